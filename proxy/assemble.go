@@ -1,0 +1,115 @@
+package proxy
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// assembler reads finished answers and hands the turns they end to persistence, off the request path. Its queue is
+// bounded in number by LimitsConfig.Assemblies and in bytes by the tees' budget; at the bound the turn is dropped and
+// counted.
+type assembler struct {
+	h     *Handler
+	queue chan *answer
+}
+
+// answer is a finished exchange whose answer is still to be read.
+type answer struct {
+	d       dialect.Dialect
+	header  http.Header
+	tee     *tee
+	turn    persist.Turn // all but the answer
+	persist bool
+	trace   *exchangeSpan // nil = not traced
+	ended   time.Time
+}
+
+const assemblers = 2
+
+func newAssembler(h *Handler) *assembler {
+	return &assembler{h: h, queue: make(chan *answer, h.cfg.Limits.Assemblies)}
+}
+
+// submit never blocks.
+func (a *assembler) submit(j *answer) {
+	select {
+	case a.queue <- j:
+	default:
+		a.h.stats.TurnsLost.Add(1)
+		j.tee.release()
+		j.trace.end(j.ended)
+	}
+}
+
+// run works until ctx has ended and the queue is empty.
+func (a *assembler) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	for range assemblers {
+		wg.Go(func() {
+			for {
+				select {
+				case j := <-a.queue:
+					a.read(j)
+					continue
+				default:
+				}
+				select {
+				case j := <-a.queue:
+					a.read(j)
+				case <-ctx.Done():
+					if len(a.queue) == 0 {
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (a *assembler) read(j *answer) {
+	defer j.tee.release()
+	defer j.trace.end(j.ended)
+	defer a.h.guard("assemble turn", nil)
+	plain, err := decodeAnswer(j.header, j.tee.bytes, a.h.cfg.Limits.TeeBytes)
+	if err != nil {
+		a.h.stats.Undecoded.Add(1)
+		return
+	}
+	var reply dialect.Reply
+	if media, _, _ := mime.ParseMediaType(j.header.Get("Content-Type")); media == "text/event-stream" {
+		reply, err = j.d.ReplyStream(plain)
+	} else {
+		reply, err = j.d.Reply(plain)
+	}
+	if err == nil {
+		j.trace.reply(reply)
+	}
+	if !j.persist {
+		return
+	}
+	if err != nil || !reply.Final() {
+		a.h.stats.NotFinal.Add(1)
+		return
+	}
+	t := j.turn
+	t.Finish = reply.Finish
+	if reply.Model != "" {
+		t.Model = reply.Model
+	}
+	t.Messages = append(t.Messages, persist.Message{
+		Role: storage.RoleAssistant, Text: reply.Text, Time: storage.TimeOf(j.ended),
+	})
+	if err := a.h.deps.Persist.Enqueue(t); err != nil {
+		a.h.stats.TurnsLost.Add(1)
+		return
+	}
+	a.h.stats.Assembled.Add(1)
+}

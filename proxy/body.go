@@ -1,0 +1,149 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/bits"
+	"sync"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+// buffers are byte slices of power-of-two capacity, from 4 KiB to 4 MiB; larger ones are not pooled.
+var buffers [11]sync.Pool
+
+const (
+	smallestBuffer = 12 // log2
+	largestBuffer  = smallestBuffer + len(buffers) - 1
+)
+
+func takeBuffer(n int) []byte {
+	c := max(bits.Len(uint(max(n, 1)-1)), smallestBuffer)
+	if c > largestBuffer {
+		return make([]byte, 0, n)
+	}
+	if p, ok := buffers[c-smallestBuffer].Get().(*[]byte); ok {
+		return (*p)[:0]
+	}
+	return make([]byte, 0, 1<<c)
+}
+
+func giveBuffer(b []byte) {
+	c := bits.Len(uint(cap(b))) - 1
+	if c < smallestBuffer || c > largestBuffer || cap(b) != 1<<c {
+		return
+	}
+	buffers[c-smallestBuffer].Put(&b)
+}
+
+// grow makes room for n more bytes.
+func grow(b []byte, n int) []byte {
+	if len(b)+n <= cap(b) {
+		return b
+	}
+	bigger := append(takeBuffer(max(len(b)+n, 2*cap(b))), b...)
+	giveBuffer(b)
+	return bigger
+}
+
+// body is a request body in memory, charged to the global budget until its lease is free.
+type body struct {
+	bytes   []byte
+	charged int64
+	lease   *lease // one reference is the holder's
+}
+
+func newBody(budget *budget) *body {
+	b := &body{}
+	b.lease = newLease(func() {
+		budget.release(b.charged)
+		giveBuffer(b.bytes)
+		b.bytes = nil
+	})
+	return b
+}
+
+// readBody reads the request's body. Where it is over limit or the budget, b is nil and rest gives all of it as a stream,
+// what was read already first. length is the body's, -1 where it is unknown.
+func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest io.Reader, err error) {
+	size := length
+	if length < 0 {
+		size = 1 << smallestBuffer
+	}
+	if size > limit || !budget.acquire(size) {
+		return nil, src, nil
+	}
+	b = newBody(budget)
+	b.charged = size
+	b.bytes = takeBuffer(int(size))
+	if length >= 0 {
+		b.bytes = b.bytes[:length]
+		if _, err := io.ReadFull(src, b.bytes); err != nil {
+			b.lease.release()
+			return nil, nil, err
+		}
+		return b, nil, nil
+	}
+	for {
+		if len(b.bytes) == cap(b.bytes) || int64(len(b.bytes)) >= b.charged {
+			more := b.charged
+			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
+				// What was read so far goes on as a copy, outside the pool and, at most limit bytes, outside the budget.
+				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
+				b.lease.release()
+				return nil, rest, nil
+			}
+			b.charged += more
+			b.bytes = grow(b.bytes, int(more))
+		}
+		room := min(int64(cap(b.bytes)), b.charged)
+		n, err := src.Read(b.bytes[len(b.bytes):room])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if errors.Is(err, io.EOF) {
+			return b, nil, nil
+		}
+		if err != nil {
+			b.lease.release()
+			return nil, nil, err
+		}
+	}
+}
+
+// errEncoding: a content encoding that is not read here.
+var errEncoding = errors.New("unreadable content encoding")
+
+// decodeRequest returns the plain bytes of a request body, at most limit of them.
+func decodeRequest(encoding string, b []byte, limit int64) ([]byte, error) {
+	var src io.Reader
+	switch encoding {
+	case "", "identity":
+		return b, nil
+	case "gzip", "x-gzip":
+		z, err := gzip.NewReader(bytes.NewReader(b))
+		if err != nil {
+			return nil, errEncoding
+		}
+		src = z
+	case "zstd":
+		z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)+1<<20))
+		if err != nil {
+			return nil, errEncoding
+		}
+		defer z.Close()
+		src = z
+	default:
+		return nil, errEncoding
+	}
+	return readBounded(src, limit)
+}
+
+// readBounded reads all of src, which must end within limit bytes.
+func readBounded(src io.Reader, limit int64) ([]byte, error) {
+	out, err := io.ReadAll(io.LimitReader(src, limit+1))
+	if err != nil || int64(len(out)) > limit {
+		return nil, errEncoding
+	}
+	return out, nil
+}

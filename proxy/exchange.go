@@ -1,0 +1,327 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// exchange is one request and its answer. It belongs to the goroutine that serves it.
+type exchange struct {
+	h     *Handler
+	w     http.ResponseWriter
+	r     *http.Request
+	ctx   context.Context // the request's, with the span
+	start time.Time
+	up    *Upstream
+	trace *exchangeSpan
+
+	d        dialect.Dialect // nil = passes through
+	rights   rights
+	body     *body         // as it came, held once; nil = not in memory
+	stream   io.ReadCloser // where body is nil
+	plain    []byte        // body, decoded
+	encoding []string      // Content-Encoding, while it is taken out of the head
+	req      *dialect.Request
+
+	status   Status
+	memories int
+	recallUS int64
+	persist  bool // the turn is stored if its answer is final
+	turn     persist.Turn
+	splice   splice // what went into the request; see memory.go
+}
+
+// passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
+// bodies lose some answers that come before the body has been sent (golang.org/issue/40747).
+const passBuffer = 1 << 20
+
+func (x *exchange) serve() {
+	x.ctx = x.r.Context()
+	x.up = x.h.plane.choose(x.r)
+	if x.up == nil {
+		problemNoUpstream.write(x.w)
+		return
+	}
+	if isUpgrade(x.r) {
+		setStatus(x.w.Header(), x.status, "0")
+		x.h.plane.upgrade(x.w, x.r, x.up)
+		return
+	}
+	x.d = x.h.dialectOf(x.r)
+	if x.d != nil {
+		x.startSpan()
+		x.allow()
+	}
+	if !x.read() {
+		return
+	}
+	var inserts []dialect.Insertion
+	if x.body != nil && x.d != nil && x.rights != (rights{}) {
+		inserts = x.remember()
+	}
+	x.send(inserts)
+}
+
+// allow decides from the head alone what this request may have of memory.
+func (x *exchange) allow() {
+	mode := parseMode(x.r.Header[headerMemory])
+	if x.h.identity.loopback && fromPage(x.r) || x.h.deps.Recall == nil {
+		mode = ModeOff
+	}
+	x.rights = modeRights[mode]
+	if mode == ModeOff {
+		x.status = StatusOff
+	}
+}
+
+// read takes the body into memory where memory needs it or it is small. false means that the client is gone or its body
+// broken, and was answered.
+func (x *exchange) read() bool {
+	limit := int64(passBuffer)
+	if x.rights != (rights{}) {
+		limit = x.h.cfg.Limits.BodyBytes
+	} else if x.r.ContentLength <= 0 || x.r.ContentLength > limit {
+		x.stream = x.h.plane.requestBody(x.w, x.r)
+		return true
+	}
+	src := x.h.plane.requestBody(x.w, x.r)
+	b, rest, err := readBody(src, x.r.ContentLength, limit, &x.h.bodies)
+	if err != nil {
+		x.trace.failed("request_body")
+		p := problemBody
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			p = problemTooSlow
+		}
+		setStatus(x.w.Header(), x.status, "0")
+		p.write(x.w)
+		x.finish(p.Status, relayed{})
+		x.trace.end(x.h.deps.Now())
+		return false
+	}
+	x.body = b
+	if rest != nil {
+		x.stream = struct {
+			io.Reader
+			io.Closer
+		}{rest, src}
+		if x.rights != (rights{}) {
+			x.status, x.rights = StatusTooLarge, rights{}
+		}
+	}
+	return true
+}
+
+// remember works out what to insert. Whatever goes wrong in it, the original goes out.
+func (x *exchange) remember() (inserts []dialect.Insertion) {
+	defer x.h.guard("remember", func() {
+		x.status, x.memories, x.persist, x.splice, inserts = StatusUnavailable, 0, false, splice{}, nil
+	})
+	var err error
+	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
+	if x.plain, err = decodeRequest(encoding, x.body.bytes, x.h.cfg.Limits.BodyBytes); err != nil {
+		x.status = StatusUnsupported
+		return nil
+	}
+	if x.req, err = x.d.Parse(x.plain); err != nil {
+		x.status = StatusUnsupported
+		return nil
+	}
+	x.trace.model(x.req.Model)
+	return x.compose()
+}
+
+// guard is deferred around memory code: a panic in it is counted and logged without its value, which may hold content.
+func (h *Handler) guard(what string, then func()) {
+	if p := recover(); p != nil {
+		h.stats.Panics.Add(1)
+		h.log.Error("panic", "in", what, "stack", string(debug.Stack()))
+		if then != nil {
+			then()
+		}
+	}
+}
+
+// send takes the request to the upstream and its answer to the client.
+func (x *exchange) send(inserts []dialect.Insertion) {
+	if x.body != nil {
+		defer x.body.lease.release()
+	}
+	defer x.h.guardAbort(x)
+	if x.ctx != x.r.Context() {
+		x.r = x.r.WithContext(x.ctx)
+	}
+	resp, err := x.roundTrip(inserts)
+	if err == nil && len(inserts) > 0 {
+		resp, err = x.unharmed(resp)
+	}
+	x.h.stats.statuses[x.status].Add(1)
+	setStatus(x.w.Header(), x.status, strconv.Itoa(x.memories))
+	x.trace.memory(x.status, x.memories)
+	if err != nil {
+		x.trace.failed("upstream")
+		code := 0 // the client is gone
+		if p, tell := problemFor(x.r, x.up, err); tell {
+			p.write(x.w)
+			code = p.Status
+		}
+		x.finish(code, relayed{})
+		x.trace.end(x.h.deps.Now())
+		return
+	}
+	x.trace.answered(resp.StatusCode)
+	t := x.tee(resp)
+	var sink func([]byte)
+	if t != nil {
+		sink = t.write
+	}
+	out := x.h.plane.relay(x.w, x.r, resp, sink)
+	x.hand(resp, t, out)
+	x.finish(resp.StatusCode, out)
+	out.abort()
+}
+
+// guardAbort lets http.ErrAbortHandler through, which ends the client's connection, and nothing else is expected.
+func (h *Handler) guardAbort(x *exchange) {
+	if p := recover(); p != nil {
+		if p != http.ErrAbortHandler {
+			h.stats.Panics.Add(1)
+			h.log.Error("panic", "in", "exchange", "stack", string(debug.Stack()))
+			x.trace.failed("panic")
+			x.trace.end(h.deps.Now())
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// roundTrip sends the body with the insertions, or as it came. An enriched body leaves decoded, and its head says so.
+func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error) {
+	body := streamBody(x.stream, x.r.ContentLength)
+	switch {
+	case len(inserts) > 0:
+		body = memoryBody(x.body.lease, dialect.Splice(x.plain, inserts)...)
+		x.encoding = x.r.Header["Content-Encoding"]
+		delete(x.r.Header, "Content-Encoding")
+	case x.body != nil:
+		body = memoryBody(x.body.lease, x.body.bytes)
+		if x.encoding != nil { // the first try left without
+			x.r.Header["Content-Encoding"] = x.encoding
+		}
+	}
+	return x.h.plane.roundTrip(x.w, x.r, x.up, body)
+}
+
+// refusalPeek is how much of a refusal is read to learn why, in bytes.
+const refusalPeek = 64 << 10
+
+// unharmed looks at the answer to an enriched request. Where the upstream refuses it, the original bytes are sent, once,
+// and their answer is the client's.
+func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
+	switch resp.StatusCode {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+	default:
+		return resp, nil
+	}
+	head, _ := io.ReadAll(io.LimitReader(resp.Body, refusalPeek))
+	why, err := decodeAnswer(resp.Header, head, refusalPeek)
+	if err != nil {
+		why = nil
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
+	template := dialect.TemplateRefusal(why)
+	if resp.StatusCode == http.StatusInternalServerError && !template {
+		return resp, nil
+	}
+	original, err := x.roundTrip(nil)
+	if err != nil {
+		return resp, nil // the refusal is all there is to tell
+	}
+	_ = resp.Body.Close()
+	x.h.stats.Retries.Add(1)
+	x.status, x.memories = StatusRejected, 0
+	if original.StatusCode/100 == 2 {
+		length := resp.StatusCode == http.StatusRequestEntityTooLarge || dialect.ContextLength(resp.StatusCode, why)
+		x.rejected(!length)
+	}
+	return original, nil
+}
+
+// tee starts the copy of an answer that somebody will read.
+func (x *exchange) tee(resp *http.Response) *tee {
+	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil {
+		return nil
+	}
+	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
+}
+
+// hand gives a finished answer to the assembler.
+func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
+	now := x.h.deps.Now()
+	if t == nil {
+		x.trace.end(now)
+		return
+	}
+	if t.over || !out.Complete {
+		if t.over {
+			x.h.stats.TeeSkipped.Add(1)
+		} else {
+			x.h.stats.NotFinal.Add(1)
+			x.trace.failed("aborted")
+		}
+		t.release()
+		x.trace.end(now)
+		return
+	}
+	x.h.assembler.submit(&answer{
+		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now,
+	})
+}
+
+// finish writes the one line that tells what became of the exchange. Its span may end later, with the assembler.
+func (x *exchange) finish(code int, out relayed) {
+	if !x.h.log.Enabled(x.ctx, slog.LevelInfo) {
+		return
+	}
+	now := x.h.deps.Now()
+	attrs := []slog.Attr{
+		slog.String("method", x.r.Method),
+		slog.String("path", x.r.URL.Path),
+		slog.Int("code", code),
+		slog.String("upstream", x.up.Name),
+		slog.String("memory", string(x.status)),
+		slog.Int("memories", x.memories),
+		slog.Int64("recallUs", x.recallUS),
+		slog.Int64("bytes", out.Bytes),
+		slog.Float64("ms", float64(now.Sub(x.start).Microseconds())/1000),
+	}
+	if !out.FirstByte.IsZero() {
+		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
+	}
+	if out.Failed != failedNone {
+		attrs = append(attrs, slog.Bool("aborted", true))
+	}
+	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
+}
+
+// newTurn is the turn as far as the request tells it.
+func (x *exchange) newTurn(scope storage.Scope, conv, chain, id, text string) persist.Turn {
+	return persist.Turn{
+		ID: id, Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",
+		Messages: []persist.Message{{Role: storage.RoleUser, Text: text, Time: storage.TimeOf(x.start)}},
+	}
+}

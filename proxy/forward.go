@@ -1,0 +1,278 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/elazarl/goproxy"
+
+	"github.com/remora-proxy/remora/redact"
+)
+
+// ForwardConfig says whom the forward door serves and where it may lead.
+type ForwardConfig struct {
+	// Listen is host:port. Without a Token the host must be a loopback address: this is not an open proxy.
+	Listen string
+	// Token is asked of every client, as the password of Basic proxy authentication (any user name) or as a Bearer
+	// token; "" = none is.
+	Token redact.Secret
+	// AllowPrivate lets tunnels lead to loopback, private, link-local and other addresses that are not on the public
+	// internet. What counts is the address that is dialled, whatever name it was looked up by.
+	AllowPrivate bool
+	// MaxTunnels bounds the tunnels open at once, of two connections and 64 KiB each. Beyond, clients get a 503.
+	MaxTunnels  int
+	DialTimeout time.Duration
+	// Drain is how long tunnels may go on after the door has closed.
+	Drain time.Duration
+}
+
+// DefaultForwardConfig serves this machine and leads to the public internet.
+func DefaultForwardConfig() ForwardConfig {
+	return ForwardConfig{
+		Listen:      "127.0.0.1:8789",
+		MaxTunnels:  1024,
+		DialTimeout: 10 * time.Second,
+		Drain:       5 * time.Second,
+	}
+}
+
+// Validate returns all that is wrong with c.
+func (c ForwardConfig) Validate() error {
+	var errs []error
+	host, _, err := net.SplitHostPort(c.Listen)
+	switch {
+	case err != nil:
+		errs = append(errs, errors.New("listen: must be host:port"))
+	case c.Token == "" && !loopbackHost(host):
+		errs = append(errs, errors.New("listen: must be a loopback address unless a token is set"))
+	}
+	if c.Token != "" && len(c.Token) < 16 {
+		errs = append(errs, errors.New("token: must have at least 16 characters"))
+	}
+	if c.MaxTunnels <= 0 {
+		errs = append(errs, errors.New("maxTunnels: must be > 0"))
+	}
+	if c.DialTimeout <= 0 {
+		errs = append(errs, errors.New("dialTimeout: must be > 0"))
+	}
+	if c.Drain < 0 {
+		errs = append(errs, errors.New("drain: must be >= 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// loopbackHost takes addresses alone: what localhost resolves to is not for the configuration to know.
+func loopbackHost(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Forward is the door for clients whose base URL can't be changed: an HTTP proxy (HTTPS_PROXY) that takes CONNECT and
+// nothing else, and tunnels the bytes as they are.
+//
+// It uses goproxy for the CONNECT decision alone. The rest of that module stays out of play: its transport and dialers,
+// which follow the environment and may lead back here, its tunnels, which no shutdown waits for, and its built-in
+// certificate authority, whose key is public.
+type Forward struct {
+	cfg     ForwardConfig
+	server  *Server
+	connect *goproxy.ProxyHttpServer
+	dialer  *net.Dialer
+	places  chan struct{} // one element per open tunnel
+}
+
+// NewForward makes a forward door. It does not listen yet. log may be nil.
+func NewForward(cfg ForwardConfig, log *slog.Logger) *Forward {
+	f := &Forward{cfg: cfg, places: make(chan struct{}, cfg.MaxTunnels)}
+	f.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: f.control}
+	// A literal, since goproxy's constructor reads proxies from the environment. Its transport is never used.
+	f.connect = &goproxy.ProxyHttpServer{
+		Logger: silent{},
+		Tr:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errForbidden }},
+	}
+	f.connect.OnRequest().HandleConnectFunc(f.decide)
+
+	sc := DefaultServerConfig()
+	sc.Listen, sc.Drain = cfg.Listen, cfg.Drain
+	f.server = NewServer(f, sc, log)
+	f.server.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
+	return f
+}
+
+// Listen opens the port. It refuses what Validate does.
+func (f *Forward) Listen() error {
+	if err := f.cfg.Validate(); err != nil {
+		return fmt.Errorf("open forward door: %w", err)
+	}
+	return f.server.Listen()
+}
+
+// Addr is where the door listens, nil before Listen.
+func (f *Forward) Addr() net.Addr { return f.server.Addr() }
+
+// Serve serves until ctx ends; tunnels open then may go on for Drain. See [Server.Serve].
+func (f *Forward) Serve(ctx context.Context) error { return f.server.Serve(ctx) }
+
+// ServeHTTP takes one CONNECT through.
+func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !f.authorized(r) {
+		w.Header().Set("Proxy-Authenticate", `Basic realm="remora"`)
+		newProblem(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").write(w)
+		return
+	}
+	if r.Method != http.MethodConnect {
+		w.Header().Set("Allow", http.MethodConnect)
+		newProblem(http.StatusMethodNotAllowed, "forward-method", "this proxy serves https targets by CONNECT only").write(w)
+		return
+	}
+	select {
+	case f.places <- struct{}{}:
+		defer func() { <-f.places }()
+	default:
+		newProblem(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").write(w)
+		return
+	}
+	t := &forwarding{}
+	defer t.close()
+	f.connect.ServeHTTP(aheadWriter{w}, r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
+}
+
+// authorized compares hashes, so that neither length nor content of the token shows in time.
+func (f *Forward) authorized(r *http.Request) bool {
+	if f.cfg.Token == "" {
+		return true
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
+	switch {
+	case strings.EqualFold(scheme, "Basic"):
+		pair, err := base64.StdEncoding.DecodeString(strings.TrimSpace(given))
+		if err != nil {
+			return false
+		}
+		_, given, _ = strings.Cut(string(pair), ":")
+	case !strings.EqualFold(scheme, "Bearer"):
+		return false
+	}
+	want, got := sha256.Sum256([]byte(f.cfg.Token)), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// forwarding is the far end of a tunnel being built. The handler closes it whatever becomes of the near end.
+type forwarding struct{ target net.Conn }
+
+type forwardingKey struct{}
+
+func (t *forwarding) close() {
+	if t.target != nil {
+		_ = t.target.Close()
+	}
+}
+
+// decide is the CONNECT policy: dial, and only then say yes. Every host is tunnelled untouched.
+func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+	t, ok := ctx.Req.Context().Value(forwardingKey{}).(*forwarding)
+	if !ok {
+		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
+	}
+	target, err := f.dialer.DialContext(ctx.Req.Context(), "tcp", host)
+	if err != nil {
+		ctx.Resp = refusal(host, err)
+		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
+	}
+	t.target = target
+	return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: carryTunnel}, host
+}
+
+// carryTunnel runs in the request's handler until the tunnel has ended.
+func carryTunnel(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+	t := r.Context().Value(forwardingKey{}).(*forwarding)
+	defer client.Close()
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	tunnel(r.Context(), client, t.target)
+}
+
+var errForbidden = errors.New("target address not allowed")
+
+// control sees the address that is about to be dialled.
+func (f *Forward) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if f.cfg.AllowPrivate {
+		return nil
+	}
+	target, err := netip.ParseAddrPort(address)
+	if err != nil || !public(target.Addr()) {
+		return errForbidden
+	}
+	return nil
+}
+
+// special are the ranges that netip has no name for but that lead nowhere on the public internet, or through a
+// translation to where it does not show.
+var special = [...]netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("2001::/32"),
+	netip.MustParsePrefix("2002::/16"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+func public(a netip.Addr) bool {
+	a = a.Unmap().WithZone("")
+	if !a.IsGlobalUnicast() || a.IsPrivate() {
+		return false
+	}
+	for _, p := range special {
+		if p.Contains(a) {
+			return false
+		}
+	}
+	return true
+}
+
+// refusal is the answer to a CONNECT that failed. It names what the client asked for and no address that it did not.
+func refusal(host string, err error) *http.Response {
+	var p problem
+	var dns *net.DNSError
+	var netErr net.Error
+	switch {
+	case errors.Is(err, errForbidden):
+		p = newProblem(http.StatusForbidden, "forward-forbidden", "the target is not on the public internet")
+	case errors.As(err, &dns):
+		p = newProblem(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
+	case errors.As(err, &netErr) && netErr.Timeout():
+		p = newProblem(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
+	default:
+		p = newProblem(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
+	}
+	body := p.encode()
+	return &http.Response{
+		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
+		Header:        http.Header{"Content-Type": {"application/problem+json"}},
+		Body:          io.NopCloser(bytes.NewReader(body)),
+		ContentLength: int64(len(body)),
+	}
+}
+
+// silent drops goproxy's log lines: they quote what clients send.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}

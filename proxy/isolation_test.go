@@ -1,0 +1,78 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Different credentials, users, apps or projects never share a scope, a chain or a turn id, however the ids are crafted.
+func TestScopesNeverCollide(t *testing.T) {
+	secret := []byte("0123456789abcdef0123456789abcdef")
+	cfg := DefaultIdentityConfig()
+	id := newIdentity(cfg)
+	h := &Handler{}
+	rng := rand.New(rand.NewPCG(3, 4))
+	alphabet := []string{"a", "b", "\x00", "/", "|", ":", "key:", "name:", "local", "default", "sha256:", "\u200b", " ", "é"}
+	word := func() string {
+		var b strings.Builder
+		for range 1 + rng.IntN(4) {
+			b.WriteString(alphabet[rng.IntN(len(alphabet))])
+		}
+		return strings.TrimSpace(b.String())
+	}
+	type who struct{ key, user, app, project string }
+	scopes, seeds, turns := map[storage.Scope]who{}, map[chainHash]who{}, map[string]who{}
+	for range 20000 {
+		w := who{"sk-real-" + word(), word(), word(), word()}
+		if w.user == "" || w.app == "" || w.project == "" {
+			continue
+		}
+		head := map[string][]string{
+			"Authorization": {"Bearer " + w.key}, headerUser: {w.user}, headerApp: {w.app}, headerProject: {w.project},
+		}
+		s, ok := id.scope(secret, head, &dialect.Request{})
+		if !ok {
+			t.Fatalf("no scope for %+v", w)
+		}
+		w.key = strings.TrimSpace(w.key)
+		seed := h.seed(secret, s)
+		turn := turnID(secret, s, "c", chainHash{})
+		for _, seen := range []struct {
+			other who
+			found bool
+		}{{scopes[s], scopes[s] != who{}}, {seeds[seed], seeds[seed] != who{}}, {turns[turn], turns[turn] != who{}}} {
+			if seen.found && seen.other != w {
+				t.Fatalf("%+v and %+v collide", seen.other, w)
+			}
+		}
+		scopes[s], seeds[seed], turns[turn] = w, w, w
+	}
+}
+
+// What one user was given is never replayed to another who sends the same messages.
+func TestReplayStaysWithItsUser(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("ann's secret")
+	r.post(chat("user: hi"), headerUser, "ann")
+	r.recall.set()
+	r.sent()
+	for _, other := range [][]string{
+		{headerUser, "bob"}, {headerUser, "ann "}, {headerUser, "ann", headerApp, "x"}, {headerUser, "ann", headerProject, "x"}, {},
+	} {
+		for _, body := range []string{chat("user: hi"), chat("user: hi", "assistant: fine", "user: and?")} {
+			r.post(body, other...)
+			got := r.one().body
+			if fmt.Sprint(other) == fmt.Sprint([]string{headerUser, "ann "}) {
+				continue // the space is no part of the id: the same user
+			}
+			if got != body {
+				t.Errorf("%v was given %s", other, got)
+			}
+		}
+	}
+}

@@ -1,0 +1,449 @@
+package proxy
+
+import (
+	"container/list"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// LedgerConfig bounds what is inserted and remembered of it.
+type LedgerConfig struct {
+	// TTL of an entry from its last use.
+	TTL time.Duration
+	// ReplayWindow: the same newest turn within it is a retry and gets the same bytes.
+	ReplayWindow time.Duration
+	// MaxBlocks and MaxTokens (a token is two bytes of block) bound what one conversation carries. At the bound nothing
+	// new is added; what stands is never taken out of a live conversation.
+	MaxBlocks int
+	MaxTokens int
+	// MaxBytes bounds the entries in memory over all scopes; the least recently used scope goes first and is loaded
+	// again when it comes back.
+	MaxBytes int64
+}
+
+// DefaultLedgerConfig: a day, a minute, and a quarter of a small context window.
+func DefaultLedgerConfig() LedgerConfig {
+	return LedgerConfig{TTL: 24 * time.Hour, ReplayWindow: time.Minute, MaxBlocks: 32, MaxTokens: 8000, MaxBytes: 32 << 20}
+}
+
+// Validate reports all problems, each with its key.
+func (c LedgerConfig) Validate() error {
+	var errs []error
+	check := func(ok bool, msg string) {
+		if !ok {
+			errs = append(errs, errors.New(msg))
+		}
+	}
+	check(c.TTL >= time.Minute, "ttl: must be at least 1m")
+	check(c.ReplayWindow >= 0 && c.ReplayWindow <= c.TTL, "replayWindow: must be between 0 and ttl")
+	check(c.MaxBlocks >= 1, "maxBlocks: must be at least 1")
+	check(c.MaxTokens >= 1, "maxTokens: must be at least 1")
+	check(c.MaxBytes >= 1<<20, "maxBytes: must be at least 1048576")
+	return errors.Join(errs...)
+}
+
+// chainHash names a position in a conversation: it is over the scope and every message up to there.
+type chainHash = xxh3.Uint128
+
+func chainText(h chainHash) string {
+	b := h.Bytes()
+	return hex.EncodeToString(b[:])
+}
+
+// chain walks the messages of req and returns the hash after each of them.
+func chain(seed chainHash, req *dialect.Request) []chainHash {
+	out := make([]chainHash, len(req.Messages))
+	var b [32]byte
+	h := seed
+	for i := range req.Messages {
+		m := req.Messages[i].Hash
+		binary.BigEndian.PutUint64(b[0:], h.Hi)
+		binary.BigEndian.PutUint64(b[8:], h.Lo)
+		binary.BigEndian.PutUint64(b[16:], m.Hi)
+		binary.BigEndian.PutUint64(b[24:], m.Lo)
+		h = xxh3.Hash128(b[:])
+		out[i] = h
+	}
+	return out
+}
+
+// ledger remembers what was inserted at which turn, so that later requests of the conversation carry the same bytes and
+// the provider's prompt cache keeps its prefix. Entries live in memory per scope; a writer keeps them in the store.
+type ledger struct {
+	cfg   LedgerConfig
+	store *ledgerStore // nil = memory only
+	now   func() time.Time
+
+	mu     sync.Mutex
+	scopes map[storage.Scope]*list.Element // of *scopeLedger
+	recent *list.List                      // front = most recently used
+	bytes  int64
+}
+
+// scopeLedger is one user's entries. Its fields are guarded by mu; ledger.mu may be taken while holding it, never the
+// other way round.
+type scopeLedger struct {
+	scope  storage.Scope
+	loaded chan struct{} // closed when load has ended; err is set then
+	err    error
+
+	mu      sync.Mutex
+	entries map[chainHash]*entry
+	bytes   int64
+	swept   time.Time
+}
+
+// entry is what is known of one turn: up to maxVariants ways in which it was sent.
+type entry struct {
+	variants []*variant // in order of creation
+}
+
+const maxVariants = 4
+
+// variant is one way in which a turn was sent: with this block, in this conversation.
+type variant struct {
+	conv      string
+	placement dialect.Placement
+	block     fence.Block // Text "" = none: nothing goes here, ever
+	next      chainHash   // hash of the message that followed; zero = not seen yet
+	created   time.Time
+	used      time.Time
+	ghost     bool // only its conversation counts: never replayed, never stored (observe mode)
+}
+
+func newLedger(cfg LedgerConfig, store *ledgerStore, now func() time.Time) *ledger {
+	return &ledger{cfg: cfg, store: store, now: now, scopes: map[storage.Scope]*list.Element{}, recent: list.New()}
+}
+
+// of returns the scope's entries, starting to load them where they are not in memory. Wait on loaded before use.
+func (l *ledger) of(scope storage.Scope) *scopeLedger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.scopes[scope]; ok {
+		s := e.Value.(*scopeLedger)
+		if !s.failed() {
+			l.recent.MoveToFront(e)
+			return s
+		}
+		l.drop(e) // load again
+	}
+	s := &scopeLedger{scope: scope, loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
+	l.scopes[scope] = l.recent.PushFront(s)
+	l.account(s, scopeOverhead)
+	if l.store == nil {
+		close(s.loaded)
+	} else {
+		l.store.load(l, s)
+	}
+	return s
+}
+
+func (s *scopeLedger) failed() bool {
+	select {
+	case <-s.loaded:
+		return s.err != nil
+	default:
+		return false
+	}
+}
+
+// Rough heap costs, for the byte bound.
+const (
+	scopeOverhead   = 512
+	variantOverhead = 256
+)
+
+func (v *variant) size() int64 {
+	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+64*len(v.block.Spans))
+}
+
+// account adds n bytes to s and evicts least recently used scopes over the bound. Needs l.mu.
+func (l *ledger) account(s *scopeLedger, n int64) {
+	s.bytes += n
+	l.bytes += n
+	for l.bytes > l.cfg.MaxBytes && l.recent.Len() > 1 {
+		l.drop(l.recent.Back())
+	}
+}
+
+// drop takes a scope out of memory. Needs l.mu. What is not stored yet is with the writer.
+func (l *ledger) drop(e *list.Element) {
+	s := e.Value.(*scopeLedger)
+	l.recent.Remove(e)
+	delete(l.scopes, s.scope)
+	l.bytes -= s.bytes
+	s.bytes = 0
+}
+
+// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts.
+func (l *ledger) charge(s *scopeLedger, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.scopes[s.scope]; ok && e.Value == s {
+		l.account(s, n)
+	}
+}
+
+// replayed is a block that stands at an earlier turn, or at the newest.
+type replayed struct {
+	turn      int // index into req.Messages
+	placement dialect.Placement
+	block     fence.Block
+	variant   *variant
+}
+
+// walk is what the ledger knows about a request.
+type walk struct {
+	chain  []chainHash
+	blocks []replayed
+	// conv is the conversation that the chain tells, "" where it tells none.
+	conv string
+	// newest is the variant to replay at the newest turn; nil = the turn is new here.
+	newest *variant
+	// full: the conversation carries as much as it may.
+	full bool
+}
+
+// walk finds what to replay. named is the conversation that the request names, or "".
+func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, named string) walk {
+	w := walk{chain: chain(seed, req)}
+	now := l.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	tokens := 0
+	add := func(i int, v *variant) {
+		l.touch(s, w.chain[i], v, now)
+		if v.block.Text != "" && !v.ghost {
+			w.blocks = append(w.blocks, replayed{i, v.placement, v.block, v})
+			tokens += tokensOf(v.block)
+		}
+	}
+	// The newest entry on the chain tells the conversation best: its hash is over everything before it.
+	conv := named
+	for i := req.Turn; i >= 0 && conv == ""; i-- {
+		if req.Messages[i].Role == dialect.RoleUser {
+			conv = s.entries[w.chain[i]].latest(now, l.cfg.TTL, i < req.Turn || req.Turn+1 < len(req.Messages))
+		}
+	}
+	for i := range req.Turn {
+		if req.Messages[i].Role != dialect.RoleUser {
+			continue
+		}
+		if v := l.follow(s, w.chain[i], req.Messages[i+1].Hash, conv, now); v != nil {
+			add(i, v)
+			w.conv = v.conv
+		}
+	}
+	w.full = len(w.blocks) >= l.cfg.MaxBlocks || tokens >= l.cfg.MaxTokens
+	if req.Turn+1 < len(req.Messages) {
+		w.newest = l.follow(s, w.chain[req.Turn], req.Messages[req.Turn+1].Hash, conv, now)
+	} else {
+		w.newest = s.entries[w.chain[req.Turn]].retry(named, now, l.cfg.ReplayWindow)
+	}
+	if w.newest != nil {
+		add(req.Turn, w.newest)
+		w.conv = w.newest.conv
+	}
+	return w
+}
+
+func tokensOf(b fence.Block) int { return (len(b.Text) + 1) / 2 }
+
+// latest is the conversation that this entry tells. An entry with several variants tells one only where sole is false:
+// then the turn may be any of theirs.
+func (e *entry) latest(now time.Time, ttl time.Duration, sole bool) string {
+	if e == nil {
+		return ""
+	}
+	conv := ""
+	for _, v := range slices.Backward(e.variants) {
+		switch {
+		case now.Sub(v.used) > ttl || v.conv == conv:
+		case conv == "":
+			conv = v.conv
+		case sole:
+			return ""
+		}
+	}
+	return conv
+}
+
+// follow picks the variant at h that the message next followed: variants of the conversation before others; then one
+// that next has followed before, or the newest that nothing has followed yet if it was sent since; else the newest,
+// whose bytes were the last to be sent. The pick is bound to next.
+func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time.Time) *variant {
+	e := s.entries[h]
+	if e == nil {
+		return nil
+	}
+	var exact, open, any *variant
+	pick := func(own bool) *variant {
+		exact, open, any = nil, nil, nil
+		for _, v := range slices.Backward(e.variants) {
+			if now.Sub(v.used) > l.cfg.TTL || own && v.conv != conv {
+				continue
+			}
+			switch {
+			case v.next == next && exact == nil:
+				exact = v
+			case v.next == chainHash{} && open == nil:
+				open = v
+			case any == nil:
+				any = v
+			}
+		}
+		if exact != nil && (open == nil || !open.created.After(exact.used)) {
+			return exact
+		}
+		if open != nil {
+			return open
+		}
+		return any
+	}
+	var v *variant
+	if conv != "" {
+		v = pick(true)
+	}
+	if v == nil {
+		v = pick(false)
+	}
+	if v != nil && v.next == (chainHash{}) {
+		v.next = next
+		if !v.ghost {
+			l.save(s, h)
+		}
+	}
+	return v
+}
+
+// retry picks the variant of a request that was sent moments ago and comes again.
+func (e *entry) retry(named string, now time.Time, window time.Duration) *variant {
+	if e == nil {
+		return nil
+	}
+	for _, v := range slices.Backward(e.variants) {
+		if now.Sub(v.created) <= window && (named == "" || v.conv == named) {
+			return v
+		}
+	}
+	return nil
+}
+
+// touch notes a use. The store hears of it at most every eighth of the TTL, to save writes.
+func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
+	if now.Sub(v.used) > l.cfg.TTL/8 && !v.ghost {
+		defer l.save(s, h)
+	}
+	v.used = now
+}
+
+// write adds a variant at h. The oldest goes where there are too many.
+func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
+	now := l.now()
+	v.created, v.used = now, now
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.sweep(s, now)
+	e := s.entries[h]
+	if e == nil {
+		e = &entry{}
+		s.entries[h] = e
+	}
+	grown := v.size()
+	if len(e.variants) >= maxVariants {
+		oldest := 0
+		for i, o := range e.variants {
+			if o.used.Before(e.variants[oldest].used) {
+				oldest = i
+			}
+		}
+		grown -= e.variants[oldest].size()
+		e.variants = slices.Delete(e.variants, oldest, oldest+1)
+	}
+	e.variants = append(e.variants, v)
+	l.charge(s, grown)
+	if !v.ghost {
+		l.save(s, h)
+	}
+}
+
+// clear makes v a none-entry: the upstream went on without its block.
+func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.block = fence.Block{}
+	l.save(s, h)
+}
+
+// forget takes the lines of these memories out of every block of the scope. Privacy beats the cache.
+func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for h, e := range s.entries {
+		changed := false
+		for _, v := range e.variants {
+			if !slices.ContainsFunc(v.block.Spans, func(sp fence.Span) bool { _, ok := ids[sp.ID]; return ok }) {
+				continue
+			}
+			v.block = v.block.Without(ids)
+			changed = true
+		}
+		if changed {
+			l.save(s, h)
+		}
+	}
+}
+
+// sweep drops entries past their TTL, at most once a sixteenth of it. Needs s.mu. The store drops its copies by itself.
+func (l *ledger) sweep(s *scopeLedger, now time.Time) {
+	if now.Sub(s.swept) < l.cfg.TTL/16 {
+		return
+	}
+	s.swept = now
+	freed := int64(0)
+	for h, e := range s.entries {
+		e.variants = slices.DeleteFunc(e.variants, func(v *variant) bool {
+			old := now.Sub(v.used) > l.cfg.TTL
+			if old {
+				freed += v.size()
+			}
+			return old
+		})
+		if len(e.variants) == 0 {
+			delete(s.entries, h)
+		}
+	}
+	l.charge(s, -freed)
+}
+
+// save hands the entry at h to the writer. Needs s.mu.
+func (l *ledger) save(s *scopeLedger, h chainHash) {
+	if l.store == nil {
+		return
+	}
+	e := s.entries[h]
+	if e == nil {
+		return
+	}
+	l.store.put(s.scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
+}
+
+func lastUse(e *entry) time.Time {
+	var t time.Time
+	for _, v := range e.variants {
+		if v.used.After(t) {
+			t = v.used
+		}
+	}
+	return t
+}

@@ -1,0 +1,309 @@
+package proxy
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"time"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// splice is what compose put into a request, for when the upstream refuses it.
+type splice struct {
+	ledger    *scopeLedger
+	walk      walk
+	written   *variant // new at the newest turn, nil = none written
+	placement dialect.Placement
+}
+
+// compose resolves whose memory this is, replays, recalls and returns the insertions. It sets status, memories, persist
+// and turn.
+func (x *exchange) compose() []dialect.Insertion {
+	h := x.h
+	secret := h.installSecret(x.ctx)
+	if secret == nil {
+		x.status = StatusUnavailable
+		return nil
+	}
+	scope, ok := h.identity.scope(secret, x.r.Header, x.req)
+	if !ok {
+		x.status = StatusNoUser
+		return nil
+	}
+	named := h.identity.conversation(x.r.Header, x.req)
+	seed := h.seed(secret, scope)
+	s := h.ledger.of(scope)
+	began := time.Now()
+	ctx, cancel := x.deadline(s, scope)
+	defer cancel()
+	ready := awaitLedger(ctx, s)
+	var w walk
+	if ready == "" {
+		w = h.ledger.walk(s, seed, x.req, named)
+	} else {
+		w = walk{chain: chain(seed, x.req)}
+		x.status = ready
+	}
+	conv := x.conversation(named, w)
+	newest := w.chain[x.req.Turn]
+	text := x.req.Text(x.req.Turn)
+	x.persist = x.rights.persist && h.deps.Persist != nil
+	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), text)
+	x.splice = splice{ledger: s, walk: w}
+
+	placement, accepts := h.learned.placement(x.up.Name, x.req.Model, h.placement())
+	x.splice.placement = placement
+	var fresh fence.Block
+	found := 0
+	if ready == "" {
+		x.status = StatusEmpty
+		if x.rights.recall && accepts && x.searches(w) {
+			fresh, found, x.status = x.search(ctx, scope, conv, named, w, text)
+		}
+	}
+	x.recallUS = time.Since(began).Microseconds()
+	x.enter(s, w, newest, conv, placement, fresh)
+	if !accepts {
+		x.status = StatusUnsupported
+		return nil
+	}
+	if !x.rights.inject && !x.rights.replay {
+		x.memories = found
+		return nil
+	}
+	return x.insert(w, placement, fresh)
+}
+
+// searches says whether the newest turn is to be searched for: once per turn, never in a tool loop, and not where the
+// conversation is full. Observing searches each time, since it leaves nothing to replay.
+func (x *exchange) searches(w walk) bool {
+	if x.req.Loop || w.full {
+		return false
+	}
+	return w.newest == nil || w.newest.ghost
+}
+
+// enter writes the newest turn's entry where it has none.
+func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, conv string, p dialect.Placement, fresh fence.Block) {
+	if w.newest != nil {
+		return
+	}
+	v := &variant{conv: conv, placement: p, block: fresh, ghost: !x.rights.ledger}
+	x.h.ledger.write(s, newest, v)
+	x.splice.written = v
+}
+
+// insert turns replayed blocks and the fresh one into insertions. A block that this body has no place for is left out.
+func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dialect.Insertion {
+	var out []dialect.Insertion
+	put := func(turn int, p dialect.Placement, text string) bool {
+		ins, err := x.d.Insert(x.req, turn, p, text)
+		out = append(out, ins...)
+		return err == nil
+	}
+	if x.h.cfg.Injection.RuleInSystem {
+		put(x.req.Turn, dialect.System, fence.Rule)
+	}
+	if x.rights.replay {
+		for _, b := range w.blocks {
+			// The model may have been found to be strict since.
+			if b.placement == dialect.BeforeUser && p == dialect.InUser {
+				b.placement = p
+			}
+			if put(b.turn, b.placement, b.block.Text) {
+				x.memories += len(b.block.Spans)
+				if x.status == StatusEmpty {
+					x.status = StatusReplayed
+				}
+			}
+		}
+	}
+	if fresh.Text != "" && x.rights.inject {
+		if put(x.req.Turn, p, fresh.Text) {
+			x.memories += len(fresh.Spans)
+		} else {
+			x.status = StatusUnsupported
+		}
+	}
+	return out
+}
+
+// search recalls for the newest turn.
+func (x *exchange) search(
+	ctx context.Context, scope storage.Scope, conv, named string, w walk, text string,
+) (fence.Block, int, Status) {
+	q := recall.Request{
+		Scope: scope, Conversation: conv, Newest: text, Now: x.start,
+		VisibleChains: map[string]struct{}{}, VisibleIDs: map[string]struct{}{},
+	}
+	if i := x.req.Previous(x.req.Turn); i >= 0 {
+		q.Previous = x.req.Text(i)
+	}
+	for i := range x.req.Turn {
+		if x.req.Messages[i].Role == dialect.RoleUser {
+			q.VisibleChains[chainText(w.chain[i])] = struct{}{}
+		}
+	}
+	if named != "" || w.conv != "" { // sent before in this conversation: its answer may be stored already
+		q.VisibleChains[x.turn.Chain] = struct{}{}
+	}
+	for _, b := range w.blocks {
+		for _, sp := range b.block.Spans {
+			q.VisibleIDs[sp.ID] = struct{}{}
+		}
+	}
+	res, err := x.h.deps.Recall.Recall(ctx, q)
+	switch {
+	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		return fence.Block{}, 0, StatusTimeout
+	case err != nil:
+		return fence.Block{}, 0, StatusUnavailable
+	case !x.rights.inject:
+		return fence.Block{}, len(res.Memories), StatusObserved
+	case len(res.Memories) == 0:
+		return fence.Block{}, 0, StatusEmpty
+	}
+	lines := make([]fence.Line, 0, len(res.Memories))
+	for _, m := range res.Memories {
+		who := m.Memory.Provenance.Speaker
+		if who == "" {
+			who = string(m.Memory.Provenance.Role)
+		}
+		if who == "" {
+			who = string(m.Memory.Kind)
+		}
+		lines = append(lines, fence.Line{ID: m.Memory.ID, Time: m.Memory.EventTime, Who: who, Text: m.Memory.Text})
+	}
+	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	if block.Text == "" {
+		return block, 0, StatusEmpty
+	}
+	return block, len(block.Spans), StatusInjected
+}
+
+// rejected is told that the upstream went on without the blocks. What it has seen now is the bare conversation, so that
+// is what later requests must repeat. teach: the blocks' place may be at fault.
+func (x *exchange) rejected(teach bool) {
+	sp := x.splice
+	for _, b := range sp.walk.blocks {
+		x.h.ledger.clear(sp.ledger, sp.walk.chain[b.turn], b.variant)
+	}
+	if sp.written != nil {
+		x.h.ledger.clear(sp.ledger, sp.walk.chain[x.req.Turn], sp.written)
+	}
+	if teach {
+		x.h.learned.refused(x.up.Name, x.req.Model, sp.placement)
+	}
+}
+
+// conversation is the id that the request names, else the one that the ledger knows its messages by. A request with
+// history that nothing is known of is named by its first turn; one without begins a conversation.
+func (x *exchange) conversation(named string, w walk) string {
+	switch {
+	case named != "":
+		return named
+	case w.conv != "":
+		return w.conv
+	}
+	first := -1
+	for i, m := range x.req.Messages[:x.req.Turn] {
+		if first < 0 && m.Role == dialect.RoleUser {
+			first = i
+		}
+		if m.Role == dialect.RoleAssistant && first >= 0 {
+			return "chain:" + chainText(w.chain[first])
+		}
+	}
+	return "new:" + randomHex(8)
+}
+
+func (h *Handler) placement() dialect.Placement {
+	if h.cfg.Injection.Placement == PlacementSystem {
+		return dialect.System
+	}
+	return dialect.BeforeUser
+}
+
+// deadline is how long memory may take for this request.
+func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) (context.Context, context.CancelFunc) {
+	d := x.h.cfg.FirstDeadline
+	select {
+	case <-s.loaded:
+		if x.h.deps.Recall.Loaded(scope) {
+			d = x.h.cfg.RecallDeadline
+		}
+	default:
+	}
+	return context.WithTimeout(x.ctx, d)
+}
+
+// awaitLedger returns "" once the scope's entries are in memory, else why they are not.
+func awaitLedger(ctx context.Context, s *scopeLedger) Status {
+	select {
+	case <-s.loaded:
+	default:
+		select {
+		case <-s.loaded:
+		case <-ctx.Done():
+			return StatusTimeout
+		}
+	}
+	if s.err != nil {
+		return StatusUnavailable
+	}
+	return ""
+}
+
+// installSecret returns the secret that tenants and turn ids derive from, nil while the store can't give it.
+func (h *Handler) installSecret(ctx context.Context) []byte {
+	if p := h.secret.Load(); p != nil {
+		return *p
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.FirstDeadline)
+	defer cancel()
+	s, err := h.deps.Local.InstallSecret(ctx)
+	if err != nil || len(s) == 0 {
+		return nil
+	}
+	h.secret.Store(&s)
+	return s
+}
+
+// seed starts the chains of a scope: nobody without the secret can compute them.
+func (h *Handler) seed(secret []byte, scope storage.Scope) chainHash {
+	m := hmac.New(sha256.New, secret)
+	writeParts(m, "remora chain", scope.Tenant, scope.App, scope.Project, scope.User)
+	sum := m.Sum(nil)
+	return xxh3.Hash128(sum)
+}
+
+// turnID is the idempotent id of a turn: the same messages in the same conversation are the same turn.
+func turnID(secret []byte, scope storage.Scope, conv string, h chainHash) string {
+	m := hmac.New(sha256.New, secret)
+	writeParts(m, "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chainText(h))
+	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// writeParts hashes the parts so that no two lists of parts hash alike.
+func writeParts(w interface{ Write(p []byte) (int, error) }, parts ...string) {
+	for _, p := range parts {
+		n := len(p)
+		_, _ = w.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		_, _ = w.Write([]byte(p))
+	}
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

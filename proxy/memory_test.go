@@ -1,0 +1,595 @@
+package proxy
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// roles shows messages with blocks shortened to their memories.
+func roles(t *testing.T, body string) []string {
+	t.Helper()
+	var out []string
+	for _, m := range messages(t, body) {
+		if fence.Contains(m) {
+			role, text, _ := strings.Cut(m, ": ")
+			var lines []string
+			for line := range strings.SplitSeq(text, "\n") {
+				if strings.HasPrefix(line, "- ") {
+					lines = append(lines, line[strings.LastIndex(line, ": ")+2:])
+				}
+			}
+			rest := fence.Strip(text)
+			m = fmt.Sprintf("%s: [%s]%s", role, strings.Join(lines, "|"), rest)
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func TestModeTable(t *testing.T) {
+	for _, tt := range []struct {
+		mode   string
+		rights rights
+		first  Status // with something to recall
+		second Status // the next turn of the conversation, again with something to recall
+	}{
+		{"on", rights{true, true, true, true, true}, StatusInjected, StatusInjected},
+		{"read", rights{true, true, true, true, false}, StatusInjected, StatusInjected},
+		{"write", rights{true, false, false, true, true}, StatusEmpty, StatusEmpty},
+		{"observe", rights{false, true, false, false, true}, StatusObserved, StatusObserved},
+		{"off", rights{}, StatusOff, StatusOff},
+		{"OFF ", rights{}, StatusOff, StatusOff},
+		{"yes", rights{}, StatusOff, StatusOff},
+	} {
+		t.Run(tt.mode, func(t *testing.T) {
+			if got := modeRights[parseMode([]string{tt.mode})]; got != tt.rights {
+				t.Errorf("rights %+v, want %+v", got, tt.rights)
+			}
+			r := newRig(t)
+			r.recall.set("first")
+			one := chat("user: q1")
+			got := r.post(one, headerMemory, tt.mode)
+			if got.status != tt.first {
+				t.Errorf("first status %s, want %s", got.status, tt.first)
+			}
+			up := r.one()
+			if injected := up.body != one; injected != tt.rights.inject {
+				t.Errorf("body changed: %t, want %t", injected, tt.rights.inject)
+			}
+			if asked := len(r.recall.asked()) > 0; asked != tt.rights.recall {
+				t.Errorf("recalled: %t, want %t", asked, tt.rights.recall)
+			}
+			if turns := len(r.turns()); turns > 0 != tt.rights.persist {
+				t.Errorf("persisted %d turns, want some: %t", turns, tt.rights.persist)
+			}
+			r.recall.set("second")
+			if got := r.post(chat("user: q1", "assistant: fine", "user: q2"), headerMemory, tt.mode); got.status != tt.second {
+				t.Errorf("second status %s, want %s", got.status, tt.second)
+			}
+			want := []string{"user: q1", "assistant: fine", "user: q2"}
+			if tt.rights.inject {
+				want = []string{"user: [first]", "user: q1", "assistant: fine", "user: [second]", "user: q2"}
+			}
+			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+				t.Errorf("second request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A mode that does not inject still repeats what an earlier mode did, or the cached prefix would break.
+func TestModeWriteReplays(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("first")
+	r.post(chat("user: q1"))
+	first := r.one().body
+	r.recall.set("second")
+	got := r.post(chat("user: q1", "assistant: fine", "user: q2"), headerMemory, "write")
+	if got.status != StatusReplayed || got.memories != "1" {
+		t.Errorf("status %s with %s memories, want replayed with 1", got.status, got.memories)
+	}
+	second := r.one().body
+	if prefix := strings.TrimSuffix(first, "]}"); !strings.HasPrefix(second, prefix) {
+		t.Errorf("second body does not begin with the first\nfirst  %s\nsecond %s", first, second)
+	}
+	// The turn has a none-entry: switched on again, nothing is inserted before it.
+	r.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
+	want := []string{
+		"user: [first]", "user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: [second]", "user: q3",
+	}
+	if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+		t.Errorf("third request (-want +got):\n%s", diff)
+	}
+}
+
+func TestUnchangedWithoutMemory(t *testing.T) {
+	weird := "{ \"messages\" : [ {\"content\":\"h\\u00e9\",\"role\":\"user\"} ],\n\"n\":1.50e0 , \"model\":\"m\"}"
+	for _, tt := range []struct {
+		name   string
+		body   string
+		header []string
+		status Status
+	}{
+		{"nothing found", weird, nil, StatusEmpty},
+		{"off", weird, []string{headerMemory, "off"}, StatusOff},
+		{"not JSON", "{", nil, StatusUnsupported},
+		{"no user", chat("system: s"), nil, StatusUnsupported},
+		{"duplicate messages", `{"messages":[{"role":"user","content":"a"}],"messages":[{"role":"user","content":"b"}]}`, nil, StatusUnsupported},
+		{"too deep", `{"messages":[{"role":"user","content":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}]}`, nil, StatusUnsupported},
+		{"two users named", weird, []string{headerUser, "a", headerUser, "b"}, StatusNoUser},
+		{"foreign page", weird, []string{"Origin", "https://evil.example"}, StatusOff},
+		{"cross-site fetch", weird, []string{"Sec-Fetch-Site", "cross-site"}, StatusOff},
+		{"rebound host", weird, []string{"Host", "evil.example"}, StatusOff},
+		{"unknown encoding", weird, []string{"Content-Encoding", "br"}, StatusUnsupported},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			if tt.status != StatusEmpty {
+				r.recall.set("must not show")
+			}
+			got := r.post(tt.body, tt.header...)
+			if got.status != tt.status || got.code != 200 {
+				t.Errorf("code %d, status %s, want 200, %s", got.code, got.status, tt.status)
+			}
+			if up := r.one(); up.body != tt.body {
+				t.Errorf("upstream got %q, want %q", up.body, tt.body)
+			}
+		})
+	}
+}
+
+func TestTooLargeStreamsThrough(t *testing.T) {
+	big := chat("user: " + strings.Repeat("x", 4000))
+	for _, tt := range []struct {
+		name   string
+		change rigOption
+	}{
+		{"one body", func(c *Config, _ *Deps) { c.Limits.BodyBytes = 1 << 10 }},
+		{"all bodies", func(c *Config, _ *Deps) { c.Limits.BodyBytes = 2 << 10; c.Limits.BufferedBytes = 2 << 10 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.change)
+			r.recall.set("must not show")
+			got := r.post(big)
+			if got.status != StatusTooLarge || r.one().body != big {
+				t.Errorf("status %s, want too-large with the body unchanged", got.status)
+			}
+		})
+	}
+}
+
+func TestToolLoopRecallsOnce(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	calls := func(int) string {
+		return `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"ok"}`
+	}
+	r.answers(func(got received) (int, string, string) {
+		return 200, "application/json", `{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
+	})
+	base := `{"model":"m","messages":[{"role":"user","content":"do it"}`
+	previous := ""
+	for step := range 31 {
+		var b strings.Builder
+		b.WriteString(base)
+		for i := range step {
+			b.WriteString("," + calls(i))
+		}
+		b.WriteString("]}")
+		if step == 30 {
+			r.answers(replyWith("done"))
+		}
+		got := r.post(b.String())
+		want := StatusReplayed
+		if step == 0 {
+			want = StatusInjected
+		}
+		if got.status != want || got.memories != "1" {
+			t.Fatalf("step %d: status %s with %s memories, want %s with 1", step, got.status, got.memories, want)
+		}
+		body := r.one().body
+		if prefix := strings.TrimSuffix(previous, "]}"); !strings.HasPrefix(body, prefix) {
+			t.Fatalf("step %d does not begin with step %d's messages", step, step-1)
+		}
+		previous = body
+		r.sleep(10 * time.Second) // the loop outlives the replay window
+	}
+	if n := len(r.recall.asked()); n != 1 {
+		t.Errorf("recalled %d times in one turn, want 1", n)
+	}
+	turns := r.turns()
+	if len(turns) != 1 {
+		t.Fatalf("persisted %d turns, want 1", len(turns))
+	}
+	var got []string
+	for _, m := range turns[0].Messages {
+		got = append(got, string(m.Role)+": "+m.Text)
+	}
+	if diff := cmp.Diff([]string{"user: do it", "assistant: done"}, got); diff != "" {
+		t.Errorf("turn (-want +got):\n%s", diff)
+	}
+}
+
+// A loop that Remora sees only the middle of (a restart without its ledger) gets nothing, now or later.
+func TestUnknownToolLoopStaysBare(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	loop := `{"model":"m","messages":[{"role":"user","content":"do it"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"ok"}`
+	for _, body := range []string{loop + "]}", loop + `,{"role":"tool","tool_call_id":"d","content":"ok"}]}`} {
+		if got := r.post(body); got.status != StatusEmpty || r.one().body != body {
+			t.Errorf("status %s, want empty with the body unchanged", got.status)
+		}
+	}
+}
+
+func TestSameQuestionAnotherDay(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("yesterday")
+	r.post(chat("user: hi"))
+	first := r.one().body
+	r.turns()
+
+	r.recall.set("meanwhile")
+	r.sleep(30 * time.Second)
+	if got := r.post(chat("user: hi")); got.status != StatusReplayed || r.one().body != first {
+		t.Errorf("a retry within a minute: status %s, want the same bytes replayed", got.status)
+	}
+	retried := r.turns()
+
+	r.recall.set("today")
+	r.sleep(24 * time.Hour)
+	r.post(chat("user: hi"))
+	if diff := cmp.Diff([]string{"user: [today]", "user: hi"}, roles(t, r.one().body)); diff != "" {
+		t.Errorf("the next day (-want +got):\n%s", diff)
+	}
+	fresh := r.turns()
+	if retried[0].ID == fresh[0].ID || retried[0].Conversation == fresh[0].Conversation {
+		t.Error("the same greeting a day later is the same turn; want a new one")
+	}
+}
+
+func TestRegeneratedAnswerIsTheSameTurn(t *testing.T) {
+	for _, header := range [][]string{nil, {headerConversation, "c7"}} {
+		r := newRig(t)
+		history := []string{"user: q1", "assistant: fine", "user: q2"}
+		r.post(chat(history[:1]...), header...)
+		r.post(chat(history...), header...)
+		r.answers(replyWith("better"))
+		r.sleep(10 * time.Minute)
+		r.post(chat(history...), header...)
+		turns := r.turns()
+		if len(turns) != 3 || turns[1].ID != turns[2].ID || turns[0].ID == turns[1].ID {
+			t.Errorf("ids %s, want the second and third equal", cmp.Diff(turns[1].ID, turns[2].ID))
+		}
+		if turns[0].Conversation != turns[2].Conversation {
+			t.Errorf("conversations %q and %q, want one", turns[0].Conversation, turns[2].Conversation)
+		}
+	}
+}
+
+// Two conversations begin alike and are given different memories: each goes on with its own.
+func TestVariantsFollowTheirConversation(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("one")
+	r.answers(replyWith("hello A"))
+	r.post(chat("user: hi"))
+	r.sleep(2 * time.Minute)
+	r.recall.set("two")
+	r.answers(replyWith("hello B"))
+	r.post(chat("user: hi"))
+	r.recall.set()
+	r.sent()
+	for _, tt := range []struct{ reply, memory string }{{"hello B", "two"}, {"hello A", "one"}, {"hello B", "two"}} {
+		r.post(chat("user: hi", "assistant: "+tt.reply, "user: next"))
+		want := []string{"user: [" + tt.memory + "]", "user: hi", "assistant: " + tt.reply, "user: next"}
+		if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+			t.Errorf("after %q (-want +got):\n%s", tt.reply, diff)
+		}
+		r.sleep(2 * time.Minute)
+	}
+}
+
+// The same reply to the same greeting in two named conversations.
+func TestVariantsOfNamedConversations(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []string{"a", "b"} {
+		r.recall.set("of " + c)
+		r.post(chat("user: hi"), headerConversation, c)
+	}
+	r.recall.set()
+	r.sent()
+	for _, c := range []string{"a", "b", "a"} {
+		r.post(chat("user: hi", "assistant: fine", "user: next"), headerConversation, c)
+		want := []string{"user: [of " + c + "]", "user: hi", "assistant: fine", "user: next"}
+		if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+			t.Errorf("conversation %s (-want +got):\n%s", c, diff)
+		}
+	}
+}
+
+func TestEditedHistoryFallsOffTheChain(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.post(chat("user: q1"))
+	r.recall.set()
+	r.sent()
+	body := chat("user: q1 edited", "assistant: fine", "user: q2")
+	if got := r.post(body); got.status != StatusEmpty || r.one().body != body {
+		t.Errorf("status %s, want empty with the body unchanged", got.status)
+	}
+}
+
+func TestLedgerSurvivesRestart(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.post(chat("user: q1"))
+	first := r.one().body
+	r.h.store.flush(t.Context())
+
+	again := newRig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+	got := again.post(chat("user: q1", "assistant: fine", "user: q2"))
+	if body := again.one().body; got.status != StatusReplayed || !strings.HasPrefix(body, strings.TrimSuffix(first, "]}")) {
+		t.Errorf("status %s, body %s; want the bytes of before the restart", got.status, body)
+	}
+	r.sleep(25 * time.Hour)
+	late := newRig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+	body := chat("user: q1", "assistant: fine", "user: q2")
+	if late.post(body); late.one().body != body {
+		t.Error("an entry past its time was replayed")
+	}
+}
+
+func TestForgetTakesTheLineOutOfReplays(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("keep", "drop")
+	r.post(chat("user: q1"))
+	r.sent()
+	q := r.recall.asked()[0]
+	r.h.Forget(q.Scope, "m1-drop")
+	r.recall.set()
+	r.post(chat("user: q1", "assistant: fine", "user: q2"))
+	want := []string{"user: [keep]", "user: q1", "assistant: fine", "user: q2"}
+	if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+		t.Errorf("after forgetting (-want +got):\n%s", diff)
+	}
+}
+
+func TestConversationIsBounded(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Ledger.MaxBlocks = 2 })
+	var history []string
+	for i := range 4 {
+		r.recall.set(fmt.Sprintf("fact %d", i))
+		history = append(history, fmt.Sprintf("user: q%d", i))
+		r.post(chat(history...))
+		history = append(history, "assistant: fine")
+	}
+	got := r.sent()
+	want := []string{
+		"user: [fact 0]", "user: q0", "assistant: fine", "user: [fact 1]", "user: q1", "assistant: fine",
+		"user: q2", "assistant: fine", "user: q3",
+	}
+	if diff := cmp.Diff(want, roles(t, got[3].body)); diff != "" {
+		t.Errorf("fourth request (-want +got):\n%s", diff)
+	}
+}
+
+// What stands in the request already, or in a block replayed in it, is not asked for again.
+func TestVisibleIsToldToRecall(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.post(chat("user: q1"), headerConversation, "c")
+	turn := r.turns()[0]
+	r.post(chat("user: q1", "assistant: fine", "user: q2"), headerConversation, "c")
+	q := r.recall.asked()[1]
+	if _, ok := q.VisibleIDs["m0-fact"]; !ok {
+		t.Error("the replayed memory is not named as visible")
+	}
+	if _, ok := q.VisibleChains[turn.Chain]; !ok {
+		t.Error("the first turn is not named as visible")
+	}
+	if q.Newest != "q2" || q.Previous != "q1" || q.Conversation != "c" {
+		t.Errorf("query %q after %q in %q", q.Newest, q.Previous, q.Conversation)
+	}
+}
+
+func TestMemoryFailsOpen(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		err  error
+		do   func()
+		want Status
+	}{
+		{"timeout", recall.ErrTimeout, nil, StatusTimeout},
+		{"unavailable", fmt.Errorf("scan: %w", storage.ErrUnavailable), nil, StatusUnavailable},
+		{"other error", errors.New("odd"), nil, StatusUnavailable},
+		{"panic", nil, func() { panic("content that must not be logged") }, StatusUnavailable},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.recall.err, r.recall.do = tt.err, tt.do
+			body := chat("user: q1")
+			if got := r.post(body); got.code != 200 || got.status != tt.want || r.one().body != body {
+				t.Errorf("code %d, status %s, want 200, %s and the body unchanged", got.code, got.status, tt.want)
+			}
+			// The turn has a none-entry now: nothing may appear before it later.
+			r.recall.err, r.recall.do = nil, nil
+			r.recall.set("late")
+			r.post(chat("user: q1", "assistant: fine", "user: q2"))
+			want := []string{"user: q1", "assistant: fine", "user: [late]", "user: q2"}
+			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+				t.Errorf("next turn (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSystemPlacement(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
+	r.recall.set("fact")
+	r.post(chat("system: be kind", "user: q1"))
+	want := []string{"system: [fact]be kind\n\n", "user: q1"}
+	got := roles(t, r.one().body)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRuleInSystem(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Injection.RuleInSystem = true })
+	r.recall.set("fact")
+	r.post(chat("system: be kind", "user: q1"))
+	got := messages(t, r.one().body)
+	if !strings.HasPrefix(got[0], "system: be kind") || !strings.Contains(got[0], fence.Rule) || strings.Contains(got[1], fence.Rule) {
+		t.Errorf("messages %q; want the rule in the system prompt only", got)
+	}
+}
+
+func TestTurnsThatAreNone(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		code int
+		body string
+		want int
+	}{
+		{"stop", 200, `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"stop"}]}`, 1},
+		{"length", 200, `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"length"}]}`, 1},
+		{"tool calls", 200, `{"choices":[{"index":0,"message":{"content":"a","tool_calls":[{}]},"finish_reason":"tool_calls"}]}`, 0},
+		{"filtered", 200, `{"choices":[{"index":0,"message":{"content":"a"},"finish_reason":"content_filter"}]}`, 0},
+		{"empty", 200, `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"stop"}]}`, 0},
+		{"refused", 401, `{"error":{"message":"no"}}`, 0},
+		{"limited", 429, `{"error":{"message":"slow down"}}`, 0},
+		{"broken", 500, `{"error":{"message":"oops"}}`, 0},
+		{"not JSON", 200, `<html>`, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t)
+			r.answers(func(received) (int, string, string) { return tt.code, "application/json", tt.body })
+			got := r.post(chat("user: q"))
+			if got.code != tt.code || got.body != tt.body {
+				t.Errorf("client got %d %q, want the upstream's %d %q", got.code, got.body, tt.code, tt.body)
+			}
+			if n := len(r.turns()); n != tt.want {
+				t.Errorf("persisted %d turns, want %d", n, tt.want)
+			}
+		})
+	}
+}
+
+func TestStrictTemplates(t *testing.T) {
+	const twice = `{"error":{"code":500,"message":"Conversation roles must alternate user/assistant/user/assistant/...","type":"server_error"}}`
+	strict := func(code int, refuses func(received) bool, refusal string) func(received) (int, string, string) {
+		ok := replyWith("fine")
+		return func(got received) (int, string, string) {
+			if refuses(got) {
+				return code, "application/json", refusal
+			}
+			return ok(got)
+		}
+	}
+	adjacent := func(got received) bool {
+		var in struct{ Messages []struct{ Role string } }
+		_ = json.Unmarshal([]byte(got.body), &in)
+		for i := 1; i < len(in.Messages); i++ {
+			if in.Messages[i].Role == "user" && in.Messages[i-1].Role == "user" {
+				return true
+			}
+		}
+		return false
+	}
+	for _, code := range []int{400, 422, 500} {
+		t.Run(fmt.Sprint("two users ", code), func(t *testing.T) {
+			r := newRig(t)
+			r.answers(strict(code, adjacent, twice))
+			r.recall.set("fact")
+			body := chat("user: q1")
+			got := r.post(body)
+			if up := r.sent(); got.code != 200 || got.status != StatusRejected || len(up) != 2 || up[1].body != body {
+				t.Fatalf("code %d, status %s, %d requests; want the original sent once after the refusal", got.code, got.status, len(up))
+			}
+			// Learned: the block is part of the user's message, and of that turn for good. The refused turn stays bare.
+			got = r.post(chat("user: q1", "assistant: fine", "user: q2"))
+			if got.status != StatusInjected {
+				t.Errorf("status %s, want injected", got.status)
+			}
+			want := []string{"user: q1", "assistant: fine", "user: [fact]\n\nq2"}
+			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+				t.Errorf("second turn (-want +got):\n%s", diff)
+			}
+			r.recall.set()
+			got = r.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
+			want = append(want, "assistant: fine", "user: q3")
+			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+				t.Errorf("third turn (-want +got):\n%s", diff)
+			}
+			if got.code != 200 || got.status != StatusReplayed {
+				t.Errorf("code %d, status %s, want 200, replayed", got.code, got.status)
+			}
+		})
+	}
+	t.Run("context length teaches nothing", func(t *testing.T) {
+		r := newRig(t)
+		r.answers(strict(400, func(got received) bool { return fence.Contains(got.body) },
+			`{"error":{"message":"This model's maximum context length is 8192 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`))
+		r.recall.set("fact")
+		got := r.post(chat("user: q1"))
+		if n := len(r.sent()); got.code != 200 || got.status != StatusRejected || n != 2 {
+			t.Fatalf("code %d, status %s, %d requests; want 200, rejected, 2", got.code, got.status, n)
+		}
+		r.answers(replyWith("fine"))
+		r.post(chat("user: q1", "assistant: fine", "user: q2"))
+		want := []string{"user: q1", "assistant: fine", "user: [fact]", "user: q2"}
+		if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+			t.Errorf("next turn (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("the original is refused too", func(t *testing.T) {
+		r := newRig(t)
+		r.answers(strict(400, func(received) bool { return true }, `{"error":{"message":"bad temperature"}}`))
+		r.recall.set("fact")
+		got := r.post(chat("user: q1"))
+		if n := len(r.sent()); got.code != 400 || n != 2 || !strings.Contains(got.body, "bad temperature") {
+			t.Fatalf("code %d after %d requests, want the original's 400 after 2", got.code, n)
+		}
+		r.answers(replyWith("fine"))
+		r.sleep(2 * time.Minute)
+		r.post(chat("user: q1"))
+		if diff := cmp.Diff([]string{"user: [fact]", "user: q1"}, roles(t, r.one().body)); diff != "" {
+			t.Errorf("a refusal of both taught something (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("an ordinary 500 is the client's", func(t *testing.T) {
+		r := newRig(t)
+		r.answers(strict(500, func(received) bool { return true }, `{"error":{"message":"out of GPU memory"}}`))
+		r.recall.set("fact")
+		got := r.post(chat("user: q1"))
+		if n := len(r.sent()); got.code != 500 || n != 1 || !strings.Contains(got.body, "GPU") {
+			t.Errorf("code %d after %d requests, want the upstream's 500 after 1", got.code, n)
+		}
+	})
+	t.Run("no placement is accepted", func(t *testing.T) {
+		r := newRig(t)
+		r.answers(strict(400, func(got received) bool { return fence.Contains(got.body) }, `{"error":{"message":"no"}}`))
+		r.recall.set("fact")
+		for i, want := range []Status{StatusRejected, StatusRejected, StatusUnsupported} {
+			if got := r.post(chat(fmt.Sprint("user: q", i))); got.status != want || got.code != 200 {
+				t.Errorf("request %d: code %d, status %s, want 200, %s", i, got.code, got.status, want)
+			}
+		}
+		r.sent()
+		r.sleep(2 * time.Hour)
+		r.answers(replyWith("fine"))
+		if got := r.post(chat("user: later")); got.status != StatusInjected {
+			t.Errorf("hours later: status %s, want another try", got.status)
+		}
+	})
+}

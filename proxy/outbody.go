@@ -1,0 +1,223 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+)
+
+// outBody is the body of a request to an upstream: nothing, pieces in memory, or a stream. The zero value is nothing.
+type outBody struct {
+	pieces [][]byte
+	lease  *lease // of pieces
+	stream io.ReadCloser
+	length int64 // -1 unknown, for streams only
+}
+
+// memoryBody is the concatenation of pieces, which are not copied and must not change until the lease is free. It can
+// be sent again. l may be nil where nothing is pooled.
+func memoryBody(l *lease, pieces ...[]byte) outBody {
+	b := outBody{pieces: pieces, lease: l}
+	for _, p := range pieces {
+		b.length += int64(len(p))
+	}
+	return b
+}
+
+// streamBody sends r as it is read. length is -1 where it is unknown. It can be sent once.
+func streamBody(r io.ReadCloser, length int64) outBody {
+	if length == 0 {
+		return outBody{}
+	}
+	return outBody{stream: r, length: length}
+}
+
+// attach makes b the body of out. Trailers need a chunked body, whether or not the length is known.
+func (b outBody) attach(out *http.Request, trailer http.Header) {
+	out.Body, out.GetBody, out.ContentLength, out.TransferEncoding, out.Trailer = nil, nil, b.length, nil, nil
+	switch {
+	case b.stream != nil:
+		out.Body = b.stream
+	case b.length > 0:
+		out.Body = b.open()
+		out.GetBody = func() (io.ReadCloser, error) { return b.open(), nil }
+	default:
+		return
+	}
+	if len(trailer) > 0 {
+		out.Trailer = trailer
+		out.ContentLength = -1
+	}
+}
+
+func (b outBody) open() *pieceReader {
+	b.lease.take()
+	return &pieceReader{rest: b.pieces, lease: b.lease}
+}
+
+// lease says when pooled bytes may be used again. A transport can go on reading a body after RoundTrip has returned: an
+// upstream that answers early, a request that is cancelled. So whoever owns the bytes holds one reference, each reader
+// another until it is closed and no read is in progress, and the last one to let go frees them. The methods of a nil
+// lease do nothing.
+type lease struct {
+	refs atomic.Int32
+	free func()
+}
+
+// newLease returns a lease with one reference, the caller's. free runs once, in any goroutine.
+func newLease(free func()) *lease {
+	l := &lease{free: free}
+	l.refs.Store(1)
+	return l
+}
+
+func (l *lease) take() {
+	if l != nil {
+		l.refs.Add(1)
+	}
+}
+
+func (l *lease) release() {
+	if l != nil && l.refs.Add(-1) == 0 {
+		l.free()
+	}
+}
+
+var errBodyClosed = errors.New("request body closed")
+
+// pieceReader reads pieces in order. Close may be called at any time, from any goroutine, and more than once; it never
+// waits. The bytes are held until a read in progress is over, so freed bytes are never sent.
+type pieceReader struct {
+	mu     sync.Mutex
+	rest   [][]byte // what is left; rest[0][off:] comes first. The slice itself is shared and never written
+	off    int
+	busy   bool
+	closed bool
+	lease  *lease
+}
+
+// begin claims the reader for one read.
+func (r *pieceReader) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed || r.busy {
+		return false
+	}
+	r.busy = true
+	return true
+}
+
+func (r *pieceReader) end() {
+	r.mu.Lock()
+	r.busy = false
+	closed := r.closed
+	r.mu.Unlock()
+	if closed {
+		r.lease.release()
+	}
+}
+
+func (r *pieceReader) Close() error {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	busy := r.busy
+	r.mu.Unlock()
+	if first && !busy {
+		r.lease.release()
+	}
+	return nil
+}
+
+func (r *pieceReader) Read(p []byte) (int, error) {
+	if !r.begin() {
+		return 0, errBodyClosed
+	}
+	defer r.end()
+	n := 0
+	for n < len(p) && len(r.rest) > 0 {
+		c := copy(p[n:], r.rest[0][r.off:])
+		n += c
+		r.advance(c)
+	}
+	if n == 0 && len(r.rest) == 0 && len(p) > 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// advance moves past n bytes of the first piece, and past pieces that are used up.
+func (r *pieceReader) advance(n int) {
+	r.off += n
+	for len(r.rest) > 0 && r.off == len(r.rest[0]) {
+		r.rest, r.off = r.rest[1:], 0
+	}
+}
+
+// WriteTo writes each piece as it stands: one chunk of a chunked body, or one vector of a writev.
+func (r *pieceReader) WriteTo(w io.Writer) (int64, error) {
+	if !r.begin() {
+		return 0, errBodyClosed
+	}
+	defer r.end()
+	if c, ok := w.(*net.TCPConn); ok {
+		return r.writev(c)
+	}
+	var total int64
+	for len(r.rest) > 0 {
+		n := 0
+		if piece := r.rest[0][r.off:]; len(piece) > 0 {
+			var err error
+			n, err = w.Write(piece)
+			total += int64(n)
+			if err != nil {
+				return total, err
+			}
+		}
+		r.advance(n)
+	}
+	return total, nil
+}
+
+func (r *pieceReader) writev(c *net.TCPConn) (int64, error) {
+	if len(r.rest) == 0 {
+		return 0, nil
+	}
+	var room [4][]byte // net.Buffers consumes its slice, so it gets one of its own
+	left := append(net.Buffers(room[:0]), r.rest...)
+	left[0] = left[0][r.off:]
+	n, err := left.WriteTo(c)
+	r.rest, r.off = nil, 0 // after an error the connection is dead, and so is this reader
+	return n, err
+}
+
+// upstreamConn is a connection to an upstream over which http.Transport sends bodies in memory without copying them:
+// what does not fit its write buffer comes here by ReadFrom and leaves as one writev.
+type upstreamConn struct{ *net.TCPConn }
+
+// ReadFrom sends r.
+func (c upstreamConn) ReadFrom(r io.Reader) (int64, error) {
+	if limited, ok := r.(*io.LimitedReader); ok {
+		if pieces, ok := limited.R.(*pieceReader); ok && pieces.left() == limited.N {
+			n, err := pieces.WriteTo(c.TCPConn)
+			limited.N -= n
+			return n, err
+		}
+	}
+	buf := largeBuffers.Get().(*[largeBuffer]byte)
+	defer largeBuffers.Put(buf)
+	return io.CopyBuffer(struct{ io.Writer }{c.TCPConn}, r, buf[:])
+}
+
+func (r *pieceReader) left() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := -int64(r.off)
+	for _, p := range r.rest {
+		n += int64(len(p))
+	}
+	return n
+}

@@ -1,0 +1,145 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+)
+
+// problemTypes is what the type of a problem is relative to; the page lists every kind.
+const problemTypes = "https://github.com/remora-proxy/remora/blob/main/docs/problems.md#"
+
+// problemTitles are the kinds of problems that doors answer with, and their titles. A kind is stable and means one thing;
+// the detail is for people.
+var problemTitles = map[string]string{
+	"bad-target":           "Request target not usable",
+	"forward-forbidden":    "Target not allowed",
+	"forward-auth":         "Proxy authentication required",
+	"forward-busy":         "Too many tunnels",
+	"forward-method":       "Only CONNECT is served here",
+	"no-upstream":          "No upstream for this path",
+	"request-body":         "Request body not readable",
+	"request-timeout":      "Request body too slow",
+	"upstream-failed":      "Upstream broke off",
+	"upstream-protocol":    "Upstream does not speak HTTP as expected",
+	"upstream-timeout":     "Upstream too slow",
+	"upstream-tls":         "Upstream not trusted",
+	"upstream-unreachable": "Upstream not reachable",
+}
+
+// problem is an error of a door in the form of RFC 9457. Detail never holds a key, a query or content.
+type problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	cause  string // for the log; "" = none
+}
+
+func newProblem(code int, kind, detail string) problem {
+	return problem{Type: problemTypes + kind, Title: problemTitles[kind], Status: code, Detail: detail}
+}
+
+// Problems that need no detail of the case.
+var (
+	problemNoUpstream = newProblem(http.StatusNotFound, "no-upstream", "no configured upstream covers the path of this request")
+	problemBody       = newProblem(http.StatusBadRequest, "request-body", "the request body ended early or could not be read")
+	problemTooSlow    = newProblem(http.StatusRequestTimeout, "request-timeout", "the client stopped sending the request body")
+	problemTarget     = newProblem(http.StatusBadRequest, "bad-target", "the request target must be a path")
+)
+
+// write answers with p.
+func (p problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(p.encode())
+}
+
+func (p problem) encode() []byte {
+	b, _ := json.Marshal(p) // three strings and an int always encode
+	return append(b, '\n')
+}
+
+// problemFor turns an error of roundTrip into a problem that names the upstream's host and nothing else that err may
+// hold. tell is false where the client has left and nothing can be written.
+func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool) {
+	p = explain(up, err)
+	p.cause = cause(err)
+	return p, in.Context().Err() == nil
+}
+
+func explain(up *Upstream, err error) problem {
+	host := up.URL.Host
+	var (
+		dns       *net.DNSError
+		verify    *tls.CertificateVerificationError
+		authority x509.UnknownAuthorityError
+		name      x509.HostnameError
+		invalid   x509.CertificateInvalidError
+		record    tls.RecordHeaderError
+		alert     tls.AlertError
+		netErr    net.Error
+		op        *net.OpError
+	)
+	switch {
+	case errors.Is(err, errBadTarget):
+		return problemTarget
+	case errors.Is(err, errSlowBody):
+		return problemTooSlow
+	case errors.Is(err, errClientBody):
+		return problemBody
+	case errors.Is(err, errBadResponse):
+		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with a status that no request asked for")
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" does not speak TLS; is its URL http instead of https?")
+	case errors.As(err, &authority):
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" has a certificate of an unknown authority; set the upstream's caFile to trust it")
+	case errors.As(err, &name):
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" has a certificate for another name")
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" has a certificate that is expired or not yet valid")
+	case errors.As(err, &invalid), errors.As(err, &verify):
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" has a certificate that does not verify")
+	case errors.As(err, &alert):
+		return newProblem(http.StatusBadGateway, "upstream-tls", host+" refused the TLS handshake")
+	case errors.As(err, &dns):
+		return newProblem(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
+	case errors.As(err, &op) && op.Op == "dial" && op.Timeout():
+		return newProblem(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
+	case errors.As(err, &netErr) && netErr.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return newProblem(http.StatusGatewayTimeout, "upstream-timeout", host+" did not answer in time")
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return newProblem(http.StatusBadGateway, "upstream-unreachable", host+" refused the connection")
+	case errors.As(err, &op) && op.Op == "dial":
+		return newProblem(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return newProblem(http.StatusBadGateway, "upstream-failed", host+" closed the connection before it answered")
+	}
+	return newProblem(http.StatusBadGateway, "upstream-failed", "the exchange with "+host+" failed")
+}
+
+// cause names the innermost error by type, and by text where the text is a constant of the system: messages further out
+// may quote what a peer sent.
+func cause(err error) string {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return os.ErrDeadlineExceeded.Error()
+	}
+	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
+		err = inner
+	}
+	return fmt.Sprintf("%T", err)
+}

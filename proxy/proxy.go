@@ -1,0 +1,301 @@
+// Package proxy is the data plane: a transparent reverse proxy that gives the requests passing through it a memory.
+//
+// One request's life: a door takes it, the router picks an upstream from the configuration, and the exchange parses,
+// resolves whose memory it is, replays and recalls, splices, sends, relays the answer byte for byte, and hands a copy of
+// the finished turn to persistence.
+//
+// # Guarantees
+//
+//   - A request that would succeed without Remora succeeds with it. Memory that is slow, broken or panics means that the
+//     original bytes go out; an upstream that refuses an enriched body gets the original once.
+//   - A body without memory leaves byte-identical. An enriched one differs only by the inserted bytes.
+//   - The answer is relayed as it comes: nothing waits for memory once the upstream has answered.
+//   - What an earlier request of a conversation was given, later requests carry byte for byte (the ledger).
+//   - Nothing read here is logged or traced but names, counts and times.
+//
+// # Bounds
+//
+// Bodies that are read are bounded one by one and all together, and so are copies of answers, turns waiting to be
+// assembled and ledger entries. Over any bound the traffic goes on without that part of memory, and it is counted.
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Recaller is the part of recall.Engine that an exchange needs.
+type Recaller interface {
+	Recall(ctx context.Context, r recall.Request) (recall.Result, error)
+	// Loaded says whether the scope's index is in memory, so that Recall will not have to wait for the store.
+	Loaded(scope storage.Scope) bool
+}
+
+// Persister takes finished turns. Enqueue must not block.
+type Persister interface {
+	Enqueue(t persist.Turn) error
+}
+
+// Config is what the data plane can be told.
+type Config struct {
+	Upstreams []UpstreamConfig
+	Transport TransportConfig
+	Streams   StreamConfig
+	Identity  IdentityConfig
+	Limits    LimitsConfig
+	Injection InjectionConfig
+	Ledger    LedgerConfig
+	// RecallDeadline bounds what memory may add to a request; FirstDeadline holds instead while the user's index or
+	// ledger is not in memory yet.
+	RecallDeadline time.Duration
+	FirstDeadline  time.Duration
+}
+
+// LimitsConfig bounds buffers, in bytes unless said.
+type LimitsConfig struct {
+	BodyBytes     int64 // larger request bodies stream through unenriched
+	BufferedBytes int64 // all request bodies held at once; beyond, requests stream through unenriched
+	TeeBytes      int64 // larger answers are not remembered
+	TeesBytes     int64 // all copies of answers held at once; beyond, answers are not remembered
+	Assemblies    int   // finished answers waiting to be read for their turn; beyond, turns are dropped and counted
+}
+
+// InjectionConfig says how recalled memories enter a request.
+type InjectionConfig struct {
+	Placement    string // beforeUser or system
+	RuleInSystem bool   // put the rule into the system prompt instead of every block; costs that prompt's cache once
+}
+
+// Values of InjectionConfig.Placement.
+const (
+	PlacementBeforeUser = "beforeUser"
+	PlacementSystem     = "system"
+)
+
+// DefaultConfig has no upstreams of its own but the public ones.
+func DefaultConfig() Config {
+	return Config{
+		Upstreams: DefaultUpstreams(),
+		Transport: DefaultTransportConfig(),
+		Streams:   DefaultStreamConfig(),
+		Identity:  DefaultIdentityConfig(),
+		Limits: LimitsConfig{
+			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
+		},
+		Injection:      InjectionConfig{Placement: PlacementBeforeUser},
+		Ledger:         DefaultLedgerConfig(),
+		RecallDeadline: 30 * time.Millisecond,
+		FirstDeadline:  150 * time.Millisecond,
+	}
+}
+
+// Validate reports all problems, each with its key.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, msg string) {
+		if !ok {
+			errs = append(errs, errors.New(msg))
+		}
+	}
+	within := func(section string, err error) {
+		for _, e := range unjoin(err) {
+			errs = append(errs, fmt.Errorf("%s.%w", section, e))
+		}
+	}
+	errs = append(errs, unjoin(validateUpstreams(c.Upstreams))...)
+	within("transport", c.Transport.Validate())
+	within("streams", c.Streams.Validate())
+	within("identity", c.Identity.Validate())
+	within("ledger", c.Ledger.Validate())
+	check(c.Limits.BodyBytes >= 1<<10 && c.Limits.BodyBytes <= 1<<30, "limits.bodyBytes: must be between 1024 and 1073741824")
+	check(c.Limits.BufferedBytes >= c.Limits.BodyBytes, "limits.bufferedBytes: must be at least limits.bodyBytes")
+	check(c.Limits.TeeBytes >= 1<<10 && c.Limits.TeeBytes <= 1<<30, "limits.teeBytes: must be between 1024 and 1073741824")
+	check(c.Limits.TeesBytes >= c.Limits.TeeBytes, "limits.teesBytes: must be at least limits.teeBytes")
+	check(c.Limits.Assemblies >= 1, "limits.assemblies: must be at least 1")
+	check(c.Injection.Placement == PlacementBeforeUser || c.Injection.Placement == PlacementSystem,
+		"injection.placement: must be beforeUser or system")
+	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")
+	check(c.FirstDeadline >= c.RecallDeadline, "firstDeadline: must be at least recallDeadline")
+	return errors.Join(errs...)
+}
+
+func unjoin(err error) []error {
+	if j, ok := err.(interface{ Unwrap() []error }); ok {
+		return j.Unwrap()
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
+}
+
+// Deps are what a Handler works with. Recall, Persist and Local may be nil together: then everything passes through.
+type Deps struct {
+	Recall  Recaller
+	Persist Persister
+	Local   storage.Local
+	Log     *slog.Logger
+	Tracer  trace.TracerProvider // nil = no tracing
+	Now     func() time.Time     // nil = time.Now
+}
+
+// Handler serves all doors. Create with New; Run must be running while it serves.
+type Handler struct {
+	cfg      Config
+	plane    *plane
+	identity *identity
+	dialects []route
+	deps     Deps
+	log      *slog.Logger
+	tracer   trace.Tracer // nil = off
+	w3c      propagation.TraceContext
+
+	bodies, tees budget
+	ledger       *ledger
+	store        *ledgerStore
+	learned      *learned
+	assembler    *assembler
+	secret       atomic.Pointer[[]byte] // install secret, once the store gave it
+
+	stats Stats
+}
+
+// route names the dialect of a path: the request's path ends in suffix at a segment border.
+type route struct {
+	suffix string
+	d      dialect.Dialect
+}
+
+// Stats are counters since the start.
+type Stats struct {
+	Exchanges   atomic.Int64
+	statuses    map[Status]*atomic.Int64 // fixed keys; see ByStatus
+	Panics      atomic.Int64             // in memory code; the request passed through
+	Retries     atomic.Int64             // enriched requests refused, originals sent
+	TeeSkipped  atomic.Int64             // answers not copied: over a bound
+	Undecoded   atomic.Int64             // answers whose content encoding could not be read
+	NotFinal    atomic.Int64             // answers that end no turn: tool calls, errors, cut streams
+	Assembled   atomic.Int64             // turns handed to persistence
+	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
+	LedgerDrops func() int64             // ledger entries not stored, or unreadable
+}
+
+// ByStatus counts exchanges by what became of memory in them.
+func (s *Stats) ByStatus() map[Status]int64 {
+	out := map[Status]int64{}
+	for k, v := range s.statuses {
+		if n := v.Load(); n > 0 {
+			out[k] = n
+		}
+	}
+	return out
+}
+
+// New makes a Handler. It reads the upstreams' CA files and does no other I/O.
+func New(cfg Config, deps Deps) (*Handler, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("configure proxy: %w", err)
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	if deps.Now == nil {
+		deps.Now = time.Now
+	}
+	h := &Handler{
+		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity),
+		dialects: []route{{"/chat/completions", dialect.Chat{}}},
+		bodies:   budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
+		learned: newLearned(deps.Now),
+	}
+	h.stats.statuses = map[Status]*atomic.Int64{}
+	for _, s := range statuses {
+		h.stats.statuses[s] = new(atomic.Int64)
+	}
+	var err error
+	if h.plane, err = openPlane(cfg.Upstreams, cfg.Transport, cfg.Streams); err != nil {
+		return nil, fmt.Errorf("configure upstreams: %w", err)
+	}
+	if deps.Tracer != nil {
+		h.tracer = deps.Tracer.Tracer(instrumentation)
+	}
+	if deps.Local != nil {
+		h.store = newLedgerStore(deps.Local, deps.Log)
+		h.stats.LedgerDrops = h.store.dropped.Load
+	}
+	h.ledger = newLedger(cfg.Ledger, h.store, deps.Now)
+	h.assembler = newAssembler(h)
+	return h, nil
+}
+
+// Stats returns the live counters.
+func (h *Handler) Stats() *Stats { return &h.stats }
+
+// Forget takes memories out of what later requests replay. Privacy beats the cache.
+func (h *Handler) Forget(scope storage.Scope, ids ...string) {
+	s := h.ledger.of(scope)
+	<-s.loaded
+	if s.err != nil {
+		return // what could not be loaded is not replayed either
+	}
+	set := make(map[string]struct{}, len(ids))
+	for _, id := range ids {
+		set[id] = struct{}{}
+	}
+	h.ledger.forget(s, set)
+}
+
+// Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
+// what was waiting is done. End ctx after the doors are closed and before persistence ends.
+func (h *Handler) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	wg.Go(func() { h.assembler.run(ctx) })
+	if h.store != nil {
+		wg.Go(func() { h.store.run(ctx) })
+	}
+	wg.Wait()
+	h.plane.closeIdle()
+}
+
+// LivePath answers 200 while the process serves. It is the one path that is not the upstream's.
+const LivePath = "/.remora/livez"
+
+// ServeHTTP takes one request through.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == LivePath {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("ok\n"))
+		return
+	}
+	h.stats.Exchanges.Add(1)
+	x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported}
+	x.serve()
+}
+
+// dialectOf returns the dialect of a request, or nil.
+func (h *Handler) dialectOf(r *http.Request) dialect.Dialect {
+	if r.Method != http.MethodPost {
+		return nil
+	}
+	for _, d := range h.dialects {
+		if strings.HasSuffix(r.URL.Path, d.suffix) {
+			return d.d
+		}
+	}
+	return nil
+}

@@ -1,0 +1,299 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// StreamConfig bounds how long a body may stand still. Neither bounds how long it may take.
+type StreamConfig struct {
+	// ReadIdle ends a request whose body sends nothing for so long.
+	ReadIdle time.Duration
+	// WriteIdle ends a response whose client takes nothing for so long.
+	WriteIdle time.Duration
+}
+
+// DefaultStreamConfig bears slow networks, not abandoned connections.
+func DefaultStreamConfig() StreamConfig {
+	return StreamConfig{ReadIdle: time.Minute, WriteIdle: 5 * time.Minute}
+}
+
+// Validate returns all that is wrong with c.
+func (c StreamConfig) Validate() error {
+	var errs []error
+	if c.ReadIdle <= 0 {
+		errs = append(errs, errors.New("readIdle: must be > 0"))
+	}
+	if c.WriteIdle <= 0 {
+		errs = append(errs, errors.New("writeIdle: must be > 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Copy buffers. A stream of events needs little, and there may be thousands of streams; a reply that fills the small
+// buffer gets the large one.
+const (
+	smallBuffer = 4 << 10
+	largeBuffer = 32 << 10
+)
+
+var (
+	smallBuffers = sync.Pool{New: func() any { return new([smallBuffer]byte) }}
+	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
+)
+
+// headDelay is how long the head of a response waits for the first bytes of its body, to leave with them in one packet.
+const headDelay = time.Millisecond
+
+// unguarded is how much goes to an HTTP/1 client before the write deadline is armed: what any socket buffer takes.
+const unguarded = 16 << 10
+
+// failedSide says who ended a relay early.
+type failedSide uint8
+
+const (
+	failedNone failedSide = iota
+	failedUpstream
+	failedClient
+)
+
+// relayed is how a response went.
+type relayed struct {
+	Status    int
+	Bytes     int64     // of the body, written to the client
+	FirstByte time.Time // when the first of them had been written; zero = none was
+	// Complete: the upstream ended the body cleanly and the client was given all of it.
+	Complete bool
+	Failed   failedSide
+	Err      error // the cause where a side failed; holds addresses, never content
+}
+
+// abort cuts the client's connection (HTTP/2: the stream) where a side failed, so that the client can't take a part for
+// the whole. It must be the handler's last act: it panics with http.ErrAbortHandler, which net/http takes quietly.
+func (r relayed) abort() {
+	if r.Failed != failedNone {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// fail marks r as cut short.
+func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err }
+
+// relay copies resp to the client: status, headers, then each piece of the body as it comes, in one write and one flush,
+// then the trailers. Headers that already stand in w stay. It closes resp.Body.
+//
+// sink, if not nil, is given each piece after the client was; it must not keep it. A sink that panics is not called
+// again, and the client does not notice.
+func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, sink func([]byte)) relayed {
+	defer resp.Body.Close()
+	h := w.Header()
+	copyResponse(h, resp.Header)
+	announced := announceTrailers(h, resp.Trailer)
+	w.WriteHeader(resp.StatusCode)
+
+	r := relayed{Status: resp.StatusCode}
+	p.copyBody(http.NewResponseController(w), w, in, resp, sink, &r)
+	if r.Complete {
+		copyTrailers(h, resp.Trailer, announced)
+	}
+	return r
+}
+
+// copyBody moves resp.Body to w and says in r how it went.
+func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
+	if resp.Body == http.NoBody {
+		r.Complete = true
+		return
+	}
+	small := smallBuffers.Get().(*[smallBuffer]byte)
+	defer smallBuffers.Put(small)
+	buf := small[:]
+	if resp.ContentLength > smallBuffer {
+		buf = largeBuffers.Get().(*[largeBuffer]byte)[:]
+	}
+	defer func() {
+		if len(buf) == largeBuffer {
+			largeBuffers.Put((*[largeBuffer]byte)(buf))
+		}
+	}()
+
+	late := lateHeads.Get().(*lateHead)
+	late.arm(ctl)
+	defer func() { late.drop() }()
+
+	var armed time.Time
+	for {
+		n, err := resp.Body.Read(buf)
+		if n > 0 {
+			late.drop()
+			late = nil
+			now := time.Now()
+			if (in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded) && now.Sub(armed) > p.stream.WriteIdle/4 {
+				armed = now
+				_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
+			}
+			if werr := writeFlush(ctl, w, buf[:n]); werr != nil {
+				r.fail(failedClient, fmt.Errorf("write to client: %w", werr))
+				return
+			}
+			if r.Bytes == 0 {
+				r.FirstByte = time.Now()
+			}
+			r.Bytes += int64(n)
+			if sink != nil && !feed(sink, buf[:n]) {
+				sink = nil
+			}
+			if n == smallBuffer && len(buf) == smallBuffer {
+				buf = largeBuffers.Get().(*[largeBuffer]byte)[:]
+			}
+		}
+		if err == io.EOF {
+			r.Complete = true
+			return
+		}
+		if err != nil {
+			if cause := in.Context().Err(); cause != nil {
+				r.fail(failedClient, fmt.Errorf("client left: %w", cause))
+			} else {
+				r.fail(failedUpstream, fmt.Errorf("read from upstream: %w", err))
+			}
+			return
+		}
+	}
+}
+
+func writeFlush(ctl *http.ResponseController, w io.Writer, p []byte) error {
+	if _, err := w.Write(p); err != nil {
+		return err
+	}
+	return ctl.Flush()
+}
+
+// feed calls sink and says whether it came back.
+func feed(sink func([]byte), p []byte) (ok bool) {
+	defer func() {
+		if !ok {
+			_ = recover()
+		}
+	}()
+	sink(p)
+	return true
+}
+
+// lateHead flushes the head of a response whose body is slow to begin. It is pooled with its timer: one that fires late
+// may flush the head of the next response early, which is harmless, and never touches a writer that was dropped.
+type lateHead struct {
+	mu    sync.Mutex
+	ctl   *http.ResponseController // nil when dropped
+	timer *time.Timer
+}
+
+var lateHeads = sync.Pool{New: func() any {
+	l := &lateHead{}
+	l.timer = time.AfterFunc(time.Hour, l.flush)
+	l.timer.Stop()
+	return l
+}}
+
+func (l *lateHead) arm(ctl *http.ResponseController) {
+	l.mu.Lock()
+	l.ctl = ctl
+	l.mu.Unlock()
+	l.timer.Reset(headDelay)
+}
+
+func (l *lateHead) flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ctl != nil {
+		_ = l.ctl.Flush() // the write that follows meets the same error
+		l.ctl = nil
+	}
+}
+
+// drop gives the writer back to its handler and l to the pool. A nil l has been dropped already.
+func (l *lateHead) drop() {
+	if l == nil {
+		return
+	}
+	l.timer.Stop()
+	l.mu.Lock()
+	l.ctl = nil
+	l.mu.Unlock()
+	lateHeads.Put(l)
+}
+
+// announceTrailers declares the trailers that the upstream declared and returns how many they are.
+func announceTrailers(h, trailer http.Header) int {
+	if len(trailer) == 0 {
+		return 0
+	}
+	names := make([]string, 0, len(trailer))
+	for name := range trailer {
+		names = append(names, name)
+	}
+	h["Trailer"] = []string{strings.Join(names, ", ")}
+	return len(names)
+}
+
+// copyTrailers adds the trailers that came. Those that came unannounced need a prefix that net/http takes off again.
+func copyTrailers(h, trailer http.Header, announced int) {
+	for name, values := range trailer {
+		if isControl(name) {
+			continue
+		}
+		if len(trailer) != announced {
+			name = http.TrailerPrefix + name
+		}
+		h[name] = values
+	}
+}
+
+// requestBody is in's body under the ReadIdle deadline, for whoever reads or streams it.
+func (p *plane) requestBody(w http.ResponseWriter, in *http.Request) io.ReadCloser {
+	if in.Body == nil || in.Body == http.NoBody {
+		return http.NoBody
+	}
+	return &guardedBody{body: in.Body, ctl: http.NewResponseController(w), idle: p.stream.ReadIdle}
+}
+
+// Errors of guardedBody: the client's fault, whoever meets them.
+var (
+	errSlowBody   = errors.New("request body too slow")
+	errClientBody = errors.New("read request body")
+)
+
+// guardedBody moves the connection's read deadline along as the body is read, and takes it away at the end: what the
+// server reads afterwards is the client leaving.
+type guardedBody struct {
+	body  io.ReadCloser
+	ctl   *http.ResponseController
+	idle  time.Duration
+	armed time.Time
+}
+
+func (b *guardedBody) Read(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(b.armed) > b.idle/4 {
+		b.armed = now
+		_ = b.ctl.SetReadDeadline(now.Add(b.idle)) // a connection that can't has no bound
+	}
+	n, err := b.body.Read(p)
+	switch {
+	case err == nil:
+	case err == io.EOF:
+		_ = b.ctl.SetReadDeadline(time.Time{})
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("%w: %w", errSlowBody, err)
+	default:
+		err = fmt.Errorf("%w: %w", errClientBody, err)
+	}
+	return n, err
+}
+
+func (b *guardedBody) Close() error { return b.body.Close() }

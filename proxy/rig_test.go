@@ -1,0 +1,324 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// rig is a Handler between a real client and a real upstream, with a scripted memory and a clock that tests move.
+type rig struct {
+	t       *testing.T
+	h       *Handler
+	url     string
+	recall  *fakeRecall
+	persist *fakePersist
+	local   storage.Local
+	posted  int64
+	served  atomic.Int64
+
+	mu       sync.Mutex
+	now      time.Time
+	received []received
+	answer   func(received) (code int, contentType, body string)
+}
+
+type received struct {
+	path   string
+	header http.Header
+	body   string
+}
+
+// rigOption changes the configuration before the handler is made.
+type rigOption func(*Config, *Deps)
+
+func newRig(t *testing.T, opts ...rigOption) *rig {
+	t.Helper()
+	r := &rig{
+		t: t, now: time.Now().Truncate(time.Second), // stores expire by the real clock
+
+		recall: &fakeRecall{}, persist: &fakePersist{}, answer: replyWith("fine"),
+	}
+	r.local = storagetest.Memory()
+	up := httptest.NewServer(http.HandlerFunc(r.upstream))
+	t.Cleanup(up.Close)
+	u, err := url.Parse(up.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := DefaultConfig()
+	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: u.String(), Paths: []string{"/"}}}
+	cfg.Identity.Loopback = true
+	cfg.FirstDeadline = 5 * time.Second // a loaded machine must not decide these tests
+	cfg.RecallDeadline = 5 * time.Second
+	deps := Deps{Recall: r.recall, Persist: r.persist, Local: r.local, Now: r.clock}
+	for _, o := range opts {
+		o(&cfg, &deps)
+	}
+	r.start(cfg, deps)
+	return r
+}
+
+func (r *rig) start(cfg Config, deps Deps) {
+	h, err := New(cfg, deps)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); h.Run(ctx) }()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		defer r.served.Add(1)
+		h.ServeHTTP(w, req)
+	}))
+	r.t.Cleanup(func() { srv.Close(); cancel(); <-done })
+	r.h, r.url = h, srv.URL
+}
+
+func (r *rig) clock() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+func (r *rig) sleep(d time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = r.now.Add(d)
+}
+
+func (r *rig) upstream(w http.ResponseWriter, req *http.Request) {
+	b, _ := io.ReadAll(req.Body)
+	got := received{req.URL.Path, req.Header.Clone(), string(b)}
+	r.mu.Lock()
+	r.received = append(r.received, got)
+	answer := r.answer
+	r.mu.Unlock()
+	code, contentType, body := answer(got)
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, body)
+}
+
+func replyWith(text string) func(received) (int, string, string) {
+	return func(received) (int, string, string) {
+		b, _ := json.Marshal(text)
+		return 200, "application/json", fmt.Sprintf(
+			`{"id":"c1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`, b)
+	}
+}
+
+func (r *rig) answers(f func(received) (int, string, string)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = f
+}
+
+// outcome is what the client saw.
+type outcome struct {
+	code     int
+	status   Status
+	memories string
+	body     string
+	header   http.Header
+}
+
+// post sends a chat completion body with the header pairs and returns what came back; sent() tells what went upstream.
+func (r *rig) post(body string, header ...string) outcome {
+	r.t.Helper()
+	return r.postTo("/v1/chat/completions", body, header...)
+}
+
+func (r *rig) postTo(path, body string, header ...string) outcome {
+	r.t.Helper()
+	req, err := http.NewRequest("POST", r.url+path, strings.NewReader(body))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.posted++
+	req.Header.Set("Authorization", "Bearer sk-rig")
+	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+			continue
+		}
+		req.Header.Add(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return outcome{resp.StatusCode, Status(resp.Header.Get(headerStatus)), resp.Header.Get(headerMemories), string(b), resp.Header}
+}
+
+// sent returns the requests that reached the upstream since the last call.
+func (r *rig) sent() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.received
+	r.received = nil
+	return out
+}
+
+// one is the only request since the last call.
+func (r *rig) one() received {
+	r.t.Helper()
+	got := r.sent()
+	if len(got) != 1 {
+		r.t.Fatalf("upstream got %d requests, want 1", len(got))
+	}
+	return got[0]
+}
+
+// fakeRecall answers every search with memories and counts.
+type fakeRecall struct {
+	mu       sync.Mutex
+	memories []storage.Memory
+	err      error
+	do       func()
+	requests []recall.Request
+}
+
+func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.requests = append(f.requests, q)
+	if f.do != nil {
+		f.do()
+	}
+	var res recall.Result
+	for _, m := range f.memories {
+		if _, seen := q.VisibleIDs[m.ID]; seen {
+			continue
+		}
+		if _, seen := q.VisibleChains[m.Provenance.Chain]; seen && m.Provenance.Chain != "" {
+			continue
+		}
+		res.Memories = append(res.Memories, recall.Scored{Memory: m, Score: 1})
+	}
+	return res, f.err
+}
+
+func (f *fakeRecall) Loaded(storage.Scope) bool { return true }
+
+func (f *fakeRecall) set(texts ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.memories = nil
+	for i, text := range texts {
+		f.memories = append(f.memories, storage.Memory{
+			ID: fmt.Sprintf("m%d-%s", i, text), Text: text, Kind: storage.KindEpisode, Trust: 1,
+			EventTime:  storage.TimeOf(time.Date(2026, 4, 1, 0, 0, 0, 0, time.UTC)),
+			Provenance: storage.Provenance{Turn: "t", Role: storage.RoleUser},
+		})
+	}
+}
+
+func (f *fakeRecall) asked() []recall.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := f.requests
+	f.requests = nil
+	return out
+}
+
+// fakePersist keeps what it is handed.
+type fakePersist struct {
+	mu    sync.Mutex
+	turns []persist.Turn
+	err   error
+}
+
+func (f *fakePersist) Enqueue(t persist.Turn) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return f.err
+	}
+	f.turns = append(f.turns, t)
+	return nil
+}
+
+// settle waits until every finished answer has been read.
+func (r *rig) settle() {
+	r.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if r.served.Load() == r.posted && len(r.h.assembler.queue) == 0 && r.h.tees.used.Load() == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatal("answers were not read in time")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// turns returns the persisted turns since the last call.
+func (r *rig) turns() []persist.Turn {
+	r.settle()
+	r.persist.mu.Lock()
+	defer r.persist.mu.Unlock()
+	out := r.persist.turns
+	r.persist.turns = nil
+	return out
+}
+
+// chat writes a chat completions body: alternating "role: text" lines.
+func chat(messages ...string) string {
+	var b bytes.Buffer
+	b.WriteString(`{"model":"m","messages":[`)
+	for i, m := range messages {
+		role, text, _ := strings.Cut(m, ": ")
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		q, _ := json.Marshal(text)
+		fmt.Fprintf(&b, `{"role":%q,"content":%s}`, role, q)
+	}
+	b.WriteString(`]}`)
+	return b.String()
+}
+
+// messages decodes the messages of a body as "role: content" lines; what is not text is shown as JSON.
+func messages(t *testing.T, body string) []string {
+	t.Helper()
+	var in struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &in); err != nil {
+		t.Fatalf("upstream body is not JSON: %v", err)
+	}
+	var out []string
+	for _, m := range in.Messages {
+		var text string
+		if json.Unmarshal(m.Content, &text) != nil {
+			text = string(m.Content)
+		}
+		out = append(out, m.Role+": "+text)
+	}
+	return out
+}

@@ -1,0 +1,131 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+)
+
+const instrumentation = "github.com/remora-proxy/remora/proxy"
+
+// Attributes of the exchange span. Those of gen_ai are the GenAI semantic conventions'; none holds content.
+const (
+	attrOperation     = attribute.Key("gen_ai.operation.name")
+	attrProvider      = attribute.Key("gen_ai.provider.name")
+	attrRequestModel  = attribute.Key("gen_ai.request.model")
+	attrResponseModel = attribute.Key("gen_ai.response.model")
+	attrResponseID    = attribute.Key("gen_ai.response.id")
+	attrFinish        = attribute.Key("gen_ai.response.finish_reasons")
+	attrInputTokens   = attribute.Key("gen_ai.usage.input_tokens")
+	attrOutputTokens  = attribute.Key("gen_ai.usage.output_tokens")
+	attrCachedTokens  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	attrServerAddress = attribute.Key("server.address")
+	attrServerPort    = attribute.Key("server.port")
+	attrHTTPStatus    = attribute.Key("http.response.status_code")
+	attrErrorType     = attribute.Key("error.type")
+	attrStatus        = attribute.Key("remora.status")
+	attrMemories      = attribute.Key("remora.memories")
+)
+
+// exchangeSpan is the span of one exchange. All methods bear a nil receiver: not traced.
+type exchangeSpan struct{ span trace.Span }
+
+// startSpan begins the exchange's span as a child of the client's, and names it to the upstream only where the client
+// sent a traceparent itself: no header is added that was not there.
+func (x *exchange) startSpan() {
+	if x.h.tracer == nil {
+		return
+	}
+	carrier := propagation.HeaderCarrier(x.r.Header)
+	ctx := x.h.w3c.Extract(x.r.Context(), carrier)
+	ctx, span := x.h.tracer.Start(ctx, "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(x.start))
+	x.ctx = ctx
+	if !span.IsRecording() {
+		return
+	}
+	x.trace = &exchangeSpan{span}
+	if x.r.Header.Get("Traceparent") != "" {
+		x.h.w3c.Inject(ctx, carrier)
+	}
+	attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(x.up.Name)}
+	span.SetAttributes(append(attrs, serverAttrs(x.up.URL)...)...)
+}
+
+func serverAttrs(u *url.URL) []attribute.KeyValue {
+	port := 443
+	if u.Scheme == "http" {
+		port = 80
+	}
+	if p, err := strconv.Atoi(u.Port()); err == nil {
+		port = p
+	}
+	return []attribute.KeyValue{attrServerAddress.String(u.Hostname()), attrServerPort.Int(port)}
+}
+
+func (s *exchangeSpan) model(model string) {
+	if s == nil {
+		return
+	}
+	s.span.SetName("chat " + model)
+	s.span.SetAttributes(attrRequestModel.String(model))
+}
+
+func (s *exchangeSpan) memory(status Status, memories int) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(attrStatus.String(string(status)), attrMemories.Int(memories))
+}
+
+func (s *exchangeSpan) answered(code int) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(attrHTTPStatus.Int(code))
+	if code >= http.StatusBadRequest {
+		s.failed(strconv.Itoa(code))
+	}
+}
+
+// failed notes a class of failure: a status code or a fixed word.
+func (s *exchangeSpan) failed(class string) {
+	if s == nil {
+		return
+	}
+	s.span.SetAttributes(attrErrorType.String(class))
+	s.span.SetStatus(codes.Error, "")
+}
+
+func (s *exchangeSpan) reply(r dialect.Reply) {
+	if s == nil {
+		return
+	}
+	for _, a := range [...]struct {
+		key   attribute.Key
+		value string
+	}{{attrResponseModel, r.Model}, {attrResponseID, r.ID}} {
+		if a.value != "" {
+			s.span.SetAttributes(a.key.String(a.value))
+		}
+	}
+	if r.Finish != "" {
+		s.span.SetAttributes(attrFinish.StringSlice([]string{r.Finish}))
+	}
+	if u := r.Usage; u != (dialect.Usage{}) {
+		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output), attrCachedTokens.Int64(u.Cached))
+	}
+}
+
+func (s *exchangeSpan) end(at time.Time) {
+	if s != nil {
+		s.span.End(trace.WithTimestamp(at))
+	}
+}

@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+)
+
+// TransportConfig says how upstreams are reached.
+type TransportConfig struct {
+	DialTimeout time.Duration
+	TLSTimeout  time.Duration
+	// ResponseHeaderTimeout bounds the wait from the sent request to the response's head. A model may think for minutes
+	// before it says anything, so it is long; 0 = no bound. Bodies have no time limit.
+	ResponseHeaderTimeout time.Duration
+	// IdleTimeout closes TLS connections to an upstream that nobody used for so long. PlainIdleTimeout is the same for
+	// plain HTTP, where a new connection costs next to nothing and the usual servers of local models hang up after 5 s:
+	// a request that crosses with their FIN is lost.
+	IdleTimeout      time.Duration
+	PlainIdleTimeout time.Duration
+	// MaxIdlePerHost bounds the connections kept to one upstream; more are opened as needed and closed after use. Below
+	// the concurrency it costs a handshake a request.
+	MaxIdlePerHost int
+	// ProxyFromEnvironment sends requests to upstreams through HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Off by default:
+	// they may well name this process's own forward door.
+	ProxyFromEnvironment bool
+}
+
+// DefaultTransportConfig has bounds that suit hosted and local models alike.
+func DefaultTransportConfig() TransportConfig {
+	return TransportConfig{
+		DialTimeout:           10 * time.Second,
+		TLSTimeout:            10 * time.Second,
+		ResponseHeaderTimeout: 10 * time.Minute,
+		IdleTimeout:           90 * time.Second,
+		PlainIdleTimeout:      4 * time.Second,
+		MaxIdlePerHost:        512,
+	}
+}
+
+// Validate returns all that is wrong with c.
+func (c TransportConfig) Validate() error {
+	var errs []error
+	for _, d := range [...]struct {
+		name  string
+		value time.Duration
+	}{
+		{"dialTimeout", c.DialTimeout}, {"tlsTimeout", c.TLSTimeout},
+		{"idleTimeout", c.IdleTimeout}, {"plainIdleTimeout", c.PlainIdleTimeout},
+	} {
+		if d.value <= 0 {
+			errs = append(errs, fmt.Errorf("%s: must be > 0", d.name))
+		}
+	}
+	if c.ResponseHeaderTimeout < 0 {
+		errs = append(errs, errors.New("responseHeaderTimeout: must be >= 0"))
+	}
+	if c.MaxIdlePerHost <= 0 {
+		errs = append(errs, errors.New("maxIdlePerHost: must be > 0"))
+	}
+	return errors.Join(errs...)
+}
+
+// Sizes of the buffers of one upstream connection. A whole small request or response takes one system call; the rest of
+// a large body bypasses the write buffer (upstreamConn) and the read buffer (reads larger than it).
+const (
+	upstreamWriteBuffer = 8 << 10
+	upstreamReadBuffer  = 8 << 10
+)
+
+// newTransport serves one upstream. roots nil = the system's authorities. There is no way to skip verification.
+//
+// It adds nothing to requests, decodes nothing in responses, follows no redirect and ignores the environment.
+func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
+	dialer := &net.Dialer{Timeout: c.DialTimeout}
+	t := &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dialer.DialContext(ctx, network, addr)
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				return upstreamConn{tcp}, nil
+			}
+			return conn, err
+		},
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		TLSClientConfig:        &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(32)},
+		TLSHandshakeTimeout:    c.TLSTimeout,
+		ResponseHeaderTimeout:  c.ResponseHeaderTimeout,
+		ExpectContinueTimeout:  time.Second,
+		IdleConnTimeout:        c.IdleTimeout,
+		MaxIdleConns:           c.MaxIdlePerHost,
+		MaxIdleConnsPerHost:    c.MaxIdlePerHost,
+		MaxResponseHeaderBytes: 1 << 20,
+		WriteBufferSize:        upstreamWriteBuffer,
+		ReadBufferSize:         upstreamReadBuffer,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout:           30 * time.Second, // a dead connection would take every stream on it down with it
+			PingTimeout:               15 * time.Second,
+			MaxReceiveBufferPerStream: 512 << 10,
+		},
+	}
+	if scheme == "http" {
+		t.IdleConnTimeout = c.PlainIdleTimeout
+	}
+	if c.ProxyFromEnvironment {
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	return t
+}
+
+// newUpgradeTransport is newTransport for requests that leave HTTP: over HTTP/1.1 and never pooled afterwards.
+func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
+	t := newTransport(c, scheme, roots)
+	t.ForceAttemptHTTP2 = false
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// plane is the data plane: it carries requests to upstreams and responses back, and knows nothing of memory.
+// It is immutable and safe for concurrent use.
+type plane struct {
+	router *router
+	stream StreamConfig
+}
+
+// openPlane reads the upstreams' CA files. It dials nothing.
+func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane, error) {
+	r, err := openRouter(ups, t)
+	if err != nil {
+		return nil, err
+	}
+	return &plane{router: r, stream: s}, nil
+}
+
+// choose returns the upstream for in, or nil where none covers its path.
+func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(rawPath(in)) }
+
+// closeIdle closes the connections that no request is using.
+func (p *plane) closeIdle() {
+	for _, up := range p.router.upstreams {
+		up.transport.CloseIdleConnections()
+		up.upgrades.CloseIdleConnections()
+	}
+}
+
+// Errors of roundTrip beside the transport's own.
+var (
+	errBadTarget   = errors.New("request target has no path")
+	errBadResponse = errors.New("upstream answered with a status out of place")
+)
+
+// roundTrip sends in with the given body to up and returns the response's head. Informational responses go to w
+// meanwhile. The upstream is cancelled when in's context ends: at once when the client leaves.
+//
+// in.Header is cleaned in place and sent as it then is, so whoever needs the control headers reads them first, and
+// whoever wants the upstream to see something else sets it there first. Nothing may write to it afterwards, but for a
+// second roundTrip. The response's body is the caller's to close; relay does.
+func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream, body outBody) (*http.Response, error) {
+	target, ok := up.target(in)
+	if !ok || in.Method == http.MethodConnect {
+		return nil, errBadTarget
+	}
+	cleanRequest(in.Header)
+
+	ctx := in.Context()
+	var inform *informer
+	if in.ProtoAtLeast(1, 1) { // HTTP/1.0 knows no informational responses
+		inform = &informer{w: w}
+		inform.trace.Got1xxResponse = inform.got1xx
+		ctx = httptrace.WithClientTrace(ctx, &inform.trace)
+	}
+	resp, err := up.transport.RoundTrip(outgoing(ctx, in, target, body))
+	inform.stop()
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 200 {
+		resp.Body.Close()
+		return nil, errBadResponse
+	}
+	return resp, nil
+}
+
+// outgoing is in as it goes to target.
+func outgoing(ctx context.Context, in *http.Request, target *url.URL, body outBody) *http.Request {
+	out := in.WithContext(ctx)
+	out.URL, out.Host = target, ""
+	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
+	out.Close = false
+	body.attach(out, in.Trailer)
+	return out
+}
+
+// informer passes informational responses on. The transport calls it from a goroutine of its own, possibly after
+// RoundTrip has returned; by then w belongs to others.
+type informer struct {
+	mu    sync.Mutex
+	w     http.ResponseWriter // nil when stopped
+	trace httptrace.ClientTrace
+}
+
+func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
+	if code == http.StatusContinue {
+		return nil // this hop's own server says it when the body is first read
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.w == nil {
+		return nil
+	}
+	// Only what this response carries may show in it, and it must not show in the next.
+	h := i.w.Header()
+	kept := make(http.Header, len(h))
+	for name, values := range h {
+		kept[name] = values
+	}
+	clear(h)
+	for name, values := range header {
+		if !hopByHop(name) && !isControl(name) {
+			h[name] = slices.Clone(values)
+		}
+	}
+	i.w.WriteHeader(code)
+	clear(h)
+	for name, values := range kept {
+		h[name] = values
+	}
+	return nil
+}
+
+func (i *informer) stop() {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	i.w = nil
+	i.mu.Unlock()
+}

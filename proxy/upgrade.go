@@ -1,0 +1,219 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// isUpgrade says whether in asks to leave HTTP, as WebSocket does. An offer of h2c is not such a request: Java's client
+// makes it with every plain HTTP/1.1 request, and declining it, as this hop does by not passing it on, costs nothing.
+func isUpgrade(in *http.Request) bool {
+	protocols := in.Header["Upgrade"]
+	return len(protocols) > 0 && in.ProtoMajor == 1 && in.ProtoMinor >= 1 &&
+		listed(in.Header["Connection"], "upgrade") && !listed(protocols, "h2c")
+}
+
+// upgrade takes in to up and, once up has switched protocols, carries bytes both ways until both sides are done. A
+// refusal is relayed like any other response. It returns when all is over, so whoever waits for handlers waits for
+// tunnels; it ends at once when in's context does.
+func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream) relayed {
+	protocol := in.Header["Upgrade"]
+	target, ok := up.target(in)
+	if !ok {
+		return p.refuse(w, in, up, errBadTarget)
+	}
+	cleanRequest(in.Header)
+	in.Header["Connection"], in.Header["Upgrade"] = []string{"Upgrade"}, protocol
+
+	resp, err := up.upgrades.RoundTrip(outgoing(in.Context(), in, target, streamBody(p.requestBody(w, in), in.ContentLength)))
+	if err != nil {
+		return p.refuse(w, in, up, err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		if resp.StatusCode < 200 {
+			resp.Body.Close()
+			return p.refuse(w, in, up, errBadResponse)
+		}
+		return p.relay(w, in, resp, nil)
+	}
+	upstream, ok := resp.Body.(io.ReadWriteCloser)
+	if !ok || !strings.EqualFold(strings.Join(resp.Header["Upgrade"], ","), strings.Join(protocol, ",")) &&
+		!listed(protocol, strings.Join(resp.Header["Upgrade"], ",")) {
+		resp.Body.Close()
+		return p.refuse(w, in, up, errBadResponse)
+	}
+	defer upstream.Close()
+
+	client, err := hijack(w)
+	if err != nil {
+		return p.refuse(w, in, up, err)
+	}
+	defer client.Close()
+	r := relayed{Status: http.StatusSwitchingProtocols}
+	_ = client.SetDeadline(time.Time{})
+	if err := writeSwitching(client, w.Header(), resp); err != nil {
+		r.fail(failedClient, fmt.Errorf("write to client: %w", err))
+		return r
+	}
+	_, r.Bytes = tunnel(in.Context(), client, upstream)
+	r.Complete = true
+	return r
+}
+
+// refuse answers an upgrade that could not be carried.
+func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *Upstream, err error) relayed {
+	r := relayed{Err: err}
+	if problem, tell := problemFor(in, up, err); tell {
+		problem.write(w)
+		r.Status = problem.Status
+	}
+	return r
+}
+
+// writeSwitching sends the head of a 101 with the headers that stand in own beside the upstream's.
+func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
+	copyResponse(own, resp.Header)
+	own["Connection"], own["Upgrade"] = []string{"Upgrade"}, resp.Header["Upgrade"]
+	var head bytes.Buffer
+	head.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
+	if err := own.Write(&head); err != nil {
+		return err
+	}
+	head.WriteString("\r\n")
+	_, err := w.Write(head.Bytes())
+	return err
+}
+
+// hijack takes the connection from the server, with the bytes that it had read ahead.
+func hijack(w http.ResponseWriter) (net.Conn, error) {
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return nil, fmt.Errorf("take over connection: %w", err)
+	}
+	ahead, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	if len(ahead) == 0 {
+		return conn, nil
+	}
+	return &aheadConn{Conn: conn, ahead: bytes.Clone(ahead)}, nil
+}
+
+// aheadConn gives what was read ahead before what the connection still holds.
+type aheadConn struct {
+	net.Conn
+	ahead []byte // owned by the reader
+}
+
+func (c *aheadConn) Read(p []byte) (int, error) {
+	if len(c.ahead) > 0 {
+		n := copy(p, c.ahead)
+		c.ahead = c.ahead[n:]
+		return n, nil
+	}
+	return c.Conn.Read(p)
+}
+
+// CloseWrite closes the sending half.
+func (c *aheadConn) CloseWrite() error { return closeWrite(c.Conn) }
+
+// halfOpenIdle bounds how long a tunnel with one side finished waits for the other without a byte from it.
+const halfOpenIdle = time.Minute
+
+// tunnel carries bytes between a and b until both have ended, one has failed, or ctx has. The end of one side is passed
+// to the other as a half-close. It closes both and holds 2 x 32 KiB meanwhile. It returns the bytes from a and from b.
+func tunnel(ctx context.Context, a, b io.ReadWriteCloser) (fromA, fromB int64) {
+	closeBoth := sync.OnceFunc(func() {
+		_ = a.Close()
+		_ = b.Close()
+	})
+	defer closeBoth()
+	defer context.AfterFunc(ctx, closeBoth)()
+
+	t := &halfOpen{close: closeBoth}
+	defer t.stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { fromA = t.carry(b, a) })
+	fromB = t.carry(a, b)
+	wg.Wait()
+	return fromA, fromB
+}
+
+// halfOpen closes a tunnel whose one side has ended and whose other side keeps silent.
+type halfOpen struct {
+	close func()
+	half  atomic.Bool
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+// carry copies src to dst and returns the bytes written.
+func (t *halfOpen) carry(dst io.Writer, src io.Reader) (total int64) {
+	buf := largeBuffers.Get().(*[largeBuffer]byte)
+	defer largeBuffers.Put(buf)
+	for {
+		n, err := src.Read(buf[:])
+		if n > 0 {
+			if t.half.Load() {
+				t.extend()
+			}
+			m, werr := dst.Write(buf[:n])
+			total += int64(m)
+			if werr != nil {
+				t.close()
+				return total
+			}
+		}
+		if err != nil {
+			if err != io.EOF || closeWrite(dst) != nil {
+				t.close()
+			}
+			t.half.Store(true)
+			t.extend()
+			return total
+		}
+	}
+}
+
+func (t *halfOpen) extend() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer == nil {
+		t.timer = time.AfterFunc(halfOpenIdle, t.close)
+		return
+	}
+	t.timer.Reset(halfOpenIdle)
+}
+
+func (t *halfOpen) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// closeWrite tells the peer that no more comes, where the connection can.
+func closeWrite(w io.Writer) error {
+	if c, ok := w.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// aheadWriter is a ResponseWriter for who would drop the bytes read ahead when taking over its connection.
+type aheadWriter struct{ http.ResponseWriter }
+
+// Hijack returns the connection alone; what was read ahead comes from it first.
+func (w aheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, err := hijack(w.ResponseWriter)
+	return conn, nil, err
+}

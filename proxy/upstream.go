@@ -1,0 +1,260 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+)
+
+// UpstreamConfig names one server that requests are sent to.
+type UpstreamConfig struct {
+	// Name stands in logs, traces and the ledger's learned fallbacks. Unique, non-empty.
+	Name string
+	// URL is http or https, a host, and optionally a path. It carries no user, query or fragment: keys belong in headers.
+	//
+	// The path is put in front of every request's path, without doubling what both have in common: where its last
+	// segments are the request's first ones, they stand once. https://host/v1 and https://host serve a client's
+	// /v1/chat/completions alike, and https://host/openai/v1 makes it /openai/v1/chat/completions.
+	URL string
+	// Paths are the prefixes that the upstream serves, in whole segments: "/v1/messages" takes /v1/messages and
+	// /v1/messages/count_tokens, not /v1/messagesx. "/" takes what no other prefix does. The longest prefix wins.
+	Paths []string
+	// CAFile is a PEM file of the certificate authorities to trust for this upstream in place of the system's; "" = the system's.
+	CAFile string
+}
+
+// DefaultUpstreams are Anthropic's API for its messages and OpenAI's for the rest.
+func DefaultUpstreams() []UpstreamConfig {
+	return []UpstreamConfig{
+		{Name: "anthropic", URL: "https://api.anthropic.com", Paths: []string{"/v1/messages"}},
+		{Name: "openai", URL: "https://api.openai.com", Paths: []string{"/"}},
+	}
+}
+
+// Validate returns all that is wrong with c, without touching the network or the file system.
+func (c UpstreamConfig) Validate() error {
+	var errs []error
+	if c.Name == "" {
+		errs = append(errs, errors.New("name: must not be empty"))
+	}
+	if _, err := parseUpstreamURL(c.URL); err != nil {
+		errs = append(errs, fmt.Errorf("url: %w", err))
+	}
+	if len(c.Paths) == 0 {
+		errs = append(errs, errors.New(`paths: must name at least one prefix; "/" takes every path`))
+	}
+	for i, p := range c.Paths {
+		if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?# ") {
+			errs = append(errs, fmt.Errorf("paths[%d]: must begin with / and hold no ?, # or space", i))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// validateUpstreams checks each upstream and what must hold between them.
+func validateUpstreams(cfgs []UpstreamConfig) error {
+	var errs []error
+	if len(cfgs) == 0 {
+		errs = append(errs, errors.New("upstreams: must hold at least one"))
+	}
+	names, paths := map[string]int{}, map[string]int{}
+	for i, c := range cfgs {
+		for _, err := range unjoin(c.Validate()) {
+			errs = append(errs, fmt.Errorf("upstreams[%d].%w", i, err))
+		}
+		if first, dup := names[c.Name]; dup && c.Name != "" {
+			errs = append(errs, fmt.Errorf("upstreams[%d].name: is that of upstreams[%d]", i, first))
+		} else {
+			names[c.Name] = i
+		}
+		for j, p := range c.Paths {
+			p = trimPrefix(p)
+			if first, dup := paths[p]; dup {
+				errs = append(errs, fmt.Errorf("upstreams[%d].paths[%d]: is taken by upstreams[%d]", i, j, first))
+			} else {
+				paths[p] = i
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// parseUpstreamURL parses a configured URL. Its errors never quote it: a mistaken one may hold a key.
+func parseUpstreamURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return nil, errors.New("is not a URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("must begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, errors.New("must name a host")
+	case u.User != nil:
+		return nil, errors.New("must not hold a user or password")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("must not hold a query or fragment")
+	}
+	return u, nil
+}
+
+// Upstream is a server that requests are sent to. It is immutable.
+type Upstream struct {
+	Name  string
+	URL   *url.URL
+	Paths []string
+
+	// base is the escaped path of URL without a trailing slash; overlaps are its tails that begin at a segment, longest
+	// first ("/openai/v1", "/v1").
+	base     string
+	overlaps []string
+
+	// Tunnels need HTTP/1.1, whatever the upstream would rather speak, so they have a transport of their own.
+	transport *http.Transport
+	upgrades  *http.Transport
+}
+
+// openUpstream reads the CA file and builds the transports. It dials nothing.
+func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
+	u, err := parseUpstreamURL(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: url: %w", c.Name, err)
+	}
+	var roots *x509.CertPool
+	if c.CAFile != "" {
+		pem, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("upstream %s: read caFile: %w", c.Name, err)
+		}
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("upstream %s: caFile %s holds no PEM certificate", c.Name, c.CAFile)
+		}
+	}
+	up := &Upstream{
+		Name:  c.Name,
+		URL:   u,
+		Paths: slices.Clone(c.Paths),
+		base:  strings.TrimRight(u.EscapedPath(), "/"),
+	}
+	up.transport = newTransport(t, u.Scheme, roots)
+	up.upgrades = newUpgradeTransport(t, u.Scheme, roots)
+	for i := range len(up.base) {
+		if up.base[i] == '/' {
+			up.overlaps = append(up.overlaps, up.base[i:])
+		}
+	}
+	return up, nil
+}
+
+// target returns where in goes: the configured scheme and host, the joined path, and the path and query exactly as the
+// client wrote them. Neither the Host header nor an absolute-form target has a say. ok is false where the target has no path.
+func (u *Upstream) target(in *http.Request) (target *url.URL, ok bool) {
+	target = &url.URL{Scheme: u.URL.Scheme, Host: u.URL.Host}
+	if in.RequestURI == "*" {
+		target.Opaque = "*"
+		return target, true
+	}
+	path := rawPath(in)
+	if !strings.HasPrefix(path, "/") {
+		return nil, false
+	}
+	target.RawQuery = in.URL.RawQuery
+	target.ForceQuery = in.URL.ForceQuery
+	if strings.IndexByte(target.RawQuery, ' ') >= 0 {
+		// Only HTTP/2 can carry a space here; in an HTTP/1.1 request line it would end the target.
+		target.RawQuery = strings.ReplaceAll(target.RawQuery, " ", "%20")
+	}
+	path = u.join(path)
+	if strings.HasPrefix(path, "//") {
+		// url.URL would read this as an opaque authority, so it goes as a path. What escaping changes is lost here:
+		// RawPath is kept where it is a valid encoding.
+		target.Path, target.RawPath = path, path
+		if decoded, err := url.PathUnescape(path); err == nil {
+			target.Path = decoded
+		}
+		return target, true
+	}
+	target.Opaque = path
+	return target, true
+}
+
+// join puts the upstream's path in front of the request's without doubling segments.
+func (u *Upstream) join(path string) string {
+	if u.base == "" {
+		return path
+	}
+	for _, tail := range u.overlaps {
+		if underPrefix(path, tail) {
+			return u.base[:len(u.base)-len(tail)] + path
+		}
+	}
+	return u.base + path
+}
+
+// rawPath is the path of in as it was written, escapes and all; "" where there is none.
+func rawPath(in *http.Request) string {
+	raw := in.RequestURI
+	if !strings.HasPrefix(raw, "/") {
+		return in.URL.EscapedPath() // absolute form, or a request that no server parsed
+	}
+	raw, _, _ = strings.Cut(raw, "?")
+	for i := range len(raw) {
+		if raw[i] <= ' ' || raw[i] == 0x7f {
+			return in.URL.EscapedPath() // from HTTP/2, which can carry what HTTP/1.1 cannot
+		}
+	}
+	return raw
+}
+
+// underPrefix says whether path is prefix or lies below it. prefix has no trailing slash.
+func underPrefix(path, prefix string) bool {
+	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || path[len(prefix)] == '/')
+}
+
+// trimPrefix brings a configured prefix to the form that underPrefix takes; "/" becomes "".
+func trimPrefix(p string) string { return strings.TrimRight(p, "/") }
+
+// router chooses the upstream of a request by its path alone.
+type router struct {
+	upstreams []*Upstream
+	routes    []pathRoute // longest prefix first
+}
+
+type pathRoute struct {
+	prefix string
+	up     *Upstream
+}
+
+// openRouter reads the upstreams' CA files. It dials nothing.
+func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
+	r := &router{}
+	var errs []error
+	for _, c := range cfgs {
+		up, err := openUpstream(c, t)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		r.upstreams = append(r.upstreams, up)
+		for _, p := range up.Paths {
+			r.routes = append(r.routes, pathRoute{trimPrefix(p), up})
+		}
+	}
+	slices.SortStableFunc(r.routes, func(a, b pathRoute) int { return len(b.prefix) - len(a.prefix) })
+	return r, errors.Join(errs...)
+}
+
+// route returns the upstream for an escaped path, or nil where no prefix covers it.
+func (r *router) route(path string) *Upstream {
+	for _, route := range r.routes {
+		if underPrefix(path, route.prefix) {
+			return route.up
+		}
+	}
+	return nil
+}
