@@ -114,12 +114,10 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 // errEncoding: a content encoding that is not read here.
 var errEncoding = errors.New("unreadable content encoding")
 
-// decodeRequest returns the plain bytes of a request body, at most limit of them.
-func decodeRequest(encoding string, b []byte, limit int64) ([]byte, error) {
+// decodeRequest returns the plain bytes of an encoded request body as a body of its own, within limit and budget.
+func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*body, error) {
 	var src io.Reader
 	switch encoding {
-	case "", "identity":
-		return b, nil
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(bytes.NewReader(b))
 		if err != nil {
@@ -136,7 +134,11 @@ func decodeRequest(encoding string, b []byte, limit int64) ([]byte, error) {
 	default:
 		return nil, errEncoding
 	}
-	return readBounded(src, limit)
+	plain, rest, err := readBody(src, -1, limit, budget)
+	if err != nil || rest != nil {
+		return nil, errEncoding
+	}
+	return plain, nil
 }
 
 // readBounded reads all of src, which must end within limit bytes.

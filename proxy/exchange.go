@@ -32,7 +32,7 @@ type exchange struct {
 	rights   rights
 	body     *body         // as it came, held once; nil = not in memory
 	stream   io.ReadCloser // where body is nil
-	plain    []byte        // body, decoded
+	plain    *body         // body, decoded; body itself where it has no content encoding
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
 
@@ -57,7 +57,9 @@ func (x *exchange) serve() {
 	}
 	if isUpgrade(x.r) {
 		setStatus(x.w.Header(), x.status, "0")
-		x.h.plane.upgrade(x.w, x.r, x.up)
+		x.h.stats.statuses[x.status].Add(1)
+		out := x.h.plane.upgrade(x.w, x.r, x.up)
+		x.finish(out.Status, out)
 		return
 	}
 	x.d = x.h.dialectOf(x.r)
@@ -131,11 +133,14 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 	})
 	var err error
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
-	if x.plain, err = decodeRequest(encoding, x.body.bytes, x.h.cfg.Limits.BodyBytes); err != nil {
-		x.status = StatusUnsupported
-		return nil
+	x.plain = x.body
+	if encoding != "" && encoding != "identity" {
+		if x.plain, err = decodeRequest(encoding, x.body.bytes, x.h.cfg.Limits.BodyBytes, &x.h.bodies); err != nil {
+			x.status = StatusUnsupported
+			return nil
+		}
 	}
-	if x.req, err = x.d.Parse(x.plain); err != nil {
+	if x.req, err = x.d.Parse(x.plain.bytes); err != nil {
 		x.status = StatusUnsupported
 		return nil
 	}
@@ -158,6 +163,9 @@ func (h *Handler) guard(what string, then func()) {
 func (x *exchange) send(inserts []dialect.Insertion) {
 	if x.body != nil {
 		defer x.body.lease.release()
+	}
+	if x.plain != nil && x.plain != x.body {
+		defer x.plain.lease.release()
 	}
 	defer x.h.guardAbort(x)
 	if x.ctx != x.r.Context() {
@@ -182,6 +190,9 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 		return
 	}
 	x.trace.answered(resp.StatusCode)
+	if resp.StatusCode/100 == 2 {
+		x.accepted()
+	}
 	t := x.tee(resp)
 	var sink func([]byte)
 	if t != nil {
@@ -211,7 +222,7 @@ func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error
 	body := streamBody(x.stream, x.r.ContentLength)
 	switch {
 	case len(inserts) > 0:
-		body = memoryBody(x.body.lease, dialect.Splice(x.plain, inserts)...)
+		body = memoryBody(x.plain.lease, dialect.Splice(x.plain.bytes, inserts)...)
 		x.encoding = x.r.Header["Content-Encoding"]
 		delete(x.r.Header, "Content-Encoding")
 	case x.body != nil:

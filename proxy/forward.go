@@ -166,7 +166,7 @@ func (f *Forward) authorized(r *http.Request) bool {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return false
 	}
-	want, got := sha256.Sum256([]byte(f.cfg.Token)), sha256.Sum256([]byte(given))
+	want, got := sha256.Sum256([]byte(f.cfg.Token.Reveal())), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 

@@ -76,3 +76,27 @@ func TestReplayStaysWithItsUser(t *testing.T) {
 		}
 	}
 }
+
+// A credential that no upstream has accepted leaves nothing in the store.
+func TestRefusedKeysLeaveNothing(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Identity.Loopback = false })
+	stored := func() int {
+		r.settle()
+		r.h.store.flush(t.Context())
+		page, err := r.local.AllRecords(t.Context(), storage.BucketLedger, "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Records)
+	}
+	r.answers(func(received) (int, string, string) { return 401, "application/json", `{"error":{}}` })
+	r.post(chat("user: hi"), headerUser, "ann")
+	if n := stored(); n != 0 || len(r.turns()) != 0 {
+		t.Errorf("%d entries of a refused key are stored, want 0", n)
+	}
+	r.answers(replyWith("fine"))
+	r.post(chat("user: hi"), headerUser, "ann")
+	if n := stored(); n != 1 {
+		t.Errorf("%d entries of an accepted key are stored, want 1", n)
+	}
+}

@@ -101,6 +101,8 @@ type scopeLedger struct {
 	entries map[chainHash]*entry
 	bytes   int64
 	swept   time.Time
+	// confirmed: an upstream has accepted a request of this scope, or the store knows it. Before, nothing is stored.
+	confirmed bool
 }
 
 // entry is what is known of one turn: up to maxVariants ways in which it was sent.
@@ -347,7 +349,7 @@ func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
 	v.used = now
 }
 
-// write adds a variant at h. The oldest goes where there are too many.
+// write adds a variant at h, in memory; confirm stores it. The oldest goes where there are too many.
 func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
 	now := l.now()
 	v.created, v.used = now, now
@@ -372,9 +374,18 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
 	}
 	e.variants = append(e.variants, v)
 	l.charge(s, grown)
-	if !v.ghost {
-		l.save(s, h)
+}
+
+// confirm stores the entry at h if it was written by a request that the upstream has just accepted, or is the scope's
+// first to be accepted.
+func (l *ledger) confirm(s *scopeLedger, h chainHash, written bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.confirmed && !written {
+		return
 	}
+	s.confirmed = true
+	l.save(s, h)
 }
 
 // clear makes v a none-entry: the upstream went on without its block.
@@ -428,11 +439,8 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 
 // save hands the entry at h to the writer. Needs s.mu.
 func (l *ledger) save(s *scopeLedger, h chainHash) {
-	if l.store == nil {
-		return
-	}
 	e := s.entries[h]
-	if e == nil {
+	if l.store == nil || !s.confirmed || e == nil || !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
 		return
 	}
 	l.store.put(s.scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))

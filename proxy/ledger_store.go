@@ -176,6 +176,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			}
 			s.entries[h] = e
 		}
+		s.confirmed = s.confirmed || len(entries) > 0
 		l.charge(s, size)
 	})
 }

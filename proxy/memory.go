@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -53,11 +54,12 @@ func (x *exchange) compose() []dialect.Insertion {
 		w = walk{chain: chain(seed, x.req)}
 		x.status = ready
 	}
-	conv := x.conversation(named, w)
+	conv := x.conversation(named, w, ready == "")
 	newest := w.chain[x.req.Turn]
 	text := x.req.Text(x.req.Turn)
-	x.persist = x.rights.persist && h.deps.Persist != nil
-	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), text)
+	human := strings.TrimSpace(recall.HumanWords(text))
+	x.persist = x.rights.persist && h.deps.Persist != nil && human != ""
+	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
 	x.splice = splice{ledger: s, walk: w}
 
 	placement, accepts := h.learned.placement(x.up.Name, x.req.Model, h.placement())
@@ -190,6 +192,14 @@ func (x *exchange) search(
 	return block, len(block.Spans), StatusInjected
 }
 
+// accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no
+// upstream has accepted leaves nothing on the disk.
+func (x *exchange) accepted() {
+	if sp := x.splice; sp.ledger != nil {
+		x.h.ledger.confirm(sp.ledger, sp.walk.chain[x.req.Turn], sp.written != nil)
+	}
+}
+
 // rejected is told that the upstream went on without the blocks. What it has seen now is the bare conversation, so that
 // is what later requests must repeat. teach: the blocks' place may be at fault.
 func (x *exchange) rejected(teach bool) {
@@ -206,22 +216,26 @@ func (x *exchange) rejected(teach bool) {
 }
 
 // conversation is the id that the request names, else the one that the ledger knows its messages by. A request with
-// history that nothing is known of is named by its first turn; one without begins a conversation.
-func (x *exchange) conversation(named string, w walk) string {
+// history that nothing is known of is named by its first turn; one without begins a conversation. Where the ledger can't
+// be asked, the first turn names it too, or a retry would be another turn.
+func (x *exchange) conversation(named string, w walk, known bool) string {
 	switch {
 	case named != "":
 		return named
 	case w.conv != "":
 		return w.conv
 	}
-	first := -1
+	first, history := x.req.Turn, false
 	for i, m := range x.req.Messages[:x.req.Turn] {
-		if first < 0 && m.Role == dialect.RoleUser {
-			first = i
+		switch m.Role {
+		case dialect.RoleUser:
+			first = min(first, i)
+		case dialect.RoleAssistant:
+			history = history || i > first
 		}
-		if m.Role == dialect.RoleAssistant && first >= 0 {
-			return "chain:" + chainText(w.chain[first])
-		}
+	}
+	if history || !known {
+		return "chain:" + chainText(w.chain[first])
 	}
 	return "new:" + randomHex(8)
 }

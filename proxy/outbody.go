@@ -157,15 +157,12 @@ func (r *pieceReader) advance(n int) {
 	}
 }
 
-// WriteTo writes each piece as it stands: one chunk of a chunked body, or one vector of a writev.
+// WriteTo writes each piece as it stands: one chunk of a chunked body.
 func (r *pieceReader) WriteTo(w io.Writer) (int64, error) {
 	if !r.begin() {
 		return 0, errBodyClosed
 	}
 	defer r.end()
-	if c, ok := w.(*net.TCPConn); ok {
-		return r.writev(c)
-	}
 	var total int64
 	for len(r.rest) > 0 {
 		n := 0
@@ -182,42 +179,16 @@ func (r *pieceReader) WriteTo(w io.Writer) (int64, error) {
 	return total, nil
 }
 
-func (r *pieceReader) writev(c *net.TCPConn) (int64, error) {
-	if len(r.rest) == 0 {
-		return 0, nil
-	}
-	var room [4][]byte // net.Buffers consumes its slice, so it gets one of its own
-	left := append(net.Buffers(room[:0]), r.rest...)
-	left[0] = left[0][r.off:]
-	n, err := left.WriteTo(c)
-	r.rest, r.off = nil, 0 // after an error the connection is dead, and so is this reader
-	return n, err
-}
-
-// upstreamConn is a connection to an upstream over which http.Transport sends bodies in memory without copying them:
-// what does not fit its write buffer comes here by ReadFrom and leaves as one writev.
-type upstreamConn struct{ *net.TCPConn }
-
-// ReadFrom sends r.
-func (c upstreamConn) ReadFrom(r io.Reader) (int64, error) {
-	if limited, ok := r.(*io.LimitedReader); ok {
-		if pieces, ok := limited.R.(*pieceReader); ok && pieces.left() == limited.N {
-			n, err := pieces.WriteTo(c.TCPConn)
-			limited.N -= n
-			return n, err
+// buffers appends what is left to bufs, takes it as read, and returns its length. Only inside begin and end.
+func (r *pieceReader) buffers(bufs net.Buffers) (net.Buffers, int64) {
+	var n int64
+	for i, p := range r.rest {
+		if i == 0 {
+			p = p[r.off:]
 		}
-	}
-	buf := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buf)
-	return io.CopyBuffer(struct{ io.Writer }{c.TCPConn}, r, buf[:])
-}
-
-func (r *pieceReader) left() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	n := -int64(r.off)
-	for _, p := range r.rest {
+		bufs = append(bufs, p)
 		n += int64(len(p))
 	}
-	return n
+	r.rest, r.off = nil, 0
+	return bufs, n
 }

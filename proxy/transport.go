@@ -71,10 +71,10 @@ func (c TransportConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Sizes of the buffers of one upstream connection. A whole small request or response takes one system call; the rest of
-// a large body bypasses the write buffer (upstreamConn) and the read buffer (reads larger than it).
+// Sizes of the buffers of one upstream connection. Bodies in memory bypass the write buffer (upstreamConn), reads larger
+// than it the read buffer.
 const (
-	upstreamWriteBuffer = 8 << 10
+	upstreamWriteBuffer = 4 << 10
 	upstreamReadBuffer  = 8 << 10
 )
 
@@ -87,7 +87,7 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dialer.DialContext(ctx, network, addr)
 			if tcp, ok := conn.(*net.TCPConn); ok {
-				return upstreamConn{tcp}, nil
+				return &upstreamConn{TCPConn: tcp}, nil
 			}
 			return conn, err
 		},
@@ -173,13 +173,14 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 	}
 	cleanRequest(in.Header)
 
-	ctx := in.Context()
-	var inform *informer
+	inform := &informer{w: w}
 	if in.ProtoAtLeast(1, 1) { // HTTP/1.0 knows no informational responses
-		inform = &informer{w: w}
 		inform.trace.Got1xxResponse = inform.got1xx
-		ctx = httptrace.WithClientTrace(ctx, &inform.trace)
 	}
+	if _, waits := in.Header["Expect"]; body.stream == nil && body.length > 0 && !waits {
+		inform.trace.GotConn = holdHead
+	}
+	ctx := httptrace.WithClientTrace(in.Context(), &inform.trace)
 	resp, err := up.transport.RoundTrip(outgoing(ctx, in, target, body))
 	inform.stop()
 	if err != nil {
@@ -240,9 +241,6 @@ func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
 }
 
 func (i *informer) stop() {
-	if i == nil {
-		return
-	}
 	i.mu.Lock()
 	i.w = nil
 	i.mu.Unlock()

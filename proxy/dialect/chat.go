@@ -1,0 +1,191 @@
+package dialect
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/tidwall/gjson"
+	"github.com/zeebo/xxh3"
+)
+
+// Chat is the Chat Completions API (POST /v1/chat/completions) of OpenAI and the many servers that speak it.
+type Chat struct{}
+
+var _ Dialect = Chat{}
+
+// Name implements Dialect.
+func (Chat) Name() string { return "chat" }
+
+// Parse implements Dialect. Where a key that only describes the request (model, user, ...) stands twice, the last one
+// counts, as it does for most servers.
+func (Chat) Parse(body []byte) (*Request, error) {
+	s := scanner{b: body}
+	req := &Request{Body: body, Turn: -1}
+	var endUser string // "user", which gives way to safety_identifier
+	s.begin()
+	for k := range s.members {
+		switch string(body[k.start:k.end]) {
+		case "messages":
+			if req.arrayEnd > 0 {
+				s.fail(ErrAmbiguous)
+				break
+			}
+			req.arrayStart = s.i
+			s.chatMessages(req)
+			req.arrayEnd = s.i
+		case "model":
+			req.Model = s.str()
+		case "stream":
+			v := s.skip()
+			req.Stream = string(body[v.start:v.end]) == "true"
+		case "user":
+			endUser = s.str()
+		case "safety_identifier":
+			req.User = s.str()
+		case "prompt_cache_key":
+			req.CacheKey = s.str()
+		case "conversation":
+			v := s.small()
+			if v.IsObject() {
+				v = v.Get("id")
+			}
+			req.Conversation = stringOf(v)
+		case "metadata":
+			if v := s.small(); v.IsObject() {
+				req.MetadataUser = stringOf(v.Get("user_id"))
+			}
+		default:
+			if s.hides(k, "messages") {
+				s.fail(ErrAmbiguous)
+			}
+			s.skip()
+		}
+	}
+	s.end()
+	if req.User == "" {
+		req.User = endUser
+	}
+	switch {
+	case s.err != nil:
+		return nil, s.err
+	case len(req.Messages) == 0:
+		return nil, fmt.Errorf("%w: no messages", ErrMalformed)
+	case req.Turn < 0:
+		return nil, ErrNoUser
+	}
+	for _, m := range req.Messages[req.Turn+1:] {
+		if m.Calls || m.Role == RoleTool {
+			req.Loop = true
+		}
+	}
+	return req, nil
+}
+
+// chatMessages consumes the messages array.
+func (s *scanner) chatMessages(req *Request) {
+	// Room for messages of 4 KiB on average spares most bodies a second allocation.
+	req.Messages = make([]Message, 0, min(8+len(s.b)/4096, 128))
+	for n := range s.elements {
+		if n == MaxMessages {
+			s.fail(fmt.Errorf("%w: more than %d messages", ErrMalformed, MaxMessages))
+			return
+		}
+		m := s.chatMessage()
+		if m.Role == RoleUser {
+			req.Turn = n
+		}
+		req.Messages = append(req.Messages, m)
+	}
+}
+
+// chatMessage consumes one message. Role and content are hashed first, wherever they stand; all other members with their
+// keys in the order of the message.
+func (s *scanner) chatMessage() Message {
+	m := Message{Start: s.i}
+	var role, content, others digest
+	roles, contents := 0, 0
+	for k := range s.members {
+		name := s.b[k.start:k.end]
+		switch string(name) {
+		case "role":
+			roles++
+			v := s.skip()
+			m.Role = chatRole(s.b[v.start:v.end])
+			role = s.hashValue(v)
+		case "content":
+			contents++
+			m.contentStart = s.i
+			content = s.content()
+			m.contentEnd = s.i
+		case "cache_control":
+			s.skip()
+		default:
+			if s.hides(k, "role") || s.hides(k, "content") {
+				s.fail(ErrAmbiguous)
+			}
+			v := s.skip()
+			others = link(others, tagMember, xxh3.Hash128(name), s.hashValue(v))
+			if string(name) == "tool_calls" || string(name) == "function_call" {
+				m.Calls = m.Calls || holdsSomething(s.b[v.start:v.end])
+			}
+		}
+		if roles > 1 || contents > 1 {
+			s.fail(ErrAmbiguous)
+		}
+	}
+	m.End = s.i
+	m.Calls = m.Calls && m.Role == RoleAssistant
+	m.Hash = link(others, tagMessage, role, content)
+	return m
+}
+
+// chatRole reads the value of a role key.
+func chatRole(raw []byte) Role {
+	if bytes.IndexByte(raw, '\\') >= 0 && raw[0] == '"' {
+		raw = []byte(`"` + unquote(raw) + `"`)
+	}
+	switch string(raw) {
+	case `"system"`, `"developer"`:
+		return RoleSystem
+	case `"user"`:
+		return RoleUser
+	case `"assistant"`:
+		return RoleAssistant
+	case `"tool"`, `"function"`:
+		return RoleTool
+	default:
+		return RoleOther
+	}
+}
+
+// holdsSomething says whether raw is an array with elements or an object with members.
+func holdsSomething(raw []byte) bool {
+	s := scanner{b: raw}
+	switch s.peek() {
+	case '[':
+		for range s.elements {
+			return true
+		}
+	case '{':
+		for range s.members {
+			return true
+		}
+	}
+	return false
+}
+
+// small consumes a value and hands it to gjson. The scanner has checked it, and that it is not too deep.
+func (s *scanner) small() gjson.Result {
+	v := s.skip()
+	if s.err != nil {
+		return gjson.Result{}
+	}
+	return gjson.ParseBytes(s.b[v.start:v.end])
+}
+
+func stringOf(v gjson.Result) string {
+	if v.Type != gjson.String {
+		return ""
+	}
+	return v.Str
+}

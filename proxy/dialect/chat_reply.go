@@ -1,0 +1,202 @@
+package dialect
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/remora-proxy/remora/proxy/sse"
+)
+
+// Reply implements Dialect. The choice is the one with index 0, wherever it stands; one without an index counts by its
+// place, as some servers leave it out.
+func (Chat) Reply(body []byte) (Reply, error) {
+	var r chatReply
+	if err := r.read(body, "message"); err != nil {
+		return Reply{}, err
+	}
+	return r.finish(), nil
+}
+
+// ReplyStream implements Dialect. An event that is no JSON leaves a reply that is not Final and an error, as part of the
+// text may be missing.
+func (Chat) ReplyStream(body []byte) (Reply, error) {
+	var (
+		r      chatReply
+		broken error
+	)
+	for event := range sse.Events(body) {
+		if string(event.Type) == "error" {
+			r.failed = true
+		}
+		if len(event.Data) == 0 || bytes.HasPrefix(event.Data, []byte("[DONE]")) {
+			continue
+		}
+		if err := r.read(event.Data, "delta"); err != nil && broken == nil {
+			broken = fmt.Errorf("read event: %w", err)
+			r.failed = true
+		}
+	}
+	return r.finish(), broken
+}
+
+// chatReply collects a reply from one object or from many chunks.
+type chatReply struct {
+	reply   Reply
+	text    []byte
+	refused bool
+	failed  bool
+}
+
+// finish makes the reply of what was collected. A refusal has no text, a failed reply no finish reason, so neither is Final.
+func (r *chatReply) finish() Reply {
+	reply := r.reply
+	reply.Text = withoutThinking(string(r.text))
+	if r.refused {
+		reply.Text = ""
+	}
+	if r.failed {
+		reply.Finish = ""
+	}
+	if reply.Finish == "tool_calls" || reply.Finish == "function_call" {
+		reply.Calls = true
+	}
+	return reply
+}
+
+// read takes in a response object, whose choices carry their message under the key name: message, or delta in chunks.
+func (r *chatReply) read(object []byte, name string) error {
+	s := scanner{b: object}
+	s.begin()
+	for k := range s.members {
+		switch string(object[k.start:k.end]) {
+		case "id":
+			s.strOnce(&r.reply.ID)
+		case "model":
+			s.strOnce(&r.reply.Model)
+		case "choices":
+			if s.peek() != '[' {
+				s.skip()
+				break
+			}
+			for n := range s.elements {
+				r.readChoice(&s, n, name)
+			}
+		case "usage":
+			if v := s.small(); v.IsObject() {
+				r.reply.Usage = chatUsage(v)
+			}
+		case "error":
+			v := s.small()
+			r.failed = r.failed || v.IsObject() || stringOf(v) != ""
+		case "object":
+			v := s.skip()
+			r.failed = r.failed || string(object[v.start:v.end]) == `"error"`
+		default:
+			s.skip()
+		}
+	}
+	s.end()
+	return s.err
+}
+
+// readChoice consumes one choice. Its index may stand behind its message, so the message is read when all is known.
+func (r *chatReply) readChoice(s *scanner, n int, name string) {
+	if s.peek() != '{' {
+		s.skip()
+		return
+	}
+	ours := n == 0
+	var message span
+	var finish string
+	for k := range s.members {
+		switch string(s.b[k.start:k.end]) {
+		case "index":
+			if v := s.skip(); string(s.b[v.start:v.end]) != "null" {
+				ours = string(s.b[v.start:v.end]) == "0"
+			}
+		case "finish_reason":
+			finish = s.str()
+		case name:
+			message = s.skip()
+		default:
+			s.skip()
+		}
+	}
+	if s.err != nil || !ours {
+		return
+	}
+	if finish != "" {
+		r.reply.Finish = finish
+	}
+	if message.end > 0 && s.b[message.start] == '{' {
+		r.readMessage(s.b[message.start:message.end])
+	}
+}
+
+// readMessage takes in a message or delta. It has been checked but for the names of its keys: with one that can't be
+// read, the reply has failed. Reasoning has keys of its own and is left out.
+func (r *chatReply) readMessage(message []byte) {
+	s := scanner{b: message}
+	for k := range s.members {
+		switch string(message[k.start:k.end]) {
+		case "content":
+			v := s.skip()
+			if s.err == nil && message[v.start] == '"' {
+				r.text = appendUnquoted(r.text, message[v.start:v.end])
+			} else {
+				text, err := contentText(message, v)
+				r.text = append(r.text, text...)
+				r.failed = r.failed || err != nil
+			}
+		case "refusal":
+			if s.str() != "" {
+				r.refused = true
+			}
+		case "tool_calls", "function_call":
+			v := s.skip()
+			r.reply.Calls = r.reply.Calls || holdsSomething(message[v.start:v.end])
+		default:
+			s.skip()
+		}
+	}
+	r.failed = r.failed || s.err != nil
+}
+
+// strOnce consumes a value and keeps it if it is the first string for to.
+func (s *scanner) strOnce(to *string) {
+	if *to != "" {
+		s.skip()
+		return
+	}
+	*to = s.str()
+}
+
+func chatUsage(v gjson.Result) Usage {
+	return Usage{
+		Input:  tokens(v.Get("prompt_tokens")),
+		Output: tokens(v.Get("completion_tokens")),
+		Cached: tokens(v.Get("prompt_tokens_details.cached_tokens")),
+	}
+}
+
+// tokens reads a count; what is no count is 0.
+func tokens(v gjson.Result) int64 {
+	if v.Type != gjson.Number {
+		return 0
+	}
+	return max(0, v.Int())
+}
+
+// withoutThinking cuts the reasoning that models without a parser of their own put in front of the answer. One that was
+// not closed leaves no answer.
+func withoutThinking(text string) string {
+	after, ok := strings.CutPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>")
+	if !ok {
+		return text
+	}
+	_, answer, _ := strings.Cut(after, "</think>")
+	return strings.TrimLeft(answer, " \n\r\t")
+}

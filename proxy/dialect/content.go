@@ -1,0 +1,107 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/zeebo/xxh3"
+)
+
+// content consumes a message's content and returns its digest. String content counts as one text part, so it hashes like
+// an array with that single part.
+func (s *scanner) content() digest {
+	var parts digest
+	switch s.peek() {
+	case '"':
+		parts = link(parts, tagText, s.hashValue(s.skip()), digest{})
+	case '[':
+		for range s.elements {
+			parts = s.part(parts)
+		}
+	default:
+		parts = link(parts, tagRaw, s.hashValue(s.skip()), digest{})
+	}
+	return link(parts, tagEnd, digest{}, digest{})
+}
+
+// part consumes one content part and extends d by it. A part of type text with a text and nothing else is a text part;
+// cache markers do not count.
+func (s *scanner) part(d digest) digest {
+	if s.peek() != '{' {
+		return link(d, tagPart, s.hashValue(s.skip()), digest{})
+	}
+	var (
+		types, texts, others int
+		text, members        digest
+	)
+	for k := range s.members {
+		name := s.b[k.start:k.end]
+		if string(name) == "cache_control" {
+			s.skip()
+			continue
+		}
+		v := s.skip()
+		if s.err != nil {
+			break
+		}
+		value := s.hashValue(v)
+		members = link(members, tagMember, xxh3.Hash128(name), value)
+		switch {
+		case string(name) == "type" && string(s.b[v.start:v.end]) == `"text"`:
+			types++
+		case string(name) == "text" && s.b[v.start] == '"':
+			text = value
+			texts++
+		default:
+			others++
+		}
+	}
+	if types == 1 && texts == 1 && others == 0 {
+		return link(d, tagText, text, digest{})
+	}
+	return link(d, tagPart, members, digest{})
+}
+
+// contentText decodes the text of content at v: a string, or an array whose text parts are joined by LF. Parts of other
+// types, and whatever else content may be, have none. It fails at keys that aren't UTF-8, with the text up to there.
+func contentText(body []byte, v span) (string, error) {
+	s := scanner{b: body, i: v.start}
+	if v.start == v.end {
+		return "", nil
+	}
+	switch s.peek() {
+	case '"':
+		return unquote(body[v.start:v.end]), nil
+	case '[':
+		var texts []string
+		for range s.elements {
+			if text, ok := s.partText(); ok {
+				texts = append(texts, text)
+			}
+		}
+		return strings.Join(texts, "\n"), s.err
+	default:
+		return "", nil
+	}
+}
+
+// partText consumes one content part and returns its text, if it is a text part.
+func (s *scanner) partText() (string, bool) {
+	if s.peek() != '{' {
+		s.skip()
+		return "", false
+	}
+	var typ, text span // the last ones count, as they do for most servers
+	for k := range s.members {
+		v := s.skip()
+		switch s.name(k) {
+		case "type":
+			typ = v
+		case "text":
+			text = v
+		}
+	}
+	if s.err != nil || string(s.b[typ.start:typ.end]) != `"text"` || text.end == 0 || s.b[text.start] != '"' {
+		return "", false
+	}
+	return unquote(s.b[text.start:text.end]), true
+}

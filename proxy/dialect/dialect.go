@@ -1,0 +1,150 @@
+// Package dialect reads and extends the request bodies of LLM APIs and reads their replies.
+//
+// Everything here is a pure function of bytes: no I/O, no clock, no randomness, no state. A body is never decoded and
+// encoded again; extending it means inserting bytes at offsets, and every other byte stays as it was. Input is
+// untrusted: nothing here panics, recurses without bound or allocates more than a small multiple of its input.
+package dialect
+
+import (
+	"errors"
+
+	"github.com/zeebo/xxh3"
+)
+
+// Reasons why a body gets no memory. Parse returns errors that wrap one of them; none quotes the body.
+var (
+	ErrMalformed = errors.New("malformed body")          // not JSON of the shape that the dialect expects
+	ErrTooDeep   = errors.New("body nested too deep")    // more than MaxDepth levels
+	ErrAmbiguous = errors.New("ambiguous key in body")   // a key that decides what the messages are stands twice, or is escaped
+	ErrNoUser    = errors.New("no user message in body") // nothing to recall for
+)
+
+// ErrNoPlace is wrapped by the errors of Insert: the request has no content of the kind that the placement extends.
+var ErrNoPlace = errors.New("no place for a block")
+
+// MaxDepth is the deepest nesting of a body that is read.
+const MaxDepth = 512
+
+// MaxMessages is the longest conversation that is read, so that a body of empty messages can't make memory grow to many
+// times its size. Parse fails with ErrMalformed beyond it.
+const MaxMessages = 1 << 14
+
+// Dialect is one API's shape.
+type Dialect interface {
+	// Name is the dialect's name in settings, logs and traces.
+	Name() string
+	// Parse finds the messages of a request body. The Request keeps body and refers to its bytes.
+	Parse(body []byte) (*Request, error)
+	// Insert returns the insertions that put text into req at message turn (an index into req.Messages, a user message).
+	// The result depends on nothing else, so the same call on a longer conversation inserts the same bytes. Its errors
+	// wrap ErrNoPlace.
+	Insert(req *Request, turn int, p Placement, text string) ([]Insertion, error)
+	// Reply reads a complete JSON response body.
+	Reply(body []byte) (Reply, error)
+	// ReplyStream reads a complete event stream (text/event-stream) body. A stream that ends early gives a Reply that
+	// is not Final.
+	ReplyStream(body []byte) (Reply, error)
+}
+
+// Placement says where a block goes.
+type Placement uint8
+
+const (
+	// BeforeUser inserts one message with role user right before the turn's message.
+	BeforeUser Placement = iota
+	// InUser puts the block in front of the turn's own content: as a first text part where content is an array, at the
+	// start of the string where it is a string. For chat templates that refuse two user messages in a row.
+	InUser
+	// System appends the block to the end of the system prompt, or adds one where there is none. It costs the prompt cache.
+	System
+)
+
+// Role is the role of a message, folded to what matters here.
+type Role uint8
+
+const (
+	RoleOther     Role = iota // unknown: kept, never touched
+	RoleSystem                // system, developer
+	RoleUser                  //
+	RoleAssistant             //
+	RoleTool                  // tool, function
+)
+
+// Message is one message of a request.
+type Message struct {
+	Start, End int // byte range of its JSON value in the body
+	Role       Role
+	// Hash is over all of the message but insignificant whitespace. Cache markers do not count, and string content hashes
+	// like a single text part with the same text (in the same JSON spelling), so a client that changes only these keeps
+	// its chain.
+	Hash xxh3.Uint128
+	// Calls: an assistant message that calls tools.
+	Calls bool
+	// content is the byte range of the value of its content key; empty range = absent.
+	contentStart, contentEnd int
+}
+
+// Request is a parsed request body.
+type Request struct {
+	Body     []byte
+	Model    string
+	Stream   bool
+	Messages []Message
+
+	// Ids that the body carries, "" where absent: the end user (safety_identifier, else user), the server-side
+	// conversation, the cache key, and the metadata user id.
+	User         string
+	Conversation string
+	CacheKey     string
+	MetadataUser string
+
+	// Turn is the index in Messages of the newest user message; Parse fails with ErrNoUser where there is none.
+	Turn int
+	// Loop: tool calls or tool results follow the newest user message, so the request is a step of a tool loop.
+	Loop bool
+
+	arrayStart, arrayEnd int // byte range of the messages array, brackets included
+}
+
+// Text is the decoded text of message i: its string content, or its text parts joined by LF. Other parts have none.
+func (r *Request) Text(i int) string {
+	m := r.Messages[i]
+	text, _ := contentText(r.Body, span{m.contentStart, m.contentEnd}) // Parse has checked all keys
+	return text
+}
+
+// Previous is the index of the user message before message i, or -1.
+func (r *Request) Previous(i int) int {
+	for i--; i >= 0; i-- {
+		if r.Messages[i].Role == RoleUser {
+			return i
+		}
+	}
+	return -1
+}
+
+// Insertion is text to be inserted before body[At].
+type Insertion struct {
+	At   int
+	Text []byte
+}
+
+// Reply is what an upstream answered.
+type Reply struct {
+	ID     string
+	Model  string
+	Text   string // the final assistant text of choice 0; no reasoning, no tool calls, no refusal
+	Finish string // finish reason as given; "" where the stream ended before it
+	Calls  bool   // the reply calls tools
+	Usage  Usage
+}
+
+// Final says that the reply ends a turn with an answer: it stopped by itself or by length, calls no tools and has text.
+func (r Reply) Final() bool {
+	return (r.Finish == "stop" || r.Finish == "length") && !r.Calls && r.Text != ""
+}
+
+// Usage is what the upstream billed, in tokens; 0 where it did not say.
+type Usage struct {
+	Input, Output, Cached int64
+}

@@ -1,0 +1,114 @@
+package dialect
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+// goldenBlock is what every golden inserts: it needs each kind of escape.
+const goldenBlock = "<memory>\n\"tea\", not coffee \\ \u2028 \x01 é 😀\n</memory>"
+
+var placements = []struct {
+	name      string
+	placement Placement
+}{{"before-user", BeforeUser}, {"in-user", InUser}, {"system", System}}
+
+// TestChatGoldens checks the files of testdata/chat. Each says on top what it is about and holds request, reply or stream
+// as input; all other files in it are what the dialect makes of them, written by go test -update.
+func TestChatGoldens(t *testing.T) {
+	files, err := filepath.Glob("testdata/chat/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no goldens: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(bytes.TrimSpace(archive.Comment)) == 0 {
+				t.Error("no prose on top that says what this is about")
+			}
+			got := &txtar.Archive{Comment: archive.Comment}
+			inputs := 0
+			for _, f := range archive.Files {
+				outputs := map[string]func([]byte) []txtar.File{
+					"request": goldenRequest, "reply": goldenReply, "stream": goldenStream,
+				}[f.Name]
+				if outputs == nil {
+					continue
+				}
+				inputs++
+				got.Files = append(got.Files, f)
+				got.Files = append(got.Files, outputs(f.Data)...)
+			}
+			if inputs == 0 {
+				t.Fatal("neither request, reply nor stream in it")
+			}
+			if *update {
+				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			want, have := string(txtar.Format(archive)), string(txtar.Format(got))
+			if diff := cmp.Diff(want, have); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func goldenRequest(body []byte) []txtar.File {
+	req, err := Chat{}.Parse(body)
+	if err != nil {
+		return []txtar.File{{Name: "found", Data: fmt.Appendf(nil, "error: %v\n", err)}}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "model=%q stream=%v user=%q metadata=%q conversation=%q cache=%q\n",
+		req.Model, req.Stream, req.User, req.MetadataUser, req.Conversation, req.CacheKey)
+	fmt.Fprintf(&b, "turn=%d previous=%d loop=%v\n", req.Turn, req.Previous(req.Turn), req.Loop)
+	names := [...]string{RoleOther: "other", RoleSystem: "system", RoleUser: "user", RoleAssistant: "assistant", RoleTool: "tool"}
+	for i, m := range req.Messages {
+		fmt.Fprintf(&b, "%d %s [%d:%d] calls=%v hash=%016x%016x text=%q\n",
+			i, names[m.Role], m.Start, m.End, m.Calls, m.Hash.Hi, m.Hash.Lo, req.Text(i))
+	}
+	files := []txtar.File{{Name: "found", Data: []byte(b.String())}}
+	for _, p := range placements {
+		out := txtar.File{Name: p.name}
+		if ins, err := (Chat{}).Insert(req, req.Turn, p.placement, goldenBlock); err != nil {
+			out.Data = fmt.Appendf(nil, "error: %v\n", err)
+		} else {
+			out.Data = Join(Splice(body, ins))
+		}
+		files = append(files, out)
+	}
+	return files
+}
+
+func goldenReply(body []byte) []txtar.File {
+	return []txtar.File{{Name: "reply found", Data: showReply(Chat{}.Reply(body))}}
+}
+
+func goldenStream(body []byte) []txtar.File {
+	return []txtar.File{{Name: "stream found", Data: showReply(Chat{}.ReplyStream(body))}}
+}
+
+func showReply(r Reply, err error) []byte {
+	b := fmt.Appendf(nil, "final=%v finish=%q calls=%v id=%q model=%q\n", r.Final(), r.Finish, r.Calls, r.ID, r.Model)
+	b = fmt.Appendf(b, "input=%d output=%d cached=%d\ntext=%q\n", r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Text)
+	if err != nil {
+		b = fmt.Appendf(b, "error: %v\n", err)
+	}
+	return b
+}

@@ -1,0 +1,139 @@
+package dialect
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+)
+
+// MaxRefusal is how much of an error body is looked at, in bytes. Whatever stands behind it does not count.
+const MaxRefusal = 64 << 10
+
+// ContextLength says whether an upstream refused a request because it is too long for the model, or for the server: such
+// a refusal says nothing about placements. It looks at what the error says, not at what of the request it may quote.
+func ContextLength(status int, body []byte) bool {
+	switch status {
+	case 413:
+		return true
+	case 400, 422, 500:
+		return saysOneOf(body, contextLengthTexts[:])
+	default:
+		return false
+	}
+}
+
+// TemplateRefusal says whether an upstream refused a request because of the roles of its messages or their order: two
+// user messages in a row, a second system message, a role that its chat template does not know.
+func TemplateRefusal(body []byte) bool {
+	return saysOneOf(body, templateTexts[:]) && !saysOneOf(body, contextLengthTexts[:])
+}
+
+// contextLengthTexts are what servers say, in lower case and without the parts that vary.
+var contextLengthTexts = [...]string{
+	"context_length_exceeded",              // OpenAI, Azure, Groq: code
+	"maximum context length",               // OpenAI, vLLM, OpenRouter, Mistral, DeepSeek
+	"exceeds the context window",           // OpenAI, newer models
+	"string_above_max_length",              // OpenAI: one content alone is too long
+	"reduce the length of the messages",    // Groq, Cerebras
+	"exceed_context_size",                  // llama.cpp: type
+	"exceeds the available context size",   // llama.cpp
+	"exceed context window",                // llama-cpp-python
+	"model's context length",               // SGLang
+	"maximum model length",                 // vLLM, older
+	"max_model_len",                        // vLLM, older
+	"max_seq_len",                          // SiliconFlow, TensorRT-LLM
+	"exceeds the context length",           // Ollama
+	"exceeds maximum context length",       // MLX
+	"exceeds the maximum number of tokens", // Gemini
+	"prompt is too long",                   // Anthropic, Bedrock
+	"exceed context limit",                 // Anthropic: input and max_tokens together
+	"request_too_large",                    // Anthropic
+	"input is too long",                    // Bedrock, Replicate
+	"too many tokens",                      // Bedrock, Cohere
+	"too many input tokens",                // Bedrock
+	"too large for model",                  // Mistral
+	"maximum prompt length",                // xAI
+	"max_new_tokens` must be <=",           // TGI
+	"`inputs` must have less than",         // TGI
+	"trying to keep the first",             // LM Studio
+	"context size has been exceeded",       // LM Studio, MLX
+	"length of all messages is too long",   // Perplexity
+}
+
+// templateTexts likewise. What chat templates raise reaches the client through vLLM, SGLang, llama.cpp, LM Studio and
+// others, each with a wrapping of its own around it.
+var templateTexts = [...]string{
+	"roles must alternate",           // Mistral, Gemma and Llama 2 templates, Anthropic before
+	"must alternate between",         // Bedrock
+	"roles should be alternating",    // Perplexity
+	"requests alternate between",     // Gemini
+	"expected last role",             // Mistral
+	"unexpected role",                // Mistral
+	"invalid_request_message_order",  // Mistral: type
+	"last message must have role",    // Perplexity
+	"unexpected message role",        // Qwen templates
+	"system message must be",         // Qwen templates
+	"no user query found",            // Qwen templates
+	"multiple system messages",       // MiniMax, Anthropic through adapters
+	"roles are supported",            // Mistral templates
+	"role not supported",             // Gemma templates
+	"role is not supported",          //
+	"must start with a user message", // Bedrock
+	"first message must use",         // Anthropic before
+	"jinja exception",                // llama.cpp
+	"jinja template",                 // LM Studio
+	"jinja2",                         // Python servers that pass the exception on
+	"templateerror",                  // likewise
+	"raise_exception",                // likewise, with the template's source
+	"chat template",                  // vLLM, Ollama
+	"chat_template",                  // vLLM
+	"failed to apply template",       // llama.cpp, older
+	"error applying template",        // TGI
+}
+
+// saysOneOf says whether the error in body holds one of the texts.
+func saysOneOf(body []byte, texts []string) bool {
+	said := bytes.ToLower(errorText(body[:min(len(body), MaxRefusal)]))
+	for _, text := range texts {
+		if bytes.Contains(said, []byte(text)) {
+			return true
+		}
+	}
+	return false
+}
+
+// errorPaths is where servers put what went wrong: OpenAI and most others, vLLM and Mistral before, FastAPI (whose details
+// quote the request beside it), OpenRouter with the upstream's own error inside, TGI, llama.cpp.
+var errorPaths = [...]string{
+	"error.message", "error.type", "error.code", "error.metadata.raw", "error.error.message", "error",
+	"message", "type", "code", "error_type", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
+}
+
+// errorText is what the error in body says, or all of it where that is not JSON as known. An event stream's first event
+// is not JSON, so that is searched as a whole.
+func errorText(body []byte) []byte {
+	s := scanner{b: body}
+	s.begin()
+	s.skip()
+	s.end()
+	if s.err != nil {
+		return body
+	}
+	var said []byte
+	for _, v := range gjson.GetManyBytes(body, errorPaths[:]...) {
+		switch {
+		case v.Type == gjson.String:
+			said = append(append(said, v.Str...), '\n')
+		case v.IsArray():
+			for _, e := range v.Array() {
+				if e.Type == gjson.String {
+					said = append(append(said, e.Str...), '\n')
+				}
+			}
+		}
+	}
+	if len(said) == 0 {
+		return body
+	}
+	return said
+}

@@ -1,0 +1,149 @@
+package dialect
+
+import (
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// unquote decodes the JSON string raw, quotes included, which the scanner has accepted. Invalid UTF-8 and lone
+// surrogates become U+FFFD, as encoding/json has it.
+func unquote(raw []byte) string {
+	inner := raw[1 : len(raw)-1]
+	for _, c := range inner {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return string(appendUnquoted(make([]byte, 0, len(inner)), raw))
+		}
+	}
+	return string(inner)
+}
+
+// str consumes a value and returns it decoded if it is a string, else "".
+func (s *scanner) str() string {
+	v := s.skip()
+	if s.err != nil || s.b[v.start] != '"' {
+		return ""
+	}
+	return unquote(s.b[v.start:v.end])
+}
+
+// appendUnquoted appends what unquote returns to dst.
+func appendUnquoted(dst, raw []byte) []byte {
+	for b := raw[1 : len(raw)-1]; len(b) > 0; {
+		switch c := b[0]; {
+		case c == '\\':
+			var n int
+			dst, n = appendEscape(dst, b)
+			b = b[n:]
+		case c < utf8.RuneSelf:
+			n := 1
+			for n < len(b) && b[n] != '\\' && b[n] < utf8.RuneSelf {
+				n++
+			}
+			dst = append(dst, b[:n]...)
+			b = b[n:]
+		default:
+			r, n := utf8.DecodeRune(b)
+			dst = utf8.AppendRune(dst, r)
+			b = b[n:]
+		}
+	}
+	return dst
+}
+
+// appendEscape decodes the escape, or the pair of escapes, that b starts with. n is its length.
+func appendEscape(dst, b []byte) (_ []byte, n int) {
+	switch c := b[1]; c {
+	case 'b':
+		return append(dst, '\b'), 2
+	case 'f':
+		return append(dst, '\f'), 2
+	case 'n':
+		return append(dst, '\n'), 2
+	case 'r':
+		return append(dst, '\r'), 2
+	case 't':
+		return append(dst, '\t'), 2
+	case 'u':
+		high, _ := hex4(b[2:])
+		if utf16.IsSurrogate(high) {
+			if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
+				low, _ := hex4(b[8:])
+				if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
+					return utf8.AppendRune(dst, r), 12
+				}
+			}
+			high = utf8.RuneError
+		}
+		return utf8.AppendRune(dst, high), 6
+	default:
+		return append(dst, c), 2
+	}
+}
+
+// hex4 reads the four hexadecimal digits that b starts with.
+func hex4(b []byte) (r rune, ok bool) {
+	if len(b) < 4 {
+		return 0, false
+	}
+	for _, c := range b[:4] {
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+	}
+	return r, true
+}
+
+// appendQuoted appends text as the inside of a JSON string. The same text always gives the same bytes: the shortest
+// escapes, none for what JSON allows as it is, except U+2028 and U+2029, which break servers that read JSON as
+// JavaScript. Invalid UTF-8 becomes U+FFFD.
+func appendQuoted(dst []byte, text string) []byte {
+	const digits = "0123456789abcdef"
+	for _, r := range text {
+		switch {
+		case r == '"' || r == '\\':
+			dst = append(dst, '\\', byte(r))
+		case r == '\n':
+			dst = append(dst, `\n`...)
+		case r == '\r':
+			dst = append(dst, `\r`...)
+		case r == '\t':
+			dst = append(dst, `\t`...)
+		case r < ' ':
+			dst = append(dst, `\u00`...)
+			dst = append(dst, digits[r>>4], digits[r&15])
+		case r == '\u2028':
+			dst = append(dst, `\u2028`...)
+		case r == '\u2029':
+			dst = append(dst, `\u2029`...)
+		default:
+			dst = utf8.AppendRune(dst, r)
+		}
+	}
+	return dst
+}
+
+// name is the key at k, decoded.
+func (s *scanner) name(k key) string {
+	if k.escaped {
+		return unquote(s.b[k.start-1 : k.end+1])
+	}
+	return string(s.b[k.start:k.end])
+}
+
+// hides says whether the key at k, which is not written as name, may be name for some server all the same: because it is
+// escaped (no client escapes the keys that matter, so what it spells is not asked), or because it differs in case alone,
+// which decoders in Go fold.
+func (s *scanner) hides(k key, name string) bool {
+	// A folded letter takes up to three bytes: U+212A for k, U+017F for s.
+	n := k.end - k.start
+	return k.escaped || n >= len(name) && n <= 3*len(name) && strings.EqualFold(string(s.b[k.start:k.end]), name)
+}

@@ -1,0 +1,270 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/andybalholm/brotli"
+	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/flate"
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zlib"
+	"github.com/klauspost/compress/zstd"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/remora-proxy/remora/persist"
+)
+
+// encoders write every content encoding that is read here.
+var encoders = map[string]func(io.Writer) io.WriteCloser{
+	"gzip":    func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+	"deflate": func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) },
+	"br":      func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
+	"zstd":    func(w io.Writer) io.WriteCloser { z, _ := zstd.NewWriter(w); return z },
+}
+
+func encode(t *testing.T, encoding, text string) string {
+	t.Helper()
+	var b bytes.Buffer
+	var w io.WriteCloser
+	if encoding == "raw deflate" {
+		w, _ = flate.NewWriter(&b, flate.BestSpeed)
+	} else {
+		w = encoders[encoding](&b)
+	}
+	if _, err := io.WriteString(w, text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestEncodedRequests(t *testing.T) {
+	for _, encoding := range []string{"gzip", "zstd"} {
+		t.Run(encoding, func(t *testing.T) {
+			r := newRig(t)
+			plain := chat("user: q1")
+			body := encode(t, encoding, plain)
+			got := r.post(body, "Content-Encoding", encoding)
+			up := r.one()
+			if got.status != StatusEmpty || up.body != body || up.header.Get("Content-Encoding") != encoding {
+				t.Errorf("status %s; want empty and the encoded bytes as they came", got.status)
+			}
+			r.recall.set("fact")
+			got = r.post(encode(t, encoding, chat("user: q2")), "Content-Encoding", encoding)
+			up = r.one()
+			if diff := cmp.Diff([]string{"user: [fact]", "user: q2"}, roles(t, up.body)); diff != "" || got.status != StatusInjected {
+				t.Errorf("status %s, (-want +got):\n%s", got.status, diff)
+			}
+			if _, ok := up.header["Content-Encoding"]; ok {
+				t.Error("the decoded body says that it is encoded")
+			}
+			// Refused: the original goes out encoded again.
+			r.answers(func(got received) (int, string, string) {
+				if got.header.Get("Content-Encoding") == "" {
+					return 400, "application/json", `{"error":{"message":"roles must alternate"}}`
+				}
+				return replyWith("fine")(got)
+			})
+			body = encode(t, encoding, chat("user: q3"))
+			got = r.post(body, "Content-Encoding", encoding)
+			if up := r.sent(); got.code != 200 || len(up) != 2 || up[1].body != body {
+				t.Errorf("code %d after %d requests; want the encoded original as the second", got.code, len(up))
+			}
+		})
+	}
+}
+
+// A small body that decodes to a huge one is not read.
+func TestDecompressionBomb(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Limits.BodyBytes = 1 << 20 })
+	r.recall.set("must not show")
+	for _, encoding := range []string{"gzip", "zstd"} {
+		body := encode(t, encoding, chat("user: "+strings.Repeat("x", 8<<20)))
+		if got := r.post(body, "Content-Encoding", encoding); got.status != StatusUnsupported || r.one().body != body {
+			t.Errorf("%s: status %s, want unsupported with the bytes unchanged", encoding, got.status)
+		}
+	}
+}
+
+func TestEncodedAnswers(t *testing.T) {
+	_, _, plain := replyWith("the answer")(received{})
+	for _, encoding := range []string{"gzip", "deflate", "raw deflate", "br", "zstd", "unknown"} {
+		t.Run(encoding, func(t *testing.T) {
+			sent := plain
+			if encoding != "unknown" {
+				sent = encode(t, encoding, plain)
+			}
+			up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", strings.TrimPrefix(encoding, "raw "))
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, sent)
+			}))
+			defer up.Close()
+			r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
+			got := r.post(chat("user: q"), "Accept-Encoding", "br, gzip")
+			if got.body != sent {
+				t.Error("the client did not get the upstream's bytes")
+			}
+			turns := r.turns()
+			if encoding == "unknown" {
+				if n := r.h.Stats().Undecoded.Load(); n != 1 || len(turns) != 0 {
+					t.Errorf("undecoded %d, persisted %d, want 1 and 0", n, len(turns))
+				}
+				return
+			}
+			if len(turns) != 1 || turns[0].Messages[1].Text != "the answer" {
+				t.Errorf("persisted %+v, want the decoded answer", turns)
+			}
+		})
+	}
+}
+
+func TestLargeAnswersAreNotRemembered(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change rigOption
+	}{
+		{"one", func(c *Config, _ *Deps) { c.Limits.TeeBytes = 1 << 10 }},
+		{"all", func(c *Config, _ *Deps) { c.Limits.TeeBytes = 8 << 10; c.Limits.TeesBytes = 8 << 10 }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, tt.change)
+			text := strings.Repeat("long ", 4000)
+			r.answers(replyWith(text))
+			if got := r.post(chat("user: q")); !strings.Contains(got.body, text) {
+				t.Error("the client's answer was cut")
+			}
+			if n := len(r.turns()); n != 0 || r.h.Stats().TeeSkipped.Load() != 1 {
+				t.Errorf("persisted %d, skipped %d, want 0 and 1", n, r.h.Stats().TeeSkipped.Load())
+			}
+		})
+	}
+}
+
+func TestStreamedAnswerIsPersisted(t *testing.T) {
+	r := newRig(t)
+	const events = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"}}]}\n\n" +
+		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"}}]}\n\n" +
+		"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	for _, tt := range []struct {
+		body string
+		want []persist.Message
+	}{
+		{events, []persist.Message{{Role: "user", Text: "q"}, {Role: "assistant", Text: "Hello"}}},
+		{events[:90], nil},
+	} {
+		r.answers(func(received) (int, string, string) { return 200, "text/event-stream; charset=utf-8", tt.body })
+		if got := r.post(chat("user: q")); got.body != tt.body {
+			t.Errorf("client got %q, want %q", got.body, tt.body)
+		}
+		var got []persist.Message
+		for _, turn := range r.turns() {
+			for _, m := range turn.Messages {
+				m.Time = 0
+				got = append(got, m)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("turn (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestQueueFullIsCounted(t *testing.T) {
+	r := newRig(t)
+	r.persist.err = persist.ErrFull
+	if got := r.post(chat("user: q")); got.code != 200 {
+		t.Errorf("code %d, want 200", got.code)
+	}
+	r.settle()
+	if n := r.h.Stats().TurnsLost.Load(); n != 1 {
+		t.Errorf("lost %d turns, want 1", n)
+	}
+}
+
+func TestStatusEverywhere(t *testing.T) {
+	r := newRig(t)
+	if got := r.postTo("/v1/embeddings", `{"input":"x"}`); got.status != StatusUnsupported || got.memories != "0" {
+		t.Errorf("status %s, memories %q", got.status, got.memories)
+	}
+	resp, err := http.Get(r.url + LivePath)
+	if err != nil || resp.StatusCode != 200 {
+		t.Fatalf("live path: %v", err)
+	}
+	_ = resp.Body.Close()
+	if n := len(r.sent()); n != 1 {
+		t.Errorf("upstream got %d requests, want the first only", n)
+	}
+	if got := r.h.Stats().ByStatus(); got[StatusUnsupported] != 1 {
+		t.Errorf("counted %v, want one unsupported", got)
+	}
+	gone := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://127.0.0.1:1" })
+	got := gone.post(chat("user: q"))
+	if got.code != 502 || got.status != StatusEmpty || !strings.Contains(got.body, "127.0.0.1:1") || strings.Contains(got.body, "sk-rig") {
+		t.Errorf("code %d, status %s, body %s; want a 502 that names the host", got.code, got.status, got.body)
+	}
+}
+
+func TestExchangeSpan(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	r := newRig(t, func(_ *Config, d *Deps) { d.Tracer = tp })
+	r.recall.set("a private fact")
+	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	r.post(chat("user: a private question"), "Traceparent", parent, headerUser, "private-user")
+	up := r.one()
+	r.settle()
+	spans := exporter.GetSpans()
+	if len(spans) != 1 {
+		t.Fatalf("%d spans, want 1", len(spans))
+	}
+	s := spans[0]
+	if s.Name != "chat m" || s.SpanKind != trace.SpanKindClient || s.Parent.SpanID().String() != "b7ad6b7169203331" {
+		t.Errorf("span %q of kind %v under %s", s.Name, s.SpanKind, s.Parent.SpanID())
+	}
+	if want := "00-0af7651916cd43dd8448eb211c80319c-" + s.SpanContext.SpanID().String() + "-01"; up.header.Get("Traceparent") != want {
+		t.Errorf("upstream got traceparent %s, want %s", up.header.Get("Traceparent"), want)
+	}
+	got := map[attribute.Key]string{}
+	for _, a := range s.Attributes {
+		got[a.Key] = a.Value.Emit()
+	}
+	host := got[attrServerAddress]
+	delete(got, attrServerPort)
+	want := map[attribute.Key]string{
+		attrOperation: "chat", attrProvider: "mock", attrServerAddress: host, attrRequestModel: "m", attrResponseModel: "m",
+		attrResponseID: "c1", attrFinish: `["stop"]`, attrInputTokens: "7", attrOutputTokens: "2", attrCachedTokens: "0",
+		attrHTTPStatus: "200", attrStatus: "injected", attrMemories: "1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("attributes (-want +got):\n%s", diff)
+	}
+	for k, v := range got {
+		if strings.Contains(v, "private") {
+			t.Errorf("%s holds content", k)
+		}
+	}
+
+	// No header is added that the client did not send.
+	r.post(chat("user: q2"))
+	if up := r.one(); up.header.Get("Traceparent") != "" {
+		t.Error("a traceparent was added")
+	}
+	untraced := newRig(t)
+	untraced.post(chat("user: q"), "Traceparent", parent)
+	if up := untraced.one(); up.header.Get("Traceparent") != parent {
+		t.Errorf("upstream got traceparent %q, want the client's", up.header.Get("Traceparent"))
+	}
+}
