@@ -76,14 +76,14 @@ func BenchmarkChatParse(b *testing.B) {
 				xxh3.Hash128(body)
 			}
 		})
-		// What the same walk costs with gjson: neither checked nor hashed.
+		// What a walk over the messages alone costs with gjson: nothing checked, hashed or looked at.
 		b.Run(size.name+"/gjson", func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()
 			for b.Loop() {
 				n := 0
 				gjson.GetBytes(body, "messages").ForEach(func(_, m gjson.Result) bool {
-					n += len(m.Get("role").Raw) + len(m.Get("content").Raw)
+					n += len(m.Raw)
 					return true
 				})
 			}
