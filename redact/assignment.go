@@ -1,0 +1,297 @@
+package redact
+
+import (
+	"math"
+	"strings"
+)
+
+// Bounds of an assignment's parts, in bytes.
+const (
+	maxName     = 48   // what may follow the keyword within its identifier
+	maxGap      = 24   // white space, type name and operator between identifier and value
+	maxAssigned = 1024 // value; what goes on behind it is of the same value
+	minToken    = 10   // value of a token
+	minPassword = 5    // value of a password
+)
+
+// tokenAssignment finds a random-looking value assigned to an identifier that holds the keyword.
+func (s *scanner) tokenAssignment(_, end int) {
+	if end < s.assignedTo {
+		return
+	}
+	if from, stop, _, ok := s.assigned(end); ok {
+		if value := s.text[from:stop]; len(value) >= minToken && randomValue(value) {
+			s.addAssigned(ruleAssignment, from, stop)
+		}
+	}
+}
+
+// addAssigned adds a value, to its end where it was cut at maxAssigned. Keywords inside it are not looked at again.
+func (s *scanner) addAssigned(rule ruleID, from, stop int) {
+	if stop-from >= maxAssigned-1 {
+		stop = s.run(stop, func(c byte) bool { return isBase64(c) || isBase64URL(c) || c == '.' })
+	}
+	s.assignedTo = max(s.assignedTo, stop)
+	s.add(rule, from, stop)
+}
+
+// passwordAssignment finds a value given to a password: in code, settings, on a command line, or in a sentence. Values
+// that read as a word are kept unless quoted ("password: required", "password is wrong").
+func (s *scanner) passwordAssignment(_, end int) {
+	if end < s.assignedTo {
+		return
+	}
+	from, stop, quoted, ok := s.assigned(end)
+	if !ok {
+		return
+	}
+	value := s.text[from:stop]
+	if len(value) < minPassword || isTemplate(value) || distinct(value) < 3 {
+		return
+	}
+	if !quoted && !strings.ContainsAny(value, "0123456789!@#$%^&*~+?") && !mixedCase(value) {
+		return
+	}
+	if looksLikePath(value) {
+		return
+	}
+	s.addAssigned(rulePassword, from, stop)
+}
+
+// assigned parses what follows a keyword that ends at i: the rest of its identifier, an operator, a value. It returns
+// the value without quotes.
+func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
+	text := s.text
+	nameEnd := i
+	for nameEnd < len(text) && nameEnd-i < maxName && (isWord(text[nameEnd]) || text[nameEnd] == '-') {
+		nameEnd++
+	}
+	at := nameEnd
+	if at < len(text) && at > i && text[at-1] == '-' { // "token->..." and prose dashes
+		return 0, 0, false, false
+	}
+	for at < len(text) && strings.IndexByte("\"'`\\)]", text[at]) >= 0 {
+		at++
+	}
+	gapEnd := min(len(text), at+maxGap)
+	blank := at
+	for blank < gapEnd && (text[blank] == ' ' || text[blank] == '\t') {
+		blank++
+	}
+	value, xml := operator(text, blank, gapEnd)
+	if value < 0 {
+		value = typedOperator(text, blank, gapEnd)
+	}
+	if value < 0 && blank > at && s.isFlag(i) {
+		value = blank
+	}
+	if value < 0 {
+		return 0, 0, false, false
+	}
+	comma := text[value-1] == ',' // between arguments, where only a literal is a value
+	for limit := min(len(text), value+maxGap); value < limit && (text[value] == ' ' || text[value] == '\t' || xml && (text[value] == '\n' || text[value] == '\r')); {
+		value++
+	}
+	from, stop, quoted, ok = s.value(value)
+	return from, stop, quoted, ok && (quoted || !comma)
+}
+
+// operator returns the end of an assignment operator at i, or -1; xml tells a closing tag bracket, after which the value
+// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment.
+func operator(text string, i, limit int) (end int, xml bool) {
+	rest := text[i:limit]
+	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
+		if strings.HasPrefix(rest, op) {
+			return i + len(op), op == ">" || op == ":"
+		}
+	}
+	for _, word := range [...]string{"is ", "was ", "ist ", "es ", "est "} {
+		if len(rest) > len(word) && strings.EqualFold(rest[:len(word)], word) {
+			i += len(word)
+			if strings.HasPrefix(text[i:], ": ") {
+				i += 2
+			}
+			return i, false
+		}
+	}
+	if line := strings.TrimLeft(rest, "\r\n\t "); len(line) < len(rest) && strings.HasPrefix(line, "value:") {
+		return i + len(rest) - len(line) + len("value:"), false
+	}
+	return -1, false
+}
+
+// typedOperator skips one word, the type of a declaration ("var token string = ..."), before an equals sign.
+func typedOperator(text string, i, limit int) int {
+	word := i
+	for word < limit && isLetter(text[word]) {
+		word++
+	}
+	if word == i || word >= limit || text[word] != ' ' {
+		return -1
+	}
+	end, _ := operator(text, word+1, limit)
+	if end < 0 || text[end-1] != '=' {
+		return -1
+	}
+	return end
+}
+
+// isFlag reports whether the identifier around i is a command line flag, whose value follows a blank.
+func (s *scanner) isFlag(i int) bool {
+	from := i
+	for from > 0 && i-from < maxName && (isWord(s.text[from-1]) || s.text[from-1] == '-') {
+		from--
+	}
+	return s.text[from] == '-' && (from == 0 || s.text[from-1] <= ' ')
+}
+
+// value returns the value at i: up to its closing quote on the same line, or up to a byte that no bare value holds.
+func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
+	text := s.text
+	for i < len(text) && text[i] == '\\' { // \"value\" inside a JSON string
+		i++
+	}
+	if i >= len(text) {
+		return 0, 0, false, false
+	}
+	limit := min(len(text), i+maxAssigned)
+	if q := text[i]; q == '"' || q == '\'' || q == '`' {
+		i++
+		for stop = i; stop < limit && text[stop] > ' ' && text[stop] != q; stop++ {
+		}
+		if stop < limit && text[stop] == q {
+			if stop > i && text[stop-1] == '\\' {
+				stop--
+			}
+			return i, stop, true, stop > i
+		}
+	}
+	for stop = i; stop < limit && text[stop] > ' ' && text[stop] < 0x7f && strings.IndexByte("\"'`,;<>()[]{}|\\", text[stop]) < 0; stop++ {
+	}
+	if stop < limit && (text[stop] == '(' || text[stop] == '[' || text[stop] == '{' || text[stop] == '<') {
+		return 0, 0, false, false // a call, an index, a template
+	}
+	for stop > i && strings.IndexByte(".:", text[stop-1]) >= 0 && (stop == limit || text[stop] <= ' ') {
+		stop-- // the end of a sentence
+	}
+	return i, stop, false, stop > i
+}
+
+// randomValue tells a key from a word, a path, a template, a version or a name.
+func randomValue(value string) bool {
+	var digits, letters, others int
+	for i := range len(value) {
+		switch c := value[i]; {
+		case isDigit(c):
+			digits++
+		case isLetter(c):
+			letters++
+		default:
+			others++
+		}
+	}
+	if others*3 > len(value) || distinct(value) < 5 {
+		return false
+	}
+	random := false
+	switch {
+	case letters == 0:
+		random = digits >= minToken && others <= 4
+	case digits == 0:
+		random = len(value) >= 16 && entropy(value) >= 3.5 && !wordy(value)
+	default:
+		random = entropy(value) >= 2.7 && !(wordy(value) && trailing(value, isDigit) == digits)
+	}
+	return random && !isTemplate(value) && !looksLikePath(value)
+}
+
+// trailing counts the bytes at the end of value that satisfy in.
+func trailing(value string, in func(byte) bool) int {
+	n := 0
+	for n < len(value) && in(value[len(value)-1-n]) {
+		n++
+	}
+	return n
+}
+
+// wordy reports that value is made of words: its parts between separators and capitals have vowels enough to be spoken.
+func wordy(value string) bool {
+	vowels, letters, run, longest := 0, 0, 0, 0
+	upperRuns := 0
+	for i := range len(value) {
+		c := value[i]
+		if !isLetter(c) {
+			run = 0
+			continue
+		}
+		letters++
+		if strings.IndexByte("aeiouy", lower(c)) >= 0 {
+			vowels++
+			run = 0
+		} else if run++; run > longest {
+			longest = run
+		}
+		if i > 0 && c < 'a' && isLetter(value[i-1]) && value[i-1] >= 'a' {
+			upperRuns++
+		}
+	}
+	return letters > 0 && vowels*4 >= letters && longest <= 4 && upperRuns*5 <= letters
+}
+
+// templateMarks are what placeholders in documentation and code contain.
+var templateMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
+
+// isTemplate reports that value stands for a value: a variable, a placeholder, a mask.
+func isTemplate(value string) bool {
+	if value == "" || strings.IndexByte("$<{%[(*", value[0]) >= 0 && (len(value) < 2 || value[0] != '*' || value[1] == '*') {
+		return true
+	}
+	folded := strings.ToLower(value)
+	for _, mark := range templateMarks {
+		if strings.Contains(folded, mark) {
+			return true
+		}
+	}
+	switch folded {
+	case "password", "passwort", "secret", "null", "none", "true", "false", "undefined", "string", "token":
+		return true
+	}
+	return strings.HasSuffix(value, "1234567890") || strings.Contains(value, "${") || strings.Contains(value, "{{") || strings.Contains(value, "$(")
+}
+
+// looksLikePath reports a URL, a file path or a dotted name.
+func looksLikePath(value string) bool {
+	if strings.Contains(value, "://") || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/") {
+		return true
+	}
+	return strings.Count(value, "/") >= 2 && wordy(value)
+}
+
+func mixedCase(value string) bool {
+	lowers, uppers := 0, 0
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c >= 'a' && c <= 'z':
+			lowers++
+		case c >= 'A' && c <= 'Z' && i > 0:
+			uppers++
+		}
+	}
+	return lowers > 0 && uppers > 0
+}
+
+// entropy is Shannon's, in bits per byte.
+func entropy(s string) float64 {
+	var count [256]int
+	for i := range len(s) {
+		count[s[i]]++
+	}
+	h, n := 0.0, float64(len(s))
+	for _, k := range count {
+		if k > 0 {
+			p := float64(k) / n
+			h -= p * math.Log2(p)
+		}
+	}
+	return h
+}

@@ -1,0 +1,273 @@
+package redact
+
+import "strings"
+
+// number looks at the digits that begin at i and returns where to go on, past the digits at least.
+func (s *scanner) number(i int, phonesFrom *int) int {
+	stop := s.run(i, isDigit)
+	if i > 0 && isLetter(s.text[i-1]) {
+		if i > 1 && isLetter(s.text[i-2]) && stop-i >= 2 {
+			return max(stop, s.iban(i-2))
+		}
+		return stop
+	}
+	if stop < len(s.text) && s.text[stop] == '.' && stop-i <= 3 {
+		if end := s.ipv4(i); end > i {
+			return end
+		}
+	}
+	if end := s.card(i); end > i {
+		return end
+	}
+	if end := s.ssn(i, stop); end > i {
+		return end
+	}
+	if i >= *phonesFrom {
+		end, matched := s.phone(i)
+		*phonesFrom = end
+		if matched {
+			return end
+		}
+	}
+	return stop
+}
+
+// separated reads digits that begin at i, one blank or hyphen allowed between two of them, the same throughout. It
+// returns at most limit digits and the offset behind each of them.
+func (s *scanner) separated(i, limit int) (digits []byte, ends []int) {
+	separator := byte(0)
+	for at := i; at < len(s.text); at++ {
+		c := s.text[at]
+		if isDigit(c) {
+			if len(digits) == limit {
+				return nil, nil
+			}
+			digits, ends = append(digits, c), append(ends, at+1)
+			continue
+		}
+		if c != ' ' && c != '-' || separator != 0 && c != separator || at+1 >= len(s.text) || !isDigit(s.text[at+1]) {
+			break
+		}
+		separator = c
+	}
+	return digits, ends
+}
+
+// card finds a payment card number that begins at i: 12 to 19 digits, the prefix of a network, the Luhn check digit
+// (ISO/IEC 7812). With separators the groups must be those printed on cards. It returns its end, or i.
+func (s *scanner) card(i int) int {
+	if i > 0 && (s.text[i-1] == '.' || s.text[i-1] == '-' && i > 1 && isAlnum(s.text[i-2]) || s.text[i-1] == '_') {
+		return i
+	}
+	stop := s.run(i, isDigit)
+	if n := stop - i; n != 4 && (n < 12 || n > 19) {
+		return i
+	}
+	digits, ends := s.separated(i, 40)
+	if stop-i >= 12 {
+		digits, ends = []byte(s.text[i:stop]), nil
+	} else {
+		digits, ends = cardGroups(s.text, i, digits, ends)
+	}
+	n := len(digits)
+	if n < 12 || n > 19 || !luhn(digits) {
+		return i
+	}
+	end := stop
+	if ends != nil {
+		end = ends[n-1]
+	}
+	if end < len(s.text) && (isWord(s.text[end]) || s.text[end] == '.' && end+1 < len(s.text) && isDigit(s.text[end+1])) {
+		return i
+	}
+	if !cardNetwork(string(digits)) && !s.cardWord(i) {
+		return i
+	}
+	s.add(ruleCard, i, end)
+	return end
+}
+
+// cardGroups cuts digits to the groups of a printed card number: 4-4-4-4(-3), 4-6-5 or 4-6-4.
+func cardGroups(text string, i int, digits []byte, ends []int) ([]byte, []int) {
+	var sizes []int
+	last, at := 0, i
+	for k, e := range ends {
+		if k > 0 && e-at > 1 {
+			sizes = append(sizes, k-last)
+			last = k
+		}
+		at = e
+	}
+	sizes = append(sizes, len(ends)-last)
+	for _, want := range [...][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}} {
+		if len(sizes) < len(want) {
+			continue
+		}
+		n, same := 0, true
+		for k, w := range want {
+			same = same && sizes[k] == w
+			n += w
+		}
+		if same && luhn(digits[:n]) {
+			return digits[:n], ends[:n]
+		}
+	}
+	return nil, nil
+}
+
+// luhn checks the last digit (ISO/IEC 7812-1, annex B).
+func luhn(digits []byte) bool {
+	sum := 0
+	for i := range digits {
+		d := int(digits[len(digits)-1-i] - '0')
+		if i%2 == 1 {
+			if d *= 2; d > 9 {
+				d -= 9
+			}
+		}
+		sum += d
+	}
+	return sum%10 == 0 && sum > 0
+}
+
+// cardNetworks are the issuer prefixes and the lengths in use (ISO/IEC 7812 registrations as the networks publish them).
+var cardNetworks = []struct {
+	low, high string
+	lengths   string // each letter is a length, a = 1
+}{
+	{"4", "4", "mps"},         // Visa 13, 16, 19
+	{"51", "55", "p"},         // Mastercard
+	{"2221", "2720", "p"},     // Mastercard
+	{"34", "34", "o"},         // American Express
+	{"37", "37", "o"},         // American Express
+	{"300", "305", "np"},      // Diners Club
+	{"36", "36", "np"},        // Diners Club
+	{"38", "39", "np"},        // Diners Club
+	{"6011", "6011", "ps"},    // Discover
+	{"644", "659", "ps"},      // Discover, RuPay
+	{"62", "62", "pqrs"},      // UnionPay
+	{"3528", "3589", "op"},    // JCB
+	{"35", "35", "p"},         // JCB
+	{"2131", "2131", "o"},     // JCB
+	{"1800", "1800", "o"},     // JCB
+	{"2200", "2204", "p"},     // Mir
+	{"5018", "5018", "lmnop"}, // Maestro
+	{"5020", "5020", "lmnop"},
+	{"5038", "5038", "lmnop"},
+	{"56", "58", "lmnop"},
+	{"6304", "6304", "lmnop"},
+	{"6390", "6390", "lmnop"},
+	{"6759", "6763", "lmnop"},
+}
+
+func cardNetwork(digits string) bool {
+	length := byte('a' + len(digits) - 1)
+	for _, n := range cardNetworks {
+		prefix := digits[:len(n.low)]
+		if prefix >= n.low && prefix <= n.high && strings.IndexByte(n.lengths, length) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// cardWord reports a word about cards shortly before i.
+func (s *scanner) cardWord(i int) bool {
+	before := s.before(i, 40)
+	for _, word := range [...]string{"card", "credit", "debit", "visa", "amex", "maestro", "karte", "carte", "tarjeta", " cc", "pan "} {
+		if strings.Contains(before, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// ssn finds a US social security number: AAA-GG-SSSS, or nine digits after a word that says so. Numbers never issued
+// (area 000, 666, group 00, serial 0000) are let be. It returns its end, or i.
+func (s *scanner) ssn(i, stop int) int {
+	t := s.text
+	var end int
+	switch {
+	case stop-i == 3 && len(t) >= i+11 && (t[i+3] == '-' || t[i+3] == ' ') && t[i+6] == t[i+3] &&
+		s.run(i+4, isDigit) == i+6 && s.run(i+7, isDigit) == i+11:
+		end = i + 11
+		if t[i+3] == ' ' && !s.ssnWord(i) {
+			return i
+		}
+	case stop-i == 9 && s.ssnWord(i):
+		end = stop
+	default:
+		return i
+	}
+	if i > 0 && (isWord(t[i-1]) || t[i-1] == '-' || t[i-1] == '+') || end < len(t) && (isWord(t[end]) || t[end] == '-' && end+1 < len(t) && isDigit(t[end+1])) {
+		return i
+	}
+	digits := strings.NewReplacer("-", "", " ", "").Replace(t[i:end])
+	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" {
+		return i
+	}
+	s.add(ruleSSN, i, end)
+	return end
+}
+
+func (s *scanner) ssnWord(i int) bool {
+	before := s.before(i, 40)
+	return strings.Contains(before, "ssn") || strings.Contains(before, "social security") || strings.Contains(before, "taxpayer")
+}
+
+// ibanLengths are those of the SWIFT IBAN registry.
+var ibanLengths = map[string]int{
+	"AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22, "BR": 29, "BY": 28, "CH": 21, "CR": 22,
+	"CY": 28, "CZ": 24, "DE": 22, "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FO": 18, "FR": 27, "GB": 22, "GE": 22,
+	"GI": 23, "GL": 18, "GR": 27, "GT": 28, "HR": 21, "HU": 28, "IE": 22, "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30, "KW": 30,
+	"KZ": 20, "LB": 28, "LC": 32, "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19, "MR": 27,
+	"MT": 31, "MU": 30, "NL": 18, "NO": 15, "PK": 24, "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "SA": 24, "SC": 31,
+	"SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
+}
+
+// iban finds an account number that begins at i, with or without blanks between groups, and checks it modulo 97
+// (ISO 13616). It returns its end, or i.
+func (s *scanner) iban(i int) int {
+	t := s.text
+	if i > 0 && isWord(t[i-1]) || i+4 > len(t) {
+		return i
+	}
+	want := ibanLengths[strings.ToUpper(t[i:i+2])]
+	if want == 0 {
+		return i
+	}
+	var compact [34]byte
+	n, end := 0, i
+	for at := i; at < len(t) && n < want; at++ {
+		c := t[at]
+		if c == ' ' || c == '-' {
+			if n%4 != 0 || t[at-1] == c {
+				return i
+			}
+			continue
+		}
+		if !isAlnum(c) {
+			return i
+		}
+		compact[n] = lower(c)
+		n++
+		end = at + 1
+	}
+	if n < want || end < len(t) && isWord(t[end]) {
+		return i
+	}
+	remainder := 0
+	for k := range n {
+		c := compact[(k+4)%n]
+		if isDigit(c) {
+			remainder = (remainder*10 + int(c-'0')) % 97
+		} else {
+			remainder = (remainder*100 + int(c-'a') + 10) % 97
+		}
+	}
+	if remainder != 1 {
+		return i
+	}
+	s.add(ruleIBAN, i, end)
+	return end
+}

@@ -1,0 +1,190 @@
+package redact
+
+import (
+	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// email finds an address around the @ at i. Letters of alphabets that put blanks between words may stand in it.
+func (s *scanner) email(i int) {
+	from := i
+	for from > 0 && i-from < 64 {
+		r, n := utf8.DecodeLastRuneInString(s.text[:from])
+		if !(r < utf8.RuneSelf && (isAlnum(byte(r)) || strings.IndexByte("._%+-'", byte(r)) >= 0)) && !spacedLetter(r) {
+			break
+		}
+		from -= n
+	}
+	for from < i && strings.IndexByte(".'-%+", s.text[from]) >= 0 {
+		from++
+	}
+	local := s.text[from:i]
+	if local == "" || local == "git" || strings.HasSuffix(local, ".") {
+		return
+	}
+	if from > 0 && (s.text[from-1] == ':' || s.text[from-1] == '/') && strings.Contains(s.text[max(0, from-64):from], "://") {
+		return // credentials in a URL have their own rule
+	}
+	stop, label, dots := i+1, i+1, 0
+	end := -1 // end of the last label that can end a domain
+	for stop < len(s.text) && stop-i <= 253 {
+		r, n := utf8.DecodeRuneInString(s.text[stop:])
+		if r == '.' {
+			if stop == label {
+				break
+			}
+			dots++
+			stop++
+			label = stop
+			continue
+		}
+		if !(r < utf8.RuneSelf && (isAlnum(byte(r)) || r == '-')) && !spacedLetter(r) {
+			break
+		}
+		stop += n
+		if dots > 0 {
+			end = stop
+		}
+	}
+	if end < 0 {
+		return
+	}
+	domain := strings.TrimRight(s.text[i+1:end], "-")
+	dot := strings.LastIndexByte(domain, '.')
+	if dot <= 0 || domain[0] == '-' || !topLevel(domain[dot+1:]) {
+		return
+	}
+	s.add(ruleEmail, from, i+1+len(domain))
+}
+
+// topLevel tells a top-level domain from the extension of a file such as icon@2x.png.
+func topLevel(label string) bool {
+	switch strings.ToLower(label) {
+	case "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "json", "css":
+		return false
+	}
+	if strings.HasPrefix(strings.ToLower(label), "xn--") {
+		return true
+	}
+	n := 0
+	for _, r := range label {
+		if !unicode.IsLetter(r) {
+			return false
+		}
+		n++
+	}
+	return n >= 2 && n <= 24
+}
+
+// spacedLetter reports a letter outside ASCII of a script that separates words.
+func spacedLetter(r rune) bool {
+	return r >= utf8.RuneSelf && r != utf8.RuneError && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic)
+}
+
+// ipv6 finds an address around a colon: the whole run of hex digits, colons and dots that the colon is the first one of.
+func (s *scanner) ipv6(colon int) {
+	s.telegram(colon)
+	in := func(c byte) bool { return isDigit(c) || lower(c) >= 'a' && lower(c) <= 'f' || c == ':' || c == '.' }
+	from := colon
+	for from > 0 && colon-from < 5 && in(s.text[from-1]) {
+		from--
+	}
+	if from > 0 && (isWord(s.text[from-1]) || in(s.text[from-1])) || strings.IndexByte(s.text[from:colon], ':') >= 0 {
+		return
+	}
+	stop := colon
+	for stop < len(s.text) && stop-from < 46 && in(s.text[stop]) {
+		stop++
+	}
+	if stop < len(s.text) && isWord(s.text[stop]) {
+		return
+	}
+	value := strings.TrimRight(s.text[from:stop], ".")
+	if n := len(value); n > 2 && value[n-1] == ':' && value[n-2] != ':' {
+		value = value[:n-1]
+	}
+	if len(value) < 4 || strings.Count(value, ":") < 2 || !strings.ContainsAny(value, "0123456789") {
+		return
+	}
+	addr, err := netip.ParseAddr(value)
+	if err != nil || !addr.Is6() || !personalAddr(addr.Unmap()) {
+		return
+	}
+	if strings.Contains(value, "::") && strings.Count(value, ":") < 3 && strings.IndexByte(value, ':') < 3 && value[0] != ':' {
+		return // a::1 and the like is code
+	}
+	s.add(ruleIP, from, from+len(value))
+}
+
+// ipv4 finds a dotted address that begins at i and returns its end, or i. Versions are told by what stands in front.
+func (s *scanner) ipv4(i int) int {
+	stop := i
+	for stop < len(s.text) && stop-i <= 15 && (isDigit(s.text[stop]) || s.text[stop] == '.') {
+		stop++
+	}
+	value := strings.TrimRight(s.text[i:stop], ".")
+	if len(value) < 7 || strings.Count(value, ".") != 3 {
+		return i
+	}
+	end := i + len(value)
+	if end < len(s.text) && isWord(s.text[end]) || i > 0 && (isWord(s.text[i-1]) || s.text[i-1] == '.' || s.text[i-1] == '-') {
+		return i
+	}
+	addr, err := netip.ParseAddr(value)
+	if err != nil || !personalAddr(addr) {
+		return i
+	}
+	if i > 1 && s.text[i-1] == '/' && isAlnum(s.text[i-2]) {
+		return i // Chrome/120.0.0.0
+	}
+	before := strings.TrimRight(s.before(i, 16), " :=^~\"'(")
+	for _, word := range [...]string{"version", "ver.", "ver", "release", "build", " v", "firmware", "section", "§", "chapter"} {
+		if strings.HasSuffix(before, word) {
+			return i
+		}
+	}
+	s.add(ruleIP, i, end)
+	return end
+}
+
+// personalAddr reports whether an address says something about someone. Loopback, unspecified, multicast and netmasks
+// do not. Private addresses do: they draw the map of a home or office network.
+func personalAddr(a netip.Addr) bool {
+	if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
+		return false
+	}
+	return !(a.Is4() && (a.As4()[0] == 255 || a.As4()[0] == 0))
+}
+
+// homePath finds the user name behind /home/, /Users/ and C:\Users\. The path around it stays.
+func (s *scanner) homePath(start, end int) {
+	separator := s.text[end-1]
+	if separator == '/' {
+		if start > 0 && (isWord(s.text[start-1]) || s.text[start-1] == '.' || s.text[start-1] == '-' || s.text[start-1] == ')' || s.text[start-1] == ']') {
+			return // https://example.org/users/7
+		}
+		if s.text[start:end] == "/users/" {
+			return // a REST path, not macOS
+		}
+	}
+	stop := end
+	for stop < len(s.text) && stop-end < 64 && (isWord(s.text[stop]) || s.text[stop] >= 0x80 || strings.IndexByte(".-@$", s.text[stop]) >= 0) {
+		stop++
+	}
+	if separator == '\\' { // Windows names may hold blanks; they end at the next separator
+		if next := strings.IndexByte(s.text[stop:min(len(s.text), stop+32)], '\\'); next > 0 && !strings.ContainsAny(s.text[stop:stop+next], "\n\r\"'<>:") {
+			stop += next
+		}
+	}
+	name := strings.TrimRight(s.text[end:stop], ".-")
+	if name == "" || isTemplate(name) || name[0] == '.' {
+		return
+	}
+	switch strings.ToLower(name) {
+	case "shared", "public", "default", "all users", "guest", "user", "username", "linuxbrew", "runner", "vscode", "node":
+		return // nobody's
+	}
+	s.add(ruleHomePath, end, end+len(name))
+}

@@ -1,0 +1,208 @@
+package redact
+
+import (
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// phoneRules validates numbers with libphonenumber's metadata. Its tables cost about 3 MiB from process start on; the
+// regexps of a country are compiled when a number of it is first met.
+type phoneRules struct{ regions []string }
+
+func knownRegion(region string) bool { return phonenumbers.GetSupportedRegions()[region] }
+
+// Bounds of a phone number: ITU-T E.164 allows 15 digits; below 7 a number is too short to tell.
+const (
+	minPhoneDigits = 7
+	maxPhoneDigits = 15
+)
+
+// phone judges the sequence of digits and separators that begins at i, or shortly before with + or (. It returns its
+// end and whether it was taken for a phone number.
+//
+// In international format libphonenumber decides. Elsewhere a number needs either a word such as "phone" nearby, or
+// separators and validity as a national number, with its trunk prefix 0 or in the 3-3-4 groups of North America.
+func (s *scanner) phone(i int) (end int, matched bool) {
+	from := i
+	for from > 0 && i-from < 2 && (s.text[from-1] == '(' || s.text[from-1] == '+') {
+		from--
+	}
+	if c, _ := s.at(from - 1); isWord(c) || c == '#' && !s.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
+		return s.run(i, isDigit), false
+	}
+	end, digits, groups := s.phoneSequence(i)
+	number := s.text[from:end]
+	stop := s.extension(end)
+	if c, _ := s.at(stop); isWord(c) || c == '%' || c == '@' || c == '/' {
+		return end, false
+	}
+	if c, _ := s.at(stop); c == '-' || c == '.' || c == ':' {
+		if next, _ := s.at(stop + 1); isDigit(next) {
+			return end, false
+		}
+	}
+	if len(digits) < minPhoneDigits || len(digits) > maxPhoneDigits || looksLikeDate(number) || distinct(digits) < 2 || isDecimal(number, groups) {
+		return end, false
+	}
+	ok := false
+	switch {
+	case strings.HasPrefix(number, "+") || strings.HasPrefix(number, "(+"):
+		ok = international("+"+digits) || s.phoneWord(from)
+	case strings.HasPrefix(digits, "00") && len(digits) >= 10:
+		ok = international("+"+digits[2:]) || s.phoneWord(from)
+	case s.phoneWord(from) || s.phoneWordAfter(stop):
+		ok = len(groups) > 1 || len(digits) <= 11
+	case len(groups) > 1:
+		ok = s.redactor.phones.national(digits, groups)
+	}
+	if !ok {
+		return end, false
+	}
+	if strings.HasPrefix(number, "(") && !strings.Contains(number, ")") {
+		from++
+	}
+	s.add(rulePhone, from, stop)
+	return stop, true
+}
+
+// at returns the byte at i, 0 outside the text.
+func (s *scanner) at(i int) (byte, bool) {
+	if i < 0 || i >= len(s.text) {
+		return 0, false
+	}
+	return s.text[i], true
+}
+
+// phoneSequence reads digit groups with the separators that phone numbers have between them.
+func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
+	var b [40]byte
+	n := 0
+	for at := i; at < len(s.text) && n < len(b); {
+		stop := at
+		for stop < len(s.text) && isDigit(s.text[stop]) && n < len(b) {
+			b[n] = s.text[stop]
+			n++
+			stop++
+		}
+		if stop == at {
+			break
+		}
+		groups = append(groups, stop-at)
+		end = stop
+		at = stop
+		for at-stop < 3 && at < len(s.text) && strings.IndexByte(" -.()/", s.text[at]) >= 0 {
+			at++
+		}
+		switch gap := s.text[stop:at]; gap {
+		case " ", "-", ".", ") ", ")", " (", "/", ")-", " - ", " / ", "-(", ") (":
+		default:
+			return end, string(b[:n]), groups
+		}
+	}
+	return end, string(b[:n]), groups
+}
+
+// extension returns the end of an extension such as x123 or ext. 12 behind end, or end.
+func (s *scanner) extension(end int) int {
+	rest := strings.ToLower(s.text[end:min(len(s.text), end+12)])
+	trimmed := strings.TrimPrefix(rest, " ")
+	for _, mark := range [...]string{"extension ", "ext. ", "ext.", "ext ", "ext", "x", "#"} {
+		if after, ok := strings.CutPrefix(trimmed, mark); ok {
+			from := end + len(rest) - len(after)
+			if stop := s.run(from, isDigit); stop > from && stop-from <= 6 {
+				return stop
+			}
+		}
+	}
+	return end
+}
+
+func international(number string) bool {
+	n, err := phonenumbers.Parse(number, phonenumbers.UNKNOWN_REGION)
+	return err == nil && phonenumbers.IsPossibleNumber(n)
+}
+
+// national reports that digits are a valid number of one of the regions in a form people write there.
+func (p phoneRules) national(digits string, groups []int) bool {
+	northAmerican := len(digits) == 10 && len(groups) == 3 && groups[0] == 3 && groups[1] == 3
+	if !northAmerican && digits[0] != '0' {
+		return false
+	}
+	for _, region := range p.regions {
+		if (region == "US" || region == "CA") != northAmerican {
+			continue
+		}
+		n, err := phonenumbers.Parse(digits, region)
+		if err == nil && (northAmerican && phonenumbers.IsPossibleNumber(n) || phonenumbers.IsValidNumberForRegion(n, region)) {
+			return true
+		}
+	}
+	return false
+}
+
+// phoneWords announce a number, in the languages with most speakers among those who write to assistants.
+var phoneWords = []string{
+	"phone", "mobile", "cell", "tel:", "tel.", "tel ", "fax", "desk:", "whatsapp", "hotline", "call me", "call us", "call him", "call her",
+	"call them", "call at", "text me", "ring me", "reach me", "reach us", "reach him", "reach her", "dial", "answering at", "messages to",
+	"message to", "sms to", "sms", "registered ", "contact number", "my number", "his number", "her number", "our number", "their number",
+	"telefon", "handy", "mobil", "móvil", "teléfono", "celular", "téléphone", "portable", "numéro", "телефон", "电话", "電話", "手机", "전화",
+}
+
+// phoneWord reports one of phoneWords shortly before i, in the same or the line before.
+func (s *scanner) phoneWord(i int) bool { return containsAny(s.before(i, 40), phoneWords) }
+
+// phoneWordAfter reports a label behind the number, as in address blocks.
+func (s *scanner) phoneWordAfter(end int) bool {
+	after := strings.TrimLeft(strings.ToLower(s.text[end:min(len(s.text), end+12)]), " -,(")
+	for _, word := range [...]string{"office", "fax", "mobile", "cell", "home", "work", "phone"} {
+		if strings.HasPrefix(after, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func containsAny(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// isDecimal reports 0.16777216 and the like.
+func isDecimal(number string, groups []int) bool {
+	return len(groups) == 2 && number[groups[0]] == '.'
+}
+
+// looksLikeDate reports 2024-05-01, 1.5.2024, 5/1/24 and the like, with or without a time behind it.
+func looksLikeDate(number string) bool {
+	var parts []int
+	var values []int
+	n, v := 0, 0
+	for i := 0; i <= len(number); i++ {
+		if i < len(number) && isDigit(number[i]) {
+			n++
+			v = v*10 + int(number[i]-'0')
+			continue
+		}
+		if n > 0 {
+			parts, values = append(parts, n), append(values, v)
+		}
+		n, v = 0, 0
+	}
+	if len(parts) < 3 {
+		return false
+	}
+	year := func(i int) bool { return parts[i] == 4 && values[i] >= 1800 && values[i] < 2200 }
+	small := func(i, most int) bool { return parts[i] <= 2 && values[i] >= 1 && values[i] <= most }
+	switch {
+	case year(0) && small(1, 12) && small(2, 31):
+		return true
+	case year(2) && (small(0, 31) && small(1, 31)):
+		return true
+	}
+	return false
+}

@@ -1,0 +1,181 @@
+// Package redact takes secrets and personal data out of text before anything else may see it.
+//
+// A [Redactor] finds two families: secrets (keys, tokens, passwords, credentials in URLs and headers) and personal data
+// (email, phone, card, social security number, IBAN, IP address, user names in home paths), and puts a placeholder such
+// as [EMAIL] in place of each. Names and postal addresses are out of reach without a model and are not looked for.
+//
+// Guarantees:
+//
+//   - Idempotent: a redacted text has no findings. A new placeholder can bring what stood apart close enough to matter,
+//     so the text is scanned until nothing is found (at most maxRounds times).
+//   - Findings never hold a value, only where it stood.
+//   - Time is linear in the text: keywords are found in one pass of an automaton, everything else starts at a trigger
+//     byte, regexps are RE2 and anchored at a keyword, and look-behind windows are bounded.
+//
+// A Redactor is immutable after [New] and safe for concurrent use.
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxRounds bounds how often one text is scanned. Two are enough for nearly all texts with a finding.
+const maxRounds = 8
+
+// Config chooses what is redacted.
+type Config struct {
+	// Disable lists ids of rules that are switched off; [Rules] has them all.
+	Disable []string
+	// PhoneRegions are the ISO 3166 regions whose national numbers are recognised without a word such as "phone" before
+	// them. Numbers in international format and numbers after such a word need no region.
+	PhoneRegions []string
+}
+
+// DefaultConfig switches everything on.
+func DefaultConfig() Config {
+	return Config{PhoneRegions: []string{"US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "CH", "AT", "SE", "AU", "IN", "JP", "BR", "ZA"}}
+}
+
+// Validate reports every unknown rule and region.
+func (c Config) Validate() error {
+	var errs []error
+	for i, id := range c.Disable {
+		if _, ok := ruleByID(id); !ok {
+			errs = append(errs, fmt.Errorf("disable[%d]: no rule %q", i, id))
+		}
+	}
+	for i, region := range c.PhoneRegions {
+		if !knownRegion(region) {
+			errs = append(errs, fmt.Errorf("phoneRegions[%d]: no region %q", i, region))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Finding says where something was redacted and why, never what it was.
+type Finding struct {
+	Rule        string
+	Placeholder string
+	Start, End  int // bytes [Start, End) of the text handed in
+}
+
+// Redactor finds and replaces. Make one with [New].
+type Redactor struct {
+	enabled  [ruleCount]bool
+	keywords *automaton
+	actions  []action // by keyword number
+	phones   phoneRules
+}
+
+// New builds a Redactor. The error is that of [Config.Validate].
+func New(cfg Config) (*Redactor, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	r := &Redactor{phones: phoneRules{regions: slices.Clone(cfg.PhoneRegions)}}
+	for id := range ruleCount {
+		r.enabled[id] = !slices.Contains(cfg.Disable, rules[id].id)
+	}
+	words, actions := keywordActions()
+	r.keywords, r.actions = newAutomaton(words), actions
+	return r, nil
+}
+
+// Redact returns text with a placeholder for each finding, and the findings in order, which never overlap. Without a
+// finding the text is returned as it is.
+func (r *Redactor) Redact(text string) (string, []Finding) {
+	spans := r.scan(text)
+	if len(spans) == 0 {
+		return text, nil
+	}
+	out := render(text, spans)
+	for range maxRounds - 1 {
+		more := r.scan(out)
+		if len(more) == 0 {
+			break
+		}
+		spans = fold(spans, more)
+		out = render(text, spans)
+	}
+	findings := make([]Finding, len(spans))
+	for i, s := range spans {
+		findings[i] = Finding{Rule: rules[s.rule].id, Placeholder: rules[s.rule].placeholder, Start: s.start, End: s.end}
+	}
+	return out, findings
+}
+
+// OnlyPlaceholders reports whether text holds at least one placeholder and beside placeholders no letter and no digit:
+// nothing worth keeping.
+func (r *Redactor) OnlyPlaceholders(text string) bool {
+	any := false
+	for i := 0; i < len(text); {
+		if n := placeholderAt(text, i); n > 0 {
+			any = true
+			i += n
+			continue
+		}
+		if c := text[i]; isAlnum(c) || c >= 0x80 {
+			return false
+		}
+		i++
+	}
+	return any
+}
+
+// scan returns the spans of one pass, in order and without overlap, none of them inside a placeholder of text.
+func (r *Redactor) scan(text string) []span {
+	s := scanner{text: text, redactor: r}
+	s.scanKeywords()
+	s.scanTriggers()
+	if len(s.spans) == 0 {
+		return nil
+	}
+	return resolve(text, s.spans)
+}
+
+// scanner is the state of one pass.
+type scanner struct {
+	text     string
+	redactor *Redactor
+	spans    []span
+	// assignedTo is where the last value that an assignment rule took ends.
+	assignedTo int
+}
+
+// add notes a candidate. Empty ones and those of disabled rules are ignored.
+func (s *scanner) add(rule ruleID, start, end int) {
+	if start < end && s.redactor.enabled[rule] {
+		s.spans = append(s.spans, span{start: start, end: end, rule: rule})
+	}
+}
+
+// scanKeywords runs every keyword's action where the keyword stands.
+func (s *scanner) scanKeywords() {
+	s.redactor.keywords.each(s.text, func(keyword, start, end int) {
+		s.redactor.actions[keyword](s, start, end)
+	})
+}
+
+// scanTriggers looks at the bytes that personal data can't do without: a digit, an @, a colon.
+func (s *scanner) scanTriggers() {
+	phonesFrom := 0 // digits before it are part of a sequence that was judged already
+	for i := 0; i < len(s.text); i++ {
+		switch c := s.text[i]; {
+		case c < '.' || c > '@':
+		case isDigit(c):
+			i = s.number(i, &phonesFrom) - 1
+		case c == '.':
+			s.discord(i)
+		case c == '@':
+			s.email(i)
+		case c == ':':
+			s.ipv6(i)
+		}
+	}
+}
+
+// before returns at most n bytes in front of i, in lower case.
+func (s *scanner) before(i, n int) string { return strings.ToLower(s.text[max(0, i-n):i]) }

@@ -1,0 +1,304 @@
+package redact
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pad makes a key-like value of n characters that is nobody's.
+func pad(n int) string {
+	const alphabet = "q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0Yy"
+	return strings.Repeat(alphabet, n/len(alphabet)+1)[:n]
+}
+
+var redactions = []struct{ name, in, want string }{
+	{"prose", "Nothing to see in this sentence about 3 cats.", "Nothing to see in this sentence about 3 cats."},
+	{"empty", "", ""},
+	{"placeholder stays", "write to [EMAIL] or [PHONE]", "write to [EMAIL] or [PHONE]"},
+
+	{"email", "mail anna.berg+x@mail.example.org.", "mail [EMAIL]."},
+	{"email latin", "jörg@bücher.example an", "[EMAIL] an"},
+	{"email after han", "联系anna@example.org吧", "联系[EMAIL]吧"},
+	{"email in brackets", "Anna <anna@example.org>", "Anna <[EMAIL]>"},
+	{"not email: ssh remote", "git@github.com:org/repo.git", "git@github.com:org/repo.git"},
+	{"not email: package", "react@18.2.0 and @types/node", "react@18.2.0 and @types/node"},
+	{"not email: image", "logo@2x.png", "logo@2x.png"},
+	{"not email: host", "root@localhost", "root@localhost"},
+
+	{"phone international", "call +41 44 668 18 00 now", "call [PHONE] now"},
+	{"phone trunk", "my number is 020 7946 0958", "my number is [PHONE]"},
+	{"phone US", "(212) 555-2368 ext. 12 please", "[PHONE] please"},
+	{"phone label", "Phone:\n467 3395", "Phone:\n[PHONE]"},
+	{"phone suffix label", "655 437 108 office", "[PHONE] office"},
+	{"not phone: date", "on 2024-05-01 12:30", "on 2024-05-01 12:30"},
+	{"not phone: address", "3747 3911 Fourth Avenue", "3747 3911 Fourth Avenue"},
+	{"not phone: timestamp", "at 1699999999999", "at 1699999999999"},
+	{"phone with slash", "Phone: +49 (0) 62 32 / 14 23 - 0 or mail", "Phone: [PHONE] or mail"},
+	{"not phone: decimal", "45 * 0.16777216 = 0.301989888", "45 * 0.16777216 = 0.301989888"},
+	{"not secret: arguments", "import StringField, PasswordField, SubmitField2", "import StringField, PasswordField, SubmitField2"},
+	{"secret: argument", `setProperty("MY_TOKEN", "` + pad(24) + `")`, `setProperty("MY_TOKEN", "[SECRET]")`},
+	{"not phone: money", "costs $1,200,000.00 or 1 200 000", "costs $1,200,000.00 or 1 200 000"},
+	{"not phone: version", "go 1.22.333.4444", "go 1.22.333.4444"},
+	{"not phone: commit", "see 4d2f1e9 and 1234567", "see 4d2f1e9 and 1234567"},
+
+	{"card", "card 4111 1111 1111 1111 exp", "card [CARD] exp"},
+	{"card plain", "4111111111111111", "[CARD]"},
+	{"card hyphen", "3782-822463-10005.", "[CARD]."},
+	{"not card: luhn", "4111 1111 1111 1112", "4111 1111 1111 1112"},
+	{"not card: network", "9111111111111110", "9111111111111110"},
+
+	{"ssn", "SSN 123-45-6789.", "SSN [SSN]."},
+	{"ssn plain", "my social security number is 123456789", "my social security number is [SSN]"},
+	{"not ssn: area", "666-45-6789", "666-45-6789"},
+	{"not ssn: part number", "A123-45-6789-1", "A123-45-6789-1"},
+
+	{"iban", "to DE89 3704 0044 0532 0130 00 please", "to [IBAN] please"},
+	{"iban plain", "GB82WEST12345698765432", "[IBAN]"},
+	{"not iban: check", "GB82WEST12345698765433", "GB82WEST12345698765433"},
+
+	{"ipv4", "from 86.121.97.248:443", "from [IP]:443"},
+	{"ipv4 private", "router at 192.168.1.1.", "router at [IP]."},
+	{"ipv4 url", "http://203.0.113.9/x", "http://[IP]/x"},
+	{"ipv6", "ping 2001:db8::8a2e:370:7334 now", "ping [IP] now"},
+	{"ipv6 brackets", "http://[fe80::1]:80/", "http://[[IP]]:80/"},
+	{"not ip: loopback", "127.0.0.1 and ::1 and 0.0.0.0 and 255.255.255.0", "127.0.0.1 and ::1 and 0.0.0.0 and 255.255.255.0"},
+	{"not ip: version", "version 1.2.3.4, v10.0.0.1, Chrome/120.0.0.0", "version 1.2.3.4, v10.0.0.1, Chrome/120.0.0.0"},
+	{"not ip: code", "std::vector a::b 12:30:45", "std::vector a::b 12:30:45"},
+
+	{"home linux", "cat /home/anna/notes.txt", "cat /home/[USER]/notes.txt"},
+	{"home mac", `"/Users/anna.berg/src"`, `"/Users/[USER]/src"`},
+	{"home windows", `C:\Users\Anna Berg\Desktop`, `C:\Users\[USER]\Desktop`},
+	{"home windows escaped", `"C:\\Users\\anna\\x"`, `"C:\\Users\\[USER]\\x"`},
+	{"not home: web", "https://example.org/home/index and /users/17", "https://example.org/home/index and /users/17"},
+
+	{"openai", "key sk-proj-" + pad(48), "key [API_KEY]"},
+	{"anthropic", "sk-ant-api03-" + pad(95), "[API_KEY]"},
+	{"github", "ghp_" + pad(36) + ".", "[API_KEY]."},
+	{"github fine", "github_pat_" + pad(82), "[API_KEY]"},
+	{"gitlab", "glpat-" + pad(20), "[API_KEY]"},
+	{"aws", "AKIAZ3MSJV4WXN2QKTPB", "[API_KEY]"},
+	{"aws secret", "aws_secret_access_key = " + pad(40), "aws_secret_access_key = [SECRET]"},
+	{"google", "AIza" + pad(35), "[API_KEY]"},
+	{"slack", "xoxb-2398475486-2348975623-" + pad(24), "[API_KEY]"},
+	{"slack webhook", "https://hooks.slack.com/services/T0DCUJB1Q/B0DD08H5G/" + pad(24), "https://[WEBHOOK]"},
+	{"stripe", "sk_live_" + pad(24), "[API_KEY]"},
+	{"npm", "npm_" + pad(36), "[API_KEY]"},
+	{"pypi", "pypi-AgEIcHlwaS5vcmc" + pad(90), "[API_KEY]"},
+	{"huggingface", "hf_" + pad(34), "[API_KEY]"},
+	{"jwt", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl end", "[JWT] end"},
+	{"pem", "x\n-----BEGIN RSA PRIVATE KEY-----\n" + pad(64) + "\n-----END RSA PRIVATE KEY-----\ny", "x\n[PRIVATE_KEY]\ny"},
+	{"pem cut off", "-----BEGIN PRIVATE KEY-----\n" + pad(64), "[PRIVATE_KEY]"},
+	{"basic auth", "https://anna:s3cret@host.example/x", "https://[CREDENTIALS]@host.example/x"},
+	{"connection string", "postgres://app:pa$$w0rd@db:5432/x", "postgres://[CREDENTIALS]@db:5432/x"},
+	{"bearer", "Authorization: Bearer " + pad(40), "Authorization: Bearer [TOKEN]"},
+	{"basic", "Authorization: Basic YW5uYTpzM2NyZXQ=", "Authorization: Basic [TOKEN]"},
+	{"assignment", `api_key: "` + pad(32) + `"`, `api_key: "[SECRET]"`},
+	{"assignment env", "export MY_TOKEN=" + pad(20), "export MY_TOKEN=[SECRET]"},
+	{"password told", "my password is hunter2.", "my password is [PASSWORD]."},
+	{"password set", `password = "correct-horse"`, `password = "[PASSWORD]"`},
+	{"password flag", "mysql --password strongp@55! -h db", "mysql --password [PASSWORD] -h db"},
+	{"not secret: mask", "ghp_" + strings.Repeat("x", 36), "ghp_" + strings.Repeat("x", 36)},
+	{"not secret: documentation", "AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"},
+	{"not secret: public key", "-----BEGIN PUBLIC KEY-----\n" + pad(64), "-----BEGIN PUBLIC KEY-----\n" + pad(64)},
+	{"not secret: variable", `password = "${DB_PASSWORD}" token=$TOKEN`, `password = "${DB_PASSWORD}" token=$TOKEN`},
+	{"not secret: prose", "the password is wrong, the token: a unit of text", "the password is wrong, the token: a unit of text"},
+	{"not secret: code", "token := tokenizer.next(input)\npassword: string", "token := tokenizer.next(input)\npassword: string"},
+	{"not secret: port", "https://url:8000/ @something", "https://url:8000/ @something"},
+	{"not secret: same user", "postgres://postgres:postgres@localhost/x", "postgres://postgres:postgres@localhost/x"},
+	{"not secret: basic prose", "basic understanding and bearer of bad news", "basic understanding and bearer of bad news"},
+
+	{"several", "anna@example.org or +41446681800, card 4111111111111111", "[EMAIL] or [PHONE], card [CARD]"},
+	{"around bytes that are not UTF-8", "\xff anna@example.org \xfe", "\xff [EMAIL] \xfe"},
+}
+
+func TestRedact(t *testing.T) {
+	r := newRedactor(t)
+	for _, c := range redactions {
+		t.Run(c.name, func(t *testing.T) {
+			got, findings := r.Redact(c.in)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("Redact (-want +got):\n%s", diff)
+			}
+			checkFindings(t, c.in, got, findings)
+			if again, more := r.Redact(got); again != got || len(more) > 0 {
+				t.Errorf("not idempotent: %q became %q", got, again)
+			}
+		})
+	}
+}
+
+// checkFindings holds for every text: in order, in range, disjoint, and the output is the input with them replaced.
+func checkFindings(t *testing.T, in, out string, findings []Finding) {
+	t.Helper()
+	var b strings.Builder
+	at := 0
+	for _, f := range findings {
+		if f.Start < at || f.End <= f.Start || f.End > len(in) {
+			t.Fatalf("finding %+v does not follow offset %d within %d bytes", f, at, len(in))
+		}
+		b.WriteString(in[at:f.Start] + f.Placeholder)
+		at = f.End
+	}
+	b.WriteString(in[at:])
+	if got := b.String(); got != out {
+		t.Fatalf("findings %+v give %q, Redact gave %q", findings, got, out)
+	}
+}
+
+func TestFindingsSayWhere(t *testing.T) {
+	_, got := newRedactor(t).Redact("to anna@example.org, 123-45-6789")
+	want := []Finding{
+		{Rule: "email", Placeholder: "[EMAIL]", Start: 3, End: 19},
+		{Rule: "ssn", Placeholder: "[SSN]", Start: 21, End: 32},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+// Every rule finds something in the table above, and nothing when it is switched off.
+func TestRulesAreTestedAndSwitchable(t *testing.T) {
+	all := newRedactor(t)
+	examples := map[string]string{
+		"azure":     "AccountKey=" + pad(86) + "==",
+		"messaging": "7213808860:AAH1bjqpKKW3maRSPAxzIU-0v6xNuq2-NjM",
+		"vendor":    "tvly-" + pad(32),
+	}
+	for _, rule := range Rules() {
+		text := examples[rule.ID]
+		for _, c := range redactions {
+			if _, found := all.Redact(c.in); text == "" && slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == rule.ID }) {
+				text = c.in
+			}
+		}
+		_, found := all.Redact(text)
+		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == rule.ID }) {
+			t.Errorf("rule %s: no example is found", rule.ID)
+		}
+		off, err := New(Config{Disable: []string{rule.ID}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, found := off.Redact(text); slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == rule.ID }) {
+			t.Errorf("rule %s: finds though disabled", rule.ID)
+		}
+	}
+}
+
+func TestValidateNamesEveryProblem(t *testing.T) {
+	_, err := New(Config{Disable: []string{"email", "nose"}, PhoneRegions: []string{"US", "XX"}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	want := "disable[1]: no rule \"nose\"\nphoneRegions[1]: no region \"XX\""
+	if got := err.Error(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := DefaultConfig().Validate(); err != nil {
+		t.Errorf("defaults: %v", err)
+	}
+}
+
+func TestOnlyPlaceholders(t *testing.T) {
+	r := newRedactor(t)
+	for text, want := range map[string]bool{
+		"[EMAIL]":               true,
+		" [EMAIL], [PHONE]!\n":  true,
+		"":                      false,
+		"  ...":                 false,
+		"[EMAIL] please":        false,
+		"[UNKNOWN]":             false,
+		"[EMAIL] 数":             false,
+		"- [CARD]\n- [API_KEY]": true,
+	} {
+		if got := r.OnlyPlaceholders(text); got != want {
+			t.Errorf("OnlyPlaceholders(%q): got %v, want %v", text, got, want)
+		}
+	}
+}
+
+// Placeholders are found again by their form; one outside it would be redacted further and further.
+func TestPlaceholdersAreRecognised(t *testing.T) {
+	for _, rule := range Rules() {
+		if got := placeholderAt(rule.Placeholder, 0); got != len(rule.Placeholder) {
+			t.Errorf("placeholderAt(%q): got %d", rule.Placeholder, got)
+		}
+	}
+}
+
+const prose = `When we moved to the coast last spring we thought that the commute would be the hard part. It was not: the trains
+run every 20 minutes, and since the office let us work from home on Mondays the week feels short. What we had not
+expected was the garden. It had been left alone since 1998, and by June the brambles (some of them 3 metres tall) had
+reached the kitchen window. My sister, who is the one of us with a key to the shed and the secret of getting the mower
+started, came over at 10:30 on a Saturday and had half of it down by noon. "You will need a permit for the willow," she
+said, and of course she was right: form 27, two weeks, and no, the password to the council's site did not work either.
+`
+
+// Texts made to be read again and again: one that takes quadratic time would run into the test's timeout.
+func TestHostileTextsTakeLinearTime(t *testing.T) {
+	r := newRedactor(t)
+	for _, unit := range []string{
+		"token=", "password:", "ey-", "eyJ.", "ZXlK", "a@", "1:", "::", "1-", "1.", "+1 ", "Q~", "3Q~", "sk-", "-----BEGIN PRIVATE KEY-----",
+		"://a:", "curl -u ", "bearer ", "/home/", "[EMAIL]", "4111 ", "DE89", "-us1", "ops_eyJ", "xoxb-", "a.b.c.", "\xff", "((((",
+	} {
+		text := strings.Repeat(unit, (64<<10)/len(unit))
+		out, findings := r.Redact(text)
+		checkFindings(t, text, out, findings)
+	}
+}
+
+// A value longer than any window is redacted to its end.
+func TestLongValuesGoWhole(t *testing.T) {
+	r := newRedactor(t)
+	long := pad(20_000)
+	for in, want := range map[string]string{
+		"token=" + long + " end":                  "token=[SECRET] end",
+		"eyJhbGciOiJIUzI1NiJ9.ey" + long + " end": "[JWT] end",
+		"ops_eyJ" + long + " end":                 "[PRIVATE_KEY] end",
+	} {
+		if got, _ := r.Redact(in); got != want {
+			t.Errorf("%.40s...: got %d bytes, %.60q", in, len(got), got)
+		}
+	}
+}
+
+func BenchmarkRedactProse(b *testing.B) {
+	r := newRedactor(b)
+	text := strings.Repeat(prose, 20)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		r.Redact(text)
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/(float64(len(text))/1024), "us/KiB")
+}
+
+func BenchmarkRedactDense(b *testing.B) {
+	r := newRedactor(b)
+	var text strings.Builder
+	for _, c := range redactions {
+		text.WriteString(c.in + "\n")
+	}
+	b.SetBytes(int64(text.Len()))
+	for b.Loop() {
+		r.Redact(text.String())
+	}
+}
+
+func FuzzRedact(f *testing.F) {
+	for _, c := range redactions {
+		f.Add(c.in)
+	}
+	f.Add("anna@example.org:s3cret@4111111111111111")
+	r := newRedactor(f)
+	f.Fuzz(func(t *testing.T, text string) {
+		out, findings := r.Redact(text)
+		checkFindings(t, text, out, findings)
+		if again, more := r.Redact(out); again != out || len(more) > 0 {
+			t.Fatalf("not idempotent: %q became %q, then %q", text, out, again)
+		}
+		r.OnlyPlaceholders(out)
+	})
+}

@@ -1,0 +1,237 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/base64"
+	"strings"
+)
+
+// Secrets that are told by their structure rather than by a prefix.
+
+// maxPEM is how far the end line of a key is looked for, in bytes.
+const maxPEM = 16 << 10
+
+// pem finds a private key block. Without its end line the key reaches as far as text looks like base64.
+func (s *scanner) pem(start, end int) {
+	const dashes = "-----"
+	label := strings.Index(s.text[end:min(len(s.text), end+64)], dashes)
+	if label < 0 || !strings.Contains(s.text[end:end+label], "PRIVATE KEY") {
+		return
+	}
+	body := end + label + len(dashes)
+	stop := body
+	if close := strings.Index(s.text[body:min(len(s.text), body+maxPEM)], dashes+"END "); close >= 0 {
+		stop = body + close
+		if line := strings.Index(s.text[stop+len(dashes):min(len(s.text), stop+80)], dashes); line >= 0 {
+			stop += len(dashes) + line + len(dashes)
+		}
+		if close < 32 {
+			return // a template
+		}
+	} else {
+		for stop < len(s.text) && (isBase64(s.text[stop]) || strings.IndexByte(" \t\r\n\\", s.text[stop]) >= 0) {
+			stop++
+		}
+		if stop-body < 32 {
+			return
+		}
+	}
+	s.add(rulePrivateKey, start, stop)
+}
+
+// jwt finds header.payload[.signature] where the header really is base64 of a JSON object.
+func (s *scanner) jwt(start, end int) {
+	if start > 0 && isBase64URL(s.text[start-1]) {
+		return // so that no run is read twice
+	}
+	dot := s.run(end, isBase64URL)
+	if dot-start < 12 || dot+3 >= len(s.text) || s.text[dot] != '.' || s.text[dot+1:dot+3] != "ey" {
+		return
+	}
+	header, err := base64.RawURLEncoding.DecodeString(s.text[start:dot])
+	if err != nil || header[0] != '{' || header[len(header)-1] != '}' {
+		return
+	}
+	stop := s.run(dot+1, isBase64URL)
+	if stop < len(s.text) && s.text[stop] == '.' {
+		if signature := s.run(stop+1, isBase64URL); signature > stop+1 {
+			stop = signature
+		}
+	}
+	if stop-dot > 12 {
+		s.add(ruleJWT, start, stop)
+	}
+}
+
+// wrappedJWT finds a JWT that was encoded in base64 once more ("ZXlK" is "eyJ").
+func (s *scanner) wrappedJWT(start, end int) {
+	if s.text[start:end] != "ZXlK" || start > 0 && isBase64(s.text[start-1]) {
+		return
+	}
+	stop := s.run(end, isBase64)
+	inner, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(s.text[start:stop], "="))
+	if err == nil && stop-start >= 60 && bytes.Contains(inner, []byte(".ey")) {
+		s.add(ruleJWT, start, stop)
+	}
+}
+
+// urlCredentials finds user:password, or a bare token, before the host of a URL; host and path stay.
+func (s *scanner) urlCredentials(start, end int) {
+	if start == 0 || !isAlnum(s.text[start-1]) {
+		return
+	}
+	stop, at := end, -1
+	for ; stop < len(s.text) && stop-end < 512; stop++ {
+		c := s.text[stop]
+		if c <= ' ' || strings.IndexByte("/?#\"'`<>\\", c) >= 0 {
+			break
+		}
+		if c == '@' {
+			at = stop
+		}
+	}
+	if at < 0 {
+		return
+	}
+	user, password, ok := strings.Cut(s.text[end:at], ":")
+	if !ok {
+		if len(user) >= 20 && entropy(user) >= 3 && strings.ContainsAny(user, "0123456789") {
+			s.add(ruleCredentialURL, end, at)
+		}
+		return
+	}
+	if password == "" || password == user || isTemplate(password) || isTemplate(user) {
+		return // nothing secret: postgres:postgres, user:${PASSWORD}
+	}
+	s.add(ruleCredentialURL, end, at)
+}
+
+// curlUser finds the argument of -u or --user in a curl command line.
+func (s *scanner) curlUser(_, end int) {
+	line := s.text[end:min(len(s.text), end+400)]
+	if i := strings.IndexByte(line, '\n'); i >= 0 && !strings.HasSuffix(strings.TrimRight(line[:i], "\r"), `\`) {
+		line = line[:i]
+	}
+	for _, flag := range [...]string{"-u ", "--user ", "--user=", "--proxy-user "} {
+		i := strings.Index(line, flag)
+		if i < 0 || i > 0 && line[i-1] != ' ' {
+			continue
+		}
+		from := end + i + len(flag)
+		quote := byte(' ')
+		if from < len(s.text) && (s.text[from] == '"' || s.text[from] == '\'') {
+			quote = s.text[from]
+			from++
+		}
+		stop := s.run(from, func(c byte) bool { return c > ' ' && c != quote })
+		_, password, ok := strings.Cut(s.text[from:stop], ":")
+		if ok && len(password) >= 3 && !isTemplate(password) {
+			s.add(ruleCredentialURL, from, stop)
+		}
+	}
+}
+
+// authorization finds what follows Bearer, Basic or "Authorization: Token".
+func (s *scanner) authorization(start, end int) {
+	if start > 0 && isWord(s.text[start-1]) {
+		return
+	}
+	stop := s.run(end, func(c byte) bool { return isBase64(c) || c == '-' || c == '_' || c == '.' || c == '~' })
+	value := strings.TrimRight(s.text[end:stop], ".")
+	if lower(s.text[start]) == 'b' && lower(s.text[start+1]) == 'a' { // Basic: base64 of user:password
+		plain, err := base64.StdEncoding.DecodeString(value)
+		if err != nil || bytes.IndexByte(plain, ':') < 0 || len(value) < 8 {
+			return
+		}
+	} else if len(value) < 16 || !randomValue(value) {
+		return
+	}
+	s.add(ruleAuthorization, end, end+len(value))
+}
+
+// azureSecret finds an Azure AD client secret: 3 characters, a digit, Q~, 31 to 34 more.
+func (s *scanner) azureSecret(start, end int) {
+	if s.text[start:end] != "Q~" || start < 4 || !isDigit(s.text[start-1]) {
+		return
+	}
+	word := func(c byte) bool { return isWord(c) || c == '~' || c == '.' || c == '-' }
+	from := start - 4
+	stop := end
+	for stop < len(s.text) && stop-end <= 34 && word(s.text[stop]) {
+		stop++
+	}
+	if !word(s.text[from]) || !word(s.text[from+1]) || !word(s.text[from+2]) || from > 0 && isWord(s.text[from-1]) {
+		return
+	}
+	if n := stop - end; n >= 31 && n <= 34 && distinct(s.text[end:stop]) >= 12 {
+		s.add(ruleAzure, from, stop)
+	}
+}
+
+// mailchimp finds 32 hex digits before -us and a data centre number.
+func (s *scanner) mailchimp(start, end int) {
+	stop := s.run(end, isDigit)
+	from := start
+	for from > 0 && start-from < 33 && (isDigit(s.text[from-1]) || s.text[from-1] >= 'a' && s.text[from-1] <= 'f') {
+		from--
+	}
+	if stop > end && stop-end <= 2 && start-from == 32 && (from == 0 || !isWord(s.text[from-1])) {
+		s.add(ruleMessaging, from, stop)
+	}
+}
+
+// awsAccount finds the twelve digits assigned to an AWS account id.
+func (s *scanner) awsAccount(_, end int) {
+	from := s.run(end, func(c byte) bool { return strings.IndexByte("\"' :=>", c) >= 0 })
+	stop := s.run(from, func(c byte) bool { return isDigit(c) || c == '-' })
+	if digits := strings.ReplaceAll(s.text[from:stop], "-", ""); from > end && len(digits) == 12 {
+		s.add(ruleAWS, from, stop)
+	}
+}
+
+// discord finds a bot token around its first dot: 24-26 characters, 6, 27-38.
+func (s *scanner) discord(dot int) {
+	if dot < 24 || dot+34 >= len(s.text) || s.text[dot+7] != '.' {
+		return
+	}
+	from := dot
+	for from > 0 && dot-from < 27 && isBase64URL(s.text[from-1]) {
+		from--
+	}
+	stop := s.run(dot+8, isBase64URL)
+	if n := dot - from; n < 24 || n > 26 || stop-dot-8 < 27 || s.run(dot+1, isBase64URL) != dot+7 {
+		return
+	}
+	if c := s.text[from]; c < 'A' || c > 'O' || distinct(s.text[from:stop]) < 16 {
+		return
+	}
+	s.add(ruleMessaging, from, stop)
+}
+
+// telegram finds a bot token around its colon: 7-10 digits, 35 characters that begin with A.
+func (s *scanner) telegram(colon int) {
+	if colon < 7 || colon+36 > len(s.text) || s.text[colon+1] != 'A' {
+		return
+	}
+	from := colon
+	for from > 0 && isDigit(s.text[from-1]) {
+		from--
+	}
+	stop := s.run(colon+1, isBase64URL)
+	n, m := colon-from, stop-colon-1
+	if n < 7 || n > 10 || m < 34 || m > 35 || from > 0 && isWord(s.text[from-1]) {
+		return
+	}
+	s.add(ruleMessaging, from, stop)
+}
+
+// run returns the end of the longest run of bytes from i on that satisfy in.
+func (s *scanner) run(i int, in func(byte) bool) int {
+	for i < len(s.text) && in(s.text[i]) {
+		i++
+	}
+	return i
+}
+
+func isBase64(c byte) bool    { return isAlnum(c) || c == '+' || c == '/' || c == '=' }
+func isBase64URL(c byte) bool { return isWord(c) || c == '-' }
