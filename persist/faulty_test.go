@@ -1,0 +1,200 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// faulty is a store in memory whose calls can be made to fail, before or after they have taken effect.
+type faulty struct {
+	*storagetest.Mem
+
+	mu    sync.Mutex
+	calls map[string]int
+	// fault decides about the nth call (from 1) of a method: err != nil fails it, after says that it has taken effect.
+	fault func(method string, n int) (err error, after bool)
+	put   [][]storage.Write
+	spool [][]storage.Record
+}
+
+func newFaulty() *faulty {
+	return &faulty{Mem: storagetest.Memory(), calls: make(map[string]int)}
+}
+
+func (f *faulty) call(method string, do func() error) error {
+	f.mu.Lock()
+	f.calls[method]++
+	n, fault := f.calls[method], f.fault
+	f.mu.Unlock()
+	if fault != nil {
+		if err, after := fault(method, n); err != nil {
+			if after {
+				if err := do(); err != nil {
+					return err
+				}
+			}
+			return err
+		}
+	}
+	return do()
+}
+
+func (f *faulty) count(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[method]
+}
+
+func (f *faulty) Put(ctx context.Context, writes []storage.Write) error {
+	f.mu.Lock()
+	f.put = append(f.put, writes)
+	f.mu.Unlock()
+	return f.call("Put", func() error { return f.Mem.Put(ctx, writes) })
+}
+
+func (f *faulty) Memory(ctx context.Context, scope storage.Scope, id string) (m storage.Memory, err error) {
+	err = f.call("Memory", func() error { m, err = f.Mem.Memory(ctx, scope, id); return err })
+	return m, err
+}
+
+func (f *faulty) PutRecords(ctx context.Context, records []storage.Record) error {
+	f.mu.Lock()
+	f.spool = append(f.spool, records)
+	f.mu.Unlock()
+	return f.call("PutRecords", func() error { return f.Mem.PutRecords(ctx, records) })
+}
+
+func (f *faulty) AllRecords(ctx context.Context, b storage.Bucket, after string, limit int) (p storage.RecordPage, err error) {
+	err = f.call("AllRecords", func() error { p, err = f.Mem.AllRecords(ctx, b, after, limit); return err })
+	return p, err
+}
+
+func (f *faulty) DeleteRecords(ctx context.Context, refs []storage.RecordRef) error {
+	return f.call("DeleteRecords", func() error { return f.Mem.DeleteRecords(ctx, refs) })
+}
+
+// spooledRecords counts what is left in the spool.
+func (f *faulty) spooledRecords(t *testing.T) int {
+	t.Helper()
+	page, err := f.Mem.AllRecords(context.Background(), storage.BucketSpool, "", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(page.Records)
+}
+
+// indexed is an Indexer that keeps what it is told.
+type indexed struct {
+	mu    sync.Mutex
+	turns map[string][]storage.Memory
+	adds  []string
+	panic string // turn at which it panics
+}
+
+func (x *indexed) Add(_ storage.Scope, turn string, ms []storage.Memory) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if turn == x.panic {
+		panic("index: " + turn)
+	}
+	if x.turns == nil {
+		x.turns = make(map[string][]storage.Memory)
+	}
+	x.turns[turn] = ms
+	x.adds = append(x.adds, turn)
+}
+
+func (x *indexed) Forget(storage.Scope, ...string) {}
+
+var testScope = storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+
+func userScope(user int) storage.Scope {
+	s := testScope
+	s.User = fmt.Sprint("user", user)
+	return s
+}
+
+// turnOf makes a turn of one question and its answer.
+func turnOf(scope storage.Scope, id, question, answer string) Turn {
+	return Turn{
+		ID: id, Scope: scope, Conversation: "c1", Chain: "c0ffee", Model: "m", Finish: "stop", Source: "test",
+		Messages: []Message{{Role: storage.RoleUser, Text: question}, {Role: storage.RoleAssistant, Text: answer}},
+	}
+}
+
+func redactor(t testing.TB) *redact.Redactor {
+	t.Helper()
+	r, err := redact.New(redact.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// running is a pipeline whose Run is under way.
+type running struct {
+	*Pipeline
+	stop func()
+}
+
+func start(t testing.TB, p *Pipeline) running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	var once sync.Once
+	stop := func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return running{p, stop}
+}
+
+func mustEnqueue(t testing.TB, p *Pipeline, turns ...Turn) {
+	t.Helper()
+	for _, turn := range turns {
+		if err := p.Enqueue(turn); err != nil {
+			t.Fatalf("Enqueue %s: %v", turn.ID, err)
+		}
+	}
+}
+
+func mustFlush(t testing.TB, p *Pipeline) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := p.Flush(ctx); err != nil {
+		t.Fatalf("Flush: %v", err)
+	}
+}
+
+// texts returns what a scope has, in order of time.
+func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
+	t.Helper()
+	var out []string
+	after := ""
+	for {
+		page, err := s.Scan(context.Background(), scope, storage.Query{After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page.Memories {
+			out = append(out, m.Text)
+		}
+		if after = page.Next; after == "" {
+			return out
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// recoverPage is how many spool records are read at a time.
+const recoverPage = 256
+
+// recover takes up what an earlier run left in the spool, before anything new is spooled: what it finds is therefore
+// never a turn of this run, and order is kept. It waits for the store; false means that the work ended first. Turns
+// recovered count against the queue's bounds, so the spool can't grow from run to run: while it alone fills them,
+// Enqueue refuses.
+func (p *Pipeline) recover(ctx, work context.Context) bool {
+	var pending []*item
+	aside, damaged := 0, 0
+	err := p.retry(ctx, work, "recover spool", func() error {
+		pending, aside, damaged = nil, 0, 0
+		return p.eachEntry(work, func(ref storage.RecordRef, e spoolEntry, err error) {
+			switch {
+			case err != nil:
+				damaged++
+			case e.Problem != "":
+				aside++
+			default:
+				pending = append(pending, &item{turn: e.Turn, size: e.Turn.size(), since: e.Since.Std(), ref: ref, seq: e.Seq, tries: e.Tries})
+			}
+		}, func(n int) { damaged += n })
+	})
+	if err != nil {
+		if permanent(err) { // an AllRecords that panics: better to go on without the old turns than not at all
+			p.log.Error("spool can't be read", "error", err)
+			return true
+		}
+		return false
+	}
+	slices.SortFunc(pending, func(a, b *item) int { return cmp.Compare(a.seq, b.seq) })
+	p.aside = aside
+	p.stats.damaged.Add(uint64(damaged))
+	p.stats.recovered.Add(uint64(len(pending)))
+	p.mu.Lock()
+	for _, it := range pending {
+		p.inFlight.push(it)
+		p.lastSeq = max(p.lastSeq, it.seq)
+	}
+	p.spooled = append(p.spooled, pending...)
+	p.mu.Unlock()
+	if len(pending)+aside+damaged > 0 {
+		p.log.Info("spool read", "pending", len(pending), "quarantined", aside, "damaged", damaged)
+	}
+	return true
+}
+
+// eachEntry calls found for every record of the spool, and lost with the number of records that the store skipped.
+func (p *Pipeline) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
+	after := ""
+	for {
+		page, err := p.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
+		if err != nil {
+			return err
+		}
+		lost(page.Damaged)
+		for _, r := range page.Records {
+			e, err := decodeEntry(r.Value)
+			e.Turn.Scope = r.Scope // the record's place is authenticated, its content's claim is not needed
+			found(storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key}, e, err)
+		}
+		if page.Next == "" {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+// Quarantined is a turn that was set aside after three tries. Its redacted text stays in the spool.
+type Quarantined struct {
+	Scope        storage.Scope
+	Turn         string
+	Conversation string
+	Tries        int
+	Problem      string
+	Since        storage.Time // when the turn was taken
+}
+
+// Quarantined lists the turns set aside, oldest first: at most Config.MaxQuarantined, and those of earlier runs.
+func (p *Pipeline) Quarantined(ctx context.Context) ([]Quarantined, error) {
+	var out []Quarantined
+	err := p.eachEntry(ctx, func(_ storage.RecordRef, e spoolEntry, err error) {
+		if err == nil && e.Problem != "" {
+			out = append(out, Quarantined{
+				Scope: e.Turn.Scope, Turn: e.Turn.ID, Conversation: e.Turn.Conversation,
+				Tries: e.Tries, Problem: e.Problem, Since: e.Since,
+			})
+		}
+	}, func(int) {})
+	slices.SortFunc(out, func(a, b Quarantined) int { return cmp.Compare(a.Since, b.Since) })
+	return out, err
+}

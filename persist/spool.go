@@ -1,0 +1,167 @@
+package persist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// The spooler takes turns from the queue, prepares them and makes them durable, many to a commit. The commit point is
+// PutRecords' return: from there on a turn counts as persisted.
+
+// spoolVersion is that of spoolEntry's encoding.
+const spoolVersion = 1
+
+// spoolEntry is the value of a spool record. Its turn is redacted.
+type spoolEntry struct {
+	Version int
+	Seq     uint64 // order among all entries
+	Tries   int
+	Problem string // why it was set aside; "" = it is pending
+	Since   storage.Time
+	Turn    Turn
+}
+
+func encodeEntry(it *item, problem string) ([]byte, error) {
+	return json.Marshal(spoolEntry{Version: spoolVersion, Seq: it.seq, Tries: it.tries, Problem: problem, Since: storage.TimeOf(it.since), Turn: it.turn})
+}
+
+func decodeEntry(value []byte) (spoolEntry, error) {
+	var e spoolEntry
+	if err := json.Unmarshal(value, &e); err != nil {
+		return e, errors.New("spool entry is not readable")
+	}
+	if e.Version != spoolVersion {
+		return e, fmt.Errorf("spool entry has version %d", e.Version)
+	}
+	return e, nil
+}
+
+func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{}) {
+	for {
+		batch := p.gather(work, &p.queued, p.wakeA, ending, p.cfg.CommitTurns, p.cfg.CommitTurns, p.cfg.CommitInterval)
+		if batch == nil {
+			return
+		}
+		ready := p.prepareAll(batch)
+		if len(ready) == 0 {
+			continue
+		}
+		durable, unsaved := p.spool(ctx, work, ready)
+		p.mu.Lock()
+		p.spooled = append(p.spooled, durable...)
+		p.queued = append(unsaved, p.queued...)
+		p.mu.Unlock()
+		wake(p.wakeB)
+	}
+}
+
+// prepareAll prepares a batch by some workers and returns those that have something to store, in order.
+func (p *Pipeline) prepareAll(batch []*item) []*item {
+	errs := make([]error, len(batch))
+	var next atomic.Int64
+	work := func() {
+		for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
+			errs[i] = p.prepareItem(batch[i])
+		}
+	}
+	var wg sync.WaitGroup
+	for range min(p.cfg.Workers, len(batch)/4) {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+
+	ready := make([]*item, 0, len(batch))
+	for i, it := range batch {
+		switch err := errs[i]; {
+		case err == nil:
+			ready = append(ready, it)
+			continue
+		case errors.Is(err, errEmpty):
+			p.stats.drop(DropEmpty)
+		case errors.Is(err, errRedactedAll):
+			p.stats.drop(DropRedactedAll)
+		default: // its raw text must not be kept, so there is nothing to set aside
+			p.stats.drop(DropPoison)
+			p.log.Error("turn can't be prepared", "turn", it.turn.ID, "error", err)
+		}
+		p.finish(it)
+	}
+	return ready
+}
+
+func (p *Pipeline) prepareItem(it *item) error {
+	var err error
+	for range maxTries {
+		err = guard(func() error {
+			kept, err := p.prepare(it.turn)
+			if err == nil {
+				it.turn = kept
+			}
+			return err
+		})
+		if !errors.Is(err, errPanic) {
+			break
+		}
+	}
+	return err
+}
+
+// spool makes items durable in one commit. Those that the store refuses are dropped; when the work is cut short all
+// are returned as unsaved.
+func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
+	records := make([]storage.Record, 0, len(items))
+	for _, it := range items {
+		if it.seq == 0 { // a repetition must not leave a second record behind
+			p.lastSeq = max(p.lastSeq+1, uint64(time.Now().UnixNano()))
+			it.seq = p.lastSeq
+			it.ref = storage.RecordRef{Bucket: storage.BucketSpool, Scope: it.turn.Scope, Key: fmt.Sprintf("%016x-%s", it.seq, it.turn.ID)}
+		}
+		value, err := encodeEntry(it, "")
+		if err != nil || len(value) > storage.MaxRecord {
+			p.refuse(it, errors.New("spool entry is too large"))
+			continue
+		}
+		durable = append(durable, it)
+		records = append(records, storage.Record{Bucket: it.ref.Bucket, Scope: it.ref.Scope, Key: it.ref.Key, Value: value})
+	}
+	if len(records) == 0 {
+		return nil, nil
+	}
+	err := p.retry(ctx, work, "spool", func() error { return p.local.PutRecords(work, records) })
+	switch {
+	case err == nil:
+		p.stats.persisted.Add(uint64(len(durable)))
+		return durable, nil
+	case !permanent(err):
+		return nil, durable
+	case len(durable) == 1:
+		if it := durable[0]; it.tries+1 < maxTries {
+			it.tries++
+			return p.spool(ctx, work, durable)
+		}
+		p.refuse(durable[0], err)
+		return nil, nil
+	}
+	batch := durable
+	durable = nil
+	for _, it := range batch { // find the one that is to blame
+		saved, left := p.spool(ctx, work, []*item{it})
+		durable, unsaved = append(durable, saved...), append(unsaved, left...)
+	}
+	return durable, unsaved
+}
+
+// refuse drops a turn that can't be spooled.
+func (p *Pipeline) refuse(it *item, err error) {
+	p.stats.drop(DropPoison)
+	p.log.Error("turn can't be spooled", "turn", it.turn.ID, "error", err)
+	p.finish(it)
+}

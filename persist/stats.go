@@ -1,0 +1,75 @@
+package persist
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// Drop is a reason for which a turn did not become a memory.
+type Drop int
+
+const (
+	DropInvalid     Drop = iota // it breaks the contract: scope, id, no messages
+	DropFull                    // the queue was full
+	DropRateLimited             // its scope was too fast
+	DropStopped                 // the pipeline was stopping, or stopped before the turn was durable
+	DropEmpty                   // no text but recalled blocks
+	DropRedactedAll             // no text but placeholders
+	DropPoison                  // it can't be prepared or spooled, or there was no room left in quarantine
+	dropCount
+)
+
+func (d Drop) String() string {
+	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison"}[d]
+}
+
+// Stats are counters since the start, and the state of the queue.
+type Stats struct {
+	Enqueued    uint64 // taken by Enqueue
+	Recovered   uint64 // found in the spool at the start
+	Persisted   uint64 // durable in the spool
+	Indexed     uint64 // stored and searchable, new or replacing
+	Replaced    uint64 // of those, the ones that replaced another version of the turn
+	Duplicates  uint64 // stored already with the same texts: nothing changed
+	Memories    uint64 // passages written
+	Quarantined uint64 // set aside after three tries
+	Retries     uint64 // writes that failed and were tried again
+	Damaged     uint64 // spool records that could not be read
+	Dropped     map[Drop]uint64
+
+	QueueTurns int
+	QueueBytes int64
+	Lag        time.Duration // age of the oldest turn that is not searchable yet
+}
+
+// Stats returns a snapshot.
+func (p *Pipeline) Stats() Stats {
+	s := &p.stats
+	out := Stats{
+		Enqueued: s.enqueued.Load(), Recovered: s.recovered.Load(), Persisted: s.persisted.Load(),
+		Indexed: s.indexed.Load(), Replaced: s.replaced.Load(), Duplicates: s.duplicates.Load(),
+		Memories: s.memories.Load(), Quarantined: s.quarantined.Load(), Retries: s.retries.Load(), Damaged: s.damaged.Load(),
+		Dropped: make(map[Drop]uint64, dropCount),
+	}
+	for d := range dropCount {
+		if n := s.dropped[d].Load(); n > 0 {
+			out.Dropped[d] = n
+		}
+	}
+	p.mu.Lock()
+	out.QueueTurns, out.QueueBytes = p.inFlight.turns, p.inFlight.bytes
+	oldest := p.inFlight.oldest()
+	p.mu.Unlock()
+	if !oldest.IsZero() {
+		out.Lag = time.Since(oldest)
+	}
+	return out
+}
+
+type counters struct {
+	enqueued, recovered, persisted, indexed, replaced, duplicates atomic.Uint64
+	memories, quarantined, retries, damaged                       atomic.Uint64
+	dropped                                                       [dropCount]atomic.Uint64
+}
+
+func (c *counters) drop(d Drop) { c.dropped[d].Add(1) }

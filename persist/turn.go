@@ -1,0 +1,28 @@
+package persist
+
+import (
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Turn is one finished exchange: the user's newest message and the final answer to it. The proxy, events, imports and
+// benchmarks all hand in this type. Its texts are raw; the pipeline redacts them before anything else sees them.
+type Turn struct {
+	// ID is idempotent: the same turn handed in again replaces what it left before.
+	ID           string
+	Scope        storage.Scope
+	Conversation string
+	// Chain is the provenance hash of the turn (storage.Provenance.Chain), "" where there is none.
+	Chain    string
+	Messages []Message
+	Model    string
+	Finish   string // finish reason as the upstream gave it
+	Source   string // surface, e.g. "proxy"
+}
+
+// Message is one utterance of a turn.
+type Message struct {
+	Role    storage.Role
+	Speaker string // "" unless known
+	Text    string
+	Time    storage.Time
+}
