@@ -1,0 +1,188 @@
+// Package badger keeps memories and local records in an embedded Badger database on the local disk. It implements
+// [storage.Store] and [storage.Local].
+//
+// Guarantees, beside those of package storage:
+//
+//   - Sealing. Every value is sealed with AES-256-GCM under a random data key of its scope, bound to its place on disk and
+//     its version, so that a value that was moved, swapped or altered is [storage.ErrDamaged]. Whole-disk rollback is not
+//     noticed. Data keys lie in a keyring beside the data, wrapped by the key-encryption key, which this package never
+//     writes anywhere but to [Config.KeyFile].
+//   - Disk keys are keyed hashes. In the clear stand: kinds of records, event times in milliseconds, counts, sizes and
+//     expiry times. layout.go has the table.
+//   - A key is generated only for a new store. Where there is data and the key or the keyring is missing or wrong, the
+//     store refuses to open and touches nothing.
+//   - Delete makes records unreadable through this package at once; their sealed bytes stay in the files until Badger
+//     compacts them away, openable with the scope's data key. Erase destroys the data key first and then has Badger drop
+//     the bytes; an erasure cut short by a crash is finished before the store opens again.
+//   - One process at a time. While another one holds the directory, the store is unavailable and says who holds it.
+//
+// Writes are serialised and each commit is synced to disk, so throughput comes from batches: callers group their
+// commits. A context ends the wait for one's turn to write; a commit that has begun is not cut short.
+//
+// BUG(badger): Badger ends the process on some damage and, by SIGBUS, on a disk that fills behind the free-space check.
+// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught.
+package badger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Config of a store.
+type Config struct {
+	// Dir holds everything of the store but the key-encryption key: data/, keyring/ and VERSION. Made with mode 0700.
+	Dir string
+	// Key is the key-encryption key, [KeySize] bytes. Without it KeyFile is read.
+	Key []byte
+	// KeyFile holds the key as hex or base64 text. For a new store it is generated with mode 0600 if it does not exist.
+	// Best kept outside Dir, so that a copy of Dir alone opens nothing.
+	KeyFile string
+	// MinFreeBytes is the free space below which nothing is written: Badger's files are mapped into memory, so a full
+	// disk would kill the process. Deleting and erasing go on down to a quarter of it.
+	MinFreeBytes uint64
+	// FreeBytes tells the free space of the file system that holds a directory; nil asks the operating system.
+	FreeBytes func(dir string) (uint64, error)
+}
+
+// DefaultConfig lacks only Dir and a key.
+func DefaultConfig() Config { return Config{MinFreeBytes: 64 << 20} }
+
+// Validate returns all problems.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Dir == "" {
+		errs = append(errs, errors.New("dir: must be set"))
+	}
+	if len(c.Key) == 0 && c.KeyFile == "" {
+		errs = append(errs, errors.New("keyFile: must be set where there is no key"))
+	}
+	if n := len(c.Key); n != 0 && n != KeySize {
+		errs = append(errs, fmt.Errorf("key: must be %d bytes long, not %d", KeySize, n))
+	}
+	return errors.Join(errs...)
+}
+
+// Store is a store that may or may not be open. While it is not, every method returns an error that wraps
+// [storage.ErrUnavailable] and tells why, at once.
+type Store struct {
+	cfg   Config
+	log   *slog.Logger
+	space *freeSpace
+
+	damaged atomic.Uint64
+	panics  atomic.Uint64
+
+	mu       sync.Mutex // guards what follows; never held during I/O
+	session  *session   // nil while not open
+	opening  bool       // by Open or Run, of which only one may be under way
+	reason   string     // why session is nil
+	hopeless bool       // opening panicked inside Badger, which leaves goroutines and maps behind: not tried again
+}
+
+var (
+	_ storage.Store = (*Store)(nil)
+	_ storage.Local = (*Store)(nil)
+)
+
+// New makes a closed store: call Run, or Open and Close. A nil log discards.
+func New(cfg Config, log *slog.Logger) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Store{
+		cfg:    cfg,
+		log:    log.With("store", cfg.Dir),
+		space:  newFreeSpace(cfg),
+		reason: "not opened yet",
+	}
+}
+
+// Health is what a status page tells of a store.
+type Health struct {
+	Open   bool
+	Reason string // why it is not open, or why it takes no writes; "" = all is well
+	// FreeBytes as last measured, at most some seconds ago while the store is open; 0 = not yet known.
+	FreeBytes uint64
+	Damaged   uint64 // records that could not be read, by count of readings since the start
+	Panics    uint64 // panics of Badger that were caught since the start
+}
+
+// Health does no I/O.
+func (s *Store) Health() Health {
+	s.mu.Lock()
+	h := Health{Open: s.session != nil, Reason: s.reason}
+	s.mu.Unlock()
+	h.FreeBytes = s.space.last()
+	h.Damaged = s.damaged.Load()
+	h.Panics = s.panics.Load()
+	if h.Open && h.FreeBytes > 0 && h.FreeBytes < s.cfg.MinFreeBytes {
+		h.Reason = s.space.reason(h.FreeBytes)
+	}
+	return h
+}
+
+func (s *Store) dataDir() string    { return filepath.Join(s.cfg.Dir, "data") }
+func (s *Store) keyringDir() string { return filepath.Join(s.cfg.Dir, "keyring") }
+
+// begin starts an operation; the session stays open until finish.
+func (s *Store) begin(ctx context.Context) (*session, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.session == nil {
+		return nil, unavailable(s.reason)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.session.ops.Add(1)
+	return s.session, nil
+}
+
+// finish ends an operation. Deferred directly, so that it catches panics; faultsBefore is what
+// debug.SetPanicOnFault(true) returned: with it even reading a mapped file that has lost its disk is a panic.
+func (s *Store) finish(se *session, faultsBefore bool, err *error) {
+	if p := recover(); p != nil {
+		s.panics.Add(1)
+		s.log.Error("Badger panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		*err = unavailable("Badger panicked")
+	}
+	debug.SetPanicOnFault(faultsBefore)
+	se.ops.Done()
+	*err = classify(*err)
+	if errors.Is(*err, storage.ErrDamaged) {
+		s.damaged.Add(1)
+	}
+}
+
+// classify makes everything that is not an answer of the contract an ErrUnavailable.
+func classify(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, known := range []error{
+		storage.ErrUnavailable, storage.ErrNotFound, storage.ErrInvalid, storage.ErrDamaged,
+		context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+}
+
+func unavailable(reason string) error {
+	return fmt.Errorf("%w: %s", storage.ErrUnavailable, reason)
+}
+
+func now() storage.Time { return storage.TimeOf(time.Now()) }
+
+func expired(at, now storage.Time) bool { return at != 0 && at <= now }

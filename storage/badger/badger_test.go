@@ -1,0 +1,66 @@
+package badger
+
+import (
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// testConfig is of a store with a key file beside its directory.
+func testConfig(t testing.TB) Config {
+	cfg := DefaultConfig()
+	dir := t.TempDir()
+	cfg.Dir = filepath.Join(dir, "store")
+	cfg.KeyFile = filepath.Join(dir, "secrets", "key")
+	return cfg
+}
+
+func mustOpen(t testing.TB, cfg Config) *Store {
+	t.Helper()
+	s := New(cfg, slog.New(slog.DiscardHandler))
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mustClose(t, s) })
+	return s
+}
+
+func mustClose(t testing.TB, s *Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+}
+
+func TestContract(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storagetest.Opened { return opened(t, testConfig(t)) })
+}
+
+func opened(t *testing.T, cfg Config) storagetest.Opened {
+	s := mustOpen(t, cfg)
+	return storagetest.Opened{
+		Store: s, Local: s, Close: s.Close,
+		Reopen: func(t *testing.T) storagetest.Opened {
+			mustClose(t, s)
+			return opened(t, cfg)
+		},
+	}
+}
+
+func scopeOf(user string) storage.Scope {
+	return storage.Scope{Tenant: "tenant-name", App: "app-name", Project: "project-name", User: user}
+}
+
+func memory(id, text string) storage.Memory {
+	return storage.Memory{ID: id, Kind: storage.KindEpisode, Text: text, EventTime: 1_700_000_000_000}
+}
+
+func mustPut(t testing.TB, s *Store, scope storage.Scope, memories ...storage.Memory) {
+	t.Helper()
+	if err := s.Put(t.Context(), []storage.Write{{Scope: scope, Memories: memories}}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,80 @@
+package badger
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+func benchTurns(from, n int) []storage.Write {
+	writes := make([]storage.Write, n)
+	for i := range writes {
+		id := fmt.Sprint("turn", from+i)
+		m := memory(storage.TurnMemoryID(id, 0), strings.Repeat("some words that were said ", 20))
+		m.EventTime += storage.Time(from + i)
+		m.Provenance = storage.Provenance{Turn: id, Chain: strings.Repeat("0f", 16), Role: storage.RoleUser}
+		writes[i] = storage.Write{Scope: scopeOf("u"), Turn: id, Memories: []storage.Memory{m}}
+	}
+	return writes
+}
+
+func BenchmarkPut(b *testing.B) {
+	for _, n := range []int{1, 64} {
+		b.Run(fmt.Sprint("turns=", n), func(b *testing.B) {
+			s := mustOpen(b, testConfig(b))
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				if err := s.Put(b.Context(), benchTurns(i, n)); err != nil {
+					b.Fatal(err)
+				}
+				i += n
+			}
+			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "turns/s")
+		})
+	}
+}
+
+func BenchmarkScan(b *testing.B) {
+	s := mustOpen(b, testConfig(b))
+	const n = 10_000
+	for i := 0; i < n; i += 100 {
+		if err := s.Put(b.Context(), benchTurns(i, 100)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		found := 0
+		for q := (storage.Query{}); ; {
+			page, err := s.Scan(b.Context(), scopeOf("u"), q)
+			if err != nil {
+				b.Fatal(err)
+			}
+			found += len(page.Memories)
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		if found != n {
+			b.Fatalf("found %d, want %d", found, n)
+		}
+	}
+}
+
+func BenchmarkErase(b *testing.B) {
+	s := mustOpen(b, testConfig(b))
+	for i := 0; i < 5000; i += 100 { // neighbours, whose tables are rewritten
+		if err := s.Put(b.Context(), benchTurns(i, 100)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		mustPut(b, s, scopeOf("gone"), memory("id", "text"))
+		if _, err := s.Erase(b.Context(), scopeOf("gone")); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

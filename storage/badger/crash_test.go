@@ -1,0 +1,146 @@
+package badger
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+const crashDir = "REMORA_TEST_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		if err := writeUntilKilled(dir); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func crashConfig(dir string) Config {
+	cfg := DefaultConfig()
+	cfg.Dir, cfg.KeyFile = dir+"/store", dir+"/key"
+	return cfg
+}
+
+func crashTurn(round, n int) storage.Write {
+	turn := fmt.Sprintf("turn-%d-%d", round, n)
+	w := storage.Write{Scope: scopeOf(fmt.Sprint("user", n%3)), Turn: turn}
+	for i := range 2 {
+		w.Memories = append(w.Memories, memory(storage.TurnMemoryID(turn, i), turn))
+	}
+	return w
+}
+
+func crashRecord(round, n int) storage.Record {
+	key := fmt.Sprintf("record-%d-%d", round, n)
+	return storage.Record{Bucket: storage.BucketSpool, Scope: scopeOf(fmt.Sprint("user", n%3)), Key: key, Value: make([]byte, n*50_000%400_000)}
+}
+
+// writeUntilKilled prints the number of each turn once it is acknowledged.
+func writeUntilKilled(dir string) error {
+	ctx := context.Background()
+	s := New(crashConfig(dir), nil)
+	if err := s.Open(ctx); err != nil {
+		return err
+	}
+	var round int
+	fmt.Sscan(os.Getenv("REMORA_TEST_CRASH_ROUND"), &round)
+	for n := 0; ; n++ {
+		if err := s.Put(ctx, []storage.Write{crashTurn(round, n)}); err != nil {
+			return err
+		}
+		if err := s.PutRecords(ctx, []storage.Record{crashRecord(round, n)}); err != nil {
+			return err
+		}
+		fmt.Println("acknowledged", n)
+	}
+}
+
+// TestKilled: what was acknowledged before a kill -9 is there afterwards, whole and once.
+func TestKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs processes")
+	}
+	dir := t.TempDir()
+	acknowledged := map[int]int{} // per round: the last number
+	for round := range 5 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), crashDir+"="+dir, fmt.Sprint("REMORA_TEST_CRASH_ROUND=", round))
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		last := -1
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			text, ok := strings.CutPrefix(lines.Text(), "acknowledged ")
+			if !ok {
+				t.Errorf("round %d: %s", round, lines.Text())
+				continue
+			}
+			fmt.Sscan(text, &last)
+			if last == 7+9*round { // then goes on reading what was acknowledged until the kill took effect
+				if err := cmd.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = cmd.Wait() // killed, which is an error
+		if last < 7+9*round {
+			t.Fatalf("round %d: ended after %d", round, last)
+		}
+		acknowledged[round] = last
+
+		s := mustOpen(t, crashConfig(dir))
+		found := map[string]int{}
+		for u := range 3 {
+			page, err := s.Scan(t.Context(), scopeOf(fmt.Sprint("user", u)), storage.Query{})
+			if err != nil || page.Damaged != 0 || page.Next != "" {
+				t.Fatalf("Scan: %d damaged, next %q, %v", page.Damaged, page.Next, err)
+			}
+			for _, m := range page.Memories {
+				found[m.Text]++ // which is the turn's id
+			}
+		}
+		records := map[string]int{}
+		for after := ""; ; {
+			page, err := s.AllRecords(t.Context(), storage.BucketSpool, after, 0)
+			if err != nil || page.Damaged != 0 {
+				t.Fatalf("AllRecords: %d damaged, %v", page.Damaged, err)
+			}
+			for _, r := range page.Records {
+				records[r.Key] = len(r.Value) + 1
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		for turn, n := range found {
+			if n != 2 {
+				t.Errorf("%s has %d passages, want 2: a write was applied in part", turn, n)
+			}
+		}
+		for r, last := range acknowledged {
+			for n := range last + 1 {
+				if w := crashTurn(r, n); found[w.Turn] != 2 {
+					t.Errorf("%s was acknowledged and is lost", w.Turn)
+				}
+				if want := crashRecord(r, n); records[want.Key] != len(want.Value)+1 {
+					t.Errorf("%s was acknowledged and is lost", want.Key)
+				}
+			}
+		}
+		mustClose(t, s)
+	}
+}

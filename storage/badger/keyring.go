@@ -1,0 +1,227 @@
+package badger
+
+import (
+	"bytes"
+	"container/list"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// keyring keeps the keys, apart from the data. All of its files are small, written whole, and wrapped by the
+// key-encryption key:
+//
+//	secrets           the HMAC secret that disk keys are made with, and the install secret; they never change
+//	scopes/ab/abcd…   per scope, named by its hash: the scope itself and its data key
+//	erased/abcd…      an empty mark, made durable before the scope's key is destroyed and removed once its bytes are gone
+//
+// A file is magic 4 | id of the wrapping key 8 | nonce | sealed, bound to its name. The id tells a wrong key from damage.
+type keyring struct {
+	dir string
+	namer
+	install []byte
+	kek     *kek
+	wrap    cipher.AEAD
+
+	// mu is held over file access too, so that a reader cannot put a key back into the cache that has just been destroyed.
+	mu     sync.Mutex
+	recent *list.List // of *scopeKey, most recently used first, at most cachedKeys
+	cached map[hash16]*list.Element
+}
+
+// scopeKey is what a scope's values are sealed with.
+type scopeKey struct {
+	hash  hash16
+	scope storage.Scope
+	aead  cipher.AEAD
+}
+
+// cachedKeys bounds the unwrapped keys in memory, about 1.5 KiB each; beyond, the least recently used is read again.
+const cachedKeys = 512
+
+const (
+	keyringMagic = "RMK1"
+	secretSize   = 32
+)
+
+var errWrongKey = errors.New("the key is not the one that this store was made with")
+
+// openKeyring opens the keyring in dir, or makes one if make is set.
+func openKeyring(dir string, k *kek, create bool) (*keyring, error) {
+	wrap, err := newAEAD(k.wrap)
+	if err != nil {
+		return nil, err
+	}
+	kr := &keyring{dir: dir, kek: k, wrap: wrap, recent: list.New(), cached: make(map[hash16]*list.Element)}
+	if create {
+		for _, d := range []string{dir, filepath.Join(dir, "scopes"), filepath.Join(dir, "erased")} {
+			if err := makeDir(d); err != nil {
+				return nil, err
+			}
+		}
+		secrets := make([]byte, 2*secretSize)
+		rand.Read(secrets)
+		if err := writeDurably(kr.secretsPath(), kr.wrapped("secrets", secrets)); err != nil {
+			return nil, err
+		}
+	}
+	content, err := os.ReadFile(kr.secretsPath())
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := kr.unwrapped("secrets", content)
+	if err != nil {
+		return nil, err
+	}
+	if len(secrets) != 2*secretSize {
+		return nil, fmt.Errorf("keyring secrets: %w", storage.ErrDamaged)
+	}
+	kr.namer = newNamer(secrets[:secretSize])
+	kr.install = secrets[secretSize:]
+	return kr, nil
+}
+
+func (k *keyring) secretsPath() string { return filepath.Join(k.dir, "secrets") }
+
+func (k *keyring) scopePath(h hash16) string {
+	name := hex.EncodeToString(h[:])
+	return filepath.Join(k.dir, "scopes", name[:2], name)
+}
+
+func (k *keyring) markPath(h hash16) string {
+	return filepath.Join(k.dir, "erased", hex.EncodeToString(h[:]))
+}
+
+func (k *keyring) wrapped(name string, plain []byte) []byte {
+	b := append([]byte(keyringMagic), k.kek.id[:]...)
+	return appendSealed(b, k.wrap, plain, []byte("keyring "+name))
+}
+
+func (k *keyring) unwrapped(name string, content []byte) ([]byte, error) {
+	rest, ok := bytes.CutPrefix(content, []byte(keyringMagic))
+	if !ok || len(rest) < len(k.kek.id) {
+		return nil, fmt.Errorf("keyring %s: %w", name, storage.ErrDamaged)
+	}
+	if [8]byte(rest[:8]) != k.kek.id {
+		return nil, errWrongKey
+	}
+	plain, err := appendOpened(nil, k.wrap, rest[8:], []byte("keyring "+name))
+	if err != nil {
+		return nil, fmt.Errorf("keyring %s: %w", name, err)
+	}
+	return plain, nil
+}
+
+// find returns the key of a scope, nil if it has none, which means that it has no data either.
+func (k *keyring) find(h hash16) (*scopeKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.findLocked(h)
+}
+
+func (k *keyring) findLocked(h hash16) (*scopeKey, error) {
+	if e, ok := k.cached[h]; ok {
+		k.recent.MoveToFront(e)
+		return e.Value.(*scopeKey), nil
+	}
+	content, err := os.ReadFile(k.scopePath(h))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	plain, err := k.unwrapped("scope "+hex.EncodeToString(h[:]), content)
+	if err != nil {
+		return nil, err
+	}
+	d := decoder{rest: plain, text: string(plain)}
+	scope := storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
+	if d.bad || len(d.rest) != KeySize {
+		return nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+	}
+	return k.keepLocked(h, scope, d.rest)
+}
+
+func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeKey, error) {
+	aead, err := newAEAD(key)
+	if err != nil {
+		return nil, err
+	}
+	sk := &scopeKey{hash: h, scope: scope, aead: aead}
+	k.cached[h] = k.recent.PushFront(sk)
+	if k.recent.Len() > cachedKeys {
+		oldest := k.recent.Remove(k.recent.Back()).(*scopeKey)
+		delete(k.cached, oldest.hash)
+	}
+	return sk, nil
+}
+
+// obtain is find, but makes and durably keeps a key where there is none.
+func (k *keyring) obtain(scope storage.Scope) (*scopeKey, error) {
+	h := k.scope(scope)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	sk, err := k.findLocked(h)
+	if sk != nil || err != nil {
+		return sk, err
+	}
+	key := make([]byte, KeySize)
+	rand.Read(key)
+	var plain []byte
+	for _, part := range []string{scope.Tenant, scope.App, scope.Project, scope.User} {
+		plain = appendString(plain, part)
+	}
+	path := k.scopePath(h)
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	err = writeDurably(path, k.wrapped("scope "+hex.EncodeToString(h[:]), append(plain, key...)))
+	if err != nil {
+		return nil, err
+	}
+	return k.keepLocked(h, scope, key)
+}
+
+// destroy makes a scope's data unreadable for good. The scope must be marked first.
+func (k *keyring) destroy(h hash16) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if e, ok := k.cached[h]; ok {
+		k.recent.Remove(e)
+		delete(k.cached, h)
+	}
+	return errors.Join(shred(k.scopePath(h)), shred(k.scopePath(h)+".tmp"))
+}
+
+func (k *keyring) mark(h hash16) error { return writeDurably(k.markPath(h), nil) }
+
+func (k *keyring) unmark(h hash16) error {
+	if err := os.Remove(k.markPath(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return syncDir(filepath.Join(k.dir, "erased"))
+}
+
+// marked lists the scopes whose erasure has begun and not ended.
+func (k *keyring) marked() ([]hash16, error) {
+	files, err := os.ReadDir(filepath.Join(k.dir, "erased"))
+	if err != nil {
+		return nil, err
+	}
+	var marked []hash16
+	for _, f := range files {
+		if name, err := hex.DecodeString(f.Name()); err == nil && len(name) == hashSize {
+			marked = append(marked, hash16(name))
+		}
+	}
+	return marked, nil
+}

@@ -1,0 +1,228 @@
+package badger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// schemaVersion is what this package writes. A store with a higher number is left untouched; one with a lower number
+// is to be migrated here, once there is one.
+const schemaVersion = 1
+
+const versionPrefix = "remora store "
+
+// openError is why a store does not open, in words for the person who has to mend it.
+type openError struct {
+	reason   string
+	hopeless bool
+}
+
+func (e *openError) Error() string { return e.reason }
+
+func refuse(format string, args ...any) error {
+	return &openError{reason: fmt.Sprintf(format, args...)}
+}
+
+// openSession opens what is on disk, or makes a new store. Up to the opening of Badger nothing that exists is changed,
+// so a wrong key or a newer schema leaves all as it was.
+func (s *Store) openSession(ctx context.Context) (*session, error) {
+	if err := s.cfg.Validate(); err != nil {
+		return nil, refuse("invalid configuration: %v", err)
+	}
+	if err := s.prepareDir(); err != nil {
+		return nil, s.explain(err)
+	}
+	free, err := s.space.now()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if free < s.cfg.MinFreeBytes {
+		return nil, refuse("%s", s.space.reason(free))
+	}
+	keys, err := s.existingKeyring()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if err := makeDir(s.dataDir()); err != nil {
+		return nil, s.explain(err)
+	}
+	if err := s.probe(); err != nil {
+		return nil, s.explain(err)
+	}
+	db, err := s.openBadger() // from here on the directory is locked
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	se := &session{
+		db: db, keys: keys, space: s.space,
+		turn: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
+	}
+	if err := s.complete(ctx, se); err != nil {
+		return nil, s.explain(errors.Join(err, db.Close()))
+	}
+	return se, nil
+}
+
+// prepareDir makes the directory of a new store, and checks the schema of one that is there.
+func (s *Store) prepareDir() error {
+	dir := s.cfg.Dir
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return refuse("%s is not a directory", dir)
+	}
+	path := filepath.Join(dir, "VERSION")
+	content, err := os.ReadFile(path)
+	if err == nil {
+		text, ok := strings.CutPrefix(strings.TrimSpace(string(content)), versionPrefix)
+		n, numErr := strconv.Atoi(text)
+		switch {
+		case !ok || numErr != nil || n < 1:
+			return refuse("damaged: %s does not hold the version of a store", path)
+		case n > schemaVersion:
+			return refuse("%s was written by a newer Remora (schema %d, this one knows %d): update Remora, or use another directory",
+				dir, n, schemaVersion)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, part := range []string{s.dataDir(), s.keyringDir()} {
+		if there, err := exists(part); err != nil {
+			return err
+		} else if there {
+			return refuse("damaged: %s is there but %s is missing", part, path)
+		}
+	}
+	if err := makeDir(dir); err != nil {
+		return err
+	}
+	return writeDurably(path, []byte(versionPrefix+strconv.Itoa(schemaVersion)+"\n"))
+}
+
+// existingKeyring opens the keyring; nil if there is none yet.
+func (s *Store) existingKeyring() (*keyring, error) {
+	there, err := exists(filepath.Join(s.keyringDir(), "secrets"))
+	if err != nil || !there {
+		return nil, err
+	}
+	k, err := s.cfg.loadKEK()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refuse("key missing: there is data in %s, but its key file %s does not exist; put the key back, no new one is made where there is data",
+			s.cfg.Dir, s.cfg.KeyFile)
+	}
+	if err != nil {
+		return nil, err
+	}
+	keys, err := openKeyring(s.keyringDir(), k, false)
+	if errors.Is(err, errWrongKey) {
+		from := "the configured key"
+		if len(s.cfg.Key) == 0 {
+			from = "the key in " + s.cfg.KeyFile
+		}
+		return nil, refuse("wrong key: %s is not the one that %s was made with; nothing was touched", from, s.cfg.Dir)
+	}
+	return keys, err
+}
+
+// probe finds out whether files can be written, since Badger's own errors do not tell why they cannot.
+func (s *Store) probe() error {
+	f, err := os.CreateTemp(s.dataDir(), "probe-*")
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+func (s *Store) openBadger() (db *badgerdb.DB, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics.Add(1)
+			err = &openError{hopeless: true, reason: fmt.Sprintf(
+				"damaged: Badger panicked while it opened %s (%v); not tried again before a restart", s.dataDir(), p)}
+		}
+	}()
+	return badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+}
+
+// complete brings a just opened store into a state to serve: a new one gets its keyring, erasures that were cut short are
+// finished, left-overs removed.
+func (s *Store) complete(ctx context.Context, se *session) error {
+	if se.keys == nil {
+		keys, err := s.existingKeyring() // another process may have made it before this one got the lock
+		if err != nil {
+			return err
+		}
+		se.keys = keys
+	}
+	if se.keys == nil {
+		if se.any([][]byte{nil}) {
+			return refuse("keyring missing: there is data in %s, but its keyring %s is gone; put it back, no new one is made where there is data",
+				s.dataDir(), s.keyringDir())
+		}
+		k, err := s.cfg.makeKEK()
+		if err != nil {
+			return err
+		}
+		if se.keys, err = openKeyring(s.keyringDir(), k, true); err != nil {
+			return err
+		}
+	}
+	marked, err := se.keys.marked()
+	if err != nil {
+		return err
+	}
+	for _, h := range marked {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		se.unfinished[h] = struct{}{}
+		if err := se.finishErase(h); err != nil {
+			return fmt.Errorf("finish erasure: %w", err)
+		}
+	}
+	return se.sweepChunks(ctx, []byte{levelChunk})
+}
+
+// explain turns an error into an openError that names the directory.
+func (s *Store) explain(err error) error {
+	if known, ok := errors.AsType[*openError](err); ok {
+		return known
+	}
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "Cannot acquire directory lock"), strings.Contains(text, "Cannot create lock file"):
+		holder := "another process"
+		if pid, err := os.ReadFile(filepath.Join(s.dataDir(), "LOCK")); err == nil {
+			if n, err := strconv.Atoi(strings.TrimSpace(string(pid))); err == nil {
+				holder = fmt.Sprintf("another process (pid %d)", n)
+			}
+		}
+		return refuse("locked: %s uses %s", holder, s.cfg.Dir)
+	case errors.Is(err, fs.ErrPermission):
+		return refuse("permission denied in %s: %v", s.cfg.Dir, err)
+	case errors.Is(err, syscall.EROFS):
+		return refuse("%s is on a read-only file system: %v", s.cfg.Dir, err)
+	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, "no space left"):
+		return refuse("no space left for %s: %v", s.cfg.Dir, err)
+	case errors.Is(err, syscall.ENOTDIR):
+		return refuse("not a directory on the way to %s: %v", s.cfg.Dir, err)
+	case errors.Is(err, storage.ErrDamaged):
+		return refuse("damaged: %v in %s", err, s.cfg.Dir)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return refuse("opening %s was called off", s.cfg.Dir)
+	}
+	return refuse("cannot open %s, it may be damaged: %v", s.cfg.Dir, err)
+}

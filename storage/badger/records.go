@@ -1,0 +1,275 @@
+package badger
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// The value of a local record is
+//
+//	format 1 | flags 1 | generation 8 | length of name 2 | sealed name | sealed value
+//
+// The name (expiry, size, key) is sealed apart so that a bucket can be listed in key order without opening its values.
+// With flagChunked the value lies in chunks of chunkSize under the same generation, a random number: they are committed
+// before the record that points to them, and the record is the commit point. Chunks of another generation than their
+// record's are left-overs, removed after the commit, or when the store is next opened.
+const (
+	recordFormat     = 1
+	recordHeaderSize = 1 + 1 + 8
+	flagChunked      = 1
+
+	chunkSize = 256 << 10
+	// inlineBudget bounds the values that one call keeps inline: with the names of storage.MaxRecords records they fit one
+	// transaction. Beyond it the largest values are chunked.
+	inlineBudget = 700 << 10
+)
+
+// PutRecords implements [storage.Local].
+func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err error) {
+	se, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+	if n := len(records); n > storage.MaxRecords {
+		return fmt.Errorf("records: %d are more than %d: %w", n, storage.MaxRecords, storage.ErrInvalid)
+	}
+	total := 0
+	for i, r := range records {
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("record %d: %w", i, err)
+		}
+		total += len(r.Value) + storage.MaxID
+	}
+	if err := se.acquire(ctx); err != nil {
+		return err
+	}
+	defer se.release()
+	if err := se.space.take(uint64(total), 1); err != nil {
+		return err
+	}
+
+	records = lastOfEach(records)
+	longest := longestInline(records)
+	b := se.newBatch()
+	defer func() { b.discard() }()
+	heads := make([]change, 0, len(records))
+	for _, r := range records {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		key, err := se.writableKey(r.Scope)
+		if err != nil {
+			return err
+		}
+		head, chunks := se.sealRecord(key, r, longest)
+		for _, c := range chunks {
+			if err := b.add([]change{c}); err != nil {
+				return err
+			}
+		}
+		heads = append(heads, head)
+	}
+	stale := chunkedAt(b.txn, heads)
+	if err := b.add(heads); err != nil {
+		return fmt.Errorf("records: %w", err)
+	}
+	if err := b.commit(); err != nil {
+		return err
+	}
+	se.dropChunks(stale)
+	return nil
+}
+
+// lastOfEach drops records that a later one of the same call replaces.
+func lastOfEach(records []storage.Record) []storage.Record {
+	last := make(map[storage.RecordRef]int, len(records))
+	for i, r := range records {
+		last[r.Ref()] = i
+	}
+	if len(last) == len(records) {
+		return records
+	}
+	var kept []storage.Record
+	for i, r := range records {
+		if last[r.Ref()] == i {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+// longestInline is the length up to which the values of a call stay inline.
+func longestInline(records []storage.Record) int {
+	sizes := make([]int, len(records))
+	for i, r := range records {
+		sizes[i] = len(r.Value)
+	}
+	slices.Sort(sizes)
+	sum := 0
+	for _, n := range sizes {
+		if sum += n; sum > inlineBudget {
+			return min(n-1, chunkSize)
+		}
+	}
+	return chunkSize
+}
+
+// sealRecord makes the entry of a record, and its chunks if the value is longer than longest.
+func (se *session) sealRecord(key *scopeKey, r storage.Record, longest int) (head change, chunks []change) {
+	var random [8]byte
+	rand.Read(random[:])
+	generation := binary.BigEndian.Uint64(random[:])
+	diskKey := se.keys.record(key.hash, r.Bucket, r.Key)
+
+	header := []byte{recordFormat, 0}
+	chunked := len(r.Value) > longest
+	if chunked {
+		header[1] = flagChunked
+	}
+	header = append(header, random[:]...)
+	name := binary.AppendVarint(nil, int64(r.ExpiresAt))
+	name = binary.AppendUvarint(name, uint64(len(r.Value)))
+	name = append(name, r.Key...)
+
+	value := slices.Clone(header)
+	value = binary.BigEndian.AppendUint16(value, uint16(nonceSize+len(name)+tagSize))
+	value = appendSealed(value, key.aead, name, placeAAD([]byte{'n'}, diskKey, header))
+	if !chunked {
+		value = appendSealed(value, key.aead, r.Value, placeAAD([]byte{'v'}, diskKey, header))
+		return change{key: diskKey, value: value, expires: r.ExpiresAt}, nil
+	}
+	n := uint32(0)
+	for piece := range slices.Chunk(r.Value, chunkSize) {
+		place := chunkKey(diskKey, generation, n)
+		sealed := appendSealed(nil, key.aead, piece, place)
+		chunks = append(chunks, change{key: place, value: sealed, expires: r.ExpiresAt})
+		n++
+	}
+	return change{key: diskKey, value: value, expires: r.ExpiresAt}, chunks
+}
+
+// DeleteRecords implements [storage.Local].
+func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (err error) {
+	se, err := s.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+	if n := len(refs); n > storage.MaxRecords {
+		return fmt.Errorf("records: %d are more than %d: %w", n, storage.MaxRecords, storage.ErrInvalid)
+	}
+	for i, r := range refs {
+		if err := r.Validate(); err != nil {
+			return fmt.Errorf("record %d: %w", i, err)
+		}
+	}
+	if err := se.acquire(ctx); err != nil {
+		return err
+	}
+	defer se.release()
+	if err := se.space.take(uint64(len(refs))*100, 4); err != nil {
+		return err
+	}
+	b := se.newBatch()
+	defer func() { b.discard() }()
+	var removals []change
+	for _, r := range refs {
+		diskKey := se.keys.record(se.keys.scope(r.Scope), r.Bucket, r.Key)
+		old, err := get(b.txn, diskKey)
+		if err != nil {
+			return err
+		}
+		if old != nil {
+			removals = append(removals, change{key: diskKey, remove: true})
+		}
+	}
+	stale := chunkedAt(b.txn, removals)
+	if err := b.add(removals); err != nil {
+		return err
+	}
+	if err := b.commit(); err != nil {
+		return err
+	}
+	se.dropChunks(stale)
+	return nil
+}
+
+// chunkedAt returns the keys of those changes that replace or remove a chunked record.
+func chunkedAt(txn *badgerdb.Txn, changes []change) (keys [][]byte) {
+	for _, c := range changes {
+		if old, err := get(txn, c.key); err == nil && len(old) >= recordHeaderSize && old[1] == flagChunked {
+			keys = append(keys, c.key)
+		}
+	}
+	return keys
+}
+
+// dropChunks removes left-over chunks of the records at these keys. What it fails to remove waits for the next opening:
+// nothing points to it. Needs the turn.
+func (se *session) dropChunks(recordKeys [][]byte) {
+	for _, k := range recordKeys {
+		if se.sweepChunks(context.Background(), chunkPrefix(k)) != nil {
+			return
+		}
+	}
+}
+
+// sweepChunks removes the left-over chunks under a prefix. Needs the turn.
+func (se *session) sweepChunks(ctx context.Context, prefix []byte) error {
+	b := se.newBatch()
+	defer func() { b.discard() }()
+	txn := se.db.NewTransaction(false)
+	defer txn.Discard()
+	it := newIterator(txn, prefix)
+	defer it.Close()
+	var current []byte // the record whose generation, if it has chunks, is known
+	var live bool
+	var generation uint64
+	for it.Rewind(); it.Valid(); it.Next() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		k := it.Item().KeyCopy(nil)
+		recordKey, of := recordKeyOfChunk(k)
+		if recordKey == nil {
+			continue
+		}
+		if !bytes.Equal(recordKey, current) {
+			value, err := get(txn, recordKey)
+			if err != nil {
+				return err
+			}
+			current, live = recordKey, len(value) >= recordHeaderSize && value[1] == flagChunked
+			if live {
+				generation = binary.BigEndian.Uint64(value[2:])
+			}
+		}
+		if live && of == generation {
+			continue
+		}
+		if err := b.add([]change{{key: k, remove: true}}); err != nil {
+			return err
+		}
+	}
+	return b.commit()
+}
+
+// InstallSecret implements [storage.Local].
+func (s *Store) InstallSecret(ctx context.Context) (secret []byte, err error) {
+	se, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+	return slices.Clone(se.keys.install), nil
+}

@@ -1,0 +1,280 @@
+package badger
+
+import (
+	"bytes"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// occurrences counts a string in all files of a tree, and in their names.
+func occurrences(t *testing.T, dir string, needle []byte) int {
+	t.Helper()
+	n := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		n += bytes.Count([]byte(d.Name()), needle)
+		if d.IsDir() {
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		n += bytes.Count(content, needle)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// fillScope writes what a scope can hold, all of it containing the word needle.
+func fillScope(t *testing.T, s *Store, scope storage.Scope, needle string) {
+	t.Helper()
+	m := fullMemory()
+	m.ID, m.Conversation, m.Text, m.Source, m.SupersededBy = needle, needle, "text "+needle, needle, needle
+	m.Entities, m.Tags, m.Redactions = []string{needle}, []string{needle}, map[string]string{needle: needle}
+	m.Provenance.Turn, m.Provenance.Chain, m.Provenance.Speaker = needle, needle, needle
+	m.Embedding.Model, m.ExpiresAt = needle, 0
+	mustPut(t, s, scope, m)
+	turn := storage.Write{Scope: scope, Turn: needle, Memories: []storage.Memory{{ID: needle + ".0", Text: needle}}}
+	if err := s.Put(t.Context(), []storage.Write{turn}); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range storage.Buckets() {
+		err := s.PutRecords(t.Context(), []storage.Record{
+			{Bucket: b, Scope: scope, Key: needle, Value: []byte("value " + needle)},
+			{Bucket: b, Scope: scope, Key: "large " + needle, Value: bytes.Repeat([]byte(needle), 30_000)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNothingInTheClear looks at the raw files while the store is open (write-ahead log), and closed (tables).
+func TestNothingInTheClear(t *testing.T) {
+	const needle = "Xylophone-Quagmire"
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	fillScope(t, s, storage.Scope{Tenant: "t-" + needle, App: "a-" + needle, Project: "p-" + needle, User: "u-" + needle}, needle)
+	secret, err := s.InstallSecret(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := cfg.loadKEK()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := s.session.keys
+	for _, state := range []string{"open", "closed"} {
+		for name, needle := range map[string][]byte{
+			"content": []byte(needle), "install secret": secret, "HMAC secret": keys.secret, "wrapping key": key.wrap,
+		} {
+			if n := occurrences(t, cfg.Dir, needle); n != 0 {
+				t.Errorf("%s: %s stands %d times in the files", state, name, n)
+			}
+		}
+		mustClose(t, s)
+	}
+
+	// The search does find things: sealed with nothing, the needle would be seen.
+	write(t, filepath.Join(cfg.Dir, "data", "control"), needle)
+	if n := occurrences(t, cfg.Dir, []byte(needle)); n != 1 {
+		t.Errorf("control: found %d, want 1", n)
+	}
+}
+
+// traceOf is what any disk key of a scope shows in a file. Tables leave out what a key has in common with the first one
+// of its block, which for a key of another scope is the level and by chance a byte of the hash.
+func traceOf(h hash16) []byte { return h[2:] }
+
+// TestEraseDropsBytes: after Erase neither the data key, nor its wrapped form, nor the sealed bytes, nor a disk key of
+// the scope are in any file.
+func TestEraseDropsBytes(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	gone, kept := scopeOf("gone"), scopeOf("kept")
+	for _, scope := range []storage.Scope{gone, kept} {
+		fillScope(t, s, scope, "needle")
+	}
+	// Some of it in tables, deleted ones among it, some still in the memtable.
+	if _, err := s.Delete(t.Context(), gone, "needle"); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mustPut(t, s, gone, memory("late", "late"))
+
+	keys := s.session.keys
+	goneHash, keptHash := keys.scope(gone), keys.scope(kept)
+	wrapped, err := os.ReadFile(keys.scopePath(goneHash))
+	if err != nil {
+		t.Fatal(err)
+	}
+	present := func() (n int) {
+		n = occurrences(t, cfg.Dir, traceOf(goneHash))
+		return n + occurrences(t, cfg.Dir, []byte(hex.EncodeToString(goneHash[:]))) + occurrences(t, cfg.Dir, wrapped[12:])
+	}
+	if present() == 0 {
+		t.Fatal("the search does not find what is there")
+	}
+	if _, err := s.Erase(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	if n := present(); n != 0 {
+		t.Errorf("open: traces of the scope stand %d times in the files", n)
+	}
+	mustClose(t, s)
+	if n := present(); n != 0 {
+		t.Errorf("closed: traces of the scope stand %d times in the files", n)
+	}
+	if n := occurrences(t, cfg.Dir, traceOf(keptHash)); n == 0 {
+		t.Error("the neighbour's memories went too")
+	}
+}
+
+// TestEraseIsFinished: an erasure that a crash cut short, after any of its steps, is finished before the store serves.
+func TestEraseIsFinished(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		step func(k *keyring, h hash16) error
+	}{
+		{"after the mark", func(*keyring, hash16) error { return nil }},
+		{"after the key is destroyed", func(k *keyring, h hash16) error { return k.destroy(h) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			cfg := testConfig(t)
+			s := mustOpen(t, cfg)
+			fillScope(t, s, scopeOf("gone"), "needle")
+			fillScope(t, s, scopeOf("kept"), "needle")
+			keys := s.session.keys
+			h := keys.scope(scopeOf("gone"))
+			if err := keys.mark(h); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.step(keys, h); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, s)
+			if err := s.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := occurrences(t, cfg.Dir, traceOf(h)); n != 0 {
+				t.Errorf("%d keys of the scope left", n)
+			}
+			if marked, err := s.session.keys.marked(); err != nil || len(marked) != 0 {
+				t.Errorf("marks left: %d, %v", len(marked), err)
+			}
+			if page, err := s.Scan(t.Context(), scopeOf("gone"), storage.Query{}); err != nil || len(page.Memories)+page.Damaged != 0 {
+				t.Errorf("Scan: got %+v, %v, want nothing", page, err)
+			}
+			if page, err := s.Scan(t.Context(), scopeOf("kept"), storage.Query{}); err != nil || len(page.Memories) != 2 {
+				t.Errorf("Scan of the neighbour: got %d, %v, want 2", len(page.Memories), err)
+			}
+		})
+	}
+}
+
+// TestUnfinishedEraseBeforeWrite: an erasure that failed on the way is finished before the scope is written to, so that
+// nothing new is sealed among, or dropped with, what was to go.
+func TestUnfinishedEraseBeforeWrite(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	scope := scopeOf("u")
+	fillScope(t, s, scope, "needle")
+	keys := s.session.keys
+	h := keys.scope(scope)
+	if err := keys.mark(h); err != nil {
+		t.Fatal(err)
+	}
+	s.session.unfinished[h] = struct{}{} // as Erase leaves it if dropping fails
+	mustPut(t, s, scope, memory("new", "new"))
+	for range 2 {
+		page, err := s.Scan(t.Context(), scope, storage.Query{})
+		if err != nil || page.Damaged != 0 || len(page.Memories) != 1 || page.Memories[0].ID != "new" {
+			t.Errorf("Scan: got %+v, %v, want the new memory alone", page, err)
+		}
+		mustClose(t, s)
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLeftOverChunks: chunks whose record was never committed, or has been replaced, are removed at the next opening.
+func TestLeftOverChunks(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	record := storage.Record{Bucket: storage.BucketIndex, Scope: scopeOf("u"), Key: "k", Value: make([]byte, 1<<20)}
+	if err := s.PutRecords(t.Context(), []storage.Record{record}); err != nil {
+		t.Fatal(err)
+	}
+	key, err := s.session.keys.find(s.session.keys.scope(record.Scope))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := record
+	other.Key = "never committed"
+	for _, r := range []storage.Record{record, other} {
+		_, chunks := s.session.sealRecord(key, r, chunkSize)
+		b := s.session.newBatch()
+		for _, c := range chunks {
+			if err := b.add([]change{c}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := b.commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	chunks := func() int {
+		txn := s.session.db.NewTransaction(false)
+		defer txn.Discard()
+		return len(keysOf(txn, levelChunk))
+	}
+	if got := chunks(); got != 12 {
+		t.Fatalf("got %d chunks, want 12", got)
+	}
+	mustClose(t, s)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := chunks(); got != 4 {
+		t.Errorf("after opening: got %d chunks, want the 4 of the record", got)
+	}
+	if err := s.DeleteRecords(t.Context(), []storage.RecordRef{record.Ref()}); err != nil {
+		t.Fatal(err)
+	}
+	if got := chunks(); got != 0 {
+		t.Errorf("after deletion: got %d chunks, want none", got)
+	}
+}
+
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no modes on Windows")
+	}
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	for path, want := range map[string]fs.FileMode{
+		cfg.Dir: 0o700, s.dataDir(): 0o700, s.keyringDir(): 0o700, cfg.KeyFile: 0o600, filepath.Dir(cfg.KeyFile): 0o700,
+		filepath.Join(cfg.Dir, "VERSION"):                            0o600,
+		s.session.keys.secretsPath():                                 0o600,
+		s.session.keys.scopePath(s.session.keys.scope(scopeOf("u"))): 0o600,
+	} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Error(err)
+		} else if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: got mode %v, want %v", path, got, want)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package badger
+
+import (
+	"context"
+	"sync"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// session is an open store.
+type session struct {
+	db    *badgerdb.DB
+	keys  *keyring
+	space *freeSpace
+	ops   sync.WaitGroup
+
+	// turn is held by whoever writes: reading what is there and replacing it must be one step, and Badger refuses
+	// writes while it drops a prefix.
+	turn chan struct{}
+	// unfinished holds scopes whose erasure failed on the way: it is finished before anything is written there.
+	// Owned by the holder of turn.
+	unfinished map[hash16]struct{}
+}
+
+// acquire takes the turn to write, unless ctx ends first.
+func (se *session) acquire(ctx context.Context) error {
+	select {
+	case se.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (se *session) release() { <-se.turn }
+
+// writableKey returns the key to write into a scope with, made now if the scope is new. Needs the turn.
+func (se *session) writableKey(scope storage.Scope) (*scopeKey, error) {
+	if len(se.unfinished) > 0 {
+		if h := se.keys.scope(scope); se.isUnfinished(h) {
+			if err := se.finishErase(h); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return se.keys.obtain(scope)
+}
+
+func (se *session) isUnfinished(h hash16) bool {
+	_, ok := se.unfinished[h]
+	return ok
+}
+
+// change is one entry to set or delete.
+type change struct {
+	key, value []byte
+	expires    storage.Time
+	remove     bool
+}
+
+func (c change) size() int { return len(c.key) + len(c.value) + entryOverhead }
+
+// batch collects changes into as few transactions as fit. Reading through txn sees what was added before.
+type batch struct {
+	db      *badgerdb.DB
+	txn     *badgerdb.Txn
+	size    int
+	entries int
+}
+
+func (se *session) newBatch() *batch {
+	return &batch{db: se.db, txn: se.db.NewTransaction(true)}
+}
+
+// add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
+// committed the running one. Changes that do not fit one transaction are ErrInvalid.
+func (b *batch) add(changes []change) error {
+	size := 0
+	for _, c := range changes {
+		size += c.size()
+	}
+	if size > maxTxnBytes || len(changes) > maxTxnEntries {
+		return storage.ErrInvalid
+	}
+	if b.size+size > maxTxnBytes || b.entries+len(changes) > maxTxnEntries {
+		if err := b.commit(); err != nil {
+			return err
+		}
+		b.txn, b.size, b.entries = b.db.NewTransaction(true), 0, 0
+	}
+	for _, c := range changes {
+		if err := c.apply(b.txn); err != nil {
+			return err
+		}
+	}
+	b.size += size
+	b.entries += len(changes)
+	return nil
+}
+
+// commit is the commit point: what was added is synced to disk when it returns nil.
+func (b *batch) commit() error { return b.txn.Commit() }
+
+// discard drops what was not committed. Deferred by whoever made the batch.
+func (b *batch) discard() { b.txn.Discard() }
+
+func (c change) apply(txn *badgerdb.Txn) error {
+	if c.remove {
+		return txn.Delete(c.key)
+	}
+	e := badgerdb.NewEntry(c.key, c.value)
+	if c.expires != 0 {
+		// Badger counts whole seconds; never early, since the exact check is made when reading.
+		e.ExpiresAt = uint64(max(c.expires, 0))/1000 + 2
+	}
+	return txn.SetEntry(e)
+}

@@ -1,0 +1,365 @@
+package storagetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Mem keeps everything in memory: a [storage.Store] and [storage.Local] for the tests of other packages, that can be made
+// slow or unavailable. Make one with [Memory].
+type Mem struct {
+	mu       sync.Mutex
+	failing  bool
+	delay    time.Duration
+	memories map[storage.Scope]map[string]storage.Memory
+	turns    map[storage.Scope]map[string]int // passages of the turn
+	records  map[storage.RecordRef]storage.Record
+	secret   []byte
+}
+
+var (
+	_ storage.Store = (*Mem)(nil)
+	_ storage.Local = (*Mem)(nil)
+)
+
+// Memory makes an empty store, available and fast.
+func Memory() *Mem {
+	m := &Mem{
+		memories: make(map[storage.Scope]map[string]storage.Memory),
+		turns:    make(map[storage.Scope]map[string]int),
+		records:  make(map[storage.RecordRef]storage.Record),
+		secret:   make([]byte, 32),
+	}
+	rand.Read(m.secret)
+	return m
+}
+
+// Fail makes every later call return an error that wraps storage.ErrUnavailable, or ends that. What was stored stays.
+func (m *Mem) Fail(on bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failing = on
+}
+
+// Delay makes every later call wait for d, or for the end of its context, before it does anything.
+func (m *Mem) Delay(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.delay = d
+}
+
+// lock waits out the delay and returns with mu held, unless it returns an error.
+func (m *Mem) lock(ctx context.Context) error {
+	m.mu.Lock()
+	delay := m.delay
+	m.mu.Unlock()
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	m.mu.Lock()
+	err := ctx.Err()
+	if m.failing {
+		err = fmt.Errorf("%w: told to fail", storage.ErrUnavailable)
+	}
+	if err != nil {
+		m.mu.Unlock()
+	}
+	return err
+}
+
+// Put implements [storage.Store].
+func (m *Mem) Put(ctx context.Context, writes []storage.Write) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	for _, w := range writes {
+		if err := w.Validate(); err != nil {
+			return err
+		}
+	}
+	for _, w := range writes {
+		m.apply(w, storage.TimeOf(time.Now()))
+	}
+	return nil
+}
+
+func (m *Mem) apply(w storage.Write, now storage.Time) {
+	if m.memories[w.Scope] == nil {
+		m.memories[w.Scope] = make(map[string]storage.Memory)
+		m.turns[w.Scope] = make(map[string]int)
+	}
+	in := m.memories[w.Scope]
+	for _, n := range w.Memories {
+		n = clone(n)
+		n.Scope, n.Version = w.Scope, 1
+		n.CreatedAt, n.UpdatedAt = cmp.Or(n.CreatedAt, now), cmp.Or(n.UpdatedAt, now)
+		if old, ok := in[n.ID]; ok && !expired(old.ExpiresAt, now) {
+			n.CreatedAt = old.CreatedAt
+			same := n
+			same.UpdatedAt, same.Version = old.UpdatedAt, old.Version
+			if reflect.DeepEqual(same, old) {
+				continue
+			}
+			n.Version = old.Version + 1
+		}
+		in[n.ID] = n
+	}
+	if w.Turn != "" {
+		for seq := len(w.Memories); seq < m.turns[w.Scope][w.Turn]; seq++ {
+			delete(in, storage.TurnMemoryID(w.Turn, seq))
+		}
+		m.turns[w.Scope][w.Turn] = len(w.Memories)
+	}
+}
+
+// Memory implements [storage.Store].
+func (m *Mem) Memory(ctx context.Context, scope storage.Scope, id string) (storage.Memory, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.Memory{}, err
+	}
+	defer m.mu.Unlock()
+	if err := scope.Validate(); err != nil {
+		return storage.Memory{}, err
+	}
+	got, ok := m.memories[scope][id]
+	if !ok || expired(got.ExpiresAt, storage.TimeOf(time.Now())) {
+		return storage.Memory{}, storage.ErrNotFound
+	}
+	return clone(got), nil
+}
+
+// Scan implements [storage.Store].
+func (m *Mem) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (storage.Page, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.Page{}, err
+	}
+	defer m.mu.Unlock()
+	if err := scope.Validate(); err != nil {
+		return storage.Page{}, err
+	}
+	tag := fmt.Sprintf("%q %q %q", scope, q.Kinds, q.Conversation)
+	after, err := parseCursor(q.After, tag)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	var found []storage.Memory
+	for _, n := range m.memories[scope] {
+		if expired(n.ExpiresAt, storage.TimeOf(time.Now())) ||
+			(len(q.Kinds) > 0 && !slices.Contains(q.Kinds, n.Kind)) ||
+			(q.Conversation != "" && q.Conversation != n.Conversation) ||
+			(q.After != "" && position(n) <= after) {
+			continue
+		}
+		found = append(found, clone(n))
+	}
+	slices.SortFunc(found, func(a, b storage.Memory) int { return cmp.Compare(position(a), position(b)) })
+	page := storage.Page{Memories: found}
+	if limit := storage.PageLimit(q.Limit); len(found) > limit {
+		page.Memories = found[:limit:limit]
+		page.Next = makeCursor(position(found[limit-1]), tag)
+	}
+	return page, nil
+}
+
+// position sorts as event time, then id.
+func position(m storage.Memory) string {
+	return fmt.Sprintf("%016x%s", uint64(m.EventTime)^1<<63, m.ID)
+}
+
+// Delete implements [storage.Store].
+func (m *Mem) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	if err := scope.Validate(); err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, id := range ids {
+		if got, ok := m.memories[scope][id]; ok {
+			if !expired(got.ExpiresAt, storage.TimeOf(time.Now())) {
+				n++
+			}
+			delete(m.memories[scope], id)
+		}
+	}
+	return n, nil
+}
+
+// Erase implements [storage.Store].
+func (m *Mem) Erase(ctx context.Context, scope storage.Scope) (storage.Receipt, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.Receipt{}, err
+	}
+	defer m.mu.Unlock()
+	if err := scope.Validate(); err != nil {
+		return storage.Receipt{}, err
+	}
+	receipt := storage.Receipt{
+		Memories: len(m.memories[scope]),
+		Records:  make(map[storage.Bucket]int),
+		At:       storage.TimeOf(time.Now()),
+	}
+	delete(m.memories, scope)
+	delete(m.turns, scope)
+	for ref := range m.records {
+		if ref.Scope == scope {
+			receipt.Records[ref.Bucket]++
+			delete(m.records, ref)
+		}
+	}
+	return receipt, nil
+}
+
+// PutRecords implements [storage.Local].
+func (m *Mem) PutRecords(ctx context.Context, records []storage.Record) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	if len(records) > storage.MaxRecords {
+		return storage.ErrInvalid
+	}
+	for _, r := range records {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+	}
+	for _, r := range records {
+		r.Value = bytes.Clone(r.Value)
+		m.records[r.Ref()] = r
+	}
+	return nil
+}
+
+// Records implements [storage.Local].
+func (m *Mem) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	if err := (storage.RecordRef{Bucket: bucket, Scope: scope, Key: "any"}).Validate(); err != nil {
+		return storage.RecordPage{}, err
+	}
+	return m.page(ctx, fmt.Sprintf("%q %q", bucket, scope), after, limit, func(ref storage.RecordRef) bool {
+		return ref.Bucket == bucket && ref.Scope == scope
+	}, func(ref storage.RecordRef) string { return ref.Key })
+}
+
+// AllRecords implements [storage.Local].
+func (m *Mem) AllRecords(ctx context.Context, bucket storage.Bucket, after string, limit int) (storage.RecordPage, error) {
+	if !slices.Contains(storage.Buckets(), bucket) {
+		return storage.RecordPage{}, storage.ErrInvalid
+	}
+	return m.page(ctx, fmt.Sprintf("%q", bucket), after, limit, func(ref storage.RecordRef) bool {
+		return ref.Bucket == bucket
+	}, func(ref storage.RecordRef) string { return fmt.Sprintf("%q", ref) })
+}
+
+func (m *Mem) page(ctx context.Context, tag, after string, limit int, in func(storage.RecordRef) bool, order func(storage.RecordRef) string) (storage.RecordPage, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.RecordPage{}, err
+	}
+	defer m.mu.Unlock()
+	from, err := parseCursor(after, tag)
+	if err != nil {
+		return storage.RecordPage{}, err
+	}
+	now := storage.TimeOf(time.Now())
+	refs := slices.DeleteFunc(slices.Collect(maps.Keys(m.records)), func(ref storage.RecordRef) bool {
+		return !in(ref) || expired(m.records[ref].ExpiresAt, now) || (after != "" && order(ref) <= from)
+	})
+	slices.SortFunc(refs, func(a, b storage.RecordRef) int { return cmp.Compare(order(a), order(b)) })
+	var page storage.RecordPage
+	limit = storage.PageLimit(limit)
+	for i, ref := range refs {
+		if i == limit {
+			page.Next = makeCursor(order(refs[i-1]), tag)
+			break
+		}
+		r := m.records[ref]
+		r.Value = bytes.Clone(r.Value)
+		page.Records = append(page.Records, r)
+	}
+	return page, nil
+}
+
+// DeleteRecords implements [storage.Local].
+func (m *Mem) DeleteRecords(ctx context.Context, refs []storage.RecordRef) error {
+	if err := m.lock(ctx); err != nil {
+		return err
+	}
+	defer m.mu.Unlock()
+	if len(refs) > storage.MaxRecords {
+		return storage.ErrInvalid
+	}
+	for _, ref := range refs {
+		if err := ref.Validate(); err != nil {
+			return err
+		}
+	}
+	for _, ref := range refs {
+		delete(m.records, ref)
+	}
+	return nil
+}
+
+// InstallSecret implements [storage.Local].
+func (m *Mem) InstallSecret(ctx context.Context) ([]byte, error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	return bytes.Clone(m.secret), nil
+}
+
+func expired(at, now storage.Time) bool { return at != 0 && at <= now }
+
+// clone shares nothing with m, and makes empty lists and maps nil.
+func clone(m storage.Memory) storage.Memory {
+	m.Entities = append([]string(nil), m.Entities...)
+	m.Tags = append([]string(nil), m.Tags...)
+	if len(m.Redactions) == 0 {
+		m.Redactions = nil
+	}
+	m.Redactions = maps.Clone(m.Redactions)
+	if m.Embedding != nil {
+		m.Embedding = &storage.Embedding{
+			Model:  m.Embedding.Model,
+			Vector: append([]float32(nil), m.Embedding.Vector...),
+		}
+	}
+	return m
+}
+
+func makeCursor(position, tag string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(tag + "\n" + position))
+}
+
+func parseCursor(text, tag string) (position string, err error) {
+	if text == "" {
+		return "", nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	position, ok := strings.CutPrefix(string(b), tag+"\n")
+	if err != nil || !ok {
+		return "", fmt.Errorf("cursor: not one of this scan: %w", storage.ErrInvalid)
+	}
+	return position, nil
+}

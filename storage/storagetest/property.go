@@ -1,0 +1,146 @@
+package storagetest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// model is what a store should hold, as plain maps.
+type model struct {
+	memories map[storage.Scope]map[string]storage.Memory
+	turns    map[storage.Scope]map[string]int
+	records  map[storage.RecordRef]string
+}
+
+func (m *model) put(w storage.Write) {
+	in := m.memories[w.Scope]
+	for _, n := range w.Memories {
+		n.Scope, n.Version = w.Scope, 1
+		if old, ok := in[n.ID]; ok {
+			n.Version, n.CreatedAt = old.Version+1, old.CreatedAt
+			if n.Text == old.Text && n.EventTime == old.EventTime { // all else is equal by construction
+				n = old
+			}
+		}
+		in[n.ID] = n
+	}
+	if w.Turn != "" {
+		for seq := len(w.Memories); seq < m.turns[w.Scope][w.Turn]; seq++ {
+			delete(in, storage.TurnMemoryID(w.Turn, seq))
+		}
+		m.turns[w.Scope][w.Turn] = len(w.Memories)
+	}
+}
+
+func (m *model) erase(s storage.Scope) (memories, records int) {
+	memories = len(m.memories[s])
+	m.memories[s], m.turns[s] = map[string]storage.Memory{}, map[string]int{}
+	maps.DeleteFunc(m.records, func(ref storage.RecordRef, _ string) bool {
+		if ref.Scope == s {
+			records++
+		}
+		return ref.Scope == s
+	})
+	return memories, records
+}
+
+// randomOperations compares a store with the model after each of many random steps, over scopes that share ids.
+func randomOperations(t *testing.T, o Opened) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	scopes := []storage.Scope{scopeOf("a"), scopeOf("b"), {Tenant: "a", App: "app", Project: "project", User: "tenant"}}
+	m := &model{map[storage.Scope]map[string]storage.Memory{}, map[storage.Scope]map[string]int{}, map[storage.RecordRef]string{}}
+	for _, s := range scopes {
+		m.erase(s)
+	}
+	for step := range 300 {
+		s := scopes[r.IntN(len(scopes))]
+		bucket := storage.Buckets()[r.IntN(2)]
+		ref := storage.RecordRef{Bucket: bucket, Scope: s, Key: fmt.Sprint("k", r.IntN(4))}
+		switch op := r.IntN(20); {
+		case op < 5:
+			w := storage.Write{Scope: s}
+			for _, i := range r.Perm(6)[:r.IntN(4)] {
+				n := simple(fmt.Sprint("m", i), storage.Time(r.IntN(3)))
+				n.Text, n.CreatedAt = fmt.Sprint(r.IntN(3)), storage.Time(step+1)
+				w.Memories = append(w.Memories, n)
+			}
+			putWrites(t, o.Store, w)
+			m.put(w)
+		case op < 10:
+			var ws []storage.Write
+			for range 1 + r.IntN(3) {
+				w := turnOf(scopes[r.IntN(len(scopes))], fmt.Sprint("t", r.IntN(2)), r.IntN(5), fmt.Sprint(r.IntN(2)))
+				ws = append(ws, w)
+				m.put(w)
+			}
+			putWrites(t, o.Store, ws...)
+		case op < 13:
+			id := []string{fmt.Sprint("m", r.IntN(6)), storage.TurnMemoryID("t0", r.IntN(5))}[r.IntN(2)]
+			_, had := m.memories[s][id]
+			delete(m.memories[s], id)
+			if n, err := o.Store.Delete(t.Context(), s, id); err != nil || (n == 1) != had {
+				t.Errorf("step %d: Delete: got %d, %v, want %v", step, n, err, had)
+			}
+		case op < 16:
+			value := make([]byte, []int{3, 300 << 10}[r.IntN(2)])
+			value[0] = byte(r.IntN(256))
+			putRecords(t, o.Local, storage.Record{Bucket: bucket, Scope: s, Key: ref.Key, Value: value})
+			m.records[ref] = string(value)
+		case op < 18:
+			if err := o.Local.DeleteRecords(t.Context(), []storage.RecordRef{ref}); err != nil {
+				t.Error(err)
+			}
+			delete(m.records, ref)
+		case op < 19:
+			memories, records := m.erase(s)
+			receipt, err := o.Store.Erase(t.Context(), s)
+			got := 0
+			for _, n := range receipt.Records {
+				got += n
+			}
+			if err != nil || receipt.Memories != memories || got != records {
+				t.Errorf("step %d: Erase: got %+v, %v, want %d memories, %d records", step, receipt, err, memories, records)
+			}
+		case step%3 == 0:
+			o = o.Reopen(t)
+		}
+		m.compare(t, o, s, bucket, 1+r.IntN(4))
+		if t.Failed() {
+			t.Fatalf("stopped at step %d", step)
+		}
+	}
+	for _, s := range scopes {
+		for _, b := range storage.Buckets() {
+			m.compare(t, o, s, b, 3)
+		}
+	}
+}
+
+func (m *model) compare(t *testing.T, o Opened, s storage.Scope, b storage.Bucket, limit int) {
+	t.Helper()
+	want := slices.SortedFunc(maps.Values(m.memories[s]), func(a, b storage.Memory) int {
+		return cmp.Or(cmp.Compare(a.EventTime, b.EventTime), cmp.Compare(a.ID, b.ID))
+	})
+	diff(t, "memories", scanAll(t, o.Store, s, storage.Query{Limit: limit}), want)
+	for _, n := range want {
+		diff(t, "memory", read(t, o.Store, s, n.ID), n)
+	}
+	records := map[storage.RecordRef]string{}
+	for _, r := range recordsOf(t, o.Local, b, s, limit) {
+		records[r.Ref()] = string(r.Value)
+	}
+	wantRecords := maps.Clone(m.records)
+	maps.DeleteFunc(wantRecords, func(ref storage.RecordRef, _ string) bool { return ref.Scope != s || ref.Bucket != b })
+	if !maps.Equal(records, wantRecords) {
+		t.Errorf("records of %s differ: got %d, want %d", b, len(records), len(wantRecords))
+	}
+}
