@@ -39,7 +39,8 @@ type exchange struct {
 	status   Status
 	memories int
 	recallUS int64
-	persist  bool // the turn is stored if its answer is final
+	cause    string // why it failed, for the log; "" = it did not
+	persist  bool   // the turn is stored if its answer is final
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
 }
@@ -181,10 +182,12 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	if err != nil {
 		x.trace.failed("upstream")
 		code := 0 // the client is gone
-		if p, tell := problemFor(x.r, x.up, err); tell {
+		p, tell := problemFor(x.r, x.up, err)
+		if tell {
 			p.write(x.w)
 			code = p.Status
 		}
+		x.cause = p.cause
 		x.finish(code, relayed{})
 		x.trace.end(x.h.deps.Now())
 		return
@@ -323,8 +326,14 @@ func (x *exchange) finish(code int, out relayed) {
 	if !out.FirstByte.IsZero() {
 		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
 	}
-	if out.Failed != failedNone {
-		attrs = append(attrs, slog.Bool("aborted", true))
+	switch out.Failed {
+	case failedClient:
+		x.cause = "client left"
+	case failedUpstream:
+		x.cause = cause(out.Err)
+	}
+	if x.cause != "" {
+		attrs = append(attrs, slog.String("failed", x.cause))
 	}
 	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
 }

@@ -15,7 +15,6 @@ func TestScopesNeverCollide(t *testing.T) {
 	secret := []byte("0123456789abcdef0123456789abcdef")
 	cfg := DefaultIdentityConfig()
 	id := newIdentity(cfg)
-	h := &Handler{}
 	rng := rand.New(rand.NewPCG(3, 4))
 	alphabet := []string{"a", "b", "\x00", "/", "|", ":", "key:", "name:", "local", "default", "sha256:", "\u200b", " ", "é"}
 	word := func() string {
@@ -40,7 +39,7 @@ func TestScopesNeverCollide(t *testing.T) {
 			t.Fatalf("no scope for %+v", w)
 		}
 		w.key = strings.TrimSpace(w.key)
-		seed := h.seed(secret, s)
+		seed := (&scopeLedger{scope: s}).chainStart(secret)
 		turn := turnID(secret, s, "c", chainHash{})
 		for _, seen := range []struct {
 			other who

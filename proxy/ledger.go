@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"container/list"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -96,6 +98,8 @@ type scopeLedger struct {
 	scope  storage.Scope
 	loaded chan struct{} // closed when load has ended; err is set then
 	err    error
+	seed   sync.Once
+	start  chainHash // of the scope's chains, once seed has run
 
 	mu      sync.Mutex
 	entries map[chainHash]*entry
@@ -148,6 +152,16 @@ func (l *ledger) of(scope storage.Scope) *scopeLedger {
 		l.store.load(l, s)
 	}
 	return s
+}
+
+// chainStart is where the scope's chains begin: nobody without the secret can compute them.
+func (s *scopeLedger) chainStart(secret []byte) chainHash {
+	s.seed.Do(func() {
+		m := hmac.New(sha256.New, secret)
+		writeParts(m, "remora chain", s.scope.Tenant, s.scope.App, s.scope.Project, s.scope.User)
+		s.start = xxh3.Hash128(m.Sum(nil))
+	})
+	return s.start
 }
 
 func (s *scopeLedger) failed() bool {

@@ -3,16 +3,11 @@ package proxy
 import (
 	"context"
 	"encoding/hex"
-	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/zeebo/xxh3"
-
-	"github.com/remora-proxy/remora/proxy/dialect"
-	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -23,7 +18,8 @@ type ledgerStore struct {
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	pending map[ledgerKey]storage.Record // newest state of each entry; at most ledgerPending, then new ones are dropped
+	pending map[ledgerKey]storage.Record // newest state of each entry
+	size    int                          // bytes of its values; at ledgerPending new entries are dropped and counted
 	wake    chan struct{}
 
 	loads   sync.WaitGroup
@@ -37,7 +33,7 @@ type ledgerKey struct {
 }
 
 const (
-	ledgerPending = 16384
+	ledgerPending = 8 << 20
 	ledgerBatch   = 256
 	ledgerDelay   = 250 * time.Millisecond
 	ledgerLoads   = 8
@@ -55,16 +51,15 @@ func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 func (st *ledgerStore) put(scope storage.Scope, h chainHash, value []byte, expires storage.Time) {
 	k := ledgerKey{scope, h}
 	st.mu.Lock()
-	if _, ok := st.pending[k]; !ok && len(st.pending) >= ledgerPending {
+	old, known := st.pending[k]
+	if grown := st.size + len(value) - len(old.Value); !known && grown > ledgerPending {
 		st.dropped.Add(1)
 	} else {
+		st.size = grown
 		st.pending[k] = storage.Record{Bucket: storage.BucketLedger, Scope: scope, Key: chainText(h), Value: value, ExpiresAt: expires}
 	}
 	st.mu.Unlock()
-	select {
-	case st.wake <- struct{}{}:
-	default:
-	}
+	st.signal()
 }
 
 // run writes until ctx ends, then once more, then waits for loads.
@@ -113,6 +108,7 @@ func (st *ledgerStore) flush(ctx context.Context) bool {
 				break
 			}
 			batch, keys = append(batch, r), append(keys, k)
+			st.size -= len(r.Value)
 			delete(st.pending, k)
 		}
 		st.mu.Unlock()
@@ -123,6 +119,7 @@ func (st *ledgerStore) flush(ctx context.Context) bool {
 			st.mu.Lock()
 			for i, k := range keys {
 				if _, newer := st.pending[k]; !newer {
+					st.size += len(batch[i].Value)
 					st.pending[k] = batch[i]
 				}
 			}
@@ -207,49 +204,4 @@ func parseChain(s string) (chainHash, bool) {
 		h.Lo = h.Lo<<8 | uint64(b[8+i])
 	}
 	return h, true
-}
-
-// storedVariant is a variant on disk.
-type storedVariant struct {
-	Conv      string            `json:"c,omitempty"`
-	Placement dialect.Placement `json:"p,omitempty"`
-	Block     string            `json:"b,omitempty"`
-	Spans     []fence.Span      `json:"s,omitempty"`
-	NextHi    uint64            `json:"h,omitempty"`
-	NextLo    uint64            `json:"l,omitempty"`
-	Created   storage.Time      `json:"t"`
-	Used      storage.Time      `json:"u"`
-}
-
-func encodeEntry(e *entry) []byte {
-	out := make([]storedVariant, 0, len(e.variants))
-	for _, v := range e.variants {
-		if v.ghost {
-			continue
-		}
-		out = append(out, storedVariant{
-			v.conv, v.placement, v.block.Text, v.block.Spans, v.next.Hi, v.next.Lo,
-			storage.TimeOf(v.created), storage.TimeOf(v.used),
-		})
-	}
-	b, err := json.Marshal(out)
-	if err != nil {
-		panic(err) // no value of this type can fail
-	}
-	return b
-}
-
-func decodeEntry(b []byte) (*entry, error) {
-	var in []storedVariant
-	if err := json.Unmarshal(b, &in); err != nil {
-		return nil, err
-	}
-	e := &entry{}
-	for _, s := range in {
-		e.variants = append(e.variants, &variant{
-			conv: s.Conv, placement: s.Placement, block: fence.Block{Text: s.Block, Spans: s.Spans},
-			next: xxh3.Uint128{Hi: s.NextHi, Lo: s.NextLo}, created: s.Created.Std(), used: s.Used.Std(),
-		})
-	}
-	return e, nil
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zeebo/xxh3"
-
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -41,8 +39,8 @@ func (x *exchange) compose() []dialect.Insertion {
 		return nil
 	}
 	named := h.identity.conversation(x.r.Header, x.req)
-	seed := h.seed(secret, scope)
 	s := h.ledger.of(scope)
+	seed := s.chainStart(secret)
 	began := time.Now()
 	ctx, cancel := x.deadline(s, scope)
 	defer cancel()
@@ -107,13 +105,25 @@ func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, conv string, 
 // insert turns replayed blocks and the fresh one into insertions. A block that this body has no place for is left out.
 func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dialect.Insertion {
 	var out []dialect.Insertion
-	put := func(turn int, p dialect.Placement, text string) bool {
-		ins, err := x.d.Insert(x.req, turn, p, text)
-		out = append(out, ins...)
-		return err == nil
+	var system []string // one insertion for all of them: a body without a system prompt gets one, not several
+	put := func(turn int, p dialect.Placement, b fence.Block, gained Status) {
+		if p == dialect.System {
+			system = append(system, strings.TrimSuffix(b.Text, "\n"))
+		} else {
+			ins, err := x.d.Insert(x.req, turn, p, b.Text)
+			if err != nil {
+				x.status = StatusUnsupported
+				return
+			}
+			out = append(out, ins...)
+		}
+		x.memories += len(b.Spans)
+		if x.status == StatusEmpty {
+			x.status = gained
+		}
 	}
 	if x.h.cfg.Injection.RuleInSystem {
-		put(x.req.Turn, dialect.System, fence.Rule)
+		system = append(system, fence.Rule)
 	}
 	if x.rights.replay {
 		for _, b := range w.blocks {
@@ -121,20 +131,19 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 			if b.placement == dialect.BeforeUser && p == dialect.InUser {
 				b.placement = p
 			}
-			if put(b.turn, b.placement, b.block.Text) {
-				x.memories += len(b.block.Spans)
-				if x.status == StatusEmpty {
-					x.status = StatusReplayed
-				}
-			}
+			put(b.turn, b.placement, b.block, StatusReplayed)
 		}
 	}
 	if fresh.Text != "" && x.rights.inject {
-		if put(x.req.Turn, p, fresh.Text) {
-			x.memories += len(fresh.Spans)
-		} else {
-			x.status = StatusUnsupported
+		put(x.req.Turn, p, fresh, StatusInjected)
+	}
+	if len(system) > 0 {
+		ins, err := x.d.Insert(x.req, x.req.Turn, dialect.System, strings.Join(system, "\n\n"))
+		if err != nil {
+			x.status, x.memories = StatusUnsupported, 0
+			return nil
 		}
+		out = append(ins, out...) // before what goes to the same offset
 	}
 	return out
 }
@@ -143,9 +152,9 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{
-		Scope: scope, Conversation: conv, Newest: text, Now: x.start,
-		VisibleChains: map[string]struct{}{}, VisibleIDs: map[string]struct{}{},
+	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Now: x.start}
+	if x.req.Turn > 0 || named != "" {
+		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
 		q.Previous = x.req.Text(i)
@@ -155,7 +164,7 @@ func (x *exchange) search(
 			q.VisibleChains[chainText(w.chain[i])] = struct{}{}
 		}
 	}
-	if named != "" || w.conv != "" { // sent before in this conversation: its answer may be stored already
+	if q.VisibleChains != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
 		q.VisibleChains[x.turn.Chain] = struct{}{}
 	}
 	for _, b := range w.blocks {
@@ -290,14 +299,6 @@ func (h *Handler) installSecret(ctx context.Context) []byte {
 	}
 	h.secret.Store(&s)
 	return s
-}
-
-// seed starts the chains of a scope: nobody without the secret can compute them.
-func (h *Handler) seed(secret []byte, scope storage.Scope) chainHash {
-	m := hmac.New(sha256.New, secret)
-	writeParts(m, "remora chain", scope.Tenant, scope.App, scope.Project, scope.User)
-	sum := m.Sum(nil)
-	return xxh3.Hash128(sum)
 }
 
 // turnID is the idempotent id of a turn: the same messages in the same conversation are the same turn.

@@ -434,13 +434,28 @@ func TestMemoryFailsOpen(t *testing.T) {
 }
 
 func TestSystemPlacement(t *testing.T) {
-	r := newRig(t, func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
-	r.recall.set("fact")
-	r.post(chat("system: be kind", "user: q1"))
-	want := []string{"system: [fact]be kind\n\n", "user: q1"}
-	got := roles(t, r.one().body)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	for _, tt := range []struct {
+		name    string
+		history []string
+		want    []string
+	}{
+		{"a prompt", []string{"system: be kind"}, []string{"system: [one|two]be kind\n\n\n"}},
+		{"no prompt", nil, []string{"system: [one|two]\n"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
+			r.recall.set("one")
+			r.post(chat(append(tt.history, "user: q1")...))
+			r.recall.set("two")
+			got := r.post(chat(append(tt.history, "user: q1", "assistant: fine", "user: q2")...))
+			if got.status != StatusInjected || got.memories != "2" {
+				t.Errorf("status %s with %s memories, want injected with 2", got.status, got.memories)
+			}
+			want := append(tt.want, "user: q1", "assistant: fine", "user: q2")
+			if diff := cmp.Diff(want, roles(t, r.sent()[1].body)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

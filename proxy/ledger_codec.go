@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// An entry on disk is a version byte, the number of its variants, and for each: placement, conversation, block, spans,
+// hash of the next message, creation and last use (ms). Numbers are uvarints, strings have their length in front.
+const entryVersion = 1
+
+var errEntry = errors.New("unreadable ledger entry")
+
+// encodeEntry leaves ghosts out.
+func encodeEntry(e *entry) []byte {
+	size, n := 16, uint64(0)
+	for _, v := range e.variants {
+		if !v.ghost {
+			n++
+			size += int(v.size())
+		}
+	}
+	b := append(make([]byte, 0, size), entryVersion)
+	b = binary.AppendUvarint(b, n)
+	for _, v := range e.variants {
+		if v.ghost {
+			continue
+		}
+		b = append(b, byte(v.placement))
+		b = appendString(b, v.conv)
+		b = appendString(b, v.block.Text)
+		b = binary.AppendUvarint(b, uint64(len(v.block.Spans)))
+		for _, sp := range v.block.Spans {
+			b = appendString(b, sp.ID)
+			b = binary.AppendUvarint(b, uint64(sp.Start))
+			b = binary.AppendUvarint(b, uint64(sp.End))
+		}
+		b = binary.BigEndian.AppendUint64(b, v.next.Hi)
+		b = binary.BigEndian.AppendUint64(b, v.next.Lo)
+		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.created)))
+		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.used)))
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// decodeEntry refuses what encodeEntry does not write: a block is replayed to an upstream, so it must be whole.
+func decodeEntry(b []byte) (*entry, error) {
+	d := decoder{b}
+	if d.uint(entryVersion) != entryVersion {
+		return nil, errEntry
+	}
+	e := &entry{}
+	for range d.uint(maxVariants) {
+		v := &variant{placement: dialect.Placement(d.byte()), conv: d.string()}
+		v.block.Text = d.string()
+		spans := d.uint(uint64(len(v.block.Text)))
+		for at := 0; spans > 0 && !d.broken(); spans-- {
+			sp := fence.Span{ID: d.string(), Start: int(d.uint(uint64(len(v.block.Text)))), End: int(d.uint(uint64(len(v.block.Text))))}
+			if sp.Start < at || sp.End < sp.Start {
+				return nil, errEntry
+			}
+			at = sp.End
+			v.block.Spans = append(v.block.Spans, sp)
+		}
+		v.next = xxh3.Uint128{Hi: d.uint64(), Lo: d.uint64()}
+		v.created = storage.Time(d.uint(1 << 62)).Std()
+		v.used = storage.Time(d.uint(1 << 62)).Std()
+		if d.broken() || v.placement > dialect.System {
+			return nil, errEntry
+		}
+		e.variants = append(e.variants, v)
+	}
+	if d.broken() || len(d.rest) > 0 {
+		return nil, errEntry
+	}
+	return e, nil
+}
+
+// decoder reads from rest, which is nil once something did not fit.
+type decoder struct{ rest []byte }
+
+func (d *decoder) broken() bool { return d.rest == nil }
+
+// take returns the next n bytes. The rest of a whole record is empty, never nil.
+func (d *decoder) take(n uint64) []byte {
+	if d.rest == nil || n > uint64(len(d.rest)) {
+		d.rest = nil
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *decoder) byte() byte {
+	if b := d.take(1); len(b) == 1 {
+		return b[0]
+	}
+	return 0
+}
+
+// uint reads a number of at most limit.
+func (d *decoder) uint(limit uint64) uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 || v > limit {
+		d.rest = nil
+		return 0
+	}
+	d.take(uint64(n))
+	return v
+}
+
+func (d *decoder) uint64() uint64 {
+	if b := d.take(8); len(b) == 8 {
+		return binary.BigEndian.Uint64(b)
+	}
+	return 0
+}
+
+func (d *decoder) string() string { return string(d.take(d.uint(uint64(len(d.rest))))) }

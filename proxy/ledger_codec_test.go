@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/zeebo/xxh3"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall/fence"
+)
+
+func storedEntry() *entry {
+	at := time.UnixMilli(1780000000123).UTC()
+	return &entry{variants: []*variant{
+		{conv: "c", placement: dialect.InUser, block: fence.Block{Text: "<x>\n- a\n- b\n</x>\n", Spans: []fence.Span{{ID: "a", Start: 4, End: 8}, {ID: "b", Start: 8, End: 12}}},
+			next: xxh3.Uint128{Hi: 1, Lo: 1 << 63}, created: at, used: at.Add(time.Second)},
+		{conv: "", created: at, used: at},
+	}}
+}
+
+func TestEntryCodec(t *testing.T) {
+	want := storedEntry()
+	ghostly := storedEntry()
+	ghostly.variants = append(ghostly.variants, &variant{conv: "g", ghost: true})
+	for _, e := range []*entry{want, ghostly} {
+		got, err := decodeEntry(encodeEntry(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.variants, got.variants, cmp.AllowUnexported(variant{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	whole := encodeEntry(want)
+	for n := range whole {
+		if _, err := decodeEntry(whole[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes are read as an entry", n, len(whole))
+		}
+	}
+	if _, err := decodeEntry(append(whole, 0)); err == nil {
+		t.Error("a trailing byte is taken")
+	}
+}
+
+func FuzzEntryCodec(f *testing.F) {
+	f.Add(encodeEntry(storedEntry()))
+	f.Add([]byte{entryVersion, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := decodeEntry(b)
+		if err != nil {
+			return
+		}
+		for _, v := range e.variants {
+			v.block.Without(map[string]struct{}{"a": {}}) // spans must be in range
+		}
+		again, err := decodeEntry(encodeEntry(e))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(e.variants, again.variants, cmp.AllowUnexported(variant{})); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,239 @@
+package fence
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Neutralise makes text fit to stand on one line of a block, at most limit bytes long:
+//
+//   - line ends of every kind become a space, other whitespace runs one space;
+//   - terminal escapes, control characters, zero-width and bidirectional controls, variation selectors and Unicode tag
+//     characters go;
+//   - the fence's name in any disguise (case, letters of another script, full width, separators inside) loses its hyphen
+//     and its angle brackets;
+//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a line that begins with "Human:", ...) lose
+//     their brackets or colon.
+//
+// HTML entities are ordinary text and stay as they are.
+func Neutralise(text string, limit int) string {
+	if harmless(text, limit) {
+		return text
+	}
+	lines := visibleLines(text, limit)
+	for i, l := range lines {
+		lines[i] = defuseRoleLine(l)
+	}
+	s := strings.Join(lines, " ")
+	s = defuseTokens(s)
+	s = defuseName(s)
+	return cut(strings.TrimSpace(s), limit)
+}
+
+// harmless is a cheap sufficient condition for Neutralise to leave text as it is, and most text meets it: one line of
+// printable ASCII without brackets, runs of spaces, the fence's name or a transcript's speaker.
+func harmless(text string, limit int) bool {
+	if text == "" || len(text) > limit {
+		return false
+	}
+	space := true // one at the start is one too many
+	for i := range len(text) {
+		switch looks[text[i]] {
+		case looksPlain:
+			space = false
+		case looksSpace:
+			if space {
+				return false
+			}
+			space = true
+		case looksLikeName:
+			space = false
+			if spellsName(text[i:]) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return !space && defuseRoleLine(text) == text
+}
+
+// spellsName says whether s begins with the letters of the fence's name, whatever signs stand between them.
+func spellsName(s string) bool {
+	matched := 0
+	for i := range len(s) {
+		c := s[i] | 0x20
+		switch {
+		case c == letters[matched]:
+			if matched++; matched == len(letters) {
+				return true
+			}
+		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
+			return false
+		}
+	}
+	return false
+}
+
+// How a byte looks to harmless.
+const (
+	looksOdd = iota
+	looksPlain
+	looksSpace
+	looksLikeName // the name's first letter
+)
+
+var looks = func() (t [256]uint8) {
+	for c := '!'; c <= '~'; c++ {
+		t[c] = looksPlain
+	}
+	t['<'], t['['], t['|'] = looksOdd, looksOdd, looksOdd
+	t[' '], t['r'], t['R'] = looksSpace, looksLikeName, looksLikeName
+	return t
+}()
+
+// visibleLines splits text at line ends and drops what a reader can't see. Reading stops once enough bytes for limit are
+// collected, so a huge text costs no more than a long one.
+func visibleLines(text string, limit int) []string {
+	var lines []string
+	var b strings.Builder
+	total, space := 0, false
+	flush := func() {
+		if l := b.String(); l != "" {
+			lines = append(lines, l)
+		}
+		b.Reset()
+		space = false
+	}
+	for i := 0; i < len(text) && total <= 4*limit+64; {
+		r, n := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == 0x1b || r == 0x9b:
+			i += escapeLen(text[i:])
+			continue
+		case r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == 0x85 || r == 0x2028 || r == 0x2029:
+			flush()
+		case unicode.IsSpace(r):
+			space = b.Len() > 0
+		case r == utf8.RuneError && n == 1, invisible(r):
+		default:
+			if space {
+				b.WriteByte(' ')
+				total++
+				space = false
+			}
+			b.WriteString(text[i : i+n])
+			total += n
+		}
+		i += n
+	}
+	flush()
+	return lines
+}
+
+// escapeLen is the length of the terminal escape sequence at the start of s: CSI (ESC [ ... final byte), a string
+// command (OSC, DCS, APC, PM, SOS up to BEL or ESC \), or ESC and one byte.
+func escapeLen(s string) int {
+	i := 1
+	if s[0] == 0xc2 { // U+009B, the one-character CSI
+		i = 2
+	} else {
+		if len(s) == 1 {
+			return 1
+		}
+		switch s[1] {
+		case '[':
+			i = 2
+		case ']', 'P', '_', '^', 'X':
+			for j := 2; j < len(s) && j < 4096; j++ {
+				if s[j] == 0x07 {
+					return j + 1
+				}
+				if s[j] == 0x1b {
+					return min(j+2, len(s))
+				}
+				if s[j] == '\n' {
+					break
+				}
+			}
+			return 2
+		default:
+			return 1
+		}
+	}
+	for i < len(s) && s[i] >= 0x20 && s[i] <= 0x3f {
+		i++
+	}
+	if i < len(s) && s[i] >= 0x40 && s[i] <= 0x7e {
+		i++
+	}
+	return i
+}
+
+// invisible reports characters that change or hide text without being seen.
+func invisible(r rune) bool {
+	switch {
+	case r < 0x20, r >= 0x7f && r <= 0x9f: // C0, DEL, C1
+		return true
+	case r < 0xad:
+		return false
+	case r == 0xad, r == 0x34f, r == 0x61c, r == 0x115f, r == 0x1160, r == 0x17b4, r == 0x17b5, r == 0x3164, r == 0xffa0:
+		return true
+	case r >= 0x180b && r <= 0x180f, r >= 0x200b && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2060 && r <= 0x206f:
+		return true
+	case r >= 0xfe00 && r <= 0xfe0f, r == 0xfeff, r >= 0xfff0 && r <= 0xfffb:
+		return true
+	case r >= 0xe0000 && r <= 0xe0fff: // tags, variation selectors
+		return true
+	case r >= 0x1d173 && r <= 0x1d17a:
+		return true
+	}
+	return unicode.Is(unicode.Co, r) || r == 0xfffe || r == 0xffff
+}
+
+// fold maps a character to the ASCII letter or sign that it passes for, or to itself.
+func fold(r rune) rune {
+	if r < utf8.RuneSelf {
+		if r >= 'A' && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}
+	if s := norm.NFKD.String(string(r)); s != "" {
+		r, _ = utf8.DecodeRuneInString(s) // the base letter: accents fall off
+	}
+	r = unicode.ToLower(r)
+	if l, ok := lookalikes[r]; ok {
+		return l
+	}
+	return r
+}
+
+// lookalikes are letters of other scripts, and signs, that pass for the characters of the fence and of role tokens.
+var lookalikes = map[rune]rune{
+	'г': 'r', 'ᴦ': 'r', 'ʀ': 'r', 'ꮁ': 'r', 'ⲅ': 'r',
+	'е': 'e', 'ҽ': 'e', 'є': 'e', 'ε': 'e', 'ɛ': 'e', 'ℯ': 'e', 'ⅇ': 'e', 'ᴇ': 'e',
+	'м': 'm', 'ᴍ': 'm', 'μ': 'm', 'ϻ': 'm', 'ⅿ': 'm', 'ɱ': 'm',
+	'о': 'o', 'ο': 'o', 'σ': 'o', 'օ': 'o', 'ᴏ': 'o', 'ס': 'o', '०': 'o', 'ø': 'o',
+	'а': 'a', 'α': 'a', 'ɑ': 'a', 'ᴀ': 'a',
+	'у': 'y', 'γ': 'y', 'ү': 'y', 'ʏ': 'y', 'ყ': 'y',
+	'‹': '<', '〈': '<', '⟨': '<', '❮': '<', '❬': '<', '˂': '<', 'ᐸ': '<', '≺': '<', '«': '<', '《': '<',
+	'›': '>', '〉': '>', '⟩': '>', '❯': '>', '❭': '>', '˃': '>', 'ᐳ': '>', '≻': '>', '»': '>', '》': '>',
+	'｜': '|', '∣': '|', '│': '|', 'ǀ': '|', '⁄': '/', '∕': '/', '⧸': '/', '╱': '/',
+}
+
+// cut shortens s to at most limit bytes at a character's border, and says so.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	const dots = "…"
+	end := max(limit-len(dots), 0)
+	for end > 0 && !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return strings.TrimRight(s[:end], " ") + dots
+}
