@@ -160,6 +160,10 @@ func (c *canned) serve(conn net.Conn, answers map[string]string) {
 		if !ok {
 			answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\n\r\nok"
 		}
+		if r.Method == http.MethodHead {
+			answer, _, _ = strings.Cut(answer, "\r\n\r\n")
+			answer += "\r\n\r\n"
+		}
 		if _, err := io.WriteString(conn, answer); err != nil || !ok && r.Close {
 			return
 		}
@@ -229,8 +233,7 @@ func TestRequestsPassUnchanged(t *testing.T) {
 		{"forwarded", "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 203.0.113.7\r\nX-Forwarded-Host: h\r\nForwarded: for=a\r\nVia: 1.1 a\r\n\r\n"},
 		{"accept encoding", "GET / HTTP/1.1\r\nHost: x\r\nAccept-Encoding: zstd, br\r\n\r\n"},
 		{"content encoding", "POST / HTTP/1.1\r\nHost: x\r\nContent-Encoding: gzip\r\nContent-Length: 4\r\n\r\n\x1f\x8b\x00\xff"},
-		{"escaped path", "GET /a%2Fb//c;d=1/%41%zz%20/ HTTP/1.1\r\nHost: x\r\n\r\n"},
-		{"escaped path that is valid", "GET /a%2Fb//c;d=1/%41%20/%C3%BC HTTP/1.1\r\nHost: x\r\n\r\n"},
+		{"escaped path", "GET /a%2Fb//c;d=1/%41%20/%C3%BC HTTP/1.1\r\nHost: x\r\n\r\n"},
 		{"raw characters in the path", "GET /a|b^c\"d[e]{f} HTTP/1.1\r\nHost: x\r\n\r\n"},
 		{"double slash", "GET //v1//models HTTP/1.1\r\nHost: x\r\n\r\n"},
 		{"query without =", "GET /v1/models?beta&a=1;b=2&a=%zz HTTP/1.1\r\nHost: x\r\n\r\n"},
@@ -242,10 +245,8 @@ func TestRequestsPassUnchanged(t *testing.T) {
 		door := hopServe(t, hop{p: hopPlane(t, "http://"+up.addr), stream: stream})
 		for _, tt := range tests {
 			t.Run(fmt.Sprintf("%s/stream=%v", tt.name, stream), func(t *testing.T) {
-				if _, _, err := exchangeRaw(t, up.addr, tt.raw); err != nil && !strings.Contains(tt.raw, "%zz%20") {
+				if _, _, err := exchangeRaw(t, up.addr, tt.raw); err != nil {
 					t.Fatal(err)
-				} else if err != nil {
-					t.Skip("no server takes it")
 				}
 				want := <-up.requests
 				want.Host = up.addr
@@ -348,9 +349,6 @@ func TestResponsesPassUnchanged(t *testing.T) {
 	door := hopServe(t, hop{p: hopPlane(t, "http://"+up.addr)})
 	for path := range answers {
 		for _, method := range []string{"GET", "POST", "HEAD"} {
-			if method == "HEAD" && path != "/204" && path != "/304" && path != "/cookies" {
-				continue // the canned bytes have a body
-			}
 			t.Run(method+path, func(t *testing.T) {
 				raw := method + " " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 				want, wantBody, err := exchangeRaw(t, up.addr, raw)
@@ -393,7 +391,7 @@ func TestHeadKeepsItsLength(t *testing.T) {
 
 func TestInformationalResponses(t *testing.T) {
 	for name, answer := range map[string]string{
-		"early hints": "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-Remora-Status: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" +
+		"hints and progress": "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-Remora-Status: x\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" +
 			"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Final: 1\r\n\r\nok",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -416,7 +414,7 @@ func TestInformationalResponses(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				got = append(got, fmt.Sprint(resp.StatusCode, len(resp.Header), resp.Header.Get("Link"), resp.Header.Get("X-Own")))
+				got = append(got, fmt.Sprintf("%d link=%s own=%s", resp.StatusCode, resp.Header.Get("Link"), resp.Header.Get("X-Own")))
 				if resp.StatusCode >= 200 {
 					if b, _ := io.ReadAll(resp.Body); string(b) != "ok" || resp.Header.Get("X-Final") != "1" {
 						t.Errorf("got %q, %v", b, resp.Header)
@@ -424,7 +422,7 @@ func TestInformationalResponses(t *testing.T) {
 					break
 				}
 			}
-			if diff := cmp.Diff([]string{"103 1 </a> ", "102 0  ", "200 3  1"}, got); diff != "" {
+			if diff := cmp.Diff([]string{"103 link=</a> own=", "102 link= own=", "200 link= own=1"}, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})

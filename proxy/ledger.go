@@ -414,8 +414,8 @@ func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
 func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for h, e := range s.entries {
-		changed := false
+	changed := false
+	for _, e := range s.entries {
 		for _, v := range e.variants {
 			if !slices.ContainsFunc(v.block.Spans, func(sp fence.Span) bool { _, ok := ids[sp.ID]; return ok }) {
 				continue
@@ -423,9 +423,9 @@ func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 			v.block = v.block.Without(ids)
 			changed = true
 		}
-		if changed {
-			l.save(s, h)
-		}
+	}
+	if changed && l.store != nil && s.confirmed {
+		l.store.replace(s.scope, s.entries, l.cfg.TTL)
 	}
 }
 

@@ -17,6 +17,32 @@ const entryVersion = 1
 
 var errEntry = errors.New("unreadable ledger entry")
 
+// A segment is a row of chain hash (16 bytes), length of an entry, entry.
+func appendSegment(b []byte, h chainHash, entry []byte) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.Hi)
+	b = binary.BigEndian.AppendUint64(b, h.Lo)
+	return append(binary.AppendUvarint(b, uint64(len(entry))), entry...)
+}
+
+// readSegment puts the entries of a segment into entries, over those that stand there. On an error what came before it
+// is read.
+func readSegment(b []byte, entries map[chainHash]*entry) error {
+	d := decoder{b}
+	for len(d.rest) > 0 {
+		h := chainHash{Hi: d.uint64(), Lo: d.uint64()}
+		encoded := d.take(d.uint(uint64(len(d.rest))))
+		if d.broken() {
+			return errEntry
+		}
+		e, err := decodeEntry(encoded)
+		if err != nil {
+			return err
+		}
+		entries[h] = e
+	}
+	return nil
+}
+
 // encodeEntry leaves ghosts out.
 func encodeEntry(e *entry) []byte {
 	size, n := 16, uint64(0)

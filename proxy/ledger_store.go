@@ -2,7 +2,7 @@ package proxy
 
 import (
 	"context"
-	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -11,15 +11,17 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// ledgerStore keeps the ledger over restarts, off the hot path: entries are written in batches some time after they
-// were made. What a crash takes from it costs cache, never correctness: a turn without an entry gets no block.
+// ledgerStore keeps the ledger over restarts, off the hot path: what changed in a scope is written some time later, all
+// of it as one record, a segment. Of an entry that stands in several segments the newest counts. What a crash takes
+// costs cache, never correctness: a turn without an entry gets no block.
 type ledgerStore struct {
 	local storage.Local
 	log   *slog.Logger
 
 	mu      sync.Mutex
-	pending map[ledgerKey]storage.Record // newest state of each entry
-	size    int                          // bytes of its values; at ledgerPending new entries are dropped and counted
+	pending map[storage.Scope]*unsaved
+	size    int // bytes of what is pending; at ledgerPending new entries are dropped and counted
+	segment int64
 	wake    chan struct{}
 
 	loads   sync.WaitGroup
@@ -27,39 +29,80 @@ type ledgerStore struct {
 	dropped atomic.Int64
 }
 
-type ledgerKey struct {
-	scope storage.Scope
-	h     chainHash
+// unsaved is what of one scope waits to be written.
+type unsaved struct {
+	entries map[chainHash][]byte // encoded
+	expires storage.Time
+	// replace: entries is everything that is known, and all older segments go first.
+	replace bool
 }
 
 const (
-	ledgerPending = 8 << 20
-	ledgerBatch   = 256
-	ledgerDelay   = 250 * time.Millisecond
-	ledgerLoads   = 8
-	ledgerRetry   = time.Second
-	ledgerLoadMax = 10 * time.Second
+	ledgerPending  = 8 << 20
+	ledgerSegment  = 128 << 10 // bytes of a segment, but for its last entry
+	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
+	ledgerDelay    = 250 * time.Millisecond
+	ledgerLoads    = 8
+	ledgerRetry    = time.Second
+	ledgerLoadMax  = 10 * time.Second
 )
 
 func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 	return &ledgerStore{
-		local: local, log: log, pending: map[ledgerKey]storage.Record{},
+		local: local, log: log, pending: map[storage.Scope]*unsaved{},
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, ledgerLoads),
 	}
 }
 
+// put notes the newest state of an entry.
 func (st *ledgerStore) put(scope storage.Scope, h chainHash, value []byte, expires storage.Time) {
-	k := ledgerKey{scope, h}
 	st.mu.Lock()
-	old, known := st.pending[k]
-	if grown := st.size + len(value) - len(old.Value); !known && grown > ledgerPending {
+	st.add(scope, h, value, expires)
+	st.mu.Unlock()
+	st.signal()
+}
+
+// add needs st.mu.
+func (st *ledgerStore) add(scope storage.Scope, h chainHash, value []byte, expires storage.Time) *unsaved {
+	u := st.pending[scope]
+	if u == nil {
+		u = &unsaved{entries: map[chainHash][]byte{}}
+		st.pending[scope] = u
+	}
+	old, known := u.entries[h]
+	grown := st.size + len(value) - len(old)
+	if !known && grown > ledgerPending {
 		st.dropped.Add(1)
-	} else {
-		st.size = grown
-		st.pending[k] = storage.Record{Bucket: storage.BucketLedger, Scope: scope, Key: chainText(h), Value: value, ExpiresAt: expires}
+		return u
+	}
+	st.size = grown
+	u.entries[h] = value
+	u.expires = max(u.expires, expires)
+	return u
+}
+
+// replace notes everything that is known of a scope, in the place of all that is stored of it.
+func (st *ledgerStore) replace(scope storage.Scope, entries map[chainHash]*entry, ttl time.Duration) {
+	st.mu.Lock()
+	st.drop(scope)
+	u := st.add(scope, chainHash{}, nil, 0) // there even where nothing is left
+	delete(u.entries, chainHash{})
+	u.replace = true
+	for h, e := range entries {
+		st.add(scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(ttl)))
 	}
 	st.mu.Unlock()
 	st.signal()
+}
+
+// drop forgets what is pending of a scope. Needs st.mu.
+func (st *ledgerStore) drop(scope storage.Scope) {
+	if u := st.pending[scope]; u != nil {
+		for _, v := range u.entries {
+			st.size -= len(v)
+		}
+		delete(st.pending, scope)
+	}
 }
 
 // run writes until ctx ends, then once more, then waits for loads.
@@ -100,34 +143,102 @@ func pause(ctx context.Context, d time.Duration) {
 // flush writes what is pending; false means that the store refused and what it refused is pending again.
 func (st *ledgerStore) flush(ctx context.Context) bool {
 	for {
-		st.mu.Lock()
-		batch := make([]storage.Record, 0, min(len(st.pending), ledgerBatch))
-		keys := make([]ledgerKey, 0, cap(batch))
-		for k, r := range st.pending {
-			if len(batch) == cap(batch) {
-				break
-			}
-			batch, keys = append(batch, r), append(keys, k)
-			st.size -= len(r.Value)
-			delete(st.pending, k)
-		}
-		st.mu.Unlock()
-		if len(batch) == 0 {
+		scope, u := st.take()
+		if u == nil {
 			return true
 		}
-		if err := st.local.PutRecords(ctx, batch); err != nil {
-			st.mu.Lock()
-			for i, k := range keys {
-				if _, newer := st.pending[k]; !newer {
-					st.size += len(batch[i].Value)
-					st.pending[k] = batch[i]
-				}
-			}
-			st.mu.Unlock()
+		if err := st.write(ctx, scope, u); err != nil {
+			st.restore(scope, u)
 			st.log.Debug("write ledger", "error", err)
 			return false
 		}
 	}
+}
+
+// take returns one scope's pending entries, nil where there are none left.
+func (st *ledgerStore) take() (storage.Scope, *unsaved) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for scope, u := range st.pending {
+		st.drop(scope)
+		return scope, u
+	}
+	return storage.Scope{}, nil
+}
+
+// restore puts back what could not be written, under what has come since.
+func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	now := st.pending[scope]
+	if now != nil && now.replace {
+		return
+	}
+	for h, v := range u.entries {
+		if now == nil || now.entries[h] == nil {
+			st.add(scope, h, v, u.expires)
+		}
+	}
+	if u.replace {
+		st.add(scope, chainHash{}, nil, 0).replace = true
+		delete(st.pending[scope].entries, chainHash{})
+	}
+}
+
+// write stores u. Where it replaces, the old segments go first: what is forgotten must not come back, what is lost only
+// costs cache.
+func (st *ledgerStore) write(ctx context.Context, scope storage.Scope, u *unsaved) error {
+	if u.replace {
+		if err := st.clear(ctx, scope); err != nil {
+			return err
+		}
+	}
+	var records []storage.Record
+	var b []byte
+	end := func() {
+		if len(b) > 0 {
+			records = append(records, storage.Record{
+				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: b, ExpiresAt: u.expires,
+			})
+			b = nil
+		}
+	}
+	for h, v := range u.entries {
+		b = appendSegment(b, h, v)
+		if len(b) >= ledgerSegment {
+			end()
+		}
+	}
+	end()
+	if len(records) == 0 {
+		return nil
+	}
+	return st.local.PutRecords(ctx, records)
+}
+
+// clear deletes the segments of a scope.
+func (st *ledgerStore) clear(ctx context.Context, scope storage.Scope) error {
+	for {
+		page, err := st.local.Records(ctx, storage.BucketLedger, scope, "", storage.MaxPage)
+		if err != nil || len(page.Records) == 0 {
+			return err
+		}
+		refs := make([]storage.RecordRef, 0, len(page.Records))
+		for _, r := range page.Records {
+			refs = append(refs, storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key})
+		}
+		if err := st.local.DeleteRecords(ctx, refs); err != nil {
+			return err
+		}
+	}
+}
+
+// segmentKey names the next segment, so that names are in order of writing.
+func (st *ledgerStore) segmentKey() string {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.segment = max(st.segment+1, time.Now().UnixMicro())
+	return fmt.Sprintf("%016x", st.segment)
 }
 
 // load reads a scope's entries in the background. Callers wait on s.loaded, as long as they care to.
@@ -144,7 +255,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		ctx, cancel := context.WithTimeout(context.Background(), ledgerLoadMax)
 		defer cancel()
 		entries := map[chainHash]*entry{}
-		size := int64(0)
+		read, segments := int64(0), 0
 		for after := ""; ; {
 			page, err := st.local.Records(ctx, storage.BucketLedger, s.scope, after, storage.MaxPage)
 			if err != nil {
@@ -152,19 +263,34 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 				return
 			}
 			for _, r := range page.Records {
-				size += st.read(entries, r)
+				segments++
+				read += int64(len(r.Value))
+				if err := readSegment(r.Value, entries); err != nil {
+					st.dropped.Add(1)
+				}
 			}
-			if after = page.Next; after == "" || size > l.cfg.MaxBytes/2 {
+			if after = page.Next; after == "" || read > l.cfg.MaxBytes/2 {
 				break // more than half of all memory for one scope: the rest of its turns go without
 			}
 		}
 		st.mu.Lock()
-		for k, r := range st.pending { // what an evicted copy of this scope left with the writer is newer
-			if k.scope == s.scope {
-				size += st.read(entries, r)
+		if u := st.pending[s.scope]; u != nil { // what an evicted copy of this scope left with the writer is newer
+			for h, v := range u.entries {
+				if e, err := decodeEntry(v); err == nil {
+					entries[h] = e
+				}
 			}
 		}
 		st.mu.Unlock()
+		size := int64(0)
+		for _, e := range entries {
+			for _, v := range e.variants {
+				size += v.size()
+			}
+		}
+		if segments > ledgerSegments {
+			st.replace(s.scope, entries, l.cfg.TTL)
+		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for h, e := range entries { // what was written while the load went on is newer
@@ -176,32 +302,4 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		s.confirmed = s.confirmed || len(entries) > 0
 		l.charge(s, size)
 	})
-}
-
-func (st *ledgerStore) read(entries map[chainHash]*entry, r storage.Record) int64 {
-	h, ok := parseChain(r.Key)
-	e, err := decodeEntry(r.Value)
-	if !ok || err != nil {
-		st.dropped.Add(1)
-		return 0
-	}
-	entries[h] = e
-	size := int64(0)
-	for _, v := range e.variants {
-		size += v.size()
-	}
-	return size
-}
-
-func parseChain(s string) (chainHash, bool) {
-	b, err := hex.DecodeString(s)
-	if err != nil || len(b) != 16 {
-		return chainHash{}, false
-	}
-	var h chainHash
-	for i := range 8 {
-		h.Hi = h.Hi<<8 | uint64(b[i])
-		h.Lo = h.Lo<<8 | uint64(b[8+i])
-	}
-	return h, true
 }

@@ -196,9 +196,13 @@ func (u *Upstream) join(path string) string {
 	return u.base + path
 }
 
-// rawPath is the path of in as it was written, escapes and all; "" where there is none.
+// rawPath is the path of in as it was written, escapes and all; "" where there is none. What OPTIONS * asks of the
+// server as a whole counts as its root.
 func rawPath(in *http.Request) string {
 	raw := in.RequestURI
+	if raw == "*" {
+		return "/"
+	}
 	if !strings.HasPrefix(raw, "/") {
 		return in.URL.EscapedPath() // absolute form, or a request that no server parsed
 	}

@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// segments returns what is stored of the ledger.
+func segments(t *testing.T, local storage.Local) []storage.Record {
+	t.Helper()
+	page, err := local.AllRecords(t.Context(), storage.BucketLedger, "", storage.MaxPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Records
+}
+
+// restart is a rig on the memory of r.
+func restart(r *rig) *rig {
+	return newRig(r.t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+}
+
+func TestForgottenStaysForgotten(t *testing.T) {
+	r := newRig(t)
+	for i := range 3 { // in several segments, of which each holds the line
+		r.recall.set("keep", "drop")
+		r.post(chat(fmt.Sprintf("user: q%d", i)))
+		r.h.store.flush(t.Context())
+	}
+	q := r.recall.asked()[0]
+	r.h.Forget(q.Scope, "m1-drop")
+	r.h.store.flush(t.Context())
+	for _, s := range segments(t, r.local) {
+		if strings.Contains(string(s.Value), "drop") {
+			t.Error("a segment still holds the forgotten line")
+		}
+	}
+	again := restart(r)
+	for i := range 3 {
+		q := fmt.Sprintf("user: q%d", i)
+		again.post(chat(q, "assistant: fine", "user: next"))
+		want := []string{"user: [keep]", q, "assistant: fine", "user: next"}
+		if diff := cmp.Diff(want, roles(t, again.one().body)); diff != "" {
+			t.Errorf("after a restart (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestManySegmentsBecomeFew(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	n := ledgerSegments + 1
+	for i := range n {
+		r.post(chat(fmt.Sprintf("user: q%d", i)))
+		r.h.store.flush(t.Context())
+	}
+	r.sent()
+	again := restart(r)
+	again.post(chat("user: q0", "assistant: fine", "user: next"))
+	again.h.store.flush(t.Context())
+	if got := len(segments(t, r.local)); got > 8 {
+		t.Errorf("%d segments after a restart, want a few", got)
+	}
+	last := restart(r)
+	for _, i := range []int{0, 1, n - 1} {
+		q := fmt.Sprintf("user: q%d", i)
+		last.post(chat(q, "assistant: fine", "user: next"))
+		want := []string{"user: [fact]", q, "assistant: fine", "user: next"}
+		if diff := cmp.Diff(want, roles(t, last.one().body)); diff != "" {
+			t.Errorf("turn %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
+func TestLedgerOutlivesAnOutage(t *testing.T) {
+	r := newRig(t)
+	mem := r.local.(*storagetest.Mem)
+	r.recall.set("fact")
+	r.post(chat("user: q0"))
+	mem.Fail(true)
+	if r.h.store.flush(t.Context()) {
+		t.Fatal("a failing store took the ledger")
+	}
+	// What is in memory goes on; nothing waits.
+	if got := r.post(chat("user: q0", "assistant: fine", "user: next")); got.status != StatusReplayed || got.memories != "1" {
+		t.Errorf("status %s with %s memories while the store fails, want replayed with 1", got.status, got.memories)
+	}
+	if got := r.post(chat("user: q0"), headerUser, "other"); got.code != 200 || got.status != StatusUnavailable {
+		t.Errorf("a user not in memory: code %d, status %s, want 200, unavailable", got.code, got.status)
+	}
+	mem.Fail(false)
+	r.h.store.flush(t.Context())
+	again := restart(r)
+	if got := again.post(chat("user: q0", "assistant: fine", "user: next")); got.memories != "1" {
+		t.Errorf("status %s with %s memories after the outage, want 1", got.status, got.memories)
+	}
+}
+
+func TestPendingLedgerIsBounded(t *testing.T) {
+	st := newLedgerStore(storagetest.Memory(), nil)
+	big := make([]byte, 1<<20)
+	for i := range 20 {
+		st.put(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}, chainHash{Lo: uint64(i)}, big, 0)
+	}
+	if st.size > ledgerPending || st.dropped.Load() != 12 {
+		t.Errorf("%d bytes wait and %d entries were dropped, want %d and 12", st.size, st.dropped.Load(), ledgerPending)
+	}
+}
