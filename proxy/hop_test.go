@@ -349,6 +349,9 @@ func TestResponsesPassUnchanged(t *testing.T) {
 	door := hopServe(t, hop{p: hopPlane(t, "http://"+up.addr)})
 	for path := range answers {
 		for _, method := range []string{"GET", "POST", "HEAD"} {
+			if method == "HEAD" && path == "/trailers" {
+				continue // none come, and net/http shows the announcement elsewhere
+			}
 			t.Run(method+path, func(t *testing.T) {
 				raw := method + " " + path + " HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n"
 				want, wantBody, err := exchangeRaw(t, up.addr, raw)
@@ -496,4 +499,3 @@ func wait[T any](t *testing.T, c <-chan T) T {
 		panic("unreachable")
 	}
 }
-

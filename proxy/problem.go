@@ -71,11 +71,11 @@ func (p problem) encode() []byte {
 }
 
 // problemFor turns an error of roundTrip into a problem that names the upstream's host and nothing else that err may
-// hold. tell is false where the client has left and nothing can be written.
+// hold. tell is false where the client has left: then nothing can be written, and the handler should abort.
 func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool) {
 	p = explain(up, err)
 	p.cause = cause(err)
-	return p, in.Context().Err() == nil
+	return p, in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
 }
 
 func explain(up *Upstream, err error) problem {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -13,6 +14,7 @@ import (
 	"net/url"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -180,11 +182,16 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 	if _, waits := in.Header["Expect"]; body.stream == nil && body.length > 0 && !waits {
 		inform.trace.GotConn = holdHead
 	}
+	var watched *watchedBody
+	if body.stream != nil {
+		watched = &watchedBody{ReadCloser: body.stream}
+		body.stream = watched
+	}
 	ctx := httptrace.WithClientTrace(in.Context(), &inform.trace)
 	resp, err := up.transport.RoundTrip(outgoing(ctx, in, target, body))
 	inform.stop()
 	if err != nil {
-		return nil, err
+		return nil, watched.blame(err)
 	}
 	if resp.StatusCode < 200 {
 		resp.Body.Close()
@@ -201,6 +208,31 @@ func outgoing(ctx context.Context, in *http.Request, target *url.URL, body outBo
 	out.Close = false
 	body.attach(out, in.Trailer)
 	return out
+}
+
+// watchedBody remembers why a streamed body broke off. net/http ends the request's context then, and the transport tells
+// of that alone.
+type watchedBody struct {
+	io.ReadCloser
+	err atomic.Pointer[error]
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.err.Store(&err)
+	}
+	return n, err
+}
+
+// blame returns the body's error where there was one, else err.
+func (b *watchedBody) blame(err error) error {
+	if b != nil {
+		if cause := b.err.Load(); cause != nil {
+			return *cause
+		}
+	}
+	return err
 }
 
 // informer passes informational responses on. The transport calls it from a goroutine of its own, possibly after

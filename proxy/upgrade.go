@@ -44,7 +44,9 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream) r
 			resp.Body.Close()
 			return p.refuse(w, in, up, errBadResponse)
 		}
-		return p.relay(w, in, resp, nil)
+		r := p.relay(w, in, resp, nil)
+		r.abort()
+		return r
 	}
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(strings.Join(resp.Header["Upgrade"], ","), strings.Join(protocol, ",")) &&
@@ -72,12 +74,12 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream) r
 
 // refuse answers an upgrade that could not be carried.
 func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *Upstream, err error) relayed {
-	r := relayed{Err: err}
-	if problem, tell := problemFor(in, up, err); tell {
-		problem.write(w)
-		r.Status = problem.Status
+	problem, tell := problemFor(in, up, err)
+	if !tell {
+		panic(http.ErrAbortHandler)
 	}
-	return r
+	problem.write(w)
+	return relayed{Status: problem.Status, Err: err}
 }
 
 // writeSwitching sends the head of a 101 with the headers that stand in own beside the upstream's.

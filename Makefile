@@ -1,0 +1,41 @@
+# What each target does is in CONTRIBUTING.md.
+FUZZTIME  ?= 10s
+LINT      ?= golangci-lint
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+VERSION   ?= $(shell git describe --tags --dirty 2>/dev/null)
+LDFLAGS   := -s -w -X main.version=$(VERSION)
+
+.PHONY: build test lint fuzz bench docs cross ci
+
+build:
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+test:
+	go vet ./...
+	go tool staticcheck ./...
+	go test -race ./...
+
+lint:
+	test -z "$$(gofmt -l cmd proxy recall persist redact storage | tee /dev/stderr)"
+	$(LINT) run ./...
+
+# Every fuzz target of every package, $(FUZZTIME) each.
+fuzz:
+	.ci/fuzz $(FUZZTIME)
+
+bench: build
+	bin/remora-bench load
+
+# Regenerates config.example.json and docs/configuration.md from the table of settings.
+docs:
+	go generate ./cmd/remora
+
+cross:
+	@for p in $(PLATFORMS); do \
+	  echo "$$p"; \
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} go build -trimpath -ldflags '$(LDFLAGS)' \
+	    -o dist/remora-$${p%/*}-$${p#*/} ./cmd/remora || exit 1; \
+	done
+
+ci:
+	CI=true .ci/run

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Names inside the data of one Remora, so that a copy of the directory is a copy of the memory with its key.
+const (
+	remoraData = "data"
+	remoraKey  = "key"
+)
+
+// remoraConfig is the configuration of a Remora under measurement: its defaults but for the log, the limit of turns per
+// user, which a benchmark of one user would only measure, and a fixed tenant, since the default depends on the machine.
+func remoraConfig(addr, upstream, dir, logLevel string) ([]byte, error) {
+	type object = map[string]any
+	return json.MarshalIndent(object{
+		"listen":    addr,
+		"upstreams": []object{{"name": "mock", "url": "http://" + upstream, "paths": []string{"/"}}},
+		"identity":  object{"tenant": "bench"},
+		"storage":   object{"dir": filepath.Join(dir, remoraData), "keyFile": filepath.Join(dir, remoraKey)},
+		"persist":   object{"turnsPerSecond": 0},
+		"log":       object{"level": logLevel, "format": "json"},
+	}, "", "  ")
+}
+
+// Log levels of Remora. At info it writes a line for each exchange, and its counters when it ends.
+const (
+	logInfo = "info"
+	logWarn = "warn"
+)
+
+// startRemora runs `remora serve` on a loopback port of its own, with everything that it keeps below dir.
+func (b *bed) startRemora(ctx context.Context, name, dir, logLevel string) (*process, string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, "", fmt.Errorf("make directory: %w", err)
+	}
+	addr, err := freeAddress()
+	if err != nil {
+		return nil, "", err
+	}
+	settings, err := remoraConfig(addr, b.upstream, dir, logLevel)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode configuration: %w", err)
+	}
+	config := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(config, settings, 0o600); err != nil {
+		return nil, "", fmt.Errorf("write configuration: %w", err)
+	}
+	if _, err := os.Stat(b.remora); err != nil {
+		return nil, "", fmt.Errorf("find remora (build it beside remora-bench, or name it with -remora): %w", err)
+	}
+	p, err := b.start(ctx, name, b.remora, []string{"serve", "--config", config}, remoraEnv(dir))
+	if err != nil {
+		return nil, "", err
+	}
+	return p, addr, waitServing(ctx, p, addr)
+}
+
+// remoraEnv keeps settings of the caller's environment out of the measurement and stray files inside dir.
+func remoraEnv(dir string) []string {
+	env := []string{"HOME=" + dir, "XDG_CONFIG_HOME=" + dir, "XDG_DATA_HOME=" + dir, "XDG_STATE_HOME=" + dir}
+	for _, kv := range os.Environ() {
+		name, _, _ := strings.Cut(kv, "=")
+		if strings.HasPrefix(name, "REMORA_") || strings.HasPrefix(name, "OTEL_") {
+			env = append(env, name+"=")
+		}
+	}
+	return env
+}
+
+// freeAddress is a loopback address that nobody listened on a moment ago.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// waitServing waits until a request through addr is answered and memory is on: a store that has just been started
+// opens while the traffic already passes.
+func waitServing(ctx context.Context, p *process, addr string) error {
+	deadline := time.Now().Add(processStart)
+	var status string
+	var err error
+	for time.Now().Before(deadline) {
+		if status, err = probe(ctx, addr); err == nil && status != "unavailable" && status != "timeout" {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended: %w\n%s", p.name, errors.Join(p.err), strings.Join(p.log(), "\n"))
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("X-Remora-Status is %q", status)
+	}
+	return fmt.Errorf("%s does not serve on %s within %v: %w\n%s", p.name, addr, processStart, err, strings.Join(p.log(), "\n"))
+}
+
+// probe asks as a user of its own and returns the X-Remora-Status.
+func probe(ctx context.Context, addr string) (status string, err error) {
+	c, err := dialClient(ctx, addr, time.Now().Add(5*time.Second), nil)
+	if err != nil {
+		return "", err
+	}
+	defer c.close()
+	r, err := c.ask(addr, "probe", "read", "Does it work?")
+	return string(r.remora), err
+}
+
+// ask sends one short chat completion request with a single message and reads the answer, which must be a 200.
+func (c *client) ask(host, user, memory, message string) (response, error) {
+	body := scriptPrefix + `0-0-0","messages":[{"role":"user","content":"` + jsonText(message) + `"}]}`
+	_, err := fmt.Fprintf(c.conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+		"Content-Type: application/json\r\nX-Remora-User: %s\r\nX-Remora-Memory: %s\r\nContent-Length: %d\r\n\r\n%s",
+		host, benchKey, user, memory, len(body), body)
+	if err != nil {
+		return response{}, fmt.Errorf("send: %w", err)
+	}
+	r, err := c.receive()
+	if err == nil && r.status != 200 {
+		err = fmt.Errorf("status %d", r.status)
+	}
+	return r, err
+}
+
+// remoraCounters is what a Remora told at its end: turns that became durable and turns that were dropped.
+type remoraCounters struct {
+	known     bool
+	persisted int64
+	dropped   int64
+}
+
+// persistedTurns and droppedTurns are NaN where Remora did not tell.
+func (c remoraCounters) persistedTurns() float64 { return c.orNaN(c.persisted) }
+func (c remoraCounters) droppedTurns() float64   { return c.orNaN(c.dropped) }
+
+func (c remoraCounters) orNaN(n int64) float64 {
+	if !c.known {
+		return math.NaN()
+	}
+	return float64(n)
+}
+
+// parseRemoraCounters reads the line with which Remora ends. Dropped is what persistence refused, for whatever reason,
+// and what the proxy lost before it.
+func parseRemoraCounters(lines []string) remoraCounters {
+	for i := len(lines) - 1; i >= 0; i-- {
+		var line struct {
+			Msg   string `json:"msg"`
+			Proxy struct {
+				Lost int64 `json:"lost"`
+			} `json:"proxy"`
+			Persist struct {
+				Persisted *int64 `json:"persisted"`
+				Dropped   any    `json:"dropped"` // a number, or a number by reason
+			} `json:"persist"`
+		}
+		if json.Unmarshal([]byte(lines[i]), &line) != nil || line.Msg != "stopped" || line.Persist.Persisted == nil {
+			continue
+		}
+		c := remoraCounters{known: true, persisted: *line.Persist.Persisted, dropped: line.Proxy.Lost}
+		switch d := line.Persist.Dropped.(type) {
+		case float64:
+			c.dropped += int64(d)
+		case map[string]any:
+			for _, n := range d {
+				if n, ok := n.(float64); ok {
+					c.dropped += int64(n)
+				}
+			}
+		}
+		return c
+	}
+	return remoraCounters{}
+}

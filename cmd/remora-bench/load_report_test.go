@@ -1,0 +1,129 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCompare(t *testing.T) {
+	targets := []target{{name: targetDirect}, {name: targetReverse}, {name: targetPass}}
+	now := []figures{
+		{rps: 1000, p50: 10, p99: 20, first: 9, cpu: math.NaN()},
+		{rps: 100, p50: 110, p99: 220, first: 109, cpu: 2},
+		{rps: 150, p50: 60, p99: 300, first: 59, cpu: 1},
+	}
+	compare(targets, now)
+	got := now[2]
+	want := figures{
+		rps: 150, p50: 60, p99: 300, first: 59, cpu: 1,
+		addedP50: 50, addedP99: 280, addedFirst: 50,
+		ratioRPS: 1.5, ratioCPU: .5, ratioP50: 60. / 110, ratioP99: 300. / 220, ratioFirst: 59. / 109, ratioAddedP50: .5,
+		overP99: 80,
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// Without a ReverseProxy or direct in the run, what refers to them is not known.
+func TestCompareWithoutBaseline(t *testing.T) {
+	now := []figures{{rps: 150, p50: 60}}
+	compare([]target{{name: targetPass}}, now)
+	for name, got := range map[string]float64{"ratioRPS": now[0].ratioRPS, "addedP50": now[0].addedP50} {
+		if !math.IsNaN(got) {
+			t.Errorf("%s = %v, want NaN", name, got)
+		}
+	}
+}
+
+// Ratios are medians of the rounds' ratios, not ratios of medians. The longest delay is that of all rounds.
+func TestMergeFigures(t *testing.T) {
+	got := mergeFigures([]figures{{rps: 1, ratioRPS: 3, delayMax: 9}, {rps: 5, ratioRPS: 1}, {rps: 3, ratioRPS: 2}})
+	if diff := cmp.Diff(figures{rps: 3, ratioRPS: 2, delayMax: 9}, got, cmp.AllowUnexported(figures{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestCellLine(t *testing.T) {
+	r := cellResult{cell: "json-1KiB-c1", target: "on", requests: 7, statuses: map[string]int{"injected": 7}}
+	r.figures = unknownFigures()
+	r.rps, r.ratioRPS = 1234.56789, .98765
+	var out strings.Builder
+	if err := (report{out: &out, json: true}).cells([]cellResult{r}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(out.String(), "\n") != 1 {
+		t.Fatalf("not one line: %q", out.String())
+	}
+	var got map[string]any
+	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]any{
+		"cell": "json-1KiB-c1", "target": "on", "rps": 1234.568, "p50_us": nil, "p99_us": nil, "first_byte_us": nil,
+		"cpu_s_per_10k": nil, "rss_mib": nil, "ratio_rps": .988, "requests": 7., "errors": 0.,
+		"statuses": map[string]any{"injected": 7.},
+	} {
+		value, ok := got[key]
+		if diff := cmp.Diff(want, value); !ok || diff != "" {
+			t.Errorf("%s: present %v (-want +got)\n%s", key, ok, diff)
+		}
+	}
+}
+
+func TestRequirement(t *testing.T) {
+	for _, tc := range []struct {
+		r    requirement
+		want string
+	}{
+		{requirement{measured: 1.2, limit: 1.15, atLeast: true}, "PASS"},
+		{requirement{measured: 1.1, limit: 1.15, atLeast: true}, "FAIL"},
+		{requirement{measured: .8, limit: .85}, "PASS"},
+		{requirement{measured: .9, limit: .85}, "FAIL"},
+		{requirement{measured: math.NaN(), limit: .85}, "FAIL"},
+		{requirement{measured: math.NaN(), limit: .85, atLeast: true}, "FAIL"},
+		{requirement{measured: 7, info: true}, "INFO"},
+	} {
+		if got := tc.r.verdict(); got != tc.want {
+			t.Errorf("%+v: %s, want %s", tc.r, got, tc.want)
+		}
+	}
+}
+
+func TestParseRemoraCounters(t *testing.T) {
+	stopped := `{"level":"INFO","msg":"stopped","proxy":{"exchanges":9,"lost":1},"persist":{"enqueued":8,"persisted":5,"dropped":{"full":2,"poison":1}}}`
+	for _, tc := range []struct {
+		name  string
+		lines []string
+		want  remoraCounters
+	}{
+		{"reasons apart", []string{`{"msg":"exchange"}`, stopped, ""}, remoraCounters{known: true, persisted: 5, dropped: 4}},
+		{"one number", []string{`{"msg":"stopped","persist":{"persisted":5,"dropped":3}}`}, remoraCounters{known: true, persisted: 5, dropped: 3}},
+		{"cut or absent", []string{`ted":5}`, "", `{"msg":"exchange","persisted":3}`}, remoraCounters{}},
+	} {
+		if diff := cmp.Diff(tc.want, parseRemoraCounters(tc.lines), cmp.AllowUnexported(remoraCounters{})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", tc.name, diff)
+		}
+	}
+}
+
+func TestProcStat(t *testing.T) {
+	stat := []byte("18296 (a ) b) R 18293 18293 6174 0 -1 4194304 102 0 0 0 123 45 0 0 20 0 1 0 107281 3133440 388 1844\n")
+	if got, want := statCPU(stat), 1680*time.Millisecond; got != want {
+		t.Errorf("CPU = %v, want %v", got, want)
+	}
+	if got := statCPU([]byte("1 (x) R")); got != 0 {
+		t.Errorf("CPU of a short line = %v", got)
+	}
+	if got, want := statusRSS([]byte("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t    2020 kB\nThreads: 1\n")), int64(2020<<10); got != want {
+		t.Errorf("RSS = %d, want %d", got, want)
+	}
+	if got := statusRSS([]byte("Name: x\n")); got != 0 {
+		t.Errorf("RSS without a line = %d", got)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// childEnv makes the test binary behave as remora-bench: load starts its own binary again.
+const childEnv = "REMORA_BENCH_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		main()
+		return
+	}
+	if err := os.Setenv(childEnv, "1"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+func TestLoadEndToEnd(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var out, problems bytes.Buffer
+	err := run(t.Context(), []string{
+		"load", "-json", "-targets", "direct,reverseproxy", "-bodies", "1,16", "-conns", "2", "-modes", "json,sse",
+		"-events", "3", "-gap", "1ms", "-rounds", "2", "-duration", "50ms",
+	}, os.Getenv, nil, &out, &problems)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, problems.String())
+	}
+	type key struct{ cell, target string }
+	got := map[key]cellLine{}
+	dec := json.NewDecoder(&out)
+	dec.DisallowUnknownFields()
+	for dec.More() {
+		var l cellLine
+		if err := dec.Decode(&l); err != nil {
+			t.Fatal(err)
+		}
+		got[key{l.Cell, l.Target}] = l
+	}
+	if len(got) != 8 {
+		t.Errorf("%d lines, want 4 cells of 2 targets: %v", len(got), got)
+	}
+	for _, cell := range []string{"json-1KiB-c2", "json-16KiB-c2", "sse-1KiB-c2", "sse-16KiB-c2"} {
+		for _, name := range []string{targetDirect, targetReverse} {
+			l, ok := got[key{cell, name}]
+			if !ok || l.Requests == 0 || l.RPS <= 0 || l.P50 <= 0 || l.P99 < l.P50 {
+				t.Errorf("%s of %s: %+v", cell, name, l)
+			}
+			if strings.HasPrefix(cell, "sse") != (l.Events > 0) {
+				t.Errorf("%s of %s: %d events", cell, name, l.Events)
+			}
+		}
+		reverse := got[key{cell, targetReverse}]
+		if reverse.RatioRPS != 1 {
+			t.Errorf("%s: the ReverseProxy's ratio to itself is %v", cell, reverse.RatioRPS)
+		}
+		if runtime.GOOS == "linux" && reverse.RSS <= 0 {
+			t.Errorf("%s: RSS of the ReverseProxy = %v", cell, reverse.RSS)
+		}
+	}
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestLoadWithoutRemora(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	err := run(t.Context(), []string{"load", "-remora", "/nonexistent/remora", "-targets", "pass"}, os.Getenv, nil, &bytes.Buffer{}, &bytes.Buffer{})
+	if err == nil || !strings.Contains(err.Error(), "/nonexistent/remora") || !strings.Contains(err.Error(), "-remora") {
+		t.Errorf("error %v, want one that names the binary and the flag", err)
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	for _, tc := range []struct {
+		args []string
+		want []string // parts of the message
+	}{
+		{nil, []string{"no command"}},
+		{[]string{"nonsense"}, []string{`unknown command "nonsense"`}},
+		{[]string{"load", "-bodies", "0,x", "-modes", "xml", "-rounds", "0", "-targets", "nobody,direct,direct"},
+			[]string{`-bodies: "0"`, `-bodies: "x"`, `-modes: "xml"`, "-rounds", `"nobody"`, `"direct" stands twice`}},
+		{[]string{"load", "stray"}, []string{`"stray"`}},
+		{[]string{"load", "-strict"}, []string{"-strict"}},
+		{[]string{"upstream", "-events", "0"}, []string{"-events"}},
+		{[]string{"reverseproxy"}, []string{"-upstream"}},
+	} {
+		err := run(t.Context(), tc.args, os.Getenv, nil, &bytes.Buffer{}, &bytes.Buffer{})
+		if _, ok := errors.AsType[usageError](err); !ok {
+			t.Errorf("%q: %v, want a usage error", tc.args, err)
+			continue
+		}
+		for _, part := range tc.want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %v, want it to name %s", tc.args, err, part)
+			}
+		}
+	}
+}
+
+func TestParseTargetURL(t *testing.T) {
+	for _, tc := range []struct{ in, name, addr string }{
+		{"nginx=http://127.0.0.1:8080", "nginx", "127.0.0.1:8080"},
+		{"far=http://proxy.example/", "far", "proxy.example:80"},
+		{"nourl", "", ""},
+		{"tls=https://127.0.0.1:1", "", ""},
+		{"path=http://127.0.0.1:1/v1", "", ""},
+		{"=http://127.0.0.1:1", "", ""},
+	} {
+		name, addr, err := parseTargetURL(tc.in)
+		if (err != nil) != (tc.addr == "") || err == nil && (name != tc.name || addr != tc.addr) {
+			t.Errorf("parseTargetURL(%q) = %q, %q, %v", tc.in, name, addr, err)
+		}
+	}
+}
+
+func TestUsageNamesAllCommands(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), []string{"help"}, os.Getenv, nil, &out, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range commands() {
+		if !strings.Contains(out.String(), c.name) || !strings.Contains(out.String(), c.summary) {
+			t.Errorf("usage lacks %s:\n%s", c.name, out.String())
+		}
+	}
+}

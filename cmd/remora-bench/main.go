@@ -1,0 +1,98 @@
+// Command remora-bench measures Remora: what it costs on the way of the traffic.
+//
+// Every command generates its own input from a fixed seed or reads it from a file that it is given, talks to the
+// loopback interface only unless a target elsewhere is named, and is bounded in time. The processes that it starts end
+// with it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// command is one thing that remora-bench does.
+type command struct {
+	name    string
+	summary string
+	run     func(ctx context.Context, args []string, stdout, stderr io.Writer) error
+}
+
+// commands is the table that run and usage share. The last two are what load starts as processes of their own, so
+// that their CPU time is counted apart; they serve as well by hand.
+func commands() []command {
+	return []command{
+		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", runLoad},
+		{"recall", "how well memories are found, and how fast, on conversations with questions", runRecall},
+		{"gate", "how well it is decided to recall nothing", runGate},
+		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", runScale},
+		{"upstream", "the mock upstream that load measures against", runUpstream},
+		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", runReverseProxy},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	fmt.Fprintln(os.Stderr, "remora-bench:", err)
+	if _, ok := errors.AsType[usageError](err); ok {
+		os.Exit(2)
+	}
+	os.Exit(1)
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ what string }
+
+func (e usageError) Error() string { return e.what }
+
+// parseCommandLine reads the flags of a command that takes nothing else. The flag set has told what is wrong, and with
+// -h what there is.
+func parseCommandLine(flags *flag.FlagSet, args []string) error {
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return err
+	} else if err != nil {
+		return usageError{flags.Name() + ": " + err.Error()}
+	}
+	if flags.NArg() > 0 {
+		return usageError{fmt.Sprintf("%s: unexpected argument %q", flags.Name(), flags.Arg(0))}
+	}
+	return nil
+}
+
+// run is main without the process around it. The commands need neither environment nor input.
+func run(ctx context.Context, args []string, _ func(string) string, _ io.Reader, stdout, stderr io.Writer) error {
+	if len(args) == 0 {
+		printUsage(stderr)
+		return usageError{"no command given"}
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		printUsage(stdout)
+		return nil
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], stdout, stderr)
+		}
+	}
+	printUsage(stderr)
+	return usageError{fmt.Sprintf("unknown command %q", args[0])}
+}
+
+func printUsage(w io.Writer) {
+	fmt.Fprint(w, "Usage: remora-bench COMMAND [flags]\n\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-14s%s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, "\nremora-bench COMMAND -h lists the flags of a command.\n")
+}

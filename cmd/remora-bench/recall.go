@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/remora-proxy/remora/recall"
+)
+
+// runRecall measures how well memories are found: every conversation of a data set becomes the memory of one user,
+// through the pipeline that live turns take, and its questions are asked of it.
+func runRecall(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var data, unit string
+	var asJSON bool
+	flags := flag.NewFlagSet("recall", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&data, "data", "", "`file` with conversations and questions, or LoCoMo's own")
+	flags.StringVar(&unit, "unit", unitTurn, "what is ranked: turn (a message), round (a user message with the reply), session")
+	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	if err := parseCommandLine(flags, args); err != nil {
+		return err
+	}
+	if data == "" {
+		return usageError{"recall: -data is missing"}
+	}
+	if unit != unitTurn && unit != unitRound && unit != unitSession {
+		return usageError{fmt.Sprintf("recall: unit %q is none of turn, round, session", unit)}
+	}
+	d, err := readDataset(data)
+	if err != nil {
+		return err
+	}
+	r, err := measureRecall(ctx, d, unit)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return json.NewEncoder(stdout).Encode(r.object())
+	}
+	return r.print(stdout)
+}
+
+// recallReport is what runRecall found.
+type recallReport struct {
+	dataset, unit string
+	overall       *judgement
+	categories    map[string]*judgement
+	latency       []time.Duration // of requests as the proxy makes them
+	indexBytes    int64
+}
+
+// patientConfig is the default but for deadlines, which a slow machine would miss, and room for what is measured.
+func patientConfig() recall.Config {
+	cfg := recall.DefaultConfig()
+	cfg.Deadline, cfg.FirstDeadline, cfg.LoadTimeout = time.Minute, 10*time.Minute, 10*time.Minute
+	cfg.MaxBytes, cfg.MaxScopeBytes = 8<<30, 8<<30
+	return cfg
+}
+
+func measureRecall(ctx context.Context, d dataset, unit string) (*recallReport, error) {
+	r := &recallReport{dataset: d.Name, unit: unit, overall: newJudgement(), categories: map[string]*judgement{}}
+	m, err := openMemory(ctx, patientConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer m.close()
+	for _, c := range d.Convs {
+		if err := r.conversation(ctx, m, d, c); err != nil {
+			return nil, err
+		}
+	}
+	r.indexBytes = m.engine.Stats().Bytes
+	return r, nil
+}
+
+func (r *recallReport) conversation(ctx context.Context, m *memory, d dataset, c conversation) error {
+	turns, units := turnsOf(d, c, r.unit)
+	if err := m.add(ctx, turns); err != nil {
+		return err
+	}
+	for _, q := range c.Questions {
+		gold := map[int]bool{}
+		for _, e := range q.Evidence {
+			gold[units[e]] = true
+		}
+		if len(gold) == 0 {
+			continue
+		}
+		req := recall.Request{Scope: scopeOf(d, c), Newest: q.Text, Now: askedAt(c, q)}
+		ranking, err := rank(ctx, m.engine, req, units)
+		if err != nil {
+			return err
+		}
+		r.overall.add(ranking, gold)
+		if r.categories[q.Category] == nil {
+			r.categories[q.Category] = newJudgement()
+		}
+		r.categories[q.Category].add(ranking, gold)
+		start := time.Now()
+		if _, err := m.engine.Recall(ctx, req); err != nil {
+			return fmt.Errorf("recall: %w", err)
+		}
+		r.latency = append(r.latency, time.Since(start))
+	}
+	return nil
+}
+
+// askedAt is the clock of a question: its date, or the day after the conversation's end.
+func askedAt(c conversation, q question) time.Time {
+	if at := parseDate(q.Date); !at.IsZero() {
+		return at
+	}
+	var last time.Time
+	for _, m := range c.Messages {
+		if at := parseDate(m.Date); at.After(last) {
+			last = at
+		}
+	}
+	if last.IsZero() {
+		last = undated
+	}
+	return last.Add(24 * time.Hour)
+}
+
+// rank asks with gate and budget off and returns the units in the order of their best passage.
+func rank(ctx context.Context, e *recall.Engine, req recall.Request, units []int) ([]int, error) {
+	req.NoGate, req.TopK, req.BudgetTokens = true, recall.MaxTopK, 1<<40
+	res, err := e.Recall(ctx, req)
+	if err != nil {
+		return nil, fmt.Errorf("recall: %w", err)
+	}
+	var ranking []int
+	for _, s := range res.Memories {
+		var i int
+		if _, err := fmt.Sscanf(s.Memory.Provenance.Turn, "%x", &i); err != nil {
+			return nil, fmt.Errorf("recall: turn %q is not of this run", s.Memory.Provenance.Turn)
+		}
+		if unit := units[i-1]; !slices.Contains(ranking, unit) {
+			ranking = append(ranking, unit)
+		}
+	}
+	return ranking, nil
+}
+
+func (r *recallReport) object() map[string]any {
+	o := r.overall.object()
+	o["dataset"], o["unit"], o["index_bytes"] = r.dataset, r.unit, r.indexBytes
+	o["p50_us"] = number(percentile(r.latency, 0.5).Seconds() * 1e6)
+	o["p99_us"] = number(percentile(r.latency, 0.99).Seconds() * 1e6)
+	categories := map[string]any{}
+	for name, f := range r.categories {
+		categories[name] = f.object()
+	}
+	o["categories"] = categories
+	return o
+}
+
+func (r *recallReport) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s by %s\n", r.dataset, r.unit)
+	fmt.Fprint(t, "category\tn\t")
+	for _, kind := range []string{"frac", "any", "all"} {
+		for _, k := range cuts {
+			fmt.Fprintf(t, "%s@%d\t", kind, k)
+		}
+	}
+	fmt.Fprint(t, "ndcg@10\tmrr\t\n")
+	row := func(name string, f *judgement) {
+		n := float64(max(f.n, 1))
+		fmt.Fprintf(t, "%s\t%d\t", name, f.n)
+		for _, kind := range []map[int]float64{f.frac, f.any, f.all} {
+			for _, k := range cuts {
+				fmt.Fprintf(t, "%.3f\t", kind[k]/n)
+			}
+		}
+		fmt.Fprintf(t, "%.3f\t%.3f\t\n", f.ndcg/n, f.mrr/n)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.categories)) {
+		row(name, r.categories[name])
+	}
+	row("all", r.overall)
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "latency p50 %v, p99 %v; indexes %d bytes\n", percentile(r.latency, 0.5), percentile(r.latency, 0.99), r.indexBytes)
+	return err
+}

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/storage/badger"
+)
+
+// Bounds of what check waits for.
+const (
+	probeTimeout = 10 * time.Second
+	liveTimeout  = 2 * time.Second
+)
+
+func checkCommand() command {
+	return command{
+		name:    "check",
+		summary: "check the configuration, the upstreams and the store",
+		usage:   "remora check [--live] [flags as for serve]",
+		run:     check,
+	}
+}
+
+// check tells on the standard error what it found, and writes the configuration in effect, secrets hidden, to the
+// standard output. It changes nothing: a store that is not there yet is not made.
+func check(ctx context.Context, s streams, args []string) error {
+	f := newFlags(checkCommand(), s)
+	flags := configFlags(f)
+	live := f.Bool("live", false, "only ask the Remora that listens here whether it is alive")
+	if err := parseFlags(f, args); err != nil {
+		return err
+	}
+	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	if *live {
+		return checkLive(ctx, s.out, c.server.Listen)
+	}
+	if err != nil {
+		return err
+	}
+	if c.source != "" {
+		fmt.Fprintf(s.err, "configuration %s: ok\n", c.source)
+	} else {
+		fmt.Fprintln(s.err, "configuration: ok, no file")
+	}
+	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
+	failed := checkUpstreams(ctx, s.err, c) + checkStore(ctx, s.err, c)
+	if err := writeConfig(s.out, c.settings()); err != nil {
+		return err
+	}
+	if failed > 0 {
+		return fmt.Errorf("check: %d failed", failed)
+	}
+	return nil
+}
+
+// checkUpstreams asks them side by side and tells in their order.
+func checkUpstreams(ctx context.Context, w io.Writer, c config) (failed int) {
+	results := make([]struct {
+		text string
+		err  error
+	}, len(c.proxy.Upstreams))
+	var all sync.WaitGroup
+	for i, u := range c.proxy.Upstreams {
+		all.Go(func() { results[i].text, results[i].err = probe(ctx, u, c.proxy.Transport) })
+	}
+	all.Wait()
+	for i, u := range c.proxy.Upstreams {
+		if err := results[i].err; err != nil {
+			failed++
+			fmt.Fprintf(w, "upstream %s (%s): FAILED: %v\n", u.Name, u.URL, err)
+			continue
+		}
+		fmt.Fprintf(w, "upstream %s (%s): reachable, %s\n", u.Name, u.URL, results[i].text)
+	}
+	return failed
+}
+
+// probe asks for the base path, without credentials. Any answer in HTTP will do: most say 401 or 404.
+func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	transport := &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true}
+	if t.ProxyFromEnvironment {
+		transport.Proxy = http.ProxyFromEnvironment
+	}
+	if u.CAFile != "" {
+		pem, err := os.ReadFile(u.CAFile)
+		if err != nil {
+			return "", err
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(pem) {
+			return "", fmt.Errorf("caFile %s holds no PEM certificate", u.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.URL, nil)
+	if err != nil {
+		return "", err
+	}
+	start := time.Now()
+	response, err := transport.RoundTrip(request) // follows no redirect
+	if err != nil {
+		return "", err
+	}
+	response.Body.Close()
+	return fmt.Sprintf("answers %d over %s in %s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond)), nil
+}
+
+// checkStore tells whether memory would work.
+func checkStore(ctx context.Context, w io.Writer, c config) (failed int) {
+	told, err := storeState(ctx, c)
+	if err != nil {
+		fmt.Fprintf(w, "store %s: FAILED: %v\n", c.storage.Dir, err)
+		return 1
+	}
+	fmt.Fprintf(w, "store %s: %s\n", c.storage.Dir, told)
+	return 0
+}
+
+func storeState(ctx context.Context, c config) (string, error) {
+	if c.keyless != "" {
+		return "", errors.New(c.keyless)
+	}
+	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return "not there yet, can be made", writable(c.storage.Dir)
+	}
+	store := badger.New(c.storage, nil)
+	err := store.Open(ctx)
+	if err == nil {
+		free := store.Health().FreeBytes
+		return fmt.Sprintf("opens, %d MiB free", free>>20), store.Close()
+	}
+	if reason := store.Health().Reason; strings.HasPrefix(reason, "locked:") {
+		return "in use, " + reason, nil
+	}
+	return "", err
+}
+
+// writable finds out whether dir could be made, by writing in the nearest directory that is there.
+func writable(dir string) error {
+	for {
+		info, err := os.Stat(dir)
+		if err == nil && !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", dir)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(dir) == dir {
+			return err
+		}
+		dir = filepath.Dir(dir)
+	}
+	f, err := os.CreateTemp(dir, ".remora-check-*")
+	if err != nil {
+		return fmt.Errorf("%s is not writable: %w", dir, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// checkLive asks the process that listens on address. It is the health check of the image.
+func checkLive(ctx context.Context, w io.Writer, address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("listen address: %w", err)
+	}
+	switch ip := net.ParseIP(host); { // what listens everywhere listens here too
+	case host == "" || ip.Equal(net.IPv4zero):
+		host = "127.0.0.1"
+	case ip.Equal(net.IPv6unspecified):
+		host = "::1"
+	}
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
+	defer cancel()
+	url := "http://" + net.JoinHostPort(host, port) + proxy.LivePath
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("not alive: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("not alive: %s answers %d", url, response.StatusCode)
+	}
+	fmt.Fprintln(w, "alive")
+	return nil
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage/badger"
+)
+
+// config is everything that can be set: the typed configurations of the packages, and what only this program knows.
+// settings() says under which keys a person sets them.
+type config struct {
+	source string // the file that was read, "" = none
+
+	server     proxy.ServerConfig
+	forward    proxy.ForwardConfig
+	proxy      proxy.Config
+	recall     recall.Config
+	persist    persist.Config
+	redact     redact.Config
+	storage    badger.Config
+	storageKey redact.Secret
+	log        logConfig
+
+	// keyless says why there is no key for the store and none may be generated; "" = there is one.
+	keyless string
+}
+
+// defaultConfig has no forward door: it is opened by naming its address.
+func defaultConfig() config {
+	c := config{
+		server:  proxy.DefaultServerConfig(),
+		forward: proxy.DefaultForwardConfig(),
+		proxy:   proxy.DefaultConfig(),
+		recall:  recall.DefaultConfig(),
+		persist: persist.DefaultConfig(),
+		redact:  redact.DefaultConfig(),
+		storage: badger.DefaultConfig(),
+		log:     logConfig{level: levelInfo, format: formatAuto},
+	}
+	c.forward.Listen = ""
+	c.persist.Workers = 0 // settle knows the machine
+	return c
+}
+
+// oneUpstream sends every path to url.
+func (c *config) oneUpstream(url string) {
+	c.proxy.Upstreams = []proxy.UpstreamConfig{{Name: "upstream", URL: url, Paths: []string{"/"}}}
+}
+
+// settle fills in what depends on the machine and on other settings.
+func (c *config) settle(where place) {
+	if c.persist.Workers == 0 {
+		c.persist.Workers = persist.DefaultConfig().Workers
+	}
+	c.proxy.RecallDeadline, c.proxy.FirstDeadline = c.recall.Deadline, c.recall.FirstDeadline
+	c.proxy.Identity.Loopback = loopback(c.server.Listen) && (c.forward.Listen == "" || loopback(c.forward.Listen))
+	c.proxy.Identity.Container = where.container
+	if c.storage.Dir == "" {
+		c.storage.Dir = where.dataDir()
+	}
+	if c.storage.KeyFile == "" && c.storageKey == "" {
+		c.keyless = c.defaultKeyFile(where)
+	}
+}
+
+// defaultKeyFile sets the key file where a person runs Remora on a machine of theirs. In a container the file would go
+// away with the container, and the memories with it, so there the place of the key must be said.
+func (c *config) defaultKeyFile(where place) (keyless string) {
+	switch {
+	case where.container:
+		return "in a container the key must be named: set storage.keyFile (REMORA_STORAGE_KEY_FILE) to a file on a volume or to a mounted secret"
+	case where.keyFile() == "":
+		return "no home directory to keep the key in: set storage.keyFile (REMORA_STORAGE_KEY_FILE)"
+	}
+	c.storage.KeyFile = where.keyFile()
+	return ""
+}
+
+// loopback says whether a listen address can be reached from this machine only.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// validate asks every package for all that it finds wrong, under the keys that a person knows.
+func (c *config) validate(found *problems, origins map[string]string) {
+	if c.storage.Dir == "" {
+		found.add("storage.dir", "", "no home directory to keep memories in; set it, or --data")
+	}
+	if c.storageKey != "" {
+		key, err := badger.ParseKey([]byte(c.storageKey.Reveal()))
+		if err != nil {
+			found.add("storage.key", origins["storage.key"], "must be 32 bytes, as hex or base64")
+		}
+		c.storage.Key = key
+	}
+	found.addAll("", c.proxy.Validate(), origins)
+	found.addAll("server", c.server.Validate(), origins)
+	if c.forward.Listen != "" {
+		found.addAll("forward", c.forward.Validate(), origins)
+	}
+	found.addAll("recall", c.recall.Validate(), origins)
+	found.addAll("persist", c.persist.Validate(), origins)
+	found.addAll("redact", c.redact.Validate(), origins)
+}

@@ -1,0 +1,38 @@
+package main
+
+const configDocsHead = "<!-- Generated from the table of settings in cmd/remora/settings.go by `make docs`. -->\n" + `
+# Configuration
+
+Settings come from four places, each winning over the one before:
+
+1. the defaults below;
+2. a JSON file: ` + "`--config FILE`, or `REMORA_CONFIG`, or `~/.config/remora/config.json` if it is there" + `;
+3. the environment variable in the table. With ` + "`_FILE`" + ` after its name it holds the path of a file to read the value from, such as
+   a mounted secret. Lists are separated by commas, and an empty variable is as good as none;
+4. the flags ` + "`--listen`, `--upstream`, `--data`, `--forward`" + `.
+
+The file is strict: a key that does not exist, stands twice or has a value of the wrong type is an error, and all errors are
+told at once, each with its key and line. [config.example.json](../config.example.json) is nothing but the defaults; a file of yours
+needs only what differs. ` + "`remora check`" + ` tells what is wrong, reaches for the upstreams and the store, and prints the configuration in
+effect with secrets hidden.
+
+Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes.
+
+Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`" + ` (otlp,
+console, none), ` + "`OTEL_EXPORTER_OTLP_PROTOCOL`" + ` (http/protobuf, grpc), ` + "`OTEL_SERVICE_NAME`, `OTEL_SDK_DISABLED`" + ` and the rest. The Go
+runtime's ` + "`GOGC` and `GOMEMLIMIT`" + ` are respected.
+`
+
+// sectionDocs introduces the sections of docs/configuration.md.
+var sectionDocs = map[string]string{
+	"forward":   "For agents whose base URL can't be changed. Every host is tunnelled untouched.",
+	"identity":  "Whose memory a request is about. Nobody sees another's: index, key, bounds and erasure are per tenant, app, project and user.",
+	"limits":    "Every buffer has a bound. Over it, traffic goes on without that part of memory, and it is counted.",
+	"recall":    "How memories are found.",
+	"injection": "How they enter a request, and how long the same bytes are replayed there.",
+	"persist":   "How finished turns are stored.",
+	"redact":    "What is taken out of a text before anything else sees it.",
+	"storage":   "Where memories are kept. A store that can't be opened, read or written never fails a request: traffic passes without memory, and the log says why.",
+	"timeouts":  "",
+	"log":       "",
+}

@@ -1,0 +1,380 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+var update = flag.Bool("update", false, "write the generated files anew")
+
+// machine is a place with a home and nothing else.
+func machine() place {
+	return place{os: "linux", home: "/home/ada", getenv: func(string) string { return "" }}
+}
+
+func environment(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// shown is what a configuration looks like to a person.
+func shown(t *testing.T, c config) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := writeConfig(&b, c.settings()); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func generated(t *testing.T, name string, want []byte) {
+	t.Helper()
+	file := filepath.Join("..", "..", filepath.FromSlash(name))
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s is stale, run make docs (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestExampleEqualsDefaults(t *testing.T) {
+	c := defaultConfig()
+	generated(t, "config.example.json", []byte(shown(t, c)))
+
+	got, err := loadConfig(overrides{file: filepath.Join("..", "..", "config.example.json")}, environment(), machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := loadConfig(overrides{}, environment(), machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.source = want.source
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, logConfig{}), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("config.example.json decodes to something else than the defaults (-want +got):\n%s", diff)
+	}
+}
+
+func TestConfigurationDocs(t *testing.T) {
+	c := defaultConfig()
+	var b bytes.Buffer
+	if err := writeConfigDocs(&b, c.settings()); err != nil {
+		t.Fatal(err)
+	}
+	generated(t, "docs/configuration.md", b.Bytes())
+}
+
+// Every row must be reachable by one key and one variable, say something, and read back what it shows.
+func TestSettings(t *testing.T) {
+	c := defaultConfig()
+	keys, variables := map[string]bool{}, map[string]bool{}
+	for _, s := range c.settings() {
+		if keys[s.key] || variables[s.env()] {
+			t.Errorf("%s or %s stands twice", s.key, s.env())
+		}
+		keys[s.key], variables[s.env()] = true, true
+		if s.doc == "" || !strings.HasSuffix(s.doc, ".") {
+			t.Errorf("%s: the documentation %q is no sentence", s.key, s.doc)
+		}
+	}
+	if got, want := (setting{key: "recall.firstDeadline"}).env(), "REMORA_RECALL_FIRST_DEADLINE"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for from, to := range renames {
+		if !keys[to] {
+			t.Errorf("%s is told as %s, which is no setting", from, to)
+		}
+	}
+	for name := range sectionDocs {
+		found := false
+		for key := range keys {
+			found = found || strings.HasPrefix(key, name+".")
+		}
+		if !found {
+			t.Errorf("section %s is described but has no setting", name)
+		}
+	}
+}
+
+// A field that the table forgets could be set by nobody.
+func TestEveryFieldCanBeSet(t *testing.T) {
+	c := defaultConfig()
+	set := map[uintptr]bool{}
+	for _, s := range c.settings() {
+		set[reflect.ValueOf(s.at).FieldByName("to").Pointer()] = true
+	}
+	fixed := map[string]string{
+		"proxy.Identity.Loopback":  "follows from the listen address",
+		"proxy.Identity.Container": "is found out",
+		"proxy.RecallDeadline":     "is recall.Deadline",
+		"proxy.FirstDeadline":      "is recall.FirstDeadline",
+		"storage.Key":              "is storageKey, decoded",
+		"storage.FreeBytes":        "is for tests",
+	}
+	var walk func(name string, v reflect.Value)
+	walk = func(name string, v reflect.Value) {
+		if _, ok := fixed[name]; ok {
+			delete(fixed, name)
+			return
+		}
+		if v.Kind() != reflect.Struct {
+			if !set[v.Addr().Pointer()] {
+				t.Errorf("%s has no setting", name)
+			}
+			return
+		}
+		for i := range v.NumField() {
+			walk(name+"."+v.Type().Field(i).Name, v.Field(i))
+		}
+	}
+	for name, part := range map[string]any{
+		"server": &c.server, "forward": &c.forward, "proxy": &c.proxy, "recall": &c.recall, "persist": &c.persist,
+		"redact": &c.redact, "storage": &c.storage, "log": &c.log, "storageKey": &c.storageKey,
+	} {
+		walk(name, reflect.ValueOf(part).Elem())
+	}
+	for name := range fixed {
+		t.Errorf("%s is said to be fixed, but is no field", name)
+	}
+}
+
+func TestPrecedence(t *testing.T) {
+	file := writeFile(t, `{"listen": "127.0.0.1:1001", "storage": {"dir": "/from/file"}, "recall": {"topK": 5, "deadline": "40ms"}}`)
+	env := environment("REMORA_CONFIG", file, "REMORA_STORAGE_DIR", "/from/env", "REMORA_RECALL_TOP_K", "6",
+		"REMORA_UPSTREAM", "https://env.example", "REMORA_IDENTITY_USER_HEADERS", "X-A, X-B",
+		"REMORA_IDENTITY_TENANTS", strings.Repeat("ab", 32)+"=team")
+	c, err := loadConfig(overrides{data: "/from/flag", upstream: "https://flag.example"}, env, machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, check := range []struct{ name, got, want string }{
+		{"listen, of the file", c.server.Listen, "127.0.0.1:1001"},
+		{"storage.dir, of the flag", c.storage.Dir, "/from/flag"},
+		{"storage.keyFile, by default", filepath.ToSlash(c.storage.KeyFile), "/home/ada/.config/remora/store.key"},
+		{"recall.deadline, of the file", c.recall.Deadline.String(), "40ms"},
+		{"the proxy's deadline, the same", c.proxy.RecallDeadline.String(), "40ms"},
+		{"upstream, of the flag", c.proxy.Upstreams[0].URL, "https://flag.example"},
+		{"headers, of the environment", strings.Join(c.proxy.Identity.UserHeaders, "|"), "X-A|X-B"},
+		{"tenants, of the environment", c.proxy.Identity.Tenants[strings.Repeat("ab", 32)], "team"},
+	} {
+		if check.got != check.want {
+			t.Errorf("%s: got %q, want %q", check.name, check.got, check.want)
+		}
+	}
+	if got, want := c.recall.TopK, 6; got != want {
+		t.Errorf("recall.topK, of the environment: got %d, want %d", got, want)
+	}
+	if got, want := len(c.proxy.Upstreams), 1; got != want {
+		t.Errorf("got %d upstreams, want %d for every path", got, want)
+	}
+}
+
+func TestMountedSecret(t *testing.T) {
+	key := strings.Repeat("0f", 32)
+	mounted := writeFile(t, "debug\n")
+	c, err := loadConfig(overrides{}, environment("REMORA_STORAGE_KEY", key, "REMORA_LOG_LEVEL_FILE", mounted), machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(c.storage.Key), 32; got != want {
+		t.Errorf("key has %d bytes, want %d", got, want)
+	}
+	if got, want := c.log.level, levelDebug; got != want {
+		t.Errorf("log.level: got %q, want %q, of the mounted file", got, want)
+	}
+	if got := shown(t, c); strings.Contains(got, key) || !strings.Contains(got, `"key": "[redacted]"`) {
+		t.Errorf("the key is shown, or not shown to be set:\n%s", got)
+	}
+
+	// storage.keyFile has a variable that ends in _FILE itself.
+	c, err = loadConfig(overrides{}, environment("REMORA_STORAGE_KEY_FILE", "/run/secrets/key"), machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.storage.KeyFile, "/run/secrets/key"; got != want || c.storageKey != "" {
+		t.Errorf("storage.keyFile: got %q, want %q", got, want)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for _, test := range []struct {
+		name, file string
+		env        []string
+		want       []string // each a whole line
+	}{
+		{
+			name: "all at once, with key and place",
+			file: "{\n  \"listn\": \"x\",\n  \"recall\": {\n    \"deadline\": \"soon\",\n    \"topK\": 0,\n    \"gates\": 1,\n    \"weights\": {\"k1\": true}\n  },\n  \"upstreams\": [{\"name\": \"a\", \"url\": \"ftp://x\", \"path\": [\"/\"]}],\n  \"log\": {\"level\": \"loud\"}\n}",
+			env:  []string{"REMORA_LIMITS_TEE_BYTES", "lots"},
+			want: []string{
+				`listn: unknown key; did you mean "listen"? (config.json:2)`,
+				`recall.deadline: must be a duration such as "30ms", "1m30s" or "24h" (config.json:4)`,
+				`recall.gates: unknown key; did you mean "gate"? (config.json:6)`,
+				`recall.weights.k1: must be a number (config.json:7)`,
+				`upstreams[0].path: unknown key; did you mean "paths"? (config.json:9)`,
+				`log.level: must be one of debug, info, warn, error (config.json:10)`,
+				`limits.teeBytes: must be a number of bytes, as an integer (REMORA_LIMITS_TEE_BYTES)`,
+				`upstreams[0].url: must begin with http:// or https:// (config.json:9)`,
+				`upstreams[0].paths: must name at least one prefix; "/" takes every path (config.json:9)`,
+				`recall.topK: must be 1..100 (config.json:5)`,
+			},
+		},
+		{
+			name: "duplicate keys",
+			file: "{\n  \"listen\": \"127.0.0.1:1\",\n  \"log\": {\"level\": \"info\",\n \"level\": \"warn\"},\n  \"listen\": \"127.0.0.1:2\"\n}",
+			want: []string{`log.level: stands twice, first in line 3 (config.json:4)`, `listen: stands twice, first in line 2 (config.json:5)`},
+		},
+		{
+			name: "not JSON",
+			file: "{\n  \"listen\": \"127.0.0.1:1\"\n  \"log\": {}\n}",
+			want: []string{`config.json:3: not valid JSON: invalid character '"' after object key:value pair`},
+		},
+		{name: "cut off", file: "{\n  \"log\": {\n", want: []string{`config.json:3: not valid JSON: ends too early`}},
+		{name: "empty", file: "", want: []string{`config.json:1: not valid JSON: ends too early`}},
+		{name: "more after the end", file: "{}\n{}", want: []string{`config.json:2: more after the end of the configuration`}},
+		{name: "not an object", file: "[]", want: []string{`the configuration must be a JSON object (config.json:1)`}},
+		{
+			name: "too deep",
+			file: strings.Repeat("[", 10_000),
+			want: []string{`config.json:1: nested deeper than 16 levels`},
+		},
+		{
+			name: "wrong shapes",
+			file: `{"log": "info", "listen": null, "upstreams": {}, "identity": {"tenants": [], "userHeaders": ["a", 1]}, "storage": {"minFreeBytes": -1, "key": "short"}}`,
+			want: []string{
+				`log: must be an object (config.json:1)`,
+				`listen: must not be null; leave the key out for its default (config.json:1)`,
+				`upstreams: must be a list of objects (config.json:1)`,
+				`identity.tenants: must be an object of strings (config.json:1)`,
+				`identity.userHeaders[1]: must be a string (config.json:1)`,
+				`storage.minFreeBytes: must be a number of bytes, as an integer (config.json:1)`,
+				`storage.key: must be 32 bytes, as hex or base64 (config.json:1)`,
+			},
+		},
+		{
+			name: "environment",
+			file: `{}`,
+			env:  []string{"REMORA_LISTEN", "nowhere", "REMORA_UPSTREAMS", "x", "REMORA_LOG_LEVEL", "info", "REMORA_LOG_LEVEL_FILE", "/x", "REMORA_LOG_FORMAT_FILE", "/does/not/exist"},
+			want: []string{
+				`upstreams: has no form in text; use the configuration file, or REMORA_UPSTREAM for one upstream of every path (REMORA_UPSTREAMS)`,
+				`log.level: both REMORA_LOG_LEVEL and REMORA_LOG_LEVEL_FILE are set (REMORA_LOG_LEVEL_FILE)`,
+				`log.format: open /does/not/exist: no such file or directory (REMORA_LOG_FORMAT_FILE)`,
+				`listen: must be host:port (REMORA_LISTEN)`,
+			},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := loadConfig(overrides{file: writeFile(t, test.file)}, environment(test.env...), machine())
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			var got []string
+			for _, p := range err.(problems) {
+				got = append(got, strings.ReplaceAll(p.Error(), "stat ", "open "))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("problems (-want +got):\n%s", diff)
+			}
+			for _, line := range test.want {
+				if !strings.Contains(strings.ReplaceAll(err.Error(), "stat ", "open "), line) {
+					t.Errorf("the message lacks %q", line)
+				}
+			}
+		})
+	}
+}
+
+// What a package finds wrong must be told under a key that can be set.
+func TestProblemsNameSettings(t *testing.T) {
+	keys := map[string]bool{}
+	c := defaultConfig()
+	table := c.settings()
+	for _, s := range table {
+		keys[s.key] = true
+		for _, bad := range []string{"-1", "-1s", "\x00 :"} {
+			if _, isText := s.at.(scalar[string]); isText || bad != "\x00 :" {
+				_ = s.at.parse(bad) // those that it does not fit are none to test
+			}
+		}
+	}
+	var found problems
+	c.validate(&found, nil)
+	if len(found) < 20 {
+		t.Errorf("got %d problems of a configuration where nearly everything is wrong", len(found))
+	}
+	for _, p := range found {
+		key, _, _ := strings.Cut(p.key, "[")
+		if !keys[key] {
+			t.Errorf("a problem is told under %q, which is no setting: %s", p.key, p.what)
+		}
+	}
+}
+
+func TestMissingFile(t *testing.T) {
+	if _, err := loadConfig(overrides{}, environment(), machine()); err != nil {
+		t.Errorf("the default file may be missing: got %v", err)
+	}
+	_, err := loadConfig(overrides{file: "/does/not/exist.json"}, environment(), machine())
+	if err == nil || !strings.Contains(err.Error(), "/does/not/exist.json") {
+		t.Errorf("got %v, want an error that names the file", err)
+	}
+}
+
+func FuzzConfig(f *testing.F) {
+	example, err := os.ReadFile(filepath.Join("..", "..", "config.example.json"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range []string{string(example), `{}`, `{"upstreams":[{"name":"a","url":"http://h","paths":["/"]}]}`,
+		`{"listen":"127.0.0.1:1","listen":2}`, `{"recall":{"gate":1e-3,"scopes":[]}}`, `[[[[`, "\ufeff{}", `{"identity":{"tenants":{"a":"b"}}}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		name := filepath.Join(t.TempDir(), "config.json")
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := loadConfig(overrides{file: name}, environment(), machine())
+		if err != nil || c.storageKey != "" || c.forward.Token != "" {
+			return
+		}
+		// What it shows is a configuration that means the same.
+		again, err := loadConfig(overrides{file: writeFile(t, shown(t, c))}, environment(), machine())
+		if err != nil {
+			t.Fatalf("what was shown does not load: %v\n%s", err, shown(t, c))
+		}
+		if diff := cmp.Diff(shown(t, c), shown(t, again)); diff != "" {
+			t.Errorf("loading what was shown changed it:\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/remora-proxy/remora/"
+
+// layers puts each package on its floor. Imports go to lower floors only.
+var layers = map[string]int{
+	"cmd/remora":          4,
+	"cmd/remora-bench":    4,
+	"proxy":               3,
+	"recall":              2,
+	"persist":             2,
+	"proxy/dialect":       1,
+	"proxy/proxytest":     1,
+	"recall/fence":        1,
+	"storage/badger":      1,
+	"storage/storagetest": 1,
+	"proxy/sse":           0,
+	"redact":              0,
+	"storage":             0,
+}
+
+const layerReason = `Imports go downward only: cmd knows everything, surfaces (proxy) know the engines, engines (recall, persist) know the
+vocabulary (storage), dialects and stores know nothing above them. Packages of one layer never import each other. So an engine can be
+tested, replaced and understood without the proxy around it. See docs/ARCHITECTURE.md.`
+
+// bans are imports that the layers alone would allow.
+var bans = []struct{ from, to, reason string }{
+	{"proxy", "storage/badger", storeReason},
+	{"recall", "storage/badger", storeReason},
+	{"persist", "storage/badger", storeReason},
+	{"recall", "proxy/dialect", "The engine takes a message's text; how an API wraps it in JSON is the proxy's business."},
+	{"persist", "proxy/dialect", "The pipeline takes a Turn; how an API wraps it in JSON is the proxy's business."},
+	{"proxy", "proxy/proxytest", testOnlyReason},
+	{"recall", "proxy/proxytest", testOnlyReason},
+	{"persist", "proxy/proxytest", testOnlyReason},
+	{"cmd/remora", "storage/storagetest", testOnlyReason},
+	{"proxy", "storage/storagetest", testOnlyReason},
+	{"recall", "storage/storagetest", testOnlyReason},
+	{"persist", "storage/storagetest", testOnlyReason},
+	{"storage/badger", "storage/storagetest", testOnlyReason},
+}
+
+const (
+	storeReason    = "Nothing touches a store but through storage.Store: it will live in another process, and others will stand in its place."
+	testOnlyReason = "A package for tests is imported by tests alone (and by the demo, which shows a fake upstream)."
+)
+
+// homes gives each third-party module the one place that may import it: a directory, or a file. Tests are free.
+var homes = []struct {
+	prefix string
+	places []string
+	reason string
+}{
+	{"github.com/elazarl/goproxy", []string{"proxy/forward.go"},
+		"goproxy takes CONNECT and no more: its own request path is HTTP/1.1 only, does not cancel the upstream and escapes Shutdown."},
+	{"github.com/tidwall/", []string{"proxy/dialect"},
+		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},
+	{"github.com/dgraph-io/", []string{"storage/badger"}, storeReason},
+	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
+	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},
+	{"go.opentelemetry.io/otel", []string{"cmd/remora", "proxy", "persist", "recall"}, "Spans are made where the work is done; the layers below stay free of them."},
+	{"github.com/zeebo/xxh3", []string{"proxy", "proxy/dialect"}, "The chain hash is the ledger's; what must resist an attacker uses HMAC-SHA256."},
+	{"github.com/klauspost/compress", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},
+	{"github.com/andybalholm/brotli", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},
+	{"github.com/blevesearch/snowballstem", []string{"recall"}, "Words are analysed in one place, or queries and index disagree."},
+	{"github.com/clipperhouse/uax29", []string{"recall"}, "Words are analysed in one place, or queries and index disagree."},
+	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
+	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
+	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
+	{"golang.org/x/sys", []string{"storage/badger"}, "Free space is the store's to watch."},
+	{"golang.org/x/text", []string{"recall", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
+}
+
+const otelReason = "Packages use the OpenTelemetry API; which SDK runs, and whether any does, is decided where the program is put together."
+
+// source is one Go file of the project.
+type source struct {
+	dir, file string // relative to the root, with slashes
+	imports   []string
+	syntax    *ast.File
+	lines     int
+}
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	var all []source
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() && name != root && (strings.HasPrefix(base, ".") || base == "testdata") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(base, ".go") || strings.HasSuffix(base, "_test.go") {
+			return nil
+		}
+		set := token.NewFileSet()
+		syntax, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		s := source{file: filepath.ToSlash(relative), syntax: syntax, lines: set.File(syntax.Pos()).LineCount()}
+		s.dir = path.Dir(s.file)
+		for _, i := range syntax.Imports {
+			s.imports = append(s.imports, strings.Trim(i.Path.Value, `"`))
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 10 {
+		t.Fatalf("found %d files: looking in the wrong place", len(all))
+	}
+	return all
+}
+
+func TestLayers(t *testing.T) {
+	for _, s := range sources(t) {
+		from, known := layers[s.dir]
+		if !known {
+			t.Errorf("%s: package %s stands on no layer; give it one in this test and in docs/ARCHITECTURE.md", s.file, s.dir)
+			continue
+		}
+		for _, name := range s.imports {
+			imported, ours := strings.CutPrefix(name, module)
+			if !ours {
+				continue
+			}
+			to, known := layers[imported]
+			if !known || to >= from {
+				t.Errorf("%s imports %s, which is not below it.\n%s", s.file, imported, layerReason)
+			}
+			for _, ban := range bans {
+				if ban.from == s.dir && ban.to == imported {
+					t.Errorf("%s imports %s.\n%s", s.file, imported, ban.reason)
+				}
+			}
+		}
+	}
+}
+
+func TestOneHomePerModule(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, name := range s.imports {
+			if first, _, _ := strings.Cut(name, "/"); !strings.Contains(first, ".") || strings.HasPrefix(name, module) {
+				continue
+			}
+			i := slices.IndexFunc(homes, func(h struct {
+				prefix string
+				places []string
+				reason string
+			}) bool {
+				return strings.HasPrefix(name, h.prefix)
+			})
+			if i < 0 {
+				t.Errorf("%s imports %s, which has no home; a new dependency gets a decision record and a row in this test", s.file, name)
+				continue
+			}
+			if !slices.Contains(homes[i].places, s.dir) && !slices.Contains(homes[i].places, s.file) {
+				t.Errorf("%s imports %s, whose home is %s.\n%s", s.file, name, strings.Join(homes[i].places, ", "), homes[i].reason)
+			}
+		}
+	}
+}
+
+func TestHabits(t *testing.T) {
+	documented := map[string]bool{}
+	var dirs []string
+	for _, s := range sources(t) {
+		dirs = append(dirs, s.dir)
+		if s.syntax.Doc != nil {
+			if documented[s.dir] {
+				t.Errorf("%s: package %s has a second package comment; one file bears it", s.file, s.dir)
+			}
+			documented[s.dir] = true
+		}
+		if s.lines > 600 {
+			t.Errorf("%s has %d lines: split it by concept at 600", s.file, s.lines)
+		}
+		for _, d := range s.syntax.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && f.Name.Name == "init" {
+				t.Errorf("%s has an init function: what runs before main can't be configured, tested or switched off", s.file)
+			}
+		}
+	}
+	slices.Sort(dirs)
+	for _, dir := range slices.Compact(dirs) {
+		if !documented[dir] {
+			t.Errorf("package %s has no package comment: what it does, what it refuses, what it guarantees", dir)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
+)
+
+// The scripts run this test binary again under these names.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"remora": func() { os.Exit(mainExit()) },
+		"model":  func() { exit(model(os.Args[1:])) },
+		"await":  func() { exit(await(os.Args[1])) },
+		"ask":    func() { exit(ask(os.Args[1:])) },
+	})
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// patience bounds every wait of the scripts. Nothing that works takes as long.
+const patience = 20 * time.Second
+
+// model serves a fake LLM. model ADDRESS [DELAY between the events of a stream]
+func model(args []string) error {
+	llm := &proxytest.LLM{Answer: func(r proxytest.Recorded) proxytest.Reply {
+		var seen []string
+		for _, m := range r.Messages {
+			seen = append(seen, m.Text)
+		}
+		return proxytest.Reply{Text: "seen: " + strings.Join(seen, " / ")}
+	}}
+	if len(args) > 1 {
+		delay, err := time.ParseDuration(args[1])
+		if err != nil {
+			return err
+		}
+		llm.Delay = delay
+	}
+	return (&http.Server{Addr: args[0], Handler: llm, ReadHeaderTimeout: patience}).ListenAndServe()
+}
+
+// await returns once something answers at a URL.
+func await(url string) error {
+	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		response, err := http.Get(url)
+		if err == nil {
+			response.Body.Close()
+			return nil
+		}
+		if time.Since(start) > patience {
+			return err
+		}
+	}
+}
+
+// ask starts a new conversation and prints what came back. With -until it asks again until that is the status.
+func ask(args []string) error {
+	f := flag.NewFlagSet("ask", flag.ContinueOnError)
+	stream := f.Bool("stream", false, "")
+	status := f.String("until", "", "")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	url, text := f.Arg(0)+"/v1/chat/completions", f.Arg(1)
+	body, err := json.Marshal(map[string]any{"model": "fake-1", "stream": *stream, "messages": []any{demoMessage{"user", text}}})
+	if err != nil {
+		return err
+	}
+	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		response, err := http.Post(url, "application/json", bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		got := response.Header.Get("X-Remora-Status")
+		if *status != "" && got != *status && time.Since(start) < patience {
+			response.Body.Close()
+			continue
+		}
+		fmt.Printf("%d %s\n", response.StatusCode, got)
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() {
+			fmt.Println(lines.Text()) // as they come
+		}
+		response.Body.Close()
+		return lines.Err()
+	}
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			for _, name := range []string{"ADDRESS", "MODEL", "CLOSED"} {
+				address, err := freeAddress()
+				if err != nil {
+					return err
+				}
+				e.Setenv(name, address)
+			}
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("REMORA_LOG_FORMAT", "text")
+			// Told, so that the scripts see the same on a machine and in a container.
+			e.Setenv("REMORA_IDENTITY_TENANT", "tests")
+			e.Setenv("REMORA_IDENTITY_ANONYMOUS", "keyHolder")
+			e.Setenv("REMORA_STORAGE_KEY_FILE", filepath.Join(e.WorkDir, "store.key"))
+			return os.Mkdir(filepath.Join(e.WorkDir, "home"), 0o700)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"terminate": terminate,
+			"awaitfile": awaitFile,
+		},
+	})
+}
+
+// freeAddress is one that nothing listens on, as far as a test can know.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// exits CODE COMMAND...: the command exits with that code.
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		failed, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = failed.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code: got %d, want %d", got, want)
+	}
+}
+
+// terminate sends SIGTERM to the remora that runs in the background.
+func terminate(ts *testscript.TestScript, _ bool, _ []string) {
+	for _, c := range ts.BackgroundCmds() {
+		if filepath.Base(c.Path) == "remora" {
+			ts.Check(c.Process.Signal(syscall.SIGTERM))
+			return
+		}
+	}
+	ts.Fatalf("no remora runs in the background")
+}
+
+// awaitfile FILE TEXT: waits until the file holds the text.
+func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(10 * time.Millisecond) {
+		if data, err := os.ReadFile(ts.MkAbs(args[0])); err == nil && strings.Contains(string(data), args[1]) {
+			return
+		}
+	}
+	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
+}

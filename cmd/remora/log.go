@@ -1,0 +1,52 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"os"
+)
+
+// logConfig says what is logged and how. Content, keys and header values never are, at any level.
+type logConfig struct {
+	level  logLevel
+	format logFormat
+}
+
+type (
+	logLevel  string
+	logFormat string
+)
+
+const (
+	formatAuto logFormat = "auto" // text on a terminal, JSON elsewhere
+	formatText logFormat = "text"
+	formatJSON logFormat = "json"
+)
+
+// slog's names in lower case.
+const (
+	levelDebug logLevel = "debug"
+	levelInfo  logLevel = "info"
+	levelWarn  logLevel = "warn"
+	levelError logLevel = "error"
+)
+
+func (c logConfig) logger(w io.Writer) *slog.Logger {
+	var level slog.Level // info
+	// settings() admits slog's own names only.
+	_ = level.UnmarshalText([]byte(c.level))
+	options := &slog.HandlerOptions{Level: level}
+	if c.format == formatText || c.format == formatAuto && isTerminal(w) {
+		return slog.New(slog.NewTextHandler(w, options))
+	}
+	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
+}

@@ -1,0 +1,178 @@
+// Command remora is the proxy that remembers: point an agent's base URL at it.
+//
+// This package wires the others together and knows everything: the shape of the configuration file, the commands, the
+// OpenTelemetry SDK. The other packages take typed configuration and know neither files nor environment.
+//
+// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told to stop by SIGTERM or SIGINT exits 0 after
+// what was in flight is finished and stored; the second signal ends it at once.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs" -update
+
+const (
+	exitOK    = 0
+	exitFail  = 1
+	exitUsage = 2
+)
+
+func main() { os.Exit(mainExit()) }
+
+func mainExit() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// From the first signal on, the default action is back, so that a second one ends the process at once.
+	defer context.AfterFunc(ctx, stop)()
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	// A usageError has been printed by then, with the usage text.
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	fmt.Fprintln(os.Stderr, "remora:", err)
+	return exitFail
+}
+
+// streams is what a command may touch of the process.
+type streams struct {
+	getenv func(string) string
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+}
+
+type command struct {
+	name    string
+	summary string
+	usage   string
+	run     func(ctx context.Context, s streams, args []string) error
+}
+
+func commands() []command {
+	return []command{serveCommand(), demoCommand(), checkCommand(), versionCommand()}
+}
+
+func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) error {
+	s := streams{getenv, stdin, stdout, stderr}
+	if len(args) == 0 {
+		overview(stderr)
+		return usageError{"no command given"}
+	}
+	name, rest := args[0], args[1:]
+	switch name {
+	case "help", "-h", "-help", "--help":
+		return help(ctx, s, rest)
+	case "-version", "--version":
+		name, rest = "version", nil
+	}
+	c, err := find(name)
+	if err != nil {
+		fmt.Fprintf(stderr, "remora: %v\nRun 'remora help' for the commands.\n", err)
+		return err
+	}
+	return c.run(ctx, s, rest)
+}
+
+func find(name string) (command, error) {
+	all := commands()
+	if i := slices.IndexFunc(all, func(c command) bool { return c.name == name }); i >= 0 {
+		return all[i], nil
+	}
+	var known []string
+	for _, c := range all {
+		known = append(known, c.name)
+	}
+	what := fmt.Sprintf("unknown command %q", name)
+	if near := nearest(name, known); near != "" {
+		what += fmt.Sprintf("; did you mean %q?", near)
+	}
+	return command{}, usageError{what}
+}
+
+func help(ctx context.Context, s streams, args []string) error {
+	if len(args) == 0 {
+		overview(s.out)
+		return nil
+	}
+	c, err := find(args[0])
+	if err != nil {
+		fmt.Fprintf(s.err, "remora: %v\nRun 'remora help' for the commands.\n", err)
+		return err
+	}
+	s.err = s.out // asked for, so it is the output
+	return c.run(ctx, s, []string{"-h"})
+}
+
+func overview(w io.Writer) {
+	fmt.Fprint(w, "Remora rides along with LLM traffic and remembers: point an agent's base URL at it.\n\nUsage: remora <command> [flags]\n\nCommands:\n")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-9s %s\n", c.name, c.summary)
+	}
+	fmt.Fprint(w, `  help      show this, or 'remora help <command>'
+
+Settings come from defaults, a JSON file (--config, or REMORA_CONFIG, or config.json in the configuration directory),
+REMORA_* variables and flags, each winning over the one before. docs/configuration.md lists them all.
+Exit codes: 0 done, 1 failed, 2 called wrongly.
+`)
+}
+
+// usageError is a wrong call. Whoever returns it has told the user already.
+type usageError struct{ what string }
+
+func (e usageError) Error() string { return e.what }
+
+// newFlags makes the flag set of one command. Its usage text goes to the standard error.
+func newFlags(c command, s streams) *flag.FlagSet {
+	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
+	f.SetOutput(s.err)
+	f.Usage = func() {
+		fmt.Fprintf(s.err, "%s%s.\n\nUsage: %s\n", strings.ToUpper(c.summary[:1]), c.summary[1:], c.usage)
+		has := false
+		f.VisitAll(func(*flag.Flag) { has = true })
+		if has {
+			fmt.Fprint(s.err, "\nFlags:\n")
+			f.PrintDefaults()
+		}
+	}
+	return f
+}
+
+// parseFlags allows no arguments beside flags.
+func parseFlags(f *flag.FlagSet, args []string) error {
+	if err := f.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return usageError{err.Error()}
+	}
+	if f.NArg() > 0 {
+		fmt.Fprintf(f.Output(), "remora %s: unexpected argument %q\n", f.Name(), f.Arg(0))
+		f.Usage()
+		return usageError{"unexpected argument"}
+	}
+	return nil
+}
+
+// configFlags are the settings of every day; the rest is in the file and the environment.
+func configFlags(f *flag.FlagSet) *overrides {
+	o := &overrides{}
+	f.StringVar(&o.file, "config", "", "read settings from `file` (default: config.json in the configuration directory, if it is there)")
+	f.StringVar(&o.listen, "listen", "", "listen on `address`, e.g. 127.0.0.1:8787")
+	f.StringVar(&o.upstream, "upstream", "", "send every path to this `URL`, e.g. https://api.openai.com")
+	f.StringVar(&o.data, "data", "", "keep memories in `directory`")
+	f.StringVar(&o.forward, "forward", "", "also accept CONNECT, as HTTPS_PROXY does, on `address`")
+	return o
+}

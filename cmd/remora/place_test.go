@@ -1,0 +1,97 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestDirectories(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		place      place
+		data, conf string
+	}{
+		{"linux", place{os: "linux", home: "/home/ada", getenv: environment()}, "/home/ada/.local/share/remora", "/home/ada/.config/remora"},
+		{"macOS", place{os: "darwin", home: "/Users/ada", getenv: environment()}, "/Users/ada/Library/Application Support/remora", "/Users/ada/.config/remora"},
+		{"windows", place{os: "windows", home: "/u", getenv: environment("LocalAppData", "/u/local", "AppData", "/u/roaming")}, "/u/local/remora", "/u/roaming/remora"},
+		{"XDG", place{os: "linux", home: "/home/ada", getenv: environment("XDG_DATA_HOME", "/d", "XDG_CONFIG_HOME", "/c")}, "/d/remora", "/c/remora"},
+		{"no home", place{os: "linux", getenv: environment()}, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := filepath.ToSlash(test.place.dataDir()); got != test.data {
+				t.Errorf("data: got %q, want %q", got, test.data)
+			}
+			if got := filepath.ToSlash(test.place.configDir()); got != test.conf {
+				t.Errorf("configuration: got %q, want %q", got, test.conf)
+			}
+		})
+	}
+}
+
+func TestInContainer(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		env  []string
+		file map[string]string
+		want bool
+	}{
+		{"a machine", nil, map[string]string{"/proc/1/cgroup": "0::/init.scope\n"}, false},
+		{"not linux", nil, nil, false},
+		{"docker", nil, map[string]string{"/.dockerenv": ""}, true},
+		{"docker, on an overlay", nil, map[string]string{"/.dockerenv": "", "/proc/self/mountinfo": "27 1 0:51 / / rw - overlay overlay rw,lowerdir=/x\n"}, true},
+		{"docker, on a part of a disk", nil, map[string]string{"/.dockerenv": "", "/proc/self/mountinfo": "27 1 8:1 /docker/rootfs / rw - ext4 /dev/sda1 rw\n"}, true},
+		{"a virtual machine made of an image", nil, map[string]string{"/.dockerenv": "", "/proc/self/mountinfo": "27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"}, false},
+		{"a pod in a virtual machine", []string{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, map[string]string{"/proc/self/mountinfo": "27 1 254:0 / / rw - ext4 /dev/vda rw\n"}, true},
+		{"podman", nil, map[string]string{"/run/.containerenv": ""}, true},
+		{"a pod", []string{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, nil, true},
+		{"containerd with cgroup v1", nil, map[string]string{"/proc/1/cgroup": "1:cpu:/kubepods/besteffort/pod1/abc\n"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := inContainer(environment(test.env...), func(name string) ([]byte, error) {
+				if content, ok := test.file[name]; ok {
+					return []byte(content), nil
+				}
+				return nil, os.ErrNotExist
+			})
+			if got != test.want {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+	// What can't be told counts as a container.
+	if !inContainer(environment(), func(string) ([]byte, error) { return nil, errors.New("permission denied") }) {
+		t.Error("a marker that can't be read: got no container, want one")
+	}
+}
+
+func TestContainerNeedsANamedKey(t *testing.T) {
+	pod := machine()
+	pod.container = true
+	c, err := loadConfig(overrides{}, environment(), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.keyless == "" || c.storage.KeyFile != "" || !c.proxy.Identity.Container {
+		t.Errorf("got key file %q and reason %q, want none and a reason", c.storage.KeyFile, c.keyless)
+	}
+	c, err = loadConfig(overrides{}, environment("REMORA_STORAGE_KEY_FILE", "/data/store.key"), pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.keyless != "" || c.storage.KeyFile != "/data/store.key" {
+		t.Errorf("got key file %q and reason %q, want the named file", c.storage.KeyFile, c.keyless)
+	}
+}
+
+func TestLoopback(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:8787": true, "127.9.9.9:1": true, "[::1]:8787": true, "localhost:8787": true, "[::ffff:127.0.0.1]:1": true,
+		":8787": false, "0.0.0.0:8787": false, "[::]:8787": false, "10.0.0.1:1": false, "example.com:1": false, "127.0.0.1": false,
+	} {
+		if got := loopback(address); got != want {
+			t.Errorf("%s: got %v, want %v", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"sync"
+)
+
+func serveCommand() command {
+	return command{
+		name:    "serve",
+		summary: "run the proxy",
+		usage:   "remora serve [--listen ADDRESS] [--upstream URL] [--data DIRECTORY] [--config FILE] [--forward ADDRESS]",
+		run:     serve,
+	}
+}
+
+// serve runs until ctx ends. A store that does not open, for whatever reason, never keeps it from serving: traffic passes
+// without memory, and the store is tried again.
+func serve(ctx context.Context, s streams, args []string) error {
+	f := newFlags(serveCommand(), s)
+	flags := configFlags(f)
+	if err := parseFlags(f, args); err != nil {
+		return err
+	}
+	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	if err != nil {
+		return err
+	}
+	log := c.log.logger(s.err)
+	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
+	if err != nil {
+		return err
+	}
+	remora, err := newSystem(c, log, tracing)
+	if err != nil {
+		return err
+	}
+	remora.announce()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	watch.Go(func() { remora.watchMemory(watched) })
+
+	err = remora.run(ctx)
+	remora.farewell(err)
+	return err
+}

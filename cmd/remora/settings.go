@@ -1,0 +1,182 @@
+package main
+
+import (
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/recall"
+)
+
+// settings is the table of everything that can be set, in the order of the file and of the documentation. Rows of one
+// section stand together.
+func (c *config) settings() []setting {
+	var all []setting
+	for _, rows := range [][]setting{
+		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.weightSettings(),
+		c.injectionSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
+	} {
+		all = append(all, rows...)
+	}
+	return all
+}
+
+func (c *config) doorSettings() []setting {
+	return []setting{
+		{key: "listen", at: text(&c.server.Listen), doc: "Address of the reverse door: what an agent's base URL points at. Off loopback, memory needs to know whose it is (see [identity](#identity))."},
+		{key: "upstreams", at: upstreamList{&c.proxy.Upstreams}, note: "Anthropic for `/v1/messages`, OpenAI for the rest", doc: "The servers that requests are sent to, chosen by path alone. A list given here replaces the whole default list."},
+		{key: "proxyFromEnvironment", at: boolean(&c.proxy.Transport.ProxyFromEnvironment), doc: "Reaches upstreams through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Off by default: they may well name Remora's own forward door."},
+		{key: "forward.listen", at: text(&c.forward.Listen), doc: "Address of the forward door, which accepts CONNECT as `HTTPS_PROXY` does. Empty = none. Off loopback it needs a token: it is not an open proxy."},
+		{key: "forward.token", at: secret(&c.forward.Token), doc: "Asked of every client, as the password of Basic proxy authentication (any user name) or as a Bearer token. Empty = none is."},
+		{key: "forward.allowPrivate", at: boolean(&c.forward.AllowPrivate), doc: "Lets tunnels lead to loopback, private and link-local addresses. What counts is the address that is dialled."},
+		{key: "forward.maxTunnels", at: integer(&c.forward.MaxTunnels), doc: "Tunnels open at once. Beyond, clients get a 503."},
+		{key: "forward.dialTimeout", at: duration(&c.forward.DialTimeout), doc: "For the connection to a tunnel's target."},
+		{key: "forward.drain", at: duration(&c.forward.Drain), doc: "How long tunnels may go on after SIGTERM."},
+	}
+}
+
+func (c *config) identitySettings() []setting {
+	i := &c.proxy.Identity
+	return []setting{
+		{key: "identity.tenant", at: text(&i.Tenant), doc: "`auto`, `key`, or the name of the one tenant that all traffic belongs to. `key`: each upstream credential is a tenant, known by its HMAC. `auto`: one tenant on a loopback listener outside containers (one person's machine), else `key`."},
+		{key: "identity.tenants", at: mapping{&i.Tenants}, doc: "Gives several credentials one memory: key hash (64 hex digits) to tenant name."},
+		{key: "identity.anonymous", at: choice(&i.Anonymous, proxy.AnonymousAuto, proxy.AnonymousKeyHolder, proxy.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else `off`."},
+		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
+		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},
+		{key: "identity.dummyKeys", at: names(&i.DummyKeys), doc: "Credentials that say nothing about who sends them: where tenants are by key they get no memory off loopback. An empty credential always counts as one."},
+	}
+}
+
+func (c *config) limitSettings() []setting {
+	l := &c.proxy.Limits
+	return []setting{
+		{key: "limits.bodyBytes", at: size(&l.BodyBytes), doc: "Larger request bodies stream through without memory."},
+		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
+		{key: "limits.teeBytes", at: size(&l.TeeBytes), doc: "Larger answers are not remembered."},
+		{key: "limits.teesBytes", at: size(&l.TeesBytes), doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
+		{key: "limits.assemblies", at: integer(&l.Assemblies), doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
+		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), doc: "Larger request heads are refused with 431."},
+		{key: "limits.idleConnections", at: integer(&c.proxy.Transport.MaxIdlePerHost), doc: "Connections kept open to one upstream. More are opened as needed, and closed after use."},
+	}
+}
+
+func (c *config) recallSettings() []setting {
+	r := &c.recall
+	return []setting{
+		{key: "recall.deadline", at: duration(&r.Deadline), doc: "What memory may add to a request. At the deadline the request goes out without it."},
+		{key: "recall.firstDeadline", at: duration(&r.FirstDeadline), doc: "The same while the user's index or ledger is not in memory yet."},
+		{key: "recall.topK", at: integer(&r.TopK), doc: "Memories in one block, at most (1 to 100)."},
+		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text."},
+		{key: "recall.gate", at: number(&r.Gate), doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
+		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
+		{key: "recall.maxBytes", at: size(&r.MaxBytes), doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
+		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), doc: "One user's index. Beyond, the oldest memories are left out and counted."},
+		{key: "recall.maxLoads", at: integer(&r.MaxLoads), doc: "Indexes that load at the same time; more wait."},
+		{key: "recall.loadTimeout", at: duration(&r.LoadTimeout), doc: "Bounds the load of one index."},
+		{key: "recall.maxTerms", at: integer(&r.MaxTerms), doc: "Terms of a query; the rarest stay."},
+		{key: "recall.borrowTerms", at: integer(&r.BorrowTerms), doc: "A message with fewer terms borrows those of the user's message before it."},
+		{key: "recall.borrowWeight", at: number(&r.BorrowWeight), doc: "Weight of borrowed terms, 0 to 1."},
+	}
+}
+
+// weightSettings are the parts of a score; package recall has the formula.
+func (c *config) weightSettings() []setting {
+	var list []setting
+	for _, w := range c.recall.Weights.List() {
+		list = append(list, setting{key: "recall.weights." + w.Key, at: number(w.Value), doc: w.Doc})
+	}
+	return list
+}
+
+func (c *config) injectionSettings() []setting {
+	i, l := &c.proxy.Injection, &c.proxy.Ledger
+	return []setting{
+		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message, which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
+		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block."},
+		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
+		{key: "injection.replayWindow", at: duration(&l.ReplayWindow), doc: "The same newest message within it is a retry and gets the same block; later, memory is searched anew."},
+		{key: "injection.maxBlocks", at: integer(&l.MaxBlocks), doc: "Blocks in one conversation. At the bound nothing new is added; what stands is never taken out."},
+		{key: "injection.maxTokens", at: integer(&l.MaxTokens), doc: "Tokens of all blocks in one conversation; the same holds."},
+		{key: "injection.maxBytes", at: size(&l.MaxBytes), doc: "What is remembered of insertions in memory, all users together. Beyond, the least recently used user's is dropped and loaded again when needed."},
+	}
+}
+
+func (c *config) persistSettings() []setting {
+	p := &c.persist
+	return []setting{
+		{key: "persist.queueTurns", at: integer(&p.QueueTurns), doc: "Turns that are not memories yet. Beyond, turns are dropped and counted."},
+		{key: "persist.queueBytes", at: size(&p.QueueBytes), doc: "Their texts; the same holds."},
+		{key: "persist.turnsPerSecond", at: number(&p.TurnsPerSecond), doc: "Turns of one user, with a burst of one second. Beyond, they are dropped and counted. 0 = no limit."},
+		{key: "persist.commitInterval", at: duration(&p.CommitInterval), doc: "A commit to the spool waits so long for more turns, at most."},
+		{key: "persist.commitTurns", at: integer(&p.CommitTurns), doc: "Turns of one commit to the spool."},
+		{key: "persist.batchInterval", at: duration(&p.BatchInterval), doc: "Spooled turns become memories after so long, at most."},
+		{key: "persist.batchTurns", at: integer(&p.BatchTurns), doc: "Or when there are so many."},
+		{key: "persist.maxBatchTurns", at: integer(&p.MaxBatchTurns), doc: "Turns of one batch where there is a backlog."},
+		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), doc: "Longer messages are cut."},
+		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered."},
+		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout), doc: "How long storing goes on after SIGTERM. What is in the spool by then is stored at the next start."},
+		{key: "persist.workers", at: integer(&p.Workers), doc: "Turns that are redacted side by side. 0 = as many as there are processors, up to 4."},
+		{key: "persist.maxQuarantined", at: integer(&p.MaxQuarantined), doc: "Turns that failed three times and are kept for inspection. Beyond, they are dropped and counted."},
+	}
+}
+
+func (c *config) redactSettings() []setting {
+	return []setting{
+		{key: "redact.disable", at: names(&c.redact.Disable), doc: "Rules that are switched off, by id. With none, all of them hold."},
+		{key: "redact.phoneRegions", at: names(&c.redact.PhoneRegions), doc: "Countries (ISO 3166) whose national numbers are recognised without a word such as \"phone\" before them."},
+	}
+}
+
+func (c *config) storageSettings() []setting {
+	return []setting{
+		{key: "storage.dir", at: text(&c.storage.Dir), note: "`$XDG_DATA_HOME/remora`: `~/.local/share/remora`, on macOS `~/Library/Application Support/remora`, on Windows `%LocalAppData%\\remora`", doc: "Directory that holds the memories, made with mode 0700."},
+		{key: "storage.keyFile", at: text(&c.storage.KeyFile), note: "`$XDG_CONFIG_HOME/remora/store.key`: `~/.config/remora/store.key`, on Windows `%AppData%\\remora\\store.key`; in a container none", doc: "The key that seals the memories, as hex or base64. Generated with mode 0600 for a new store, never where data exists. Keep it outside the directory above, and keep a copy: without it the memories can't be read."},
+		{key: "storage.key", at: secret(&c.storageKey), doc: "The key itself, in place of a key file."},
+		{key: "storage.minFreeBytes", at: size(&c.storage.MinFreeBytes), doc: "With less free space than this nothing is stored; traffic goes on."},
+	}
+}
+
+func (c *config) timeoutSettings() []setting {
+	s, t := &c.server, &c.proxy.Transport
+	return []setting{
+		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM."},
+		{key: "timeouts.header", at: duration(&s.HeaderTimeout), doc: "A client that takes longer to send its request's head is cut off."},
+		{key: "timeouts.idle", at: duration(&s.IdleTimeout), doc: "How long a client's connection is kept open between requests."},
+		{key: "timeouts.readIdle", at: duration(&c.proxy.Streams.ReadIdle), doc: "A request whose body sends nothing for so long is ended."},
+		{key: "timeouts.writeIdle", at: duration(&c.proxy.Streams.WriteIdle), doc: "An answer whose client takes nothing for so long is ended."},
+		{key: "timeouts.dial", at: duration(&t.DialTimeout), doc: "For a connection to an upstream."},
+		{key: "timeouts.tls", at: duration(&t.TLSTimeout), doc: "For the TLS handshake with an upstream."},
+		{key: "timeouts.responseHeader", at: duration(&t.ResponseHeaderTimeout), doc: "From the sent request to the head of the answer; a model may think for long. `0s` = no bound. Bodies and streams have no time limit."},
+		{key: "timeouts.upstreamIdle", at: duration(&t.IdleTimeout), doc: "How long an unused TLS connection to an upstream is kept."},
+		{key: "timeouts.plainUpstreamIdle", at: duration(&t.PlainIdleTimeout), doc: "The same for plain HTTP, where a new connection costs next to nothing and many servers of local models hang up after 5 s."},
+	}
+}
+
+func (c *config) logSettings() []setting {
+	return []setting{
+		{key: "log.level", at: choice(&c.log.level, levelDebug, levelInfo, levelWarn, levelError), doc: "What is logged, to the standard error. Content, keys and header values never are, at any level."},
+		{key: "log.format", at: choice(&c.log.format, formatAuto, formatText, formatJSON), doc: "`auto`: text on a terminal, JSON elsewhere."},
+	}
+}
+
+// renames tells where a person sets what a package calls by another name.
+var renames = map[string]string{
+	"recallDeadline":                  "recall.deadline",
+	"firstDeadline":                   "recall.firstDeadline",
+	"ledger.ttl":                      "injection.ttl",
+	"ledger.replayWindow":             "injection.replayWindow",
+	"ledger.maxBlocks":                "injection.maxBlocks",
+	"ledger.maxTokens":                "injection.maxTokens",
+	"ledger.maxBytes":                 "injection.maxBytes",
+	"streams.readIdle":                "timeouts.readIdle",
+	"streams.writeIdle":               "timeouts.writeIdle",
+	"transport.dialTimeout":           "timeouts.dial",
+	"transport.tlsTimeout":            "timeouts.tls",
+	"transport.responseHeaderTimeout": "timeouts.responseHeader",
+	"transport.idleTimeout":           "timeouts.upstreamIdle",
+	"transport.plainIdleTimeout":      "timeouts.plainUpstreamIdle",
+	"transport.proxyFromEnvironment":  "proxyFromEnvironment",
+	"transport.maxIdlePerHost":        "limits.idleConnections",
+	"server.listen":                   "listen",
+	"server.headerTimeout":            "timeouts.header",
+	"server.idleTimeout":              "timeouts.idle",
+	"server.drain":                    "timeouts.shutdown",
+	"server.maxHeaderBytes":           "limits.headerBytes",
+}

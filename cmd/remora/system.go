@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage/badger"
+)
+
+// system is Remora put together and listening, but not yet running.
+type system struct {
+	config    config
+	log       *slog.Logger
+	telemetry telemetry
+	store     *badger.Store
+	engine    *recall.Engine
+	pipeline  *persist.Pipeline
+	handler   *proxy.Handler
+	door      *proxy.Server
+	forward   *proxy.Forward // nil = none
+	started   time.Time
+}
+
+// newSystem wires the parts, in this order from the disk up, and opens the listeners; the rest of the start is run's.
+//
+//	client ---HTTP---> door ----------+
+//	client --CONNECT-> forward        |
+//	                                  v
+//	                               handler ------> upstream
+//	                                |    ^
+//	            finished turns      |    |  memories
+//	                                v    |
+//	           redactor <------ pipeline engine
+//	                                | \--->^
+//	          memories, spool       |      |  indexes, loaded when a user comes
+//	                                v      |
+//	                                store -+
+func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
+	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
+	s.store = badger.New(c.storage, log)
+	s.engine = recall.New(c.recall, s.store, log, t.traces)
+	redactor, err := redact.New(c.redact)
+	if err != nil {
+		return nil, err
+	}
+	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
+	s.handler, err = proxy.New(c.proxy, proxy.Deps{
+		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.door = proxy.NewServer(s.handler, c.server, log)
+	if err := s.door.Listen(); err != nil {
+		return nil, inUse(err)
+	}
+	if c.forward.Listen != "" {
+		s.forward = proxy.NewForward(c.forward, log)
+		if err := s.forward.Listen(); err != nil {
+			return nil, inUse(err)
+		}
+	}
+	return s, nil
+}
+
+// inUse adds what to do to the commonest failure of a start.
+func inUse(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w; is another Remora running? --listen takes another address", err)
+	}
+	return err
+}
+
+// Bounds of the stages behind the doors, each beside what the stage before it has handed over. The doors have their own.
+const (
+	handPatience   = 10 * time.Second // turns assembled, ledger stored
+	drainPatience  = 10 * time.Second // beside persist.drainTimeout, which bounds the rest
+	closePatience  = 30 * time.Second
+	exportPatience = 5 * time.Second
+)
+
+// run serves until ctx ends, then stops in the order of the data, so that every turn that was answered is stored.
+func (s *system) run(ctx context.Context) error {
+	quietly := func(run func(context.Context)) func(context.Context) error {
+		return func(ctx context.Context) error { run(ctx); return nil }
+	}
+	stages := []stage{
+		{"door", s.door.Serve, s.config.server.Drain + closePatience},
+		{"exchanges", quietly(s.handler.Run), handPatience},
+		{"persistence", s.persist, s.config.persist.DrainTimeout + drainPatience},
+		{"recall", s.engine.Run, closePatience},
+		{"store", s.store.Run, closePatience},
+		{"telemetry", s.flushTelemetry, exportPatience},
+	}
+	if s.forward != nil {
+		stages[0].run = together(s.door.Serve, s.forward.Serve)
+	}
+	return runStages(ctx, s.log, stages...)
+}
+
+// storeGrace is how long persistence waits for the store to open before it tries it, and logs that it is away.
+const storeGrace = time.Second
+
+func (s *system) persist(ctx context.Context) error {
+	grace, cancel := context.WithTimeout(ctx, storeGrace)
+	_ = until(grace, func() bool { return s.store.Health().Open })
+	cancel()
+	return s.pipeline.Run(ctx)
+}
+
+// flushTelemetry waits for its turn and sends the spans that the stages before it have made.
+func (s *system) flushTelemetry(ctx context.Context) error {
+	<-ctx.Done()
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
+	defer cancel()
+	if err := s.telemetry.shutdown(last); err != nil {
+		s.log.Warn("spans were lost", "error", err)
+	}
+	return nil
+}
+
+// identity says in words whose memory requests are about, as the settings and the place make it.
+func (c config) identity() string {
+	i := c.proxy.Identity
+	own := i.Loopback && !i.Container
+	tenant := "one memory for all keys"
+	switch {
+	case i.Tenant == proxy.TenantKey, i.Tenant == proxy.TenantAuto && !own:
+		tenant = "a memory for each key"
+	case i.Tenant != proxy.TenantAuto:
+		tenant = "one memory, tenant " + i.Tenant
+	}
+	if i.Anonymous == proxy.AnonymousKeyHolder || i.Anonymous == proxy.AnonymousAuto && own {
+		return tenant + ", requests without a user are the key holder's"
+	}
+	return tenant + ", requests without a user get none (identity.anonymous)"
+}
+
+// announce tells how Remora can be reached and what it does. It names no credential: an upstream's URL has none, and
+// only its host is shown.
+func (s *system) announce() {
+	var upstreams []string
+	for _, u := range s.config.proxy.Upstreams {
+		host := u.URL
+		if parsed, err := url.Parse(u.URL); err == nil {
+			host = parsed.Host
+		}
+		upstreams = append(upstreams, fmt.Sprintf("%s=%s", strings.Join(u.Paths, ","), host))
+	}
+	attributes := []any{
+		"url", "http://" + s.door.Addr().String(),
+		"upstreams", strings.Join(upstreams, " "),
+		"data", s.config.storage.Dir,
+		"identity", s.config.identity(),
+		"traces", s.telemetry.destination,
+		"version", readBuild().version,
+	}
+	if s.forward != nil {
+		attributes = append(attributes, "forward", s.forward.Addr().String())
+	}
+	if s.config.source != "" {
+		attributes = append(attributes, "config", s.config.source)
+	}
+	s.log.Info("remora is listening", attributes...)
+	if s.config.keyless != "" {
+		s.log.Error("memory is off: there is no key to seal it with", "reason", s.config.keyless)
+	}
+}
+
+// watchMemory tells when memory comes on, once. What keeps it off is the store's to tell.
+func (s *system) watchMemory(ctx context.Context) {
+	if until(ctx, func() bool { return s.store.Health().Open }) != nil {
+		return
+	}
+	s.log.Info("memory is on", "after", time.Since(s.started).Round(time.Millisecond).String())
+}
+
+// persisted are the counters of what became of finished turns.
+func persisted(p persist.Stats) []any {
+	attributes := []any{
+		"enqueued", p.Enqueued, "recovered", p.Recovered, "persisted", p.Persisted, "indexed", p.Indexed,
+		"replaced", p.Replaced, "duplicates", p.Duplicates, "memories", p.Memories, "quarantined", p.Quarantined,
+		"retries", p.Retries, "damaged", p.Damaged, "left", p.QueueTurns,
+	}
+	var dropped []any
+	for _, reason := range slices.Sorted(maps.Keys(p.Dropped)) {
+		dropped = append(dropped, reason.String(), p.Dropped[reason])
+	}
+	return append(attributes, slog.Group("dropped", dropped...))
+}
+
+// farewell is the last line.
+func (s *system) farewell(err error) {
+	h, p := s.handler.Stats(), s.pipeline.Stats()
+	attributes := []any{
+		slog.Group("proxy",
+			"exchanges", h.Exchanges.Load(), "assembled", h.Assembled.Load(), "lost", h.TurnsLost.Load(),
+			"not_copied", h.TeeSkipped.Load(), "undecoded", h.Undecoded.Load(), "retried", h.Retries.Load(), "panics", h.Panics.Load()),
+		slog.Group("persist", persisted(p)...),
+		"uptime", time.Since(s.started).Round(time.Second).String(),
+	}
+	if err != nil {
+		s.log.Error("stopped", append(attributes, "error", err)...)
+		return
+	}
+	s.log.Info("stopped", attributes...)
+}
+
+// until polls for a condition of this process. The error is that of ctx, if it ends first.
+func until(ctx context.Context, done func() bool) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !done() {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+	return nil
+}

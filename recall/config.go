@@ -1,0 +1,109 @@
+package recall
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Config sets an engine.
+type Config struct {
+	// TopK is how many memories a request gets at most, 1..MaxTopK.
+	TopK int
+	// BudgetTokens bounds what they cost together; a memory costs half its line's bytes, rounded up, which no common
+	// tokenizer exceeds on running text.
+	BudgetTokens int
+	// Deadline bounds a request whose scope is loaded, FirstDeadline one that finds it not loaded.
+	Deadline      time.Duration
+	FirstDeadline time.Duration
+	// MaxBytes bounds all indexes together: beyond, the least recently used scope is dropped (and loaded again when
+	// asked for). MaxScopeBytes bounds one: beyond, its oldest memories are left out and counted.
+	MaxBytes      int64
+	MaxScopeBytes int64
+	// MaxLoads bounds how many scopes load at the same time; more wait. LoadTimeout bounds one load.
+	MaxLoads    int
+	LoadTimeout time.Duration
+	// Scopes are searched when a request names none.
+	Scopes []SearchScope
+	// Gate is the relevance (0..1) that the best candidate must reach for anything to be returned.
+	Gate float64
+	// MaxTerms bounds the terms of a query: the rarest stay.
+	MaxTerms int
+	// BorrowTerms: a message with fewer terms of its own borrows those of the previous user message at weight BorrowWeight.
+	BorrowTerms  int
+	BorrowWeight float64
+	Weights      Weights
+}
+
+// DefaultConfig returns the measured defaults.
+func DefaultConfig() Config {
+	return Config{
+		TopK:          8,
+		BudgetTokens:  1000,
+		Deadline:      30 * time.Millisecond,
+		FirstDeadline: 150 * time.Millisecond,
+		MaxBytes:      256 << 20,
+		MaxScopeBytes: 128 << 20,
+		MaxLoads:      4,
+		LoadTimeout:   2 * time.Minute,
+		Scopes:        []SearchScope{CurrentChat, Resources, AllUserMemory},
+		Gate:          0.205,
+		MaxTerms:      32,
+		BorrowTerms:   3,
+		BorrowWeight:  0.3,
+		Weights:       DefaultWeights(),
+	}
+}
+
+// Validate returns all problems, joined.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(path, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{path}, args...)...))
+	}
+	if c.TopK < 1 || c.TopK > MaxTopK {
+		bad("topK", "must be 1..%d", MaxTopK)
+	}
+	if c.BudgetTokens < 1 {
+		bad("budgetTokens", "must be > 0")
+	}
+	if c.Deadline <= 0 {
+		bad("deadline", "must be > 0")
+	}
+	if c.FirstDeadline <= 0 {
+		bad("firstDeadline", "must be > 0")
+	}
+	if c.MaxBytes < 1<<20 {
+		bad("maxBytes", "must be at least 1 MiB")
+	}
+	if c.MaxScopeBytes < 1<<16 || c.MaxScopeBytes > c.MaxBytes {
+		bad("maxScopeBytes", "must be 64 KiB..maxBytes")
+	}
+	if c.MaxLoads < 1 {
+		bad("maxLoads", "must be > 0")
+	}
+	if c.LoadTimeout <= 0 {
+		bad("loadTimeout", "must be > 0")
+	}
+	if len(c.Scopes) == 0 {
+		bad("scopes", "must name at least one")
+	}
+	for i, s := range c.Scopes {
+		if s != CurrentChat && s != Resources && s != AllUserMemory {
+			bad(fmt.Sprintf("scopes[%d]", i), "must be current_chat, resources or all_user_memory")
+		}
+	}
+	if !(c.Gate >= 0 && c.Gate <= 1) {
+		bad("gate", "must be 0..1")
+	}
+	if c.MaxTerms < 1 || c.MaxTerms > 256 {
+		bad("maxTerms", "must be 1..256")
+	}
+	if c.BorrowTerms < 0 {
+		bad("borrowTerms", "must be >= 0")
+	}
+	if !(c.BorrowWeight >= 0 && c.BorrowWeight <= 1) {
+		bad("borrowWeight", "must be 0..1")
+	}
+	return errors.Join(append(errs, c.Weights.validate()...)...)
+}

@@ -1,0 +1,219 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Engine recalls. All methods are safe for concurrent use; scopes do not wait for one another.
+type Engine struct {
+	cfg      Config
+	src      Source
+	log      *slog.Logger
+	tracer   trace.Tracer
+	analyzer *analyzer
+	seed     maphash.Seed
+	scratch  sync.Pool // *scratch
+	analyses sync.Pool // *analysis
+
+	scopes sync.Map // storage.Scope -> *scope
+	held   atomic.Int64
+	clock  atomic.Int64 // counts uses, for the least recently used
+
+	evict sync.Mutex // one eviction at a time
+	slots chan struct{}
+
+	life   context.Context // of the background loads
+	stop   context.CancelFunc
+	mu     sync.Mutex // guards closed and loads.Add
+	closed bool
+	loads  sync.WaitGroup
+
+	loaded, failed, evicted, omitted, damaged atomic.Int64
+}
+
+// errClosed is what a closed engine answers.
+var errClosed = fmt.Errorf("recall: engine closed: %w", storage.ErrUnavailable)
+
+// New returns an engine that loads indexes from src. A nil log or tp is silent. It starts nothing; loads that requests
+// start are waited for by Close.
+func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Engine {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if tp == nil {
+		tp = noop.NewTracerProvider()
+	}
+	e := &Engine{
+		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(), seed: maphash.MakeSeed(),
+		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
+	}
+	e.scratch.New = func() any { return new(scratch) }
+	e.analyses.New = func() any { return new(analysis) }
+	e.life, e.stop = context.WithCancel(context.Background())
+	return e
+}
+
+// Run blocks until ctx is done, then closes the engine.
+func (e *Engine) Run(ctx context.Context) error {
+	<-ctx.Done()
+	e.Close()
+	return nil
+}
+
+// Close stops the background loads and waits for them. Requests then fail with an error that wraps storage.ErrUnavailable.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.stop()
+	e.loads.Wait()
+}
+
+// Stats are counters since the start, and what is held now.
+type Stats struct {
+	Scopes   int   // held now, those that are loading included
+	Bytes    int64 // estimated heap of all indexes
+	MaxBytes int64
+	Loads    int64 // finished
+	Failures int64 // loads that failed
+	Evicted  int64 // scopes dropped to keep MaxBytes
+	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
+	Damaged  int64 // records that the store could not read
+}
+
+// Stats returns the counters.
+func (e *Engine) Stats() Stats {
+	s := Stats{
+		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Failures: e.failed.Load(),
+		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
+	}
+	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
+	return s
+}
+
+// Recall finds the memories that matter for a request, best first. It returns ErrTimeout when the deadline passes first
+// and an error wrapping storage.ErrUnavailable when the scope can't be loaded; an empty result means that nothing
+// relevant is known.
+func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
+	start := time.Now()
+	ctx, span := e.tracer.Start(ctx, spanSearch, trace.WithAttributes(attribute.String(attrOperation, spanSearch)))
+	defer span.End()
+	res, err := e.recall(ctx, req, span)
+	res.Took = time.Since(start)
+	if err != nil {
+		span.SetStatus(codes.Error, reason(err))
+		return Result{Took: res.Took}, err
+	}
+	span.SetAttributes(attribute.Int(attrReturned, len(res.Memories)), attribute.Int(attrConsidered, res.Considered),
+		attribute.Int(attrGated, res.Gated))
+	return res, nil
+}
+
+// reason names an error without quoting it.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, ErrTimeout):
+		return "timeout"
+	case errors.Is(err, storage.ErrUnavailable):
+		return "unavailable"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	return "failed"
+}
+
+func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Result, error) {
+	if err := req.Scope.Validate(); err != nil {
+		return Result{}, fmt.Errorf("recall: %w", err)
+	}
+	s, err := e.acquire(req.Scope)
+	if err != nil {
+		return Result{}, err
+	}
+	deadline := e.cfg.Deadline
+	warm := s.ready.Load()
+	if !warm {
+		deadline = max(e.cfg.FirstDeadline, deadline)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrTimeout)
+	defer cancel()
+	q := e.readQuery(req.Newest, req.Previous, req.Now)
+	span.SetAttributes(attribute.Bool(attrLoaded, warm), attribute.Int(attrTerms, len(q.terms)))
+	if len(q.terms) == 0 { // nothing is asked
+		return Result{}, nil
+	}
+	for {
+		s.used.Store(e.clock.Add(1))
+		if err := s.wait(ctx); err != nil {
+			return Result{}, err
+		}
+		res, ok, err := e.searchScope(ctx, s, q, &req)
+		if ok || err != nil {
+			return res, err
+		}
+		// Dropped or evicted since it was acquired.
+		if s, err = e.acquire(req.Scope); err != nil {
+			return Result{}, err
+		}
+	}
+}
+
+// searchScope searches under the scope's lock. It is not ok when there is no index any more.
+func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, q *query, req *Request) (res Result, ok bool, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.ix == nil {
+		return Result{}, false, nil
+	}
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems))
+	res, err = e.search(ctx, s.ix, q, req)
+	return res, true, err
+}
+
+// Add tells the engine of memories that the store has durably taken. With a turn they are the whole truth about it: what
+// an earlier Add left of the turn goes. Without one each memory replaces the one with its ID. Memories that may never be
+// returned (deleted, superseded, no longer valid, Trust 0) are removed. A scope that is not held is left alone: it will
+// be loaded from the store when it is asked for.
+func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
+	v, ok := e.scopes.Load(scope)
+	if !ok {
+		return
+	}
+	e.apply(v.(*scopeIndex), e.prepare(turn, ms))
+}
+
+// Forget removes memories. Unknown ids are ignored.
+func (e *Engine) Forget(scope storage.Scope, ids ...string) {
+	if v, ok := e.scopes.Load(scope); ok {
+		e.apply(v.(*scopeIndex), change{gone: ids})
+	}
+}
+
+// Drop forgets the whole scope, as after an erasure. A load under way is abandoned and its result thrown away.
+func (e *Engine) Drop(scope storage.Scope) {
+	if v, ok := e.scopes.LoadAndDelete(scope); ok {
+		s := v.(*scopeIndex)
+		s.abandon()
+		e.release(s)
+	}
+}
+
+// Loaded reports whether the scope's index is in memory.
+func (e *Engine) Loaded(scope storage.Scope) bool {
+	v, ok := e.scopes.Load(scope)
+	return ok && v.(*scopeIndex).ready.Load()
+}

@@ -1,0 +1,131 @@
+package recall
+
+// Names of the parts of a score. Those with a term are addends, the others factors.
+const (
+	PartUser         = "user"
+	PartAssistant    = "assistant"
+	PartBefore1      = "before1"
+	PartBefore2      = "before2"
+	PartAfter1       = "after1"
+	PartAfter2       = "after2"
+	PartAway3        = "away3"
+	PartSession      = "session"
+	PartPhrase       = "phrase"
+	PartDate         = "date"
+	PartSpeaker      = "speaker"
+	PartFirstPerson  = "firstPerson"
+	PartOpening      = "opening"
+	PartTimeAnswer   = "timeAnswer"
+	PartNumberAnswer = "numberAnswer"
+	PartNameAnswer   = "nameAnswer"
+)
+
+// explain takes the score of one turn apart. A concept's addend is divided among its fields in proportion to what each
+// adds to x, so that all addends sum to the score before the factors. It costs a walk over the postings per field.
+func (ix *index) explain(h hit, q *query, w *Weights) []Part {
+	n := h.turn
+	f := ix.fieldWeights(q, w, new([256]float32))
+	var parts []Part
+	t := &ix.turns[n]
+	for k := range q.terms {
+		qt := &q.terms[k]
+		type field struct {
+			name, term string
+			x          float32
+		}
+		var fields []field
+		var x, session float32
+		for _, word := range qt.words {
+			term := qt.stem
+			if word.how != "" {
+				term += " (" + word.how + ": " + ix.spelled[word.id] + ")"
+			}
+			add := func(name string, v float32) {
+				if v > 0 {
+					fields = append(fields, field{name, term, v * word.share})
+					x += v * word.share
+				}
+			}
+			lent := func(name string, from int32, l lend) {
+				if from >= 0 {
+					tell, ask, _ := f.own(&ix.turns[from], ix.frequency(from, word.id))
+					add(name, l.of(tell, ask))
+				}
+			}
+			tell, ask, assistant := f.own(t, ix.frequency(n, word.id))
+			add(PartUser, f.user*tell+f.userAsk*ask)
+			add(PartAssistant, f.assistant*assistant)
+			if !t.alone() {
+				b1, b2, b3 := ix.neighbours(n, func(t *turn) int32 { return t.prev })
+				lent(PartBefore1, b1, f.before1)
+				lent(PartBefore2, b2, f.before2)
+				lent(PartAway3, b3, f.away)
+				a1, a2, a3 := ix.neighbours(n, func(t *turn) int32 { return t.next })
+				lent(PartAfter1, a1, f.after1)
+				lent(PartAfter2, a2, f.after2)
+				lent(PartAway3, a3, f.away)
+			}
+			if t.conv >= 0 && f.session > 0 {
+				switch {
+				case t.alone():
+					session += word.share * ix.frequency(n, word.id).all() * f.aloneNorm(t)
+				case qt.narrow:
+				default:
+					session += word.share * ix.sessionFrequency(t.conv, word.id) * f.sessionNorm(&ix.convs[t.conv])
+				}
+			}
+		}
+		if x > 0 && session > 0 {
+			fields = append(fields, field{PartSession, qt.stem, session})
+			x += session
+		}
+		for _, p := range fields {
+			parts = append(parts, Part{Name: p.name, Term: p.term, Value: qt.idf * qt.weight * float64(p.x/(f.k1+x))})
+		}
+	}
+	if h.phrased {
+		ix.phrase(n, q, w, &parts)
+	}
+	ix.factors(t, q, w, &parts)
+	return parts
+}
+
+// neighbours are the turns at a distance of one, two and three, -1 where there is none.
+func (ix *index) neighbours(n int32, step func(*turn) int32) (one, two, three int32) {
+	one, two, three = -1, -1, -1
+	if one = step(&ix.turns[n]); one >= 0 {
+		if two = step(&ix.turns[one]); two >= 0 {
+			three = step(&ix.turns[two])
+		}
+	}
+	return one, two, three
+}
+
+// frequency is how often a term stands in one turn.
+func (ix *index) frequency(n int32, term uint32) frequency {
+	var now uint32
+	var tf frequency
+	for buf := ix.posts[term].buf; len(buf) > 0; {
+		buf, now, tf = next(buf, now)
+		if int32(now-1) >= n {
+			if int32(now-1) == n {
+				return tf
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+func (ix *index) sessionFrequency(c int32, term uint32) float32 {
+	var sum float32
+	var now uint32
+	var tf frequency
+	for buf := ix.posts[term].buf; len(buf) > 0; {
+		buf, now, tf = next(buf, now)
+		if t := &ix.turns[now-1]; t.conv == c && t.flags&(turnDead|turnFact) == 0 {
+			sum += tf.all()
+		}
+	}
+	return sum
+}

@@ -1,0 +1,77 @@
+package recall
+
+import (
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// filter decides which turns may be returned at all.
+type filter struct {
+	ix        *index
+	now       storage.Time
+	chat      int32 // conversation to stay in, -2 for any
+	episodes  bool  // anything but resources
+	resources bool
+	everyone  bool // not only this chat
+	chains    map[uint64]struct{}
+	visible   map[string]struct{}
+}
+
+func (e *Engine) filter(ix *index, req *Request) *filter {
+	scopes := req.Scopes
+	if len(scopes) == 0 {
+		scopes = e.cfg.Scopes
+	}
+	f := &filter{
+		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
+		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
+	}
+	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
+	if c, ok := ix.convOf[req.Conversation]; ok && req.Conversation != "" {
+		f.chat = c
+	}
+	if len(req.VisibleChains) > 0 {
+		f.chains = make(map[uint64]struct{}, len(req.VisibleChains))
+		for c := range req.VisibleChains {
+			f.chains[ix.hash(c)] = struct{}{}
+		}
+	}
+	return f
+}
+
+// pass reports whether the turn may be returned.
+func (f *filter) pass(n int32) bool {
+	t := &f.ix.turns[n]
+	if t.flags&turnDead != 0 {
+		return false
+	}
+	if t.flags&turnResource != 0 {
+		if !f.resources {
+			return false
+		}
+	} else if !f.episodes || !f.everyone && t.conv != f.chat {
+		return false
+	}
+	if t.chain != 0 {
+		if _, ok := f.chains[t.chain]; ok {
+			return false
+		}
+	}
+	return true
+}
+
+// shows reports whether passage i of a turn that passed may be shown. u stands behind the record's terms.
+func (f *filter) shows(ix *index, t *turn, u unpacker, i int32) bool {
+	if t.flags&turnExpires != 0 && f.now != 0 {
+		if at := ix.expires(i); at != 0 && at <= f.now {
+			return false
+		}
+	}
+	if len(f.visible) > 0 {
+		if _, ok := f.visible[u.string()]; ok {
+			return false
+		}
+	}
+	return true
+}

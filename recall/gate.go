@@ -1,0 +1,25 @@
+package recall
+
+import "math"
+
+// How relevance weighs its two signs, and how far down the second is looked for. Measured: see docs/recall.md.
+const (
+	coverWeight = 0.6
+	coverTurns  = 5
+)
+
+// relevance says, 0..1, how well the best of what was found answers the query. It joins the share of the query's weight
+// that the best turn's score reaches, and the largest share of it that one passage of the best turns holds in its own
+// words. A query with many words reaches less of each, which a small term evens out.
+func relevance(q *query, best, held float64) float64 {
+	if q.mass == 0 {
+		return 0
+	}
+	r := (best/q.mass + coverWeight*held/q.mass + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)
+	return max(0, min(r, 1))
+}
+
+const (
+	wordsWeight = 0.05
+	usualTerms  = 1.6 // ln 5
+)

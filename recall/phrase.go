@@ -1,0 +1,60 @@
+package recall
+
+// phraseTerms is how much of a turn is read for phrases.
+const phraseTerms = 512
+
+// phrases adds, to these turns, the share w.Phrase of the lesser idf for every two terms that follow one another in the
+// query and in the user's text.
+func (ix *index) phrases(q *query, w *Weights, hits []hit) {
+	if w.Phrase == 0 || len(q.terms) < 2 {
+		return
+	}
+	for i := range hits {
+		hits[i].phrased = true
+		if v := ix.phrase(hits[i].turn, q, w, nil); v > 0 {
+			hits[i].score += v * ix.factors(&ix.turns[hits[i].turn], q, w, nil)
+		}
+	}
+}
+
+// phrase is what the best passage of a turn adds. With parts, it notes the pairs.
+func (ix *index) phrase(n int32, q *query, w *Weights, parts *[]Part) float64 {
+	t := &ix.turns[n]
+	best := 0.0
+	var found []Part
+	left := phraseTerms
+	for j := t.mem; j < t.mem+int32(t.count) && left > 0; j++ {
+		u := unpacker{ix.arena.from(ix.mems[j].rec)}
+		terms, assistant := u.head()
+		if assistant {
+			continue
+		}
+		left -= terms
+		sum, last := 0.0, -2
+		var seen uint64 // pairs by their second term
+		var pairs []Part
+		for range terms {
+			id := u.term()
+			k := -2
+			if q.may(id) {
+				k = q.termOf(id)
+			}
+			if k >= 0 && k == last+1 && seen&(1<<(k&63)) == 0 {
+				seen |= 1 << (k & 63)
+				v := w.Phrase * min(q.terms[k].idf, q.terms[last].idf)
+				sum += v
+				if parts != nil {
+					pairs = append(pairs, Part{Name: PartPhrase, Term: q.terms[last].stem + " " + q.terms[k].stem, Value: v})
+				}
+			}
+			last = k
+		}
+		if sum > best {
+			best, found = sum, pairs
+		}
+	}
+	if parts != nil {
+		*parts = append(*parts, found...)
+	}
+	return best
+}

@@ -1,0 +1,45 @@
+package recall
+
+import "encoding/binary"
+
+// postings lists the turns in which a term stands, in ascending order: for each the distance to the one before as a
+// varint, then one byte with how often it stands there.
+type postings struct {
+	buf  []byte
+	last uint32 // turn number + 1 of the last entry
+	df   uint32 // live turns; entries of removed ones stay in buf until the index is rebuilt
+}
+
+// frequency packs how often a term stands in a turn: in what the user tells (at most 7), in what the user asks (3), and
+// in the assistant's text (7).
+type frequency uint8
+
+func newFrequency(tell, ask, assistant int) frequency {
+	return frequency(min(tell, 7) | min(ask, 3)<<3 | min(assistant, 7)<<5)
+}
+
+const (
+	userFrequency frequency = 1<<5 - 1
+	assistantOnce frequency = 1 << 5
+)
+
+func (f frequency) tell() float32      { return float32(f & 7) }
+func (f frequency) ask() float32       { return float32(f >> 3 & 3) }
+func (f frequency) assistant() float32 { return float32(f >> 5) }
+func (f frequency) all() float32       { return float32(f&7 + f>>3&3 + f>>5) }
+
+func (p *postings) add(turn uint32, f frequency) {
+	p.buf = binary.AppendUvarint(p.buf, uint64(turn+1-p.last))
+	p.buf = append(p.buf, byte(f))
+	p.last = turn + 1
+	p.df++
+}
+
+// next decodes the entry at the start of buf, given the turn number + 1 of the one before.
+func next(buf []byte, last uint32) (rest []byte, now uint32, f frequency) {
+	if buf[0] < 0x80 { // most distances fit one byte
+		return buf[2:], last + uint32(buf[0]), frequency(buf[1])
+	}
+	d, n := binary.Uvarint(buf)
+	return buf[n+1:], last + uint32(d), frequency(buf[n])
+}

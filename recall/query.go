@@ -1,0 +1,190 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// query is a request's text as the index understands it.
+type query struct {
+	terms   []queryTerm
+	mass    float64 // sum of idf * weight over all terms, those that the index does not know included
+	speaker uint16  // the one speaker that the query names, 0 if none or several
+	intent  intent
+	dates   []days
+	filter  [16]uint64 // which words the query may have, by the low bits of their id
+}
+
+// queryTerm is a term of the query with the words that may stand for it: a concept.
+type queryTerm struct {
+	stem   string
+	weight float64
+	idf    float64
+	narrow bool        // set by rank: it only added to turns found by other terms
+	words  []queryWord // those that the index knows, the term itself first if it does
+}
+
+type queryWord struct {
+	id    uint32
+	share float32
+	how   string // "" for the term itself
+}
+
+// readQuery finds the terms of a request. It takes no lock: the index is asked later, by resolve.
+func (e *Engine) readQuery(newest, previous string, now time.Time) *query {
+	w := &e.cfg.Weights
+	q := &query{}
+	a := e.analyses.Get().(*analysis)
+	defer e.analyses.Put(a)
+	text := humanWords(newest)
+	e.analyzer.analyze(text, a)
+	q.add(a, w, 1)
+	if a.traits&firstPerson != 0 {
+		q.intent |= fromSpeaker
+	}
+	lower := strings.ToLower(text[:min(len(text), maxIntentText)])
+	q.intent |= readIntent(lower)
+	q.dates = readDates(lower, now)
+	if len(q.terms) < e.cfg.BorrowTerms && previous != "" && e.cfg.BorrowWeight > 0 {
+		e.analyzer.analyze(humanWords(previous), a)
+		q.add(a, w, e.cfg.BorrowWeight)
+	}
+	return q
+}
+
+const (
+	// maxQueryTerms bounds the distinct terms that are looked up at all.
+	maxQueryTerms = 1024
+	// minShare is the least share of a related word that is worth the walk over its postings.
+	minShare = 0.05
+	// maxIntentText bounds the text in which question words and dates are looked for, in bytes.
+	maxIntentText = 4 << 10
+)
+
+// add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
+func (q *query) add(a *analysis, w *Weights, share float64) {
+	var seen map[string]bool // once there are many
+	q.terms = slices.Grow(q.terms, min(len(a.terms), 64))
+	for _, s := range a.terms {
+		if len(q.terms) == maxQueryTerms {
+			return
+		}
+		if s == endOfStatement || s == endOfQuestion {
+			continue
+		}
+		if len(q.terms) < 32 {
+			if q.has(s) {
+				continue
+			}
+		} else {
+			if seen == nil {
+				seen = make(map[string]bool, len(q.terms)+len(a.terms))
+				for _, t := range q.terms {
+					seen[t.stem] = true
+				}
+			}
+			if seen[s] {
+				continue
+			}
+			seen[s] = true
+		}
+		weight := share
+		switch {
+		case requestWords[s]:
+			weight *= w.Request
+		case lightWords[s]:
+			weight *= w.Light
+		case slices.Contains(a.proper, s):
+			weight *= w.Proper
+		}
+		q.terms = append(q.terms, queryTerm{stem: s, weight: weight})
+	}
+}
+
+// resolve looks the terms up, takes the names of speakers out and keeps the limit heaviest terms.
+func (ix *index) resolve(q *query, limit int, w *Weights) {
+	ix.resolveNames(q)
+	n := float64(ix.live)
+	own := make([]queryWord, 0, len(q.terms)) // one allocation for the terms themselves
+	for i := range q.terms {
+		t := &q.terms[i]
+		df := 0.0
+		if id, ok := ix.terms[t.stem]; ok && ix.posts[id].df > 0 {
+			df = float64(ix.posts[id].df)
+			own = append(own, queryWord{id: id, share: 1})
+			t.words = own[len(own)-1 : len(own) : len(own)]
+		}
+		t.idf = idf(n, df)
+	}
+	if len(q.terms) > limit {
+		slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
+			return cmp.Or(cmp.Compare(min(len(b.words), 1), min(len(a.words), 1)), cmp.Compare(b.idf*b.weight, a.idf*a.weight))
+		})
+		q.terms = q.terms[:limit]
+	}
+	for i := range q.terms {
+		t := &q.terms[i]
+		q.mass += t.idf * t.weight
+		for _, r := range related[t.stem] {
+			share, how := w.Synonym, "synonym"
+			if r.how == kindOf {
+				share, how = w.KindOf, "kind"
+			}
+			id, ok := ix.terms[r.stem]
+			if !ok || share == 0 || ix.posts[id].df == 0 || q.has(r.stem) {
+				continue
+			}
+			if rarity := idf(n, float64(ix.posts[id].df)) / t.idf; rarity < 1 {
+				share *= math.Pow(rarity, w.RelatedIDF)
+			}
+			if share < minShare {
+				continue
+			}
+			t.words = append(t.words, queryWord{id: id, share: float32(share), how: how})
+		}
+		for _, word := range t.words {
+			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
+		}
+	}
+}
+
+// may is a quick necessary condition for termOf and shareOf to find a word.
+func (q *query) may(id uint32) bool { return q.filter[id>>6&15]&(1<<(id&63)) != 0 }
+
+// termOf returns the term that is this very word, -2 if none is.
+func (q *query) termOf(id uint32) int {
+	for k := range q.terms {
+		if w := q.terms[k].words; len(w) > 0 && w[0].id == id && w[0].how == "" {
+			return k
+		}
+	}
+	return -2
+}
+
+func (q *query) has(stem string) bool {
+	return slices.ContainsFunc(q.terms, func(t queryTerm) bool { return t.stem == stem })
+}
+
+// resolveNames takes the names of speakers out of the text, unless there is nothing else, and notes the speaker if only
+// one is named.
+func (ix *index) resolveNames(q *query) {
+	var named uint16
+	names, others := 0, 0
+	for _, t := range q.terms {
+		if n := ix.names[t.stem]; n == 0 {
+			others++
+		} else if n != named {
+			named = n
+			names++
+		}
+	}
+	if names == 1 {
+		q.speaker = named
+	}
+	if names > 0 && others > 0 {
+		q.terms = slices.DeleteFunc(q.terms, func(t queryTerm) bool { return ix.names[t.stem] != 0 })
+	}
+}

@@ -1,0 +1,102 @@
+// Package recall finds the memories that matter for a message.
+//
+// An [Engine] keeps one in-memory index per scope, built lazily from the store and kept current by Add and Forget. It
+// searches one scope at a time, never a pool of users. It refuses to guess: below a calibrated relevance nothing is
+// returned, and a failure of any kind is an error that the caller passes on as a status, never as an empty result.
+package recall
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Errors of Recall, beside those that wrap storage.ErrUnavailable.
+var (
+	// ErrTimeout: the deadline passed first. Loading of the scope's index goes on in the background.
+	ErrTimeout = errors.New("recall deadline exceeded")
+)
+
+// Source is what the engine loads an index from; storage.Store is one.
+type Source interface {
+	Scan(ctx context.Context, scope storage.Scope, q storage.Query) (storage.Page, error)
+}
+
+// SearchScope narrows where memories may come from.
+type SearchScope string
+
+const (
+	CurrentChat   SearchScope = "current_chat"
+	Resources     SearchScope = "resources"
+	AllUserMemory SearchScope = "all_user_memory"
+)
+
+// MaxTopK is the most memories that one request may ask for.
+const MaxTopK = 100
+
+// Request asks for memories.
+type Request struct {
+	Scope        storage.Scope
+	Conversation string
+	// Newest is the text of the newest user message as the client sent it; Previous that of the user turn before, or "".
+	// The engine cuts the wrappers of agents away itself.
+	Newest   string
+	Previous string
+	// VisibleChains are provenance chain hashes of turns that the request carries itself; VisibleIDs are memories that
+	// stand in blocks replayed in it. Neither is returned.
+	VisibleChains map[string]struct{}
+	VisibleIDs    map[string]struct{}
+	Now           time.Time
+	Scopes        []SearchScope // empty = the configuration's
+	TopK          int           // 0 = the configuration's
+	BudgetTokens  int           // 0 = the configuration's
+	NoGate        bool          // rank whatever matches: benchmarks and explanations
+	Explain       bool          // fill Scored.Parts and Result.Cut, which takes longer
+}
+
+// Result is what was found, best first.
+type Result struct {
+	Memories []Scored
+	// Considered counts the candidates that matched at all; Gated those that fell below the gate.
+	Considered int
+	Gated      int
+	// Relevance, 0..1, is what the gate judged the best candidate by; 0 without candidates.
+	Relevance float64
+	Took      time.Duration
+	// Cut says why candidates that ranked high were not returned. Only with Request.Explain, at most MaxTopK of them.
+	Cut []Cut
+}
+
+// Reason says why a candidate was not returned.
+type Reason string
+
+const (
+	CutGate      Reason = "gate"      // below the calibrated relevance
+	CutVisible   Reason = "visible"   // stands in the request already
+	CutDuplicate Reason = "duplicate" // says the same as a memory that ranked higher
+	CutBudget    Reason = "budget"    // did not fit the token budget
+	CutTopK      Reason = "topK"      // ranked below the last that was asked for
+)
+
+// Cut is a candidate that was not returned.
+type Cut struct {
+	ID     string
+	Score  float64
+	Reason Reason
+}
+
+// Scored is a memory and why it ranked.
+type Scored struct {
+	Memory storage.Memory
+	Score  float64
+	Parts  []Part
+}
+
+// Part is one addend or factor of a score.
+type Part struct {
+	Name  string // field or multiplier
+	Term  string // the stem it came from, "" for multipliers
+	Value float64
+}

@@ -1,0 +1,190 @@
+package recall
+
+import (
+	"context"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// candidatesPerMemory is how many turns are looked at for every memory asked for: some fall to duplicates and budget.
+// phrasesPerMemory is how many of them are looked at for phrases.
+const (
+	candidatesPerMemory = 4
+	phrasesPerMemory    = 2
+)
+
+// search ranks and selects. The caller holds the index for reading.
+func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) (Result, error) {
+	w := &e.cfg.Weights
+	topK := req.TopK
+	if topK <= 0 {
+		topK = e.cfg.TopK
+	}
+	topK = min(topK, MaxTopK)
+	ix.resolve(q, e.cfg.MaxTerms, w)
+	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
+	ix.rank(q, w, s, topK*candidatesPerMemory)
+	f := e.filter(ix, req)
+	top, considered := ix.best(q, w, s, topK*candidatesPerMemory, f.pass)
+	if ctx.Err() == nil {
+		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)])
+		ix.sort(top)
+	}
+	res := Result{Considered: considered}
+	if ctx.Err() == nil && len(top) > 0 {
+		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, explain: req.Explain, res: &res}
+		if sel.budget <= 0 {
+			sel.budget = e.cfg.BudgetTokens
+		}
+		gate := e.cfg.Gate
+		if req.NoGate {
+			gate = 0
+		}
+		sel.fill(ctx, top, gate)
+		for i := range res.Memories {
+			if req.Explain {
+				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
+			}
+		}
+	}
+	e.scratch.Put(s)
+	if ctx.Err() != nil {
+		return Result{}, context.Cause(ctx)
+	}
+	return res, nil
+}
+
+// selection fills a result from ranked turns.
+type selection struct {
+	ix      *index
+	scope   storage.Scope
+	q       *query
+	filter  *filter
+	topK    int
+	budget  int // tokens left
+	explain bool
+	res     *Result
+	hits    []hit   // of res.Memories
+	taken   []taken // of res.Memories
+}
+
+// fill passes the gate and takes turns, best first.
+func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
+	var chosen [coverTurns]int32
+	held := 0.0
+	for i := range top[:min(len(top), coverTurns)] {
+		var h float64
+		chosen[i], h = s.passage(top[i].turn)
+		held = max(held, h)
+	}
+	s.res.Relevance = relevance(s.q, top[0].score, held)
+	if s.res.Relevance < gate {
+		s.res.Gated = len(top)
+		for i := 0; s.explain && i < len(top); i++ {
+			s.cut(s.ix.turns[top[i].turn].mem, top[i], CutGate)
+		}
+		return
+	}
+	for i, h := range top {
+		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
+			return
+		}
+		p := int32(-1)
+		if i < coverTurns {
+			p = chosen[i]
+		} else {
+			p, _ = s.passage(h.turn)
+		}
+		if why := s.take(h, p); why != "" && s.explain {
+			s.cut(max(p, s.ix.turns[h.turn].mem), h, why)
+		}
+	}
+}
+
+// take adds a passage, or says what speaks against it.
+func (s *selection) take(h hit, p int32) Reason {
+	if p < 0 {
+		return CutVisible
+	}
+	if len(s.res.Memories) == s.topK {
+		return CutTopK
+	}
+	if s.duplicate(p) {
+		return CutDuplicate
+	}
+	m := s.ix.memory(p, s.scope)
+	cost := Cost(&m)
+	if cost > s.budget {
+		return CutBudget
+	}
+	s.budget -= cost
+	s.taken = append(s.taken, taken{passage: p})
+	s.hits = append(s.hits, h)
+	if s.res.Memories == nil {
+		s.res.Memories = make([]Scored, 0, s.topK)
+	}
+	s.res.Memories = append(s.res.Memories, Scored{Memory: m, Score: h.score})
+	return ""
+}
+
+func (s *selection) cut(p int32, h hit, why Reason) {
+	if len(s.res.Cut) < MaxTopK {
+		u := unpacker{s.ix.arena.from(s.ix.mems[p].rec)}
+		u.skipTerms()
+		s.res.Cut = append(s.res.Cut, Cut{ID: u.string(), Score: h.score, Reason: why})
+	}
+}
+
+// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, date, colon, line end.
+const lineOverhead = 18
+
+// Cost is the tokens that a memory takes in a block: half its bytes, rounded up.
+func Cost(m *storage.Memory) int {
+	who := len(m.Provenance.Speaker)
+	if who == 0 {
+		who = len(m.Provenance.Role)
+	}
+	return (len(m.Text) + who + lineOverhead + 1) / 2
+}
+
+// passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,
+// and returns it with the weight that it holds, or -1 if none may be shown.
+func (s *selection) passage(n int32) (best int32, held float64) {
+	t := &s.ix.turns[n]
+	best, held = -1, -1.0
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if s.ix.mems[i].dead {
+			continue
+		}
+		u := unpacker{s.ix.arena.from(s.ix.mems[i].rec)}
+		weight, assistant := s.q.heldBy(&u)
+		if assistant {
+			weight *= 0.999
+		}
+		if weight > held && s.filter.shows(s.ix, t, u, i) {
+			best, held = i, weight
+		}
+	}
+	return best, max(held, 0)
+}
+
+// heldBy sums idf * weight over the terms of the query that the record's terms cover, and reads past them.
+func (q *query) heldBy(u *unpacker) (weight float64, assistant bool) {
+	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
+	terms, assistant := u.head()
+	for range terms {
+		id := u.term()
+		if !q.may(id) {
+			continue
+		}
+		for k := range q.terms {
+			for _, w := range q.terms[k].words {
+				if w.id == id && w.share > share[k] {
+					weight += q.terms[k].idf * q.terms[k].weight * float64(w.share-share[k])
+					share[k] = w.share
+				}
+			}
+		}
+	}
+	return weight, assistant
+}

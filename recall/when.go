@@ -1,0 +1,232 @@
+package recall
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// days is a range of days since the epoch, UTC, from inclusive and to exclusive.
+type days struct{ from, to int64 }
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+func dayOf(t time.Time) int64 {
+	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86400
+}
+
+// near says how well a memory's time fits: 1 inside, less for the week after (people tell of things some days later) and
+// a little for the days before (they announce them).
+func (d days) near(t storage.Time) float64 {
+	day := int64(t) / dayMillis
+	switch {
+	case day >= d.from && day < d.to:
+		return 1
+	case day >= d.to && day < d.to+7:
+		return 1 - float64(day-d.to+1)/10
+	case day < d.from && day >= d.from-3:
+		return 0.3
+	}
+	return 0
+}
+
+const monthNames = `january|february|march|april|may|june|july|august|september|october|november|december`
+
+var (
+	// 8 May 2023, 8th of May, May 8th, 2023, May 2023, May
+	dateInWords = regexp.MustCompile(`\b(?:(\d{1,2})(?:st|nd|rd|th)? (?:of )?)?(` + monthNames + `)\b(?: (\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? ((?:19|20)\d\d)\b)?`)
+	isoDate     = regexp.MustCompile(`\b((?:19|20)\d\d)[-/](\d{1,2})(?:[-/](\d{1,2}))?\b`)
+	yearAlone   = regexp.MustCompile(`\b(?:in|of|during|since|back in) ((?:19|20)\d\d)\b`)
+	// mayIsMonth: without a day or a year, May is the month only after one of these.
+	mayIsMonth = regexp.MustCompile(`(?:in|early|late|mid|last|this|since|until|of|during) $`)
+	agoPhrase  = regexp.MustCompile(`\b(a|an|one|two|three|four|five|six|\d{1,2}) (day|week|month|year)s? ago\b`)
+	lastNth    = regexp.MustCompile(`\b(?:last|past) (two|three|four|five|six|\d{1,2}) (day|week|month|year)s\b`)
+	thisOrLast = regexp.MustCompile(`\b(this|last|past) (week|weekend|month|year|summer|winter|spring|fall|autumn|monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
+	onWeekday  = regexp.MustCompile(`\bon (monday|tuesday|wednesday|thursday|friday|saturday|sunday)\b`)
+	onTheNth   = regexp.MustCompile(`\bon the (\d{1,2})(?:st|nd|rd|th)\b`)
+	counts     = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+)
+
+// maxDates bounds the time expressions of one query.
+const maxDates = 8
+
+// readDates finds the days that a query speaks of, by the request's clock. Where a year is missing the latest one that is
+// not in the future is meant. text is in lower case.
+func readDates(text string, now time.Time) []days {
+	if now.IsZero() {
+		return nil
+	}
+	now = now.UTC()
+	r := dateReader{now: now, today: dayOf(now)}
+	if mayHoldDate(text) {
+		r.absolute(text)
+	}
+	if len(r.found) == 0 && (strings.Contains(text, " 20") || strings.Contains(text, " 19")) {
+		for _, m := range yearAlone.FindAllStringSubmatch(text, maxDates) {
+			y, _ := strconv.Atoi(m[1])
+			r.span(time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC), 1, 0, 0)
+		}
+	}
+	r.relative(text)
+	return r.found[:min(len(r.found), maxDates)]
+}
+
+// mayHoldDate is a quick necessary condition for a month's name or a date in digits.
+func mayHoldDate(text string) bool {
+	for i := 0; i+2 < len(text); i++ {
+		switch text[i : i+3] {
+		case "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec":
+			return true
+		}
+		if (text[i:i+2] == "19" || text[i:i+2] == "20") && i+4 < len(text) && (text[i+4] == '-' || text[i+4] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+type dateReader struct {
+	now   time.Time
+	today int64
+	found []days
+}
+
+func (r *dateReader) add(from, to int64) { r.found = append(r.found, days{from, to}) }
+
+func (r *dateReader) span(from time.Time, years, months, d int) {
+	r.add(dayOf(from), dayOf(from.AddDate(years, months, d)))
+}
+
+func (r *dateReader) absolute(text string) {
+	for _, m := range dateInWords.FindAllStringSubmatchIndex(text, maxDates) {
+		group := func(i int) string {
+			if m[2*i] < 0 {
+				return ""
+			}
+			return text[m[2*i]:m[2*i+1]]
+		}
+		day, name, after, year := group(1), group(2), group(3), group(4)
+		if name == "may" && day == "" && after == "" && year == "" && !mayIsMonth.MatchString(text[:m[4]]) {
+			continue
+		}
+		if day == "" {
+			day = after
+		}
+		month := time.January
+		for !strings.EqualFold(month.String(), name) {
+			month++
+		}
+		y, _ := strconv.Atoi(year)
+		if y == 0 {
+			if y = r.now.Year(); month > r.now.Month() {
+				y--
+			}
+		}
+		r.date(y, month, day)
+	}
+	for _, m := range isoDate.FindAllStringSubmatch(text, maxDates) {
+		y, _ := strconv.Atoi(m[1])
+		if month, _ := strconv.Atoi(m[2]); month >= 1 && month <= 12 {
+			r.date(y, time.Month(month), m[3])
+		}
+	}
+}
+
+func (r *dateReader) date(y int, month time.Month, day string) {
+	if d, _ := strconv.Atoi(day); d >= 1 && d <= 31 {
+		r.span(time.Date(y, month, d, 0, 0, 0, 0, time.UTC), 0, 0, 1)
+		return
+	}
+	r.span(time.Date(y, month, 1, 0, 0, 0, 0, time.UTC), 0, 1, 0)
+}
+
+func (r *dateReader) relative(text string) {
+	if !strings.Contains(text, "ago") && !strings.Contains(text, "last") && !strings.Contains(text, "past") &&
+		!strings.Contains(text, "this") && !strings.Contains(text, "day") && !strings.Contains(text, "on the") {
+		return
+	}
+	if strings.Contains(text, "the day before yesterday") {
+		r.add(r.today-2, r.today-1)
+	} else if strings.Contains(text, "yesterday") {
+		r.add(r.today-1, r.today)
+	}
+	for _, m := range agoPhrase.FindAllStringSubmatch(text, maxDates) {
+		n, ok := counts[m[1]]
+		if !ok {
+			n, _ = strconv.Atoi(m[1])
+		}
+		switch m[2] { // the longer ago, the vaguer
+		case "day":
+			r.add(r.today-int64(n), r.today-int64(n)+1)
+		case "week":
+			r.add(r.today-int64(n)*7-3, r.today-int64(n)*7+4)
+		case "month":
+			r.span(r.now.AddDate(0, -n, -10), 0, 0, 20)
+		case "year":
+			r.span(r.now.AddDate(-n, -3, 0), 0, 6, 0)
+		}
+	}
+	for _, m := range lastNth.FindAllStringSubmatch(text, maxDates) {
+		n, ok := counts[m[1]]
+		if !ok {
+			n, _ = strconv.Atoi(m[1])
+		}
+		from := map[string]time.Time{"day": r.now.AddDate(0, 0, -n), "week": r.now.AddDate(0, 0, -7*n), "month": r.now.AddDate(0, -n, 0),
+			"year": r.now.AddDate(-n, 0, 0)}[m[2]]
+		r.add(dayOf(from), r.today+1)
+	}
+	for _, m := range thisOrLast.FindAllStringSubmatch(text, maxDates) {
+		r.named(m[2], m[1] != "this")
+	}
+	for _, m := range onWeekday.FindAllStringSubmatch(text, maxDates) {
+		r.named(m[1], true)
+	}
+	for _, m := range onTheNth.FindAllStringSubmatch(text, maxDates) {
+		if d, _ := strconv.Atoi(m[1]); d >= 1 && d <= 31 {
+			t := time.Date(r.now.Year(), r.now.Month(), d, 0, 0, 0, 0, time.UTC)
+			if d > r.now.Day() {
+				t = t.AddDate(0, -1, 0)
+			}
+			r.span(t, 0, 0, 1)
+		}
+	}
+}
+
+// named adds this or the last week, month, season or weekday.
+func (r *dateReader) named(what string, last bool) {
+	monday := r.today - int64(r.now.Weekday()+6)%7
+	back := int64(0)
+	if last {
+		back = 1
+	}
+	switch what {
+	case "week":
+		r.add(monday-7*back, monday-7*back+7)
+	case "weekend":
+		saturday := monday + 5
+		if last || saturday > r.today {
+			saturday -= 7
+		}
+		r.add(saturday, saturday+2)
+	case "month":
+		r.span(time.Date(r.now.Year(), r.now.Month()-time.Month(back), 1, 0, 0, 0, 0, time.UTC), 0, 1, 0)
+	case "year":
+		r.span(time.Date(r.now.Year()-int(back), 1, 1, 0, 0, 0, 0, time.UTC), 1, 0, 0)
+	case "spring", "summer", "fall", "autumn", "winter":
+		month := map[string]time.Month{"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}[what]
+		t := time.Date(r.now.Year(), month, 1, 0, 0, 0, 0, time.UTC)
+		for t.After(r.now) || last && t.AddDate(0, 3, 0).After(r.now) {
+			t = t.AddDate(-1, 0, 0)
+		}
+		r.span(t, 0, 3, 0)
+	default: // a weekday: the latest before today
+		for d := r.today - 1; d >= r.today-7; d-- {
+			if strings.EqualFold(time.Unix(d*86400, 0).UTC().Weekday().String(), what) {
+				r.add(d, d+1)
+			}
+		}
+	}
+}

@@ -1,0 +1,231 @@
+package recall
+
+import (
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/uax29/v2/words"
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxText bounds the text of one memory or query that is read, in bytes; the rest is left out.
+const maxText = 64 << 10
+
+// maxWord bounds a word, in bytes; longer ones (encoded data) are left out.
+const maxWord = 96
+
+// analyzer turns text into terms. It is safe for concurrent use: its only state is a cache of fixed size.
+type analyzer struct {
+	seed  maphash.Seed
+	cache []atomic.Pointer[word]
+}
+
+// cachedWords is the size of the cache: a direct-mapped table in which a newer word takes the place of an older one.
+const cachedWords = 1 << 14
+
+func newAnalyzer() *analyzer {
+	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], cachedWords)}
+}
+
+// traits say what a word or a text is about beside its terms.
+type traits uint8
+
+const (
+	firstPerson traits = 1 << iota // speaks of the speaker
+	hasTime                        // a date, or a word such as yesterday
+	hasNumber
+	hasName // a capital letter inside a sentence
+	asks    // a sentence ends in a question mark
+)
+
+// The marks stand in a text's terms where a sentence ends. No term equals one.
+const (
+	endOfStatement = "."
+	endOfQuestion  = "?"
+)
+
+// analysis is what is known of a text.
+type analysis struct {
+	terms  []string // in order, with repetitions, and a mark after each sentence but an unfinished last one
+	proper []string // those of words with a capital letter inside a sentence
+	traits traits
+}
+
+func (a *analysis) endSentence(mark string) {
+	if n := len(a.terms); n > 0 && a.terms[n-1] != endOfStatement && a.terms[n-1] != endOfQuestion {
+		a.terms = append(a.terms, mark)
+	}
+}
+
+// analyze reads text: NFKC, words by UAX #29, stop words out, stems; scripts without spaces by characters and pairs of
+// them.
+func (a *analyzer) analyze(text string, out *analysis) {
+	out.terms, out.proper, out.traits = out.terms[:0], out.proper[:0], 0
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
+	}
+	if !isASCII(text) && !norm.NFKC.IsNormalString(text) {
+		text = norm.NFKC.String(text)
+	}
+	it := words.FromString(text)
+	prev, prevEnd := "", -1 // the character before, in scripts without spaces
+	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
+	for it.Next() {
+		w := it.Value()
+		r, n := rune(w[0]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(w)
+		}
+		switch {
+		case r == '?' || r == '؟' || r == '？':
+			out.endSentence(endOfQuestion)
+			out.traits |= asks
+			start = true
+			continue
+		case len(w) == n && (r == '.' || r == '!' || r == ';' || r == '\n' || r == '\r' || r == '。' || r == '！'):
+			out.endSentence(endOfStatement)
+			start = true
+			continue
+		case r == ',' || r == ':':
+			start = true
+			continue
+		case r == '\r': // CR LF
+			out.endSentence(endOfStatement)
+			continue
+		case len(w) > maxWord || r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsNumber(r):
+			continue
+		case spaceless(r):
+			for i := 0; i < len(w); {
+				_, n := utf8.DecodeRuneInString(w[i:])
+				c := w[i : i+n]
+				out.terms = append(out.terms, c)
+				if prevEnd == it.Start()+i {
+					out.terms = append(out.terms, text[prevEnd-len(prev):prevEnd+n])
+				}
+				prev, prevEnd = c, it.Start()+i+n
+				i += n
+			}
+			continue
+		}
+		e := a.word(w)
+		out.terms = append(out.terms, e.terms...)
+		out.traits |= e.traits
+		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
+			out.traits |= hasName
+			out.proper = append(out.proper, e.terms...)
+		}
+		start = false
+	}
+}
+
+func (a *analyzer) word(w string) *word {
+	slot := &a.cache[maphash.String(a.seed, w)%cachedWords]
+	if e := slot.Load(); e != nil && e.spelled == w {
+		return e
+	}
+	e := readWord(strings.Clone(w))
+	slot.Store(e)
+	return e
+}
+
+// word is what one word of a text, as it is spelled there, amounts to.
+type word struct {
+	spelled string
+	terms   []string // stems; none for a stop word
+	traits  traits
+}
+
+// readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
+// the whole and the stems of its parts.
+func readWord(w string) *word {
+	e := &word{spelled: w}
+	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
+	if firstPersonWords[lower] {
+		e.traits |= firstPerson
+	}
+	if timeWords[lower] || isYear(lower) {
+		e.traits |= hasTime
+	}
+	if numberWords[lower] || lower[0] >= '0' && lower[0] <= '9' {
+		e.traits |= hasNumber
+	}
+	if stopWords[lower] {
+		return e
+	}
+	if base, ok := strings.CutSuffix(lower, "'s"); ok {
+		if lower = base; stopWords[lower] {
+			return e
+		}
+		w = w[:strings.LastIndexAny(w, "'’")]
+	}
+	parts := split(w)
+	if len(parts) > 1 {
+		if whole := strings.Trim(lower, "_.:'"); whole != "" {
+			e.terms = append(e.terms, whole)
+		}
+	}
+	for _, p := range parts {
+		p = strings.ToLower(p)
+		if len(parts) > 1 && stopWords[p] {
+			continue
+		}
+		e.terms = append(e.terms, stem(p))
+	}
+	return e
+}
+
+func isYear(w string) bool {
+	return len(w) == 4 && (w[:2] == "19" || w[:2] == "20") && isDigit(w[2]) && isDigit(w[3])
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// split cuts a word at signs, at changes from lower to upper case, and between letters and digits.
+func split(w string) []string {
+	var parts []string
+	start := -1
+	var before rune
+	for i, r := range w {
+		alnum := unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.Is(unicode.M, r)
+		if start >= 0 && (!alnum || unicode.IsLower(before) && unicode.IsUpper(r) || unicode.IsDigit(before) != unicode.IsDigit(r)) {
+			parts = append(parts, w[start:i])
+			start = -1
+		}
+		if alnum && start < 0 {
+			start = i
+		}
+		before = r
+	}
+	if start >= 0 {
+		parts = append(parts, w[start:])
+	}
+	return parts
+}
+
+// spaceless reports characters of scripts that are written without spaces.
+func spaceless(r rune) bool {
+	switch {
+	case r < 0xe00:
+		return false
+	case r <= 0xeff: // Thai, Lao
+		return true
+	case r >= 0x1000 && r <= 0x109f, r >= 0x1780 && r <= 0x17ff: // Myanmar, Khmer
+		return true
+	case r >= 0x1100 && r <= 0x11ff, r >= 0x3040 && r <= 0x30ff, r >= 0x3130 && r <= 0x318f, r >= 0x31f0 && r <= 0x31ff,
+		r >= 0x3400 && r <= 0x9fff, r >= 0xac00 && r <= 0xd7af, r >= 0xf900 && r <= 0xfaff, r >= 0x20000 && r <= 0x323af:
+		return true
+	}
+	return false
+}
+
+func isASCII(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
