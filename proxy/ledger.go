@@ -29,7 +29,8 @@ type LedgerConfig struct {
 	MaxBlocks int
 	MaxTokens int
 	// MaxBytes bounds the entries in memory over all scopes; the least recently used scope goes first and is loaded
-	// again when it comes back.
+	// again when it comes back. Of a scope that is larger by itself, the least recently used turns go: they are replayed
+	// no more.
 	MaxBytes int64
 }
 
@@ -201,13 +202,39 @@ func (l *ledger) drop(e *list.Element) {
 	s.bytes = 0
 }
 
-// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts.
+// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts. A scope that has
+// grown too large is cut down.
 func (l *ledger) charge(s *scopeLedger, n int64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if e, ok := l.scopes[s.scope]; ok && e.Value == s {
-		l.account(s, n)
+	for n != 0 {
+		l.mu.Lock()
+		if e, ok := l.scopes[s.scope]; ok && e.Value == s {
+			l.account(s, n)
+		}
+		large := s.bytes > l.cfg.MaxBytes
+		l.mu.Unlock()
+		if n = 0; large {
+			n = -shrink(s.entries)
+		}
 	}
+}
+
+// shrink drops the quarter of the entries that was used longest ago and returns their size.
+func shrink(entries map[chainHash]*entry) int64 {
+	uses := make([]time.Time, 0, len(entries))
+	for _, e := range entries {
+		uses = append(uses, lastUse(e))
+	}
+	slices.SortFunc(uses, time.Time.Compare)
+	freed := int64(0)
+	for h, e := range entries {
+		if !lastUse(e).After(uses[len(uses)/4]) {
+			for _, v := range e.variants {
+				freed += v.size()
+			}
+			delete(entries, h)
+		}
+	}
+	return freed
 }
 
 // replayed is a block that stands at an earlier turn, or at the newest.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
+	"github.com/klauspost/compress/s2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -17,30 +18,40 @@ const entryVersion = 1
 
 var errEntry = errors.New("unreadable ledger entry")
 
-// A segment is a row of chain hash (16 bytes), length of an entry, entry.
+// A segment is a row of chain hash (16 bytes), length of an entry, entry; all of it compressed (s2), since the blocks of
+// one user have many lines in common.
 func appendSegment(b []byte, h chainHash, entry []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.Hi)
 	b = binary.BigEndian.AppendUint64(b, h.Lo)
 	return append(binary.AppendUvarint(b, uint64(len(entry))), entry...)
 }
 
-// readSegment puts the entries of a segment into entries, over those that stand there. On an error what came before it
-// is read.
-func readSegment(b []byte, entries map[chainHash]*entry) error {
+// readSegment puts the entries of a compressed segment into entries, over those that stand there, and returns their
+// size. On an error what came before it is read.
+func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error) {
+	if n, err := s2.DecodedLen(b); err != nil || n > storage.MaxRecord {
+		return 0, errEntry
+	}
+	if b, err = s2.Decode(nil, b); err != nil {
+		return 0, errEntry
+	}
 	d := decoder{b}
 	for len(d.rest) > 0 {
 		h := chainHash{Hi: d.uint64(), Lo: d.uint64()}
 		encoded := d.take(d.uint(uint64(len(d.rest))))
 		if d.broken() {
-			return errEntry
+			return size, errEntry
 		}
 		e, err := decodeEntry(encoded)
 		if err != nil {
-			return err
+			return size, err
 		}
 		entries[h] = e
+		for _, v := range e.variants {
+			size += v.size()
+		}
 	}
-	return nil
+	return size, nil
 }
 
 // encodeEntry leaves ghosts out.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/s2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -72,14 +73,14 @@ func TestSegment(t *testing.T) {
 	segment = appendSegment(segment, b, encodeEntry(older))
 	segment = appendSegment(segment, a, encodeEntry(newer))
 	got := map[chainHash]*entry{}
-	if err := readSegment(segment, got); err != nil {
+	if _, err := readSegment(s2.Encode(nil, segment), got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || len(got[a].variants) != 2 || len(got[b].variants) != 0 {
 		t.Errorf("read %d entries, %d and %d variants; want 2, 2 and 0", len(got), len(got[a].variants), len(got[b].variants))
 	}
 	for n := 1; n < len(segment); n++ {
-		if err := readSegment(segment[:n], map[chainHash]*entry{}); err == nil && n != 18+1 && n != 2*19 {
+		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[chainHash]*entry{}); err == nil && n != 18+1 && n != 2*19 {
 			t.Errorf("the first %d bytes are a whole segment", n)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/klauspost/compress/s2"
+
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -198,7 +200,7 @@ func (st *ledgerStore) write(ctx context.Context, scope storage.Scope, u *unsave
 	end := func() {
 		if len(b) > 0 {
 			records = append(records, storage.Record{
-				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: b, ExpiresAt: u.expires,
+				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, b), ExpiresAt: u.expires,
 			})
 			b = nil
 		}
@@ -264,13 +266,16 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			}
 			for _, r := range page.Records {
 				segments++
-				read += int64(len(r.Value))
-				if err := readSegment(r.Value, entries); err != nil {
+				n, err := readSegment(r.Value, entries)
+				if err != nil {
 					st.dropped.Add(1)
 				}
+				if read += n; read > l.cfg.MaxBytes/2 { // more than half of all memory for one scope
+					read -= shrink(entries)
+				}
 			}
-			if after = page.Next; after == "" || read > l.cfg.MaxBytes/2 {
-				break // more than half of all memory for one scope: the rest of its turns go without
+			if after = page.Next; after == "" {
+				break
 			}
 		}
 		st.mu.Lock()

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -37,7 +39,11 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	r.h.Forget(q.Scope, "m1-drop")
 	r.h.store.flush(t.Context())
 	for _, s := range segments(t, r.local) {
-		if strings.Contains(string(s.Value), "drop") {
+		plain, err := s2.Decode(nil, s.Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(plain), "drop") {
 			t.Error("a segment still holds the forgotten line")
 		}
 	}
@@ -110,5 +116,24 @@ func TestPendingLedgerIsBounded(t *testing.T) {
 	}
 	if st.size > ledgerPending || st.dropped.Load() != 12 {
 		t.Errorf("%d bytes wait and %d entries were dropped, want %d and 12", st.size, st.dropped.Load(), ledgerPending)
+	}
+}
+
+// One user alone can't fill the memory: the turns used longest ago are replayed no more.
+func TestLargeScopeIsCutDown(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) { c.Ledger.MaxBytes = 1 << 20 })
+	r.recall.set(strings.Repeat("long ", 200))
+	for i := range 1200 {
+		r.post(chat(fmt.Sprintf("user: q%d", i)))
+		r.sleep(time.Second)
+	}
+	if r.h.ledger.bytes > 1<<20 {
+		t.Errorf("the ledger counts %d bytes, want at most %d", r.h.ledger.bytes, 1<<20)
+	}
+	if got := r.post(chat("user: q1199", "assistant: fine", "user: next")); got.status != StatusReplayed {
+		t.Errorf("the newest turn: status %s, want replayed", got.status)
+	}
+	if got := r.post(chat("user: q0", "assistant: fine", "user: next")); got.status != StatusInjected {
+		t.Errorf("the oldest turn: status %s, want forgotten and a new block", got.status)
 	}
 }

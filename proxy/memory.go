@@ -192,7 +192,8 @@ func (x *exchange) search(
 		if who == "" {
 			who = string(m.Memory.Kind)
 		}
-		lines = append(lines, fence.Line{ID: m.Memory.ID, Time: m.Memory.EventTime, Who: who, Text: m.Memory.Text})
+		// The id is kept with the block; it must not keep the whole memory that it may be a part of.
+		lines = append(lines, fence.Line{ID: strings.Clone(m.Memory.ID), Time: m.Memory.EventTime, Who: who, Text: m.Memory.Text})
 	}
 	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
 	if block.Text == "" {
