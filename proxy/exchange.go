@@ -190,6 +190,9 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 		x.cause = p.cause
 		x.finish(code, relayed{})
 		x.trace.end(x.h.deps.Now())
+		if !tell {
+			panic(http.ErrAbortHandler) // or net/http would answer 200
+		}
 		return
 	}
 	x.trace.answered(resp.StatusCode)

@@ -239,7 +239,7 @@ func TestExchangeSpan(t *testing.T) {
 	}
 	got := map[attribute.Key]string{}
 	for _, a := range s.Attributes {
-		got[a.Key] = a.Value.Emit()
+		got[a.Key] = a.Value.String()
 	}
 	host := got[attrServerAddress]
 	delete(got, attrServerPort)

@@ -10,9 +10,9 @@ const (
 
 // relevance says, 0..1, how well the best of what was found answers the query. It joins the share of the query's weight
 // that the best turn's score reaches, and the largest share of it that one passage of the best turns holds in its own
-// words. A query with many words reaches less of each, which a small term evens out.
+// words. A query with many words reaches less of each, which a small term evens out. Small talk has none.
 func relevance(q *query, best, held float64) float64 {
-	if q.mass == 0 {
+	if q.mass == 0 || q.idle {
 		return 0
 	}
 	r := (best/q.mass + coverWeight*held/q.mass + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)

@@ -14,6 +14,7 @@ type query struct {
 	mass    float64 // sum of idf * weight over all terms, those that the index does not know included
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
+	idle    bool // small talk: it asks nothing and names nothing
 	dates   []days
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
 }
@@ -45,6 +46,7 @@ func (e *Engine) readQuery(newest, previous string, now time.Time) *query {
 	if a.traits&firstPerson != 0 {
 		q.intent |= fromSpeaker
 	}
+	q.idle = a.traits&(asks|hasNumber) == 0 // and nothing but social words: resolve says
 	lower := strings.ToLower(text[:min(len(text), maxIntentText)])
 	q.intent |= readIntent(lower)
 	q.dates = readDates(lower, now)
@@ -107,6 +109,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 // resolve looks the terms up, takes the names of speakers out and keeps the limit heaviest terms.
 func (ix *index) resolve(q *query, limit int, w *Weights) {
 	ix.resolveNames(q)
+	q.idle = q.idle && ix.onlySocial(q)
 	n := float64(ix.live)
 	own := make([]queryWord, 0, len(q.terms)) // one allocation for the terms themselves
 	for i := range q.terms {
@@ -149,6 +152,16 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
 		}
 	}
+}
+
+// onlySocial reports whether nothing is said but small talk and speakers' names.
+func (ix *index) onlySocial(q *query) bool {
+	for _, t := range q.terms {
+		if !socialWords[t.stem] && !lightWords[t.stem] && ix.names[t.stem] == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // may is a quick necessary condition for termOf and shareOf to find a word.

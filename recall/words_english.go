@@ -45,6 +45,16 @@ var requestWords = stems(`conversation chat session discuss discussion message m
 overview comprehensive provide bring brought walk show explain tell help recommend remind suggest across throughout clear different
 previous previously earlier step multiple describe detail give ask question answer`)
 
+// socialWords make up small talk: thanks, praise, wishes, greetings.
+var socialWords = stems(`thank thanks thx welcome great good nice cool awesome amazing wonderful fantastic lovely sweet kind perfect
+excellent brilliant super neat fun funny happy glad pleased excited exciting proud sorry sad love loved like enjoy enjoyed hope wish
+luck lucky congrats congratulations cheers bye goodbye night morning evening afternoon day weekend hello hi hey dear friend mate buddy
+guy everyone totally definitely absolutely exactly really truly sure agree agreed true right yeah yep yup yes okay ok nope nah wow haha
+lol aw aww oh sounds sound look looks feel feeling mean means appreciate support supportive inspire inspiring encourage best better well
+take care keep going talk chat soon later catch see rest beautiful gorgeous pretty interesting sense course understand know think guess
+bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
+make made try let share sharing stay strong positive enough`)
+
 func stems(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range set(words) {

@@ -183,6 +183,9 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 	if t.proc != nil {
 		t.proc.settle(ctx, settleLimit)
 		after := t.proc.usage()
+		if t.proc.ended() { // the errors tell of it
+			return m, f, nil
+		}
 		f.cpu = (after.cpu - before.cpu).Seconds() / float64(m.requests) * 10_000
 		f.rss = float64(after.rss) / (1 << 20)
 	}

@@ -113,12 +113,20 @@ func (p *process) listening(ctx context.Context) (string, error) {
 	}
 }
 
-// stop asks the process to end and waits for it; past processStop it is killed, which is an error.
-func (p *process) stop() error {
+// ended says whether the process is no more.
+func (p *process) ended() bool {
 	select {
 	case <-p.done:
-		return p.err
+		return true
 	default:
+		return false
+	}
+}
+
+// stop asks the process to end and waits for it; past processStop it is killed, which is an error.
+func (p *process) stop() error {
+	if p.ended() {
+		return p.err
 	}
 	if err := terminate(p.cmd.Process); err != nil {
 		_ = p.cmd.Process.Kill()

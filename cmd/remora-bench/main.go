@@ -1,4 +1,4 @@
-// Command remora-bench measures Remora: what it costs on the way of the traffic.
+// Command remora-bench measures Remora: what it costs on the way of the traffic, and how well and how fast it recalls.
 //
 // Every command generates its own input from a fixed seed or reads it from a file that it is given, talks to the
 // loopback interface only unless a target elsewhere is named, and is bounded in time. The processes that it starts end
@@ -28,6 +28,9 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", runLoad},
+		{"recall", "how well memories are found, and how fast", runRecall},
+		{"gate", "how well it is told when there is nothing to recall", runGate},
+		{"scale", "how recall grows with memories and users", runScale},
 		{"recall", "how well memories are found, and how fast, on conversations with questions", runRecall},
 		{"gate", "how well it is decided to recall nothing", runGate},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", runScale},

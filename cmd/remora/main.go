@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log"
 	"os"
 	"os/signal"
 	"slices"
@@ -31,6 +32,7 @@ const (
 func main() { os.Exit(mainExit()) }
 
 func mainExit() int {
+	log.SetOutput(io.Discard) // net/http quotes there what a peer sent out of turn; all that is ours goes to slog
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// From the first signal on, the default action is back, so that a second one ends the process at once.
 	defer context.AfterFunc(ctx, stop)()
