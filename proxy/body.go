@@ -11,11 +11,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// buffers are byte slices of power-of-two capacity, from 4 KiB to 4 MiB; larger ones are not pooled.
-var buffers [11]sync.Pool
+// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled.
+var buffers [13]sync.Pool
 
 const (
-	smallestBuffer = 12 // log2
+	smallestBuffer = 10 // log2
 	largestBuffer  = smallestBuffer + len(buffers) - 1
 )
 

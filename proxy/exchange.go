@@ -162,12 +162,7 @@ func (h *Handler) guard(what string, then func()) {
 
 // send takes the request to the upstream and its answer to the client.
 func (x *exchange) send(inserts []dialect.Insertion) {
-	if x.body != nil {
-		defer x.body.lease.release()
-	}
-	if x.plain != nil && x.plain != x.body {
-		defer x.plain.lease.release()
-	}
+	defer x.letGo()
 	defer x.h.guardAbort(x)
 	if x.ctx != x.r.Context() {
 		x.r = x.r.WithContext(x.ctx)
@@ -176,6 +171,7 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	if err == nil && len(inserts) > 0 {
 		resp, err = x.unharmed(resp)
 	}
+	x.letGo() // a stream may go on for minutes, and the request is not needed any more
 	x.h.stats.statuses[x.status].Add(1)
 	setStatus(x.w.Header(), x.status, strconv.Itoa(x.memories))
 	x.trace.memory(x.status, x.memories)
@@ -208,6 +204,17 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	x.hand(resp, t, out)
 	x.finish(resp.StatusCode, out)
 	out.abort()
+}
+
+// letGo gives the request's body back. The transport may hold it for longer.
+func (x *exchange) letGo() {
+	if x.plain != nil && x.plain != x.body {
+		x.plain.lease.release()
+	}
+	if x.body != nil {
+		x.body.lease.release()
+	}
+	x.body, x.plain, x.req = nil, nil, nil
 }
 
 // guardAbort lets http.ErrAbortHandler through, which ends the client's connection, and nothing else is expected.

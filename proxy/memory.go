@@ -20,6 +20,8 @@ import (
 type splice struct {
 	ledger    *scopeLedger
 	walk      walk
+	newest    chainHash
+	model     string
 	written   *variant // new at the newest turn, nil = none written
 	placement dialect.Placement
 }
@@ -58,7 +60,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	human := strings.TrimSpace(recall.HumanWords(text))
 	x.persist = x.rights.persist && h.deps.Persist != nil && human != ""
 	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
-	x.splice = splice{ledger: s, walk: w}
+	x.splice = splice{ledger: s, walk: w, newest: newest, model: x.req.Model}
 
 	placement, accepts := h.learned.placement(x.up.Name, x.req.Model, h.placement())
 	x.splice.placement = placement
@@ -206,7 +208,7 @@ func (x *exchange) search(
 // upstream has accepted leaves nothing on the disk.
 func (x *exchange) accepted() {
 	if sp := x.splice; sp.ledger != nil {
-		x.h.ledger.confirm(sp.ledger, sp.walk.chain[x.req.Turn], sp.written != nil)
+		x.h.ledger.confirm(sp.ledger, sp.newest, sp.written != nil)
 	}
 }
 
@@ -218,10 +220,10 @@ func (x *exchange) rejected(teach bool) {
 		x.h.ledger.clear(sp.ledger, sp.walk.chain[b.turn], b.variant)
 	}
 	if sp.written != nil {
-		x.h.ledger.clear(sp.ledger, sp.walk.chain[x.req.Turn], sp.written)
+		x.h.ledger.clear(sp.ledger, sp.newest, sp.written)
 	}
 	if teach {
-		x.h.learned.refused(x.up.Name, x.req.Model, sp.placement)
+		x.h.learned.refused(x.up.Name, sp.model, sp.placement)
 	}
 }
 

@@ -77,7 +77,7 @@ func (c TransportConfig) Validate() error {
 // than it the read buffer.
 const (
 	upstreamWriteBuffer = 4 << 10
-	upstreamReadBuffer  = 8 << 10
+	upstreamReadBuffer  = 4 << 10
 )
 
 // newTransport serves one upstream. roots nil = the system's authorities. There is no way to skip verification.

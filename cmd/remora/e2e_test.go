@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,11 +77,13 @@ func await(url string) error {
 	}
 }
 
-// ask starts a new conversation and prints what came back. With -until it asks again until that is the status.
+// ask starts a new conversation and prints what came back: code, status and number of memories, then the body. With
+// -until it asks again until status and number match.
 func ask(args []string) error {
 	f := flag.NewFlagSet("ask", flag.ContinueOnError)
 	stream := f.Bool("stream", false, "")
-	status := f.String("until", "", "")
+	want := f.String("until", "", "")
+	memory := f.String("memory", "on", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -89,13 +92,22 @@ func ask(args []string) error {
 	if err != nil {
 		return err
 	}
+	until, err := regexp.Compile(*want)
+	if err != nil {
+		return err
+	}
 	for start := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		response, err := http.Post(url, "application/json", bytes.NewReader(body))
+		request, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
-		got := response.Header.Get("X-Remora-Status")
-		if *status != "" && got != *status && time.Since(start) < patience {
+		request.Header.Set("X-Remora-Memory", *memory)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return err
+		}
+		got := response.Header.Get("X-Remora-Status") + " " + response.Header.Get("X-Remora-Memories")
+		if !until.MatchString(got) && time.Since(start) < patience {
 			response.Body.Close()
 			continue
 		}
@@ -113,6 +125,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
+		Deadline:            time.Now().Add(2 * time.Minute), // what hangs is told with its output
 		Setup: func(e *testscript.Env) error {
 			for _, name := range []string{"ADDRESS", "MODEL", "CLOSED"} {
 				address, err := freeAddress()

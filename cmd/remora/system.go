@@ -103,6 +103,7 @@ func (s *system) run(ctx context.Context) error {
 		{"recall", s.engine.Run, closePatience},
 		{"store", s.store.Run, closePatience},
 		{"telemetry", s.flushTelemetry, exportPatience},
+		{"memory", giveBack, exportPatience},
 	}
 	if s.forward != nil {
 		stages[0].run = together(s.door.Serve, s.forward.Serve)
