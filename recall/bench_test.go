@@ -14,8 +14,12 @@ import (
 // corpus is n memories of the shared conversations, repeated with fresh names so that the vocabulary grows as it does
 // with people, and questions about them.
 func corpus(b testing.TB, n int) (ms []storage.Memory, questions []string) {
+	return corpusOf(b, n, "locomo_a", "beam100k_a")
+}
+
+func corpusOf(b testing.TB, n int, sets ...string) (ms []storage.Memory, questions []string) {
 	var all []storage.Memory
-	for _, name := range []string{"locomo_a", "beam100k_a"} {
+	for _, name := range sets {
 		for _, c := range loadSet(b, name).Convs {
 			m, _, _ := convMemories(c, name != "locomo_a")
 			for i := range m {

@@ -151,17 +151,13 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrTimeout)
 	defer cancel()
-	q := e.readQuery(req.Newest, req.Previous, req.Now)
-	span.SetAttributes(attribute.Bool(attrLoaded, warm), attribute.Int(attrTerms, len(q.terms)))
-	if len(q.terms) == 0 { // nothing is asked
-		return Result{}, nil
-	}
+	span.SetAttributes(attribute.Bool(attrLoaded, warm))
 	for {
 		s.used.Store(e.clock.Add(1))
 		if err := s.wait(ctx); err != nil {
 			return Result{}, err
 		}
-		res, ok, err := e.searchScope(ctx, s, q, &req)
+		res, ok, err := e.searchScope(ctx, s, &req)
 		if ok || err != nil {
 			return res, err
 		}
@@ -173,13 +169,17 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 }
 
 // searchScope searches under the scope's lock. It is not ok when there is no index any more.
-func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, q *query, req *Request) (res Result, ok bool, err error) {
+func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (res Result, ok bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ix == nil {
 		return Result{}, false, nil
 	}
-	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems))
+	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
+	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
+	if len(q.terms) == 0 { // nothing is asked
+		return Result{}, true, nil
+	}
 	res, err = e.search(ctx, s.ix, q, req)
 	return res, true, err
 }

@@ -37,7 +37,8 @@ type index struct {
 	asstLen, asstTurns int64
 	termBytes          int64
 	dead               int
-	omitted            int64 // memories left out because the scope is larger than its bound
+	spoken             [languages]int // passages of the user by language
+	omitted            int64          // memories left out because the scope is larger than its bound
 }
 
 // turn is the unit of ranking.
@@ -54,6 +55,17 @@ type turn struct {
 	speaker    uint16
 	flags      flags
 	traits     traits // of the user's text
+}
+
+// usualLanguage is what the user mostly writes.
+func (ix *index) usualLanguage() language {
+	best := langEnglish
+	for l := langGerman; l < languages; l++ {
+		if ix.spoken[l] > ix.spoken[best] {
+			best = l
+		}
+	}
+	return best
 }
 
 // alone reports whether the turn has no neighbours.
@@ -102,9 +114,10 @@ func (ix *index) hash(s string) uint64 {
 
 // passage is a memory ready to be indexed.
 type passage struct {
-	memory storage.Memory
-	terms  []string
-	traits traits
+	memory   storage.Memory
+	terms    []string
+	traits   traits
+	language language
 }
 
 // recallable reports whether a memory may ever be returned.
@@ -171,6 +184,7 @@ func (ix *index) put(ps []passage) {
 		} else {
 			userLen += n
 			t.traits |= p.traits
+			ix.spoken[p.language]++
 			if t.speaker == 0 {
 				t.speaker = ix.speaker(p.memory.Provenance.Speaker)
 			}
@@ -486,7 +500,7 @@ func (ix *index) rebuilt(keep int) *index {
 	}
 	slices.SortStableFunc(alive, func(a, b int32) int { return cmp.Compare(ix.turns[a].time, ix.turns[b].time) })
 	out := newIndex(ix.seed)
-	out.omitted = ix.omitted
+	out.omitted, out.spoken = ix.omitted, ix.spoken
 	for _, n := range alive[:max(len(alive)-keep, 0)] {
 		out.omitted += int64(ix.turns[n].count)
 	}

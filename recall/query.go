@@ -34,14 +34,15 @@ type queryWord struct {
 	how   string // "" for the term itself
 }
 
-// readQuery finds the terms of a request. It takes no lock: the index is asked later, by resolve.
-func (e *Engine) readQuery(newest, previous string, now time.Time) *query {
+// readQuery finds the terms of a request. usual is the language of what the index holds, for messages that do not tell
+// their own.
+func (e *Engine) readQuery(newest, previous string, now time.Time, usual language) *query {
 	w := &e.cfg.Weights
 	q := &query{}
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
 	text := humanWords(newest)
-	e.analyzer.analyze(text, a)
+	e.analyzer.analyze(text, usual, a)
 	q.add(a, w, 1)
 	if a.traits&firstPerson != 0 {
 		q.intent |= fromSpeaker
@@ -51,7 +52,7 @@ func (e *Engine) readQuery(newest, previous string, now time.Time) *query {
 	q.intent |= readIntent(lower)
 	q.dates = readDates(lower, now)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != "" && e.cfg.BorrowWeight > 0 {
-		e.analyzer.analyze(humanWords(previous), a)
+		e.analyzer.analyze(humanWords(previous), usual, a)
 		q.add(a, w, e.cfg.BorrowWeight)
 	}
 	return q

@@ -240,8 +240,8 @@ func (ix *index) merge(ps []passage) {
 // passage analyses a memory.
 func (e *Engine) passage(m *storage.Memory) passage {
 	var a analysis
-	e.analyzer.analyze(m.Text, &a)
-	p := passage{memory: *m, terms: a.terms, traits: a.traits}
+	e.analyzer.analyze(m.Text, langEnglish, &a)
+	p := passage{memory: *m, terms: a.terms, traits: a.traits, language: a.language}
 	p.memory.Redactions, p.memory.Embedding = nil, nil
 	return p
 }

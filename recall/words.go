@@ -49,9 +49,10 @@ const (
 
 // analysis is what is known of a text.
 type analysis struct {
-	terms  []string // in order, with repetitions, and a mark after each sentence but an unfinished last one
-	proper []string // those of words with a capital letter inside a sentence
-	traits traits
+	terms    []string // in order, with repetitions, and a mark after each sentence but an unfinished last one
+	proper   []string // those of words with a capital letter inside a sentence
+	traits   traits
+	language language // langUnknown where nothing tells it
 }
 
 func (a *analysis) endSentence(mark string) {
@@ -62,13 +63,19 @@ func (a *analysis) endSentence(mark string) {
 
 // analyze reads text: NFKC, words by UAX #29, stop words out, stems; scripts without spaces by characters and pairs of
 // them.
-func (a *analyzer) analyze(text string, out *analysis) {
+//
+// The language is the text's own where its function words tell it, else the one given.
+func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	out.terms, out.proper, out.traits = out.terms[:0], out.proper[:0], 0
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
 	if !isASCII(text) && !norm.NFKC.IsNormalString(text) {
 		text = norm.NFKC.String(text)
+	}
+	lang := detect(text)
+	if out.language = lang; lang == langUnknown {
+		lang = otherwise
 	}
 	it := words.FromString(text)
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
@@ -110,7 +117,7 @@ func (a *analyzer) analyze(text string, out *analysis) {
 			}
 			continue
 		}
-		e := a.word(w)
+		e := a.word(lang, w)
 		out.terms = append(out.terms, e.terms...)
 		out.traits |= e.traits
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
@@ -121,27 +128,28 @@ func (a *analyzer) analyze(text string, out *analysis) {
 	}
 }
 
-func (a *analyzer) word(w string) *word {
-	slot := &a.cache[maphash.String(a.seed, w)%cachedWords]
-	if e := slot.Load(); e != nil && e.spelled == w {
+func (a *analyzer) word(l language, w string) *word {
+	slot := &a.cache[(maphash.String(a.seed, w)+uint64(l))%cachedWords]
+	if e := slot.Load(); e != nil && e.language == l && e.spelled == w {
 		return e
 	}
-	e := readWord(strings.Clone(w))
+	e := readWord(l, strings.Clone(w))
 	slot.Store(e)
 	return e
 }
 
 // word is what one word of a text, as it is spelled there, amounts to.
 type word struct {
-	spelled string
-	terms   []string // stems; none for a stop word
-	traits  traits
+	spelled  string
+	language language
+	terms    []string // stems; none for a stop word
+	traits   traits
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
 // the whole and the stems of its parts.
-func readWord(w string) *word {
-	e := &word{spelled: w}
+func readWord(l language, w string) *word {
+	e := &word{spelled: w, language: l}
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
 	if firstPersonWords[lower] {
 		e.traits |= firstPerson
@@ -152,11 +160,17 @@ func readWord(w string) *word {
 	if numberWords[lower] || lower[0] >= '0' && lower[0] <= '9' {
 		e.traits |= hasNumber
 	}
-	if stopWords[lower] {
+	if isStop(l, lower) {
 		return e
 	}
+	if i := strings.IndexAny(lower, "'"); i > 0 && i <= 2 && l > langEnglish && i+1 < len(lower) { // l'ami, d'un, dell'arte is longer
+		lower, w = lower[i+1:], lower[i+1:]
+		if isStop(l, lower) {
+			return e
+		}
+	}
 	if base, ok := strings.CutSuffix(lower, "'s"); ok {
-		if lower = base; stopWords[lower] {
+		if lower = base; isStop(l, lower) {
 			return e
 		}
 		w = w[:strings.LastIndexAny(w, "'’")]
@@ -169,10 +183,10 @@ func readWord(w string) *word {
 	}
 	for _, p := range parts {
 		p = strings.ToLower(p)
-		if len(parts) > 1 && stopWords[p] {
+		if len(parts) > 1 && isStop(l, p) {
 			continue
 		}
-		e.terms = append(e.terms, stem(p))
+		e.terms = append(e.terms, stemIn(l, p))
 	}
 	return e
 }

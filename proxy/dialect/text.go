@@ -107,28 +107,48 @@ func hex4(b []byte) (r rune, ok bool) {
 // JavaScript. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted(dst []byte, text string) []byte {
 	const digits = "0123456789abcdef"
-	for _, r := range text {
-		switch {
-		case r == '"' || r == '\\':
-			dst = append(dst, '\\', byte(r))
-		case r == '\n':
-			dst = append(dst, `\n`...)
-		case r == '\r':
-			dst = append(dst, `\r`...)
-		case r == '\t':
-			dst = append(dst, `\t`...)
-		case r < ' ':
-			dst = append(dst, `\u00`...)
-			dst = append(dst, digits[r>>4], digits[r&15])
-		case r == '\u2028':
-			dst = append(dst, `\u2028`...)
-		case r == '\u2029':
-			dst = append(dst, `\u2029`...)
-		default:
-			dst = utf8.AppendRune(dst, r)
+	kept := 0 // text[kept:i] goes as it is
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' {
+				i++
+				continue
+			}
+			dst = append(dst, text[kept:i]...)
+			switch c {
+			case '"', '\\':
+				dst = append(dst, '\\', c)
+			case '\n':
+				dst = append(dst, `\n`...)
+			case '\r':
+				dst = append(dst, `\r`...)
+			case '\t':
+				dst = append(dst, `\t`...)
+			default:
+				dst = append(append(dst, `\u00`...), digits[c>>4], digits[c&15])
+			}
+			i++
+			kept = i
+			continue
 		}
+		r, n := utf8.DecodeRuneInString(text[i:])
+		var as string
+		switch {
+		case r == '\u2028':
+			as = `\u2028`
+		case r == '\u2029':
+			as = `\u2029`
+		case r == utf8.RuneError && n == 1:
+			as = "\uFFFD"
+		}
+		if as != "" {
+			dst = append(append(dst, text[kept:i]...), as...)
+			kept = i + n
+		}
+		i += n
 	}
-	return dst
+	return append(dst, text[kept:]...)
 }
 
 // name is the key at k, decoded.

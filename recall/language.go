@@ -1,0 +1,133 @@
+package recall
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/arabic"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/hungarian"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/romanian"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/turkish"
+)
+
+// language is how a text's words are stemmed and which of them are left out.
+type language uint8
+
+const (
+	langUnknown language = iota
+	langEnglish
+	langGerman
+	langFrench
+	langSpanish
+	langItalian
+	langPortuguese
+	langDutch
+	langSwedish
+	langDanish
+	langNorwegian
+	langFinnish
+	langRussian
+	langTurkish
+	langHungarian
+	langRomanian
+	langArabic
+	languages // their number
+)
+
+// stemmers are Snowball's.
+var stemmers = [languages]func(*snowballstem.Env) bool{
+	langUnknown: english.Stem, langEnglish: english.Stem, langGerman: german.Stem, langFrench: french.Stem,
+	langSpanish: spanish.Stem, langItalian: italian.Stem, langPortuguese: portuguese.Stem, langDutch: dutch.Stem,
+	langSwedish: swedish.Stem, langDanish: danish.Stem, langNorwegian: norwegian.Stem, langFinnish: finnish.Stem,
+	langRussian: russian.Stem, langTurkish: turkish.Stem, langHungarian: hungarian.Stem, langRomanian: romanian.Stem,
+	langArabic: arabic.Stem,
+}
+
+// detectWords bounds the words that are looked at to tell a text's language.
+const detectWords = 64
+
+// detect tells a text's language by its function words, langUnknown where none stand in it. A language wins by more hits
+// than English, so that the words which they share do not turn an English text.
+func detect(text string) language {
+	var hits [languages]int
+	seen := 0
+	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) {
+		if seen++; seen > detectWords {
+			break
+		}
+		for _, l := range languagesOf[strings.ToLower(w)] {
+			hits[l]++
+		}
+	}
+	best := langEnglish
+	for l := langGerman; l < languages; l++ {
+		if hits[l] > hits[best] {
+			best = l
+		}
+	}
+	if hits[best] == 0 {
+		return langUnknown
+	}
+	return best
+}
+
+// stemIn reduces a lower-case word to its stem: irregular English forms by table, the rest by Snowball. The script decides
+// before the language does.
+func stemIn(l language, w string) string {
+	if len(w) < 3 && isASCII(w) {
+		return w
+	}
+	r, _ := utf8.DecodeRuneInString(w)
+	switch {
+	case unicode.Is(unicode.Cyrillic, r):
+		l = langRussian
+	case unicode.Is(unicode.Arabic, r):
+		l = langArabic
+	case !unicode.Is(unicode.Latin, r) && !isDigit(w[0]):
+		return w
+	case l == langUnknown || l == langEnglish || l == langRussian || l == langArabic:
+		if base, ok := irregular[w]; ok {
+			w = base
+		}
+		if !isASCII(w) {
+			w = plain(w)
+		}
+		l = langEnglish
+	}
+	env := snowballstem.NewEnv(w)
+	stemmers[l](env)
+	if l != langEnglish && unicode.Is(unicode.Latin, r) {
+		return plain(env.Current()) // people leave accents out
+	}
+	return env.Current()
+}
+
+// plain takes the accents off the Latin letters of European languages.
+func plain(w string) string {
+	if isASCII(w) {
+		return w
+	}
+	return accents.Replace(w)
+}
+
+var accents = strings.NewReplacer(
+	"à", "a", "á", "a", "â", "a", "ã", "a", "ä", "a", "å", "a", "ă", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
+	"ì", "i", "í", "i", "î", "i", "ï", "i", "ı", "i", "ñ", "n", "ò", "o", "ó", "o", "ô", "o", "õ", "o", "ö", "o", "ő", "o", "ø", "o",
+	"ù", "u", "ú", "u", "û", "u", "ü", "u", "ű", "u", "ý", "y", "ÿ", "y", "ß", "ss", "æ", "ae", "œ", "oe", "ş", "s", "ș", "s", "ţ", "t", "ț", "t", "ğ", "g",
+)
+
+func stem(w string) string { return stemIn(langEnglish, w) }
