@@ -144,7 +144,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	drained, cancel := context.WithTimeout(base, s.cfg.Drain)
 	defer cancel()
 	err := s.http.Shutdown(drained)
-	<-failed // Serve returns as soon as Shutdown has begun
+	if served := <-failed; err == nil && !errors.Is(served, http.ErrServerClosed) {
+		err = served // it returns as soon as Shutdown has begun, and for no other reason
+	}
 	if err == nil && s.quiesce(drained) {
 		return nil
 	}

@@ -47,7 +47,7 @@ func DefaultConfig() Config {
 		MaxLoads:      4,
 		LoadTimeout:   2 * time.Minute,
 		Scopes:        []SearchScope{CurrentChat, Resources, AllUserMemory},
-		Gate:          0.187,
+		Gate:          0.2,
 		MaxTerms:      32,
 		BorrowTerms:   3,
 		BorrowWeight:  0.3,

@@ -12,12 +12,16 @@ const (
 // that the best turn's score reaches, and the largest share of it that one passage of the best turns holds in its own
 // words. A query with many words reaches less of each, which a small term evens out. Small talk has none.
 func relevance(q *query, best, held float64) float64 {
-	if q.mass == 0 || q.idle {
+	if q.mass <= 0 || q.idle {
 		return 0
 	}
-	r := (best/q.mass + coverWeight*held/q.mass + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)
+	r := (best/q.mass + coverWeight*held/q.sure + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)
 	return max(0, min(r, 1))
 }
+
+// unseen is how many turns without any of the query's words the gate takes a scope to have besides its own. In a store of
+// a few turns every word is rare or unknown; so a word that the store knows is worth nearly what an unknown one is.
+const unseen = 200
 
 const (
 	wordsWeight = 0.05

@@ -1,9 +1,6 @@
 package recall
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // intent is what kind of answer a query asks for.
 type intent uint8
@@ -16,22 +13,13 @@ const (
 	fromSpeaker    // the query speaks in the first person
 )
 
-// aboutAssistant finds queries about what the assistant said before.
-var aboutAssistant = regexp.MustCompile(`\b(?:you|your)\b.{0,30}\b(?:recommend|suggest|said|say|told|tell|mention|provide|gave|give|list|explain|advi[sc]e|propose|describe)|remind me|(?:our|last|previous|earlier) (?:conversation|chat|discussion)|\bwe (?:discuss|talk)`)
-
 // readIntent reads a query in lower case.
 func readIntent(text string) intent {
 	var in intent
-	candidate := false
-	words := strings.FieldsFunc(text, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`.,?!:;"()`, r) })
-	for i, w := range words {
-		next, before := "", ""
-		if i+1 < len(words) {
-			next = words[i+1]
-		}
-		if i > 0 {
-			before = words[i-1]
-		}
+	before := ""
+	for rest := text; rest != ""; {
+		var w string
+		w, rest = cutWord(rest)
 		switch w {
 		case "when", "date":
 			in |= wantsTime
@@ -40,7 +28,7 @@ func readIntent(text string) intent {
 				in |= wantsTime
 			}
 		case "how":
-			switch next {
+			switch next, _ := cutWord(rest); next {
 			case "long":
 				in |= wantsTime | wantsNumber
 			case "recently":
@@ -48,14 +36,61 @@ func readIntent(text string) intent {
 			case "many", "much", "old", "often":
 				in |= wantsNumber
 			}
-		case "you", "your", "remind", "our", "we", "last", "previous", "earlier":
-			candidate = true
 		case "who", "whom", "whose", "where", "which", "name", "names":
 			in |= wantsName
+		case "you", "your":
+			if saysSomething(rest[:min(len(rest), sayingWithin)]) {
+				in |= wantsAssistant
+			}
+		case "we":
+			if strings.HasPrefix(rest, " discuss") || strings.HasPrefix(rest, " talk") {
+				in |= wantsAssistant
+			}
+		case "our", "last", "previous", "earlier":
+			if next, _ := cutWord(rest); next == "conversation" || next == "chat" || next == "discussion" {
+				in |= wantsAssistant
+			}
+		case "remind":
+			if strings.HasPrefix(rest, " me") {
+				in |= wantsAssistant
+			}
 		}
-	}
-	if candidate && aboutAssistant.MatchString(text) {
-		in |= wantsAssistant
+		before = w
 	}
 	return in
+}
+
+// cutWord cuts the first word off a text in lower case: a run of letters, digits and bytes beyond ASCII.
+func cutWord(text string) (word, rest string) {
+	start := 0
+	for start < len(text) && !wordByte(text[start]) {
+		start++
+	}
+	end := start
+	for end < len(text) && wordByte(text[end]) {
+		end++
+	}
+	return text[start:end], text[end:]
+}
+
+func wordByte(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) || c >= 0x80 || c == '\'' }
+
+// sayingWithin is how far behind "you" a verb of saying may stand, in bytes.
+const sayingWithin = 40
+
+// sayings are the beginnings of such verbs.
+var sayings = [...]string{"recommend", "suggest", "said", "say", "told", "tell", "mention", "provide", "gave", "give", "list", "explain", "advice",
+	"advise", "propose", "describe"}
+
+func saysSomething(text string) bool {
+	for rest := text; rest != ""; {
+		var w string
+		w, rest = cutWord(rest)
+		for _, s := range sayings {
+			if strings.HasPrefix(w, s) {
+				return true
+			}
+		}
+	}
+	return false
 }

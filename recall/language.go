@@ -60,9 +60,12 @@ var stemmers = [languages]func(*snowballstem.Env) bool{
 // detectWords bounds the words that are looked at to tell a text's language.
 const detectWords = 64
 
-// detect tells a text's language by its function words, langUnknown where none stand in it. A language wins by more hits
-// than English, so that the words which they share do not turn an English text.
-func detect(text string) language {
+// detect tells a text's language by its function words. Where several have as many, usual wins if it is one of them, then
+// English; where none stand in the text it is langUnknown.
+func detect(text string, usual language) language {
+	if usual <= langEnglish && isASCII(text) && plainlyEnglish(text) {
+		return langEnglish
+	}
 	var hits [languages]int
 	seen := 0
 	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) {
@@ -75,7 +78,7 @@ func detect(text string) language {
 	}
 	best := langEnglish
 	for l := langGerman; l < languages; l++ {
-		if hits[l] > hits[best] {
+		if hits[l] > hits[best] || hits[l] == hits[best] && l == usual {
 			best = l
 		}
 	}
@@ -83,6 +86,35 @@ func detect(text string) language {
 		return langUnknown
 	}
 	return best
+}
+
+// plainlyEnglish reports whether a word stands in an ASCII text that only English has, and has often.
+func plainlyEnglish(text string) bool {
+	var lower [8]byte
+	n, seen := 0, 0
+	for i := 0; i <= len(text) && seen < detectWords; i++ {
+		if i < len(text) {
+			if c := text[i] | 0x20; c >= 'a' && c <= 'z' {
+				if n < len(lower) {
+					lower[n] = c
+				}
+				n++
+				continue
+			}
+		}
+		if n > 0 && n <= len(lower) {
+			switch string(lower[:n]) {
+			case "the", "and", "are", "what", "when", "where", "who", "how", "why", "did", "does", "my", "you", "your", "with", "this", "that",
+				"they", "from", "about", "which", "can", "could", "would", "should", "were", "been":
+				return true
+			}
+		}
+		if n > 0 {
+			seen++
+		}
+		n = 0
+	}
+	return false
 }
 
 // stemIn reduces a lower-case word to its stem: irregular English forms by table, the rest by Snowball. The script decides

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ type dsSet struct {
 func loadSet(t testing.TB, name string) dsSet {
 	b, err := os.ReadFile("../../shared/data/recall/" + name + ".json")
 	if err != nil {
-		t.Skip("no data")
+		t.Skip("skipped: the conversations are not here")
 	}
 	var s dsSet
 	if err := json.Unmarshal(b, &s); err != nil {
@@ -115,9 +114,8 @@ type qres struct {
 	cat       string
 }
 
-func evalSet(t testing.TB, cfg Config, s dsSet, round bool) ([]qres, []time.Duration) {
+func evalSet(t testing.TB, cfg Config, s dsSet, round bool) []qres {
 	var out []qres
-	var lat []time.Duration
 	for _, c := range s.Convs {
 		ms, unitOf, rounds := convMemories(c, round)
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: c.ID}
@@ -131,12 +129,10 @@ func evalSet(t testing.TB, cfg Config, s dsSet, round bool) ([]qres, []time.Dura
 			for _, ev := range q.Ev {
 				gold[rounds[ev]] = true
 			}
-			st := time.Now()
 			res, err := e.Recall(context.Background(), Request{Scope: scope, Newest: q.Q, Now: now, TopK: 50, BudgetTokens: 1 << 30, NoGate: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			lat = append(lat, time.Since(st))
 			var L []int
 			seen := map[int]bool{}
 			for _, m := range res.Memories {
@@ -181,46 +177,33 @@ func evalSet(t testing.TB, cfg Config, s dsSet, round bool) ([]qres, []time.Dura
 		}
 		e.Close()
 	}
-	return out, lat
+	return out
 }
 
-func summary(rs []qres) string {
-	var f5, f10, f20, a10, nd, mrr float64
-	for _, r := range rs {
-		f5 += r.frac[5]
-		f10 += r.frac[10]
-		f20 += r.frac[20]
-		a10 += r.any[10]
-		nd += r.ndcg
-		mrr += r.mrr
+// The floors lie below what was reached (docs/recall.md) by what a change of wording in the stop lists may move.
+func TestQualityFloors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: -short")
 	}
-	n := float64(len(rs))
-	return fmt.Sprintf("n=%d frac@5 %.3f frac@10 %.3f frac@20 %.3f any@10 %.3f ndcg %.3f mrr %.3f", len(rs), f5/n, f10/n, f20/n, a10/n, nd/n, mrr/n)
-}
-
-func TestQuality(t *testing.T) {
-	if os.Getenv("RQ") == "" {
-		t.Skip()
-	}
-	cfg := DefaultConfig()
-	cfg.FirstDeadline = time.Minute
-	cfg.Deadline = time.Minute
 	for _, d := range []struct {
-		name  string
-		round bool
-	}{{"locomo_a", false}, {"beam100k_a", true}, {"lmepool", false}} {
-		s := loadSet(t, d.name)
-		rs, lat := evalSet(t, cfg, s, d.round)
-		sort.Slice(lat, func(i, j int) bool { return lat[i] < lat[j] })
-		fmt.Println(d.name, summary(rs), "p50", lat[len(lat)/2])
-		if os.Getenv("RQ") == "cat" {
-			cats := map[string][]qres{}
-			for _, r := range rs {
-				cats[r.cat] = append(cats[r.cat], r)
-			}
-			for c, rs := range cats {
-				fmt.Println("   ", c, summary(rs))
-			}
+		name              string
+		round             bool
+		frac10, ndcg, mrr float64
+	}{
+		{"locomo_a", false, 0.85, 0.685, 0.655},
+		{"beam100k_a", true, 0.58, 0.49, 0.53},
+		{"lmepool", false, 0.83, 0.73, 0.745},
+	} {
+		rs := evalSet(t, patient(), loadSet(t, d.name), d.round)
+		var frac, ndcg, mrr float64
+		for _, r := range rs {
+			frac += r.frac[10] / float64(len(rs))
+			ndcg += r.ndcg / float64(len(rs))
+			mrr += r.mrr / float64(len(rs))
+		}
+		t.Logf("%s: frac@10 %.3f NDCG@10 %.3f MRR %.3f", d.name, frac, ndcg, mrr)
+		if frac < d.frac10 || ndcg < d.ndcg || mrr < d.mrr {
+			t.Errorf("%s: got frac@10 %.3f, NDCG@10 %.3f, MRR %.3f, want at least %.3f, %.3f, %.3f", d.name, frac, ndcg, mrr, d.frac10, d.ndcg, d.mrr)
 		}
 	}
 }

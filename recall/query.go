@@ -11,7 +11,8 @@ import (
 // query is a request's text as the index understands it.
 type query struct {
 	terms   []queryTerm
-	mass    float64 // sum of idf * weight over all terms, those that the index does not know included
+	mass    float64 // sum of idf * weight over all terms; those that the index does not know count like the rarest
+	sure    float64 // the same with the gate's idf
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing
@@ -24,6 +25,7 @@ type queryTerm struct {
 	stem   string
 	weight float64
 	idf    float64
+	sure   float64     // idf for the gate
 	narrow bool        // set by rank: it only added to turns found by other terms
 	words  []queryWord // those that the index knows, the term itself first if it does
 }
@@ -41,18 +43,18 @@ func (e *Engine) readQuery(newest, previous string, now time.Time, usual languag
 	q := &query{}
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
-	text := humanWords(newest)
+	text := ends(humanWords(newest))
 	e.analyzer.analyze(text, usual, a)
 	q.add(a, w, 1)
 	if a.traits&firstPerson != 0 {
 		q.intent |= fromSpeaker
 	}
 	q.idle = a.traits&(asks|hasNumber) == 0 // and nothing but social words: resolve says
-	lower := strings.ToLower(text[:min(len(text), maxIntentText)])
+	lower := strings.ToLower(text)
 	q.intent |= readIntent(lower)
 	q.dates = readDates(lower, now)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != "" && e.cfg.BorrowWeight > 0 {
-		e.analyzer.analyze(humanWords(previous), usual, a)
+		e.analyzer.analyze(ends(humanWords(previous)), usual, a)
 		q.add(a, w, e.cfg.BorrowWeight)
 	}
 	return q
@@ -63,9 +65,17 @@ const (
 	maxQueryTerms = 1024
 	// minShare is the least share of a related word that is worth the walk over its postings.
 	minShare = 0.05
-	// maxIntentText bounds the text in which question words and dates are looked for, in bytes.
-	maxIntentText = 4 << 10
+	// endText is how much of the start and of the end of a long message is read, in bytes.
+	endText = 1000
 )
+
+// ends shortens a long message to its start and its end, where people ask.
+func ends(text string) string {
+	if len(text) <= 2*endText+1 {
+		return text
+	}
+	return strings.ToValidUTF8(text[:endText]+"\n"+text[len(text)-endText:], "")
+}
 
 // add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
 func (q *query) add(a *analysis, w *Weights, share float64) {
@@ -112,6 +122,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 	ix.resolveNames(q)
 	q.idle = q.idle && ix.onlySocial(q)
 	n := float64(ix.live)
+	rarest := idf(n, 1)
 	own := make([]queryWord, 0, len(q.terms)) // one allocation for the terms themselves
 	for i := range q.terms {
 		t := &q.terms[i]
@@ -122,6 +133,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			t.words = own[len(own)-1 : len(own) : len(own)]
 		}
 		t.idf = idf(n, df)
+		t.sure = idf(n+unseen, df)
 	}
 	if len(q.terms) > limit {
 		slices.SortStableFunc(q.terms, func(a, b queryTerm) int {
@@ -131,7 +143,8 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 	}
 	for i := range q.terms {
 		t := &q.terms[i]
-		q.mass += t.idf * t.weight
+		q.mass += min(t.idf, rarest) * t.weight
+		q.sure += t.sure * t.weight
 		for _, r := range related[t.stem] {
 			share, how := w.Synonym, "synonym"
 			if r.how == kindOf {

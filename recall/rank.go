@@ -70,10 +70,12 @@ func (ix *index) fieldWeights(q *query, w *Weights, norms *[256]float32) fieldWe
 	if q.intent&wantsAssistant != 0 {
 		f.assistant *= float32(w.AssistantAsked)
 	}
-	for i := range norms {
-		norms[i] = f.userNorm(uint16(i))
+	if ix.live > len(norms) { // else it costs more than it saves
+		for i := range norms {
+			norms[i] = f.userNorm(uint16(i))
+		}
+		f.norms = norms
 	}
-	f.norms = norms
 	return f
 }
 
@@ -98,8 +100,10 @@ func (f *fieldWeights) own(t *turn, tf frequency) (tell, ask, assistant float32)
 			return 0, 0, assistant
 		}
 	}
-	norm := f.norms[min(t.userLen, 255)]
-	if t.userLen > 255 {
+	var norm float32
+	if f.norms != nil && t.userLen < 256 {
+		norm = f.norms[t.userLen]
+	} else {
 		norm = f.userNorm(t.userLen)
 	}
 	return tf.tell() * norm, tf.ask() * norm, assistant

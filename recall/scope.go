@@ -3,9 +3,6 @@ package recall
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -103,140 +100,6 @@ func (e *Engine) load(s *scopeIndex) error {
 	return nil
 }
 
-// runLoad builds the index and publishes it, or notes why it could not.
-func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
-	began := time.Now()
-	ix, err := e.build(ctx, s)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := s.loading
-	s.loading, s.cancel = nil, nil
-	defer close(done)
-	if s.gone {
-		s.err = errGone
-		return
-	}
-	if err == nil && len(s.pending) > maxPending {
-		err = fmt.Errorf("load index: too many changes while loading: %w", storage.ErrUnavailable)
-	}
-	if err != nil {
-		e.failed.Add(1)
-		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
-		e.hold(s, scopeOverhead)
-		e.log.Warn("recall index not loaded", "error", err)
-		return
-	}
-	for _, c := range s.pending {
-		ix.apply(c)
-	}
-	s.pending = nil
-	s.ix = e.fit(ix)
-	s.ready.Store(true)
-	e.loaded.Add(1)
-	e.hold(s, s.ix.bytes()+scopeOverhead)
-	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", ix.bytes(), "took", time.Since(began))
-}
-
-// build scans the store. A panic while reading what is stored is a failed load, not the end of the process.
-func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
-		}
-	}()
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, ctx.Err()))
-	}
-	ix = newIndex(e.seed)
-	group := turnGroup{ix: ix}
-	for q := (storage.Query{Limit: storage.MaxPage}); ; {
-		page, err := e.src.Scan(ctx, s.scope, q)
-		if err != nil {
-			if !errors.Is(err, storage.ErrUnavailable) {
-				err = errors.Join(storage.ErrUnavailable, err)
-			}
-			return nil, fmt.Errorf("load index: %w", err)
-		}
-		e.damaged.Add(int64(page.Damaged))
-		for i := range page.Memories {
-			if m := &page.Memories[i]; recallable(m) {
-				group.add(e.passage(m))
-			}
-		}
-		if ix.bytes() > e.cfg.MaxScopeBytes {
-			group.flush()
-			ix = e.fit(ix)
-			group.ix = ix
-		}
-		e.hold(s, ix.bytes()+scopeOverhead)
-		if page.Next == "" {
-			break
-		}
-		if page.Next == q.After {
-			return nil, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
-		}
-		q.After = page.Next
-	}
-	group.flush()
-	return ix, nil
-}
-
-// turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but
-// those of other turns may stand between them, so a small window of turns is kept open.
-type turnGroup struct {
-	ix   *index
-	open []openTurn
-}
-
-type openTurn struct {
-	key      string
-	passages []passage
-}
-
-const openTurns = 16
-
-func (g *turnGroup) add(p passage) {
-	key := turnKey(&p.memory)
-	for i := range g.open {
-		if g.open[i].key == key {
-			g.open[i].passages = append(g.open[i].passages, p)
-			return
-		}
-	}
-	if len(g.open) == openTurns {
-		g.ix.merge(g.open[0].passages)
-		g.open = slices.Delete(g.open, 0, 1)
-	}
-	g.open = append(g.open, openTurn{key, []passage{p}})
-}
-
-func (g *turnGroup) flush() {
-	for _, t := range g.open {
-		g.ix.merge(t.passages)
-	}
-	g.open = nil
-}
-
-// merge adds passages to what the index has of their turn already.
-func (ix *index) merge(ps []passage) {
-	if n, ok := ix.byTurn[ix.hash(turnKey(&ps[0].memory))]; ok {
-		t := ix.turns[n]
-		for j := t.mem; j < t.mem+int32(t.count); j++ {
-			if ix.mems[j].dead {
-				continue
-			}
-			old := ix.passage(j, t.traits)
-			if !slices.ContainsFunc(ps, func(p passage) bool { return p.memory.ID == old.memory.ID }) {
-				ps = append(ps, old)
-			}
-		}
-	}
-	ix.put(ps)
-}
-
 // passage analyses a memory.
 func (e *Engine) passage(m *storage.Memory) passage {
 	var a analysis
@@ -309,24 +172,6 @@ func (ix *index) apply(c change) {
 	}
 }
 
-// fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
-func (e *Engine) fit(ix *index) *index {
-	keep := math.MaxInt
-	for ix.wasteful() || ix.bytes() > e.cfg.MaxScopeBytes && ix.live > 1 {
-		if b := ix.bytes(); b > e.cfg.MaxScopeBytes {
-			share := 0.9 * float64(e.cfg.MaxScopeBytes) / float64(b)
-			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
-		}
-		before := ix.omitted
-		ix = ix.rebuilt(keep)
-		if n := ix.omitted - before; n > 0 {
-			e.omitted.Add(n)
-			e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", n)
-		}
-	}
-	return ix
-}
-
 // wait blocks until the load under way, if any, has ended, and returns why it failed.
 func (s *scopeIndex) wait(ctx context.Context) error {
 	if s.ready.Load() {
@@ -358,53 +203,5 @@ func (s *scopeIndex) abandon() {
 	s.ready.Store(false)
 	if s.cancel != nil {
 		s.cancel()
-	}
-}
-
-// hold sets what a scope counts for, and drops others if that is too much.
-func (e *Engine) hold(s *scopeIndex, bytes int64) {
-	e.held.Add(bytes - s.held.Swap(bytes))
-	if e.held.Load() > e.cfg.MaxBytes {
-		e.shrink(s)
-	}
-}
-
-func (e *Engine) release(s *scopeIndex) { e.held.Add(-s.held.Swap(0)) }
-
-// shrink drops the least recently used scopes, but never the one at hand nor one that is loading, down to nine tenths of
-// the bound. If everything else is loading, the bound is passed for as long as the loads take.
-func (e *Engine) shrink(keep *scopeIndex) {
-	if !e.evict.TryLock() {
-		return
-	}
-	defer e.evict.Unlock()
-	type candidate struct {
-		s    *scopeIndex
-		used int64
-	}
-	var all []candidate
-	e.scopes.Range(func(_, v any) bool {
-		if s := v.(*scopeIndex); s != keep {
-			all = append(all, candidate{s, s.used.Load()})
-		}
-		return true
-	})
-	slices.SortFunc(all, func(a, b candidate) int { return int(a.used - b.used) })
-	for _, c := range all {
-		if e.held.Load() <= e.cfg.MaxBytes*9/10 {
-			return
-		}
-		// A scope whose lock is taken is in use.
-		if !c.s.mu.TryLock() {
-			continue
-		}
-		if c.s.loading == nil && !c.s.gone {
-			c.s.gone, c.s.ix = true, nil
-			c.s.ready.Store(false)
-			e.scopes.CompareAndDelete(c.s.scope, c.s)
-			e.release(c.s)
-			e.evicted.Add(1)
-		}
-		c.s.mu.Unlock()
 	}
 }

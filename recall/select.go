@@ -168,7 +168,7 @@ func (s *selection) passage(n int32) (best int32, held float64) {
 	return best, max(held, 0)
 }
 
-// heldBy sums idf * weight over the terms of the query that the record's terms cover, and reads past them.
+// heldBy sums sure * weight over the terms of the query that the record's terms cover, and reads past them.
 func (q *query) heldBy(u *unpacker) (weight float64, assistant bool) {
 	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
 	terms, assistant := u.head()
@@ -180,7 +180,7 @@ func (q *query) heldBy(u *unpacker) (weight float64, assistant bool) {
 		for k := range q.terms {
 			for _, w := range q.terms[k].words {
 				if w.id == id && w.share > share[k] {
-					weight += q.terms[k].idf * q.terms[k].weight * float64(w.share-share[k])
+					weight += q.terms[k].sure * q.terms[k].weight * float64(w.share-share[k])
 					share[k] = w.share
 				}
 			}

@@ -76,12 +76,17 @@ func readDates(text string, now time.Time) []days {
 
 // mayHoldDate is a quick necessary condition for a month's name or a date in digits.
 func mayHoldDate(text string) bool {
-	for i := 0; i+2 < len(text); i++ {
-		switch text[i : i+3] {
+	for rest := text; rest != ""; {
+		var w string
+		w, rest = cutWord(rest)
+		if len(w) < 3 {
+			continue
+		}
+		switch w[:3] {
 		case "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec":
 			return true
 		}
-		if (text[i:i+2] == "19" || text[i:i+2] == "20") && i+4 < len(text) && (text[i+4] == '-' || text[i+4] == '/') {
+		if isYear(w) && rest != "" && (rest[0] == '-' || rest[0] == '/') {
 			return true
 		}
 	}
@@ -144,16 +149,12 @@ func (r *dateReader) date(y int, month time.Month, day string) {
 }
 
 func (r *dateReader) relative(text string) {
-	if !strings.Contains(text, "ago") && !strings.Contains(text, "last") && !strings.Contains(text, "past") &&
-		!strings.Contains(text, "this") && !strings.Contains(text, "day") && !strings.Contains(text, "on the") {
-		return
-	}
 	if strings.Contains(text, "the day before yesterday") {
 		r.add(r.today-2, r.today-1)
 	} else if strings.Contains(text, "yesterday") {
 		r.add(r.today-1, r.today)
 	}
-	for _, m := range agoPhrase.FindAllStringSubmatch(text, maxDates) {
+	for _, m := range find(agoPhrase, text, " ago") {
 		n, ok := counts[m[1]]
 		if !ok {
 			n, _ = strconv.Atoi(m[1])
@@ -169,7 +170,7 @@ func (r *dateReader) relative(text string) {
 			r.span(r.now.AddDate(-n, -3, 0), 0, 6, 0)
 		}
 	}
-	for _, m := range lastNth.FindAllStringSubmatch(text, maxDates) {
+	for _, m := range find(lastNth, text, "last ", "past ") {
 		n, ok := counts[m[1]]
 		if !ok {
 			n, _ = strconv.Atoi(m[1])
@@ -178,13 +179,13 @@ func (r *dateReader) relative(text string) {
 			"year": r.now.AddDate(-n, 0, 0)}[m[2]]
 		r.add(dayOf(from), r.today+1)
 	}
-	for _, m := range thisOrLast.FindAllStringSubmatch(text, maxDates) {
+	for _, m := range find(thisOrLast, text, "last ", "past ", "this ") {
 		r.named(m[2], m[1] != "this")
 	}
-	for _, m := range onWeekday.FindAllStringSubmatch(text, maxDates) {
+	for _, m := range find(onWeekday, text, "day") {
 		r.named(m[1], true)
 	}
-	for _, m := range onTheNth.FindAllStringSubmatch(text, maxDates) {
+	for _, m := range find(onTheNth, text, "on the ") {
 		if d, _ := strconv.Atoi(m[1]); d >= 1 && d <= 31 {
 			t := time.Date(r.now.Year(), r.now.Month(), d, 0, 0, 0, 0, time.UTC)
 			if d > r.now.Day() {
@@ -193,6 +194,24 @@ func (r *dateReader) relative(text string) {
 			r.span(t, 0, 0, 1)
 		}
 	}
+}
+
+// find matches an expression around the first place of each of its rarest literals: running it over a whole message costs
+// more than the rest of reading it.
+func find(e *regexp.Regexp, text string, literals ...string) (found [][]string) {
+	const before, after = 24, 32
+	for _, l := range literals {
+		i := strings.Index(text, l)
+		if i < 0 {
+			continue
+		}
+		from := max(i-before, 0)
+		for from > 0 && from < i && wordByte(text[from-1]) {
+			from++
+		}
+		found = append(found, e.FindAllStringSubmatch(text[from:min(i+after, len(text))], maxDates)...)
+	}
+	return found
 }
 
 // named adds this or the last week, month, season or weekday.

@@ -73,7 +73,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	if !isASCII(text) && !norm.NFKC.IsNormalString(text) {
 		text = norm.NFKC.String(text)
 	}
-	lang := detect(text)
+	lang := detect(text, otherwise)
 	if out.language = lang; lang == langUnknown {
 		lang = otherwise
 	}

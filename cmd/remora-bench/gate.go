@@ -76,7 +76,7 @@ func measureGate(ctx context.Context, d dataset, unit string) (*gateReport, erro
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
+	defer func() { _ = m.close() }()
 	unitOf := map[string][]int{} // of the messages of a conversation
 	for _, c := range d.Convs {
 		turns, units := turnsOf(d, c, unit)

@@ -70,7 +70,7 @@ func measureRecall(ctx context.Context, d dataset, unit string) (*recallReport, 
 	if err != nil {
 		return nil, err
 	}
-	defer m.close()
+	defer func() { _ = m.close() }()
 	for _, c := range d.Convs {
 		if err := r.conversation(ctx, m, d, c); err != nil {
 			return nil, err

@@ -72,15 +72,15 @@ type scaleOptions struct {
 
 // scaleRow is one size.
 type scaleRow struct {
-	what             string
-	size             int
-	load             time.Duration // of everything
-	p50, p99         time.Duration
-	heap             float64 // bytes per memory
-	counted          float64 // the same as the engine estimates it
-	text             float64 // bytes of text per memory
-	add              time.Duration
-	memories, loaded int
+	what     string
+	size     int
+	load     time.Duration // of everything
+	p50, p99 time.Duration
+	heap     float64 // bytes per memory
+	counted  float64 // the same as the engine estimates it
+	text     float64 // bytes of text per memory
+	add      time.Duration
+	memories int
 }
 
 const memoriesPerUser = 100
@@ -197,7 +197,7 @@ func (s *scaleReport) header(what string) {
 
 func (s *scaleReport) row(r scaleRow) {
 	if s.json {
-		s.enc.Encode(map[string]any{
+		_ = s.enc.Encode(map[string]any{
 			"grows": r.what, "size": r.size, "memories": r.memories, "load_ms": number(r.load.Seconds() * 1e3), "p50_us": number(r.p50.Seconds() * 1e6),
 			"p99_us": number(r.p99.Seconds() * 1e6), "add_us": number(r.add.Seconds() * 1e6), "heap_bytes_per_memory": number(r.heap),
 			"counted_bytes_per_memory": number(r.counted), "text_bytes_per_memory": number(r.text),
@@ -205,7 +205,7 @@ func (s *scaleReport) row(r scaleRow) {
 		return
 	}
 	fmt.Fprintf(s.w, "%d\t%v\t%v\t%v\t%v\t%.0f\t%.0f\t%.0f\t\n", r.size, r.load.Round(time.Millisecond), r.p50, r.p99, r.add, r.heap, r.counted, r.text)
-	s.w.Flush()
+	_ = s.w.Flush()
 }
 
 // exponent of the median latency against the size.
@@ -216,7 +216,7 @@ func (s *scaleReport) exponent(rows []scaleRow) {
 	first, last := rows[0], rows[len(rows)-1]
 	e := math.Log(float64(last.p50)/float64(first.p50)) / math.Log(float64(last.size)/float64(first.size))
 	if s.json {
-		s.enc.Encode(map[string]any{"grows": first.what, "from": first.size, "to": last.size, "exponent": number(e)})
+		_ = s.enc.Encode(map[string]any{"grows": first.what, "from": first.size, "to": last.size, "exponent": number(e)})
 		return
 	}
 	fmt.Fprintf(s.w, "exponent\t%.2f\t\n", e)

@@ -137,16 +137,13 @@ func visibleLines(text string, limit int) []string {
 // escapeLen is the length of the terminal escape sequence at the start of s: CSI (ESC [ ... final byte), a string
 // command (OSC, DCS, APC, PM, SOS up to BEL or ESC \), or ESC and one byte.
 func escapeLen(s string) int {
-	i := 1
-	if s[0] == 0xc2 { // U+009B, the one-character CSI
-		i = 2
-	} else {
+	i := 2 // U+009B, the one-character CSI, takes two bytes
+	if s[0] != 0xc2 {
 		if len(s) == 1 {
 			return 1
 		}
 		switch s[1] {
 		case '[':
-			i = 2
 		case ']', 'P', '_', '^', 'X':
 			for j := 2; j < len(s) && j < 4096; j++ {
 				if s[j] == 0x07 {

@@ -1,0 +1,72 @@
+package recall
+
+import (
+	"math"
+	"slices"
+)
+
+// fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
+func (e *Engine) fit(ix *index) *index {
+	keep := math.MaxInt
+	for ix.wasteful() || ix.bytes() > e.cfg.MaxScopeBytes && ix.live > 1 {
+		if b := ix.bytes(); b > e.cfg.MaxScopeBytes {
+			share := 0.9 * float64(e.cfg.MaxScopeBytes) / float64(b)
+			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
+		}
+		before := ix.omitted
+		ix = ix.rebuilt(keep)
+		if n := ix.omitted - before; n > 0 {
+			e.omitted.Add(n)
+			e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", n)
+		}
+	}
+	return ix
+}
+
+// hold sets what a scope counts for, and drops others if that is too much.
+func (e *Engine) hold(s *scopeIndex, bytes int64) {
+	e.held.Add(bytes - s.held.Swap(bytes))
+	if e.held.Load() > e.cfg.MaxBytes {
+		e.shrink(s)
+	}
+}
+
+func (e *Engine) release(s *scopeIndex) { e.held.Add(-s.held.Swap(0)) }
+
+// shrink drops the least recently used scopes, but never the one at hand nor one that is loading, down to nine tenths of
+// the bound. If everything else is loading, the bound is passed for as long as the loads take.
+func (e *Engine) shrink(keep *scopeIndex) {
+	if !e.evict.TryLock() {
+		return
+	}
+	defer e.evict.Unlock()
+	type candidate struct {
+		s    *scopeIndex
+		used int64
+	}
+	var all []candidate
+	e.scopes.Range(func(_, v any) bool {
+		if s := v.(*scopeIndex); s != keep {
+			all = append(all, candidate{s, s.used.Load()})
+		}
+		return true
+	})
+	slices.SortFunc(all, func(a, b candidate) int { return int(a.used - b.used) })
+	for _, c := range all {
+		if e.held.Load() <= e.cfg.MaxBytes*9/10 {
+			return
+		}
+		// A scope whose lock is taken is in use.
+		if !c.s.mu.TryLock() {
+			continue
+		}
+		if c.s.loading == nil && !c.s.gone {
+			c.s.gone, c.s.ix = true, nil
+			c.s.ready.Store(false)
+			e.scopes.CompareAndDelete(c.s.scope, c.s)
+			e.release(c.s)
+			e.evicted.Add(1)
+		}
+		c.s.mu.Unlock()
+	}
+}

@@ -1,0 +1,78 @@
+package recall
+
+import "slices"
+
+// termCounts counts the terms of one turn. Turns are short: a scan beats a map up to some dozens of terms.
+type termCounts struct {
+	list []termCount
+	at   map[uint32]int // once the list is long
+}
+
+type termCount struct {
+	term            uint32
+	tell, ask, asst uint16
+}
+
+// passage counts the terms of one passage and packs them. It returns how many there are, marks left out.
+func (c *termCounts) passage(ix *index, terms []string, asst bool, pack *packer) int {
+	n := 0
+	ids := make([]uint32, len(terms))
+	for i, s := range terms {
+		ids[i] = ix.term(s)
+		pack.uint(uint64(ids[i]))
+	}
+	for i := 0; i < len(ids); {
+		end := i
+		for end < len(ids) && !isMark(ids[end]) {
+			end++
+		}
+		asked := end < len(ids) && ids[end] == markQuestion
+		for _, id := range ids[i:end] {
+			t := c.of(id)
+			switch {
+			case asst:
+				t.asst++
+			case asked:
+				t.ask++
+			default:
+				t.tell++
+			}
+		}
+		n += end - i
+		i = end + 1
+	}
+	return n
+}
+
+// of returns the count of a term, valid until the next call.
+func (c *termCounts) of(term uint32) *termCount {
+	i := -1
+	if c.at != nil {
+		if j, ok := c.at[term]; ok {
+			i = j
+		}
+	} else {
+		i = slices.IndexFunc(c.list, func(t termCount) bool { return t.term == term })
+	}
+	if i < 0 {
+		i = len(c.list)
+		c.list = append(c.list, termCount{term: term})
+		if c.at != nil {
+			c.at[term] = i
+		} else if len(c.list) > 32 {
+			c.at = make(map[uint32]int, 128)
+			for j, t := range c.list {
+				c.at[t.term] = j
+			}
+		}
+	}
+	return &c.list[i]
+}
+
+// The marks are the first terms of every index.
+const (
+	markStatement uint32 = iota
+	markQuestion
+)
+
+func isMark(id uint32) bool { return id <= markQuestion }

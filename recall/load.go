@@ -1,0 +1,145 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// runLoad builds the index and publishes it, or notes why it could not.
+func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
+	began := time.Now()
+	ix, err := e.build(ctx, s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	done := s.loading
+	s.loading, s.cancel = nil, nil
+	defer close(done)
+	if s.gone {
+		s.err = errGone
+		return
+	}
+	if err == nil && len(s.pending) > maxPending {
+		err = fmt.Errorf("load index: too many changes while loading: %w", storage.ErrUnavailable)
+	}
+	if err != nil {
+		e.failed.Add(1)
+		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
+		e.hold(s, scopeOverhead)
+		e.log.Warn("recall index not loaded", "error", err)
+		return
+	}
+	for _, c := range s.pending {
+		ix.apply(c)
+	}
+	s.pending = nil
+	s.ix = e.fit(ix)
+	s.ready.Store(true)
+	e.loaded.Add(1)
+	e.hold(s, s.ix.bytes()+scopeOverhead)
+	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", ix.bytes(), "took", time.Since(began))
+}
+
+// build scans the store. A panic while reading what is stored is a failed load, not the end of the process.
+func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
+		}
+	}()
+	select {
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-ctx.Done():
+		return nil, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, ctx.Err()))
+	}
+	ix = newIndex(e.seed)
+	group := turnGroup{ix: ix}
+	for q := (storage.Query{Limit: storage.MaxPage}); ; {
+		page, err := e.src.Scan(ctx, s.scope, q)
+		if err != nil {
+			if !errors.Is(err, storage.ErrUnavailable) {
+				err = errors.Join(storage.ErrUnavailable, err)
+			}
+			return nil, fmt.Errorf("load index: %w", err)
+		}
+		e.damaged.Add(int64(page.Damaged))
+		for i := range page.Memories {
+			if m := &page.Memories[i]; recallable(m) {
+				group.add(e.passage(m))
+			}
+		}
+		if ix.bytes() > e.cfg.MaxScopeBytes {
+			group.flush()
+			ix = e.fit(ix)
+			group.ix = ix
+		}
+		e.hold(s, ix.bytes()+scopeOverhead)
+		if page.Next == "" {
+			break
+		}
+		if page.Next == q.After {
+			return nil, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
+		}
+		q.After = page.Next
+	}
+	group.flush()
+	return ix, nil
+}
+
+// turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but
+// those of other turns may stand between them, so a small window of turns is kept open.
+type turnGroup struct {
+	ix   *index
+	open []openTurn
+}
+
+type openTurn struct {
+	key      string
+	passages []passage
+}
+
+const openTurns = 16
+
+func (g *turnGroup) add(p passage) {
+	key := turnKey(&p.memory)
+	for i := range g.open {
+		if g.open[i].key == key {
+			g.open[i].passages = append(g.open[i].passages, p)
+			return
+		}
+	}
+	if len(g.open) == openTurns {
+		g.ix.merge(g.open[0].passages)
+		g.open = slices.Delete(g.open, 0, 1)
+	}
+	g.open = append(g.open, openTurn{key, []passage{p}})
+}
+
+func (g *turnGroup) flush() {
+	for _, t := range g.open {
+		g.ix.merge(t.passages)
+	}
+	g.open = nil
+}
+
+// merge adds passages to what the index has of their turn already.
+func (ix *index) merge(ps []passage) {
+	if n, ok := ix.byTurn[ix.hash(turnKey(&ps[0].memory))]; ok {
+		t := ix.turns[n]
+		for j := t.mem; j < t.mem+int32(t.count); j++ {
+			if ix.mems[j].dead {
+				continue
+			}
+			old := ix.passage(j, t.traits)
+			if !slices.ContainsFunc(ps, func(p passage) bool { return p.memory.ID == old.memory.ID }) {
+				ps = append(ps, old)
+			}
+		}
+	}
+	ix.put(ps)
+}

@@ -1,0 +1,117 @@
+package recall
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReadDates(t *testing.T) {
+	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC) // a Wednesday
+	for _, tt := range []struct{ text, from, to string }{
+		{"what did i do yesterday?", "2025-06-17", "2025-06-18"},
+		{"the day before yesterday we met", "2025-06-16", "2025-06-17"},
+		{"what happened on 8 may 2023?", "2023-05-08", "2023-05-09"},
+		{"what happened on may 8th, 2023?", "2023-05-08", "2023-05-09"},
+		{"in may", "2025-05-01", "2025-06-01"},
+		{"may i ask something?", "", ""},
+		{"in december", "2024-12-01", "2025-01-01"},
+		{"where was i in 2023?", "2023-01-01", "2024-01-01"},
+		{"the meeting of 2025-03-05", "2025-03-05", "2025-03-06"},
+		{"last week", "2025-06-09", "2025-06-16"},
+		{"what did we plan for this week", "2025-06-16", "2025-06-23"},
+		{"last month", "2025-05-01", "2025-06-01"},
+		{"last year", "2024-01-01", "2025-01-01"},
+		{"last weekend", "2025-06-14", "2025-06-16"},
+		{"last friday", "2025-06-13", "2025-06-14"},
+		{"what was it on monday", "2025-06-16", "2025-06-17"},
+		{"last summer", "2024-06-01", "2024-09-01"},
+		{"two days ago", "2025-06-16", "2025-06-17"},
+		{"3 weeks ago", "2025-05-25", "2025-06-01"},
+		{"in the last two weeks", "2025-06-04", "2025-06-19"},
+		{"on the 3rd", "2025-06-03", "2025-06-04"},
+		{"on the 25th", "2025-05-25", "2025-05-26"},
+		{"what is my cat's name?", "", ""},
+		{strings.Repeat("x ", 500) + "and what did i say yesterday", "2025-06-17", "2025-06-18"},
+	} {
+		day := func(d int64) string { return time.Unix(d*86400, 0).UTC().Format(time.DateOnly) }
+		got := readDates(tt.text, now)
+		switch {
+		case tt.from == "" && len(got) > 0:
+			t.Errorf("%.40q: got %d dates, want none", tt.text, len(got))
+		case tt.from != "" && (len(got) != 1 || day(got[0].from) != tt.from || day(got[0].to) != tt.to):
+			t.Errorf("%.40q: got %v, want %s to %s", tt.text, got, tt.from, tt.to)
+		}
+	}
+	if got := readDates("yesterday", time.Time{}); got != nil {
+		t.Errorf("without a clock: got %v, want nothing", got)
+	}
+}
+
+func TestReadIntent(t *testing.T) {
+	for text, want := range map[string]intent{
+		"when did i move?":                                    wantsTime,
+		"what year was it?":                                   wantsTime,
+		"how long did it take?":                               wantsTime | wantsNumber,
+		"how many cats?":                                      wantsNumber,
+		"who is my boss?":                                     wantsName,
+		"what did you recommend for dinner?":                  wantsAssistant,
+		"remind me of the plan":                               wantsAssistant,
+		"in our last conversation":                            wantsAssistant,
+		"we discussed the shed":                               wantsAssistant,
+		"do you like soup":                                    0,
+		"the movie is about a dog":                            0,
+		"you and the very long way to the sea of suggestions": 0,
+	} {
+		if got := readIntent(text); got != want {
+			t.Errorf("%q: got %b, want %b", text, got, want)
+		}
+	}
+}
+
+func TestAnalyze(t *testing.T) {
+	an := newAnalyzer()
+	var a analysis
+	for _, tt := range []struct {
+		in, want string
+		lang     language
+	}{
+		{"The cats were running. Did they sleep?", "cat run . sleep ?", langEnglish},
+		{"I went and taught my children", "go teach child", langEnglish},
+		{"getUserById fails in user_service.go", "getuserbyid user id fail user_service.go user servic go", langEnglish},
+		{"Die Häuser sind schön", "haus schon", langGerman},
+		{"J'ai acheté des pommes pour l'école", "achet pomm ecol", langFrench},
+		{"Los perros están en la casa", "perr cas", langSpanish},
+		{"Кто построил теплицы?", "постро теплиц ?", langRussian},
+		{"東京に行く", "東 京 東京 に 京に 行 に行 く 行く", langUnknown},
+		{"ｆｕｌｌ ｗｉｄｔｈ", "full width", langUnknown},
+		{"port 5432 and v2.3", "port 5432 v2.3 v 2 3", langEnglish},
+		{"\x00\xff\xfe \u200b", "", langUnknown},
+		{strings.Repeat("a", 5000), "", langUnknown},
+	} {
+		an.analyze(tt.in, langEnglish, &a)
+		if got := strings.Join(a.terms, " "); got != tt.want || a.language != tt.lang {
+			t.Errorf("%.40q: got %q (%d), want %q (%d)", tt.in, got, a.language, tt.want, tt.lang)
+		}
+	}
+}
+
+func TestHumanWords(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"plain", "plain"},
+		{"<system-reminder>secret\nplans</system-reminder>hi", "hi"},
+		{"<system-reminder>not closed", ""},
+		{"<environment_context>\n<cwd>/x</cwd></environment_context> fix it", "fix it"},
+		{"<user_instructions>be nice</user_instructions>\nwhat now?", "what now?"},
+		{"<file path=\"a.go\">package a</file> explain", "explain"},
+		{"<filed> stays, a < b and <file", "<filed> stays, a < b and <file"},
+		{"<remora-memory-4f1c0a9be77d>\n- x\n</remora-memory-4f1c0a9be77d>\nhello", "hello"},
+		{"look: ```go\nx := 1\n``` ok", "look: ```go\nx := 1\n``` ok"},
+		{"look: ```" + strings.Repeat("x := 1\n", 100) + "``` ok", "look:   ok"},
+		{"look: ```" + strings.Repeat("x := 1\n", 100), "look:"},
+	} {
+		if got := strings.TrimSpace(humanWords(tt.in)); got != tt.want {
+			t.Errorf("%.40q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
