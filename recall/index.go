@@ -114,7 +114,7 @@ func (ix *index) hash(s string) uint64 {
 
 // passage is a memory ready to be indexed.
 type passage struct {
-	memory   storage.Memory
+	memory   *storage.Memory
 	terms    []string
 	traits   traits
 	language language
@@ -135,7 +135,7 @@ func turnKey(m *storage.Memory) string {
 
 // put makes ps, which share a turn key, the whole truth about their turn.
 func (ix *index) put(ps []passage) {
-	key := ix.hash(turnKey(&ps[0].memory))
+	key := ix.hash(turnKey(ps[0].memory))
 	if old, ok := ix.byTurn[key]; ok {
 		ix.remove(old)
 	}
@@ -148,7 +148,7 @@ func (ix *index) put(ps []passage) {
 		return cmp.Compare(a.memory.Provenance.Seq, b.memory.Provenance.Seq)
 	})
 	n := int32(len(ix.turns))
-	first := &ps[0].memory
+	first := ps[0].memory
 	t := turn{
 		time: first.EventTime, key: key, mem: int32(len(ix.mems)), count: uint16(min(len(ps), 1<<16-1)),
 		conv: -1, prev: -1, next: -1,
@@ -192,7 +192,7 @@ func (ix *index) put(ps []passage) {
 		if p.memory.ExpiresAt != 0 {
 			t.flags |= turnExpires
 		}
-		packMemory(&pack, &p.memory)
+		packMemory(&pack, p.memory)
 		ix.byID[ix.hash(p.memory.ID)] = int32(len(ix.mems))
 		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: int32(len(ix.turns)), signature: sign(p.terms)})
 		ix.liveMems++
@@ -322,7 +322,8 @@ func (ix *index) passage(i int32, of traits) passage {
 	u := unpacker{ix.arena.from(ix.mems[i].rec)}
 	var p passage
 	ix.readTerms(&u, func(id uint32) { p.terms = append(p.terms, ix.spelled[id]) })
-	p.memory = unpackMemory(&u, storage.Scope{})
+	m := unpackMemory(&u, storage.Scope{})
+	p.memory = &m
 	p.traits = of
 	return p
 }

@@ -106,7 +106,7 @@ type openTurn struct {
 const openTurns = 16
 
 func (g *turnGroup) add(p passage) {
-	key := turnKey(&p.memory)
+	key := turnKey(p.memory)
 	for i := range g.open {
 		if g.open[i].key == key {
 			g.open[i].passages = append(g.open[i].passages, p)
@@ -129,7 +129,7 @@ func (g *turnGroup) flush() {
 
 // merge adds passages to what the index has of their turn already.
 func (ix *index) merge(ps []passage) {
-	if n, ok := ix.byTurn[ix.hash(turnKey(&ps[0].memory))]; ok {
+	if n, ok := ix.byTurn[ix.hash(turnKey(ps[0].memory))]; ok {
 		t := ix.turns[n]
 		for j := t.mem; j < t.mem+int32(t.count); j++ {
 			if ix.mems[j].dead {

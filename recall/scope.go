@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -100,13 +101,12 @@ func (e *Engine) load(s *scopeIndex) error {
 	return nil
 }
 
-// passage analyses a memory.
+// passage analyses a memory, which it refers to from then on.
 func (e *Engine) passage(m *storage.Memory) passage {
-	var a analysis
-	e.analyzer.analyze(m.Text, langEnglish, &a)
-	p := passage{memory: *m, terms: a.terms, traits: a.traits, language: a.language}
-	p.memory.Redactions, p.memory.Embedding = nil, nil
-	return p
+	a := e.analyses.Get().(*analysis)
+	defer e.analyses.Put(a)
+	e.analyzer.analyze(m.Text, langEnglish, a)
+	return passage{memory: m, terms: slices.Clone(a.terms), traits: a.traits, language: a.language}
 }
 
 // prepare analyses what Add was given; that needs no lock.
@@ -114,7 +114,8 @@ func (e *Engine) prepare(turn string, ms []storage.Memory) change {
 	c := change{turn: turn}
 	for i := range ms {
 		if m := &ms[i]; recallable(m) {
-			c.passages = append(c.passages, e.passage(m))
+			own := *m // the caller keeps its memories
+			c.passages = append(c.passages, e.passage(&own))
 		} else {
 			c.gone = append(c.gone, m.ID)
 		}
@@ -154,10 +155,10 @@ func (ix *index) apply(c change) {
 		}
 	}
 	for rest := c.passages; len(rest) > 0; {
-		key := turnKey(&rest[0].memory)
+		key := turnKey(rest[0].memory)
 		var same, others []passage
 		for _, p := range rest {
-			if turnKey(&p.memory) == key {
+			if turnKey(p.memory) == key {
 				same = append(same, p)
 			} else {
 				others = append(others, p)

@@ -24,7 +24,7 @@ type analyzer struct {
 }
 
 // cachedWords is the size of the cache: a direct-mapped table in which a newer word takes the place of an older one.
-const cachedWords = 1 << 14
+const cachedWords = 1 << 15
 
 func newAnalyzer() *analyzer {
 	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], cachedWords)}
