@@ -69,7 +69,8 @@ func (f *filter) shows(ix *index, t *turn, u unpacker, i int32) bool {
 		}
 	}
 	if len(f.visible) > 0 {
-		if _, ok := f.visible[u.string()]; ok {
+		id, _, _ := unpackID(&u)
+		if _, ok := f.visible[id]; ok {
 			return false
 		}
 	}

@@ -27,6 +27,7 @@ type index struct {
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
+	shared   sharedStrings
 
 	convOf map[string]int32
 	byTurn map[uint64]int32 // hash of the turn's key
@@ -192,7 +193,7 @@ func (ix *index) put(ps []passage) {
 		if p.memory.ExpiresAt != 0 {
 			t.flags |= turnExpires
 		}
-		packMemory(&pack, p.memory)
+		ix.packMemory(&pack, p.memory)
 		ix.byID[ix.hash(p.memory.ID)] = int32(len(ix.mems))
 		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: int32(len(ix.turns)), signature: sign(p.terms)})
 		ix.liveMems++
@@ -292,7 +293,8 @@ func (ix *index) remove(n int32) {
 				counts.of(id)
 			}
 		})
-		delete(ix.byID, ix.hash(u.string()))
+		id, _, _ := unpackID(&u)
+		delete(ix.byID, ix.hash(id))
 	}
 	for _, c := range counts.list {
 		ix.posts[c.term].df--
@@ -322,7 +324,7 @@ func (ix *index) passage(i int32, of traits) passage {
 	u := unpacker{ix.arena.from(ix.mems[i].rec)}
 	var p passage
 	ix.readTerms(&u, func(id uint32) { p.terms = append(p.terms, ix.spelled[id]) })
-	m := unpackMemory(&u, storage.Scope{})
+	m := ix.unpackMemory(&u, storage.Scope{})
 	p.memory = &m
 	p.traits = of
 	return p
@@ -341,14 +343,15 @@ func (ix *index) readTerms(u *unpacker, f func(id uint32)) (assistant bool) {
 func (ix *index) expires(i int32) storage.Time {
 	u := unpacker{ix.arena.from(ix.mems[i].rec)}
 	u.skipTerms()
-	u.raw() // id
-	return storage.Time(u.int())
+	unpackID(&u)
+	_, at := unpackTimes(&u)
+	return at
 }
 
 func (ix *index) memory(i int32, scope storage.Scope) storage.Memory {
 	u := unpacker{ix.arena.from(ix.mems[i].rec)}
 	u.skipTerms()
-	return unpackMemory(&u, scope)
+	return ix.unpackMemory(&u, scope)
 }
 
 func (ix *index) term(s string) uint32 {

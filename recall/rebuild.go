@@ -15,7 +15,7 @@ const (
 
 // bytes estimates the heap that the index holds.
 func (ix *index) bytes() int64 {
-	return ix.arena.size + ix.termBytes + int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead +
+	return ix.arena.size + ix.termBytes + ix.shared.bytes + int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead +
 		int64(len(ix.convs))*convOverhead + 1024
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"strings"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -152,76 +153,112 @@ func (u *unpacker) strings() []string {
 	return list
 }
 
-// packMemory writes what a memory needs to be returned. Its scope is the index's; Redactions and Embedding are not kept.
-func packMemory(p *packer, m *storage.Memory) {
-	p.string(m.ID)
-	p.int(int64(m.ExpiresAt))
+// packMemory writes what a memory needs to be returned: first its id, which mostly follows from its turn, then the rest.
+// Its scope is the index's; Redactions and Embedding are not kept. Strings that many memories share are numbered.
+func (ix *index) packMemory(p *packer, m *storage.Memory) {
+	v := &m.Provenance
+	p.string(v.Turn)
+	p.int(int64(v.Seq))
+	if v.Turn != "" && m.ID == storage.TurnMemoryID(v.Turn, v.Seq) {
+		p.uint(0)
+	} else {
+		p.uint(1)
+		p.string(m.ID)
+	}
+	p.int(int64(m.EventTime))
+	if m.ExpiresAt == 0 {
+		p.uint(0)
+	} else {
+		p.uint(1)
+		p.int(int64(m.ExpiresAt - m.EventTime))
+	}
 	p.string(m.Text)
-	p.string(m.Conversation)
-	p.string(string(m.Kind))
-	p.string(m.Source)
-	p.string(m.Provenance.Turn)
-	p.string(m.Provenance.Chain)
-	p.string(string(m.Provenance.Role))
-	p.string(m.Provenance.Speaker)
-	p.string(m.Provenance.Model)
+	p.string(v.Chain)
+	for _, s := range [...]string{m.Conversation, string(m.Kind), m.Source, string(v.Role), v.Speaker, v.Model} {
+		p.uint(uint64(ix.shared.number(s)))
+	}
 	p.strings(m.Entities)
 	p.strings(m.Tags)
-	p.float(m.Priority)
-	p.float(m.Confidence)
-	p.float(m.Trust)
-	p.int(int64(m.Provenance.Seq))
-	p.int(int64(m.EventTime))
+	for _, f := range [...]float64{m.Priority, m.Confidence, m.Trust} {
+		if f == 0 || f == 1 {
+			p.uint(uint64(f))
+			continue
+		}
+		p.uint(2)
+		p.float(f)
+	}
 	for _, t := range [...]storage.Time{m.CreatedAt, m.UpdatedAt, m.ValidFrom} { // mostly near the event
 		p.int(int64(t - m.EventTime))
 	}
 	p.uint(m.Version)
 }
 
-// unpackMemory reads what packMemory wrote. All strings of the memory share one allocation.
-func unpackMemory(u *unpacker, scope storage.Scope) storage.Memory {
-	var buf [2048]byte
-	b := buf[:0]
-	var ends [10]int
+// unpackID reads the id of a memory, with its turn and its number in it.
+func unpackID(u *unpacker) (id, turn string, seq int) {
+	turn = u.string()
+	seq = int(u.int())
+	if u.uint() == 0 {
+		return storage.TurnMemoryID(turn, seq), turn, seq
+	}
+	return u.string(), turn, seq
+}
+
+// unpackTimes reads what follows the id.
+func unpackTimes(u *unpacker) (event, expires storage.Time) {
+	event = storage.Time(u.int())
+	if u.uint() != 0 {
+		expires = event + storage.Time(u.int())
+	}
+	return event, expires
+}
+
+// unpackMemory reads what packMemory wrote.
+func (ix *index) unpackMemory(u *unpacker, scope storage.Scope) storage.Memory {
 	m := storage.Memory{Scope: scope}
-	for i := range ends {
-		raw, isHex := u.raw()
-		if isHex {
-			b = hex.AppendEncode(b, raw)
-		} else {
-			b = append(b, raw...)
-		}
-		ends[i] = len(b)
-		if i == 0 {
-			m.ExpiresAt = storage.Time(u.int())
-		}
-	}
-	all, at := string(b), 0
-	next := func(i int) string {
-		s := all[at:ends[i]]
-		at = ends[i]
-		return s
-	}
-	m.ID = next(0)
-	m.Text = next(1)
-	m.Conversation = next(2)
-	m.Kind = storage.Kind(next(3))
-	m.Source = next(4)
-	m.Provenance.Turn = next(5)
-	m.Provenance.Chain = next(6)
-	m.Provenance.Role = storage.Role(next(7))
-	m.Provenance.Speaker = next(8)
-	m.Provenance.Model = next(9)
+	v := &m.Provenance
+	m.ID, v.Turn, v.Seq = unpackID(u)
+	m.EventTime, m.ExpiresAt = unpackTimes(u)
+	m.Text = u.string()
+	v.Chain = u.string()
+	shared := func() string { return ix.shared.list[u.uint()] }
+	m.Conversation = shared()
+	m.Kind = storage.Kind(shared())
+	m.Source = shared()
+	v.Role = storage.Role(shared())
+	v.Speaker = shared()
+	v.Model = shared()
 	m.Entities = u.strings()
 	m.Tags = u.strings()
-	m.Priority = u.float()
-	m.Confidence = u.float()
-	m.Trust = u.float()
-	m.Provenance.Seq = int(u.int())
-	m.EventTime = storage.Time(u.int())
+	for _, f := range [...]*float64{&m.Priority, &m.Confidence, &m.Trust} {
+		if *f = float64(u.uint()); *f == 2 {
+			*f = u.float()
+		}
+	}
 	for _, t := range [...]*storage.Time{&m.CreatedAt, &m.UpdatedAt, &m.ValidFrom} {
 		*t = m.EventTime + storage.Time(u.int())
 	}
 	m.Version = u.uint()
 	return m
+}
+
+// sharedStrings numbers strings that many memories have in common.
+type sharedStrings struct {
+	list  []string
+	at    map[string]uint32
+	bytes int64
+}
+
+func (s *sharedStrings) number(v string) uint32 {
+	if n, ok := s.at[v]; ok {
+		return n
+	}
+	if s.at == nil {
+		s.at = map[string]uint32{}
+	}
+	v = strings.Clone(v)
+	n := uint32(len(s.list))
+	s.at[v] = n
+	s.list = append(s.list, v)
+	s.bytes += int64(len(v)) + 64
+	return n
 }

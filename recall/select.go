@@ -131,7 +131,8 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	if len(s.res.Cut) < MaxTopK {
 		u := unpacker{s.ix.arena.from(s.ix.mems[p].rec)}
 		u.skipTerms()
-		s.res.Cut = append(s.res.Cut, Cut{ID: u.string(), Score: h.score, Reason: why})
+		id, _, _ := unpackID(&u)
+		s.res.Cut = append(s.res.Cut, Cut{ID: id, Score: h.score, Reason: why})
 	}
 }
 
