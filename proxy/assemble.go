@@ -29,6 +29,12 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
+	left    bool // the client hung up: the stream must have been at its end
+}
+
+func eventStream(h http.Header) bool {
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return media == "text/event-stream"
 }
 
 const assemblers = 2
@@ -84,7 +90,7 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	var reply dialect.Reply
-	if media, _, _ := mime.ParseMediaType(j.header.Get("Content-Type")); media == "text/event-stream" {
+	if eventStream(j.header) {
 		reply, err = j.d.ReplyStream(plain)
 	} else {
 		reply, err = j.d.Reply(plain)
@@ -95,7 +101,7 @@ func (a *assembler) read(j *answer) {
 	if !j.persist {
 		return
 	}
-	if err != nil || !reply.Final() {
+	if err != nil || !reply.Final() || j.left && !reply.Ended {
 		a.h.stats.NotFinal.Add(1)
 		return
 	}

@@ -53,6 +53,7 @@ func (x *exchange) serve() {
 	x.ctx = x.r.Context()
 	x.up = x.h.plane.choose(x.r)
 	if x.up == nil {
+		setStatus(x.w.Header(), x.status, "0")
 		problemNoUpstream.write(x.w)
 		return
 	}
@@ -81,13 +82,26 @@ func (x *exchange) serve() {
 // allow decides from the head alone what this request may have of memory.
 func (x *exchange) allow() {
 	mode := parseMode(x.r.Header[headerMemory])
-	if x.h.identity.loopback && fromPage(x.r) || x.h.deps.Recall == nil {
+	if x.h.identity.fromPage(x.r) || x.h.deps.Recall == nil {
 		mode = ModeOff
 	}
-	x.rights = modeRights[mode]
 	if mode == ModeOff {
 		x.status = StatusOff
+	} else if !signed(x.r.Header) {
+		x.rights = modeRights[mode]
 	}
+}
+
+// signed says whether the head vouches for the body's bytes: whoever checks it would refuse any other.
+func signed(h http.Header) bool {
+	for _, name := range [...]string{
+		"X-Amz-Content-Sha256", "Content-Md5", "Digest", "Content-Digest", "Repr-Digest", "Signature", "Signature-Input",
+	} {
+		if len(h[name]) > 0 {
+			return true
+		}
+	}
+	return strings.HasPrefix(h.Get("Authorization"), "AWS4-")
 }
 
 // read takes the body into memory where memory needs it or it is small. false means that the client is gone or its body
@@ -268,7 +282,8 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 	template := dialect.TemplateRefusal(why)
-	if resp.StatusCode == http.StatusInternalServerError && !template {
+	length := resp.StatusCode == http.StatusRequestEntityTooLarge || dialect.ContextLength(resp.StatusCode, why)
+	if resp.StatusCode == http.StatusInternalServerError && !template && !length {
 		return resp, nil
 	}
 	original, err := x.roundTrip(nil)
@@ -279,8 +294,7 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 	x.h.stats.Retries.Add(1)
 	x.status, x.memories = StatusRejected, 0
 	if original.StatusCode/100 == 2 {
-		length := resp.StatusCode == http.StatusRequestEntityTooLarge || dialect.ContextLength(resp.StatusCode, why)
-		x.rejected(!length)
+		x.rejected(template, !template && !length && !dialect.ContentRefusal(why))
 	}
 	return original, nil
 }
@@ -300,7 +314,9 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		x.trace.end(now)
 		return
 	}
-	if t.over || !out.Complete {
+	// A client may hang up once it has read the stream's last event, before the upstream has closed it.
+	left := out.Failed == failedClient && eventStream(resp.Header)
+	if t.over || !out.Complete && !left {
 		if t.over {
 			x.h.stats.TeeSkipped.Add(1)
 		} else {
@@ -312,7 +328,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		return
 	}
 	x.h.assembler.submit(&answer{
-		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now,
+		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/andybalholm/brotli"
@@ -21,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/recall/fence"
 )
 
 // encoders write every content encoding that is read here.
@@ -266,5 +268,139 @@ func TestExchangeSpan(t *testing.T) {
 	untraced.post(chat("user: q"), "Traceparent", parent)
 	if up := untraced.one(); up.header.Get("Traceparent") != parent {
 		t.Errorf("upstream got traceparent %q, want the client's", up.header.Get("Traceparent"))
+	}
+}
+
+// Whoever signs a body gets it through as it is.
+func TestSignedBodiesStayAsTheyAre(t *testing.T) {
+	for _, head := range [][]string{
+		{"X-Amz-Content-Sha256", "e3b0"}, {"Content-Md5", "x"}, {"Digest", "sha-256=x"}, {"Content-Digest", "x"}, {"Signature-Input", "x"},
+	} {
+		r := newRig(t)
+		r.recall.set("fact")
+		body := chat("user: q")
+		if got := r.post(body, head...); got.status != StatusUnsupported || r.one().body != body {
+			t.Errorf("%s: status %s, want unsupported with the body unchanged", head[0], got.status)
+		}
+	}
+}
+
+// llama.cpp and others answer 500 to a prompt that is too long.
+func TestTooLongAs500(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.answers(func(got received) (int, string, string) {
+		if fence.Contains(got.body) {
+			return 500, "application/json", `{"error":{"code":500,"message":"the request exceeds the available context size"}}`
+		}
+		return replyWith("fine")(got)
+	})
+	if got := r.post(chat("user: q")); got.code != 200 || got.status != StatusRejected {
+		t.Errorf("code %d, status %s, want 200, rejected", got.code, got.status)
+	}
+}
+
+// A client that has read [DONE] may hang up before the upstream does.
+func TestHangUpAfterDone(t *testing.T) {
+	for _, tt := range []struct {
+		last string
+		want int
+	}{{"data: [DONE]\n\n", 1}, {": not yet\n\n", 0}} {
+		gone := make(chan struct{})
+		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}`+"\n\n"+tt.last)
+			w.(http.Flusher).Flush()
+			<-req.Context().Done()
+			close(gone)
+		}))
+		r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(chat("user: q")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.posted++
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 0, 512)
+		for !strings.HasSuffix(string(b), tt.last) {
+			p := make([]byte, 256)
+			n, err := resp.Body.Read(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b = append(b, p[:n]...)
+		}
+		cancel()
+		<-gone
+		if n := len(r.turns()); n != tt.want {
+			t.Errorf("after %q: persisted %d turns, want %d", tt.last, n, tt.want)
+		}
+		up.Close()
+	}
+}
+
+// The harness's own message after the human's is not what was said.
+func TestHarnessMessageAfterTheHumans(t *testing.T) {
+	r := newRig(t)
+	r.post(chat("user: where is the key?", "user: <system-reminder>today is Friday</system-reminder>"))
+	turns := r.turns()
+	if len(turns) != 1 || turns[0].Messages[0].Text != "where is the key?" {
+		t.Errorf("persisted %+v, want the human's words", turns)
+	}
+	if q := r.recall.asked(); len(q) != 1 || q[0].Newest != "where is the key?" {
+		t.Errorf("asked %+v", q)
+	}
+}
+
+// Observing and injecting the same request within the window: the block is entered, or the next turn would miss it.
+func TestObserveThenOn(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.post(chat("user: q"), headerMemory, "observe")
+	r.sent()
+	r.post(chat("user: q"))
+	first := r.one().body
+	r.recall.set()
+	r.post(chat("user: q", "assistant: fine", "user: next"))
+	if got := r.one().body; !strings.Contains(first, "remora-memory") || !strings.HasPrefix(got, strings.TrimSuffix(first, "]}")) {
+		t.Errorf("the next request does not begin with the first:\n%s\n%s", first, got)
+	}
+	turns := r.turns()
+	if turns[0].ID != turns[1].ID {
+		t.Error("the observed request and its repetition are two turns")
+	}
+}
+
+// Many copies of one new request at once are one turn.
+func TestTwinsAreOneTurn(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	var wg sync.WaitGroup
+	r.posted += 16
+	for range 16 {
+		wg.Go(func() {
+			resp, err := http.Post(r.url+"/v1/chat/completions", "application/json", strings.NewReader(chat("user: q")))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		})
+	}
+	wg.Wait()
+	ids, bodies := map[string]bool{}, map[string]bool{}
+	for _, turn := range r.turns() {
+		ids[turn.ID] = true
+	}
+	for _, up := range r.sent() {
+		bodies[up.body] = true
+	}
+	if len(ids) != 1 || len(bodies) != 1 {
+		t.Errorf("%d turns and %d bodies, want 1 and 1", len(ids), len(bodies))
 	}
 }

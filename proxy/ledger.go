@@ -390,8 +390,9 @@ func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
 	v.used = now
 }
 
-// write adds a variant at h, in memory; confirm stores it. The oldest goes where there are too many.
-func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
+// write adds a variant at h, in memory; confirm stores it. The oldest goes where there are too many. Where another
+// request has written one within window, that one stands and is returned.
+func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, window time.Duration) (twin *variant) {
 	now := l.now()
 	v.created, v.used = now, now
 	s.mu.Lock()
@@ -401,6 +402,9 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
 	if e == nil {
 		e = &entry{}
 		s.entries[h] = e
+	}
+	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
+		return twin
 	}
 	grown := v.size()
 	if len(e.variants) >= maxVariants {
@@ -415,6 +419,15 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant) {
 	}
 	e.variants = append(e.variants, v)
 	l.charge(s, grown)
+	return nil
+}
+
+// move notes that the block of v stands at another place now.
+func (l *ledger) move(s *scopeLedger, h chainHash, v *variant, p dialect.Placement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v.placement = p
+	l.save(s, h)
 }
 
 // confirm stores the entry at h if it was written by a request that the upstream has just accepted, or is the scope's
@@ -433,7 +446,9 @@ func (l *ledger) confirm(s *scopeLedger, h chainHash, written bool) {
 func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := v.size()
 	v.block = fence.Block{}
+	l.charge(s, v.size()-before)
 	l.save(s, h)
 }
 
@@ -441,16 +456,19 @@ func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
 func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := false
+	changed, freed := false, int64(0)
 	for _, e := range s.entries {
 		for _, v := range e.variants {
 			if !slices.ContainsFunc(v.block.Spans, func(sp fence.Span) bool { _, ok := ids[sp.ID]; return ok }) {
 				continue
 			}
+			freed += v.size()
 			v.block = v.block.Without(ids)
+			freed -= v.size()
 			changed = true
 		}
 	}
+	l.charge(s, -freed)
 	if changed && l.store != nil && s.confirmed {
 		l.store.replace(s.scope, s.entries, l.cfg.TTL)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,7 +23,8 @@ type ledgerStore struct {
 
 	mu      sync.Mutex
 	pending map[storage.Scope]*unsaved
-	size    int // bytes of what is pending; at ledgerPending new entries are dropped and counted
+	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
+	size    int                        // bytes of what is pending; at ledgerPending new entries are dropped and counted
 	segment int64
 	wake    chan struct{}
 
@@ -51,7 +53,7 @@ const (
 
 func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 	return &ledgerStore{
-		local: local, log: log, pending: map[storage.Scope]*unsaved{},
+		local: local, log: log, pending: map[storage.Scope]*unsaved{}, writing: map[storage.Scope]*unsaved{},
 		wake: make(chan struct{}, 1), slots: make(chan struct{}, ledgerLoads),
 	}
 }
@@ -126,6 +128,14 @@ func (st *ledgerStore) run(ctx context.Context) {
 	st.loads.Wait()
 }
 
+// guard is Handler.guard for this goroutine's work.
+func (st *ledgerStore) guard(what string, then func()) {
+	if p := recover(); p != nil {
+		st.log.Error("panic", "in", what, "stack", string(debug.Stack()))
+		then()
+	}
+}
+
 func (st *ledgerStore) signal() {
 	select {
 	case st.wake <- struct{}{}:
@@ -143,13 +153,18 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // flush writes what is pending; false means that the store refused and what it refused is pending again.
-func (st *ledgerStore) flush(ctx context.Context) bool {
+func (st *ledgerStore) flush(ctx context.Context) (done bool) {
+	defer st.guard("write ledger", func() { done = false })
 	for {
 		scope, u := st.take()
 		if u == nil {
 			return true
 		}
-		if err := st.write(ctx, scope, u); err != nil {
+		err := st.write(ctx, scope, u)
+		st.mu.Lock()
+		delete(st.writing, scope)
+		st.mu.Unlock()
+		if err != nil {
 			st.restore(scope, u)
 			st.log.Debug("write ledger", "error", err)
 			return false
@@ -163,6 +178,7 @@ func (st *ledgerStore) take() (storage.Scope, *unsaved) {
 	defer st.mu.Unlock()
 	for scope, u := range st.pending {
 		st.drop(scope)
+		st.writing[scope] = u
 		return scope, u
 	}
 	return storage.Scope{}, nil
@@ -247,6 +263,7 @@ func (st *ledgerStore) segmentKey() string {
 func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 	st.loads.Go(func() {
 		defer close(s.loaded)
+		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
 		select {
 		case st.slots <- struct{}{}:
 			defer func() { <-st.slots }()
@@ -279,7 +296,13 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			}
 		}
 		st.mu.Lock()
-		if u := st.pending[s.scope]; u != nil { // what an evicted copy of this scope left with the writer is newer
+		for _, u := range [...]*unsaved{st.writing[s.scope], st.pending[s.scope]} { // newer, left by an evicted copy of this scope
+			if u == nil {
+				continue
+			}
+			if u.replace {
+				clear(entries)
+			}
 			for h, v := range u.entries {
 				if e, err := decodeEntry(v); err == nil {
 					entries[h] = e

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,13 +57,15 @@ func (x *exchange) compose() []dialect.Insertion {
 	}
 	conv := x.conversation(named, w, ready == "")
 	newest := w.chain[x.req.Turn]
-	text := x.req.Text(x.req.Turn)
-	human := strings.TrimSpace(recall.HumanWords(text))
+	text, human := x.words()
 	x.persist = x.rights.persist && h.deps.Persist != nil && human != ""
 	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
 	x.splice = splice{ledger: s, walk: w, newest: newest, model: x.req.Model}
 
 	placement, accepts := h.learned.placement(x.up.Name, x.req.Model, h.placement())
+	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
+		placement = dialect.InUser // learned before a restart
+	}
 	x.splice.placement = placement
 	var fresh fence.Block
 	found := 0
@@ -73,8 +76,20 @@ func (x *exchange) compose() []dialect.Insertion {
 		}
 	}
 	x.recallUS = time.Since(began).Microseconds()
-	x.enter(s, w, newest, conv, placement, fresh)
+	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
+		// The same request was entered while this one searched: both are one turn.
+		x.turn.Conversation, x.turn.ID = twin.conv, turnID(secret, scope, twin.conv, newest)
+		if x.rights.inject {
+			fresh, placement = twin.block, twin.placement
+			if x.status = StatusEmpty; fresh.Text != "" {
+				x.status = StatusInjected
+			}
+		}
+	}
 	if !accepts {
+		for _, b := range w.blocks { // the upstream goes on without them, for good
+			h.ledger.clear(s, w.chain[b.turn], b.variant)
+		}
 		x.status = StatusUnsupported
 		return nil
 	}
@@ -94,14 +109,32 @@ func (x *exchange) searches(w walk) bool {
 	return w.newest == nil || w.newest.ghost
 }
 
-// enter writes the newest turn's entry where it has none.
-func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, conv string, p dialect.Placement, fresh fence.Block) {
-	if w.newest != nil {
-		return
+// words returns the newest user message and what of it a human typed. A message of the harness's own after the human's
+// does not count.
+func (x *exchange) words() (text, human string) {
+	for i := x.req.Turn; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
+		text = x.req.Text(i)
+		if human = strings.TrimSpace(recall.HumanWords(text)); human != "" {
+			break
+		}
 	}
-	v := &variant{conv: conv, placement: p, block: fresh, ghost: !x.rights.ledger}
-	x.h.ledger.write(s, newest, v)
-	x.splice.written = v
+	return text, human
+}
+
+// enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
+// has written meanwhile, nil if there is none.
+func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, named string, v *variant) (twin *variant) {
+	if w.newest != nil && (!w.newest.ghost || v.ghost) {
+		return nil
+	}
+	window := x.h.cfg.Ledger.ReplayWindow
+	if x.req.Loop {
+		window = -1
+	}
+	if twin = x.h.ledger.write(s, newest, v, named, window); twin == nil {
+		x.splice.written = v
+	}
+	return twin
 }
 
 // insert turns replayed blocks and the fresh one into insertions. A block that this body has no place for is left out.
@@ -132,6 +165,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 			// The model may have been found to be strict since.
 			if b.placement == dialect.BeforeUser && p == dialect.InUser {
 				b.placement = p
+				x.h.ledger.move(x.splice.ledger, w.chain[b.turn], b.variant, p)
 			}
 			put(b.turn, b.placement, b.block, StatusReplayed)
 		}
@@ -213,8 +247,8 @@ func (x *exchange) accepted() {
 }
 
 // rejected is told that the upstream went on without the blocks. What it has seen now is the bare conversation, so that
-// is what later requests must repeat. teach: the blocks' place may be at fault.
-func (x *exchange) rejected(teach bool) {
+// is what later requests must repeat. certain: the blocks' place was at fault; perhaps: nobody knows what was.
+func (x *exchange) rejected(certain, perhaps bool) {
 	sp := x.splice
 	for _, b := range sp.walk.blocks {
 		x.h.ledger.clear(sp.ledger, sp.walk.chain[b.turn], b.variant)
@@ -222,8 +256,8 @@ func (x *exchange) rejected(teach bool) {
 	if sp.written != nil {
 		x.h.ledger.clear(sp.ledger, sp.newest, sp.written)
 	}
-	if teach {
-		x.h.learned.refused(x.up.Name, sp.model, sp.placement)
+	if certain || perhaps {
+		x.h.learned.refused(x.up.Name, sp.model, sp.placement, x.turn.Conversation, certain)
 	}
 }
 

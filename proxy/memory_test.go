@@ -595,7 +595,8 @@ func TestStrictTemplates(t *testing.T) {
 		r := newRig(t)
 		r.answers(strict(400, func(got received) bool { return fence.Contains(got.body) }, `{"error":{"message":"no"}}`))
 		r.recall.set("fact")
-		for i, want := range []Status{StatusRejected, StatusRejected, StatusUnsupported} {
+		// The refusals say nothing, so it takes two of them for each step.
+		for i, want := range []Status{StatusRejected, StatusRejected, StatusRejected, StatusRejected, StatusUnsupported} {
 			if got := r.post(chat(fmt.Sprint("user: q", i))); got.status != want || got.code != 200 {
 				t.Errorf("request %d: code %d, status %s, want 200, %s", i, got.code, got.status, want)
 			}
@@ -607,4 +608,78 @@ func TestStrictTemplates(t *testing.T) {
 			t.Errorf("hours later: status %s, want another try", got.status)
 		}
 	})
+}
+
+// What an upstream says about a text teaches nothing about places, and one odd refusal harms nobody else.
+func TestRefusalsThatTeachNothing(t *testing.T) {
+	for name, refusal := range map[string]string{
+		"content filter": `{"error":{"code":"content_filter","message":"The response was filtered due to the prompt triggering Azure's content management policy."}}`,
+		"once":           `{"error":{"message":"odd"}}`,
+	} {
+		r := newRig(t)
+		r.recall.set("fact")
+		r.answers(func(got received) (int, string, string) {
+			if fence.Contains(got.body) {
+				return 400, "application/json", refusal
+			}
+			return replyWith("fine")(got)
+		})
+		n := 1
+		if name == "content filter" {
+			n = 5
+		}
+		for i := range n {
+			if got := r.post(chat(fmt.Sprint("user: q", i))); got.status != StatusRejected {
+				t.Errorf("%s: status %s, want rejected", name, got.status)
+			}
+		}
+		r.answers(replyWith("fine"))
+		r.sent()
+		r.post(chat("user: another"), headerUser, "somebody else")
+		if diff := cmp.Diff([]string{"user: [fact]", "user: another"}, roles(t, r.one().body)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A lesson changes where blocks stand once, and for good: no expiry, pause or restart moves what was sent.
+func TestLessonsKeepThePrefix(t *testing.T) {
+	strict := func(got received) (int, string, string) {
+		var in struct{ Messages []struct{ Role string } }
+		_ = json.Unmarshal([]byte(got.body), &in)
+		for i := 1; i < len(in.Messages); i++ {
+			if in.Messages[i].Role == "user" && in.Messages[i-1].Role == "user" {
+				return 400, "application/json", `{"error":{"message":"roles must alternate"}}`
+			}
+		}
+		return replyWith("fine")(got)
+	}
+	r := newRig(t)
+	r.recall.set("one")
+	r.post(chat("user: q1")) // before the server became strict
+	r.answers(strict)
+	r.recall.set("two")
+	r.post(chat("user: other")) // learns
+	r.recall.set()
+	r.sent()
+	r.post(chat("user: q1", "assistant: fine", "user: q2"))
+	moved := r.one().body
+	if diff := cmp.Diff([]string{"user: [one]\n\nq1", "assistant: fine", "user: q2"}, roles(t, moved)); diff != "" {
+		t.Fatalf("(-want +got):\n%s", diff)
+	}
+	r.sleep(25 * time.Hour / 2)
+	r.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
+	r.sleep(25 * time.Hour / 2) // the lesson is over
+	r.sent()
+	r.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3", "assistant: fine", "user: q4"))
+	if got := r.one().body; !strings.HasPrefix(got, strings.TrimSuffix(moved, "]}")) {
+		t.Errorf("after the lesson the block moved:\n%s\n%s", moved, got)
+	}
+	r.h.store.flush(t.Context())
+	again := restart(r)
+	again.answers(strict)
+	again.recall.set("new")
+	if got := again.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3")); got.status == StatusRejected {
+		t.Error("a restart forgot the place that the conversation's own blocks tell")
+	}
 }

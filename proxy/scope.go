@@ -252,11 +252,15 @@ func cleanID(v string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// fromPage says that a browser page of another site may be behind the request. A page can reach loopback listeners with
-// the user's own machine as its address; only headers that a page can't forge tell it apart.
-func fromPage(r *http.Request) bool {
-	if !namesThisMachine(r.Host) {
+// fromPage says that a browser page of another site may be behind the request. A page can reach loopback listeners, and
+// others near the user's machine, with that machine as its address; only headers that a page can't forge tell it apart.
+// Where every tenant is known by its key there is nothing to tell: a page has no key but its own.
+func (id *identity) fromPage(r *http.Request) bool {
+	if id.loopback && !namesThisMachine(r.Host) {
 		return true // DNS rebinding
+	}
+	if id.byKey && !id.loopback {
+		return false
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin", "same-site":

@@ -118,9 +118,33 @@ func TestFromPage(t *testing.T) {
 					r.Header.Set(k, v)
 				}
 			}
-			if got := fromPage(r); got != tt.want {
+			if got := newIdentity(IdentityConfig{Tenant: TenantAuto, Loopback: true}).fromPage(r); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
+	}
+}
+
+// A listener that others can reach has pages in front of it too, where the tenant is not known by its key.
+func TestFromPageOffLoopback(t *testing.T) {
+	for _, tt := range []struct {
+		tenant, origin, site string
+		want                 bool
+	}{
+		{"me", "", "", false},
+		{"me", "https://attacker.example", "", true},
+		{"me", "", "cross-site", true},
+		{TenantKey, "https://app.example", "cross-site", false},
+	} {
+		r := httptest.NewRequest("POST", "/v1/chat/completions", nil)
+		r.Host = "remora.internal"
+		for k, v := range map[string]string{"Origin": tt.origin, "Sec-Fetch-Site": tt.site} {
+			if v != "" {
+				r.Header.Set(k, v)
+			}
+		}
+		if got := newIdentity(IdentityConfig{Tenant: tt.tenant, Anonymous: AnonymousKeyHolder}).fromPage(r); got != tt.want {
+			t.Errorf("%+v: got %t", tt, got)
+		}
 	}
 }

@@ -92,7 +92,7 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 
 // neighbours are the turns at a distance of one, two and three, -1 where there is none.
 func (ix *index) neighbours(n int32, step func(*turn) int32) (one, two, three int32) {
-	one, two, three = -1, -1, -1
+	two, three = -1, -1
 	if one = step(&ix.turns[n]); one >= 0 {
 		if two = step(&ix.turns[one]); two >= 0 {
 			three = step(&ix.turns[two])

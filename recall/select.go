@@ -89,7 +89,7 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
-		p := int32(-1)
+		var p int32
 		if i < coverTurns {
 			p = chosen[i]
 		} else {

@@ -34,48 +34,62 @@ func humanWords(s string) string {
 	return cutCode(s)
 }
 
-// cutElement removes <name ...>...</name>, or to the end where it is not closed.
+// cutElement removes <name ...>...</name>, or to the end where it is not closed. It reads s once.
 func cutElement(s, name string) string {
+	opening, closing := "<"+name, "</"+name+">"
+	var out strings.Builder
+	at := 0 // s[:at] is done with
 	for from := 0; ; {
-		i := strings.Index(s[from:], "<"+name)
+		i := strings.Index(s[from:], opening)
 		if i < 0 {
-			return s
+			break
 		}
 		i += from
-		rest := s[i+1+len(name):]
-		if rest == "" || rest[0] != '>' && rest[0] != ' ' && rest[0] != '\n' {
-			from = i + 1
+		from = i + len(opening)
+		if from == len(s) || s[from] != '>' && s[from] != ' ' && s[from] != '\n' {
 			continue
 		}
-		closing := "</" + name + ">"
-		if j := strings.Index(rest, closing); j >= 0 {
-			s = s[:i] + " " + rest[j+len(closing):]
-		} else if name == "system-reminder" || name == "environment_context" {
-			return s[:i]
-		} else {
-			from = i + 1 // not an element: prose about one
+		j := strings.Index(s[from:], closing)
+		if j < 0 { // nor is any that follows closed
+			if name == "system-reminder" || name == "environment_context" {
+				return out.String() + s[at:i]
+			}
+			break // not an element: prose about one
 		}
+		out.WriteString(s[at:i])
+		out.WriteByte(' ')
+		from += j + len(closing)
+		at = from
 	}
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
 }
 
-// cutCode removes fenced code that is longer than a human would type.
+// cutCode removes fenced code that is longer than a human would type. It reads s once.
 func cutCode(s string) string {
+	const fence = "```"
+	var out strings.Builder
+	at := 0
 	for from := 0; ; {
-		i := strings.Index(s[from:], "```")
+		i := strings.Index(s[from:], fence)
 		if i < 0 {
-			return s
+			break
 		}
 		i += from
-		j := strings.Index(s[i+3:], "```")
 		end := len(s)
-		if j >= 0 {
-			end = i + 3 + j + 3
+		if j := strings.Index(s[i+len(fence):], fence); j >= 0 {
+			end = i + len(fence) + j + len(fence)
 		}
-		if end-i <= maxCode {
-			from = end
-			continue
+		if from = end; end-i > maxCode {
+			out.WriteString(s[at:i])
+			out.WriteByte(' ')
+			at = end
 		}
-		s = s[:i] + " " + s[end:]
-		from = i
 	}
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
 }

@@ -31,7 +31,11 @@ func (Chat) ReplyStream(body []byte) (Reply, error) {
 		if string(event.Type) == "error" {
 			r.failed = true
 		}
-		if len(event.Data) == 0 || bytes.HasPrefix(event.Data, []byte("[DONE]")) {
+		if bytes.HasPrefix(event.Data, []byte("[DONE]")) {
+			r.reply.Ended = true
+			continue
+		}
+		if len(event.Data) == 0 {
 			continue
 		}
 		if err := r.read(event.Data, "delta"); err != nil && broken == nil {

@@ -136,6 +136,7 @@ type Reply struct {
 	Text   string // the final assistant text of choice 0; no reasoning, no tool calls, no refusal
 	Finish string // finish reason as given; "" where the stream ended before it
 	Calls  bool   // the reply calls tools
+	Ended  bool   // a stream said that it is at its end
 	Usage  Usage
 }
 

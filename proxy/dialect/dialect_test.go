@@ -307,7 +307,7 @@ func TestReplyStreamReadsAllOfADelta(t *testing.T) {
 		{"key that can't be read in a part",
 			"data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"\xff\":1}]}}]}\n\n" + stop, Reply{Text: "a"}, false},
 		{"end mark with a space, and no end mark",
-			`data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + stop + "data: [DONE] \n\n", Reply{Text: "a", Finish: "stop"}, true},
+			`data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + stop + "data: [DONE] \n\n", Reply{Text: "a", Finish: "stop", Ended: true}, true},
 		{"choices are nonsense", `data: {"choices":{"0":1}}` + "\n\n" + `data: {"choices":[1,{"index":null},{"index":0,"delta":7}],"usage":{"prompt_tokens":-3,"completion_tokens":1e300}}` + "\n\n" + stop,
 			Reply{Finish: "stop"}, false},
 	}

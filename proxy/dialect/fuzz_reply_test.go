@@ -74,6 +74,7 @@ func FuzzReplyText(f *testing.F) {
 		if got, err := (Chat{}).Reply(body); err != nil || got != want {
 			t.Errorf("Reply: got %+v, %v, want %+v", got, err, want)
 		}
+		want.Ended = true
 		if got, err := (Chat{}).ReplyStream(stream); err != nil || got != want {
 			t.Errorf("ReplyStream: got %+v, %v, want %+v", got, err, want)
 		}

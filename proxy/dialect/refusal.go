@@ -28,6 +28,24 @@ func TemplateRefusal(body []byte) bool {
 	return saysOneOf(body, templateTexts[:]) && !saysOneOf(body, contextLengthTexts[:])
 }
 
+// ContentRefusal says whether an upstream refused a request for what it says: such a refusal is about one text, not about
+// where it stood.
+func ContentRefusal(body []byte) bool { return saysOneOf(body, contentTexts[:]) }
+
+// contentTexts likewise.
+var contentTexts = [...]string{
+	"content_filter",            // Azure: code
+	"content management policy", // Azure
+	"content_policy_violation",  // OpenAI
+	"invalid_prompt",            // OpenAI: reasoning models
+	"responsibleaipolicy",       // Azure: inner error
+	"flagged",                   // moderation layers
+	"moderation",
+	"prohibited_content", // Gemini
+	"data_inspection",    // DashScope
+	"sensitive",          // DashScope, Zhipu
+}
+
 // contextLengthTexts are what servers say, in lower case and without the parts that vary.
 var contextLengthTexts = [...]string{
 	"context_length_exceeded",              // OpenAI, Azure, Groq: code

@@ -20,7 +20,7 @@ const maxRounds = 16
 
 // Contains reports whether a tag of a fence stands in text.
 func Contains(text string) bool {
-	return mayContain(text) && (tag.MatchString(text) || cutTag.MatchString(text))
+	return mayContain(text) && (tag.MatchString(text) || cutAt(text) >= 0)
 }
 
 // Strip takes every block out of text, wherever it stands: whole, quoted line by line ("> "), cut off before its end,
@@ -78,11 +78,23 @@ func stripOnce(text string) string {
 	}
 	b.WriteString(text[at:])
 	out := b.String()
-	if c := cutTag.FindStringIndex(out); c != nil {
-		start, _ := lineStart(out, c[0], 0)
+	if c := cutAt(out); c >= 0 {
+		start, _ := lineStart(out, c, 0)
 		out = out[:start]
 	}
 	return out
+}
+
+// cutAt is where a tag begins that the end of the text cuts off, -1 if none does. Only so much of the end is read as a
+// tag can take.
+func cutAt(text string) int {
+	const longest = 256
+	end := strings.TrimRight(text, " \t\r\n\f\v")
+	from := max(0, len(end)-longest)
+	if c := cutTag.FindStringIndex(end[from:]); c != nil {
+		return from + c[0]
+	}
+	return -1
 }
 
 // nextSameID returns for every tag the index of the next one with its id, -1 where none follows.
