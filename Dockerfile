@@ -1,5 +1,5 @@
 # Both images can be replaced, for mirrors and for bases with a shell:
-#   docker build --build-arg BASE_IMAGE=gcr.io/distroless/static --build-arg VERSION=v1.2.3 .
+#   docker build --build-arg BASE_IMAGE=alpine:3 --build-arg VERSION=v1.2.3 .
 ARG BUILD_IMAGE=golang:1.26
 ARG BASE_IMAGE=scratch
 

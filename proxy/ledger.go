@@ -28,9 +28,9 @@ type LedgerConfig struct {
 	// new is added; what stands is never taken out of a live conversation.
 	MaxBlocks int
 	MaxTokens int
-	// MaxBytes bounds the entries in memory over all scopes; the least recently used scope goes first and is loaded
-	// again when it comes back. Of a scope that is larger by itself, the least recently used turns go: they are replayed
-	// no more.
+	// MaxBytes bounds the entries in memory over all scopes: scopes that were not used for a minute go first, and are
+	// loaded again when they come back; where all are busy, each that grows loses its least recently used turns, which
+	// are replayed no more.
 	MaxBytes int64
 }
 
@@ -99,6 +99,7 @@ type scopeLedger struct {
 	scope  storage.Scope
 	loaded chan struct{} // closed when load has ended; err is set then
 	err    error
+	asked  time.Time // when it was used last; guarded by ledger.mu
 	seed   sync.Once
 	start  chainHash // of the scope's chains, once seed has run
 
@@ -139,12 +140,13 @@ func (l *ledger) of(scope storage.Scope) *scopeLedger {
 	if e, ok := l.scopes[scope]; ok {
 		s := e.Value.(*scopeLedger)
 		if !s.failed() {
+			s.asked = l.now()
 			l.recent.MoveToFront(e)
 			return s
 		}
 		l.drop(e) // load again
 	}
-	s := &scopeLedger{scope: scope, loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
+	s := &scopeLedger{scope: scope, asked: l.now(), loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
 	l.scopes[scope] = l.recent.PushFront(s)
 	l.account(s, scopeOverhead)
 	if l.store == nil {
@@ -184,14 +186,22 @@ func (v *variant) size() int64 {
 	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+64*len(v.block.Spans))
 }
 
-// account adds n bytes to s and evicts least recently used scopes over the bound. Needs l.mu.
+// account adds n bytes to s and, over the bound, evicts scopes that were not used lately, the oldest first. Needs l.mu.
 func (l *ledger) account(s *scopeLedger, n int64) {
 	s.bytes += n
 	l.bytes += n
 	for l.bytes > l.cfg.MaxBytes && l.recent.Len() > 1 {
-		l.drop(l.recent.Back())
+		oldest := l.recent.Back()
+		if l.now().Sub(oldest.Value.(*scopeLedger).asked) < busyScope {
+			return
+		}
+		l.drop(oldest)
 	}
 }
+
+// busyScope: a scope used within it is not evicted but cut down. Evicting what comes back at once would load it over and
+// over.
+const busyScope = time.Minute
 
 // drop takes a scope out of memory. Needs l.mu. What is not stored yet is with the writer.
 func (l *ledger) drop(e *list.Element) {
@@ -202,20 +212,23 @@ func (l *ledger) drop(e *list.Element) {
 	s.bytes = 0
 }
 
-// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts. A scope that has
-// grown too large is cut down.
+// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts. Over the bound, a
+// scope that grows is cut down, by a quarter at a time.
 func (l *ledger) charge(s *scopeLedger, n int64) {
-	for n != 0 {
-		l.mu.Lock()
-		if e, ok := l.scopes[s.scope]; ok && e.Value == s {
-			l.account(s, n)
-		}
-		large := s.bytes > l.cfg.MaxBytes
-		l.mu.Unlock()
-		if n = 0; large {
-			n = -shrink(s.entries)
-		}
+	if over := l.book(s, n); over && n > 0 {
+		l.book(s, -shrink(s.entries))
 	}
+}
+
+// book says whether the ledger is over its bound.
+func (l *ledger) book(s *scopeLedger, n int64) (over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.scopes[s.scope]; ok && e.Value == s {
+		l.account(s, n)
+		return l.bytes > l.cfg.MaxBytes
+	}
+	return false
 }
 
 // shrink drops the quarter of the entries that was used longest ago and returns their size.

@@ -9,8 +9,8 @@ import (
 
 // Bounds of giving memory back.
 const (
-	idleTick    = 5 * time.Second
-	idleAllocs  = 4 << 20 // bytes allocated in a tick: less is idle
+	idleTick    = time.Second
+	idleAllocs  = 16 << 20 // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
 	idleGarbage = 8 << 20 // bytes that would come free: less is not worth a collection
 )
 
