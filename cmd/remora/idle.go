@@ -11,7 +11,7 @@ import (
 const (
 	idleTick    = time.Second
 	idleAllocs  = 16 << 20 // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
-	idleGarbage = 8 << 20 // bytes that would come free: less is not worth a collection
+	idleGarbage = 8 << 20  // bytes that would come free: less is not worth a collection
 )
 
 // giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
