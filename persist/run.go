@@ -86,6 +86,9 @@ func (p *Pipeline) abandon() {
 	}
 }
 
+// worthTelling: a shorter outage, such as a store that is just being opened, is not.
+const worthTelling = time.Second
+
 // retry calls try until it returns nil or an error that repeating won't mend, with backoff in between, and returns that
 // error. It gives up with the context's error when work ends. While ctx is alive waits are full; once it has ended
 // (draining) waits are short, for there is little time.
@@ -106,7 +109,7 @@ func (p *Pipeline) retry(ctx, work context.Context, what string, try func() erro
 			return err
 		}
 		p.stats.retries.Add(1)
-		if !failing {
+		if !failing && wait >= worthTelling {
 			failing = true
 			p.log.Warn("persist waits for the store", "step", what, "error", err)
 		}
