@@ -161,7 +161,7 @@ func (s *scratch) kthScore(k int) float64 {
 
 // maxCandidates: once so many turns have a score, the remaining terms, which are the commonest, only add to those. (The
 // "continue" strategy of Moffat and Zobel, Self-indexing inverted files, 1996.) Smaller scopes are ranked exactly.
-const maxCandidates = 2000
+const maxCandidates = 1000
 
 // cheapestFirst orders the terms by how many postings they cost, which puts the rarest first.
 func (ix *index) cheapestFirst(q *query, s *scratch) []int {
