@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
+	"github.com/dgraph-io/ristretto/v2/z"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -154,8 +155,19 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 				"damaged: Badger panicked while it opened %s (%v); not tried again before a restart", s.dataDir(), p)}
 		}
 	}()
-	return badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+	for range maxNewFiles {
+		db, err = badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+		if err == nil || !strings.Contains(err.Error(), z.NewFile.Error()) {
+			break
+		}
+	}
+	return db, err
 }
+
+// maxNewFiles bounds how often Badger is opened again because it came upon a file without a byte: one that was being
+// created when the process was killed. Badger fills in the file, fails all the same, and succeeds the next time. (Taking
+// such files away before would race with the process that may hold the lock.)
+const maxNewFiles = 4
 
 // complete brings a just opened store into a state to serve: a new one gets its keyring, erasures that were cut short are
 // finished, left-overs removed.
