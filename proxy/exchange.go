@@ -25,7 +25,8 @@ type exchange struct {
 	r     *http.Request
 	ctx   context.Context // the request's, with the span
 	start time.Time
-	up    *Upstream
+	up    *Upstream // set from the start where the host was intercepted
+	host  string    // the host that was intercepted, "" at the reverse door
 	trace *exchangeSpan
 
 	d        dialect.Dialect // nil = passes through
@@ -51,7 +52,9 @@ const passBuffer = 1 << 20
 
 func (x *exchange) serve() {
 	x.ctx = x.r.Context()
-	x.up = x.h.plane.choose(x.r)
+	if x.up == nil {
+		x.up = x.h.plane.choose(x.r)
+	}
 	if x.up == nil {
 		setStatus(x.w.Header(), x.status, "0")
 		problemNoUpstream.write(x.w)
@@ -82,7 +85,7 @@ func (x *exchange) serve() {
 // allow decides from the head alone what this request may have of memory.
 func (x *exchange) allow() {
 	mode := parseMode(x.r.Header[headerMemory])
-	if x.h.identity.fromPage(x.r) || x.h.deps.Recall == nil {
+	if x.h.identity.fromPage(x.r, x.host) || x.h.deps.Recall == nil {
 		mode = ModeOff
 	}
 	if mode == ModeOff {

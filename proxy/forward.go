@@ -29,6 +29,11 @@ type ForwardConfig struct {
 	// Token is asked of every client, as the password of Basic proxy authentication (any user name) or as a Bearer
 	// token; "" = none is.
 	Token redact.Secret
+	// Intercept are the hosts whose connections are decrypted, with certificates of the local authority. Without an
+	// authority, or where its certificate does not cover the host, they are tunnelled like all others.
+	Intercept []string
+	// Others is what becomes of hosts that are not intercepted: OthersTunnel or OthersRefuse.
+	Others string
 	// AllowPrivate lets tunnels lead to loopback, private, link-local and other addresses that are not on the public
 	// internet. What counts is the address that is dialled, whatever name it was looked up by.
 	AllowPrivate bool
@@ -39,10 +44,19 @@ type ForwardConfig struct {
 	Drain time.Duration
 }
 
-// DefaultForwardConfig serves this machine and leads to the public internet.
+// Values of ForwardConfig.Others.
+const (
+	OthersTunnel = "tunnel"
+	OthersRefuse = "refuse"
+)
+
+// DefaultForwardConfig serves this machine and leads to the public internet. What goes to the two best-known LLM APIs
+// is intercepted, once there is an authority.
 func DefaultForwardConfig() ForwardConfig {
 	return ForwardConfig{
 		Listen:      "127.0.0.1:8789",
+		Intercept:   []string{"api.openai.com", "api.anthropic.com"},
+		Others:      OthersTunnel,
 		MaxTunnels:  1024,
 		DialTimeout: 10 * time.Second,
 		Drain:       5 * time.Second,
@@ -61,6 +75,22 @@ func (c ForwardConfig) Validate() error {
 	}
 	if c.Token != "" && len(c.Token) < 16 {
 		errs = append(errs, errors.New("token: must have at least 16 characters"))
+	}
+	if len(c.Intercept) > maxIntercept {
+		errs = append(errs, fmt.Errorf("intercept: must hold at most %d hosts", maxIntercept))
+	}
+	seen := map[string]bool{}
+	for n, entry := range c.Intercept {
+		i, err := ParseIntercept(entry)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("intercept[%d]: %w", n, err))
+		} else if seen[i.Host] {
+			errs = append(errs, fmt.Errorf("intercept[%d]: the host stands twice", n))
+		}
+		seen[i.Host] = true
+	}
+	if c.Others != OthersTunnel && c.Others != OthersRefuse {
+		errs = append(errs, errors.New("others: must be tunnel or refuse"))
 	}
 	if c.MaxTunnels <= 0 {
 		errs = append(errs, errors.New("maxTunnels: must be > 0"))
@@ -81,7 +111,8 @@ func loopbackHost(host string) bool {
 }
 
 // Forward is the door for clients whose base URL can't be changed: an HTTP proxy (HTTPS_PROXY) that takes CONNECT and
-// nothing else, and tunnels the bytes as they are.
+// nothing else. Connections to the hosts that are intercepted are decrypted and served like those of the reverse door;
+// all others are tunnelled, byte for byte.
 //
 // It uses goproxy for the CONNECT decision alone. The rest of that module stays out of play: its transport and dialers,
 // which follow the environment and may lead back here, its tunnels, which no shutdown waits for, and its built-in
@@ -91,12 +122,34 @@ type Forward struct {
 	server  *Server
 	connect *goproxy.ProxyHttpServer
 	dialer  *net.Dialer
-	places  chan struct{} // one element per open tunnel
+	places  chan struct{} // one element per open tunnel or intercepted connection
+	inner   *interceptor  // nil = nothing is intercepted
 }
 
-// NewForward makes a forward door. It does not listen yet. log may be nil.
-func NewForward(cfg ForwardConfig, log *slog.Logger) *Forward {
+// NewForward makes a forward door. It does not listen yet. h serves what is intercepted; with it or authority nil,
+// nothing is. sc says how those connections are served; its address does not count. log may be nil.
+func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
 	f := &Forward{cfg: cfg, places: make(chan struct{}, cfg.MaxTunnels)}
+	if h != nil && authority != nil && len(cfg.Intercept) > 0 {
+		handlers := map[string]http.Handler{}
+		for _, entry := range cfg.Intercept {
+			i, err := ParseIntercept(entry)
+			if err != nil {
+				return nil, fmt.Errorf("configure forward door: %w", err)
+			}
+			if !authority.covers(i.Host) {
+				log.Warn("the certificate authority is not for this host: it is tunnelled, without memory. See 'remora ca init'", "host", i.Host)
+				continue
+			}
+			if handlers[i.Host], err = h.For(i); err != nil {
+				return nil, fmt.Errorf("configure forward door: %w", err)
+			}
+		}
+		f.inner = newInterceptor(authority, handlers, sc, log)
+	}
 	f.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: f.control}
 	// A literal, since goproxy's constructor reads proxies from the environment. Its transport is never used.
 	f.connect = &goproxy.ProxyHttpServer{
@@ -105,11 +158,11 @@ func NewForward(cfg ForwardConfig, log *slog.Logger) *Forward {
 	}
 	f.connect.OnRequest().HandleConnectFunc(f.decide)
 
-	sc := DefaultServerConfig()
-	sc.Listen, sc.Drain = cfg.Listen, cfg.Drain
-	f.server = NewServer(f, sc, log)
+	own := DefaultServerConfig()
+	own.Listen, own.Drain = cfg.Listen, cfg.Drain
+	f.server = NewServer(f, own, log)
 	f.server.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
-	return f
+	return f, nil
 }
 
 // Listen opens the port. It refuses what Validate does.
@@ -123,8 +176,23 @@ func (f *Forward) Listen() error {
 // Addr is where the door listens, nil before Listen.
 func (f *Forward) Addr() net.Addr { return f.server.Addr() }
 
-// Serve serves until ctx ends; tunnels open then may go on for Drain. See [Server.Serve].
-func (f *Forward) Serve(ctx context.Context) error { return f.server.Serve(ctx) }
+// Serve serves until ctx ends; tunnels open then may go on for Drain, intercepted exchanges for as long as those of the
+// reverse door. See [Server.Serve].
+func (f *Forward) Serve(ctx context.Context) error {
+	if f.inner == nil {
+		return f.server.Serve(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	inner := make(chan error, 1)
+	go func() {
+		defer stop()
+		inner <- f.inner.server.Serve(ctx)
+	}()
+	err := f.server.Serve(ctx)
+	stop()
+	return errors.Join(err, <-inner)
+}
 
 // ServeHTTP takes one CONNECT through.
 func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -140,12 +208,11 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case f.places <- struct{}{}:
-		defer func() { <-f.places }()
 	default:
 		newProblem(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").write(w)
 		return
 	}
-	t := &forwarding{}
+	t := &forwarding{release: func() { <-f.places }}
 	defer t.close()
 	f.connect.ServeHTTP(aheadWriter{w}, r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
 }
@@ -170,8 +237,11 @@ func (f *Forward) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// forwarding is the far end of a tunnel being built. The handler closes it whatever becomes of the near end.
-type forwarding struct{ target net.Conn }
+// forwarding is a CONNECT being served. The handler closes the far end whatever becomes of the near one.
+type forwarding struct {
+	target  net.Conn
+	release func() // gives the place back; nil once the intercepted connection is to do it
+}
 
 type forwardingKey struct{}
 
@@ -179,12 +249,23 @@ func (t *forwarding) close() {
 	if t.target != nil {
 		_ = t.target.Close()
 	}
+	if t.release != nil {
+		t.release()
+	}
 }
 
-// decide is the CONNECT policy: dial, and only then say yes. Every host is tunnelled untouched.
+// decide is the CONNECT policy. A host that is intercepted needs nobody else's yes; for the others: dial, and only then
+// say yes.
 func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 	t, ok := ctx.Req.Context().Value(forwardingKey{}).(*forwarding)
 	if !ok {
+		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
+	}
+	if f.intercepts(host) {
+		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: f.intercept}, host
+	}
+	if f.cfg.Others == OthersRefuse {
+		ctx.Resp = respond(newProblem(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
 	target, err := f.dialer.DialContext(ctx.Req.Context(), "tcp", host)
@@ -194,6 +275,29 @@ func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAc
 	}
 	t.target = target
 	return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: carryTunnel}, host
+}
+
+// intercepts says whether a CONNECT target is decrypted here.
+func (f *Forward) intercepts(target string) bool {
+	host, port, err := net.SplitHostPort(target)
+	if err != nil || port != "443" || f.inner == nil {
+		return false
+	}
+	_, listed := f.inner.handlers[strings.TrimSuffix(strings.ToLower(host), ".")]
+	return listed
+}
+
+// intercept runs in the request's handler until the client's handshake is over.
+func (f *Forward) intercept(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+	t := r.Context().Value(forwardingKey{}).(*forwarding)
+	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		_ = client.Close()
+		return
+	}
+	host, _, _ := net.SplitHostPort(r.URL.Host)
+	release := t.release
+	t.release = nil
+	f.inner.take(r.Context(), client, strings.TrimSuffix(strings.ToLower(host), "."), release)
 }
 
 // carryTunnel runs in the request's handler until the tunnel has ended.
@@ -263,6 +367,11 @@ func refusal(host string, err error) *http.Response {
 	default:
 		p = newProblem(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
 	}
+	return respond(p)
+}
+
+// respond is p as goproxy takes it.
+func respond(p problem) *http.Response {
 	body := p.encode()
 	return &http.Response{
 		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true,

@@ -26,7 +26,17 @@ func runForward(t *testing.T, change func(*ForwardConfig)) (addr string, stop fu
 	if change != nil {
 		change(&cfg)
 	}
-	f := NewForward(cfg, nil)
+	return startForward(t, cfg, nil, nil)
+}
+
+func startForward(t *testing.T, cfg ForwardConfig, h *Handler, a *Authority) (addr string, stop func() error) {
+	t.Helper()
+	sc := DefaultServerConfig()
+	sc.Drain = 5 * time.Second
+	f, err := NewForward(cfg, h, a, sc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := f.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +221,11 @@ func TestForwardListensOnLoopbackAlone(t *testing.T) {
 		}
 	}
 	cfg.Listen, cfg.Token = ":0", ""
-	if err := NewForward(cfg, nil).Listen(); err == nil {
+	f, err := NewForward(cfg, nil, nil, ServerConfig{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Listen(); err == nil {
 		t.Error("Listen took what Validate refuses")
 	}
 }

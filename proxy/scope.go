@@ -254,9 +254,14 @@ func cleanID(v string) string {
 
 // fromPage says that a browser page of another site may be behind the request. A page can reach loopback listeners, and
 // others near the user's machine, with that machine as its address; only headers that a page can't forge tell it apart.
-// Where every tenant is known by its key there is nothing to tell: a page has no key but its own.
-func (id *identity) fromPage(r *http.Request) bool {
-	if id.loopback && !namesThisMachine(r.Host) {
+// Where every tenant is known by its key there is nothing to tell: a page has no key but its own. host is the host that
+// the request was intercepted on its way to, "" where it came to the reverse door.
+func (id *identity) fromPage(r *http.Request, host string) bool {
+	if host != "" {
+		if !strings.EqualFold(strings.TrimSuffix(r.Host, ":443"), host) {
+			return true
+		}
+	} else if id.loopback && !namesThisMachine(r.Host) {
 		return true // DNS rebinding
 	}
 	if id.byKey && !id.loopback {

@@ -118,7 +118,7 @@ func TestFromPage(t *testing.T) {
 					r.Header.Set(k, v)
 				}
 			}
-			if got := newIdentity(IdentityConfig{Tenant: TenantAuto, Loopback: true}).fromPage(r); got != tt.want {
+			if got := newIdentity(IdentityConfig{Tenant: TenantAuto, Loopback: true}).fromPage(r, ""); got != tt.want {
 				t.Errorf("got %t, want %t", got, tt.want)
 			}
 		})
@@ -143,7 +143,7 @@ func TestFromPageOffLoopback(t *testing.T) {
 				r.Header.Set(k, v)
 			}
 		}
-		if got := newIdentity(IdentityConfig{Tenant: tt.tenant, Anonymous: AnonymousKeyHolder}).fromPage(r); got != tt.want {
+		if got := newIdentity(IdentityConfig{Tenant: tt.tenant, Anonymous: AnonymousKeyHolder}).fromPage(r, ""); got != tt.want {
 			t.Errorf("%+v: got %t", tt, got)
 		}
 	}

@@ -57,7 +57,7 @@ func check(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintln(s.err, "configuration: ok, no file")
 	}
 	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
-	failed := checkUpstreams(ctx, s.err, c) + checkStore(ctx, s.err, c)
+	failed := checkUpstreams(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c)
 	if err := writeConfig(s.out, c.settings()); err != nil {
 		return err
 	}
@@ -87,6 +87,24 @@ func checkUpstreams(ctx context.Context, w io.Writer, c config) (failed int) {
 		fmt.Fprintf(w, "upstream %s (%s): reachable, %s\n", u.Name, u.URL, results[i].text)
 	}
 	return failed
+}
+
+// checkForward tells what the forward door would do with the hosts on its list.
+func checkForward(w io.Writer, c config) (failed int) {
+	if c.forward.Listen == "" || len(c.forward.Intercept) == 0 {
+		return 0
+	}
+	a, err := c.authority()
+	if err != nil {
+		fmt.Fprintf(w, "certificate authority: FAILED: %v\n", err)
+		return 1
+	}
+	if a == nil {
+		fmt.Fprintln(w, "certificate authority: none, so the forward door gives no memory; 'remora ca init' makes one")
+		return 0
+	}
+	fmt.Fprintf(w, "certificate authority: %s, for %s, until %s\n", a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly))
+	return 0
 }
 
 // probe asks for the base path, without credentials. Any answer in HTTP will do: most say 401 or 404.

@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"net/netip"
+	"path/filepath"
 	"strings"
 
 	"github.com/remora-proxy/remora/persist"
@@ -19,6 +20,8 @@ type config struct {
 
 	server     proxy.ServerConfig
 	forward    proxy.ForwardConfig
+	caCert     string // of the forward door's authority; "" = there is no place for it
+	caKey      string
 	proxy      proxy.Config
 	recall     recall.Config
 	persist    persist.Config
@@ -63,6 +66,12 @@ func (c *config) settle(where place) {
 	c.proxy.Identity.Container = where.container
 	if c.storage.Dir == "" {
 		c.storage.Dir = where.dataDir()
+	}
+	if c.caCert == "" && where.configDir() != "" {
+		c.caCert = filepath.Join(where.configDir(), "ca.pem")
+	}
+	if c.caKey == "" && c.caCert != "" {
+		c.caKey = filepath.Join(filepath.Dir(c.caCert), "ca.key")
 	}
 	if c.storage.KeyFile == "" && c.storageKey == "" {
 		c.keyless = c.defaultKeyFile(where)
@@ -109,9 +118,11 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	}
 	found.addAll("", c.proxy.Validate(), origins)
 	found.addAll("server", c.server.Validate(), origins)
-	if c.forward.Listen != "" {
-		found.addAll("forward", c.forward.Validate(), origins)
+	forward := c.forward
+	if forward.Listen == "" { // no door, but the rest of it is for 'remora ca' too
+		forward.Listen = proxy.DefaultForwardConfig().Listen
 	}
+	found.addAll("forward", forward.Validate(), origins)
 	found.addAll("recall", c.recall.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)

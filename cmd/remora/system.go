@@ -67,12 +67,28 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 		return nil, inUse(err)
 	}
 	if c.forward.Listen != "" {
-		s.forward = proxy.NewForward(c.forward, log)
+		if s.forward, err = newForward(c, s.handler, log); err != nil {
+			return nil, err
+		}
 		if err := s.forward.Listen(); err != nil {
 			return nil, inUse(err)
 		}
 	}
 	return s, nil
+}
+
+// newForward makes the forward door. An authority that is missing or can't be read never keeps it shut: it tunnels.
+func newForward(c config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
+	a, err := c.authority()
+	switch {
+	case err != nil:
+		log.Error("the forward door tunnels only, without memory: its certificate authority can't be used", "error", err)
+	case a == nil && len(c.forward.Intercept) > 0:
+		log.Warn("the forward door tunnels only, without memory: it has no certificate authority. 'remora ca init' makes one")
+	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
+		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
+	}
+	return proxy.NewForward(c.forward, h, a, c.server, log)
 }
 
 // inUse adds what to do to the commonest failure of a start.

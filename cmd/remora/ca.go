@@ -1,0 +1,188 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy"
+)
+
+func caCommand() command {
+	return command{
+		name:    "ca",
+		summary: "make or show the certificate authority of the forward door",
+		usage:   "remora ca init [--force] | show | path | trust-help  [--config FILE]",
+		run:     certificateAuthority,
+	}
+}
+
+// certificateAuthority makes and shows the authority whose certificates intercepted clients are given. Nothing is
+// installed anywhere: who is to trust it is told by hand, client by client.
+func certificateAuthority(_ context.Context, s streams, args []string) error {
+	f := newFlags(caCommand(), s)
+	var o overrides
+	f.StringVar(&o.file, "config", "", "read settings from `file`")
+	force := f.Bool("force", false, "with init: put a new authority in the place of the one that is there")
+	verb := ""
+	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		verb, args = args[0], args[1:]
+	}
+	if err := parseFlags(f, args); err != nil {
+		return err
+	}
+	verbs := map[string]func(streams, config, bool) error{
+		"init": initAuthority, "show": showAuthority, "path": printAuthorityPath, "trust-help": trustHelp,
+	}
+	run, known := verbs[verb]
+	if !known {
+		f.Usage()
+		return usageError{"ca: no such verb"}
+	}
+	c, err := loadConfig(o, s.getenv, here(s.getenv))
+	if err != nil {
+		return err
+	}
+	if c.caCert == "" || c.caKey == "" {
+		return errors.New("no home directory to keep the certificate authority in: set forward.caCert and forward.caKey")
+	}
+	return run(s, c, *force)
+}
+
+func initAuthority(s streams, c config, force bool) error {
+	var hosts []string
+	for _, entry := range c.forward.Intercept {
+		i, err := proxy.ParseIntercept(entry)
+		if err != nil {
+			return fmt.Errorf("forward.intercept: %w", err)
+		}
+		hosts = append(hosts, i.Host)
+	}
+	if !force {
+		for _, file := range []string{c.caCert, c.caKey} {
+			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("%s is there already; --force replaces it, and every client has to be told again", file)
+			}
+		}
+	}
+	cert, key, err := proxy.CreateAuthority(hosts, time.Now())
+	if err != nil {
+		return err
+	}
+	// The key first: a certificate without its key would be trusted for nothing.
+	if err := replaceFile(c.caKey, key, 0o600); err != nil {
+		return err
+	}
+	if err := replaceFile(c.caCert, cert, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "Made a certificate authority for %s.\n\n", strings.Join(hosts, ", "))
+	return trustHelp(s, c, force)
+}
+
+// replaceFile writes content so that the file is there whole or not at all.
+func replaceFile(name string, content []byte, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".remora-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone by then, where all went well
+	_, err = io.Copy(f, bytes.NewReader(content))
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}
+
+// authority reads the forward door's authority. Both are nil where none has been made.
+func (c config) authority() (*proxy.Authority, error) {
+	cert, err := os.ReadFile(c.caCert)
+	if errors.Is(err, fs.ErrNotExist) || c.caCert == "" {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(c.caKey)
+	if err != nil {
+		return nil, err
+	}
+	return proxy.OpenAuthority(cert, key)
+}
+
+func (c config) mustAuthority() (*proxy.Authority, error) {
+	a, err := c.authority()
+	if a == nil && err == nil {
+		err = fmt.Errorf("there is no certificate authority at %s yet; 'remora ca init' makes one", c.caCert)
+	}
+	return a, err
+}
+
+func showAuthority(s streams, c config, _ bool) error {
+	a, err := c.mustAuthority()
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "name:        %s\nfor:         %s\nuntil:       %s\nSHA-256:     %s\ncertificate: %s\nkey:         %s\n",
+		a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly), a.Fingerprint(), c.caCert, c.caKey)
+	return nil
+}
+
+func printAuthorityPath(s streams, c config, _ bool) error {
+	if _, err := c.mustAuthority(); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out, c.caCert)
+	return nil
+}
+
+// trustHelp says how each kind of client is told of the authority. It is for the one shell in which the agent runs:
+// nothing needs to be installed for the whole machine.
+func trustHelp(s streams, c config, _ bool) error {
+	if _, err := c.mustAuthority(); err != nil {
+		return err
+	}
+	listen := c.forward.Listen
+	if listen == "" {
+		listen = proxy.DefaultForwardConfig().Listen
+	}
+	fmt.Fprintf(s.out, `Run:
+
+  remora serve --forward %[1]s
+
+and start the agent with
+
+  export HTTPS_PROXY=http://%[1]s
+
+and the one of these that it reads:
+
+  export NODE_EXTRA_CA_CERTS=%[2]s      # Claude Code and other Node.js programs
+  export CODEX_CA_CERTIFICATE=%[2]s     # Codex
+  export SSL_CERT_FILE=%[2]s            # Go, Rust and OpenSSL programs; replaces the system's list
+  export REQUESTS_CA_BUNDLE=%[2]s       # Python with requests; replaces its list
+
+A variable that replaces a list leaves the program unable to reach other sites; where it must, join the two:
+
+  cat /etc/ssl/certs/ca-certificates.crt %[2]s > both.pem
+
+The authority can vouch for %[3]s and for nothing else.
+`, listen, c.caCert, strings.Join(interceptedHosts(c), ", "))
+	return nil
+}
+
+func interceptedHosts(c config) []string {
+	if a, err := c.authority(); err == nil && a != nil {
+		return a.Hosts()
+	}
+	return nil
+}

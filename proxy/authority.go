@@ -1,0 +1,200 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Authority is the local certificate authority of the forward door. What it signs is worth nothing but for its hosts:
+// its own certificate is constrained to their names (RFC 5280, 4.2.1.10), so whoever trusts it, and whoever steals its
+// key, gets those names and no other.
+type Authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	now  func() time.Time
+
+	mu     sync.Mutex
+	leaves map[string]*tls.Certificate // by host; there are as many as hosts
+}
+
+// Lifetimes. A leaf is made anew once half of its own is over; it begins early for clients whose clock is slow.
+const (
+	authorityLife = 5 * 365 * 24 * time.Hour
+	leafLife      = 7 * 24 * time.Hour
+	clockSkew     = time.Hour
+)
+
+// maxIntercept bounds the hosts of one authority, and so the leaves that it keeps.
+const maxIntercept = 64
+
+// CreateAuthority makes an authority for hosts, as PEM. The key is not encrypted: keep it in a file of mode 0600.
+func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err error) {
+	if len(hosts) == 0 || len(hosts) > maxIntercept {
+		return nil, nil, fmt.Errorf("create certificate authority: 1 to %d hosts are needed", maxIntercept)
+	}
+	for _, h := range hosts {
+		if !hostName(h) {
+			return nil, nil, errors.New("create certificate authority: hosts must be plain host names")
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create certificate authority: %w", err)
+	}
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber:                serial,
+		Subject:                     pkix.Name{CommonName: "Remora local authority " + hex.EncodeToString(serial.Bytes()[:4])},
+		NotBefore:                   now.Add(-clockSkew),
+		NotAfter:                    now.Add(authorityLife),
+		IsCA:                        true,
+		BasicConstraintsValid:       true,
+		MaxPathLenZero:              true,
+		KeyUsage:                    x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		ExtKeyUsage:                 []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		PermittedDNSDomainsCritical: true,
+		PermittedDNSDomains:         hosts,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create certificate authority: %w", err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("create certificate authority: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
+}
+
+// OpenAuthority reads what CreateAuthority made. It refuses any other certificate: one without name constraints, if
+// its key were stolen, could be used against every site that the client visits. Errors quote neither.
+func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("open certificate authority: %w", err)
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	switch cert := pair.Leaf; {
+	case !ok:
+		return nil, errors.New("open certificate authority: the key is not an ECDSA key")
+	case !cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign == 0:
+		return nil, errors.New("open certificate authority: the certificate may not sign others")
+	case !cert.PermittedDNSDomainsCritical || len(cert.PermittedDNSDomains) == 0:
+		return nil, errors.New("open certificate authority: the certificate is not constrained to the names of its hosts")
+	default:
+		return &Authority{cert: cert, key: key, now: time.Now, leaves: map[string]*tls.Certificate{}}, nil
+	}
+}
+
+// Hosts are the names that the authority may sign for, with all names below them.
+func (a *Authority) Hosts() []string { return slices.Clone(a.cert.PermittedDNSDomains) }
+
+// Expires is when clients stop trusting it.
+func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
+
+// Subject is the name that a client's list of authorities shows.
+func (a *Authority) Subject() string { return a.cert.Subject.CommonName }
+
+// Fingerprint is the SHA-256 of the certificate, in hex.
+func (a *Authority) Fingerprint() string {
+	sum := sha256.Sum256(a.cert.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// covers says whether clients accept what the authority signs for host.
+func (a *Authority) covers(host string) bool {
+	return a.now().Before(a.cert.NotAfter) && slices.ContainsFunc(a.cert.PermittedDNSDomains, func(d string) bool {
+		return host == d || strings.HasSuffix(host, "."+d)
+	})
+}
+
+// leaf returns a certificate for host, one of the hosts that are intercepted.
+func (a *Authority) leaf(host string) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	if c := a.leaves[host]; c != nil && now.Before(c.Leaf.NotAfter.Add(-leafLife/2)) {
+		return c, nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	serial, err := serialNumber()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: host},
+		DNSNames:     []string{host},
+		NotBefore:    now.Add(-clockSkew),
+		NotAfter:     now.Add(leafLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if template.NotAfter.After(a.cert.NotAfter) {
+		template.NotAfter = a.cert.NotAfter
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate: %w", err)
+	}
+	c := &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key, Leaf: parsed}
+	if len(a.leaves) >= maxIntercept {
+		clear(a.leaves)
+	}
+	a.leaves[host] = c
+	return c, nil
+}
+
+// serialNumber has 127 random bits and is positive and never short.
+func serialNumber() (*big.Int, error) {
+	var b [16]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return nil, fmt.Errorf("make serial number: %w", err)
+	}
+	b[0] = b[0]&0x7f | 0x40
+	return new(big.Int).SetBytes(b[:]), nil
+}
+
+// hostName says whether s is a DNS name of lower-case letters, digits and hyphens, with no port, and no IP address.
+func hostName(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	if _, err := netip.ParseAddr(s); err == nil {
+		return false
+	}
+	for label := range strings.SplitSeq(s, ".") {
+		if label == "" || len(label) > 63 || label[0] == '-' || label[len(label)-1] == '-' ||
+			bytes.ContainsFunc([]byte(label), func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Intercept is a host whose connections the forward door decrypts, so that memory works there.
+type Intercept struct {
+	Host string // lower-case DNS name; port 443 alone is meant
+	// Upstream names the configured upstream that its requests go to. "" = the one whose URL has this host, and where there
+	// is none, the host itself over HTTPS.
+	Upstream string
+}
+
+// ParseIntercept reads "host" or "host=upstream".
+func ParseIntercept(s string) (Intercept, error) {
+	host, up, named := strings.Cut(s, "=")
+	if !hostName(host) || named && up == "" {
+		return Intercept{}, errors.New(`must be a host name, or "host=upstream"`)
+	}
+	return Intercept{Host: host, Upstream: up}, nil
+}
+
+// For returns a handler for requests that were meant for i.Host and for no other: their path has no say in where they
+// go. It reads the upstream's CA file where one has to be opened.
+func (h *Handler) For(i Intercept) (http.Handler, error) {
+	up, err := h.plane.router.named(i, h.cfg.Transport)
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.stats.Exchanges.Add(1)
+		x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported, up: up, host: i.Host}
+		x.serve()
+	}), nil
+}
+
+// named returns the upstream of an intercepted host and keeps it among its own, to be closed with them.
+func (r *router) named(i Intercept, t TransportConfig) (*Upstream, error) {
+	at := slices.IndexFunc(r.upstreams, func(u *Upstream) bool {
+		if i.Upstream != "" {
+			return u.Name == i.Upstream
+		}
+		return u.URL.Scheme == "https" && strings.EqualFold(u.URL.Host, i.Host)
+	})
+	if at >= 0 {
+		return r.upstreams[at], nil
+	}
+	if i.Upstream != "" {
+		return nil, fmt.Errorf("intercept %s: there is no upstream of that name", i.Host)
+	}
+	up, err := openUpstream(UpstreamConfig{Name: i.Host, URL: "https://" + i.Host, Paths: []string{"/"}}, t)
+	if err == nil {
+		r.upstreams = append(r.upstreams, up)
+	}
+	return up, err
+}
+
+// interceptor takes decrypted connections to an http.Server of their own, with the handler of the reverse door, so that
+// streams, cancellation and shutdown are the same there.
+type interceptor struct {
+	authority *Authority
+	handlers  map[string]http.Handler // by host
+	server    *Server
+	conns     *handedOver
+	tls       *tls.Config
+	timeout   time.Duration // of the handshake
+	log       *slog.Logger
+}
+
+func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerConfig, log *slog.Logger) *interceptor {
+	i := &interceptor{authority: a, handlers: handlers, timeout: sc.HeaderTimeout, log: log}
+	i.conns = &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}
+	i.tls = &tls.Config{
+		NextProtos: []string{"h2", "http/1.1"},
+		MinVersion: tls.VersionTLS12,
+		// The host is the one that the tunnel was asked for; the client's own idea of it, in its hello, decides nothing.
+		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return a.leaf(hello.Conn.(*interceptedConn).host)
+		},
+	}
+	i.server = NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		handlers[r.Context().Value(interceptedKey{}).(string)].ServeHTTP(w, r)
+	}), sc, log)
+	i.server.http.Protocols.SetUnencryptedHTTP2(false)
+	i.server.http.Protocols.SetHTTP2(true)
+	i.server.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, interceptedKey{}, c.(*tls.Conn).NetConn().(*interceptedConn).host)
+	}
+	i.server.listener = i.conns
+	return i
+}
+
+type interceptedKey struct{}
+
+// take makes conn a TLS server for host and hands it over. It returns once the handshake is done or has failed; release
+// is called when the connection is closed.
+func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
+	c := tls.Server(&interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release)}, i.tls)
+	ctx, cancel := context.WithTimeout(ctx, i.timeout)
+	defer cancel()
+	if err := c.HandshakeContext(ctx); err != nil {
+		if _, told := errors.AsType[*net.OpError](err); told || errors.As(err, new(tls.AlertError)) {
+			i.log.Warn("a client of the forward door ended its handshake: does it trust the certificate authority? See 'remora ca trust-help'", "host", host)
+		}
+		_ = c.Close()
+		return
+	}
+	i.conns.hand(c)
+}
+
+// interceptedConn is the client's end of a tunnel that was taken over.
+type interceptedConn struct {
+	net.Conn
+	host    string
+	release func()
+}
+
+func (c *interceptedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+// handedOver is a listener whose connections come from elsewhere.
+type handedOver struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+// hand gives c to whoever accepts, or closes it where nobody does any more.
+func (l *handedOver) hand(c net.Conn) {
+	select {
+	case l.conns <- c:
+	case <-l.closed:
+		_ = c.Close()
+	}
+}
+
+// Accept waits for the next connection.
+func (l *handedOver) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close ends Accept.
+func (l *handedOver) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr is nowhere: the connections came in at the forward door.
+func (l *handedOver) Addr() net.Addr { return handedAddr{} }
+
+type handedAddr struct{}
+
+func (handedAddr) Network() string { return "forward" }
+func (handedAddr) String() string  { return "forward door" }
