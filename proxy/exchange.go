@@ -36,6 +36,8 @@ type exchange struct {
 	plain    *body         // body, decoded; body itself where it has no content encoding
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
+	client   *Client // who sent it; set once req is
+	side     bool    // it is no turn of a conversation: see Client.Side
 
 	status   Status
 	memories int
@@ -162,6 +164,7 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		x.status = StatusUnsupported
 		return nil
 	}
+	x.recognise()
 	x.trace.model(x.req.Model)
 	return x.compose()
 }

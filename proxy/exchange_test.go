@@ -369,9 +369,14 @@ func TestObserveThenOn(t *testing.T) {
 	if got := r.one().body; !strings.Contains(first, "remora-memory") || !strings.HasPrefix(got, strings.TrimSuffix(first, "]}")) {
 		t.Errorf("the next request does not begin with the first:\n%s\n%s", first, got)
 	}
-	turns := r.turns()
-	if turns[0].ID != turns[1].ID {
-		t.Error("the observed request and its repetition are two turns")
+	ids := map[string]bool{}
+	for _, turn := range r.turns() { // in any order: answers are read side by side
+		if turn.Messages[0].Text == "q" {
+			ids[turn.ID] = true
+		}
+	}
+	if len(ids) != 1 {
+		t.Errorf("the observed request and its repetition are %d turns", len(ids))
 	}
 }
 

@@ -34,7 +34,7 @@ func TestScopesNeverCollide(t *testing.T) {
 		head := map[string][]string{
 			"Authorization": {"Bearer " + w.key}, headerUser: {w.user}, headerApp: {w.app}, headerProject: {w.project},
 		}
-		s, ok := id.scope(secret, head, &dialect.Request{})
+		s, ok := id.scope(secret, head, &dialect.Request{}, &Client{})
 		if !ok {
 			t.Fatalf("no scope for %+v", w)
 		}

@@ -36,12 +36,12 @@ func (x *exchange) compose() []dialect.Insertion {
 		x.status = StatusUnavailable
 		return nil
 	}
-	scope, ok := h.identity.scope(secret, x.r.Header, x.req)
+	scope, ok := h.identity.scope(secret, x.r.Header, x.req, x.client)
 	if !ok {
 		x.status = StatusNoUser
 		return nil
 	}
-	named := h.identity.conversation(x.r.Header, x.req)
+	named := h.identity.conversation(x.r.Header, x.req, x.client)
 	s := h.ledger.of(scope)
 	seed := s.chainStart(secret)
 	began := time.Now()
@@ -71,6 +71,9 @@ func (x *exchange) compose() []dialect.Insertion {
 	found := 0
 	if ready == "" {
 		x.status = StatusEmpty
+		if x.side {
+			x.status = StatusOff
+		}
 		if x.rights.recall && accepts && x.searches(w) {
 			fresh, found, x.status = x.search(ctx, scope, conv, named, w, text)
 		}
@@ -109,16 +112,36 @@ func (x *exchange) searches(w walk) bool {
 	return w.newest == nil || w.newest.ghost
 }
 
+// recognise finds out who sent the request, and takes back what such a request may not have of memory: one that is no
+// turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
+// lost), and a sub-agent's chatter is not the user's.
+func (x *exchange) recognise() {
+	x.client = x.h.clients.of(x.r.Header, x.req)
+	if x.side = x.h.clients.side(x.client, x.r.Header, x.req); x.side {
+		x.rights = rights{replay: x.rights.replay}
+		return
+	}
+	if first(x.client.SubAgent, x.r.Header, x.req) == "" || len(x.r.Header[headerMemory]) > 0 {
+		return
+	}
+	switch x.h.cfg.Identity.SubAgents {
+	case SubAgentsOff:
+		x.rights = rights{replay: x.rights.replay}
+	case SubAgentsRead:
+		x.rights.persist = false
+	}
+}
+
 // words returns the newest user message and what of it a human typed. A message of the harness's own after the human's
-// does not count.
+// does not count. Both are empty where no human typed anything.
 func (x *exchange) words() (text, human string) {
 	for i := x.req.Turn; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		text = x.req.Text(i)
-		if human = strings.TrimSpace(recall.HumanWords(text)); human != "" {
-			break
+		text = recall.CutElements(x.req.Text(i), x.client.Wrappers)
+		if human = x.client.human(text); human != "" {
+			return text, human
 		}
 	}
-	return text, human
+	return "", ""
 }
 
 // enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
@@ -153,7 +176,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 			out = append(out, ins...)
 		}
 		x.memories += len(b.Spans)
-		if x.status == StatusEmpty {
+		if x.status == StatusEmpty || x.side {
 			x.status = gained
 		}
 	}

@@ -57,6 +57,7 @@ type Config struct {
 	Transport TransportConfig
 	Streams   StreamConfig
 	Identity  IdentityConfig
+	Clients   []Client // beside the known ones, or in the place of those of the same name
 	Limits    LimitsConfig
 	Injection InjectionConfig
 	Ledger    LedgerConfig
@@ -121,6 +122,7 @@ func (c Config) Validate() error {
 	within("transport", c.Transport.Validate())
 	within("streams", c.Streams.Validate())
 	within("identity", c.Identity.Validate())
+	errs = append(errs, unjoin(validateClients(c.Clients))...)
 	within("ledger", c.Ledger.Validate())
 	check(c.Limits.BodyBytes >= 1<<10 && c.Limits.BodyBytes <= 1<<30, "limits.bodyBytes: must be between 1024 and 1073741824")
 	check(c.Limits.BufferedBytes >= c.Limits.BodyBytes, "limits.bufferedBytes: must be at least limits.bodyBytes")
@@ -159,6 +161,7 @@ type Handler struct {
 	cfg      Config
 	plane    *plane
 	identity *identity
+	clients  *clients
 	dialects []route
 	deps     Deps
 	log      *slog.Logger
@@ -218,7 +221,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 		deps.Now = time.Now
 	}
 	h := &Handler{
-		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity),
+		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity), clients: newClients(cfg.Clients),
 		dialects: []route{{"/chat/completions", dialect.Chat{}}},
 		bodies:   budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
 		learned: newLearned(deps.Now),

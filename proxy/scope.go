@@ -25,12 +25,19 @@ const (
 	AnonymousAuto      = "auto"      // keyHolder on a loopback listener outside containers, else off
 	AnonymousKeyHolder = "keyHolder" // who holds the key is the user
 	AnonymousOff       = "off"       // no user, no memory
+
+	SubAgentsOn   = "on"   // like the agent that they belong to
+	SubAgentsRead = "read" // memories, but nothing of theirs is stored
+	SubAgentsOff  = "off"
 )
 
 // anonymousUser is the user of keyHolder mode. The NUL keeps it apart from every id a client can send (see cleanID).
 const anonymousUser = "\x00key-holder"
 
 const defaultPart = "default"
+
+// localTenant is whose memory it is on one person's machine, whatever key their programs use.
+const localTenant = "local"
 
 // IdentityConfig says whose memory a request is about.
 type IdentityConfig struct {
@@ -43,6 +50,8 @@ type IdentityConfig struct {
 	// UserHeaders and ConversationHeaders are tried in order after X-Remora-User and X-Remora-Conversation.
 	UserHeaders         []string
 	ConversationHeaders []string
+	// SubAgents is what sub-agents of known clients have of memory, where a request does not say it itself: on, read or off.
+	SubAgents string
 	// DummyKeys are credentials that say nothing about who sends them. Where tenants are by key they get no memory off
 	// loopback. No credential at all counts as one.
 	DummyKeys []string
@@ -56,6 +65,7 @@ func DefaultIdentityConfig() IdentityConfig {
 	return IdentityConfig{
 		Tenant:    TenantAuto,
 		Anonymous: AnonymousAuto,
+		SubAgents: SubAgentsRead,
 		UserHeaders: []string{
 			"X-Sm-User-Id", "X-OpenWebUI-User-Id", "Helicone-User-Id", "X-User-Id",
 		},
@@ -80,6 +90,11 @@ func (c IdentityConfig) Validate() error {
 	case AnonymousAuto, AnonymousKeyHolder, AnonymousOff:
 	default:
 		errs = append(errs, errors.New("anonymous: must be auto, keyHolder or off"))
+	}
+	switch c.SubAgents {
+	case SubAgentsOn, SubAgentsRead, SubAgentsOff:
+	default:
+		errs = append(errs, errors.New("subAgents: must be on, read or off"))
 	}
 	for hash, name := range c.Tenants {
 		if b, err := hex.DecodeString(hash); err != nil || len(b) != sha256.Size {
@@ -120,7 +135,7 @@ func newIdentity(c IdentityConfig) *identity {
 	case c.Tenant == TenantKey, c.Tenant == TenantAuto && !own:
 		id.byKey = true
 	case c.Tenant == TenantAuto:
-		id.tenant = "local"
+		id.tenant = localTenant
 	default:
 		id.tenant = "name:" + c.Tenant
 	}
@@ -140,7 +155,7 @@ func newIdentity(c IdentityConfig) *identity {
 }
 
 // scope returns whose memory this request is about; ok is false where that is nobody's.
-func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request) (s storage.Scope, ok bool) {
+func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c *Client) (s storage.Scope, ok bool) {
 	s.Tenant = id.tenant
 	if id.byKey {
 		key := credential(h)
@@ -153,17 +168,22 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request) (s
 	if !ok {
 		return s, false
 	}
-	for _, v := range [...]string{user, req.User, req.MetadataUser} {
+	for _, v := range [...]string{user, req.User, id.metadataUser(h, req, c)} {
 		if v = cleanID(v); v != "" {
 			s.User = v
 			break
 		}
 	}
 	if s.User == "" {
-		if !id.keyHolder {
+		installation := cleanID(first(c.Installation, h, req))
+		switch {
+		case id.keyHolder:
+			s.User = anonymousUser
+		case installation != "":
+			s.User = "installation:" + installation
+		default:
 			return s, false
 		}
-		s.User = anonymousUser
 	}
 	for _, p := range [...]struct {
 		name string
@@ -180,15 +200,34 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request) (s
 	return s, true
 }
 
-// conversation returns the id that the request names, or "".
-func (id *identity) conversation(h http.Header, req *dialect.Request) string {
+// metadataUser is the user that the body's metadata names. Some clients put an object of several ids there, and which of
+// them is the user's is known of known clients only. On one person's machine all clients share one memory, so there an
+// account that only one of them tells of does not count.
+func (id *identity) metadataUser(h http.Header, req *dialect.Request, c *Client) string {
+	switch {
+	case len(c.User) > 0 && id.tenant == localTenant:
+		return ""
+	case len(c.User) > 0:
+		return first(c.User, h, req)
+	case strings.HasPrefix(strings.TrimSpace(req.MetadataUser), "{"):
+		return ""
+	}
+	return req.MetadataUser
+}
+
+// conversation returns the id that the request names, or "". Ids that elsewhere often are one for a whole application
+// are believed of known clients.
+func (id *identity) conversation(h http.Header, req *dialect.Request, c *Client) string {
 	// Two different values are no id: better a conversation of its own than a wrong one.
 	if v, ok := firstHeader(h, id.convs); ok {
 		if v = cleanID(v); v != "" {
 			return v
 		}
 	}
-	return cleanID(req.Conversation)
+	if v := cleanID(req.Conversation); v != "" {
+		return v
+	}
+	return cleanID(first(c.Conversation, h, req))
 }
 
 // keyTenant is the tenant of an upstream credential. The credential itself is never kept.

@@ -176,10 +176,10 @@ func TestConfigsValidate(t *testing.T) {
 			"listen: must be host:port", "headerTimeout: must be > 0", "idleTimeout: must be > 0",
 			"maxHeaderBytes: must be >= 4096", "drain: must be >= 0",
 		}},
-		{"forward", ForwardConfig{Listen: "0.0.0.0:1", Drain: -1}.Validate(), []string{
+		{"forward", ForwardConfig{Listen: "0.0.0.0:1", Others: OthersTunnel, Drain: -1}.Validate(), []string{
 			"listen: must be a loopback address unless a token is set", "maxTunnels: must be > 0", "dialTimeout: must be > 0", "drain: must be >= 0",
 		}},
-		{"forward token", ForwardConfig{Listen: ":1", Token: "short", MaxTunnels: 1, DialTimeout: 1}.Validate(), []string{
+		{"forward token", ForwardConfig{Listen: ":1", Token: "short", Others: OthersRefuse, MaxTunnels: 1, DialTimeout: 1}.Validate(), []string{
 			"token: must have at least 16 characters",
 		}},
 	}

@@ -26,12 +26,7 @@ func humanWords(s string) string {
 		s = strings.ToValidUTF8(s[:maxText/4]+"\n"+s[len(s)-maxText*3/4:], "")
 	}
 	s = fence.Strip(s)
-	if strings.Contains(s, "<") {
-		for _, w := range wrappers {
-			s = cutElement(s, w)
-		}
-	}
-	return cutCode(s)
+	return cutCode(CutElements(s, wrappers))
 }
 
 // cutElement removes <name ...>...</name>, or to the end where it is not closed. It reads s once.

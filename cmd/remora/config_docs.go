@@ -25,7 +25,7 @@ runtime's ` + "`GOGC` and `GOMEMLIMIT`" + ` are respected.
 
 // sectionDocs introduces the sections of docs/configuration.md.
 var sectionDocs = map[string]string{
-	"forward":   "For agents whose base URL can't be changed. Every host is tunnelled untouched.",
+	"forward":   "For agents whose base URL can't be changed. The hosts of `forward.intercept` are decrypted with certificates of a local authority (`remora ca init`) and get memory; all others are tunnelled untouched.",
 	"identity":  "Whose memory a request is about. Nobody sees another's: index, key, bounds and erasure are per tenant, app, project and user.",
 	"limits":    "Every buffer has a bound. Over it, traffic goes on without that part of memory, and it is counted.",
 	"recall":    "How memories are found.",

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/remora-proxy/remora/proxy"
 )
 
 // object is a JSON object that keeps the order of its fields.
@@ -110,14 +109,23 @@ func writeConfigDocs(w io.Writer, table []setting) error {
 		if err := writeRow(&b, s); err != nil {
 			return err
 		}
-		if _, ok := s.at.(upstreamList); ok {
-			for _, f := range upstreamFields(&proxy.UpstreamConfig{}) {
-				fmt.Fprintf(&b, "| `upstreams[].%s` | %s | | | %s |\n", f.key, f.at.kind(), f.doc)
-			}
-		}
+		writeFields(&b, s)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeFields writes what each object of a list may hold.
+func writeFields(b *strings.Builder, s setting) {
+	list, ok := s.at.(interface{ each() []setting })
+	if !ok {
+		return
+	}
+	for _, f := range list.each() {
+		f.key = s.key + "[]." + f.key
+		fmt.Fprintf(b, "| `%s` | %s | | | %s |\n", f.key, f.at.kind(), f.doc)
+		writeFields(b, f)
+	}
 }
 
 func writeRow(b *strings.Builder, s setting) error {
@@ -130,8 +138,10 @@ func writeRow(b *strings.Builder, s setting) error {
 		shown = "`" + strings.ReplaceAll(string(data), "|", "\\|") + "`"
 	}
 	env := "`" + s.env() + "`"
-	if _, ok := s.at.(upstreamList); ok {
+	if s.key == "upstreams" {
 		env = "`REMORA_UPSTREAM` (one URL, for every path)"
+	} else if _, ok := s.at.(interface{ each() []setting }); ok {
+		env = ""
 	}
 	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", s.key, s.at.kind(), shown, env, s.doc)
 	return nil

@@ -113,6 +113,19 @@ func (r *Request) Text(i int) string {
 	return text
 }
 
+// System is the text of the system prompt, as far as it stands before the conversation; "" where there is none.
+func (r *Request) System() string {
+	for i := range r.Messages {
+		switch r.Messages[i].Role {
+		case RoleSystem:
+			return r.Text(i)
+		case RoleUser, RoleAssistant:
+			return ""
+		}
+	}
+	return ""
+}
+
 // Previous is the index of the user message before message i, or -1.
 func (r *Request) Previous(i int) int {
 	for i--; i >= 0; i-- {

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/remora-proxy/remora/proxy"
+)
+
+// objectList is a setting that is a list of objects, each with these fields. In text it has no form.
+type objectList[T any] struct {
+	to      *[]T
+	fields  func(*T) []setting
+	instead string // what to do in place of giving it as text, "" = nothing
+}
+
+func (l objectList[T]) kind() string { return "list of objects" }
+
+func (l objectList[T]) parse(string) error {
+	return errors.New("has no form in text; use the configuration file" + l.instead)
+}
+
+func (l objectList[T]) decode(n *node, at string, found *problems) {
+	if n.kind != tokenArray {
+		found.add(at, n.origin(), "must be a list of objects")
+		return
+	}
+	all := make([]T, len(n.items))
+	for i, item := range n.items {
+		key := fmt.Sprintf("%s[%d]", at, i)
+		if item.kind != tokenObject {
+			found.add(key, item.origin(), "must be an object")
+			continue
+		}
+		fields := l.fields(&all[i])
+		for _, m := range item.members {
+			f := slices.IndexFunc(fields, func(s setting) bool { return s.key == m.key })
+			if f < 0 {
+				found.add(join(key, m.key), m.node.origin(), unknownKey(m.key, "", fields))
+				continue
+			}
+			fields[f].at.decode(m.node, join(key, m.key), found)
+		}
+	}
+	*l.to = all
+}
+
+// each are the fields of one object.
+func (l objectList[T]) each() []setting { return l.fields(new(T)) }
+
+func (l objectList[T]) encode() any {
+	out := make([]any, len(*l.to))
+	for i := range *l.to {
+		out[i] = tree(l.fields(&(*l.to)[i]))
+	}
+	return out
+}
+
+func upstreamList(to *[]proxy.UpstreamConfig) value {
+	return objectList[proxy.UpstreamConfig]{to, upstreamFields, ", or REMORA_UPSTREAM for one upstream of every path"}
+}
+
+// upstreamFields are the keys of one upstream, in the order in which they are written.
+func upstreamFields(c *proxy.UpstreamConfig) []setting {
+	return []setting{
+		{key: "name", at: text(&c.Name), doc: "Stands in logs and traces. Unique."},
+		{key: "url", at: text(&c.URL), doc: "`http` or `https`, a host, and optionally a path, which is put in front of every request's path without doubling what both have in common. No credentials: keys belong in the client's headers."},
+		{key: "paths", at: names(&c.Paths), doc: "Path prefixes, in whole segments, that this upstream serves. `/` takes what no other prefix does; the longest prefix wins."},
+		{key: "caFile", at: text(&c.CAFile), doc: "PEM file of the certificate authorities to trust for this upstream in place of the system's. Empty = the system's."},
+	}
+}
+
+// mapping is an object whose keys are data. In text it is "key=value,key=value".
+type mapping struct{ to *map[string]string }
+
+func (m mapping) kind() string { return "object of strings" }
+
+func (m mapping) decode(n *node, at string, found *problems) {
+	if n.kind != tokenObject {
+		found.add(at, n.origin(), "must be an object of strings")
+		return
+	}
+	out := map[string]string{}
+	for _, member := range n.members {
+		if member.node.kind != tokenString {
+			found.add(join(at, member.key), member.node.origin(), "must be a string")
+			continue
+		}
+		out[member.key] = member.node.text
+	}
+	*m.to = out
+}
+
+func (m mapping) parse(text string) error {
+	out := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(strings.TrimSpace(pair), "=")
+		if !ok {
+			return fmt.Errorf("must be key=value pairs, separated by commas")
+		}
+		out[key] = value
+	}
+	*m.to = out
+	return nil
+}
+
+func (m mapping) encode() any {
+	out := object{}
+	for _, key := range slices.Sorted(maps.Keys(*m.to)) {
+		out = append(out, field{key, (*m.to)[key]})
+	}
+	return out
+}
