@@ -65,6 +65,12 @@ func (x *exchange) serve() {
 	if isUpgrade(x.r) {
 		setStatus(x.w.Header(), x.status, "0")
 		x.h.stats.statuses[x.status].Add(1)
+		if x.h.fallsBack(x.r, x.mode()) {
+			x.w.Header()["Upgrade"] = []string{"HTTP/1.1"} // RFC 9110, 15.5.22
+			problemFallback.write(x.w)
+			x.finish(problemFallback.Status, relayed{})
+			return
+		}
 		out := x.h.plane.upgrade(x.w, x.r, x.up)
 		x.finish(out.Status, out)
 		return
@@ -86,15 +92,20 @@ func (x *exchange) serve() {
 
 // allow decides from the head alone what this request may have of memory.
 func (x *exchange) allow() {
-	mode := parseMode(x.r.Header[headerMemory])
-	if x.h.identity.fromPage(x.r, x.host) || x.h.deps.Recall == nil {
-		mode = ModeOff
-	}
+	mode := x.mode()
 	if mode == ModeOff {
 		x.status = StatusOff
 	} else if !signed(x.r.Header) {
 		x.rights = modeRights[mode]
 	}
+}
+
+// mode is what the head asks of memory, and may have.
+func (x *exchange) mode() Mode {
+	if x.h.identity.fromPage(x.r, x.host) || x.h.deps.Recall == nil {
+		return ModeOff
+	}
+	return parseMode(x.r.Header[headerMemory])
 }
 
 // signed says whether the head vouches for the body's bytes: whoever checks it would refuse any other.

@@ -25,6 +25,7 @@ var problemTitles = map[string]string{
 	"forward-auth":         "Proxy authentication required",
 	"forward-busy":         "Too many tunnels",
 	"forward-method":       "Only CONNECT is served here",
+	"forward-others":       "Host not on the list",
 	"no-upstream":          "No upstream for this path",
 	"request-body":         "Request body not readable",
 	"request-timeout":      "Request body too slow",
@@ -33,6 +34,7 @@ var problemTitles = map[string]string{
 	"upstream-timeout":     "Upstream too slow",
 	"upstream-tls":         "Upstream not trusted",
 	"upstream-unreachable": "Upstream not reachable",
+	"websocket-fallback":   "HTTP is spoken here",
 }
 
 // problem is an error of a door in the form of RFC 9457. Detail never holds a key, a query or content.
@@ -53,6 +55,7 @@ var (
 	problemNoUpstream = newProblem(http.StatusNotFound, "no-upstream", "no configured upstream covers the path of this request")
 	problemBody       = newProblem(http.StatusBadRequest, "request-body", "the request body ended early or could not be read")
 	problemTooSlow    = newProblem(http.StatusRequestTimeout, "request-timeout", "the client stopped sending the request body")
+	problemFallback   = newProblem(http.StatusUpgradeRequired, "websocket-fallback", "memory needs HTTP; websocket: pass lets WebSockets through without")
 	problemTarget     = newProblem(http.StatusBadRequest, "bad-target", "the request target must be a path")
 )
 

@@ -61,6 +61,7 @@ type Config struct {
 	Limits    LimitsConfig
 	Injection InjectionConfig
 	Ledger    LedgerConfig
+	WebSocket string // WebSocketFallback or WebSocketPass
 	// RecallDeadline bounds what memory may add to a request; FirstDeadline holds instead while the user's index or
 	// ledger is not in memory yet.
 	RecallDeadline time.Duration
@@ -100,6 +101,7 @@ func DefaultConfig() Config {
 		},
 		Injection:      InjectionConfig{Placement: PlacementBeforeUser},
 		Ledger:         DefaultLedgerConfig(),
+		WebSocket:      WebSocketFallback,
 		RecallDeadline: 30 * time.Millisecond,
 		FirstDeadline:  150 * time.Millisecond,
 	}
@@ -131,6 +133,7 @@ func (c Config) Validate() error {
 	check(c.Limits.Assemblies >= 1, "limits.assemblies: must be at least 1")
 	check(c.Injection.Placement == PlacementBeforeUser || c.Injection.Placement == PlacementSystem,
 		"injection.placement: must be beforeUser or system")
+	check(c.WebSocket == WebSocketFallback || c.WebSocket == WebSocketPass, "websocket: must be fallback or pass")
 	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")
 	check(c.FirstDeadline >= c.RecallDeadline, "firstDeadline: must be at least recallDeadline")
 	return errors.Join(errs...)

@@ -23,6 +23,20 @@ func isUpgrade(in *http.Request) bool {
 		listed(in.Header["Connection"], "upgrade") && !listed(protocols, "h2c")
 }
 
+// Values of Config.WebSocket: what becomes of a WebSocket for the Responses API. All other upgrades are tunnelled.
+const (
+	// WebSocketFallback answers 426 to the known clients that then go on over HTTP at once, and tunnels the others'.
+	WebSocketFallback = "fallback"
+	WebSocketPass     = "pass" // tunnels: without memory
+)
+
+// fallsBack says whether the client behind this upgrade is better served over HTTP, where it gets memory.
+func (h *Handler) fallsBack(r *http.Request, mode Mode) bool {
+	return h.cfg.WebSocket == WebSocketFallback && mode != ModeOff && h.deps.Recall != nil &&
+		r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") &&
+		listed(r.Header["Upgrade"], "websocket") && h.clients.of(r.Header, nil).WebSocketFallback
+}
+
 // upgrade takes in to up and, once up has switched protocols, carries bytes both ways until both sides are done. A
 // refusal is relayed like any other response. It returns when all is over, so whoever waits for handlers waits for
 // tunnels; it ends at once when in's context does.

@@ -174,3 +174,41 @@ func TestMain(m *testing.M) {
 	log.SetOutput(io.Discard) // net/http complains there of what these tests do on purpose
 	m.Run()
 }
+
+// Codex goes on over HTTP at once when it is told to; whoever might not is tunnelled, and so is who wants no memory.
+func TestWebSocketFallback(t *testing.T) {
+	codex := []string{"Originator", "codex_exec"}
+	for _, tt := range []struct {
+		name, setting, path string
+		header              []string
+		want                int
+	}{
+		{"Codex", WebSocketFallback, "/v1/responses", codex, http.StatusUpgradeRequired},
+		{"Codex, pass", WebSocketPass, "/v1/responses", codex, http.StatusTeapot},
+		{"Codex elsewhere", WebSocketFallback, "/v1/realtime", codex, http.StatusTeapot},
+		{"Codex without memory", WebSocketFallback, "/v1/responses", append([]string{headerMemory, "off"}, codex...), http.StatusTeapot},
+		{"another client", WebSocketFallback, "/v1/responses", []string{"User-Agent", "curl/8"}, http.StatusTeapot},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRig(t, func(c *Config, _ *Deps) { c.WebSocket = tt.setting })
+			r.answers(func(received) (int, string, string) { return http.StatusTeapot, "text/plain", "upstream" })
+			req, _ := http.NewRequest("GET", r.url+tt.path, nil)
+			req.Header.Set("Connection", "Upgrade")
+			req.Header.Set("Upgrade", "websocket")
+			for i := 0; i < len(tt.header); i += 2 {
+				req.Header.Set(tt.header[i], tt.header[i+1])
+			}
+			resp, err := http.DefaultTransport.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != tt.want {
+				t.Errorf("got %d, want %d", resp.StatusCode, tt.want)
+			}
+			if got := resp.Header.Get("Upgrade") != ""; got != (tt.want == http.StatusUpgradeRequired) {
+				t.Errorf("Upgrade header: %v", got)
+			}
+		})
+	}
+}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
 )
 
 // object is a JSON object that keeps the order of its fields.
