@@ -15,6 +15,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -29,6 +30,7 @@ type exchange struct {
 	trace *exchangeSpan
 
 	d        dialect.Dialect // nil = passes through
+	counts   bool            // asks for a count of tokens: read-only, replays only
 	rights   rights
 	body     *body         // as it came, held once; nil = not in memory
 	stream   io.ReadCloser // where body is nil
@@ -43,6 +45,7 @@ type exchange struct {
 	persist  bool   // the turn is stored if its answer is final
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
+	placing  *placing
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -64,7 +67,8 @@ func (x *exchange) serve() {
 		x.finish(out.Status, out)
 		return
 	}
-	x.d = x.h.dialectOf(x.r)
+	to := x.h.route(x.r)
+	x.d, x.counts = to.d, to.counts
 	if x.d != nil {
 		x.startSpan()
 		x.allow()
@@ -89,6 +93,9 @@ func (x *exchange) allow() {
 		x.status = StatusOff
 	} else if !signed(x.r.Header) {
 		x.rights = modeRights[mode]
+	}
+	if x.counts {
+		x.rights = rights{replay: x.rights.replay}
 	}
 }
 
@@ -144,7 +151,7 @@ func (x *exchange) read() bool {
 // remember works out what to insert. Whatever goes wrong in it, the original goes out.
 func (x *exchange) remember() (inserts []dialect.Insertion) {
 	defer x.h.guard("remember", func() {
-		x.status, x.memories, x.persist, x.splice, inserts = StatusUnavailable, 0, false, splice{}, nil
+		x.status, x.memories, x.persist, x.splice, x.placing, inserts = StatusUnavailable, 0, false, splice{}, nil, nil
 	})
 	var err error
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
@@ -159,9 +166,16 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		x.status = StatusUnsupported
 		return nil
 	}
+	if err := x.req.Demote(isHuman); err != nil {
+		x.status = StatusUnsupported
+		return nil
+	}
 	x.trace.model(x.req.Model)
 	return x.compose()
 }
+
+// isHuman says whether a person's words stand in a message.
+func isHuman(message string) bool { return strings.TrimSpace(recall.HumanWords(message)) != "" }
 
 // guard is deferred around memory code: a panic in it is counted and logged without its value, which may hold content.
 func (h *Handler) guard(what string, then func()) {
@@ -213,6 +227,9 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	var sink func([]byte)
 	if t != nil {
 		sink = t.write
+	}
+	if resp.StatusCode/100 == 2 {
+		sink = x.watch(sink)
 	}
 	out := x.h.plane.relay(x.w, x.r, resp, sink)
 	x.hand(resp, t, out)
@@ -301,7 +318,7 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 
 // tee starts the copy of an answer that somebody will read.
 func (x *exchange) tee(resp *http.Response) *tee {
-	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil {
+	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.placing != nil && encoded(resp.Header)) {
 		return nil
 	}
 	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
@@ -315,7 +332,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		return
 	}
 	// A client may hang up once it has read the stream's last event, before the upstream has closed it.
-	left := out.Failed == failedClient && eventStream(resp.Header)
+	left := out.Failed == failedClient && streamed(resp.Header)
 	if t.over || !out.Complete && !left {
 		if t.over {
 			x.h.stats.TeeSkipped.Add(1)
@@ -327,6 +344,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		x.trace.end(now)
 		return
 	}
+	x.reachedEncoded(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
 	})

@@ -25,7 +25,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
-	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -78,13 +76,18 @@ type LimitsConfig struct {
 // InjectionConfig says how recalled memories enter a request.
 type InjectionConfig struct {
 	Placement    string // beforeUser or system
+	Responses    string // item or instructions: where blocks stand in the Responses dialect, unless Placement is system
+	CountTokens  bool   // requests that count tokens are given what the counted request would be given
 	RuleInSystem bool   // put the rule into the system prompt instead of every block; costs that prompt's cache once
 }
 
-// Values of InjectionConfig.Placement.
+// Values of InjectionConfig.Placement and InjectionConfig.Responses.
 const (
 	PlacementBeforeUser = "beforeUser"
 	PlacementSystem     = "system"
+
+	PlacementItem         = "item"
+	PlacementInstructions = "instructions"
 )
 
 // DefaultConfig has no upstreams of its own but the public ones.
@@ -97,7 +100,7 @@ func DefaultConfig() Config {
 		Limits: LimitsConfig{
 			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
 		},
-		Injection:      InjectionConfig{Placement: PlacementBeforeUser},
+		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true},
 		Ledger:         DefaultLedgerConfig(),
 		RecallDeadline: 30 * time.Millisecond,
 		FirstDeadline:  150 * time.Millisecond,
@@ -129,6 +132,8 @@ func (c Config) Validate() error {
 	check(c.Limits.Assemblies >= 1, "limits.assemblies: must be at least 1")
 	check(c.Injection.Placement == PlacementBeforeUser || c.Injection.Placement == PlacementSystem,
 		"injection.placement: must be beforeUser or system")
+	check(c.Injection.Responses == PlacementItem || c.Injection.Responses == PlacementInstructions,
+		"injection.responses: must be item or instructions")
 	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")
 	check(c.FirstDeadline >= c.RecallDeadline, "firstDeadline: must be at least recallDeadline")
 	return errors.Join(errs...)
@@ -159,7 +164,7 @@ type Handler struct {
 	cfg      Config
 	plane    *plane
 	identity *identity
-	dialects []route
+	routes   []route
 	deps     Deps
 	log      *slog.Logger
 	tracer   trace.Tracer // nil = off
@@ -173,12 +178,6 @@ type Handler struct {
 	secret       atomic.Pointer[[]byte] // install secret, once the store gave it
 
 	stats Stats
-}
-
-// route names the dialect of a path: the request's path ends in suffix at a segment border.
-type route struct {
-	suffix string
-	d      dialect.Dialect
 }
 
 // Stats are counters since the start.
@@ -219,8 +218,8 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity),
-		dialects: []route{{"/chat/completions", dialect.Chat{}}},
-		bodies:   budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
+		routes: routes(),
+		bodies: budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
 		learned: newLearned(deps.Now),
 	}
 	h.stats.statuses = map[Status]*atomic.Int64{}
@@ -285,17 +284,4 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.stats.Exchanges.Add(1)
 	x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported}
 	x.serve()
-}
-
-// dialectOf returns the dialect of a request, or nil.
-func (h *Handler) dialectOf(r *http.Request) dialect.Dialect {
-	if r.Method != http.MethodPost {
-		return nil
-	}
-	for _, d := range h.dialects {
-		if strings.HasSuffix(r.URL.Path, d.suffix) {
-			return d.d
-		}
-	}
-	return nil
 }
