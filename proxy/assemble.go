@@ -32,9 +32,10 @@ type answer struct {
 	left    bool // the client hung up: the stream must have been at its end
 }
 
-func eventStream(h http.Header) bool {
+// streamed says whether an answer is a stream of events or lines.
+func streamed(h http.Header) bool {
 	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return media == "text/event-stream"
+	return media == "text/event-stream" || media == "application/x-ndjson"
 }
 
 const assemblers = 2
@@ -90,7 +91,7 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	var reply dialect.Reply
-	if eventStream(j.header) {
+	if streamed(j.header) {
 		reply, err = j.d.ReplyStream(plain)
 	} else {
 		reply, err = j.d.Reply(plain)

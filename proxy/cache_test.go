@@ -1,81 +1,99 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/recall/fence"
 )
 
-// provider simulates a prompt cache: of each request, the longest run of leading messages that an earlier request began
-// with is billed as cached.
-type provider struct{ seen map[string]bool }
+// provider simulates a prompt cache. One without marks keeps every prefix of every request. One with marks keeps only
+// prefixes that end at a marked piece, and finds one only at a mark or in the few pieces before it, as Anthropic does.
+type provider struct {
+	marks bool
+	seen  map[string]bool
+}
 
-// bill returns how many bytes of the client's own messages were cached, and how many there were. Inserted blocks count
-// on neither side, so the figures compare with and without Remora.
-func (p *provider) bill(t *testing.T, body string, own map[string]bool) (cached, all int) {
-	t.Helper()
-	var in struct{ Messages []json.RawMessage }
-	if err := json.Unmarshal([]byte(body), &in); err != nil {
-		t.Fatal(err)
-	}
-	prefix, hit := "", true
+// lookback is how many pieces before a mark are looked at for a prefix that was kept.
+const lookback = 20
+
+// bill returns how many bytes of the client's own pieces were cached, and how many there were. Inserted blocks count on
+// neither side, so the figures compare with and without Remora.
+func (p *provider) bill(pieces []piece) (cached, all int) {
 	var prefixes []string
-	for _, m := range in.Messages {
-		prefix += string(m)
+	prefix := ""
+	for _, one := range pieces {
+		prefix += one.raw
 		prefixes = append(prefixes, prefix)
-		hit = hit && p.seen[prefix]
-		if n := len(m); own[string(m)] {
-			all += n
-			if hit {
-				cached += n
+	}
+	hit := -1 // the last piece that is cached
+	for i, one := range pieces {
+		switch {
+		case !p.marks:
+			if hit == i-1 && p.seen[prefixes[i]] {
+				hit = i
+			}
+		case one.marked:
+			for j := i; j >= 0 && j > i-lookback; j-- {
+				if p.seen[prefixes[j]] {
+					hit = max(hit, j)
+					break
+				}
 			}
 		}
 	}
-	for _, s := range prefixes {
-		p.seen[s] = true
+	for i, one := range pieces {
+		if !p.marks || one.marked {
+			p.seen[prefixes[i]] = true
+		}
+		if fence.Contains(one.line) {
+			continue
+		}
+		all += len(one.raw)
+		if i <= hit {
+			cached += len(one.raw)
+		}
 	}
 	return cached, all
 }
 
-// conversations drives multi-turn, tool-looping conversations through f and returns the cached share.
-func conversations(t *testing.T, post func(body string) string) float64 {
+// conversations drives multi-turn, tool-looping conversations through post and returns the cached share.
+func (a api) conversations(t *testing.T, post func(c int, body string) string) float64 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
-	p := provider{seen: map[string]bool{}}
+	p := provider{marks: a.marks, seen: map[string]bool{}}
 	cached, all := 0, 0
 	for c := range 12 {
-		own := map[string]bool{}
-		history := []string{fmt.Sprintf(`{"role":"system","content":"You are agent %d. %s"}`, c, strings.Repeat("rule ", 80))}
-		add := func(m string) { history = append(history, m); own[m] = true }
-		own[history[0]] = true
+		history := []string{fmt.Sprintf("system: You are agent %d. %s", c, strings.Repeat("rule ", 80))}
 		send := func() {
-			body := `{"model":"m","messages":[` + strings.Join(history, ",") + `]}`
-			a, b := p.bill(t, post(body), own)
-			cached, all = cached+a, all+b
+			some, whole := p.bill(a.pieces(t, post(c, a.body(history...))))
+			cached, all = cached+some, all+whole
 		}
 		for turn := range 3 + rng.IntN(5) {
-			add(fmt.Sprintf(`{"role":"user","content":"question %d of %d"}`, turn, c))
+			history = append(history, fmt.Sprintf("user: question %d of %d %s", turn, c, strings.Repeat("word ", 40)))
 			send()
 			for step := range rng.IntN(5) {
-				add(fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":"t%d-%d-%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, c, turn, step))
-				add(fmt.Sprintf(`{"role":"tool","tool_call_id":"t%d-%d-%d","content":"result %s"}`, c, turn, step, strings.Repeat("data ", 40)))
+				id := fmt.Sprintf("t%d-%d-%d", c, turn, step)
+				history = append(history, "call: "+id, "result: "+id)
 				send()
 			}
-			add(fmt.Sprintf(`{"role":"assistant","content":"answer %d of %d"}`, turn, c))
+			history = append(history, fmt.Sprintf("assistant: answer %d of %d", turn, c))
 		}
 	}
 	return float64(cached) / float64(all)
 }
 
 // The promise of the ledger: the provider's prompt cache does not notice Remora.
-func TestPromptCacheShare(t *testing.T) {
+func TestPromptCacheShare(t *testing.T) { inEach(t, testPromptCacheShare) }
+
+func testPromptCacheShare(t *testing.T, a api) {
 	share := func(opts ...rigOption) float64 {
-		r := newRig(t, opts...)
+		r := a.rig(t, opts...)
 		n := 0
-		return conversations(t, func(body string) string {
+		return a.conversations(t, func(_ int, body string) string {
 			n++
 			r.recall.set(fmt.Sprintf("a different memory for each request, %d", n))
 			r.sleep(20 * time.Second)
@@ -83,10 +101,13 @@ func TestPromptCacheShare(t *testing.T) {
 			return r.one().body
 		})
 	}
-	bare := conversations(t, func(body string) string { return body })
+	bare := a.conversations(t, func(_ int, body string) string { return body })
 	ledger := share()
 	system := share(func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
 	t.Logf("cached share: without Remora %.3f, beforeUser %.3f, system %.3f", bare, ledger, system)
+	if bare < 0.3 {
+		t.Errorf("cached share %.4f without Remora: the simulation shows nothing", bare)
+	}
 	if ledger != bare {
 		t.Errorf("cached share %.4f with the ledger, want %.4f as without Remora", ledger, bare)
 	}
@@ -96,31 +117,25 @@ func TestPromptCacheShare(t *testing.T) {
 }
 
 // Step N+1 carries step N's messages as a byte prefix, always.
-func TestEveryStepIsAPrefixOfTheNext(t *testing.T) {
-	r := newRig(t)
-	n, steps, previous := 0, 0, ""
-	conversations(t, func(body string) string {
+func TestEveryStepIsAPrefixOfTheNext(t *testing.T) { inEach(t, testEveryStepIsAPrefixOfTheNext) }
+
+func testEveryStepIsAPrefixOfTheNext(t *testing.T, a api) {
+	r := a.rig(t)
+	n, steps, previous, before := 0, 0, "", -1
+	a.conversations(t, func(c int, body string) string {
 		n++
 		r.recall.set(fmt.Sprintf("memory %d", n))
 		r.sleep(90 * time.Second)
 		r.post(body)
 		got := r.one().body
-		if prefix := strings.TrimSuffix(previous, "]}"); previous != "" && agent(body) == agent(previous) {
+		if c == before {
 			steps++
-			if !strings.HasPrefix(got, prefix) {
-				t.Fatalf("request %d does not begin with the one before it\nbefore %s\nthen   %s", n, previous, got)
-			}
+			a.grows(t, previous, got)
 		}
-		previous = got
+		previous, before = got, c
 		return got
 	})
 	if steps < 50 {
 		t.Errorf("only %d steps were compared", steps)
 	}
-}
-
-// agent is the part of a body that tells its conversation.
-func agent(body string) string {
-	head, _, _ := strings.Cut(body, "rule")
-	return head
 }

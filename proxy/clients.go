@@ -245,7 +245,10 @@ func first(sources []string, h http.Header, req *dialect.Request) string {
 
 // side says whether the request is no turn of a conversation.
 func (t *clients) side(c *Client, h http.Header, req *dialect.Request) bool {
-	newest := strings.TrimLeft(recall.CutElements(req.Text(req.Turn), c.Wrappers), " \t\r\n\"")
+	newest := ""
+	if req.Turn >= 0 {
+		newest = strings.TrimLeft(c.words(req.Text(req.Turn)), "\"")
+	}
 	for _, rules := range [...][]Side{c.Side, t.all.Side} {
 		for _, s := range rules {
 			switch {
@@ -268,6 +271,11 @@ func (c *Client) human(text string) string {
 			return ""
 		}
 	}
+	return c.words(text)
+}
+
+// words is a message without its wrappers.
+func (c *Client) words(text string) string {
 	return strings.TrimSpace(recall.HumanWords(recall.CutElements(text, c.Wrappers)))
 }
 

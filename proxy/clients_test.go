@@ -136,29 +136,28 @@ func TestClientDirectory(t *testing.T) {
 }
 
 // A side call is given nothing new and leaves nothing; what the conversation carries already stays.
-func TestSideCallsAreNoTurns(t *testing.T) {
-	r := newRig(t)
+func TestSideCallsAreNoTurns(t *testing.T) { inEach(t, testSideCallsAreNoTurns) }
+
+func testSideCallsAreNoTurns(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("the user's cat is called Miso")
 	agent := []string{"User-Agent", "opencode/1.18.33"}
-	title := chat("system: You are a title generator.", "user: name of my cat?")
+	title := a.body("system: You are a title generator.", "user: name of my cat?")
 	if got := r.post(title, agent...); got.status != StatusOff || got.memories != "0" {
 		t.Errorf("title: got %s with %s memories", got.status, got.memories)
 	}
 	if got := r.one().body; got != title {
 		t.Errorf("the side call was changed: %s", got)
 	}
-	turn := chat("user: name of my cat?")
-	if got := r.post(turn, agent...); got.status != StatusInjected {
+	if got := r.post(a.body("user: name of my cat?"), agent...); got.status != StatusInjected {
 		t.Errorf("turn: got %s", got.status)
 	}
-	enriched := messages(t, r.one().body)
-	summary := chat("user: name of my cat?", "assistant: Miso", "user: Provide a detailed prompt for continuing our conversation above.")
+	enriched := r.one().body
+	summary := a.body("user: name of my cat?", "assistant: fine", "user: Provide a detailed prompt for continuing our conversation above.")
 	if got := r.post(summary, agent...); got.status != StatusReplayed {
 		t.Errorf("summary: got %s", got.status)
 	}
-	if got := messages(t, r.one().body); len(got) != 4 || got[0] != enriched[0] {
-		t.Errorf("summary: the block of the turn before is not there: %q", got)
-	}
+	a.grows(t, enriched, r.one().body)
 	if got := len(r.recall.asked()); got != 1 {
 		t.Errorf("searched %d times, want once", got)
 	}

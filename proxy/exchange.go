@@ -30,6 +30,7 @@ type exchange struct {
 	trace *exchangeSpan
 
 	d        dialect.Dialect // nil = passes through
+	counts   bool            // asks for a count of tokens: read-only, replays only
 	rights   rights
 	body     *body         // as it came, held once; nil = not in memory
 	stream   io.ReadCloser // where body is nil
@@ -46,6 +47,7 @@ type exchange struct {
 	persist  bool   // the turn is stored if its answer is final
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
+	placing  *placing
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -75,7 +77,8 @@ func (x *exchange) serve() {
 		x.finish(out.Status, out)
 		return
 	}
-	x.d = x.h.dialectOf(x.r)
+	to := x.h.route(x.r)
+	x.d, x.counts = to.d, to.counts
 	if x.d != nil {
 		x.startSpan()
 		x.allow()
@@ -97,6 +100,9 @@ func (x *exchange) allow() {
 		x.status = StatusOff
 	} else if !signed(x.r.Header) {
 		x.rights = modeRights[mode]
+	}
+	if x.counts {
+		x.rights = rights{replay: x.rights.replay}
 	}
 }
 
@@ -160,7 +166,7 @@ func (x *exchange) read() bool {
 // remember works out what to insert. Whatever goes wrong in it, the original goes out.
 func (x *exchange) remember() (inserts []dialect.Insertion) {
 	defer x.h.guard("remember", func() {
-		x.status, x.memories, x.persist, x.splice, inserts = StatusUnavailable, 0, false, splice{}, nil
+		x.status, x.memories, x.persist, x.splice, x.placing, inserts = StatusUnavailable, 0, false, splice{}, nil, nil
 	})
 	var err error
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
@@ -172,6 +178,11 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		}
 	}
 	if x.req, err = x.d.Parse(x.plain.bytes); err != nil {
+		x.status = StatusUnsupported
+		return nil
+	}
+	x.client = x.h.clients.of(x.r.Header, x.req)
+	if err := x.req.Demote(func(text string) bool { return x.client.human(text) != "" }); err != nil {
 		x.status = StatusUnsupported
 		return nil
 	}
@@ -230,6 +241,9 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	var sink func([]byte)
 	if t != nil {
 		sink = t.write
+	}
+	if resp.StatusCode/100 == 2 {
+		sink = x.watch(sink)
 	}
 	out := x.h.plane.relay(x.w, x.r, resp, sink)
 	x.hand(resp, t, out)
@@ -318,7 +332,7 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 
 // tee starts the copy of an answer that somebody will read.
 func (x *exchange) tee(resp *http.Response) *tee {
-	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil {
+	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.placing != nil && encoded(resp.Header)) {
 		return nil
 	}
 	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
@@ -332,7 +346,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		return
 	}
 	// A client may hang up once it has read the stream's last event, before the upstream has closed it.
-	left := out.Failed == failedClient && eventStream(resp.Header)
+	left := out.Failed == failedClient && streamed(resp.Header)
 	if t.over || !out.Complete && !left {
 		if t.over {
 			x.h.stats.TeeSkipped.Add(1)
@@ -344,6 +358,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		x.trace.end(now)
 		return
 	}
+	x.reachedEncoded(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
 	})

@@ -51,11 +51,13 @@ func encode(t *testing.T, encoding, text string) string {
 	return b.String()
 }
 
-func TestEncodedRequests(t *testing.T) {
+func TestEncodedRequests(t *testing.T) { inEach(t, testEncodedRequests) }
+
+func testEncodedRequests(t *testing.T, a api) {
 	for _, encoding := range []string{"gzip", "zstd"} {
 		t.Run(encoding, func(t *testing.T) {
-			r := newRig(t)
-			plain := chat("user: q1")
+			r := a.rig(t)
+			plain := a.body("user: q1")
 			body := encode(t, encoding, plain)
 			got := r.post(body, "Content-Encoding", encoding)
 			up := r.one()
@@ -63,9 +65,9 @@ func TestEncodedRequests(t *testing.T) {
 				t.Errorf("status %s; want empty and the encoded bytes as they came", got.status)
 			}
 			r.recall.set("fact")
-			got = r.post(encode(t, encoding, chat("user: q2")), "Content-Encoding", encoding)
+			got = r.post(encode(t, encoding, a.body("user: q2")), "Content-Encoding", encoding)
 			up = r.one()
-			if diff := cmp.Diff([]string{"user: [fact]", "user: q2"}, roles(t, up.body)); diff != "" || got.status != StatusInjected {
+			if diff := cmp.Diff([]string{"user: [fact]", "user: q2"}, a.lines(t, up.body)); diff != "" || got.status != StatusInjected {
 				t.Errorf("status %s, (-want +got):\n%s", got.status, diff)
 			}
 			if _, ok := up.header["Content-Encoding"]; ok {
@@ -76,9 +78,9 @@ func TestEncodedRequests(t *testing.T) {
 				if got.header.Get("Content-Encoding") == "" {
 					return 400, "application/json", `{"error":{"message":"roles must alternate"}}`
 				}
-				return replyWith("fine")(got)
+				return a.replyWith("fine")(got)
 			})
-			body = encode(t, encoding, chat("user: q3"))
+			body = encode(t, encoding, a.body("user: q3"))
 			got = r.post(body, "Content-Encoding", encoding)
 			if up := r.sent(); got.code != 200 || len(up) != 2 || up[1].body != body {
 				t.Errorf("code %d after %d requests; want the encoded original as the second", got.code, len(up))
@@ -99,8 +101,10 @@ func TestDecompressionBomb(t *testing.T) {
 	}
 }
 
-func TestEncodedAnswers(t *testing.T) {
-	_, _, plain := replyWith("the answer")(received{})
+func TestEncodedAnswers(t *testing.T) { inEach(t, testEncodedAnswers) }
+
+func testEncodedAnswers(t *testing.T, a api) {
+	plain := a.answer("resp_1", "the answer")
 	for _, encoding := range []string{"gzip", "deflate", "raw deflate", "br", "zstd", "unknown"} {
 		t.Run(encoding, func(t *testing.T) {
 			sent := plain
@@ -113,8 +117,8 @@ func TestEncodedAnswers(t *testing.T) {
 				_, _ = io.WriteString(w, sent)
 			}))
 			defer up.Close()
-			r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
-			got := r.post(chat("user: q"), "Accept-Encoding", "br, gzip")
+			r := a.rig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
+			got := r.post(a.body("user: q"), "Accept-Encoding", "br, gzip")
 			if got.body != sent {
 				t.Error("the client did not get the upstream's bytes")
 			}
@@ -132,7 +136,9 @@ func TestEncodedAnswers(t *testing.T) {
 	}
 }
 
-func TestLargeAnswersAreNotRemembered(t *testing.T) {
+func TestLargeAnswersAreNotRemembered(t *testing.T) { inEach(t, testLargeAnswersAreNotRemembered) }
+
+func testLargeAnswersAreNotRemembered(t *testing.T, a api) {
 	for _, tt := range []struct {
 		name   string
 		change rigOption
@@ -141,10 +147,10 @@ func TestLargeAnswersAreNotRemembered(t *testing.T) {
 		{"all", func(c *Config, _ *Deps) { c.Limits.TeeBytes = 8 << 10; c.Limits.TeesBytes = 8 << 10 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, tt.change)
+			r := a.rig(t, tt.change)
 			text := strings.Repeat("long ", 4000)
-			r.answers(replyWith(text))
-			if got := r.post(chat("user: q")); !strings.Contains(got.body, text) {
+			r.answers(a.replyWith(text))
+			if got := r.post(a.body("user: q")); !strings.Contains(got.body, text) {
 				t.Error("the client's answer was cut")
 			}
 			if n := len(r.turns()); n != 0 || r.h.Stats().TeeSkipped.Load() != 1 {
@@ -154,11 +160,11 @@ func TestLargeAnswersAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestStreamedAnswerIsPersisted(t *testing.T) {
-	r := newRig(t)
-	const events = "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"Hel\"}}]}\n\n" +
-		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"lo\"}}]}\n\n" +
-		"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+func TestStreamedAnswerIsPersisted(t *testing.T) { inEach(t, testStreamedAnswerIsPersisted) }
+
+func testStreamedAnswerIsPersisted(t *testing.T, a api) {
+	r := a.rig(t)
+	contentType, events := a.stream("Hello")
 	for _, tt := range []struct {
 		body string
 		want []persist.Message
@@ -166,8 +172,8 @@ func TestStreamedAnswerIsPersisted(t *testing.T) {
 		{events, []persist.Message{{Role: "user", Text: "q"}, {Role: "assistant", Text: "Hello"}}},
 		{events[:90], nil},
 	} {
-		r.answers(func(received) (int, string, string) { return 200, "text/event-stream; charset=utf-8", tt.body })
-		if got := r.post(chat("user: q")); got.body != tt.body {
+		r.answers(func(received) (int, string, string) { return 200, contentType, tt.body })
+		if got := r.post(a.body("user: q")); got.body != tt.body {
 			t.Errorf("client got %q, want %q", got.body, tt.body)
 		}
 		var got []persist.Message
@@ -272,13 +278,15 @@ func TestExchangeSpan(t *testing.T) {
 }
 
 // Whoever signs a body gets it through as it is.
-func TestSignedBodiesStayAsTheyAre(t *testing.T) {
+func TestSignedBodiesStayAsTheyAre(t *testing.T) { inEach(t, testSignedBodiesStayAsTheyAre) }
+
+func testSignedBodiesStayAsTheyAre(t *testing.T, a api) {
 	for _, head := range [][]string{
 		{"X-Amz-Content-Sha256", "e3b0"}, {"Content-Md5", "x"}, {"Digest", "sha-256=x"}, {"Content-Digest", "x"}, {"Signature-Input", "x"},
 	} {
-		r := newRig(t)
+		r := a.rig(t)
 		r.recall.set("fact")
-		body := chat("user: q")
+		body := a.body("user: q")
 		if got := r.post(body, head...); got.status != StatusUnsupported || r.one().body != body {
 			t.Errorf("%s: status %s, want unsupported with the body unchanged", head[0], got.status)
 		}
@@ -344,9 +352,11 @@ func TestHangUpAfterDone(t *testing.T) {
 }
 
 // The harness's own message after the human's is not what was said.
-func TestHarnessMessageAfterTheHumans(t *testing.T) {
-	r := newRig(t)
-	r.post(chat("user: where is the key?", "user: <system-reminder>today is Friday</system-reminder>"))
+func TestHarnessMessageAfterTheHumans(t *testing.T) { inEach(t, testHarnessMessageAfterTheHumans) }
+
+func testHarnessMessageAfterTheHumans(t *testing.T, a api) {
+	r := a.rig(t)
+	r.post(a.body("user: where is the key?", "user: <system-reminder>today is Friday</system-reminder>"))
 	turns := r.turns()
 	if len(turns) != 1 || turns[0].Messages[0].Text != "where is the key?" {
 		t.Errorf("persisted %+v, want the human's words", turns)
@@ -357,18 +367,21 @@ func TestHarnessMessageAfterTheHumans(t *testing.T) {
 }
 
 // Observing and injecting the same request within the window: the block is entered, or the next turn would miss it.
-func TestObserveThenOn(t *testing.T) {
-	r := newRig(t)
+func TestObserveThenOn(t *testing.T) { inEach(t, testObserveThenOn) }
+
+func testObserveThenOn(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	r.post(chat("user: q"), headerMemory, "observe")
+	r.post(a.body("user: q"), headerMemory, "observe")
 	r.sent()
-	r.post(chat("user: q"))
+	r.post(a.body("user: q"))
 	first := r.one().body
 	r.recall.set()
-	r.post(chat("user: q", "assistant: fine", "user: next"))
-	if got := r.one().body; !strings.Contains(first, "remora-memory") || !strings.HasPrefix(got, strings.TrimSuffix(first, "]}")) {
-		t.Errorf("the next request does not begin with the first:\n%s\n%s", first, got)
+	r.post(a.body("user: q", "assistant: fine", "user: next"))
+	if !strings.Contains(first, "remora-memory") {
+		t.Errorf("nothing was inserted: %s", first)
 	}
+	a.grows(t, first, r.one().body)
 	ids := map[string]bool{}
 	for _, turn := range r.turns() { // in any order: answers are read side by side
 		if turn.Messages[0].Text == "q" {

@@ -19,7 +19,7 @@ type learned struct {
 	models map[modelKey]lesson
 }
 
-type modelKey struct{ upstream, model string }
+type modelKey struct{ upstream, dialect, model string }
 
 type lesson struct {
 	inUser time.Time // until then blocks stand in the user's message
@@ -40,9 +40,9 @@ func newLearned(now func() time.Time) *learned {
 }
 
 // placement returns where a block goes for this model; ok is false where the model takes none.
-func (l *learned) placement(upstream, model string, want dialect.Placement) (p dialect.Placement, ok bool) {
+func (l *learned) placement(k modelKey, want dialect.Placement) (p dialect.Placement, ok bool) {
 	l.mu.RLock()
-	s, found := l.models[modelKey{upstream, model}]
+	s, found := l.models[k]
 	l.mu.RUnlock()
 	if !found {
 		return want, true
@@ -56,11 +56,10 @@ func (l *learned) placement(upstream, model string, want dialect.Placement) (p d
 
 // refused is told that an enriched request with blocks at placement p was refused and succeeded without them, and
 // whether it is certain that their place was at fault.
-func (l *learned) refused(upstream, model string, p dialect.Placement, conv string, certain bool) {
+func (l *learned) refused(k modelKey, p dialect.Placement, conv string, certain bool) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	k := modelKey{upstream, model}
 	s, found := l.models[k]
 	if !found && len(l.models) >= learnedMax {
 		var first modelKey

@@ -54,16 +54,18 @@ func TestScopesNeverCollide(t *testing.T) {
 }
 
 // What one user was given is never replayed to another who sends the same messages.
-func TestReplayStaysWithItsUser(t *testing.T) {
-	r := newRig(t)
+func TestReplayStaysWithItsUser(t *testing.T) { inEach(t, testReplayStaysWithItsUser) }
+
+func testReplayStaysWithItsUser(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("ann's secret")
-	r.post(chat("user: hi"), headerUser, "ann")
+	r.post(a.body("user: hi"), headerUser, "ann")
 	r.recall.set()
 	r.sent()
 	for _, other := range [][]string{
 		{headerUser, "bob"}, {headerUser, "ann "}, {headerUser, "ann", headerApp, "x"}, {headerUser, "ann", headerProject, "x"}, {},
 	} {
-		for _, body := range []string{chat("user: hi"), chat("user: hi", "assistant: fine", "user: and?")} {
+		for _, body := range []string{a.body("user: hi"), a.body("user: hi", "assistant: fine", "user: and?")} {
 			r.post(body, other...)
 			got := r.one().body
 			if fmt.Sprint(other) == fmt.Sprint([]string{headerUser, "ann "}) {

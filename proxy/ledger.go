@@ -111,9 +111,20 @@ type scopeLedger struct {
 	confirmed bool
 }
 
-// entry is what is known of one turn: up to maxVariants ways in which it was sent.
+// entry is what is known of one turn, up to maxVariants ways in which it was sent, or of one position.
 type entry struct {
 	variants []*variant // in order of creation
+	at       *position  // nil = the entry is a turn's
+}
+
+func (e *entry) size() (n int64) {
+	for _, v := range e.variants {
+		n += v.size()
+	}
+	if e.at != nil {
+		n += e.at.size()
+	}
+	return n
 }
 
 const maxVariants = 4
@@ -241,9 +252,7 @@ func shrink(entries map[chainHash]*entry) int64 {
 	freed := int64(0)
 	for h, e := range entries {
 		if !lastUse(e).After(uses[len(uses)/4]) {
-			for _, v := range e.variants {
-				freed += v.size()
-			}
+			freed += e.size()
 			delete(entries, h)
 		}
 	}
@@ -252,7 +261,8 @@ func shrink(entries map[chainHash]*entry) int64 {
 
 // replayed is a block that stands at an earlier turn, or at the newest.
 type replayed struct {
-	turn      int // index into req.Messages
+	turn      int // index into req.Messages; -1 = the upstream holds it
+	at        chainHash
 	placement dialect.Placement
 	block     fence.Block
 	variant   *variant
@@ -266,22 +276,32 @@ type walk struct {
 	conv string
 	// newest is the variant to replay at the newest turn; nil = the turn is new here.
 	newest *variant
-	// full: the conversation carries as much as it may.
-	full bool
+	// count and tokens are of all blocks that the conversation carries before the newest turn, with those that the
+	// upstream holds; heldTurns (as chainText) and heldIDs (of memories) are what it holds.
+	count, tokens      int
+	heldTurns, heldIDs map[string]struct{}
 }
 
-// walk finds what to replay. named is the conversation that the request names, or "".
-func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, named string) walk {
+// full says whether the conversation carries as much as it may.
+func (c LedgerConfig) full(w walk) bool { return w.count >= c.MaxBlocks || w.tokens >= c.MaxTokens }
+
+// walk finds what to replay. named is the conversation that the request names, or "". peek: the request is no part of
+// the conversation and leaves no trace.
+func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, named string, peek bool) walk {
 	w := walk{chain: chain(seed, req)}
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tokens := 0
 	add := func(i int, v *variant) {
-		l.touch(s, w.chain[i], v, now)
+		if !peek {
+			l.touch(s, w.chain[i], v, now)
+		}
 		if v.block.Text != "" && !v.ghost {
-			w.blocks = append(w.blocks, replayed{i, v.placement, v.block, v})
-			tokens += tokensOf(v.block)
+			w.blocks = append(w.blocks, replayed{i, w.chain[i], v.placement, v.block, v})
+			if i < req.Turn {
+				w.count++
+				w.tokens += tokensOf(v.block)
+			}
 		}
 	}
 	// The newest entry on the chain tells the conversation best: its hash is over everything before it.
@@ -295,15 +315,16 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, name
 		if req.Messages[i].Role != dialect.RoleUser {
 			continue
 		}
-		if v := l.follow(s, w.chain[i], req.Messages[i+1].Hash, conv, now); v != nil {
+		if v := l.follow(s, w.chain[i], req.Messages[i+1].Hash, conv, now, peek); v != nil {
 			add(i, v)
 			w.conv = v.conv
 		}
 	}
-	w.full = len(w.blocks) >= l.cfg.MaxBlocks || tokens >= l.cfg.MaxTokens
-	if req.Turn+1 < len(req.Messages) {
-		w.newest = l.follow(s, w.chain[req.Turn], req.Messages[req.Turn+1].Hash, conv, now)
-	} else {
+	switch {
+	case req.Turn < 0:
+	case req.Turn+1 < len(req.Messages):
+		w.newest = l.follow(s, w.chain[req.Turn], req.Messages[req.Turn+1].Hash, conv, now, peek)
+	default:
 		w.newest = s.entries[w.chain[req.Turn]].retry(named, now, l.cfg.ReplayWindow)
 	}
 	if w.newest != nil {
@@ -337,7 +358,7 @@ func (e *entry) latest(now time.Time, ttl time.Duration, sole bool) string {
 // follow picks the variant at h that the message next followed: variants of the conversation before others; then one
 // that next has followed before, or the newest that nothing has followed yet if it was sent since; else the newest,
 // whose bytes were the last to be sent. The pick is bound to next.
-func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time.Time) *variant {
+func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time.Time, peek bool) *variant {
 	e := s.entries[h]
 	if e == nil {
 		return nil
@@ -373,7 +394,7 @@ func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time
 	if v == nil {
 		v = pick(false)
 	}
-	if v != nil && v.next == (chainHash{}) {
+	if v != nil && v.next == (chainHash{}) && !peek {
 		v.next = next
 		if !v.ghost {
 			l.save(s, h)
@@ -502,7 +523,11 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 			}
 			return old
 		})
-		if len(e.variants) == 0 {
+		if e.at != nil && now.Sub(e.at.used) > l.cfg.TTL {
+			freed += e.at.size()
+			e.at = nil
+		}
+		if len(e.variants) == 0 && e.at == nil {
 			delete(s.entries, h)
 		}
 	}
@@ -512,7 +537,10 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 // save hands the entry at h to the writer. Needs s.mu.
 func (l *ledger) save(s *scopeLedger, h chainHash) {
 	e := s.entries[h]
-	if l.store == nil || !s.confirmed || e == nil || !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
+	if l.store == nil || !s.confirmed || e == nil {
+		return
+	}
+	if e.at == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
 		return
 	}
 	l.store.put(s.scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
@@ -520,6 +548,9 @@ func (l *ledger) save(s *scopeLedger, h chainHash) {
 
 func lastUse(e *entry) time.Time {
 	var t time.Time
+	if e.at != nil {
+		t = e.at.used
+	}
 	for _, v := range e.variants {
 		if v.used.After(t) {
 			t = v.used

@@ -47,15 +47,16 @@ func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error)
 			return size, err
 		}
 		entries[h] = e
-		for _, v := range e.variants {
-			size += v.size()
-		}
+		size += e.size()
 	}
 	return size, nil
 }
 
 // encodeEntry leaves ghosts out.
 func encodeEntry(e *entry) []byte {
+	if e.at != nil {
+		return encodePosition(e.at)
+	}
 	size, n := 16, uint64(0)
 	for _, v := range e.variants {
 		if !v.ghost {
@@ -93,10 +94,16 @@ func appendString(b []byte, s string) []byte {
 // decodeEntry refuses what encodeEntry does not write: a block is replayed to an upstream, so it must be whole.
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
-	if d.uint(entryVersion) != entryVersion {
+	e := &entry{}
+	switch d.uint(positionVersion) {
+	case entryVersion:
+	case positionVersion:
+		var err error
+		e.at, err = decodePosition(d)
+		return e, err
+	default:
 		return nil, errEntry
 	}
-	e := &entry{}
 	for range d.uint(maxVariants) {
 		v := &variant{placement: dialect.Placement(d.byte()), conv: d.string()}
 		v.block.Text = d.string()

@@ -312,9 +312,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		st.mu.Unlock()
 		size := int64(0)
 		for _, e := range entries {
-			for _, v := range e.variants {
-				size += v.size()
-			}
+			size += e.size()
 		}
 		if segments > ledgerSegments {
 			st.replace(s.scope, entries, l.cfg.TTL)
@@ -322,7 +320,9 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for h, e := range entries { // what was written while the load went on is newer
-			if now := s.entries[h]; now != nil {
+			if now := s.entries[h]; now != nil && now.at != nil {
+				continue
+			} else if now != nil {
 				e.variants = append(e.variants, now.variants...)
 			}
 			s.entries[h] = e

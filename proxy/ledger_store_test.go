@@ -28,6 +28,11 @@ func restart(r *rig) *rig {
 	return newRig(r.t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
 }
 
+// restart is the same in another dialect.
+func (a api) restart(r *rig) *rig {
+	return a.rig(r.t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+}
+
 func TestForgottenStaysForgotten(t *testing.T) {
 	r := newRig(t)
 	for i := range 3 { // in several segments, of which each holds the line

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,7 @@ type splice struct {
 	ledger    *scopeLedger
 	walk      walk
 	newest    chainHash
-	model     string
+	model     modelKey
 	written   *variant // new at the newest turn, nil = none written
 	placement dialect.Placement
 }
@@ -41,42 +42,66 @@ func (x *exchange) compose() []dialect.Insertion {
 		x.status = StatusNoUser
 		return nil
 	}
-	named := h.identity.conversation(x.r.Header, x.req, x.client)
 	s := h.ledger.of(scope)
-	seed := s.chainStart(secret)
+	start := s.chainStart(secret)
 	began := time.Now()
 	ctx, cancel := x.deadline(s, scope)
 	defer cancel()
 	ready := awaitLedger(ctx, s)
+	from := x.origin(s, start, ready == "")
+	named := h.identity.conversation(x.r.Header, x.req)
+	if named == "" {
+		named = from.conversation()
+	}
+	if named == "" { // ids that elsewhere often are one for a whole application are believed of known clients
+		named = cleanID(first(x.client.Conversation, x.r.Header, x.req))
+	}
 	var w walk
 	if ready == "" {
-		w = h.ledger.walk(s, seed, x.req, named)
+		w = h.ledger.walk(s, from.seed, x.req, named, x.counts)
+		if from.known {
+			h.ledger.hold(s, &w, from.at, x.counts)
+		}
 	} else {
-		w = walk{chain: chain(seed, x.req)}
+		w = walk{chain: chain(from.seed, x.req)}
 		x.status = ready
 	}
-	conv := x.conversation(named, w, ready == "")
-	newest := w.chain[x.req.Turn]
-	text, human := x.words()
-	x.persist = x.rights.persist && h.deps.Persist != nil && human != ""
-	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
-	x.splice = splice{ledger: s, walk: w, newest: newest, model: x.req.Model}
-
-	placement, accepts := h.learned.placement(x.up.Name, x.req.Model, h.placement())
+	placement, accepts := h.learned.placement(x.model(), h.placement(x.d))
 	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
 		placement = dialect.InUser // learned before a restart
 	}
-	x.splice.placement = placement
-	var fresh fence.Block
-	found := 0
+	if x.req.Held && placement != dialect.System {
+		// Whatever is inserted stays in the upstream's conversation for good.
+		x.rights = rights{persist: x.rights.persist}
+		ready = StatusUnsupported
+		x.status = ready
+	}
 	if ready == "" {
 		x.status = StatusEmpty
-		if x.side {
-			x.status = StatusOff
-		}
-		if x.rights.recall && accepts && x.searches(w) {
-			fresh, found, x.status = x.search(ctx, scope, conv, named, w, text)
-		}
+	}
+	if x.counts {
+		return x.insert(w, placement, fence.Block{})
+	}
+	conv := x.conversation(named, w, ready == "")
+	x.persist = x.rights.persist && h.deps.Persist != nil && !x.req.Background
+	x.splice = splice{ledger: s, walk: w, model: x.model(), placement: placement}
+	if x.req.Turn < 0 {
+		x.place(s, start, from, w, conv, from.at.said)
+		return x.goOn(scope, secret, from, w, conv)
+	}
+	newest := w.chain[x.req.Turn]
+	text, human := x.words()
+	x.persist = x.persist && human != ""
+	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
+	x.splice.newest = newest
+
+	if x.side && ready == "" {
+		x.status = StatusOff
+	}
+	var fresh fence.Block
+	found := 0
+	if ready == "" && x.rights.recall && accepts && x.searches(w) {
+		fresh, found, x.status = x.search(ctx, scope, conv, named, w, text)
 	}
 	x.recallUS = time.Since(began).Microseconds()
 	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
@@ -89,9 +114,10 @@ func (x *exchange) compose() []dialect.Insertion {
 			}
 		}
 	}
+	x.place(s, start, from, w, x.turn.Conversation, human)
 	if !accepts {
 		for _, b := range w.blocks { // the upstream goes on without them, for good
-			h.ledger.clear(s, w.chain[b.turn], b.variant)
+			h.ledger.clear(s, b.at, b.variant)
 		}
 		x.status = StatusUnsupported
 		return nil
@@ -106,17 +132,15 @@ func (x *exchange) compose() []dialect.Insertion {
 // searches says whether the newest turn is to be searched for: once per turn, never in a tool loop, and not where the
 // conversation is full. Observing searches each time, since it leaves nothing to replay.
 func (x *exchange) searches(w walk) bool {
-	if x.req.Loop || w.full {
+	if x.req.Loop || x.h.cfg.Ledger.full(w) {
 		return false
 	}
 	return w.newest == nil || w.newest.ghost
 }
 
-// recognise finds out who sent the request, and takes back what such a request may not have of memory: one that is no
-// turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
+// recognise takes back what a request of its client's may not have of memory: one that is no turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
 // lost), and a sub-agent's chatter is not the user's.
 func (x *exchange) recognise() {
-	x.client = x.h.clients.of(x.r.Header, x.req)
 	if x.side = x.h.clients.side(x.client, x.r.Header, x.req); x.side {
 		x.rights = rights{replay: x.rights.replay}
 		return
@@ -188,7 +212,9 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 			// The model may have been found to be strict since.
 			if b.placement == dialect.BeforeUser && p == dialect.InUser {
 				b.placement = p
-				x.h.ledger.move(x.splice.ledger, w.chain[b.turn], b.variant, p)
+				if !x.counts {
+					x.h.ledger.move(x.splice.ledger, b.at, b.variant, p)
+				}
 			}
 			put(b.turn, b.placement, b.block, StatusReplayed)
 		}
@@ -214,6 +240,8 @@ func (x *exchange) search(
 	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Now: x.start}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
+		maps.Copy(q.VisibleChains, w.heldTurns)
+		maps.Copy(q.VisibleIDs, w.heldIDs)
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
 		q.Previous = x.req.Text(i)
@@ -273,14 +301,17 @@ func (x *exchange) accepted() {
 // is what later requests must repeat. certain: the blocks' place was at fault; perhaps: nobody knows what was.
 func (x *exchange) rejected(certain, perhaps bool) {
 	sp := x.splice
+	if x.counts {
+		return
+	}
 	for _, b := range sp.walk.blocks {
-		x.h.ledger.clear(sp.ledger, sp.walk.chain[b.turn], b.variant)
+		x.h.ledger.clear(sp.ledger, b.at, b.variant)
 	}
 	if sp.written != nil {
 		x.h.ledger.clear(sp.ledger, sp.newest, sp.written)
 	}
 	if certain || perhaps {
-		x.h.learned.refused(x.up.Name, sp.model, sp.placement, x.turn.Conversation, certain)
+		x.h.learned.refused(sp.model, sp.placement, x.turn.Conversation, certain)
 	}
 }
 
@@ -309,12 +340,18 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 	return "new:" + randomHex(8)
 }
 
-func (h *Handler) placement() dialect.Placement {
+func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
 	if h.cfg.Injection.Placement == PlacementSystem {
+		return dialect.System
+	}
+	if d.Name() == (dialect.Responses{}).Name() && h.cfg.Injection.Responses == PlacementInstructions {
 		return dialect.System
 	}
 	return dialect.BeforeUser
 }
+
+// model is what lessons about placements hold for: templates differ by model, and what is made of a request by dialect.
+func (x *exchange) model() modelKey { return modelKey{x.up.Name, x.d.Name(), x.req.Model} }
 
 // deadline is how long memory may take for this request.
 func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) (context.Context, context.CancelFunc) {

@@ -15,28 +15,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// roles shows messages with blocks shortened to their memories.
-func roles(t *testing.T, body string) []string {
-	t.Helper()
-	var out []string
-	for _, m := range messages(t, body) {
-		if fence.Contains(m) {
-			role, text, _ := strings.Cut(m, ": ")
-			var lines []string
-			for line := range strings.SplitSeq(text, "\n") {
-				if strings.HasPrefix(line, "- ") {
-					lines = append(lines, line[strings.LastIndex(line, ": ")+2:])
-				}
-			}
-			rest := fence.Strip(text)
-			m = fmt.Sprintf("%s: [%s]%s", role, strings.Join(lines, "|"), rest)
-		}
-		out = append(out, m)
-	}
-	return out
-}
+// roles shows the messages of a chat completion, with blocks shortened to their memories.
+func roles(t *testing.T, body string) []string { return apis[0].lines(t, body) }
 
-func TestModeTable(t *testing.T) {
+func TestModeTable(t *testing.T) { inEach(t, testModeTable) }
+
+func testModeTable(t *testing.T, a api) {
 	for _, tt := range []struct {
 		mode   string
 		rights rights
@@ -55,9 +39,9 @@ func TestModeTable(t *testing.T) {
 			if got := modeRights[parseMode([]string{tt.mode})]; got != tt.rights {
 				t.Errorf("rights %+v, want %+v", got, tt.rights)
 			}
-			r := newRig(t)
+			r := a.rig(t)
 			r.recall.set("first")
-			one := chat("user: q1")
+			one := a.body("user: q1")
 			got := r.post(one, headerMemory, tt.mode)
 			if got.status != tt.first {
 				t.Errorf("first status %s, want %s", got.status, tt.first)
@@ -73,14 +57,14 @@ func TestModeTable(t *testing.T) {
 				t.Errorf("persisted %d turns, want some: %t", turns, tt.rights.persist)
 			}
 			r.recall.set("second")
-			if got := r.post(chat("user: q1", "assistant: fine", "user: q2"), headerMemory, tt.mode); got.status != tt.second {
+			if got := r.post(a.body("user: q1", "assistant: fine", "user: q2"), headerMemory, tt.mode); got.status != tt.second {
 				t.Errorf("second status %s, want %s", got.status, tt.second)
 			}
 			want := []string{"user: q1", "assistant: fine", "user: q2"}
 			if tt.rights.inject {
 				want = []string{"user: [first]", "user: q1", "assistant: fine", "user: [second]", "user: q2"}
 			}
-			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+			if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 				t.Errorf("second request (-want +got):\n%s", diff)
 			}
 		})
@@ -88,26 +72,25 @@ func TestModeTable(t *testing.T) {
 }
 
 // A mode that does not inject still repeats what an earlier mode did, or the cached prefix would break.
-func TestModeWriteReplays(t *testing.T) {
-	r := newRig(t)
+func TestModeWriteReplays(t *testing.T) { inEach(t, testModeWriteReplays) }
+
+func testModeWriteReplays(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("first")
-	r.post(chat("user: q1"))
+	r.post(a.body("user: q1"))
 	first := r.one().body
 	r.recall.set("second")
-	got := r.post(chat("user: q1", "assistant: fine", "user: q2"), headerMemory, "write")
+	got := r.post(a.body("user: q1", "assistant: fine", "user: q2"), headerMemory, "write")
 	if got.status != StatusReplayed || got.memories != "1" {
 		t.Errorf("status %s with %s memories, want replayed with 1", got.status, got.memories)
 	}
-	second := r.one().body
-	if prefix := strings.TrimSuffix(first, "]}"); !strings.HasPrefix(second, prefix) {
-		t.Errorf("second body does not begin with the first\nfirst  %s\nsecond %s", first, second)
-	}
+	a.grows(t, first, r.one().body)
 	// The turn has a none-entry: switched on again, nothing is inserted before it.
-	r.post(chat("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
+	r.post(a.body("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
 	want := []string{
 		"user: [first]", "user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: [second]", "user: q3",
 	}
-	if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+	if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 		t.Errorf("third request (-want +got):\n%s", diff)
 	}
 }
@@ -148,8 +131,10 @@ func TestUnchangedWithoutMemory(t *testing.T) {
 	}
 }
 
-func TestTooLargeStreamsThrough(t *testing.T) {
-	big := chat("user: " + strings.Repeat("x", 4000))
+func TestTooLargeStreamsThrough(t *testing.T) { inEach(t, testTooLargeStreamsThrough) }
+
+func testTooLargeStreamsThrough(t *testing.T, a api) {
+	big := a.body("user: " + strings.Repeat("x", 4000))
 	for _, tt := range []struct {
 		name   string
 		change rigOption
@@ -158,7 +143,7 @@ func TestTooLargeStreamsThrough(t *testing.T) {
 		{"all bodies", func(c *Config, _ *Deps) { c.Limits.BodyBytes = 2 << 10; c.Limits.BufferedBytes = 2 << 10 }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, tt.change)
+			r := a.rig(t, tt.change)
 			r.recall.set("must not show")
 			got := r.post(big)
 			if got.status != StatusTooLarge || r.one().body != big {
@@ -168,28 +153,22 @@ func TestTooLargeStreamsThrough(t *testing.T) {
 	}
 }
 
-func TestToolLoopRecallsOnce(t *testing.T) {
-	r := newRig(t)
+func TestToolLoopRecallsOnce(t *testing.T) { inEach(t, testToolLoopRecallsOnce) }
+
+func testToolLoopRecallsOnce(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	calls := func(int) string {
-		return `{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"ok"}`
-	}
-	r.answers(func(got received) (int, string, string) {
-		return 200, "application/json", `{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`
-	})
-	base := `{"model":"m","messages":[{"role":"user","content":"do it"}`
+	r.answers(func(received) (int, string, string) { return 200, "application/json", a.calling })
+	lines := []string{"user: do it"}
 	previous := ""
 	for step := range 31 {
-		var b strings.Builder
-		b.WriteString(base)
-		for i := range step {
-			b.WriteString("," + calls(i))
+		if step > 0 {
+			lines = append(lines, fmt.Sprintf("call: c%d", step), fmt.Sprintf("result: c%d", step))
 		}
-		b.WriteString("]}")
 		if step == 30 {
-			r.answers(replyWith("done"))
+			r.answers(a.replyWith("done"))
 		}
-		got := r.post(b.String())
+		got := r.post(a.body(lines...))
 		want := StatusReplayed
 		if step == 0 {
 			want = StatusInjected
@@ -198,9 +177,7 @@ func TestToolLoopRecallsOnce(t *testing.T) {
 			t.Fatalf("step %d: status %s with %s memories, want %s with 1", step, got.status, got.memories, want)
 		}
 		body := r.one().body
-		if prefix := strings.TrimSuffix(previous, "]}"); !strings.HasPrefix(body, prefix) {
-			t.Fatalf("step %d does not begin with step %d's messages", step, step-1)
-		}
+		a.grows(t, previous, body)
 		previous = body
 		r.sleep(10 * time.Second) // the loop outlives the replay window
 	}
@@ -221,35 +198,39 @@ func TestToolLoopRecallsOnce(t *testing.T) {
 }
 
 // A loop that Remora sees only the middle of (a restart without its ledger) gets nothing, now or later.
-func TestUnknownToolLoopStaysBare(t *testing.T) {
-	r := newRig(t)
+func TestUnknownToolLoopStaysBare(t *testing.T) { inEach(t, testUnknownToolLoopStaysBare) }
+
+func testUnknownToolLoopStaysBare(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	loop := `{"model":"m","messages":[{"role":"user","content":"do it"},{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c","content":"ok"}`
-	for _, body := range []string{loop + "]}", loop + `,{"role":"tool","tool_call_id":"d","content":"ok"}]}`} {
+	loop := []string{"user: do it", "call: c", "result: c"}
+	for _, body := range []string{a.body(loop...), a.body(append(loop, "result: d")...)} {
 		if got := r.post(body); got.status != StatusEmpty || r.one().body != body {
 			t.Errorf("status %s, want empty with the body unchanged", got.status)
 		}
 	}
 }
 
-func TestSameQuestionAnotherDay(t *testing.T) {
-	r := newRig(t)
+func TestSameQuestionAnotherDay(t *testing.T) { inEach(t, testSameQuestionAnotherDay) }
+
+func testSameQuestionAnotherDay(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("yesterday")
-	r.post(chat("user: hi"))
+	r.post(a.body("user: hi"))
 	first := r.one().body
 	r.turns()
 
 	r.recall.set("meanwhile")
 	r.sleep(30 * time.Second)
-	if got := r.post(chat("user: hi")); got.status != StatusReplayed || r.one().body != first {
+	if got := r.post(a.body("user: hi")); got.status != StatusReplayed || r.one().body != first {
 		t.Errorf("a retry within a minute: status %s, want the same bytes replayed", got.status)
 	}
 	retried := r.turns()
 
 	r.recall.set("today")
 	r.sleep(24 * time.Hour)
-	r.post(chat("user: hi"))
-	if diff := cmp.Diff([]string{"user: [today]", "user: hi"}, roles(t, r.one().body)); diff != "" {
+	r.post(a.body("user: hi"))
+	if diff := cmp.Diff([]string{"user: [today]", "user: hi"}, a.lines(t, r.one().body)); diff != "" {
 		t.Errorf("the next day (-want +got):\n%s", diff)
 	}
 	fresh := r.turns()
@@ -258,15 +239,17 @@ func TestSameQuestionAnotherDay(t *testing.T) {
 	}
 }
 
-func TestRegeneratedAnswerIsTheSameTurn(t *testing.T) {
+func TestRegeneratedAnswerIsTheSameTurn(t *testing.T) { inEach(t, testRegeneratedAnswerIsTheSameTurn) }
+
+func testRegeneratedAnswerIsTheSameTurn(t *testing.T, a api) {
 	for _, header := range [][]string{nil, {headerConversation, "c7"}} {
-		r := newRig(t)
+		r := a.rig(t)
 		history := []string{"user: q1", "assistant: fine", "user: q2"}
-		r.post(chat(history[:1]...), header...)
-		r.post(chat(history...), header...)
-		r.answers(replyWith("better"))
+		r.post(a.body(history[:1]...), header...)
+		r.post(a.body(history...), header...)
+		r.answers(a.replyWith("better"))
 		r.sleep(10 * time.Minute)
-		r.post(chat(history...), header...)
+		r.post(a.body(history...), header...)
 		turns := r.turns()
 		if len(turns) != 3 || turns[1].ID != turns[2].ID || turns[0].ID == turns[1].ID {
 			t.Errorf("ids %s, want the second and third equal", cmp.Diff(turns[1].ID, turns[2].ID))
@@ -279,20 +262,24 @@ func TestRegeneratedAnswerIsTheSameTurn(t *testing.T) {
 
 // Two conversations begin alike and are given different memories: each goes on with its own.
 func TestVariantsFollowTheirConversation(t *testing.T) {
-	r := newRig(t)
+	inEach(t, testVariantsFollowTheirConversation)
+}
+
+func testVariantsFollowTheirConversation(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("one")
-	r.answers(replyWith("hello A"))
-	r.post(chat("user: hi"))
+	r.answers(a.replyWith("hello A"))
+	r.post(a.body("user: hi"))
 	r.sleep(2 * time.Minute)
 	r.recall.set("two")
-	r.answers(replyWith("hello B"))
-	r.post(chat("user: hi"))
+	r.answers(a.replyWith("hello B"))
+	r.post(a.body("user: hi"))
 	r.recall.set()
 	r.sent()
 	for _, tt := range []struct{ reply, memory string }{{"hello B", "two"}, {"hello A", "one"}, {"hello B", "two"}} {
-		r.post(chat("user: hi", "assistant: "+tt.reply, "user: next"))
+		r.post(a.body("user: hi", "assistant: "+tt.reply, "user: next"))
 		want := []string{"user: [" + tt.memory + "]", "user: hi", "assistant: " + tt.reply, "user: next"}
-		if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+		if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 			t.Errorf("after %q (-want +got):\n%s", tt.reply, diff)
 		}
 		r.sleep(2 * time.Minute)
@@ -300,77 +287,88 @@ func TestVariantsFollowTheirConversation(t *testing.T) {
 }
 
 // The same reply to the same greeting in two named conversations.
-func TestVariantsOfNamedConversations(t *testing.T) {
-	r := newRig(t)
+func TestVariantsOfNamedConversations(t *testing.T) { inEach(t, testVariantsOfNamedConversations) }
+
+func testVariantsOfNamedConversations(t *testing.T, a api) {
+	r := a.rig(t)
 	for _, c := range []string{"a", "b"} {
 		r.recall.set("of " + c)
-		r.post(chat("user: hi"), headerConversation, c)
+		r.post(a.body("user: hi"), headerConversation, c)
 	}
 	r.recall.set()
 	r.sent()
 	for _, c := range []string{"a", "b", "a"} {
-		r.post(chat("user: hi", "assistant: fine", "user: next"), headerConversation, c)
+		r.post(a.body("user: hi", "assistant: fine", "user: next"), headerConversation, c)
 		want := []string{"user: [of " + c + "]", "user: hi", "assistant: fine", "user: next"}
-		if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+		if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 			t.Errorf("conversation %s (-want +got):\n%s", c, diff)
 		}
 	}
 }
 
-func TestEditedHistoryFallsOffTheChain(t *testing.T) {
-	r := newRig(t)
+func TestEditedHistoryFallsOffTheChain(t *testing.T) { inEach(t, testEditedHistoryFallsOffTheChain) }
+
+func testEditedHistoryFallsOffTheChain(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	r.post(chat("user: q1"))
+	r.post(a.body("user: q1"))
 	r.recall.set()
 	r.sent()
-	body := chat("user: q1 edited", "assistant: fine", "user: q2")
+	body := a.body("user: q1 edited", "assistant: fine", "user: q2")
 	if got := r.post(body); got.status != StatusEmpty || r.one().body != body {
 		t.Errorf("status %s, want empty with the body unchanged", got.status)
 	}
 }
 
-func TestLedgerSurvivesRestart(t *testing.T) {
-	r := newRig(t)
+func TestLedgerSurvivesRestart(t *testing.T) { inEach(t, testLedgerSurvivesRestart) }
+
+func testLedgerSurvivesRestart(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	r.post(chat("user: q1"))
+	r.post(a.body("user: q1"))
 	first := r.one().body
 	r.h.store.flush(t.Context())
 
-	again := newRig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
-	got := again.post(chat("user: q1", "assistant: fine", "user: q2"))
-	if body := again.one().body; got.status != StatusReplayed || !strings.HasPrefix(body, strings.TrimSuffix(first, "]}")) {
-		t.Errorf("status %s, body %s; want the bytes of before the restart", got.status, body)
+	again := a.rig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+	got := again.post(a.body("user: q1", "assistant: fine", "user: q2"))
+	if got.status != StatusReplayed {
+		t.Errorf("status %s, want replayed", got.status)
 	}
+	a.grows(t, first, again.one().body)
 	r.sleep(25 * time.Hour)
-	late := newRig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
-	body := chat("user: q1", "assistant: fine", "user: q2")
+	late := a.rig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
+	body := a.body("user: q1", "assistant: fine", "user: q2")
 	if late.post(body); late.one().body != body {
 		t.Error("an entry past its time was replayed")
 	}
 }
 
-func TestForgetTakesTheLineOutOfReplays(t *testing.T) {
-	r := newRig(t)
+func TestForgetTakesTheLineOutOfReplays(t *testing.T) { inEach(t, testForgetTakesTheLineOutOfReplays) }
+
+func testForgetTakesTheLineOutOfReplays(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("keep", "drop")
-	r.post(chat("user: q1"))
+	r.post(a.body("user: q1"))
 	r.sent()
 	q := r.recall.asked()[0]
 	r.h.Forget(q.Scope, "m1-drop")
 	r.recall.set()
-	r.post(chat("user: q1", "assistant: fine", "user: q2"))
+	r.post(a.body("user: q1", "assistant: fine", "user: q2"))
 	want := []string{"user: [keep]", "user: q1", "assistant: fine", "user: q2"}
-	if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+	if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 		t.Errorf("after forgetting (-want +got):\n%s", diff)
 	}
 }
 
-func TestConversationIsBounded(t *testing.T) {
-	r := newRig(t, func(c *Config, _ *Deps) { c.Ledger.MaxBlocks = 2 })
+func TestConversationIsBounded(t *testing.T) { inEach(t, testConversationIsBounded) }
+
+func testConversationIsBounded(t *testing.T, a api) {
+	r := a.rig(t, func(c *Config, _ *Deps) { c.Ledger.MaxBlocks = 2 })
 	var history []string
 	for i := range 4 {
 		r.recall.set(fmt.Sprintf("fact %d", i))
 		history = append(history, fmt.Sprintf("user: q%d", i))
-		r.post(chat(history...))
+		r.post(a.body(history...))
 		history = append(history, "assistant: fine")
 	}
 	got := r.sent()
@@ -378,18 +376,20 @@ func TestConversationIsBounded(t *testing.T) {
 		"user: [fact 0]", "user: q0", "assistant: fine", "user: [fact 1]", "user: q1", "assistant: fine",
 		"user: q2", "assistant: fine", "user: q3",
 	}
-	if diff := cmp.Diff(want, roles(t, got[3].body)); diff != "" {
+	if diff := cmp.Diff(want, a.lines(t, got[3].body)); diff != "" {
 		t.Errorf("fourth request (-want +got):\n%s", diff)
 	}
 }
 
 // What stands in the request already, or in a block replayed in it, is not asked for again.
-func TestVisibleIsToldToRecall(t *testing.T) {
-	r := newRig(t)
+func TestVisibleIsToldToRecall(t *testing.T) { inEach(t, testVisibleIsToldToRecall) }
+
+func testVisibleIsToldToRecall(t *testing.T, a api) {
+	r := a.rig(t)
 	r.recall.set("fact")
-	r.post(chat("user: q1"), headerConversation, "c")
+	r.post(a.body("user: q1"), headerConversation, "c")
 	turn := r.turns()[0]
-	r.post(chat("user: q1", "assistant: fine", "user: q2"), headerConversation, "c")
+	r.post(a.body("user: q1", "assistant: fine", "user: q2"), headerConversation, "c")
 	q := r.recall.asked()[1]
 	if _, ok := q.VisibleIDs["m0-fact"]; !ok {
 		t.Error("the replayed memory is not named as visible")
@@ -402,7 +402,9 @@ func TestVisibleIsToldToRecall(t *testing.T) {
 	}
 }
 
-func TestMemoryFailsOpen(t *testing.T) {
+func TestMemoryFailsOpen(t *testing.T) { inEach(t, testMemoryFailsOpen) }
+
+func testMemoryFailsOpen(t *testing.T, a api) {
 	for _, tt := range []struct {
 		name string
 		err  error
@@ -415,57 +417,82 @@ func TestMemoryFailsOpen(t *testing.T) {
 		{"panic", nil, func() { panic("content that must not be logged") }, StatusUnavailable},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t)
+			r := a.rig(t)
 			r.recall.err, r.recall.do = tt.err, tt.do
-			body := chat("user: q1")
+			body := a.body("user: q1")
 			if got := r.post(body); got.code != 200 || got.status != tt.want || r.one().body != body {
 				t.Errorf("code %d, status %s, want 200, %s and the body unchanged", got.code, got.status, tt.want)
 			}
 			// The turn has a none-entry now: nothing may appear before it later.
 			r.recall.err, r.recall.do = nil, nil
 			r.recall.set("late")
-			r.post(chat("user: q1", "assistant: fine", "user: q2"))
+			r.post(a.body("user: q1", "assistant: fine", "user: q2"))
 			want := []string{"user: q1", "assistant: fine", "user: [late]", "user: q2"}
-			if diff := cmp.Diff(want, roles(t, r.one().body)); diff != "" {
+			if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 				t.Errorf("next turn (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestSystemPlacement(t *testing.T) {
+func TestSystemPlacement(t *testing.T) { inEach(t, testSystemPlacement) }
+
+func testSystemPlacement(t *testing.T, a api) {
 	for _, tt := range []struct {
 		name    string
 		history []string
-		want    []string
 	}{
-		{"a prompt", []string{"system: be kind"}, []string{"system: [one|two]be kind\n\n\n"}},
-		{"no prompt", nil, []string{"system: [one|two]\n"}},
+		{"a prompt", []string{"system: be kind"}},
+		{"no prompt", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newRig(t, func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
+			r := a.rig(t, func(c *Config, _ *Deps) { c.Injection.Placement = PlacementSystem })
 			r.recall.set("one")
-			r.post(chat(append(tt.history, "user: q1")...))
+			r.post(a.body(append(tt.history, "user: q1")...))
 			r.recall.set("two")
-			got := r.post(chat(append(tt.history, "user: q1", "assistant: fine", "user: q2")...))
+			got := r.post(a.body(append(tt.history, "user: q1", "assistant: fine", "user: q2")...))
 			if got.status != StatusInjected || got.memories != "2" {
 				t.Errorf("status %s with %s memories, want injected with 2", got.status, got.memories)
 			}
-			want := append(tt.want, "user: q1", "assistant: fine", "user: q2")
-			if diff := cmp.Diff(want, roles(t, r.sent()[1].body)); diff != "" {
+			lines := a.lines(t, r.sent()[1].body)
+			system := ""
+			for len(lines) > 0 && strings.HasPrefix(lines[0], "system: ") {
+				system += strings.TrimSpace(strings.TrimPrefix(lines[0], "system: ")) + ";"
+				lines = lines[1:]
+			}
+			want := "[one|two];"
+			switch {
+			case tt.history != nil && a.marks: // a block of its own, behind the mark
+				want = "be kind;" + want
+			case tt.history != nil:
+				want = "[one|two]be kind;"
+			}
+			if system != want {
+				t.Errorf("system prompt %q, want %q", system, want)
+			}
+			if diff := cmp.Diff([]string{"user: q1", "assistant: fine", "user: q2"}, lines); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestRuleInSystem(t *testing.T) {
-	r := newRig(t, func(c *Config, _ *Deps) { c.Injection.RuleInSystem = true })
+func TestRuleInSystem(t *testing.T) { inEach(t, testRuleInSystem) }
+
+func testRuleInSystem(t *testing.T, a api) {
+	r := a.rig(t, func(c *Config, _ *Deps) { c.Injection.RuleInSystem = true })
 	r.recall.set("fact")
-	r.post(chat("system: be kind", "user: q1"))
-	got := messages(t, r.one().body)
-	if !strings.HasPrefix(got[0], "system: be kind") || !strings.Contains(got[0], fence.Rule) || strings.Contains(got[1], fence.Rule) {
-		t.Errorf("messages %q; want the rule in the system prompt only", got)
+	r.post(a.body("system: be kind", "user: q1"))
+	system, rest := "", ""
+	for _, p := range a.pieces(t, r.one().body) {
+		if strings.HasPrefix(p.line, "system: ") {
+			system += p.line
+		} else {
+			rest += p.line
+		}
+	}
+	if !strings.HasPrefix(system, "system: be kind") || !strings.Contains(system, fence.Rule) || strings.Contains(rest, fence.Rule) {
+		t.Errorf("system %q, messages %q; want the rule in the system prompt only", system, rest)
 	}
 }
 

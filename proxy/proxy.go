@@ -25,7 +25,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -34,7 +33,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
-	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -80,13 +78,18 @@ type LimitsConfig struct {
 // InjectionConfig says how recalled memories enter a request.
 type InjectionConfig struct {
 	Placement    string // beforeUser or system
+	Responses    string // item or instructions: where blocks stand in the Responses dialect, unless Placement is system
+	CountTokens  bool   // requests that count tokens are given what the counted request would be given
 	RuleInSystem bool   // put the rule into the system prompt instead of every block; costs that prompt's cache once
 }
 
-// Values of InjectionConfig.Placement.
+// Values of InjectionConfig.Placement and InjectionConfig.Responses.
 const (
 	PlacementBeforeUser = "beforeUser"
 	PlacementSystem     = "system"
+
+	PlacementItem         = "item"
+	PlacementInstructions = "instructions"
 )
 
 // DefaultConfig has no upstreams of its own but the public ones.
@@ -99,7 +102,7 @@ func DefaultConfig() Config {
 		Limits: LimitsConfig{
 			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
 		},
-		Injection:      InjectionConfig{Placement: PlacementBeforeUser},
+		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true},
 		Ledger:         DefaultLedgerConfig(),
 		WebSocket:      WebSocketFallback,
 		RecallDeadline: 30 * time.Millisecond,
@@ -134,6 +137,8 @@ func (c Config) Validate() error {
 	check(c.Injection.Placement == PlacementBeforeUser || c.Injection.Placement == PlacementSystem,
 		"injection.placement: must be beforeUser or system")
 	check(c.WebSocket == WebSocketFallback || c.WebSocket == WebSocketPass, "websocket: must be fallback or pass")
+	check(c.Injection.Responses == PlacementItem || c.Injection.Responses == PlacementInstructions,
+		"injection.responses: must be item or instructions")
 	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")
 	check(c.FirstDeadline >= c.RecallDeadline, "firstDeadline: must be at least recallDeadline")
 	return errors.Join(errs...)
@@ -165,7 +170,7 @@ type Handler struct {
 	plane    *plane
 	identity *identity
 	clients  *clients
-	dialects []route
+	routes   []route
 	deps     Deps
 	log      *slog.Logger
 	tracer   trace.Tracer // nil = off
@@ -179,12 +184,6 @@ type Handler struct {
 	secret       atomic.Pointer[[]byte] // install secret, once the store gave it
 
 	stats Stats
-}
-
-// route names the dialect of a path: the request's path ends in suffix at a segment border.
-type route struct {
-	suffix string
-	d      dialect.Dialect
 }
 
 // Stats are counters since the start.
@@ -225,8 +224,8 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	}
 	h := &Handler{
 		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity), clients: newClients(cfg.Clients),
-		dialects: []route{{"/chat/completions", dialect.Chat{}}},
-		bodies:   budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
+		routes: routes(),
+		bodies: budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
 		learned: newLearned(deps.Now),
 	}
 	h.stats.statuses = map[Status]*atomic.Int64{}
@@ -291,17 +290,4 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.stats.Exchanges.Add(1)
 	x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported}
 	x.serve()
-}
-
-// dialectOf returns the dialect of a request, or nil.
-func (h *Handler) dialectOf(r *http.Request) dialect.Dialect {
-	if r.Method != http.MethodPost {
-		return nil
-	}
-	for _, d := range h.dialects {
-		if strings.HasSuffix(r.URL.Path, d.suffix) {
-			return d.d
-		}
-	}
-	return nil
 }

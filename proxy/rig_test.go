@@ -1,9 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -30,6 +28,7 @@ type rig struct {
 	persist *fakePersist
 	local   storage.Local
 	posted  int64
+	path    string // where post sends to
 	served  atomic.Int64
 
 	mu       sync.Mutex
@@ -52,7 +51,8 @@ func newRig(t *testing.T, opts ...rigOption) *rig {
 	r := &rig{
 		t: t, now: time.Now().Truncate(time.Second), // stores expire by the real clock
 
-		recall: &fakeRecall{}, persist: &fakePersist{}, answer: replyWith("fine"),
+		recall: &fakeRecall{}, persist: &fakePersist{}, path: apis[0].path,
+		answer: func(received) (int, string, string) { return 200, "application/json", chatAnswer("", "fine") },
 	}
 	r.local = storagetest.Memory()
 	up := httptest.NewServer(http.HandlerFunc(r.upstream))
@@ -115,13 +115,8 @@ func (r *rig) upstream(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, body)
 }
 
-func replyWith(text string) func(received) (int, string, string) {
-	return func(received) (int, string, string) {
-		b, _ := json.Marshal(text)
-		return 200, "application/json", fmt.Sprintf(
-			`{"id":"c1","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":%s},"finish_reason":"stop"}],"usage":{"prompt_tokens":7,"completion_tokens":2}}`, b)
-	}
-}
+// replyWith is a chat completion.
+func replyWith(text string) func(received) (int, string, string) { return apis[0].replyWith(text) }
 
 func (r *rig) answers(f func(received) (int, string, string)) {
 	r.mu.Lock()
@@ -138,10 +133,10 @@ type outcome struct {
 	header   http.Header
 }
 
-// post sends a chat completion body with the header pairs and returns what came back; sent() tells what went upstream.
+// post sends a body with the header pairs and returns what came back; sent() tells what went upstream.
 func (r *rig) post(body string, header ...string) outcome {
 	r.t.Helper()
-	return r.postTo("/v1/chat/completions", body, header...)
+	return r.postTo(r.path, body, header...)
 }
 
 func (r *rig) postTo(path, body string, header ...string) outcome {
@@ -281,44 +276,5 @@ func (r *rig) turns() []persist.Turn {
 	defer r.persist.mu.Unlock()
 	out := r.persist.turns
 	r.persist.turns = nil
-	return out
-}
-
-// chat writes a chat completions body: alternating "role: text" lines.
-func chat(messages ...string) string {
-	var b bytes.Buffer
-	b.WriteString(`{"model":"m","messages":[`)
-	for i, m := range messages {
-		role, text, _ := strings.Cut(m, ": ")
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		q, _ := json.Marshal(text)
-		fmt.Fprintf(&b, `{"role":%q,"content":%s}`, role, q)
-	}
-	b.WriteString(`]}`)
-	return b.String()
-}
-
-// messages decodes the messages of a body as "role: content" lines; what is not text is shown as JSON.
-func messages(t *testing.T, body string) []string {
-	t.Helper()
-	var in struct {
-		Messages []struct {
-			Role    string
-			Content json.RawMessage
-		}
-	}
-	if err := json.Unmarshal([]byte(body), &in); err != nil {
-		t.Fatalf("upstream body is not JSON: %v", err)
-	}
-	var out []string
-	for _, m := range in.Messages {
-		var text string
-		if json.Unmarshal(m.Content, &text) != nil {
-			text = string(m.Content)
-		}
-		out = append(out, m.Role+": "+text)
-	}
 	return out
 }

@@ -215,19 +215,15 @@ func (id *identity) metadataUser(h http.Header, req *dialect.Request, c *Client)
 	return req.MetadataUser
 }
 
-// conversation returns the id that the request names, or "". Ids that elsewhere often are one for a whole application
-// are believed of known clients.
-func (id *identity) conversation(h http.Header, req *dialect.Request, c *Client) string {
+// conversation returns the id that the request names, or "".
+func (id *identity) conversation(h http.Header, req *dialect.Request) string {
 	// Two different values are no id: better a conversation of its own than a wrong one.
 	if v, ok := firstHeader(h, id.convs); ok {
 		if v = cleanID(v); v != "" {
 			return v
 		}
 	}
-	if v := cleanID(req.Conversation); v != "" {
-		return v
-	}
-	return cleanID(first(c.Conversation, h, req))
+	return cleanID(req.Conversation)
 }
 
 // keyTenant is the tenant of an upstream credential. The credential itself is never kept.

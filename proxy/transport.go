@@ -145,8 +145,8 @@ func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane,
 	return &plane{router: r, stream: s}, nil
 }
 
-// choose returns the upstream for in, or nil where none covers its path.
-func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(rawPath(in)) }
+// choose returns the upstream for in, or nil where there is none.
+func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(rawPath(in), in.Header) }
 
 // closeIdle closes the connections that no request is using.
 func (p *plane) closeIdle() {

@@ -24,14 +24,20 @@ type UpstreamConfig struct {
 	// Paths are the prefixes that the upstream serves, in whole segments: "/v1/messages" takes /v1/messages and
 	// /v1/messages/count_tokens, not /v1/messagesx. "/" takes what no other prefix does. The longest prefix wins.
 	Paths []string
+	// Headers are names of request headers: a request that carries one of them comes here where only "/" covers its path.
+	// For paths that several APIs have, such as /v1/models. No two upstreams may name the same.
+	Headers []string
 	// CAFile is a PEM file of the certificate authorities to trust for this upstream in place of the system's; "" = the system's.
 	CAFile string
 }
 
-// DefaultUpstreams are Anthropic's API for its messages and OpenAI's for the rest.
+// DefaultUpstreams are Anthropic's API for its messages and whatever else its clients ask for, and OpenAI's for the rest.
 func DefaultUpstreams() []UpstreamConfig {
 	return []UpstreamConfig{
-		{Name: "anthropic", URL: "https://api.anthropic.com", Paths: []string{"/v1/messages"}},
+		{
+			Name: "anthropic", URL: "https://api.anthropic.com",
+			Paths: []string{"/v1/messages"}, Headers: []string{"Anthropic-Version"},
+		},
 		{Name: "openai", URL: "https://api.openai.com", Paths: []string{"/"}},
 	}
 }
@@ -53,6 +59,11 @@ func (c UpstreamConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("paths[%d]: must begin with / and hold no ?, # or space", i))
 		}
 	}
+	for i, name := range c.Headers {
+		if name == "" || strings.ContainsAny(name, " \t:\r\n") || isControl(name) {
+			errs = append(errs, fmt.Errorf("headers[%d]: must be a header name, and none of Remora's own", i))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -62,7 +73,7 @@ func validateUpstreams(cfgs []UpstreamConfig) error {
 	if len(cfgs) == 0 {
 		errs = append(errs, errors.New("upstreams: must hold at least one"))
 	}
-	names, paths := map[string]int{}, map[string]int{}
+	names, paths, headers := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, c := range cfgs {
 		for _, err := range unjoin(c.Validate()) {
 			errs = append(errs, fmt.Errorf("upstreams[%d].%w", i, err))
@@ -78,6 +89,14 @@ func validateUpstreams(cfgs []UpstreamConfig) error {
 				errs = append(errs, fmt.Errorf("upstreams[%d].paths[%d]: is taken by upstreams[%d]", i, j, first))
 			} else {
 				paths[p] = i
+			}
+		}
+		for j, name := range c.Headers {
+			name = http.CanonicalHeaderKey(name)
+			if first, dup := headers[name]; dup {
+				errs = append(errs, fmt.Errorf("upstreams[%d].headers[%d]: is taken by upstreams[%d]", i, j, first))
+			} else {
+				headers[name] = i
 			}
 		}
 	}
@@ -223,10 +242,16 @@ func underPrefix(path, prefix string) bool {
 // trimPrefix brings a configured prefix to the form that underPrefix takes; "/" becomes "".
 func trimPrefix(p string) string { return strings.TrimRight(p, "/") }
 
-// router chooses the upstream of a request by its path alone.
+// router chooses the upstream of a request by its path and, where only "/" covers that, by the headers that it has.
 type router struct {
 	upstreams []*Upstream
 	routes    []pathRoute // longest prefix first
+	headers   []headerRoute
+}
+
+type headerRoute struct {
+	name string // canonical
+	up   *Upstream
 }
 
 type pathRoute struct {
@@ -248,17 +273,28 @@ func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
 		for _, p := range up.Paths {
 			r.routes = append(r.routes, pathRoute{trimPrefix(p), up})
 		}
+		for _, name := range c.Headers {
+			r.headers = append(r.headers, headerRoute{http.CanonicalHeaderKey(name), up})
+		}
 	}
 	slices.SortStableFunc(r.routes, func(a, b pathRoute) int { return len(b.prefix) - len(a.prefix) })
 	return r, errors.Join(errs...)
 }
 
-// route returns the upstream for an escaped path, or nil where no prefix covers it.
-func (r *router) route(path string) *Upstream {
+// route returns the upstream for an escaped path and a head, or nil where there is none.
+func (r *router) route(path string, h http.Header) *Upstream {
 	for _, route := range r.routes {
-		if underPrefix(path, route.prefix) {
+		if route.prefix != "" && underPrefix(path, route.prefix) {
 			return route.up
 		}
+	}
+	for _, route := range r.headers {
+		if len(h[route.name]) > 0 {
+			return route.up
+		}
+	}
+	if n := len(r.routes); n > 0 && r.routes[n-1].prefix == "" {
+		return r.routes[n-1].up
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func TestRoute(t *testing.T) {
 		"/V1/messages":               "rest",
 		"/v1/messages/../completion": "anthropic",
 	} {
-		if got := r.route(path); got == nil || got.Name != want {
+		if got := r.route(path, nil); got == nil || got.Name != want {
 			t.Errorf("route(%q): got %v, want %s", path, got, want)
 		}
 	}
@@ -132,7 +132,7 @@ func TestRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := only.route("/v2"); got != nil {
+	if got := only.route("/v2", nil); got != nil {
 		t.Errorf("route(/v2): got %v, want none", got)
 	}
 }

@@ -30,6 +30,7 @@ var sectionDocs = map[string]string{
 	"limits":    "Every buffer has a bound. Over it, traffic goes on without that part of memory, and it is counted.",
 	"recall":    "How memories are found.",
 	"injection": "How they enter a request, and how long the same bytes are replayed there.",
+	"responses": "What differs for the Responses API, whose conversations the upstream can keep.",
 	"persist":   "How finished turns are stored.",
 	"redact":    "What is taken out of a text before anything else sees it.",
 	"storage":   "Where memories are kept. A store that can't be opened, read or written never fails a request: traffic passes without memory, and the log says why.",

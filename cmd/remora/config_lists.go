@@ -69,6 +69,7 @@ func upstreamFields(c *proxy.UpstreamConfig) []setting {
 		{key: "name", at: text(&c.Name), doc: "Stands in logs and traces. Unique."},
 		{key: "url", at: text(&c.URL), doc: "`http` or `https`, a host, and optionally a path, which is put in front of every request's path without doubling what both have in common. No credentials: keys belong in the client's headers."},
 		{key: "paths", at: names(&c.Paths), doc: "Path prefixes, in whole segments, that this upstream serves. `/` takes what no other prefix does; the longest prefix wins."},
+		{key: "headers", at: names(&c.Headers), doc: "Names of request headers: a request that carries one comes to this upstream where only `/` covers its path. For paths that several APIs have."},
 		{key: "caFile", at: text(&c.CAFile), doc: "PEM file of the certificate authorities to trust for this upstream in place of the system's. Empty = the system's."},
 	}
 }

@@ -11,7 +11,7 @@ func (c *config) settings() []setting {
 	var all []setting
 	for _, rows := range [][]setting{
 		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.weightSettings(),
-		c.injectionSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
+		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
 	} {
 		all = append(all, rows...)
 	}
@@ -21,7 +21,7 @@ func (c *config) settings() []setting {
 func (c *config) doorSettings() []setting {
 	return []setting{
 		{key: "listen", at: text(&c.server.Listen), doc: "Address of the reverse door: what an agent's base URL points at. Off loopback, memory needs to know whose it is (see [identity](#identity))."},
-		{key: "upstreams", at: upstreamList(&c.proxy.Upstreams), note: "Anthropic for `/v1/messages`, OpenAI for the rest", doc: "The servers that requests are sent to, chosen by path alone. A list given here replaces the whole default list."},
+		{key: "upstreams", at: upstreamList(&c.proxy.Upstreams), note: "Anthropic for `/v1/messages` and for requests with `Anthropic-Version`, OpenAI for the rest", doc: "The servers that requests are sent to, chosen by path, then by header. A list given here replaces the whole default list."},
 		{key: "proxyFromEnvironment", at: boolean(&c.proxy.Transport.ProxyFromEnvironment), doc: "Reaches upstreams through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Off by default: they may well name Remora's own forward door."},
 		{key: "websocket", at: choice(&c.proxy.WebSocket, proxy.WebSocketFallback, proxy.WebSocketPass), doc: "What becomes of a WebSocket for the Responses API. `fallback`: known clients that go on over HTTP at once are answered 426, so that they get memory; others are tunnelled. `pass`: all are tunnelled, without memory. Other upgrades are always tunnelled."},
 		{key: "clients", at: objectList[proxy.Client]{&c.proxy.Clients, clientFields, ""}, doc: "Programs that talk to LLMs: by what they are recognised, where they put their ids, and which of their requests and texts are no human's. Beside those that Remora knows (proxy/clients.json), or in the place of those with the same name; at most 64."},
@@ -97,11 +97,18 @@ func (c *config) injectionSettings() []setting {
 	return []setting{
 		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message, which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
 		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block."},
+		{key: "injection.countTokens", at: boolean(&i.CountTokens), doc: "Requests that only count tokens are given what the counted request would carry, so that counts are true. Nothing is searched or stored for them. Off: they pass as they came."},
 		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
 		{key: "injection.replayWindow", at: duration(&l.ReplayWindow), doc: "The same newest message within it is a retry and gets the same block; later, memory is searched anew."},
 		{key: "injection.maxBlocks", at: integer(&l.MaxBlocks), doc: "Blocks in one conversation. At the bound nothing new is added; what stands is never taken out."},
 		{key: "injection.maxTokens", at: integer(&l.MaxTokens), doc: "Tokens of all blocks in one conversation; the same holds."},
 		{key: "injection.maxBytes", at: size(&l.MaxBytes), doc: "What is remembered of insertions in memory, all users together. Beyond, the least recently used user's is dropped and loaded again when needed."},
+	}
+}
+
+func (c *config) responsesSettings() []setting {
+	return []setting{
+		{key: "responses.placement", at: choice(&c.proxy.Injection.Responses, proxy.PlacementItem, proxy.PlacementInstructions), doc: "`item`: one input item before the newest user item; with `previous_response_id` the upstream keeps it with the conversation, beyond the reach of what is erased here, and with a server-side `conversation` nothing is inserted for that reason. `instructions`: at the end of `instructions`, which the upstream does not keep, but which costs its prompt cache whenever the block changes."},
 	}
 }
 
@@ -167,6 +174,7 @@ func (c *config) logSettings() []setting {
 var renames = map[string]string{
 	"recallDeadline":                  "recall.deadline",
 	"firstDeadline":                   "recall.firstDeadline",
+	"injection.responses":             "responses.placement",
 	"ledger.ttl":                      "injection.ttl",
 	"ledger.replayWindow":             "injection.replayWindow",
 	"ledger.maxBlocks":                "injection.maxBlocks",

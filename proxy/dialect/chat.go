@@ -20,7 +20,7 @@ func (Chat) Name() string { return "chat" }
 // counts, as it does for most servers.
 func (Chat) Parse(body []byte) (*Request, error) {
 	s := scanner{b: body}
-	req := &Request{Body: body, Turn: -1}
+	req := &Request{Body: body}
 	var endUser string // "user", which gives way to safety_identifier
 	s.begin()
 	for k := range s.members {
@@ -30,9 +30,7 @@ func (Chat) Parse(body []byte) (*Request, error) {
 				s.fail(ErrAmbiguous)
 				break
 			}
-			req.arrayStart = s.i
-			s.chatMessages(req)
-			req.arrayEnd = s.i
+			s.messages(req, (*scanner).chatMessage)
 		case "model":
 			req.Model = s.str()
 		case "stream":
@@ -45,11 +43,7 @@ func (Chat) Parse(body []byte) (*Request, error) {
 		case "prompt_cache_key":
 			req.CacheKey = s.str()
 		case "conversation":
-			v := s.small()
-			if v.IsObject() {
-				v = v.Get("id")
-			}
-			req.Conversation = stringOf(v)
+			req.Conversation = s.conversation()
 		case "metadata":
 			if v := s.small(); v.IsObject() {
 				req.MetadataUser = stringOf(v.Get("user_id"))
@@ -65,24 +59,26 @@ func (Chat) Parse(body []byte) (*Request, error) {
 	if req.User == "" {
 		req.User = endUser
 	}
+	return req.finish(&s)
+}
+
+// finish ends Parse.
+func (r *Request) finish(s *scanner) (*Request, error) {
 	switch {
 	case s.err != nil:
 		return nil, s.err
-	case len(req.Messages) == 0:
+	case len(r.Messages) == 0 && r.PreviousID == "" && !r.Held:
 		return nil, fmt.Errorf("%w: no messages", ErrMalformed)
-	case req.Turn < 0:
-		return nil, ErrNoUser
 	}
-	for _, m := range req.Messages[req.Turn+1:] {
-		if m.Calls || m.Role == RoleTool {
-			req.Loop = true
-		}
+	if err := r.settle(); err != nil {
+		return nil, err
 	}
-	return req, nil
+	return r, nil
 }
 
-// chatMessages consumes the messages array.
-func (s *scanner) chatMessages(req *Request) {
+// messages consumes the array of messages, each of which read consumes.
+func (s *scanner) messages(req *Request, read func(*scanner) Message) {
+	req.arrayStart = s.i
 	// Room for messages of 4 KiB on average spares most bodies a second allocation.
 	req.Messages = make([]Message, 0, min(8+len(s.b)/4096, 128))
 	for n := range s.elements {
@@ -90,12 +86,9 @@ func (s *scanner) chatMessages(req *Request) {
 			s.fail(fmt.Errorf("%w: more than %d messages", ErrMalformed, MaxMessages))
 			return
 		}
-		m := s.chatMessage()
-		if m.Role == RoleUser {
-			req.Turn = n
-		}
-		req.Messages = append(req.Messages, m)
+		req.Messages = append(req.Messages, read(s))
 	}
+	req.arrayEnd = s.i
 }
 
 // chatMessage consumes one message. Role and content are hashed first, wherever they stand; all other members with their
@@ -172,6 +165,15 @@ func holdsSomething(raw []byte) bool {
 		}
 	}
 	return false
+}
+
+// conversation consumes an id, or an object that has one.
+func (s *scanner) conversation() string {
+	v := s.small()
+	if v.IsObject() {
+		v = v.Get("id")
+	}
+	return stringOf(v)
 }
 
 // small consumes a value and hands it to gjson. The scanner has checked it, and that it is not too deep.

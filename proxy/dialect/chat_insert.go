@@ -36,8 +36,10 @@ func chatMessageText(role, text string) []byte {
 }
 
 // textPart is a text part without commas.
-func textPart(b []byte, text string) []byte {
-	b = append(b, `{"type":"text","text":"`...)
+func (t partTypes) textPart(b []byte, text string) []byte {
+	b = append(b, `{"type":`...)
+	b = append(b, t.name()...)
+	b = append(b, `,"text":"`...)
 	b = appendQuoted(b, text)
 	return append(b, `"}`...)
 }
@@ -49,7 +51,7 @@ func (r *Request) prependContent(i int, text string) ([]Insertion, error) {
 	case '"':
 		return []Insertion{{at + 1, appendQuoted(nil, text+"\n\n")}}, nil
 	case '[':
-		part := textPart(nil, text)
+		part := r.parts.textPart(nil, text)
 		if !r.emptyContent(i) {
 			part = append(part, ',')
 		}
@@ -67,7 +69,7 @@ func (r *Request) appendContent(i int, text string) ([]Insertion, error) {
 	case kind == '"':
 		return []Insertion{{at, appendQuoted(nil, "\n\n"+text)}}, nil
 	case kind == '[' && !r.emptyContent(i):
-		return []Insertion{{at, textPart([]byte{','}, text)}}, nil
+		return []Insertion{{at, r.parts.textPart([]byte{','}, text)}}, nil
 	default:
 		return nil, fmt.Errorf("%w: message %d has no text content", ErrNoPlace, i)
 	}

@@ -151,7 +151,7 @@ func (r *chatReply) readMessage(message []byte) {
 			if s.err == nil && message[v.start] == '"' {
 				r.text = appendUnquoted(r.text, message[v.start:v.end])
 			} else {
-				text, err := contentText(message, v)
+				text, err := contentText(message, v, chatParts)
 				r.text = append(r.text, text...)
 				r.failed = r.failed || err != nil
 			}

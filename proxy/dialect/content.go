@@ -6,6 +6,35 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
+// partTypes says which content parts are text.
+type partTypes uint8
+
+const (
+	chatParts      partTypes = iota // text
+	responsesParts                  // input_text, output_text, text
+	messagesParts                   // text; types decide where a block may stand, so they must be plain to see
+)
+
+// text says whether raw, the value of a part's type, is that of a text part.
+func (t partTypes) text(raw []byte) bool {
+	switch string(raw) {
+	case `"text"`:
+		return true
+	case `"input_text"`, `"output_text"`:
+		return t == responsesParts
+	default:
+		return false
+	}
+}
+
+// name is the type of the text parts that a user sends.
+func (t partTypes) name() string {
+	if t == responsesParts {
+		return `"input_text"`
+	}
+	return `"text"`
+}
+
 // content consumes a message's content and returns its digest. String content counts as one text part, so it hashes like
 // an array with that single part.
 func (s *scanner) content() digest {
@@ -23,9 +52,10 @@ func (s *scanner) content() digest {
 	return link(parts, tagEnd, digest{}, digest{})
 }
 
-// part consumes one content part and extends d by it. A part of type text with a text and nothing else is a text part;
-// cache markers do not count.
+// part consumes one content part and extends d by it; s.kind is the value of its type then. A part of a text type with a
+// text and nothing else is a text part; cache markers do not count.
 func (s *scanner) part(d digest) digest {
+	s.kind = span{}
 	if s.peek() != '{' {
 		return link(d, tagPart, s.hashValue(s.skip()), digest{})
 	}
@@ -39,14 +69,23 @@ func (s *scanner) part(d digest) digest {
 			s.skip()
 			continue
 		}
+		if s.parts == messagesParts && string(name) != "type" && s.hides(k, "type") {
+			s.fail(ErrAmbiguous)
+		}
 		v := s.skip()
 		if s.err != nil {
 			break
 		}
-		value := s.hashValue(v)
+		value := s.hashUnmarked(v)
 		members = link(members, tagMember, xxh3.Hash128(name), value)
+		if string(name) == "type" {
+			if s.parts == messagesParts && s.kind.end > 0 {
+				s.fail(ErrAmbiguous)
+			}
+			s.kind = v
+		}
 		switch {
-		case string(name) == "type" && string(s.b[v.start:v.end]) == `"text"`:
+		case string(name) == "type" && s.parts.text(s.b[v.start:v.end]):
 			types++
 		case string(name) == "text" && s.b[v.start] == '"':
 			text = value
@@ -63,8 +102,8 @@ func (s *scanner) part(d digest) digest {
 
 // contentText decodes the text of content at v: a string, or an array whose text parts are joined by LF. Parts of other
 // types, and whatever else content may be, have none. It fails at keys that aren't UTF-8, with the text up to there.
-func contentText(body []byte, v span) (string, error) {
-	s := scanner{b: body, i: v.start}
+func contentText(body []byte, v span, types partTypes) (string, error) {
+	s := scanner{b: body, i: v.start, parts: types}
 	if v.start == v.end {
 		return "", nil
 	}
@@ -100,7 +139,7 @@ func (s *scanner) partText() (string, bool) {
 			text = v
 		}
 	}
-	if s.err != nil || string(s.b[typ.start:typ.end]) != `"text"` || text.end == 0 || s.b[text.start] != '"' {
+	if s.err != nil || !s.parts.text(s.b[typ.start:typ.end]) || text.end == 0 || s.b[text.start] != '"' {
 		return "", false
 	}
 	return unquote(s.b[text.start:text.end]), true

@@ -41,8 +41,8 @@ type Dialect interface {
 	Insert(req *Request, turn int, p Placement, text string) ([]Insertion, error)
 	// Reply reads a complete JSON response body.
 	Reply(body []byte) (Reply, error)
-	// ReplyStream reads a complete event stream (text/event-stream) body. A stream that ends early gives a Reply that
-	// is not Final.
+	// ReplyStream reads a complete streamed response body: server-sent events, or for Ollama one JSON value a line. A
+	// stream that ends early gives a Reply that is not Final.
 	ReplyStream(body []byte) (Reply, error)
 }
 
@@ -50,12 +50,14 @@ type Dialect interface {
 type Placement uint8
 
 const (
-	// BeforeUser inserts one message with role user right before the turn's message.
+	// BeforeUser inserts one message with role user right before the turn's message. Messages, whose turns are merged by
+	// the server, gets a text block inside it instead.
 	BeforeUser Placement = iota
 	// InUser puts the block in front of the turn's own content: as a first text part where content is an array, at the
 	// start of the string where it is a string. For chat templates that refuse two user messages in a row.
 	InUser
-	// System appends the block to the end of the system prompt, or adds one where there is none. It costs the prompt cache.
+	// System appends the block to the end of the system prompt (Responses: of the instructions), or adds one where there
+	// is none. It costs the prompt cache.
 	System
 )
 
@@ -67,19 +69,22 @@ const (
 	RoleSystem                // system, developer
 	RoleUser                  //
 	RoleAssistant             //
-	RoleTool                  // tool, function
+	RoleTool                  // tool, function; a message or item that only hands over what tools gave
 )
 
 // Message is one message of a request.
 type Message struct {
 	Start, End int // byte range of its JSON value in the body
 	Role       Role
-	// Hash is over all of the message but insignificant whitespace. Cache markers do not count, and string content hashes
-	// like a single text part with the same text (in the same JSON spelling), so a client that changes only these keeps
-	// its chain.
+	// Hash is over all of the message but insignificant whitespace. Cache markers do not count, wherever in it they stand,
+	// and string content hashes like a single text part with the same text (in the same JSON spelling), so a client that
+	// changes only these keeps its chain.
 	Hash xxh3.Uint128
-	// Calls: an assistant message that calls tools.
+	// Calls: an assistant message or an item that calls tools.
 	Calls bool
+	// Results: a user message that has tool results beside other content. Whether it is a turn of a human's is decided by
+	// what it says; see [Request.Demote].
+	Results bool
 	// content is the byte range of the value of its content key; empty range = absent.
 	contentStart, contentEnd int
 }
@@ -98,23 +103,78 @@ type Request struct {
 	CacheKey     string
 	MetadataUser string
 
-	// Turn is the index in Messages of the newest user message; Parse fails with ErrNoUser where there is none.
+	// PreviousID is the response that this request continues, "" = none. The server holds all that went before it, with
+	// what was inserted there. Only then may Messages be empty and Turn be -1.
+	PreviousID string
+	// Held: the server keeps the conversation itself (Responses with conversation), for good and beyond our reach.
+	Held bool
+	// Background: the answer is fetched later, by other requests.
+	Background bool
+	// Unstored: the server was asked not to keep the answer, so no later request over HTTP can continue it.
+	Unstored bool
+
+	// Turn is the index in Messages of the newest user message; Parse fails with ErrNoUser where there is none. -1 = the
+	// newest one is at the server: the request adds to it, as a step of a tool loop does.
 	Turn int
 	// Loop: tool calls or tool results follow the newest user message, so the request is a step of a tool loop.
 	Loop bool
 
 	arrayStart, arrayEnd int // byte range of the messages array, brackets included
+	systemStart          int // byte range of the value of the key that holds the system prompt; empty range = absent
+	systemEnd            int
+	firstKey             int // offset of the first key of the body
+	parts                partTypes
+}
+
+// settle finds the newest turn once all messages are known.
+func (r *Request) settle() error {
+	r.Turn, r.Loop = -1, false
+	for i, m := range r.Messages {
+		if m.Role == RoleUser {
+			r.Turn = i
+		}
+	}
+	if r.Turn < 0 && r.PreviousID == "" && !r.Held {
+		return ErrNoUser
+	}
+	for _, m := range r.Messages[r.Turn+1:] {
+		if m.Calls || m.Role == RoleTool {
+			r.Loop = true
+		}
+	}
+	return nil
+}
+
+// Demote makes tool messages of those user messages that come with tool results and whose text is not human: what a
+// harness adds to results is a part of the loop, what a person adds is a turn. It fails with ErrNoUser where no turn is
+// left.
+func (r *Request) Demote(human func(text string) bool) error {
+	changed := false
+	for i, m := range r.Messages {
+		if m.Results && m.Role == RoleUser && !human(r.Text(i)) {
+			r.Messages[i].Role = RoleTool
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	return r.settle()
 }
 
 // Text is the decoded text of message i: its string content, or its text parts joined by LF. Other parts have none.
 func (r *Request) Text(i int) string {
 	m := r.Messages[i]
-	text, _ := contentText(r.Body, span{m.contentStart, m.contentEnd}) // Parse has checked all keys
+	text, _ := contentText(r.Body, span{m.contentStart, m.contentEnd}, r.parts) // Parse has checked all keys
 	return text
 }
 
 // System is the text of the system prompt, as far as it stands before the conversation; "" where there is none.
 func (r *Request) System() string {
+	if r.systemEnd > r.systemStart {
+		text, _ := contentText(r.Body, span{r.systemStart, r.systemEnd}, r.parts)
+		return text
+	}
 	for i := range r.Messages {
 		switch r.Messages[i].Role {
 		case RoleSystem:
@@ -144,12 +204,14 @@ type Insertion struct {
 
 // Reply is what an upstream answered.
 type Reply struct {
-	ID     string
-	Model  string
-	Text   string // the final assistant text of choice 0; no reasoning, no tool calls, no refusal
-	Finish string // finish reason as given; "" where the stream ended before it
-	Calls  bool   // the reply calls tools
-	Ended  bool   // a stream said that it is at its end
+	ID    string
+	Model string
+	Text  string // the final assistant text (of choice 0); no reasoning, no tool calls, no refusal
+	// Finish is the finish reason in the words of Chat Completions: stop, length, tool_calls, content_filter; reasons of
+	// other dialects that mean none of these as given. "" where the stream ended before it.
+	Finish string
+	Calls  bool // the reply calls tools
+	Ended  bool // a stream said that it is at its end
 	Usage  Usage
 }
 

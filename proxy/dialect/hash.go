@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/binary"
 
 	"github.com/zeebo/xxh3"
@@ -62,5 +63,84 @@ func hashCompact(raw []byte) digest {
 		}
 	}
 	h.Write(raw[start:])
+	return h.Sum128()
+}
+
+const cacheMarker = "cache_control"
+
+// hashUnmarked is hashValue without the cache markers inside of v: the hash that v would have had without them.
+func (s *scanner) hashUnmarked(v span) digest {
+	if s.err != nil {
+		return digest{}
+	}
+	raw := s.b[v.start:v.end]
+	if raw[0] != '{' && raw[0] != '[' || !bytes.Contains(raw, []byte(cacheMarker)) {
+		return s.hashValue(v)
+	}
+	return hashWithoutMarkers(raw)
+}
+
+// hashWithoutMarkers is hashCompact of raw as it would be if no object in it had a member named cache_control. raw is
+// valid JSON, not deeper than MaxDepth.
+func hashWithoutMarkers(raw []byte) digest {
+	var (
+		h       xxh3.Hasher
+		objects [MaxDepth/64 + 1]uint64 // a bit for each level: set for objects
+		depth   int
+		comma   bool // one stands before what comes next, unless that is left out or closes
+		first   = true
+		key     bool // a key comes next
+	)
+	write := func(b []byte) {
+		if comma && !first {
+			h.Write([]byte{','})
+		}
+		comma, first = false, false
+		h.Write(b)
+	}
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; c {
+		case ' ', '\n', '\t', '\r':
+			i++
+		case '{', '[':
+			write(raw[i : i+1])
+			depth++
+			word, bit := &objects[depth/64], uint64(1)<<(depth%64)
+			*word &^= bit
+			if c == '{' {
+				*word |= bit
+			}
+			first, key = true, c == '{'
+			i++
+		case '}', ']':
+			comma, first, key = false, false, false
+			h.Write(raw[i : i+1])
+			depth--
+			i++
+		case ',':
+			comma = true
+			key = objects[depth/64]&(1<<(depth%64)) != 0
+			i++
+		case ':':
+			h.Write(raw[i : i+1])
+			i++
+		default:
+			s := scanner{b: raw, i: i}
+			v := s.skip()
+			i = v.end
+			if key && string(raw[v.start+1:v.end-1]) == cacheMarker {
+				for i < len(raw) && raw[i] != ':' {
+					i++
+				}
+				s.i = i + 1
+				s.space()
+				i = s.skip().end
+				comma, key = false, false
+				continue
+			}
+			key = false
+			write(raw[v.start:v.end])
+		}
+	}
 	return h.Sum128()
 }

@@ -97,6 +97,9 @@ var templateTexts = [...]string{
 	"role not supported",             // Gemma templates
 	"role is not supported",          //
 	"must start with a user message", // Bedrock
+	"must be user or assistant",      // Messages servers
+	"`tool_result` block",            // Anthropic: a call that its result does not follow at once
+	"cannot determine type of 'item", // llama.cpp: Responses items
 	"first message must use",         // Anthropic before
 	"jinja exception",                // llama.cpp
 	"jinja template",                 // LM Studio

@@ -19,6 +19,8 @@ type scanner struct {
 	err   error
 	// spaced: the value that skip consumed last has insignificant whitespace inside.
 	spaced bool
+	parts  partTypes
+	kind   span // value of the type of the content part or item that was read last; empty = none
 }
 
 // span is a byte range of the body.

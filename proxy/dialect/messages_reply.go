@@ -1,0 +1,174 @@
+package dialect
+
+import (
+	"fmt"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/remora-proxy/remora/proxy/sse"
+)
+
+// Reply implements Dialect.
+func (Messages) Reply(body []byte) (Reply, error) {
+	var r messagesReply
+	if err := r.message(body); err != nil {
+		return Reply{}, err
+	}
+	r.reply.Text = string(r.text)
+	return r.reply, nil
+}
+
+// ReplyStream implements Dialect. Thinking and tool input have deltas of their own and are left out.
+func (Messages) ReplyStream(body []byte) (Reply, error) {
+	var (
+		r      messagesReply
+		failed bool
+		broken error
+	)
+	for event := range sse.Events(body) {
+		if len(event.Data) == 0 {
+			continue
+		}
+		ok, err := r.event(event.Data)
+		if err != nil && broken == nil {
+			broken = fmt.Errorf("read event: %w", err)
+		}
+		failed = failed || !ok || err != nil
+	}
+	r.reply.Text = string(r.text)
+	if failed {
+		r.reply.Finish = ""
+	}
+	return r.reply, broken
+}
+
+// messagesReply collects a reply from one object or from many events.
+type messagesReply struct {
+	reply Reply
+	text  []byte
+}
+
+// event takes in one event of a stream. false = it says that the reply failed.
+func (r *messagesReply) event(data []byte) (ok bool, err error) {
+	s := scanner{b: data}
+	s.begin()
+	var kind string
+	var message, block, delta, usage span
+	for k := range s.members {
+		switch string(data[k.start:k.end]) {
+		case "type":
+			kind = s.str()
+		case "message":
+			message = s.skip()
+		case "content_block":
+			block = s.skip()
+		case "delta":
+			delta = s.skip()
+		case "usage":
+			usage = s.skip()
+		default:
+			s.skip()
+		}
+	}
+	s.end()
+	if s.err != nil {
+		return false, s.err
+	}
+	part := func(v span) []byte { return data[v.start:v.end] }
+	switch kind {
+	case "message_start":
+		return true, r.message(part(message))
+	case "content_block_start":
+		r.block(gjson.ParseBytes(part(block)))
+	case "content_block_delta":
+		if d := gjson.ParseBytes(part(delta)); stringOf(d.Get("type")) == "text_delta" {
+			r.text = append(r.text, stringOf(d.Get("text"))...)
+		}
+	case "message_delta":
+		if reason := stringOf(gjson.GetBytes(part(delta), "stop_reason")); reason != "" {
+			r.stopped(reason)
+		}
+		r.usage(gjson.ParseBytes(part(usage)))
+	case "message_stop":
+		r.reply.Ended = true
+	case "error":
+		return false, nil
+	}
+	return true, nil
+}
+
+// message takes in a message object.
+func (r *messagesReply) message(object []byte) error {
+	s := scanner{b: object}
+	s.begin()
+	kind := ""
+	for k := range s.members {
+		switch string(object[k.start:k.end]) {
+		case "type":
+			kind = s.str()
+		case "id":
+			s.strOnce(&r.reply.ID)
+		case "model":
+			s.strOnce(&r.reply.Model)
+		case "content":
+			s.small().ForEach(func(_, b gjson.Result) bool {
+				r.block(b)
+				return true
+			})
+		case "stop_reason":
+			r.stopped(s.str())
+		case "usage":
+			r.usage(s.small())
+		default:
+			s.skip()
+		}
+	}
+	s.end()
+	if kind == "error" {
+		r.reply.Finish = ""
+	}
+	return s.err
+}
+
+func (r *messagesReply) block(b gjson.Result) {
+	if !b.IsObject() {
+		return
+	}
+	switch stringOf(b.Get("type")) {
+	case "text":
+		r.text = append(r.text, stringOf(b.Get("text"))...)
+	case "tool_use":
+		r.reply.Calls = true
+	}
+}
+
+// stopped notes why the reply ended. A pause (of tools that the server runs) and a refusal are no ends of a turn.
+func (r *messagesReply) stopped(reason string) {
+	switch reason {
+	case "end_turn", "stop_sequence":
+		reason = "stop"
+	case "max_tokens", "model_context_window_exceeded":
+		reason = "length"
+	case "tool_use":
+		reason, r.reply.Calls = "tool_calls", true
+	case "refusal":
+		reason = "content_filter"
+	}
+	r.reply.Finish = reason
+}
+
+// usage reads what was billed. Input counts what came from the cache and what went into it; later events repeat and
+// complete earlier ones.
+func (r *messagesReply) usage(v gjson.Result) {
+	if !v.IsObject() {
+		return
+	}
+	u := &r.reply.Usage
+	if v.Get("input_tokens").Exists() {
+		u.Cached = tokens(v.Get("cache_read_input_tokens"))
+		u.Input = tokens(v.Get("input_tokens")) + u.Cached + tokens(v.Get("cache_creation_input_tokens"))
+	}
+	if v.Get("output_tokens").Exists() {
+		u.Output = tokens(v.Get("output_tokens"))
+	}
+}

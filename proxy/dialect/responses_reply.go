@@ -1,0 +1,228 @@
+package dialect
+
+import (
+	"bytes"
+	"fmt"
+	"iter"
+
+	"github.com/tidwall/gjson"
+
+	"github.com/remora-proxy/remora/proxy/sse"
+)
+
+// Reply implements Dialect. A response that is queued, cancelled or failed has no finish reason.
+func (Responses) Reply(body []byte) (Reply, error) {
+	var r responsesReply
+	if err := r.response(body); err != nil {
+		return Reply{}, err
+	}
+	return r.finish(), nil
+}
+
+// ReplyStream implements Dialect.
+func (d Responses) ReplyStream(body []byte) (Reply, error) {
+	return d.ReplyEvents(func(yield func([]byte) bool) {
+		for event := range sse.Events(body) {
+			if len(event.Data) > 0 && !bytes.HasPrefix(event.Data, []byte("[DONE]")) && !yield(event.Data) {
+				return
+			}
+		}
+	})
+}
+
+// ReplyEvents reads the events of one response, JSON objects that say their type: the data of server-sent events, or the
+// frames of a WebSocket.
+func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
+	var r responsesReply
+	var broken error
+	for data := range events {
+		if err := r.event(data); err != nil && broken == nil {
+			broken = fmt.Errorf("read event: %w", err)
+		}
+	}
+	r.failed = r.failed || broken != nil
+	return r.finish(), broken
+}
+
+// ReplyID finds the id of a response in the first bytes of its reply, JSON or events: "" where it does not stand there (yet).
+func (Responses) ReplyID(head []byte) string {
+	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '{' {
+		return idIn(text)
+	}
+	for event := range sse.Events(head) {
+		s := scanner{b: event.Data}
+		s.begin()
+		for k := range s.members {
+			if string(event.Data[k.start:k.end]) == "response" {
+				return idIn(event.Data[s.i:])
+			}
+			s.skip()
+		}
+	}
+	return ""
+}
+
+// idIn is the id of the object that b begins with, of which the end may be missing.
+func idIn(b []byte) string {
+	s := scanner{b: b}
+	for k := range s.members {
+		if string(b[k.start:k.end]) == "id" {
+			return s.str()
+		}
+		s.skip()
+	}
+	return ""
+}
+
+// responsesReply collects a reply from one object or from many events.
+type responsesReply struct {
+	reply   Reply
+	text    []byte
+	deltas  []byte // of streams that never show whole items
+	items   int    // output items that were taken in
+	refused bool
+	failed  bool
+}
+
+// finish makes the reply of what was collected. A refusal has no text, a failed reply no finish reason.
+func (r *responsesReply) finish() Reply {
+	reply := r.reply
+	if reply.Text = withoutThinking(string(r.text)); r.items == 0 {
+		reply.Text = withoutThinking(string(r.deltas))
+	}
+	switch {
+	case r.failed:
+		reply.Finish = ""
+	case reply.Calls && reply.Finish == "stop":
+		reply.Finish = "tool_calls"
+	}
+	if r.refused {
+		reply.Text = ""
+	}
+	return reply
+}
+
+func (r *responsesReply) event(data []byte) error {
+	s := scanner{b: data}
+	s.begin()
+	var kind, delta string
+	var response, item span
+	for k := range s.members {
+		switch string(data[k.start:k.end]) {
+		case "type":
+			kind = s.str()
+		case "response":
+			response = s.skip()
+		case "item":
+			item = s.skip()
+		case "delta":
+			delta = s.str()
+		default:
+			s.skip()
+		}
+	}
+	s.end()
+	if s.err != nil {
+		return s.err
+	}
+	switch kind {
+	case "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
+		r.reply.Ended = true
+		done := *r
+		done.text, done.items = nil, 0
+		if err := done.response(data[response.start:response.end]); err != nil {
+			return err
+		}
+		if done.items == 0 { // some servers end with an outline
+			done.text, done.items = r.text, r.items
+		}
+		*r = done
+	case "response.created", "response.in_progress", "response.queued":
+		v := gjson.ParseBytes(data[response.start:response.end])
+		r.reply.ID, r.reply.Model = stringOf(v.Get("id")), stringOf(v.Get("model"))
+	case "response.output_item.done":
+		r.item(gjson.ParseBytes(data[item.start:item.end]))
+	case "response.output_text.delta":
+		r.deltas = append(r.deltas, delta...)
+	case "error":
+		r.failed = true
+	}
+	return nil
+}
+
+// response takes in a response object.
+func (r *responsesReply) response(object []byte) error {
+	s := scanner{b: object}
+	s.begin()
+	var status, reason string
+	for k := range s.members {
+		switch string(object[k.start:k.end]) {
+		case "id":
+			r.reply.ID = s.str()
+		case "model":
+			r.reply.Model = s.str()
+		case "status":
+			status = s.str()
+		case "output":
+			s.small().ForEach(func(_, item gjson.Result) bool {
+				r.item(item)
+				return true
+			})
+		case "usage":
+			if v := s.small(); v.IsObject() {
+				r.reply.Usage = Usage{
+					Input: tokens(v.Get("input_tokens")), Output: tokens(v.Get("output_tokens")),
+					Cached: tokens(v.Get("input_tokens_details.cached_tokens")),
+				}
+			}
+		case "incomplete_details":
+			reason = stringOf(s.small().Get("reason"))
+		case "error":
+			if s.peek() != 'n' { // null
+				r.failed = true
+			}
+			s.skip()
+		default:
+			s.skip()
+		}
+	}
+	s.end()
+	switch {
+	case status == "completed", status == "" && r.items > 0:
+		r.reply.Finish = "stop"
+	case status == "incomplete" && (reason == "max_output_tokens" || reason == "max_tokens"):
+		r.reply.Finish = "length"
+	case status == "incomplete":
+		r.reply.Finish = reason
+	default:
+		r.reply.Finish = ""
+	}
+	return s.err
+}
+
+// item takes in an output item. Messages of the commentary phase accompany the work and are no answer.
+func (r *responsesReply) item(v gjson.Result) {
+	if !v.IsObject() {
+		return
+	}
+	r.items++
+	kind := stringOf(v.Get("type"))
+	r.reply.Calls = r.reply.Calls || isCall(kind)
+	if kind != "message" || stringOf(v.Get("phase")) == "commentary" {
+		return
+	}
+	first := true
+	v.Get("content").ForEach(func(_, part gjson.Result) bool {
+		switch stringOf(part.Get("type")) {
+		case "output_text", "text":
+			if first && len(r.text) > 0 {
+				r.text = append(r.text, "\n\n"...)
+			}
+			first = false
+			r.text = append(r.text, stringOf(part.Get("text"))...)
+		case "refusal":
+			r.refused = true
+		}
+		return true
+	})
+}
