@@ -110,6 +110,9 @@ func TestKilled(t *testing.T) {
 			if err != nil || page.Damaged != 0 || page.Next != "" {
 				t.Fatalf("Scan: %d damaged, next %q, %v", page.Damaged, page.Next, err)
 			}
+			if v, err := storage.Verify(t.Context(), s, scopeOf(fmt.Sprint("user", u))); err != nil || !v.Whole() || v.Memories != len(page.Memories) {
+				t.Errorf("Verify: got %+v, %v, want all %d", v, err, len(page.Memories))
+			}
 			for _, m := range page.Memories {
 				found[m.Text]++ // which is the turn's id
 			}

@@ -44,14 +44,14 @@ func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 		if id == "" || len(id) > storage.MaxID {
 			continue // cannot be the id of anything
 		}
-		removal, had, err := se.planRemoval(b.txn, key, id)
+		r, err := se.planRemoval(b.txn, key, id)
 		if err != nil {
 			return 0, err
 		}
-		if had {
+		if r.had {
 			n++
 		}
-		if err := b.add(removal); err != nil {
+		if err := b.addCounted(key, r.changes, r.counts); err != nil {
 			return 0, err
 		}
 	}

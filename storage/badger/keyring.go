@@ -42,6 +42,7 @@ type scopeKey struct {
 	hash  hash16
 	scope storage.Scope
 	aead  cipher.AEAD
+	mask  cipher.Block // hides fingerprints in index entries
 }
 
 // cachedKeys bounds the unwrapped keys in memory, about 1.5 KiB each; beyond, the least recently used is read again.
@@ -132,23 +133,32 @@ func (k *keyring) findLocked(h hash16) (*scopeKey, error) {
 		k.recent.MoveToFront(e)
 		return e.Value.(*scopeKey), nil
 	}
-	content, err := os.ReadFile(k.scopePath(h))
+	scope, key, err := k.readLocked(h)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
+	return k.keepLocked(h, scope, key)
+}
+
+// readLocked reads the file of a scope.
+func (k *keyring) readLocked(h hash16) (scope storage.Scope, key []byte, err error) {
+	content, err := os.ReadFile(k.scopePath(h))
+	if err != nil {
+		return scope, nil, err
+	}
 	plain, err := k.unwrapped("scope "+hex.EncodeToString(h[:]), content)
 	if err != nil {
-		return nil, err
+		return scope, nil, err
 	}
 	d := decoder{rest: plain, text: string(plain)}
-	scope := storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
+	scope = storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
 	if d.bad || len(d.rest) != KeySize {
-		return nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+		return scope, nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
 	}
-	return k.keepLocked(h, scope, d.rest)
+	return scope, d.rest, nil
 }
 
 func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeKey, error) {
@@ -156,7 +166,11 @@ func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeK
 	if err != nil {
 		return nil, err
 	}
-	sk := &scopeKey{hash: h, scope: scope, aead: aead}
+	mask, err := newMask(key)
+	if err != nil {
+		return nil, err
+	}
+	sk := &scopeKey{hash: h, scope: scope, aead: aead, mask: mask}
 	k.cached[h] = k.recent.PushFront(sk)
 	if k.recent.Len() > cachedKeys {
 		oldest := k.recent.Remove(k.recent.Back()).(*scopeKey)

@@ -68,23 +68,27 @@ type batch struct {
 	txn     *badgerdb.Txn
 	size    int
 	entries int
+	tallies map[hash16]*tally
 }
 
 func (se *session) newBatch() *batch {
-	return &batch{db: se.db, txn: se.db.NewTransaction(true)}
+	return &batch{db: se.db, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
 }
 
 // add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
 // committed the running one. Changes that do not fit one transaction are ErrInvalid.
-func (b *batch) add(changes []change) error {
-	size := 0
+func (b *batch) add(changes []change) error { return b.addBeside(changes, 0, 0) }
+
+// addBeside is add that keeps room for some entries more in the same transaction, of so many bytes together.
+func (b *batch) addBeside(changes []change, entries, size int) error {
+	entries += len(changes)
 	for _, c := range changes {
 		size += c.size()
 	}
-	if size > maxTxnBytes || len(changes) > maxTxnEntries {
+	if size > maxTxnBytes || entries > maxTxnEntries {
 		return storage.ErrInvalid
 	}
-	if b.size+size > maxTxnBytes || b.entries+len(changes) > maxTxnEntries {
+	if b.size+size > maxTxnBytes || b.entries+entries > maxTxnEntries {
 		if err := b.commit(); err != nil {
 			return err
 		}
@@ -96,12 +100,17 @@ func (b *batch) add(changes []change) error {
 		}
 	}
 	b.size += size
-	b.entries += len(changes)
+	b.entries += entries
 	return nil
 }
 
 // commit is the commit point: what was added is synced to disk when it returns nil.
-func (b *batch) commit() error { return b.txn.Commit() }
+func (b *batch) commit() error {
+	if err := b.writeTallies(); err != nil {
+		return err
+	}
+	return b.txn.Commit()
+}
 
 // discard drops what was not committed. Deferred by whoever made the batch.
 func (b *batch) discard() { b.txn.Discard() }
