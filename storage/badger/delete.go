@@ -51,11 +51,14 @@ func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 		if r.had {
 			n++
 		}
+		if len(r.changes) > 0 {
+			se.waste.bytes += sizeAt(b.txn, r.changes[0].key)
+		}
 		if err := b.addCounted(key, r.changes, r.counts); err != nil {
 			return 0, err
 		}
 	}
-	if err := b.commit(); err != nil {
+	if err := se.commitWaste(b); err != nil {
 		return 0, err
 	}
 	return n, nil

@@ -20,19 +20,21 @@ import (
 //	't' | scope 16 | turn 16                        passages of the turn 4 | expiry 8
 //	b   | scope 16 | key 16                         sealed local record; b names the bucket: s l x y a
 //	'c' | scope 16 | b | key 16 | generation 8 | n 4   sealed n-th piece of a record's value
+//	'z' | 'w'                                       time 8 of the first deletion whose bytes are still in the files
 //
 // An id or key is hashed together with its scope, so one id gives unrelated hashes in two scopes. Each level that begins
 // with a scope can be dropped whole by its first 17 bytes, which is how Erase works. The event time has its sign bit
 // flipped so that it sorts; it stands in the clear, as do the values of 'i' and 't', which point but carry nothing.
 //
-// Memories, index entries and turns are given no expiry in Badger: what is gone must be taken out of the digest by the
-// same commit, which is the reaper's work.
+// Nothing is given an expiry in Badger: a memory that goes must be taken out of the digest by the same commit, and its
+// bytes out of the files, which is Reap's work. So index entries, turns and records have their expiry in the clear.
 const (
 	levelMemory = 'm'
 	levelIndex  = 'i'
 	levelTurn   = 't'
 	levelDigest = 'd'
 	levelChunk  = 'c'
+	levelMark   = 'z'
 )
 
 const (

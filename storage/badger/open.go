@@ -188,6 +188,9 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return fmt.Errorf("finish erasure: %w", err)
 		}
 	}
+	if err := se.loadWaste(); err != nil {
+		return err
+	}
 	return se.sweepChunks(ctx, []byte{levelChunk})
 }
 

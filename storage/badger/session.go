@@ -22,6 +22,7 @@ type session struct {
 	// unfinished holds scopes whose erasure failed on the way: it is finished before anything is written there.
 	// Owned by the holder of turn.
 	unfinished map[hash16]struct{}
+	waste      waste
 }
 
 // acquire takes the turn to write, unless ctx ends first.
@@ -56,7 +57,6 @@ func (se *session) isUnfinished(h hash16) bool {
 // change is one entry to set or delete.
 type change struct {
 	key, value []byte
-	expires    storage.Time
 	remove     bool
 }
 
@@ -104,8 +104,22 @@ func (b *batch) addBeside(changes []change, entries, size int) error {
 	return nil
 }
 
-// commit is the commit point: what was added is synced to disk when it returns nil.
+// commit is the commit point: what was added is synced to disk when it returns nil, and with it all that commitVolatile
+// has left to the operating system.
 func (b *batch) commit() error {
+	if b.entries == 0 {
+		return nil
+	}
+	if err := b.commitVolatile(); err != nil {
+		return err
+	}
+	return b.db.Sync()
+}
+
+// commitVolatile leaves it to the operating system when what was added gets to the disk, so a crash of the machine may
+// take it. One of the process does not: Badger's log is a mapped file. Whoever holds the turn writes alone, so nothing
+// comes between a commit and its Sync that could begin another log, which Sync would sync in the place of this one.
+func (b *batch) commitVolatile() error {
 	if err := b.writeTallies(); err != nil {
 		return err
 	}
@@ -119,10 +133,5 @@ func (c change) apply(txn *badgerdb.Txn) error {
 	if c.remove {
 		return txn.Delete(c.key)
 	}
-	e := badgerdb.NewEntry(c.key, c.value)
-	if c.expires != 0 {
-		// Badger counts whole seconds; never early, since the exact check is made when reading.
-		e.ExpiresAt = uint64(max(c.expires, 0))/1000 + 2
-	}
-	return txn.SetEntry(e)
+	return txn.Set(c.key, c.value)
 }

@@ -53,6 +53,10 @@ func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 		_, err = d.Digest(ctx, scope)
 		check("Digest", err)
 	}
+	if r, ok := o.Store.(storage.Reaper); ok {
+		_, err = r.Reap(ctx, 1)
+		check("Reap", err)
+	}
 	if l, ok := o.Store.(storage.ScopeLister); ok {
 		_, err = l.Scopes(ctx, "", 0)
 		check("Scopes", err)

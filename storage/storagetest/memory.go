@@ -35,6 +35,7 @@ var (
 
 	_ storage.Digester    = (*Mem)(nil)
 	_ storage.ScopeLister = (*Mem)(nil)
+	_ storage.Reaper      = (*Mem)(nil)
 )
 
 // Memory makes an empty store, available and fast.
@@ -204,6 +205,39 @@ func (m *Mem) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, 
 		d.Add(&n)
 	}
 	return d, nil
+}
+
+// Reap implements [storage.Reaper].
+func (m *Mem) Reap(ctx context.Context, now storage.Time) (removed int, err error) {
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	for scope, in := range m.memories {
+		for id, n := range in {
+			if expired(n.ExpiresAt, now) {
+				delete(in, id)
+				removed++
+			}
+		}
+		for turn, passages := range m.turns[scope] { // forgotten with its last passage
+			left := false
+			for seq := range passages {
+				_, there := in[storage.TurnMemoryID(turn, seq)]
+				left = left || there
+			}
+			if !left {
+				delete(m.turns[scope], turn)
+			}
+		}
+	}
+	for ref, r := range m.records {
+		if expired(r.ExpiresAt, now) {
+			delete(m.records, ref)
+			removed++
+		}
+	}
+	return removed, nil
 }
 
 // Scopes implements [storage.ScopeLister].

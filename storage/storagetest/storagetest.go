@@ -59,6 +59,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"digests of what has expired", digestOfExpired},
 		{"digests while something expires", digestWhileExpiring},
 		{"scopes", scopes},
+		{"reap", reap},
 		{"erase", erase},
 		{"durable over reopen", durable},
 		{"cancelled context", cancelled},
