@@ -95,6 +95,7 @@ var (
 	_ storage.Digester    = (*Store)(nil)
 	_ storage.ScopeLister = (*Store)(nil)
 	_ storage.Reaper      = (*Store)(nil)
+	_ storage.KeyRotator  = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.

@@ -172,6 +172,9 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return err
 		}
 	}
+	if err := s.finishRotation(ctx, se.keys); err != nil {
+		return err
+	}
 	if err := s.migrate(ctx, se); err != nil {
 		return err
 	}

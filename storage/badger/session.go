@@ -23,6 +23,8 @@ type session struct {
 	// Owned by the holder of turn.
 	unfinished map[hash16]struct{}
 	waste      waste
+
+	rotating sync.Mutex // by RotateKey
 }
 
 // acquire takes the turn to write, unless ctx ends first.
