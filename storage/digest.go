@@ -21,6 +21,11 @@ func (d *Digest) Add(m *Memory) { d.Memories++; d.Sum += m.Fingerprint() }
 // Remove takes m out.
 func (d *Digest) Remove(m *Memory) { d.Memories--; d.Sum -= m.Fingerprint() }
 
+// Plus is d with the records of o beside its own.
+func (d Digest) Plus(o Digest) Digest {
+	return Digest{Memories: d.Memories + o.Memories, Sum: d.Sum + o.Sum}
+}
+
 // Digester is what a [Store] offers that keeps a digest of each scope, changed in the same commit as its memories. A
 // record that has expired counts until the store has really removed it. A scope that nothing is known of has the zero
 // Digest.

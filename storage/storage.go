@@ -187,6 +187,10 @@ type Page struct {
 	Next string
 	// Damaged counts records of this page that could not be read and were skipped.
 	Damaged int
+	// Expired is the digest of the memories that were passed over because they have expired and are not removed yet. Over
+	// all pages of a scan without kinds and conversation, the memories, those expired and those damaged are the scope's
+	// whole Digest: see [Verify].
+	Expired Digest
 }
 
 // Store keeps memories.

@@ -91,6 +91,11 @@ type Store struct {
 var (
 	_ storage.Store = (*Store)(nil)
 	_ storage.Local = (*Store)(nil)
+
+	_ storage.Digester    = (*Store)(nil)
+	_ storage.ScopeLister = (*Store)(nil)
+	_ storage.Reaper      = (*Store)(nil)
+	_ storage.KeyRotator  = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.

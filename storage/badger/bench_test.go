@@ -78,3 +78,20 @@ func BenchmarkErase(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkPutRecords: what a flush of the ledger, or of the spool, costs.
+func BenchmarkPutRecords(b *testing.B) {
+	for _, bucket := range []storage.Bucket{storage.BucketLedger, storage.BucketSpool} {
+		b.Run(string(bucket), func(b *testing.B) {
+			s := mustOpen(b, testConfig(b))
+			value := make([]byte, 600)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				r := storage.Record{Bucket: bucket, Scope: scopeOf("u"), Key: fmt.Sprintf("%016x", i), Value: value, ExpiresAt: 32503680000000}
+				if err := s.PutRecords(b.Context(), []storage.Record{r}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

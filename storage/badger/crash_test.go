@@ -9,15 +9,55 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-const crashDir = "REMORA_TEST_CRASH_DIR"
+// What the test binary does when it is run by a test, to be killed: see TestMain.
+const (
+	crashDir     = "REMORA_TEST_CRASH_DIR"
+	crashRotates = "REMORA_TEST_CRASH_ROTATES"
+)
+
+// contextOfProcess is for a process that is only ever killed.
+func contextOfProcess() context.Context { return context.Background() }
+
+// killAfter starts cmd, waits for it to print the line and kills it some milliseconds later, more each round.
+func killAfter(t *testing.T, cmd *exec.Cmd, line string, round int) {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	seen := false
+	for !seen && lines.Scan() {
+		seen = lines.Text() == line
+	}
+	time.Sleep(time.Duration(round) * 1700 * time.Microsecond)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	for lines.Scan() {
+		t.Errorf("round %d: %s", round, lines.Text())
+	}
+	_ = cmd.Wait() // killed, which is an error
+	if !seen {
+		t.Fatalf("round %d: ended before %q", round, line)
+	}
+}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
-		if err := writeUntilKilled(dir); err != nil {
+		work := writeUntilKilled
+		if os.Getenv(crashRotates) != "" {
+			work = rotateUntilKilled
+		}
+		if err := work(dir); err != nil {
 			fmt.Println("error:", err)
 			os.Exit(1)
 		}
@@ -47,7 +87,7 @@ func crashRecord(round, n int) storage.Record {
 
 // writeUntilKilled prints the number of each turn once it is acknowledged.
 func writeUntilKilled(dir string) error {
-	ctx := context.Background()
+	ctx := contextOfProcess()
 	s := New(crashConfig(dir), nil)
 	if err := s.Open(ctx); err != nil {
 		return err
@@ -109,6 +149,9 @@ func TestKilled(t *testing.T) {
 			page, err := s.Scan(t.Context(), scopeOf(fmt.Sprint("user", u)), storage.Query{})
 			if err != nil || page.Damaged != 0 || page.Next != "" {
 				t.Fatalf("Scan: %d damaged, next %q, %v", page.Damaged, page.Next, err)
+			}
+			if v, err := storage.Verify(t.Context(), s, scopeOf(fmt.Sprint("user", u))); err != nil || !v.Whole() || v.Memories != len(page.Memories) {
+				t.Errorf("Verify: got %+v, %v, want all %d", v, err, len(page.Memories))
 			}
 			for _, m := range page.Memories {
 				found[m.Text]++ // which is the turn's id

@@ -44,18 +44,21 @@ func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 		if id == "" || len(id) > storage.MaxID {
 			continue // cannot be the id of anything
 		}
-		removal, had, err := se.planRemoval(b.txn, key, id)
+		r, err := se.planRemoval(b.txn, key, id)
 		if err != nil {
 			return 0, err
 		}
-		if had {
+		if r.had {
 			n++
 		}
-		if err := b.add(removal); err != nil {
+		if len(r.changes) > 0 {
+			se.waste.bytes += sizeAt(b.txn, r.changes[0].key)
+		}
+		if err := b.addCounted(key, r.changes, r.counts); err != nil {
 			return 0, err
 		}
 	}
-	if err := b.commit(); err != nil {
+	if err := se.commitWaste(b); err != nil {
 		return 0, err
 	}
 	return n, nil

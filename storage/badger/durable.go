@@ -55,6 +55,18 @@ func shred(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+// removeDurably removes a file; no such file is no error.
+func removeDurably(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
 // makeDir makes a directory and its parents, mode 0700, each durably.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {

@@ -2,9 +2,7 @@ package badger
 
 import (
 	"bytes"
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -35,53 +33,46 @@ func ParseKey(text []byte) ([]byte, error) {
 	return nil, fmt.Errorf("a key is %d bytes as hex or base64", KeySize)
 }
 
-// kek is the key-encryption key in use.
-type kek struct {
-	wrap []byte // wraps what lies in the keyring
-	id   [8]byte
-}
-
-func newKEK(key []byte) (*kek, error) {
-	wrap, err := hkdf.Key(sha256.New, key, nil, "remora keyring wrap v1", 32)
-	if err != nil {
-		return nil, err
-	}
-	id, err := hkdf.Key(sha256.New, key, nil, "remora keyring id v1", 8)
-	if err != nil {
-		return nil, err
-	}
-	return &kek{wrap: wrap, id: [8]byte(id)}, nil
-}
-
 // loadKEK takes the configured key or reads the key file. It never makes one.
 func (c Config) loadKEK() (*kek, error) {
 	if len(c.Key) > 0 {
 		return newKEK(c.Key)
 	}
-	text, err := os.ReadFile(c.KeyFile)
+	return readKEK(c.KeyFile)
+}
+
+func readKEK(path string) (*kek, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
 	key, err := ParseKey(text)
 	if err != nil {
-		return nil, fmt.Errorf("key file %s is not a key: %w", c.KeyFile, err)
+		return nil, fmt.Errorf("key file %s is not a key: %w", path, err)
 	}
 	return newKEK(key)
 }
 
 // makeKEK is loadKEK for a store without data: a key file that does not exist is generated, durably, before use.
 func (c Config) makeKEK() (*kek, error) {
-	k, err := c.loadKEK()
+	if len(c.Key) > 0 {
+		return newKEK(c.Key)
+	}
+	return makeKEK(c.KeyFile)
+}
+
+func makeKEK(path string) (*kek, error) {
+	k, err := readKEK(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
 	key := make([]byte, KeySize)
 	rand.Read(key)
-	if err := makeDir(filepath.Dir(c.KeyFile)); err != nil {
+	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	if err := writeDurably(c.KeyFile, append(hex.AppendEncode(nil, key), '\n')); err != nil {
+	if err := writeDurably(path, append(hex.AppendEncode(nil, key), '\n')); err != nil {
 		return nil, err
 	}
-	return c.loadKEK()
+	return readKEK(path)
 }

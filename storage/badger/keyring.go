@@ -1,10 +1,11 @@
 package badger
 
 import (
-	"bytes"
 	"container/list"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -22,14 +23,19 @@ import (
 //	secrets           the HMAC secret that disk keys are made with, and the install secret; they never change
 //	scopes/ab/abcd…   per scope, named by its hash: the scope itself and its data key
 //	erased/abcd…      an empty mark, made durable before the scope's key is destroyed and removed once its bytes are gone
+//	destroyed/0123…   empty, named by the id of a data key that an erasure has destroyed: neither an older keyring nor a
+//	                  backup brings back what it opens
+//	rotating          while the key-encryption key is being replaced, the id of the new one
 //
-// A file is magic 4 | id of the wrapping key 8 | nonce | sealed, bound to its name. The id tells a wrong key from damage.
+// wrap.go has the form of a file.
 type keyring struct {
 	dir string
 	namer
 	install []byte
-	kek     *kek
-	wrap    cipher.AEAD
+	write   func(path string, content []byte) error // writeDurably, but in tests
+
+	// keks open what is there; what is written is wrapped by all of them. The first is the configured one.
+	keks []*kek
 
 	// mu is held over file access too, so that a reader cannot put a key back into the cache that has just been destroyed.
 	mu     sync.Mutex
@@ -42,25 +48,34 @@ type scopeKey struct {
 	hash  hash16
 	scope storage.Scope
 	aead  cipher.AEAD
+	mask  cipher.Block // hides fingerprints in index entries
+	id    keyID
 }
 
 // cachedKeys bounds the unwrapped keys in memory, about 1.5 KiB each; beyond, the least recently used is read again.
 const cachedKeys = 512
 
-const (
-	keyringMagic = "RMK1"
-	secretSize   = 32
-)
+const secretSize = 32
+
+// keyID tells one data key from another, and nothing about it.
+type keyID [8]byte
+
+func newKeyID(dataKey []byte) (keyID, error) {
+	id, err := hkdf.Key(sha256.New, dataKey, nil, "remora data key id v1", len(keyID{}))
+	if err != nil {
+		return keyID{}, err
+	}
+	return keyID(id), nil
+}
 
 var errWrongKey = errors.New("the key is not the one that this store was made with")
 
 // openKeyring opens the keyring in dir, or makes one if make is set.
 func openKeyring(dir string, k *kek, create bool) (*keyring, error) {
-	wrap, err := newAEAD(k.wrap)
-	if err != nil {
-		return nil, err
+	kr := &keyring{
+		dir: dir, keks: []*kek{k}, write: writeDurably,
+		recent: list.New(), cached: make(map[hash16]*list.Element),
 	}
-	kr := &keyring{dir: dir, kek: k, wrap: wrap, recent: list.New(), cached: make(map[hash16]*list.Element)}
 	if create {
 		for _, d := range []string{dir, filepath.Join(dir, "scopes"), filepath.Join(dir, "erased")} {
 			if err := makeDir(d); err != nil {
@@ -69,7 +84,7 @@ func openKeyring(dir string, k *kek, create bool) (*keyring, error) {
 		}
 		secrets := make([]byte, 2*secretSize)
 		rand.Read(secrets)
-		if err := writeDurably(kr.secretsPath(), kr.wrapped("secrets", secrets)); err != nil {
+		if err := kr.write(kr.secretsPath(), wrapped(kr.keks, "secrets", secrets)); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +92,7 @@ func openKeyring(dir string, k *kek, create bool) (*keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	secrets, err := kr.unwrapped("secrets", content)
+	secrets, err := unwrapped(kr.keks, "secrets", content)
 	if err != nil {
 		return nil, err
 	}
@@ -96,28 +111,15 @@ func (k *keyring) scopePath(h hash16) string {
 	return filepath.Join(k.dir, "scopes", name[:2], name)
 }
 
+// scopeFileName is what the file of a scope is bound to.
+func scopeFileName(h hash16) string { return "scope " + hex.EncodeToString(h[:]) }
+
+func (k *keyring) destroyedPath(id keyID) string {
+	return filepath.Join(k.dir, "destroyed", hex.EncodeToString(id[:]))
+}
+
 func (k *keyring) markPath(h hash16) string {
 	return filepath.Join(k.dir, "erased", hex.EncodeToString(h[:]))
-}
-
-func (k *keyring) wrapped(name string, plain []byte) []byte {
-	b := append([]byte(keyringMagic), k.kek.id[:]...)
-	return appendSealed(b, k.wrap, plain, []byte("keyring "+name))
-}
-
-func (k *keyring) unwrapped(name string, content []byte) ([]byte, error) {
-	rest, ok := bytes.CutPrefix(content, []byte(keyringMagic))
-	if !ok || len(rest) < len(k.kek.id) {
-		return nil, fmt.Errorf("keyring %s: %w", name, storage.ErrDamaged)
-	}
-	if [8]byte(rest[:8]) != k.kek.id {
-		return nil, errWrongKey
-	}
-	plain, err := appendOpened(nil, k.wrap, rest[8:], []byte("keyring "+name))
-	if err != nil {
-		return nil, fmt.Errorf("keyring %s: %w", name, err)
-	}
-	return plain, nil
 }
 
 // find returns the key of a scope, nil if it has none, which means that it has no data either.
@@ -132,23 +134,36 @@ func (k *keyring) findLocked(h hash16) (*scopeKey, error) {
 		k.recent.MoveToFront(e)
 		return e.Value.(*scopeKey), nil
 	}
-	content, err := os.ReadFile(k.scopePath(h))
+	scope, key, err := k.readLocked(h)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	plain, err := k.unwrapped("scope "+hex.EncodeToString(h[:]), content)
+	return k.keepLocked(h, scope, key)
+}
+
+// readLocked reads the file of a scope.
+func (k *keyring) readLocked(h hash16) (scope storage.Scope, key []byte, err error) {
+	content, err := os.ReadFile(k.scopePath(h))
 	if err != nil {
-		return nil, err
+		return scope, nil, err
+	}
+	return openScopeFile(k.keks, h, content)
+}
+
+func openScopeFile(keks []*kek, h hash16, content []byte) (scope storage.Scope, key []byte, err error) {
+	plain, err := unwrapped(keks, scopeFileName(h), content)
+	if err != nil {
+		return scope, nil, err
 	}
 	d := decoder{rest: plain, text: string(plain)}
-	scope := storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
+	scope = storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
 	if d.bad || len(d.rest) != KeySize {
-		return nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+		return scope, nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
 	}
-	return k.keepLocked(h, scope, d.rest)
+	return scope, d.rest, nil
 }
 
 func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeKey, error) {
@@ -156,7 +171,15 @@ func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeK
 	if err != nil {
 		return nil, err
 	}
-	sk := &scopeKey{hash: h, scope: scope, aead: aead}
+	mask, err := newMask(key)
+	if err != nil {
+		return nil, err
+	}
+	id, err := newKeyID(key)
+	if err != nil {
+		return nil, err
+	}
+	sk := &scopeKey{hash: h, scope: scope, aead: aead, mask: mask, id: id}
 	k.cached[h] = k.recent.PushFront(sk)
 	if k.recent.Len() > cachedKeys {
 		oldest := k.recent.Remove(k.recent.Back()).(*scopeKey)
@@ -184,17 +207,29 @@ func (k *keyring) obtain(scope storage.Scope) (*scopeKey, error) {
 	if err := makeDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	err = writeDurably(path, k.wrapped("scope "+hex.EncodeToString(h[:]), append(plain, key...)))
-	if err != nil {
+	if err := k.write(path, wrapped(k.keks, scopeFileName(h), append(plain, key...))); err != nil {
 		return nil, err
 	}
 	return k.keepLocked(h, scope, key)
 }
 
-// destroy makes a scope's data unreadable for good. The scope must be marked first.
+// destroy makes a scope's data unreadable for good. The scope must be marked first. The id of the key is noted before; a
+// key that cannot be read has none, and no copy of it elsewhere is known for what it is.
 func (k *keyring) destroy(h hash16) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if _, key, err := k.readLocked(h); err == nil {
+		id, err := newKeyID(key)
+		if err == nil {
+			err = makeDir(filepath.Dir(k.destroyedPath(id)))
+		}
+		if err == nil {
+			err = k.write(k.destroyedPath(id), nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if e, ok := k.cached[h]; ok {
 		k.recent.Remove(e)
 		delete(k.cached, h)
@@ -205,10 +240,7 @@ func (k *keyring) destroy(h hash16) error {
 func (k *keyring) mark(h hash16) error { return writeDurably(k.markPath(h), nil) }
 
 func (k *keyring) unmark(h hash16) error {
-	if err := os.Remove(k.markPath(h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return syncDir(filepath.Join(k.dir, "erased"))
+	return removeDurably(k.markPath(h))
 }
 
 // marked lists the scopes whose erasure has begun and not ended.

@@ -15,19 +15,26 @@ import (
 //
 //	key                                             value
 //	'm' | scope 16 | event time 8 | id 16           sealed memory; in order of event time within the scope
-//	'i' | scope 16 | id 16                          event time 8: where the memory lies
+//	'i' | scope 16 | id 16                          where the memory lies and what it counts for: see pointer
+//	'd' | scope 16 | 0                              sealed digest of the scope's memories: count 8 | sum 8
 //	't' | scope 16 | turn 16                        passages of the turn 4 | expiry 8
 //	b   | scope 16 | key 16                         sealed local record; b names the bucket: s l x y a
 //	'c' | scope 16 | b | key 16 | generation 8 | n 4   sealed n-th piece of a record's value
+//	'z' | 'w'                                       time 8 of the first deletion whose bytes are still in the files
 //
 // An id or key is hashed together with its scope, so one id gives unrelated hashes in two scopes. Each level that begins
 // with a scope can be dropped whole by its first 17 bytes, which is how Erase works. The event time has its sign bit
 // flipped so that it sorts; it stands in the clear, as do the values of 'i' and 't', which point but carry nothing.
+//
+// Nothing is given an expiry in Badger: a memory that goes must be taken out of the digest by the same commit, and its
+// bytes out of the files, which is Reap's work. So index entries, turns and records have their expiry in the clear.
 const (
 	levelMemory = 'm'
 	levelIndex  = 'i'
 	levelTurn   = 't'
+	levelDigest = 'd'
 	levelChunk  = 'c'
+	levelMark   = 'z'
 )
 
 const (
@@ -58,7 +65,7 @@ func levelOf(b storage.Bucket) byte {
 
 // levels is everything that a scope can have on disk.
 func levels() []byte {
-	all := []byte{levelMemory, levelIndex, levelTurn, levelChunk}
+	all := []byte{levelMemory, levelIndex, levelTurn, levelDigest, levelChunk}
 	for _, b := range storage.Buckets() {
 		all = append(all, levelOf(b))
 	}
@@ -76,6 +83,9 @@ func memoryKey(scope hash16, at storage.Time, id hash16) []byte {
 	k = appendTime(k, at)
 	return append(k, id[:]...)
 }
+
+// digestKey is a byte longer than the prefix of its level, which Erase sets for a mark.
+func digestKey(scope hash16) []byte { return append(scopePrefix(levelDigest, scope), 0) }
 
 // nameKey is the key of a level that is addressed by scope and one hash: index, turn, records.
 func nameKey(level byte, scope, name hash16) []byte {

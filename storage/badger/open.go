@@ -18,12 +18,6 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// schemaVersion is what this package writes. A store with a higher number is left untouched; one with a lower number
-// is to be migrated here, once there is one.
-const schemaVersion = 1
-
-const versionPrefix = "remora store "
-
 // openError is why a store does not open, in words for the person who has to mend it.
 type openError struct {
 	reason   string
@@ -82,34 +76,20 @@ func (s *Store) prepareDir() error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return refuse("%s is not a directory", dir)
 	}
-	path := filepath.Join(dir, "VERSION")
-	content, err := os.ReadFile(path)
-	if err == nil {
-		text, ok := strings.CutPrefix(strings.TrimSpace(string(content)), versionPrefix)
-		n, numErr := strconv.Atoi(text)
-		switch {
-		case !ok || numErr != nil || n < 1:
-			return refuse("damaged: %s does not hold the version of a store", path)
-		case n > schemaVersion:
-			return refuse("%s was written by a newer Remora (schema %d, this one knows %d): update Remora, or use another directory",
-				dir, n, schemaVersion)
-		}
-		return nil
-	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if n, err := s.schemaOnDisk(); n > 0 || err != nil {
 		return err
 	}
 	for _, part := range []string{s.dataDir(), s.keyringDir()} {
 		if there, err := exists(part); err != nil {
 			return err
 		} else if there {
-			return refuse("damaged: %s is there but %s is missing", part, path)
+			return refuse("damaged: %s is there but %s is missing", part, s.versionPath())
 		}
 	}
 	if err := makeDir(dir); err != nil {
 		return err
 	}
-	return writeDurably(path, []byte(versionPrefix+strconv.Itoa(schemaVersion)+"\n"))
+	return writeVersion(s.versionPath(), schemaVersion)
 }
 
 // existingKeyring opens the keyring; nil if there is none yet.
@@ -169,8 +149,8 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 // such files away before would race with the process that may hold the lock.)
 const maxNewFiles = 4
 
-// complete brings a just opened store into a state to serve: a new one gets its keyring, erasures that were cut short are
-// finished, left-overs removed.
+// complete brings a just opened store into a state to serve: a new one gets its keyring, an old one the schema of today,
+// erasures that were cut short are finished, left-overs removed.
 func (s *Store) complete(ctx context.Context, se *session) error {
 	if se.keys == nil {
 		keys, err := s.existingKeyring() // another process may have made it before this one got the lock
@@ -192,6 +172,12 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return err
 		}
 	}
+	if err := s.finishRotation(ctx, se.keys); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx, se); err != nil {
+		return err
+	}
 	marked, err := se.keys.marked()
 	if err != nil {
 		return err
@@ -204,6 +190,9 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 		if err := se.finishErase(h); err != nil {
 			return fmt.Errorf("finish erasure: %w", err)
 		}
+	}
+	if err := se.loadWaste(); err != nil {
+		return err
 	}
 	return se.sweepChunks(ctx, []byte{levelChunk})
 }

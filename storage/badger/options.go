@@ -22,7 +22,7 @@ const (
 func badgerOptions(dir string, log *slog.Logger) badgerdb.Options {
 	o := badgerdb.DefaultOptions(dir)
 	o.Logger = badgerLog{log}
-	o.SyncWrites = true
+	o.SyncWrites = false      // batch.commit syncs, but for what may be lost
 	o.DetectConflicts = false // writers take turns
 	o.MetricsEnabled = false
 	o.NumVersionsToKeep = 1

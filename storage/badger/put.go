@@ -48,26 +48,26 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 		if err != nil {
 			return err
 		}
-		changes, err := se.plan(b.txn, key, w)
+		changes, counts, err := se.plan(b.txn, key, w)
 		if err != nil {
 			return err
 		}
-		if err := b.add(changes); err != nil {
+		if err := b.addCounted(key, changes, counts); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
 	return b.commit()
 }
 
-// plan works out what a write changes on disk.
-func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) ([]change, error) {
+// plan works out what a write changes on disk, and in the digest.
+func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (changes []change, counts storage.Digest, err error) {
 	at := now()
-	changes := make([]change, 0, 2*len(w.Memories)+1)
+	changes = make([]change, 0, 2*len(w.Memories)+1)
 	for i := range w.Memories {
 		m := w.Memories[i] // a copy, of which only store-owned fields are set
 		old, err := se.stored(txn, key, m.ID, at)
 		if err != nil {
-			return nil, err
+			return nil, counts, err
 		}
 		created, updated, version := m.CreatedAt, m.UpdatedAt, uint64(1)
 		if created == 0 {
@@ -87,37 +87,43 @@ func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) ([]ch
 
 		id := old.id
 		place := memoryKey(key.hash, m.EventTime, id)
-		if old.found && old.at != m.EventTime {
-			changes = append(changes, change{key: memoryKey(key.hash, old.at, id), remove: true})
+		if old.found {
+			counts = counts.Plus(minus(old.counted()))
+			if old.at != m.EventTime {
+				changes = append(changes, change{key: memoryKey(key.hash, old.at, id), remove: true})
+			}
 		}
+		p := pointer{at: m.EventTime, version: version, print: m.Fingerprint(), expires: m.ExpiresAt}
+		counts = counts.Plus(p.counted())
 		changes = append(changes,
-			change{key: place, value: sealVersioned(key, place, version, appendMemory(nil, &m)), expires: m.ExpiresAt},
-			change{key: nameKey(levelIndex, key.hash, id), value: appendTime(nil, m.EventTime), expires: m.ExpiresAt})
+			change{key: place, value: sealVersioned(key, place, version, appendMemory(nil, &m))},
+			change{key: nameKey(levelIndex, key.hash, id), value: p.encode(key, id)})
 	}
 	if w.Turn == "" {
-		return changes, nil
+		return changes, counts, nil
 	}
-	return se.planTurn(txn, key, w, changes)
+	turn, removed, err := se.planTurn(txn, key, w)
+	return append(changes, turn...), counts.Plus(removed), err
 }
 
 // planTurn adds the removal of passages that the turn no longer has, and the count that the next replacement needs.
 // The count, not the passages, tells how far to look: single passages may have been deleted or have expired.
-func (se *session) planTurn(txn *badgerdb.Txn, key *scopeKey, w storage.Write, changes []change) ([]change, error) {
+func (se *session) planTurn(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (changes []change, counts storage.Digest, err error) {
 	turnKey := nameKey(levelTurn, key.hash, se.keys.turn(key.hash, w.Turn))
 	had := 0
 	old, err := get(txn, turnKey)
 	if err != nil {
-		return nil, err
+		return nil, counts, err
 	}
 	if len(old) == 12 {
 		had = int(min(binary.BigEndian.Uint32(old), storage.MaxWriteMemories))
 	}
 	for seq := len(w.Memories); seq < had; seq++ {
-		removal, _, err := se.planRemoval(txn, key, storage.TurnMemoryID(w.Turn, seq))
+		r, err := se.planRemoval(txn, key, storage.TurnMemoryID(w.Turn, seq))
 		if err != nil {
-			return nil, err
+			return nil, counts, err
 		}
-		changes = append(changes, removal...)
+		changes, counts = append(changes, r.changes...), counts.Plus(r.counts)
 	}
 
 	var last storage.Time // the count lives as long as the longest-lived passage
@@ -136,37 +142,42 @@ func (se *session) planTurn(txn *badgerdb.Txn, key *scopeKey, w storage.Write, c
 	case len(w.Memories) == 0 && had > 0:
 		changes = append(changes, change{key: turnKey, remove: true})
 	case len(w.Memories) > 0 && !bytes.Equal(old, value):
-		changes = append(changes, change{key: turnKey, value: value, expires: last})
+		changes = append(changes, change{key: turnKey, value: value})
 	}
-	return changes, nil
+	return changes, counts, nil
 }
 
 // stored is what is on disk under an id.
 type stored struct {
-	id      hash16       // hash of the id
-	found   bool         // there is an index entry
-	at      storage.Time // the event time that it points to
-	live    bool         // readable and not expired; the fields below are set
+	id      hash16 // hash of the id
+	found   bool   // there is an index entry, which is
+	pointer        // this
+	live    bool   // readable and not expired; the fields below are set
 	memory  storage.Memory
 	plain   []byte
-	version uint64
 	damaged error
 }
 
 func (se *session) stored(txn *badgerdb.Txn, key *scopeKey, id string, at storage.Time) (stored, error) {
 	idHash := se.keys.id(key.hash, id)
-	pointer, err := get(txn, nameKey(levelIndex, key.hash, idHash))
+	value, err := get(txn, nameKey(levelIndex, key.hash, idHash))
 	s := stored{id: idHash}
-	if err != nil || len(pointer) != 8 {
-		return s, err
-	}
-	s.found, s.at = true, timeAt(pointer)
-	place := memoryKey(key.hash, s.at, idHash)
-	value, err := get(txn, place)
 	if err != nil || value == nil {
 		return s, err
 	}
-	s.plain, s.version, err = openVersioned(nil, key, place, value)
+	if s.pointer, s.found = parsePointer(key, idHash, value); !s.found {
+		return s, nil
+	}
+	place := memoryKey(key.hash, s.at, idHash)
+	value, err = get(txn, place)
+	if err != nil || value == nil {
+		return s, err
+	}
+	version := uint64(0)
+	s.plain, version, err = openVersioned(nil, key, place, value)
+	if err == nil && version != s.version {
+		err = fmt.Errorf("version %d in the place of %d: %w", version, s.version, storage.ErrDamaged)
+	}
 	if err == nil {
 		s.memory, err = decodeMemory(s.plain)
 	}
@@ -179,16 +190,26 @@ func (se *session) stored(txn *badgerdb.Txn, key *scopeKey, id string, at storag
 	return s, nil
 }
 
-// planRemoval lists what to delete for an id, and whether a live memory, or a damaged one, is among it.
-func (se *session) planRemoval(txn *badgerdb.Txn, key *scopeKey, id string) ([]change, bool, error) {
+// removal is what to delete for an id.
+type removal struct {
+	changes []change
+	counts  storage.Digest
+	had     bool // a live memory, or a damaged one, is among it
+}
+
+func (se *session) planRemoval(txn *badgerdb.Txn, key *scopeKey, id string) (removal, error) {
 	old, err := se.stored(txn, key, id, now())
 	if err != nil || !old.found {
-		return nil, false, err
+		return removal{}, err
 	}
-	return []change{
-		{key: memoryKey(key.hash, old.at, old.id), remove: true},
-		{key: nameKey(levelIndex, key.hash, old.id), remove: true},
-	}, old.live || old.damaged != nil, nil
+	return removal{
+		changes: []change{
+			{key: memoryKey(key.hash, old.at, old.id), remove: true},
+			{key: nameKey(levelIndex, key.hash, old.id), remove: true},
+		},
+		counts: minus(old.counted()),
+		had:    old.live || old.damaged != nil,
+	}, nil
 }
 
 // get returns a copy of a value, nil if there is none.

@@ -97,6 +97,11 @@ type scanner struct {
 	tie      []sized // memories of one event time
 	tieTime  storage.Time
 	tieBytes int
+
+	// What was passed over since the last memory that stands on the page. It counts for the page that a later memory, or
+	// the end of the scan, comes to stand on; else the next page, which begins behind that memory, meets it again.
+	damaged int
+	expired storage.Digest
 }
 
 type sized struct {
@@ -120,7 +125,9 @@ func (sc *scanner) run(ctx context.Context, txn *badgerdb.Txn) error {
 			it.Next()
 		}
 		if !it.Valid() {
-			sc.flush()
+			if sc.flush(); !sc.more {
+				sc.countPassed()
+			}
 			return nil
 		}
 		if n%64 == 0 && ctx.Err() != nil {
@@ -146,8 +153,8 @@ func (sc *scanner) run(ctx context.Context, txn *badgerdb.Txn) error {
 		if err != nil && !errors.Is(err, storage.ErrDamaged) {
 			return err
 		}
-		if err != nil && (sc.after == nil || sc.after.at != at) { // else the page before has counted it
-			sc.page.Damaged++
+		if err != nil && !sc.counted(at) {
+			sc.damaged++
 		}
 	}
 }
@@ -159,8 +166,17 @@ func (sc *scanner) take(buf, diskKey, value []byte, at storage.Time) ([]byte, er
 		return buf, err
 	}
 	m, err := decodeMemory(plain)
-	if err != nil || expired(m.ExpiresAt, sc.now) || !matches(&m, sc.query) {
+	if err != nil {
 		return plain, err
+	}
+	if expired(m.ExpiresAt, sc.now) {
+		if !sc.counted(at) {
+			sc.expired.Add(&m)
+		}
+		return plain, nil
+	}
+	if !matches(&m, sc.query) {
+		return plain, nil
 	}
 	if sc.after != nil && at == sc.after.at && m.ID <= sc.after.id {
 		return plain, nil
@@ -201,11 +217,21 @@ func (sc *scanner) flush() {
 			sc.more = true
 			break
 		}
+		sc.countPassed()
 		sc.page.Memories = append(sc.page.Memories, m.Memory)
 		sc.bytes += m.bytes
 	}
 	clear(sc.tie)
 	sc.tie, sc.tieBytes = sc.tie[:0], 0
+}
+
+// counted says that the page before has counted what was passed over at this time.
+func (sc *scanner) counted(at storage.Time) bool { return sc.after != nil && sc.after.at == at }
+
+func (sc *scanner) countPassed() {
+	sc.page.Damaged += sc.damaged
+	sc.page.Expired = sc.page.Expired.Plus(sc.expired)
+	sc.damaged, sc.expired = 0, storage.Digest{}
 }
 
 func matches(m *storage.Memory, q storage.Query) bool {

@@ -182,14 +182,20 @@ type recordHead struct {
 }
 
 func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
-	if len(value) < recordHeaderSize+2 || value[0] != recordFormat {
+	headerSize := recordHeaderSize
+	if len(value) > 0 && value[0] == oldRecordFormat {
+		headerSize = oldRecordHeaderSize
+	} else if len(value) == 0 || value[0] != recordFormat {
 		return h, fmt.Errorf("open record: unknown format: %w", storage.ErrDamaged)
 	}
-	h.header = value[:recordHeaderSize]
+	if len(value) < headerSize+2 {
+		return h, fmt.Errorf("open record: cut short: %w", storage.ErrDamaged)
+	}
+	h.header = value[:headerSize]
 	h.chunked = value[1] == flagChunked
 	h.generation = binary.BigEndian.Uint64(value[2:])
-	n := int(binary.BigEndian.Uint16(value[recordHeaderSize:]))
-	rest := value[recordHeaderSize+2:]
+	n := int(binary.BigEndian.Uint16(value[headerSize:]))
+	rest := value[headerSize+2:]
 	if n > len(rest) {
 		return h, fmt.Errorf("open record: cut short: %w", storage.ErrDamaged)
 	}
@@ -199,7 +205,11 @@ func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
 		return h, err
 	}
 	d := decoder{rest: plain}
-	h.expires = storage.Time(d.varint())
+	if headerSize == recordHeaderSize {
+		h.expires = storage.Time(binary.BigEndian.Uint64(value[recordExpiryAt:]))
+	} else {
+		h.expires = storage.Time(d.varint())
+	}
 	size, used := binary.Uvarint(d.rest)
 	if d.bad || used <= 0 || size > storage.MaxRecord {
 		return h, fmt.Errorf("open record: %w", storage.ErrDamaged)

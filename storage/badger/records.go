@@ -16,15 +16,21 @@ import (
 
 // The value of a local record is
 //
-//	format 1 | flags 1 | generation 8 | length of name 2 | sealed name | sealed value
+//	format 1 | flags 1 | generation 8 | expiry 8 | length of name 2 | sealed name | sealed value
 //
-// The name (expiry, size, key) is sealed apart so that a bucket can be listed in key order without opening its values.
+// The name (size, key) is sealed apart so that a bucket can be listed in key order without opening its values. Both are
+// bound to the header. In schema 1 the format was oldRecordFormat: the expiry stood in the name, before the size, and
+// Badger let the record expire; such records are still read.
 // With flagChunked the value lies in chunks of chunkSize under the same generation, a random number: they are committed
 // before the record that points to them, and the record is the commit point. Chunks of another generation than their
 // record's are left-overs, removed after the commit, or when the store is next opened.
 const (
-	recordFormat     = 1
-	recordHeaderSize = 1 + 1 + 8
+	oldRecordFormat     = 1
+	oldRecordHeaderSize = 1 + 1 + 8
+
+	recordFormat     = 2
+	recordExpiryAt   = oldRecordHeaderSize
+	recordHeaderSize = recordExpiryAt + 8
 	flagChunked      = 1
 
 	chunkSize = 256 << 10
@@ -83,7 +89,11 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 	if err := b.add(heads); err != nil {
 		return fmt.Errorf("records: %w", err)
 	}
-	if err := b.commit(); err != nil {
+	commit := b.commit
+	if !slices.ContainsFunc(records, func(r storage.Record) bool { return !r.Bucket.Volatile() }) {
+		commit = b.commitVolatile
+	}
+	if err := commit(); err != nil {
 		return err
 	}
 	se.dropChunks(stale)
@@ -137,8 +147,8 @@ func (se *session) sealRecord(key *scopeKey, r storage.Record, longest int) (hea
 		header[1] = flagChunked
 	}
 	header = append(header, random[:]...)
-	name := binary.AppendVarint(nil, int64(r.ExpiresAt))
-	name = binary.AppendUvarint(name, uint64(len(r.Value)))
+	header = binary.BigEndian.AppendUint64(header, uint64(r.ExpiresAt))
+	name := binary.AppendUvarint(nil, uint64(len(r.Value)))
 	name = append(name, r.Key...)
 
 	value := slices.Clone(header)
@@ -146,16 +156,16 @@ func (se *session) sealRecord(key *scopeKey, r storage.Record, longest int) (hea
 	value = appendSealed(value, key.aead, name, placeAAD([]byte{'n'}, diskKey, header))
 	if !chunked {
 		value = appendSealed(value, key.aead, r.Value, placeAAD([]byte{'v'}, diskKey, header))
-		return change{key: diskKey, value: value, expires: r.ExpiresAt}, nil
+		return change{key: diskKey, value: value}, nil
 	}
 	n := uint32(0)
 	for piece := range slices.Chunk(r.Value, chunkSize) {
 		place := chunkKey(diskKey, generation, n)
 		sealed := appendSealed(nil, key.aead, piece, place)
-		chunks = append(chunks, change{key: place, value: sealed, expires: r.ExpiresAt})
+		chunks = append(chunks, change{key: place, value: sealed})
 		n++
 	}
-	return change{key: diskKey, value: value, expires: r.ExpiresAt}, chunks
+	return change{key: diskKey, value: value}, chunks
 }
 
 // DeleteRecords implements [storage.Local].
@@ -207,11 +217,15 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 // chunkedAt returns the keys of those changes that replace or remove a chunked record.
 func chunkedAt(txn *badgerdb.Txn, changes []change) (keys [][]byte) {
 	for _, c := range changes {
-		if old, err := get(txn, c.key); err == nil && len(old) >= recordHeaderSize && old[1] == flagChunked {
+		if old, err := get(txn, c.key); err == nil && isChunked(old) {
 			keys = append(keys, c.key)
 		}
 	}
 	return keys
+}
+
+func isChunked(value []byte) bool {
+	return len(value) >= oldRecordHeaderSize && value[1] == flagChunked
 }
 
 // dropChunks removes left-over chunks of the records at these keys. What it fails to remove waits for the next opening:
@@ -249,7 +263,7 @@ func (se *session) sweepChunks(ctx context.Context, prefix []byte) error {
 			if err != nil {
 				return err
 			}
-			current, live = recordKey, len(value) >= recordHeaderSize && value[1] == flagChunked
+			current, live = recordKey, isChunked(value)
 			if live {
 				generation = binary.BigEndian.Uint64(value[2:])
 			}

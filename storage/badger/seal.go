@@ -3,7 +3,9 @@ package badger
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 
@@ -24,6 +26,15 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 		return nil, err
 	}
 	return cipher.NewGCM(block)
+}
+
+// newMask makes the block cipher of pointer from a scope's data key, whose own use is sealing.
+func newMask(dataKey []byte) (cipher.Block, error) {
+	key, err := hkdf.Key(sha256.New, dataKey, nil, "remora index mask v1", 16)
+	if err != nil {
+		return nil, err
+	}
+	return aes.NewCipher(key)
 }
 
 // appendSealed appends nonce | ciphertext | tag. Nonces are random: safe for 2^32 seals under one key, which one scope

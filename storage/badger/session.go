@@ -22,6 +22,9 @@ type session struct {
 	// unfinished holds scopes whose erasure failed on the way: it is finished before anything is written there.
 	// Owned by the holder of turn.
 	unfinished map[hash16]struct{}
+	waste      waste
+
+	rotating sync.Mutex // by RotateKey
 }
 
 // acquire takes the turn to write, unless ctx ends first.
@@ -56,7 +59,6 @@ func (se *session) isUnfinished(h hash16) bool {
 // change is one entry to set or delete.
 type change struct {
 	key, value []byte
-	expires    storage.Time
 	remove     bool
 }
 
@@ -68,23 +70,27 @@ type batch struct {
 	txn     *badgerdb.Txn
 	size    int
 	entries int
+	tallies map[hash16]*tally
 }
 
 func (se *session) newBatch() *batch {
-	return &batch{db: se.db, txn: se.db.NewTransaction(true)}
+	return &batch{db: se.db, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
 }
 
 // add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
 // committed the running one. Changes that do not fit one transaction are ErrInvalid.
-func (b *batch) add(changes []change) error {
-	size := 0
+func (b *batch) add(changes []change) error { return b.addBeside(changes, 0, 0) }
+
+// addBeside is add that keeps room for some entries more in the same transaction, of so many bytes together.
+func (b *batch) addBeside(changes []change, entries, size int) error {
+	entries += len(changes)
 	for _, c := range changes {
 		size += c.size()
 	}
-	if size > maxTxnBytes || len(changes) > maxTxnEntries {
+	if size > maxTxnBytes || entries > maxTxnEntries {
 		return storage.ErrInvalid
 	}
-	if b.size+size > maxTxnBytes || b.entries+len(changes) > maxTxnEntries {
+	if b.size+size > maxTxnBytes || b.entries+entries > maxTxnEntries {
 		if err := b.commit(); err != nil {
 			return err
 		}
@@ -96,12 +102,31 @@ func (b *batch) add(changes []change) error {
 		}
 	}
 	b.size += size
-	b.entries += len(changes)
+	b.entries += entries
 	return nil
 }
 
-// commit is the commit point: what was added is synced to disk when it returns nil.
-func (b *batch) commit() error { return b.txn.Commit() }
+// commit is the commit point: what was added is synced to disk when it returns nil, and with it all that commitVolatile
+// has left to the operating system.
+func (b *batch) commit() error {
+	if b.entries == 0 {
+		return nil
+	}
+	if err := b.commitVolatile(); err != nil {
+		return err
+	}
+	return b.db.Sync()
+}
+
+// commitVolatile leaves it to the operating system when what was added gets to the disk, so a crash of the machine may
+// take it. One of the process does not: Badger's log is a mapped file. Whoever holds the turn writes alone, so nothing
+// comes between a commit and its Sync that could begin another log, which Sync would sync in the place of this one.
+func (b *batch) commitVolatile() error {
+	if err := b.writeTallies(); err != nil {
+		return err
+	}
+	return b.txn.Commit()
+}
 
 // discard drops what was not committed. Deferred by whoever made the batch.
 func (b *batch) discard() { b.txn.Discard() }
@@ -110,10 +135,5 @@ func (c change) apply(txn *badgerdb.Txn) error {
 	if c.remove {
 		return txn.Delete(c.key)
 	}
-	e := badgerdb.NewEntry(c.key, c.value)
-	if c.expires != 0 {
-		// Badger counts whole seconds; never early, since the exact check is made when reading.
-		e.ExpiresAt = uint64(max(c.expires, 0))/1000 + 2
-	}
-	return txn.SetEntry(e)
+	return txn.Set(c.key, c.value)
 }

@@ -49,6 +49,18 @@ func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 	check("DeleteRecords", o.Local.DeleteRecords(ctx, []storage.RecordRef{{Bucket: storage.BucketSpool, Scope: scope, Key: "old"}}))
 	_, err = o.Local.InstallSecret(ctx)
 	check("InstallSecret", err)
+	if d, ok := o.Store.(storage.Digester); ok {
+		_, err = d.Digest(ctx, scope)
+		check("Digest", err)
+	}
+	if r, ok := o.Store.(storage.Reaper); ok {
+		_, err = r.Reap(ctx, 1)
+		check("Reap", err)
+	}
+	if l, ok := o.Store.(storage.ScopeLister); ok {
+		_, err = l.Scopes(ctx, "", 0)
+		check("Scopes", err)
+	}
 }
 
 // untouched checks that failed calls had no effect.

@@ -32,6 +32,10 @@ type Mem struct {
 var (
 	_ storage.Store = (*Mem)(nil)
 	_ storage.Local = (*Mem)(nil)
+
+	_ storage.Digester    = (*Mem)(nil)
+	_ storage.ScopeLister = (*Mem)(nil)
+	_ storage.Reaper      = (*Mem)(nil)
 )
 
 // Memory makes an empty store, available and fast.
@@ -161,21 +165,110 @@ func (m *Mem) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (s
 	if err != nil {
 		return storage.Page{}, err
 	}
-	var found []storage.Memory
+	var found, gone []storage.Memory
 	for _, n := range m.memories[scope] {
-		if expired(n.ExpiresAt, storage.TimeOf(time.Now())) ||
-			(len(q.Kinds) > 0 && !slices.Contains(q.Kinds, n.Kind)) ||
-			(q.Conversation != "" && q.Conversation != n.Conversation) ||
-			(q.After != "" && position(n) <= after) {
-			continue
+		switch {
+		case q.After != "" && position(n) <= after:
+		case expired(n.ExpiresAt, storage.TimeOf(time.Now())):
+			gone = append(gone, n)
+		case (len(q.Kinds) == 0 || slices.Contains(q.Kinds, n.Kind)) && (q.Conversation == "" || q.Conversation == n.Conversation):
+			found = append(found, clone(n))
 		}
-		found = append(found, clone(n))
 	}
 	slices.SortFunc(found, func(a, b storage.Memory) int { return cmp.Compare(position(a), position(b)) })
 	page := storage.Page{Memories: found}
+	last := ""
 	if limit := storage.PageLimit(q.Limit); len(found) > limit {
 		page.Memories = found[:limit:limit]
-		page.Next = makeCursor(position(found[limit-1]), tag)
+		last = position(found[limit-1])
+		page.Next = makeCursor(last, tag)
+	}
+	for i := range gone {
+		if last == "" || position(gone[i]) <= last {
+			page.Expired.Add(&gone[i])
+		}
+	}
+	return page, nil
+}
+
+// Digest implements [storage.Digester].
+func (m *Mem) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, error) {
+	var d storage.Digest
+	if err := m.lock(ctx); err != nil {
+		return d, err
+	}
+	defer m.mu.Unlock()
+	if err := scope.Validate(); err != nil {
+		return d, err
+	}
+	for _, n := range m.memories[scope] {
+		d.Add(&n)
+	}
+	return d, nil
+}
+
+// Reap implements [storage.Reaper].
+func (m *Mem) Reap(ctx context.Context, now storage.Time) (removed int, err error) {
+	if err := m.lock(ctx); err != nil {
+		return 0, err
+	}
+	defer m.mu.Unlock()
+	for scope, in := range m.memories {
+		for id, n := range in {
+			if expired(n.ExpiresAt, now) {
+				delete(in, id)
+				removed++
+			}
+		}
+		for turn, passages := range m.turns[scope] { // forgotten with its last passage
+			left := false
+			for seq := range passages {
+				_, there := in[storage.TurnMemoryID(turn, seq)]
+				left = left || there
+			}
+			if !left {
+				delete(m.turns[scope], turn)
+			}
+		}
+	}
+	for ref, r := range m.records {
+		if expired(r.ExpiresAt, now) {
+			delete(m.records, ref)
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+// Scopes implements [storage.ScopeLister].
+func (m *Mem) Scopes(ctx context.Context, after string, limit int) (storage.ScopePage, error) {
+	var page storage.ScopePage
+	if err := m.lock(ctx); err != nil {
+		return page, err
+	}
+	defer m.mu.Unlock()
+	from, err := parseCursor(after, "scopes")
+	if err != nil {
+		return page, err
+	}
+	all := make(map[string]storage.Scope)
+	for s := range m.memories {
+		all[fmt.Sprintf("%q", s)] = s
+	}
+	for ref := range m.records {
+		all[fmt.Sprintf("%q", ref.Scope)] = ref.Scope
+	}
+	last := ""
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name <= from {
+			continue
+		}
+		if len(page.Scopes) == storage.PageLimit(limit) {
+			page.Next = makeCursor(last, "scopes")
+			break
+		}
+		last = name
+		page.Scopes = append(page.Scopes, all[name])
 	}
 	return page, nil
 }

@@ -134,6 +134,9 @@ func (m *model) compare(t *testing.T, o Opened, s storage.Scope, b storage.Bucke
 	for _, n := range want {
 		diff(t, "memory", read(t, o.Store, s, n.ID), n)
 	}
+	if _, ok := o.Store.(storage.Digester); ok {
+		wantDigest(t, "random operations", o, s, digestOf(want...))
+	}
 	records := map[storage.RecordRef]string{}
 	for _, r := range recordsOf(t, o.Local, b, s, limit) {
 		records[r.Ref()] = string(r.Value)

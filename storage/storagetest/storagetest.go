@@ -1,7 +1,8 @@
 // Package storagetest holds what every store must pass: [Run]. It also has a store in memory for the tests of other
 // packages, [Memory], which passes it too.
 //
-// The suite knows only the contract of package storage. It refuses to time anything: slow stores pass as well.
+// The suite knows only the contract of package storage. It refuses to time anything: slow stores pass as well. Tests of
+// optional interfaces are skipped where a store does not have them.
 package storagetest
 
 import (
@@ -54,6 +55,11 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"large records", largeRecords},
 		{"all records over scopes", allRecords},
 		{"install secret", installSecret},
+		{"digests", digests},
+		{"digests of what has expired", digestOfExpired},
+		{"digests while something expires", digestWhileExpiring},
+		{"scopes", scopes},
+		{"reap", reap},
 		{"erase", erase},
 		{"durable over reopen", durable},
 		{"cancelled context", cancelled},

@@ -1,0 +1,144 @@
+package badger
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"testing"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+const endOfTime = storage.Time(32503680000000)
+
+// tableBytes is the size of the tables of the tree, where all that lasts lies.
+func tableBytes(t *testing.T, s *Store) (n int64) {
+	t.Helper()
+	err := filepath.WalkDir(s.dataDir(), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".sst" {
+			return err
+		}
+		info, err := d.Info()
+		n += info.Size()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// sealedBytes is the stored value of a memory, to be looked for in the files.
+func sealedBytes(t *testing.T, s *Store, scope storage.Scope, id string) []byte {
+	t.Helper()
+	keys := s.session.keys
+	h := keys.scope(scope)
+	var value []byte
+	err := s.session.db.View(func(txn *badgerdb.Txn) error {
+		pointer := mustGet(t, txn, nameKey(levelIndex, h, keys.id(h, id)))
+		value = mustGet(t, txn, memoryKey(h, timeAt(pointer), keys.id(h, id)))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// fillExpiring writes n memories of some KiB, every other one of which expires; their texts do not compress.
+func fillExpiring(t *testing.T, s *Store, scope storage.Scope, n int) {
+	t.Helper()
+	for i := 0; i < n; i += 100 {
+		w := storage.Write{Scope: scope}
+		for j := i; j < i+100; j++ {
+			text := make([]byte, 4<<10)
+			rand.Read(text)
+			m := memory(fmt.Sprint("m", j), string(text))
+			if j%2 == 0 {
+				m.ExpiresAt = endOfTime
+			}
+			w.Memories = append(w.Memories, m)
+		}
+		if err := s.Put(t.Context(), []storage.Write{w}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReapGivesSpaceBack: of what has expired neither a byte nor the space is left.
+func TestReapGivesSpaceBack(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	scope := scopeOf("u")
+	fillExpiring(t, s, scope, 6000) // 24 MiB, half of it expiring: over wasteBytes
+	mustClose(t, s)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	gone, kept := sealedBytes(t, s, scope, "m2"), sealedBytes(t, s, scope, "m3")
+	before := tableBytes(t, s)
+	if n, err := s.Reap(t.Context(), endOfTime); err != nil || n != 3000 {
+		t.Fatalf("Reap: got %d, %v, want 3000", n, err)
+	}
+	after := tableBytes(t, s)
+	t.Logf("tables: %d KiB before, %d KiB after", before>>10, after>>10)
+	if after > before*6/10 {
+		t.Errorf("tables of %d bytes are %d bytes after half was reaped", before, after)
+	}
+	if n := occurrences(t, s.cfg.Dir, gone[20:]); n != 0 {
+		t.Errorf("sealed bytes of a reaped memory stand %d times in the files", n)
+	}
+	if n := occurrences(t, s.cfg.Dir, kept[20:]); n != 1 {
+		t.Errorf("sealed bytes of a memory that is left stand %d times in the files, want 1", n)
+	}
+	if v, err := storage.Verify(t.Context(), s, scope); err != nil || !v.Whole() || v.Memories != 3000 {
+		t.Errorf("Verify: got %+v, %v", v, err)
+	}
+}
+
+// TestDeletedBytesGo: what one memory, deleted, has left is gone within a day of the store's running, also over restarts.
+func TestDeletedBytesGo(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	scope := scopeOf("u")
+	mustPut(t, s, scope, memory("gone", string(bytes.Repeat([]byte("gone "), 100))), memory("kept", "kept"))
+	sealed := sealedBytes(t, s, scope, "gone")
+	mustClose(t, s)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Delete(t.Context(), scope, "gone"); err != nil {
+		t.Fatal(err)
+	}
+	present := func() int { return occurrences(t, s.cfg.Dir, sealed[20:]) }
+	reap := func(after storage.Time) {
+		t.Helper()
+		if _, err := s.Reap(t.Context(), now()+after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reap(0)
+	if present() == 0 {
+		t.Error("gone at once: the test sees nothing")
+	}
+	mustClose(t, s)
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reap(storage.Time(wasteAge.Milliseconds()) - 60_000)
+	if present() == 0 {
+		t.Error("gone too soon: the test sees nothing")
+	}
+	reap(storage.Time(wasteAge.Milliseconds()))
+	if n := present(); n != 0 {
+		t.Errorf("sealed bytes of a deleted memory stand %d times in the files", n)
+	}
+	if s.session.waste != (waste{}) {
+		t.Errorf("waste: got %+v, want none", s.session.waste)
+	}
+	if m, err := s.Memory(t.Context(), scope, "kept"); err != nil || m.Text != "kept" {
+		t.Errorf("Memory: got %q, %v", m.Text, err)
+	}
+}
