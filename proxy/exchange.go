@@ -38,6 +38,7 @@ type exchange struct {
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
 	client   *Client // who sent it; set once req is
+	socket   bool    // it is a frame of a WebSocket
 	side     bool    // it is no turn of a conversation: see Client.Side
 
 	status   Status
@@ -73,7 +74,12 @@ func (x *exchange) serve() {
 			x.finish(problemFallback.Status, relayed{})
 			return
 		}
-		out := x.h.plane.upgrade(x.w, x.r, x.up)
+		carry := carrier(tunnel)
+		if x.enriches() {
+			carry = newSocket(x).carry
+			delete(x.r.Header, "Sec-Websocket-Extensions")
+		}
+		out := x.h.plane.upgrade(x.w, x.r, x.up, carry)
 		x.finish(out.Status, out)
 		return
 	}

@@ -43,7 +43,7 @@ type hop struct {
 func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up := h.p.choose(r)
 	if isUpgrade(r) {
-		h.finish(h.p.upgrade(w, r, up))
+		h.finish(h.p.upgrade(w, r, up, tunnel))
 		return
 	}
 	body := streamBody(h.p.requestBody(w, r), r.ContentLength)

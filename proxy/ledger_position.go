@@ -241,7 +241,7 @@ func (x *exchange) reached(id string) {
 
 // place notes the position that an answer to this request will have. said is what the newest turn's human said.
 func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv, said string) {
-	if x.req.Unstored && !x.req.Held {
+	if x.req.Unstored && !x.req.Held && !x.socket {
 		return // nothing can continue it over HTTP
 	}
 	if _, ok := x.d.(interface{ ReplyID([]byte) string }); !ok {

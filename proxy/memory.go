@@ -141,7 +141,7 @@ func (x *exchange) searches(w walk) bool {
 // recognise takes back what a request of its client's may not have of memory: one that is no turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
 // lost), and a sub-agent's chatter is not the user's.
 func (x *exchange) recognise() {
-	if x.side = x.h.clients.side(x.client, x.r.Header, x.req); x.side {
+	if x.side = x.req.Warmup || x.h.clients.side(x.client, x.r.Header, x.req); x.side {
 		x.rights = rights{replay: x.rights.replay}
 		return
 	}

@@ -59,7 +59,7 @@ type Config struct {
 	Limits    LimitsConfig
 	Injection InjectionConfig
 	Ledger    LedgerConfig
-	WebSocket string // WebSocketFallback or WebSocketPass
+	WebSocket string // WebSocketFallback, WebSocketPass or WebSocketEnrich
 	// RecallDeadline bounds what memory may add to a request; FirstDeadline holds instead while the user's index or
 	// ledger is not in memory yet.
 	RecallDeadline time.Duration
@@ -136,7 +136,8 @@ func (c Config) Validate() error {
 	check(c.Limits.Assemblies >= 1, "limits.assemblies: must be at least 1")
 	check(c.Injection.Placement == PlacementBeforeUser || c.Injection.Placement == PlacementSystem,
 		"injection.placement: must be beforeUser or system")
-	check(c.WebSocket == WebSocketFallback || c.WebSocket == WebSocketPass, "websocket: must be fallback or pass")
+	check(c.WebSocket == WebSocketFallback || c.WebSocket == WebSocketPass || c.WebSocket == WebSocketEnrich,
+		"websocket: must be fallback, pass or enrich")
 	check(c.Injection.Responses == PlacementItem || c.Injection.Responses == PlacementInstructions,
 		"injection.responses: must be item or instructions")
 	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")

@@ -28,19 +28,27 @@ const (
 	// WebSocketFallback answers 426 to the known clients that then go on over HTTP at once, and tunnels the others'.
 	WebSocketFallback = "fallback"
 	WebSocketPass     = "pass" // tunnels: without memory
+	// WebSocketEnrich gives memory to the responses that are asked for over it; see socket.
+	WebSocketEnrich = "enrich"
 )
+
+func isResponsesSocket(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && listed(r.Header["Upgrade"], "websocket")
+}
 
 // fallsBack says whether the client behind this upgrade is better served over HTTP, where it gets memory.
 func (h *Handler) fallsBack(r *http.Request, mode Mode) bool {
 	return h.cfg.WebSocket == WebSocketFallback && mode != ModeOff && h.deps.Recall != nil &&
-		r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") &&
-		listed(r.Header["Upgrade"], "websocket") && h.clients.of(r.Header, nil).WebSocketFallback
+		isResponsesSocket(r) && h.clients.of(r.Header, nil).WebSocketFallback
 }
 
-// upgrade takes in to up and, once up has switched protocols, carries bytes both ways until both sides are done. A
+// carrier takes what goes between the two ends of an upgraded connection until it is over; see tunnel.
+type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
+
+// upgrade takes in to up and, once up has switched protocols, has carry take the bytes both ways until both sides are done. A
 // refusal is relayed like any other response. It returns when all is over, so whoever waits for handlers waits for
 // tunnels; it ends at once when in's context does.
-func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream) relayed {
+func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream, carry carrier) relayed {
 	protocol := in.Header["Upgrade"]
 	target, ok := up.target(in)
 	if !ok {
@@ -81,7 +89,7 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream) r
 		r.fail(failedClient, fmt.Errorf("write to client: %w", err))
 		return r
 	}
-	_, r.Bytes = tunnel(in.Context(), client, upstream)
+	_, r.Bytes = carry(in.Context(), client, upstream)
 	r.Complete = true
 	return r
 }

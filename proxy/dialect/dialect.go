@@ -110,6 +110,8 @@ type Request struct {
 	Held bool
 	// Background: the answer is fetched later, by other requests.
 	Background bool
+	// Warmup: nothing is to be generated; the server only reads what it is given.
+	Warmup bool
 	// Unstored: the server was asked not to keep the answer, so no later request over HTTP can continue it.
 	Unstored bool
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tidwall/gjson"
 	"github.com/zeebo/xxh3"
 )
 
@@ -55,6 +56,9 @@ func (Responses) Parse(body []byte) (*Request, error) {
 			once(&background)
 			v := s.skip()
 			req.Background = string(body[v.start:v.end]) == "true"
+		case "generate":
+			v := s.skip()
+			req.Warmup = string(body[v.start:v.end]) == "false"
 		case "store":
 			v := s.skip()
 			req.Unstored = string(body[v.start:v.end]) == "false"
@@ -87,6 +91,39 @@ func (Responses) Parse(body []byte) (*Request, error) {
 		req.User = endUser
 	}
 	return req.finish(&s)
+}
+
+// EventType is the type of an event or of a WebSocket's frame, "" where it tells none.
+func (Responses) EventType(frame []byte) string {
+	s := scanner{b: frame}
+	s.begin()
+	for k := range s.members {
+		if string(frame[k.start:k.end]) == "type" {
+			return s.str()
+		}
+		s.skip()
+	}
+	return ""
+}
+
+// ClientMetadata are the strings of a request's client_metadata.
+func (Responses) ClientMetadata(frame []byte) map[string]string {
+	out := map[string]string{}
+	s := scanner{b: frame}
+	s.begin()
+	for k := range s.members {
+		if string(frame[k.start:k.end]) != "client_metadata" {
+			s.skip()
+			continue
+		}
+		s.small().ForEach(func(key, value gjson.Result) bool {
+			if value.Type == gjson.String {
+				out[key.String()] = value.String()
+			}
+			return true
+		})
+	}
+	return out
 }
 
 // input consumes the value of input. A string is a user message, with the hash of an item that says the same.
