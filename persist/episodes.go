@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -23,22 +24,35 @@ const (
 // words, into at most PassageRunes characters. EventTime rises by at least a millisecond from passage to passage, so that
 // order of speech is order of time. What goes beyond the largest write of a store is left out, with the mark of a cut.
 //
-// The result depends on the turn alone, and its ids are those that storage.Write wants of a turn.
+// The result depends on the turn alone, and its ids are those that storage.Write wants of a turn. Originals are left out.
 func Episodes(t Turn, retention time.Duration) []storage.Memory {
+	return saltedEpisodes(t, retention, nil)
+}
+
+// saltedEpisodes are Episodes with the originals of their placeholders where there is a salt.
+func saltedEpisodes(t Turn, retention time.Duration, salt []byte) []storage.Memory {
 	var out []storage.Memory
 	var last storage.Time
 	size := 0
 	for _, m := range t.Messages {
-		rest := strings.TrimSpace(m.Text)
+		whole := strings.TrimRightFunc(m.Text, unicode.IsSpace)
+		rest := strings.TrimSpace(whole)
 		continued := false
 		for rest != "" {
 			text, after := passage(rest, continued)
+			from, lead := len(whole)-len(rest), 0
+			if continued {
+				lead = len(cutMark)
+			}
 			at := max(m.Time, last+1)
 			e := storage.Memory{
 				ID: storage.TurnMemoryID(t.ID, len(out)), Scope: t.Scope, Conversation: t.Conversation,
 				Kind: storage.KindEpisode, Text: text, Trust: trust(m.Role), Source: t.Source,
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
 				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
+			}
+			if salt != nil {
+				e.Redactions = redact.Keep(salt, redact.Within(m.Originals, from, len(whole)-len(after), lead))
 			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > storage.MaxWrite || len(out) == storage.MaxWriteMemories {

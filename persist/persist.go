@@ -69,6 +69,9 @@ type Config struct {
 	Retention time.Duration
 	// DrainTimeout bounds how long Run goes on after its context has ended. What is spooled by then is not lost.
 	DrainTimeout time.Duration
+	// KeepOriginals stores the originals of redacted personal data beside each memory, as redact.Keep makes them. They are
+	// sealed as the memory is, and go with it. Secrets' are never kept.
+	KeepOriginals bool
 	// Workers prepare turns (redaction) side by side.
 	Workers int
 	// MaxQuarantined bounds the turns kept for inspection; beyond it, poison turns are dropped and counted.
@@ -81,7 +84,7 @@ func DefaultConfig() Config {
 		QueueTurns: 20_000, QueueBytes: 32 << 20, TurnsPerSecond: 100,
 		CommitInterval: 5 * time.Millisecond, CommitTurns: 64,
 		BatchInterval: 250 * time.Millisecond, BatchTurns: 10, MaxBatchTurns: 256,
-		MaxMessageBytes: 128 << 10, Retention: 90 * 24 * time.Hour, DrainTimeout: 10 * time.Second,
+		MaxMessageBytes: 128 << 10, KeepOriginals: true, Retention: 90 * 24 * time.Hour, DrainTimeout: 10 * time.Second,
 		Workers: 2, MaxQuarantined: 1000,
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -50,7 +52,7 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			continue
 		}
 		text := fence.Strip(strings.ToValidUTF8(m.Text, string(utf8.RuneError)))
-		text = strings.TrimSpace(p.cut(text))
+		text, originals := p.cut(text)
 		if text == "" {
 			continue
 		}
@@ -58,7 +60,7 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			redactedAll = true
 			continue
 		}
-		m.Text = text
+		m.Text, m.Originals = text, originals
 		m.Speaker = p.redacted(name(m.Speaker))
 		kept = append(kept, m)
 	}
@@ -84,20 +86,24 @@ func (p *Pipeline) redacted(text string) string {
 // overhang is how much beyond the bound of a message is redacted with it, so that what a cut goes through was seen whole.
 const overhang = 8 << 10
 
-// cut redacts text and shortens it to Config.MaxMessageBytes.
-func (p *Pipeline) cut(text string) string {
+// cut redacts text, shortens it to Config.MaxMessageBytes and trims it. The originals are those of placeholders in it.
+func (p *Pipeline) cut(text string) (string, []redact.Original) {
 	limit := p.cfg.MaxMessageBytes
-	if len(text) <= limit {
-		return p.redacted(text)
-	}
-	text = p.redacted(text[:min(len(text), limit+overhang)])
+	mark := ""
 	if len(text) > limit {
-		text = text[:limit]
+		text, mark = text[:limit+min(len(text)-limit, overhang)], cutMark
 	}
-	if space := strings.LastIndexAny(text, " \t\r\n"); space > limit/2 {
-		text = text[:space]
+	text, originals := p.keeping(text)
+	if mark != "" {
+		text = text[:min(len(text), limit)]
+		if space := strings.LastIndexAny(text, " \t\r\n"); space > limit/2 {
+			text = text[:space]
+		}
+		text = strings.ToValidUTF8(text, "")
 	}
-	return strings.ToValidUTF8(text, "") + cutMark
+	from := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
+	originals = redact.Within(originals, from, len(text), 0)
+	return strings.TrimSpace(text + mark), originals
 }
 
 func name(s string) string {

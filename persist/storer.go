@@ -106,7 +106,11 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 			}
 			continue
 		}
-		episodes[i] = Episodes(it.turn, p.cfg.Retention)
+		var salt []byte
+		if salt, err = p.salt(ctx, it.turn); err != nil {
+			return err
+		}
+		episodes[i] = saltedEpisodes(it.turn, p.cfg.Retention, salt)
 		if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
 			return err
 		}
@@ -134,7 +138,7 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		counts[o]++
 		if o != overtaken && o != repeated && p.index != nil {
 			// Unchanged ones too: the run that stored them may have died before it told the index.
-			p.index.Add(it.turn.Scope, it.turn.ID, episodes[i])
+			p.index.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i]))
 		}
 		if o == added || o == replaced {
 			memories += len(episodes[i])

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -25,4 +26,6 @@ type Message struct {
 	Speaker string // "" unless known
 	Text    string
 	Time    storage.Time
+	// Originals are what the placeholders of a redacted text stand for, personal data only. The pipeline sets them.
+	Originals []redact.Original `json:",omitempty"`
 }

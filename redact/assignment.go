@@ -1,9 +1,6 @@
 package redact
 
-import (
-	"math"
-	"strings"
-)
+import "strings"
 
 // Bounds of an assignment's parts, in bytes.
 const (
@@ -15,12 +12,13 @@ const (
 )
 
 // tokenAssignment finds a random-looking value assigned to an identifier that holds the keyword.
-func (s *scanner) tokenAssignment(_, end int) {
+func (s *scanner) tokenAssignment(start, end int) {
 	if end < s.assignedTo {
 		return
 	}
 	if from, stop, _, ok := s.assigned(end); ok {
-		if value := s.text[from:stop]; len(value) >= minToken && randomValue(value) {
+		value := s.text[from:stop]
+		if len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) {
 			s.addAssigned(ruleAssignment, from, stop)
 		}
 	}
@@ -97,7 +95,7 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 }
 
 // operator returns the end of an assignment operator at i, or -1; xml tells a closing tag bracket, after which the value
-// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment.
+// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment, value= behind a key how .NET writes settings.
 func operator(text string, i, limit int) (end int, xml bool) {
 	rest := text[i:limit]
 	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
@@ -114,7 +112,7 @@ func operator(text string, i, limit int) (end int, xml bool) {
 			return i, false
 		}
 	}
-	if line := strings.TrimLeft(rest, "\r\n\t "); len(line) < len(rest) && strings.HasPrefix(line, "value:") {
+	if line := strings.TrimLeft(rest, "\r\n\t "); len(line) < len(rest) && (strings.HasPrefix(line, "value:") || strings.HasPrefix(line, "value=")) {
 		return i + len(rest) - len(line) + len("value:"), false
 	}
 	return -1, false
@@ -175,123 +173,4 @@ func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 		stop-- // the end of a sentence
 	}
 	return i, stop, false, stop > i
-}
-
-// randomValue tells a key from a word, a path, a template, a version or a name.
-func randomValue(value string) bool {
-	var digits, letters, others int
-	for i := range len(value) {
-		switch c := value[i]; {
-		case isDigit(c):
-			digits++
-		case isLetter(c):
-			letters++
-		default:
-			others++
-		}
-	}
-	if others*3 > len(value) || distinct(value) < 5 {
-		return false
-	}
-	random := false
-	switch {
-	case letters == 0:
-		random = digits >= minToken && others <= 4
-	case digits == 0:
-		random = len(value) >= 16 && entropy(value) >= 3.5 && !wordy(value)
-	default:
-		random = entropy(value) >= 2.7 && !(wordy(value) && trailing(value, isDigit) == digits)
-	}
-	return random && !isTemplate(value) && !looksLikePath(value)
-}
-
-// trailing counts the bytes at the end of value that satisfy in.
-func trailing(value string, in func(byte) bool) int {
-	n := 0
-	for n < len(value) && in(value[len(value)-1-n]) {
-		n++
-	}
-	return n
-}
-
-// wordy reports that value is made of words: its parts between separators and capitals have vowels enough to be spoken.
-func wordy(value string) bool {
-	vowels, letters, run, longest := 0, 0, 0, 0
-	upperRuns := 0
-	for i := range len(value) {
-		c := value[i]
-		if !isLetter(c) {
-			run = 0
-			continue
-		}
-		letters++
-		if strings.IndexByte("aeiouy", lower(c)) >= 0 {
-			vowels++
-			run = 0
-		} else if run++; run > longest {
-			longest = run
-		}
-		if i > 0 && c < 'a' && isLetter(value[i-1]) && value[i-1] >= 'a' {
-			upperRuns++
-		}
-	}
-	return letters > 0 && vowels*4 >= letters && longest <= 4 && upperRuns*5 <= letters
-}
-
-// templateMarks are what placeholders in documentation and code contain.
-var templateMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
-
-// isTemplate reports that value stands for a value: a variable, a placeholder, a mask.
-func isTemplate(value string) bool {
-	if value == "" || strings.IndexByte("$<{%[(*", value[0]) >= 0 && (len(value) < 2 || value[0] != '*' || value[1] == '*') {
-		return true
-	}
-	folded := strings.ToLower(value)
-	for _, mark := range templateMarks {
-		if strings.Contains(folded, mark) {
-			return true
-		}
-	}
-	switch folded {
-	case "password", "passwort", "secret", "null", "none", "true", "false", "undefined", "string", "token":
-		return true
-	}
-	return strings.HasSuffix(value, "1234567890") || strings.Contains(value, "${") || strings.Contains(value, "{{") || strings.Contains(value, "$(")
-}
-
-// looksLikePath reports a URL, a file path or a dotted name.
-func looksLikePath(value string) bool {
-	if strings.Contains(value, "://") || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/") {
-		return true
-	}
-	return strings.Count(value, "/") >= 2 && wordy(value)
-}
-
-func mixedCase(value string) bool {
-	lowers, uppers := 0, 0
-	for i := range len(value) {
-		switch c := value[i]; {
-		case c >= 'a' && c <= 'z':
-			lowers++
-		case c >= 'A' && c <= 'Z' && i > 0:
-			uppers++
-		}
-	}
-	return lowers > 0 && uppers > 0
-}
-
-// entropy is Shannon's, in bits per byte.
-func entropy(s string) float64 {
-	var count [256]int
-	for i := range len(s) {
-		count[s[i]]++
-	}
-	h, n := 0.0, float64(len(s))
-	for _, k := range count {
-		if k > 0 {
-			p := float64(k) / n
-			h -= p * math.Log2(p)
-		}
-	}
-	return h
 }

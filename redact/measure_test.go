@@ -3,6 +3,8 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"hash/crc32"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,7 +37,8 @@ func newRedactor(t testing.TB) *Redactor {
 	return r
 }
 
-// A secret counts as found when any secret rule fires on its fixture.
+// A secret counts as found when any secret rule fires on its fixture. Rules were judged on one half of the fixtures, told
+// by a hash of the text; figures of both are shown.
 func TestSecretsMeasured(t *testing.T) {
 	var fixtures []struct {
 		Src, Rule string
@@ -45,19 +48,23 @@ func TestSecretsMeasured(t *testing.T) {
 	readData(t, "secrets.json", &fixtures)
 	r := newRedactor(t)
 	type tally struct{ secrets, found, benign, flagged int }
-	bySource := map[string]*tally{"": {}}
+	by := map[string]*tally{}
 	for _, f := range fixtures {
 		text, err := base64.StdEncoding.DecodeString(f.Text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, findings := r.Redact(string(text))
-		hit := slices.ContainsFunc(findings, func(f Finding) bool { id, _ := ruleByID(f.Rule); return id < ruleEmail })
-		if bySource[f.Src] == nil {
-			bySource[f.Src] = &tally{}
+		hit := slices.ContainsFunc(findings, func(f Finding) bool { return !f.Personal })
+		half := "half: tuning"
+		if crc32.ChecksumIEEE(text)%2 == 1 {
+			half = "half: held out"
 		}
-		for _, c := range []*tally{bySource[f.Src], bySource[""]} {
-			switch {
+		for _, group := range []string{"all", f.Src, half} {
+			if by[group] == nil {
+				by[group] = &tally{}
+			}
+			switch c := by[group]; {
 			case f.Secret && hit:
 				c.found++
 				fallthrough
@@ -71,23 +78,24 @@ func TestSecretsMeasured(t *testing.T) {
 			}
 		}
 		if f.Secret != hit && testing.Verbose() {
-			t.Logf("secret=%v %s/%s: %.200q", f.Secret, f.Src, f.Rule, text)
+			t.Logf("%s: secret=%v %s/%s: %.200q", half, f.Secret, f.Src, f.Rule, text)
 		}
 	}
-	for source, c := range bySource {
+	for _, group := range slices.Sorted(maps.Keys(by)) {
+		c := by[group]
 		found, flagged := float64(c.found)/float64(c.secrets), float64(c.flagged)/float64(c.benign)
-		t.Logf("%-15s secrets found %.1f%% of %d, non-secrets flagged %.1f%% of %d", source, 100*found, c.secrets, 100*flagged, c.benign)
-		if found < 0.9 {
-			t.Errorf("source %q: found %.3f of its secrets, want >= 0.9", source, found)
+		t.Logf("%-15s secrets found %.1f%% of %d, non-secrets flagged %.1f%% of %d", group, 100*found, c.secrets, 100*flagged, c.benign)
+		want := 0.9
+		if group == "all" {
+			want = 0.97
+		}
+		if found < want {
+			t.Errorf("%s: found %.3f of its secrets, want >= %.2f", group, found, want)
 		}
 	}
-	all := bySource[""]
-	if got := float64(all.found) / float64(all.secrets); got < 0.97 {
-		t.Errorf("secrets found: got %.3f, want >= 0.97", got)
-	}
-	// Many of the non-secrets are genuine looking keys that only the rule under test must not claim.
-	if got := float64(all.flagged) / float64(all.benign); got > 0.17 {
-		t.Errorf("non-secrets flagged: got %.3f, want <= 0.17", got)
+	// Those that are flagged still are keys of the right form that another rule's test must not claim, or have a digit wrong.
+	if c := by["all"]; float64(c.flagged) > 0.1*float64(c.benign) {
+		t.Errorf("non-secrets flagged: got %d of %d, want <= 10%%", c.flagged, c.benign)
 	}
 }
 

@@ -7,19 +7,31 @@ func (s *scanner) number(i int, phonesFrom *int) int {
 	stop := s.run(i, isDigit)
 	if i > 0 && isLetter(s.text[i-1]) {
 		if i > 1 && isLetter(s.text[i-2]) && stop-i >= 2 {
-			return max(stop, s.iban(i-2))
+			if end := s.iban(i - 2); end > stop {
+				return end
+			}
 		}
-		return stop
+		from := i - 1
+		for from > 0 && i-from < maxIDLetters && isLetter(s.text[from-1]) {
+			from--
+		}
+		return max(stop, s.national(from))
 	}
 	if stop < len(s.text) && s.text[stop] == '.' && stop-i <= 3 {
 		if end := s.ipv4(i); end > i {
 			return end
 		}
 	}
+	if end := s.facebook(i, stop); end > i {
+		return end
+	}
 	if end := s.card(i); end > i {
 		return end
 	}
 	if end := s.ssn(i, stop); end > i {
+		return end
+	}
+	if end := s.national(i); end > i {
 		return end
 	}
 	if i >= *phonesFrom {
@@ -256,18 +268,23 @@ func (s *scanner) iban(i int) int {
 	if n < want || end < len(t) && isWord(t[end]) {
 		return i
 	}
+	if !mod97(compact[:n]) {
+		return i
+	}
+	s.add(ruleIBAN, i, end)
+	return end
+}
+
+// mod97 checks digits and letters in lower case, the first four of them last (ISO 13616).
+func mod97(compact []byte) bool {
 	remainder := 0
-	for k := range n {
-		c := compact[(k+4)%n]
+	for k := range compact {
+		c := compact[(k+4)%len(compact)]
 		if isDigit(c) {
 			remainder = (remainder*10 + int(c-'0')) % 97
 		} else {
 			remainder = (remainder*100 + int(c-'a') + 10) % 97
 		}
 	}
-	if remainder != 1 {
-		return i
-	}
-	s.add(ruleIBAN, i, end)
-	return end
+	return remainder == 1
 }

@@ -1,14 +1,16 @@
 // Package redact takes secrets and personal data out of text before anything else may see it.
 //
 // A [Redactor] finds two families: secrets (keys, tokens, passwords, credentials in URLs and headers) and personal data
-// (email, phone, card, social security number, IBAN, IP address, user names in home paths), and puts a placeholder such
-// as [EMAIL] in place of each. Names and postal addresses are out of reach without a model and are not looked for.
+// (email, phone, card, social security number, national ids, IBAN, IP address, user names in home paths), and puts a
+// placeholder such as [EMAIL] in place of each. [Config] adds rules. Names and postal addresses are out of reach without
+// a model and are not looked for.
 //
 // Guarantees:
 //
 //   - Idempotent: a redacted text has no findings. A new placeholder can bring what stood apart close enough to matter,
 //     so the text is scanned until nothing is found (at most maxRounds times).
-//   - Findings never hold a value, only where it stood.
+//   - Findings never hold a value, only where it stood. Originals leave the package through [Redactor.RedactKeeping]
+//     alone, and those of secrets and custom rules never.
 //   - Time is linear in the text: keywords are found in one pass of an automaton, everything else starts at a trigger
 //     byte, regexps are RE2 and anchored at a keyword, and look-behind windows are bounded.
 //
@@ -22,16 +24,19 @@ import (
 	"strings"
 )
 
-// maxRounds bounds how often one text is scanned. Two are enough for nearly all texts with a finding.
+// maxRounds bounds how often one text is scanned. Two are enough for nearly all texts with a finding; a text that has
+// findings still, which takes custom rules made for it, is replaced whole.
 const maxRounds = 8
 
 // Config chooses what is redacted.
 type Config struct {
-	// Disable lists ids of rules that are switched off; [Rules] has them all.
+	// Disable lists ids of rules that are switched off; [Rules] has the built-in ones.
 	Disable []string
 	// PhoneRegions are the ISO 3166 regions whose national numbers are recognised without a word such as "phone" before
 	// them. Numbers in international format and numbers after such a word need no region.
 	PhoneRegions []string
+	// Rules are added to the built-in ones, MaxCustom of them at most.
+	Rules []CustomRule
 }
 
 // DefaultConfig switches everything on.
@@ -39,11 +44,13 @@ func DefaultConfig() Config {
 	return Config{PhoneRegions: []string{"US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "CH", "AT", "SE", "AU", "IN", "JP", "BR", "ZA"}}
 }
 
-// Validate reports every unknown rule and region.
+// Validate reports every unknown rule and region, and all that is wrong with custom rules.
 func (c Config) Validate() error {
-	var errs []error
+	_, errs := compileCustom(c.Rules)
+	known := ids(builtIn())
 	for i, id := range c.Disable {
-		if _, ok := ruleByID(id); !ok {
+		_, ok := known[id]
+		if !ok && !slices.ContainsFunc(c.Rules, func(r CustomRule) bool { return r.ID == id }) {
 			errs = append(errs, fmt.Errorf("disable[%d]: no rule %q", i, id))
 		}
 	}
@@ -59,15 +66,19 @@ func (c Config) Validate() error {
 type Finding struct {
 	Rule        string
 	Placeholder string
-	Start, End  int // bytes [Start, End) of the text handed in
+	Personal    bool // personal data; else a secret
+	Start, End  int  // bytes [Start, End) of the text handed in
 }
 
 // Redactor finds and replaces. Make one with [New].
 type Redactor struct {
-	enabled  [ruleCount]bool
-	keywords *automaton
-	actions  []action // by keyword number
-	phones   phoneRules
+	rules        [families][]Rule
+	enabled      [families][]bool
+	placeholders map[string]bool
+	keywords     *automaton
+	actions      []action // by keyword number
+	phones       phoneRules
+	custom       []compiledRule
 }
 
 // New builds a Redactor. The error is that of [Config.Validate].
@@ -75,11 +86,19 @@ func New(cfg Config) (*Redactor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Redactor{phones: phoneRules{regions: slices.Clone(cfg.PhoneRegions)}}
-	for id := range ruleCount {
-		r.enabled[id] = !slices.Contains(cfg.Disable, rules[id].id)
+	r := &Redactor{rules: builtIn(), placeholders: map[string]bool{}, phones: phoneRules{regions: slices.Clone(cfg.PhoneRegions)}}
+	r.custom, _ = compileCustom(cfg.Rules)
+	for _, c := range cfg.Rules {
+		r.rules[familyCustom>>8] = append(r.rules[familyCustom>>8], Rule{ID: c.ID, Placeholder: c.Placeholder})
 	}
-	words, actions := keywordActions()
+	for family, rules := range r.rules {
+		r.enabled[family] = make([]bool, len(rules))
+		for i, rule := range rules {
+			r.enabled[family][i] = !slices.Contains(cfg.Disable, rule.ID)
+			r.placeholders[rule.Placeholder] = true
+		}
+	}
+	words, actions := keywordActions(cfg.Rules)
 	r.keywords, r.actions = newAutomaton(words), actions
 	return r, nil
 }
@@ -87,24 +106,37 @@ func New(cfg Config) (*Redactor, error) {
 // Redact returns text with a placeholder for each finding, and the findings in order, which never overlap. Without a
 // finding the text is returned as it is.
 func (r *Redactor) Redact(text string) (string, []Finding) {
+	out, spans := r.redact(text)
+	if len(spans) == 0 {
+		return text, nil
+	}
+	findings := make([]Finding, len(spans))
+	for i, s := range spans {
+		rule := r.rule(s.rule)
+		findings[i] = Finding{Rule: rule.ID, Placeholder: rule.Placeholder, Personal: rule.Personal, Start: s.start, End: s.end}
+	}
+	return out, findings
+}
+
+func (r *Redactor) redact(text string) (string, []span) {
 	spans := r.scan(text)
 	if len(spans) == 0 {
 		return text, nil
 	}
-	out := render(text, spans)
+	out := r.render(text, spans)
 	for range maxRounds - 1 {
 		more := r.scan(out)
 		if len(more) == 0 {
-			break
+			return out, spans
 		}
-		spans = fold(spans, more)
-		out = render(text, spans)
+		spans = r.fold(spans, more)
+		out = r.render(text, spans)
 	}
-	findings := make([]Finding, len(spans))
-	for i, s := range spans {
-		findings[i] = Finding{Rule: rules[s.rule].id, Placeholder: rules[s.rule].placeholder, Start: s.start, End: s.end}
+	if more := r.scan(out); len(more) > 0 {
+		spans = []span{{start: 0, end: len(text), rule: more[0].rule}}
+		out = r.render(text, spans)
 	}
-	return out, findings
+	return out, spans
 }
 
 // OnlyPlaceholders reports whether text holds at least one placeholder and beside placeholders no letter and no digit:
@@ -112,7 +144,7 @@ func (r *Redactor) Redact(text string) (string, []Finding) {
 func (r *Redactor) OnlyPlaceholders(text string) bool {
 	any := false
 	for i := 0; i < len(text); {
-		if n := placeholderAt(text, i); n > 0 {
+		if n := r.placeholderAt(text, i); n > 0 {
 			any = true
 			i += n
 			continue
@@ -130,10 +162,11 @@ func (r *Redactor) scan(text string) []span {
 	s := scanner{text: text, redactor: r}
 	s.scanKeywords()
 	s.scanTriggers()
+	s.scanCustom()
 	if len(s.spans) == 0 {
 		return nil
 	}
-	return resolve(text, s.spans)
+	return r.resolve(text, s.spans)
 }
 
 // scanner is the state of one pass.
@@ -143,11 +176,15 @@ type scanner struct {
 	spans    []span
 	// assignedTo is where the last value that an assignment rule took ends.
 	assignedTo int
+	// wanted has a bit for each custom rule with keywords that one of them was met of.
+	wanted [(MaxCustom + 63) / 64]uint64
 }
+
+func (s *scanner) enabled(rule ruleID) bool { return s.redactor.enabled[rule>>8][rule&0xff] }
 
 // add notes a candidate. Empty ones and those of disabled rules are ignored.
 func (s *scanner) add(rule ruleID, start, end int) {
-	if start < end && s.redactor.enabled[rule] {
+	if start < end && s.enabled(rule) {
 		s.spans = append(s.spans, span{start: start, end: end, rule: rule})
 	}
 }
@@ -169,6 +206,7 @@ func (s *scanner) scanTriggers() {
 			i = s.number(i, &phonesFrom) - 1
 		case c == '.':
 			s.discord(i)
+			s.airtable(i)
 		case c == '@':
 			s.email(i)
 		case c == ':':

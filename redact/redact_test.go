@@ -151,8 +151,8 @@ func checkFindings(t *testing.T, in, out string, findings []Finding) {
 func TestFindingsSayWhere(t *testing.T) {
 	_, got := newRedactor(t).Redact("to anna@example.org, 123-45-6789")
 	want := []Finding{
-		{Rule: "email", Placeholder: "[EMAIL]", Start: 3, End: 19},
-		{Rule: "ssn", Placeholder: "[SSN]", Start: 21, End: 32},
+		{Rule: "email", Placeholder: "[EMAIL]", Personal: true, Start: 3, End: 19},
+		{Rule: "ssn", Placeholder: "[SSN]", Personal: true, Start: 21, End: 32},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
@@ -222,8 +222,9 @@ func TestOnlyPlaceholders(t *testing.T) {
 
 // Placeholders are found again by their form; one outside it would be redacted further and further.
 func TestPlaceholdersAreRecognised(t *testing.T) {
+	r := newRedactor(t)
 	for _, rule := range Rules() {
-		if got := placeholderAt(rule.Placeholder, 0); got != len(rule.Placeholder) {
+		if got := r.placeholderAt(rule.Placeholder, 0); got != len(rule.Placeholder) {
 			t.Errorf("placeholderAt(%q): got %d", rule.Placeholder, got)
 		}
 	}

@@ -2,11 +2,25 @@ package redact
 
 import "strings"
 
-// ruleID numbers the rules. Lower numbers win where two rules claim the same text: secrets before personal data.
-type ruleID uint8
+// ruleID numbers the rules: the family in the high byte, the place in it in the low one. Lower numbers win where two
+// rules claim the same text, so that a text that is a secret to any rule is treated as one.
+type ruleID uint16
+
+// Families, in order of precedence.
+const (
+	familySecret   ruleID = iota << 8
+	familyService         // keys told by the name of their vendor, see service.go
+	familyCustom          // of the configuration
+	familyPersonal        // the only family whose originals may be kept
+	familyEnd
+)
+
+const families = int(familyEnd >> 8)
+
+func (id ruleID) family() ruleID { return id &^ 0xff }
 
 const (
-	rulePrivateKey ruleID = iota
+	rulePrivateKey = familySecret + iota
 	ruleCredentialURL
 	ruleJWT
 	ruleWebhook
@@ -26,14 +40,17 @@ const (
 	ruleAuthorization
 	rulePassword
 	ruleAssignment
-	ruleEmail
+)
+
+const (
+	ruleEmail = familyPersonal + iota
 	ruleIBAN
 	ruleCard
 	ruleSSN
 	ruleIP
 	rulePhone
 	ruleHomePath
-	ruleCount
+	ruleNational // the first of nationalIDs
 )
 
 // Rule describes a rule for settings and documentation.
@@ -41,87 +58,127 @@ type Rule struct {
 	ID          string
 	Placeholder string
 	Finds       string
+	Checked     string // what a candidate must pass beside its form
+	Personal    bool   // personal data; else a secret, whose original is never kept
 }
 
-// Rules lists every rule, in order of precedence.
+// Rules lists every built-in rule, in order of precedence.
 func Rules() []Rule {
-	all := make([]Rule, ruleCount)
-	for i, r := range rules {
-		all[i] = Rule{ID: r.id, Placeholder: r.placeholder, Finds: r.finds}
+	var all []Rule
+	for _, family := range builtIn() {
+		all = append(all, family...)
 	}
 	return all
 }
 
-// rules is constant. Placeholders are letters and underscores in brackets, see placeholderAt.
-var rules = [ruleCount]struct{ id, placeholder, finds string }{
-	rulePrivateKey:    {"private-key", "[PRIVATE_KEY]", "PEM private keys, age and 1Password secret keys"},
-	ruleCredentialURL: {"credential-url", "[CREDENTIALS]", "user:password in URLs, connection strings and curl -u"},
-	ruleJWT:           {"jwt", "[JWT]", "JSON web tokens, also wrapped in base64"},
-	ruleWebhook:       {"webhook", "[WEBHOOK]", "Slack, Discord and Teams webhook addresses"},
-	ruleOpenAI:        {"openai", "[API_KEY]", "OpenAI and other sk- keys"},
-	ruleAnthropic:     {"anthropic", "[API_KEY]", "Anthropic keys"},
-	ruleGitHub:        {"github", "[API_KEY]", "GitHub tokens"},
-	ruleGitLab:        {"gitlab", "[API_KEY]", "GitLab tokens"},
-	ruleAWS:           {"aws", "[API_KEY]", "AWS access key ids, Bedrock keys, account ids"},
-	ruleGoogle:        {"google", "[API_KEY]", "Google API keys and OAuth secrets"},
-	ruleAzure:         {"azure", "[API_KEY]", "Azure client secrets and storage keys"},
-	ruleSlack:         {"slack", "[API_KEY]", "Slack tokens"},
-	ruleStripe:        {"stripe", "[API_KEY]", "Stripe keys"},
-	rulePackages:      {"package-registry", "[API_KEY]", "npm, PyPI, RubyGems, Clojars, Artifactory tokens"},
-	ruleHuggingFace:   {"huggingface", "[API_KEY]", "Hugging Face tokens"},
-	ruleMessaging:     {"messaging", "[API_KEY]", "Discord, Telegram, Twilio, SendGrid, Mailchimp, Mailgun keys"},
-	ruleVendor:        {"vendor", "[API_KEY]", "keys of other vendors that bear a prefix of their own"},
-	ruleAuthorization: {"authorization", "[TOKEN]", "Bearer, Basic and Token credentials in headers"},
-	rulePassword:      {"password", "[PASSWORD]", "passwords and passphrases that are assigned or told"},
-	ruleAssignment:    {"assignment", "[SECRET]", "random-looking values assigned to a token, key, secret or credential"},
-	ruleEmail:         {"email", "[EMAIL]", "email addresses"},
-	ruleIBAN:          {"iban", "[IBAN]", "IBANs with valid check digits"},
-	ruleCard:          {"card", "[CARD]", "payment card numbers with valid check digit"},
-	ruleSSN:           {"ssn", "[SSN]", "US social security numbers"},
-	ruleIP:            {"ip", "[IP]", "IPv4 and IPv6 addresses except loopback, unspecified, multicast and netmasks"},
-	rulePhone:         {"phone", "[PHONE]", "phone numbers"},
-	ruleHomePath:      {"home-path", "[USER]", "the user name in home directory paths"},
+// builtIn are the rules by family and number. Placeholders are letters and underscores in brackets, see placeholderAt.
+func builtIn() [families][]Rule {
+	var all [families][]Rule
+	all[familySecret>>8] = []Rule{
+		{ID: "private-key", Placeholder: "[PRIVATE_KEY]", Finds: "PEM private keys, PKCS #12 files, age and 1Password secret keys", Checked: "at least 32 bytes of key"},
+		{ID: "credential-url", Placeholder: "[CREDENTIALS]", Finds: "user:password in URLs, connection strings and curl -u", Checked: "no variable or template; password differs from user"},
+		{ID: "jwt", Placeholder: "[JWT]", Finds: "JSON web tokens, also wrapped in base64", Checked: "header decodes to a JSON object"},
+		{ID: "webhook", Placeholder: "[WEBHOOK]", Finds: "Slack, Discord and Teams webhook addresses", Checked: "form"},
+		{ID: "openai", Placeholder: "[API_KEY]", Finds: "OpenAI and other sk- keys", Checked: keyChecks},
+		{ID: "anthropic", Placeholder: "[API_KEY]", Finds: "Anthropic keys", Checked: keyChecks},
+		{ID: "github", Placeholder: "[API_KEY]", Finds: "GitHub tokens", Checked: keyChecks},
+		{ID: "gitlab", Placeholder: "[API_KEY]", Finds: "GitLab tokens", Checked: keyChecks},
+		{ID: "aws", Placeholder: "[API_KEY]", Finds: "AWS access key ids, Bedrock keys, account ids", Checked: keyChecks},
+		{ID: "google", Placeholder: "[API_KEY]", Finds: "Google API keys and OAuth secrets", Checked: keyChecks},
+		{ID: "azure", Placeholder: "[API_KEY]", Finds: "Azure client secrets and storage keys", Checked: keyChecks},
+		{ID: "slack", Placeholder: "[API_KEY]", Finds: "Slack tokens", Checked: keyChecks},
+		{ID: "stripe", Placeholder: "[API_KEY]", Finds: "Stripe keys", Checked: "length and alphabet"},
+		{ID: "package-registry", Placeholder: "[API_KEY]", Finds: "npm, PyPI, RubyGems, Clojars, Artifactory tokens", Checked: keyChecks},
+		{ID: "huggingface", Placeholder: "[API_KEY]", Finds: "Hugging Face tokens", Checked: keyChecks},
+		{ID: "messaging", Placeholder: "[API_KEY]", Finds: "Discord, Telegram, Twilio, SendGrid, Mailchimp, Mailgun keys", Checked: keyChecks},
+		{ID: "vendor", Placeholder: "[API_KEY]", Finds: "keys of other vendors that bear a prefix of their own", Checked: keyChecks},
+		{ID: "authorization", Placeholder: "[TOKEN]", Finds: "Bearer, Basic and Token credentials in headers", Checked: "Basic decodes to user:password; others look random"},
+		{ID: "password", Placeholder: "[PASSWORD]", Finds: "passwords and passphrases that are assigned or told", Checked: "no variable, template, path or plain word"},
+		{ID: "assignment", Placeholder: "[SECRET]", Finds: "values assigned to a token, key, secret or credential", Checked: "looks random; the name does not say that it is made up"},
+	}
+	for _, s := range services() {
+		all[familyService>>8] = append(all[familyService>>8], Rule{
+			ID: s.id, Placeholder: "[API_KEY]", Finds: "keys assigned to a name that holds " + strings.Join(s.shown(), ", "),
+			Checked: "length and alphabet; looks random",
+		})
+	}
+	personal := []Rule{
+		{ID: "email", Placeholder: "[EMAIL]", Finds: "email addresses", Checked: "a top-level domain that is no file extension"},
+		{ID: "iban", Placeholder: "[IBAN]", Finds: "IBANs", Checked: "length of the country, modulo 97"},
+		{ID: "card", Placeholder: "[CARD]", Finds: "payment card numbers", Checked: "Luhn; network prefix and length, or a word about cards nearby"},
+		{ID: "ssn", Placeholder: "[SSN]", Finds: "US social security numbers", Checked: "ranges that were issued"},
+		{ID: "ip", Placeholder: "[IP]", Finds: "IPv4 and IPv6 addresses", Checked: "parses; not loopback, unspecified, multicast, netmask or version"},
+		{ID: "phone", Placeholder: "[PHONE]", Finds: "phone numbers", Checked: "libphonenumber, or a word that announces one"},
+		{ID: "home-path", Placeholder: "[USER]", Finds: "the user name in home directory paths", Checked: "no name that every machine has"},
+	}
+	for _, n := range nationalIDs {
+		checked := n.checked
+		if !n.alone {
+			checked += "; a word that says so nearby"
+		}
+		personal = append(personal, Rule{ID: n.id, Placeholder: "[NATIONAL_ID]", Finds: n.finds, Checked: checked})
+	}
+	for i := range personal {
+		personal[i].Personal = true
+	}
+	all[familyPersonal>>8] = personal
+	return all
 }
 
-func ruleByID(id string) (ruleID, bool) {
-	for i := range ruleCount {
-		if rules[i].id == id {
-			return i, true
+const keyChecks = "prefix, length, alphabet; looks random"
+
+// rule returns the description of a rule.
+func (r *Redactor) rule(id ruleID) *Rule { return &r.rules[id>>8][id&0xff] }
+
+// ids lists the rules of all families by id.
+func ids(all [families][]Rule) map[string]ruleID {
+	byID := map[string]ruleID{}
+	for family, rules := range all {
+		for i, rule := range rules {
+			byID[rule.ID] = ruleID(family<<8 + i)
 		}
 	}
-	return 0, false
+	return byID
 }
 
-// placeholderAt returns the length of the placeholder that begins at i, 0 if there is none.
-func placeholderAt(text string, i int) int {
+// Bounds of a placeholder's name, in bytes.
+const (
+	minPlaceholder = 2
+	maxPlaceholder = 19
+)
+
+// placeholderForm returns the length of what looks like a placeholder at i, 0 if nothing does.
+func placeholderForm(text string, i int) int {
 	if text[i] != '[' {
 		return 0
 	}
 	end := i + 1
-	for end < len(text) && (text[end] >= 'A' && text[end] <= 'Z' || text[end] == '_') {
+	for end < len(text) && end-i <= maxPlaceholder+1 && (text[end] >= 'A' && text[end] <= 'Z' || text[end] == '_') {
 		end++
 	}
-	if end == len(text) || text[end] != ']' || end-i < 3 || end-i > 20 {
+	if name := end - i - 1; end == len(text) || text[end] != ']' || name < minPlaceholder || name > maxPlaceholder {
 		return 0
 	}
-	candidate := text[i : end+1]
-	for _, r := range rules {
-		if r.placeholder == candidate {
-			return len(candidate)
-		}
+	return end + 1 - i
+}
+
+// placeholderAt returns the length of the placeholder of one of the rules that begins at i, 0 if there is none.
+func (r *Redactor) placeholderAt(text string, i int) int {
+	if n := placeholderForm(text, i); n > 0 && r.placeholders[text[i:i+n]] {
+		return n
 	}
 	return 0
 }
 
 // nextPlaceholder finds the first placeholder at or after from.
-func nextPlaceholder(text string, from int) (start, end int, ok bool) {
+func (r *Redactor) nextPlaceholder(text string, from int) (start, end int, ok bool) {
 	for from < len(text) {
 		i := strings.IndexByte(text[from:], '[')
 		if i < 0 {
 			break
 		}
 		from += i
-		if n := placeholderAt(text, from); n > 0 {
+		if n := r.placeholderAt(text, from); n > 0 {
 			return from, from + n, true
 		}
 		from++

@@ -16,26 +16,36 @@ type span struct {
 // of a value is left over, under the rule of highest precedence. A candidate inside a placeholder is dropped; one that
 // cuts a placeholder is widened to cover it. Each span then removes at least one byte that is not of a placeholder, which
 // is why repeated scans end.
-func resolve(text string, spans []span) []span {
+func (r *Redactor) resolve(text string, spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
-	merged := spans[:0]
-	for _, s := range spans {
-		if n := len(merged); n > 0 && s.start < merged[n-1].end {
-			merged[n-1].end = max(merged[n-1].end, s.end)
-			merged[n-1].rule = min(merged[n-1].rule, s.rule)
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return clearOfPlaceholders(text, merged)
+	return r.clearOfPlaceholders(text, merge(spans))
 }
 
-func clearOfPlaceholders(text string, spans []span) []span {
-	start, end, ok := nextPlaceholder(text, 0)
+// merge joins spans, in order, that overlap.
+func merge(spans []span) []span {
+	merged := spans[:0]
+	for _, s := range spans {
+		merged = extend(merged, s)
+	}
+	return merged
+}
+
+// extend appends s, or widens the last span where s overlaps it.
+func extend(spans []span, s span) []span {
+	if n := len(spans); n > 0 && s.start < spans[n-1].end {
+		spans[n-1].end = max(spans[n-1].end, s.end)
+		spans[n-1].rule = min(spans[n-1].rule, s.rule)
+		return spans
+	}
+	return append(spans, s)
+}
+
+func (r *Redactor) clearOfPlaceholders(text string, spans []span) []span {
+	start, end, ok := r.nextPlaceholder(text, 0)
 	kept := spans[:0]
 	for _, s := range spans {
 		for ok && end <= s.start {
-			start, end, ok = nextPlaceholder(text, end)
+			start, end, ok = r.nextPlaceholder(text, end)
 		}
 		inside := ok && start <= s.start && s.end <= end
 		if inside {
@@ -46,26 +56,21 @@ func clearOfPlaceholders(text string, spans []span) []span {
 		}
 		for ok && start < s.end {
 			s.end = max(s.end, end)
-			start, end, ok = nextPlaceholder(text, end)
+			start, end, ok = r.nextPlaceholder(text, end)
 		}
-		if n := len(kept); n > 0 && s.start < kept[n-1].end {
-			kept[n-1].end = max(kept[n-1].end, s.end)
-			kept[n-1].rule = min(kept[n-1].rule, s.rule)
-			continue
-		}
-		kept = append(kept, s)
+		kept = extend(kept, s)
 	}
 	return kept
 }
 
 // render replaces the spans of text by their placeholders.
-func render(text string, spans []span) string {
+func (r *Redactor) render(text string, spans []span) string {
 	var b strings.Builder
 	b.Grow(len(text) + 8*len(spans))
 	at := 0
 	for _, s := range spans {
 		b.WriteString(text[at:s.start])
-		b.WriteString(rules[s.rule].placeholder)
+		b.WriteString(r.rule(s.rule).Placeholder)
 		at = s.end
 	}
 	b.WriteString(text[at:])
@@ -74,13 +79,13 @@ func render(text string, spans []span) string {
 
 // fold merges more, spans of render(text, spans), into spans, in offsets of text. Since spans of a scan never cut a
 // placeholder, each end lies either in text that was kept or at the border of a placeholder.
-func fold(spans, more []span) []span {
+func (r *Redactor) fold(spans, more []span) []span {
 	all := make([]span, 0, len(spans)+len(more))
 	shift, next := 0, 0 // offset in text = offset in the rendering + shift, as far as spans[:next] reach
 	place := func(offset int, isEnd bool) int {
 		for next < len(spans) {
 			s := spans[next]
-			width := len(rules[s.rule].placeholder)
+			width := len(r.rule(s.rule).Placeholder)
 			at := s.start - shift // where the placeholder begins in the rendering
 			if offset < at || offset == at || isEnd && offset < at+width {
 				break
@@ -96,14 +101,5 @@ func fold(spans, more []span) []span {
 	}
 	all = append(all, spans...)
 	slices.SortFunc(all, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
-	merged := all[:0]
-	for _, s := range all {
-		if n := len(merged); n > 0 && s.start < merged[n-1].end {
-			merged[n-1].end = max(merged[n-1].end, s.end)
-			merged[n-1].rule = min(merged[n-1].rule, s.rule)
-			continue
-		}
-		merged = append(merged, s)
-	}
-	return merged
+	return merge(all)
 }

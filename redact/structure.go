@@ -39,6 +39,15 @@ func (s *scanner) pem(start, end int) {
 	s.add(rulePrivateKey, start, stop)
 }
 
+// pkcs12 finds a PKCS #12 key store pasted as it is (RFC 7292): a DER sequence of version 3 and another sequence.
+func (s *scanner) pkcs12(start, _ int) {
+	if start < 4 || s.text[start-4:start-2] != "\x30\x82" {
+		return
+	}
+	length := int(s.text[start-2])<<8 | int(s.text[start-1])
+	s.add(rulePrivateKey, start-4, min(len(s.text), start+length))
+}
+
 // jwt finds header.payload[.signature] where the header really is base64 of a JSON object.
 func (s *scanner) jwt(start, end int) {
 	if start > 0 && isBase64URL(s.text[start-1]) {
@@ -103,7 +112,22 @@ func (s *scanner) urlCredentials(start, end int) {
 	if password == "" || password == user || isTemplate(password) || isTemplate(user) {
 		return // nothing secret: postgres:postgres, user:${PASSWORD}
 	}
+	if len(password) <= 8 && onlyLowers(password) && loopbackHost(s.text[at+1:min(len(s.text), at+24)]) {
+		return // a default of development, of use to nobody elsewhere
+	}
 	s.add(ruleCredentialURL, end, at)
+}
+
+func onlyLowers(s string) bool { return strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }
+
+// loopbackHost reports that text begins with a name of the machine itself.
+func loopbackHost(text string) bool {
+	for _, host := range [...]string{"localhost", "127.0.0.1", "[::1]"} {
+		if after, ok := strings.CutPrefix(text, host); ok && (after == "" || !isWord(after[0]) && after[0] != '.' && after[0] != '-') {
+			return true
+		}
+	}
+	return false
 }
 
 // curlUser finds the argument of -u or --user in a curl command line.
@@ -180,6 +204,47 @@ func (s *scanner) mailchimp(start, end int) {
 	}
 }
 
+// terraform finds an API token around its middle: 14 characters, .atlasv1., 60 to 70.
+func (s *scanner) terraform(start, end int) {
+	stop := s.run(end, func(c byte) bool { return isBase64URL(c) || c == '=' })
+	from := s.back(start, 15, isAlnum)
+	if start-from == 14 && stop-end >= 60 && stop-end <= 70 && distinct(s.text[end:stop]) >= 12 {
+		s.add(ruleVendor, from, stop)
+	}
+}
+
+// maxmind finds a licence key before its end: 6 characters, an underscore, 29, _mmk.
+func (s *scanner) maxmind(start, end int) {
+	from := s.back(start, 37, isWord)
+	if key := s.text[from:start]; len(key) == 36 && strings.IndexByte(key, '_') == 6 && distinct(key) >= 12 && (end == len(s.text) || !isWord(s.text[end])) {
+		s.add(ruleVendor, from, end)
+	}
+}
+
+// airtable finds a personal access token around its dot: pat, 14 characters, 64 hex digits.
+func (s *scanner) airtable(dot int) {
+	if dot < 17 || s.text[dot-17:dot-14] != "pat" || dot > 17 && isWord(s.text[dot-18]) {
+		return
+	}
+	stop := s.run(dot+1, isHex)
+	if stop-dot-1 == 64 && s.back(dot, 17, isAlnum) == dot-17 && distinct(s.text[dot+1:stop]) >= 8 {
+		s.add(ruleVendor, dot-17, stop)
+	}
+}
+
+// facebook finds an app token: the 15 or 16 digits of an app's id that begin at i, a bar, 27 to 40 characters.
+func (s *scanner) facebook(i, stop int) int {
+	if n := stop - i; n != 15 && n != 16 || at(s.text, stop) != '|' {
+		return i
+	}
+	end := s.run(stop+1, isBase64URL)
+	if n := end - stop - 1; n < 27 || n > 40 || distinct(s.text[stop+1:end]) < 8 {
+		return i
+	}
+	s.add(ruleVendor, i, end)
+	return end
+}
+
 // awsAccount finds the twelve digits assigned to an AWS account id.
 func (s *scanner) awsAccount(_, end int) {
 	from := s.run(end, func(c byte) bool { return strings.IndexByte("\"' :=>", c) >= 0 })
@@ -223,6 +288,15 @@ func (s *scanner) telegram(colon int) {
 		return
 	}
 	s.add(ruleMessaging, from, stop)
+}
+
+// back returns the start of the run of bytes before i that satisfy in, at most limit of them.
+func (s *scanner) back(i, limit int, in func(byte) bool) int {
+	from := i
+	for from > 0 && i-from < limit && in(s.text[from-1]) {
+		from--
+	}
+	return from
 }
 
 // run returns the end of the longest run of bytes from i on that satisfy in.

@@ -56,10 +56,13 @@ var tokenShapes = []tokenShape{
 	{rule: ruleAWS, prefix: "ACCA", pattern: `[A-Z2-7]{16}`},
 	{rule: ruleAWS, prefix: "A3T", pattern: `[A-Z0-9][A-Z2-7]{16}`},
 	{rule: ruleAWS, prefix: "ABSKQmVkcm9ja0FQSUtleS", pattern: `[A-Za-z0-9+/]{90,280}={0,2}`, uniform: true},
+	{rule: ruleAWS, prefix: "ABSK", pattern: `[A-Za-z0-9+/]{109,269}={0,2}`},
 	{rule: ruleAWS, prefix: "bedrock-api-key-", pattern: `YmVkcm9jay5hbWF6b25hd3MuY29t[A-Za-z0-9+/=_.-]*`},
 	{rule: ruleGoogle, prefix: "AIza", pattern: `[\w-]{35}`},
 	{rule: ruleGoogle, prefix: "GOCSPX-", pattern: `[\w-]{28}`},
 	{rule: ruleGoogle, prefix: "ya29.", pattern: `[\w-]{20,400}`},
+	{rule: ruleGoogle, prefix: "1//0", pattern: `[\w-]{40,200}`, digits: true},
+	{rule: ruleAzure, prefix: "sig=", pattern: `[A-Za-z0-9%+/]{42,64}(?:=|%3[Dd])`, anywhere: true, digits: true},
 	{rule: ruleAzure, prefix: "AccountKey=", pattern: `[A-Za-z0-9+/]{40,100}={0,2}`},
 	{rule: ruleAzure, prefix: "SharedAccessKey=", pattern: `[A-Za-z0-9+/]{40,100}={0,2}`},
 	{rule: ruleSlack, prefix: "xoxb-", pattern: `[\w-]{18,250}`},
@@ -68,8 +71,10 @@ var tokenShapes = []tokenShape{
 	{rule: ruleSlack, prefix: "xoxo-", pattern: `[0-9][\w-]{15,250}`},
 	{rule: ruleSlack, prefix: "xoxs-", pattern: `[0-9][\w-]{15,250}`},
 	{rule: ruleSlack, prefix: "xoxr-", pattern: `[\w-]{18,250}`},
-	{rule: ruleSlack, prefix: "xoxe-", pattern: `\d-[\w-]{30,300}`},
+	{rule: ruleSlack, prefix: "xoxe-", pattern: `\d{1,13}-[\w-]{30,300}`},
 	{rule: ruleSlack, prefix: "xoxe.xox", pattern: `[bp]-\d-[\w-]{30,300}`},
+	{rule: ruleSlack, prefix: "xoxc-", pattern: `[0-9][\w-]{30,250}`},
+	{rule: ruleSlack, prefix: "xoxd-", pattern: `[\w%+/=-]{40,300}`},
 	{rule: ruleSlack, prefix: "xapp-", pattern: `\d-[\w-]{20,250}`},
 	{rule: ruleStripe, prefix: "sk_live_", pattern: `[A-Za-z0-9]{16,120}`, uniform: true},
 	{rule: ruleStripe, prefix: "sk_test_", pattern: `[A-Za-z0-9]{16,120}`, uniform: true},
@@ -82,6 +87,9 @@ var tokenShapes = []tokenShape{
 	{rule: rulePackages, prefix: "pypi-AgE", pattern: `[\w-]{50,400}`},
 	{rule: rulePackages, prefix: "rubygems_", pattern: `[a-f0-9]{48}`},
 	{rule: rulePackages, prefix: "CLOJARS_", pattern: `[a-z0-9]{60}`},
+	{rule: rulePackages, prefix: "cio", pattern: `[A-Za-z0-9]{32}`, digits: true},
+	{rule: rulePackages, prefix: "dckr_pat_", pattern: `[\w-]{24,40}`},
+	{rule: rulePackages, prefix: "dckr_oat_", pattern: `[\w-]{24,40}`},
 	{rule: rulePackages, prefix: "AKC", pattern: `[A-Za-z0-9]{10,80}`, uniform: true},
 	{rule: rulePackages, prefix: "AP6", pattern: `[A-Za-z0-9]{10,80}`, uniform: true},
 	{rule: rulePackages, prefix: "cmVmd", pattern: `[A-Za-z0-9]{59}`},
@@ -90,7 +98,8 @@ var tokenShapes = []tokenShape{
 	{rule: ruleMessaging, prefix: "SG.", pattern: `[\w=-]{16,32}\.[\w=-]{32,64}`},
 	{rule: ruleMessaging, prefix: "SG.", pattern: `[\w=.-]{66}`},
 	{rule: ruleMessaging, prefix: "AC", pattern: `(?:[a-f0-9]{32}|x{32})`, uniform: true},
-	{rule: ruleMessaging, prefix: "SK", pattern: `(?:[a-f0-9]{32}|x{32})`, uniform: true},
+	{rule: ruleMessaging, prefix: "SK", pattern: `(?:[a-fA-F0-9]{32}|x{32})`, uniform: true},
+	{rule: ruleMessaging, prefix: "key-", pattern: `[a-f0-9]{32}`},
 	{rule: ruleMessaging, prefix: "xkeysib-", pattern: `[a-f0-9]{64}-[a-zA-Z0-9]{16}`},
 	{rule: rulePrivateKey, prefix: "AGE-SECRET-KEY-1", pattern: `[A-Z0-9]{58}`, uniform: true},
 	{rule: rulePrivateKey, prefix: "A3-", pattern: `[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}`},
@@ -121,7 +130,7 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "duffel_", pattern: `(?:test|live)_[A-Za-z0-9_=-]{43}`},
 	{rule: ruleVendor, prefix: "EZAK", pattern: `[A-Za-z0-9]{54}`},
 	{rule: ruleVendor, prefix: "EZTK", pattern: `[A-Za-z0-9]{54}`},
-	{rule: ruleVendor, prefix: "EAA", pattern: `[MC][A-Za-z0-9]{100,400}`},
+	{rule: ruleVendor, prefix: "EAA", pattern: `[A-Z][A-Za-z0-9]{100,400}`},
 	{rule: ruleVendor, prefix: "EAACEdEose0cBA", pattern: `[A-Za-z0-9]{20,400}`},
 	{rule: ruleVendor, prefix: "FLWPUBK_TEST-", pattern: `[a-h0-9]{32}-X`},
 	{rule: ruleVendor, prefix: "FLWSECK_TEST-", pattern: `[a-h0-9]{12,32}(?:-X)?`},
@@ -150,7 +159,7 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "rdme_", pattern: `[a-z0-9]{70}`},
 	{rule: ruleVendor, prefix: "tk-us-", pattern: `[\w-]{48}`},
 	{rule: ruleVendor, prefix: "sgp_", pattern: `(?:[a-fA-F0-9]{16}_|local_)?[a-fA-F0-9]{40}`},
-	{rule: ruleVendor, prefix: "sntrys_", pattern: `eyJpYXQiO[A-Za-z0-9+/=_-]{40,400}`},
+	{rule: ruleVendor, prefix: "sntrys_", pattern: `eyJ[A-Za-z0-9+/]{20,500}={0,2}_[A-Za-z0-9+/]{43}`},
 	{rule: ruleVendor, prefix: "sntryu_", pattern: `[a-f0-9]{64}`},
 	{rule: ruleVendor, prefix: "sm_aat_", pattern: `[A-Za-z0-9]{16}`},
 	{rule: ruleVendor, prefix: "sm_pat_", pattern: `[A-Za-z0-9]{16}`},
@@ -162,7 +171,7 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "shpss_", pattern: `[a-fA-F0-9]{32}`},
 	{rule: ruleVendor, prefix: "sq0atp-", pattern: `[\w-]{22}`},
 	{rule: ruleVendor, prefix: "sq0csp-", pattern: `[\w-]{43}`},
-	{rule: ruleVendor, prefix: "EAAA", pattern: `[\w+=-]{60}`},
+	{rule: ruleVendor, prefix: "EAAA", pattern: `[\w+=-]{22,60}`},
 	{rule: ruleVendor, prefix: "tfp_", pattern: `[\w.=-]{59}`},
 	{rule: ruleVendor, prefix: "tvly-", pattern: `[A-Za-z0-9-]{28,64}`},
 	{rule: ruleVendor, prefix: "r8_", pattern: `[A-Za-z0-9]{37}`},
@@ -171,11 +180,34 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "YC", pattern: `[A-Za-z0-9_-]{38}`},
 	{rule: ruleVendor, prefix: "LTAI", pattern: `[A-Za-z0-9]{20}`},
 	{rule: ruleVendor, prefix: "v1.0-", pattern: `[a-f0-9]{24}-[a-f0-9]{146}`},
+	{rule: ruleVendor, prefix: "p8e-", pattern: `[A-Za-z0-9]{32}`},
+	{rule: ruleVendor, prefix: "4b1d", pattern: `[A-Za-z0-9]{38}`},
+	{rule: ruleVendor, prefix: "ATATT3", pattern: `[\w=-]{180,200}`},
+	{rule: ruleVendor, prefix: "ATCTT3", pattern: `[\w=-]{180,200}`},
+	{rule: ruleVendor, prefix: "ATBB", pattern: `[A-Za-z0-9]{32}`},
+	{rule: ruleVendor, prefix: "t1.", pattern: `[\w-]+={0,2}\.[\w-]{86}={0,2}`},
+	{rule: ruleVendor, prefix: "sc_", pattern: authressKey},
+	{rule: ruleVendor, prefix: "ext_", pattern: authressKey},
+	{rule: ruleVendor, prefix: "scauth_", pattern: authressKey},
+	{rule: ruleVendor, prefix: "authress_", pattern: authressKey},
+	{rule: ruleVendor, prefix: "nvapi-", pattern: `[\w-]{60,70}`},
+	{rule: ruleVendor, prefix: "lsv2_", pattern: `(?:pt|sk)_[a-f0-9]{32}_[a-f0-9]{10}`},
+	{rule: ruleVendor, prefix: "pcsk_", pattern: `[A-Za-z0-9_]{40,80}`},
+	{rule: ruleVendor, prefix: "sbp_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "sb_secret_", pattern: `[\w-]{24,60}`},
+	{rule: ruleVendor, prefix: "phx_", pattern: `[A-Za-z0-9]{40,60}`},
+	{rule: ruleVendor, prefix: "figd_", pattern: `[\w-]{36,60}`},
+	{rule: ruleVendor, prefix: "nfp_", pattern: `[A-Za-z0-9]{36}`},
+	{rule: ruleVendor, prefix: "rnd_", pattern: `[A-Za-z0-9]{26,40}`, digits: true},
+	{rule: ruleVendor, prefix: "sk_", pattern: `[a-f0-9]{48}`},
+	{rule: ruleVendor, prefix: "SWMTKN-1-", pattern: `[a-z0-9]{50}-[a-z0-9]{25}`},
 	{rule: ruleWebhook, prefix: "hooks.slack.com/", pattern: `(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,70}`, anywhere: true},
 	{rule: ruleWebhook, prefix: "discord.com/api/webhooks/", pattern: `\d{15,22}/[\w-]{40,90}`, anywhere: true},
 	{rule: ruleWebhook, prefix: "discordapp.com/api/webhooks/", pattern: `\d{15,22}/[\w-]{40,90}`, anywhere: true},
 	{rule: ruleWebhook, prefix: ".webhook.office.com/", pattern: `webhookb2/[a-z0-9-]{36}@[a-z0-9-]{36}/IncomingWebhook/[\w-]{32}/[\w-]{36}`, anywhere: true},
 }
+
+const authressKey = `[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}`
 
 // find returns an action that matches the shape where its prefix stands. The pattern is compiled when a prefix is first
 // seen: most processes never see most of them, and compiled they take megabytes.
@@ -235,7 +267,7 @@ func distinct(s string) int {
 }
 
 // keywordActions lists every keyword and, at the same index, what it sets off.
-func keywordActions() ([]string, []action) {
+func keywordActions(custom []CustomRule) ([]string, []action) {
 	var words []string
 	var actions []action
 	on := func(a action, keywords ...string) {
@@ -247,6 +279,7 @@ func keywordActions() ([]string, []action) {
 		on(t.find(), t.prefix)
 	}
 	on((*scanner).pem, "-----BEGIN ")
+	on((*scanner).pkcs12, "\x02\x01\x03\x30\x82")
 	on((*scanner).jwt, "ey")
 	on((*scanner).wrappedJWT, "ZXlK")
 	on((*scanner).urlCredentials, "://")
@@ -254,10 +287,14 @@ func keywordActions() ([]string, []action) {
 	on((*scanner).authorization, "bearer ", "basic ", "authorization: token ")
 	on((*scanner).azureSecret, "Q~")
 	on((*scanner).mailchimp, "-us")
+	on((*scanner).terraform, ".atlasv1.")
+	on((*scanner).maxmind, "_mmk")
 	on((*scanner).tokenAssignment, "token", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key",
 		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key")
 	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe")
 	on((*scanner).awsAccount, "aws_account_id", "awsaccountid")
 	on((*scanner).homePath, "/home/", "/users/", `:\users\`, `:\\users\\`, "/documents and settings/")
+	serviceActions(on)
+	customActions(custom, on)
 	return words, actions
 }

@@ -133,7 +133,9 @@ func (c *config) persistSettings() []setting {
 
 func (c *config) redactSettings() []setting {
 	return []setting{
-		{key: "redact.disable", at: names(&c.redact.Disable), doc: "Rules that are switched off, by id. With none, all of them hold."},
+		{key: "redact.disable", at: names(&c.redact.Disable), doc: "Rules that are switched off, by id; [redaction.md](redaction.md) lists them. With none, all of them hold."},
+		{key: "redact.rules", at: customRules(&c.redact.Rules), doc: "Rules of your own, up to 100. What they find is treated as a secret."},
+		{key: "redact.keepOriginals", at: boolean(&c.persist.KeepOriginals), doc: "Keeps the originals of redacted personal data, sealed like the memory and under its user's key, so that their owner can edit and restore it. Off: they are gone for good. Those of secrets and of your own rules are never kept."},
 		{key: "redact.phoneRegions", at: names(&c.redact.PhoneRegions), doc: "Countries (ISO 3166) whose national numbers are recognised without a word such as \"phone\" before them."},
 	}
 }

@@ -1,0 +1,227 @@
+package redact
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+// CustomRule is a rule of the configuration. What it finds is treated as a secret: its original is never kept.
+type CustomRule struct {
+	ID string
+	// Pattern is RE2. Where it has a group, what the first one matched is replaced, else the whole match.
+	Pattern     string
+	Placeholder string // [NAME]
+	// Validator is what the value must pass, "" = ValidateNone.
+	Validator Validator
+	// Keywords spare the pattern: it runs over texts that hold one of them, in any case. None = over all texts.
+	Keywords []string
+}
+
+// Validator names a check of a value that a pattern has found.
+type Validator string
+
+const (
+	ValidateNone    Validator = "none"
+	ValidateLuhn    Validator = "luhn"    // check digit of ISO/IEC 7812 over the digits
+	ValidateMod97   Validator = "mod97"   // check digits of ISO 13616 over letters and digits
+	ValidateEntropy Validator = "entropy" // at least MinEntropy
+)
+
+// Validators are all of them.
+func Validators() []Validator {
+	return []Validator{ValidateNone, ValidateLuhn, ValidateMod97, ValidateEntropy}
+}
+
+// MinEntropy is what ValidateEntropy asks for, in bits per byte (Shannon).
+const MinEntropy = 3.0
+
+// Bounds of custom rules. A configuration beyond one of them is refused. They keep the automaton of the keywords below
+// some 40,000 states and 8 MiB.
+const (
+	MaxCustom         = 100
+	MaxPattern        = 1000 // bytes
+	MaxCustomID       = 64
+	MaxCustomKeywords = 10 // of one rule
+	MaxKeyword        = 32 // bytes
+)
+
+type compiledRule struct {
+	id       ruleID
+	pattern  *regexp.Regexp
+	validate func(string) bool // nil = none
+	keyed    bool
+}
+
+// compileCustom returns the rules ready to run, or all that is wrong with them.
+func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
+	var errs []error
+	wrong := func(i int, field, format string, a ...any) {
+		errs = append(errs, fmt.Errorf("rules[%d].%s: %s", i, field, fmt.Sprintf(format, a...)))
+	}
+	if len(rules) > MaxCustom {
+		return nil, []error{fmt.Errorf("rules: %d of them, at most %d may be", len(rules), MaxCustom)}
+	}
+	taken := map[string]string{}
+	for id := range ids(builtIn()) {
+		taken[id] = "a built-in rule"
+	}
+	compiled := make([]compiledRule, 0, len(rules))
+	for i, r := range rules {
+		switch by := taken[r.ID]; {
+		case r.ID == "" || len(r.ID) > MaxCustomID || strings.Trim(r.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
+			wrong(i, "id", "must be 1 to %d of a-z, 0-9 and -", MaxCustomID)
+		case by != "":
+			wrong(i, "id", "%q is taken by %s", r.ID, by)
+		default:
+			taken[r.ID] = fmt.Sprintf("rules[%d]", i)
+		}
+		if n := len(r.Placeholder); n == 0 || placeholderForm(r.Placeholder, 0) != n {
+			wrong(i, "placeholder", "must be [NAME], where NAME is %d to %d of A-Z and _", minPlaceholder, maxPlaceholder)
+		}
+		pattern, err := compilePattern(r.Pattern)
+		if err != nil {
+			wrong(i, "pattern", "%v", err)
+		}
+		c := compiledRule{id: familyCustom + ruleID(i), pattern: pattern, keyed: len(r.Keywords) > 0}
+		switch r.Validator {
+		case "", ValidateNone:
+		case ValidateLuhn:
+			c.validate = luhnText
+		case ValidateMod97:
+			c.validate = mod97Text
+		case ValidateEntropy:
+			c.validate = func(value string) bool { return entropy(value) >= MinEntropy }
+		default:
+			wrong(i, "validator", "must be one of %s", join(Validators()))
+		}
+		if len(r.Keywords) > MaxCustomKeywords {
+			wrong(i, "keywords", "%d of them, at most %d may be", len(r.Keywords), MaxCustomKeywords)
+		}
+		for k, word := range r.Keywords {
+			if len(word) < 2 || len(word) > MaxKeyword {
+				wrong(i, fmt.Sprintf("keywords[%d]", k), "must have 2 to %d bytes", MaxKeyword)
+			}
+		}
+		compiled = append(compiled, c)
+	}
+	return compiled, errs
+}
+
+func join(all []Validator) string {
+	var names []string
+	for _, v := range all {
+		names = append(names, string(v))
+	}
+	return strings.Join(names, ", ")
+}
+
+// compilePattern refuses what no finding can come of, and what finds nothing at every place of a text. It never quotes
+// the pattern beyond the fragment at fault: a pattern may hold what it is to hide.
+func compilePattern(pattern string) (*regexp.Regexp, error) {
+	switch {
+	case pattern == "":
+		return nil, errors.New("is missing")
+	case len(pattern) > MaxPattern:
+		return nil, fmt.Errorf("has %d bytes, at most %d may be", len(pattern), MaxPattern)
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if e, ok := errors.AsType[*syntax.Error](err); ok {
+		return nil, fmt.Errorf("is no regular expression (RE2): %s", e.Code)
+	} else if err != nil {
+		return nil, errors.New("is no regular expression (RE2)")
+	}
+	if value := firstGroup(parsed); canBeEmpty(parsed) || value != nil && canBeEmpty(value) {
+		return nil, errors.New("must not match the empty string")
+	}
+	compiled, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, errors.New("is no regular expression (RE2)")
+	}
+	return compiled, nil
+}
+
+func firstGroup(re *syntax.Regexp) *syntax.Regexp {
+	if re.Op == syntax.OpCapture {
+		return re.Sub[0]
+	}
+	for _, sub := range re.Sub {
+		if found := firstGroup(sub); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// canBeEmpty reports that re can match without taking a character.
+func canBeEmpty(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return len(re.Rune) == 0
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
+		return false
+	case syntax.OpCapture, syntax.OpPlus:
+		return canBeEmpty(re.Sub[0])
+	case syntax.OpRepeat:
+		return re.Min == 0 || canBeEmpty(re.Sub[0])
+	case syntax.OpConcat:
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !canBeEmpty(sub) })
+	case syntax.OpAlternate:
+		return slices.ContainsFunc(re.Sub, canBeEmpty)
+	}
+	return true // stars, question marks, anchors
+}
+
+// customActions note which rules' keywords stand in the text.
+func customActions(rules []CustomRule, on func(action, ...string)) {
+	for i, r := range rules {
+		on(func(s *scanner, _, _ int) { s.wanted[i/64] |= 1 << (i % 64) }, r.Keywords...)
+	}
+}
+
+// scanCustom runs the patterns of the configuration. A match that touches a placeholder of its own rule is what was left
+// beside an earlier one and stays, or a text would lose another piece each time it is redacted.
+func (s *scanner) scanCustom() {
+	for i := range s.redactor.custom {
+		c := &s.redactor.custom[i]
+		if c.keyed && s.wanted[i/64]&(1<<(i%64)) == 0 {
+			continue
+		}
+		own := s.redactor.rule(c.id).Placeholder
+		for _, m := range c.pattern.FindAllStringSubmatchIndex(s.text, -1) {
+			start, end := m[0], m[1]
+			if len(m) > 2 {
+				start, end = m[2], m[3] // -1 where the group took no part
+			}
+			if start < 0 || start == end || strings.HasSuffix(s.text[:start], own) || strings.HasPrefix(s.text[end:], own) {
+				continue
+			}
+			if c.validate == nil || c.validate(s.text[start:end]) {
+				s.add(c.id, start, end)
+			}
+		}
+	}
+}
+
+func luhnText(value string) bool {
+	digits := make([]byte, 0, len(value))
+	for i := range len(value) {
+		if isDigit(value[i]) {
+			digits = append(digits, value[i])
+		}
+	}
+	return len(digits) > 1 && luhn(digits)
+}
+
+func mod97Text(value string) bool {
+	compact := make([]byte, 0, len(value))
+	for i := range len(value) {
+		if isAlnum(value[i]) {
+			compact = append(compact, lower(value[i]))
+		}
+	}
+	return len(compact) > 4 && mod97(compact)
+}

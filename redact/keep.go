@@ -1,0 +1,126 @@
+package redact
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// Original is what a placeholder of personal data stands for.
+type Original struct {
+	Rule        string
+	Placeholder string
+	Text        string
+	At          int // byte offset of the placeholder in the redacted text
+}
+
+// Bounds of what RedactKeeping returns for one text. Originals beyond them are not kept; they are redacted all the same.
+const (
+	MaxOriginals     = 1000
+	MaxOriginalBytes = 64 << 10 // of all of them together
+)
+
+// RedactKeeping is Redact with the originals of personal data, in order. Those of secrets and of custom rules are never
+// among them, nor is text that a secret was part of. The caller owes them as much care as the text itself.
+func (r *Redactor) RedactKeeping(text string) (string, []Original) {
+	out, spans := r.redact(text)
+	var kept []Original
+	shift, size := 0, 0 // offset in out = offset in text - shift
+	for _, s := range spans {
+		rule := r.rule(s.rule)
+		original := text[s.start:s.end]
+		if s.rule.family() == familyPersonal && len(kept) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
+			size += len(original)
+			kept = append(kept, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
+		}
+		shift += s.end - s.start - len(rule.Placeholder)
+	}
+	return out, kept
+}
+
+// kept is the value of a reversible map, in JSON.
+type kept struct {
+	Original    string `json:"original"`
+	Placeholder string `json:"placeholder"`
+	Type        string `json:"type"` // id of the rule
+	At          []int  `json:"at"`   // byte offsets in the redacted text
+}
+
+// Keep makes the reversible map of a redacted text: {salted hash of type and original: original, placeholder, type and
+// places, as JSON}. The hash says whether two texts hold the same original without telling which, to those who don't know
+// the salt. Without originals the map is nil. It is to be stored sealed.
+func Keep(salt []byte, originals []Original) map[string]string {
+	if len(originals) == 0 {
+		return nil
+	}
+	entries := map[string]*kept{}
+	for _, o := range originals {
+		mac := hmac.New(sha256.New, salt)
+		_, _ = mac.Write([]byte(o.Rule + "\x00" + o.Text))
+		key := hex.EncodeToString(mac.Sum(nil)[:16])
+		if entries[key] == nil {
+			entries[key] = &kept{Original: o.Text, Placeholder: o.Placeholder, Type: o.Rule}
+		}
+		entries[key].At = append(entries[key].At, o.At)
+	}
+	out := make(map[string]string, len(entries))
+	for key, e := range entries {
+		value, err := json.Marshal(e)
+		if err != nil {
+			panic(err) // strings and numbers always encode
+		}
+		out[key] = string(value)
+	}
+	return out
+}
+
+// errNotOf says that a map and a text don't belong together.
+var errNotOf = errors.New("redactions are not those of the text")
+
+// Restore puts the originals of a map made by Keep back into the redacted text that it was made of.
+func Restore(text string, redactions map[string]string) (string, error) {
+	type place struct {
+		at   int
+		what kept
+	}
+	var places []place
+	for _, value := range redactions {
+		var e kept
+		if err := json.Unmarshal([]byte(value), &e); err != nil {
+			return "", errNotOf
+		}
+		for _, at := range e.At {
+			places = append(places, place{at, e})
+		}
+	}
+	slices.SortFunc(places, func(a, b place) int { return a.at - b.at })
+	var b strings.Builder
+	from := 0
+	for _, p := range places {
+		if p.at < from || p.at > len(text) || !strings.HasPrefix(text[p.at:], p.what.Placeholder) {
+			return "", errNotOf
+		}
+		b.WriteString(text[from:p.at])
+		b.WriteString(p.what.Original)
+		from = p.at + len(p.what.Placeholder)
+	}
+	b.WriteString(text[from:])
+	return b.String(), nil
+}
+
+// Within returns the originals whose placeholders stand in bytes [from, to) of the text, with places as they are once
+// that part stands at offset at of another text.
+func Within(originals []Original, from, to, at int) []Original {
+	var out []Original
+	for _, o := range originals {
+		if o.At >= from && o.At+len(o.Placeholder) <= to {
+			o.At += at - from
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,63 @@
+package redact
+
+import "strings"
+
+// What the identifier before a value says about it.
+
+// disclaimers are words of an identifier that say that its value is not genuine.
+var disclaimers = []string{"non", "not", "fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder"}
+
+// descriptors are words at the end of an identifier that say that its value is about a secret and not one.
+var descriptors = []string{
+	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
+	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
+	"description", "scheme", "usage", "budget", "arn",
+}
+
+// disclaimed reports that the identifier in front of i holds one of disclaimers before i: nonMatchingToken, fake_key.
+func disclaimed(text string, i int) bool {
+	from := i
+	for from > 0 && i-from < maxName && (isWord(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
+		from--
+	}
+	return anyWord(text[from:i], func(word string) bool { return oneOf(word, disclaimers) })
+}
+
+// describes reports that the last word of the identifier that goes on at i is one of descriptors: secret_name, tokenUrl.
+func describes(text string, i int) bool {
+	end := i
+	for end < len(text) && end-i < maxName && (isWord(text[end]) || text[end] == '-') {
+		end++
+	}
+	last := ""
+	anyWord(text[i:end], func(word string) bool { last = word; return false })
+	return last != "" && oneOf(last, descriptors)
+}
+
+// anyWord calls is for the words of an identifier, which end at separators and before capitals, until it is true.
+func anyWord(identifier string, is func(word string) bool) bool {
+	from := 0
+	for i := 0; i <= len(identifier); i++ {
+		hump := i > 0 && i < len(identifier) && isUpper(identifier[i]) && identifier[i-1] >= 'a' && identifier[i-1] <= 'z'
+		if i < len(identifier) && isLetter(identifier[i]) && !hump {
+			continue
+		}
+		if i > from && is(identifier[from:i]) {
+			return true
+		}
+		from = i
+		if i < len(identifier) && !hump {
+			from++
+		}
+	}
+	return false
+}
+
+func oneOf(word string, list []string) bool {
+	for _, w := range list {
+		if len(w) == len(word) && strings.EqualFold(w, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,148 @@
+package redact
+
+import "strings"
+
+// nationalID is an identity, tax or insurance number that a state gives to a person and that has check digits.
+type nationalID struct {
+	id, finds, checked string
+	// layouts are how it is written: 0 a digit, A a letter, anything else itself.
+	layouts []string
+	// alone: layout and checks tell it from other numbers. Else one of words must stand shortly before.
+	alone bool
+	words []string
+	// valid gets digits and letters, in capitals, without separators.
+	valid func(id string) bool
+}
+
+// maxIDLetters is how many letters a layout begins with at most; maxIDLength the longest layout, in bytes.
+const (
+	maxIDLetters = 6
+	maxIDLength  = 21
+)
+
+// nationalIDs are checked as the registers publish it. Where two share a layout the first that is valid wins.
+var nationalIDs = []nationalID{
+	{"id-at", "Austrian social insurance numbers", "weights modulo 11", []string{"0000 000000", "0000000000"}, false,
+		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT},
+	{"id-au", "Australian tax file numbers", "weights modulo 11", []string{"000 000 000", "000000000"}, false,
+		[]string{"tfn", "tax file"}, weighted("1 4 3 7 5 8 6 9 10", 11)},
+	{"id-be", "Belgian national register numbers", "modulo 97, date", []string{"00.00.00-000.00", "00000000000"}, false,
+		[]string{"rijksregister", "registre national", "nationalregister", "niss", "insz", "national number", "numéro national"}, validBE},
+	{"id-br", "Brazilian CPF numbers", "two check digits modulo 11", []string{"000.000.000-00", "00000000000"}, false,
+		[]string{"cpf", "cadastro de pessoa"}, validCPF},
+	{"id-ca", "Canadian social insurance numbers", "Luhn", []string{"000-000-000", "000 000 000", "000000000"}, false,
+		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, luhnID},
+	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, true, nil, validCH},
+	{"id-cn", "Chinese resident identity numbers", "modulo 11-2 of ISO 7064, date", []string{"000000000000000000", "00000000000000000A"}, true, nil, validCN},
+	{"id-cz", "Czech and Slovak birth numbers", "modulo 11, date", []string{"000000/0000"}, true, nil, validCZ},
+	{"id-de", "German tax identification numbers", "modulo 11-10 of ISO 7064", []string{"00 000 000 000", "00000000000"}, false,
+		[]string{"steuer", "idnr", "id-nr", "tax id", "tin:", "identifikationsnummer"}, validDE},
+	{"id-es", "Spanish DNI and NIE numbers", "letter modulo 23", []string{"00000000A", "00000000-A", "A0000000A"}, false,
+		[]string{"dni", "nie", "nif", "documento", "identidad"}, validES},
+	{"id-fi", "Finnish personal identity codes", "character modulo 31, date", []string{"000000-000A", "000000-0000", "000000A000A", "000000A0000"}, true, nil, validFI},
+	{"id-fr", "French social security numbers", "modulo 97, month", []string{"0 00 00 00 000 000 00", "0 00 00 00 000 000-00", "000000000000000"}, true, nil, validFR},
+	{"id-gb", "British NHS numbers", "weights modulo 11", []string{"000 000 0000", "000-000-0000", "0000000000"}, false, []string{"nhs"}, validNHS},
+	{"id-hr", "Croatian OIB numbers", "modulo 11-10 of ISO 7064", []string{"00000000000"}, false, []string{"oib"}, mod1110},
+	{"id-ie", "Irish PPS numbers", "letter modulo 23", []string{"0000000A", "0000000AA"}, false, []string{"pps"}, validIE},
+	{"id-in", "Indian Aadhaar numbers", "Verhoeff", []string{"0000 0000 0000", "0000-0000-0000", "000000000000"}, false, []string{"aadhaar", "aadhar", "uidai"}, validIN},
+	{"id-it", "Italian tax codes", "check letter", []string{"AAAAAA00A00A000A"}, true, nil, validIT},
+	{"id-jp", "Japanese individual numbers", "weights modulo 11", []string{"0000 0000 0000", "000000000000"}, false,
+		[]string{"マイナンバー", "個人番号", "my number", "mynumber", "individual number"}, validJP},
+	{"id-kr", "Korean resident registration numbers", "weights modulo 11, date", []string{"000000-0000000"}, true, nil, validKR},
+	{"id-mx", "Mexican CURP codes", "check digit modulo 10, date", []string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"}, true, nil, validMX},
+	{"id-nl", "Dutch citizen service numbers", "weights modulo 11", []string{"000000000", "0000.00.000"}, false,
+		[]string{"bsn", "burgerservice", "sofinummer", "sofi-nummer"}, weighted("9 8 7 6 5 4 3 2 -1", 11)},
+	{"id-no", "Norwegian identity numbers", "two check digits modulo 11, date", []string{"000000 00000", "00000000000"}, true, nil, validNO},
+	{"id-pl", "Polish PESEL numbers", "weights modulo 10", []string{"00000000000"}, false, []string{"pesel"}, weighted("1 3 7 9 1 3 7 9 1 3 1", 10)},
+	{"id-pt", "Portuguese tax numbers", "weights modulo 11", []string{"000000000", "000 000 000"}, false, []string{"nif", "contribuinte"}, validPT},
+	{"id-ro", "Romanian personal numeric codes", "weights modulo 11", []string{"0000000000000"}, false, []string{"cnp", "cod numeric"}, validRO},
+	{"id-se", "Swedish personal identity numbers", "Luhn, date", []string{"000000-0000", "00000000-0000", "000000+0000"}, true, nil, validSE},
+	{"id-sg", "Singaporean NRIC and FIN numbers", "check letter", []string{"A0000000A"}, false, []string{"nric", "fin ", "fin:", "identity card"}, validSG},
+	{"id-tr", "Turkish identity numbers", "two check digits", []string{"00000000000"}, false, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR},
+	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", []string{"A000000000"}, false, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW},
+	{"id-za", "South African identity numbers", "Luhn, date", []string{"0000000000000"}, false, []string{"id number", "identity number", "id no", "sa id"}, validZA},
+}
+
+// national finds such a number that begins at i and returns its end, or i.
+func (s *scanner) national(i int) int {
+	if i > 0 && (isWord(s.text[i-1]) || s.text[i-1] == '-' || s.text[i-1] == '.' || s.text[i-1] == '+') {
+		return i
+	}
+	shape, lengths := idShape(s.text, i)
+	if lengths == 0 {
+		return i
+	}
+	before := ""
+	for n := range nationalIDs {
+		id := &nationalIDs[n]
+		if !s.enabled(ruleNational + ruleID(n)) {
+			continue
+		}
+		for _, layout := range id.layouts {
+			if lengths&(1<<len(layout)) == 0 || !laidOut(shape[:len(layout)], layout) {
+				continue
+			}
+			if !id.alone {
+				if before == "" {
+					before = " " + s.before(i, 40)
+				}
+				if !containsAny(before, id.words) {
+					continue
+				}
+			}
+			if text := s.text[i : i+len(layout)]; id.valid(compactID(text)) {
+				s.add(ruleNational+ruleID(n), i, i+len(layout))
+				return i + len(layout)
+			}
+		}
+	}
+	return i
+}
+
+// idShape returns the text at i with every digit as 0 and letter as A, and a bit for each length at which a number may
+// end: no letter, digit or further group follows.
+func idShape(text string, i int) (shape [maxIDLength]byte, lengths uint32) {
+	for n := 0; ; n++ {
+		c, next := at(text, i+n), at(text, i+n+1)
+		if n > 0 && isAlnum(text[i+n-1]) && !isWord(c) && !(strings.IndexByte("-./", c) >= 0 && c != 0 && isDigit(next)) {
+			lengths |= 1 << n
+		}
+		switch {
+		case n == maxIDLength || c == 0:
+			return shape, lengths
+		case isDigit(c):
+			shape[n] = '0'
+		case isLetter(c):
+			shape[n] = 'A'
+		case strings.IndexByte(" -./+", c) >= 0:
+			shape[n] = c
+		default:
+			return shape, lengths
+		}
+	}
+}
+
+func at(text string, i int) byte {
+	if i < len(text) {
+		return text[i]
+	}
+	return 0
+}
+
+func laidOut(shape []byte, layout string) bool { return string(shape) == layout }
+
+// compactID is text without separators, in capitals.
+func compactID(text string) string {
+	var b [maxIDLength]byte
+	n := 0
+	for i := range len(text) {
+		if c := text[i]; isAlnum(c) {
+			if !isDigit(c) {
+				c &^= 0x20
+			}
+			b[n] = c
+			n++
+		}
+	}
+	return string(b[:n])
+}
