@@ -1,5 +1,7 @@
 package redact
 
+import "slices"
+
 // automaton finds all keywords in one pass (Aho and Corasick, 1975), ignoring the case of ASCII letters. It is a dense
 // table over byte classes: one load per byte, about 100 KiB for all keywords.
 type automaton struct {
@@ -30,8 +32,13 @@ func newAutomaton(words []string) *automaton {
 	for c := 'A'; c <= 'Z'; c++ {
 		a.class[c] = a.class[lower(byte(c))]
 	}
-	a.next = make([]uint16, a.width)
-	a.first = []int16{-1}
+	states := 1 // at most
+	for _, w := range words {
+		states += len(w)
+	}
+	a.next = make([]uint16, a.width, states*a.width)
+	a.first = append(make([]int16, 0, states), -1)
+	empty := make([]uint16, a.width)
 	for k, w := range words {
 		state := 0
 		for i := range len(w) {
@@ -39,7 +46,7 @@ func newAutomaton(words []string) *automaton {
 			if a.next[cell] == 0 {
 				a.next[cell] = uint16(len(a.first))
 				a.first = append(a.first, -1)
-				a.next = append(a.next, make([]uint16, a.width)...)
+				a.next = append(a.next, empty...)
 			}
 			state = int(a.next[cell])
 		}
@@ -47,6 +54,7 @@ func newAutomaton(words []string) *automaton {
 		a.first[state] = int16(len(a.links) - 1)
 	}
 	a.closeTable()
+	a.next, a.first = slices.Clone(a.next), slices.Clone(a.first) // prefixes are shared: often half is enough
 	return a
 }
 

@@ -5,11 +5,10 @@ import "strings"
 // nationalID is an identity, tax or insurance number that a state gives to a person and that has check digits.
 type nationalID struct {
 	id, finds, checked string
-	// layouts are how it is written: 0 a digit, A a letter, anything else itself.
-	layouts []string
-	// alone: layout and checks tell it from other numbers. Else one of words must stand shortly before.
-	alone bool
-	words []string
+	// alone and told are how it is written: 0 a digit, A a letter, anything else itself. The layouts of alone are enough,
+	// with the checks, to tell it from other numbers; for those of told one of words must stand shortly before.
+	alone, told []string
+	words       []string
 	// valid gets digits and letters, in capitals, without separators.
 	valid func(id string) bool
 }
@@ -22,45 +21,45 @@ const (
 
 // nationalIDs are checked as the registers publish it. Where two share a layout the first that is valid wins.
 var nationalIDs = []nationalID{
-	{"id-at", "Austrian social insurance numbers", "weights modulo 11", []string{"0000 000000", "0000000000"}, false,
+	{"id-at", "Austrian social insurance numbers", "weights modulo 11", nil, []string{"0000 000000", "0000000000"},
 		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT},
-	{"id-au", "Australian tax file numbers", "weights modulo 11", []string{"000 000 000", "000000000"}, false,
+	{"id-au", "Australian tax file numbers", "weights modulo 11", nil, []string{"000 000 000", "000000000"},
 		[]string{"tfn", "tax file"}, weighted("1 4 3 7 5 8 6 9 10", 11)},
-	{"id-be", "Belgian national register numbers", "modulo 97, date", []string{"00.00.00-000.00", "00000000000"}, false,
+	{"id-be", "Belgian national register numbers", "modulo 97, date", []string{"00.00.00-000.00"}, []string{"00000000000"},
 		[]string{"rijksregister", "registre national", "nationalregister", "niss", "insz", "national number", "numéro national"}, validBE},
-	{"id-br", "Brazilian CPF numbers", "two check digits modulo 11", []string{"000.000.000-00", "00000000000"}, false,
+	{"id-br", "Brazilian CPF numbers", "two check digits modulo 11", []string{"000.000.000-00"}, []string{"00000000000"},
 		[]string{"cpf", "cadastro de pessoa"}, validCPF},
-	{"id-ca", "Canadian social insurance numbers", "Luhn", []string{"000-000-000", "000 000 000", "000000000"}, false,
+	{"id-ca", "Canadian social insurance numbers", "Luhn", nil, []string{"000-000-000", "000 000 000", "000000000"},
 		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, luhnID},
-	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, true, nil, validCH},
-	{"id-cn", "Chinese resident identity numbers", "modulo 11-2 of ISO 7064, date", []string{"000000000000000000", "00000000000000000A"}, true, nil, validCN},
-	{"id-cz", "Czech and Slovak birth numbers", "modulo 11, date", []string{"000000/0000"}, true, nil, validCZ},
-	{"id-de", "German tax identification numbers", "modulo 11-10 of ISO 7064", []string{"00 000 000 000", "00000000000"}, false,
+	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, nil, nil, validCH},
+	{"id-cn", "Chinese resident identity numbers", "modulo 11-2 of ISO 7064, date", []string{"000000000000000000", "00000000000000000A"}, nil, nil, validCN},
+	{"id-cz", "Czech and Slovak birth numbers", "modulo 11, date", []string{"000000/0000"}, nil, nil, validCZ},
+	{"id-de", "German tax identification numbers", "modulo 11-10 of ISO 7064", nil, []string{"00 000 000 000", "00000000000"},
 		[]string{"steuer", "idnr", "id-nr", "tax id", "tin:", "identifikationsnummer"}, validDE},
-	{"id-es", "Spanish DNI and NIE numbers", "letter modulo 23", []string{"00000000A", "00000000-A", "A0000000A"}, false,
+	{"id-es", "Spanish DNI and NIE numbers", "letter modulo 23", nil, []string{"00000000A", "00000000-A", "A0000000A"},
 		[]string{"dni", "nie", "nif", "documento", "identidad"}, validES},
-	{"id-fi", "Finnish personal identity codes", "character modulo 31, date", []string{"000000-000A", "000000-0000", "000000A000A", "000000A0000"}, true, nil, validFI},
-	{"id-fr", "French social security numbers", "modulo 97, month", []string{"0 00 00 00 000 000 00", "0 00 00 00 000 000-00", "000000000000000"}, true, nil, validFR},
-	{"id-gb", "British NHS numbers", "weights modulo 11", []string{"000 000 0000", "000-000-0000", "0000000000"}, false, []string{"nhs"}, validNHS},
-	{"id-hr", "Croatian OIB numbers", "modulo 11-10 of ISO 7064", []string{"00000000000"}, false, []string{"oib"}, mod1110},
-	{"id-ie", "Irish PPS numbers", "letter modulo 23", []string{"0000000A", "0000000AA"}, false, []string{"pps"}, validIE},
-	{"id-in", "Indian Aadhaar numbers", "Verhoeff", []string{"0000 0000 0000", "0000-0000-0000", "000000000000"}, false, []string{"aadhaar", "aadhar", "uidai"}, validIN},
-	{"id-it", "Italian tax codes", "check letter", []string{"AAAAAA00A00A000A"}, true, nil, validIT},
-	{"id-jp", "Japanese individual numbers", "weights modulo 11", []string{"0000 0000 0000", "000000000000"}, false,
+	{"id-fi", "Finnish personal identity codes", "character modulo 31, date", []string{"000000-000A", "000000-0000", "000000A000A", "000000A0000"}, nil, nil, validFI},
+	{"id-fr", "French social security numbers", "modulo 97, month", []string{"0 00 00 00 000 000 00", "0 00 00 00 000 000-00", "000000000000000"}, nil, nil, validFR},
+	{"id-gb", "British NHS numbers", "weights modulo 11", nil, []string{"000 000 0000", "000-000-0000", "0000000000"}, []string{"nhs"}, validNHS},
+	{"id-hr", "Croatian OIB numbers", "modulo 11-10 of ISO 7064", nil, []string{"00000000000"}, []string{"oib"}, mod1110},
+	{"id-ie", "Irish PPS numbers", "letter modulo 23", nil, []string{"0000000A", "0000000AA"}, []string{"pps"}, validIE},
+	{"id-in", "Indian Aadhaar numbers", "Verhoeff", nil, []string{"0000 0000 0000", "0000-0000-0000", "000000000000"}, []string{"aadhaar", "aadhar", "uidai"}, validIN},
+	{"id-it", "Italian tax codes", "check letter", []string{"AAAAAA00A00A000A"}, nil, nil, validIT},
+	{"id-jp", "Japanese individual numbers", "weights modulo 11", nil, []string{"0000 0000 0000", "000000000000"},
 		[]string{"マイナンバー", "個人番号", "my number", "mynumber", "individual number"}, validJP},
-	{"id-kr", "Korean resident registration numbers", "weights modulo 11, date", []string{"000000-0000000"}, true, nil, validKR},
-	{"id-mx", "Mexican CURP codes", "check digit modulo 10, date", []string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"}, true, nil, validMX},
-	{"id-nl", "Dutch citizen service numbers", "weights modulo 11", []string{"000000000", "0000.00.000"}, false,
+	{"id-kr", "Korean resident registration numbers", "weights modulo 11, date", []string{"000000-0000000"}, nil, nil, validKR},
+	{"id-mx", "Mexican CURP codes", "check digit modulo 10, date", []string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"}, nil, nil, validMX},
+	{"id-nl", "Dutch citizen service numbers", "weights modulo 11", nil, []string{"000000000", "0000.00.000"},
 		[]string{"bsn", "burgerservice", "sofinummer", "sofi-nummer"}, weighted("9 8 7 6 5 4 3 2 -1", 11)},
-	{"id-no", "Norwegian identity numbers", "two check digits modulo 11, date", []string{"000000 00000", "00000000000"}, true, nil, validNO},
-	{"id-pl", "Polish PESEL numbers", "weights modulo 10", []string{"00000000000"}, false, []string{"pesel"}, weighted("1 3 7 9 1 3 7 9 1 3 1", 10)},
-	{"id-pt", "Portuguese tax numbers", "weights modulo 11", []string{"000000000", "000 000 000"}, false, []string{"nif", "contribuinte"}, validPT},
-	{"id-ro", "Romanian personal numeric codes", "weights modulo 11", []string{"0000000000000"}, false, []string{"cnp", "cod numeric"}, validRO},
-	{"id-se", "Swedish personal identity numbers", "Luhn, date", []string{"000000-0000", "00000000-0000", "000000+0000"}, true, nil, validSE},
-	{"id-sg", "Singaporean NRIC and FIN numbers", "check letter", []string{"A0000000A"}, false, []string{"nric", "fin ", "fin:", "identity card"}, validSG},
-	{"id-tr", "Turkish identity numbers", "two check digits", []string{"00000000000"}, false, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR},
-	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", []string{"A000000000"}, false, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW},
-	{"id-za", "South African identity numbers", "Luhn, date", []string{"0000000000000"}, false, []string{"id number", "identity number", "id no", "sa id"}, validZA},
+	{"id-no", "Norwegian identity numbers", "two check digits modulo 11, date", []string{"000000 00000", "00000000000"}, nil, nil, validNO},
+	{"id-pl", "Polish PESEL numbers", "weights modulo 10", nil, []string{"00000000000"}, []string{"pesel"}, weighted("1 3 7 9 1 3 7 9 1 3 1", 10)},
+	{"id-pt", "Portuguese tax numbers", "weights modulo 11", nil, []string{"000000000", "000 000 000"}, []string{"nif", "contribuinte"}, validPT},
+	{"id-ro", "Romanian personal numeric codes", "weights modulo 11", nil, []string{"0000000000000"}, []string{"cnp", "cod numeric"}, validRO},
+	{"id-se", "Swedish personal identity numbers", "Luhn, date", []string{"000000-0000", "00000000-0000", "000000+0000"}, nil, nil, validSE},
+	{"id-sg", "Singaporean NRIC and FIN numbers", "check letter", nil, []string{"A0000000A"}, []string{"nric", "fin ", "fin:", "identity card"}, validSG},
+	{"id-tr", "Turkish identity numbers", "two check digits", nil, []string{"00000000000"}, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR},
+	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", nil, []string{"A000000000"}, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW},
+	{"id-za", "South African identity numbers", "Luhn, date", nil, []string{"0000000000000"}, []string{"id number", "identity number", "id no", "sa id"}, validZA},
 }
 
 // national finds such a number that begins at i and returns its end, or i.
@@ -78,25 +77,34 @@ func (s *scanner) national(i int) int {
 		if !s.enabled(ruleNational + ruleID(n)) {
 			continue
 		}
-		for _, layout := range id.layouts {
-			if lengths&(1<<len(layout)) == 0 || !laidOut(shape[:len(layout)], layout) {
+		end := laidOut(&shape, lengths, id.alone)
+		if end == 0 {
+			if end = laidOut(&shape, lengths, id.told); end == 0 {
 				continue
 			}
-			if !id.alone {
-				if before == "" {
-					before = " " + s.before(i, 40)
-				}
-				if !containsAny(before, id.words) {
-					continue
-				}
+			if before == "" {
+				before = " " + s.before(i, 40)
 			}
-			if text := s.text[i : i+len(layout)]; id.valid(compactID(text)) {
-				s.add(ruleNational+ruleID(n), i, i+len(layout))
-				return i + len(layout)
+			if !containsAny(before, id.words) {
+				continue
 			}
+		}
+		if id.valid(compactID(s.text[i : i+end])) {
+			s.add(ruleNational+ruleID(n), i, i+end)
+			return i + end
 		}
 	}
 	return i
+}
+
+// laidOut returns the length of the layout that a shape begins with, where it may end, or 0.
+func laidOut(shape *[maxIDLength]byte, lengths uint32, layouts []string) int {
+	for _, layout := range layouts {
+		if lengths&(1<<len(layout)) != 0 && string(shape[:len(layout)]) == layout {
+			return len(layout)
+		}
+	}
+	return 0
 }
 
 // idShape returns the text at i with every digit as 0 and letter as A, and a bit for each length at which a number may
@@ -128,8 +136,6 @@ func at(text string, i int) byte {
 	}
 	return 0
 }
-
-func laidOut(shape []byte, layout string) bool { return string(shape) == layout }
 
 // compactID is text without separators, in capitals.
 func compactID(text string) string {

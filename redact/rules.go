@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // ruleID numbers the rules: the family in the high byte, the place in it in the low one. Lower numbers win where two
 // rules claim the same text, so that a text that is a secret to any rule is treated as one.
@@ -71,8 +74,9 @@ func Rules() []Rule {
 	return all
 }
 
-// builtIn are the rules by family and number. Placeholders are letters and underscores in brackets, see placeholderAt.
-func builtIn() [families][]Rule {
+// builtIn are the rules by family and number, never to be changed. Placeholders are letters and underscores in brackets,
+// see placeholderAt.
+var builtIn = sync.OnceValue(func() [families][]Rule {
 	var all [families][]Rule
 	all[familySecret>>8] = []Rule{
 		{ID: "private-key", Placeholder: "[PRIVATE_KEY]", Finds: "PEM private keys, PKCS #12 files, age and 1Password secret keys", Checked: "at least 32 bytes of key"},
@@ -113,8 +117,11 @@ func builtIn() [families][]Rule {
 	}
 	for _, n := range nationalIDs {
 		checked := n.checked
-		if !n.alone {
+		switch {
+		case n.alone == nil:
 			checked += "; a word that says so nearby"
+		case n.told != nil:
+			checked += "; without its separators a word that says so nearby"
 		}
 		personal = append(personal, Rule{ID: n.id, Placeholder: "[NATIONAL_ID]", Finds: n.finds, Checked: checked})
 	}
@@ -123,7 +130,7 @@ func builtIn() [families][]Rule {
 	}
 	all[familyPersonal>>8] = personal
 	return all
-}
+})
 
 const keyChecks = "prefix, length, alphabet; looks random"
 

@@ -42,10 +42,15 @@ var services = sync.OnceValue(func() []service {
 
 // shown are the names for a reader: without those that differ in separators only.
 func (v service) shown() []string {
-	plain := strings.NewReplacer("-", "", "_", "", ".", "")
+	plain := func(r rune) rune {
+		if strings.ContainsRune("-_.", r) {
+			return -1
+		}
+		return r
+	}
 	var out []string
 	for _, n := range v.names {
-		if n = plain.Replace(n); !slices.Contains(out, n) {
+		if n = strings.Map(plain, n); !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

@@ -111,7 +111,7 @@ func (l *loader) object(n *node, at string, table []setting) {
 			l.found.add(key, m.node.origin(), "must not be null; leave the key out for its default")
 		case i >= 0:
 			table[i].at.decode(m.node, key, &l.found)
-			l.origins[key] = m.node.origin()
+			l.note(m.node, key)
 		case section && m.node.kind == tokenObject:
 			l.object(m.node, key, table)
 		case section:
@@ -119,6 +119,17 @@ func (l *loader) object(n *node, at string, table []setting) {
 		default:
 			l.found.add(key, m.node.origin(), unknownKey(m.key, at, table))
 		}
+	}
+}
+
+// note remembers where a value and the values in it were written.
+func (l *loader) note(n *node, at string) {
+	l.origins[at] = n.origin()
+	for i, item := range n.items {
+		l.note(item, fmt.Sprintf("%s[%d]", at, i))
+	}
+	for _, m := range n.members {
+		l.note(m.node, join(at, m.key))
 	}
 }
 

@@ -282,6 +282,25 @@ func TestProblems(t *testing.T) {
 			},
 		},
 		{
+			name: "custom redaction rules",
+			file: `{"redact": {"disable": ["nose"], "rules": [
+{"id": "ticket", "pattern": "T-(\\d+", "placeholder": "[TICKET]"},
+{"id": "email", "pattern": "x*", "placeholder": "TICKET", "validator": "crc", "keywords": ["x", "ok"]},
+{"id": "ticket", "pattern": "T-\\d+", "placeholder": "[ticket]", "words": []}]}}`,
+			want: []string{
+				`redact.rules[1].validator: must be one of none, luhn, mod97, entropy (config.json:3)`,
+				`redact.rules[2].words: unknown key (config.json:4)`,
+				`redact.rules[0].pattern: is no regular expression (RE2): missing closing ) (config.json:2)`,
+				`redact.rules[1].id: "email" is taken by a built-in rule (config.json:3)`,
+				`redact.rules[1].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _ (config.json:3)`,
+				`redact.rules[1].pattern: must not match the empty string (config.json:3)`,
+				`redact.rules[1].keywords[0]: must have 2 to 32 bytes (config.json:3)`,
+				`redact.rules[2].id: "ticket" is taken by rules[0] (config.json:4)`,
+				`redact.rules[2].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _ (config.json:4)`,
+				`redact.disable[0]: no rule "nose" (config.json:1)`,
+			},
+		},
+		{
 			name: "environment",
 			file: `{}`,
 			env:  []string{"REMORA_LISTEN", "nowhere", "REMORA_UPSTREAMS", "x", "REMORA_LOG_LEVEL", "info", "REMORA_LOG_LEVEL_FILE", "/x", "REMORA_LOG_FORMAT_FILE", "/does/not/exist"},
