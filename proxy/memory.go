@@ -279,8 +279,12 @@ func (x *exchange) search(
 		if who == "" {
 			who = string(m.Memory.Kind)
 		}
+		text := m.Memory.Text
+		if redact := x.h.deps.Redact; redact != nil {
+			text, who = redact(text), redact(who)
+		}
 		// The id is kept with the block; it must not keep the whole memory that it may be a part of.
-		lines = append(lines, fence.Line{ID: strings.Clone(m.Memory.ID), Time: m.Memory.EventTime, Who: who, Text: m.Memory.Text})
+		lines = append(lines, fence.Line{ID: strings.Clone(m.Memory.ID), Time: m.Memory.EventTime, Who: who, Text: text})
 	}
 	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
 	if block.Text == "" {

@@ -710,3 +710,17 @@ func TestLessonsKeepThePrefix(t *testing.T) {
 		t.Error("a restart forgot the place that the conversation's own blocks tell")
 	}
 }
+
+// Rules that came after a memory was stored hold for it when it is recalled.
+func TestRecalledTextIsRedacted(t *testing.T) {
+	r := newRig(t, func(_ *Config, d *Deps) {
+		d.Redact = func(text string) string { return strings.ReplaceAll(text, "s3cret", "[SECRET]") }
+	})
+	r.recall.set("the word is s3cret")
+	r.recall.memories[0].Provenance.Speaker = "s3cret anna"
+	r.post(chat("user: what is the word?"))
+	body := r.one().body
+	if strings.Contains(body, "s3cret") || !strings.Contains(body, "[SECRET] anna: the word is [SECRET]") {
+		t.Errorf("sent %s", body)
+	}
+}

@@ -163,6 +163,9 @@ type Deps struct {
 	Log     *slog.Logger
 	Tracer  trace.TracerProvider // nil = no tracing
 	Now     func() time.Time     // nil = time.Now
+	// Redact is applied to what recall found before it is shown: rules may have been added since it was stored. It is
+	// on the request path, so it should know most texts already. nil = none.
+	Redact func(text string) string
 }
 
 // Handler serves all doors. Create with New; Run must be running while it serves.

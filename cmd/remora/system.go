@@ -58,6 +58,7 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces,
+		Redact: redact.NewScreen(redactor).Text,
 	})
 	if err != nil {
 		return nil, err
