@@ -112,7 +112,8 @@ func operator(text string, i, limit int) (end int, xml bool) {
 			return i, false
 		}
 	}
-	if line := strings.TrimLeft(rest, "\r\n\t "); len(line) < len(rest) && (strings.HasPrefix(line, "value:") || strings.HasPrefix(line, "value=")) {
+	line := strings.TrimLeft(rest, "\r\n\t ")
+	if len(line) < len(rest) && strings.HasPrefix(line, "value:") || i > 0 && text[i-1] == ' ' && strings.HasPrefix(rest, "value=") {
 		return i + len(rest) - len(line) + len("value:"), false
 	}
 	return -1, false

@@ -111,6 +111,20 @@ var redactions = []struct{ name, in, want string }{
 	{"not secret: same user", "postgres://postgres:postgres@localhost/x", "postgres://postgres:postgres@localhost/x"},
 	{"not secret: basic prose", "basic understanding and bearer of bad news", "basic understanding and bearer of bad news"},
 
+	{"not secret: made up", `nonMatchingToken := "pqaxmicu3try5fvq"`, `nonMatchingToken := "pqaxmicu3try5fvq"`},
+	{"not secret: about one", `secret_name = "k8s-prod-4f9a2c71b8"`, `secret_name = "k8s-prod-4f9a2c71b8"`},
+	{"not secret: UUID of a clock", "token=743b294a-cd03-11ec-9d64-0242ac120002", "token=743b294a-cd03-11ec-9d64-0242ac120002"},
+	{"secret: random UUID", "token=743b294a-cd03-41ec-9d64-0242ac120002", "token=[SECRET]"},
+	{"not secret: checksummed address", "token=5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "token=5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"},
+	{"not secret: default of development", "mysql://admin:pass@localhost:3306/x", "mysql://admin:pass@localhost:3306/x"},
+	{"secret: the same elsewhere", "mysql://admin:pass@db.example.org/x", "mysql://[CREDENTIALS]@db.example.org/x"},
+	{"facebook", "123456789012345|" + pad(30), "[API_KEY]"},
+	{"terraform", pad(14) + ".atlasv1." + pad(64), "[API_KEY]"},
+	{"not terraform: short", pad(14) + ".atlasv1." + pad(20), pad(14) + ".atlasv1." + pad(20)},
+	{"airtable", "pat" + pad(14) + "." + strings.Repeat("0a1b2c3d", 8), "[API_KEY]"},
+	{"maxmind", pad(6) + "_" + pad(29) + "_mmk", "[API_KEY]"},
+	{"settings of .NET", `<add key="ApiToken" value="` + pad(24) + `"/>`, `<add key="ApiToken" value="[SECRET]"/>`},
+
 	{"several", "anna@example.org or +41446681800, card 4111111111111111", "[EMAIL] or [PHONE], card [CARD]"},
 	{"around bytes that are not UTF-8", "\xff anna@example.org \xfe", "\xff [EMAIL] \xfe"},
 }

@@ -79,7 +79,7 @@ func Rules() []Rule {
 var builtIn = sync.OnceValue(func() [families][]Rule {
 	var all [families][]Rule
 	all[familySecret>>8] = []Rule{
-		{ID: "private-key", Placeholder: "[PRIVATE_KEY]", Finds: "PEM private keys, PKCS #12 files, age and 1Password secret keys", Checked: "at least 32 bytes of key"},
+		{ID: "private-key", Placeholder: "[PRIVATE_KEY]", Finds: "PEM private keys, age and 1Password secret keys", Checked: "at least 32 bytes of key"},
 		{ID: "credential-url", Placeholder: "[CREDENTIALS]", Finds: "user:password in URLs, connection strings and curl -u", Checked: "no variable or template; password differs from user"},
 		{ID: "jwt", Placeholder: "[JWT]", Finds: "JSON web tokens, also wrapped in base64", Checked: "header decodes to a JSON object"},
 		{ID: "webhook", Placeholder: "[WEBHOOK]", Finds: "Slack, Discord and Teams webhook addresses", Checked: "form"},

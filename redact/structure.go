@@ -39,15 +39,6 @@ func (s *scanner) pem(start, end int) {
 	s.add(rulePrivateKey, start, stop)
 }
 
-// pkcs12 finds a PKCS #12 key store pasted as it is (RFC 7292): a DER sequence of version 3 and another sequence.
-func (s *scanner) pkcs12(start, _ int) {
-	if start < 4 || s.text[start-4:start-2] != "\x30\x82" {
-		return
-	}
-	length := int(s.text[start-2])<<8 | int(s.text[start-1])
-	s.add(rulePrivateKey, start-4, min(len(s.text), start+length))
-}
-
 // jwt finds header.payload[.signature] where the header really is base64 of a JSON object.
 func (s *scanner) jwt(start, end int) {
 	if start > 0 && isBase64URL(s.text[start-1]) {

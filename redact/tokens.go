@@ -279,7 +279,6 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 		on(t.find(), t.prefix)
 	}
 	on((*scanner).pem, "-----BEGIN ")
-	on((*scanner).pkcs12, "\x02\x01\x03\x30\x82")
 	on((*scanner).jwt, "ey")
 	on((*scanner).wrappedJWT, "ZXlK")
 	on((*scanner).urlCredentials, "://")

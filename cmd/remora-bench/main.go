@@ -34,6 +34,7 @@ func commands() []command {
 		{"recall", "how well memories are found, and how fast, on conversations with questions", runRecall},
 		{"gate", "how well it is decided to recall nothing", runGate},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", runScale},
+		{"redact", "how many secrets and personal data are found, what is taken for such, and what it costs", runRedact},
 		{"upstream", "the mock upstream that load measures against", runUpstream},
 		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", runReverseProxy},
 	}
