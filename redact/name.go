@@ -4,8 +4,11 @@ import "strings"
 
 // What the identifier before a value says about it.
 
-// disclaimers are words of an identifier that say that its value is not genuine.
-var disclaimers = []string{"non", "not", "fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder"}
+// disclaimers are words of an identifier that say that its value is not genuine, or of use within one page only.
+var disclaimers = []string{
+	"non", "not", "fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
+	"csrf", "xsrf", "authenticity", "antiforgery",
+}
 
 // descriptors are words at the end of an identifier that say that its value is about a secret and not one.
 var descriptors = []string{
