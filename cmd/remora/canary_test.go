@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/proxytest"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // canary is something that a redaction rule must find; package redact keeps one for every rule.
@@ -201,6 +202,10 @@ func TestCanariesOfTheWholeProgram(t *testing.T) {
 			all["an answer of Remora's own"].WriteString(answer)
 		}
 	}
+	all["a memory"], all["the ledger"] = f.stored()
+	if n := strings.Count(all["a memory"].String(), "falcon record"); n < 2*len(canaries) {
+		t.Errorf("looked at %d memories", n)
+	}
 	f.stop()
 	all["the log"], all["the spans"] = &strings.Builder{}, &strings.Builder{}
 	all["the log"].WriteString(f.log.b.String())
@@ -232,6 +237,34 @@ func TestCanariesOfTheWholeProgram(t *testing.T) {
 	}
 	if !strings.Contains(all["an injected block"].String(), "falcon record 7, which goes") {
 		t.Error("the blocks hold nothing of what was told")
+	}
+}
+
+// stored reads what the store has, unsealed: the texts of all memories, and the ledger.
+func (f *flock) stored() (memories, ledger *strings.Builder) {
+	f.t.Helper()
+	memories, ledger = &strings.Builder{}, &strings.Builder{}
+	var page storage.RecordPage
+	eventually(f.t, "the ledger is stored", func() bool {
+		var err error
+		page, err = f.remora.store.AllRecords(f.t.Context(), storage.BucketLedger, "", 1000)
+		return err == nil && len(page.Records) > 0
+	})
+	for _, r := range page.Records {
+		ledger.Write(r.Value)
+	}
+	scope, after := page.Records[0].Scope, ""
+	for {
+		page, err := f.remora.store.Scan(f.t.Context(), scope, storage.Query{After: after})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		for _, m := range page.Memories {
+			memories.WriteString(m.Text + "\n" + m.Provenance.Speaker + "\n")
+		}
+		if after = page.Next; after == "" {
+			return memories, ledger
+		}
 	}
 }
 
