@@ -21,7 +21,7 @@ import (
 	"syscall"
 )
 
-//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs" -update
+//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionDocs" -update
 
 const (
 	exitOK    = 0

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/redact"
+)
+
+const redactionDocsHead = "<!-- Generated from the table of rules in redact/rules.go by `make docs`. -->\n" + `
+# Redaction
+
+Secrets and personal data are taken out of every text before anything else may see it: before the spool, the store, the index,
+the log and traces. What recall finds is redacted once more before it is shown, so a rule that is added today holds for what was
+stored yesterday. (Blocks that a running conversation was given already are replayed as they were, for at most
+` + "`injection.ttl`" + `: changing them would cost the upstream's prompt cache.)
+
+Requests and answers themselves are never changed: the model sees what its user sends.
+
+## How it works
+
+One pass of an automaton finds the keywords of all rules, and one look at each digit, dot, colon and @ finds where personal data
+can begin. Only there does a rule look closer, with a pattern (RE2, linear time) or code, and with checks: check digits, entropy,
+lengths, what the identifier before a value says. Rules for secrets come first: a text that a secret is a part of counts as secret.
+
+- **Placeholders are stable.** A redacted text has no findings; nothing inside a placeholder is touched. A text that is nothing
+  but placeholders is not stored (counted as ` + "`redactedAll`" + `).
+- **Not taken for secrets**: variables and templates (` + "`${TOKEN}`, `<your key>`, `os.environ`" + `), masks (` + "`xxxx`, `****`" + `), EXAMPLE keys, names that
+  say that a value is made up (` + "`fake_token`, `nonMatchingToken`" + `) or only about a secret (` + "`token_url`, `secret_name`" + `), tokens of a page (CSRF),
+  words and paths, UUIDs of version 1, checksummed addresses, simple passwords of the machine itself (` + "`admin:pass@localhost`" + `).
+- **Originals.** Those of secrets are never kept. Those of personal data are, unless ` + "`redact.keepOriginals`" + ` is off: beside the memory, sealed
+  with it under its user's key, as a map from a salted hash to original, placeholder, rule and places. The salt is one per
+  installation and user. At most 1,000 originals and 64 KiB of them are kept of one message; the index has none.
+
+## Rules of your own
+
+` + "`redact.disable`" + ` switches rules off by id. ` + "`redact.rules`" + ` adds some ([configuration](configuration.md#redact)):
+
+    {"redact": {"rules": [
+      {"id": "ticket", "pattern": "\\bTCK-\\d{6}\\b", "placeholder": "[TICKET]", "keywords": ["tck-"]},
+      {"id": "member", "pattern": "member no\\. (\\d{10})", "placeholder": "[MEMBER]", "validator": "luhn"}
+    ]}}
+
+What they find is treated as a secret. A match that touches a placeholder of its own rule is left alone. If a text still has findings
+after eight rounds, which takes rules made for it, the whole of it becomes one placeholder. Bounds: 100 rules, patterns of 1,000 bytes,
+10 keywords of 2 to 32 bytes each; a configuration beyond them is refused.
+
+## Limits
+
+- Names and postal addresses are out of reach without a model, as is anything that is private by its meaning alone.
+- A password of letters only that stands in a sentence without quotes is taken for a word.
+- A random value that nothing around it calls a key, and that has no form of its own, stays.
+- A vendor's name alone does not make a key of the value behind it; ` + "`HEROKU_TOKEN=`" + ` does, ` + "`heroku:`" + ` does not.
+- Values behind assignments end at white space; what looks like a call, an index or a template is code.
+- National ids are found where their check digits are right. Those without check digits (British National Insurance numbers, Danish
+  CPR numbers, passports) are not looked for.
+- Binary data is not looked into.
+
+` + "`remora-bench redact -secrets FILE -pii FILE`" + ` measures reach and cost on data of yours.
+`
+
+// redactionDocs is docs/redaction.md.
+func redactionDocs() string {
+	var b strings.Builder
+	b.WriteString(redactionDocsHead)
+	table := func(title string, of func(redact.Rule) bool) {
+		fmt.Fprintf(&b, "\n## %s\n\n| Id | Finds | Checked | Placeholder |\n|---|---|---|---|\n", title)
+		for _, r := range redact.Rules() {
+			if of(r) {
+				fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", r.ID, r.Finds, r.Checked, r.Placeholder)
+			}
+		}
+	}
+	service := func(r redact.Rule) bool { return strings.HasPrefix(r.Finds, "keys assigned to a name") }
+	table("Personal data", func(r redact.Rule) bool { return r.Personal })
+	table("Secrets", func(r redact.Rule) bool { return !r.Personal && !service(r) })
+	table("Keys told by their vendor's name", service)
+	b.WriteString("\nThe last table is rule data of [gitleaks](https://github.com/gitleaks/gitleaks) 8.30.1 (MIT, `redact/gitleaks/LICENSE`).\n")
+	return b.String()
+}
+
+func TestRedactionDocs(t *testing.T) {
+	generated(t, "docs/redaction.md", []byte(redactionDocs()))
+}
