@@ -13,9 +13,11 @@ type nationalID struct {
 	valid func(id string) bool
 }
 
-// maxIDLetters is how many letters a layout begins with at most; maxIDLength the longest layout, in bytes.
+// maxIDLetters is how many letters a layout begins with at most; minIDLength and maxIDLength are the shortest and the
+// longest layout, in bytes.
 const (
 	maxIDLetters = 6
+	minIDLength  = 8
 	maxIDLength  = 21
 )
 
@@ -68,7 +70,7 @@ func (s *scanner) national(i int) int {
 		return i
 	}
 	shape, lengths := idShape(s.text, i)
-	if lengths == 0 {
+	if lengths>>minIDLength == 0 {
 		return i
 	}
 	before := ""
@@ -121,6 +123,9 @@ func idShape(text string, i int) (shape [maxIDLength]byte, lengths uint32) {
 		case isDigit(c):
 			shape[n] = '0'
 		case isLetter(c):
+			if n > 0 && shape[n-1] == ' ' {
+				return shape, lengths // a word
+			}
 			shape[n] = 'A'
 		case strings.IndexByte(" -./+", c) >= 0:
 			shape[n] = c

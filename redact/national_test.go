@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,12 @@ func TestNationalIDs(t *testing.T) {
 			r, err := New(cfg)
 			if err != nil {
 				t.Fatal(err)
+			}
+			for _, layout := range append(slices.Clone(id.alone), id.told...) {
+				letters := len(layout) - len(strings.TrimLeft(layout, "A"))
+				if len(layout) < minIDLength || len(layout) > maxIDLength || letters > maxIDLetters {
+					t.Errorf("layout %q is beyond the bounds", layout)
+				}
 			}
 			if len(nationalExamples[id.id]) == 0 {
 				t.Fatal("no example")
