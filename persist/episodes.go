@@ -29,11 +29,20 @@ func Episodes(t Turn, retention time.Duration) []storage.Memory {
 	return saltedEpisodes(t, retention, nil)
 }
 
-// saltedEpisodes are Episodes with the originals of their placeholders where there is a salt.
-func saltedEpisodes(t Turn, retention time.Duration, salt []byte) []storage.Memory {
-	var out []storage.Memory
+// saltedEpisodes are Episodes with the originals of their placeholders, where there is a salt and room for them beside
+// all texts.
+func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage.Memory) {
+	var originals []map[string]string // by memory
 	var last storage.Time
 	size := 0
+	defer func() {
+		for i, kept := range originals {
+			if size += redactionsSize(kept); size > storage.MaxWrite {
+				return
+			}
+			out[i].Redactions = kept
+		}
+	}()
 	for _, m := range t.Messages {
 		whole := strings.TrimRightFunc(m.Text, unicode.IsSpace)
 		rest := strings.TrimSpace(whole)
@@ -51,14 +60,14 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) []storage.Memo
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
 				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
 			}
-			if salt != nil {
-				e.Redactions = redact.Keep(salt, redact.Within(m.Originals, from, len(whole)-len(after), lead))
-			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > storage.MaxWrite || len(out) == storage.MaxWriteMemories {
 				return out
 			}
 			out = append(out, e)
+			if salt != nil {
+				originals = append(originals, redact.Keep(salt, redact.Within(m.Originals, from, len(whole)-len(after), lead)))
+			}
 			last, rest, continued = at, after, true
 		}
 	}

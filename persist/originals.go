@@ -39,6 +39,11 @@ func (p *Pipeline) salt(ctx context.Context, t Turn) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
+// redactionsSize is what a map adds to the size of a write.
+func redactionsSize(kept map[string]string) int {
+	return storage.Write{Memories: []storage.Memory{{Redactions: kept}}}.Size() - storage.Write{Memories: []storage.Memory{{}}}.Size()
+}
+
 // withoutOriginals is what an index may have of memories: it lies in memory in the clear.
 func withoutOriginals(ms []storage.Memory) []storage.Memory {
 	if !slices.ContainsFunc(ms, func(m storage.Memory) bool { return m.Redactions != nil }) {

@@ -87,3 +87,32 @@ func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
 		t.Errorf("got %+v", of)
 	}
 }
+
+// Originals never cost text: where a write has no room for both, they stay out.
+func TestOriginalsGiveWayToText(t *testing.T) {
+	red := redactor(t)
+	turn := Turn{ID: "t1", Scope: testScope}
+	for range 4 {
+		text, originals := red.RedactKeeping(strings.Repeat("a@example.org, b@example.org and the rest of it. ", 2600))
+		turn.Messages = append(turn.Messages, Message{Role: storage.RoleUser, Text: strings.TrimSpace(text), Originals: originals})
+	}
+	bare, full := Episodes(turn, 1), saltedEpisodes(turn, 1, []byte("salt"))
+	if len(bare) != len(full) {
+		t.Fatalf("got %d memories, want %d", len(full), len(bare))
+	}
+	kept := 0
+	for i := range full {
+		if full[i].Text != bare[i].Text {
+			t.Fatalf("memory %d: another text", i)
+		}
+		if full[i].Redactions != nil {
+			kept++
+		}
+	}
+	if err := (storage.Write{Scope: testScope, Turn: "t1", Memories: full}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if kept == 0 {
+		t.Error("no originals are kept")
+	}
+}

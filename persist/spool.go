@@ -125,6 +125,12 @@ func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, uns
 			it.ref = storage.RecordRef{Bucket: storage.BucketSpool, Scope: it.turn.Scope, Key: fmt.Sprintf("%016x-%s", it.seq, it.turn.ID)}
 		}
 		value, err := encodeEntry(it, "")
+		if err == nil && len(value) > storage.MaxRecord { // the texts come first
+			for i := range it.turn.Messages {
+				it.turn.Messages[i].Originals = nil
+			}
+			value, err = encodeEntry(it, "")
+		}
 		if err != nil || len(value) > storage.MaxRecord {
 			p.refuse(it, errors.New("spool entry is too large"))
 			continue

@@ -6,9 +6,12 @@ import "strings"
 
 // disclaimers are words of an identifier that say that its value is not genuine, or of use within one page only.
 var disclaimers = []string{
-	"non", "not", "fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
+	"fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
 	"csrf", "xsrf", "authenticity", "antiforgery",
 }
+
+// negated are words that say so behind "non" or "not": nonMatchingToken, but not NON_PROD_TOKEN.
+var negated = []string{"matching", "match", "valid", "genuine", "real", "secret", "sensitive", "working", "existing", "existent", "a"}
 
 // descriptors are words at the end of an identifier that say that its value is about a secret and not one.
 var descriptors = []string{
@@ -17,13 +20,18 @@ var descriptors = []string{
 	"description", "scheme", "usage", "budget", "arn",
 }
 
-// disclaimed reports that the identifier in front of i holds one of disclaimers before i: nonMatchingToken, fake_key.
+// disclaimed reports that the identifier around i says before i that its value is not genuine: fake_key.
 func disclaimed(text string, i int) bool {
 	from := i
 	for from > 0 && i-from < maxName && (isWord(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
 		from--
 	}
-	return anyWord(text[from:i], func(word string) bool { return oneOf(word, disclaimers) })
+	last := ""
+	return anyWord(text[from:i], func(word string) bool {
+		not := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
+		last = word
+		return oneOf(word, disclaimers) || not && oneOf(word, negated)
+	})
 }
 
 // describes reports that the last word of the identifier that goes on at i is one of descriptors: secret_name, tokenUrl.

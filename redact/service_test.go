@@ -106,7 +106,7 @@ func TestServices(t *testing.T) {
 
 func TestNames(t *testing.T) {
 	for identifier, want := range map[string][2]bool{ // disclaimed, describes; of the part around "token"
-		"token": {false, false}, "nonMatchingtoken": {true, false}, "nonce_token": {false, false}, "fake-token": {true, false},
+		"token": {false, false}, "nonMatchingtoken": {true, false}, "nonce_token": {false, false}, "NON_PROD_token": {false, false}, "not_valid_token": {true, false}, "fake-token": {true, false},
 		"MY_DUMMY_token": {true, false}, "examples_token": {false, false}, "token_name": {false, true}, "tokenUrl": {false, true},
 		"token_expiry_2": {false, true}, "tokens": {false, false}, "token_filename_secret": {false, false}, "app.mock.token": {true, false},
 	} {
