@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -92,8 +93,12 @@ func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
 func TestOriginalsGiveWayToText(t *testing.T) {
 	red := redactor(t)
 	turn := Turn{ID: "t1", Scope: testScope}
-	for range 4 {
-		text, originals := red.RedactKeeping(strings.Repeat("a@example.org, b@example.org and the rest of it. ", 2600))
+	for m := range 6 {
+		var b strings.Builder
+		for i := range redact.MaxOriginals {
+			fmt.Fprintf(&b, "person%d.%d@example.org and the rest of the sentence. ", m, i)
+		}
+		text, originals := red.RedactKeeping(b.String())
 		turn.Messages = append(turn.Messages, Message{Role: storage.RoleUser, Text: strings.TrimSpace(text), Originals: originals})
 	}
 	bare, full := Episodes(turn, 1), saltedEpisodes(turn, 1, []byte("salt"))
@@ -112,7 +117,7 @@ func TestOriginalsGiveWayToText(t *testing.T) {
 	if err := (storage.Write{Scope: testScope, Turn: "t1", Memories: full}).Validate(); err != nil {
 		t.Error(err)
 	}
-	if kept == 0 {
-		t.Error("no originals are kept")
+	if kept == 0 || kept == len(full) {
+		t.Errorf("originals of %d of %d memories are kept, want some", kept, len(full))
 	}
 }
