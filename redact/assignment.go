@@ -95,7 +95,8 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 }
 
 // operator returns the end of an assignment operator at i, or -1; xml tells a closing tag bracket, after which the value
-// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment, value= behind a key how .NET writes settings.
+// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment, value= behind a key
+// how .NET writes settings.
 func operator(text string, i, limit int) (end int, xml bool) {
 	rest := text[i:limit]
 	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {

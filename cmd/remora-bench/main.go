@@ -28,9 +28,6 @@ type command struct {
 func commands() []command {
 	return []command{
 		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", runLoad},
-		{"recall", "how well memories are found, and how fast", runRecall},
-		{"gate", "how well it is told when there is nothing to recall", runGate},
-		{"scale", "how recall grows with memories and users", runScale},
 		{"recall", "how well memories are found, and how fast, on conversations with questions", runRecall},
 		{"gate", "how well it is decided to recall nothing", runGate},
 		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", runScale},
