@@ -5,13 +5,12 @@ import (
 	"slices"
 )
 
-// best returns the k best of the turns that rank scored and that pass, best first, and how many were scored; it clears the
-// scores. Of equal scores the newer turn wins, then the later one. The result is valid until the scratch is used again.
-func (ix *index) best(q *query, w *Weights, s *scratch, k int, pass func(n int32) bool) (top []hit, scored int) {
+// best returns the k best of the turns that rank scored and that pass, best first; it clears the scores. Of equal scores the newer turn wins, then the later one. The result is valid until the scratch is used again.
+func (ix *index) best(q *query, w *Weights, s *scratch, k int, pass func(n int32) bool) (top []hit) {
 	heap := s.heap[:0]
 	bound := q.maxFactor(w)
 	least := 0.0 // the score to beat
-	for _, n := range s.scored {
+	for _, n := range s.found {
 		score := float64(s.score[n])
 		s.score[n] = 0
 		if score*bound < least {
@@ -40,7 +39,7 @@ func (ix *index) best(q *query, w *Weights, s *scratch, k int, pass func(n int32
 	}
 	ix.sort(heap)
 	s.heap = heap
-	return heap, len(s.scored)
+	return heap
 }
 
 func (ix *index) siftDown(heap []hit) {

@@ -13,13 +13,11 @@ type termCount struct {
 	tell, ask, asst uint16
 }
 
-// passage counts the terms of one passage and packs them. It returns how many there are, marks left out.
-func (c *termCounts) passage(ix *index, terms []string, asst bool, pack *packer) int {
-	n := 0
-	ids := make([]uint32, len(terms))
+// passage counts the terms of one passage. It returns them, and how many there are, marks left out.
+func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32, n int) {
+	ids = make([]uint32, len(terms))
 	for i, s := range terms {
 		ids[i] = ix.term(s)
-		pack.uint(uint64(ids[i]))
 	}
 	for i := 0; i < len(ids); {
 		end := i
@@ -41,7 +39,7 @@ func (c *termCounts) passage(ix *index, terms []string, asst bool, pack *packer)
 		n += end - i
 		i = end + 1
 	}
-	return n
+	return ids, n
 }
 
 // of returns the count of a term, valid until the next call.

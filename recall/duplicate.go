@@ -1,6 +1,9 @@
 package recall
 
-import "slices"
+import (
+	"bytes"
+	"slices"
+)
 
 // signature is four small minhashes of a passage's distinct terms. Of two passages that share nine tenths of their terms
 // at least two agree but in 4 of 1,000 cases, and of two that share little hardly ever.
@@ -35,45 +38,46 @@ func (s signature) like(o signature) bool {
 	return same >= 2
 }
 
-// taken is a passage that is part of a result, with its distinct terms once they were needed.
+// taken is a passage that is part of a result.
 type taken struct {
-	passage int32
-	terms   []uint32
+	signature signature
+	packed    []byte
 }
 
-// duplicate reports whether passage p says the same as one that was taken.
-func (s *selection) duplicate(p int32) bool {
+// duplicate reports whether a passage says the same as one that was taken.
+func (s *selection) duplicate(h *head) bool {
 	var terms []uint32
 	for i := range s.taken {
 		t := &s.taken[i]
-		if !s.ix.mems[p].signature.like(s.ix.mems[t.passage].signature) {
+		if !h.signature.like(t.signature) {
 			continue
 		}
+		if len(h.packed) > 0 && bytes.Equal(h.packed, t.packed) {
+			return true
+		}
 		if terms == nil {
-			terms = s.ix.distinct(p)
+			s.scratch.terms[0] = distinct(s.scratch.terms[0], h.packed)
+			terms = s.scratch.terms[0]
 		}
-		if t.terms == nil {
-			t.terms = s.ix.distinct(t.passage)
-		}
-		if s.ix.alike(terms, t.terms) {
+		s.scratch.terms[1] = distinct(s.scratch.terms[1], t.packed)
+		if s.ix.alike(terms, s.scratch.terms[1]) {
 			return true
 		}
 	}
 	return false
 }
 
-// distinct returns the sorted distinct terms of a passage.
-func (ix *index) distinct(i int32) []uint32 {
-	u := unpacker{ix.arena.from(ix.mems[i].rec)}
-	n, _ := u.head()
-	terms := make([]uint32, 0, n)
-	for range n {
-		if id := u.term(); !isMark(id) {
-			terms = append(terms, id)
+// distinct returns the sorted distinct terms of a passage in the space of buf.
+func distinct(buf []uint32, packed []byte) []uint32 {
+	buf = buf[:0]
+	for at := 0; at < len(packed); {
+		var id uint32
+		if id, at = nextTerm(packed, at); !isMark(id) {
+			buf = append(buf, id)
 		}
 	}
-	slices.Sort(terms)
-	return slices.Compact(terms)
+	slices.Sort(buf)
+	return slices.Compact(buf)
 }
 
 // alike reports near duplicates: nine tenths of the distinct terms shared (Jaccard), and none of the others a number, for
@@ -98,7 +102,7 @@ func (ix *index) alike(a, b []uint32) bool {
 			j++
 			continue
 		}
-		if isDigit(ix.spelled[odd][0]) {
+		if isDigit(ix.terms.raw(odd)[0]) {
 			return false
 		}
 	}

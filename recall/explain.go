@@ -24,7 +24,7 @@ const (
 // adds to x, so that all addends sum to the score before the factors. It costs a walk over the postings per field.
 func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 	n := h.turn
-	f := ix.fieldWeights(q, w, new([256]float32))
+	f := ix.fieldWeights(q, w)
 	var parts []Part
 	t := &ix.turns[n]
 	for k := range q.terms {
@@ -38,7 +38,7 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 		for _, word := range qt.words {
 			term := qt.stem
 			if word.how != "" {
-				term += " (" + word.how + ": " + ix.spelled[word.id] + ")"
+				term += " (" + word.how + ": " + ix.spelled(word.id) + ")"
 			}
 			add := func(name string, v float32) {
 				if v > 0 {
@@ -69,9 +69,9 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 				switch {
 				case t.alone():
 					session += word.share * ix.frequency(n, word.id).all() * f.aloneNorm(t)
-				case qt.narrow:
+				case !ix.talks(t.conv):
 				default:
-					session += word.share * ix.sessionFrequency(t.conv, word.id) * f.sessionNorm(&ix.convs[t.conv])
+					session += word.share * ix.sessionFrequency(t.conv, word.id) * f.sessionNorm(&ix.convs.list[t.conv])
 				}
 			}
 		}

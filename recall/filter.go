@@ -8,14 +8,15 @@ import (
 
 // filter decides which turns may be returned at all.
 type filter struct {
-	ix        *index
-	now       storage.Time
-	chat      int32 // conversation to stay in, -2 for any
-	episodes  bool  // anything but resources
-	resources bool
-	everyone  bool // not only this chat
-	chains    map[uint64]struct{}
-	visible   map[string]struct{}
+	ix            *index
+	now           storage.Time
+	chat          int32 // conversation to stay in, -2 for any
+	episodes      bool  // anything but resources
+	resources     bool
+	everyone      bool                // not only this chat
+	chains        map[uint32]struct{} // by hash
+	visibleChains map[string]struct{}
+	visible       map[string]struct{}
 }
 
 func (e *Engine) filter(ix *index, req *Request) *filter {
@@ -24,17 +25,17 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		scopes = e.cfg.Scopes
 	}
 	f := &filter{
-		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
+		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs, visibleChains: req.VisibleChains,
 		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
 	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
-	if c, ok := ix.convOf[req.Conversation]; ok && req.Conversation != "" {
+	if c, ok := ix.conversationOf(req.Conversation); ok && req.Conversation != "" {
 		f.chat = c
 	}
 	if len(req.VisibleChains) > 0 {
-		f.chains = make(map[uint64]struct{}, len(req.VisibleChains))
+		f.chains = make(map[uint32]struct{}, len(req.VisibleChains))
 		for c := range req.VisibleChains {
-			f.chains[ix.hash(c)] = struct{}{}
+			f.chains[ix.chainHash(c)] = struct{}{}
 		}
 	}
 	return f
@@ -53,26 +54,34 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	if t.chain != 0 {
-		if _, ok := f.chains[t.chain]; ok {
+	if t.chain != 0 && len(f.chains) > 0 {
+		if _, ok := f.chains[t.chain]; ok && f.showsChain(t) {
 			return false
 		}
 	}
 	return true
 }
 
-// shows reports whether passage i of a turn that passed may be shown. u stands behind the record's terms.
-func (f *filter) shows(ix *index, t *turn, u unpacker, i int32) bool {
+// shows reports whether passage i of a turn that passed may be shown.
+func (f *filter) shows(ix *index, t *turn, i int32) bool {
 	if t.flags&turnExpires != 0 && f.now != 0 {
 		if at := ix.expires(i); at != 0 && at <= f.now {
 			return false
 		}
 	}
 	if len(f.visible) > 0 {
-		id, _, _ := unpackID(&u)
-		if _, ok := f.visible[id]; ok {
+		var space [storage.MaxID]byte
+		if _, ok := f.visible[string(ix.appendID(space[:0], i))]; ok {
 			return false
 		}
 	}
 	return true
+}
+
+// showsChain reports whether the request carries the turn itself.
+func (f *filter) showsChain(t *turn) bool {
+	u := f.ix.head(t.mem).rest
+	d := f.ix.identity(&u, f.ix.mems[t.mem].turn)
+	_, ok := f.visibleChains[string(appendRaw(nil, d.chain, d.chainHex))]
+	return ok
 }

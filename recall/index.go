@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"encoding/hex"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -17,26 +18,33 @@ import (
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
-	seed     maphash.Seed
-	terms    map[string]uint32
-	spelled  []string   // by term
-	posts    []postings // by term
-	turns    []turn     // removed ones stay as tombstones until a rebuild
-	mems     []mem
-	convs    []conv
+	seed  maphash.Seed
+	terms names      // the marks are its first
+	posts []postings // by term
+	turns []turn     // removed ones stay as tombstones until a rebuild
+	lens  []lengths  // of turns
+	mems  []mem
+	convs struct {
+		names names // packed
+		list  []conv
+	}
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
-	shared   sharedStrings
+	coder    *coder // nil until there is enough text to learn from
+	coded    []byte // scratch of the coder's
+	plain    int64  // bytes of text before it learns
+	shapes   []shape
+	shapeOf  map[shape]uint32
 
-	convOf map[string]int32
-	byTurn map[uint64]int32 // hash of the turn's key
-	byID   map[uint64]int32 // hash of the memory's id -> mems
+	byTurn table // by turn.key
+	byID   table // memories whose id does not follow from their turn
 
 	live, liveMems     int
 	userLen, userTurns int64 // sums over live turns for the mean lengths
 	asstLen, asstTurns int64
-	termBytes          int64
+	postBytes          int64
+	shapeBytes         int64
 	dead               int
 	spoken             [languages]int // passages of the user by language
 	omitted            int64          // memories left out because the scope is larger than its bound
@@ -45,8 +53,8 @@ type index struct {
 // turn is the unit of ranking.
 type turn struct {
 	time       storage.Time
-	key        uint64 // hash of the key under which it is replaced
-	chain      uint64 // hash of the provenance chain, 0 if none
+	key        uint64 // hash of what it is replaced by
+	chain      uint32 // hash of the provenance chain, 0 if none
 	conv       int32
 	prev, next int32 // neighbours in the conversation, -1 at its ends
 	mem        int32 // first passage
@@ -83,10 +91,8 @@ const (
 
 // mem is one passage.
 type mem struct {
-	rec       place
-	turn      int32
-	signature signature
-	dead      bool
+	rec  place
+	turn int32
 }
 
 type conv struct {
@@ -96,10 +102,8 @@ type conv struct {
 }
 
 func newIndex(seed maphash.Seed) *index {
-	ix := &index{
-		seed: seed, terms: map[string]uint32{}, speakers: map[string]uint16{}, names: map[string]uint16{}, convOf: map[string]int32{},
-		byTurn: map[uint64]int32{}, byID: map[uint64]int32{},
-	}
+	ix := &index{seed: seed, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
+	ix.terms.seed, ix.convs.names.seed = seed, seed
 	ix.term(endOfStatement)
 	ix.term(endOfQuestion)
 	return ix
@@ -126,6 +130,59 @@ func recallable(m *storage.Memory) bool {
 	return m.DeletedAt == 0 && m.ValidTo == 0 && m.SupersededBy == "" && m.Trust > 0 && m.Text != ""
 }
 
+// turnHash is the hash of a turn's key: of its id, or of that of the memory which is a turn by itself.
+func (ix *index) turnHash(m *storage.Memory) uint64 {
+	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
+		return ix.hash(m.Provenance.Turn)
+	}
+	return ix.soleHash(m.ID)
+}
+
+func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * 0x9e3779b97f4a7c15 }
+
+func (ix *index) turnOf(key uint64) (int32, bool) {
+	n, ok := ix.byTurn.find(key, func(n uint32) bool { return ix.turns[n].key == key })
+	return int32(n), ok
+}
+
+func (ix *index) keyOf(n uint32) uint64 { return ix.turns[n].key }
+
+// memoryOf finds a memory by its id.
+func (ix *index) memoryOf(id string) (int32, bool) {
+	var space [storage.MaxID]byte
+	is := func(i int32) bool { return string(ix.appendID(space[:0], i)) == id }
+	if i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return is(int32(i)) }); ok {
+		return int32(i), true
+	}
+	n, ok := ix.turnOf(ix.soleHash(id))
+	if !ok {
+		dot := strings.LastIndexByte(id, '.')
+		if dot < 0 {
+			return 0, false
+		}
+		if n, ok = ix.turnOf(ix.hash(id[:dot])); !ok {
+			return 0, false
+		}
+	}
+	t := &ix.turns[n]
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if is(i) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// strange reports whether memoryOf does not find a memory by its turn.
+func strange(m *storage.Memory) bool {
+	return m.Kind == storage.KindEpisode && m.Provenance.Turn != "" && m.ID != storage.TurnMemoryID(m.Provenance.Turn, m.Provenance.Seq)
+}
+
+func (ix *index) idHash(i uint32) uint64 {
+	var space [storage.MaxID]byte
+	return maphash.Bytes(ix.seed, ix.appendID(space[:0], int32(i)))
+}
+
 // turnKey names the turn that a memory belongs to: passages of one exchange share it.
 func turnKey(m *storage.Memory) string {
 	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
@@ -136,36 +193,31 @@ func turnKey(m *storage.Memory) string {
 
 // put makes ps, which share a turn key, the whole truth about their turn.
 func (ix *index) put(ps []passage) {
-	key := ix.hash(turnKey(ps[0].memory))
-	if old, ok := ix.byTurn[key]; ok {
+	first := ps[0].memory
+	key := ix.turnHash(first)
+	if old, ok := ix.turnOf(key); ok {
 		ix.remove(old)
 	}
 	for i := range ps { // a memory may move between turns
-		if m, ok := ix.byID[ix.hash(ps[i].memory.ID)]; ok {
+		if m, ok := ix.memoryOf(ps[i].memory.ID); ok {
 			ix.removeMemory(m)
 		}
 	}
 	slices.SortStableFunc(ps, func(a, b passage) int {
 		return cmp.Compare(a.memory.Provenance.Seq, b.memory.Provenance.Seq)
 	})
+	first = ps[0].memory
 	n := int32(len(ix.turns))
-	first := ps[0].memory
 	t := turn{
 		time: first.EventTime, key: key, mem: int32(len(ix.mems)), count: uint16(min(len(ps), 1<<16-1)),
-		conv: -1, prev: -1, next: -1,
-	}
-	if c := first.Provenance.Chain; c != "" {
-		t.chain = ix.hash(c)
+		conv: ix.conversation(first.Conversation), prev: -1, next: -1, chain: ix.chainHash(first.Provenance.Chain),
 	}
 	switch first.Kind {
 	case storage.KindEpisode:
-		t.conv = ix.conversation(first.Conversation)
 	case storage.KindResource:
 		t.flags |= turnResource
-		t.conv = ix.conversation(first.Conversation)
 	default:
 		t.flags |= turnFact
-		t.conv = ix.conversation(first.Conversation)
 	}
 	var counts termCounts
 	var pack packer
@@ -174,16 +226,11 @@ func (ix *index) put(ps []passage) {
 		p := &ps[i]
 		pack.b = pack.b[:0]
 		asst := p.memory.Provenance.Role == storage.RoleAssistant
-		head := uint64(len(p.terms)) << 1
+		ids, length := counts.passage(ix, p.terms, asst)
 		if asst {
-			head |= 1
-		}
-		pack.uint(head)
-		n := counts.passage(ix, p.terms, asst, &pack)
-		if asst {
-			asstLen += n
+			asstLen += length
 		} else {
-			userLen += n
+			userLen += length
 			t.traits |= p.traits
 			ix.spoken[p.language]++
 			if t.speaker == 0 {
@@ -193,25 +240,53 @@ func (ix *index) put(ps []passage) {
 		if p.memory.ExpiresAt != 0 {
 			t.flags |= turnExpires
 		}
-		ix.packMemory(&pack, p.memory)
-		ix.byID[ix.hash(p.memory.ID)] = int32(len(ix.mems))
-		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: int32(len(ix.turns)), signature: sign(p.terms)})
+		ix.packPassage(&pack, &t, first, p.memory, ids, asst, sign(p.terms))
+		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: n})
 		ix.liveMems++
+		if ix.coder == nil {
+			ix.plain += int64(len(p.memory.Text))
+		}
 	}
 	t.userLen, t.asstLen = uint16(min(userLen, 1<<16-1)), uint16(min(asstLen, 1<<16-1))
 	for _, c := range counts.list {
 		p := &ix.posts[c.term]
 		before := cap(p.buf)
 		p.add(uint32(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		ix.termBytes += int64(cap(p.buf) - before)
+		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
-	ix.byTurn[key] = n
+	ix.lens = append(ix.lens, t.lengths())
+	ix.byTurn.add(key, uint32(n), ix.keyOf)
+	for i := range ps[:t.count] {
+		if strange(ps[i].memory) {
+			ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
+		}
+	}
 	ix.live++
 	ix.count(&t, +1)
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
 	}
+	if ix.coder == nil && ix.plain >= learnFrom {
+		ix.learn()
+	}
+}
+
+func (ix *index) chainHash(chain string) uint32 {
+	if chain == "" {
+		return 0
+	}
+	return uint32(ix.hash(chain)>>32) | 1
+}
+
+// learn makes the coder for the texts to come from those that are there.
+func (ix *index) learn() {
+	var texts [][]byte
+	for i := range ix.mems {
+		m := ix.memory(int32(i), storage.Scope{})
+		texts = append(texts, []byte(m.Text))
+	}
+	ix.coder = learn(texts)
 }
 
 // count adds a turn to the sums behind the mean lengths, or takes it out.
@@ -225,7 +300,7 @@ func (ix *index) count(t *turn, sign int64) {
 		ix.asstTurns += sign
 	}
 	if t.conv >= 0 && t.flags&turnFact == 0 {
-		ix.convs[t.conv].len += sign * (int64(t.userLen) + int64(t.asstLen))
+		ix.convs.list[t.conv].len += sign * (int64(t.userLen) + int64(t.asstLen))
 	}
 }
 
@@ -233,7 +308,7 @@ func (ix *index) count(t *turn, sign int64) {
 // walk from the end is short.
 func (ix *index) link(n int32) {
 	t := &ix.turns[n]
-	c := &ix.convs[t.conv]
+	c := &ix.convs.list[t.conv]
 	after := c.last
 	next := int32(-1)
 	for after >= 0 && ix.turns[after].time > t.time {
@@ -256,7 +331,7 @@ func (ix *index) unlink(n int32) {
 	if t.conv < 0 || t.flags&turnFact != 0 {
 		return
 	}
-	c := &ix.convs[t.conv]
+	c := &ix.convs.list[t.conv]
 	if t.prev >= 0 {
 		ix.turns[t.prev].next = t.next
 	}
@@ -278,23 +353,18 @@ func (ix *index) remove(n int32) {
 	ix.unlink(n)
 	ix.count(t, -1)
 	t.flags |= turnDead
-	delete(ix.byTurn, t.key)
+	ix.byTurn.remove(t.key, uint32(n))
 	var counts termCounts
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		m := &ix.mems[i]
-		if m.dead {
-			continue
-		}
-		m.dead = true
 		ix.liveMems--
-		u := unpacker{ix.arena.from(m.rec)}
-		ix.readTerms(&u, func(id uint32) {
-			if !isMark(id) {
+		h := ix.head(i)
+		for at := 0; at < len(h.packed); {
+			var id uint32
+			if id, at = nextTerm(h.packed, at); !isMark(id) {
 				counts.of(id)
 			}
-		})
-		id, _, _ := unpackID(&u)
-		delete(ix.byID, ix.hash(id))
+		}
+		ix.byID.remove(ix.idHash(uint32(i)), uint32(i))
 	}
 	for _, c := range counts.list {
 		ix.posts[c.term].df--
@@ -309,7 +379,7 @@ func (ix *index) removeMemory(i int32) {
 	t := ix.turns[n]
 	var rest []passage
 	for j := t.mem; j < t.mem+int32(t.count); j++ {
-		if j != i && !ix.mems[j].dead {
+		if j != i {
 			rest = append(rest, ix.passage(j, t.traits))
 		}
 	}
@@ -321,49 +391,25 @@ func (ix *index) removeMemory(i int32) {
 
 // passage reads back what put was given, but for the traits, which are the turn's.
 func (ix *index) passage(i int32, of traits) passage {
-	u := unpacker{ix.arena.from(ix.mems[i].rec)}
-	var p passage
-	ix.readTerms(&u, func(id uint32) { p.terms = append(p.terms, ix.spelled[id]) })
-	m := ix.unpackMemory(&u, storage.Scope{})
+	h := ix.head(i)
+	p := passage{terms: make([]string, 0, h.terms), traits: of}
+	for at := 0; at < len(h.packed); {
+		var id uint32
+		id, at = nextTerm(h.packed, at)
+		p.terms = append(p.terms, ix.spelled(id))
+	}
+	m := ix.memory(i, storage.Scope{})
 	p.memory = &m
-	p.traits = of
 	return p
 }
 
-// readTerms reads the terms at the head of a record; what follows is the memory.
-func (ix *index) readTerms(u *unpacker, f func(id uint32)) (assistant bool) {
-	n, assistant := u.head()
-	for range n {
-		f(u.term())
-	}
-	return assistant
-}
-
-// expires is when a passage expires, 0 for never.
-func (ix *index) expires(i int32) storage.Time {
-	u := unpacker{ix.arena.from(ix.mems[i].rec)}
-	u.skipTerms()
-	unpackID(&u)
-	_, at := unpackTimes(&u)
-	return at
-}
-
-func (ix *index) memory(i int32, scope storage.Scope) storage.Memory {
-	u := unpacker{ix.arena.from(ix.mems[i].rec)}
-	u.skipTerms()
-	return ix.unpackMemory(&u, scope)
-}
+func (ix *index) spelled(id uint32) string { return string(ix.terms.raw(id)) }
 
 func (ix *index) term(s string) uint32 {
-	if id, ok := ix.terms[s]; ok {
-		return id
+	id, fresh := ix.terms.number(s)
+	if fresh {
+		ix.posts = append(ix.posts, postings{})
 	}
-	id := uint32(len(ix.posts))
-	s = strings.Clone(s)
-	ix.terms[s] = id
-	ix.spelled = append(ix.spelled, s)
-	ix.posts = append(ix.posts, postings{})
-	ix.termBytes += int64(len(s)) + termOverhead
 	return id
 }
 
@@ -371,13 +417,26 @@ func (ix *index) conversation(id string) int32 {
 	if id == "" {
 		return -1
 	}
-	if c, ok := ix.convOf[id]; ok {
-		return c
+	c, fresh := ix.convs.names.number(packName(id))
+	if fresh {
+		ix.convs.list = append(ix.convs.list, conv{last: -1})
 	}
-	c := int32(len(ix.convs))
-	ix.convOf[strings.Clone(id)] = c
-	ix.convs = append(ix.convs, conv{last: -1})
-	return c
+	return int32(c)
+}
+
+// conversationOf is the number of a conversation that is known.
+func (ix *index) conversationOf(id string) (int32, bool) {
+	c, ok := ix.convs.names.find(packName(id))
+	return int32(c), ok
+}
+
+// packName is a conversation's name as it is kept: a 1 and the bytes of hex, or a 0 and the name.
+func packName(id string) string {
+	if !isHex(id) {
+		return "\x00" + id
+	}
+	b, _ := hex.AppendDecode([]byte{1}, []byte(id))
+	return string(b)
 }
 
 // speaker numbers a name, and notes its words so that a query which uses one names the speaker.

@@ -129,12 +129,9 @@ func (g *turnGroup) flush() {
 
 // merge adds passages to what the index has of their turn already.
 func (ix *index) merge(ps []passage) {
-	if n, ok := ix.byTurn[ix.hash(turnKey(ps[0].memory))]; ok {
+	if n, ok := ix.turnOf(ix.turnHash(ps[0].memory)); ok {
 		t := ix.turns[n]
 		for j := t.mem; j < t.mem+int32(t.count); j++ {
-			if ix.mems[j].dead {
-				continue
-			}
 			old := ix.passage(j, t.traits)
 			if !slices.ContainsFunc(ps, func(p passage) bool { return p.memory.ID == old.memory.ID }) {
 				ps = append(ps, old)

@@ -24,17 +24,17 @@ func (ix *index) phrase(n int32, q *query, w *Weights, parts *[]Part) float64 {
 	var found []Part
 	left := phraseTerms
 	for j := t.mem; j < t.mem+int32(t.count) && left > 0; j++ {
-		u := unpacker{ix.arena.from(ix.mems[j].rec)}
-		terms, assistant := u.head()
-		if assistant {
+		h := ix.head(j)
+		if h.assistant {
 			continue
 		}
-		left -= terms
+		left -= h.terms
 		sum, last := 0.0, -2
 		var seen uint64 // pairs by their second term
 		var pairs []Part
-		for range terms {
-			id := u.term()
+		for at := 0; at < len(h.packed); {
+			var id uint32
+			id, at = nextTerm(h.packed, at)
 			k := -2
 			if q.may(id) {
 				k = q.termOf(id)

@@ -26,7 +26,6 @@ type queryTerm struct {
 	weight float64
 	idf    float64
 	sure   float64     // idf for the gate
-	narrow bool        // set by rank: it only added to turns found by other terms
 	words  []queryWord // those that the index knows, the term itself first if it does
 }
 
@@ -127,7 +126,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
-		if id, ok := ix.terms[t.stem]; ok && ix.posts[id].df > 0 {
+		if id, ok := ix.terms.find(t.stem); ok && ix.posts[id].df > 0 {
 			df = float64(ix.posts[id].df)
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
@@ -150,7 +149,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			if r.how == kindOf {
 				share, how = w.KindOf, "kind"
 			}
-			id, ok := ix.terms[r.stem]
+			id, ok := ix.terms.find(r.stem)
 			if !ok || share == 0 || ix.posts[id].df == 0 || q.has(r.stem) {
 				continue
 			}

@@ -1,9 +1,6 @@
 package recall
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // hit is a ranked turn.
 type hit struct {
@@ -17,14 +14,39 @@ type scratch struct {
 	score   []float32 // by turn
 	x       []float32 // by turn, of the concept at hand
 	session []float32 // by conversation, of the concept at hand
-	scored  []int32   // turns with a score
+	near    bitset    // turns whose text counts for a candidate
+	chosen  bitset    // candidates
+	met     bitset    // conversations of candidates
+	entries []uint32  // postings of the query, decoded: turn << 8 | frequency
+	spans   []span    // of the words in entries
+	found   []int32   // turns with a score
 	touched []int32   // turns with an x
 	talked  []int32   // conversations with a session
 	order   []int
 	costs   []int
+	picked  []hit
 	heap    []hit
-	top     []float32
-	norms   [256]float32 // of the user's text by its length, for the query at hand
+	counts  [buckets]int32
+	norms   norms
+	terms   [2][]uint32 // of two passages that may say the same
+}
+
+// span is one word's part of entries.
+type span struct {
+	concept  int
+	share    float32
+	from, to int
+}
+
+type bitset []uint64
+
+func (b bitset) has(n int32) bool { return b[n>>6]&(1<<(n&63)) != 0 }
+func (b bitset) set(n int32)      { b[n>>6] |= 1 << (n & 63) }
+
+func (b *bitset) grow(n int) {
+	if words := n/64 + 1; len(*b) < words {
+		*b = make(bitset, words+words/4)
+	}
 }
 
 func (s *scratch) grow(ix *index) {
@@ -32,10 +54,13 @@ func (s *scratch) grow(ix *index) {
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
 	}
-	if n := len(ix.convs); len(s.session) < n {
+	if n := len(ix.convs.list); len(s.session) < n {
 		s.session = make([]float32, n+n/4)
 	}
-	s.scored = s.scored[:0]
+	s.near.grow(len(ix.turns))
+	s.chosen.grow(len(ix.turns))
+	s.met.grow(len(ix.convs.list))
+	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
 }
 
 // idf is ln(1 + (n - df + 0.5) / (df + 0.5)).
@@ -53,28 +78,20 @@ type fieldWeights struct {
 	userFlat, assistantFlat, sessionFlat   float32 // 1 - b
 	userSlope, assistantSlope, sessSlope   float32 // b / mean length
 	before1, before2, after1, after2, away lend
-	norms                                  *[256]float32
 }
 
-// fieldWeights fills norms, which must live as long as what is returned.
-func (ix *index) fieldWeights(q *query, w *Weights, norms *[256]float32) fieldWeights {
+func (ix *index) fieldWeights(q *query, w *Weights) fieldWeights {
 	f := fieldWeights{
 		k1: float32(w.K1), user: float32(w.User), userAsk: float32(w.User * w.UserAsk), assistant: float32(w.Assistant),
 		session: float32(w.Session), userFlat: float32(1 - w.UserB), assistantFlat: float32(1 - w.AssistantB), sessionFlat: float32(1 - w.SessionB),
 		userSlope: slope(w.UserB, ix.userLen, ix.userTurns), assistantSlope: slope(w.AssistantB, ix.asstLen, ix.asstTurns),
-		sessSlope: slope(w.SessionB, ix.userLen+ix.asstLen, int64(len(ix.convs))),
+		sessSlope: slope(w.SessionB, ix.userLen+ix.asstLen, int64(len(ix.convs.list))),
 		before1:   lend{float32(w.Before1), float32(w.Before1Ask)}, before2: lend{float32(w.Before2), float32(w.Before2Ask)},
 		after1: lend{float32(w.After1), float32(w.After1Ask)}, after2: lend{float32(w.After2), float32(w.After2Ask)},
 		away: lend{float32(w.Away3), float32(w.Away3Ask)},
 	}
 	if q.intent&wantsAssistant != 0 {
 		f.assistant *= float32(w.AssistantAsked)
-	}
-	if ix.live > len(norms) { // else it costs more than it saves
-		for i := range norms {
-			norms[i] = f.userNorm(uint16(i))
-		}
-		f.norms = norms
 	}
 	return f
 }
@@ -87,25 +104,24 @@ func slope(b float64, sum, n int64) float32 {
 	return float32(b * float64(n) / float64(sum))
 }
 
-// userNorm is what the length of a user's text divides its frequencies by, as a factor.
+// userNorm and assistantNorm are what the length of a text divides its frequencies by, as a factor.
 func (f *fieldWeights) userNorm(length uint16) float32 {
 	return 1 / (f.userFlat + f.userSlope*float32(length))
+}
+
+func (f *fieldWeights) assistantNorm(length uint16) float32 {
+	return 1 / (f.assistantFlat + f.assistantSlope*float32(length))
 }
 
 // own returns the length-normalised frequencies of a term in a turn's own fields, before their weights.
 func (f *fieldWeights) own(t *turn, tf frequency) (tell, ask, assistant float32) {
 	if tf >= assistantOnce {
-		assistant = tf.assistant() / (f.assistantFlat + f.assistantSlope*float32(t.asstLen))
+		assistant = tf.assistant() * f.assistantNorm(t.asstLen)
 		if tf&userFrequency == 0 {
 			return 0, 0, assistant
 		}
 	}
-	var norm float32
-	if f.norms != nil && t.userLen < 256 {
-		norm = f.norms[t.userLen]
-	} else {
-		norm = f.userNorm(t.userLen)
-	}
+	norm := f.userNorm(t.userLen)
 	return tf.tell() * norm, tf.ask() * norm, assistant
 }
 
@@ -113,236 +129,109 @@ func (f *fieldWeights) sessionNorm(c *conv) float32 {
 	return f.session / (f.sessionFlat + f.sessSlope*float32(c.len))
 }
 
-// mostSaturation bounds x / (K1 + x): every field at its most frequent, shortest and best.
-func (f *fieldWeights) mostSaturation() float32 {
-	const most = 2 // times that a term stands in a field, beyond which a turn is rare enough to be missed
-	lent := float32(0)
-	for _, l := range [...]lend{f.before1, f.before2, f.after1, f.after2, f.away, f.away} {
-		lent += max(l.tell, l.ask)
-	}
-	x := most * (max(f.user, f.userAsk) + f.assistant + f.session + lent) / f.userFlat
-	return x / (f.k1 + x)
-}
-
-// kthScore is the k-th best of the scores so far.
-func (s *scratch) kthScore(k int) float64 {
-	top := s.top[:0]
-	for _, n := range s.scored {
-		v := s.score[n]
-		if len(top) == k && v <= top[0] {
-			continue
-		}
-		if len(top) < k {
-			top = append(top, v)
-			for i := len(top) - 1; i > 0 && top[i] < top[(i-1)/2]; i = (i - 1) / 2 {
-				top[i], top[(i-1)/2] = top[(i-1)/2], top[i]
-			}
-			continue
-		}
-		top[0] = v
-		for i := 0; ; {
-			c := 2*i + 1
-			if c >= k {
-				break
-			}
-			if c+1 < k && top[c+1] < top[c] {
-				c++
-			}
-			if top[c] >= top[i] {
-				break
-			}
-			top[c], top[i] = top[i], top[c]
-			i = c
-		}
-	}
-	s.top = top
-	return float64(top[0])
-}
-
-// maxCandidates: once so many turns have a score, the remaining terms, which are the commonest, only add to those. (The
-// "continue" strategy of Moffat and Zobel, Self-indexing inverted files, 1996.) Smaller scopes are ranked exactly.
-const maxCandidates = 1000
-
-// cheapestFirst orders the terms by how many postings they cost, which puts the rarest first.
-func (ix *index) cheapestFirst(q *query, s *scratch) []int {
-	s.order = s.order[:0]
-	s.costs = s.costs[:0]
-	for i, t := range q.terms {
-		cost := 0
-		for _, w := range t.words {
-			cost += len(ix.posts[w.id].buf)
-		}
-		s.order = append(s.order, i)
-		s.costs = append(s.costs, cost)
-	}
-	slices.SortStableFunc(s.order, func(a, b int) int { return s.costs[a] - s.costs[b] })
-	return s.order
-}
-
 // aloneNorm is sessionNorm for a turn that is the whole conversation.
 func (f *fieldWeights) aloneNorm(t *turn) float32 {
 	return f.session / (f.sessionFlat + f.sessSlope*float32(int(t.userLen)+int(t.asstLen)))
 }
 
-// rank scores the turns that the query touches, directly or through a neighbour: they are in s.scored, their scores
-// before the factors in s.score, which best clears.
-func (ix *index) rank(q *query, w *Weights, s *scratch, k int) {
+// maxTalk is the longest conversation, in turns, whose whole text counts for its turns. In a longer one it tells nothing.
+const maxTalk = 64
+
+// talks reports whether the text of conversation c counts for its turns.
+func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxTalk }
+
+// rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.found, their
+// scores before the factors in s.score, which best clears. It returns how many turns have words of the query themselves.
+func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix)
-	f := ix.fieldWeights(q, w, &s.norms)
-	order := ix.cheapestFirst(q, s)
-	rest := 0.0 // what the terms still to come can add to a turn, at most
-	for _, i := range order {
-		rest += q.terms[i].idf * q.terms[i].weight
-	}
-	rest *= float64(f.mostSaturation()) * q.maxFactor(w)
-	for _, i := range order {
-		qt := &q.terms[i]
-		s.touched, s.talked = s.touched[:0], s.talked[:0]
-		qt.narrow = len(s.scored) > maxCandidates || len(s.scored) >= k && rest < s.kthScore(k)
-		for _, word := range qt.words {
-			if qt.narrow {
-				ix.gatherNarrow(word, &f, s)
-			} else {
-				ix.gather(word, &f, s)
+	fw := ix.fieldWeights(q, w)
+	ix.survey(q, w, &fw, s, k)
+	considered = len(s.found)
+	ix.nominate(ix.pick(q, w, s, k, f), s)
+	at := 0
+	for at < len(s.spans) {
+		concept := s.spans[at].concept
+		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
+			word := &s.spans[at]
+			for _, e := range s.entries[word.from:word.to] {
+				if n := int32(e >> 8); s.near.has(n) {
+					ix.gather(n, frequency(e), word.share, &fw, s)
+				}
 			}
 		}
-		rest -= qt.idf * qt.weight * float64(f.mostSaturation()) * q.maxFactor(w)
+		qt := &q.terms[concept]
 		weight := float32(qt.idf * qt.weight)
 		for _, n := range s.touched {
 			x := s.x[n]
 			s.x[n] = 0
 			if t := &ix.turns[n]; !t.alone() && s.session[t.conv] > 0 {
-				x += s.session[t.conv] * f.sessionNorm(&ix.convs[t.conv])
+				x += s.session[t.conv] * fw.sessionNorm(&ix.convs.list[t.conv])
 			}
 			if s.score[n] == 0 {
-				s.scored = append(s.scored, n)
+				s.found = append(s.found, n)
 			}
-			s.score[n] += weight * x / (f.k1 + x)
+			s.score[n] += weight * x / (fw.k1 + x)
 		}
 		for _, c := range s.talked {
 			s.session[c] = 0
 		}
+		s.touched, s.talked = s.touched[:0], s.talked[:0]
 	}
+	clear(s.near)
+	clear(s.chosen)
+	return considered
 }
 
-// gather adds one word's evidence to s.x, and to s.session.
-func (ix *index) gather(word queryWord, f *fieldWeights, s *scratch) {
-	var now uint32
-	var tf frequency
-	for buf := ix.posts[word.id].buf; len(buf) > 0; {
-		buf, now, tf = next(buf, now)
-		n := int32(now - 1)
-		t := &ix.turns[n]
-		if t.flags&turnDead != 0 {
-			continue
-		}
-		tell, ask, assistant := f.own(t, tf)
-		tell *= word.share
-		ask *= word.share
-		own := f.user*tell + f.userAsk*ask + f.assistant*word.share*assistant
-		if t.alone() { // its text is all of its conversation's
-			if t.conv >= 0 {
-				own += word.share * tf.all() * f.aloneNorm(t)
-			}
-			s.add(n, own)
-			continue
+// gather adds the evidence of one word in turn n to the candidates that it counts for.
+func (ix *index) gather(n int32, tf frequency, share float32, f *fieldWeights, s *scratch) {
+	t := &ix.turns[n]
+	tell, ask, assistant := f.own(t, tf)
+	tell *= share
+	ask *= share
+	own := f.user*tell + f.userAsk*ask + f.assistant*share*assistant
+	if t.alone() { // its text is all of its conversation's
+		if t.conv >= 0 {
+			own += share * tf.all() * f.aloneNorm(t)
 		}
 		s.add(n, own)
-		if f.session > 0 {
-			if s.session[t.conv] == 0 {
-				s.talked = append(s.talked, t.conv)
-			}
-			s.session[t.conv] += word.share * tf.all()
+		return
+	}
+	s.add(n, own)
+	if f.session > 0 && ix.talks(t.conv) {
+		if s.session[t.conv] == 0 {
+			s.talked = append(s.talked, t.conv)
 		}
-		if tell+ask == 0 {
-			continue
-		}
-		if m := t.next; m >= 0 { // to the turn after, this one is the one before
-			s.add(m, f.before1.of(tell, ask))
+		s.session[t.conv] += share * tf.all()
+	}
+	if tell+ask == 0 {
+		return
+	}
+	if m := t.next; m >= 0 { // to the turn after, this one is the one before
+		s.add(m, f.before1.of(tell, ask))
+		if m = ix.turns[m].next; m >= 0 {
+			s.add(m, f.before2.of(tell, ask))
 			if m = ix.turns[m].next; m >= 0 {
-				s.add(m, f.before2.of(tell, ask))
-				if m = ix.turns[m].next; m >= 0 {
-					s.add(m, f.away.of(tell, ask))
-				}
+				s.add(m, f.away.of(tell, ask))
 			}
 		}
-		if m := t.prev; m >= 0 {
-			s.add(m, f.after1.of(tell, ask))
+	}
+	if m := t.prev; m >= 0 {
+		s.add(m, f.after1.of(tell, ask))
+		if m = ix.turns[m].prev; m >= 0 {
+			s.add(m, f.after2.of(tell, ask))
 			if m = ix.turns[m].prev; m >= 0 {
-				s.add(m, f.after2.of(tell, ask))
-				if m = ix.turns[m].prev; m >= 0 {
-					s.add(m, f.away.of(tell, ask))
-				}
+				s.add(m, f.away.of(tell, ask))
 			}
 		}
 	}
 }
 
-// gatherNarrow is gather for turns that have a score already, without the conversation's text.
-func (ix *index) gatherNarrow(word queryWord, f *fieldWeights, s *scratch) {
-	score := s.score
-	var now uint32
-	var tf frequency
-	for buf := ix.posts[word.id].buf; len(buf) > 0; {
-		buf, now, tf = next(buf, now)
-		n := int32(now - 1)
-		// Neighbours mostly have the numbers around; a block without a candidate is passed over without a look at the turn.
-		if n >= 3 && int(n)+4 <= len(score) {
-			if b := score[n-3 : n+4 : n+4]; b[0]+b[1]+b[2]+b[3]+b[4]+b[5]+b[6] == 0 {
-				continue
-			}
-		}
-		t := &ix.turns[n]
-		if t.flags&turnDead != 0 {
-			continue
-		}
-		tell, ask, assistant := f.own(t, tf)
-		tell *= word.share
-		ask *= word.share
-		if score[n] != 0 {
-			own := f.user*tell + f.userAsk*ask + f.assistant*word.share*assistant
-			if t.alone() && t.conv >= 0 {
-				own += word.share * tf.all() * f.aloneNorm(t)
-			}
-			s.add(n, own)
-		}
-		if tell+ask == 0 || t.alone() {
-			continue
-		}
-		if m := t.next; m >= 0 {
-			if score[m] != 0 {
-				s.add(m, f.before1.of(tell, ask))
-			}
-			if m = ix.turns[m].next; m >= 0 {
-				if score[m] != 0 {
-					s.add(m, f.before2.of(tell, ask))
-				}
-				if m = ix.turns[m].next; m >= 0 && score[m] != 0 {
-					s.add(m, f.away.of(tell, ask))
-				}
-			}
-		}
-		if m := t.prev; m >= 0 {
-			if score[m] != 0 {
-				s.add(m, f.after1.of(tell, ask))
-			}
-			if m = ix.turns[m].prev; m >= 0 {
-				if score[m] != 0 {
-					s.add(m, f.after2.of(tell, ask))
-				}
-				if m = ix.turns[m].prev; m >= 0 && score[m] != 0 {
-					s.add(m, f.away.of(tell, ask))
-				}
-			}
-		}
-	}
-}
-
+// add counts evidence for a candidate; for other turns it is nothing.
 func (s *scratch) add(n int32, v float32) {
+	if v == 0 || !s.chosen.has(n) {
+		return
+	}
 	if s.x[n] == 0 {
-		if v == 0 {
-			return
-		}
 		s.touched = append(s.touched, n)
 	}
 	s.x[n] += v

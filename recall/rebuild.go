@@ -7,16 +7,18 @@ import (
 
 // Estimates of what the runtime needs beside the counted buffers, in bytes.
 const (
-	termOverhead = 96 // map slot, string headers, postings header
-	turnOverhead = 56 + 28
-	memOverhead  = 16 + 28
-	convOverhead = 128
+	postOverhead  = 32 + 8
+	turnOverhead  = 48
+	memOverhead   = 8
+	convOverhead  = 16
+	shapeOverhead = 250 // it stands in a map, too
 )
 
 // bytes estimates the heap that the index holds.
 func (ix *index) bytes() int64 {
-	return ix.arena.size + ix.termBytes + ix.shared.bytes + int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead +
-		int64(len(ix.convs))*convOverhead + 1024
+	return ix.arena.size + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.shapeBytes +
+		int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead + int64(cap(ix.convs.list))*convOverhead + ix.convs.names.held() +
+		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.held() + 1024
 }
 
 // wasteful reports whether a rebuild would give back a good part of the memory.
@@ -40,13 +42,9 @@ func (ix *index) rebuilt(keep int) *index {
 		t := ix.turns[n]
 		ps := make([]passage, 0, t.count)
 		for j := t.mem; j < t.mem+int32(t.count); j++ {
-			if !ix.mems[j].dead {
-				ps = append(ps, ix.passage(j, t.traits))
-			}
+			ps = append(ps, ix.passage(j, t.traits))
 		}
-		if len(ps) > 0 {
-			out.put(ps)
-		}
+		out.put(ps)
 	}
 	return out
 }

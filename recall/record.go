@@ -3,262 +3,428 @@ package recall
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"math"
-	"strings"
+	"strconv"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// arena keeps the packed memories of one index in chunks, so that growing never copies them. It is append-only; an index
-// with too much waste is rebuilt.
-type arena struct {
-	chunks [][]byte
-	size   int64
+// A record is one passage in the arena:
+//
+//	terms<<1 | assistant   uvarint: how many terms there are, marks included
+//	length                 uvarint: bytes that the terms take
+//	signature              four bytes
+//	terms                  uvarints
+//	marks                  one byte: which of what follows is there
+//	turn, chain            strings, but where the turn's first passage has the same
+//	seq                    uvarint
+//	id                     string, where it does not follow from turn and seq
+//	event                  varint, distance from the turn's time, where there is one
+//	conversation           string, where it is not the turn's
+//	created ... version    see packMemory, where they are not as usual
+//	entities, tags         lists, where there are any
+//	shape                  uvarint: what many memories have in common, by number
+//	text                   length<<1 | coded as uvarint, then bytes
+
+// shape is what many memories have in common.
+type shape struct {
+	kind                   storage.Kind
+	source, speaker, model string
+	role                   storage.Role
+	life                   storage.Time // from the event to the expiry
+	dies                   bool         // it has an expiry
 }
+
+// maxShapes bounds the table of shapes. A memory beyond it has its shape in its record.
+const maxShapes = 1 << 14
 
 const (
-	minChunk = 4 << 10
-	maxChunk = 1 << 20
+	markAsFirst = 1 << iota // turn and chain are those of the turn's first passage
+	markID
+	markEvent
+	markConversation
+	markTimes
+	markLists
+	markScores
 )
 
-// place is where a record starts: the chunk's number and the offset in it.
-type place struct{ chunk, at uint32 }
+// head is the start of a record.
+type head struct {
+	terms     int // marks included
+	assistant bool
+	signature signature
+	packed    []byte   // the terms
+	rest      unpacker // what follows them
+}
 
-func (a *arena) add(rec []byte) place {
-	n := len(a.chunks)
-	if n == 0 || cap(a.chunks[n-1])-len(a.chunks[n-1]) < len(rec) {
-		size := max(minChunk<<min(n, 8), len(rec))
-		a.chunks = append(a.chunks, make([]byte, 0, min(size, max(maxChunk, len(rec)))))
-		a.size += int64(cap(a.chunks[n]))
+func readHead(rec []byte) head {
+	u := unpacker{b: rec}
+	v, length := u.uint(), u.uint()
+	h := head{terms: int(v >> 1), assistant: v&1 != 0}
+	copy(h.signature[:], u.bytes(uint64(len(h.signature))))
+	h.packed = u.bytes(length)
+	h.rest = u
+	return h
+}
+
+// nextTerm reads the term at i, and where the next one stands; most take one or two bytes. Records are checked when they
+// come from disk: see readable.
+func nextTerm(b []byte, i int) (term uint32, next int) {
+	c := b[i]
+	if c < 0x80 {
+		return uint32(c), i + 1
+	}
+	if d := b[i+1]; d < 0x80 {
+		return uint32(c&0x7f) | uint32(d)<<7, i + 2
+	}
+	v, n := binary.Uvarint(b[i:])
+	return uint32(v), i + n
+}
+
+// head reads the start of a passage's record.
+func (ix *index) head(i int32) head { return readHead(ix.arena.from(ix.mems[i].rec)) }
+
+// packPassage writes the record of passage k of turn t, whose first passage is first.
+func (ix *index) packPassage(p *packer, t *turn, first, m *storage.Memory, terms []uint32, asst bool, sig signature) {
+	v := uint64(len(terms)) << 1
+	if asst {
+		v |= 1
+	}
+	p.uint(v)
+	length := 0
+	for _, id := range terms {
+		length += uvarintLen(uint64(id))
+	}
+	p.uint(uint64(length))
+	p.b = append(p.b, sig[:]...)
+	for _, id := range terms {
+		p.uint(uint64(id))
+	}
+	ix.packMemory(p, t, first, m)
+}
+
+func uvarintLen(v uint64) int {
+	n := 1
+	for ; v >= 0x80; v >>= 7 {
 		n++
 	}
-	c := &a.chunks[n-1]
-	p := place{uint32(n - 1), uint32(len(*c))}
-	*c = append(*c, rec...)
-	return p
+	return n
 }
 
-func (a *arena) from(p place) []byte { return a.chunks[p.chunk][p.at:] }
-
-// packer writes a record. Text that is hex goes as bytes, which halves the ids and hashes.
-type packer struct{ b []byte }
-
-func (p *packer) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
-func (p *packer) int(v int64)   { p.b = binary.AppendVarint(p.b, v) }
-
-func (p *packer) float(v float64) {
-	p.b = binary.LittleEndian.AppendUint32(p.b, math.Float32bits(float32(v)))
-}
-
-func (p *packer) string(s string) {
-	if isHex(s) {
-		p.uint(uint64(len(s)/2)<<1 | 1)
-		p.b, _ = hex.AppendDecode(p.b, []byte(s))
-		return
-	}
-	p.uint(uint64(len(s)) << 1)
-	p.b = append(p.b, s...)
-}
-
-func (p *packer) strings(list []string) {
-	p.uint(uint64(len(list)))
-	for _, s := range list {
-		p.string(s)
-	}
-}
-
-func isHex(s string) bool {
-	if len(s) < 8 || len(s)%2 != 0 {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		if c := s[i]; !(c >= '0' && c <= '9' || c >= 'a' && c <= 'f') {
-			return false
+// packMemory writes what a memory needs to be returned. Its scope is the index's; Redactions and Embedding are not kept.
+func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
+	v := &m.Provenance
+	conv, known := ix.conversationOf(m.Conversation)
+	mark := byte(0)
+	set := func(b byte, is bool) {
+		if is {
+			mark |= b
 		}
 	}
-	return true
-}
-
-// unpacker reads what a packer wrote. It only ever reads this process's own records, so it does not check bounds.
-type unpacker struct{ b []byte }
-
-func (u *unpacker) uint() uint64 {
-	v, n := binary.Uvarint(u.b)
-	u.b = u.b[n:]
-	return v
-}
-
-// head reads how many terms a record starts with, marks included, and whether the passage is the assistant's.
-func (u *unpacker) head() (terms int, assistant bool) {
-	v := u.uint()
-	return int(v >> 1), v&1 != 0
-}
-
-// term reads one term; most take one or two bytes.
-func (u *unpacker) term() uint32 {
-	b := u.b
-	if b[0] < 0x80 {
-		u.b = b[1:]
-		return uint32(b[0])
+	set(markAsFirst, m != first && v.Turn == first.Provenance.Turn && v.Chain == first.Provenance.Chain)
+	set(markID, v.Turn == "" || m.ID != storage.TurnMemoryID(v.Turn, v.Seq))
+	set(markEvent, m.EventTime != t.time)
+	set(markConversation, m.Conversation != "" && !(known && conv == t.conv) || m.Conversation == "" && t.conv >= 0)
+	set(markTimes, m.CreatedAt != m.EventTime || m.UpdatedAt != m.EventTime || m.ValidFrom != m.EventTime || m.Version != 1)
+	set(markLists, len(m.Entities)+len(m.Tags) > 0)
+	set(markScores, m.Priority != 0 || m.Confidence != 0 || m.Trust != 1)
+	p.b = append(p.b, mark)
+	if mark&markAsFirst == 0 {
+		p.string(v.Turn)
+		p.string(v.Chain)
 	}
-	if b[1] < 0x80 {
-		u.b = b[2:]
-		return uint32(b[0]&0x7f) | uint32(b[1])<<7
-	}
-	return uint32(u.uint())
-}
-
-func (u *unpacker) skipTerms() {
-	terms, _ := u.head()
-	for range terms {
-		u.term()
-	}
-}
-
-func (u *unpacker) int() int64 {
-	v, n := binary.Varint(u.b)
-	u.b = u.b[n:]
-	return v
-}
-
-func (u *unpacker) float() float64 {
-	v := math.Float32frombits(binary.LittleEndian.Uint32(u.b))
-	u.b = u.b[4:]
-	return float64(v)
-}
-
-func (u *unpacker) raw() (s []byte, isHex bool) {
-	v := u.uint()
-	s, u.b = u.b[:v>>1], u.b[v>>1:]
-	return s, v&1 != 0
-}
-
-func (u *unpacker) string() string {
-	s, h := u.raw()
-	if h {
-		return hex.EncodeToString(s)
-	}
-	return string(s)
-}
-
-func (u *unpacker) strings() []string {
-	n := u.uint()
-	if n == 0 {
-		return nil
-	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = u.string()
-	}
-	return list
-}
-
-// packMemory writes what a memory needs to be returned: first its id, which mostly follows from its turn, then the rest.
-// Its scope is the index's; Redactions and Embedding are not kept. Strings that many memories share are numbered.
-func (ix *index) packMemory(p *packer, m *storage.Memory) {
-	v := &m.Provenance
-	p.string(v.Turn)
 	p.int(int64(v.Seq))
-	if v.Turn != "" && m.ID == storage.TurnMemoryID(v.Turn, v.Seq) {
-		p.uint(0)
-	} else {
-		p.uint(1)
+	if mark&markID != 0 {
 		p.string(m.ID)
 	}
-	p.int(int64(m.EventTime))
-	if m.ExpiresAt == 0 {
-		p.uint(0)
-	} else {
-		p.uint(1)
-		p.int(int64(m.ExpiresAt - m.EventTime))
+	if mark&markEvent != 0 {
+		p.int(int64(m.EventTime - t.time))
 	}
-	p.string(m.Text)
-	p.string(v.Chain)
-	for _, s := range [...]string{m.Conversation, string(m.Kind), m.Source, string(v.Role), v.Speaker, v.Model} {
-		p.uint(uint64(ix.shared.number(s)))
+	if mark&markConversation != 0 {
+		p.string(m.Conversation)
 	}
-	p.strings(m.Entities)
-	p.strings(m.Tags)
-	for _, f := range [...]float64{m.Priority, m.Confidence, m.Trust} {
-		if f == 0 || f == 1 {
-			p.uint(uint64(f))
-			continue
+	if mark&markTimes != 0 { // mostly near one another
+		p.int(int64(m.CreatedAt - m.EventTime))
+		p.int(int64(m.UpdatedAt - m.CreatedAt))
+		p.int(int64(m.ValidFrom - m.EventTime))
+		p.uint(m.Version)
+	}
+	if mark&markLists != 0 {
+		p.strings(m.Entities)
+		p.strings(m.Tags)
+	}
+	if mark&markScores != 0 {
+		p.scores(m.Priority, m.Confidence, m.Trust)
+	}
+	ix.packShape(p, m)
+	ix.packText(p, m.Text)
+}
+
+func (ix *index) packShape(p *packer, m *storage.Memory) {
+	s := shape{
+		kind: m.Kind, source: m.Source, speaker: m.Provenance.Speaker, model: m.Provenance.Model, role: m.Provenance.Role,
+	}
+	if m.ExpiresAt != 0 {
+		s.life, s.dies = m.ExpiresAt-m.EventTime, true
+	}
+	n, ok := ix.shapeOf[s]
+	if !ok && len(ix.shapes) < maxShapes {
+		n = uint32(len(ix.shapes))
+		s = cloneShape(s)
+		ix.shapes = append(ix.shapes, s)
+		ix.shapeOf[s] = n
+		ix.shapeBytes += int64(len(s.kind) + len(s.source) + len(s.speaker) + len(s.model) + len(s.role) + shapeOverhead)
+		ok = true
+	}
+	if ok {
+		p.uint(uint64(n) + 1)
+		return
+	}
+	p.uint(0)
+	p.shape(&s)
+}
+
+func cloneShape(s shape) shape {
+	all := string(s.kind) + s.source + s.speaker + s.model + string(s.role)
+	cut := func(n int) string {
+		v := all[:n]
+		all = all[n:]
+		return v
+	}
+	return shape{
+		kind: storage.Kind(cut(len(s.kind))), source: cut(len(s.source)), speaker: cut(len(s.speaker)), model: cut(len(s.model)),
+		role: storage.Role(cut(len(s.role))), life: s.life, dies: s.dies,
+	}
+}
+
+func (p *packer) shape(s *shape) {
+	for _, v := range [...]string{string(s.kind), s.source, s.speaker, s.model, string(s.role)} {
+		p.string(v)
+	}
+	p.int(int64(s.life))
+	p.b = append(p.b, 0)
+	if s.dies {
+		p.b[len(p.b)-1] = 1
+	}
+}
+
+func (u *unpacker) shape() shape {
+	return shape{
+		kind: storage.Kind(u.string()), source: u.string(), speaker: u.string(), model: u.string(), role: storage.Role(u.string()),
+		life: storage.Time(u.int()), dies: u.byte() != 0,
+	}
+}
+
+// scores writes three numbers that are mostly 0, 1 or 0.5.
+func (p *packer) scores(v ...float64) {
+	code := byte(0)
+	for i, f := range v {
+		switch f {
+		case 0:
+		case 1:
+			code |= 1 << (2 * i)
+		case 0.5:
+			code |= 2 << (2 * i)
+		default:
+			code |= 3 << (2 * i)
 		}
-		p.uint(2)
-		p.float(f)
 	}
-	for _, t := range [...]storage.Time{m.CreatedAt, m.UpdatedAt, m.ValidFrom} { // mostly near the event
-		p.int(int64(t - m.EventTime))
+	p.b = append(p.b, code)
+	for i, f := range v {
+		if code>>(2*i)&3 == 3 {
+			p.float(f)
+		}
 	}
-	p.uint(m.Version)
 }
 
-// unpackID reads the id of a memory, with its turn and its number in it.
-func unpackID(u *unpacker) (id, turn string, seq int) {
-	turn = u.string()
-	seq = int(u.int())
-	if u.uint() == 0 {
-		return storage.TurnMemoryID(turn, seq), turn, seq
-	}
-	return u.string(), turn, seq
-}
-
-// unpackTimes reads what follows the id.
-func unpackTimes(u *unpacker) (event, expires storage.Time) {
-	event = storage.Time(u.int())
-	if u.uint() != 0 {
-		expires = event + storage.Time(u.int())
-	}
-	return event, expires
-}
-
-// unpackMemory reads what packMemory wrote.
-func (ix *index) unpackMemory(u *unpacker, scope storage.Scope) storage.Memory {
-	m := storage.Memory{Scope: scope}
-	v := &m.Provenance
-	m.ID, v.Turn, v.Seq = unpackID(u)
-	m.EventTime, m.ExpiresAt = unpackTimes(u)
-	m.Text = u.string()
-	v.Chain = u.string()
-	shared := func() string { return ix.shared.list[u.uint()] }
-	m.Conversation = shared()
-	m.Kind = storage.Kind(shared())
-	m.Source = shared()
-	v.Role = storage.Role(shared())
-	v.Speaker = shared()
-	v.Model = shared()
-	m.Entities = u.strings()
-	m.Tags = u.strings()
-	for _, f := range [...]*float64{&m.Priority, &m.Confidence, &m.Trust} {
-		if *f = float64(u.uint()); *f == 2 {
+func (u *unpacker) scores(v ...*float64) {
+	code := u.byte()
+	for i, f := range v {
+		if *f = [...]float64{0, 1, 0.5, 0}[code>>(2*i)&3]; code>>(2*i)&3 == 3 {
 			*f = u.float()
 		}
 	}
-	for _, t := range [...]*storage.Time{&m.CreatedAt, &m.UpdatedAt, &m.ValidFrom} {
-		*t = m.EventTime + storage.Time(u.int())
+}
+
+func (ix *index) packText(p *packer, text string) {
+	if ix.coder != nil {
+		ix.coded = ix.coder.encode(ix.coded[:0], []byte(text))
+		if len(ix.coded) < len(text) {
+			p.uint(uint64(len(ix.coded))<<1 | 1)
+			p.b = append(p.b, ix.coded...)
+			return
+		}
 	}
-	m.Version = u.uint()
+	p.uint(uint64(len(text)) << 1)
+	p.b = append(p.b, text...)
+}
+
+// identity tells which memory a record is, and of when.
+type identity struct {
+	mark        byte
+	turn, chain []byte // as packed
+	turnHex     bool
+	chainHex    bool
+	seq         int
+	id          []byte // where it does not follow from turn and seq
+	idHex       bool
+	event       storage.Time
+}
+
+// identity reads past the marks, and what follows them up to the conversation.
+func (ix *index) identity(u *unpacker, n int32) (d identity) {
+	t := &ix.turns[n]
+	d.mark = u.byte()
+	from := u
+	if d.mark&markAsFirst != 0 {
+		first := ix.head(t.mem).rest
+		first.byte()
+		from = &first
+	}
+	d.turn, d.turnHex = from.raw()
+	d.chain, d.chainHex = from.raw()
+	d.seq = int(u.int())
+	if d.mark&markID != 0 {
+		d.id, d.idHex = u.raw()
+	}
+	d.event = t.time
+	if d.mark&markEvent != 0 {
+		d.event += storage.Time(u.int())
+	}
+	return d
+}
+
+// appendID appends the memory's id to b.
+func (d *identity) appendID(b []byte) []byte {
+	if d.mark&markID != 0 {
+		return appendRaw(b, d.id, d.idHex)
+	}
+	b = append(appendRaw(b, d.turn, d.turnHex), '.')
+	return strconv.AppendInt(b, int64(d.seq), 10)
+}
+
+func appendRaw(b, s []byte, isHex bool) []byte {
+	if isHex {
+		return hex.AppendEncode(b, s)
+	}
+	return append(b, s...)
+}
+
+// appendID appends the id of memory i to b.
+func (ix *index) appendID(b []byte, i int32) []byte {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	return d.appendID(b)
+}
+
+// unpackShape reads the shape.
+func (ix *index) unpackShape(u *unpacker) shape {
+	switch n := u.uint(); {
+	case n == 0:
+		return u.shape()
+	case n <= uint64(len(ix.shapes)):
+		return ix.shapes[n-1]
+	}
+	u.fail()
+	return shape{}
+}
+
+// memory reads back memory i. It makes one string of all that it holds of its own.
+func (ix *index) memory(i int32, scope storage.Scope) storage.Memory {
+	u := ix.head(i).rest
+	return ix.unpackMemory(&u, ix.mems[i].turn, scope)
+}
+
+func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage.Memory {
+	m := storage.Memory{Scope: scope, Version: 1, Trust: 1}
+	v := &m.Provenance
+	var space [1024]byte
+	b := space[:0]
+	d := ix.identity(u, n)
+	v.Seq, m.EventTime = d.seq, d.event
+	if d.mark&markConversation != 0 {
+		m.Conversation = u.string()
+	} else if c := ix.turns[n].conv; c >= 0 {
+		b = appendRaw(b, ix.convs.names.raw(uint32(c))[1:], ix.convs.names.raw(uint32(c))[0] == 1)
+	}
+	conv := len(b)
+	turn, id := conv, conv
+	if b = appendRaw(b, d.turn, d.turnHex); d.mark&markID != 0 {
+		id = len(b)
+		turn = len(b)
+		b = appendRaw(b, d.id, d.idHex)
+	} else {
+		turn = len(b)
+		b = strconv.AppendInt(append(b, '.'), int64(d.seq), 10)
+	}
+	idEnd := len(b)
+	b = appendRaw(b, d.chain, d.chainHex)
+	chain := len(b)
+	m.CreatedAt, m.UpdatedAt, m.ValidFrom = m.EventTime, m.EventTime, m.EventTime
+	if d.mark&markTimes != 0 {
+		m.CreatedAt += storage.Time(u.int())
+		m.UpdatedAt = m.CreatedAt + storage.Time(u.int())
+		m.ValidFrom += storage.Time(u.int())
+		m.Version = u.uint()
+	}
+	if d.mark&markLists != 0 {
+		m.Entities, m.Tags = u.strings(), u.strings()
+	}
+	if d.mark&markScores != 0 {
+		u.scores(&m.Priority, &m.Confidence, &m.Trust)
+	}
+	s := ix.unpackShape(u)
+	m.Kind, m.Source, v.Role, v.Speaker, v.Model = s.kind, s.source, s.role, s.speaker, s.model
+	if s.dies {
+		m.ExpiresAt = m.EventTime + s.life
+	}
+	b = ix.unpackText(u, b)
+	all := string(b)
+	if d.mark&markConversation == 0 {
+		m.Conversation = all[:conv]
+	}
+	v.Turn, m.ID, v.Chain, m.Text = all[conv:turn], all[id:idEnd], all[idEnd:chain], all[chain:]
 	return m
 }
 
-// sharedStrings numbers strings that many memories have in common.
-type sharedStrings struct {
-	list  []string
-	at    map[string]uint32
-	bytes int64
+func (ix *index) unpackText(u *unpacker, b []byte) []byte {
+	v := u.uint()
+	text := u.bytes(v >> 1)
+	if v&1 == 0 {
+		return append(b, text...)
+	}
+	if ix.coder == nil {
+		u.fail()
+		return b
+	}
+	b, ok := ix.coder.decode(b, text)
+	if !ok {
+		u.fail()
+	}
+	return b
 }
 
-func (s *sharedStrings) number(v string) uint32 {
-	if n, ok := s.at[v]; ok {
-		return n
+// expires is when memory i expires, 0 for never.
+func (ix *index) expires(i int32) storage.Time {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	if d.mark&markConversation != 0 {
+		u.raw()
 	}
-	if s.at == nil {
-		s.at = map[string]uint32{}
+	if d.mark&markTimes != 0 {
+		for range 4 {
+			u.uint()
+		}
 	}
-	v = strings.Clone(v)
-	n := uint32(len(s.list))
-	s.at[v] = n
-	s.list = append(s.list, v)
-	s.bytes += int64(len(v)) + 64
-	return n
+	if d.mark&markLists != 0 {
+		u.strings()
+		u.strings()
+	}
+	if d.mark&markScores != 0 {
+		var a float64
+		u.scores(&a, &a, &a)
+	}
+	if s := ix.unpackShape(&u); s.dies {
+		return d.event + s.life
+	}
+	return 0
 }

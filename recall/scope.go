@@ -145,12 +145,12 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 // apply changes the index.
 func (ix *index) apply(c change) {
 	for _, id := range c.gone {
-		if i, ok := ix.byID[ix.hash(id)]; ok {
+		if i, ok := ix.memoryOf(id); ok {
 			ix.removeMemory(i)
 		}
 	}
 	if c.turn != "" {
-		if n, ok := ix.byTurn[ix.hash("t"+c.turn)]; ok {
+		if n, ok := ix.turnOf(ix.hash(c.turn)); ok {
 			ix.remove(n)
 		}
 	}

@@ -23,16 +23,16 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	topK = min(topK, MaxTopK)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
-	ix.rank(q, w, s, topK*candidatesPerMemory)
 	f := e.filter(ix, req)
-	top, considered := ix.best(q, w, s, topK*candidatesPerMemory, f.pass)
+	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
+	top := ix.best(q, w, s, topK*candidatesPerMemory, f.pass)
 	if ctx.Err() == nil {
 		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)])
 		ix.sort(top)
 	}
 	res := Result{Considered: considered}
 	if ctx.Err() == nil && len(top) > 0 {
-		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, explain: req.Explain, res: &res}
+		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, explain: req.Explain, res: &res, scratch: s}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
 		}
@@ -64,6 +64,7 @@ type selection struct {
 	budget  int // tokens left
 	explain bool
 	res     *Result
+	scratch *scratch
 	hits    []hit   // of res.Memories
 	taken   []taken // of res.Memories
 }
@@ -109,7 +110,8 @@ func (s *selection) take(h hit, p int32) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
-	if s.duplicate(p) {
+	head := s.ix.head(p)
+	if s.duplicate(&head) {
 		return CutDuplicate
 	}
 	m := s.ix.memory(p, s.scope)
@@ -118,7 +120,7 @@ func (s *selection) take(h hit, p int32) Reason {
 		return CutBudget
 	}
 	s.budget -= cost
-	s.taken = append(s.taken, taken{passage: p})
+	s.taken = append(s.taken, taken{head.signature, head.packed})
 	s.hits = append(s.hits, h)
 	if s.res.Memories == nil {
 		s.res.Memories = make([]Scored, 0, s.topK)
@@ -129,10 +131,7 @@ func (s *selection) take(h hit, p int32) Reason {
 
 func (s *selection) cut(p int32, h hit, why Reason) {
 	if len(s.res.Cut) < MaxTopK {
-		u := unpacker{s.ix.arena.from(s.ix.mems[p].rec)}
-		u.skipTerms()
-		id, _, _ := unpackID(&u)
-		s.res.Cut = append(s.res.Cut, Cut{ID: id, Score: h.score, Reason: why})
+		s.res.Cut = append(s.res.Cut, Cut{ID: string(s.ix.appendID(nil, p)), Score: h.score, Reason: why})
 	}
 }
 
@@ -154,28 +153,24 @@ func (s *selection) passage(n int32) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if s.ix.mems[i].dead {
-			continue
-		}
-		u := unpacker{s.ix.arena.from(s.ix.mems[i].rec)}
-		weight, assistant := s.q.heldBy(&u)
-		if assistant {
+		h := s.ix.head(i)
+		weight := s.q.heldBy(h.packed)
+		if h.assistant {
 			weight *= 0.999
 		}
-		if weight > held && s.filter.shows(s.ix, t, u, i) {
+		if weight > held && s.filter.shows(s.ix, t, i) {
 			best, held = i, weight
 		}
 	}
 	return best, max(held, 0)
 }
 
-// heldBy sums sure * weight over the terms of the query that the record's terms cover, and reads past them.
-func (q *query) heldBy(u *unpacker) (weight float64, assistant bool) {
+// heldBy sums sure * weight over the terms of the query that a passage's terms cover.
+func (q *query) heldBy(packed []byte) (weight float64) {
 	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
-	terms, assistant := u.head()
-	for range terms {
-		id := u.term()
-		if !q.may(id) {
+	for at := 0; at < len(packed); {
+		var id uint32
+		if id, at = nextTerm(packed, at); !q.may(id) {
 			continue
 		}
 		for k := range q.terms {
@@ -187,5 +182,5 @@ func (q *query) heldBy(u *unpacker) (weight float64, assistant bool) {
 			}
 		}
 	}
-	return weight, assistant
+	return weight
 }

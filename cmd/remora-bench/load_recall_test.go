@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// BenchmarkRecallLoad is recall alone on what the load benchmark fills in and asks.
+func BenchmarkRecallLoad(b *testing.B) {
+	const memories = 10_000
+	src := &fixed{}
+	t, replies := newTexts(fillSeed), newReplies()
+	for i := range memories / memoriesPerTurn {
+		at := madeUpStart + storage.Time(i)*1000
+		turn, chain, conv := fmt.Sprintf("%032x", 3*i+1), fmt.Sprintf("%032x", 3*i+2), fmt.Sprintf("%032x", 3*i+3)
+		for seq, role := range []storage.Role{storage.RoleUser, storage.RoleAssistant} {
+			m := storage.Memory{
+				ID: storage.TurnMemoryID(turn, seq), Scope: userScope(0), Conversation: conv, Kind: storage.KindEpisode, Trust: 1, Confidence: 1,
+				Priority: 0.5, Source: "proxy", Version: 1, CreatedAt: at, UpdatedAt: at, ValidFrom: at, EventTime: at,
+				Provenance: storage.Provenance{Turn: turn, Chain: chain, Role: role, Seq: seq, Model: "mock"},
+			}
+			if m.Text = saidBy(role, t, replies, i); role == storage.RoleAssistant {
+				m.Trust = 0.5
+			}
+			src.memories = append(src.memories, m)
+		}
+	}
+	e := recall.New(patientConfig(), src, nil, nil)
+	defer e.Close()
+	questions := benchQuestions(memories)
+	now := time.UnixMilli(int64(madeUpStart)).Add(memories * time.Second)
+	i := 0
+	ask := func() {
+		if _, err := e.Recall(b.Context(), recall.Request{Scope: userScope(0), Newest: questions[i%len(questions)], Now: now}); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	ask()
+	b.ReportAllocs()
+	for b.Loop() {
+		ask()
+	}
+}
+
+func saidBy(role storage.Role, t *texts, r *replies, i int) string {
+	if role == storage.RoleAssistant {
+		return r.text[i%replyTexts]
+	}
+	return t.statement()
+}
+
+// fixed is a source of one scope's memories.
+type fixed struct{ memories []storage.Memory }
+
+// Scan implements recall.Source.
+func (f *fixed) Scan(_ context.Context, _ storage.Scope, q storage.Query) (storage.Page, error) {
+	from, _ := strconv.Atoi(q.After)
+	to := min(from+storage.MaxPage, len(f.memories))
+	p := storage.Page{Memories: slices.Clone(f.memories[from:to])}
+	if to < len(f.memories) {
+		p.Next = strconv.Itoa(to)
+	}
+	return p, nil
+}

@@ -1,0 +1,142 @@
+package recall
+
+import (
+	"hash/maphash"
+)
+
+// table finds numbers by the hash of what they stand for: open addressing with linear probing. It holds the numbers
+// alone, at some seven bytes each, where a map of strings takes forty; whoever owns it compares what they stand for.
+type table struct {
+	slots []uint32 // 0 empty, removed, or number + 1; as many as a power of two
+	used  int      // slots that are not empty
+}
+
+const removed = 1<<32 - 1
+
+// find returns the number for which is holds, or false.
+func (t *table) find(hash uint64, is func(n uint32) bool) (uint32, bool) {
+	if len(t.slots) == 0 {
+		return 0, false
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		switch n := t.slots[i]; {
+		case n == 0:
+			return 0, false
+		case n != removed && is(n-1):
+			return n - 1, true
+		}
+	}
+}
+
+// add enters a number that is not there. hashOf gives the hash of any number that is.
+func (t *table) add(hash uint64, n uint32, hashOf func(n uint32) uint64) {
+	if (t.used+1)*5 > len(t.slots)*4 {
+		t.grow(hashOf)
+	}
+	t.insert(hash, n)
+}
+
+func (t *table) insert(hash uint64, n uint32) {
+	mask := uint64(len(t.slots) - 1)
+	i := hash & mask
+	for t.slots[i] != 0 {
+		i = (i + 1) & mask
+	}
+	t.slots[i] = n + 1
+	t.used++
+}
+
+func (t *table) grow(hashOf func(n uint32) uint64) {
+	live := 0
+	for _, n := range t.slots {
+		if n != 0 && n != removed {
+			live++
+		}
+	}
+	old := t.slots
+	t.reserve(max(live+1, live*3/2))
+	for _, n := range old {
+		if n != 0 && n != removed {
+			t.insert(hashOf(n-1), n-1)
+		}
+	}
+}
+
+// reserve empties the table and makes it large enough for n numbers.
+func (t *table) reserve(n int) {
+	size := 8
+	for n*5 > size*4 {
+		size *= 2
+	}
+	t.slots, t.used = make([]uint32, size), 0
+}
+
+// remove takes a number out.
+func (t *table) remove(hash uint64, n uint32) {
+	if len(t.slots) == 0 {
+		return
+	}
+	mask := uint64(len(t.slots) - 1)
+	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
+		if t.slots[i] == n+1 {
+			t.slots[i] = removed
+			return
+		}
+	}
+}
+
+// names numbers strings from 0 in the order in which they come, in one run of bytes.
+type names struct {
+	seed  maphash.Seed
+	bytes []byte
+	ends  []uint32 // of each string in bytes
+	at    table
+}
+
+func (s *names) len() int { return len(s.ends) }
+
+// raw is the string as it is kept.
+func (s *names) raw(n uint32) []byte {
+	from := uint32(0)
+	if n > 0 {
+		from = s.ends[n-1]
+	}
+	return s.bytes[from:s.ends[n]]
+}
+
+// find returns the number of v.
+func (s *names) find(v string) (uint32, bool) {
+	return s.at.find(maphash.String(s.seed, v), func(n uint32) bool { return string(s.raw(n)) == v })
+}
+
+// number returns the number of v, which is new if it has not come before.
+func (s *names) number(v string) (n uint32, fresh bool) {
+	hash := maphash.String(s.seed, v)
+	if n, ok := s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v }); ok {
+		return n, false
+	}
+	n = uint32(len(s.ends))
+	s.bytes = append(s.bytes, v...)
+	s.ends = append(s.ends, uint32(len(s.bytes)))
+	s.at.add(hash, n, s.hash)
+	return n, true
+}
+
+func (s *names) hash(n uint32) uint64 { return maphash.Bytes(s.seed, s.raw(n)) }
+
+// held is the heap that it takes, in bytes.
+func (s *names) held() int64 { return int64(cap(s.bytes) + 4*cap(s.ends) + 4*len(s.at.slots)) }
+
+// index makes the table anew from the strings. It is not ok if one stands there twice.
+func (s *names) index() bool {
+	s.at.reserve(len(s.ends))
+	for n := range uint32(len(s.ends)) {
+		hash := s.hash(n)
+		if _, twice := s.at.find(hash, func(m uint32) bool { return string(s.raw(m)) == string(s.raw(n)) }); twice {
+			return false
+		}
+		s.at.insert(hash, n)
+	}
+	return true
+}
