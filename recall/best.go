@@ -5,58 +5,28 @@ import (
 	"slices"
 )
 
-// best returns the k best of the turns that rank scored and that pass, best first; it clears the scores. Of equal scores the newer turn wins, then the later one. The result is valid until the scratch is used again.
+// best returns the k best of the turns that rank scored and that pass, best first; it clears the scores. Of equal scores
+// the newer turn wins, then the later one. The result is valid until the scratch is used again.
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, pass func(n int32) bool) (top []hit) {
-	heap := s.heap[:0]
-	bound := q.maxFactor(w)
-	least := 0.0 // the score to beat
+	hits := s.picked[:0]
+	clear(s.counts[:])
 	for _, n := range s.found {
-		score := float64(s.score[n])
+		score := s.score[n]
 		s.score[n] = 0
-		if score*bound < least {
+		if !pass(n) {
 			continue
 		}
-		h := hit{turn: n, score: score * ix.factors(&ix.turns[n], q, w, nil)}
-		switch {
-		case h.score < least || len(heap) == k && ix.worse(h, heap[0]) <= 0 || !pass(n):
-		case len(heap) < k:
-			heap = append(heap, h)
-			for i := len(heap) - 1; i > 0; { // sift up
-				p := (i - 1) / 2
-				if ix.worse(heap[i], heap[p]) >= 0 {
-					break
-				}
-				heap[i], heap[p] = heap[p], heap[i]
-				i = p
-			}
-		default:
-			heap[0] = h
-			ix.siftDown(heap)
-		}
-		if len(heap) == k {
-			least = heap[0].score
-		}
+		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}
+		s.counts[bucketOf(float32(h.score))]++
+		hits = append(hits, h)
 	}
-	ix.sort(heap)
-	s.heap = heap
-	return heap
-}
-
-func (ix *index) siftDown(heap []hit) {
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= len(heap) {
-			return
-		}
-		if c+1 < len(heap) && ix.worse(heap[c+1], heap[c]) < 0 {
-			c++
-		}
-		if ix.worse(heap[c], heap[i]) >= 0 {
-			return
-		}
-		heap[i], heap[c] = heap[c], heap[i]
-		i = c
+	s.picked = hits
+	if len(hits) > k {
+		limit := float64(s.lowest(k))
+		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < limit })
 	}
+	ix.sort(hits)
+	return hits[:min(len(hits), k)]
 }
 
 // sort puts the best first.

@@ -25,7 +25,6 @@ type scratch struct {
 	order   []int
 	costs   []int
 	picked  []hit
-	heap    []hit
 	counts  [buckets]int32
 	norms   norms
 	terms   [2][]uint32 // of two passages that may say the same
@@ -34,8 +33,10 @@ type scratch struct {
 // span is one word's part of entries.
 type span struct {
 	concept  int
+	term     uint32
 	share    float32
 	from, to int
+	late     bool // not decoded until the candidates are known
 }
 
 type bitset []uint64
@@ -153,6 +154,11 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		concept := s.spans[at].concept
 		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
 			word := &s.spans[at]
+			if word.late {
+				word.from = len(s.entries)
+				ix.decodeNear(word.term, s)
+				word.to = len(s.entries)
+			}
 			for _, e := range s.entries[word.from:word.to] {
 				if n := int32(e >> 8); s.near.has(n) {
 					ix.gather(n, frequency(e), word.share, &fw, s)

@@ -18,6 +18,8 @@ const (
 	maxFound = 1000
 	// reach is how far the evidence of a turn goes in its conversation.
 	reach = 3
+	// slight: what adds less than this part of a good score has no say in which turns are picked.
+	slight = 6
 )
 
 // lengths of a turn's texts, coarsely, for the survey.
@@ -90,13 +92,23 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 	bound := q.maxFactor(w)
 	for _, i := range order {
 		qt := &q.terms[i]
-		narrow := len(s.found) > maxFound || len(s.found) >= k && s.costs[i] > 2*len(s.found) && rest*bound < float64(s.kth(k))
-		rest -= qt.idf * qt.weight * float64(most)
+		narrow, late := len(s.found) > maxFound, false
+		adds := qt.idf * qt.weight * float64(most)
+		if enough := k / 2; len(s.found) >= enough && s.costs[i] > 2*len(s.found) {
+			least := float64(s.kth(enough))
+			narrow = narrow || rest*bound < least
+			late = narrow && adds*slight < least
+		}
+		rest -= adds
 		weight := float32(qt.idf * qt.weight)
 		for _, word := range qt.words {
 			from := len(s.entries)
+			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, from: from, to: from, late: late})
+			if late {
+				continue
+			}
 			ix.decode(word.id, s)
-			s.spans = append(s.spans, span{i, word.share, from, len(s.entries)})
+			s.spans[len(s.spans)-1].to = len(s.entries)
 			for _, e := range s.entries[from:] {
 				n := e >> 8
 				if narrow && s.score[n] == 0 {
@@ -111,6 +123,26 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 			}
 		}
 	}
+}
+
+// decodeNear appends the postings of a term in turns that are near candidates.
+func (ix *index) decodeNear(id uint32, s *scratch) {
+	out := s.entries
+	now := uint32(0)
+	buf := ix.posts[id].buf
+	for i := 0; i < len(buf); i++ {
+		d := uint32(buf[i])
+		i++
+		if d >= 0x80 {
+			v, n := binary.Uvarint(buf[i-1:])
+			d = uint32(v)
+			i += n - 1
+		}
+		if now += d; s.near.has(int32(now - 1)) {
+			out = append(out, (now-1)<<8|uint32(buf[i]))
+		}
+	}
+	s.entries = out
 }
 
 // decode appends the postings of a term to s.entries, those of removed turns left out.

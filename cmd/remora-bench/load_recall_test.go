@@ -15,6 +15,27 @@ import (
 // BenchmarkRecallLoad is recall alone on what the load benchmark fills in and asks.
 func BenchmarkRecallLoad(b *testing.B) {
 	const memories = 10_000
+	src := loadMemories(memories)
+	e := recall.New(patientConfig(), src, nil, nil)
+	defer e.Close()
+	questions := benchQuestions(memories)
+	now := time.UnixMilli(int64(madeUpStart)).Add(memories * time.Second)
+	i := 0
+	ask := func() {
+		if _, err := e.Recall(b.Context(), recall.Request{Scope: userScope(0), Newest: questions[i%len(questions)], Now: now}); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	ask()
+	b.ReportAllocs()
+	for b.Loop() {
+		ask()
+	}
+}
+
+// loadMemories are what the load benchmark fills in: a statement and a reply in every turn.
+func loadMemories(memories int) *fixed {
 	src := &fixed{}
 	t, replies := newTexts(fillSeed), newReplies()
 	for i := range memories / memoriesPerTurn {
@@ -32,22 +53,7 @@ func BenchmarkRecallLoad(b *testing.B) {
 			src.memories = append(src.memories, m)
 		}
 	}
-	e := recall.New(patientConfig(), src, nil, nil)
-	defer e.Close()
-	questions := benchQuestions(memories)
-	now := time.UnixMilli(int64(madeUpStart)).Add(memories * time.Second)
-	i := 0
-	ask := func() {
-		if _, err := e.Recall(b.Context(), recall.Request{Scope: userScope(0), Newest: questions[i%len(questions)], Now: now}); err != nil {
-			b.Fatal(err)
-		}
-		i++
-	}
-	ask()
-	b.ReportAllocs()
-	for b.Loop() {
-		ask()
-	}
+	return src
 }
 
 func saidBy(role storage.Role, t *texts, r *replies, i int) string {
