@@ -7,13 +7,14 @@ import (
 
 // best returns the k best of the turns that rank scored and that pass, best first; it clears the scores. Of equal scores
 // the newer turn wins, then the later one. The result is valid until the scratch is used again.
-func (ix *index) best(q *query, w *Weights, s *scratch, k int, pass func(n int32) bool) (top []hit) {
+func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) (top []hit) {
 	hits := s.picked[:0]
 	clear(s.counts[:])
+	all := f.passAll()
 	for _, n := range s.found {
 		score := s.score[n]
 		s.score[n] = 0
-		if !pass(n) {
+		if !all && !f.pass(n) {
 			continue
 		}
 		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}

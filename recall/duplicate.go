@@ -2,6 +2,7 @@ package recall
 
 import (
 	"bytes"
+	"math/bits"
 	"slices"
 )
 
@@ -40,13 +41,38 @@ func (s signature) like(o signature) bool {
 
 // taken is a passage that is part of a result.
 type taken struct {
-	signature signature
-	packed    []byte
+	head
+	bits  *termBits
+	terms []uint32 // distinct, once they were needed
+}
+
+// termBits has a bit for each distinct term, which some may share.
+type termBits [8]uint64
+
+func bitsOf(packed []byte) *termBits {
+	b := new(termBits)
+	for at := 0; at < len(packed); {
+		var id uint32
+		if id, at = nextTerm(packed, at); !isMark(id) {
+			h := id * 0x9e3779b1 >> 23
+			b[h>>6] |= 1 << (h & 63)
+		}
+	}
+	return b
+}
+
+// apart reports, of two passages of which the first has at most n distinct terms, that they can't be alike: a tenth of its
+// terms is not in the other.
+func (b *termBits) apart(n int, o *termBits) bool {
+	odd := 0
+	for i := range b {
+		odd += bits.OnesCount64(b[i] &^ o[i])
+	}
+	return odd*10 > n
 }
 
 // duplicate reports whether a passage says the same as one that was taken.
-func (s *selection) duplicate(h *head) bool {
-	var terms []uint32
+func (s *selection) duplicate(h *taken) bool {
 	for i := range s.taken {
 		t := &s.taken[i]
 		if !h.signature.like(t.signature) {
@@ -55,21 +81,30 @@ func (s *selection) duplicate(h *head) bool {
 		if len(h.packed) > 0 && bytes.Equal(h.packed, t.packed) {
 			return true
 		}
-		if terms == nil {
-			s.scratch.terms[0] = distinct(s.scratch.terms[0], h.packed)
-			terms = s.scratch.terms[0]
+		if t.bits == nil {
+			t.bits = bitsOf(t.packed)
 		}
-		s.scratch.terms[1] = distinct(s.scratch.terms[1], t.packed)
-		if s.ix.alike(terms, s.scratch.terms[1]) {
+		if h.bits == nil {
+			h.bits = bitsOf(h.packed)
+		}
+		if h.bits.apart(h.head.terms, t.bits) || t.bits.apart(t.head.terms, h.bits) {
+			continue
+		}
+		if h.terms == nil {
+			h.terms = distinct(make([]uint32, 0, h.head.terms), h.packed)
+		}
+		if t.terms == nil {
+			t.terms = distinct(make([]uint32, 0, t.head.terms), t.packed)
+		}
+		if s.ix.alike(h.terms, t.terms) {
 			return true
 		}
 	}
 	return false
 }
 
-// distinct returns the sorted distinct terms of a passage in the space of buf.
+// distinct returns the sorted distinct terms of a passage, in the space of buf.
 func distinct(buf []uint32, packed []byte) []uint32 {
-	buf = buf[:0]
 	for at := 0; at < len(packed); {
 		var id uint32
 		if id, at = nextTerm(packed, at); !isMark(id) {

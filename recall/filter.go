@@ -41,6 +41,9 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 	return f
 }
 
+// passAll reports whether every turn that is alive passes.
+func (f *filter) passAll() bool { return f.resources && f.everyone && len(f.chains) == 0 }
+
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
 	t := &f.ix.turns[n]

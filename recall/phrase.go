@@ -5,12 +5,15 @@ const phraseTerms = 512
 
 // phrases adds, to these turns, the share w.Phrase of the lesser idf for every two terms that follow one another in the
 // query and in the user's text.
-func (ix *index) phrases(q *query, w *Weights, hits []hit) {
+func (ix *index) phrases(q *query, w *Weights, hits []hit, s *scratch) {
 	if w.Phrase == 0 || len(q.terms) < 2 {
 		return
 	}
 	for i := range hits {
 		hits[i].phrased = true
+		if !s.several(hits[i].turn) {
+			continue
+		}
 		if v := ix.phrase(hits[i].turn, q, w, nil); v > 0 {
 			hits[i].score += v * ix.factors(&ix.turns[hits[i].turn], q, w, nil)
 		}
@@ -33,8 +36,11 @@ func (ix *index) phrase(n int32, q *query, w *Weights, parts *[]Part) float64 {
 		var seen uint64 // pairs by their second term
 		var pairs []Part
 		for at := 0; at < len(h.packed); {
-			var id uint32
-			id, at = nextTerm(h.packed, at)
+			id := uint32(h.packed[at])
+			at++
+			if id >= 0x80 {
+				id, at = nextTerm(h.packed, at-1)
+			}
 			k := -2
 			if q.may(id) {
 				k = q.termOf(id)

@@ -1,6 +1,9 @@
 package recall
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // hit is a ranked turn.
 type hit struct {
@@ -27,7 +30,33 @@ type scratch struct {
 	picked  []hit
 	counts  [buckets]int32
 	norms   norms
-	terms   [2][]uint32 // of two passages that may say the same
+	holds   []holds // by turn, of the candidates
+}
+
+// holds notes which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
+// Of the user's text only the terms themselves count, not the words that may stand for them.
+type holds struct{ user, assistant uint32 }
+
+func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
+	bit := uint32(1) << min(concept, 31)
+	if itself && tf&userFrequency != 0 {
+		s.holds[n].user |= bit
+	}
+	if tf >= assistantOnce {
+		s.holds[n].assistant |= bit
+	}
+}
+
+// onlyAssistant reports whether the assistant's text may hold what the user's does not.
+func (s *scratch) onlyAssistant(n int32) bool {
+	h := s.holds[n]
+	return h.assistant&^h.user != 0 || h.assistant>>31 != 0
+}
+
+// several reports whether the user's text holds two concepts or more.
+func (s *scratch) several(n int32) bool {
+	u := s.holds[n].user
+	return u&(u-1) != 0 || u>>31 != 0
 }
 
 // span is one word's part of entries.
@@ -36,6 +65,7 @@ type span struct {
 	term     uint32
 	share    float32
 	from, to int
+	itself   bool // not one that may stand for the term
 	late     bool // not decoded until the candidates are known
 }
 
@@ -54,6 +84,7 @@ func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.score) < n {
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
+		s.holds = make([]holds, n+n/4)
 	}
 	if n := len(ix.convs.list); len(s.session) < n {
 		s.session = make([]float32, n+n/4)
@@ -62,6 +93,16 @@ func (s *scratch) grow(ix *index) {
 	s.chosen.grow(len(ix.turns))
 	s.met.grow(len(ix.convs.list))
 	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
+}
+
+// clear forgets the candidates.
+func (s *scratch) clear() {
+	for i, word := range s.chosen {
+		for ; word != 0; word &= word - 1 {
+			s.holds[i<<6|bits.TrailingZeros64(word)] = holds{}
+		}
+		s.chosen[i] = 0
+	}
 }
 
 // idf is ln(1 + (n - df + 0.5) / (df + 0.5)).
@@ -162,6 +203,9 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 			for _, e := range s.entries[word.from:word.to] {
 				if n := int32(e >> 8); s.near.has(n) {
 					ix.gather(n, frequency(e), word.share, &fw, s)
+					if s.chosen.has(n) {
+						s.note(n, concept, word.itself, frequency(e))
+					}
 				}
 			}
 		}
@@ -184,7 +228,6 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		s.touched, s.talked = s.touched[:0], s.talked[:0]
 	}
 	clear(s.near)
-	clear(s.chosen)
 	return considered
 }
 

@@ -25,9 +25,9 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
 	f := e.filter(ix, req)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
-	top := ix.best(q, w, s, topK*candidatesPerMemory, f.pass)
+	top := ix.best(q, w, s, topK*candidatesPerMemory, f)
 	if ctx.Err() == nil {
-		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)])
+		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)], s)
 		ix.sort(top)
 	}
 	res := Result{Considered: considered}
@@ -47,6 +47,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 			}
 		}
 	}
+	s.clear()
 	e.scratch.Put(s)
 	if ctx.Err() != nil {
 		return Result{}, context.Cause(ctx)
@@ -75,7 +76,7 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 	held := 0.0
 	for i := range top[:min(len(top), coverTurns)] {
 		var h float64
-		chosen[i], h = s.passage(top[i].turn)
+		chosen[i], h = s.passage(top[i].turn, true)
 		held = max(held, h)
 	}
 	s.res.Relevance = relevance(s.q, top[0].score, held)
@@ -94,7 +95,7 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		if i < coverTurns {
 			p = chosen[i]
 		} else {
-			p, _ = s.passage(h.turn)
+			p, _ = s.passage(h.turn, false)
 		}
 		if why := s.take(h, p); why != "" && s.explain {
 			s.cut(max(p, s.ix.turns[h.turn].mem), h, why)
@@ -110,8 +111,8 @@ func (s *selection) take(h hit, p int32) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
-	head := s.ix.head(p)
-	if s.duplicate(&head) {
+	found := taken{head: s.ix.head(p)}
+	if s.duplicate(&found) {
 		return CutDuplicate
 	}
 	m := s.ix.memory(p, s.scope)
@@ -120,7 +121,7 @@ func (s *selection) take(h hit, p int32) Reason {
 		return CutBudget
 	}
 	s.budget -= cost
-	s.taken = append(s.taken, taken{head.signature, head.packed})
+	s.taken = append(s.taken, found)
 	s.hits = append(s.hits, h)
 	if s.res.Memories == nil {
 		s.res.Memories = make([]Scored, 0, s.topK)
@@ -148,12 +149,22 @@ func Cost(m *storage.Memory) int {
 }
 
 // passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,
-// and returns it with the weight that it holds, or -1 if none may be shown.
-func (s *selection) passage(n int32) (best int32, held float64) {
+// and returns it with the weight that it holds, or -1 if none may be shown. Not
+// to weigh spares the reading where there is no choice.
+func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
+	if t.count == 1 && !weigh {
+		if s.filter.shows(s.ix, t, t.mem) {
+			best = t.mem
+		}
+		return best, 0
+	}
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		h := s.ix.head(i)
+		if h.assistant && best >= 0 && t.count == 2 && !s.scratch.onlyAssistant(n) {
+			continue // it holds no more than the user's
+		}
 		weight := s.q.heldBy(h.packed)
 		if h.assistant {
 			weight *= 0.999
@@ -169,8 +180,12 @@ func (s *selection) passage(n int32) (best int32, held float64) {
 func (q *query) heldBy(packed []byte) (weight float64) {
 	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
 	for at := 0; at < len(packed); {
-		var id uint32
-		if id, at = nextTerm(packed, at); !q.may(id) {
+		id := uint32(packed[at])
+		at++
+		if id >= 0x80 { // nextTerm, which is not inlined
+			id, at = nextTerm(packed, at-1)
+		}
+		if !q.may(id) {
 			continue
 		}
 		for k := range q.terms {

@@ -12,7 +12,7 @@ import (
 
 const (
 	// seedsPerTurn is how many turns are picked by their own words for every turn that is wanted.
-	seedsPerTurn = 3
+	seedsPerTurn = 2
 	// maxFound: once so many turns have a score, the remaining terms, which are the commonest, only add to those. (The
 	// "continue" strategy of Moffat and Zobel, Self-indexing inverted files, 1996.)
 	maxFound = 1000
@@ -82,8 +82,7 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 	m := &s.norms
 	m.fill(f)
 	order := ix.cheapestFirst(q, s)
-	const often = 2
-	most := often * (max(f.user, f.userAsk) + f.assistant) / f.userFlat
+	most := (max(f.user, f.userAsk) + f.assistant) / f.userFlat // once, in the shortest text
 	most /= f.k1 + most
 	rest := 0.0 // what the terms still to come can add to a turn, but for rare cases
 	for _, i := range order {
@@ -97,13 +96,13 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		if enough := k / 2; len(s.found) >= enough && s.costs[i] > 2*len(s.found) {
 			least := float64(s.kth(enough))
 			narrow = narrow || rest*bound < least
-			late = narrow && adds*slight < least
+			late = narrow && (len(s.found) <= k*seedsPerTurn || adds*slight < least)
 		}
 		rest -= adds
 		weight := float32(qt.idf * qt.weight)
 		for _, word := range qt.words {
 			from := len(s.entries)
-			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, from: from, to: from, late: late})
+			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
 			if late {
 				continue
 			}
@@ -176,11 +175,12 @@ func (ix *index) decode(id uint32, s *scratch) {
 	s.entries = out
 }
 
-// buckets of scores, by the upper bits of their floating point form: 16 for every power of two.
+// buckets of scores, by the upper bits of their floating point form: 16 for every power of two from 2^-8 to 2^12. What is
+// below or above shares the first or the last.
 const (
-	buckets     = 1024
+	buckets     = 320
 	bucketShift = 23 - 4
-	bucketBase  = (127 - 40) << 4 // scores below 2^-40 share the first bucket
+	bucketBase  = (127 - 8) << 4
 )
 
 func bucketOf(score float32) int {
@@ -217,10 +217,11 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []hit 
 	}
 	picked := s.picked[:0]
 	clear(s.counts[:])
+	all := f.passAll()
 	for _, n := range s.found {
 		score := s.score[n]
 		s.score[n] = 0
-		if score < least || !f.pass(n) {
+		if score < least || !all && !f.pass(n) {
 			continue
 		}
 		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}
