@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -109,4 +110,41 @@ func BenchmarkAdd(b *testing.B) {
 		e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
 		i++
 	}
+}
+
+// BenchmarkRestore loads an index from its snapshot, and from the records that it was made of, the store's part left out.
+func BenchmarkRestore(b *testing.B) {
+	ms, _ := corpusOf(b, 10_000, "locomo_a")
+	src := newDigesting(b, ms)
+	e := loadedEngine(b, src)
+	e.saveDue(b.Context(), always)
+	parts := src.parts(b)
+	size := 0
+	for _, p := range parts {
+		size += len(p.Value)
+	}
+	b.Run("snapshot", func(b *testing.B) {
+		for b.Loop() {
+			var r blobReader
+			first, err := r.open(parts[0].Value)
+			ix, _, chunks, err2 := decode(first, e.seed)
+			for _, p := range parts[1:] {
+				part, err3 := r.open(p.Value)
+				if chunks, err3 = ix.arena.take(part, chunks); err3 != nil {
+					b.Fatal(err3)
+				}
+			}
+			if err := errors.Join(err, err2, ix.complete()); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.ReportMetric(float64(size)/10_000, "B/memory")
+	})
+	b.Run("records", func(b *testing.B) {
+		for b.Loop() {
+			other := New(patient(), &fakeSource{ms: map[storage.Scope][]storage.Memory{alice: ms}}, nil, nil)
+			recallIDs(b, other, Request{Newest: "hello there"})
+			other.Close()
+		}
+	})
 }

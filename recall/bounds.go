@@ -8,13 +8,13 @@ import (
 // fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
 func (e *Engine) fit(ix *index) *index {
 	keep := math.MaxInt
-	for ix.wasteful() || ix.bytes() > e.cfg.MaxScopeBytes && ix.live > 1 {
-		if b := ix.bytes(); b > e.cfg.MaxScopeBytes {
-			share := 0.9 * float64(e.cfg.MaxScopeBytes) / float64(b)
+	for ix.wasteful() || (ix.bytes() > e.cfg.MaxScopeBytes || ix.full()) && ix.live > 1 {
+		if b := ix.bytes(); b > e.cfg.MaxScopeBytes || ix.full() {
+			share := 0.9 * min(float64(e.cfg.MaxScopeBytes)/float64(b), 1)
 			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
 		}
 		before := ix.omitted
-		ix = ix.rebuilt(keep)
+		ix = ix.rebuilt(keep, nil)
 		if n := ix.omitted - before; n > 0 {
 			e.omitted.Add(n)
 			e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", n)
@@ -61,6 +61,12 @@ func (e *Engine) shrink(keep *scopeIndex) {
 			continue
 		}
 		if c.s.loading == nil && !c.s.gone {
+			if r := &c.s.rest; c.s.ix != nil && r.tally != nil && r.unsaved && !r.hopeless && c.s.ix.snapshotable() {
+				select {
+				case e.evictedIndexes <- evicted{c.s.scope, c.s.ix, r.tally}:
+				default: // the next load reads the records
+				}
+			}
 			c.s.gone, c.s.ix = true, nil
 			c.s.ready.Store(false)
 			e.scopes.CompareAndDelete(c.s.scope, c.s)

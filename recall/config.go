@@ -23,6 +23,8 @@ type Config struct {
 	// MaxLoads bounds how many scopes load at the same time; more wait. LoadTimeout bounds one load.
 	MaxLoads    int
 	LoadTimeout time.Duration
+	// SnapshotAfter is how long a changed index must be left alone before its snapshot is written; 0 keeps none.
+	SnapshotAfter time.Duration
 	// Scopes are searched when a request names none.
 	Scopes []SearchScope
 	// Gate is the relevance (0..1) that the best candidate must reach for anything to be returned.
@@ -46,6 +48,7 @@ func DefaultConfig() Config {
 		MaxScopeBytes: 128 << 20,
 		MaxLoads:      4,
 		LoadTimeout:   2 * time.Minute,
+		SnapshotAfter: 30 * time.Second,
 		Scopes:        []SearchScope{CurrentChat, Resources, AllUserMemory},
 		Gate:          0.2,
 		MaxTerms:      32,
@@ -84,6 +87,9 @@ func (c Config) Validate() error {
 	}
 	if c.LoadTimeout <= 0 {
 		bad("loadTimeout", "must be > 0")
+	}
+	if c.SnapshotAfter < 0 {
+		bad("snapshotAfter", "must be >= 0")
 	}
 	if len(c.Scopes) == 0 {
 		bad("scopes", "must name at least one")

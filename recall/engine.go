@@ -42,13 +42,18 @@ type Engine struct {
 	closed bool
 	loads  sync.WaitGroup
 
-	loaded, failed, evicted, omitted, damaged atomic.Int64
+	snapshots      SnapshotStore // nil: none are kept
+	evictedIndexes chan evicted
+	staleScopes    map[storage.Scope]struct{} // guarded by mu
+
+	loaded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
 }
 
 // errClosed is what a closed engine answers.
 var errClosed = fmt.Errorf("recall: engine closed: %w", storage.ErrUnavailable)
 
-// New returns an engine that loads indexes from src. A nil log or tp is silent. It starts nothing; loads that requests
+// New returns an engine that loads indexes from src, and keeps snapshots of them in it if it is a SnapshotStore. A nil log
+// or tp is silent. It starts nothing; loads that requests
 // start are waited for by Close.
 func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Engine {
 	if log == nil {
@@ -61,26 +66,37 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(), seed: maphash.MakeSeed(),
 		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
 	}
+	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
+		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
+	}
 	e.scratch.New = func() any { return new(scratch) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	return e
 }
 
-// Run blocks until ctx is done, then closes the engine.
+// Run keeps snapshots until ctx is done, then closes the engine.
 func (e *Engine) Run(ctx context.Context) error {
+	if e.snapshots != nil {
+		e.keepSnapshots(ctx)
+	}
 	<-ctx.Done()
 	e.Close()
 	return nil
 }
 
-// Close stops the background loads and waits for them. Requests then fail with an error that wraps storage.ErrUnavailable.
+// Close stops the background loads, waits for them, and writes the snapshots that are due, for a few seconds at most.
+// Requests then fail with an error that wraps storage.ErrUnavailable.
 func (e *Engine) Close() {
 	e.mu.Lock()
+	first := !e.closed
 	e.closed = true
 	e.mu.Unlock()
 	e.stop()
 	e.loads.Wait()
+	if first && e.snapshots != nil {
+		e.finishSnapshots()
+	}
 }
 
 // Stats are counters since the start, and what is held now.
@@ -93,6 +109,9 @@ type Stats struct {
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
 	Damaged  int64 // records that the store could not read
+	Restored int64 // loads from a snapshot
+	Rejected int64 // snapshots that were damaged or of another version
+	Saved    int64 // snapshots written
 }
 
 // Stats returns the counters.
@@ -100,6 +119,7 @@ func (e *Engine) Stats() Stats {
 	s := Stats{
 		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Failures: e.failed.Load(),
 		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
+		Restored: e.restored.Load(), Rejected: e.rejected.Load(), Saved: e.saved.Load(),
 	}
 	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
 	return s
@@ -198,6 +218,7 @@ func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
 
 // Forget removes memories. Unknown ids are ignored.
 func (e *Engine) Forget(scope storage.Scope, ids ...string) {
+	e.stale(scope)
 	if v, ok := e.scopes.Load(scope); ok {
 		e.apply(v.(*scopeIndex), change{gone: ids})
 	}

@@ -123,6 +123,7 @@ type passage struct {
 	terms    []string
 	traits   traits
 	language language
+	print    uint64 // fingerprint, where snapshots are kept
 }
 
 // recallable reports whether a memory may ever be returned.
@@ -138,7 +139,10 @@ func (ix *index) turnHash(m *storage.Memory) uint64 {
 	return ix.soleHash(m.ID)
 }
 
-func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * 0x9e3779b97f4a7c15 }
+func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
+
+// soleFactor tells the key of a memory that is a turn by itself from that of a turn of the same name.
+const soleFactor = 0x9e3779b97f4a7c15
 
 func (ix *index) turnOf(key uint64) (int32, bool) {
 	n, ok := ix.byTurn.find(key, func(n uint32) bool { return ix.turns[n].key == key })

@@ -13,7 +13,7 @@ import (
 // runLoad builds the index and publishes it, or notes why it could not.
 func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 	began := time.Now()
-	ix, err := e.build(ctx, s)
+	ix, t, restored, err := e.build(ctx, s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done := s.loading
@@ -33,19 +33,24 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 		e.log.Warn("recall index not loaded", "error", err)
 		return
 	}
+	s.ix, s.rest = ix, rest{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}
+	if restored {
+		s.rest.changes = 0
+	}
 	for _, c := range s.pending {
-		ix.apply(c)
+		s.change(c)
 	}
 	s.pending = nil
-	s.ix = e.fit(ix)
+	s.ix = e.fit(s.ix)
 	s.ready.Store(true)
 	e.loaded.Add(1)
 	e.hold(s, s.ix.bytes()+scopeOverhead)
-	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", ix.bytes(), "took", time.Since(began))
+	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
 }
 
-// build scans the store. A panic while reading what is stored is a failed load, not the end of the process.
-func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error) {
+// build reads a snapshot or scans the store. A panic while reading what is stored is a failed load, not the end of the
+// process.
+func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally, restored bool, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
@@ -55,7 +60,13 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
 	case <-ctx.Done():
-		return nil, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, ctx.Err()))
+		return nil, nil, false, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, ctx.Err()))
+	}
+	if e.snapshots != nil {
+		if ix, t = e.restore(ctx, s.scope); ix != nil {
+			return ix, t, true, nil
+		}
+		t = &tally{}
 	}
 	ix = newIndex(e.seed)
 	group := turnGroup{ix: ix}
@@ -65,15 +76,19 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error
 			if !errors.Is(err, storage.ErrUnavailable) {
 				err = errors.Join(storage.ErrUnavailable, err)
 			}
-			return nil, fmt.Errorf("load index: %w", err)
+			return nil, nil, false, fmt.Errorf("load index: %w", err)
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
-			if m := &page.Memories[i]; recallable(m) {
+			m := &page.Memories[i]
+			if t != nil {
+				t.seen(m)
+			}
+			if recallable(m) {
 				group.add(e.passage(m))
 			}
 		}
-		if ix.bytes() > e.cfg.MaxScopeBytes {
+		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
 			group.flush()
 			ix = e.fit(ix)
 			group.ix = ix
@@ -83,12 +98,13 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, err error
 			break
 		}
 		if page.Next == q.After {
-			return nil, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
+			return nil, nil, false, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
 		}
 		q.After = page.Next
 	}
 	group.flush()
-	return ix, nil
+	ix.compact()
+	return ix, t, false, nil
 }
 
 // turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but

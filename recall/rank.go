@@ -20,7 +20,7 @@ type scratch struct {
 	near    bitset    // turns whose text counts for a candidate
 	chosen  bitset    // candidates
 	met     bitset    // conversations of candidates
-	entries []uint32  // postings of the query, decoded: turn << 8 | frequency
+	entries []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
 	spans   []span    // of the words in entries
 	found   []int32   // turns with a score
 	touched []int32   // turns with an x

@@ -24,8 +24,14 @@ func (ix *index) bytes() int64 {
 // wasteful reports whether a rebuild would give back a good part of the memory.
 func (ix *index) wasteful() bool { return ix.dead > 64 && ix.dead > ix.live/3 }
 
-// rebuilt returns a copy without tombstones that keeps at most the newest keep turns.
-func (ix *index) rebuilt(keep int) *index {
+// full reports whether the numbers of records or turns are running out, at some 2 GiB.
+func (ix *index) full() bool {
+	const spare = 1 << 12 // turns that one change may add
+	return ix.arena.full() || len(ix.turns) > maxTurns-spare
+}
+
+// rebuilt returns a copy without tombstones, nor the memories that are to drop, that keeps at most the newest keep turns.
+func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 	alive := make([]int32, 0, ix.live)
 	for n := range ix.turns {
 		if ix.turns[n].flags&turnDead == 0 {
@@ -42,9 +48,47 @@ func (ix *index) rebuilt(keep int) *index {
 		t := ix.turns[n]
 		ps := make([]passage, 0, t.count)
 		for j := t.mem; j < t.mem+int32(t.count); j++ {
-			ps = append(ps, ix.passage(j, t.traits))
+			if drop == nil || !drop(j) {
+				ps = append(ps, ix.passage(j, t.traits))
+			}
 		}
-		out.put(ps)
+		if len(ps) > 0 {
+			out.put(ps)
+		}
 	}
+	out.compact()
 	return out
+}
+
+// compact gives back what growing has reserved.
+func (ix *index) compact() {
+	total := 0
+	for i := range ix.posts {
+		total += len(ix.posts[i].buf)
+	}
+	all := make([]byte, 0, total)
+	for i := range ix.posts {
+		p := &ix.posts[i]
+		from := len(all)
+		all = append(all, p.buf...)
+		p.buf = all[from:len(all):len(all)]
+	}
+	ix.postBytes = int64(total)
+	ix.posts, ix.turns, ix.lens, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.lens), clipped(ix.mems)
+	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
+	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
+	ix.coded = nil
+	if n := len(ix.arena.chunks); n > 0 {
+		c := &ix.arena.chunks[n-1]
+		ix.arena.size -= int64(cap(*c) - len(*c))
+		*c = clipped(*c)
+	}
+}
+
+// clipped returns s with hardly any room behind it.
+func clipped[S ~[]E, E any](s S) S {
+	if cap(s)-len(s) < len(s)/16 {
+		return s
+	}
+	return append(make(S, 0, len(s)+len(s)/64), s...)
 }

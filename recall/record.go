@@ -3,6 +3,7 @@ package recall
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"hash/maphash"
 	"strconv"
 
 	"github.com/remora-proxy/remora/storage"
@@ -168,12 +169,7 @@ func (ix *index) packShape(p *packer, m *storage.Memory) {
 	}
 	n, ok := ix.shapeOf[s]
 	if !ok && len(ix.shapes) < maxShapes {
-		n = uint32(len(ix.shapes))
-		s = cloneShape(s)
-		ix.shapes = append(ix.shapes, s)
-		ix.shapeOf[s] = n
-		ix.shapeBytes += int64(len(s.kind) + len(s.source) + len(s.speaker) + len(s.model) + len(s.role) + shapeOverhead)
-		ok = true
+		n, ok = ix.addShape(cloneShape(s)), true
 	}
 	if ok {
 		p.uint(uint64(n) + 1)
@@ -181,6 +177,14 @@ func (ix *index) packShape(p *packer, m *storage.Memory) {
 	}
 	p.uint(0)
 	p.shape(&s)
+}
+
+func (ix *index) addShape(s shape) uint32 {
+	n := uint32(len(ix.shapes))
+	ix.shapes = append(ix.shapes, s)
+	ix.shapeOf[s] = n
+	ix.shapeBytes += int64(len(s.kind) + len(s.source) + len(s.speaker) + len(s.model) + len(s.role) + shapeOverhead)
+	return n
 }
 
 func cloneShape(s shape) shape {
@@ -291,6 +295,48 @@ func (ix *index) identity(u *unpacker, n int32) (d identity) {
 		d.event += storage.Time(u.int())
 	}
 	return d
+}
+
+// length bounds the id from above, in bytes.
+func (d *identity) length() int {
+	if d.mark&markID != 0 {
+		return rawLength(d.id, d.idHex)
+	}
+	return rawLength(d.turn, d.turnHex) + len(strconv.Itoa(d.seq)) + 1
+}
+
+func rawLength(s []byte, isHex bool) int {
+	if isHex {
+		return 2 * len(s)
+	}
+	return len(s)
+}
+
+// identityOf makes the key and the chain's hash of a turn from its first record.
+func (ix *index) identityOf(t *turn) (of struct {
+	key   uint64
+	chain uint32
+}) {
+	var space [storage.MaxID]byte
+	u := ix.head(t.mem).rest
+	d := ix.identity(&u, ix.mems[t.mem].turn)
+	if t.flags&(turnFact|turnResource) == 0 && len(d.turn) > 0 {
+		of.key = maphash.Bytes(ix.seed, appendRaw(space[:0], d.turn, d.turnHex))
+	} else {
+		of.key = maphash.Bytes(ix.seed, d.appendID(space[:0])) * soleFactor
+	}
+	if len(d.chain) > 0 {
+		of.chain = uint32(maphash.Bytes(ix.seed, appendRaw(space[:0], d.chain, d.chainHex))>>32) | 1
+	}
+	return of
+}
+
+// strangeAt is strange for a memory that is there.
+func (ix *index) strangeAt(i int32) bool {
+	u := ix.head(i).rest
+	n := ix.mems[i].turn
+	d := ix.identity(&u, n)
+	return d.mark&markID != 0 && len(d.turn) > 0 && ix.turns[n].flags&(turnFact|turnResource) == 0
 }
 
 // appendID appends the memory's id to b.

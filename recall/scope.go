@@ -28,6 +28,7 @@ type scopeIndex struct {
 	pending []change
 	err     error // of the last load
 	retryAt time.Time
+	rest    rest
 	gone    bool // dropped or evicted: a load's result is thrown away
 }
 
@@ -44,7 +45,8 @@ const scopeOverhead = 2 << 10
 type change struct {
 	turn     string
 	passages []passage
-	gone     []string
+	ghosts   map[string]uint64 // fingerprints of memories that the store has and that may not be returned
+	gone     []string          // ids, those of the ghosts included
 }
 
 // acquire returns the scope's place and makes sure that a load is under way if it is not loaded.
@@ -116,8 +118,17 @@ func (e *Engine) prepare(turn string, ms []storage.Memory) change {
 		if m := &ms[i]; recallable(m) {
 			own := *m // the caller keeps its memories
 			c.passages = append(c.passages, e.passage(&own))
+			if e.snapshots != nil {
+				c.passages[len(c.passages)-1].print = m.Fingerprint()
+			}
 		} else {
 			c.gone = append(c.gone, m.ID)
+			if e.snapshots != nil {
+				if c.ghosts == nil {
+					c.ghosts = map[string]uint64{}
+				}
+				c.ghosts[m.ID] = m.Fingerprint()
+			}
 		}
 	}
 	return c
@@ -134,12 +145,21 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 			s.pending = append(s.pending, c)
 		}
 	case s.ix != nil:
-		s.ix.apply(c)
-		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes {
+		s.change(c)
+		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes || s.ix.full() {
 			s.ix = e.fit(s.ix)
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
 	}
+}
+
+// change changes the index, and the tally with it.
+func (s *scopeIndex) change(c change) {
+	if s.rest.tally != nil {
+		s.rest.tally.apply(s.ix, &c)
+		s.rest.touch(len(c.passages) + len(c.gone))
+	}
+	s.ix.apply(c)
 }
 
 // apply changes the index.

@@ -22,6 +22,9 @@ const (
 	slight = 6
 )
 
+// maxTurns is how many turns an index can number.
+const maxTurns = 1 << 24
+
 // lengths of a turn's texts, coarsely, for the survey.
 type lengths struct{ user, assistant uint8 }
 

@@ -1,0 +1,396 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Snapshots of indexes make the next load fast. An engine whose source is a SnapshotStore writes one where an index has
+// changed and come to rest, when it is evicted, and when the engine closes: always off the path of requests, one at a
+// time. It loads one only if the store holds the very memories that it was made of; else, as where there is none or it is
+// damaged, the index is built from the records.
+//
+// A snapshot holds texts, so what was forgotten must not stay in it: after Forget it is deleted within a second, and it
+// expires with the first of its memories.
+
+// SnapshotStore is what the source of an engine offers for it to keep snapshots.
+type SnapshotStore interface {
+	storage.Digester
+	Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error)
+	PutRecords(ctx context.Context, records []storage.Record) error
+	DeleteRecords(ctx context.Context, refs []storage.RecordRef) error
+}
+
+const (
+	snapshotKey = "recall-" // and the number of the part
+	// snapshotLeast is the smallest index, in memories, that has a snapshot: a smaller one is built in a few milliseconds.
+	snapshotLeast = 256
+	// A changed index is written once it has been left alone for Config.SnapshotAfter if at least one in snapshotShare of its
+	// turns is new, and after snapshotLate times that however little has changed.
+	snapshotShare = 64
+	snapshotLate  = 20
+	// snapshotTick is how often the engine looks what there is to do.
+	snapshotTick = time.Second
+	// snapshotTimeout bounds one write, closeTimeout all that Close writes.
+	snapshotTimeout = 30 * time.Second
+	closeTimeout    = 5 * time.Second
+	// maxEvicted is how many evicted indexes may wait to be written; one more is dropped without a snapshot.
+	maxEvicted = 4
+	// maxStale bounds the scopes whose snapshots wait to be deleted.
+	maxStale = 10_000
+)
+
+// evicted is an index that is no longer held but not written yet.
+type evicted struct {
+	scope storage.Scope
+	ix    *index
+	tally *tally
+}
+
+// rest is what a scope must know of its snapshot; the scope's lock guards it.
+type rest struct {
+	tally    *tally // nil where there are no snapshots
+	changes  int    // since the last snapshot
+	changed  time.Time
+	unsaved  bool // there are changes, or there is no snapshot
+	hopeless bool // the tally is not the store's: no snapshot until something changes
+}
+
+// touch notes a change.
+func (r *rest) touch(n int) {
+	r.changes += n
+	r.changed, r.unsaved, r.hopeless = time.Now(), true, false
+}
+
+// due reports whether it is time to write.
+func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
+	if !r.unsaved || r.hopeless || !ix.snapshotable() {
+		return false
+	}
+	quiet := now.Sub(r.changed)
+	return quiet >= after && (r.changes*snapshotShare >= ix.live || quiet >= snapshotLate*after)
+}
+
+// snapshotable reports whether the index is worth a snapshot and whole enough for it.
+func (ix *index) snapshotable() bool {
+	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-1)
+}
+
+// keepSnapshots writes what is due until ctx ends.
+func (e *Engine) keepSnapshots(ctx context.Context) {
+	tick := time.NewTicker(snapshotTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			e.deleteStale(ctx)
+			e.saveEvicted(ctx)
+			e.saveDue(ctx, func(s *scopeIndex) bool { return s.rest.due(s.ix, e.cfg.SnapshotAfter, time.Now()) })
+		}
+	}
+}
+
+// finishSnapshots writes what is left, the most recently used first, as far as time allows.
+func (e *Engine) finishSnapshots() {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	e.deleteStale(ctx)
+	e.saveEvicted(ctx)
+	e.saveDue(ctx, func(s *scopeIndex) bool { return s.rest.unsaved && !s.rest.hopeless && s.ix.snapshotable() })
+}
+
+// saveDue writes the scopes that are due, the most recently used first. A panic costs that snapshot.
+func (e *Engine) saveDue(ctx context.Context, due func(s *scopeIndex) bool) {
+	var all []*scopeIndex
+	e.scopes.Range(func(_, v any) bool {
+		s := v.(*scopeIndex)
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		if s.ix != nil && s.rest.tally != nil && due(s) {
+			all = append(all, s)
+		}
+		return true
+	})
+	slices.SortFunc(all, func(a, b *scopeIndex) int { return int(b.used.Load() - a.used.Load()) })
+	for _, s := range all {
+		if ctx.Err() != nil {
+			return
+		}
+		e.saveScope(ctx, s)
+	}
+}
+
+func (e *Engine) saveScope(ctx context.Context, s *scopeIndex) {
+	s.mu.RLock() // which keeps no request waiting
+	if s.ix == nil || s.gone {
+		s.mu.RUnlock()
+		return
+	}
+	ix, t, changes, changed := s.ix.capture(), s.rest.tally.clone(), s.rest.changes, s.rest.changed
+	s.mu.RUnlock()
+	s.mu.Lock()
+	s.rest.changes -= changes
+	s.rest.unsaved = s.rest.changes > 0 || s.rest.changed != changed
+	s.mu.Unlock()
+	err := e.save(ctx, s.scope, ix, t, func() bool {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return s.gone
+	})
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if errors.Is(err, errOtherMemories) && !s.rest.unsaved { // nothing has changed since, so no Add is on its way
+		s.rest.hopeless = true
+		return
+	}
+	s.rest.unsaved = true
+}
+
+// saveEvicted writes the indexes that were evicted.
+func (e *Engine) saveEvicted(ctx context.Context) {
+	for {
+		select {
+		case v := <-e.evictedIndexes:
+			_ = e.save(ctx, v.scope, v.ix, v.tally, func() bool { return false }) // it was logged
+		default:
+			return
+		}
+	}
+}
+
+// errOtherMemories: the store holds other memories than the index was made of.
+var errOtherMemories = errors.New("the store holds other memories than the index")
+
+// save writes a snapshot. If the scope is erased meanwhile, or its memories change, the snapshot goes again.
+func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *tally, gone func() bool) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = errors.New("panic")
+		}
+		if err != nil && !errors.Is(err, errOtherMemories) {
+			e.log.Warn("recall index snapshot not written", "error", err)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	defer cancel()
+	current := func() (bool, error) {
+		d, err := e.snapshots.Digest(ctx, scope)
+		return d == t.digest, err
+	}
+	if same, err := current(); err != nil || !same {
+		return errors.Join(err, other(same))
+	}
+	now := storage.TimeOf(time.Now())
+	expired := func(i int32) bool {
+		at := ix.expires(i)
+		return at != 0 && at <= now
+	}
+	if lapsed := ix.anyMemory(expired); ix.dead > 0 || lapsed {
+		ix = ix.rebuilt(len(ix.turns), expired)
+	}
+	if gone() {
+		return nil
+	}
+	until := ix.firstExpiry()
+	var records []storage.Record
+	for i, part := range ix.encode(t, rand.Uint64()) {
+		records = append(records, storage.Record{
+			Bucket: storage.BucketIndex, Scope: scope, Key: fmt.Sprintf("%s%04d", snapshotKey, i), Value: part, ExpiresAt: until,
+		})
+	}
+	if err := e.snapshots.PutRecords(ctx, records); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	e.saved.Add(1)
+	same, err := current()
+	if err == nil && same && !gone() {
+		// A larger one that was there before may have left parts.
+		return e.deleteSnapshot(ctx, scope, records[len(records)-1].Key)
+	}
+	return errors.Join(err, e.deleteSnapshot(ctx, scope, ""), other(same))
+}
+
+func other(same bool) error {
+	if same {
+		return nil
+	}
+	return errOtherMemories
+}
+
+// anyMemory reports whether any memory of a turn that may expire is so.
+func (ix *index) anyMemory(is func(i int32) bool) bool {
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		if t.flags&turnExpires == 0 || t.flags&turnDead != 0 {
+			continue
+		}
+		for i := t.mem; i < t.mem+int32(t.count); i++ {
+			if is(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// firstExpiry is when the first memory expires, 0 for never.
+func (ix *index) firstExpiry() (first storage.Time) {
+	ix.anyMemory(func(i int32) bool {
+		if at := ix.expires(i); at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+		return false
+	})
+	return first
+}
+
+// deleteSnapshot deletes the parts behind a key.
+func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, after string) error {
+	var refs []storage.RecordRef
+	err := e.snapshotRecords(ctx, scope, func(r *storage.Record) error {
+		if r.Key > after {
+			refs = append(refs, storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key})
+		}
+		return nil
+	})
+	if len(refs) > 0 {
+		err = errors.Join(err, e.snapshots.DeleteRecords(ctx, refs))
+	}
+	return err
+}
+
+// snapshotRecords reads the parts of a snapshot in their order.
+func (e *Engine) snapshotRecords(ctx context.Context, scope storage.Scope, each func(r *storage.Record) error) error {
+	for after := ""; ; {
+		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, after, storage.MaxPage)
+		if err != nil {
+			return err
+		}
+		for i := range page.Records {
+			if r := &page.Records[i]; strings.HasPrefix(r.Key, snapshotKey) {
+				if err := each(r); err != nil {
+					return err
+				}
+			}
+		}
+		if page.Damaged > 0 {
+			return errBlob
+		}
+		if page.Next == "" || page.Next == after {
+			return nil
+		}
+		after = page.Next
+	}
+}
+
+// stale notes that a scope's snapshot holds what was forgotten.
+func (e *Engine) stale(scope storage.Scope) {
+	if e.snapshots == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.staleScopes) < maxStale {
+		e.staleScopes[scope] = struct{}{}
+	}
+}
+
+// deleteStale deletes the snapshots that hold what was forgotten. Those that the store does not delete now are tried again.
+func (e *Engine) deleteStale(ctx context.Context) {
+	e.mu.Lock()
+	all := e.staleScopes
+	e.staleScopes = map[storage.Scope]struct{}{}
+	e.mu.Unlock()
+	for scope := range all {
+		if err := e.deleteSnapshot(ctx, scope, ""); err != nil && !errors.Is(err, errBlob) {
+			e.stale(scope)
+		}
+	}
+}
+
+// restore loads an index from its snapshot. It returns none where there is no snapshot, where the memories have changed
+// since, and where anything about it is wrong, which is counted.
+func (e *Engine) restore(ctx context.Context, scope storage.Scope) (*index, *tally) {
+	ix, t, err := e.readSnapshot(ctx, scope)
+	switch {
+	case err == nil && ix != nil:
+		e.restored.Add(1)
+		return ix, t
+	case errors.Is(err, errBlob):
+		e.rejected.Add(1)
+		e.log.Warn("recall index snapshot not usable: the index is built from the memories", "error", err)
+	case err != nil && !errors.Is(err, errOtherMemories):
+		e.log.Debug("recall index snapshot not read", "error", err)
+	}
+	return nil, nil
+}
+
+func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *index, t *tally, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			ix, t, err = nil, nil, errBlob
+		}
+	}()
+	want, err := e.snapshots.Digest(ctx, scope)
+	if err != nil {
+		return nil, nil, err
+	}
+	var reader blobReader
+	var chunks []int
+	err = e.snapshotRecords(ctx, scope, func(r *storage.Record) error {
+		if ix != nil && len(chunks) == 0 {
+			return nil // left by a larger one
+		}
+		part, err := reader.open(r.Value)
+		if err != nil {
+			return err
+		}
+		if ix != nil {
+			chunks, err = ix.arena.take(part, chunks)
+			return err
+		}
+		if got := blobDigest(&unpacker{b: part}); got != want {
+			return errOtherMemories
+		}
+		ix, t, chunks, err = decode(part, e.seed)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case ix == nil:
+		return nil, nil, nil
+	case len(chunks) > 0:
+		return nil, nil, errBlob
+	}
+	return ix, t, ix.complete()
+}
+
+// take makes chunks of a part, and returns the lengths of those that are still to come.
+func (a *arena) take(part []byte, lengths []int) ([]int, error) {
+	for i := 0; i < partChunks && len(lengths) > 0; i++ {
+		n := lengths[0]
+		if n < 0 || n > len(part) {
+			return nil, errBlob
+		}
+		a.chunks = append(a.chunks, part[:n:n])
+		a.size += int64(n)
+		part, lengths = part[n:], lengths[1:]
+	}
+	if len(part) > 0 {
+		return nil, errBlob
+	}
+	return lengths, nil
+}
