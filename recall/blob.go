@@ -323,6 +323,7 @@ func (ix *index) complete() error {
 	ix.byTurn.reserve(len(ix.turns))
 	order := make([]int32, 0, len(ix.turns))
 	sorted := true
+	var strange []int32 // see the function of that name
 	for i := range ix.turns {
 		t := &ix.turns[i]
 		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
@@ -330,8 +331,19 @@ func (ix *index) complete() error {
 			return errBlob
 		}
 		for m := t.mem; m < t.mem+int32(t.count); m++ {
-			if !ix.sound(m) {
+			d, ok := ix.sound(m, t)
+			if !ok {
 				return errBlob
+			}
+			if m == t.mem {
+				t.key, t.chain = ix.keysOf(t, &d)
+				if _, twice := ix.turnOf(t.key); twice {
+					return errBlob
+				}
+				ix.byTurn.insert(t.key, uint32(i))
+			}
+			if d.mark&markID != 0 && len(d.turn) > 0 && t.flags&(turnFact|turnResource) == 0 {
+				strange = append(strange, m)
 			}
 		}
 		ix.lens[i] = t.lengths()
@@ -343,18 +355,10 @@ func (ix *index) complete() error {
 			order = append(order, int32(i))
 		}
 	}
-	for n := range ix.turns { // the records are sound
-		first := ix.identityOf(&ix.turns[n])
-		t := &ix.turns[n]
-		t.key, t.chain = first.key, first.chain
-		if _, twice := ix.turnOf(t.key); twice {
-			return errBlob
-		}
-		ix.byTurn.insert(t.key, uint32(n))
-	}
-	for i := range ix.mems {
-		if ix.strangeAt(int32(i)) {
-			ix.byID.add(ix.idHash(uint32(i)), uint32(i), ix.idHash)
+	if len(strange) > 0 {
+		ix.byID.reserve(len(strange))
+		for _, m := range strange {
+			ix.byID.insert(ix.idHash(uint32(m)), uint32(m))
 		}
 	}
 	if !sorted {
@@ -374,7 +378,10 @@ func (ix *index) complete() error {
 // sound checks postings and makes what follows from them.
 func (p *postings) sound(turns uint32) bool {
 	for i := 0; i < len(p.buf); i++ {
-		d, n := binary.Uvarint(p.buf[i:])
+		d, n := uint64(p.buf[i]), 1
+		if d >= 0x80 {
+			d, n = binary.Uvarint(p.buf[i:])
+		}
 		if n <= 0 || i+n >= len(p.buf) || d == 0 || d > uint64(turns-p.last) {
 			return false
 		}
@@ -385,31 +392,31 @@ func (p *postings) sound(turns uint32) bool {
 	return true
 }
 
-// sound reports whether the record of a passage can be read to its end.
-func (ix *index) sound(i int32) bool {
+// sound reports whether the record of a passage can be read to its end, and reads which memory it is.
+func (ix *index) sound(i int32, t *turn) (d identity, ok bool) {
 	rec := ix.mems[i].rec
 	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
-		return false
+		return d, false
 	}
 	h := ix.head(i)
 	if h.rest.failed {
-		return false
+		return d, false
 	}
 	terms := 0
 	for at := 0; at < len(h.packed); terms++ {
-		v, n := binary.Uvarint(h.packed[at:])
+		v, n := uint64(h.packed[at]), 1
+		if v >= 0x80 {
+			v, n = binary.Uvarint(h.packed[at:])
+		}
 		if n <= 0 || v >= uint64(len(ix.posts)) {
-			return false
+			return d, false
 		}
 		at += n
 	}
-	if terms != h.terms {
-		return false
-	}
 	u := h.rest
-	d := ix.identity(&u, ix.mems[i].turn)
-	if d.mark&markAsFirst != 0 && i == ix.turns[ix.mems[i].turn].mem {
-		return false
+	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem || terms != h.terms {
+		return d, false
 	}
-	return !u.failed && d.length() <= storage.MaxID
+	d = ix.identity(&u, ix.mems[i].turn)
+	return d, !u.failed && d.length() <= storage.MaxID
 }

@@ -312,31 +312,18 @@ func rawLength(s []byte, isHex bool) int {
 	return len(s)
 }
 
-// identityOf makes the key and the chain's hash of a turn from its first record.
-func (ix *index) identityOf(t *turn) (of struct {
-	key   uint64
-	chain uint32
-}) {
+// keysOf makes the key and the chain's hash of a turn from its first record.
+func (ix *index) keysOf(t *turn, d *identity) (key uint64, chain uint32) {
 	var space [storage.MaxID]byte
-	u := ix.head(t.mem).rest
-	d := ix.identity(&u, ix.mems[t.mem].turn)
 	if t.flags&(turnFact|turnResource) == 0 && len(d.turn) > 0 {
-		of.key = maphash.Bytes(ix.seed, appendRaw(space[:0], d.turn, d.turnHex))
+		key = maphash.Bytes(ix.seed, appendRaw(space[:0], d.turn, d.turnHex))
 	} else {
-		of.key = maphash.Bytes(ix.seed, d.appendID(space[:0])) * soleFactor
+		key = maphash.Bytes(ix.seed, d.appendID(space[:0])) * soleFactor
 	}
 	if len(d.chain) > 0 {
-		of.chain = uint32(maphash.Bytes(ix.seed, appendRaw(space[:0], d.chain, d.chainHex))>>32) | 1
+		chain = uint32(maphash.Bytes(ix.seed, appendRaw(space[:0], d.chain, d.chainHex))>>32) | 1
 	}
-	return of
-}
-
-// strangeAt is strange for a memory that is there.
-func (ix *index) strangeAt(i int32) bool {
-	u := ix.head(i).rest
-	n := ix.mems[i].turn
-	d := ix.identity(&u, n)
-	return d.mark&markID != 0 && len(d.turn) > 0 && ix.turns[n].flags&(turnFact|turnResource) == 0
+	return key, chain
 }
 
 // appendID appends the memory's id to b.
