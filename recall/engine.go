@@ -63,7 +63,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		tp = noop.NewTracerProvider()
 	}
 	e := &Engine{
-		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(), seed: maphash.MakeSeed(),
+		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(cachedWords), seed: maphash.MakeSeed(),
 		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
 	}
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {

@@ -70,6 +70,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	}
 	ix = newIndex(e.seed)
 	group := turnGroup{ix: ix}
+	words := e.analyzer
 	for q := (storage.Query{Limit: storage.MaxPage}); ; {
 		page, err := e.src.Scan(ctx, s.scope, q)
 		if err != nil {
@@ -85,7 +86,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 				t.seen(m)
 			}
 			if recallable(m) {
-				group.add(e.passage(m))
+				group.add(e.passage(words, m))
 			}
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
@@ -96,6 +97,9 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		e.hold(s, ix.bytes()+scopeOverhead)
 		if page.Next == "" {
 			break
+		}
+		if q.After == "" {
+			words = newAnalyzer(loadWords)
 		}
 		if page.Next == q.After {
 			return nil, nil, false, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)

@@ -104,10 +104,10 @@ func (e *Engine) load(s *scopeIndex) error {
 }
 
 // passage analyses a memory, which it refers to from then on.
-func (e *Engine) passage(m *storage.Memory) passage {
+func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
-	e.analyzer.analyze(m.Text, langEnglish, a)
+	with.analyze(m.Text, langEnglish, a)
 	return passage{memory: m, terms: slices.Clone(a.terms), traits: a.traits, language: a.language}
 }
 
@@ -117,7 +117,7 @@ func (e *Engine) prepare(turn string, ms []storage.Memory) change {
 	for i := range ms {
 		if m := &ms[i]; recallable(m) {
 			own := *m // the caller keeps its memories
-			c.passages = append(c.passages, e.passage(&own))
+			c.passages = append(c.passages, e.passage(e.analyzer, &own))
 			if e.snapshots != nil {
 				c.passages[len(c.passages)-1].print = m.Fingerprint()
 			}

@@ -493,7 +493,7 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
 	const version, want = 1, 1525488524
 	sum := crc32.NewIEEE()
-	a, out := newAnalyzer(), new(analysis)
+	a, out := newAnalyzer(cachedWords), new(analysis)
 	fixture, err := os.ReadFile("testdata/conversations.txt")
 	if err != nil {
 		t.Fatal(err)

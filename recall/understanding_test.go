@@ -70,7 +70,7 @@ func TestReadIntent(t *testing.T) {
 }
 
 func TestAnalyze(t *testing.T) {
-	an := newAnalyzer()
+	an := newAnalyzer(cachedWords)
 	var a analysis
 	for _, tt := range []struct {
 		in, want string

@@ -17,17 +17,21 @@ const maxText = 64 << 10
 // maxWord bounds a word, in bytes; longer ones (encoded data) are left out.
 const maxWord = 96
 
-// analyzer turns text into terms. It is safe for concurrent use: its only state is a cache of fixed size.
+// analyzer turns text into terms. It is safe for concurrent use: its only state is a cache of a fixed number of words.
 type analyzer struct {
 	seed  maphash.Seed
 	cache []atomic.Pointer[word]
 }
 
-// cachedWords is the size of the cache: a direct-mapped table in which a newer word takes the place of an older one.
-const cachedWords = 1 << 15
+// How many words an analyzer remembers: a direct-mapped table in which a newer word takes the place of an older one. The
+// engine's own serves questions and new turns; a large load has one for its time.
+const (
+	cachedWords = 1 << 11
+	loadWords   = 1 << 14
+)
 
-func newAnalyzer() *analyzer {
-	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], cachedWords)}
+func newAnalyzer(words int) *analyzer {
+	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], words)}
 }
 
 // traits say what a word or a text is about beside its terms.
@@ -129,7 +133,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 }
 
 func (a *analyzer) word(l language, w string) *word {
-	slot := &a.cache[(maphash.String(a.seed, w)+uint64(l))%cachedWords]
+	slot := &a.cache[(maphash.String(a.seed, w)+uint64(l))%uint64(len(a.cache))]
 	if e := slot.Load(); e != nil && e.language == l && e.spelled == w {
 		return e
 	}

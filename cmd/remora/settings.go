@@ -77,6 +77,7 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), doc: "One user's index. Beyond, the oldest memories are left out and counted."},
 		{key: "recall.maxLoads", at: integer(&r.MaxLoads), doc: "Indexes that load at the same time; more wait."},
 		{key: "recall.loadTimeout", at: duration(&r.LoadTimeout), doc: "Bounds the load of one index."},
+		{key: "recall.snapshotAfter", at: duration(&r.SnapshotAfter), doc: "How long a changed index must be left alone before its snapshot is written, which makes its next load fast. `0s` keeps none."},
 		{key: "recall.maxTerms", at: integer(&r.MaxTerms), doc: "Terms of a query; the rarest stay."},
 		{key: "recall.borrowTerms", at: integer(&r.BorrowTerms), doc: "A message with fewer terms borrows those of the user's message before it."},
 		{key: "recall.borrowWeight", at: number(&r.BorrowWeight), doc: "Weight of borrowed terms, 0 to 1."},
