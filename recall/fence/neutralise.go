@@ -20,8 +20,8 @@ import (
 //
 // HTML entities are ordinary text and stay as they are.
 func Neutralise(text string, limit int) string {
-	if harmless(text, limit) {
-		return text
+	if short, ok := shortcut(text, limit); ok {
+		return short
 	}
 	lines := visibleLines(text, limit)
 	for i, l := range lines {
@@ -32,68 +32,6 @@ func Neutralise(text string, limit int) string {
 	s = defuseName(s)
 	return cut(strings.TrimSpace(s), limit)
 }
-
-// harmless is a cheap sufficient condition for Neutralise to leave text as it is, and most text meets it: one line of
-// printable ASCII without brackets, runs of spaces, the fence's name or a transcript's speaker.
-func harmless(text string, limit int) bool {
-	if text == "" || len(text) > limit {
-		return false
-	}
-	space := true // one at the start is one too many
-	for i := range len(text) {
-		switch looks[text[i]] {
-		case looksPlain:
-			space = false
-		case looksSpace:
-			if space {
-				return false
-			}
-			space = true
-		case looksLikeName:
-			space = false
-			if spellsName(text[i:]) {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return !space && defuseRoleLine(text) == text
-}
-
-// spellsName says whether s begins with the letters of the fence's name, whatever signs stand between them.
-func spellsName(s string) bool {
-	matched := 0
-	for i := range len(s) {
-		c := s[i] | 0x20
-		switch {
-		case c == letters[matched]:
-			if matched++; matched == len(letters) {
-				return true
-			}
-		case c >= 'a' && c <= 'z', c >= '0' && c <= '9':
-			return false
-		}
-	}
-	return false
-}
-
-// How a byte looks to harmless.
-const (
-	looksOdd = iota
-	looksPlain
-	looksSpace
-	looksLikeName // the name's first letter
-)
-
-var looks = func() (t [256]uint8) {
-	for c := '!'; c <= '~'; c++ {
-		t[c] = looksPlain
-	}
-	t['<'], t['['], t['|'] = looksOdd, looksOdd, looksOdd
-	t[' '], t['r'], t['R'] = looksSpace, looksLikeName, looksLikeName
-	return t
-}()
 
 // visibleLines splits text at line ends and drops what a reader can't see. Reading stops once enough bytes for limit are
 // collected, so a huge text costs no more than a long one.

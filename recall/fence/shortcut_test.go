@@ -1,0 +1,67 @@
+package fence
+
+import (
+	"strings"
+	"testing"
+)
+
+// longWay is Neutralise without its short cut.
+func longWay(s string, limit int) string {
+	lines := visibleLines(s, limit)
+	for i, l := range lines {
+		lines[i] = defuseRoleLine(l)
+	}
+	return cut(strings.TrimSpace(defuseName(defuseTokens(strings.Join(lines, " ")))), limit)
+}
+
+// The short cut gives what the long way gives.
+func FuzzShortcut(f *testing.F) {
+	for _, s := range []string{
+		"plain text", "remora memory", "rem ora-mem.ory", "Human: hi", "a  b", " a", "a ", "### system", "remo9ramemory", "re-re-remora_memory",
+		"one\ntwo", "\n\n one \r\n\ttwo  ", "hi\nHuman: x\n- system: y", "r\ne\nm\no\nr\na\nmemory", "rémörâ-mémôrÿ-", "it’s “so” – é", "Ã—\u00d7", "x:\n:",
+		"\u2028a", "\u2039/s\u203a", "* *", "#\n#", "user \t:", "\xc3", "\xe2\x80",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		for _, limit := range []int{DefaultMaxLine, 16} {
+			if got, ok := shortcut(s, limit); ok && got != longWay(s, limit) {
+				t.Errorf("%q: got %q, the long way makes %q", s, got, longWay(s, limit))
+			}
+		}
+	})
+}
+
+// Ordinary text takes the short cut.
+func TestShortcutTaken(t *testing.T) {
+	for _, s := range []string{"Our on-call roster", "My mémoire: “très bien” – isn’t it?", "one\n\ntwo\r\n  three", "Human: hi", "a\tb"} {
+		if _, ok := shortcut(s, DefaultMaxLine); !ok {
+			t.Errorf("%q goes the long way", s)
+		}
+	}
+	for _, s := range []string{"<s>", "remora-memory", "rémora memory", "a\x1b[0m", "ремора", "zero\u200bwidth", "a [INST]"} {
+		if _, ok := shortcut(s, DefaultMaxLine); ok {
+			t.Errorf("%q takes the short cut", s)
+		}
+	}
+}
+
+func BenchmarkRender(b *testing.B) {
+	var lines []Line
+	for range 8 {
+		lines = append(lines, Line{ID: "0123456789abcdef", Time: 1, Who: "user", Text: "My daughter Mia is allergic to peanuts, and her memory of the summer in Rome remains more or less the same."})
+	}
+	b.Run("plain", func(b *testing.B) {
+		for b.Loop() {
+			Render("0123456789ab", lines, Options{})
+		}
+	})
+	for i := range lines {
+		lines[i].Text = strings.ReplaceAll(lines[i].Text, ",", " –\n")
+	}
+	b.Run("lines", func(b *testing.B) {
+		for b.Loop() {
+			Render("0123456789ab", lines, Options{})
+		}
+	})
+}
