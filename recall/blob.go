@@ -137,7 +137,7 @@ func (p *packer) coder(c *coder) {
 func (p *packer) turn(t *turn) {
 	p.int(int64(t.time))
 	p.uint(uint64(t.conv + 1))
-	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker} {
+	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker, t.lives} {
 		p.uint(uint64(v))
 	}
 	p.b = append(p.b, byte(t.flags), byte(t.traits))
@@ -309,7 +309,7 @@ func (u *unpacker) coder() (*coder, error) {
 
 func (u *unpacker) turn(mem int32) turn {
 	t := turn{time: storage.Time(u.int()), conv: int32(u.uint()) - 1, mem: mem, prev: -1, next: -1}
-	for _, v := range [...]*uint16{&t.count, &t.userLen, &t.asstLen, &t.speaker} {
+	for _, v := range [...]*uint16{&t.count, &t.userLen, &t.asstLen, &t.speaker, &t.lives} {
 		*v = uint16(u.uint())
 	}
 	t.flags, t.traits = flags(u.byte()), traits(u.byte())

@@ -67,7 +67,7 @@ func (f *filter) pass(n int32) bool {
 
 // shows reports whether passage i of a turn that passed may be shown.
 func (f *filter) shows(ix *index, t *turn, i int32) bool {
-	if t.flags&turnExpires != 0 && f.now != 0 {
+	if t.flags&turnExpires != 0 && f.now != 0 && f.now/dayMillis >= storage.Time(t.lives) {
 		if at := ix.expires(i); at != 0 && at <= f.now {
 			return false
 		}

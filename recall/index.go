@@ -62,6 +62,7 @@ type turn struct {
 	userLen    uint16
 	asstLen    uint16
 	speaker    uint16
+	lives      uint16 // day until which none of its memories expires, see lastDay
 	flags      flags
 	traits     traits // of the user's text
 }
@@ -88,6 +89,9 @@ const (
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories has an expiry
 )
+
+// lastDay is the last whole day, since the epoch, before a time.
+func lastDay(at storage.Time) uint16 { return uint16(min(max(at/dayMillis, 0), 1<<16-1)) }
 
 // mem is one passage.
 type mem struct {
@@ -242,6 +246,9 @@ func (ix *index) put(ps []passage) {
 			}
 		}
 		if p.memory.ExpiresAt != 0 {
+			if day := lastDay(p.memory.ExpiresAt); t.flags&turnExpires == 0 || day < t.lives {
+				t.lives = day
+			}
 			t.flags |= turnExpires
 		}
 		ix.packPassage(&pack, &t, first, p.memory, ids, asst, sign(p.terms))

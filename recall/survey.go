@@ -12,7 +12,7 @@ import (
 
 const (
 	// seedsPerTurn is how many turns are picked by their own words for every turn that is wanted.
-	seedsPerTurn = 2
+	seedsPerTurn = 3
 	// maxFound: once so many turns have a score, the remaining terms, which are the commonest, only add to those. (The
 	// "continue" strategy of Moffat and Zobel, Self-indexing inverted files, 1996.)
 	maxFound = 1000
