@@ -129,9 +129,12 @@ func BenchmarkRestore(b *testing.B) {
 			first, err := r.open(parts[0].Value)
 			ix, _, chunks, err2 := decode(first, e.seed)
 			for _, p := range parts[1:] {
-				part, err3 := r.open(p.Value)
-				if chunks, err3 = ix.arena.take(part, chunks); err3 != nil {
-					b.Fatal(err3)
+				part, err := r.open(p.Value)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if chunks, err = ix.arena.take(part, chunks); err != nil {
+					b.Fatal(err)
 				}
 			}
 			if err := errors.Join(err, err2, ix.complete()); err != nil {

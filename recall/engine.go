@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -209,6 +210,9 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (
 // returned (deleted, superseded, no longer valid, Trust 0) are removed. A scope that is not held is left alone: it will
 // be loaded from the store when it is asked for.
 func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
+	if slices.ContainsFunc(ms, func(m storage.Memory) bool { return !recallable(&m) }) {
+		e.stale(scope) // a memory may have been deleted by its mark
+	}
 	v, ok := e.scopes.Load(scope)
 	if !ok {
 		return

@@ -2,7 +2,6 @@ package recall
 
 import (
 	"cmp"
-	"encoding/hex"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -133,62 +132,6 @@ type passage struct {
 // recallable reports whether a memory may ever be returned.
 func recallable(m *storage.Memory) bool {
 	return m.DeletedAt == 0 && m.ValidTo == 0 && m.SupersededBy == "" && m.Trust > 0 && m.Text != ""
-}
-
-// turnHash is the hash of a turn's key: of its id, or of that of the memory which is a turn by itself.
-func (ix *index) turnHash(m *storage.Memory) uint64 {
-	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
-		return ix.hash(m.Provenance.Turn)
-	}
-	return ix.soleHash(m.ID)
-}
-
-func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
-
-// soleFactor tells the key of a memory that is a turn by itself from that of a turn of the same name.
-const soleFactor = 0x9e3779b97f4a7c15
-
-func (ix *index) turnOf(key uint64) (int32, bool) {
-	n, ok := ix.byTurn.find(key, func(n uint32) bool { return ix.turns[n].key == key })
-	return int32(n), ok
-}
-
-func (ix *index) keyOf(n uint32) uint64 { return ix.turns[n].key }
-
-// memoryOf finds a memory by its id.
-func (ix *index) memoryOf(id string) (int32, bool) {
-	var space [storage.MaxID]byte
-	is := func(i int32) bool { return string(ix.appendID(space[:0], i)) == id }
-	if i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return is(int32(i)) }); ok {
-		return int32(i), true
-	}
-	n, ok := ix.turnOf(ix.soleHash(id))
-	if !ok {
-		dot := strings.LastIndexByte(id, '.')
-		if dot < 0 {
-			return 0, false
-		}
-		if n, ok = ix.turnOf(ix.hash(id[:dot])); !ok {
-			return 0, false
-		}
-	}
-	t := &ix.turns[n]
-	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if is(i) {
-			return i, true
-		}
-	}
-	return 0, false
-}
-
-// strange reports whether memoryOf does not find a memory by its turn.
-func strange(m *storage.Memory) bool {
-	return m.Kind == storage.KindEpisode && m.Provenance.Turn != "" && m.ID != storage.TurnMemoryID(m.Provenance.Turn, m.Provenance.Seq)
-}
-
-func (ix *index) idHash(i uint32) uint64 {
-	var space [storage.MaxID]byte
-	return maphash.Bytes(ix.seed, ix.appendID(space[:0], int32(i)))
 }
 
 // turnKey names the turn that a memory belongs to: passages of one exchange share it.
@@ -422,32 +365,6 @@ func (ix *index) term(s string) uint32 {
 		ix.posts = append(ix.posts, postings{})
 	}
 	return id
-}
-
-func (ix *index) conversation(id string) int32 {
-	if id == "" {
-		return -1
-	}
-	c, fresh := ix.convs.names.number(packName(id))
-	if fresh {
-		ix.convs.list = append(ix.convs.list, conv{last: -1})
-	}
-	return int32(c)
-}
-
-// conversationOf is the number of a conversation that is known.
-func (ix *index) conversationOf(id string) (int32, bool) {
-	c, ok := ix.convs.names.find(packName(id))
-	return int32(c), ok
-}
-
-// packName is a conversation's name as it is kept: a 1 and the bytes of hex, or a 0 and the name.
-func packName(id string) string {
-	if !isHex(id) {
-		return "\x00" + id
-	}
-	b, _ := hex.AppendDecode([]byte{1}, []byte(id))
-	return string(b)
 }
 
 // speaker numbers a name, and notes its words so that a query which uses one names the speaker.

@@ -111,15 +111,6 @@ func (u *unpacker) raw() (s []byte, isHex bool) {
 	return u.bytes(v >> 1), v&1 != 0
 }
 
-// appendString appends the string to b.
-func (u *unpacker) appendString(b []byte) []byte {
-	s, h := u.raw()
-	if h {
-		return hex.AppendEncode(b, s)
-	}
-	return append(b, s...)
-}
-
 func (u *unpacker) string() string {
 	s, h := u.raw()
 	if h {

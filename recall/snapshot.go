@@ -78,9 +78,13 @@ func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
 	return quiet >= after && (r.changes*snapshotShare >= ix.live || quiet >= snapshotLate*after)
 }
 
-// snapshotable reports whether the index is worth a snapshot and whole enough for it.
+// snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
+// fills more than a record: that is at some 150,000 memories.
 func (ix *index) snapshotable() bool {
-	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-1)
+	const aTurn, aMemory = 40, 6 // bytes, at most but in odd cases
+	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)) + ix.postBytes + ix.terms.held() + ix.convs.names.held() + ix.coder.held()
+	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && first < storage.MaxRecord &&
+		len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-1)
 }
 
 // keepSnapshots writes what is due until ctx ends.
@@ -130,7 +134,7 @@ func (e *Engine) saveDue(ctx context.Context, due func(s *scopeIndex) bool) {
 }
 
 func (e *Engine) saveScope(ctx context.Context, s *scopeIndex) {
-	s.mu.RLock() // which keeps no request waiting
+	s.mu.RLock() // the copy takes a tenth of a millisecond for 10,000 memories
 	if s.ix == nil || s.gone {
 		s.mu.RUnlock()
 		return

@@ -242,7 +242,9 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	again.saveDue(t.Context(), always)
 	other := New(patient(), src, nil, nil)
 	defer other.Close()
-	other.Forget(alice, ms[11].ID)
+	gone := ms[11]
+	gone.DeletedAt = 5
+	other.Add(alice, "", []storage.Memory{gone})
 	src.Fail(true)
 	other.deleteStale(t.Context())
 	src.Fail(false)

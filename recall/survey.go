@@ -151,7 +151,7 @@ func (ix *index) decodeNear(id uint32, s *scratch) {
 func (ix *index) decode(id uint32, s *scratch) {
 	p := &ix.posts[id]
 	buf := p.buf
-	s.entries = slices.Grow(s.entries, int(p.df)+int(min(len(buf)/2, ix.dead*2)))
+	s.entries = slices.Grow(s.entries, int(p.df)+min(len(buf)/2, ix.dead*2))
 	out := s.entries
 	now := uint32(0)
 	for i := 0; i < len(buf); {

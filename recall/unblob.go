@@ -1,0 +1,289 @@
+package recall
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"hash/maphash"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// blobReader opens the parts of a blob in their order.
+type blobReader struct {
+	build uint64
+	next  uint32
+}
+
+// open checks a part and returns its content.
+func (r *blobReader) open(part []byte) ([]byte, error) {
+	if len(part) < partHeader || string(part[:4]) != blobMagic || binary.LittleEndian.Uint32(part[4:]) != blobVersion {
+		return nil, errBlob
+	}
+	build := binary.LittleEndian.Uint64(part[8:])
+	if r.next == 0 {
+		r.build = build
+	}
+	content := part[partHeader:]
+	if build != r.build || binary.LittleEndian.Uint32(part[16:]) != r.next ||
+		binary.LittleEndian.Uint32(part[20:]) != crc32.Checksum(content, castagnoli) {
+		return nil, errBlob
+	}
+	r.next++
+	return content, nil
+}
+
+// blobDigest reads the digest of the memories that a blob was built from.
+func blobDigest(u *unpacker) (d storage.Digest) {
+	d.Memories = int(u.uint())
+	d.Sum = u.uint64()
+	return d
+}
+
+func (u *unpacker) uint64() uint64 {
+	b := u.bytes(8)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// count reads how many of something follow that take at least size bytes each.
+func (u *unpacker) count(size int) int {
+	n := u.uint()
+	if n > uint64(len(u.b)/size) {
+		u.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// decode reads the first part of a blob and returns the index without its arena, the tally, and the lengths of the chunks
+// that the further parts hold. It keeps nothing of part.
+func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, err error) {
+	u := unpacker{b: part}
+	ix, t = newIndex(seed), &tally{digest: blobDigest(&u)}
+	for range u.count(16) {
+		t.setGhost(u.uint64(), u.uint64())
+	}
+	if !ix.terms.read(&u, 1) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
+		return nil, nil, nil, errBlob
+	}
+	ix.posts = make([]postings, ix.terms.len())
+	total := uint64(0)
+	ends := make([]uint64, len(ix.posts))
+	for i := range ends {
+		if n := u.uint(); n <= uint64(len(u.b)) {
+			total += n
+		} else {
+			u.fail()
+		}
+		ends[i] = total
+	}
+	all := bytes.Clone(u.bytes(total))
+	if u.failed {
+		return nil, nil, nil, errBlob
+	}
+	ix.postBytes = int64(len(all))
+	from := uint64(0)
+	for i, end := range ends {
+		ix.posts[i].buf = all[from:end:end]
+		from = end
+	}
+	if !ix.convs.names.read(&u, 1) {
+		return nil, nil, nil, errBlob
+	}
+	ix.convs.list = make([]conv, ix.convs.names.len())
+	for i := range ix.convs.list {
+		ix.convs.list[i].last = -1
+	}
+	for i, name := range u.strings() {
+		if ix.speaker(name) != uint16(i+1) {
+			return nil, nil, nil, errBlob
+		}
+	}
+	for range u.count(7) {
+		ix.addShape(u.shape())
+	}
+	if ix.coder, err = u.coder(); err != nil {
+		return nil, nil, nil, err
+	}
+	for i := range ix.spoken {
+		ix.spoken[i] = int(u.uint() & (1<<32 - 1))
+	}
+	ix.turns = make([]turn, u.count(8))
+	mems := 0
+	for i := range ix.turns {
+		ix.turns[i] = u.turn(int32(mems))
+		mems += int(ix.turns[i].count)
+	}
+	if u.failed || mems > len(u.b) {
+		return nil, nil, nil, errBlob
+	}
+	ix.mems = make([]mem, mems)
+	last := place(0)
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		for i := t.mem; i < t.mem+int32(t.count); i++ {
+			last += place(u.uint())
+			ix.mems[i] = mem{rec: last, turn: int32(n)}
+		}
+	}
+	chunks = make([]int, u.count(1))
+	for i := range chunks {
+		chunks[i] = int(u.uint())
+	}
+	if u.failed || len(u.b) > 0 || len(chunks) >= maxChunks {
+		return nil, nil, nil, errBlob
+	}
+	return ix, t, chunks, nil
+}
+
+// read reads what packer.names wrote: strings of at least least bytes.
+func (s *names) read(u *unpacker, least uint64) bool {
+	s.ends = make([]uint32, u.count(1))
+	total := uint64(0)
+	for i := range s.ends {
+		n := u.uint()
+		if total += n; n < least || total > uint64(len(u.b)) {
+			return false
+		}
+		s.ends[i] = uint32(total)
+	}
+	s.bytes = bytes.Clone(u.bytes(total))
+	return !u.failed && s.index()
+}
+
+func (u *unpacker) coder() (*coder, error) {
+	n := u.count(9)
+	if n == 0 {
+		return nil, nil
+	}
+	if n > maxSymbols {
+		return nil, errBlob
+	}
+	c := &coder{symbols: make([]uint64, n), lengths: make([]uint8, n)}
+	for i := range n {
+		c.lengths[i], c.symbols[i] = u.byte(), u.uint64()
+		if l := c.lengths[i]; l == 0 || l > maxSymbol {
+			return nil, errBlob
+		}
+	}
+	c.index()
+	return c, nil
+}
+
+func (u *unpacker) turn(mem int32) turn {
+	t := turn{time: storage.Time(u.int()), conv: int32(u.uint()) - 1, mem: mem, prev: -1, next: -1}
+	for _, v := range [...]*uint16{&t.count, &t.userLen, &t.asstLen, &t.speaker, &t.lives} {
+		*v = uint16(u.uint())
+	}
+	t.flags, t.traits = flags(u.byte()), traits(u.byte())
+	return t
+}
+
+// complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
+// be searched without a fault, whatever made the blob.
+func (ix *index) complete() error {
+	ix.lens = make([]lengths, len(ix.turns))
+	ix.byTurn.reserve(len(ix.turns))
+	order := make([]int32, 0, len(ix.turns))
+	sorted := true
+	var strange []int32 // see the function of that name
+	for i := range ix.turns {
+		t := &ix.turns[i]
+		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
+			t.flags&^(turnFact|turnResource|turnExpires) != 0 {
+			return errBlob
+		}
+		for m := t.mem; m < t.mem+int32(t.count); m++ {
+			d, ok := ix.sound(m, t)
+			if !ok {
+				return errBlob
+			}
+			if m == t.mem {
+				t.key, t.chain = ix.keysOf(t, &d)
+				if _, twice := ix.turnOf(t.key); twice {
+					return errBlob
+				}
+				ix.byTurn.insert(t.key, uint32(i))
+			}
+			if d.mark&markID != 0 && len(d.turn) > 0 && t.flags&(turnFact|turnResource) == 0 {
+				strange = append(strange, m)
+			}
+		}
+		ix.lens[i] = t.lengths()
+		ix.live++
+		ix.liveMems += int(t.count)
+		ix.count(t, +1)
+		if t.conv >= 0 && t.flags&turnFact == 0 {
+			sorted = sorted && (len(order) == 0 || ix.turns[order[len(order)-1]].time <= t.time)
+			order = append(order, int32(i))
+		}
+	}
+	if len(strange) > 0 {
+		ix.byID.reserve(len(strange))
+		for _, m := range strange {
+			ix.byID.insert(ix.idHash(uint32(m)), uint32(m))
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(a, b int32) int { return int(min(max(ix.turns[a].time-ix.turns[b].time, -1), 1)) })
+	}
+	for _, n := range order {
+		ix.link(n)
+	}
+	for i := range ix.posts {
+		if !ix.posts[i].sound(uint32(len(ix.turns))) {
+			return errBlob
+		}
+	}
+	return nil
+}
+
+// sound checks postings and makes what follows from them.
+func (p *postings) sound(turns uint32) bool {
+	for i := 0; i < len(p.buf); i++ {
+		d, n := uint64(p.buf[i]), 1
+		if d >= 0x80 {
+			d, n = binary.Uvarint(p.buf[i:])
+		}
+		if n <= 0 || i+n >= len(p.buf) || d == 0 || d > uint64(turns-p.last) {
+			return false
+		}
+		p.last += uint32(d)
+		p.df++
+		i += n
+	}
+	return true
+}
+
+// sound reports whether the record of a passage can be read to its end, and reads which memory it is.
+func (ix *index) sound(i int32, t *turn) (d identity, ok bool) {
+	rec := ix.mems[i].rec
+	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
+		return d, false
+	}
+	h := ix.head(i)
+	if h.rest.failed {
+		return d, false
+	}
+	terms := 0
+	for at := 0; at < len(h.packed); terms++ {
+		v, n := uint64(h.packed[at]), 1
+		if v >= 0x80 {
+			v, n = binary.Uvarint(h.packed[at:])
+		}
+		if n <= 0 || v >= uint64(len(ix.posts)) {
+			return d, false
+		}
+		at += n
+	}
+	u := h.rest
+	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem || terms != h.terms {
+		return d, false
+	}
+	d = ix.identity(&u, ix.mems[i].turn)
+	return d, !u.failed && d.length() <= storage.MaxID
+}
