@@ -43,12 +43,14 @@ type Engine struct {
 	loads  sync.WaitGroup
 
 	loaded, failed, evicted, omitted, damaged atomic.Int64
+
+	vec vectorWork
 }
 
 // errClosed is what a closed engine answers.
 var errClosed = fmt.Errorf("recall: engine closed: %w", storage.ErrUnavailable)
 
-// New returns an engine that loads indexes from src. A nil log or tp is silent. It starts nothing; loads that requests
+// New returns an engine that loads indexes from src, and keeps vectors there if it is a storage.Local as well. A nil log or tp is silent. It starts nothing; loads that requests
 // start are waited for by Close.
 func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Engine {
 	if log == nil {
@@ -64,6 +66,8 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.scratch.New = func() any { return new(scratch) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
+	e.vec.local, _ = src.(storage.Local)
+	e.vec.scratch.New = func() any { return new(nearScratch) }
 	return e
 }
 
@@ -93,6 +97,7 @@ type Stats struct {
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
 	Damaged  int64 // records that the store could not read
+	Vectors  VectorStats
 }
 
 // Stats returns the counters.
@@ -101,7 +106,12 @@ func (e *Engine) Stats() Stats {
 		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Failures: e.failed.Load(),
 		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
 	}
-	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
+	s.Vectors = e.vectorStats()
+	e.scopes.Range(func(_, v any) bool {
+		s.Scopes++
+		s.Vectors.Held += v.(*scopeIndex).vec.bytes.Load()
+		return true
+	})
 	return s
 }
 
@@ -152,14 +162,18 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrTimeout)
 	defer cancel()
 	span.SetAttributes(attribute.Bool(attrLoaded, warm))
+	asked := e.ask(ctx, &req)
 	for {
 		s.used.Store(e.clock.Add(1))
 		if err := s.wait(ctx); err != nil {
 			return Result{}, err
 		}
-		res, ok, err := e.searchScope(ctx, s, &req)
-		if ok || err != nil {
+		res, ok, err := e.searchScope(ctx, s, &req, nil)
+		if err != nil {
 			return res, err
+		}
+		if ok {
+			return e.withVectors(ctx, s, &req, asked, res), nil
 		}
 		// Dropped or evicted since it was acquired.
 		if s, err = e.acquire(req.Scope); err != nil {
@@ -168,8 +182,9 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	}
 }
 
-// searchScope searches under the scope's lock. It is not ok when there is no index any more.
-func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (res Result, ok bool, err error) {
+// searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
+// index any more.
+func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *asked) (res Result, ok bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ix == nil {
@@ -178,7 +193,10 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (
 	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
 	if len(q.terms) == 0 { // nothing is asked
-		return Result{}, true, nil
+		return Result{Vectors: VectorsOff}, true, nil
+	}
+	if q.vector, err = e.evidence(s, a); err != nil {
+		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
 	return res, true, err
@@ -196,11 +214,12 @@ func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
 	e.apply(v.(*scopeIndex), e.prepare(turn, ms))
 }
 
-// Forget removes memories. Unknown ids are ignored.
+// Forget removes memories, and what the store has of their vectors. Unknown ids are ignored.
 func (e *Engine) Forget(scope storage.Scope, ids ...string) {
 	if v, ok := e.scopes.Load(scope); ok {
 		e.apply(v.(*scopeIndex), change{gone: ids})
 	}
+	e.forgetVectors(scope, ids)
 }
 
 // Drop forgets the whole scope, as after an erasure. A load under way is abandoned and its result thrown away.
@@ -210,6 +229,7 @@ func (e *Engine) Drop(scope storage.Scope) {
 		s.abandon()
 		e.release(s)
 	}
+	e.dropVectors(scope)
 }
 
 // Loaded reports whether the scope's index is in memory.

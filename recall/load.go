@@ -41,6 +41,7 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 	s.ready.Store(true)
 	e.loaded.Add(1)
 	e.hold(s, s.ix.bytes()+scopeOverhead)
+	e.vectorsLoaded(s)
 	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", ix.bytes(), "took", time.Since(began))
 }
 

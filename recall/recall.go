@@ -64,7 +64,9 @@ type Result struct {
 	Gated      int
 	// Relevance, 0..1, is what the gate judged the best candidate by; 0 without candidates.
 	Relevance float64
-	Took      time.Duration
+	// Vectors says what embeddings did.
+	Vectors VectorStatus
+	Took    time.Duration
 	// Cut says why candidates that ranked high were not returned. Only with Request.Explain, at most MaxTopK of them.
 	Cut []Cut
 }
@@ -97,6 +99,6 @@ type Scored struct {
 // Part is one addend or factor of a score.
 type Part struct {
 	Name  string // field or multiplier
-	Term  string // the stem it came from, "" for multipliers
+	Term  string // the stem it came from, "" for multipliers and the vector
 	Value float64
 }

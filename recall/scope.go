@@ -20,6 +20,7 @@ type scopeIndex struct {
 	used  atomic.Int64 // engine clock at the last use
 	ready atomic.Bool  // ix is loaded
 	held  atomic.Int64 // bytes counted in the engine
+	vec   scopeVectors
 
 	mu      sync.RWMutex // guards all below; readers of a query hold it for its time
 	ix      *index
@@ -139,6 +140,7 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 			s.ix = e.fit(s.ix)
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
+		e.vectorsChanged(s, &c)
 	}
 }
 

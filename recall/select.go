@@ -24,6 +24,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
 	ix.rank(q, w, s, topK*candidatesPerMemory)
+	q.vector.addTo(q, s)
 	f := e.filter(ix, req)
 	top, considered := ix.best(q, w, s, topK*candidatesPerMemory, f.pass)
 	if ctx.Err() == nil {
@@ -32,7 +33,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	}
 	res := Result{Considered: considered}
 	if ctx.Err() == nil && len(top) > 0 {
-		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, explain: req.Explain, res: &res}
+		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
 		}
@@ -61,7 +62,8 @@ type selection struct {
 	q       *query
 	filter  *filter
 	topK    int
-	budget  int // tokens left
+	budget  int     // tokens left
+	gate    float64 // of the settings
 	explain bool
 	res     *Result
 	hits    []hit   // of res.Memories
@@ -78,6 +80,11 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		held = max(held, h)
 	}
 	s.res.Relevance = relevance(s.q, top[0].score, held)
+	vectorsOnly := false
+	if v := s.q.vector; v != nil {
+		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
+		vectorsOnly = vectorsOnly && gate > 0
+	}
 	if s.res.Relevance < gate {
 		s.res.Gated = len(top)
 		for i := 0; s.explain && i < len(top); i++ {
@@ -88,6 +95,12 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 	for i, h := range top {
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
+		}
+		if vectorsOnly && s.q.vector.addend(h.turn, s.q) == 0 { // words alone did not bring it past the gate
+			if s.explain {
+				s.cut(s.ix.turns[h.turn].mem, h, CutGate)
+			}
+			continue
 		}
 		var p int32
 		if i < coverTurns {
