@@ -53,7 +53,7 @@ func DefaultConfig() Config {
 		BorrowTerms:   3,
 		BorrowWeight:  0.3,
 		Weights:       DefaultWeights(),
-		Vectors:       VectorConfig{Weight: 0.5, Gate: 6},
+		Vectors:       VectorConfig{Weight: 0.15, Gate: 7},
 	}
 }
 

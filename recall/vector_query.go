@@ -144,11 +144,10 @@ func (ix *index) turnOf(id uint64) (int32, bool) {
 	return ix.mems[i].turn, true
 }
 
-// How likeness counts. Below leastZ it says nothing: so much has every other turn. From mostZ on it is as good as it gets.
-// Measured: see docs/recall.md.
+// How likeness counts: below leastZ it says nothing, from mostZ on it is as good as it gets. Measured: see docs/recall.md.
 const (
-	leastZ = 1.0
-	mostZ  = 5.0
+	leastZ = 2.0
+	mostZ  = 6.0
 )
 
 // addend is what likeness adds to a turn's score, before the factors: a share of the query's weight, so that words and
