@@ -39,6 +39,7 @@ type scopeVectors struct {
 	untidy   map[uint32]bool // segments that hold what is gone
 	bytes    atomic.Int64
 	count    atomic.Int64
+	wanting  atomic.Int64
 	attached atomic.Bool // all memories are known to have a vector, or to want one
 }
 
@@ -278,6 +279,7 @@ func (e *Engine) holdVectors(s *scopeIndex, newer bool) {
 	}
 	s.vec.bytes.Store(v.bytes())
 	s.vec.count.Store(int64(v.len()))
+	s.vec.wanting.Store(int64(v.wanting))
 	e.hold(s, s.ix.bytes()+scopeOverhead)
 }
 

@@ -39,6 +39,8 @@ const (
 // VectorStats are counters since the start, and what is held now.
 type VectorStats struct {
 	Held     int64 // bytes of the vectors in memory, a part of Stats.Bytes
+	Vectors  int64 // in memory
+	Waiting  int64 // memories of the scopes held that have no vector yet; a scope that was not looked through counts for one
 	Used     int64 // requests by status
 	Late     int64
 	Failed   int64
@@ -51,8 +53,18 @@ type VectorStats struct {
 
 func (e *Engine) vectorStats() VectorStats {
 	w := &e.vec
-	return VectorStats{
+	v := VectorStats{
 		Used: w.used.Load(), Late: w.late.Load(), Failed: w.failed.Load(), Embedded: w.embedded.Load(),
 		Refused: w.refused.Load(), Omitted: w.omitted.Load(), Stale: w.stale.Load(), Failures: w.failures.Load(),
 	}
+	e.scopes.Range(func(_, held any) bool {
+		s := &held.(*scopeIndex).vec
+		v.Held += s.bytes.Load()
+		v.Vectors += s.count.Load()
+		if v.Waiting += s.wanting.Load(); e.embeds() && !s.attached.Load() {
+			v.Waiting++
+		}
+		return true
+	})
+	return v
 }

@@ -136,6 +136,7 @@ func (e *Engine) textsToEmbed(s *scopeIndex) (ids, stable []uint64, texts []stri
 		m := s.ix.memory(i, s.scope)
 		ids, stable, texts = append(ids, id), append(stable, stableHash(m.ID)), append(texts, m.Text)
 	}
+	s.vec.wanting.Store(int64(v.wanting))
 	return ids, stable, texts
 }
 
@@ -178,7 +179,7 @@ func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
 		m := &made[i]
 		switch still := e.stillWanted(s, m); {
 		case still && m.numbers == nil:
-			v.at[m.id] = refused
+			v.refuse(m.id)
 			e.vec.refused.Add(1)
 		case still && v.put(m.id, m.mark, m.numbers):
 			e.vec.embedded.Add(1)

@@ -24,10 +24,11 @@ type vectors struct {
 	scales []float32
 	exact  [][]int8 // chunks of exactChunk slots, dim each
 
-	at     map[uint64]int32 // slot by id, or wanted, or refused
-	todo   []uint64         // ids to embed, the most urgent last; those that at does not call wanted are skipped
-	center []float32        // what the signs are taken against
-	recode int              // number of vectors at which the centre is taken anew
+	at      map[uint64]int32 // slot by id, or wanted, or refused
+	wanting int              // memories without a vector yet
+	todo    []uint64         // ids to embed, the most urgent last; those that at does not call wanted are skipped
+	center  []float32        // what the signs are taken against
+	recode  int              // number of vectors at which the centre is taken anew
 }
 
 // mark ties a vector to the record that holds it and to the text that it was made of.
@@ -67,6 +68,7 @@ func (v *vectors) want(id uint64) {
 	}
 	v.remove(id)
 	v.at[id] = wanted
+	v.wanting++
 	if len(v.todo) > 2*len(v.at)+1024 { // mostly of memories that came and went
 		v.todo = v.todo[:0]
 		for id, at := range v.at {
@@ -110,6 +112,9 @@ func (v *vectors) put(id uint64, m mark, numbers []int8) bool {
 	}
 	slot, ok := v.at[id]
 	if !ok || slot < 0 {
+		if ok && slot == wanted {
+			v.wanting--
+		}
 		slot = int32(len(v.ids))
 		v.at[id] = slot
 		v.ids = append(v.ids, id)
@@ -131,6 +136,12 @@ func (v *vectors) put(id uint64, m mark, numbers []int8) bool {
 	return true
 }
 
+// refuse notes that a memory gets no vector.
+func (v *vectors) refuse(id uint64) {
+	v.remove(id)
+	v.at[id] = refused
+}
+
 // remove forgets a memory.
 func (v *vectors) remove(id uint64) {
 	slot, ok := v.at[id]
@@ -138,6 +149,9 @@ func (v *vectors) remove(id uint64) {
 		return
 	}
 	delete(v.at, id)
+	if slot == wanted {
+		v.wanting--
+	}
 	if slot < 0 {
 		return
 	}
@@ -178,7 +192,7 @@ func (v *vectors) keep(n int, when func(id uint64) storage.Time) (dropped int) {
 func (v *vectors) giveUp() (dropped int) {
 	for _, id := range v.todo {
 		if at, ok := v.at[id]; ok && at == wanted {
-			delete(v.at, id)
+			v.remove(id)
 			dropped++
 		}
 	}
