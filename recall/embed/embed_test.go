@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,11 +235,12 @@ func TestBreaker(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			sent, well := 0, false
+			var sent atomic.Int64
+			var well atomic.Bool
 			c.http.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
-				sent++
+				sent.Add(1)
 				switch {
-				case well:
+				case well.Load():
 				case late:
 					time.Sleep(300 * time.Millisecond)
 				default:
@@ -265,8 +267,8 @@ func TestBreaker(t *testing.T) {
 					t.Fatalf("late %v: got %v after %v, want %v at once", late, err, took, ErrOpen)
 				}
 			}
-			if sent != failuresToOpen || !c.Stats().Open {
-				t.Errorf("late %v: sent %d requests, want %d", late, sent, failuresToOpen)
+			if sent.Load() != failuresToOpen || !c.Stats().Open {
+				t.Errorf("late %v: sent %d requests, want %d", late, sent.Load(), failuresToOpen)
 			}
 			time.Sleep(firstCooldown)
 			for i := range 3 { // the first is the probe, and it fails
@@ -275,10 +277,10 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 			time.Sleep(firstCooldown) // it rests twice as long
-			if _, err := ask("still"); !errors.Is(err, ErrOpen) || sent != failuresToOpen+1 {
-				t.Errorf("late %v: got %v after %d requests, want %d", late, err, sent, failuresToOpen+1)
+			if _, err := ask("still"); !errors.Is(err, ErrOpen) || sent.Load() != failuresToOpen+1 {
+				t.Errorf("late %v: got %v after %d requests, want %d", late, err, sent.Load(), failuresToOpen+1)
 			}
-			well = true
+			well.Store(true)
 			time.Sleep(firstCooldown + time.Second) // the late probe ended later
 			_, _ = ask("probe that succeeds")
 			synctest.Wait()
