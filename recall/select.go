@@ -96,7 +96,7 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
-		if vectorsOnly && s.q.vector.addend(h.turn, s.q) == 0 { // words alone did not bring it past the gate
+		if vectorsOnly && !s.q.vector.standsOut(h.turn) { // nothing speaks for it
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutGate)
 			}

@@ -192,3 +192,7 @@ func (v *evidence) relevance(q *query, top []hit, gate float64) (r float64, by b
 	}
 	return r, false
 }
+
+// standsOut reports whether a turn is worth returning where only vectors opened the gate: others than the best need not
+// reach it, but half of it.
+func (v *evidence) standsOut(n int32) bool { return v.z[n] >= v.gate/2 }

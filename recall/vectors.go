@@ -184,6 +184,9 @@ func (v *vectors) keep(n int, when func(id uint64) storage.Time) (dropped int) {
 			v.remove(id)
 			dropped++
 		}
+		// What is counted is what is held, so the room must be given back.
+		v.ids, v.marks, v.codes, v.scales = slices.Clone(v.ids), slices.Clone(v.marks), slices.Clone(v.codes), slices.Clone(v.scales)
+		v.todo, v.exact = slices.Clone(v.todo), slices.Clone(v.exact)
 	}
 	return dropped
 }

@@ -54,11 +54,11 @@ func TestNearestFindsTheNearest(t *testing.T) {
 				if top.id == uint64(i*7+1) {
 					found++
 				}
-				order := make([]int, len(all))
+				order, like := make([]int, len(all)), make([]float64, len(all))
 				for k := range order {
-					order[k] = k
+					order[k], like[k] = k, dot(all[k], q)
 				}
-				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(dot(all[b], q), dot(all[a], q)) })
+				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(like[b], like[a]) })
 				for _, k := range order[:10] {
 					if slices.ContainsFunc(best, func(n near) bool { return n.id == uint64(k+1) }) {
 						close += 0.1
