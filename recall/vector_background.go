@@ -314,7 +314,15 @@ func (e *Engine) vectorsChanged(s *scopeIndex, c *change) {
 	if len(v.todo) > 0 {
 		e.embedLater(s)
 	}
-	if len(s.vec.untidy) > 0 && !s.vec.tidying.Swap(true) && !e.background(func() { defer e.survive(); e.tidy(s) }) {
+	e.tidyLater(s)
+}
+
+// tidyLater tidies in the background if there is need. The caller holds the scope's lock.
+func (e *Engine) tidyLater(s *scopeIndex) {
+	if len(s.vec.untidy) == 0 || s.vec.tidying.Swap(true) {
+		return
+	}
+	if !e.background(func() { defer e.survive(); e.tidy(s) }) {
 		s.vec.tidying.Store(false)
 	}
 }

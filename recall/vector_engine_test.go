@@ -358,9 +358,13 @@ func TestDamagedVectorsAreEmbeddedAgain(t *testing.T) {
 		if err := local.PutRecords(t.Context(), []storage.Record{bad, {Bucket: storage.BucketIndex, Scope: alice, Key: segmentKey(8), Value: stale.value()}}); err != nil {
 			t.Fatal(err)
 		}
-		e := vectorEngine(t, newFake(), local)
+		em := newFake()
+		e := vectorEngine(t, em, local)
 		settled(t, e, alice)
 		wantStored(t, "after the load", local, ms)
+		if len(em.seen) != len(ms) {
+			t.Errorf("%d texts embedded, want %d: the vector of another text was taken", len(em.seen), len(ms))
+		}
 		if _, ok := local.records[bad.Ref()]; ok || e.Stats().Vectors.Stale != 1 {
 			t.Errorf("the damaged record is there still, or not counted: %+v", e.Stats().Vectors)
 		}
@@ -403,6 +407,58 @@ func TestNewMemoriesAreEmbedded(t *testing.T) {
 		settled(t, e, alice)
 		wantStored(t, "quarantined", local, slices.Delete(slices.Clone(ms), 2, 3))
 	})
+}
+
+// A turn that is said anew while its vector is under way keeps no vector of the old words.
+func TestWordsThatChangeUnderWay(t *testing.T) {
+	for _, where := range []string{"embedded", "stored"} {
+		synctest.Test(t, func(t *testing.T) {
+			em, ms := newFake(), memories(10)
+			local := newLocal(slices.Clone(ms))
+			anew := ms[4]
+			anew.Text = "said anew"
+			var e *Engine
+			started, first := make(chan struct{}), true
+			change := func() {
+				if <-started; first {
+					first = false
+					e.Add(alice, anew.Provenance.Turn, []storage.Memory{anew})
+				}
+			}
+			if where == "embedded" {
+				em.onDocs = change
+			} else {
+				local.onPut = func(rs []storage.Record) error {
+					if _, ok := segmentNumber(rs[0].Key); ok {
+						change()
+					}
+					return nil
+				}
+			}
+			e = vectorEngine(t, em, local)
+			close(started)
+			settled(t, e, alice)
+			wantStored(t, where, local, ms)
+			for ref, r := range local.records {
+				n, ok := segmentNumber(ref.Key)
+				if !ok {
+					continue
+				}
+				s, err := readSegment(n, r.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range s.len() {
+					if _, text, _ := s.entry(i); text == stableHash(ms[4].Text) {
+						t.Errorf("%s: the old words have a vector", where)
+					}
+				}
+			}
+			if !slices.Contains(em.documents(), "said anew") {
+				t.Errorf("%s: the new words have none", where)
+			}
+		})
+	}
 }
 
 func TestRefusedMemoriesAreLeftAlone(t *testing.T) {

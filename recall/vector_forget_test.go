@@ -170,6 +170,10 @@ func TestVectorsAreBounded(t *testing.T) {
 		settled(t, e, alice)
 		check := func(when string) {
 			s := e.Stats()
+			v, _ := e.scopes.Load(alice)
+			if words := v.(*scopeIndex).ix.bytes(); s.Bytes != words+s.Vectors.Held+scopeOverhead {
+				t.Errorf("%s: counted %d bytes, want %d of words and %d of vectors", when, s.Bytes, words, s.Vectors.Held)
+			}
 			if s.Bytes > cfg.MaxScopeBytes+scopeOverhead || s.Vectors.Held == 0 || s.Vectors.Held >= s.Bytes || s.Vectors.Omitted == 0 {
 				t.Errorf("%s: %+v, want at most %d", when, s, cfg.MaxScopeBytes)
 			}

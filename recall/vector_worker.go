@@ -190,6 +190,7 @@ func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
 		}
 	}
 	e.holdVectors(s, false)
+	e.tidyLater(s)
 	return nil
 }
 
