@@ -3,6 +3,9 @@
 // An [Engine] keeps one in-memory index per scope, built lazily from the store and kept current by Add and Forget. It
 // searches one scope at a time, never a pool of users. It refuses to guess: below a calibrated relevance nothing is
 // returned, and a failure of any kind is an error that the caller passes on as a status, never as an empty result.
+//
+// With an [Embedder] memories get vectors in the background, and likeness counts beside words. Embeddings fail open: late
+// or failed, what words have found stands, and [Result.Vectors] says so.
 package recall
 
 import (

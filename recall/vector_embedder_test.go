@@ -5,7 +5,9 @@ import (
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 )
 
@@ -18,6 +20,11 @@ type corpusEmbedder struct {
 	context map[string][]float64
 	offset  []float64 // what all vectors have in common, as those of real models do
 	shared  float64
+
+	mu         sync.Mutex // guards all below
+	directions map[string]*[16]int32
+	letters    map[string][]float64 // by word
+	made       map[string][]float32 // by text
 }
 
 func plainWords(text string) []string {
@@ -30,21 +37,33 @@ func seeded(s string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 7))
 }
 
-// sparse adds a random direction that belongs to s.
-func sparse(to []float64, s string, weight float64) {
-	r := seeded(s)
-	for range 16 {
-		i := r.IntN(len(to))
-		if r.IntN(2) == 0 {
-			to[i] += weight
+// direction is a random one that belongs to s: places, the lower half of them counting against.
+func (e *corpusEmbedder) direction(s string) *[16]int32 {
+	d, ok := e.directions[s]
+	if !ok {
+		r := seeded(s)
+		d = new([16]int32)
+		for i := range d {
+			d[i] = r.Int32N(int32(e.dim))
+		}
+		e.directions[s] = d
+	}
+	return d
+}
+
+func (e *corpusEmbedder) add(to []float64, s string, weight float64) {
+	for i, at := range e.direction(s) {
+		if i < 8 {
+			to[at] -= weight
 		} else {
-			to[i] -= weight
+			to[at] += weight
 		}
 	}
 }
 
 func trainEmbedder(dim int, shared float64, texts []string) *corpusEmbedder {
-	e := &corpusEmbedder{dim: dim, idf: map[string]float64{}, context: map[string][]float64{}, shared: shared, offset: make([]float64, dim)}
+	e := &corpusEmbedder{dim: dim, idf: map[string]float64{}, context: map[string][]float64{}, shared: shared, offset: make([]float64, dim),
+		directions: map[string]*[16]int32{}, letters: map[string][]float64{}, made: map[string][]float32{}}
 	df := map[string]float64{}
 	for _, t := range texts {
 		seen := map[string]bool{}
@@ -69,7 +88,7 @@ func trainEmbedder(dim int, shared float64, texts []string) *corpusEmbedder {
 			}
 			for j := max(i-window, 0); j < min(i+window+1, len(words)); j++ {
 				if j != i && e.idf[words[j]] > 2.5 {
-					sparse(c, words[j], e.idf[words[j]]/math.Sqrt(df[words[j]]))
+					e.add(c, words[j], e.idf[words[j]]/math.Sqrt(df[words[j]]))
 				}
 			}
 		}
@@ -99,8 +118,12 @@ func unit(v []float64, length float64) {
 }
 
 func (e *corpusEmbedder) vector(text string) []float32 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v, ok := e.made[text]; ok {
+		return slices.Clone(v)
+	}
 	sum := make([]float64, e.dim)
-	part := make([]float64, e.dim)
 	for _, w := range plainWords(text) {
 		idf, ok := e.idf[w]
 		if !ok {
@@ -110,16 +133,20 @@ func (e *corpusEmbedder) vector(text string) []float32 {
 		for i, x := range e.context[w] {
 			sum[i] += 0.5 * idf * x
 		}
-		clear(part)
-		padded := "<" + w + ">"
-		for n := 3; n <= 5; n++ {
-			for i := 0; i+n <= len(padded); i++ {
-				sparse(part, padded[i:i+n], 1)
+		letters := e.letters[w]
+		if letters == nil {
+			letters = make([]float64, e.dim)
+			padded := "<" + w + ">"
+			for n := 3; n <= 5; n++ {
+				for i := 0; i+n <= len(padded); i++ {
+					e.add(letters, padded[i:i+n], 1)
+				}
 			}
+			unit(letters, 1)
+			e.letters[w] = letters
 		}
-		unit(part, idf)
-		for i, x := range part {
-			sum[i] += x
+		for i, x := range letters {
+			sum[i] += idf * x
 		}
 	}
 	unit(sum, 1)
@@ -127,7 +154,8 @@ func (e *corpusEmbedder) vector(text string) []float32 {
 	for i := range out {
 		out[i] = float32(sum[i] + e.shared*e.offset[i])
 	}
-	return unit32(out)
+	e.made[text] = unit32(out)
+	return slices.Clone(out)
 }
 
 func unit32(v []float32) []float32 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
@@ -113,8 +114,9 @@ func (e *Engine) embedRound(s *scopeIndex) (more bool, err error) {
 	}
 	err = e.keepVectors(s, made)
 	if errors.Is(err, errVectorDimension) {
-		e.reattach(s, len(found[0]))
-		return false, err
+		i := slices.IndexFunc(found, func(v []float32) bool { return v != nil })
+		e.reattach(s, len(found[i]))
+		return e.wantAgain(s, ids), err
 	}
 	return e.wantAgain(s, ids), err
 }
