@@ -44,8 +44,11 @@ func (f *fakeEmbedder) vector(text string) []float32 {
 }
 
 func (f *fakeEmbedder) Query(ctx context.Context, text string) ([]float32, error) {
-	if f.query != nil {
-		if err := f.query(ctx); err != nil {
+	f.mu.Lock()
+	query := f.query
+	f.mu.Unlock()
+	if query != nil {
+		if err := query(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -80,6 +83,12 @@ func (f *fakeEmbedder) documents() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Sorted(slices.Values(f.seen))
+}
+
+func (f *fakeEmbedder) beforeQuery(query func(ctx context.Context) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.query = query
 }
 
 func (f *fakeEmbedder) fail(err error) {
@@ -243,9 +252,14 @@ func TestWordsAreUnharmed(t *testing.T) {
 			{"deaf", func(context.Context) error { time.Sleep(time.Second); return nil }, VectorsLate, cfg.Deadline},
 			{"down", func(context.Context) error { return errors.New("refused") }, VectorsFailed, 0},
 			{"panics", func(context.Context) error { panic("oops") }, VectorsFailed, 0},
-			{"other dimension", func(context.Context) error { em.dim = 32; return nil }, VectorsFailed, 0},
+			{"other dimension", func(context.Context) error {
+				em.mu.Lock()
+				defer em.mu.Unlock()
+				em.dim = 32
+				return nil
+			}, VectorsFailed, 0},
 		} {
-			em.query = c.query
+			em.beforeQuery(c.query)
 			start := time.Now()
 			got, err := e.Recall(t.Context(), req)
 			if took := time.Since(start); err != nil || got.Vectors != c.want || took != c.took {
@@ -256,7 +270,7 @@ func TestWordsAreUnharmed(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second) // the deaf one comes back
 		}
-		em.query = nil
+		em.beforeQuery(nil)
 		settled(t, e, alice)
 		if got, err := e.Recall(t.Context(), req); err != nil || got.Vectors != VectorsUsed {
 			t.Errorf("after the change of dimension: %s, %v", got.Vectors, err)
@@ -495,10 +509,10 @@ func TestEmbeddingIsTriedAgain(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		settled(t, e, alice)
 		wantStored(t, "after the outage", local, ms)
-		local.onPut = func([]storage.Record) error { return storage.ErrUnavailable }
+		local.beforePut(func([]storage.Record) error { return storage.ErrUnavailable })
 		e.Add(alice, "", []storage.Memory{said(900, "the store is away")})
 		time.Sleep(time.Minute)
-		local.onPut = nil
+		local.beforePut(nil)
 		time.Sleep(10 * time.Minute)
 		settled(t, e, alice)
 		wantStored(t, "after the store's", local, append(ms, said(900, "")))

@@ -26,8 +26,11 @@ func newLocal(ms []storage.Memory) *fakeLocal {
 }
 
 func (f *fakeLocal) PutRecords(ctx context.Context, records []storage.Record) error {
-	if f.onPut != nil {
-		if err := f.onPut(records); err != nil {
+	f.rmu.Lock()
+	onPut := f.onPut
+	f.rmu.Unlock()
+	if onPut != nil {
+		if err := onPut(records); err != nil {
 			return err
 		}
 	}
@@ -42,6 +45,13 @@ func (f *fakeLocal) PutRecords(ctx context.Context, records []storage.Record) er
 		f.records[r.Ref()] = r
 	}
 	return ctx.Err()
+}
+
+// beforePut sets what is called before records are put.
+func (f *fakeLocal) beforePut(onPut func([]storage.Record) error) {
+	f.rmu.Lock()
+	defer f.rmu.Unlock()
+	f.onPut = onPut
 }
 
 func (f *fakeLocal) Records(ctx context.Context, b storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
