@@ -112,6 +112,7 @@ func TestBadEmbeddingServers(t *testing.T) {
 			if c.serve != nil {
 				s.behave(func(w http.ResponseWriter, input []string) bool { return c.serve(s, w, input) })
 			}
+			before := e.Stats().Vectors
 			const questions = 5 // the last come after the breaker has opened
 			for i := range questions {
 				got := ask(e, i)
@@ -132,7 +133,7 @@ func TestBadEmbeddingServers(t *testing.T) {
 				t.Errorf("%+v", st)
 			}
 			st := e.Stats().Vectors
-			if got := map[VectorStatus]int64{VectorsUsed: st.Used, VectorsLate: st.Late + st.Failed, VectorsFailed: st.Failed}[c.want]; got != questions {
+			if got := map[VectorStatus]int64{VectorsUsed: st.Used - before.Used, VectorsLate: st.Late + st.Failed - before.Late - before.Failed, VectorsFailed: st.Failed - before.Failed}[c.want]; got != questions {
 				t.Errorf("counted %+v, want %d", st, questions)
 			}
 			if c.want == VectorsLate {
