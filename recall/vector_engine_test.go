@@ -312,12 +312,11 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(150)
 		local := newLocal(ms)
-		run := func(em *fakeEmbedder) *Engine {
+		run := func(em *fakeEmbedder) {
 			e := vectorEngine(t, em, local)
 			settled(t, e, alice)
 			wantStored(t, em.model, local, ms)
 			e.Close()
-			return e
 		}
 		first := newFake()
 		run(first)
@@ -328,7 +327,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 			t.Errorf("%d segments, want 3 of up to %d", n, segmentEntries)
 		}
 		again := newFake()
-		e := run(again)
+		run(again)
 		if n := len(again.seen); n != 0 {
 			t.Errorf("after a restart %d texts were embedded again", n)
 		}
@@ -340,7 +339,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 		}
 		wide := newFake()
 		wide.model, wide.dim = "other", 96
-		e = vectorEngine(t, wide, local) // attaches the old ones; the first query tells
+		e := vectorEngine(t, wide, local) // attaches the old ones; the first query tells
 		settled(t, e, alice)
 		if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "anything"}); err != nil {
 			t.Fatal(err)
