@@ -23,8 +23,9 @@ func (e *Engine) fit(ix *index) *index {
 	return ix
 }
 
-// hold sets what a scope counts for, and drops others if that is too much.
+// hold sets what a scope counts for, its vectors besides, and drops others if that is too much.
 func (e *Engine) hold(s *scopeIndex, bytes int64) {
+	bytes += s.vec.bytes.Load()
 	e.held.Add(bytes - s.held.Swap(bytes))
 	if e.held.Load() > e.cfg.MaxBytes {
 		e.shrink(s)

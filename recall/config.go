@@ -35,6 +35,7 @@ type Config struct {
 	BorrowTerms  int
 	BorrowWeight float64
 	Weights      Weights
+	Vectors      VectorConfig
 }
 
 // DefaultConfig returns the measured defaults.
@@ -55,6 +56,7 @@ func DefaultConfig() Config {
 		BorrowTerms:   3,
 		BorrowWeight:  0.3,
 		Weights:       DefaultWeights(),
+		Vectors:       VectorConfig{Weight: 0.15, Gate: 7},
 	}
 }
 
@@ -110,6 +112,12 @@ func (c Config) Validate() error {
 	}
 	if !(c.BorrowWeight >= 0 && c.BorrowWeight <= 1) {
 		bad("borrowWeight", "must be 0..1")
+	}
+	if v := c.Vectors; !(v.Weight >= 0 && v.Weight <= 10) {
+		bad("embeddings.weight", "must be 0..10")
+	}
+	if v := c.Vectors; !(v.Gate >= 0 && v.Gate <= 1000) {
+		bad("embeddings.gate", "must be 0..1000")
 	}
 	return errors.Join(append(errs, c.Weights.validate()...)...)
 }

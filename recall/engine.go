@@ -48,13 +48,15 @@ type Engine struct {
 	staleScopes    map[storage.Scope]struct{} // guarded by mu
 
 	loaded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
+
+	vec vectorWork
 }
 
 // errClosed is what a closed engine answers.
 var errClosed = fmt.Errorf("recall: engine closed: %w", storage.ErrUnavailable)
 
-// New returns an engine that loads indexes from src, and keeps snapshots of them in it if it is a SnapshotStore. A nil log
-// or tp is silent. It starts nothing; loads that requests
+// New returns an engine that loads indexes from src, and keeps there snapshots of them if it is a SnapshotStore, and
+// vectors if it is a storage.Local. A nil log or tp is silent. It starts nothing; loads that requests
 // start are waited for by Close.
 func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Engine {
 	if log == nil {
@@ -73,6 +75,8 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.scratch.New = func() any { return new(scratch) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
+	e.vec.local, _ = src.(storage.Local)
+	e.vec.scratch.New = func() any { return new(nearScratch) }
 	return e
 }
 
@@ -113,6 +117,7 @@ type Stats struct {
 	Restored int64 // loads from a snapshot
 	Rejected int64 // snapshots that were damaged or of another version
 	Saved    int64 // snapshots written
+	Vectors  VectorStats
 }
 
 // Stats returns the counters.
@@ -122,6 +127,7 @@ func (e *Engine) Stats() Stats {
 		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
 		Restored: e.restored.Load(), Rejected: e.rejected.Load(), Saved: e.saved.Load(),
 	}
+	s.Vectors = e.vectorStats()
 	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
 	return s
 }
@@ -173,14 +179,18 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrTimeout)
 	defer cancel()
 	span.SetAttributes(attribute.Bool(attrLoaded, warm))
+	asked := e.ask(ctx, &req)
 	for {
 		s.used.Store(e.clock.Add(1))
 		if err := s.wait(ctx); err != nil {
 			return Result{}, err
 		}
-		res, ok, err := e.searchScope(ctx, s, &req)
-		if ok || err != nil {
+		res, ok, err := e.searchScope(ctx, s, &req, nil)
+		if err != nil {
 			return res, err
+		}
+		if ok {
+			return e.withVectors(ctx, s, &req, asked, res), nil
 		}
 		// Dropped or evicted since it was acquired.
 		if s, err = e.acquire(req.Scope); err != nil {
@@ -189,8 +199,9 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	}
 }
 
-// searchScope searches under the scope's lock. It is not ok when there is no index any more.
-func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (res Result, ok bool, err error) {
+// searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
+// index any more.
+func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *asked) (res Result, ok bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ix == nil {
@@ -199,7 +210,10 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request) (
 	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
 	if len(q.terms) == 0 { // nothing is asked
-		return Result{}, true, nil
+		return Result{Vectors: VectorsOff}, true, nil
+	}
+	if q.vector, err = e.evidence(s, a); err != nil {
+		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
 	return res, true, err
@@ -220,12 +234,13 @@ func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
 	e.apply(v.(*scopeIndex), e.prepare(turn, ms))
 }
 
-// Forget removes memories. Unknown ids are ignored.
+// Forget removes memories, and what the store has of their vectors. Unknown ids are ignored.
 func (e *Engine) Forget(scope storage.Scope, ids ...string) {
 	e.stale(scope)
 	if v, ok := e.scopes.Load(scope); ok {
 		e.apply(v.(*scopeIndex), change{gone: ids})
 	}
+	e.forgetVectors(scope, ids)
 }
 
 // Drop forgets the whole scope, as after an erasure. A load under way is abandoned and its result thrown away.
@@ -235,6 +250,7 @@ func (e *Engine) Drop(scope storage.Scope) {
 		s.abandon()
 		e.release(s)
 	}
+	e.dropVectors(scope)
 }
 
 // Loaded reports whether the scope's index is in memory.

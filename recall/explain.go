@@ -1,6 +1,6 @@
 package recall
 
-// Names of the parts of a score. Those with a term are addends, the others factors.
+// Names of the parts of a score. Those with a term are addends, and so is the vector's; the others are factors.
 const (
 	PartUser         = "user"
 	PartAssistant    = "assistant"
@@ -11,6 +11,7 @@ const (
 	PartAway3        = "away3"
 	PartSession      = "session"
 	PartPhrase       = "phrase"
+	PartVector       = "vector"
 	PartDate         = "date"
 	PartSpeaker      = "speaker"
 	PartFirstPerson  = "firstPerson"
@@ -85,6 +86,9 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 	}
 	if h.phrased {
 		ix.phrase(n, q, w, &parts)
+	}
+	if v := q.vector.addend(n, q); v > 0 {
+		parts = append(parts, Part{Name: PartVector, Value: v})
 	}
 	ix.factors(t, q, w, &parts)
 	return parts

@@ -37,7 +37,7 @@ type index struct {
 	shapeOf  map[shape]uint32
 
 	byTurn table // by turn.key
-	byID   table // memories whose id does not follow from their turn
+	byID   table // memories, by the hash of their id
 
 	live, liveMems     int
 	userLen, userTurns int64 // sums over live turns for the mean lengths
@@ -146,7 +146,7 @@ func turnKey(m *storage.Memory) string {
 func (ix *index) put(ps []passage) {
 	first := ps[0].memory
 	key := ix.turnHash(first)
-	if old, ok := ix.turnOf(key); ok {
+	if old, ok := ix.turnByKey(key); ok {
 		ix.remove(old)
 	}
 	for i := range ps { // a memory may move between turns
@@ -212,9 +212,7 @@ func (ix *index) put(ps []passage) {
 	ix.lens = append(ix.lens, t.lengths())
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
-		if strange(ps[i].memory) {
-			ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
-		}
+		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
 	}
 	ix.live++
 	ix.count(&t, +1)

@@ -45,6 +45,7 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 	s.ready.Store(true)
 	e.loaded.Add(1)
 	e.hold(s, s.ix.bytes()+scopeOverhead)
+	e.vectorsLoaded(s)
 	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
 }
 
@@ -149,7 +150,7 @@ func (g *turnGroup) flush() {
 
 // merge adds passages to what the index has of their turn already.
 func (ix *index) merge(ps []passage) {
-	if n, ok := ix.turnOf(ix.turnHash(ps[0].memory)); ok {
+	if n, ok := ix.turnByKey(ix.turnHash(ps[0].memory)); ok {
 		t := ix.turns[n]
 		for j := t.mem; j < t.mem+int32(t.count); j++ {
 			old := ix.passage(j, t.traits)

@@ -3,7 +3,6 @@ package recall
 import (
 	"encoding/hex"
 	"hash/maphash"
-	"strings"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -21,7 +20,7 @@ func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
 // soleFactor tells the key of a memory that is a turn by itself from that of a turn of the same name.
 const soleFactor = 0x9e3779b97f4a7c15
 
-func (ix *index) turnOf(key uint64) (int32, bool) {
+func (ix *index) turnByKey(key uint64) (int32, bool) {
 	n, ok := ix.byTurn.find(key, func(n uint32) bool { return ix.turns[n].key == key })
 	return int32(n), ok
 }
@@ -31,32 +30,19 @@ func (ix *index) keyOf(n uint32) uint64 { return ix.turns[n].key }
 // memoryOf finds a memory by its id.
 func (ix *index) memoryOf(id string) (int32, bool) {
 	var space [storage.MaxID]byte
-	is := func(i int32) bool { return string(ix.appendID(space[:0], i)) == id }
-	if i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return is(int32(i)) }); ok {
-		return int32(i), true
-	}
-	n, ok := ix.turnOf(ix.soleHash(id))
-	if !ok {
-		dot := strings.LastIndexByte(id, '.')
-		if dot < 0 {
-			return 0, false
-		}
-		if n, ok = ix.turnOf(ix.hash(id[:dot])); !ok {
-			return 0, false
-		}
-	}
-	t := &ix.turns[n]
-	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if is(i) {
-			return i, true
-		}
-	}
-	return 0, false
+	i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return string(ix.appendID(space[:0], int32(i))) == id })
+	return int32(i), ok
 }
 
-// strange reports whether memoryOf does not find a memory by its turn.
-func strange(m *storage.Memory) bool {
-	return m.Kind == storage.KindEpisode && m.Provenance.Turn != "" && m.ID != storage.TurnMemoryID(m.Provenance.Turn, m.Provenance.Seq)
+// memoryByHash finds a memory by the hash of its id.
+func (ix *index) memoryByHash(hash uint64) (int32, bool) {
+	i, ok := ix.byID.find(hash, func(i uint32) bool { return ix.idHash(i) == hash })
+	return int32(i), ok
+}
+
+func (ix *index) hashOf(d *identity) uint64 {
+	var space [storage.MaxID]byte
+	return maphash.Bytes(ix.seed, d.appendID(space[:0]))
 }
 
 func (ix *index) idHash(i uint32) uint64 {

@@ -17,6 +17,7 @@ type query struct {
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing
 	dates   []days
+	vector  *evidence  // nil without embeddings
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
 }
 

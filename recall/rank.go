@@ -30,12 +30,12 @@ type scratch struct {
 	picked  []hit
 	counts  [buckets]int32
 	norms   norms
-	holds   []holds // by turn, of the candidates
+	holds   []holdings // by turn, of the candidates
 }
 
-// holds notes which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
+// holdings note which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
 // Of the user's text only the terms themselves count, not the words that may stand for them.
-type holds struct{ user, assistant uint32 }
+type holdings struct{ user, assistant uint32 }
 
 func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
 	bit := uint32(1) << min(concept, 31)
@@ -84,7 +84,7 @@ func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.score) < n {
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
-		s.holds = make([]holds, n+n/4)
+		s.holds = make([]holdings, n+n/4)
 	}
 	if n := len(ix.convs.list); len(s.session) < n {
 		s.session = make([]float32, n+n/4)
@@ -99,7 +99,7 @@ func (s *scratch) grow(ix *index) {
 func (s *scratch) clear() {
 	for i, word := range s.chosen {
 		for ; word != 0; word &= word - 1 {
-			s.holds[i<<6|bits.TrailingZeros64(word)] = holds{}
+			s.holds[i<<6|bits.TrailingZeros64(word)] = holdings{}
 		}
 		s.chosen[i] = 0
 	}

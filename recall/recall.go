@@ -3,6 +3,9 @@
 // An [Engine] keeps one in-memory index per scope, built lazily from the store and kept current by Add and Forget. It
 // searches one scope at a time, never a pool of users. It refuses to guess: below a calibrated relevance nothing is
 // returned, and a failure of any kind is an error that the caller passes on as a status, never as an empty result.
+//
+// With an [Embedder] memories get vectors in the background, and likeness counts beside words. Embeddings fail open: late
+// or failed, what words have found stands, and [Result.Vectors] says so.
 package recall
 
 import (
@@ -64,7 +67,9 @@ type Result struct {
 	Gated      int
 	// Relevance, 0..1, is what the gate judged the best candidate by; 0 without candidates.
 	Relevance float64
-	Took      time.Duration
+	// Vectors says what embeddings did.
+	Vectors VectorStatus
+	Took    time.Duration
 	// Cut says why candidates that ranked high were not returned. Only with Request.Explain, at most MaxTopK of them.
 	Cut []Cut
 }
@@ -97,6 +102,6 @@ type Scored struct {
 // Part is one addend or factor of a score.
 type Part struct {
 	Name  string // field or multiplier
-	Term  string // the stem it came from, "" for multipliers
+	Term  string // the stem it came from, "" for multipliers and the vector
 	Value float64
 }

@@ -20,6 +20,7 @@ type scopeIndex struct {
 	used  atomic.Int64 // engine clock at the last use
 	ready atomic.Bool  // ix is loaded
 	held  atomic.Int64 // bytes counted in the engine
+	vec   scopeVectors
 
 	mu      sync.RWMutex // guards all below; readers of a query hold it for its time
 	ix      *index
@@ -150,6 +151,7 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 			s.ix = e.fit(s.ix)
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
+		e.vectorsChanged(s, &c)
 	}
 }
 
@@ -170,7 +172,7 @@ func (ix *index) apply(c change) {
 		}
 	}
 	if c.turn != "" {
-		if n, ok := ix.turnOf(ix.hash(c.turn)); ok {
+		if n, ok := ix.turnByKey(ix.hash(c.turn)); ok {
 			ix.remove(n)
 		}
 	}

@@ -25,6 +25,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
 	f := e.filter(ix, req)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
+	q.vector.addTo(q, s)
 	top := ix.best(q, w, s, topK*candidatesPerMemory, f)
 	if ctx.Err() == nil {
 		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)], s)
@@ -32,7 +33,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	}
 	res := Result{Considered: considered}
 	if ctx.Err() == nil && len(top) > 0 {
-		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, explain: req.Explain, res: &res, scratch: s}
+		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res, scratch: s}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
 		}
@@ -62,7 +63,8 @@ type selection struct {
 	q       *query
 	filter  *filter
 	topK    int
-	budget  int // tokens left
+	budget  int     // tokens left
+	gate    float64 // of the settings
 	explain bool
 	res     *Result
 	scratch *scratch
@@ -80,6 +82,11 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		held = max(held, h)
 	}
 	s.res.Relevance = relevance(s.q, top[0].score, held)
+	vectorsOnly := false
+	if v := s.q.vector; v != nil {
+		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
+		vectorsOnly = vectorsOnly && gate > 0
+	}
 	if s.res.Relevance < gate {
 		s.res.Gated = len(top)
 		for i := 0; s.explain && i < len(top); i++ {
@@ -90,6 +97,12 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 	for i, h := range top {
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
+		}
+		if vectorsOnly && !s.q.vector.standsOut(h.turn) { // nothing speaks for it
+			if s.explain {
+				s.cut(s.ix.turns[h.turn].mem, h, CutGate)
+			}
+			continue
 		}
 		var p int32
 		if i < coverTurns {
@@ -162,7 +175,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	}
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		h := s.ix.head(i)
-		if h.assistant && best >= 0 && t.count == 2 && !s.scratch.onlyAssistant(n) {
+		if h.assistant && best >= 0 && t.count == 2 && s.scratch.chosen.has(n) && !s.scratch.onlyAssistant(n) {
 			continue // it holds no more than the user's
 		}
 		weight := s.q.heldBy(h.packed)

@@ -30,6 +30,8 @@ type SnapshotStore interface {
 
 const (
 	snapshotKey = "recall-" // and the number of the part
+	// snapshotPage is how many records are read at a time: what follows a snapshot in its bucket is not for it.
+	snapshotPage = 4
 	// snapshotLeast is the smallest index, in memories, that has a snapshot: a smaller one is built in a few milliseconds.
 	snapshotLeast = 256
 	// A changed index is written once it has been left alone for Config.SnapshotAfter if at least one in snapshotShare of its
@@ -278,15 +280,18 @@ func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, after 
 // snapshotRecords reads the parts of a snapshot in their order.
 func (e *Engine) snapshotRecords(ctx context.Context, scope storage.Scope, each func(r *storage.Record) error) error {
 	for after := ""; ; {
-		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, after, storage.MaxPage)
+		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, after, snapshotPage)
 		if err != nil {
 			return err
 		}
 		for i := range page.Records {
-			if r := &page.Records[i]; strings.HasPrefix(r.Key, snapshotKey) {
+			switch r := &page.Records[i]; {
+			case strings.HasPrefix(r.Key, snapshotKey):
 				if err := each(r); err != nil {
 					return err
 				}
+			case r.Key > snapshotKey: // vectors
+				return nil
 			}
 		}
 		if page.Damaged > 0 {

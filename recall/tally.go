@@ -38,7 +38,7 @@ func (t *tally) apply(ix *index, c *change) {
 		t.remove(ix, id, done)
 	}
 	if c.turn != "" {
-		if n, ok := ix.turnOf(ix.hash(c.turn)); ok {
+		if n, ok := ix.turnByKey(ix.hash(c.turn)); ok {
 			of := ix.turns[n]
 			for i := of.mem; i < of.mem+int32(of.count); i++ {
 				t.remove(ix, string(ix.appendID(nil, i)), done)

@@ -12,5 +12,6 @@ const (
 	attrReturned   = "gen_ai.memory.result.count"
 	attrTerms      = "remora.recall.terms"
 	attrLoaded     = "remora.recall.loaded"
+	attrVectors    = "remora.recall.vectors"
 	attrIndexed    = "remora.recall.indexed"
 )

@@ -188,9 +188,9 @@ func (u *unpacker) turn(mem int32) turn {
 func (ix *index) complete() error {
 	ix.lens = make([]lengths, len(ix.turns))
 	ix.byTurn.reserve(len(ix.turns))
+	ix.byID.reserve(len(ix.mems))
 	order := make([]int32, 0, len(ix.turns))
 	sorted := true
-	var strange []int32 // see the function of that name
 	for i := range ix.turns {
 		t := &ix.turns[i]
 		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
@@ -204,14 +204,12 @@ func (ix *index) complete() error {
 			}
 			if m == t.mem {
 				t.key, t.chain = ix.keysOf(t, &d)
-				if _, twice := ix.turnOf(t.key); twice {
+				if _, twice := ix.turnByKey(t.key); twice {
 					return errBlob
 				}
 				ix.byTurn.insert(t.key, uint32(i))
 			}
-			if d.mark&markID != 0 && len(d.turn) > 0 && t.flags&(turnFact|turnResource) == 0 {
-				strange = append(strange, m)
-			}
+			ix.byID.insert(ix.hashOf(&d), uint32(m))
 		}
 		ix.lens[i] = t.lengths()
 		ix.live++
@@ -220,12 +218,6 @@ func (ix *index) complete() error {
 		if t.conv >= 0 && t.flags&turnFact == 0 {
 			sorted = sorted && (len(order) == 0 || ix.turns[order[len(order)-1]].time <= t.time)
 			order = append(order, int32(i))
-		}
-	}
-	if len(strange) > 0 {
-		ix.byID.reserve(len(strange))
-		for _, m := range strange {
-			ix.byID.insert(ix.idHash(uint32(m)), uint32(m))
 		}
 	}
 	if !sorted {

@@ -221,7 +221,7 @@ type Bucket string
 const (
 	BucketSpool   Bucket = "spool"   // turns waiting to become memories
 	BucketLedger  Bucket = "ledger"  // what was inserted where
-	BucketIndex   Bucket = "index"   // snapshots of recall indexes
+	BucketIndex   Bucket = "index"   // what recall derives from memories: snapshots of indexes, vectors
 	BucketSummary Bucket = "summary" // conversation summaries
 	BucketAudit   Bucket = "audit"   // audit records
 )

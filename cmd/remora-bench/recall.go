@@ -19,11 +19,13 @@ import (
 func runRecall(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var data, unit string
 	var asJSON bool
+	var embeddings embeddingFlags
 	flags := flag.NewFlagSet("recall", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&data, "data", "", "`file` with conversations and questions, or LoCoMo's own")
 	flags.StringVar(&unit, "unit", unitTurn, "what is ranked: turn (a message), round (a user message with the reply), session")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	embeddings.register(flags)
 	if err := parseCommandLine(flags, args); err != nil {
 		return err
 	}
@@ -37,7 +39,15 @@ func runRecall(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	if err != nil {
 		return err
 	}
-	r, err := measureRecall(ctx, d, unit)
+	cfg := patientConfig()
+	client, err := embeddings.client(&cfg)
+	if err != nil {
+		return err
+	}
+	if client != nil {
+		defer client.Close()
+	}
+	r, err := measureRecall(ctx, cfg, d, unit)
 	if err != nil {
 		return err
 	}
@@ -54,6 +64,7 @@ type recallReport struct {
 	categories    map[string]*judgement
 	latency       []time.Duration // of requests as the proxy makes them
 	indexBytes    int64
+	vectors       map[recall.VectorStatus]int // requests by what embeddings did
 }
 
 // patientConfig is the default but for deadlines, which a slow machine would miss, and room for what is measured.
@@ -64,9 +75,9 @@ func patientConfig() recall.Config {
 	return cfg
 }
 
-func measureRecall(ctx context.Context, d dataset, unit string) (*recallReport, error) {
+func measureRecall(ctx context.Context, cfg recall.Config, d dataset, unit string) (*recallReport, error) {
 	r := &recallReport{dataset: d.Name, unit: unit, overall: newJudgement(), categories: map[string]*judgement{}}
-	m, err := openMemory(ctx, patientConfig())
+	m, err := openMemory(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +94,9 @@ func measureRecall(ctx context.Context, d dataset, unit string) (*recallReport, 
 func (r *recallReport) conversation(ctx context.Context, m *memory, d dataset, c conversation) error {
 	turns, units := turnsOf(d, c, r.unit)
 	if err := m.add(ctx, turns); err != nil {
+		return err
+	}
+	if err := m.embedded(ctx, scopeOf(d, c)); err != nil {
 		return err
 	}
 	for _, q := range c.Questions {
@@ -104,10 +118,15 @@ func (r *recallReport) conversation(ctx context.Context, m *memory, d dataset, c
 		}
 		r.categories[q.Category].add(ranking, gold)
 		start := time.Now()
-		if _, err := m.engine.Recall(ctx, req); err != nil {
+		res, err := m.engine.Recall(ctx, req)
+		if err != nil {
 			return fmt.Errorf("recall: %w", err)
 		}
 		r.latency = append(r.latency, time.Since(start))
+		if r.vectors == nil {
+			r.vectors = map[recall.VectorStatus]int{}
+		}
+		r.vectors[res.Vectors]++
 	}
 	return nil
 }
@@ -154,6 +173,9 @@ func (r *recallReport) object() map[string]any {
 	o["dataset"], o["unit"], o["index_bytes"] = r.dataset, r.unit, r.indexBytes
 	o["p50_us"] = number(percentile(r.latency, 0.5).Seconds() * 1e6)
 	o["p99_us"] = number(percentile(r.latency, 0.99).Seconds() * 1e6)
+	if r.vectors[recall.VectorsOff] < len(r.latency) {
+		o["vectors"] = r.vectors
+	}
 	categories := map[string]any{}
 	for name, f := range r.categories {
 		categories[name] = f.object()
@@ -188,6 +210,9 @@ func (r *recallReport) print(w io.Writer) error {
 	row("all", r.overall)
 	if err := t.Flush(); err != nil {
 		return err
+	}
+	if r.vectors[recall.VectorsOff] < len(r.latency) {
+		fmt.Fprintf(w, "questions by what embeddings did: %v\n", r.vectors)
 	}
 	_, err := fmt.Fprintf(w, "latency p50 %v, p99 %v; indexes %d bytes\n", percentile(r.latency, 0.5), percentile(r.latency, 0.99), r.indexBytes)
 	return err

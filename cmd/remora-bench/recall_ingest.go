@@ -90,6 +90,7 @@ type memory struct {
 	stop   context.CancelFunc
 	done   chan error
 	pipe   *persist.Pipeline
+	embeds bool
 }
 
 // openMemory makes an empty memory in a temporary directory.
@@ -100,7 +101,7 @@ func openMemory(ctx context.Context, cfg recall.Config) (*memory, error) {
 	}
 	sc := badger.DefaultConfig()
 	sc.Dir, sc.KeyFile = filepath.Join(dir, "data"), filepath.Join(dir, "key")
-	m := &memory{dir: dir, store: badger.New(sc, nil)}
+	m := &memory{dir: dir, store: badger.New(sc, nil), embeds: cfg.Vectors.Embedder != nil}
 	if err := m.store.Open(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("open memory: %w", err), os.RemoveAll(dir))
 	}

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +90,52 @@ func TestRecallAndGateCommands(t *testing.T) {
 	}
 	if got["answerable"] != 2.0 || got["answerable_kept"] != 1.0 {
 		t.Errorf("got %v, want both answerable questions kept", got)
+	}
+}
+
+// With a server named, memories and questions get vectors before anything is measured.
+func TestRecallCommandWithEmbeddings(t *testing.T) {
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Input []string }
+		if err := json.NewDecoder(r.Body).Decode(&ask); err != nil {
+			http.Error(w, "bad", http.StatusBadRequest)
+			return
+		}
+		var data []map[string]any
+		for i, text := range ask.Input {
+			asked.Add(1)
+			v := make([]float64, 32)
+			for _, letter := range text {
+				v[letter%32]++
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	}))
+	defer server.Close()
+	var out bytes.Buffer
+	args := []string{"-data", tinyFile(t), "-json", "-embeddings", server.URL, "-embedding-model", "letters"}
+	if err := runRecall(context.Background(), args, &out, &out); err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
+		t.Fatalf("%v in %s", err, out.Bytes())
+	}
+	if d := cmp.Diff(map[string]any{"used": 2.0}, got["vectors"]); d != "" || got["n"] != 2.0 {
+		t.Errorf("%s in %v", d, got)
+	}
+	if n := asked.Load(); n != 3+1+2 { // memories, the query that loads, questions
+		t.Errorf("the server was asked for %d texts, want 6", n)
+	}
+	server.Close()
+	if err := runRecall(context.Background(), args, &out, &out); err == nil {
+		t.Error("a server that is down: got nil, want an error")
+	}
+	var usage usageError
+	if err := runRecall(context.Background(), args[:len(args)-2], &out, &out); !errors.As(err, &usage) {
+		t.Errorf("no model: got %v, want a usage error", err)
 	}
 }
 

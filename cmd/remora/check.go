@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
@@ -29,7 +30,7 @@ const (
 func checkCommand() command {
 	return command{
 		name:    "check",
-		summary: "check the configuration, the upstreams and the store",
+		summary: "check the configuration, the upstreams, the embeddings server and the store",
 		usage:   "remora check [--live] [flags as for serve]",
 		run:     check,
 	}
@@ -57,7 +58,7 @@ func check(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintln(s.err, "configuration: ok, no file")
 	}
 	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
-	failed := checkUpstreams(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c)
+	failed := checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c)
 	if err := writeConfig(s.out, c.settings()); err != nil {
 		return err
 	}
@@ -137,6 +138,28 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 	}
 	response.Body.Close()
 	return fmt.Sprintf("answers %d over %s in %s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond)), nil
+}
+
+// checkEmbeddings asks for the vector of a word, as recall would, if a server is set.
+func checkEmbeddings(ctx context.Context, w io.Writer, c config) (failed int) {
+	if c.embeddings.URL == "" {
+		return 0
+	}
+	c.embeddings.QueryTimeout = probeTimeout // a server may have to load its model first
+	client, err := embed.New(c.embeddings, nil)
+	if err != nil {
+		fmt.Fprintf(w, "embeddings: FAILED: %v\n", err)
+		return 1
+	}
+	defer client.Close()
+	start := time.Now()
+	v, err := client.Query(ctx, "hello")
+	if err != nil {
+		fmt.Fprintf(w, "embeddings %s: FAILED: %v\n", client.Host(), err)
+		return 1
+	}
+	fmt.Fprintf(w, "embeddings %s: model %s answers with %d dimensions in %s\n", client.Host(), c.embeddings.Model, len(v), time.Since(start).Round(time.Millisecond))
+	return 0
 }
 
 // checkStore tells whether memory would work.

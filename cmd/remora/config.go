@@ -9,6 +9,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -24,6 +25,7 @@ type config struct {
 	caKey      string
 	proxy      proxy.Config
 	recall     recall.Config
+	embeddings embed.Config
 	persist    persist.Config
 	redact     redact.Config
 	storage    badger.Config
@@ -37,14 +39,15 @@ type config struct {
 // defaultConfig has no forward door: it is opened by naming its address.
 func defaultConfig() config {
 	c := config{
-		server:  proxy.DefaultServerConfig(),
-		forward: proxy.DefaultForwardConfig(),
-		proxy:   proxy.DefaultConfig(),
-		recall:  recall.DefaultConfig(),
-		persist: persist.DefaultConfig(),
-		redact:  redact.DefaultConfig(),
-		storage: badger.DefaultConfig(),
-		log:     logConfig{level: levelInfo, format: formatAuto},
+		server:     proxy.DefaultServerConfig(),
+		forward:    proxy.DefaultForwardConfig(),
+		proxy:      proxy.DefaultConfig(),
+		recall:     recall.DefaultConfig(),
+		embeddings: embed.DefaultConfig(),
+		persist:    persist.DefaultConfig(),
+		redact:     redact.DefaultConfig(),
+		storage:    badger.DefaultConfig(),
+		log:        logConfig{level: levelInfo, format: formatAuto},
 	}
 	c.forward.Listen = ""
 	c.persist.Workers = 0 // settle knows the machine
@@ -124,6 +127,7 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	}
 	found.addAll("forward", forward.Validate(), origins)
 	found.addAll("recall", c.recall.Validate(), origins)
+	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)
 }

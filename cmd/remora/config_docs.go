@@ -13,7 +13,7 @@ Settings come from four places, each winning over the one before:
 
 The file is strict: a key that does not exist, stands twice or has a value of the wrong type is an error, and all errors are
 told at once, each with its key and line. [config.example.json](../config.example.json) is nothing but the defaults; a file of yours
-needs only what differs. ` + "`remora check`" + ` tells what is wrong, reaches for the upstreams and the store, and prints the configuration in
+needs only what differs. ` + "`remora check`" + ` tells what is wrong, reaches for the upstreams, the embeddings server and the store, and prints the configuration in
 effect with secrets hidden.
 
 Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes.

@@ -138,6 +138,8 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"proxy.Identity.Container": "is found out",
 		"proxy.RecallDeadline":     "is recall.Deadline",
 		"proxy.FirstDeadline":      "is recall.FirstDeadline",
+		"recall.Vectors.Embedder":  "is made of embeddings",
+		"recall.Vectors.Redact":    "is the redactor",
 		"storage.Key":              "is storageKey, decoded",
 		"storage.FreeBytes":        "is for tests",
 	}
@@ -158,7 +160,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		}
 	}
 	for name, part := range map[string]any{
-		"server": &c.server, "forward": &c.forward, "proxy": &c.proxy, "recall": &c.recall, "persist": &c.persist,
+		"server": &c.server, "forward": &c.forward, "proxy": &c.proxy, "recall": &c.recall, "embeddings": &c.embeddings, "persist": &c.persist,
 		"redact": &c.redact, "storage": &c.storage, "log": &c.log, "storageKey": &c.storageKey,
 	} {
 		walk(name, reflect.ValueOf(part).Elem())

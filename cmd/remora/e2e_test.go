@@ -27,10 +27,11 @@ import (
 // The scripts run this test binary again under these names.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"remora": func() { os.Exit(mainExit()) },
-		"model":  func() { exit(model(os.Args[1:])) },
-		"await":  func() { exit(await(os.Args[1])) },
-		"ask":    func() { exit(ask(os.Args[1:])) },
+		"remora":     func() { os.Exit(mainExit()) },
+		"model":      func() { exit(model(os.Args[1:])) },
+		"embeddings": func() { exit(embeddings(os.Args[1], os.Args[2])) },
+		"await":      func() { exit(await(os.Args[1])) },
+		"ask":        func() { exit(ask(os.Args[1:])) },
 	})
 }
 
@@ -61,6 +62,36 @@ func model(args []string) error {
 		llm.Delay = delay
 	}
 	return (&http.Server{Addr: args[0], Handler: llm, ReadHeaderTimeout: patience}).ListenAndServe()
+}
+
+// embeddings serves vectors made of the texts' letters and writes what it is sent to a file, a text a line.
+func embeddings(address, seen string) error {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var ask struct{ Input []string }
+		if json.NewDecoder(r.Body).Decode(&ask) != nil {
+			return // await
+		}
+		f, err := os.OpenFile(seen, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		defer f.Close()
+		if r.Header.Get("Authorization") != "Bearer hush-hush" {
+			fmt.Fprintln(f, "no key")
+		}
+		var data []map[string]any
+		for i, text := range ask.Input {
+			fmt.Fprintln(f, text)
+			v := make([]float64, 64)
+			for _, letter := range text {
+				v[letter%64]++
+			}
+			data = append(data, map[string]any{"index": i, "embedding": v})
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": data})
+	})
+	return (&http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: patience}).ListenAndServe()
 }
 
 // await returns once something answers at a URL.
@@ -127,7 +158,7 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		Deadline:            time.Now().Add(2 * time.Minute), // what hangs is told with its output
 		Setup: func(e *testscript.Env) error {
-			for _, name := range []string{"ADDRESS", "MODEL", "CLOSED"} {
+			for _, name := range []string{"ADDRESS", "MODEL", "EMBEDDINGS", "CLOSED"} {
 				address, err := freeAddress()
 				if err != nil {
 					return err

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/embed"
 )
 
 // settings is the table of everything that can be set, in the order of the file and of the documentation. Rows of one
@@ -10,7 +11,7 @@ import (
 func (c *config) settings() []setting {
 	var all []setting
 	for _, rows := range [][]setting{
-		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.weightSettings(),
+		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.weightSettings(),
 		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
 	} {
 		all = append(all, rows...)
@@ -81,6 +82,28 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.maxTerms", at: integer(&r.MaxTerms), doc: "Terms of a query; the rarest stay."},
 		{key: "recall.borrowTerms", at: integer(&r.BorrowTerms), doc: "A message with fewer terms borrows those of the user's message before it."},
 		{key: "recall.borrowWeight", at: number(&r.BorrowWeight), doc: "Weight of borrowed terms, 0 to 1."},
+	}
+}
+
+func (c *config) embeddingSettings() []setting {
+	e, v := &c.embeddings, &c.recall.Vectors
+	return []setting{
+		{key: "recall.embeddings.url", at: text(&e.URL), doc: "Server of OpenAI-compatible embeddings (OpenAI, Ollama, TEI), e.g. `http://localhost:11434`; `/v1/embeddings` is added. Empty = none. Redacted memories and redacted queries are sent there."},
+		{key: "recall.embeddings.key", at: secret(&e.Key), doc: "Sent to it as a bearer token. Empty = none."},
+		{key: "recall.embeddings.model", at: text(&e.Model), doc: "The model's name there. After a change all memories are embedded anew, in the background."},
+		{key: "recall.embeddings.dimensions", at: integer(&e.Dimensions), doc: "Asked of the server and checked. 0 = the model's own, and the first answer sets what later ones are checked against."},
+		{key: "recall.embeddings.encoding", at: choice(&e.Encoding, embed.EncodingFloat, embed.EncodingBase64), doc: "How vectors are asked for. `base64` is a quarter of the bytes, where the server knows it."},
+		{key: "recall.embeddings.queryPrefix", at: text(&e.QueryPrefix), doc: "Stands before every query, for models that were trained with one (\"query: \")."},
+		{key: "recall.embeddings.documentPrefix", at: text(&e.DocumentPrefix), doc: "Stands before every memory."},
+		{key: "recall.embeddings.weight", at: number(&v.Weight), doc: "What the best likeness adds to a score, as a share of the query's weight (0 to 10)."},
+		{key: "recall.embeddings.gate", at: number(&v.Gate), doc: "How far a memory's likeness must stand out from the user's others, in standard deviations, for memories to be inserted that words alone would not bring. 0 = words alone decide."},
+		{key: "recall.embeddings.batchTexts", at: integer(&e.BatchTexts), doc: "Memories in one request (1 to 512)."},
+		{key: "recall.embeddings.concurrency", at: integer(&e.Concurrency), doc: "Such requests at the same time."},
+		{key: "recall.embeddings.queryTimeout", at: duration(&e.QueryTimeout), doc: "For a query's request. Recall waits no longer than its own deadline; what comes later serves the next time the same is asked."},
+		{key: "recall.embeddings.timeout", at: duration(&e.Timeout), doc: "For a request with memories."},
+		{key: "recall.embeddings.retries", at: integer(&e.Retries), doc: "More attempts at a request with memories, ever later, before it is left for a while."},
+		{key: "recall.embeddings.cacheQueries", at: integer(&e.CacheQueries), doc: "Vectors of queries that are kept. Beyond, the least recently used goes."},
+		{key: "recall.embeddings.proxyFromEnvironment", at: boolean(&e.ProxyFromEnvironment), doc: "Reaches the server through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
 	}
 }
 

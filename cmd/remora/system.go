@@ -15,6 +15,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -26,6 +27,7 @@ type system struct {
 	telemetry telemetry
 	store     *badger.Store
 	engine    *recall.Engine
+	embedder  *embed.Client // nil = none
 	pipeline  *persist.Pipeline
 	handler   *proxy.Handler
 	door      *proxy.Server
@@ -45,16 +47,23 @@ type system struct {
 //	           redactor <------ pipeline engine
 //	                                | \--->^
 //	          memories, spool       |      |  indexes, loaded when a user comes
-//	                                v      |
+//	                                v      |  and vectors, asked of recall.embeddings.url if one is set
 //	                                store -+
 func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
 	s.store = badger.New(c.storage, log)
-	s.engine = recall.New(c.recall, s.store, log, t.traces)
 	redactor, err := redact.New(c.redact)
 	if err != nil {
 		return nil, err
 	}
+	if c.embeddings.URL != "" {
+		if s.embedder, err = embed.New(c.embeddings, log); err != nil {
+			return nil, err
+		}
+		c.recall.Vectors.Embedder = s.embedder
+		c.recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
+	}
+	s.engine = recall.New(c.recall, s.store, log, t.traces)
 	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces,
@@ -117,7 +126,7 @@ func (s *system) run(ctx context.Context) error {
 		{"door", s.door.Serve, s.config.server.Drain + closePatience},
 		{"exchanges", quietly(s.handler.Run), handPatience},
 		{"persistence", s.persist, s.config.persist.DrainTimeout + drainPatience},
-		{"recall", s.engine.Run, closePatience},
+		{"recall", s.recall, closePatience},
 		{"store", s.store.Run, closePatience},
 		{"telemetry", s.flushTelemetry, exportPatience},
 		{"memory", giveBack, exportPatience},
@@ -136,6 +145,15 @@ func (s *system) persist(ctx context.Context) error {
 	_ = until(grace, func() bool { return s.store.Health().Open })
 	cancel()
 	return s.pipeline.Run(ctx)
+}
+
+// recall runs the engine, and closes what it asks for vectors after it.
+func (s *system) recall(ctx context.Context) error {
+	err := s.engine.Run(ctx)
+	if s.embedder != nil {
+		s.embedder.Close()
+	}
+	return err
 }
 
 // flushTelemetry waits for its turn and sends the spans that the stages before it have made.
@@ -185,6 +203,9 @@ func (s *system) announce() {
 		"traces", s.telemetry.destination,
 		"version", readBuild().version,
 	}
+	if s.embedder != nil {
+		attributes = append(attributes, "embeddings", s.embedder.Host())
+	}
 	if s.forward != nil {
 		attributes = append(attributes, "forward", s.forward.Addr().String())
 	}
@@ -228,6 +249,12 @@ func (s *system) farewell(err error) {
 			"not_copied", h.TeeSkipped.Load(), "undecoded", h.Undecoded.Load(), "retried", h.Retries.Load(), "panics", h.Panics.Load()),
 		slog.Group("persist", persisted(p)...),
 		"uptime", time.Since(s.started).Round(time.Second).String(),
+	}
+	if s.embedder != nil {
+		v, c := s.engine.Stats().Vectors, s.embedder.Stats()
+		attributes = append(attributes, slog.Group("embeddings",
+			"used", v.Used, "late", v.Late, "failed", v.Failed, "memories", v.Embedded, "refused", v.Refused, "omitted", v.Omitted,
+			"stale", v.Stale, "failures", v.Failures, "cached", c.Hits, "retried", c.Retried))
 	}
 	if err != nil {
 		s.log.Error("stopped", append(attributes, "error", err)...)

@@ -1,0 +1,124 @@
+package embed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// firstBackoff doubles with every attempt, up to longestRetryAfter.
+const firstBackoff = 500 * time.Millisecond
+
+// Documents returns the vectors of texts, in their order; nil for a text that the server refuses or makes nothing usable
+// of. On an error there are none. Batches run side by side up to Concurrency, over all calls together.
+func (c *Client) Documents(ctx context.Context, texts []string) ([][]float32, error) {
+	vectors := make([][]float32, len(texts))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(c.life, func() { cancel(errClosed) })()
+	var all sync.WaitGroup
+	at := 0
+	for part := range slices.Chunk(texts, c.cfg.BatchTexts) {
+		to := vectors[at : at+len(part)]
+		at += len(part)
+		all.Go(func() {
+			select {
+			case c.slots <- struct{}{}:
+				defer func() { <-c.slots }()
+			case <-ctx.Done():
+				return
+			}
+			prefixed := make([]string, len(part))
+			for i, t := range part {
+				prefixed[i] = c.cfg.DocumentPrefix + t
+			}
+			if err := c.batch(ctx, prefixed, to); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	for _, v := range vectors {
+		if v == nil {
+			c.refused.Add(1)
+		} else {
+			c.documents.Add(1)
+		}
+	}
+	return vectors, nil
+}
+
+// batch fills to. A batch that the server refuses as such is halved until the text that it can't take stands alone.
+func (c *Client) batch(ctx context.Context, texts []string, to [][]float32) error {
+	vectors, err := c.attempts(ctx, texts)
+	if err == nil {
+		if len(texts) > 1 && !slices.ContainsFunc(vectors, func(v []float32) bool { return v != nil }) {
+			return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse) // that is not about the texts
+		}
+		copy(to, vectors)
+		return nil
+	}
+	if !isAboutTexts(err) {
+		return err
+	}
+	if len(texts) == 1 {
+		return nil
+	}
+	half := len(texts) / 2
+	if err := c.batch(ctx, texts[:half], to[:half]); err != nil {
+		return err
+	}
+	return c.batch(ctx, texts[half:], to[half:])
+}
+
+// isAboutTexts reports a refusal that other texts might not meet.
+func isAboutTexts(err error) bool {
+	s, ok := errors.AsType[*statusError](err)
+	return ok && (s.code == http.StatusBadRequest || s.code == http.StatusRequestEntityTooLarge || s.code == http.StatusUnprocessableEntity)
+}
+
+// attempts repeats a request that may succeed the next time.
+func (c *Client) attempts(ctx context.Context, texts []string) ([][]float32, error) {
+	for n := 0; ; n++ {
+		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+		vectors, err := c.request(once, texts)
+		cancel()
+		if err == nil || n == c.cfg.Retries || !mayPass(err) || ctx.Err() != nil {
+			return vectors, err
+		}
+		c.retried.Add(1)
+		pause := min(firstBackoff<<n, longestRetryAfter)
+		pause = max(pause/2+rand.N(pause/2), retryAfter(err))
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// mayPass reports whether the same request may succeed later: after a failed connection, a time-out, a busy server.
+func mayPass(err error) bool {
+	if errors.Is(err, ErrDimension) {
+		return false
+	}
+	s, ok := errors.AsType[*statusError](err)
+	if !ok {
+		return true
+	}
+	switch s.code {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return s.code >= 500
+}

@@ -1,0 +1,140 @@
+package embed
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+)
+
+// maxCalls bounds the queries under way. Beyond it a query is refused like one that the breaker stops.
+const maxCalls = 16
+
+// queryKey stands for a query's text, which is not kept.
+type queryKey [sha256.Size]byte
+
+// call is one request for a query's vector; those who ask the same wait for the same.
+type call struct {
+	done   chan struct{}
+	vector []float32
+	err    error
+	late   bool // a caller has left; guarded by Client.mu
+}
+
+// Query returns the vector of a query, which the caller must not change. It returns as soon as ctx ends; a request under
+// way then goes on until QueryTimeout, and its answer gets into the cache. Callers who leave because their deadline has
+// passed count as failures of the server: one that is always late costs the path no more than one that is dead.
+func (c *Client) Query(ctx context.Context, text string) ([]float32, error) {
+	c.queries.Add(1)
+	key := queryKey(sha256.Sum256([]byte(text)))
+	k, wait, err := c.join(ctx, key, text)
+	switch {
+	case err != nil:
+		c.failed.Add(1)
+		return nil, err
+	case k == nil:
+		c.hits.Add(1)
+		return wait, nil
+	}
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		select {
+		case <-k.done: // both at once
+		default:
+			c.late.Add(1)
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				c.giveUp(k)
+			}
+			return nil, ctx.Err()
+		}
+	}
+	if k.err != nil {
+		c.failed.Add(1)
+	}
+	return k.vector, k.err
+}
+
+// join finds the vector in the cache, or the call that will have it, which it starts if need be.
+func (c *Client) join(ctx context.Context, key queryKey, text string) (*call, []float32, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, nil, errClosed
+	}
+	if v, ok := c.cache.take(key); ok {
+		return nil, v, nil
+	}
+	if k, ok := c.calls[key]; ok {
+		return k, nil, nil
+	}
+	if len(c.calls) >= maxCalls {
+		return nil, nil, ErrOpen
+	}
+	now := time.Now()
+	ok, probe := c.breaker.allow(now)
+	if !ok {
+		return nil, nil, ErrOpen
+	}
+	patience := c.cfg.QueryTimeout
+	if at, ok := ctx.Deadline(); ok {
+		patience = min(patience, at.Sub(now))
+	}
+	k := &call{done: make(chan struct{})}
+	c.calls[key] = k
+	c.wg.Go(func() { c.run(k, key, text, probe, patience) })
+	if probe {
+		return nil, nil, ErrOpen
+	}
+	return k, nil, nil
+}
+
+// run makes the request. patience is how long its first caller can wait.
+func (c *Client) run(k *call, key queryKey, text string, probe bool, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(c.life, c.cfg.QueryTimeout)
+	defer cancel()
+	began := time.Now()
+	vectors, err := c.request(ctx, []string{c.cfg.QueryPrefix + text})
+	if err == nil && vectors[0] == nil {
+		err = ErrResponse
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.calls, key)
+	if k.err = err; err == nil {
+		k.vector = vectors[0]
+		c.cache.put(key, k.vector)
+	}
+	close(k.done)
+	switch {
+	case c.life.Err() != nil:
+		c.breaker.withdraw()
+	case err != nil && (probe || !k.late):
+		c.fail(probe, retryAfter(err), err)
+	case err != nil: // told when the caller left
+	case probe && time.Since(began) > patience:
+		c.fail(true, 0, errLate)
+	case !k.late:
+		if c.breaker.succeeded(probe) {
+			c.log.Info("embeddings: the server answers again", "host", c.Host())
+		}
+	}
+}
+
+var errLate = errors.New("answers came too late")
+
+// giveUp notes, once for each call, that its answer was not there in time.
+func (c *Client) giveUp(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !k.late {
+		k.late = true
+		c.fail(false, 0, errLate)
+	}
+}
+
+func (c *Client) fail(probe bool, after time.Duration, why error) {
+	if c.breaker.failed(time.Now(), probe, after) {
+		c.log.Warn("embeddings: the server is left alone for now, recall goes on without", "host", c.Host(), "error", why)
+	}
+}

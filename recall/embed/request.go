@@ -1,0 +1,126 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// question is the body of a request.
+type question struct {
+	Input      []string `json:"input"`
+	Model      string   `json:"model"`
+	Encoding   Encoding `json:"encoding_format,omitempty"`
+	Dimensions int      `json:"dimensions,omitempty"`
+}
+
+// statusError is an answer that is not 200. Its body is not kept: servers quote what they were sent.
+type statusError struct {
+	code  int
+	after time.Duration // Retry-After, 0 if none
+}
+
+func (e *statusError) Error() string { return "embeddings server answers " + strconv.Itoa(e.code) }
+
+// retryAfter is how long the server asked to wait, 0 if it did not.
+func retryAfter(err error) time.Duration {
+	if s, ok := errors.AsType[*statusError](err); ok {
+		return s.after
+	}
+	return 0
+}
+
+// request asks once. A vector is nil where the server made nothing usable of its text.
+func (c *Client) request(ctx context.Context, texts []string) ([][]float32, error) {
+	ask := question{Model: c.cfg.Model, Dimensions: c.cfg.Dimensions}
+	if c.cfg.Encoding != EncodingFloat {
+		ask.Encoding = c.cfg.Encoding
+	}
+	for _, t := range texts {
+		ask.Input = append(ask.Input, shorten(t))
+	}
+	body, err := json.Marshal(ask)
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("User-Agent", "remora")
+	// Asking twice does no harm, so a kept connection that the server has closed meanwhile is replaced (net/http.Transport).
+	r.Header["Idempotency-Key"] = []string{}
+	if c.cfg.Key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.cfg.Key.Reveal())
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection can be used again
+		return nil, fmt.Errorf("embed: %w", &statusError{answer.StatusCode, readRetryAfter(answer.Header.Get("Retry-After"), time.Now())})
+	}
+	most := c.responseLimit(len(texts))
+	content, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("embed: read answer: %w", err)
+	}
+	if int64(len(content)) > most {
+		return nil, fmt.Errorf("embed: %w: longer than %d bytes", ErrResponse, most)
+	}
+	vectors, dimension, err := decode(content, len(texts))
+	if err != nil {
+		return nil, fmt.Errorf("embed: %w", err)
+	}
+	if dimension > 0 && !c.dimension.CompareAndSwap(0, int64(dimension)) && c.dimension.Load() != int64(dimension) {
+		return nil, fmt.Errorf("embed: %w: %d instead of %d", ErrDimension, dimension, c.dimension.Load())
+	}
+	return vectors, nil
+}
+
+// responseLimit allows each number 32 bytes, which no printed float32 or float64 needs.
+func (c *Client) responseLimit(texts int) int64 {
+	dimension := c.dimension.Load()
+	if dimension == 0 {
+		dimension = MaxDimensions
+	}
+	return 64<<10 + int64(texts)*(dimension*32+1<<10)
+}
+
+func shorten(text string) string {
+	if len(text) <= maxTextBytes {
+		return text
+	}
+	n := maxTextBytes
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// longestRetryAfter bounds what a server may ask for.
+const longestRetryAfter = time.Minute
+
+// readRetryAfter reads seconds or a date (RFC 9110, 10.2.3).
+func readRetryAfter(s string, now time.Time) time.Duration {
+	s = strings.TrimSpace(s)
+	var d time.Duration
+	if n, err := strconv.Atoi(s); err == nil {
+		d = time.Duration(min(max(n, 0), 3600)) * time.Second
+	} else if at, err := http.ParseTime(s); err == nil {
+		d = max(at.Sub(now), 0)
+	}
+	return min(d, longestRetryAfter)
+}

@@ -1,0 +1,235 @@
+package recall
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+func randomVector(r *rand.Rand, dim int, offset float64) []float32 {
+	v := make([]float32, dim)
+	for i := range v {
+		v[i] = float32(r.NormFloat64() + offset)
+	}
+	return unit32(v)
+}
+
+func dot(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	return sum
+}
+
+// The scan must not lose what exact cosines would find, whatever all vectors have in common.
+func TestNearestFindsTheNearest(t *testing.T) {
+	for _, offset := range []float64{0, 2} {
+		for _, dim := range []int{64, 100, 384} {
+			r := rand.New(rand.NewPCG(1, uint64(dim)))
+			v := newVectors()
+			var all [][]float32
+			for i := range 2000 {
+				x := randomVector(r, dim, offset)
+				all = append(all, x)
+				v.put(uint64(i+1), mark{}, quantize(x))
+			}
+			found, close := 0, 0.0
+			for i := range 20 {
+				q := slices.Clone(all[i*7])
+				for j := range q { // like one of them, but not it
+					q[j] += float32(r.NormFloat64() * 0.5 / math.Sqrt(float64(dim)))
+				}
+				unit32(q)
+				best := v.nearest(q, new(nearScratch))
+				if len(best) < rescored {
+					t.Fatalf("got %d, want at least %d", len(best), rescored)
+				}
+				top := slices.MaxFunc(best, func(a, b near) int { return cmp.Compare(a.z, b.z) })
+				if top.id == uint64(i*7+1) {
+					found++
+				}
+				order, like := make([]int, len(all)), make([]float64, len(all))
+				for k := range order {
+					order[k], like[k] = k, dot(all[k], q)
+				}
+				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(like[b], like[a]) })
+				for _, k := range order[:10] {
+					if slices.ContainsFunc(best, func(n near) bool { return n.id == uint64(k+1) }) {
+						close += 0.1
+					}
+				}
+			}
+			if found < 20 {
+				t.Errorf("dimension %d, offset %g: %d of 20 found", dim, offset, found)
+			}
+			if close/20 < 0.7 { // of ten, nine are noise
+				t.Errorf("dimension %d, offset %g: %.2f of the ten nearest survive the scan", dim, offset, close/20)
+			}
+		}
+	}
+}
+
+// By hand: of four vectors along the axes the background of a query along the first is a cosine of 1 and three of 0.
+func TestBackgroundByHand(t *testing.T) {
+	v := newVectors()
+	for i := range 4 {
+		x := make([]float32, 4)
+		x[i] = 1
+		v.put(uint64(i+1), mark{}, quantize(x))
+	}
+	best := v.nearest([]float32{1, 0, 0, 0}, new(nearScratch))
+	deviation := math.Sqrt(3.0 / 16 * (1 + prior/4.0))
+	want := map[uint64]float64{1: 0.75 / deviation, 2: -0.25 / deviation, 3: -0.25 / deviation, 4: -0.25 / deviation}
+	for _, n := range best {
+		if math.Abs(n.z-want[n.id]) > 1e-6 {
+			t.Errorf("%d: got %f, want %f", n.id, n.z, want[n.id])
+		}
+		delete(want, n.id)
+	}
+	if len(want) > 0 {
+		t.Errorf("missing: %v", want)
+	}
+	if got := v.nearest([]float32{1, 0, 0}, new(nearScratch)); got != nil {
+		t.Errorf("a query of another dimension finds %v", got)
+	}
+	alone := newVectors()
+	alone.put(1, mark{}, quantize([]float32{1, 0}))
+	if got := alone.nearest([]float32{1, 0}, new(nearScratch)); got != nil {
+		t.Errorf("a single memory stands out: %v", got)
+	}
+}
+
+// Random changes against a plain map.
+func TestVectorsKeepTheirBooks(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	v := newVectors()
+	model := map[uint64][]int8{}
+	waits := map[uint64]bool{}
+	for range 20_000 {
+		id := uint64(r.IntN(900) + 1)
+		switch r.IntN(5) {
+		case 0, 1:
+			x := quantize(randomVector(r, 70, 0))
+			v.put(id, mark{id: id}, x)
+			model[id] = x
+			delete(waits, id)
+		case 2:
+			v.remove(id)
+			delete(model, id)
+			delete(waits, id)
+		case 3:
+			v.want(id)
+			delete(model, id)
+			waits[id] = true
+		case 4:
+			for _, id := range v.next(2) {
+				if !waits[id] {
+					t.Fatalf("%d does not wait", id)
+				}
+				v.refuse(id)
+				delete(waits, id)
+			}
+		}
+		if len(v.todo) > 2*len(v.at)+1025 {
+			t.Fatalf("%d stand in a queue for %d", len(v.todo), len(v.at))
+		}
+	}
+	if v.len() != len(model) || v.wanting != len(waits) || len(v.codes) != v.len()*v.words {
+		t.Fatalf("got %d vectors and %d that wait, want %d and %d", v.len(), v.wanting, len(model), len(waits))
+	}
+	for id, x := range model {
+		m, ok := v.has(id)
+		if !ok || m.id != id || !slices.Equal(x, v.numbers(v.at[id])) {
+			t.Fatalf("%d is not what was put", id)
+		}
+		code := slices.Clone(v.code(v.at[id]))
+		if v.encode(v.at[id]); !slices.Equal(code, v.code(v.at[id])) {
+			t.Fatalf("%d has the signs of another", id)
+		}
+	}
+	if dropped := v.keep(10, func(id uint64) storage.Time { return storage.Time(id) }); dropped != len(model)-10 || v.len() != 10 {
+		t.Errorf("kept %d of %d", v.len(), len(model))
+	}
+	for _, id := range v.ids {
+		newer := 0
+		for other := range model {
+			if other > id {
+				newer++
+			}
+		}
+		if newer >= 10 {
+			t.Errorf("%d is kept, which is not of the ten newest", id)
+		}
+	}
+	if v.giveUp(); v.wanting != 0 || len(v.todo) != 0 {
+		t.Errorf("%d still wait", v.wanting)
+	}
+}
+
+func TestSegmentsAreRead(t *testing.T) {
+	s := segment{number: 1, model: "m", dim: 3}
+	s.add(1, 2, []int8{1, -2, 127})
+	s.add(3, 4, []int8{-127, 0, 5})
+	got, err := readSegment(1, s.value())
+	if err != nil || got.len() != 2 || got.model != "m" {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	if id, text, n := got.entry(1); id != 3 || text != 4 || !slices.Equal(toInt8(n), []int8{-127, 0, 5}) {
+		t.Errorf("got %d, %d, %v", id, text, n)
+	}
+	for cut := range len(s.value()) - 1 {
+		if s, err := readSegment(1, s.value()[:cut]); err == nil && s.len() > 1 {
+			t.Errorf("cut at %d: %d entries", cut, s.len())
+		}
+	}
+	for key, want := range map[string]bool{"v/00000001": true, "v/1": false, "snapshot": false, "v/0000000g": false, "v/000000001": false} {
+		if _, ok := segmentNumber(key); ok != want {
+			t.Errorf("%s: got %v, want %v", key, ok, want)
+		}
+	}
+}
+
+func FuzzReadSegment(f *testing.F) {
+	s := segment{model: "m", dim: 3}
+	s.add(1, 2, []int8{1, -2, 127})
+	f.Add(s.value())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := readSegment(0, b)
+		if err != nil {
+			return
+		}
+		for i := range s.len() {
+			if _, _, n := s.entry(i); len(n) != s.dim {
+				t.Fatal("an entry of another dimension")
+			}
+		}
+	})
+}
+
+func BenchmarkVectorScan(b *testing.B) {
+	for _, n := range []int{1000, 10_000, 100_000} {
+		b.Run(fmt.Sprintf("%dx768", n), func(b *testing.B) {
+			r := rand.New(rand.NewPCG(1, 2))
+			v := newVectors()
+			numbers := make([]int8, 768)
+			for i := range n {
+				for j := range numbers {
+					numbers[j] = int8(r.Uint32())
+				}
+				v.put(uint64(i+1), mark{}, numbers)
+			}
+			q := randomVector(r, 768, 0)
+			s := new(nearScratch)
+			for b.Loop() {
+				v.nearest(q, s)
+			}
+			b.ReportMetric(float64(v.bytes())/float64(n), "B/vector")
+		})
+	}
+}
