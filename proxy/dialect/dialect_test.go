@@ -80,7 +80,7 @@ func TestParseRefuses(t *testing.T) {
 
 // No part of a body is taken for a whole one, and no error shows what the body says.
 func TestParseCutAnywhere(t *testing.T) {
-	for _, body := range goldenInputs(t, "request") {
+	for _, body := range goldenInputs(t, Chat{}, "request") {
 		body = bytes.TrimRight(body, "\n")
 		if _, err := (Chat{}).Parse(body); err != nil {
 			continue
@@ -98,7 +98,7 @@ func TestParseCutAnywhere(t *testing.T) {
 }
 
 func TestParseLeavesBodyAlone(t *testing.T) {
-	for _, body := range goldenInputs(t, "request") {
+	for _, body := range goldenInputs(t, Chat{}, "request") {
 		before := bytes.Clone(body)
 		req, err := Chat{}.Parse(body)
 		if err != nil {
