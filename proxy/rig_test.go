@@ -169,6 +169,7 @@ func (r *rig) postTo(path, body string, header ...string) outcome {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.settle() // turns are persisted in the order of posts
 	return outcome{resp.StatusCode, Status(resp.Header.Get(headerStatus)), resp.Header.Get(headerMemories), string(b), resp.Header}
 }
 
