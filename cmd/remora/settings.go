@@ -118,7 +118,7 @@ func (c *config) weightSettings() []setting {
 func (c *config) injectionSettings() []setting {
 	i, l := &c.proxy.Injection, &c.proxy.Ledger
 	return []setting{
-		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message, which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
+		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message (in the Messages API a text block inside it), which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
 		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block."},
 		{key: "injection.countTokens", at: boolean(&i.CountTokens), doc: "Requests that only count tokens are given what the counted request would carry, so that counts are true. Nothing is searched or stored for them. Off: they pass as they came."},
 		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
