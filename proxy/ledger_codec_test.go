@@ -102,6 +102,33 @@ func TestPositionCodec(t *testing.T) {
 	}
 }
 
+// What was said is kept for the step that runs and the one before it, not for as long as positions are.
+func TestSaidIsForgotten(t *testing.T) {
+	l := newLedger(DefaultLedgerConfig(), nil, time.Now)
+	s := l.of(storage.Scope{User: "u"})
+	key := func(i int) chainHash { return chainHash{Lo: uint64(i)} }
+	for i := 1; i <= 5; i++ { // two turns: of three steps, and of two
+		p := position{conv: "c", newest: key(100), said: "first"}
+		if i > 3 {
+			p.newest, p.said = key(200), "second"
+		}
+		if i > 1 {
+			p.parent = key(i - 1)
+		}
+		l.place(s, p, key(i))
+	}
+	var got []string
+	size := int64(scopeOverhead)
+	for i := 1; i <= 5; i++ {
+		p, _ := l.position(s, key(i))
+		got = append(got, p.said)
+		size += p.size()
+	}
+	if diff := cmp.Diff([]string{"", "first", "", "second", "second"}, got); diff != "" || s.bytes != size {
+		t.Errorf("%d bytes counted, want %d (-want +got):\n%s", s.bytes, size, diff)
+	}
+}
+
 // Positions count for the ledger's bounds, and go with time.
 func TestPositionsAreBounded(t *testing.T) {
 	now := time.Unix(1780000000, 0)

@@ -60,7 +60,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	if ready == "" {
 		w = h.ledger.walk(s, from.seed, x.req, named, x.counts)
 		if from.known {
-			h.ledger.hold(s, &w, from.at, x.counts)
+			h.ledger.hold(s, &w, from.seed, x.counts)
 		}
 	} else {
 		w = walk{chain: chain(from.seed, x.req)}

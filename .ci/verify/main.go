@@ -12,9 +12,11 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
 // block is one recalled block as the inside of a JSON string.
@@ -67,7 +69,8 @@ func verify(client, upstream string, want int) error {
 		left[sha256.Sum256(b)]++
 	}
 	with, all := 0, 0
-	for name, b := range got {
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		b := got[name]
 		n := len(elements.FindAllIndex(b, -1))
 		candidates := [][]byte{b}
 		if n > 0 {
