@@ -199,20 +199,28 @@ func TestMessagesThatAreNoTurns(t *testing.T) {
 	}
 }
 
-// Claude Code names an account, an installation and a session in one string; only the account is a user.
+// Claude Code names an account, an installation and a session in one string; only the account is a user, and the
+// installation stands in for it. What nobody knows how to read is nobody.
 func TestClaudeCodeUser(t *testing.T) {
-	for id, want := range map[string]string{
-		`{"device_id":"d","account_uuid":"ann","session_id":"s1"}`: "ann",
-		`{"device_id":"d","account_uuid":"","session_id":"s1"}`:    anonymousUser,
-		`user_d_account_ann_session_s2`:                            "ann",
-		`user_d_account__session_s2`:                               anonymousUser,
-		`bob`:                                                      "bob",
-		`{"team":"x"}`:                                             `{"team":"x"}`,
+	for _, tt := range []struct{ agent, id, user, conv string }{
+		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"ann","session_id":"s1"}`, "ann", "s1"},
+		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"","session_id":"s1"}`, "installation:d", "s1"},
+		{"claude-cli/1.0", `user_d_account_ann_session_s2`, "ann", "s2"},
+		{"claude-cli/1.0", `user_d_account__session_s2`, "installation:d", "s2"},
+		{"another/1.0", `bob`, "bob", ""},
+		{"another/1.0", `{"team":"x"}`, "", ""},
 	} {
-		r := messagesRig(t)
-		r.post(fmt.Sprintf(`{"model":"m","metadata":{"user_id":%q},"messages":[{"role":"user","content":"q"}]}`, id))
-		if turns := r.turns(); len(turns) != 1 || turns[0].Scope.User != want {
-			t.Errorf("%s: turns %+v, want one of %q", id, turns, want)
+		r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Tenant, c.Identity.Anonymous = TenantKey, AnonymousOff })
+		got := r.post(fmt.Sprintf(`{"model":"m","metadata":{"user_id":%q},"messages":[{"role":"user","content":"q"}]}`, tt.id), "User-Agent", tt.agent)
+		turns := r.turns()
+		if tt.user == "" {
+			if len(turns) != 0 || got.status != StatusNoUser {
+				t.Errorf("%s: status %s, turns %+v", tt.id, got.status, turns)
+			}
+			continue
+		}
+		if len(turns) != 1 || turns[0].Scope.User != tt.user || tt.conv != "" && turns[0].Conversation != tt.conv {
+			t.Errorf("%s: turns %+v, want one of %q in %q", tt.id, turns, tt.user, tt.conv)
 		}
 	}
 }
