@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/remora-proxy/remora/recall/fence"
 )
@@ -221,6 +225,30 @@ func TestClaudeCodeUser(t *testing.T) {
 		}
 		if len(turns) != 1 || turns[0].Scope.User != tt.user || tt.conv != "" && turns[0].Conversation != tt.conv {
 			t.Errorf("%s: turns %+v, want one of %q in %q", tt.id, turns, tt.user, tt.conv)
+		}
+	}
+}
+
+// What went into the prompt cache and what came from it is told.
+func TestMessagesUsage(t *testing.T) {
+	exporter := tracetest.NewInMemoryExporter()
+	tp := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))
+	defer func() { _ = tp.Shutdown(context.Background()) }()
+	r := messagesRig(t, func(_ *Config, d *Deps) { d.Tracer = tp })
+	r.answers(func(received) (int, string, string) {
+		return 200, "application/json", strings.Replace(messagesAnswer("", "fine"), `"input_tokens":7`,
+			`"input_tokens":7,"cache_creation_input_tokens":20,"cache_read_input_tokens":100`, 1)
+	})
+	r.post(messagesBody("user: q"))
+	got := map[attribute.Key]int64{}
+	for _, a := range exporter.GetSpans()[0].Attributes {
+		if a.Value.Type() == attribute.INT64 {
+			got[a.Key] = a.Value.AsInt64()
+		}
+	}
+	for key, want := range map[attribute.Key]int64{attrInputTokens: 127, attrOutputTokens: 2, attrCachedTokens: 100, attrWrittenTokens: 20} {
+		if got[key] != want {
+			t.Errorf("%s is %d, want %d", key, got[key], want)
 		}
 	}
 }

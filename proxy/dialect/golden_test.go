@@ -123,7 +123,11 @@ func (g golden) stream(body []byte) []txtar.File {
 
 func showReply(r Reply, err error) []byte {
 	b := fmt.Appendf(nil, "final=%v finish=%q calls=%v id=%q model=%q\n", r.Final(), r.Finish, r.Calls, r.ID, r.Model)
-	b = fmt.Appendf(b, "input=%d output=%d cached=%d\ntext=%q\n", r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Text)
+	b = fmt.Appendf(b, "input=%d output=%d cached=%d", r.Usage.Input, r.Usage.Output, r.Usage.Cached)
+	if r.Usage.Written > 0 {
+		b = fmt.Appendf(b, " written=%d", r.Usage.Written)
+	}
+	b = fmt.Appendf(b, "\ntext=%q\n", r.Text)
 	if err != nil {
 		b = fmt.Appendf(b, "error: %v\n", err)
 	}
