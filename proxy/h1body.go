@@ -11,6 +11,7 @@ type h1Body struct {
 	src  io.ReadCloser // net/http's, which knows the framing
 	stop func() bool   // ends the watch over the request's context
 	keep bool          // the connection may serve again
+	eof  bool          // src has ended
 	err  error         // of reads after the end
 }
 
@@ -20,8 +21,15 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	if b.c == nil {
 		return 0, b.err
 	}
-	b.c.borrow()
-	n, err := b.src.Read(p)
+	n, err := 0, io.EOF
+	if !b.eof {
+		b.c.borrow()
+		n, err = b.src.Read(p)
+	}
+	if err == io.EOF && n > 0 && b.c.upload != nil {
+		b.eof = true // the last bytes do not wait for the request to be sent
+		return n, nil
+	}
 	if err != nil {
 		b.err = err
 		b.end(err == io.EOF)
@@ -30,11 +38,11 @@ func (b *h1Body) Read(p []byte) (int, error) {
 }
 
 // ready says whether Read has something to go on with and will not have to wait, or hardly.
-func (b *h1Body) ready() bool { return b.c == nil || b.c.br.Buffered() > 0 }
+func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
 // await waits until it has. Neither its connection nor the caller needs a buffer meanwhile.
 func (b *h1Body) await() {
-	if b.c != nil {
+	if !b.ready() {
 		_ = b.c.await() // Read meets the same error
 	}
 }
