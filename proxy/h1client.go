@@ -87,7 +87,7 @@ func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, target *ur
 			return nil, err // these end the context, too, and tell more
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("client left: %w", ctx.Err())
-		case !again && reused && !c.answered && (!sent && body.stream == nil || repeatable(in, body)):
+		case reused && !c.answered && (!sent && body.stream == nil || repeatable(in, body)):
 		default:
 			return nil, err
 		}
