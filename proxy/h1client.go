@@ -107,12 +107,12 @@ func (t *h1Client) connect(ctx context.Context, fresh bool) (*h1Conn, error) {
 	}
 	tcp, ok := conn.(*net.TCPConn)
 	if !ok {
-		conn.Close()
+		_ = conn.Close()
 		return nil, errors.New("dialled no TCP connection")
 	}
 	c, err := newH1Conn(t, tcp)
 	if err != nil {
-		tcp.Close()
+		_ = tcp.Close()
 		return nil, err
 	}
 	return c, nil

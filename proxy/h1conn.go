@@ -58,7 +58,7 @@ func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach socket: %w", err)
 	}
-	c := &h1Conn{client: t, tcp: tcp, raw: raw, close: func() { tcp.Close() }}
+	c := &h1Conn{client: t, tcp: tcp, raw: raw, close: func() { _ = tcp.Close() }}
 	c.readable = func(fd uintptr) bool { return peek(fd) != peekNothing }
 	c.probe = func(fd uintptr) bool { c.quiet = peek(fd) == peekNothing; return true }
 	return c, nil
