@@ -113,7 +113,7 @@ func (x *exchange) reachedEncoded(h http.Header, t *tee) {
 	if x.placing == nil || !ok || !encoded(h) {
 		return
 	}
-	if plain, err := decodeAnswer(h, t.bytes, x.h.cfg.Limits.TeeBytes); err == nil {
+	if plain, err := decodeAnswer(h, t.join(), x.h.cfg.Limits.TeeBytes); err == nil {
 		x.reached(reader.ReplyID(plain))
 	}
 }
