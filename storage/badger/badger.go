@@ -96,6 +96,7 @@ var (
 	_ storage.ScopeLister = (*Store)(nil)
 	_ storage.Reaper      = (*Store)(nil)
 	_ storage.KeyRotator  = (*Store)(nil)
+	_ storage.Backuper    = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.
@@ -172,6 +173,9 @@ func (s *Store) finish(se *session, faultsBefore bool, err *error) {
 func classify(err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, ok := errors.AsType[*outputError](err); ok {
+		return err
 	}
 	for _, known := range []error{
 		storage.ErrUnavailable, storage.ErrNotFound, storage.ErrInvalid, storage.ErrDamaged,
