@@ -208,8 +208,9 @@ type Store interface {
 	Erase(ctx context.Context, scope Scope) (Receipt, error)
 }
 
-// Receipt counts what an erasure removed.
+// Receipt counts what an erasure removed, expired memories and records that were not removed yet included.
 type Receipt struct {
+	Scopes   int // that held anything, or could have: of Erase 0 or 1
 	Memories int
 	Records  map[Bucket]int
 	At       Time

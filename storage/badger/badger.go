@@ -97,6 +97,7 @@ var (
 	_ storage.Reaper      = (*Store)(nil)
 	_ storage.KeyRotator  = (*Store)(nil)
 	_ storage.Backuper    = (*Store)(nil)
+	_ storage.BulkEraser  = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.

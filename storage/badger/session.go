@@ -43,7 +43,7 @@ func (se *session) release() { <-se.turn }
 func (se *session) writableKey(scope storage.Scope) (*scopeKey, error) {
 	if len(se.unfinished) > 0 {
 		if h := se.keys.scope(scope); se.isUnfinished(h) {
-			if err := se.finishErase(h); err != nil {
+			if err := se.finishErase([]hash16{h}, prefixesOf([]hash16{h})); err != nil {
 				return nil, err
 			}
 		}
