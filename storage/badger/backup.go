@@ -67,6 +67,8 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	se.backups.Add(1)
+	defer se.backups.Add(-1)
 	owners, txn, err := se.snapshot(ctx)
 	if err != nil {
 		return err

@@ -45,9 +45,6 @@ func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 		if r.had {
 			n++
 		}
-		if len(r.changes) > 0 {
-			se.waste.bytes += sizeAt(b.txn, r.changes[0].key)
-		}
 		if err := b.addCounted(key, r.changes, r.counts); err != nil {
 			return 0, err
 		}

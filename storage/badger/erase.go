@@ -181,6 +181,8 @@ func prefixesOf(scopes []hash16) (prefixes [][]byte) {
 // drop has Badger rewrite its files without these prefixes. Badger skips a prefix without live keys, though deleted and
 // expired ones still have their bytes on disk, so each prefix is given a live key first.
 func (se *session) drop(prefixes [][]byte) error {
+	se.files.Lock()
+	defer se.files.Unlock()
 	for range 3 {
 		b := se.newBatch()
 		defer b.discard()
