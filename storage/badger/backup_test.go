@@ -258,10 +258,10 @@ func TestRestoreRefuses(t *testing.T) {
 	newer[len(backupMagic)+4] = 99
 	refused("newer schema", newer, "newer Remora")
 	refused("something behind it", append(bytes.Clone(backup), 0), "damaged")
-	for n := 1; n < len(backup); n += 1 + len(backup)/120 {
+	for n := 1; n < len(backup); n += 1 + len(backup)/50 {
 		refused(fmt.Sprintf("%d of %d bytes", n, len(backup)), backup[:n], "cut short")
 	}
-	for at := len(backupMagic) + 5; at < len(backup); at += 1 + len(backup)/120 {
+	for at := len(backupMagic) + 5; at < len(backup); at += 1 + len(backup)/50 {
 		_, err := Restore(t.Context(), to, bytes.NewReader(flipped(at)))
 		if err == nil || !strings.Contains(err.Error(), "nothing was restored") {
 			t.Errorf("bit %d flipped: got %v", at, err)

@@ -62,18 +62,20 @@ func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err er
 
 // reapLevel hands the keys of a level that have expired to remove, some at a time, and the turn with them.
 func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
-	remove func(ctx context.Context, keys [][]byte, now storage.Time) (int, error),
+	remove func(keys [][]byte, now storage.Time) (int, error),
 ) (removed int, err error) {
 	for seek := []byte{level}; seek != nil; {
 		var keys [][]byte
 		if keys, seek, err = se.expiredKeys(ctx, level, seek, now); err != nil || len(keys) == 0 {
 			return removed, err
 		}
-		if err := se.acquire(ctx); err != nil {
-			return removed, err
-		}
-		n, err := remove(ctx, keys, now)
-		se.release()
+		n, err := func() (int, error) {
+			if err := se.acquire(ctx); err != nil {
+				return 0, err
+			}
+			defer se.release()
+			return remove(keys, now)
+		}()
 		if removed += n; err != nil {
 			return removed, err
 		}
@@ -126,7 +128,7 @@ func clearExpiry(level byte, value []byte) storage.Time {
 }
 
 // reapMemories removes the memories that these index entries point to, unless they have changed meanwhile. Needs the turn.
-func (se *session) reapMemories(ctx context.Context, keys [][]byte, now storage.Time) (removed int, err error) {
+func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	for _, k := range keys {
@@ -159,7 +161,7 @@ func (se *session) reapMemories(ctx context.Context, keys [][]byte, now storage.
 }
 
 // reapEntries removes turns or records. Needs the turn.
-func (se *session) reapEntries(ctx context.Context, keys [][]byte, now storage.Time) (removed int, err error) {
+func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	var removals []change
@@ -267,8 +269,10 @@ func (se *session) compactWaste(ctx context.Context, now storage.Time) error {
 func (se *session) compact() error {
 	se.files.Lock()
 	defer se.files.Unlock()
-	err := se.flush()
-	se.release()
+	err := func() error {
+		defer se.release()
+		return se.flush()
+	}()
 	if err != nil {
 		return err
 	}

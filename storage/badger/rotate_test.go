@@ -12,7 +12,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-const rotationScopes = 12
+const rotationScopes = 4
 
 // fillRotation writes something in some scopes, and returns a check that all of it is there and no name has changed.
 func fillRotation(t *testing.T, s *Store) func(t *testing.T, s *Store) {
