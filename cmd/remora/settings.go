@@ -169,6 +169,7 @@ func (c *config) storageSettings() []setting {
 		{key: "storage.keyFile", at: text(&c.storage.KeyFile), note: "`$XDG_CONFIG_HOME/remora/store.key`: `~/.config/remora/store.key`, on Windows `%AppData%\\remora\\store.key`; in a container none", doc: "The key that seals the memories, as hex or base64. Generated with mode 0600 for a new store, never where data exists. Keep it outside the directory above, and keep a copy: without it the memories can't be read."},
 		{key: "storage.key", at: secret(&c.storageKey), doc: "The key itself, in place of a key file."},
 		{key: "storage.minFreeBytes", at: size(&c.storage.MinFreeBytes), doc: "With less free space than this nothing is stored; traffic goes on."},
+		{key: "storage.reapInterval", at: duration(&c.reapEvery), doc: "How often what has expired is removed from the disk. It is no longer recalled from the moment it expires. `0s` = never."},
 	}
 }
 
