@@ -85,7 +85,7 @@ func (a *assembler) read(j *answer) {
 	defer j.tee.release()
 	defer j.trace.end(j.ended)
 	defer a.h.guard("assemble turn", nil)
-	plain, err := decodeAnswer(j.header, j.tee.bytes, a.h.cfg.Limits.TeeBytes)
+	plain, err := decodeAnswer(j.header, j.tee.join(), a.h.cfg.Limits.TeeBytes)
 	if err != nil {
 		a.h.stats.Undecoded.Add(1)
 		return

@@ -225,10 +225,21 @@ func (s source) read(h http.Header, req *dialect.Request) string {
 	}
 	var object map[string]json.RawMessage
 	var member string
+	if ids, ok := joinedIDs(value); ok {
+		return ids[s.member]
+	}
 	if json.Unmarshal([]byte(value), &object) != nil || json.Unmarshal(object[s.member], &member) != nil {
 		return ""
 	}
 	return member
+}
+
+// joinedIDs reads what Claude Code sent before it sent an object: user_ID_account_ID_session_ID.
+func joinedIDs(value string) (map[string]string, bool) {
+	rest, ok := strings.CutPrefix(value, "user_")
+	device, rest, ok1 := strings.Cut(rest, "_account_")
+	account, session, ok2 := strings.Cut(rest, "_session_")
+	return map[string]string{"device_id": device, "account_uuid": account, "session_id": session}, ok && ok1 && ok2
 }
 
 // first is the first of the sources at which something stands.

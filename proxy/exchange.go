@@ -55,6 +55,14 @@ type exchange struct {
 // bodies lose some answers that come before the body has been sent (golang.org/issue/40747).
 const passBuffer = 1 << 20
 
+// recycle gives x back for another request.
+//
+//go:noinline
+func (x *exchange) recycle() {
+	*x = exchange{}
+	exchanges.Put(x)
+}
+
 func (x *exchange) serve() {
 	x.ctx = x.r.Context()
 	if x.up == nil {
@@ -224,19 +232,7 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	setStatus(x.w.Header(), x.status, strconv.Itoa(x.memories))
 	x.trace.memory(x.status, x.memories)
 	if err != nil {
-		x.trace.failed("upstream")
-		code := 0 // the client is gone
-		p, tell := problemFor(x.r, x.up, err)
-		if tell {
-			p.write(x.w)
-			code = p.Status
-		}
-		x.cause = p.cause
-		x.finish(code, relayed{})
-		x.trace.end(x.h.deps.Now())
-		if !tell {
-			panic(http.ErrAbortHandler) // or net/http would answer 200
-		}
+		x.failed(err)
 		return
 	}
 	x.trace.answered(resp.StatusCode)
@@ -255,6 +251,23 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	x.hand(resp, t, out)
 	x.finish(resp.StatusCode, out)
 	out.abort()
+}
+
+// failed tells the client what went wrong with the upstream, if it is still there.
+func (x *exchange) failed(err error) {
+	x.trace.failed("upstream")
+	code := 0 // the client is gone
+	p, tell := problemFor(x.r, x.up, err)
+	if tell {
+		p.write(x.w)
+		code = p.Status
+	}
+	x.cause = p.cause
+	x.finish(code, relayed{})
+	x.trace.end(x.h.deps.Now())
+	if !tell {
+		panic(http.ErrAbortHandler) // or net/http would answer 200
+	}
 }
 
 // letGo gives the request's body back. The transport may hold it for longer.

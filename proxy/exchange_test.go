@@ -308,23 +308,30 @@ func TestTooLongAs500(t *testing.T) {
 	}
 }
 
-// A client that has read [DONE] may hang up before the upstream does.
-func TestHangUpAfterDone(t *testing.T) {
+// A client that has read the stream's last event may hang up before the upstream does.
+func TestHangUpAfterDone(t *testing.T) { inEach(t, testHangUpAfterDone) }
+
+func testHangUpAfterDone(t *testing.T, a api) {
+	contentType, whole := a.stream("Hello")
+	end := strings.LastIndex(strings.TrimRight(whole, "\n"), "\n") + 1 // of all but the last line
+	if i := strings.LastIndex(strings.TrimRight(whole, "\n"), "\n\n"); i >= 0 {
+		end = i + 2
+	}
 	for _, tt := range []struct {
-		last string
-		want int
-	}{{"data: [DONE]\n\n", 1}, {": not yet\n\n", 0}} {
+		events string
+		want   int
+	}{{whole, 1}, {whole[:end], 0}} {
 		gone := make(chan struct{})
 		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, `data: {"choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}`+"\n\n"+tt.last)
+			w.Header().Set("Content-Type", contentType)
+			_, _ = io.WriteString(w, tt.events)
 			w.(http.Flusher).Flush()
 			<-req.Context().Done()
 			close(gone)
 		}))
-		r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
+		r := a.rig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "POST", r.url+"/v1/chat/completions", strings.NewReader(chat("user: q")))
+		req, err := http.NewRequestWithContext(ctx, "POST", r.url+r.path, strings.NewReader(a.body("user: q")))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,19 +340,13 @@ func TestHangUpAfterDone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := make([]byte, 0, 512)
-		for !strings.HasSuffix(string(b), tt.last) {
-			p := make([]byte, 256)
-			n, err := resp.Body.Read(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b = append(b, p[:n]...)
+		if _, err := io.ReadFull(resp.Body, make([]byte, len(tt.events))); err != nil {
+			t.Fatal(err)
 		}
 		cancel()
 		<-gone
 		if n := len(r.turns()); n != tt.want {
-			t.Errorf("after %q: persisted %d turns, want %d", tt.last, n, tt.want)
+			t.Errorf("after %q: persisted %d turns, want %d", tt.events, n, tt.want)
 		}
 		up.Close()
 	}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
 )
 
 func storedEntry() *entry {
@@ -48,6 +50,8 @@ func TestEntryCodec(t *testing.T) {
 func FuzzEntryCodec(f *testing.F) {
 	f.Add(encodeEntry(storedEntry()))
 	f.Add([]byte{entryVersion, 0})
+	f.Add(encodeEntry(storedPosition()))
+	f.Add([]byte{positionVersion, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEntry(b)
 		if err != nil {
@@ -60,10 +64,100 @@ func FuzzEntryCodec(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(e.variants, again.variants, cmp.AllowUnexported(variant{})); diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, position{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
+}
+
+func storedPosition() *entry {
+	return &entry{at: &position{
+		conv: "c", parent: chainHash{Hi: 1}, self: chainHash{Lo: 2}, newest: chainHash{Hi: 3, Lo: 4}, turns: []chainHash{{Hi: 5}, {Lo: 6}},
+		used: time.UnixMilli(1780000000123).UTC(),
+	}}
+}
+
+func TestPositionCodec(t *testing.T) {
+	want := storedPosition()
+	said := storedPosition()
+	said.at.said = "what is not redacted"
+	whole := encodeEntry(said)
+	if bytes.Contains(whole, []byte(said.at.said)) {
+		t.Error("what was said would be stored")
+	}
+	got, err := decodeEntry(whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(entry{}, position{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for n := range whole {
+		if _, err := decodeEntry(whole[:n]); err == nil {
+			t.Errorf("the first %d of %d bytes are read as a position", n, len(whole))
+		}
+	}
+	if _, err := decodeEntry(append(whole, 0)); err == nil {
+		t.Error("a trailing byte is taken")
+	}
+}
+
+// What was said is kept for the step that runs and the one before it, not for as long as positions are.
+func TestSaidIsForgotten(t *testing.T) {
+	l := newLedger(DefaultLedgerConfig(), nil, time.Now)
+	s := l.of(storage.Scope{User: "u"})
+	key := func(i int) chainHash { return chainHash{Lo: uint64(i)} }
+	for i := 1; i <= 5; i++ { // two turns: of three steps, and of two
+		p := position{conv: "c", newest: key(100), said: "first"}
+		if i > 3 {
+			p.newest, p.said = key(200), "second"
+		}
+		if i > 1 {
+			p.parent = key(i - 1)
+		}
+		l.place(s, p, key(i))
+	}
+	var got []string
+	size := int64(scopeOverhead)
+	for i := 1; i <= 5; i++ {
+		p, _ := l.position(s, key(i))
+		got = append(got, p.said)
+		size += p.size()
+	}
+	if diff := cmp.Diff([]string{"", "first", "", "second", "second"}, got); diff != "" || s.bytes != size {
+		t.Errorf("%d bytes counted, want %d (-want +got):\n%s", s.bytes, size, diff)
+	}
+}
+
+// Positions count for the ledger's bounds, and go with time.
+func TestPositionsAreBounded(t *testing.T) {
+	now := time.Unix(1780000000, 0)
+	cfg := DefaultLedgerConfig()
+	cfg.MaxBytes = 1 << 20
+	l := newLedger(cfg, nil, func() time.Time { return now })
+	s := l.of(storage.Scope{User: "u"})
+	for i := range uint64(10000) {
+		now = now.Add(time.Second)
+		l.place(s, position{conv: "conversation", turns: make([]chainHash, positionTurns)}, chainHash{Hi: i})
+	}
+	if n := len(s.entries); n < 100 || n > 1000 || l.bytes > cfg.MaxBytes {
+		t.Errorf("%d positions in %d bytes, want some hundred within %d", n, l.bytes, cfg.MaxBytes)
+	}
+	if _, ok := l.position(s, chainHash{Hi: 9999}); !ok {
+		t.Error("the newest position is gone")
+	}
+	now = now.Add(cfg.TTL + time.Minute)
+	if _, ok := l.position(s, chainHash{Hi: 9999}); ok {
+		t.Error("a position outlives its time")
+	}
+	l.place(s, position{}, chainHash{Lo: 1})
+	size := int64(0)
+	for _, e := range s.entries {
+		size += e.size()
+	}
+	if n := len(s.entries); n != 1 || s.bytes != size+scopeOverhead {
+		t.Errorf("%d positions left, %d bytes counted, want 1 and %d", n, s.bytes, size+scopeOverhead)
+	}
 }
 
 func TestSegment(t *testing.T) {

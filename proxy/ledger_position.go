@@ -2,14 +2,12 @@ package proxy
 
 import (
 	"encoding/binary"
-	"net/http"
 	"slices"
 	"time"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
-	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -72,6 +70,7 @@ func (l *ledger) place(s *scopeLedger, p position, keys ...chainHash) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.sweep(s, now)
+	l.answered(s, p)
 	for _, key := range keys {
 		grown := p.size()
 		if e := s.entries[key]; e != nil {
@@ -84,15 +83,38 @@ func (l *ledger) place(s *scopeLedger, p position, keys ...chainHash) {
 	}
 }
 
-// hold adds to w what the upstream holds before the position p: turns, memories that stand there, and blocks that were
+// answered drops what was said in turns that the position p leaves behind. The step right before p may be tried again.
+// Needs s.mu.
+func (l *ledger) answered(s *scopeLedger, p position) {
+	e := s.entries[p.parent]
+	if e != nil && e.at != nil && e.at.newest == p.newest {
+		e = s.entries[e.at.parent]
+	}
+	if e != nil && e.at != nil && e.at.said != "" {
+		n := int64(len(e.at.said))
+		e.at.said = ""
+		l.charge(s, -n)
+	}
+}
+
+// hold adds to w what the upstream holds up to the position at key: turns, memories that stand there, and blocks that were
 // put into the system prompt, which the upstream does not keep.
-func (l *ledger) hold(s *scopeLedger, w *walk, p position, peek bool) {
+func (l *ledger) hold(s *scopeLedger, w *walk, key chainHash, peek bool) {
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	w.heldTurns, w.heldIDs = map[string]struct{}{}, map[string]struct{}{}
 	var system []replayed
 	for range positionParents {
+		e := s.entries[key]
+		if key == (chainHash{}) || e == nil || e.at == nil {
+			break
+		}
+		p := e.at
+		if !peek && now.Sub(p.used) > l.cfg.TTL/8 {
+			p.used = now
+			l.save(s, key)
+		}
 		for _, h := range slices.Backward(p.turns) {
 			w.heldTurns[chainText(h)] = struct{}{}
 			v := s.entries[h].sent(p.conv)
@@ -112,15 +134,7 @@ func (l *ledger) hold(s *scopeLedger, w *walk, p position, peek bool) {
 				w.heldIDs[sp.ID] = struct{}{}
 			}
 		}
-		e := s.entries[p.parent]
-		if p.parent == (chainHash{}) || e == nil || e.at == nil {
-			break
-		}
-		if !peek && now.Sub(e.at.used) > l.cfg.TTL/8 {
-			e.at.used = now
-			l.save(s, p.parent)
-		}
-		p = *e.at
+		key = p.parent
 	}
 	slices.Reverse(system)
 	w.blocks = append(system, w.blocks...)
@@ -173,142 +187,4 @@ func decodePosition(d decoder) (*position, error) {
 		return nil, errEntry
 	}
 	return p, nil
-}
-
-// origin is where a request starts: at the beginning of a conversation, or behind a position.
-type origin struct {
-	seed  chainHash
-	at    position
-	known bool // at is what the ledger knows
-	// held: the upstream holds what went before.
-	held bool
-}
-
-// origin finds where req starts. ready: the scope's entries are in memory.
-func (x *exchange) origin(s *scopeLedger, start chainHash, ready bool) origin {
-	o := origin{seed: start}
-	switch {
-	case x.req.PreviousID != "":
-		o.seed, o.held = heldKey(start, heldResponse, x.req.PreviousID), true
-	case x.req.Held:
-		o.seed, o.held = heldKey(start, heldConversation, x.req.Conversation), true
-	default:
-		return o
-	}
-	if !ready {
-		return o
-	}
-	if o.at, o.known = x.h.ledger.position(s, o.seed); o.known {
-		o.seed = o.at.self // the newest response of a server-side conversation
-	}
-	return o
-}
-
-// conversation is the id of the conversation behind the origin, "" where it begins one.
-func (o origin) conversation() string {
-	switch {
-	case !o.held:
-		return ""
-	case o.known:
-		return o.at.conv
-	default:
-		return "chain:" + chainText(o.seed)
-	}
-}
-
-// placing waits for the id of the response, to remember where that leaves the conversation.
-type placing struct {
-	ledger *scopeLedger
-	start  chainHash
-	next   position
-	conv   string // id of the server-side conversation, "" = none
-}
-
-// reached is told the id.
-func (x *exchange) reached(id string) {
-	p := x.placing
-	if p == nil || id == "" {
-		return
-	}
-	x.placing = nil
-	p.next.self = heldKey(p.start, heldResponse, id)
-	keys := []chainHash{p.next.self}
-	if p.conv != "" {
-		keys = append(keys, heldKey(p.start, heldConversation, p.conv))
-	}
-	x.h.ledger.place(p.ledger, p.next, keys...)
-}
-
-// place notes the position that an answer to this request will have. said is what the newest turn's human said.
-func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv, said string) {
-	if x.req.Unstored && !x.req.Held && !x.socket {
-		return // nothing can continue it over HTTP
-	}
-	if _, ok := x.d.(interface{ ReplyID([]byte) string }); !ok {
-		return
-	}
-	next := position{conv: conv, said: said, newest: o.at.newest}
-	if o.held {
-		next.parent = o.seed
-	}
-	for i, m := range x.req.Messages {
-		if m.Role == dialect.RoleUser && len(x.req.Messages)-i <= positionTurns*8 {
-			next.turns = append(next.turns, w.chain[i])
-			next.newest = w.chain[i]
-		}
-	}
-	if n := len(next.turns) - positionTurns; n > 0 {
-		next.turns = slices.Clone(next.turns[n:])
-	}
-	x.placing = &placing{ledger: s, start: start, next: next}
-	if x.req.Held {
-		x.placing.conv = x.req.Conversation
-	}
-}
-
-// replyHead is how much of an answer is searched for its id, in bytes.
-const replyHead = 64 << 10
-
-// reachedEncoded is watch for an answer whose bytes don't show its id: the copy is decoded once it is whole. It runs
-// before the next request on the connection does, which may continue this answer.
-func (x *exchange) reachedEncoded(h http.Header, t *tee) {
-	reader, ok := x.d.(interface{ ReplyID([]byte) string })
-	if x.placing == nil || !ok || !encoded(h) {
-		return
-	}
-	if plain, err := decodeAnswer(h, t.bytes, x.h.cfg.Limits.TeeBytes); err == nil {
-		x.reached(reader.ReplyID(plain))
-	}
-}
-
-func encoded(h http.Header) bool { return len(h["Content-Encoding"]) > 0 }
-
-// watch passes an answer's bytes on to sink, and looks for the response's id in the first of them.
-func (x *exchange) watch(sink func([]byte)) func([]byte) {
-	reader, ok := x.d.(interface{ ReplyID([]byte) string })
-	if x.placing == nil || !ok {
-		return sink
-	}
-	var head []byte
-	return func(p []byte) {
-		if sink != nil {
-			sink(p)
-		}
-		if x.placing == nil || len(head) == replyHead {
-			return
-		}
-		head = append(head, p[:min(len(p), replyHead-len(head))]...)
-		x.reached(reader.ReplyID(head))
-	}
-}
-
-// goOn is compose for a request that adds to a turn which the upstream holds, as a step of a tool loop does: nothing is
-// recalled, and what the system prompt had, it has again.
-func (x *exchange) goOn(scope storage.Scope, secret []byte, o origin, w walk, conv string) []dialect.Insertion {
-	x.persist = x.persist && o.known && o.at.said != ""
-	x.turn = x.newTurn(scope, conv, chainText(o.at.newest), turnID(secret, scope, conv, o.at.newest), o.at.said)
-	if !x.rights.replay {
-		return nil
-	}
-	return x.insert(w, x.splice.placement, fence.Block{})
 }

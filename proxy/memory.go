@@ -60,7 +60,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	if ready == "" {
 		w = h.ledger.walk(s, from.seed, x.req, named, x.counts)
 		if from.known {
-			h.ledger.hold(s, &w, from.at, x.counts)
+			h.ledger.hold(s, &w, from.seed, x.counts)
 		}
 	} else {
 		w = walk{chain: chain(from.seed, x.req)}
@@ -101,7 +101,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	var fresh fence.Block
 	found := 0
 	if ready == "" && x.rights.recall && accepts && x.searches(w) {
-		fresh, found, x.status = x.search(ctx, scope, conv, named, w, text)
+		fresh, found, x.status = x.search(ctx, scope, conv, named, w, text, from.at.said)
 	}
 	x.recallUS = time.Since(began).Microseconds()
 	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
@@ -233,11 +233,12 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 	return out
 }
 
-// search recalls for the newest turn.
+// search recalls for the newest turn, which says text. before is what was said in the turn before it, where the upstream
+// holds that.
 func (x *exchange) search(
-	ctx context.Context, scope storage.Scope, conv, named string, w walk, text string,
+	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Now: x.start}
+	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Previous: before, Now: x.start}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 		maps.Copy(q.VisibleChains, w.heldTurns)

@@ -246,7 +246,9 @@ func testRegeneratedAnswerIsTheSameTurn(t *testing.T, a api) {
 		r := a.rig(t)
 		history := []string{"user: q1", "assistant: fine", "user: q2"}
 		r.post(a.body(history[:1]...), header...)
+		r.settle() // answers are read side by side, and the turns are compared in order
 		r.post(a.body(history...), header...)
+		r.settle()
 		r.answers(a.replyWith("better"))
 		r.sleep(10 * time.Minute)
 		r.post(a.body(history...), header...)

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -177,18 +176,4 @@ func (r *pieceReader) WriteTo(w io.Writer) (int64, error) {
 		r.advance(n)
 	}
 	return total, nil
-}
-
-// buffers appends what is left to bufs, takes it as read, and returns its length. Only inside begin and end.
-func (r *pieceReader) buffers(bufs net.Buffers) (net.Buffers, int64) {
-	var n int64
-	for i, p := range r.rest {
-		if i == 0 {
-			p = p[r.off:]
-		}
-		bufs = append(bufs, p)
-		n += int64(len(p))
-	}
-	r.rest, r.off = nil, 0
-	return bufs, n
 }

@@ -292,6 +292,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.stats.Exchanges.Add(1)
-	x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported}
+	x := exchanges.Get().(*exchange)
+	x.h, x.w, x.r, x.start, x.status = h, w, r, h.deps.Now(), StatusUnsupported
 	x.serve()
+	x.recycle()
 }
+
+// exchanges are pooled to keep them off the stack. A stream holds its goroutine's stack for minutes, and the collector
+// shrinks it from 16 KiB to 8 only where less than 3.2 KiB are in use while the stream waits for its next event; 1.2 of
+// them are net/http's.
+var exchanges = sync.Pool{New: func() any { return new(exchange) }}

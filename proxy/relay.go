@@ -48,6 +48,43 @@ var (
 	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
+// copyBuffer lends a relay the buffer it needs at the time.
+type copyBuffer struct {
+	large bool
+	small *[smallBuffer]byte
+	big   *[largeBuffer]byte
+}
+
+func (c *copyBuffer) borrow() []byte {
+	if c.large {
+		if c.big == nil {
+			c.big = largeBuffers.Get().(*[largeBuffer]byte)
+		}
+		return c.big[:]
+	}
+	if c.small == nil {
+		c.small = smallBuffers.Get().(*[smallBuffer]byte)
+	}
+	return c.small[:]
+}
+
+// enlarge makes the next one large.
+func (c *copyBuffer) enlarge() {
+	c.giveBack()
+	c.large = true
+}
+
+func (c *copyBuffer) giveBack() {
+	if c.small != nil {
+		smallBuffers.Put(c.small)
+		c.small = nil
+	}
+	if c.big != nil {
+		largeBuffers.Put(c.big)
+		c.big = nil
+	}
+}
+
 // headDelay is how long the head of a response waits for the first bytes of its body, to leave with them in one packet.
 const headDelay = time.Millisecond
 
@@ -111,28 +148,30 @@ func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Req
 		r.Complete = true
 		return
 	}
-	small := smallBuffers.Get().(*[smallBuffer]byte)
-	defer smallBuffers.Put(small)
-	buf := small[:]
-	if resp.ContentLength > smallBuffer {
-		buf = largeBuffers.Get().(*[largeBuffer]byte)[:]
-	}
-	defer func() {
-		if len(buf) == largeBuffer {
-			largeBuffers.Put((*[largeBuffer]byte)(buf))
-		}
-	}()
+	copier := copyBuffer{large: resp.ContentLength > smallBuffer}
+	defer copier.giveBack()
+	own, _ := resp.Body.(*h1Body)
 
-	late := lateHeads.Get().(*lateHead)
-	late.arm(ctl)
-	defer func() { late.drop() }()
+	var late *lateHead
+	if own == nil || !own.ready() {
+		late = lateHeads.Get().(*lateHead)
+		late.arm(ctl)
+		defer func() { late.drop() }()
+	}
 
 	var armed time.Time
 	for {
+		if own != nil && !own.ready() {
+			copier.giveBack()
+			own.await()
+		}
+		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
 		if n > 0 {
-			late.drop()
-			late = nil
+			if late != nil {
+				late.drop()
+				late = nil
+			}
 			now := time.Now()
 			if (in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded) && now.Sub(armed) > p.stream.WriteIdle/4 {
 				armed = now
@@ -149,8 +188,8 @@ func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Req
 			if sink != nil && !feed(sink, buf[:n]) {
 				sink = nil
 			}
-			if n == smallBuffer && len(buf) == smallBuffer {
-				buf = largeBuffers.Get().(*[largeBuffer]byte)[:]
+			if n == smallBuffer {
+				copier.enlarge()
 			}
 		}
 		if err == io.EOF {

@@ -29,7 +29,9 @@ type rig struct {
 	local   storage.Local
 	posted  int64
 	path    string // where post sends to
-	served  atomic.Int64
+	// encoding is the Content-Encoding that the upstream says its answers have.
+	encoding string
+	served   atomic.Int64
 
 	mu       sync.Mutex
 	now      time.Time
@@ -111,6 +113,9 @@ func (r *rig) upstream(w http.ResponseWriter, req *http.Request) {
 	r.mu.Unlock()
 	code, contentType, body := answer(got)
 	w.Header().Set("Content-Type", contentType)
+	if r.encoding != "" {
+		w.Header().Set("Content-Encoding", r.encoding)
+	}
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, body)
 }
@@ -164,6 +169,7 @@ func (r *rig) postTo(path, body string, header ...string) outcome {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	r.settle() // turns are persisted in the order of posts
 	return outcome{resp.StatusCode, Status(resp.Header.Get(headerStatus)), resp.Header.Get(headerMemories), string(b), resp.Header}
 }
 

@@ -15,22 +15,29 @@ import (
 
 // tee keeps a copy of an answer, made after the client has its bytes. Over its own or the global bound it lets go of
 // what it has and the answer is not remembered.
+//
+// It grows by pieces: a thousand streams under way would hold twice what they copied if each doubled its buffer.
 type tee struct {
 	limit   int64
 	budget  *budget
-	bytes   []byte
+	pieces  [][]byte // all but the last are full
+	size    int64
 	charged int64
 	over    bool
 }
 
-// teeStep is how much of the budget a tee asks for at once.
-const teeStep = 16 << 10
+// teeStep is how much of the budget a tee asks for at once. Pieces have from teePiece to maxTeePiece bytes.
+const (
+	teeStep     = 16 << 10
+	teePiece    = 2 << 10
+	maxTeePiece = 256 << 10
+)
 
 func (t *tee) write(p []byte) {
 	if t.over {
 		return
 	}
-	n := int64(len(t.bytes) + len(p))
+	n := t.size + int64(len(p))
 	if n > t.charged {
 		more := (n - t.charged + teeStep - 1) / teeStep * teeStep
 		if n > t.limit || !t.budget.acquire(more) {
@@ -40,16 +47,42 @@ func (t *tee) write(p []byte) {
 		}
 		t.charged += more
 	}
-	if t.bytes == nil {
-		t.bytes = takeBuffer(len(p))
+	t.size = n
+	for len(p) > 0 {
+		last := len(t.pieces) - 1
+		if last < 0 || len(t.pieces[last]) == cap(t.pieces[last]) {
+			t.pieces = append(t.pieces, takeBuffer(int(min(max(t.size/8, teePiece), maxTeePiece))))
+			last++
+		}
+		room := t.pieces[last]
+		c := min(len(p), cap(room)-len(room))
+		t.pieces[last] = append(room, p[:c]...)
+		p = p[c:]
 	}
-	t.bytes = append(grow(t.bytes, len(p)), p...)
+}
+
+// join makes one piece of all and returns it. It holds both meanwhile, outside the budget.
+func (t *tee) join() []byte {
+	if len(t.pieces) > 1 {
+		whole := takeBuffer(int(t.size))
+		for _, p := range t.pieces {
+			whole = append(whole, p...)
+			giveBuffer(p)
+		}
+		t.pieces = append(t.pieces[:0], whole)
+	}
+	if len(t.pieces) == 0 {
+		return nil
+	}
+	return t.pieces[0]
 }
 
 func (t *tee) release() {
 	t.budget.release(t.charged)
-	giveBuffer(t.bytes)
-	t.bytes, t.charged = nil, 0
+	for _, p := range t.pieces {
+		giveBuffer(p)
+	}
+	t.pieces, t.size, t.charged = nil, 0, 0
 }
 
 // decodeAnswer returns the plain bytes of an answer, at most limit of them. It is never used on what the client gets.

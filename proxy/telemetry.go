@@ -27,6 +27,7 @@ const (
 	attrInputTokens   = attribute.Key("gen_ai.usage.input_tokens")
 	attrOutputTokens  = attribute.Key("gen_ai.usage.output_tokens")
 	attrCachedTokens  = attribute.Key("gen_ai.usage.cache_read.input_tokens")
+	attrWrittenTokens = attribute.Key("gen_ai.usage.cache_creation.input_tokens")
 	attrServerAddress = attribute.Key("server.address")
 	attrServerPort    = attribute.Key("server.port")
 	attrHTTPStatus    = attribute.Key("http.response.status_code")
@@ -121,6 +122,9 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 	}
 	if u := r.Usage; u != (dialect.Usage{}) {
 		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output), attrCachedTokens.Int64(u.Cached))
+		if u.Written > 0 {
+			s.span.SetAttributes(attrWrittenTokens.Int64(u.Written))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
@@ -73,8 +74,7 @@ func (c TransportConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Sizes of the buffers of one upstream connection. Bodies in memory bypass the write buffer (upstreamConn), reads larger
-// than it the read buffer.
+// Sizes of the buffers of one upstream connection of an http.Transport.
 const (
 	upstreamWriteBuffer = 4 << 10
 	upstreamReadBuffer  = 4 << 10
@@ -84,15 +84,8 @@ const (
 //
 // It adds nothing to requests, decodes nothing in responses, follows no redirect and ignores the environment.
 func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
-	dialer := &net.Dialer{Timeout: c.DialTimeout}
 	t := &http.Transport{
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := dialer.DialContext(ctx, network, addr)
-			if tcp, ok := conn.(*net.TCPConn); ok {
-				return &upstreamConn{TCPConn: tcp}, nil
-			}
-			return conn, err
-		},
+		DialContext:            (&net.Dialer{Timeout: c.DialTimeout}).DialContext,
 		DisableCompression:     true,
 		ForceAttemptHTTP2:      true,
 		TLSClientConfig:        &tls.Config{RootCAs: roots, ClientSessionCache: tls.NewLRUClientSessionCache(32)},
@@ -151,6 +144,9 @@ func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(rawPa
 // closeIdle closes the connections that no request is using.
 func (p *plane) closeIdle() {
 	for _, up := range p.router.upstreams {
+		if up.plain != nil {
+			up.plain.idle.closeAll()
+		}
 		up.transport.CloseIdleConnections()
 		up.upgrades.CloseIdleConnections()
 	}
@@ -174,13 +170,13 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 		return nil, errBadTarget
 	}
 	cleanRequest(in.Header)
+	if up.plain != nil {
+		return up.plain.roundTrip(w, in, target, body)
+	}
 
 	inform := &informer{w: w}
 	if in.ProtoAtLeast(1, 1) { // HTTP/1.0 knows no informational responses
 		inform.trace.Got1xxResponse = inform.got1xx
-	}
-	if _, waits := in.Header["Expect"]; body.stream == nil && body.length > 0 && !waits {
-		inform.trace.GotConn = holdHead
 	}
 	var watched *watchedBody
 	if body.stream != nil {
@@ -249,25 +245,8 @@ func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.w == nil {
-		return nil
-	}
-	// Only what this response carries may show in it, and it must not show in the next.
-	h := i.w.Header()
-	kept := make(http.Header, len(h))
-	for name, values := range h {
-		kept[name] = values
-	}
-	clear(h)
-	for name, values := range header {
-		if !hopByHop(name) && !isControl(name) {
-			h[name] = slices.Clone(values)
-		}
-	}
-	i.w.WriteHeader(code)
-	clear(h)
-	for name, values := range kept {
-		h[name] = values
+	if i.w != nil {
+		passInformational(i.w, code, http.Header(header))
 	}
 	return nil
 }
@@ -276,4 +255,20 @@ func (i *informer) stop() {
 	i.mu.Lock()
 	i.w = nil
 	i.mu.Unlock()
+}
+
+// passInformational writes an informational response.
+func passInformational(w http.ResponseWriter, code int, header http.Header) {
+	// Only what this response carries may show in it, and it must not show in the next.
+	h := w.Header()
+	kept := maps.Clone(h)
+	clear(h)
+	for name, values := range header {
+		if !hopByHop(name) && !isControl(name) {
+			h[name] = slices.Clone(values)
+		}
+	}
+	w.WriteHeader(code)
+	clear(h)
+	maps.Copy(h, kept)
 }

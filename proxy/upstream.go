@@ -132,7 +132,9 @@ type Upstream struct {
 	base     string
 	overlaps []string
 
-	// Tunnels need HTTP/1.1, whatever the upstream would rather speak, so they have a transport of their own.
+	// plain is nil where transport carries the exchanges: over TLS, through a proxy, and on systems where ownH1Client is
+	// false. Tunnels need HTTP/1.1, whatever the upstream would rather speak, so they have a transport of their own.
+	plain     *h1Client
 	transport *http.Transport
 	upgrades  *http.Transport
 }
@@ -162,6 +164,11 @@ func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
 	}
 	up.transport = newTransport(t, u.Scheme, roots)
 	up.upgrades = newUpgradeTransport(t, u.Scheme, roots)
+	if ownH1Client && u.Scheme == "http" && !t.ProxyFromEnvironment {
+		if up.plain, err = newH1Client(u, t); err != nil {
+			return nil, fmt.Errorf("upstream %s: url: %w", c.Name, err)
+		}
+	}
 	for i := range len(up.base) {
 		if up.base[i] == '/' {
 			up.overlaps = append(up.overlaps, up.base[i:])

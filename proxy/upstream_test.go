@@ -137,6 +137,43 @@ func TestRoute(t *testing.T) {
 	}
 }
 
+// Paths that several APIs have go to whom the client speaks to.
+func TestRouteByHeader(t *testing.T) {
+	r, err := openRouter(DefaultUpstreams(), DefaultTransportConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path   string
+		header http.Header
+		want   string
+	}{
+		{"/v1/models", nil, "openai"},
+		{"/v1/models", http.Header{"Anthropic-Version": {"2023-06-01"}}, "anthropic"},
+		{"/v1/messages", nil, "anthropic"},
+		{"/v1/files", http.Header{"X-Api-Key": {"k"}}, "openai"},
+	} {
+		if got := r.route(tt.path, tt.header); got == nil || got.Name != tt.want {
+			t.Errorf("route(%s, %v): got %v, want %s", tt.path, tt.header, got, tt.want)
+		}
+	}
+	// A path of its own wins over a header.
+	r, err = openRouter(append(DefaultUpstreams(), UpstreamConfig{Name: "own", URL: "http://own", Paths: []string{"/v1/models"}}), DefaultTransportConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := r.route("/v1/models/m", http.Header{"Anthropic-Version": {"x"}}); got == nil || got.Name != "own" {
+		t.Errorf("got %v, want own", got)
+	}
+	err = validateUpstreams([]UpstreamConfig{
+		{Name: "a", URL: "http://a", Paths: []string{"/"}, Headers: []string{"X-A", "x-remora-user", "a b"}},
+		{Name: "b", URL: "http://b", Paths: []string{"/b"}, Headers: []string{"x-a"}},
+	})
+	if n := len(unjoin(err)); n != 3 {
+		t.Errorf("%d problems, want 3: %v", n, err)
+	}
+}
+
 func TestValidateUpstreams(t *testing.T) {
 	if err := validateUpstreams(DefaultUpstreams()); err != nil {
 		t.Errorf("defaults: %v", err)

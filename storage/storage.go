@@ -5,7 +5,8 @@
 //
 //   - Scope. Every call names a [Scope]; nothing is read or written outside it. An id of another scope is
 //     [ErrNotFound], exactly like an id that never existed.
-//   - Durability. A write that returned nil survives a crash of the process and of the machine.
+//   - Durability. A write that returned nil survives a crash of the process and of the machine. What is put into a
+//     volatile bucket survives a crash of the process, and of the machine once a durable write has followed.
 //   - Atomicity. One [Write] is applied whole or not at all. A batch of writes is not atomic across its writes.
 //   - Copies. Values passed in are not kept, values returned are the caller's: no pointer is shared, so that a store
 //     can live in another process.
@@ -208,8 +209,9 @@ type Store interface {
 	Erase(ctx context.Context, scope Scope) (Receipt, error)
 }
 
-// Receipt counts what an erasure removed.
+// Receipt counts what an erasure removed, expired memories and records that were not removed yet included.
 type Receipt struct {
+	Scopes   int // that held anything, or could have: of Erase 0 or 1
 	Memories int
 	Records  map[Bucket]int
 	At       Time
@@ -263,8 +265,8 @@ type RecordPage struct {
 // Local keeps what belongs to this machine even where memories live elsewhere: spool, ledger, index snapshots,
 // summaries, audits. Memory and Local records of one scope share its data key and its erasure.
 type Local interface {
-	// PutRecords writes all records in one atomic, durable commit; a record with the same reference is replaced. Of
-	// records with the same reference in one call the last one counts.
+	// PutRecords writes all records in one atomic commit, durable unless all of their buckets are [Bucket.Volatile]; a
+	// record with the same reference is replaced. Of records with the same reference in one call the last one counts.
 	PutRecords(ctx context.Context, records []Record) error
 	// Records pages through one bucket of one scope in key order. Limits and short pages are as in [Query] and [MaxPage].
 	Records(ctx context.Context, bucket Bucket, scope Scope, after string, limit int) (RecordPage, error)

@@ -12,13 +12,35 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 )
 
-// element is what Remora inserts into a Chat Completions body: one user message that holds one block and nothing else.
-var element = regexp.MustCompile(`\{"role":"user","content":"<remora-memory-([0-9a-f]+)>(?:[^"\\]|\\.)*</remora-memory-([0-9a-f]+)>\\n"\},`)
+// block is one recalled block as the inside of a JSON string.
+const block = `<remora-memory-[0-9a-f]+>(?:[^"\\]|\\.)*</remora-memory-[0-9a-f]+>\\n`
+
+// elements are what Remora inserts, each holding one block and nothing else: a user message in Chat Completions, an input
+// item in Responses, a text block in Messages.
+var elements = regexp.MustCompile(`\{"role":"user","content":"` + block + `"\},` +
+	`|\{"type":"message","role":"user","content":\[\{"type":"input_text","text":"` + block + `"\}\]\},` +
+	`|\{"type":"text","text":"` + block + `"\},`)
+
+// A string that must hold two things becomes an array of both.
+var (
+	wrappedText  = regexp.MustCompile(`"content":\[\{"type":"text","text":"` + block + `"\},\{"type":"text","text":("(?:[^"\\]|\\.)*")\}\]`)
+	wrappedInput = regexp.MustCompile(`"input":\[\{"type":"message","role":"user","content":\[\{"type":"input_text","text":"` + block +
+		`"\}\]\},\{"type":"message","role":"user","content":\[\{"type":"input_text","text":("(?:[^"\\]|\\.)*")\}\]\}\]`)
+)
+
+// bare is what the client may have sent where got reached the upstream: with its own arrays, or with strings.
+func bare(got []byte) [][]byte {
+	strings := wrappedText.ReplaceAll(got, []byte(`"content":$1`))
+	strings = wrappedInput.ReplaceAll(strings, []byte(`"input":$1`))
+	return [][]byte{elements.ReplaceAll(got, nil), elements.ReplaceAll(strings, nil)}
+}
 
 func main() {
 	enriched := flag.Int("enriched", 0, "bodies with insertions that there must be; -1 = there must be none")
@@ -46,29 +68,34 @@ func verify(client, upstream string, want int) error {
 	for _, b := range sent {
 		left[sha256.Sum256(b)]++
 	}
-	with, elements := 0, 0
-	for name, b := range got {
-		n := len(element.FindAllIndex(b, -1))
-		users := bytes.Count(b, []byte(`"role":"user"`)) - n
-		if n > users {
-			return fmt.Errorf("%s: %d elements were inserted for %d user messages", name, n, users)
-		}
-		bare := b
+	with, all := 0, 0
+	for _, name := range slices.Sorted(maps.Keys(got)) {
+		b := got[name]
+		n := len(elements.FindAllIndex(b, -1))
+		candidates := [][]byte{b}
 		if n > 0 {
 			with++
-			elements += n
-			bare = element.ReplaceAll(b, nil)
+			all += n
+			candidates = bare(b)
 		}
-		h := sha256.Sum256(bare)
-		if left[h] == 0 {
+		found := false
+		for _, c := range candidates {
+			if h := sha256.Sum256(c); !found && left[h] > 0 {
+				left[h]--
+				found = true
+				if users := bytes.Count(c, []byte(`"role":"user"`)) + bytes.Count(c, []byte(`"input":"`)); n > users {
+					return fmt.Errorf("%s: %d elements were inserted for %d user messages", name, n, users)
+				}
+			}
+		}
+		if !found {
 			return fmt.Errorf("%s: without its %d inserted elements it is no body that a client sent", name, n)
 		}
-		left[h]--
 	}
 	if len(got) != len(sent) {
 		return fmt.Errorf("clients sent %d bodies, the upstream got %d", len(sent), len(got))
 	}
-	fmt.Printf("%d bodies, %d enriched by %d elements, all other bytes identical\n", len(got), with, elements)
+	fmt.Printf("%d bodies, %d enriched by %d elements, all other bytes identical\n", len(got), with, all)
 	if want < 0 && with > 0 || with < want {
 		return fmt.Errorf("%d enriched bodies, want %d", with, want)
 	}

@@ -96,7 +96,7 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // gone by then, where all went well
+	defer func() { _ = os.Remove(f.Name()) }() // gone by then, where all went well
 	_, err = io.Copy(f, bytes.NewReader(content))
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err

@@ -31,7 +31,7 @@ func checkCommand() command {
 	return command{
 		name:    "check",
 		summary: "check the configuration, the upstreams, the embeddings server and the store",
-		usage:   "remora check [--live] [flags as for serve]",
+		usage:   "remora check [--live] [--verify] [flags as for serve]",
 		run:     check,
 	}
 }
@@ -42,6 +42,7 @@ func check(ctx context.Context, s streams, args []string) error {
 	f := newFlags(checkCommand(), s)
 	flags := configFlags(f)
 	live := f.Bool("live", false, "only ask the Remora that listens here whether it is alive")
+	verify := f.Bool("verify", false, "also read all memories and tell of those that are damaged or missing; the store must not be in use")
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
@@ -58,7 +59,7 @@ func check(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintln(s.err, "configuration: ok, no file")
 	}
 	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
-	failed := checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c)
+	failed := checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c, *verify)
 	if err := writeConfig(s.out, c.settings()); err != nil {
 		return err
 	}
@@ -163,8 +164,8 @@ func checkEmbeddings(ctx context.Context, w io.Writer, c config) (failed int) {
 }
 
 // checkStore tells whether memory would work.
-func checkStore(ctx context.Context, w io.Writer, c config) (failed int) {
-	told, err := storeState(ctx, c)
+func checkStore(ctx context.Context, w io.Writer, c config, verify bool) (failed int) {
+	told, err := storeState(ctx, c, verify)
 	if err != nil {
 		fmt.Fprintf(w, "store %s: FAILED: %v\n", c.storage.Dir, err)
 		return 1
@@ -173,7 +174,7 @@ func checkStore(ctx context.Context, w io.Writer, c config) (failed int) {
 	return 0
 }
 
-func storeState(ctx context.Context, c config) (string, error) {
+func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if c.keyless != "" {
 		return "", errors.New(c.keyless)
 	}
@@ -184,9 +185,14 @@ func storeState(ctx context.Context, c config) (string, error) {
 	err := store.Open(ctx)
 	if err == nil {
 		free := store.Health().FreeBytes
-		return fmt.Sprintf("opens, %d MiB free", free>>20), store.Close()
+		told := fmt.Sprintf("opens, %d MiB free", free>>20)
+		if verify {
+			found, err := verifyStore(ctx, store)
+			return told + ", " + found, errors.Join(err, store.Close())
+		}
+		return told, store.Close()
 	}
-	if reason := store.Health().Reason; strings.HasPrefix(reason, "locked:") {
+	if reason := store.Health().Reason; !verify && strings.HasPrefix(reason, "locked:") {
 		return "in use, " + reason, nil
 	}
 	return "", err

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
@@ -30,6 +31,7 @@ type config struct {
 	redact     redact.Config
 	storage    badger.Config
 	storageKey redact.Secret
+	reapEvery  time.Duration // 0 = never
 	log        logConfig
 
 	// keyless says why there is no key for the store and none may be generated; "" = there is one.
@@ -48,6 +50,8 @@ func defaultConfig() config {
 		redact:     redact.DefaultConfig(),
 		storage:    badger.DefaultConfig(),
 		log:        logConfig{level: levelInfo, format: formatAuto},
+
+		reapEvery: defaultReapInterval,
 	}
 	c.forward.Listen = ""
 	c.persist.Workers = 0 // settle knows the machine
@@ -118,6 +122,9 @@ func (c *config) validate(found *problems, origins map[string]string) {
 			found.add("storage.key", origins["storage.key"], "must be 32 bytes, as hex or base64")
 		}
 		c.storage.Key = key
+	}
+	if c.reapEvery != 0 && c.reapEvery < minReapInterval {
+		found.add("storage.reapInterval", origins["storage.reapInterval"], "must be at least 1s, or 0s")
 	}
 	found.addAll("", c.proxy.Validate(), origins)
 	found.addAll("server", c.server.Validate(), origins)

@@ -20,7 +20,7 @@ Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in b
 
 Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`" + ` (otlp,
 console, none), ` + "`OTEL_EXPORTER_OTLP_PROTOCOL`" + ` (http/protobuf, grpc), ` + "`OTEL_SERVICE_NAME`, `OTEL_SDK_DISABLED`" + ` and the rest. The Go
-runtime's ` + "`GOGC` and `GOMEMLIMIT`" + ` are respected.
+runtime's ` + "`GOGC`, `GOMEMLIMIT` and `GOMAXPROCS`" + ` are respected.
 `
 
 // sectionDocs introduces the sections of docs/configuration.md.

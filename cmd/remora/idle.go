@@ -14,8 +14,26 @@ const (
 	idleGarbage = 8 << 20  // bytes that would come free: less is not worth a collection
 )
 
+// Bounds of the collector's headroom, in per cent of what lives.
+const (
+	leastGCPercent = 25
+	mostGCPercent  = 100 // the runtime's default
+)
+
+// gcPercent is the headroom that lets the collector run about twice a second at the rate of allocs bytes a tick. What lives
+// here are indexes and a store's tables, tens of MiB that seldom change: the default of once as much again is memory that
+// a quiet process never needs.
+func gcPercent(allocs, live uint64) int {
+	if live == 0 {
+		return mostGCPercent
+	}
+	quarters := (allocs/2*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
+	return int(min(max(quarters*leastGCPercent, leastGCPercent), mostGCPercent))
+}
+
 // giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
-// runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing.
+// runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
+// collector its headroom, unless GOGC is set.
 func giveBack(ctx context.Context) error {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},
@@ -25,6 +43,9 @@ func giveBack(ctx context.Context) error {
 	}
 	tick := time.NewTicker(idleTick)
 	defer tick.Stop()
+	percent := debug.SetGCPercent(mostGCPercent)
+	own := percent == mostGCPercent
+	debug.SetGCPercent(percent)
 	for last, left := uint64(0), uint64(0); ; {
 		select {
 		case <-ctx.Done():
@@ -33,6 +54,10 @@ func giveBack(ctx context.Context) error {
 		}
 		metrics.Read(samples)
 		allocs, objects, free, live := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()
+		if want := gcPercent(allocs-last, live); own && want != percent {
+			percent = want
+			debug.SetGCPercent(percent)
+		}
 		idle := allocs-last < idleAllocs
 		last = allocs
 		if spare := free + objects - min(objects, live); idle && spare > idleGarbage+left {

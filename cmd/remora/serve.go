@@ -26,6 +26,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	spareProcessors(s.getenv)
 	log := c.log.logger(s.err)
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {

@@ -119,7 +119,7 @@ func (c *config) weightSettings() []setting {
 func (c *config) injectionSettings() []setting {
 	i, l := &c.proxy.Injection, &c.proxy.Ledger
 	return []setting{
-		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message, which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
+		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message (in the Messages API a text block inside it), which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
 		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block."},
 		{key: "injection.countTokens", at: boolean(&i.CountTokens), doc: "Requests that only count tokens are given what the counted request would carry, so that counts are true. Nothing is searched or stored for them. Off: they pass as they came."},
 		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
@@ -170,6 +170,7 @@ func (c *config) storageSettings() []setting {
 		{key: "storage.keyFile", at: text(&c.storage.KeyFile), note: "`$XDG_CONFIG_HOME/remora/store.key`: `~/.config/remora/store.key`, on Windows `%AppData%\\remora\\store.key`; in a container none", doc: "The key that seals the memories, as hex or base64. Generated with mode 0600 for a new store, never where data exists. Keep it outside the directory above, and keep a copy: without it the memories can't be read."},
 		{key: "storage.key", at: secret(&c.storageKey), doc: "The key itself, in place of a key file."},
 		{key: "storage.minFreeBytes", at: size(&c.storage.MinFreeBytes), doc: "With less free space than this nothing is stored; traffic goes on."},
+		{key: "storage.reapInterval", at: duration(&c.reapEvery), doc: "How often what has expired is removed from the disk. It is no longer recalled from the moment it expires. `0s` = never."},
 	}
 }
 

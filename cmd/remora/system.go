@@ -127,7 +127,7 @@ func (s *system) run(ctx context.Context) error {
 		{"exchanges", quietly(s.handler.Run), handPatience},
 		{"persistence", s.persist, s.config.persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
-		{"store", s.store.Run, closePatience},
+		{"store", together(s.store.Run, s.reap), closePatience},
 		{"telemetry", s.flushTelemetry, exportPatience},
 		{"memory", giveBack, exportPatience},
 	}
@@ -154,6 +154,13 @@ func (s *system) recall(ctx context.Context) error {
 		s.embedder.Close()
 	}
 	return err
+}
+
+// reap keeps the store free of what has expired, as long as it runs.
+func (s *system) reap(ctx context.Context) error {
+	reap(ctx, s.store, s.config.reapEvery, s.log)
+	<-ctx.Done()
+	return nil
 }
 
 // flushTelemetry waits for its turn and sends the spans that the stages before it have made.

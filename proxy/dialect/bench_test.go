@@ -38,6 +38,69 @@ func conversation(size, n int, paragraphs string) []byte {
 	return []byte(b.String())
 }
 
+// conversations are conversation in every dialect.
+var conversations = []struct {
+	d    Dialect
+	body func(size, n int, paragraphs string) []byte
+}{{Chat{}, conversation}, {Messages{}, messagesConversation}, {Responses{}, responsesConversation}}
+
+func messagesConversation(size, n int, paragraphs string) []byte {
+	return likeConversation(size, n, paragraphs, `{"model":"m","stream":true,"max_tokens":9,"system":[{"type":"text","text":"You help.","cache_control":{"type":"ephemeral"}}],"messages":[`,
+		`{"role":"user","content":[{"type":"text","text":"%s","cache_control":{"type":"ephemeral"}}]}`,
+		`{"role":"assistant","content":[{"type":"tool_use","id":"call_%d","name":"read","input":{"path":"a.go"}}]}`,
+		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_%d","content":[{"type":"text","text":"%s"}]}]}`,
+		`{"role":"assistant","content":[{"type":"text","text":"%s"}]}`)
+}
+
+func responsesConversation(size, n int, paragraphs string) []byte {
+	return likeConversation(size, n, paragraphs, `{"model":"m","stream":true,"store":false,"instructions":"You help.","input":[`,
+		`{"type":"message","role":"user","content":[{"type":"input_text","text":"%s"}]}`,
+		`{"type":"function_call","call_id":"call_%d","name":"read","arguments":"{\"path\":\"a.go\"}"}`,
+		`{"type":"function_call_output","call_id":"call_%d","output":"%s"}`,
+		`{"type":"message","role":"assistant","content":[{"type":"output_text","text":"%s","annotations":[]}]}`)
+}
+
+func likeConversation(size, n int, paragraphs, head, user, call, result, assistant string) []byte {
+	var b strings.Builder
+	b.WriteString(head)
+	for i := range n {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		text := strings.Repeat(paragraphs, 1+size*4/3/n/len(paragraphs))[:max(8, size*4/3/n-100)]
+		text = strings.TrimRight(text, `\`)
+		switch i % 4 {
+		case 0:
+			fmt.Fprintf(&b, user, text)
+		case 1:
+			fmt.Fprintf(&b, call, i)
+		case 2:
+			fmt.Fprintf(&b, result, i-1, text)
+		default:
+			fmt.Fprintf(&b, assistant, text)
+		}
+	}
+	b.WriteString(`]}`)
+	return []byte(b.String())
+}
+
+func BenchmarkParse(b *testing.B) {
+	for _, like := range conversations {
+		for _, size := range benchBodies[2:] {
+			body := like.body(size.size, size.count, size.paragraphs)
+			b.Run(like.d.Name()+"/"+size.name, func(b *testing.B) {
+				b.SetBytes(int64(len(body)))
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := like.d.Parse(body); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
 var benchBodies = []struct {
 	name        string
 	size, count int

@@ -79,7 +79,7 @@ func (s *scanner) part(d digest) digest {
 		value := s.hashUnmarked(v)
 		members = link(members, tagMember, xxh3.Hash128(name), value)
 		if string(name) == "type" {
-			if s.parts == messagesParts && s.kind.end > 0 {
+			if s.parts == messagesParts && (s.kind.end > 0 || s.escaped(v)) {
 				s.fail(ErrAmbiguous)
 			}
 			s.kind = v

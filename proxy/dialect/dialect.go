@@ -222,7 +222,8 @@ func (r Reply) Final() bool {
 	return (r.Finish == "stop" || r.Finish == "length") && !r.Calls && r.Text != ""
 }
 
-// Usage is what the upstream billed, in tokens; 0 where it did not say.
+// Usage is what the upstream billed, in tokens; 0 where it did not say. Input is all of it: Cached was read from the prompt
+// cache, Written was written to it.
 type Usage struct {
-	Input, Output, Cached int64
+	Input, Output, Cached, Written int64
 }

@@ -80,51 +80,57 @@ func TestParseRefuses(t *testing.T) {
 
 // No part of a body is taken for a whole one, and no error shows what the body says.
 func TestParseCutAnywhere(t *testing.T) {
-	for _, body := range goldenInputs(t, "request") {
-		body = bytes.TrimRight(body, "\n")
-		if _, err := (Chat{}).Parse(body); err != nil {
-			continue
-		}
-		for n := range body {
-			_, err := Chat{}.Parse(body[:n])
-			if err == nil {
-				t.Fatalf("accepted %q", body[:n])
+	for _, d := range dialects {
+		for _, body := range goldenInputs(t, d, "request") {
+			body = bytes.TrimRight(body, "\n")
+			if _, err := d.Parse(body); err != nil {
+				continue
 			}
-			if s := err.Error(); len(s) > 60 || strings.ContainsAny(s, `"{[`) {
-				t.Fatalf("error quotes the body: %s", s)
+			for n := range body {
+				_, err := d.Parse(body[:n])
+				if err == nil {
+					t.Fatalf("%s accepted %q", d.Name(), body[:n])
+				}
+				if s := err.Error(); len(s) > 60 || strings.ContainsAny(s, `"{[`) {
+					t.Fatalf("%s: error quotes the body: %s", d.Name(), s)
+				}
 			}
 		}
 	}
 }
 
 func TestParseLeavesBodyAlone(t *testing.T) {
-	for _, body := range goldenInputs(t, "request") {
-		before := bytes.Clone(body)
-		req, err := Chat{}.Parse(body)
-		if err != nil {
-			continue
-		}
-		for _, p := range placements {
-			if insertions, err := (Chat{}).Insert(req, req.Turn, p.placement, goldenBlock); err == nil {
-				Join(Splice(body, insertions))
+	for _, d := range dialects {
+		for _, body := range goldenInputs(t, d, "request") {
+			before := bytes.Clone(body)
+			req, err := d.Parse(body)
+			if err != nil {
+				continue
 			}
-		}
-		if !bytes.Equal(body, before) {
-			t.Fatalf("body is now %q, want %q", body, before)
+			for _, p := range placements {
+				if insertions, err := d.Insert(req, req.Turn, p.placement, goldenBlock); err == nil {
+					Join(Splice(body, insertions))
+				}
+			}
+			if !bytes.Equal(body, before) {
+				t.Fatalf("%s: body is now %q, want %q", d.Name(), body, before)
+			}
 		}
 	}
 }
 
 // The request path has no room for garbage: what is allocated does not grow with the body.
 func TestParseAllocations(t *testing.T) {
-	body := conversation(256<<10, 40, prose+code)
-	allocs := testing.AllocsPerRun(10, func() {
-		if _, err := (Chat{}).Parse(body); err != nil {
-			t.Fatal(err)
+	for _, like := range conversations {
+		body := like.body(256<<10, 40, prose+code)
+		allocs := testing.AllocsPerRun(10, func() {
+			if _, err := like.d.Parse(body); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if allocs > 6 {
+			t.Errorf("%s: got %v allocations, want <= 6", like.d.Name(), allocs)
 		}
-	})
-	if allocs > 4 {
-		t.Errorf("got %v allocations, want <= 4", allocs)
 	}
 }
 

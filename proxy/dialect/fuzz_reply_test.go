@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,25 +11,39 @@ import (
 )
 
 func FuzzReply(f *testing.F) {
-	for _, body := range goldenInputs(f, "reply") {
-		f.Add(body)
+	for which, d := range dialects {
+		for _, body := range goldenInputs(f, d, "reply") {
+			f.Add(uint8(which), body)
+		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		reply, err := Chat{}.Reply(body)
-		if err == nil && !json.Valid(body) {
-			t.Errorf("accepted, but not JSON: %q", body)
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		d := dialects[int(which)%len(dialects)]
+		reply, err := d.Reply(body)
+		if err == nil && !json.Valid(body) && len(bytes.TrimSpace(body)) > 0 {
+			t.Errorf("%s accepted, but not JSON: %q", d.Name(), body)
 		}
 		checkReply(t, reply, err, body)
 	})
 }
 
 func FuzzReplyStream(f *testing.F) {
-	for _, body := range goldenInputs(f, "stream") {
-		f.Add(body)
+	for which, d := range dialects {
+		for _, body := range goldenInputs(f, d, "stream") {
+			f.Add(uint8(which), body)
+		}
 	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		reply, err := Chat{}.ReplyStream(body)
+	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
+		d := dialects[int(which)%len(dialects)]
+		reply, err := d.ReplyStream(body)
 		checkReply(t, reply, err, body)
+		if d.Name() == "responses" { // found in any part of a reply, or not at all
+			id := Responses{}.ReplyID(body)
+			for n := range min(len(body), 512) {
+				if got := (Responses{}).ReplyID(body[:n]); got != "" && got != id {
+					t.Errorf("id %q in %d bytes, %q in all", got, n, id)
+				}
+			}
+		}
 	})
 }
 
@@ -46,6 +61,27 @@ func checkReply(t *testing.T, reply Reply, err error, body []byte) {
 	}
 }
 
+// replyFormats write a final answer, whole and in pieces.
+var replyFormats = []struct {
+	d      Dialect
+	whole  string
+	piece  string
+	tail   string
+	finish string
+}{
+	{Chat{}, `{"choices":[{"index":0,"message":{"content":%s},"finish_reason":"stop"}]}`,
+		"data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n",
+		"data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", "stop"},
+	{Messages{}, `{"type":"message","content":[{"type":"text","text":%s}],"stop_reason":"end_turn"}`,
+		"data: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":%s}}\n\n",
+		"data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\ndata: {\"type\":\"message_stop\"}\n\n", "stop"},
+	{Responses{}, `{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":%s}]}]}`,
+		"data: {\"type\":\"response.output_text.delta\",\"delta\":%s}\n\n",
+		"data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}\n\n", "stop"},
+	{Ollama{}, `{"message":{"content":%s},"done":true}`,
+		"{\"message\":{\"content\":%s},\"done\":false}\n", "{\"message\":{\"content\":\"\"},\"done\":true}\n", "stop"},
+}
+
 // FuzzReplyText: one text, as a JSON body and as a stream cut anywhere between its runes, is the same reply.
 func FuzzReplyText(f *testing.F) {
 	f.Add("Hello 😀 \"there\"\n", uint8(3))
@@ -60,23 +96,25 @@ func FuzzReplyText(f *testing.F) {
 			}
 			return b
 		}
-		body := fmt.Appendf(nil, `{"choices":[{"index":0,"message":{"content":%s},"finish_reason":"stop"}]}`, quote(text))
-		var stream []byte
-		for piece := range slices.Chunk(runes, int(size)+1) {
-			stream = fmt.Appendf(stream, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":%s}}]}\n\n", quote(string(piece)))
-		}
-		stream = append(stream, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"...)
-		want := Reply{Text: text, Finish: "stop"}
-		if strings.HasPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>") {
-			_, answer, _ := strings.Cut(text, "</think>")
-			want.Text = strings.TrimLeft(answer, " \n\r\t")
-		}
-		if got, err := (Chat{}).Reply(body); err != nil || got != want {
-			t.Errorf("Reply: got %+v, %v, want %+v", got, err, want)
-		}
-		want.Ended = true
-		if got, err := (Chat{}).ReplyStream(stream); err != nil || got != want {
-			t.Errorf("ReplyStream: got %+v, %v, want %+v", got, err, want)
+		for _, format := range replyFormats {
+			name := format.d.Name()
+			body := fmt.Appendf(nil, format.whole, quote(text))
+			var stream []byte
+			for piece := range slices.Chunk(runes, int(size)+1) {
+				stream = fmt.Appendf(stream, format.piece, quote(string(piece)))
+			}
+			stream = append(stream, format.tail...)
+			want := text
+			if name != "messages" && strings.HasPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>") {
+				_, answer, _ := strings.Cut(text, "</think>")
+				want = strings.TrimLeft(answer, " \n\r\t")
+			}
+			if got, err := format.d.Reply(body); err != nil || got.Text != want || got.Finish != format.finish || got.Calls {
+				t.Errorf("%s: Reply: got %+v, %v, want %q", name, got, err, want)
+			}
+			if got, err := format.d.ReplyStream(stream); err != nil || got.Text != want || got.Finish != format.finish || !got.Ended {
+				t.Errorf("%s: ReplyStream: got %+v, %v, want %q", name, got, err, want)
+			}
 		}
 	})
 }

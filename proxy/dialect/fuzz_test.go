@@ -15,10 +15,10 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// goldenInputs are the files of that name in all goldens: the seeds.
-func goldenInputs(tb testing.TB, name string) [][]byte {
+// goldenInputs are the files of that name in all goldens of a dialect: the seeds.
+func goldenInputs(tb testing.TB, d Dialect, name string) [][]byte {
 	tb.Helper()
-	files, err := filepath.Glob("testdata/chat/*.txtar")
+	files, err := filepath.Glob("testdata/" + d.Name() + "/*.txtar")
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -51,6 +51,11 @@ var oddRequests = []string{
 	`{"messages":[{"role":"user","content":"a"}],"\u00e9":1}`,
 	`{"messages":[{"role":"user","ſontent":"x","content":"a"}]}`,
 	`{"messages":[{"role":"user","content":"a"},7]}`,
+	`{"system":[],"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"text","text":"b"},{"type":"tool_result"}]}]}`,
+	`{"system":null,"messages":[{"role":"user","content":[[],{},{"type":7}]},{"role":"user","content":[]}]}`,
+	`{"input":"a","instructions":null}`, `{"input":" \u00e9","conversation":{"id":"c"}}`, `{"previous_response_id":"p"}`,
+	`{"input":[{"role":"user","content":[]},{"type":"message","role":"user"},{"type":"x","role":"user"},{"id":"i"}],"instructions":["a"]}`,
+	`{ "previous_response_id" : "p" , "input" : [ ] , "instructions" : "" }`,
 	`{"messages":{"role":"user"}}`,
 	`[{"role":"user"}]`,
 	``,
@@ -68,17 +73,48 @@ func decode(tb testing.TB, body []byte) any {
 	return v
 }
 
+// shape is what a test must know of a dialect to find its way in a decoded body.
+type shape struct {
+	d        Dialect
+	list     string // key of the messages
+	system   string // key of the system prompt, "" = it is a message
+	textPart string // type of the text parts that it inserts
+	texts    []string
+}
+
+var shapes = []shape{
+	{Chat{}, "messages", "", "text", []string{"text"}},
+	{Messages{}, "messages", "system", "text", []string{"text"}},
+	{Responses{}, "input", "instructions", "input_text", []string{"text", "input_text", "output_text"}},
+	{Ollama{}, "messages", "", "text", []string{"text"}},
+}
+
+// messages are the messages of a decoded body. A string input is one.
+func (s shape) messages(body any) []any {
+	switch list := body.(map[string]any)[s.list].(type) {
+	case []any:
+		return list
+	case string:
+		return []any{map[string]any{"role": "user", "content": list}}
+	default:
+		return nil
+	}
+}
+
 // FuzzSplice checks the scanner and the insertions against encoding/json: inserting bytes must be the same as decoding,
 // inserting and encoding, and nothing else may change.
 func FuzzSplice(f *testing.F) {
-	for _, body := range goldenInputs(f, "request") {
-		f.Add(body, goldenBlock)
+	for which, s := range shapes {
+		for _, body := range goldenInputs(f, s.d, "request") {
+			f.Add(uint8(which), body, goldenBlock)
+		}
+		for _, body := range oddRequests {
+			f.Add(uint8(which), []byte(body), "block \xff\\")
+		}
 	}
-	for _, body := range oddRequests {
-		f.Add([]byte(body), "block \xff\\")
-	}
-	f.Fuzz(func(t *testing.T, body []byte, text string) {
-		req, err := Chat{}.Parse(body)
+	f.Fuzz(func(t *testing.T, which uint8, body []byte, text string) {
+		s := shapes[int(which)%len(shapes)]
+		req, err := s.d.Parse(body)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooDeep) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNoUser) {
 				t.Errorf("Parse: %v wraps none of the documented errors", err)
@@ -88,13 +124,16 @@ func FuzzSplice(f *testing.F) {
 		if !json.Valid(body) {
 			t.Fatalf("accepted, but not JSON: %q", body)
 		}
-		checkFound(t, req)
+		s.checkFound(t, req)
+		if req.Turn < 0 {
+			s.checkInsert(t, req, -1, System, text)
+		}
 		for turn, m := range req.Messages {
 			if m.Role != RoleUser {
 				continue
 			}
 			for _, p := range placements {
-				checkInsert(t, req, turn, p.placement, text)
+				s.checkInsert(t, req, turn, p.placement, text)
 			}
 			if turn > 8 && turn < req.Turn {
 				break // quadratic
@@ -103,53 +142,84 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
+// isUser says whether a decoded message is a user's, and not only what tools gave.
+func (s shape) isUser(message any) bool {
+	m, _ := message.(map[string]any)
+	if m["role"] != "user" {
+		return false
+	}
+	if kind, typed := m["type"]; s.d.Name() == "responses" && typed && kind != "message" {
+		return false
+	}
+	blocks, ok := m["content"].([]any)
+	if s.d.Name() != "messages" || !ok {
+		return true
+	}
+	results := 0
+	for _, b := range blocks {
+		if isResult(b) {
+			results++
+		}
+	}
+	return results == 0 || results < len(blocks)
+}
+
+func isResult(block any) bool {
+	b, _ := block.(map[string]any)
+	return b["type"] == "tool_result"
+}
+
 // checkFound compares req with the decoded body and with what gjson finds.
-func checkFound(t *testing.T, req *Request) {
+func (s shape) checkFound(t *testing.T, req *Request) {
 	t.Helper()
-	messages := decode(t, req.Body).(map[string]any)["messages"].([]any)
+	body := decode(t, req.Body)
+	messages := s.messages(body)
 	if got, want := len(req.Messages), len(messages); got != want {
 		t.Fatalf("found %d messages, want %d", got, want)
 	}
+	_, isString := body.(map[string]any)[s.list].(string)
 	var raws []string
-	gjson.GetBytes(req.Body, "messages").ForEach(func(_, m gjson.Result) bool {
+	gjson.GetBytes(req.Body, s.list).ForEach(func(_, m gjson.Result) bool {
 		raws = append(raws, m.Raw)
 		return true
 	})
 	newest := -1
 	for i, m := range req.Messages {
 		raw := req.Body[m.Start:m.End]
-		if diff := cmp.Diff(messages[i], decode(t, raw)); diff != "" {
-			t.Errorf("bounds of message %d (-want +got):\n%s", i, diff)
+		if !isString {
+			if diff := cmp.Diff(messages[i], decode(t, raw)); diff != "" {
+				t.Errorf("bounds of message %d (-want +got):\n%s", i, diff)
+			}
 		}
 		if i >= len(raws) || raws[i] != string(raw) {
 			t.Errorf("message %d: %q, but not for gjson: %q", i, raw, raws)
 		}
 		object := messages[i].(map[string]any)
-		if object["role"] == "user" {
+		if s.isUser(object) {
 			newest = i
 		}
-		if got, want := m.Role == RoleUser, object["role"] == "user"; got != want {
+		if got, want := m.Role == RoleUser, s.isUser(object); got != want {
 			t.Errorf("message %d is of the user: got %v, want %v", i, got, want)
 		}
-		if got, want := req.Text(i), textOf(object["content"]); got != want {
+		if got, want := req.Text(i), s.textOf(object["content"]); got != want {
 			t.Errorf("text of message %d: got %q, want %q", i, got, want)
 		}
 	}
 	if req.Turn != newest {
 		t.Errorf("turn: got %d, want %d", req.Turn, newest)
 	}
-	checkHashes(t, req, json.Compact)
-	checkHashes(t, req, func(dst *bytes.Buffer, src []byte) error { return json.Indent(dst, src, "\r", " \t") })
+	s.checkHashes(t, req, json.Compact)
+	s.checkHashes(t, req, func(dst *bytes.Buffer, src []byte) error { return json.Indent(dst, src, "\r", " \t") })
 }
 
 // checkHashes formats the body anew, which must not change its hashes.
-func checkHashes(t *testing.T, req *Request, format func(*bytes.Buffer, []byte) error) {
+func (s shape) checkHashes(t *testing.T, req *Request, format func(*bytes.Buffer, []byte) error) {
 	t.Helper()
 	var b bytes.Buffer
 	if err := format(&b, req.Body); err != nil {
 		t.Fatal(err)
 	}
-	again, err := Chat{}.Parse(b.Bytes())
+	again, err := s.d.Parse(b.Bytes())
 	if err != nil {
 		t.Fatalf("formatted anew: %v", err)
 	}
@@ -161,7 +231,7 @@ func checkHashes(t *testing.T, req *Request, format func(*bytes.Buffer, []byte) 
 }
 
 // textOf is Request.Text on the decoded tree.
-func textOf(content any) string {
+func (s shape) textOf(content any) string {
 	switch content := content.(type) {
 	case string:
 		return content
@@ -169,7 +239,8 @@ func textOf(content any) string {
 		var texts []string
 		for _, part := range content {
 			part, _ := part.(map[string]any)
-			if text, ok := part["text"].(string); ok && part["type"] == "text" {
+			kind, _ := part["type"].(string)
+			if text, ok := part["text"].(string); ok && slices.Contains(s.texts, kind) {
 				texts = append(texts, text)
 			}
 		}
@@ -179,49 +250,94 @@ func textOf(content any) string {
 	}
 }
 
-func checkInsert(t *testing.T, req *Request, turn int, p Placement, text string) {
+func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, text string) {
 	t.Helper()
-	insertions, err := Chat{}.Insert(req, turn, p, text)
+	insertions, err := s.d.Insert(req, turn, p, text)
 	if err != nil {
-		if !errors.Is(err, ErrNoPlace) || p == BeforeUser {
+		if !errors.Is(err, ErrNoPlace) || p == BeforeUser && s.d.Name() != "messages" {
 			t.Errorf("Insert(%d, %d): %v", turn, p, err)
 		}
 		return
 	}
 	spliced := Join(Splice(req.Body, insertions))
 
-	// All other bytes are as they were: cutting the inserted ones out again gives the body.
-	if len(insertions) != 1 {
+	// All other bytes are as they were: cutting the inserted ones out again gives the body. A string that becomes a list
+	// takes two insertions, one on each side.
+	if len(insertions) > 2 || len(insertions) == 2 && req.Body[insertions[0].At] != '"' {
 		t.Fatalf("got %d insertions, want 1", len(insertions))
 	}
-	in := insertions[0]
-	if got := slices.Delete(bytes.Clone(spliced), in.At, in.At+len(in.Text)); !bytes.Equal(got, req.Body) {
-		t.Errorf("without the insertion: got %q, want %q", got, req.Body)
+	bare := bytes.Clone(spliced)
+	for _, in := range slices.Backward(insertions) {
+		at := in.At
+		for _, before := range insertions {
+			if before.At < in.At {
+				at += len(before.Text)
+			}
+		}
+		bare = slices.Delete(bare, at, at+len(in.Text))
+	}
+	if !bytes.Equal(bare, req.Body) {
+		t.Errorf("without the insertion: got %q, want %q", bare, req.Body)
 	}
 
 	want := decode(t, req.Body).(map[string]any)
-	want["messages"] = insertTree(want["messages"].([]any), turn, p, string([]rune(text)))
+	s.insertTree(want, turn, p, string([]rune(text)))
 	if diff := cmp.Diff(any(want), decode(t, spliced)); diff != "" {
 		t.Errorf("Insert(%d, %d) into %q (-want +got):\n%s", turn, p, req.Body, diff)
 	}
 }
 
-// insertTree is Insert on the decoded messages.
-func insertTree(messages []any, turn int, p Placement, text string) []any {
-	message := func(role string) any { return map[string]any{"role": role, "content": text} }
-	part := map[string]any{"type": "text", "text": text}
-	switch p {
-	case BeforeUser:
-		return slices.Insert(messages, turn, message("user"))
-	case InUser:
+// insertTree is Insert on the decoded body.
+func (s shape) insertTree(body map[string]any, turn int, p Placement, text string) {
+	part := func(text any) any { return map[string]any{"type": s.textPart, "text": text} }
+	message := func(role string, text any) any {
+		if s.d.Name() == "responses" {
+			return map[string]any{"type": "message", "role": role, "content": []any{part(text)}}
+		}
+		return map[string]any{"role": role, "content": text}
+	}
+	if p == System && s.system != "" {
+		switch system := body[s.system].(type) {
+		case string:
+			body[s.system] = system + "\n\n" + text
+		case []any:
+			body[s.system] = append(system, part(text))
+		default:
+			body[s.system] = text
+		}
+		return
+	}
+	if input, ok := body[s.list].(string); ok {
+		body[s.list] = []any{message("user", text), message("user", input)}
+		if p == InUser {
+			body[s.list] = text + "\n\n" + input
+		}
+		return
+	}
+	messages := body[s.list].([]any)
+	defer func() { body[s.list] = messages }()
+	switch {
+	case p == BeforeUser && s.d.Name() != "messages":
+		messages = slices.Insert(messages, turn, message("user", text))
+	case p == BeforeUser || p == InUser:
 		m := messages[turn].(map[string]any)
 		switch content := m["content"].(type) {
 		case string:
 			m["content"] = text + "\n\n" + content
+			if p == BeforeUser {
+				m["content"] = []any{part(text), part(content)}
+			}
 		case []any:
-			m["content"] = slices.Insert(content, 0, any(part))
+			at := 0
+			if s.d.Name() == "messages" {
+				for i, b := range content {
+					if !isResult(b) {
+						at = i
+					}
+				}
+			}
+			m["content"] = slices.Insert(content, at, part(text))
 		}
-		return messages
 	default:
 		last := -1
 		for i, m := range messages {
@@ -231,16 +347,16 @@ func insertTree(messages []any, turn int, p Placement, text string) []any {
 			last = i
 		}
 		if last < 0 {
-			return slices.Insert(messages, 0, message("system"))
+			messages = slices.Insert(messages, 0, message("system", text))
+			return
 		}
 		m := messages[last].(map[string]any)
 		switch content := m["content"].(type) {
 		case string:
 			m["content"] = content + "\n\n" + text
 		case []any:
-			m["content"] = append(content, part)
+			m["content"] = append(content, part(text))
 		}
-		return messages
 	}
 }
 
@@ -253,7 +369,7 @@ func FuzzScan(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	for _, body := range goldenInputs(f, "request") {
+	for _, body := range goldenInputs(f, Chat{}, "request") {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
@@ -267,6 +383,9 @@ func FuzzScan(f *testing.F) {
 		}
 		if got != want {
 			t.Fatalf("%q: got %v, want %v", body, s.err, want)
+		}
+		if got && (hashWithoutMarkers(body[v.start:v.end]) != compactHash(t, body)) && !bytes.Contains(body, []byte(cacheMarker)) {
+			t.Errorf("%q: another hash without its markers, of which it has none", body)
 		}
 		if got && (s.depth != 0 || hashCompact(body[v.start:v.end]) != compactHash(t, body)) {
 			t.Errorf("%q: depth %d, or another hash than that of the compact form", body, s.depth)

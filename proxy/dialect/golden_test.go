@@ -23,10 +23,18 @@ var placements = []struct {
 	placement Placement
 }{{"before-user", BeforeUser}, {"in-user", InUser}, {"system", System}}
 
-// TestChatGoldens checks the files of testdata/chat. Each says on top what it is about and holds request, reply or stream
-// as input; all other files in it are what the dialect makes of them, written by go test -update.
-func TestChatGoldens(t *testing.T) {
-	files, err := filepath.Glob("testdata/chat/*.txtar")
+var dialects = []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}}
+
+// TestGoldens checks the files of testdata. Each says on top what it is about and holds request, reply or stream as
+// input; all other files in it are what the dialect makes of them, written by go test -update.
+func TestGoldens(t *testing.T) {
+	for _, d := range dialects {
+		t.Run(d.Name(), func(t *testing.T) { testGoldens(t, golden{d}) })
+	}
+}
+
+func testGoldens(t *testing.T, g golden) {
+	files, err := filepath.Glob("testdata/" + g.d.Name() + "/*.txtar")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no goldens: %v", err)
 	}
@@ -43,7 +51,7 @@ func TestChatGoldens(t *testing.T) {
 			inputs := 0
 			for _, f := range archive.Files {
 				outputs := map[string]func([]byte) []txtar.File{
-					"request": goldenRequest, "reply": goldenReply, "stream": goldenStream,
+					"request": g.request, "reply": g.reply, "stream": g.stream,
 				}[f.Name]
 				if outputs == nil {
 					continue
@@ -69,24 +77,33 @@ func TestChatGoldens(t *testing.T) {
 	}
 }
 
-func goldenRequest(body []byte) []txtar.File {
-	req, err := Chat{}.Parse(body)
+type golden struct{ d Dialect }
+
+func (g golden) request(body []byte) []txtar.File {
+	req, err := g.d.Parse(body)
 	if err != nil {
 		return []txtar.File{{Name: "found", Data: fmt.Appendf(nil, "error: %v\n", err)}}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "model=%q stream=%v user=%q metadata=%q conversation=%q cache=%q\n",
 		req.Model, req.Stream, req.User, req.MetadataUser, req.Conversation, req.CacheKey)
+	if req.PreviousID != "" || req.Held || req.Background || req.Unstored {
+		fmt.Fprintf(&b, "previous=%q held=%v background=%v unstored=%v\n", req.PreviousID, req.Held, req.Background, req.Unstored)
+	}
 	fmt.Fprintf(&b, "turn=%d previous=%d loop=%v\n", req.Turn, req.Previous(req.Turn), req.Loop)
 	names := [...]string{RoleOther: "other", RoleSystem: "system", RoleUser: "user", RoleAssistant: "assistant", RoleTool: "tool"}
 	for i, m := range req.Messages {
-		fmt.Fprintf(&b, "%d %s [%d:%d] calls=%v hash=%016x%016x text=%q\n",
+		fmt.Fprintf(&b, "%d %s [%d:%d] calls=%v hash=%016x%016x text=%q",
 			i, names[m.Role], m.Start, m.End, m.Calls, m.Hash.Hi, m.Hash.Lo, req.Text(i))
+		if m.Results {
+			b.WriteString(" results=true")
+		}
+		b.WriteByte('\n')
 	}
 	files := []txtar.File{{Name: "found", Data: []byte(b.String())}}
 	for _, p := range placements {
 		out := txtar.File{Name: p.name}
-		if ins, err := (Chat{}).Insert(req, req.Turn, p.placement, goldenBlock); err != nil {
+		if ins, err := g.d.Insert(req, req.Turn, p.placement, goldenBlock); err != nil {
 			out.Data = fmt.Appendf(nil, "error: %v\n", err)
 		} else {
 			out.Data = Join(Splice(body, ins))
@@ -96,17 +113,21 @@ func goldenRequest(body []byte) []txtar.File {
 	return files
 }
 
-func goldenReply(body []byte) []txtar.File {
-	return []txtar.File{{Name: "reply found", Data: showReply(Chat{}.Reply(body))}}
+func (g golden) reply(body []byte) []txtar.File {
+	return []txtar.File{{Name: "reply found", Data: showReply(g.d.Reply(body))}}
 }
 
-func goldenStream(body []byte) []txtar.File {
-	return []txtar.File{{Name: "stream found", Data: showReply(Chat{}.ReplyStream(body))}}
+func (g golden) stream(body []byte) []txtar.File {
+	return []txtar.File{{Name: "stream found", Data: showReply(g.d.ReplyStream(body))}}
 }
 
 func showReply(r Reply, err error) []byte {
 	b := fmt.Appendf(nil, "final=%v finish=%q calls=%v id=%q model=%q\n", r.Final(), r.Finish, r.Calls, r.ID, r.Model)
-	b = fmt.Appendf(b, "input=%d output=%d cached=%d\ntext=%q\n", r.Usage.Input, r.Usage.Output, r.Usage.Cached, r.Text)
+	b = fmt.Appendf(b, "input=%d output=%d cached=%d", r.Usage.Input, r.Usage.Output, r.Usage.Cached)
+	if r.Usage.Written > 0 {
+		b = fmt.Appendf(b, " written=%d", r.Usage.Written)
+	}
+	b = fmt.Appendf(b, "\ntext=%q\n", r.Text)
 	if err != nil {
 		b = fmt.Appendf(b, "error: %v\n", err)
 	}

@@ -2,9 +2,7 @@ package dialect
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/tidwall/gjson"
 	"github.com/zeebo/xxh3"
 )
 
@@ -44,7 +42,7 @@ func (Messages) Parse(body []byte) (*Request, error) {
 			req.Stream = string(body[v.start:v.end]) == "true"
 		case "metadata":
 			if v := s.small(); v.IsObject() {
-				req.MetadataUser = accountOf(stringOf(v.Get("user_id")))
+				req.MetadataUser = stringOf(v.Get("user_id"))
 			}
 		default:
 			if s.hides(k, "messages") || s.hides(k, "system") {
@@ -148,25 +146,6 @@ func (s *scanner) blocks(kinds *blockKinds) digest {
 		kinds.add(s.b[s.kind.start:s.kind.end])
 	}
 	return link(parts, tagEnd, digest{}, digest{})
-}
-
-// accountOf is the account in a metadata user id. Claude Code puts several ids there: as JSON today, as
-// user_ID_account_ID_session_ID before. The others name an installation and a session, which are no user: without an
-// account there is none. What others put there is the user as it stands.
-func accountOf(id string) string {
-	if strings.HasPrefix(id, "{") && gjson.Valid(id) {
-		if v := gjson.Get(id, "account_uuid"); v.Exists() || gjson.Get(id, "device_id").Exists() {
-			return stringOf(v)
-		}
-	}
-	if strings.HasPrefix(id, "user_") {
-		if _, rest, ok := strings.Cut(id, "_account_"); ok {
-			if account, _, ok := strings.Cut(rest, "_session_"); ok {
-				return account
-			}
-		}
-	}
-	return id
 }
 
 // Insert implements Dialect. A block is a text block of its own in the turn's message, right before that message's last

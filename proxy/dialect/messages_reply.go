@@ -164,11 +164,11 @@ func (r *messagesReply) usage(v gjson.Result) {
 		return
 	}
 	u := &r.reply.Usage
-	if v.Get("input_tokens").Exists() {
-		u.Cached = tokens(v.Get("cache_read_input_tokens"))
-		u.Input = tokens(v.Get("input_tokens")) + u.Cached + tokens(v.Get("cache_creation_input_tokens"))
+	cached, written := tokens(v.Get("cache_read_input_tokens")), tokens(v.Get("cache_creation_input_tokens"))
+	if input := tokens(v.Get("input_tokens")) + cached + written; input > 0 {
+		u.Input, u.Cached, u.Written = input, cached, written
 	}
-	if v.Get("output_tokens").Exists() {
-		u.Output = tokens(v.Get("output_tokens"))
+	if output := tokens(v.Get("output_tokens")); output > 0 {
+		u.Output = output
 	}
 }

@@ -56,7 +56,7 @@ func ollamaReply(objects [][]byte) (Reply, error) {
 			}
 			reply.Usage = Usage{Input: tokens(v.Get("prompt_eval_count")), Output: tokens(v.Get("eval_count"))}
 		}
-		failed = failed || v.Get("error").Exists()
+		failed = failed || v.Get("error").IsObject() || stringOf(v.Get("error")) != ""
 	}
 	if failed {
 		reply.Finish = ""

@@ -52,6 +52,10 @@ var refusals = []struct {
 	{"Anthropic roles, older", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate between \"user\" and \"assistant\", but found multiple \"user\" roles in a row"}}`, false, true},
 	{"Bedrock roles", 400, `{"detail":"An error occurred (ValidationException) when calling the Converse operation: A conversation must alternate between user and assistant roles. Make sure the conversation alternates between user and assistant roles and try again."}`, false, true},
 	{"Python server, bare", 500, `jinja2.exceptions.TemplateError: System role not supported`, false, true},
+	{"Anthropic pairing", 400, `{"type":"error","error":{"type":"invalid_request_error","message":"messages.167: ` + "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. Each `tool_use` block must have a corresponding `tool_result` block" + ` in the next message."},"request_id":"req_1"}`, false, true},
+	{"llama.cpp items", 400, `{"error":{"code":400,"message":"Cannot determine type of 'item'","type":"invalid_request_error"}}`, false, true},
+	{"llama.cpp role", 500, `{"error":{"code":500,"message":"\n------------\nWhile executing CallExpression at line 85, column 32 in source:\n...\nError: Jinja Exception: Unexpected message role.","type":"server_error"}}`, false, true},
+	{"Mistral three roles", 400, `{"object":"error","message":"Only user, assistant and tool roles are supported, got developer.","type":"BadRequestError","param":null,"code":400}`, false, true},
 	{"both: too long comes first", 400, `{"error":{"message":"Failed to apply chat template: prompt is too long","code":400}}`, true, false},
 
 	{"wrong key", 401, `{"error":{"message":"Incorrect API key provided: sk-x.","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, false, false},

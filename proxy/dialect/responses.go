@@ -1,7 +1,6 @@
 package dialect
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 
@@ -154,7 +153,9 @@ func (s *scanner) item() Message {
 		switch string(name) {
 		case "type":
 			types++
-			typ = s.skip()
+			if typ = s.skip(); s.escaped(typ) {
+				s.fail(ErrAmbiguous)
+			}
 			if v := s.hashValue(typ); string(s.b[typ.start:typ.end]) != `"message"` {
 				others = link(others, tagMember, xxh3.Hash128(name), v)
 			}
@@ -191,7 +192,7 @@ func itemRole(typ, role []byte) (r Role, calls bool) {
 	if len(typ) == 0 || string(typ) == `"message"` {
 		return chatRole(role), false
 	}
-	if bytes.IndexByte(typ, '\\') >= 0 || typ[0] != '"' {
+	if typ[0] != '"' {
 		return RoleOther, false
 	}
 	name := string(typ[1 : len(typ)-1])

@@ -44,17 +44,22 @@ func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
 	return r.finish(), broken
 }
 
-// ReplyID finds the id of a response in the first bytes of its reply, JSON or events: "" where it does not stand there (yet).
+// ReplyID finds the id of a response in the first bytes of its reply, JSON or events: "" where it does not stand there
+// (yet). The first event need not be whole: it may echo all of the request behind the id.
 func (Responses) ReplyID(head []byte) string {
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '{' {
 		return idIn(text)
 	}
-	for event := range sse.Events(head) {
-		s := scanner{b: event.Data}
+	for line := range bytes.Lines(head) {
+		data, ok := bytes.CutPrefix(line, []byte("data:"))
+		if !ok {
+			continue
+		}
+		s := scanner{b: data}
 		s.begin()
 		for k := range s.members {
-			if string(event.Data[k.start:k.end]) == "response" {
-				return idIn(event.Data[s.i:])
+			if string(data[k.start:k.end]) == "response" {
+				return idIn(data[s.i:])
 			}
 			s.skip()
 		}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -158,6 +159,9 @@ func (s *scanner) name(k key) string {
 	}
 	return string(s.b[k.start:k.end])
 }
+
+// escaped says whether the value at v is written with escapes, as no client writes a word that it must be known by.
+func (s *scanner) escaped(v span) bool { return bytes.IndexByte(s.b[v.start:v.end], '\\') >= 0 }
 
 // hides says whether the key at k, which is not written as name, may be name for some server all the same: because it is
 // escaped (no client escapes the keys that matter, so what it spells is not asked), or because it differs in case alone,

@@ -61,14 +61,17 @@ type Call struct {
 	ID, Name, Arguments string
 }
 
-// Strictness makes the server refuse conversations that many chat templates refuse: two user messages in a row, or a
-// system message that is not the first.
+// Strictness makes the server refuse conversations that many chat templates refuse: two user messages in a row, a system
+// message that is not the first, or a role that is none of system, user, assistant and tool. Each refuses in the words
+// and with the status of the server that it is named for.
 type Strictness uint8
 
 const (
 	Lenient  Strictness = iota
-	VLLM                // 400, as vLLM answers
-	LlamaCPP            // 500, as llama.cpp answers
+	VLLM                // 400, with what the template raised
+	LlamaCPP            // 500, with where in the template it was raised
+	Mistral             // 400, with the words of Mistral's templates
+	LMStudio            // 400, with an error that is no object
 )
 
 // DefaultKeep is how many requests an LLM remembers.

@@ -17,28 +17,61 @@ func (l *LLM) refuse(w http.ResponseWriter, r Recorded) bool {
 	if l.Strict == Lenient {
 		return false
 	}
-	why := ""
-	for i, m := range r.Messages {
-		switch {
-		case m.Role == "user" && i > 0 && r.Messages[i-1].Role == "user":
-			why = "Conversation roles must alternate user/assistant/user/assistant/..."
-		case (m.Role == "system" || m.Role == "developer") && i > 0:
-			why = "System message must be at the beginning."
-		}
-	}
-	switch {
-	case why == "":
+	why := complaint(l.Strict, r.Messages)
+	if why == "" {
 		return false
-	case l.Strict == VLLM:
+	}
+	switch l.Strict {
+	case LlamaCPP:
+		writeJSON(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{
+			"code": http.StatusInternalServerError, "type": "server_error",
+			"message": "\n------------\nWhile executing CallExpression at line 47, column 32 in source:\n...== 0) %}↵" +
+				"            {{- raise_exception('" + why[:min(len(why), 40)] + "...\n" +
+				"                                           ^\nError: Jinja Exception: " + why,
+		}})
+	case LMStudio:
+		writeJSON(w, http.StatusBadRequest, map[string]any{
+			"error": fmt.Sprintf("Error rendering prompt with jinja template: %q. This is usually an issue with the model's prompt template.", why),
+		})
+	default:
 		writeJSON(w, http.StatusBadRequest, map[string]any{
 			"object": "error", "message": why, "type": "BadRequestError", "param": nil, "code": http.StatusBadRequest,
 		})
-	default:
-		writeJSON(w, http.StatusInternalServerError, map[string]any{"error": map[string]any{
-			"code": http.StatusInternalServerError, "message": "Jinja Exception: " + why, "type": "server_error",
-		}})
 	}
 	return true
+}
+
+// complaint is what a chat template raises about the messages, "" where it takes them.
+func complaint(s Strictness, messages []Message) string {
+	for i, m := range messages {
+		switch m.Role {
+		case "user":
+			if i > 0 && messages[i-1].Role == "user" {
+				if s == Mistral {
+					return "After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
+				}
+				return "Conversation roles must alternate user/assistant/user/assistant/..."
+			}
+		case "system", "developer":
+			switch {
+			case i > 0:
+				return "System message must be at the beginning."
+			case m.Role == "developer" && s != VLLM: // which makes a system message of it
+				return unknownRole(s, m.Role)
+			}
+		case "assistant", "tool":
+		default:
+			return unknownRole(s, m.Role)
+		}
+	}
+	return ""
+}
+
+func unknownRole(s Strictness, role string) string {
+	if s == Mistral {
+		return "Only user, assistant and tool roles are supported, got " + role + "."
+	}
+	return "Unexpected message role."
 }
 
 // chars stands in for a count of tokens.

@@ -4,16 +4,19 @@
 // Guarantees, beside those of package storage:
 //
 //   - Sealing. Every value is sealed with AES-256-GCM under a random data key of its scope, bound to its place on disk and
-//     its version, so that a value that was moved, swapped or altered is [storage.ErrDamaged]. Whole-disk rollback is not
-//     noticed. Data keys lie in a keyring beside the data, wrapped by the key-encryption key, which this package never
-//     writes anywhere but to [Config.KeyFile].
+//     its version, so that a value that was moved, swapped or altered is [storage.ErrDamaged]. An older version in the
+//     place of a newer one is so when read by id; in a scan only the scope's digest tells, as it tells what is missing
+//     ([storage.Verify]). A memory, its index entry and the digest rolled back together are not noticed. Data keys lie in a
+//     keyring beside the data, wrapped by the key-encryption key, which this package never writes anywhere but to key files.
 //   - Disk keys are keyed hashes. In the clear stand: kinds of records, event times in milliseconds, counts, sizes and
 //     expiry times. layout.go has the table.
 //   - A key is generated only for a new store. Where there is data and the key or the keyring is missing or wrong, the
 //     store refuses to open and touches nothing.
-//   - Delete makes records unreadable through this package at once; their sealed bytes stay in the files until Badger
-//     compacts them away, openable with the scope's data key. Erase destroys the data key first and then has Badger drop
-//     the bytes; an erasure cut short by a crash is finished before the store opens again.
+//   - Delete makes records unreadable through this package at once; their sealed bytes stay in the files, openable with the
+//     scope's data key, until a Reap has Badger compact them away, a day later at the latest. Erase destroys the data key
+//     first and then has Badger drop the bytes; an erasure cut short by a crash is finished before the store opens again.
+//   - A backup holds no key. Restoring one, or importing an older keyring, brings back nothing whose data key an erasure
+//     has destroyed, as long as the keyring that knows of it is at hand.
 //   - One process at a time. While another one holds the directory, the store is unavailable and says who holds it.
 //
 // Writes are serialised and each commit is synced to disk, so throughput comes from batches: callers group their
@@ -96,6 +99,8 @@ var (
 	_ storage.ScopeLister = (*Store)(nil)
 	_ storage.Reaper      = (*Store)(nil)
 	_ storage.KeyRotator  = (*Store)(nil)
+	_ storage.Backuper    = (*Store)(nil)
+	_ storage.BulkEraser  = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.
@@ -172,6 +177,9 @@ func (s *Store) finish(se *session, faultsBefore bool, err *error) {
 func classify(err error) error {
 	if err == nil {
 		return nil
+	}
+	if _, ok := errors.AsType[*outputError](err); ok {
+		return err
 	}
 	for _, known := range []error{
 		storage.ErrUnavailable, storage.ErrNotFound, storage.ErrInvalid, storage.ErrDamaged,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -94,4 +95,81 @@ func BenchmarkPutRecords(b *testing.B) {
 			}
 		})
 	}
+}
+
+// unsealed stands in for sealing: the same sizes, no work.
+type unsealed struct{}
+
+func (unsealed) NonceSize() int { return nonceSize }
+func (unsealed) Overhead() int  { return tagSize }
+func (unsealed) Seal(dst, _, plain, _ []byte) []byte {
+	return append(append(dst, plain...), make([]byte, tagSize)...)
+}
+
+func (unsealed) Open(dst, _, sealed, _ []byte) ([]byte, error) {
+	return append(dst, sealed[:len(sealed)-tagSize]...), nil
+}
+
+// BenchmarkSealing: what sealing costs a write. On a disk the syncs hide it; TMPDIR on a file system in memory does not.
+func BenchmarkSealing(b *testing.B) {
+	for _, name := range []string{"plain", "sealed"} {
+		b.Run(name, func(b *testing.B) {
+			s := mustOpen(b, testConfig(b))
+			key, err := s.session.keys.obtain(scopeOf("u"))
+			if err != nil {
+				b.Fatal(err)
+			}
+			if name == "plain" {
+				key.aead = unsealed{} // of the cached key
+			}
+			i := 0
+			for b.Loop() {
+				if err := s.Put(b.Context(), benchTurns(i, 64)); err != nil {
+					b.Fatal(err)
+				}
+				i += 64
+			}
+			b.ReportMetric(float64(i)/b.Elapsed().Seconds(), "turns/s")
+		})
+	}
+}
+
+// BenchmarkOpenMillion: how long a store of a million memories takes to open. Filling it takes a minute or more and about a GiB.
+func BenchmarkOpenMillion(b *testing.B) {
+	cfg := testConfig(b)
+	s := mustOpen(b, cfg)
+	const scopes, perScope, perWrite = 50, 20_000, 500
+	for u := range scopes {
+		for i := 0; i < perScope; i += perWrite {
+			w := storage.Write{Scope: scopeOf(fmt.Sprint(u))}
+			for j := i; j < i+perWrite; j++ {
+				m := memory(fmt.Sprint("m", j), strings.Repeat("some words that were said ", 16))
+				m.EventTime += storage.Time(j)
+				w.Memories = append(w.Memories, m)
+			}
+			if err := s.Put(b.Context(), []storage.Write{w}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	mustClose(b, s)
+	for b.Loop() {
+		if err := s.Open(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		mustClose(b, s)
+		b.StartTimer()
+	}
+	if err := s.Open(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if d, err := s.Digest(b.Context(), scopeOf("7")); err != nil || d.Memories != perScope {
+		b.Errorf("Digest: got %+v, %v", d, err)
+	}
+	start := time.Now()
+	if n, err := s.Reap(b.Context(), now()); err != nil || n != 0 {
+		b.Errorf("Reap: got %d, %v", n, err)
+	}
+	b.ReportMetric(time.Since(start).Seconds(), "s/reap")
 }

@@ -101,6 +101,11 @@ func writeUntilKilled(dir string) error {
 		if err := s.PutRecords(ctx, []storage.Record{crashRecord(round, n)}); err != nil {
 			return err
 		}
+		volatile := crashRecord(round, n) // which a crash of the process does not take
+		volatile.Bucket = storage.BucketLedger
+		if err := s.PutRecords(ctx, []storage.Record{volatile}); err != nil {
+			return err
+		}
 		fmt.Println("acknowledged", n)
 	}
 }
@@ -157,17 +162,19 @@ func TestKilled(t *testing.T) {
 				found[m.Text]++ // which is the turn's id
 			}
 		}
-		records := map[string]int{}
-		for after := ""; ; {
-			page, err := s.AllRecords(t.Context(), storage.BucketSpool, after, 0)
-			if err != nil || page.Damaged != 0 {
-				t.Fatalf("AllRecords: %d damaged, %v", page.Damaged, err)
-			}
-			for _, r := range page.Records {
-				records[r.Key] = len(r.Value) + 1
-			}
-			if after = page.Next; after == "" {
-				break
+		records := map[storage.Bucket]map[string]int{storage.BucketSpool: {}, storage.BucketLedger: {}}
+		for bucket, sizes := range records {
+			for after := ""; ; {
+				page, err := s.AllRecords(t.Context(), bucket, after, 0)
+				if err != nil || page.Damaged != 0 {
+					t.Fatalf("AllRecords: %d damaged, %v", page.Damaged, err)
+				}
+				for _, r := range page.Records {
+					sizes[r.Key] = len(r.Value) + 1
+				}
+				if after = page.Next; after == "" {
+					break
+				}
 			}
 		}
 		for turn, n := range found {
@@ -180,8 +187,10 @@ func TestKilled(t *testing.T) {
 				if w := crashTurn(r, n); found[w.Turn] != 2 {
 					t.Errorf("%s was acknowledged and is lost", w.Turn)
 				}
-				if want := crashRecord(r, n); records[want.Key] != len(want.Value)+1 {
-					t.Errorf("%s was acknowledged and is lost", want.Key)
+				for bucket, sizes := range records {
+					if want := crashRecord(r, n); sizes[want.Key] != len(want.Value)+1 {
+						t.Errorf("%s of %s was acknowledged and is lost", want.Key, bucket)
+					}
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -182,12 +183,11 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 	if err != nil {
 		return err
 	}
-	for _, h := range marked {
+	for group := range slices.Chunk(marked, eraseGroup) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		se.unfinished[h] = struct{}{}
-		if err := se.finishErase(h); err != nil {
+		if err := se.finishErase(group, prefixesOf(group)); err != nil {
 			return fmt.Errorf("finish erasure: %w", err)
 		}
 	}

@@ -37,6 +37,7 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 
 	b := se.newBatch()
 	defer func() { b.discard() }()
+	wasted := se.waste.bytes
 	for i, w := range writes {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -56,10 +57,13 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
+	if se.waste.bytes != wasted {
+		return se.commitWaste(b)
+	}
 	return b.commit()
 }
 
-// plan works out what a write changes on disk, and in the digest.
+// plan works out what a write changes on disk, and in the digest. Needs the turn.
 func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (changes []change, counts storage.Digest, err error) {
 	at := now()
 	changes = make([]change, 0, 2*len(w.Memories)+1)
@@ -89,6 +93,7 @@ func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (chan
 		place := memoryKey(key.hash, m.EventTime, id)
 		if old.found {
 			counts = counts.Plus(minus(old.counted()))
+			se.waste.bytes += wasted(old)
 			if old.at != m.EventTime {
 				changes = append(changes, change{key: memoryKey(key.hash, old.at, id), remove: true})
 			}
@@ -202,6 +207,7 @@ func (se *session) planRemoval(txn *badgerdb.Txn, key *scopeKey, id string) (rem
 	if err != nil || !old.found {
 		return removal{}, err
 	}
+	se.waste.bytes += wasted(old)
 	return removal{
 		changes: []change{
 			{key: memoryKey(key.hash, old.at, old.id), remove: true},

@@ -13,8 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What was deleted keeps its bytes in the files until Badger comes to compact them. Reap has them compacted where they
-// are many, or where the oldest of them are older than wasteAge; wasteSince survives restarts.
+// What was deleted or replaced keeps its bytes in the files until Badger comes to compact them. Reap has them compacted
+// where they are many, or where the oldest of them are older than wasteAge, which is counted over restarts.
 const (
 	wasteBytes = 8 << 20
 	wasteAge   = 24 * time.Hour
@@ -23,14 +23,21 @@ const (
 // reapBatch is how many entries are removed before others get their turn to write.
 const reapBatch = 500
 
+// freshWaste is how long what was deleted may still be seen by a reader, for which Badger keeps it through a compaction.
+const freshWaste = time.Minute
+
 // waste is what has been deleted and is still in the files. Owned by the holder of the turn.
 type waste struct {
-	bytes int          // since the store was opened
+	bytes int          // since the store was opened, without records, most of which are short-lived and compacted by themselves
 	since storage.Time // the first deletion, 0 = none
+	last  storage.Time // the last one since the store was opened
 }
 
-// Reap implements [storage.Reaper]. Looking costs about half a microsecond per memory; writers wait for at most
-// reapBatch removals, and while the newest writes are moved to where they can be compacted.
+// wasted is about what the bytes of a memory that is going amount to.
+func wasted(old stored) int { return len(old.plain) + pointerSize + 2*(scopeEnd+hashSize) }
+
+// Reap implements [storage.Reaper]. Looking costs some microseconds per memory and keeps nobody waiting; writers wait for
+// at most reapBatch removals, and while the newest writes are moved to where they can be compacted.
 func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -55,18 +62,20 @@ func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err er
 
 // reapLevel hands the keys of a level that have expired to remove, some at a time, and the turn with them.
 func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
-	remove func(ctx context.Context, keys [][]byte, now storage.Time) (int, error),
+	remove func(keys [][]byte, now storage.Time) (int, error),
 ) (removed int, err error) {
 	for seek := []byte{level}; seek != nil; {
 		var keys [][]byte
 		if keys, seek, err = se.expiredKeys(ctx, level, seek, now); err != nil || len(keys) == 0 {
 			return removed, err
 		}
-		if err := se.acquire(ctx); err != nil {
-			return removed, err
-		}
-		n, err := remove(ctx, keys, now)
-		se.release()
+		n, err := func() (int, error) {
+			if err := se.acquire(ctx); err != nil {
+				return 0, err
+			}
+			defer se.release()
+			return remove(keys, now)
+		}()
 		if removed += n; err != nil {
 			return removed, err
 		}
@@ -119,7 +128,7 @@ func clearExpiry(level byte, value []byte) storage.Time {
 }
 
 // reapMemories removes the memories that these index entries point to, unless they have changed meanwhile. Needs the turn.
-func (se *session) reapMemories(ctx context.Context, keys [][]byte, now storage.Time) (removed int, err error) {
+func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	for _, k := range keys {
@@ -152,7 +161,7 @@ func (se *session) reapMemories(ctx context.Context, keys [][]byte, now storage.
 }
 
 // reapEntries removes turns or records. Needs the turn.
-func (se *session) reapEntries(ctx context.Context, keys [][]byte, now storage.Time) (removed int, err error) {
+func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	var removals []change
@@ -203,7 +212,9 @@ func (se *session) commitWaste(b *batch) error {
 	if err := b.commit(); err != nil {
 		return err
 	}
-	se.waste.since = since
+	if b.entries > 0 {
+		se.waste.since, se.waste.last = since, now()
+	}
 	return nil
 }
 
@@ -225,35 +236,47 @@ func (se *session) compactWaste(ctx context.Context, now storage.Time) error {
 	}
 	w := se.waste
 	due := w.since != 0 && (w.bytes >= wasteBytes || now >= w.since+storage.Time(wasteAge.Milliseconds()))
-	if !due {
+	if !due || se.backups.Load() > 0 { // a backup reads what was there when it began, and Badger keeps it
 		se.release()
 		return nil
 	}
-	err := se.flush()
-	se.release()
-	if err == nil {
-		err = se.db.Flatten(1) // serves writes meanwhile
-	}
-	if err != nil {
+	started := storage.TimeOf(time.Now())
+	if err := se.compact(); err != nil {
 		return err
 	}
 	if err := se.acquire(ctx); err != nil {
 		return err
 	}
 	defer se.release()
-	if se.waste != w { // something was deleted meanwhile: another day
-		return nil
+	left := waste{}
+	if se.waste.last > started-storage.Time(freshWaste.Milliseconds()) { // some of it may have stayed: once more, a day on
+		left = waste{since: started, last: se.waste.last}
 	}
 	b := se.newBatch()
 	defer func() { b.discard() }()
-	if err := b.add([]change{{key: wasteKey, remove: true}}); err != nil {
+	mark := change{key: wasteKey, value: appendTime(nil, left.since), remove: left.since == 0}
+	if err := b.add([]change{mark}); err != nil {
 		return err
 	}
 	if err := b.commit(); err != nil {
 		return err
 	}
-	se.waste = waste{}
+	se.waste = left
 	return nil
+}
+
+// compact takes the turn over, and gives it back as soon as writes can go on beside it.
+func (se *session) compact() error {
+	se.files.Lock()
+	defer se.files.Unlock()
+	err := func() error {
+		defer se.release()
+		return se.flush()
+	}()
+	if err != nil {
+		return err
+	}
+	return se.db.Flatten(1)
 }
 
 // flush moves what is in memory tables and their logs to tables of the tree: Badger does so before it drops a prefix,

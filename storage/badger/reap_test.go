@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
@@ -140,5 +142,83 @@ func TestDeletedBytesGo(t *testing.T) {
 	}
 	if m, err := s.Memory(t.Context(), scope, "kept"); err != nil || m.Text != "kept" {
 		t.Errorf("Memory: got %q, %v", m.Text, err)
+	}
+}
+
+// TestCompactionBesideOthers: erasing, writing and backing up go on beside compaction, and afterwards the store closes
+// and opens with all that it should have.
+func TestCompactionBesideOthers(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	fillExpiring(t, s, scopeOf("kept"), 600)
+	stop := make(chan struct{})
+	var others sync.WaitGroup
+	loop := func(do func(i int) error) {
+		others.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if err := do(i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	loop(func(i int) error {
+		w := storage.Write{Scope: scopeOf("gone"), Memories: []storage.Memory{memory("m", fmt.Sprint(i))}}
+		if err := s.Put(t.Context(), []storage.Write{w}); err != nil {
+			return err
+		}
+		_, err := s.Erase(t.Context(), scopeOf("gone"))
+		return err
+	})
+	loop(func(i int) error {
+		w := storage.Write{Scope: scopeOf("kept"), Memories: []storage.Memory{memory("changing", fmt.Sprint(i))}}
+		return s.Put(t.Context(), []storage.Write{w})
+	})
+	loop(func(int) error { return s.Backup(t.Context(), io.Discard) })
+	for range 25 {
+		if _, err := s.Reap(t.Context(), now()+2*storage.Time(wasteAge.Milliseconds())); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	others.Wait()
+	for range 2 {
+		if v, err := storage.Verify(t.Context(), s, scopeOf("kept")); err != nil || !v.Whole() || v.Memories != 601 {
+			t.Errorf("Verify: got %+v, %v, want 601 memories", v, err)
+		}
+		mustClose(t, s)
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestReplacedBytesGo: what a changed memory said before goes like what was deleted, and a compaction that a reader may
+// have kept from all of it is done again.
+func TestReplacedBytesGo(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	scope := scopeOf("u")
+	mustPut(t, s, scope, memory("m", "what it said before"))
+	before := sealedBytes(t, s, scope, "m")
+	reader := s.session.db.NewTransaction(false)
+	mustPut(t, s, scope, memory("m", "what it says now"))
+	aDay := storage.Time(wasteAge.Milliseconds()) + 60_000
+	if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
+		t.Fatal(err)
+	}
+	if occurrences(t, s.cfg.Dir, before[20:]) == 0 {
+		t.Error("gone while there is a reader: the test sees nothing")
+	}
+	reader.Discard()
+	if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
+		t.Fatal(err)
+	}
+	if n := occurrences(t, s.cfg.Dir, before[20:]); n != 0 {
+		t.Errorf("what it said before stands %d times in the files", n)
 	}
 }

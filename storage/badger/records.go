@@ -207,7 +207,7 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 	if err := b.add(removals); err != nil {
 		return err
 	}
-	if err := b.commit(); err != nil {
+	if err := se.commitWaste(b); err != nil {
 		return err
 	}
 	se.dropChunks(stale)

@@ -99,8 +99,11 @@ func replaceKeyFile(from, to string) error {
 // beside the old one.
 func (s *Store) finishRotation(ctx context.Context, k *keyring) error {
 	to, sealed, err := k.rotatingTo()
-	if err != nil || to == nil {
+	if err != nil {
 		return err
+	}
+	if to == nil {
+		return shred(k.rotatingPath() + ".done") // of a rotation that ended there
 	}
 	current := k.current()
 	if *to != current.id {
@@ -175,7 +178,19 @@ func (k *keyring) wrapOnlyBy(ctx context.Context, next *kek) (keys, unreadable i
 	if keys, unreadable, err = k.rewrap(ctx); err != nil {
 		return keys, unreadable, err
 	}
-	return keys, unreadable, shred(k.rotatingPath())
+	return keys, unreadable, k.unmarkRotation()
+}
+
+// unmarkRotation takes the mark away before it overwrites it: half overwritten it would be a damaged mark.
+func (k *keyring) unmarkRotation() error {
+	path, done := k.rotatingPath(), k.rotatingPath()+".done"
+	if err := os.Rename(path, done); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := syncDir(k.dir); err != nil {
+		return err
+	}
+	return shred(done)
 }
 
 // rewrap replaces the files that are not wrapped as new ones are.

@@ -7,12 +7,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-const rotationScopes = 12
+const rotationScopes = 4
 
 // fillRotation writes something in some scopes, and returns a check that all of it is there and no name has changed.
 func fillRotation(t *testing.T, s *Store) func(t *testing.T, s *Store) {
@@ -92,16 +93,21 @@ func TestRotateKey(t *testing.T) {
 	if got := wrappedBy(t, s.session.keys); len(got) != 1 || got[fresh.id] != rotationScopes+2 {
 		t.Errorf("wrapped by: got %v, want all by %v", got, fresh.id)
 	}
-	for _, left := range []string{cfg.nextKeyFile(), s.session.keys.rotatingPath()} {
+	overwritten := s.session.keys.rotatingPath() + ".done"
+	for _, left := range []string{cfg.nextKeyFile(), s.session.keys.rotatingPath(), overwritten} {
 		if there, err := exists(left); there || err != nil {
 			t.Errorf("%s is left, %v", left, err)
 		}
 	}
 	mustClose(t, s)
+	write(t, overwritten, strings.Repeat("\x00", 100)) // killed while it was being overwritten
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(t, s)
+	if there, err := exists(overwritten); there || err != nil {
+		t.Errorf("%s is left, %v", overwritten, err)
+	}
 	mustClose(t, s)
 	write(t, cfg.KeyFile, string(oldText))
 	if err := s.Open(t.Context()); err == nil {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/hex"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -140,6 +143,126 @@ func TestEraseDropsBytes(t *testing.T) {
 	if n := occurrences(t, cfg.Dir, traceOf(keptHash)); n == 0 {
 		t.Error("the neighbour's memories went too")
 	}
+}
+
+// valuesOf returns every value that a scope has on disk, by its disk key.
+func valuesOf(t *testing.T, s *Store, scope storage.Scope) map[string][]byte {
+	t.Helper()
+	values := make(map[string][]byte)
+	err := s.session.db.View(func(txn *badgerdb.Txn) error {
+		for _, level := range levels() {
+			it := newIterator(txn, scopePrefix(level, s.session.keys.scope(scope)))
+			for it.Rewind(); it.Valid(); it.Next() {
+				v, err := it.Item().ValueCopy(nil)
+				if err != nil {
+					return err
+				}
+				values[string(it.Item().KeyCopy(nil))] = v
+			}
+			it.Close()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// TestErasedValuesGo: of what any way of erasing has erased, not a sealed value is left in any file: not of memories,
+// spool, ledger, index, summaries or audits, not of what was deleted or replaced before.
+func TestErasedValuesGo(t *testing.T) {
+	for name, erase := range map[string]func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error){
+		"Erase": func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error) {
+			return s.Erase(t.Context(), scope)
+		},
+		"EraseTenant": func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error) {
+			return s.EraseTenant(t.Context(), scope.Tenant)
+		},
+		"EraseAll": func(t *testing.T, s *Store, _ storage.Scope) (storage.Receipt, error) { return s.EraseAll(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := mustOpen(t, testConfig(t))
+			gone := scopeOf("gone")
+			kept := storage.Scope{Tenant: "another", App: "app", Project: "project", User: "kept"}
+			fillScope(t, s, gone, "needle")
+			fillScope(t, s, kept, "needle")
+			sealed := valuesOf(t, s, gone)
+			mustClose(t, s) // to tables
+			if err := s.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			fillScope(t, s, gone, "another one, long") // to the log
+			if _, err := s.Delete(t.Context(), gone, "needle", "another one, long"); err != nil {
+				t.Fatal(err)
+			}
+			maps.Copy(sealed, valuesOf(t, s, gone))
+			levelsSeen := make(map[byte]bool)
+			for k := range sealed {
+				levelsSeen[k[0]] = true
+			}
+			if got, want := len(levelsSeen), len(levels()); got != want {
+				t.Fatalf("values of %d levels, want all %d", got, want)
+			}
+			left := func() (n int) {
+				files := contents(t, s.cfg.Dir)
+				for k, v := range sealed {
+					if k[0] == levelTurn || k[0] == levelIndex { // are not sealed, and too short to be told from others
+						continue
+					}
+					needle := v[max(0, len(v)-40):]
+					for _, f := range files {
+						if bytes.Contains(f, needle) {
+							n++
+							break
+						}
+					}
+				}
+				return n
+			}
+			if left() < 20 {
+				t.Fatal("the search does not find what is there")
+			}
+			receipt, err := erase(t, s, gone)
+			if err != nil || receipt.Memories < 2 || len(receipt.Records) != len(storage.Buckets()) {
+				t.Errorf("got %+v, %v, want memories and records of every bucket", receipt, err)
+			}
+			if n := left(); n != 0 {
+				t.Errorf("open: %d sealed values are left", n)
+			}
+			mustClose(t, s)
+			if n := left(); n != 0 {
+				t.Errorf("closed: %d sealed values are left", n)
+			}
+			if err := s.Open(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			want := 2
+			if name == "EraseAll" {
+				want = 0
+			}
+			if page, err := s.Scan(t.Context(), kept, storage.Query{}); err != nil || len(page.Memories) != want {
+				t.Errorf("another tenant: got %d memories, %v, want %d", len(page.Memories), err, want)
+			}
+		})
+	}
+}
+
+// contents reads all files of a tree.
+func contents(t *testing.T, dir string) (files [][]byte) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		files = append(files, b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }
 
 // TestEraseIsFinished: an erasure that a crash cut short, after any of its steps, is finished before the store serves.

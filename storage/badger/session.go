@@ -3,6 +3,7 @@ package badger
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -24,7 +25,12 @@ type session struct {
 	unfinished map[hash16]struct{}
 	waste      waste
 
-	rotating sync.Mutex // by RotateKey
+	// files is held while Badger is told to compact or to drop: both stop its own compaction and start it again, and it
+	// does not expect both at once. Taken by holders of the turn; nobody waits for the turn with it.
+	files sync.Mutex
+
+	backups  atomic.Int32 // under way
+	rotating sync.Mutex   // by RotateKey
 }
 
 // acquire takes the turn to write, unless ctx ends first.
@@ -43,7 +49,7 @@ func (se *session) release() { <-se.turn }
 func (se *session) writableKey(scope storage.Scope) (*scopeKey, error) {
 	if len(se.unfinished) > 0 {
 		if h := se.keys.scope(scope); se.isUnfinished(h) {
-			if err := se.finishErase(h); err != nil {
+			if err := se.finishErase([]hash16{h}, prefixesOf([]hash16{h})); err != nil {
 				return nil, err
 			}
 		}

@@ -111,13 +111,11 @@ func digests(t *testing.T, o Opened) {
 func digestOfExpired(t *testing.T, o Opened) {
 	digester(t, o)
 	scope := scopeOf("u")
-	var all, live []storage.Memory
+	var all []storage.Memory
 	for i := range 40 {
 		m := simple(fmt.Sprintf("m%02d", i), storage.Time(i/4)) // four to a time
 		if i%3 > 0 || i/8 == 2 {
 			m.ExpiresAt = 1
-		} else {
-			live = append(live, m)
 		}
 		all = append(all, m)
 	}

@@ -57,6 +57,12 @@ func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 		_, err = r.Reap(ctx, 1)
 		check("Reap", err)
 	}
+	if e, ok := o.Store.(storage.BulkEraser); ok {
+		_, err = e.EraseTenant(ctx, "tenant")
+		check("EraseTenant", err)
+		_, err = e.EraseAll(ctx)
+		check("EraseAll", err)
+	}
 	if l, ok := o.Store.(storage.ScopeLister); ok {
 		_, err = l.Scopes(ctx, "", 0)
 		check("Scopes", err)

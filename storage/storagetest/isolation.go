@@ -113,7 +113,7 @@ func erase(t *testing.T, o Opened) {
 	}
 	receipt.At = 0
 	diff(t, "receipt", receipt, storage.Receipt{
-		Memories: 5, Records: map[storage.Bucket]int{storage.BucketSpool: 2, storage.BucketSummary: 1},
+		Scopes: 1, Memories: 5, Records: map[storage.Bucket]int{storage.BucketSpool: 2, storage.BucketSummary: 1},
 	})
 	check := func() {
 		t.Helper()

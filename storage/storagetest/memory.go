@@ -36,6 +36,7 @@ var (
 	_ storage.Digester    = (*Mem)(nil)
 	_ storage.ScopeLister = (*Mem)(nil)
 	_ storage.Reaper      = (*Mem)(nil)
+	_ storage.BulkEraser  = (*Mem)(nil)
 )
 
 // Memory makes an empty store, available and fast.
@@ -308,20 +309,50 @@ func (m *Mem) Erase(ctx context.Context, scope storage.Scope) (storage.Receipt, 
 	if err := scope.Validate(); err != nil {
 		return storage.Receipt{}, err
 	}
-	receipt := storage.Receipt{
-		Memories: len(m.memories[scope]),
-		Records:  make(map[storage.Bucket]int),
-		At:       storage.TimeOf(time.Now()),
+	return m.erase(func(s storage.Scope) bool { return s == scope }), nil
+}
+
+// EraseTenant implements [storage.BulkEraser].
+func (m *Mem) EraseTenant(ctx context.Context, tenant string) (storage.Receipt, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.Receipt{}, err
 	}
-	delete(m.memories, scope)
-	delete(m.turns, scope)
+	defer m.mu.Unlock()
+	if tenant == "" {
+		return storage.Receipt{}, storage.ErrInvalid
+	}
+	return m.erase(func(s storage.Scope) bool { return s.Tenant == tenant }), nil
+}
+
+// EraseAll implements [storage.BulkEraser].
+func (m *Mem) EraseAll(ctx context.Context) (storage.Receipt, error) {
+	if err := m.lock(ctx); err != nil {
+		return storage.Receipt{}, err
+	}
+	defer m.mu.Unlock()
+	return m.erase(func(storage.Scope) bool { return true }), nil
+}
+
+func (m *Mem) erase(in func(storage.Scope) bool) storage.Receipt {
+	receipt := storage.Receipt{Records: make(map[storage.Bucket]int), At: storage.TimeOf(time.Now())}
+	scopes := make(map[storage.Scope]bool)
+	for scope, memories := range m.memories {
+		if in(scope) {
+			scopes[scope] = true
+			receipt.Memories += len(memories)
+			delete(m.memories, scope)
+			delete(m.turns, scope)
+		}
+	}
 	for ref := range m.records {
-		if ref.Scope == scope {
+		if in(ref.Scope) {
+			scopes[ref.Scope] = true
 			receipt.Records[ref.Bucket]++
 			delete(m.records, ref)
 		}
 	}
-	return receipt, nil
+	receipt.Scopes = len(scopes)
+	return receipt
 }
 
 // PutRecords implements [storage.Local].

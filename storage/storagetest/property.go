@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -51,6 +53,24 @@ func (m *model) erase(s storage.Scope) (memories, records int) {
 	return memories, records
 }
 
+// Operations names the environment variable with the number of random operations: 300 where it is not set, which takes
+// seconds. `REMORA_STORE_OPERATIONS=1000000 go test ./storage/badger -run 'Contract/random' -timeout 4h` runs the million,
+// best with TMPDIR on a file system in memory.
+const Operations = "REMORA_STORE_OPERATIONS"
+
+func operations(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(Operations)
+	if text == "" {
+		return 300
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", Operations, err)
+	}
+	return n
+}
+
 // randomOperations compares a store with the model after each of many random steps, over scopes that share ids.
 func randomOperations(t *testing.T, o Opened) {
 	seed := uint64(time.Now().UnixNano())
@@ -61,7 +81,7 @@ func randomOperations(t *testing.T, o Opened) {
 	for _, s := range scopes {
 		m.erase(s)
 	}
-	for step := range 300 {
+	for step := range operations(t) {
 		s := scopes[r.IntN(len(scopes))]
 		bucket := storage.Buckets()[r.IntN(2)]
 		ref := storage.RecordRef{Bucket: bucket, Scope: s, Key: fmt.Sprint("k", r.IntN(4))}

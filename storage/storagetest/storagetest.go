@@ -60,6 +60,8 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"digests while something expires", digestWhileExpiring},
 		{"scopes", scopes},
 		{"reap", reap},
+		{"erase tenant", eraseTenant},
+		{"erase all", eraseAll},
 		{"erase", erase},
 		{"durable over reopen", durable},
 		{"cancelled context", cancelled},

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/badger"
+)
+
+func keysCommand() command {
+	return command{
+		name:    "keys",
+		summary: "look after the keys that seal the memories",
+		usage: `remora keys status
+       remora keys rotate [--new-key-file FILE]
+       remora keys export FILE|-
+       remora keys import FILE|-
+       each with [--data DIRECTORY] [--config FILE]`,
+		run: keys,
+	}
+}
+
+func keys(ctx context.Context, s streams, args []string) error {
+	f := newFlags(keysCommand(), s)
+	flags := configFlags(f)
+	newKeyFile := f.String("new-key-file", "", "rotate: take the new key from `file`, which is made if it is not there; the store is then to be configured with it")
+	rest, err := parseArgs(f, args, 1, 2)
+	if err != nil {
+		return err
+	}
+	file := ""
+	switch verb := rest[0]; {
+	case (verb == "status" || verb == "rotate") && len(rest) == 1:
+	case (verb == "export" || verb == "import") && len(rest) == 2:
+		file = rest[1]
+	default:
+		return wrongCall(f, "keys takes status, rotate, export FILE or import FILE")
+	}
+	c, err := storeConfig(flags, s)
+	if err != nil {
+		return err
+	}
+	switch rest[0] {
+	case "status":
+		return keyStatus(s.out, c)
+	case "rotate":
+		return withStore(ctx, c, func(store *badger.Store) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
+	case "export":
+		return exportKeys(s, c, file)
+	}
+	return importKeys(s, c, file)
+}
+
+// keyStatus tells ids and counts, never a key. It works beside a running Remora.
+func keyStatus(w io.Writer, c config) error {
+	st, err := badger.ReadKeyStatus(c.storage)
+	if err != nil {
+		return err
+	}
+	from := "the configured key (storage.key)"
+	if len(c.storage.Key) == 0 {
+		from = c.storage.KeyFile
+	}
+	fmt.Fprintf(w, "key %s, from %s\n", st.Key, from)
+	fmt.Fprintf(w, "data keys: %d, destroyed by erasures: %d\n", st.Scopes, st.Destroyed)
+	for _, id := range slices.Sorted(maps.Keys(st.WrappedBy)) {
+		fmt.Fprintf(w, "opened by %s: %d files\n", id, st.WrappedBy[id])
+	}
+	if st.Unreadable > 0 {
+		fmt.Fprintf(w, "unreadable: %d files\n", st.Unreadable)
+	}
+	switch st.RotatingTo {
+	case "":
+	case st.Key:
+		fmt.Fprintln(w, "a rotation to this key is finished when the store is next opened")
+	default:
+		fmt.Fprintf(w, "a rotation to %s is under way: run `remora keys rotate` again, or configure the new key\n", st.RotatingTo)
+	}
+	return nil
+}
+
+// rotateKey works on any store that can.
+func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c config, newKeyFile string) error {
+	done, err := store.RotateKey(ctx, newKeyFile)
+	if errors.Is(err, storage.ErrInvalid) && newKeyFile == "" && len(c.storage.Key) > 0 {
+		return errors.New("the key is set as storage.key, which Remora can't change: name a file for the new one with --new-key-file")
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "rotated from key %s to %s: %d data keys are wrapped by it\n", done.From, done.To, done.Keys)
+	if done.Unreadable > 0 {
+		fmt.Fprintf(w, "%d data keys could not be read and are as they were\n", done.Unreadable)
+	}
+	if done.Pending {
+		fmt.Fprintf(w, "both keys open the store now: configure the key in %s and start Remora again, then the old one no longer does\n", newKeyFile)
+		return nil
+	}
+	fmt.Fprintf(w, "the new key is in %s; exported keyrings and copies of the key file are of the old one: make new ones\n", c.storage.KeyFile)
+	return nil
+}
+
+func exportKeys(s streams, c config, file string) error {
+	n := 0
+	err := writeOut(s, file, func(w io.Writer) error {
+		var err error
+		n, err = badger.ExportKeyring(c.storage, w)
+		return err
+	})
+	if err == nil {
+		fmt.Fprintf(s.err, "exported %d data keys, wrapped by the key-encryption key, which is not among them\n", n)
+	}
+	return err
+}
+
+func importKeys(s streams, c config, file string) error {
+	in, err := openIn(s, file)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	done, err := badger.ImportKeyring(c.storage, in)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(s.err, "imported %d data keys; there were already: %d; left out, since they were erased: %d\n", done.Added, done.Kept, done.Erased)
+	if done.Condemned > 0 {
+		fmt.Fprintf(s.err, "%d scopes were erased after these keys were made: what is here of them is erased when the store is next opened\n", done.Condemned)
+	}
+	return nil
+}
+
+// storeConfig is the configuration of a command that needs a store and a key.
+func storeConfig(flags *overrides, s streams) (config, error) {
+	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	if err == nil && c.keyless != "" {
+		err = errors.New(c.keyless)
+	}
+	return c, err
+}
+
+// withStore opens a store that is there and that no other process has open.
+func withStore(ctx context.Context, c config, do func(store *badger.Store) error) error {
+	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store in %s", c.storage.Dir)
+	}
+	store := badger.New(c.storage, nil)
+	if err := store.Open(ctx); err != nil {
+		return err
+	}
+	return errors.Join(do(store), store.Close())
+}
+
+// parseArgs allows flags and arguments in any order, and from least to most arguments.
+func parseArgs(f *flag.FlagSet, args []string, least, most int) (rest []string, err error) {
+	for {
+		if err := f.Parse(args); err != nil {
+			if errors.Is(err, flag.ErrHelp) {
+				return nil, err
+			}
+			return nil, usageError{err.Error()}
+		}
+		if args = f.Args(); len(args) == 0 {
+			break
+		}
+		rest, args = append(rest, args[0]), args[1:]
+	}
+	if len(rest) < least || len(rest) > most {
+		return nil, wrongCall(f, "wrong number of arguments")
+	}
+	return rest, nil
+}
+
+func wrongCall(f *flag.FlagSet, what string) error {
+	fmt.Fprintf(f.Output(), "remora %s: %s\n", f.Name(), what)
+	f.Usage()
+	return usageError{what}
+}

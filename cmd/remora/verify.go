@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// verifiable is a store whose memories can be held against what it knows to have written.
+type verifiable interface {
+	storage.Store
+	storage.Digester
+	storage.ScopeLister
+}
+
+// verifyStore reads all memories. What is amiss is an error.
+func verifyStore(ctx context.Context, store verifiable) (told string, err error) {
+	var sum storage.Verification
+	scopes, altered, unreadable := 0, 0, 0
+	for after := ""; ; {
+		page, err := store.Scopes(ctx, after, 0)
+		if err != nil {
+			return "", err
+		}
+		unreadable += page.Damaged
+		for _, scope := range page.Scopes {
+			v, err := storage.Verify(ctx, store, scope)
+			if err != nil {
+				return "", err
+			}
+			scopes++
+			sum.Memories += v.Memories
+			sum.Damaged += v.Damaged
+			sum.Missing += v.Missing
+			if v.Altered {
+				altered++
+			}
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	told = fmt.Sprintf("%d memories of %d scopes verified", sum.Memories, scopes)
+	if sum.Damaged+sum.Missing+altered+unreadable > 0 {
+		return told, fmt.Errorf("%s; damaged: %d memories, missing: %d memories, not as they were written: %d scopes, keys unreadable: %d scopes",
+			told, sum.Damaged, sum.Missing, altered, unreadable)
+	}
+	return told, nil
+}

@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+)
+
+// h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine.
+type h1Body struct {
+	c    *h1Conn       // nil = let go of
+	src  io.ReadCloser // net/http's, which knows the framing
+	stop func() bool   // ends the watch over the request's context
+	keep bool          // the connection may serve again
+	eof  bool          // src has ended
+	err  error         // of reads after the end
+}
+
+var errH1BodyClosed = errors.New("response body closed")
+
+func (b *h1Body) Read(p []byte) (int, error) {
+	if b.c == nil {
+		return 0, b.err
+	}
+	n, err := 0, io.EOF
+	if !b.eof {
+		b.c.borrow()
+		n, err = b.src.Read(p)
+	}
+	if err == io.EOF && n > 0 && b.c.upload != nil {
+		b.eof = true // the last bytes do not wait for the request to be sent
+		return n, nil
+	}
+	if err != nil {
+		b.err = err
+		b.end(err == io.EOF)
+	}
+	return n, err
+}
+
+// ready says whether Read has something to go on with and will not have to wait, or hardly.
+func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
+
+// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile.
+func (b *h1Body) await() {
+	if !b.ready() {
+		_ = b.c.await() // Read meets the same error
+	}
+}
+
+// Close lets go of the connection, which serves again only where the rest of the body is already here.
+func (b *h1Body) Close() error {
+	if b.c == nil {
+		return nil
+	}
+	b.err = errH1BodyClosed
+	var sink [512]byte
+	for b.c != nil && b.c.br.Buffered() > 0 {
+		if _, err := b.Read(sink[:]); err != nil {
+			return nil
+		}
+	}
+	if b.c != nil {
+		b.end(false)
+	}
+	return nil
+}
+
+// end lets go of the connection. whole says that the body was read to its end.
+func (b *h1Body) end(whole bool) {
+	c := b.c
+	b.c = nil
+	keep := whole && b.keep && c.br.Buffered() == 0 && c.upload.sent()
+	keep = b.stop() && keep
+	c.giveBack()
+	c.upload = nil
+	if !keep {
+		c.close()
+		return
+	}
+	c.client.idle.put(c)
+}

@@ -1,0 +1,738 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// h1Serve runs handle for every connection until the test ends, and returns the address. n counts them from 1.
+func h1Serve(tb testing.TB, handle func(n int, conn net.Conn, br *bufio.Reader)) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { l.Close() })
+	go func() {
+		for n := 1; ; n++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				handle(n, conn, bufio.NewReader(conn))
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// h1Plane is a plane over the own client, or over http.Transport.
+func h1Plane(tb testing.TB, addr string, own bool, change func(*TransportConfig)) *plane {
+	tb.Helper()
+	if own && !ownH1Client {
+		tb.Skip("http.Transport speaks to plain upstreams here")
+	}
+	c := DefaultTransportConfig()
+	if change != nil {
+		change(&c)
+	}
+	p, err := openPlane([]UpstreamConfig{{Name: "up", URL: "http://" + addr, Paths: []string{"/"}}}, c, DefaultStreamConfig())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if !own {
+		p.router.upstreams[0].plain = nil
+	}
+	tb.Cleanup(p.closeIdle)
+	return p
+}
+
+// h1Incoming is a request as a door has it.
+func h1Incoming(tb testing.TB, raw string) (*http.Request, outBody) {
+	tb.Helper()
+	in, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	b, err := io.ReadAll(in.Body)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return in, memoryBody(nil, b[:len(b)/2], b[len(b)/2:])
+}
+
+// h1Do sends raw through p and returns the status and the body.
+func h1Do(tb testing.TB, p *plane, raw string) (int, string, error) {
+	tb.Helper()
+	in, body := h1Incoming(tb, raw)
+	return h1Send(p, in, body)
+}
+
+func h1Send(p *plane, in *http.Request, body outBody) (int, string, error) {
+	resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), err
+}
+
+func h1Idle(p *plane) []*h1Conn {
+	pool := &p.router.upstreams[0].plain.idle
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	return append([]*h1Conn(nil), pool.idle...)
+}
+
+const (
+	h1Get  = "GET /a HTTP/1.1\r\nHost: x\r\n\r\n"
+	h1Post = "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc"
+	h1OK   = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+)
+
+// answerEach answers every request on a connection with what answer says, until that is "".
+func answerEach(answer func(i int, r *http.Request) string) func(int, net.Conn, *bufio.Reader) {
+	return func(_ int, conn net.Conn, br *bufio.Reader) {
+		for i := 1; ; i++ {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body)
+			a := answer(i, r)
+			if _, err := io.WriteString(conn, a); a == "" || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rawResponses are answers of all kinds, fair and foul.
+var rawResponses = []string{
+	h1OK,
+	"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\n\r\nuntil the end",
+	"HTTP/1.0 200 OK\r\n\r\nold",
+	"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\n\r\nold",
+	"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n10;x=y\r\n0123456789abcdef\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3\r\nabc\r\n0\r\nX-A: 1\r\nX-B: 2\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\nabc\n0\n\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffffff\r\nabc",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n" + strings.Repeat("X-Long: trailer\r\n", 400) + "\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\nContent-Length: 3\r\n\r\nabc",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 99\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nabcde",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 4\r\n\r\nabcde",
+	"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nabcde",
+	"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\nabcde",
+	"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\nabcde",
+	"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more than that",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" + h1OK,
+	"HTTP/1.1 204 No Content\r\nContent-Length: 3\r\n\r\nabc",
+	"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+	"HTTP/1.1 304 Not Modified\r\nContent-Length: 3\r\n\r\n",
+	"HTTP/1.1 100 Continue\r\n\r\n" + h1OK,
+	"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n" + h1OK,
+	"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n",
+	"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n",
+	"HTTP/1.1 099 Odd\r\n\r\n",
+	"HTTP/1.1 999 Odd\r\nContent-Length: 1\r\n\r\nx",
+	"HTTP/1.1 20 OK\r\n\r\n",
+	"HTTP/1.1 abc OK\r\n\r\n",
+	"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n",
+	"HTTP/2.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/9.9.9 200 OK\r\n\r\n",
+	"ICY 200 OK\r\n\r\n",
+	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+	"\x15\x03\x01\x00\x02\x02\x46",
+	"HTTP/1.1 200 OK\nContent-Length: 2\n\nok",
+	"HTTP/1.1 200 OK\r\nContent-Length : 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nX-Folded: a\r\n b\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\n Leading: a\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nNo colon\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nx-lower: \xff\xfe\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nPragma: no-cache\r\nConnection: close, x-a\r\nX-A: 1\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nX-Big: " + strings.Repeat("b", 100<<10) + "\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nX-Too-Big: " + strings.Repeat("b", maxHead) + "\r\nContent-Length: 2\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n" + strings.Repeat("0123456789", 30_000),
+	"\r\n\r\n" + h1OK,
+	"",
+}
+
+// h1Outcome is what can be seen of an answer.
+type h1Outcome struct {
+	Failed     bool
+	Status     int
+	Length     int64
+	Header     http.Header
+	Trailer    http.Header
+	Body       string
+	BodyFailed bool
+	Hints      []string
+}
+
+// hints notes informational responses.
+type hints struct {
+	http.ResponseWriter
+	codes []string
+}
+
+func (h *hints) WriteHeader(code int) {
+	h.codes = append(h.codes, fmt.Sprint(code, h.Header()))
+}
+
+func h1Outcomes(tb testing.TB, p *plane, method string) h1Outcome {
+	in, body := h1Incoming(tb, method+" /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	w := &hints{ResponseWriter: httptest.NewRecorder()}
+	resp, err := p.roundTrip(w, in.WithContext(ctx), p.router.upstreams[0], body)
+	if err != nil {
+		if ctx.Err() != nil {
+			tb.Errorf("%s: no answer in time", method)
+		}
+		return h1Outcome{Failed: true}
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return h1Outcome{false, resp.StatusCode, resp.ContentLength, resp.Header, resp.Trailer, string(b), err != nil, w.codes}
+}
+
+// compareH1 answers with raw and a closed connection, and wants the same outcome by both clients.
+func compareH1(tb testing.TB, raw, method string) {
+	var answer atomic.Value
+	answer.Store(raw)
+	addr := h1Serve(tb, func(_ int, conn net.Conn, br *bufio.Reader) {
+		r, err := http.ReadRequest(br)
+		if err != nil {
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(conn, raw)
+	})
+	want := h1Outcomes(tb, h1Plane(tb, addr, false, nil), method)
+	got := h1Outcomes(tb, h1Plane(tb, addr, true, nil), method)
+	if diff := cmp.Diff(want, got); diff != "" {
+		tb.Errorf("%s %.200q (-http.Transport +own)\n%s", method, raw, diff)
+	}
+}
+
+// Whatever an upstream answers, the own client takes it as http.Transport does.
+func TestH1TakesAnswersAsTransportDoes(t *testing.T) {
+	for _, raw := range rawResponses {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			compareH1(t, raw, method)
+		}
+	}
+	for _, raw := range []string{rawResponses[7], rawResponses[31]} { // cut off everywhere
+		for i := range raw {
+			compareH1(t, raw[:i], "POST")
+		}
+	}
+}
+
+func FuzzH1Response(f *testing.F) {
+	for _, raw := range rawResponses {
+		if len(raw) < 1<<10 {
+			f.Add(raw, "POST")
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw, method string) {
+		if len(raw) > 64<<10 {
+			t.Skip()
+		}
+		if method != "HEAD" {
+			method = "POST"
+		}
+		compareH1(t, raw, method)
+	})
+}
+
+// Whatever goes out, goes out byte for byte as http.Transport would send it.
+func TestH1SendsHeadsAsTransportDoes(t *testing.T) {
+	heads := []string{
+		h1Get, h1Post,
+		"GET /a?b=%20&&c HTTP/1.1\r\nHost: x\r\nUser-Agent:  me \r\nx-b: 2\r\nX-A: 1\r\nx-a: 0\r\nX-Empty:\r\nAccept: */*\r\n\r\n",
+		"GET /a HTTP/1.1\r\nHost: x\r\nUser-Agent: \r\n\r\n",
+		"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+		"DELETE /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+		"PUT /a HTTP/1.1\r\nHost: x\r\nConnection: x-gone\r\nX-Gone: 1\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Later\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\nX-Sum: 7\r\n\r\n",
+		"POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + strings.Repeat("0123456789", 10_000),
+	}
+	for _, url := range []string{"", "[::1%25lo]:", "b\xc3\xbccher.example:"} {
+		var sent [2]string
+		for _, raw := range heads {
+			for i, own := range []bool{false, true} {
+				got := make(chan string, 1)
+				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+					var seen bytes.Buffer
+					r, err := http.ReadRequest(bufio.NewReader(io.TeeReader(br, &seen)))
+					if err == nil {
+						_, _ = io.Copy(io.Discard, r.Body)
+					}
+					got <- seen.String()
+					_, _ = io.WriteString(conn, h1OK)
+				})
+				p := h1Plane(t, addr, own, nil)
+				if url != "" { // another name for the same address
+					named := h1Plane(t, url+addr[strings.LastIndex(addr, ":")+1:], own, nil)
+					if own {
+						named.router.upstreams[0].plain.addr = addr
+					} else {
+						named.router.upstreams[0].transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+							return new(net.Dialer).DialContext(ctx, network, addr)
+						}
+					}
+					p = named
+				}
+				if _, _, err := h1Do(t, p, raw); err != nil {
+					t.Fatalf("%.40q: %v", raw, err)
+				}
+				port := addr[strings.LastIndex(addr, ":"):]
+				sent[i] = strings.Replace(wait(t, got), port, ":PORT", 1)
+			}
+			if diff := cmp.Diff(sent[0], sent[1]); diff != "" {
+				t.Errorf("(-http.Transport +own)\n%s", diff)
+			}
+		}
+	}
+}
+
+// What HTTP/2 can carry must not break out of the request line.
+func TestH1RefusesWhatBreaksOut(t *testing.T) {
+	p := h1Plane(t, "127.0.0.1:1", true, nil)
+	for _, change := range []func(*http.Request){
+		func(r *http.Request) { r.Method = "GET / HTTP/1.1\r\nX: " },
+		func(r *http.Request) { r.Method = "" },
+		func(r *http.Request) { r.URL.RawQuery = "a\r\nX: 1" },
+	} {
+		in, body := h1Incoming(t, h1Get)
+		change(in)
+		if _, _, err := h1Send(p, in, body); !errors.Is(err, errBadTarget) {
+			t.Errorf("%q %v: got %v, want %v", in.Method, in.URL, err, errBadTarget)
+		}
+	}
+}
+
+// A request that a reused connection lost is sent again only where that is safe, and once.
+func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
+	for _, tt := range []struct {
+		name, raw string
+		again     bool
+	}{
+		{"get", h1Get, true},
+		{"post", h1Post, false},
+		{"post with a key", strings.Replace(h1Post, "\r\n\r\n", "\r\nIdempotency-Key: k\r\n\r\n", 1), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var seen atomic.Int64
+			addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+				if r.URL.Path == "/first" {
+					return h1OK
+				}
+				if seen.Add(1); i == 2 {
+					return "" // read, and not answered
+				}
+				return h1OK
+			}))
+			p := h1Plane(t, addr, true, nil)
+			if _, _, err := h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			_, body, err := h1Do(t, p, tt.raw)
+			if tt.again && (err != nil || body != "ok" || seen.Load() != 2) {
+				t.Errorf("got %q, %v after %d requests, want it sent again", body, err, seen.Load())
+			}
+			if !tt.again && (err == nil || seen.Load() != 1) {
+				t.Errorf("got %q, %v after %d requests, want an error after one", body, err, seen.Load())
+			}
+		})
+	}
+	t.Run("never twice", func(t *testing.T) {
+		var seen atomic.Int64
+		addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+			if r.URL.Path == "/first" {
+				return h1OK
+			}
+			seen.Add(1)
+			return ""
+		}))
+		p := h1Plane(t, addr, true, nil)
+		_, _, _ = h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
+		}
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 3 {
+			t.Errorf("on a new connection: got %v after %d requests, want an error after 3", err, seen.Load())
+		}
+	})
+	t.Run("not after a byte of an answer", func(t *testing.T) {
+		var seen atomic.Int64
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			for _, answer := range []string{h1OK, "HTTP/1.1 2"} {
+				if _, err := http.ReadRequest(br); err != nil {
+					return
+				}
+				seen.Add(1)
+				_, _ = io.WriteString(conn, answer)
+			}
+		})
+		p := h1Plane(t, addr, true, nil)
+		_, _, _ = h1Do(t, p, h1Get)
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
+		}
+	})
+}
+
+// An answer that nobody asked for must not become the next request's, which may be another user's.
+func TestH1UnsolicitedAnswer(t *testing.T) {
+	evil := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+	late := make(chan net.Conn, 8)
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		for {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			answer := h1OK
+			if r.URL.Path == "/together" {
+				answer += evil
+			}
+			_, _ = io.WriteString(conn, answer)
+			late <- conn
+		}
+	})
+	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = time.Minute })
+	if _, body, err := h1Do(t, p, "GET /together HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	wait(t, late)
+	if n := len(h1Idle(p)); n != 0 {
+		t.Errorf("%d idle connections, want that with a surplus answer closed", n)
+	}
+	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	conn := wait(t, late)
+	idle := h1Idle(p)
+	if len(idle) != 1 {
+		t.Fatalf("%d idle connections, want 1", len(idle))
+	}
+	mustWrite(t, conn, evil)
+	for deadline := time.Now().Add(patience); idle[0].silent(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the surplus answer does not arrive")
+		}
+	}
+	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+		t.Errorf("got %q, %v, want the answer to this request", body, err)
+	}
+}
+
+// Connections that say that they end, or that stand in the middle of something, are not used again.
+func TestH1KeepsOnlyCleanConnections(t *testing.T) {
+	for _, tt := range []struct {
+		answer string
+		read   int // bytes of the body, -1 = all
+		idle   int
+	}{
+		{h1OK, -1, 1},
+		{h1OK, 0, 1}, // what is here already is no reason to close
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 2, 1},
+		{"HTTP/1.1 204 No Content\r\n\r\n", -1, 1},
+		{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", -1, 0},
+		{"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", -1, 0},
+		{"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", -1, 1},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", 2, 0},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nok", 0, 0},
+		{h1OK + "surplus", -1, 0},
+	} {
+		hold := make(chan struct{})
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			_, _ = http.ReadRequest(br)
+			_, _ = io.WriteString(conn, tt.answer)
+			<-hold
+		})
+		p := h1Plane(t, addr, true, nil)
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.read < 0 {
+			_, _ = io.Copy(io.Discard, resp.Body)
+		} else {
+			_, _ = io.ReadFull(resp.Body, make([]byte, tt.read))
+		}
+		resp.Body.Close()
+		resp.Body.Close()
+		if _, err := resp.Body.Read(make([]byte, 1)); err == nil {
+			t.Error("read after Close: no error")
+		}
+		if got := len(h1Idle(p)); got != tt.idle {
+			t.Errorf("%.80q, %d read: got %d idle connections, want %d", tt.answer, tt.read, got, tt.idle)
+		}
+		close(hold)
+	}
+}
+
+func TestH1PoolIsBounded(t *testing.T) {
+	gone := make(chan struct{}, 16)
+	addr := h1Serve(t, func(n int, conn net.Conn, br *bufio.Reader) {
+		answerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
+		gone <- struct{}{}
+	})
+	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.MaxIdlePerHost, c.PlainIdleTimeout = 2, 200*time.Millisecond })
+	up := p.router.upstreams[0]
+	var open []*http.Response
+	for range 5 {
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, up, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, resp)
+	}
+	for _, resp := range open {
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	idle := h1Idle(p)
+	if len(idle) != 2 {
+		t.Errorf("got %d idle connections, want 2", len(idle))
+	}
+	for range 3 {
+		wait(t, gone)
+	}
+	if c := up.plain.idle.take(); c != idle[1] {
+		t.Error("the connection used last is not taken first")
+	} else {
+		up.plain.idle.put(c)
+	}
+	for range 2 { // the time passes
+		wait(t, gone)
+	}
+	if n := len(h1Idle(p)); n != 0 {
+		t.Errorf("%d connections outlive their time", n)
+	}
+}
+
+// The upstream answers before it has read the body, and more than the socket takes: nobody must wait for the other.
+func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
+	const size = 16 << 20
+	payload := strings.Repeat("0123456789abcdef", size/16)
+	for _, stream := range []bool{false, true} {
+		for _, reads := range []bool{false, true} {
+			t.Run(fmt.Sprintf("stream=%v/reads=%v", stream, reads), func(t *testing.T) {
+				over := make(chan struct{})
+				defer close(over)
+				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+					r, err := http.ReadRequest(br)
+					if err != nil {
+						return
+					}
+					if reads {
+						_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", size, payload)
+						_, _ = io.Copy(io.Discard, r.Body)
+					} else {
+						_, _ = io.WriteString(conn, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+					}
+					<-over
+				})
+				p := h1Plane(t, addr, true, nil)
+				in, _ := h1Incoming(t, h1Get)
+				in.Method = http.MethodPost
+				freed := make(chan struct{})
+				l := newLease(func() { close(freed) })
+				body := memoryBody(l, []byte(payload))
+				if stream {
+					body = streamBody(io.NopCloser(strings.NewReader(payload)), size)
+				}
+				code, got, err := h1Send(p, in, body)
+				want := 413
+				if reads {
+					want = 200
+				}
+				if err != nil || code != want || len(got) < 2 {
+					t.Errorf("got %d, %d bytes, %v, want %d", code, len(got), err, want)
+				}
+				if n := len(h1Idle(p)); !reads && n != 0 {
+					t.Errorf("%d idle connections, want that in the middle of a request closed", n)
+				}
+				if !stream {
+					l.release()
+					wait(t, freed) // by the sender, which has ended
+				}
+			})
+		}
+	}
+}
+
+func TestH1ExpectContinue(t *testing.T) {
+	head := "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
+	for _, tt := range []struct {
+		name   string
+		before string // what the upstream says to the head
+		body   string // what it then gets
+		code   int
+	}{
+		{"welcome", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n", "abc", 200},
+		{"refused", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", "", 417},
+		{"not said", "", "abc", 200},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := make(chan string, 1)
+			addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+				if _, err := http.ReadRequest(br); err != nil {
+					return
+				}
+				if tt.before == "" {
+					if n := br.Buffered(); n > 0 {
+						t.Errorf("%d bytes of the body came with the head", n)
+					}
+				}
+				_, _ = io.WriteString(conn, tt.before)
+				b := make([]byte, 3)
+				n, _ := io.ReadFull(br, b)
+				got <- string(b[:n])
+				_, _ = io.WriteString(conn, h1OK)
+			})
+			p := h1Plane(t, addr, true, nil)
+			code, _, err := h1Do(t, p, head+"abc")
+			if err != nil || code != tt.code {
+				t.Errorf("got %d, %v, want %d", code, err, tt.code)
+			}
+			if b := wait(t, got); b != tt.body {
+				t.Errorf("the upstream got %q, want %q", b, tt.body)
+			}
+		})
+	}
+}
+
+func TestH1HeaderTimeout(t *testing.T) {
+	release := make(chan struct{})
+	addr := h1Serve(t, answerEach(func(_ int, r *http.Request) string {
+		if r.URL.Path == "/never" {
+			<-release
+		}
+		return h1OK
+	}))
+	defer close(release)
+	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.ResponseHeaderTimeout = 50 * time.Millisecond })
+	_, _, err := h1Do(t, p, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("got %v, want %v", err, os.ErrDeadlineExceeded)
+	}
+	if problem := explain(p.router.upstreams[0], err); problem.Status != http.StatusGatewayTimeout {
+		t.Errorf("got %d, want 504", problem.Status)
+	}
+}
+
+// The deadline of one request may pass in the next one, or in a body, or while nothing goes on. It must harm none.
+func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
+	more := make(chan struct{})
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		for range 3 {
+			if _, err := http.ReadRequest(br); err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no")
+			<-more
+			_, _ = io.WriteString(conn, "k")
+		}
+	})
+	p := h1Plane(t, addr, true, nil)
+	pass := func(c *h1Conn) {
+		c.deadline = time.Now().Add(-time.Second)
+		_ = c.tcp.SetReadDeadline(c.deadline)
+	}
+	var first *h1Conn
+	for range 3 {
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := resp.Body.(*h1Body).c
+		if first == nil {
+			first = c
+		} else if c != first {
+			t.Error("the connection was given up")
+		}
+		pass(c)
+		more <- struct{}{}
+		if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "ok" {
+			t.Errorf("got %q, %v", b, err)
+		}
+		pass(c)
+	}
+}
+
+// While a stream is silent it holds no buffer, and the client's leaving still ends it.
+func TestH1WaitsWithoutABuffer(t *testing.T) {
+	next, left := make(chan struct{}), make(chan struct{})
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		_, _ = http.ReadRequest(br)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+		<-next
+		_, _ = io.WriteString(conn, "3\r\ndef\r\n")
+		_, _ = io.Copy(io.Discard, br)
+		close(left)
+	})
+	p := h1Plane(t, addr, true, nil)
+	in, body := h1Incoming(t, h1Get)
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := p.roundTrip(httptest.NewRecorder(), in.WithContext(ctx), p.router.upstreams[0], body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := resp.Body.(*h1Body)
+	buf := make([]byte, 3)
+	read := func(want string) {
+		t.Helper()
+		if _, err := io.ReadFull(b, buf); err != nil || string(buf) != want {
+			t.Fatalf("got %q, %v, want %s", buf, err, want)
+		}
+	}
+	read("abc")
+	time.AfterFunc(10*time.Millisecond, func() { close(next) })
+	b.await()
+	if b.c.lent != nil {
+		t.Error("a buffer was held")
+	}
+	read("def")
+	time.AfterFunc(10*time.Millisecond, cancel)
+	b.await()
+	if _, err := b.Read(buf); err == nil {
+		t.Error("read after the end of the context: no error")
+	}
+	wait(t, left)
+}

@@ -1,0 +1,368 @@
+package badger
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// An exported keyring is a file of frames (frames.go): a 'K' for each file of the keyring (its name, its content, still
+// wrapped), a 'D' for each data key that an erasure has destroyed (its id). It opens nothing without the
+// key-encryption key.
+const (
+	keyringFileMagic  = "REMORA KEYRING\n"
+	keyringFileFormat = 1
+	maxKeyringFile    = 256 << 20 // bytes: about two million scopes
+
+	frameKey       = 'K'
+	frameDestroyed = 'D'
+)
+
+// KeyStatus is what there is to tell of a keyring. It holds no key.
+type KeyStatus struct {
+	Key        string         // id of the configured key
+	RotatingTo string         // id of the key that a rotation has begun to put in its place, "" = none
+	Scopes     int            // data keys
+	WrappedBy  map[string]int // files that each key opens, by its id
+	Unreadable int            // files that the configured key does not open, or that are damaged
+	Destroyed  int            // data keys that erasures have destroyed
+}
+
+// openKeyringOf opens the keyring of a store that need not be closed: files of a keyring are only ever replaced whole.
+func openKeyringOf(cfg Config) (*keyring, error) {
+	s := New(cfg, nil)
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	keys, err := s.existingKeyring()
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if keys == nil {
+		return nil, refuse("there is no keyring in %s", cfg.Dir)
+	}
+	return keys, nil
+}
+
+// ReadKeyStatus tells about the keyring of a store, open or not.
+func ReadKeyStatus(cfg Config) (KeyStatus, error) {
+	keys, err := openKeyringOf(cfg)
+	if err != nil {
+		return KeyStatus{}, err
+	}
+	st := KeyStatus{Key: keys.keks[0].id.String(), WrappedBy: map[string]int{}}
+	look := func(name, path string) error {
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		all, err := wrappings(name, content)
+		for _, w := range all {
+			st.WrappedBy[w.by.String()]++
+		}
+		if err == nil {
+			_, err = unwrapped(keys.keks, name, content)
+		}
+		if err != nil {
+			st.Unreadable++
+		}
+		return nil
+	}
+	if err := look("secrets", keys.secretsPath()); err != nil {
+		return KeyStatus{}, err
+	}
+	err = keys.each(func(h hash16) error {
+		st.Scopes++
+		return look(scopeFileName(h), keys.scopePath(h))
+	})
+	if err != nil {
+		return KeyStatus{}, err
+	}
+	if to, _, err := keys.rotatingTo(); err == nil && to != nil {
+		st.RotatingTo = to.String()
+	}
+	destroyed, err := keys.destroyed()
+	st.Destroyed = len(destroyed)
+	return st, err
+}
+
+// destroyed lists the ids of the data keys that erasures have destroyed.
+func (k *keyring) destroyed() (ids []keyID, err error) {
+	files, err := os.ReadDir(filepath.Join(k.dir, "destroyed"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	for _, f := range files {
+		if id, err := hex.DecodeString(f.Name()); err == nil && len(id) == len(keyID{}) {
+			ids = append(ids, keyID(id))
+		}
+	}
+	return ids, err
+}
+
+// ExportKeyring writes the keyring of a store, open or not, as it is: wrapped.
+func ExportKeyring(cfg Config, w io.Writer) (scopes int, err error) {
+	keys, err := openKeyringOf(cfg)
+	if err != nil {
+		return 0, err
+	}
+	mac, err := keys.newMAC("keyring export")
+	if err != nil {
+		return 0, err
+	}
+	f, err := newFrameWriter(w, mac, append([]byte(keyringFileMagic), keyringFileFormat))
+	if err != nil {
+		return 0, err
+	}
+	add := func(name, path string) error {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return f.frame(frameKey, []byte(name), content)
+	}
+	if err := add("secrets", keys.secretsPath()); err != nil {
+		return 0, err
+	}
+	err = keys.each(func(h hash16) error {
+		err := add(hex.EncodeToString(h[:]), keys.scopePath(h))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // erased meanwhile
+		}
+		scopes++
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	destroyed, err := keys.destroyed()
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range destroyed {
+		if err := f.frame(frameDestroyed, id[:]); err != nil {
+			return 0, err
+		}
+	}
+	return scopes, f.end()
+}
+
+// Imported is what [ImportKeyring] did.
+type Imported struct {
+	Added  int // data keys
+	Kept   int // scopes that had a key, which stays
+	Erased int // keys left out, since an erasure has destroyed them
+	// Condemned counts keys that are here and that the imported keyring knows as destroyed: their scopes are erased when
+	// the store is next opened.
+	Condemned int
+}
+
+// importedKeyring is an exported keyring that has been checked.
+type importedKeyring struct {
+	secrets   []byte // the file
+	namer     namer
+	plain     []byte // of the secrets
+	scopes    []importedKey
+	destroyed []keyID
+}
+
+type importedKey struct {
+	hash    hash16
+	id      keyID
+	content []byte
+}
+
+// ImportKeyring brings an exported keyring to a directory that has none, or adds what is missing to the same store's
+// keyring. The key-encryption key must be configured; it is never made here. Nothing is written unless all of the file
+// is right.
+func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
+	s := New(cfg, nil)
+	if err := cfg.Validate(); err != nil {
+		return done, err
+	}
+	k, err := cfg.loadKEK()
+	if errors.Is(err, fs.ErrNotExist) {
+		return done, refuse("the key file %s does not exist: bring it there first, it is not part of an exported keyring", cfg.KeyFile)
+	}
+	if err != nil {
+		return done, err
+	}
+	in, err := readKeyringFile(k, r)
+	if err != nil {
+		return done, fmt.Errorf("import keyring: %w; nothing was imported", err)
+	}
+	keys, err := s.existingKeyring()
+	if err != nil {
+		return done, s.explain(err)
+	}
+	fresh := keys == nil
+	if fresh {
+		keys = &keyring{dir: s.keyringDir(), namer: in.namer, keks: []*kek{k}, write: writeDurably}
+		for _, d := range []string{"scopes", "erased"} {
+			if err := makeDir(filepath.Join(keys.dir, d)); err != nil {
+				return done, err
+			}
+		}
+	} else if !bytes.Equal(in.plain, append(bytes.Clone(keys.secret), keys.install...)) {
+		return done, refuse("the keyring is of another store than %s; nothing was imported", cfg.Dir)
+	}
+	for _, id := range in.destroyed {
+		if err := makeDir(filepath.Dir(keys.destroyedPath(id))); err != nil {
+			return done, err
+		}
+		if err := keys.write(keys.destroyedPath(id), nil); err != nil {
+			return done, err
+		}
+	}
+	for _, sk := range in.scopes {
+		if err := keys.importKey(sk, &done); err != nil {
+			return done, err
+		}
+	}
+	if err := keys.condemn(&done); err != nil {
+		return done, err
+	}
+	if fresh {
+		return done, keys.write(keys.secretsPath(), in.secrets) // the commit point: without it there is no keyring
+	}
+	return done, nil
+}
+
+func (k *keyring) importKey(sk importedKey, done *Imported) error {
+	if gone, err := exists(k.destroyedPath(sk.id)); err != nil {
+		return err
+	} else if gone {
+		done.Erased++
+		return nil
+	}
+	path := k.scopePath(sk.hash)
+	if there, err := exists(path); err != nil {
+		return err
+	} else if there {
+		done.Kept++
+		return nil
+	}
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	done.Added++
+	return k.write(path, sk.content)
+}
+
+// condemn marks for erasure the scopes whose keys have been destroyed elsewhere.
+func (k *keyring) condemn(done *Imported) error {
+	return k.each(func(h hash16) error {
+		id, err := k.idOf(h)
+		if errors.Is(err, storage.ErrDamaged) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gone, err := exists(k.destroyedPath(id))
+		if err != nil || !gone {
+			return err
+		}
+		done.Condemned++
+		return k.mark(h)
+	})
+}
+
+// readKeyringFile reads a whole exported keyring and checks all of it.
+func readKeyringFile(k *kek, r io.Reader) (*importedKeyring, error) {
+	content, err := io.ReadAll(io.LimitReader(r, maxKeyringFile+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(content) > maxKeyringFile {
+		return nil, fmt.Errorf("it is larger than %d MiB", maxKeyringFile>>20)
+	}
+	rest, ok := bytes.CutPrefix(content, []byte(keyringFileMagic))
+	switch {
+	case !ok:
+		return nil, errors.New("this is not a keyring of Remora")
+	case len(rest) == 0:
+		return nil, errTruncated
+	case rest[0] > keyringFileFormat:
+		return nil, errors.New("it was exported by a newer Remora")
+	}
+	in := new(importedKeyring)
+	frames := &frameReader{r: bufio.NewReader(bytes.NewReader(rest[1:]))}
+	frames.mac = discardMAC{}
+	kind, fields, err := frames.next() // the secrets come first: with them the checksum can be reckoned
+	if err != nil {
+		return nil, err
+	}
+	if kind != frameKey || len(fields) != 2 || string(fields[0]) != "secrets" {
+		return nil, errAltered
+	}
+	in.secrets = fields[1]
+	in.plain, err = unwrapped([]*kek{k}, "secrets", in.secrets)
+	if errors.Is(err, errWrongKey) {
+		return nil, errors.New("wrong key: the configured key does not open it")
+	}
+	if err != nil || len(in.plain) != 2*secretSize {
+		return nil, errAltered
+	}
+	in.namer = newNamer(in.plain[:secretSize])
+	if frames.mac, err = in.namer.newMAC("keyring export"); err != nil {
+		return nil, err
+	}
+	frames.mac.Write(content[:len(keyringFileMagic)+1])
+	frames.mac.Write(frames.read)
+	for {
+		kind, fields, err := frames.next()
+		if errors.Is(err, io.EOF) {
+			return in, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case kind == frameDestroyed && len(fields) == 1 && len(fields[0]) == len(keyID{}):
+			in.destroyed = append(in.destroyed, keyID(fields[0]))
+		case kind == frameKey && len(fields) == 2:
+			if err := in.add(k, string(fields[0]), fields[1]); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, errAltered
+		}
+	}
+}
+
+// add takes a scope's key. One that was unreadable where it was exported stays behind.
+func (in *importedKeyring) add(k *kek, name string, content []byte) error {
+	raw, err := hex.DecodeString(name)
+	if err != nil || len(raw) != hashSize {
+		return errAltered
+	}
+	h := hash16(raw)
+	scope, key, err := openScopeFile([]*kek{k}, h, content)
+	if err != nil || in.namer.scope(scope) != h {
+		return nil
+	}
+	id, err := newKeyID(key)
+	in.scopes = append(in.scopes, importedKey{h, id, content})
+	return err
+}
+
+// discardMAC stands in until the key of the checksum is known.
+type discardMAC struct{}
+
+func (discardMAC) Write(b []byte) (int, error) { return len(b), nil }
+func (discardMAC) Sum(b []byte) []byte         { return b }
+func (discardMAC) Reset()                      {}
+func (discardMAC) Size() int                   { return 0 }
+func (discardMAC) BlockSize() int              { return 1 }
