@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall/embed"
-	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
 )
 
 // Bounds of what check waits for.
@@ -173,6 +174,8 @@ func checkStore(ctx context.Context, w io.Writer, c config) (failed int) {
 	return 0
 }
 
+// storeState looks at the store where serve would keep it, in a process of its own: opening a damaged one may be the end
+// of a process. Where a Remora has it open, that one is asked.
 func storeState(ctx context.Context, c config) (string, error) {
 	if c.keyless != "" {
 		return "", errors.New(c.keyless)
@@ -180,16 +183,47 @@ func storeState(ctx context.Context, c config) (string, error) {
 	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
 		return "not there yet, can be made", writable(c.storage.Dir)
 	}
-	store := badger.New(c.storage, nil)
-	err := store.Open(ctx)
-	if err == nil {
-		free := store.Health().FreeBytes
-		return fmt.Sprintf("opens, %d MiB free", free>>20), store.Close()
+	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+		s := running.Status()
+		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free", s.FreeBytes>>20),
+			errors.Join(running.Close(), missing(s))
 	}
-	if reason := store.Health().Reason; strings.HasPrefix(reason, "locked:") {
-		return "in use, " + reason, nil
+	s, err := probeStore(ctx, c)
+	if err != nil {
+		return "", err
 	}
-	return "", err
+	if strings.HasPrefix(s.Reason, "locked:") {
+		return "in use, " + s.Reason, missing(s)
+	}
+	if !s.Open {
+		return "", errors.Join(errors.New(s.Reason), missing(s))
+	}
+	return fmt.Sprintf("opens, %d MiB free", s.FreeBytes>>20), missing(s)
+}
+
+// missing is what a person has to see to.
+func missing(s process.Status) error {
+	if len(s.Aside) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its memories are missing: a damaged store was set aside as %s; restore it from a backup, or take it away",
+		strings.Join(s.Aside, ", "))
+}
+
+// probeStore opens the store and closes it again. Nothing is set aside.
+func probeStore(ctx context.Context, c config) (process.Status, error) {
+	c.store.setAside, c.store.reserveBytes = false, 0
+	s := newStore(c, slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithTimeout(ctx, storeOpening)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	var last process.Status
+	err := until(ctx, func() bool {
+		last = s.Status()
+		return last.Open || last.FailedOpens > 0 || last.Restarts >= maxCrashes
+	})
+	stop()
+	return last, errors.Join(err, <-ended)
 }
 
 // writable finds out whether dir could be made, by writing in the nearest directory that is there.

@@ -30,6 +30,7 @@ type config struct {
 	redact     redact.Config
 	storage    badger.Config
 	storageKey redact.Secret
+	store      storeConfig
 	log        logConfig
 
 	// keyless says why there is no key for the store and none may be generated; "" = there is one.
@@ -47,6 +48,7 @@ func defaultConfig() config {
 		persist:    persist.DefaultConfig(),
 		redact:     redact.DefaultConfig(),
 		storage:    badger.DefaultConfig(),
+		store:      defaultStoreConfig(),
 		log:        logConfig{level: levelInfo, format: formatAuto},
 	}
 	c.forward.Listen = ""
@@ -130,4 +132,5 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)
+	found.addAll("storage", c.store.validate(), origins)
 }

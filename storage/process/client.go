@@ -17,6 +17,8 @@ type Config struct {
 	// Boot makes what Inherit returns there. crashes counts how often in a row the process crashed by a fault of its own
 	// while it opened the store.
 	Boot func(crashes int) ([]byte, error)
+	// Excused says that a fault now has a reason outside the store, such as a full disk, and is not to be counted. nil = never.
+	Excused func() bool
 	// Build names the build of this program.
 	Build string
 	// Nice lowers the priority of the process, 0 to 19, where the system knows of that.

@@ -204,7 +204,7 @@ func (s Status) encode() []byte {
 		b[1] = 1
 	}
 	b = appendString(b, s.Reason[:min(len(s.Reason), maxText)])
-	for _, n := range [...]uint64{s.FreeBytes, s.Damaged, s.Panics} {
+	for _, n := range [...]uint64{s.FailedOpens, s.FreeBytes, s.Damaged, s.Panics} {
 		b = binary.AppendUvarint(b, n)
 	}
 	return appendStrings(b, s.Aside)
@@ -214,7 +214,7 @@ func decodeStatus(b []byte) (Status, bool) {
 	d := newDecoder(b)
 	s := Status{
 		Open: d.byte() == 1, Opening: d.byte() == 1, Reason: d.string(),
-		FreeBytes: d.uvarint(), Damaged: d.uvarint(), Panics: d.uvarint(), Aside: strings[string](d),
+		FailedOpens: d.uvarint(), FreeBytes: d.uvarint(), Damaged: d.uvarint(), Panics: d.uvarint(), Aside: strings[string](d),
 	}
 	return s, !d.bad && len(d.rest) == 0
 }

@@ -46,6 +46,8 @@ type Status struct {
 	// Opening says that the store is being opened: a process that crashes now may have met damaged files.
 	Opening bool
 	Reason  string // why it is not open, or takes no writes; "" = all is well
+	// FailedOpens counts attempts to open it that failed, since it was last open.
+	FailedOpens uint64
 	// FreeBytes on its file system, as last measured; 0 = not known.
 	FreeBytes uint64
 	Damaged   uint64 // records that could not be read, by count of readings, and files found damaged

@@ -485,7 +485,7 @@ func TestListenAndDial(t *testing.T) {
 }
 
 func TestStatusIsWhole(t *testing.T) {
-	want := Status{Open: true, Opening: true, Reason: "r", FreeBytes: 1 << 60, Damaged: 5, Panics: 6, Aside: []string{"a", "b"}}
+	want := Status{Open: true, Opening: true, Reason: "r", FailedOpens: 4, FreeBytes: 1 << 60, Damaged: 5, Panics: 6, Aside: []string{"a", "b"}}
 	got, ok := decodeStatus(want.encode())
 	if !ok || !cmp.Equal(got, want) {
 		t.Errorf("got %+v, %v", got, ok)

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// settled is how long a process must have lived for the next start not to wait longer than the first.
-const settled = 30 * time.Second
+// settled is how long a process must have lived for the next start not to wait longer than the first. A fault before that
+// counts as one of opening the store: Badger meets some damage only when it compacts, just after.
+const settled = 10 * time.Second
 
 // child is one life of the process.
 type child struct {
@@ -39,8 +40,10 @@ func (c *Client) Run(ctx context.Context) error {
 		}
 		crashed, _ := errors.AsType[*crashError](err)
 		switch {
-		case crashed != nil && crashed.fault && opening:
-			crashes++
+		case crashed != nil && crashed.fault && (opening || time.Since(began) < settled):
+			if c.cfg.Excused == nil || !c.cfg.Excused() {
+				crashes++
+			}
 		case !opening:
 			crashes = 0
 		}
