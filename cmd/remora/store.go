@@ -157,6 +157,7 @@ func store(ctx context.Context, s streams, args []string) error {
 	var parts sync.WaitGroup
 	parts.Go(func() { _ = giveBack(ctx) })
 	parts.Go(func() { k.listen(ctx, server) })
+	parts.Go(func() { settleDown(ctx, func() bool { return k.store.Health().Open }) })
 	kept := make(chan error, 1)
 	go func() { kept <- k.Run(ctx) }()
 	served := server.ServeConn(ctx, conn)
@@ -164,6 +165,21 @@ func store(ctx context.Context, s streams, args []string) error {
 	parts.Wait()
 	return errors.Join(served, <-kept)
 }
+
+// settleDown gives back what only the start has needed, once that is over.
+func settleDown(ctx context.Context, started func() bool) {
+	if until(ctx, started) != nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settleAfter):
+		debug.FreeOSMemory()
+		dropProgram()
+	}
+}
+
+const settleAfter = time.Second
 
 // storeGCPercent trades processor time, of which the store uses little, for memory.
 const storeGCPercent = 50

@@ -237,6 +237,7 @@ func (s *system) watchMemory(ctx context.Context) {
 		return
 	}
 	s.log.Info("memory is on", "after", time.Since(s.started).Round(time.Millisecond).String())
+	settleDown(ctx, func() bool { return true })
 }
 
 // persisted are the counters of what became of finished turns.
