@@ -92,6 +92,12 @@ func (s *Store) verifyManifest(tables []string) error {
 		}
 		there[filepath.Base(t)] = info.Size() > 0
 	}
+	if logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem")); err != nil {
+		return err
+	} else if n := len(tables) - len(manifest.Tables); len(logs) == 0 && n > 0 {
+		// A crash between making a table and naming it leaves the log that the table was made of.
+		return damagedFile(path, fmt.Sprintf("does not name %d tables of a store that was closed in good order", n))
+	}
 	for id := range manifest.Tables {
 		if name := fmt.Sprintf("%06d.sst", id); !there[name] {
 			return damagedFile(name, "is missing or empty")
@@ -121,7 +127,7 @@ func manifestWhole(f io.Reader, size int64) error {
 			empty = 0
 		}
 		switch {
-		case empty > 2:
+		case empty > 1:
 			return errors.New("holds zeros")
 		case n > left && left > tornManifest:
 			return errors.New("holds a record that is longer than the file")
@@ -213,6 +219,9 @@ func (s *Store) SetAside(at storage.Time) (string, error) {
 	if err := os.Rename(s.dataDir(), to); err != nil {
 		return "", fmt.Errorf("set store aside: %w", err)
 	}
+	s.mu.Lock()
+	s.attempts, s.damage, s.reason = 0, false, "not opened yet"
+	s.mu.Unlock()
 	return to, syncDir(s.cfg.Dir)
 }
 
