@@ -131,6 +131,9 @@ func (k *keeper) live(ctx context.Context) error {
 	defer stop(nil)
 	ended := make(chan error, 1)
 	go func() { ended <- k.store.Run(running) }()
+	var scrubbing sync.WaitGroup
+	defer scrubbing.Wait()
+	defer stop(nil)
 	wait := openingTick
 	open := false
 	for {
@@ -155,11 +158,23 @@ func (k *keeper) live(ctx context.Context) error {
 		case h.Open && !open:
 			open, wait = true, keeperTick
 			k.fillReserve()
+			scrubbing.Go(func() { k.scrub(running) })
 		case h.Open && k.full():
 			stop(errDiskFull)
 		case h.Open:
 			k.fillReserve()
 		}
+	}
+}
+
+// scrub checks the sums of all that is stored, once, while the store serves already.
+func (k *keeper) scrub(ctx context.Context) {
+	damaged, err := k.store.Scrub(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.log.Warn("the store could not be checked for damage", "error", err)
+	}
+	if len(damaged) > 0 {
+		k.log.Error("the store is damaged in part: memories are missing", "tables", len(damaged))
 	}
 }
 

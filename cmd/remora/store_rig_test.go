@@ -127,7 +127,10 @@ func (r *rig) await(what string, done func() bool) {
 	}
 }
 
-func (r *rig) awaitMemory() { r.t.Helper(); r.await("memory", func() bool { return r.sys.store.Status().Open }) }
+func (r *rig) awaitMemory() {
+	r.t.Helper()
+	r.await("memory", func() bool { return r.sys.store.Status().Open })
+}
 
 func rigName(user int) string { return "person" + strconv.Itoa(user) }
 

@@ -3,6 +3,7 @@ package badger
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 )
 
@@ -117,6 +118,9 @@ func (s *Store) Close() error {
 
 	se.ops.Wait()
 	err := se.db.Close()
+	if err == nil {
+		err = os.Remove(s.openMark())
+	}
 
 	s.mu.Lock()
 	s.opening = false

@@ -71,6 +71,9 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
+	if err := writeDurably(s.openMark(), nil); err != nil {
+		return nil, s.explain(errors.Join(err, db.Close()))
+	}
 	return se, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -35,17 +36,84 @@ func (s *Store) verify() error {
 	if err := s.verifyManifest(tables); err != nil {
 		return err
 	}
+	if err := s.mendRegistry(); err != nil {
+		return err
+	}
+	return s.verifyLogs()
+}
+
+// mendRegistry puts a damaged register of Badger's encryption keys out of the way. Badger refuses to open with one, and
+// makes a new one where there is none; ours are empty, since records are sealed before Badger sees them.
+func (s *Store) mendRegistry() error {
+	path := filepath.Join(s.dataDir(), badgerdb.KeyRegistryFileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || len(b) == registrySize && bytes.HasSuffix(b, []byte(registryText)) {
+		return err
+	}
+	s.log.Warn("a file of no consequence was damaged and is made anew", "file", path)
+	return os.Rename(path, path+".damaged")
+}
+
+// An initialisation vector of 16 bytes, then a text by which Badger tells whether it has the right key: in the clear where there is none.
+const (
+	registryText = "Hello Badger"
+	registrySize = 16 + len(registryText)
+)
+
+// verifyLogs looks for write-ahead logs that lack something. What Badger can't read of one it cuts off, so a copy is kept; the store opens
+// with what there is, which is nearly all.
+func (s *Store) verifyLogs() error {
 	logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem"))
 	if err != nil {
 		return err
 	}
-	for _, path := range logs {
-		if err := verifyLog(path); err != nil {
+	if len(logs) == 0 {
+		if there, err := exists(s.openMark()); err != nil || !there {
 			return err
 		}
+		s.damaged.Add(1)
+		s.log.Error("a log is missing: what was stored last may be lost", "directory", s.dataDir())
+		return nil
+	}
+	for _, path := range logs {
+		err := verifyLog(path)
+		if err == nil {
+			continue
+		}
+		if !errors.Is(err, storage.ErrDamaged) {
+			return err
+		}
+		kept, keepErr := s.keepCopy(path)
+		s.damaged.Add(1)
+		s.log.Error("a log is damaged: some of what was stored last is lost", "file", path, "error", err, "copy", kept, "copy_error", keepErr)
 	}
 	return nil
 }
+
+// openMark is there while the store is open: a store that was not closed in good order has a log.
+func (s *Store) openMark() string { return filepath.Join(s.cfg.Dir, "open") }
+
+// keepCopy copies a damaged log into the directory, unless there are many copies already.
+func (s *Store) keepCopy(path string) (string, error) {
+	old, err := filepath.Glob(filepath.Join(s.cfg.Dir, keptPrefix+"*"))
+	if err != nil || len(old) >= maxKept {
+		return "", err
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	to := filepath.Join(s.cfg.Dir, keptPrefix+time.Now().UTC().Format("20060102T150405.000Z-")+filepath.Base(path))
+	return to, writeDurably(to, bytes.TrimRight(b, "\x00"))
+}
+
+const (
+	keptPrefix = "log.damaged-"
+	maxKept    = 8 // of at most 16 MiB
+)
 
 func damagedFile(path, what string) error {
 	return fmt.Errorf("%s %s: %w", filepath.Base(path), what, storage.ErrDamaged)
@@ -147,6 +215,7 @@ func manifestWhole(f io.Reader, size int64) error {
 const (
 	logHead   = 20
 	maxLogKey = 1 << 10 // longer than any key of layout.go
+	fullLog   = 2 * memTableSize
 )
 
 // verifyLog tells a log that ends in what a crash left from one that is damaged in its midst: behind what can't be read
@@ -168,6 +237,9 @@ func verifyLog(path string) error {
 		at += n
 	}
 	rest := bytes.TrimRight(b[at:], "\x00")
+	if len(b) < fullLog && len(b) > at {
+		return damagedFile(path, "is cut off") // Badger makes it full, and cuts it at the end of a record only
+	}
 	for i := 1; i < len(rest); i++ {
 		if n := logRecord(b[at+i:]); n > 0 {
 			return damagedFile(path, "holds records behind a place that can't be read")

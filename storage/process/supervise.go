@@ -95,11 +95,15 @@ func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error
 	defer c.set(nil, 0, "its process has ended")
 	c.watch(ctx, l, ch)
 	if ctx.Err() != nil && ch.killed == "" {
+		patience := c.cfg.Stop
+		if _, down := l.state(); down != nil {
+			patience = min(patience, c.cfg.Hang) // it may be stopped, or hang
+		}
 		l.close()
 		select {
 		case <-ch.done:
-		case <-time.After(c.cfg.Stop):
-			c.log.Error("the store's process does not end: killing it", "pid", pid, "after", c.cfg.Stop)
+		case <-time.After(patience):
+			c.log.Error("the store's process does not end: killing it", "pid", pid, "after", patience.String())
 			ch.kill("it did not end")
 		}
 	}
