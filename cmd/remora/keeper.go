@@ -56,6 +56,9 @@ const (
 )
 
 func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
+	if cfg.Alone {
+		cfg.Store.Fatal = func(reason string) { panic("store: " + reason) }
+	}
 	k := &keeper{cfg: cfg, log: log, store: badger.New(cfg.Store, log)}
 	k.lookAside()
 	return k
@@ -136,6 +139,7 @@ func (k *keeper) live(ctx context.Context) error {
 	defer stop(nil)
 	wait := openingTick
 	open := false
+	var noteErr error // told already
 	for {
 		select {
 		case err := <-ended:
@@ -163,6 +167,10 @@ func (k *keeper) live(ctx context.Context) error {
 			stop(errDiskFull)
 		case h.Open:
 			k.fillReserve()
+			if err := k.store.NoteFiles(); err != nil && noteErr == nil {
+				k.log.Warn("the store's files could not be noted, so that a loss might not be noticed", "error", err)
+				noteErr = err
+			}
 		}
 	}
 }

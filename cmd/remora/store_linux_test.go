@@ -36,6 +36,7 @@ func TestStoreProcessOutOfMemory(t *testing.T) {
 		}
 		r.replaced(pid)
 		time.Sleep(100 * time.Millisecond)
+
 	}
 	stop()
 	r.nothingLost()

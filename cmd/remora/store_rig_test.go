@@ -87,6 +87,9 @@ func newRig(t *testing.T, dir string, change func(*config)) *rig {
 	c := demoConfig(dir, model.URL)
 	c.store = defaultStoreConfig()
 	c.store.reserveBytes = 4 << 20
+	c.persist.TurnsPerSecond = 0 // a busy test is faster than a person
+	c.persist.QueueTurns = 1 << 20
+	c.store.process.LastWait = 2 * time.Second
 	c.store.process.Ping, c.store.process.Suspect, c.store.process.Hang = 100*time.Millisecond, 300*time.Millisecond, time.Second
 	if change != nil {
 		change(&c)
@@ -110,6 +113,7 @@ func newRig(t *testing.T, dir string, change func(*config)) *rig {
 		r.stop()
 		if t.Failed() {
 			text := r.log.String()
+			_ = os.WriteFile("/tmp/ptest/rig.log", []byte(text), 0o600)
 			t.Log(text[max(0, len(text)-8000):])
 		}
 	})
@@ -186,8 +190,9 @@ func (r *rig) say(client *http.Client, user int) {
 // traffic runs until the function that it returns is called.
 func (r *rig) traffic() (stop func()) {
 	client := &http.Client{Timeout: slowest, Transport: &http.Transport{MaxIdleConnsPerHost: rigUsers}}
-	for user := range rigUsers { // so that every index is loaded
-		r.say(client, user)
+	for user := range rigUsers { // so that every index is loaded, and there is something to recall
+		before := r.injected.Load()
+		r.await("something to recall", func() bool { r.say(client, user); return r.injected.Load() > before })
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup

@@ -51,6 +51,8 @@ type Config struct {
 	MinFreeBytes uint64
 	// FreeBytes tells the free space of the file system that holds a directory; nil asks the operating system.
 	FreeBytes func(dir string) (uint64, error) `json:"-"`
+	// Fatal ends the process where going on would lose memories. nil = what would do so stands still instead.
+	Fatal func(reason string) `json:"-"`
 }
 
 // DefaultConfig lacks only Dir and a key.

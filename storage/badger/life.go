@@ -119,7 +119,7 @@ func (s *Store) Close() error {
 	se.ops.Wait()
 	err := se.db.Close()
 	if err == nil {
-		err = os.Remove(s.openMark())
+		err = os.Remove(s.inventoryPath())
 	}
 
 	s.mu.Lock()

@@ -71,7 +71,7 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
-	if err := writeDurably(s.openMark(), nil); err != nil {
+	if err := s.noteFiles(); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
 	return se, nil
@@ -143,7 +143,9 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 		}
 	}()
 	for range maxNewFiles {
-		db, err = badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+		o := badgerOptions(s.dataDir(), s.log)
+		o.Logger = badgerLog{log: s.log, dir: s.dataDir(), fatal: s.cfg.Fatal}
+		db, err = badgerdb.Open(o)
 		if err == nil || !strings.Contains(err.Error(), z.NewFile.Error()) {
 			break
 		}

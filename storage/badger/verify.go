@@ -70,14 +70,6 @@ func (s *Store) verifyLogs() error {
 	if err != nil {
 		return err
 	}
-	if len(logs) == 0 {
-		if there, err := exists(s.openMark()); err != nil || !there {
-			return err
-		}
-		s.damaged.Add(1)
-		s.log.Error("a log is missing: what was stored last may be lost", "directory", s.dataDir())
-		return nil
-	}
 	for _, path := range logs {
 		err := verifyLog(path)
 		if err == nil {
@@ -92,9 +84,6 @@ func (s *Store) verifyLogs() error {
 	}
 	return nil
 }
-
-// openMark is there while the store is open: a store that was not closed in good order has a log.
-func (s *Store) openMark() string { return filepath.Join(s.cfg.Dir, "open") }
 
 // keepCopy copies a damaged log into the directory, unless there are many copies already.
 func (s *Store) keepCopy(path string) (string, error) {
@@ -129,7 +118,9 @@ func (s *Store) verifyManifest(tables []string) error {
 		if len(tables) > 0 {
 			return damagedFile(path, fmt.Sprintf("is missing where there are %d tables", len(tables)))
 		}
-		return nil
+		lost, _, err := s.lostFiles(func(uint64) bool { return true }, 0)
+		s.missLogs(lost)
+		return err
 	}
 	if err != nil {
 		return err
@@ -171,7 +162,27 @@ func (s *Store) verifyManifest(tables []string) error {
 			return damagedFile(name, "is missing or empty")
 		}
 	}
+	newest := uint64(0)
+	for id := range manifest.Tables {
+		newest = max(newest, id)
+	}
+	lostLogs, lostTables, err := s.lostFiles(func(id uint64) bool { _, ok := manifest.Tables[id]; return ok }, newest)
+	if err != nil {
+		return err
+	}
+	if lostTables > 0 {
+		return damagedFile(path, fmt.Sprintf("does not name %d tables that it named before", lostTables))
+	}
+	s.missLogs(lostLogs)
 	return nil
+}
+
+// missLogs tells of logs that are gone: nothing brings them back, so the store opens without them.
+func (s *Store) missLogs(n int) {
+	if n > 0 {
+		s.damaged.Add(uint64(n))
+		s.log.Error("a log is missing: some of what was stored last is lost", "logs", n, "directory", s.dataDir())
+	}
 }
 
 // manifestWhole finds what Badger passes over: zeros, and a length that reaches far beyond the end.
