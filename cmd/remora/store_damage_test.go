@@ -98,6 +98,7 @@ func filledStores(t *testing.T) (dirs map[string]string, known map[string]bool) 
 			t.Fatal(err)
 		}
 	}
+	time.Sleep(4 * keeperTick) // the inventory is behind by one
 	killed := filepath.Join(t.TempDir(), "killed")
 	pid := r.pid()
 	r.signal(syscall.SIGSTOP) // a copy of a store that stands still is what a kill leaves

@@ -56,17 +56,6 @@ func (s *Server) do(ctx context.Context, op operation, d *decoder, stream io.Wri
 			b = binary.AppendUvarint(appendString(b, bucket), uint64(n))
 		}
 		return b, err
-	case opDigest:
-		scope := d.scope()
-		if !d.ended() {
-			return nil, errArguments
-		}
-		keeper, has := s.Store.(storage.Digester)
-		if !has {
-			return nil, fmt.Errorf("digest: the store keeps none: %w", errors.ErrUnsupported)
-		}
-		digest, err := keeper.Digest(ctx, scope)
-		return binary.AppendUvarint(binary.AppendVarint(ok, int64(digest.Memories)), digest.Sum), err
 	case opAdmin:
 		name := d.ownString()
 		if d.bad {
@@ -124,7 +113,7 @@ func (s *Server) doLocal(ctx context.Context, op operation, d *decoder) ([]byte,
 		secret, err := s.Local.InstallSecret(ctx)
 		return appendString(ok, secret), err
 	}
-	return nil, fmt.Errorf("store call: unknown operation %d: %w", op, storage.ErrInvalid)
+	return s.doOptional(ctx, op, d)
 }
 
 func (d *decoder) ended() bool { return !d.bad && len(d.rest) == 0 }
@@ -159,7 +148,7 @@ func appendPage(b []byte, p *storage.Page, scope storage.Scope) []byte {
 	}
 	b = append(make([]byte, 0, len(b)+size+256), b...)
 	b = binary.AppendUvarint(b, uint64(p.Damaged))
-	b = appendString(b, p.Next)
+	b = appendDigest(appendString(b, p.Next), p.Expired)
 	b = binary.AppendUvarint(b, uint64(len(p.Memories)))
 	for i := range p.Memories {
 		b = appendMemory(b, &p.Memories[i], scope)

@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 
@@ -25,8 +24,14 @@ const (
 	opDeleteRecords
 	opInstallSecret
 	opDigest
+	opScopes
+	opReap
+	opRotateKey
 	opAdmin
 )
+
+// endless says that an operation may take as long as it takes.
+func (o operation) endless() bool { return o == opAdmin || o == opReap || o == opRotateKey }
 
 // changes says that an operation changes the store: those of one connection are done one after another, as they came.
 func (o operation) changes() bool {
@@ -37,7 +42,8 @@ func (o operation) changes() bool {
 	return false
 }
 
-// calls is the client's half of every call. It implements [storage.Store], [storage.Local] and [storage.Digester].
+// calls is the client's half of every call. It implements [storage.Store], [storage.Local] and, in optional.go, what a store may offer
+// beside them: where it does not, the error wraps errors.ErrUnsupported and storage.ErrUnavailable.
 type calls struct {
 	// link returns the connection, or at once why there is none.
 	link func() (*link, error)
@@ -47,6 +53,10 @@ var (
 	_ storage.Store    = (*calls)(nil)
 	_ storage.Local    = (*calls)(nil)
 	_ storage.Digester = (*calls)(nil)
+
+	_ storage.ScopeLister = (*calls)(nil)
+	_ storage.Reaper      = (*calls)(nil)
+	_ storage.KeyRotator  = (*calls)(nil)
 )
 
 // do makes a call and returns its results. Memory is what it costs: arguments are encoded once, results are read in place.
@@ -141,7 +151,7 @@ func (c *calls) Scan(ctx context.Context, scope storage.Scope, q storage.Query) 
 	if err != nil {
 		return storage.Page{}, err
 	}
-	page := storage.Page{Damaged: int(d.uvarint()), Next: d.ownString()}
+	page := storage.Page{Damaged: int(d.uvarint()), Next: d.ownString(), Expired: d.digest()}
 	n := d.count(minMemory)
 	if n > 0 {
 		page.Memories = make([]storage.Memory, n)
@@ -256,20 +266,6 @@ func (c *calls) InstallSecret(ctx context.Context) ([]byte, error) {
 	}
 	secret := []byte(d.ownString())
 	return secret, c.whole(d)
-}
-
-// Digest implements [storage.Digester]. Where the store keeps none the error wraps errors.ErrUnsupported and
-// storage.ErrUnavailable.
-func (c *calls) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, error) {
-	d, err := c.do(ctx, opDigest, appendScope(start(256), scope), nil)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return storage.Digest{}, errors.Join(storage.ErrUnavailable, err)
-	}
-	if err != nil {
-		return storage.Digest{}, err
-	}
-	digest := storage.Digest{Memories: int(d.varint()), Sum: d.uvarint()}
-	return digest, c.whole(d)
 }
 
 // Admin asks for what no other call covers, by a name that the server's caller gave it: a backup, new keys, ... What it

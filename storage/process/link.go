@@ -139,7 +139,7 @@ func (l *link) call(ctx context.Context, op operation, message []byte, stream io
 	}
 	message[0] = byte(op)
 	binary.LittleEndian.PutUint64(message[1:], uint64(left))
-	p := &pending{done: make(chan struct{}), since: time.Now(), endless: op == opAdmin}
+	p := &pending{done: make(chan struct{}), since: time.Now(), endless: op.endless()}
 	if stream != nil {
 		p.stream = make(chan []byte, window)
 	}

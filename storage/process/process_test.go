@@ -398,22 +398,37 @@ func TestBusy(t *testing.T) {
 	wantErr(t, "too large", r.PutRecords(t.Context(), huge), storage.ErrInvalid)
 }
 
-func TestDigest(t *testing.T) {
-	r := connected(t, serverOf(storagetest.Memory()))
-	if _, ok := any(storagetest.Memory()).(storage.Digester); !ok {
-		_, err := r.Digest(t.Context(), someone("u"))
-		wantErr(t, "none kept", err, errors.ErrUnsupported)
-		wantErr(t, "none kept", err, storage.ErrUnavailable)
-	}
+func TestOptionalCalls(t *testing.T) {
 	s := serverOf(storagetest.Memory())
+	s.Store = struct{ storage.Store }{s.Store} // which hides what else it offers
+	r := connected(t, s)
+	for name, call := range map[string]func() error{
+		"Digest":    func() error { _, err := r.Digest(t.Context(), someone("u")); return err },
+		"Scopes":    func() error { _, err := r.Scopes(t.Context(), "", 0); return err },
+		"Reap":      func() error { _, err := r.Reap(t.Context(), 1); return err },
+		"RotateKey": func() error { _, err := r.RotateKey(t.Context(), ""); return err },
+	} {
+		wantErr(t, name, call(), errors.ErrUnsupported)
+		wantErr(t, name, call(), storage.ErrUnavailable)
+	}
+	s = serverOf(storagetest.Memory())
 	s.Store = digesting{s.Store}
-	got, err := connected(t, s).Digest(t.Context(), someone("u"))
+	r = connected(t, s)
+	rotated, err := r.RotateKey(t.Context(), "b")
+	if want := (storage.KeyRotation{From: "a", To: "b", Keys: 7, Pending: true, Unreadable: 2}); err != nil || rotated != want {
+		t.Errorf("got %v, %v", rotated, err)
+	}
+	got, err := r.Digest(t.Context(), someone("u"))
 	if want := (storage.Digest{Memories: 3, Sum: 1<<64 - 1}); err != nil || got != want {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
 
 type digesting struct{ storage.Store }
+
+func (digesting) RotateKey(_ context.Context, file string) (storage.KeyRotation, error) {
+	return storage.KeyRotation{From: "a", To: file, Keys: 7, Pending: true, Unreadable: 2}, nil
+}
 
 func (digesting) Digest(context.Context, storage.Scope) (storage.Digest, error) {
 	return storage.Digest{Memories: 3, Sum: 1<<64 - 1}, nil
