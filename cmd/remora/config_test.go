@@ -142,6 +142,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"recall.Vectors.Redact":    "is the redactor",
 		"storage.Key":              "is storageKey, decoded",
 		"storage.FreeBytes":        "is for tests",
+		"storage.Fatal":            "is the program's",
 	}
 	var walk func(name string, v reflect.Value)
 	walk = func(name string, v reflect.Value) {

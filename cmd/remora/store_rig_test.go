@@ -113,7 +113,6 @@ func newRig(t *testing.T, dir string, change func(*config)) *rig {
 		r.stop()
 		if t.Failed() {
 			text := r.log.String()
-			_ = os.WriteFile("/tmp/ptest/rig.log", []byte(text), 0o600)
 			t.Log(text[max(0, len(text)-8000):])
 		}
 	})

@@ -20,7 +20,8 @@
 // commits. A context ends the wait for one's turn to write; a commit that has begun is not cut short.
 //
 // BUG(badger): Badger ends the process on some damage and, by SIGBUS, on a disk that fills behind the free-space check.
-// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught.
+// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught. So
+// the program keeps the store in a process of its own, by storage/process.
 package badger
 
 import (
