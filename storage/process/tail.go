@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
 	"sync"
+	"time"
 )
 
 // tail passes on what the process logs, one JSON object of log/slog a line, to the log of this one, and keeps the
@@ -36,7 +38,7 @@ func (t *tail) follow(r io.Reader) {
 			}
 			t.mu.Unlock()
 		}
-		if err != nil && err != bufio.ErrBufferFull {
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 			return
 		}
 	}
@@ -53,6 +55,7 @@ func (t *tail) pass(line []byte) bool {
 		return false
 	}
 	message, _ := fields[slog.MessageKey].(string)
+	written, _ := fields[slog.TimeKey].(string)
 	for _, key := range []string{slog.LevelKey, slog.MessageKey, slog.TimeKey} {
 		delete(fields, key)
 	}
@@ -61,11 +64,14 @@ func (t *tail) pass(line []byte) bool {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	attributes := make([]slog.Attr, 0, len(keys))
+	at, _ := time.Parse(time.RFC3339Nano, written)
+	record := slog.NewRecord(at, level, message, 0)
 	for _, key := range keys {
-		attributes = append(attributes, slog.Any(key, fields[key]))
+		record.AddAttrs(slog.Any(key, fields[key]))
 	}
-	t.log.LogAttrs(context.Background(), level, message, attributes...)
+	if ctx := context.Background(); t.log.Enabled(ctx, level) {
+		_ = t.log.Handler().Handle(ctx, record) // a log that fails is nothing to log
+	}
 	return true
 }
 
