@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
@@ -43,6 +44,8 @@ type keeper struct {
 	reason   string // why the keeper holds the store closed; "" = it does not
 	aside    []string
 	reserved bool
+
+	broken atomic.Bool // the scrub has found tables whose sums are wrong
 }
 
 // Bounds of keeping a store.
@@ -51,6 +54,8 @@ const (
 	openingTick = 10 * time.Millisecond
 	// maxCrashes: a store that fails so often in a row, on its files, is damaged. Fewer may be the machine's fault.
 	maxCrashes = 3
+	// maxPanics: a store whose tables are known to be damaged, and over which Badger panics so often as it reads, serves nobody.
+	maxPanics = 10
 	// maxAside bounds what is set aside: a disk that damages one store after the other is not helped by more of them.
 	maxAside = 8
 )
@@ -114,7 +119,11 @@ func (k *keeper) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, errDamaged):
-			if !k.replace(k.store.Health().Reason) {
+			why := k.store.Health().Reason
+			if k.broken.Swap(false) {
+				why = "tables are damaged, and reading them fails"
+			}
+			if !k.replace(why) {
 				<-ctx.Done()
 				return nil
 			}
@@ -165,6 +174,8 @@ func (k *keeper) live(ctx context.Context) error {
 			scrubbing.Go(func() { k.scrub(running) })
 		case h.Open && k.full():
 			stop(errDiskFull)
+		case h.Open && h.Panics >= maxPanics && k.broken.Load():
+			stop(errDamaged)
 		case h.Open:
 			k.fillReserve()
 			if err := k.store.NoteFiles(); err != nil && noteErr == nil {
@@ -182,6 +193,7 @@ func (k *keeper) scrub(ctx context.Context) {
 		k.log.Warn("the store could not be checked for damage", "error", err)
 	}
 	if len(damaged) > 0 {
+		k.broken.Store(true)
 		k.log.Error("the store is damaged in part: memories are missing", "tables", len(damaged))
 	}
 }
