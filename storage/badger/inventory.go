@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
 // The inventory, a file beside data/, names the tables and logs of a store that is open, and is gone when it was closed in
@@ -74,14 +76,20 @@ func (s *Store) NoteFiles() error {
 		return nil
 	}
 	defer se.ops.Done()
-	return s.noteFiles()
+	return s.noteFiles(se.db)
 }
 
-func (s *Store) noteFiles() error {
+func (s *Store) noteFiles(db *badgerdb.DB) error {
+	tables := db.Tables() // first, so that a log that is made into a table meanwhile is not missed later
 	now, err := s.listFiles()
 	if err != nil {
 		return err
 	}
+	now.tables = nil // among the files are some that are being made, or were merged into others
+	for _, t := range tables {
+		now.tables = append(now.tables, t.ID)
+	}
+	slices.Sort(now.tables)
 	content := now.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
 		return nil

@@ -71,7 +71,7 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
-	if err := s.noteFiles(); err != nil {
+	if err := s.noteFiles(db); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
 	return se, nil
