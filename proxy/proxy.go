@@ -166,6 +166,8 @@ type Deps struct {
 	// Redact is applied to what recall found before it is shown: rules may have been added since it was stored. It is
 	// on the request path, so it should know most texts already. nil = none.
 	Redact func(text string) string
+	// Note is what X-Remora-Status tells of memory at large, behind "; ". It does no I/O. nil or "" = nothing.
+	Note func() string
 }
 
 // Handler serves all doors. Create with New; Run must be running while it serves.

@@ -32,6 +32,7 @@ type config struct {
 	storage    badger.Config
 	storageKey redact.Secret
 	reapEvery  time.Duration // 0 = never
+	store      storeConfig
 	log        logConfig
 
 	// keyless says why there is no key for the store and none may be generated; "" = there is one.
@@ -49,6 +50,7 @@ func defaultConfig() config {
 		persist:    persist.DefaultConfig(),
 		redact:     redact.DefaultConfig(),
 		storage:    badger.DefaultConfig(),
+		store:      defaultStoreConfig(),
 		log:        logConfig{level: levelInfo, format: formatAuto},
 
 		reapEvery: defaultReapInterval,
@@ -137,4 +139,5 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)
+	found.addAll("storage", c.store.validate(), origins)
 }
