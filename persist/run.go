@@ -56,6 +56,7 @@ func (p *Pipeline) Run(ctx context.Context) error {
 			defer close(spooling)
 			p.runSpooler(ctx, work, ending)
 		})
+		stages.Go(func() { p.auditor.run(ctx, work, ending) })
 		p.runStorer(ctx, work, spooling)
 	}
 	stop()
