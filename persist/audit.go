@@ -68,6 +68,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		}
 	}
 	for i := range proposals {
+		proposals[i].Statement = p.redacted(proposals[i].Statement)
 		if c := proposed(&proposals[i], t.window); c != nil {
 			candidates = append(candidates, c)
 		} else {
