@@ -2,6 +2,8 @@ package persist
 
 import (
 	"fmt"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -54,4 +56,44 @@ func BenchmarkMerge(b *testing.B) {
 			d.remove(d.facts[id])
 		}
 	}
+}
+
+// stamped is an Indexer that notes when each turn became searchable.
+type stamped struct {
+	mu sync.Mutex
+	at map[string]time.Time
+}
+
+func (x *stamped) Add(_ storage.Scope, turn string, _ []storage.Memory) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at[turn] = time.Now()
+}
+
+func (x *stamped) Forget(storage.Scope, ...string) {}
+
+// BenchmarkSearchable measures from Enqueue to searchable at 100 turns a second with audits on: run it with -benchtime 1000x.
+func BenchmarkSearchable(b *testing.B) {
+	store := openBadger(b, b.TempDir())
+	defer store.Close()
+	index := &stamped{at: map[string]time.Time{}}
+	p := start(b, New(DefaultConfig(), store, store, index, redactor(b), nil, nil))
+	var handed []time.Time
+	for b.Loop() {
+		i := len(handed)
+		handed = append(handed, time.Now())
+		turn := turnOf(userScope(i%64), fmt.Sprint("t", i), fmt.Sprintf("I have %d cats. How do I feed them all?", i+2), "Twice a day, with plenty of fresh water.")
+		mustEnqueue(b, p.Pipeline, turn)
+		time.Sleep(10 * time.Millisecond)
+	}
+	mustFlush(b, p.Pipeline)
+	p.stop()
+	took := make([]time.Duration, len(handed))
+	for i, at := range handed {
+		took[i] = index.at[fmt.Sprint("t", i)].Sub(at)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Milliseconds()), "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Milliseconds()), "p99-ms")
+	b.ReportMetric(p.Metrics().Audits.MeanMicros, "us/audit")
 }

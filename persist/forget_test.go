@@ -189,3 +189,42 @@ func TestForgetRace(t *testing.T) {
 		t.Errorf("came back: %d, first %s", len(left), left[0])
 	}
 }
+
+// TestForgetWaitsForWritesUnderWay erases while a stage is in the middle of a write of that user: the spooler, the storer
+// and the auditor in turn.
+func TestForgetWaitsForWritesUnderWay(t *testing.T) {
+	for _, slow := range []string{"PutRecords", "Put"} {
+		for nth := 1; nth <= 2; nth++ { // the second ones are the auditor's
+			t.Run(fmt.Sprint(slow, nth), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newFaulty()
+					began := false
+					store.fault = func(method string, n int) (error, bool) {
+						if method == slow && n == nth {
+							began = true
+							time.Sleep(time.Minute)
+						}
+						return nil, false
+					}
+					p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
+					time.Sleep(10 * time.Second)
+					synctest.Wait()
+					if !began {
+						t.Fatal("no such write")
+					}
+					if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+						t.Fatal(err)
+					}
+					store.fault = nil
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					if left := everything(t, store, testScope); len(left) > 0 {
+						t.Errorf("came back: %v", left)
+					}
+					p.stop()
+				})
+			})
+		}
+	}
+}
