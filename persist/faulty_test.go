@@ -212,3 +212,17 @@ func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
 		}
 	}
 }
+
+// commits counts the writes of turns to the spool.
+func (f *faulty) commits() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.spool)
+}
+
+// heal ends all faults.
+func (f *faulty) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = nil
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,10 +199,10 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 			t.Run(fmt.Sprint(slow, nth), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newFaulty()
-					began := false
+					var began atomic.Bool
 					store.fault = func(method string, n int) (error, bool) {
 						if method == slow && n == nth {
-							began = true
+							began.Store(true)
 							time.Sleep(time.Minute)
 						}
 						return nil, false
@@ -210,13 +211,13 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
 					time.Sleep(10 * time.Second)
 					synctest.Wait()
-					if !began {
+					if !began.Load() {
 						t.Fatal("no such write")
 					}
 					if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
 						t.Fatal(err)
 					}
-					store.fault = nil
+					store.heal()
 					time.Sleep(time.Hour)
 					synctest.Wait()
 					if left := everything(t, store, testScope); len(left) > 0 {
