@@ -52,7 +52,13 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			continue
 		}
 		text := fence.Strip(strings.ToValidUTF8(m.Text, string(utf8.RuneError)))
-		text, originals := p.cut(text)
+		if binary(text) {
+			continue
+		}
+		if m.Role == storage.RoleAssistant {
+			text = cutThoughts(text)
+		}
+		text, originals := p.cut(cutData(text))
 		if text == "" {
 			continue
 		}

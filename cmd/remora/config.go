@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
@@ -28,6 +29,7 @@ type config struct {
 	recall     recall.Config
 	embeddings embed.Config
 	persist    persist.Config
+	distill    distill.Config
 	redact     redact.Config
 	storage    badger.Config
 	storageKey redact.Secret
@@ -48,6 +50,7 @@ func defaultConfig() config {
 		recall:     recall.DefaultConfig(),
 		embeddings: embed.DefaultConfig(),
 		persist:    persist.DefaultConfig(),
+		distill:    distill.DefaultConfig(),
 		redact:     redact.DefaultConfig(),
 		storage:    badger.DefaultConfig(),
 		store:      defaultStoreConfig(),
@@ -138,6 +141,7 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	found.addAll("recall", c.recall.Validate(), origins)
 	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
+	found.addAll("distill", c.distill.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)
 	found.addAll("storage", c.store.validate(), origins)
 }

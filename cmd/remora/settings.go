@@ -12,7 +12,7 @@ func (c *config) settings() []setting {
 	var all []setting
 	for _, rows := range [][]setting{
 		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.weightSettings(),
-		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
+		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.auditSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
 	} {
 		all = append(all, rows...)
 	}

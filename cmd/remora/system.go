@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
@@ -64,6 +65,9 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	}
 	s.engine = recall.New(c.recall, s.store, log, t.traces)
 	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
+	if c.distill.URL != "" {
+		s.pipeline.SetDistiller(distill.New(c.distill, nil))
+	}
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,
 		Redact: redact.NewScreen(redactor).Text,
