@@ -40,6 +40,7 @@ type index struct {
 	byID   table // memories, by the hash of their id
 
 	live, liveMems     int
+	liveFacts          int   // of the live turns
 	userLen, userTurns int64 // sums over live turns for the mean lengths
 	asstLen, asstTurns int64
 	postBytes          int64
@@ -76,6 +77,9 @@ func (ix *index) usualLanguage() language {
 	}
 	return best
 }
+
+// fact is 1 where the turn is a fact.
+func (t *turn) fact() uint32 { return uint32(t.flags & turnFact / turnFact) }
 
 // alone reports whether the turn has no neighbours.
 func (t *turn) alone() bool { return t.prev < 0 && t.next < 0 }
@@ -206,6 +210,7 @@ func (ix *index) put(ps []passage) {
 		p := &ix.posts[c.term]
 		before := cap(p.buf)
 		p.add(uint32(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
+		p.facts += t.fact()
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
@@ -215,6 +220,7 @@ func (ix *index) put(ps []passage) {
 		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
 	}
 	ix.live++
+	ix.liveFacts += int(t.fact())
 	ix.count(&t, +1)
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
@@ -320,8 +326,10 @@ func (ix *index) remove(n int32) {
 	}
 	for _, c := range counts.list {
 		ix.posts[c.term].df--
+		ix.posts[c.term].facts -= t.fact()
 	}
 	ix.live--
+	ix.liveFacts -= int(t.fact())
 	ix.dead++
 }
 

@@ -121,14 +121,14 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 func (ix *index) resolve(q *query, limit int, w *Weights) {
 	ix.resolveNames(q)
 	q.idle = q.idle && ix.onlySocial(q)
-	n := float64(ix.live)
+	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
 	rarest := idf(n, 1)
 	own := make([]queryWord, 0, len(q.terms)) // one allocation for the terms themselves
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
 		if id, ok := ix.terms.find(t.stem); ok && ix.posts[id].df > 0 {
-			df = float64(ix.posts[id].df)
+			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
 		}
@@ -154,7 +154,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			if !ok || share == 0 || ix.posts[id].df == 0 || q.has(r.stem) {
 				continue
 			}
-			if rarity := idf(n, float64(ix.posts[id].df)) / t.idf; rarity < 1 {
+			if rarity := idf(n, ix.posts[id].standing()) / t.idf; rarity < 1 {
 				share *= math.Pow(rarity, w.RelatedIDF)
 			}
 			if share < minShare {

@@ -7,7 +7,7 @@ import (
 
 // Estimates of what the runtime needs beside the counted buffers, in bytes.
 const (
-	postOverhead  = 32 + 8
+	postOverhead  = 40 + 8
 	turnOverhead  = 48
 	memOverhead   = 8
 	convOverhead  = 16

@@ -231,7 +231,22 @@ func (ix *index) complete() error {
 			return errBlob
 		}
 	}
+	ix.countFacts()
 	return nil
+}
+
+// countFacts finds out how many of the turns are facts, in all and by term.
+func (ix *index) countFacts() {
+	for i := range ix.turns {
+		ix.liveFacts += int(ix.turns[i].fact())
+	}
+	for i := range ix.posts {
+		p := &ix.posts[i]
+		for buf, now := p.buf, uint32(0); ix.liveFacts > 0 && len(buf) > 0; {
+			buf, now, _ = next(buf, now)
+			p.facts += ix.turns[now-1].fact()
+		}
+	}
 }
 
 // sound checks postings and makes what follows from them.
