@@ -129,6 +129,9 @@ func (s *selection) take(h hit, p int32) Reason {
 		return CutDuplicate
 	}
 	m := s.ix.memory(p, s.scope)
+	if s.repeats(&m) {
+		return CutDuplicate
+	}
 	cost := Cost(&m)
 	if cost > s.budget {
 		return CutBudget
@@ -141,6 +144,21 @@ func (s *selection) take(h hit, p int32) Reason {
 	}
 	s.res.Memories = append(s.res.Memories, Scored{Memory: m, Score: h.score})
 	return ""
+}
+
+// repeats reports whether m is a fact whose words stand in a passage that was taken, of the turn that it came from, or
+// such a passage of a fact.
+func (s *selection) repeats(m *storage.Memory) bool {
+	if m.Provenance.Turn == "" || m.Provenance.Role == storage.RoleAssistant {
+		return false
+	}
+	for i := range s.res.Memories {
+		o := &s.res.Memories[i].Memory
+		if o.Provenance.Turn == m.Provenance.Turn && o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *selection) cut(p int32, h hit, why Reason) {
