@@ -22,6 +22,12 @@ type Dropper interface {
 	Drop(scope storage.Scope)
 }
 
+// Eraser is what an [Indexer] may offer to be told that a person wants memories gone wherever their text still stands,
+// not only out of what is searched. It is called after Forget.
+type Eraser interface {
+	Erased(scope storage.Scope, ids ...string)
+}
+
 // Erasure counts what was forgotten.
 type Erasure struct {
 	Queued   int // turns that were not durable yet
@@ -323,7 +329,12 @@ func (p *Pipeline) erase(ctx context.Context, scope storage.Scope, ids []string,
 		if err != nil {
 			return err
 		}
-		p.tell(func(x Indexer) { x.Forget(scope, batch...) })
+		p.tell(func(x Indexer) {
+			x.Forget(scope, batch...)
+			if e, ok := x.(Eraser); ok {
+				e.Erased(scope, batch...)
+			}
+		})
 	}
 	delete(p.auditor.dossiers, scope) // to be read anew
 	out.At = storage.TimeOf(time.Now())

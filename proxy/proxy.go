@@ -271,6 +271,9 @@ func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 	h.ledger.forget(s, set)
 }
 
+// Drop forgets all that later requests of a scope would replay, as after its erasure.
+func (h *Handler) Drop(scope storage.Scope) { h.ledger.erase(scope) }
+
 // Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
 // what was waiting is done. End ctx after the doors are closed and before persistence ends.
 func (h *Handler) Run(ctx context.Context) {

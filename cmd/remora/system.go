@@ -64,7 +64,8 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 		c.recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
 	}
 	s.engine = recall.New(c.recall, s.store, log, t.traces)
-	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
+	known := &knownMemories{Engine: s.engine}
+	s.pipeline = persist.New(c.persist, s.store, s.store, known, redactor, log, t.traces)
 	if c.distill.URL != "" {
 		s.pipeline.SetDistiller(distill.New(c.distill, nil))
 	}
@@ -75,6 +76,7 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
+	known.handler = s.handler
 	s.door = proxy.NewServer(s.handler, c.server, log)
 	if err := s.door.Listen(); err != nil {
 		return nil, inUse(err)
