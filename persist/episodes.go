@@ -60,6 +60,9 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
 				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
 			}
+			if t.Project != "" {
+				e.Tags = []string{storage.ProjectTag + t.Project}
+			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > storage.MaxWrite || len(out) == storage.MaxWriteMemories {
 				return out

@@ -77,7 +77,7 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 		return Turn{}, errEmpty
 	}
 	t.Messages = kept
-	t.Chain, t.Model, t.Finish, t.Source = name(t.Chain), name(t.Model), name(t.Finish), name(t.Source)
+	t.Chain, t.Model, t.Finish, t.Source, t.Project = name(t.Chain), name(t.Model), name(t.Finish), name(t.Source), name(t.Project)
 	return t, nil
 }
 

@@ -29,7 +29,7 @@ const itemBytes = 512
 
 // size is what a turn counts against Config.QueueBytes.
 func (t *Turn) size() int64 {
-	n := itemBytes + len(t.ID) + len(t.Conversation) + len(t.Chain) + len(t.Model)
+	n := itemBytes + len(t.ID) + len(t.Conversation) + len(t.Chain) + len(t.Model) + len(t.Project)
 	for i := range t.Messages {
 		n += 64 + len(t.Messages[i].Text) + len(t.Messages[i].Speaker)
 	}

@@ -94,6 +94,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	x.persist = x.persist && human != ""
 	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
 	x.splice.newest = newest
+	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
 	if x.side && ready == "" {
 		x.status = StatusOff
@@ -238,7 +239,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Previous: before, Now: x.start}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, Previous: before, Now: x.start}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 		maps.Copy(q.VisibleChains, w.heldTurns)
@@ -408,6 +409,16 @@ func turnID(secret []byte, scope storage.Scope, conv string, h chainHash) string
 	m := hmac.New(sha256.New, secret)
 	writeParts(m, "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chainText(h))
 	return hex.EncodeToString(m.Sum(nil)[:16])
+}
+
+// projectName names the project by the agent's working directory, of which it tells nothing; "" where there is none.
+func projectName(secret []byte, directory string) string {
+	if directory == "" {
+		return ""
+	}
+	m := hmac.New(sha256.New, secret)
+	writeParts(m, "remora project", directory)
+	return hex.EncodeToString(m.Sum(nil)[:8])
 }
 
 // writeParts hashes the parts so that no two lists of parts hash alike.

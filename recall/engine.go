@@ -208,6 +208,7 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 		return Result{}, false, nil
 	}
 	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
+	q.project = projectHash(req.Project)
 	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
 	if len(q.terms) == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil

@@ -106,6 +106,8 @@ type conv struct {
 	last  int32 // newest turn, -1 if none
 	count int32
 	len   int64 // terms of all live turns
+	// project is a hash of what it is about, 0 where nothing told; the newest turn that tells counts.
+	project uint32
 }
 
 func newIndex(seed maphash.Seed) *index {
@@ -166,6 +168,9 @@ func (ix *index) put(ps []passage) {
 	t := turn{
 		time: first.EventTime, key: key, mem: int32(len(ix.mems)), count: uint16(min(len(ps), 1<<16-1)),
 		conv: ix.conversation(first.Conversation), prev: -1, next: -1, chain: ix.chainHash(first.Provenance.Chain),
+	}
+	if p := projectOf(first.Tags); p != 0 && t.conv >= 0 {
+		ix.convs.list[t.conv].project = p
 	}
 	switch first.Kind {
 	case storage.KindEpisode:

@@ -13,6 +13,7 @@ type query struct {
 	terms   []queryTerm
 	mass    float64 // sum of idf * weight over all terms; those that the index does not know count like the rarest
 	sure    float64 // the same with the gate's idf
+	project uint32  // hash of what the request is about, 0 if unknown
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing

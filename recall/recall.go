@@ -51,6 +51,8 @@ type Request struct {
 	// stand in blocks replayed in it. Neither is returned.
 	VisibleChains map[string]struct{}
 	VisibleIDs    map[string]struct{}
+	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
+	Project       string
 	Now           time.Time
 	Scopes        []SearchScope // empty = the configuration's
 	TopK          int           // 0 = the configuration's

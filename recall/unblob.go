@@ -49,6 +49,14 @@ func (u *unpacker) uint64() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
+func (u *unpacker) uint32() uint32 {
+	b := u.bytes(4)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
 // count reads how many of something follow that take at least size bytes each.
 func (u *unpacker) count(size int) int {
 	n := u.uint()
@@ -96,7 +104,7 @@ func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, 
 	}
 	ix.convs.list = make([]conv, ix.convs.names.len())
 	for i := range ix.convs.list {
-		ix.convs.list[i].last = -1
+		ix.convs.list[i] = conv{last: -1, project: u.uint32()}
 	}
 	for i, name := range u.strings() {
 		if ix.speaker(name) != uint16(i+1) {

@@ -1,6 +1,8 @@
 package recall
 
 import (
+	"fmt"
+	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -143,5 +145,32 @@ func TestFactsDoNotRepeatTheirTurns(t *testing.T) {
 	}
 	if shown != 1 || !slices.Contains(got, orphan.ID) {
 		t.Errorf("got %v, want one of %s and %s, and %s", got, own.ID, ms[0].ID, orphan.ID)
+	}
+}
+
+// What was said about the project that a request is about ranks before the same said elsewhere, which is still found.
+// It holds for an index that was rebuilt, too.
+func TestProjectsRankAndHideNothing(t *testing.T) {
+	ms := texts("we deploy with the heron script", "we deploy with the egret script")
+	for i := range ms {
+		ms[i].Conversation = fmt.Sprint("c", i)
+		ms[i].Tags = []string{storage.ProjectTag + fmt.Sprint("p", i)}
+	}
+	ix := newIndex(maphash.MakeSeed())
+	e, _ := newEngine(t, patient(), ms)
+	for i := range ms {
+		got := recallIDs(t, e, Request{Newest: "which script do we deploy with?", Project: fmt.Sprint("p", i), NoGate: true})
+		if len(got) != 2 || got[0] != ms[i].ID {
+			t.Errorf("project %d: got %v", i, got)
+		}
+	}
+	for i := range ms {
+		ix.put([]passage{{memory: &ms[i], terms: []string{"deploy"}}})
+	}
+	again := ix.rebuilt(10, nil)
+	for c, conv := range ix.convs.list {
+		if conv.project == 0 || again.convs.list[c].project != conv.project {
+			t.Errorf("conversation %d: project %d after a rebuild, want %d", c, again.convs.list[c].project, conv.project)
+		}
 	}
 }
