@@ -225,9 +225,12 @@ func TestUserOfKnownClients(t *testing.T) {
 	}
 	h := http.Header{"User-Agent": {"claude-cli/2"}, "Authorization": {"Bearer sk-real-key"}}
 	req = &dialect.Request{MetadataUser: `{"device_id":"d","account_uuid":"","session_id":"s"}`}
-	got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}).scope(secret, h, req, table.of(h, req))
+	got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousAuto}).scope(secret, h, req, table.of(h, req))
 	if !ok || got.User != "installation:d" {
 		t.Errorf("last resort: got %q, %v", got.User, ok)
+	}
+	if got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}).scope(secret, h, req, table.of(h, req)); ok {
+		t.Errorf("off is off: got %q", got.User)
 	}
 }
 
