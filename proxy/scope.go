@@ -125,10 +125,10 @@ type identity struct {
 	// installations: an id of the client's installation names the user where nothing else does. Who says that requests
 	// without a user get no memory means it.
 	installations bool
-	loopback  bool
-	dummies   map[string]struct{}
-	users     []string // canonical header names
-	convs     []string
+	loopback      bool
+	dummies       map[string]struct{}
+	users         []string // canonical header names
+	convs         []string
 }
 
 func newIdentity(c IdentityConfig) *identity {
