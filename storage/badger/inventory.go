@@ -12,7 +12,7 @@ import (
 	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
-// The inventory, a file beside data/, names the tables and logs of a store that is open, and is gone when it was closed in
+// The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and logs of a store that is open, and is gone when it was closed in
 // good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
 // into a table, tables were merged into others. Either way there is a table then that is newer than all that it names. Where there is
 // none, what is missing was lost, which Badger itself does not notice.
@@ -23,7 +23,7 @@ type inventory struct {
 	logs   []uint64
 }
 
-func (s *Store) inventoryPath() string { return filepath.Join(s.cfg.Dir, inventoryName) }
+func (s *Store) inventoryPath() string { return filepath.Join(s.dataDir(), inventoryName) }
 
 // listFiles finds the tables and logs in data/.
 func (s *Store) listFiles() (inventory, error) {
