@@ -73,6 +73,25 @@ func TestRestoreAfterKill(t *testing.T) {
 	})
 }
 
+// TestDamagedInventory: one that is altered itself condemns no store.
+func TestDamagedInventory(t *testing.T) {
+	cfg, _ := killed(t)
+	path := filepath.Join(cfg.Dir, "data", inventoryName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(cfg, nil)
+	for at := range whole {
+		altered := bytes.Clone(whole)
+		altered[at] ^= 8 // of a digit, another digit
+		write(t, path, string(altered))
+		if err := s.verify(); err != nil || s.Health().Damaged != 0 {
+			t.Fatalf("byte %d: %v, %+v\n%s", at, err, s.Health(), altered)
+		}
+	}
+}
+
 // TestRefusalsAreNoDamage: what the system refuses, a lock and a name say nothing of files, though Badger leaves only the
 // text of an error.
 func TestRefusalsAreNoDamage(t *testing.T) {
