@@ -26,6 +26,10 @@ import (
 
 // The scripts run this test binary again under these names.
 func TestMain(m *testing.M) {
+	// The race detector has every process sleep for a second at its end, and these tests start hundreds.
+	if race := os.Getenv("GORACE"); !strings.Contains(race, "atexit_sleep_ms") {
+		_ = os.Setenv("GORACE", strings.TrimSpace(race+" atexit_sleep_ms=0"))
+	}
 	testscript.Main(m, map[string]func(){
 		"remora":     func() { os.Exit(mainExit()) },
 		"model":      func() { exit(model(os.Args[1:])) },
@@ -167,6 +171,7 @@ func TestScripts(t *testing.T) {
 			}
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("REMORA_LOG_FORMAT", "text")
+			e.Setenv("GORACE", os.Getenv("GORACE"))
 			// Told, so that the scripts see the same on a machine and in a container.
 			e.Setenv("REMORA_IDENTITY_TENANT", "tests")
 			e.Setenv("REMORA_IDENTITY_ANONYMOUS", "keyHolder")

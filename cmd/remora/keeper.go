@@ -166,7 +166,7 @@ func (k *keeper) live(ctx context.Context) error {
 			if k.cfg.Alone {
 				panic("store: " + h.Reason)
 			}
-		case h.Damage && h.FailedOpens >= maxCrashes:
+		case h.Damages >= maxCrashes:
 			stop(errDamaged)
 		case h.Open && !open:
 			open, wait = true, keeperTick

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -54,6 +55,11 @@ func keys(ctx context.Context, s streams, args []string) error {
 	case "status":
 		return keyStatus(s.out, c)
 	case "rotate":
+		if *newKeyFile != "" { // a Remora that runs has another working directory
+			if *newKeyFile, err = filepath.Abs(*newKeyFile); err != nil {
+				return err
+			}
+		}
 		return withStore(ctx, c, func(store openStore) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
 	case "export":
 		return exportKeys(s, c, file)
@@ -154,11 +160,15 @@ func withStore(ctx context.Context, c config, do func(store openStore) error) er
 	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no store in %s", c.storage.Dir)
 	}
-	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+	running, away := process.Dial(c.storage.Dir, readBuild().String())
+	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}
 	store := badger.New(c.storage, nil)
 	if err := store.Open(ctx); err != nil {
+		if strings.HasPrefix(store.Health().Reason, "locked:") { // by one that could not be reached
+			err = errors.Join(err, away)
+		}
 		return err
 	}
 	return errors.Join(do(store), store.Close())

@@ -120,7 +120,7 @@ func storeCommandLine() (*exec.Cmd, error) {
 	cmd := &exec.Cmd{Path: self, Args: []string{"remora", "store"}, Env: []string{}}
 	for _, kv := range os.Environ() {
 		switch name, _, _ := strings.Cut(kv, "="); name {
-		case "PATH", "TZ", "TMPDIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR":
+		case "PATH", "TZ", "TMPDIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR", "GORACE":
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}

@@ -26,6 +26,7 @@ import (
 // TestKilledPrograms kills the store's process, the proxy's, or both, over and over. What was seen in the store once is
 // there at the end, once, and no process outlives its parent.
 func TestKilledPrograms(t *testing.T) {
+	t.Parallel()
 	if !process.Supported {
 		t.Skip("the store has no process of its own here")
 	}

@@ -16,6 +16,7 @@ import (
 
 // A process that gets no more memory ends by itself. That speaks against the machine, not against the store.
 func TestStoreProcessOutOfMemory(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigDir(t), nil)
 	stop := r.traffic()
 	for range storeRounds(2, 10) {
@@ -104,6 +105,7 @@ func fillDisk(t *testing.T, dir string) (free func()) {
 }
 
 func TestDiskFills(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"tmpfs", "ext4"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := mounted(t, kind, 192)

@@ -26,6 +26,7 @@ func (r *rig) replaced(pid int) {
 }
 
 func TestStoreProcessKilled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigDir(t), nil)
 	stop := r.traffic()
 	for range storeRounds(4, 20) {
@@ -40,6 +41,7 @@ func TestStoreProcessKilled(t *testing.T) {
 
 // Stopped for less than storage.hangTimeout it goes on, for longer it is replaced. Both times traffic passes as ever.
 func TestStoreProcessStopped(t *testing.T) {
+	t.Parallel()
 	for name, hang := range map[string]time.Duration{"goes on": time.Minute, "is replaced": time.Second} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, rigDir(t), func(c *config) { c.store.process.Hang = hang })
@@ -72,6 +74,7 @@ func TestStoreProcessStopped(t *testing.T) {
 
 // A store that opens no more has its process crash, three times; then it is set aside and told of everywhere.
 func TestCrashingStoreIsSetAside(t *testing.T) {
+	t.Parallel()
 	dir := rigDir(t)
 	r := newRig(t, dir, nil)
 	stop := r.traffic()

@@ -94,6 +94,7 @@ type Store struct {
 	hopeless bool       // opening panicked inside Badger, which leaves goroutines and maps behind: not tried again
 	damage   bool       // the last attempt to open it says that its files are damaged
 	attempts uint64     // to open it that failed, since it was last open
+	damages  uint64     // how many of them in a row, up to the last one, failed on its files
 }
 
 var (
@@ -131,11 +132,12 @@ type Health struct {
 	Panics    uint64 // panics of Badger that were caught since the start
 
 	// Opening says that an attempt to open it is under way. FailedOpens counts those that failed since it was last open;
-	// Damage says that the last one failed on its files (not on keys, locks, rights or space), Hopeless that there will be no
-	// other one in this process.
+	// Damage says that the last one failed on its files (not on keys, locks, rights or space), and Damages how many did in a
+	// row; Hopeless that there will be no other one in this process.
 	Opening     bool
 	FailedOpens uint64
 	Damage      bool
+	Damages     uint64
 	Hopeless    bool
 }
 
@@ -147,7 +149,7 @@ func (s *Store) Health() Health {
 	s.mu.Lock()
 	h := Health{
 		Open: s.session != nil, Reason: s.reason,
-		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Hopeless: s.hopeless,
+		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless,
 	}
 	s.mu.Unlock()
 	h.FreeBytes = s.space.last()

@@ -3,6 +3,7 @@ package badger
 import (
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
-// The inventory, a file beside data/, names the tables and logs of a store that is open, and is gone when it was closed in
+// The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and logs of a store that is open, and is gone when it was closed in
 // good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
 // into a table, tables were merged into others. Either way there is a table then that is newer than all that it names. Where there is
 // none, what is missing was lost, which Badger itself does not notice.
@@ -23,7 +24,7 @@ type inventory struct {
 	logs   []uint64
 }
 
-func (s *Store) inventoryPath() string { return filepath.Join(s.cfg.Dir, inventoryName) }
+func (s *Store) inventoryPath() string { return filepath.Join(s.dataDir(), inventoryName) }
 
 // listFiles finds the tables and logs in data/.
 func (s *Store) listFiles() (inventory, error) {
@@ -60,7 +61,18 @@ func (v inventory) encode() []byte {
 	for _, id := range v.logs {
 		fmt.Fprintf(&b, "%05d.mem\n", id)
 	}
+	fmt.Fprintf(&b, "%s%08x\n", inventorySum, crc32.Checksum(b.Bytes(), castagnoli))
 	return b.Bytes()
+}
+
+const inventorySum = "crc32c "
+
+// parseInventory is the other way round. One that is itself damaged says nothing.
+func parseInventory(b []byte) (v inventory, ok bool) {
+	for line := range strings.Lines(string(b)) {
+		v.add(strings.TrimSpace(line))
+	}
+	return v, bytes.Equal(v.encode(), b)
 }
 
 // NoteFiles brings the inventory up to date. To be called several times a second while the store is open; it writes only
@@ -107,9 +119,10 @@ func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, t
 		}
 		return 0, 0, err
 	}
-	var was inventory
-	for line := range strings.Lines(string(b)) {
-		was.add(strings.TrimSpace(line))
+	was, ok := parseInventory(b)
+	if !ok {
+		s.log.Warn("a file of no consequence was damaged and is made anew", "file", s.inventoryPath())
+		return 0, 0, nil
 	}
 	if len(was.tables) > 0 && newest > slices.Max(was.tables) || len(was.tables) == 0 && newest > 0 {
 		return 0, 0, nil

@@ -99,9 +99,12 @@ func (s *Store) Open(ctx context.Context) error {
 		if known, ok := errors.AsType[*openError](err); ok {
 			s.hopeless, s.damage = known.hopeless, known.damage
 		}
+		if s.damages++; !s.damage {
+			s.damages = 0
+		}
 		return unavailable(s.reason)
 	}
-	s.session, s.reason, s.attempts, s.damage = se, "", 0, false
+	s.session, s.reason, s.attempts, s.damages, s.damage = se, "", 0, 0, false
 	return nil
 }
 

@@ -86,7 +86,10 @@ func (s *Store) migrate(ctx context.Context, se *session) error {
 	}
 	if from < schemaVersion {
 		s.log.Info("migrating the store", "from", from, "to", schemaVersion)
-		if err := errors.Join(writeVersion(s.migratingPath(), from), writeVersion(s.versionPath(), schemaVersion)); err != nil {
+		if err := writeVersion(s.migratingPath(), from); err != nil { // without it, the new VERSION would end the migration
+			return err
+		}
+		if err := writeVersion(s.versionPath(), schemaVersion); err != nil {
 			return err
 		}
 		for _, m := range migrations() {

@@ -23,7 +23,8 @@ import (
 type openError struct {
 	reason   string
 	hopeless bool
-	damage   bool // of what lies in data/
+	files    bool // it is of what files hold, in data/ or in the keyring
+	damage   bool // the same, in data/
 }
 
 func (e *openError) Error() string { return e.reason }
@@ -206,15 +207,35 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 	return se.sweepChunks(ctx, []byte{levelChunk})
 }
 
-// explainData is explain for what was met in Badger's files. What the system refuses (memory, files, rights, space) says
-// nothing of them.
+// explainData is explain for what was met in Badger's files: what is wrong with them is damage.
 func (s *Store) explainData(err error) error {
-	_, system := errors.AsType[syscall.Errno](err)
 	told := s.explain(err)
-	if known, ok := errors.AsType[*openError](told); ok && !system && strings.Contains(known.reason, "damaged") {
-		known.damage = true
+	if known, ok := errors.AsType[*openError](told); ok {
+		known.damage = known.damage || known.files
 	}
 	return told
+}
+
+// refusals are what the system says of itself and not of what lies in the files.
+func refusals() []syscall.Errno {
+	return []syscall.Errno{
+		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
+		syscall.EAGAIN, syscall.EINTR, syscall.EBUSY, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENODEV, syscall.ENXIO,
+	}
+}
+
+// refusal finds what the system refused in an error of which Badger may have left no more than the text.
+func refusal(err error) (is syscall.Errno, found bool) {
+	if is, found = errors.AsType[syscall.Errno](err); found {
+		return is, true
+	}
+	text := err.Error()
+	all := refusals()
+	i := slices.IndexFunc(all, func(e syscall.Errno) bool { return strings.Contains(text, e.Error()) })
+	if i < 0 {
+		return 0, false
+	}
+	return all[i], true
 }
 
 // explain turns an error into an openError that names the directory.
@@ -223,6 +244,7 @@ func (s *Store) explain(err error) error {
 		return known
 	}
 	text := err.Error()
+	no, refused := refusal(err)
 	switch {
 	case strings.Contains(text, "Cannot acquire directory lock"), strings.Contains(text, "Cannot create lock file"):
 		holder := "another process"
@@ -232,18 +254,20 @@ func (s *Store) explain(err error) error {
 			}
 		}
 		return refuse("locked: %s uses %s", holder, s.cfg.Dir)
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), no == syscall.EACCES, no == syscall.EPERM:
 		return refuse("permission denied in %s: %v", s.cfg.Dir, err)
-	case errors.Is(err, syscall.EROFS):
+	case no == syscall.EROFS:
 		return refuse("%s is on a read-only file system: %v", s.cfg.Dir, err)
-	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, "no space left"):
+	case no == syscall.ENOSPC, no == syscall.EDQUOT, strings.Contains(text, "no space left"):
 		return refuse("no space left for %s: %v", s.cfg.Dir, err)
-	case errors.Is(err, syscall.ENOTDIR):
+	case no == syscall.ENOTDIR:
 		return refuse("not a directory on the way to %s: %v", s.cfg.Dir, err)
-	case errors.Is(err, storage.ErrDamaged):
-		return refuse("damaged: %v in %s", err, s.cfg.Dir)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return refuse("opening %s was called off", s.cfg.Dir)
+	case refused:
+		return refuse("cannot open %s, the system refuses: %v", s.cfg.Dir, err)
+	case errors.Is(err, storage.ErrDamaged):
+		return &openError{files: true, reason: fmt.Sprintf("damaged: %v in %s", err, s.cfg.Dir)}
 	}
-	return refuse("cannot open %s, it may be damaged: %v", s.cfg.Dir, err)
+	return &openError{files: true, reason: fmt.Sprintf("cannot open %s, it may be damaged: %v", s.cfg.Dir, err)}
 }

@@ -217,6 +217,12 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	} else if !bytes.Equal(in.plain, append(bytes.Clone(keys.secret), keys.install...)) {
 		return done, refuse("the keyring is of another store than %s; nothing was imported", cfg.Dir)
 	}
+	// What is added is wrapped by the configured key alone, and a rotation that has been here would not come back for it.
+	if to, _, err := keys.rotatingTo(); err != nil {
+		return done, s.explain(err)
+	} else if to != nil {
+		return done, refuse("a rotation of the key to %s is under way: finish it first; nothing was imported", to)
+	}
 	for _, id := range in.destroyed {
 		if err := makeDir(filepath.Dir(keys.destroyedPath(id))); err != nil {
 			return done, err

@@ -303,7 +303,7 @@ func (s *Store) SetAside(at storage.Time) (string, error) {
 		return "", fmt.Errorf("set store aside: %w", err)
 	}
 	s.mu.Lock()
-	s.attempts, s.damage, s.reason = 0, false, "not opened yet"
+	s.attempts, s.damages, s.damage, s.reason = 0, 0, false, "not opened yet"
 	s.mu.Unlock()
 	return to, syncDir(s.cfg.Dir)
 }

@@ -30,13 +30,16 @@ type child struct {
 // Run keeps the process running until ctx ends, then has it close the store and waits for its end. It returns nil; a
 // process that can't be started is told in the log and started again.
 func (c *Client) Run(ctx context.Context) error {
-	wait, crashes := c.cfg.FirstWait, 0
+	wait, crashes, aside := c.cfg.FirstWait, 0, 0
 	for {
 		began := time.Now()
 		opening, err := c.live(ctx, crashes)
 		if ctx.Err() != nil {
 			c.set(nil, 0, "closed")
 			return nil
+		}
+		if n := c.asideBefore(); n != aside { // so it was another store that fell, from its beginning
+			crashes, aside = 0, n
 		}
 		crashed, _ := errors.AsType[*crashError](err)
 		switch {
@@ -70,6 +73,13 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
+// asideBefore is how many stores the process that has ended knew to be set aside.
+func (c *Client) asideBefore() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.last.Aside)
+}
+
 // live is one life of the process. It says whether the process ended while it was opening the store.
 func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error) {
 	ch, err := c.start()
@@ -88,6 +98,7 @@ func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error
 	}
 	if err != nil {
 		ch.kill("it does not answer")
+		_ = ch.conn.Close()
 		<-ch.done
 		return true, errors.Join(err, ch.cause())
 	}

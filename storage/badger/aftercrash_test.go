@@ -1,0 +1,181 @@
+package badger
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// killed is what a kill leaves of a store with several logs and tables behind it, its keys, and a backup of it.
+func killed(t *testing.T) (cfg Config, backup []byte) {
+	t.Helper()
+	cfg = testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	backup = mustBackup(t, s)
+	for i := range 4 { // each opening makes a log, each closing a table
+		mustPut(t, s, scopeOf("u"), memory(fmt.Sprint("more", i), "text"))
+		mustClose(t, s)
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.NoteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	to := cfg
+	to.Dir = filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	return to, backup
+}
+
+// TestRestoreAfterKill: what the store before had open says nothing of the one that takes its place.
+func TestRestoreAfterKill(t *testing.T) {
+	t.Run("restored", func(t *testing.T) {
+		cfg, backup := killed(t)
+		if err := os.Rename(filepath.Join(cfg.Dir, "data"), filepath.Join(cfg.Dir, "away")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Restore(t.Context(), cfg, bytes.NewReader(backup)); err != nil {
+			t.Fatal(err)
+		}
+		s := New(cfg, nil)
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatalf("Open: %v, %+v", err, s.Health())
+		}
+		defer mustClose(t, s)
+		if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged != 0 {
+			t.Errorf("got %v, %+v", err, s.Health())
+		}
+	})
+	t.Run("set aside", func(t *testing.T) {
+		cfg, _ := killed(t)
+		s := New(cfg, nil)
+		if _, err := s.SetAside(now()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		defer mustClose(t, s)
+		if n := s.Health().Damaged; n != 0 {
+			t.Errorf("a new store is %d times damaged", n)
+		}
+	})
+}
+
+// TestDamagedInventory: one that is altered itself condemns no store.
+func TestDamagedInventory(t *testing.T) {
+	cfg, _ := killed(t)
+	path := filepath.Join(cfg.Dir, "data", inventoryName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(cfg, nil)
+	for at := range whole {
+		altered := bytes.Clone(whole)
+		altered[at] ^= 8 // of a digit, another digit
+		write(t, path, string(altered))
+		if err := s.verify(); err != nil || s.Health().Damaged != 0 {
+			t.Fatalf("byte %d: %v, %+v\n%s", at, err, s.Health(), altered)
+		}
+	}
+}
+
+// TestRefusalsAreNoDamage: what the system refuses, a lock and a name say nothing of files, though Badger leaves only the
+// text of an error.
+func TestRefusalsAreNoDamage(t *testing.T) {
+	cfg := testConfig(t)
+	cfg.Dir = filepath.Join(filepath.Dir(cfg.Dir), "once damaged")
+	s := New(cfg, nil)
+	for _, test := range []struct {
+		err    error
+		damage bool
+	}{
+		{errors.New("while opening fid: 3 err: open 00003.mem: too many open files"), false},
+		{errors.New("Opening file: 1 err: cannot allocate memory\nwhile mmapping 1"), false},
+		{errors.New("Opening file: 1 err: open 1: permission denied"), false},
+		{errors.New("newMemTable err: open 1: read-only file system"), false},
+		{errors.New("newMemTable err: ftruncate: disk quota exceeded"), false},
+		{damagedFile("MANIFEST", "can't be read: read MANIFEST: input/output error"), false},
+		{fmt.Errorf("read: %w", syscall.EIO), false},
+		{errors.New("Cannot acquire directory lock on \"x\". err: resource temporarily unavailable"), false},
+		{refuse("wrong key of %s", cfg.Dir), false},
+		{errors.New("Opening table: 1 err: failed to read index."), true},
+		{damagedFile("MANIFEST", "holds zeros"), true},
+		{&openError{damage: true, reason: "Badger panicked"}, true},
+	} {
+		known, ok := errors.AsType[*openError](s.explainData(test.err))
+		if !ok || known.damage != test.damage {
+			t.Errorf("%v: damage %t (%v)", test.err, known.damage, known)
+		}
+	}
+}
+
+// TestDamagesInARow: attempts that failed over something else don't count.
+func TestDamagesInARow(t *testing.T) {
+	cfg := testConfig(t)
+	mustClose(t, mustOpen(t, cfg))
+	s := New(cfg, nil)
+	s.cfg.MinFreeBytes = 1 << 62
+	for range 5 {
+		_ = s.Open(t.Context())
+	}
+	s.cfg.MinFreeBytes = 0
+	write(t, filepath.Join(s.dataDir(), "MANIFEST"), "not a manifest")
+	for n := uint64(1); n < 3; n++ {
+		if err := s.Open(t.Context()); err == nil || s.Health().Damages != n || s.Health().FailedOpens != 5+n {
+			t.Errorf("got %v, %+v", err, s.Health())
+		}
+	}
+}
+
+// TestMigrationThatCannotBegin: the new version is not written before it is known where the migration began.
+func TestMigrationThatCannotBegin(t *testing.T) {
+	cfg := schema1(t)
+	s := New(cfg, nil)
+	if err := os.Mkdir(s.migratingPath()+".tmp", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err == nil {
+		t.Fatal("it opens")
+	}
+	if err := os.Remove(s.migratingPath() + ".tmp"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, s)
+	wantSchema1(t, s)
+}
+
+// TestImportDuringRotation: a key that came in behind a rotation would be opened by neither key in the end.
+func TestImportDuringRotation(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	exported := mustExport(t, cfg)
+	if err := os.Remove(s.session.keys.scopePath(s.session.keys.scope(scopeOf("u")))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RotateKey(t.Context(), filepath.Join(t.TempDir(), "next")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ImportKeyring(cfg, bytes.NewReader(exported)); err == nil || !strings.Contains(err.Error(), "rotation") {
+		t.Errorf("ImportKeyring: %v", err)
+	}
+	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); errors.Is(err, storage.ErrDamaged) {
+		t.Error(err)
+	}
+}
