@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -73,6 +74,7 @@ func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 		ExtKeyUsage:                 []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		PermittedDNSDomainsCritical: true,
 		PermittedDNSDomains:         hosts,
+		ExcludedIPRanges:            everyAddress(), // a list of names says nothing of addresses
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -99,11 +101,28 @@ func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 		return nil, errors.New("open certificate authority: the key is not an ECDSA key")
 	case !cert.IsCA || cert.KeyUsage&x509.KeyUsageCertSign == 0:
 		return nil, errors.New("open certificate authority: the certificate may not sign others")
-	case !cert.PermittedDNSDomainsCritical || len(cert.PermittedDNSDomains) == 0:
+	case !cert.PermittedDNSDomainsCritical || len(cert.PermittedDNSDomains) == 0 || !excludesAddresses(cert):
 		return nil, errors.New("open certificate authority: the certificate is not constrained to the names of its hosts")
 	default:
 		return &Authority{cert: cert, key: key, now: time.Now, leaves: map[string]*tls.Certificate{}}, nil
 	}
+}
+
+// everyAddress are all IP addresses. A certificate may be for one of them instead of a name.
+func everyAddress() []*net.IPNet {
+	return []*net.IPNet{
+		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)},
+		{IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)},
+	}
+}
+
+func excludesAddresses(cert *x509.Certificate) bool {
+	for _, all := range everyAddress() {
+		if !slices.ContainsFunc(cert.ExcludedIPRanges, func(n *net.IPNet) bool { return n.String() == all.String() }) {
+			return false
+		}
+	}
+	return true
 }
 
 // Hosts are the names that the authority may sign for, with all names below them.

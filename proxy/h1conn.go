@@ -164,6 +164,7 @@ func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request)
 		b.end(true)
 		return resp, sent, nil
 	}
+	b.eof = resp.Body == http.NoBody // nothing comes that could be awaited
 	resp.Body = b
 	return resp, sent, nil
 }

@@ -427,7 +427,7 @@ func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
 }
 
 // write adds a variant at h, in memory; confirm stores it. The oldest goes where there are too many. Where another
-// request has written one within window, that one stands and is returned.
+// request has written one within window, that one stands and a copy is returned.
 func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, window time.Duration) (twin *variant) {
 	now := l.now()
 	v.created, v.used = now, now
@@ -440,7 +440,8 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 		s.entries[h] = e
 	}
 	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
-		return twin
+		stands := *twin // others may change it
+		return &stands
 	}
 	grown := v.size()
 	if len(e.variants) >= maxVariants {

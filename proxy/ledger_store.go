@@ -324,6 +324,10 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 				continue
 			} else if now != nil {
 				e.variants = append(e.variants, now.variants...)
+				for len(e.variants) > maxVariants { // more would not be read back
+					size -= e.variants[0].size()
+					e.variants = e.variants[1:]
+				}
 			}
 			s.entries[h] = e
 		}

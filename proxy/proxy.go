@@ -262,7 +262,8 @@ func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 	s := h.ledger.of(scope)
 	<-s.loaded
 	if s.err != nil {
-		return // what could not be loaded is not replayed either
+		h.ledger.erase(scope) // nobody knows in which blocks they stand, and the next load may succeed
+		return
 	}
 	set := make(map[string]struct{}, len(ids))
 	for _, id := range ids {

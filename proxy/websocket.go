@@ -20,24 +20,32 @@ import (
 // those that tell its events like the answer. Handshake, control frames and all other messages pass as they came; only
 // compression is not agreed on, since what is compressed can't be read.
 //
-// Memory works for one response at a time, in the order in which they were asked for. Messages over the body limit, or
-// more than maxPending responses at once, pass without.
+// Memory works for one response at a time, in the order in which they were asked for. Once that can't be told any more,
+// no answer would find its question: after a message over the body limit or the budget, an event over socketFrame, or
+// maxPending responses at once, the socket is carried on without memory until it ends.
 type socket struct {
 	x        *exchange // of the upgrade
 	header   http.Header
 	client   io.Writer
 	upstream io.Writer
 
-	toUpstream sync.Mutex // one message at a time: a refused one is sent again by the other direction
+	toUpstream lane // a refused message is sent again by the other direction
 
 	mu      sync.Mutex
 	pending []*frameExchange // the first of them is being answered
+	lost    bool             // nothing new is taken in
+}
+
+// lane is held while something is written to one side.
+type lane struct {
+	sync.Mutex
+	open bool // a message has begun that has not ended: no other may come in between
 }
 
 // frameExchange is a response that was asked for over a socket.
 type frameExchange struct {
 	exchange
-	original []byte // what to send again where the enriched frame is refused; nil = nothing was inserted
+	original []byte // what to send again where the enriched frame is refused, charged to the budget of bodies; nil = none
 	tee      *tee
 	bytes    int64
 	began    bool // an event of it has been relayed
@@ -47,6 +55,8 @@ const (
 	maxPending = 16
 	// socketFrame is the largest event that is looked at, in bytes; larger ones pass, and their answer is not remembered.
 	socketFrame = 8 << 20
+	// maxFragments is in how many frames a message may come that is looked at.
+	maxFragments = 1 << 10
 )
 
 // enriches says whether the frames of this upgrade get memory.
@@ -69,9 +79,9 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 	var both sync.WaitGroup
 	both.Go(func() {
 		defer closeBoth()
-		fromClient = pump(client, upstream, limit, &s.toUpstream, s.asked)
+		fromClient = pump(client, upstream, limit, &s.x.h.bodies, &s.toUpstream, s.asked, func() { s.lose(false) })
 	})
-	fromUpstream = pump(upstream, client, socketFrame, new(sync.Mutex), s.answered)
+	fromUpstream = pump(upstream, client, socketFrame, &s.x.h.tees, new(lane), s.answered, func() { s.lose(true) })
 	closeBoth()
 	both.Wait()
 	for _, y := range s.pending { // cut
@@ -82,12 +92,19 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 
 // pump passes messages on until either side ends, and returns the bytes of their payloads. Text messages of up to limit
 // bytes are handed to change, whose pieces go out in their place; nil leaves the message as it came, an empty list
-// swallows it. lock is held while a message is written.
-func pump(src io.Reader, dst io.Writer, limit int, lock *sync.Mutex, change func(text []byte) [][]byte) (total int64) {
+// swallows it. missed is told of each text message that change does not see: it is over the limit, in too many frames,
+// or the budget, to which messages are charged while they are held, is used up. to is held while something is written.
+func pump(src io.Reader, dst io.Writer, limit int, b *budget, to *lane, change func(text []byte) [][]byte, missed func()) (total int64) {
 	in := bufio.NewReader(src)
 	var held []ws.Header // frames of the message that is being read
 	var text []byte
 	passing := false // the rest of the message goes by
+	charged := int64(0)
+	defer func() { b.release(charged) }()
+	drop := func() {
+		b.release(charged)
+		held, text, charged = nil, nil, 0
+	}
 	flush := func() bool {
 		rest := text
 		for _, h := range held {
@@ -96,7 +113,7 @@ func pump(src io.Reader, dst io.Writer, limit int, lock *sync.Mutex, change func
 			}
 			rest = rest[h.Length:]
 		}
-		held, text = nil, nil
+		drop()
 		return true
 	}
 	for {
@@ -106,18 +123,24 @@ func pump(src io.Reader, dst io.Writer, limit int, lock *sync.Mutex, change func
 		}
 		total += h.Length
 		whole := h.OpCode == ws.OpText || h.OpCode == ws.OpContinuation && len(held) > 0
-		if h.OpCode.IsControl() || !whole || passing || h.Rsv != 0 || h.Length > int64(limit-len(text)) {
+		if h.OpCode.IsControl() || !whole || passing || h.Rsv != 0 || h.Length > int64(limit-len(text)) ||
+			len(held) == maxFragments || !b.acquire(h.Length) {
+			if whole {
+				missed()
+			}
+			to.Lock()
 			if !h.OpCode.IsControl() {
 				passing = !h.Fin
+				to.open = passing
 			}
-			lock.Lock()
 			ok := (h.OpCode.IsControl() || flush()) && passFrame(dst, h, in) == nil
-			lock.Unlock()
+			to.Unlock()
 			if !ok {
 				return total
 			}
 			continue
 		}
+		charged += h.Length
 		at := len(text)
 		text = slices.Grow(text, int(h.Length))[:at+int(h.Length)]
 		if _, err := io.ReadFull(in, text[at:]); err != nil {
@@ -129,7 +152,7 @@ func pump(src io.Reader, dst io.Writer, limit int, lock *sync.Mutex, change func
 		if held = append(held, h); !h.Fin {
 			continue
 		}
-		lock.Lock()
+		to.Lock()
 		pieces := change(text)
 		ok := true
 		switch {
@@ -138,8 +161,8 @@ func pump(src io.Reader, dst io.Writer, limit int, lock *sync.Mutex, change func
 		case len(pieces) > 0:
 			ok = writeMessage(dst, held[0].Masked, pieces) == nil
 		}
-		held, text = nil, nil
-		lock.Unlock()
+		drop()
+		to.Unlock()
 		if !ok {
 			return total
 		}
@@ -185,13 +208,16 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		return nil
 	}
 	s.mu.Lock()
-	full := len(s.pending) >= maxPending
+	s.lost = s.lost || len(s.pending) >= maxPending
+	lost := s.lost
 	s.mu.Unlock()
-	budget := &s.x.h.bodies
-	if full || !budget.acquire(int64(len(text))) {
+	if lost {
 		return nil
 	}
-	defer budget.release(int64(len(text)))
+	defer s.x.h.guard("frame", func() {
+		pieces = nil
+		s.lose(true)
+	})
 	y := &frameExchange{exchange: exchange{
 		h: s.x.h, w: s.x.w, r: s.request(text), start: s.x.h.deps.Now(), up: s.x.up, host: s.x.host, d: dialect.Responses{}, socket: true,
 		status: StatusUnsupported,
@@ -210,21 +236,65 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 	if y.persist || y.trace != nil {
 		y.tee = &tee{limit: s.x.h.cfg.Limits.TeeBytes, budget: &s.x.h.tees}
 	}
-	if len(inserts) > 0 {
+	switch {
+	case len(inserts) == 0:
+	case s.x.h.bodies.acquire(int64(len(text))):
 		y.original = bytes.Clone(text)
 		pieces = dialect.Splice(text, inserts)
+	default: // what could not be sent again is not changed
+		y.status, y.memories = StatusTooLarge, 0
+		y.rejected(false, false)
 	}
 	y.body, y.plain, y.req = nil, nil, nil
-	s.enter(y)
+	if !s.enter(y) {
+		if pieces != nil {
+			y.rejected(false, false)
+		}
+		s.settled(y)
+		return nil
+	}
 	return pieces
 }
 
-func (s *socket) enter(y *frameExchange) {
+// enter is false where the answers can't be told apart any more.
+func (s *socket) enter(y *frameExchange) bool {
 	s.x.h.stats.Exchanges.Add(1)
 	s.x.h.stats.statuses[y.status].Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.lost {
+		return false
+	}
 	s.pending = append(s.pending, y)
+	return true
+}
+
+// lose ends memory for the socket. answers: those under way are not whole here, so they are not remembered.
+func (s *socket) lose(answers bool) {
+	s.mu.Lock()
+	if answers && len(s.pending) == 0 {
+		s.mu.Unlock()
+		return // an answer that nobody here asked for
+	}
+	s.lost = true
+	var cut []*frameExchange
+	if answers {
+		cut, s.pending = s.pending, nil
+	}
+	s.mu.Unlock()
+	for _, y := range cut {
+		if y.tee != nil {
+			y.tee.release()
+			y.tee.over = true
+		}
+		s.done(y, relayed{Status: http.StatusOK, Complete: true, Bytes: y.bytes})
+	}
+}
+
+// settled lets go of what would be sent again.
+func (s *socket) settled(y *frameExchange) {
+	s.x.h.bodies.release(int64(len(y.original)))
+	y.original = nil
 }
 
 // frameHeaders begin the names of what Codex tells in a frame's metadata as it does in a request's head. No other member
@@ -254,6 +324,10 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	}
 	y := s.pending[0]
 	s.mu.Unlock()
+	defer s.x.h.guard("event", func() {
+		pieces = nil
+		s.lose(true)
+	})
 	kind := (dialect.Responses{}).EventType(text)
 	if kind == "error" && !y.began && y.original != nil && s.again(y, text) {
 		return [][]byte{}
@@ -263,6 +337,7 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 		y.accepted()
 	}
 	y.began = true
+	s.settled(y)
 	y.bytes += int64(len(text))
 	if y.tee != nil {
 		y.tee.write(event)
@@ -273,14 +348,15 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	switch kind {
 	case "error", "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
 		s.mu.Lock()
-		s.pending = s.pending[1:]
+		s.pending = slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y })
 		s.mu.Unlock()
 		s.done(y, relayed{Status: http.StatusOK, Complete: true, Bytes: y.bytes})
 	}
 	return nil
 }
 
-// again sends the original of a refused frame, once, where the refusal may be the block's fault.
+// again sends the original of a refused frame, once, where the refusal may be the block's fault. Its answer comes after
+// those to what was asked for meanwhile.
 func (s *socket) again(y *frameExchange, refusal []byte) bool {
 	var told struct {
 		Status int `json:"status"`
@@ -294,13 +370,15 @@ func (s *socket) again(y *frameExchange, refusal []byte) bool {
 			return false
 		}
 	}
-	original := y.original
-	y.original = nil
 	s.toUpstream.Lock()
 	defer s.toUpstream.Unlock()
-	if writeMessage(s.upstream, true, [][]byte{original}) != nil {
+	if s.toUpstream.open || writeMessage(s.upstream, true, [][]byte{y.original}) != nil {
 		return false
 	}
+	s.settled(y)
+	s.mu.Lock()
+	s.pending = append(slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y }), y)
+	s.mu.Unlock()
 	s.x.h.stats.Retries.Add(1)
 	y.status, y.memories = StatusRejected, 0
 	y.rejected(template, !template && !length && !dialect.ContentRefusal(refusal))
@@ -309,6 +387,7 @@ func (s *socket) again(y *frameExchange, refusal []byte) bool {
 
 // done hands a finished response to the assembler and writes its line. A socket has no headers to tell its status by.
 func (s *socket) done(y *frameExchange, out relayed) {
+	s.settled(y)
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}
 	y.hand(resp, y.tee, out)
 	y.finish(out.Status, out)

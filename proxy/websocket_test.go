@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -193,7 +192,7 @@ func TestSocketPassesTheRest(t *testing.T) {
 	s := newSocketRig(t, func(_ int, text string) []string { return []string{"echo " + text[:min(len(text), 100)]} })
 	s.recall.set("a memory")
 	large := create("", strings.Repeat("x", 100<<10))
-	for _, text := range []string{`{"type":"other","input":[]}`, "not JSON", `{"type":"response.create"}`, "", large} {
+	for _, text := range []string{`{"type":"other","input":[]}`, "not JSON", `{"type":"response.create"}`, ""} {
 		s.send(text)
 		if got := s.upstreamGot(); got != text {
 			t.Errorf("got %.80s, want %.80s", got, text)
@@ -229,6 +228,10 @@ func TestSocketPassesTheRest(t *testing.T) {
 	h, err := ws.ReadHeader(s.conn)
 	if err != nil || h.OpCode != ws.OpPong {
 		t.Errorf("ping: got %v, %v", h.OpCode, err)
+	}
+	s.send(large)
+	if got := s.upstreamGot(); got != large {
+		t.Errorf("got %.80s, want %.80s", got, large)
 	}
 }
 
@@ -337,11 +340,15 @@ func FuzzPump(f *testing.F) {
 	f.Add([]byte{0x81, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out bytes.Buffer
-		pump(bytes.NewReader(in), &out, 1<<10, new(sync.Mutex), func(text []byte) [][]byte {
+		b := &budget{limit: 1 << 20}
+		pump(bytes.NewReader(in), &out, 1<<10, b, new(lane), func(text []byte) [][]byte {
 			_ = (dialect.Responses{}).EventType(text)
 			_ = (dialect.Responses{}).ClientMetadata(text)
 			return nil
-		})
+		}, func() {})
+		if b.used.Load() != 0 {
+			t.Fatal("the budget was not given back")
+		}
 		if out.Len() > len(in) {
 			t.Fatalf("%d bytes became %d", len(in), out.Len())
 		}
