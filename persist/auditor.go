@@ -270,6 +270,8 @@ func (a *auditor) answered(r *roundWork, ans *answer) {
 		if ans.proposals == nil {
 			ans.proposals = []distill.Proposal{}
 		}
+		t.hold(ans.number, ans.proposals)
+		defer t.release()
 	}
 	r.audit(t, ans.proposals)
 }
@@ -386,6 +388,9 @@ func (a *auditor) ask(asking context.Context, t *talk) bool {
 	a.asking++
 	a.calling++
 	t.asked = a.calling
+	for i := range t.window {
+		t.window[i].shown, t.window[i].place = t.asked, i
+	}
 	ans := answer{talkKey: t.talkKey, number: a.calling}
 	a.calls.Go(func() {
 		ans.err = guard(func() (err error) {
