@@ -210,13 +210,22 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	for _, m := range marks {
 		byScope[m.scope] = append(byScope[m.scope], m)
 	}
-	for scope, due := range byScope {
+	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	var later []dueMark
+	for scope, due := range byScope { // each costs a scan, and erasures wait for the round
+		if full() {
+			later = append(later, due...)
+			continue
+		}
 		a.recall(r, scope, due)
 	}
-	for _, ans := range answers {
-		a.answered(r, &ans)
+	for len(answers) > 0 && !full() {
+		a.answered(r, &answers[0])
+		answers = answers[1:]
 	}
-	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	a.mu.Lock()
+	a.recovered, a.answers = append(later, a.recovered...), append(answers, a.answers...)
+	a.mu.Unlock()
 	more := false
 	for {
 		if more = full(); more {
@@ -383,7 +392,7 @@ func (a *auditor) ask(asking context.Context, t *talk) bool {
 	}
 	window := make([]distill.Message, len(t.window))
 	for i := range t.window {
-		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: ownWords(t.window[i].text)}
+		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: a.p.redacted(ownWords(t.window[i].text))} // again: rules may have been added
 	}
 	a.asking++
 	a.calling++
