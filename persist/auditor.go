@@ -235,7 +235,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		if !ok {
 			break
 		}
-		a.take(r, &h)
+		a.hear(r, &h)
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
@@ -296,6 +296,14 @@ func (a *auditor) nextHeard() (heardTurn, bool) {
 	a.heard = a.heard[1:]
 	a.heardBytes -= h.size()
 	return h, true
+}
+
+// hear takes a turn. A panic over its words costs that turn's audit, not the process.
+func (a *auditor) hear(r *roundWork, h *heardTurn) {
+	if err := guard(func() error { a.take(r, h); return nil }); err != nil {
+		a.p.stats.auditsGivenUp.Add(1)
+		a.p.log.Error("turn not audited", "turn", h.turn, "error", err)
+	}
 }
 
 // take gives a turn to its conversation. What it would push out of the window unseen is audited first.
@@ -481,7 +489,7 @@ func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
 	}
 	for _, m := range due {
 		for _, h := range rebuilt(m.talkKey, episodes[m.conversation]) {
-			a.take(r, &h)
+			a.hear(r, &h)
 		}
 	}
 }
