@@ -28,6 +28,8 @@ const (
 	markPrefix     = "due-" // of a mark's key in the spool
 	roundAudits    = 32     // audits between two commits
 	roundTime      = 50 * time.Millisecond
+	stretch        = 2 * time.Millisecond // of work, after which a round gives way for as long, and
+	longestBreath  = 5 * time.Millisecond // no longer than this, for it holds the gate
 	maxMarks       = 4096             // conversations marked as due; beyond, one is lost at a crash
 	recoveredTurns = 50               // passages read back for a mark
 	idleMark       = 10 * time.Minute // after which the mark of a conversation that was audited goes
@@ -59,6 +61,8 @@ type auditor struct {
 	cached   int64
 	asking   int            // calls of the distiller under way
 	calling  int            // the number of the last one
+	at       time.Time      // when the round began to work, or went on
+	breathed time.Duration  // in this round
 	calls    sync.WaitGroup // of those under way
 }
 
@@ -163,7 +167,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		next := a.nextDue()
 		a.p.gate.leave()
 		// Rest as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := time.Since(begun)
+		rest := max(time.Since(begun)-2*a.breathed, 0)
 		if a.p.backlogged() {
 			rest *= 4
 		}
@@ -201,6 +205,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
+	a.at, a.breathed = begun, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -236,6 +241,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			break
 		}
 		a.hear(r, &h)
+		a.breathe(work)
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
@@ -245,6 +251,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			if !a.ask(asking, t) {
 				r.audit(t, nil)
 			}
+			a.breathe(work)
 		}
 	}
 	a.shrink(r)
@@ -261,6 +268,18 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		}
 	}
 	return more && !r.ended
+}
+
+// breathe gives way where the round has worked for a stretch: requests may be waiting for the processor.
+func (a *auditor) breathe(work context.Context) {
+	worked := time.Since(a.at)
+	if worked < stretch {
+		return
+	}
+	worked = min(worked, longestBreath)
+	pause(worked, nil, nil, work.Done())
+	a.breathed += worked
+	a.at = time.Now()
 }
 
 // answered goes on with a conversation for which a model was asked.
