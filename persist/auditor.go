@@ -30,11 +30,11 @@ const (
 	roundTime      = 50 * time.Millisecond
 	stretch        = 2 * time.Millisecond // of work, after which a round gives way for as long, and
 	longestBreath  = 5 * time.Millisecond // no longer than this, for it holds the gate
-	maxMarks       = 4096             // conversations marked as due; beyond, one is lost at a crash
-	recoveredTurns = 50               // passages read back for a mark
-	idleMark       = 10 * time.Minute // after which the mark of a conversation that was audited goes
-	markSweep      = time.Minute      // how often that is looked at
-	backlog        = 512              // turns on their way from which on the auditor takes a smaller share
+	maxMarks       = 4096                 // conversations marked as due; beyond, one is lost at a crash
+	recoveredTurns = 50                   // passages read back for a mark
+	idleMark       = 10 * time.Minute     // after which the mark of a conversation that was audited goes
+	markSweep      = time.Minute          // how often that is looked at
+	backlog        = 512                  // turns on their way from which on the auditor takes a smaller share
 	heardOverhead  = 256
 )
 
