@@ -97,6 +97,23 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		}
 		return cmp.Compare(b.q.total, a.q.total)
 	})
+	said := map[string]bool{} // ids of what the turns say now
+	for _, c := range candidates {
+		said[factID(t.scope, t.window[c.message].turn, c.quote)] = true
+	}
+	for turn := range t.replaced { // first, so that what is said now merges with what holds
+		text := ""
+		for i := range t.window {
+			if m := &t.window[i]; m.turn == turn && m.user {
+				text += m.text + "\n"
+			}
+		}
+		n, err := g.revoke(ctx, turn, text, said)
+		if err != nil {
+			return out, err
+		}
+		out.replaced += n
+	}
 	saved := 0
 	for _, c := range candidates {
 		if clock().Sub(begun) > cfg.HardLimit {
@@ -130,19 +147,6 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		case mergedStale:
 			out.reject(rejectStale)
 		}
-	}
-	for turn := range t.replaced {
-		said := ""
-		for i := range t.window {
-			if m := &t.window[i]; m.turn == turn && m.user {
-				said += m.text + "\n"
-			}
-		}
-		before := len(g.gone)
-		if err := g.revoke(ctx, turn, said); err != nil {
-			return out, err
-		}
-		out.replaced += len(g.gone) - before
 	}
 	out.record.TookMicros = clock().Sub(begun).Microseconds()
 	return out, nil
@@ -181,6 +185,9 @@ func proposed(p *distill.Proposal, window []windowMessage) *candidate {
 	if !m.fresh || !m.user || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
 		!strings.Contains(said, " "+normalised(ws)+" ") {
 		return nil
+	}
+	if m := lexicon.marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {
+		return nil // of an order or a question nothing is in the third person
 	}
 	kind := markFact
 	for k := range markCount {

@@ -28,11 +28,13 @@ const (
 	markPrefix     = "due-" // of a mark's key in the spool
 	roundAudits    = 32     // audits between two commits
 	roundTime      = 50 * time.Millisecond
-	maxMarks       = 4096             // conversations marked as due; beyond, one is lost at a crash
-	recoveredTurns = 50               // passages read back for a mark
-	idleMark       = 10 * time.Minute // after which the mark of a conversation that was audited goes
-	markSweep      = time.Minute      // how often that is looked at
-	backlog        = 512              // turns on their way from which on the auditor takes a smaller share
+	stretch        = 2 * time.Millisecond // of work, after which a round gives way for as long, and
+	longestBreath  = 5 * time.Millisecond // no longer than this, for it holds the gate
+	maxMarks       = 4096                 // conversations marked as due; beyond, one is lost at a crash
+	recoveredTurns = 50                   // passages read back for a mark
+	idleMark       = 10 * time.Minute     // after which the mark of a conversation that was audited goes
+	markSweep      = time.Minute          // how often that is looked at
+	backlog        = 512                  // turns on their way from which on the auditor takes a smaller share
 	heardOverhead  = 256
 )
 
@@ -59,6 +61,8 @@ type auditor struct {
 	cached   int64
 	asking   int            // calls of the distiller under way
 	calling  int            // the number of the last one
+	at       time.Time      // when the round began to work, or went on
+	breathed time.Duration  // in this round
 	calls    sync.WaitGroup // of those under way
 }
 
@@ -163,7 +167,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		next := a.nextDue()
 		a.p.gate.leave()
 		// Rest as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := time.Since(begun)
+		rest := max(time.Since(begun)-2*a.breathed, 0)
 		if a.p.backlogged() {
 			rest *= 4
 		}
@@ -201,6 +205,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
+	a.at, a.breathed = begun, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -210,13 +215,22 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	for _, m := range marks {
 		byScope[m.scope] = append(byScope[m.scope], m)
 	}
-	for scope, due := range byScope {
+	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	var later []dueMark
+	for scope, due := range byScope { // each costs a scan, and erasures wait for the round
+		if full() {
+			later = append(later, due...)
+			continue
+		}
 		a.recall(r, scope, due)
 	}
-	for _, ans := range answers {
-		a.answered(r, &ans)
+	for len(answers) > 0 && !full() {
+		a.answered(r, &answers[0])
+		answers = answers[1:]
 	}
-	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	a.mu.Lock()
+	a.recovered, a.answers = append(later, a.recovered...), append(answers, a.answers...)
+	a.mu.Unlock()
 	more := false
 	for {
 		if more = full(); more {
@@ -226,7 +240,8 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		if !ok {
 			break
 		}
-		a.take(r, &h)
+		a.hear(r, &h)
+		a.breathe(work)
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
@@ -236,6 +251,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			if !a.ask(asking, t) {
 				r.audit(t, nil)
 			}
+			a.breathe(work)
 		}
 	}
 	a.shrink(r)
@@ -254,6 +270,18 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	return more && !r.ended
 }
 
+// breathe gives way where the round has worked for a stretch: requests may be waiting for the processor.
+func (a *auditor) breathe(work context.Context) {
+	worked := time.Since(a.at)
+	if worked < stretch {
+		return
+	}
+	worked = min(worked, longestBreath)
+	pause(worked, nil, nil, work.Done())
+	a.breathed += worked
+	a.at = time.Now()
+}
+
 // answered goes on with a conversation for which a model was asked.
 func (a *auditor) answered(r *roundWork, ans *answer) {
 	a.asking--
@@ -270,6 +298,8 @@ func (a *auditor) answered(r *roundWork, ans *answer) {
 		if ans.proposals == nil {
 			ans.proposals = []distill.Proposal{}
 		}
+		t.hold(ans.number, ans.proposals)
+		defer t.release()
 	}
 	r.audit(t, ans.proposals)
 }
@@ -285,6 +315,14 @@ func (a *auditor) nextHeard() (heardTurn, bool) {
 	a.heard = a.heard[1:]
 	a.heardBytes -= h.size()
 	return h, true
+}
+
+// hear takes a turn. A panic over its words costs that turn's audit, not the process.
+func (a *auditor) hear(r *roundWork, h *heardTurn) {
+	if err := guard(func() error { a.take(r, h); return nil }); err != nil {
+		a.p.stats.auditsGivenUp.Add(1)
+		a.p.log.Error("turn not audited", "turn", h.turn, "error", err)
+	}
 }
 
 // take gives a turn to its conversation. What it would push out of the window unseen is audited first.
@@ -381,11 +419,14 @@ func (a *auditor) ask(asking context.Context, t *talk) bool {
 	}
 	window := make([]distill.Message, len(t.window))
 	for i := range t.window {
-		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: ownWords(t.window[i].text)}
+		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: a.p.redacted(ownWords(t.window[i].text))} // again: rules may have been added
 	}
 	a.asking++
 	a.calling++
 	t.asked = a.calling
+	for i := range t.window {
+		t.window[i].shown, t.window[i].place = t.asked, i
+	}
 	ans := answer{talkKey: t.talkKey, number: a.calling}
 	a.calls.Go(func() {
 		ans.err = guard(func() (err error) {
@@ -467,7 +508,7 @@ func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
 	}
 	for _, m := range due {
 		for _, h := range rebuilt(m.talkKey, episodes[m.conversation]) {
-			a.take(r, &h)
+			a.hear(r, &h)
 		}
 	}
 }

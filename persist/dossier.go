@@ -122,6 +122,18 @@ func (d *dossier) retire(f *fact) {
 	}
 }
 
+// supersededBy lists the facts that gave way to one, in the order of their ids.
+func (d *dossier) supersededBy(id string) []*fact {
+	var out []*fact
+	for _, f := range d.facts {
+		if f.superseded == id {
+			out = append(out, f)
+		}
+	}
+	slices.SortFunc(out, func(a, b *fact) int { return cmp.Compare(a.id, b.id) })
+	return out
+}
+
 // similar calls found for the current facts that share so many telling words with f that they may be near it: of two
 // that are, each lacks at most a fifth of the other's, so one of the rarest fifth and one more is shared.
 func (d *dossier) similar(f *fact, found func(*fact)) {

@@ -33,7 +33,7 @@ type Erasure struct {
 	Queued   int // turns that were not durable yet
 	Spooled  int // durable turns that were no memories yet, those set aside included
 	Memories int
-	Records  map[storage.Bucket]int // local records: spool, ledger, index snapshots, summaries, audits
+	Records  map[storage.Bucket]int // local records, gone or written anew: spool, ledger, index snapshots, summaries, audits
 	// Derived counts, of Memories, the facts that went because what they came from did.
 	Derived int
 	At      storage.Time
@@ -72,7 +72,9 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 		return out, err
 	}
 	defer open()
-	passages := map[string][]string{} // texts by turn
+	passages := map[string][]string{} // texts of the user's, by turn
+	turns := map[string]bool{}        // whose passages are meant
+	talks := map[string]bool{}        // conversations of those
 	found := map[string]bool{}
 	for _, id := range ids {
 		m, err := p.store.Memory(ctx, scope, id)
@@ -84,6 +86,9 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 			return out, err
 		}
 		found[id] = true
+		if m.Kind == storage.KindEpisode {
+			turns[m.Provenance.Turn], talks[m.Conversation] = true, true
+		}
 		if m.Kind == storage.KindEpisode && m.Provenance.Role == storage.RoleUser {
 			passages[m.Provenance.Turn] = append(passages[m.Provenance.Turn], " "+normalised(words(m.Text))+" ")
 		}
@@ -105,13 +110,15 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 		if err != nil {
 			return out, err
 		}
-		for turn := range passages { // its words must not come back by an audit that is due
-			p.auditor.forgetTurn(scope, turn)
+	}
+	if len(turns) > 0 {
+		for turn := range turns { // its words must not come back by an audit that is due
+			p.auditor.forgetTurn(scope, turn, passages[turn] != nil)
 		}
 		// Nor by a spool record that could not be deleted when its turn was stored.
 		var refs []storage.RecordRef
 		err = p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
-			if e, err := decodeEntry(r.Value); err == nil && e.Due == nil && e.Problem == "" && passages[e.Turn.ID] != nil && !p.waiting(r.Key) {
+			if e, err := decodeEntry(r.Value); err == nil && e.Due == nil && e.Problem == "" && turns[e.Turn.ID] && !p.waiting(r.Key) {
 				refs = append(refs, r.Ref())
 			}
 		})
@@ -122,8 +129,10 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 			return out, err
 		}
 	}
-	err = p.erase(ctx, scope, slices.Sorted(maps.Keys(found)), &out)
-	return out, err
+	if err := p.erase(ctx, scope, slices.Sorted(maps.Keys(found)), &out); err != nil {
+		return out, err
+	}
+	return out, p.forgetNotes(ctx, scope, turns, talks, &out)
 }
 
 // ForgetConversation removes all that was said in a conversation and all that was made of it.
@@ -388,14 +397,16 @@ func (a *auditor) forget(of func(storage.Scope, string) bool) {
 	a.cached = 0
 }
 
-// forgetTurn takes a turn's words out of what waits for an audit. The gate is closed.
-func (a *auditor) forgetTurn(scope storage.Scope, turn string) {
+// forgetTurn takes a turn's words out of what waits for an audit, or only the reply's where the user's stay. The gate is
+// closed.
+func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	goes := func(m windowMessage) bool { return m.turn == turn && (users || !m.user) }
 	for i := range a.heard {
 		if a.heard[i].scope == scope && a.heard[i].turn == turn {
 			a.heardBytes -= a.heard[i].size()
-			a.heard[i].messages = nil
+			a.heard[i].messages = slices.DeleteFunc(a.heard[i].messages, goes)
 			a.heardBytes += a.heard[i].size()
 		}
 	}
@@ -405,7 +416,7 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string) {
 		}
 		a.held -= t.size()
 		t.window = slices.DeleteFunc(t.window, func(m windowMessage) bool {
-			if m.turn != turn {
+			if !goes(m) {
 				return false
 			}
 			t.bytes -= int64(len(m.text))
@@ -415,9 +426,31 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string) {
 			}
 			return true
 		})
-		t.asked = 0 // what a model makes of it is not wanted
+		if users {
+			t.asked = 0 // what a model makes of it is not wanted
+		}
 		a.held += t.size()
 	}
+}
+
+// unseen lists the turns of a conversation that no audit has seen. The gate is closed.
+func (a *auditor) unseen(key talkKey) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[string]bool{}
+	for i := range a.heard {
+		if a.heard[i].talkKey == key {
+			out[a.heard[i].turn] = true
+		}
+	}
+	if t := a.talks[key]; t != nil {
+		for i := range t.window {
+			if t.window[i].fresh {
+				out[t.window[i].turn] = true
+			}
+		}
+	}
+	return out
 }
 
 // auditedConversation is the conversation that a record in BucketAudit is about.

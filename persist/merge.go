@@ -53,7 +53,7 @@ func factText(c *candidate) string {
 	if len(c.dates) > 0 {
 		notes := make([]string, len(c.dates))
 		for i, d := range c.dates {
-			notes[i] = d.note(c.quote)
+			notes[i] = strings.ReplaceAll(d.note(c.quote), `"`, `'`)
 		}
 		text += " [" + strings.Join(notes, "; ") + "]"
 	}
@@ -285,31 +285,51 @@ func (g *merging) rivals(f *fact) []*fact {
 	return out
 }
 
-// revoke deletes the facts of turns that were replaced, but for those whose words still stand there, and gives those
-// back their place which they had superseded.
-func (g *merging) revoke(ctx context.Context, turn, said string) error {
-	text := " " + normalised(words(said)) + " "
-	for _, f := range slices.Clone(g.d.byTurn[turn]) {
-		if g.changed[f.id] != nil || strings.Contains(text, " "+f.norm+" ") {
+// revoke deletes the facts of a turn that was replaced, but for those whose words still stand in its text and those that
+// are proposed again, and returns how many went. What they had superseded gives way to what superseded them, or holds
+// again.
+func (g *merging) revoke(ctx context.Context, turn, text string, proposed map[string]bool) (n int, err error) {
+	text = " " + normalised(words(text)) + " "
+	var ids []string
+	for _, f := range g.d.byTurn[turn] {
+		ids = append(ids, f.id)
+	}
+	for _, id := range ids {
+		f := g.d.facts[id]
+		if proposed[f.id] || strings.Contains(text, " "+f.norm+" ") {
 			continue
 		}
-		g.gone = append(g.gone, f.id)
-		g.d.remove(f)
-		for _, old := range g.d.facts {
-			if old.superseded != f.id {
-				continue
-			}
+		for _, old := range g.d.supersededBy(f.id) {
 			m, err := g.record(ctx, old)
 			if err != nil {
-				return err
+				return n, err
 			}
-			if m != nil {
-				m.ValidTo, m.SupersededBy = 0, ""
-				g.put(*m)
+			if m == nil {
+				continue
 			}
+			m.ValidTo, m.SupersededBy = 0, f.superseded
+			if f.superseded != "" {
+				m.ValidTo = f.from
+				if next := g.d.facts[f.superseded]; next != nil {
+					m.ValidTo = next.from
+				}
+			}
+			g.put(*m)
 		}
+		g.drop(f)
+		n++
 	}
-	return nil
+	return n, nil
+}
+
+// drop deletes a fact, whether it is stored already or not.
+func (g *merging) drop(f *fact) {
+	g.d.remove(f)
+	g.gone = append(g.gone, f.id)
+	if g.changed[f.id] != nil {
+		delete(g.changed, f.id)
+		g.order = slices.DeleteFunc(g.order, func(id string) bool { return id == f.id })
+	}
 }
 
 // worth is what a fact counts against eviction: its priority, halved with each half-life since it was last said.
@@ -344,12 +364,7 @@ func (g *merging) evict(now storage.Time) int {
 	})
 	n := len(all) - (most - most/100)
 	for _, f := range all[:n] {
-		g.d.remove(f)
-		g.gone = append(g.gone, f.id)
-		if g.changed[f.id] != nil {
-			delete(g.changed, f.id)
-			g.order = slices.DeleteFunc(g.order, func(id string) bool { return id == f.id })
-		}
+		g.drop(f)
 	}
 	return n
 }

@@ -21,6 +21,9 @@ type windowMessage struct {
 	text    string
 	at      time.Time
 	fresh   bool // no audit has seen it
+	held    bool // fresh, but not for the audit that is being made: see [talk.hold]
+	shown   int  // number of the distiller's call that it was shown in, 0 = none
+	place   int  // where it stood in that
 }
 
 // relevance is r: how many of the summary's keywords the window holds.

@@ -22,6 +22,7 @@ type item struct {
 	done   bool
 	// What the auditor hears of it.
 	recovered, heard, replaced bool
+	reworded                   bool // the version before had other words of the user's
 }
 
 // itemBytes is what an item costs beside its texts.

@@ -123,6 +123,11 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
 			return err
 		}
+		if outcomes[i] == replaced && !it.tried {
+			if it.reworded, err = p.reworded(ctx, it, episodes[i]); err != nil {
+				return err
+			}
+		}
 		if outcomes[i] != unchanged {
 			writes = append(writes, storage.Write{Scope: it.turn.Scope, Turn: it.turn.ID, Memories: episodes[i]})
 		}
@@ -200,6 +205,23 @@ func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Mem
 	}
 }
 
+// reworded says whether the user said something else in the stored version of a turn. A regenerated reply leaves the
+// user's words as they are, and with them what was made of them.
+func (p *Pipeline) reworded(ctx context.Context, it *item, episodes []storage.Memory) (bool, error) {
+	for seq := range len(episodes) + 1 {
+		m, err := p.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
+		known := err == nil
+		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
+			return false, err
+		}
+		users := seq < len(episodes) && episodes[seq].Provenance.Role == storage.RoleUser
+		if users && (!known || m.Text != episodes[seq].Text) || known && m.Provenance.Role == storage.RoleUser && !users {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 func sameMessage(a, b Message) bool {
 	return a.Role == b.Role && a.Speaker == b.Speaker && a.Text == b.Text
 }
@@ -218,7 +240,7 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 		refs[i] = it.ref
 		if it.heard {
 			h := hearing(&it.turn, p.cfg.Audit.WindowMessages)
-			h.replaced, h.again = it.replaced, it.recovered
+			h.replaced, h.reworded, h.again = it.replaced, it.replaced && it.reworded, it.recovered
 			heard = append(heard, h)
 		}
 	}

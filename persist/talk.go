@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -23,7 +24,7 @@ type talk struct {
 	last     time.Time       // when the newest was
 	now      bool            // asked to remember or forget, let go of, or recovered: don't wait
 	asked    int             // number of the distiller's call that is under way for it, 0 = none
-	replaced map[string]bool // turns that were replaced since the last audit
+	replaced map[string]bool // turns that were replaced by other words of the user's since the last audit
 	summary  *Summary        // nil until it was read or begun
 	bytes    int64
 }
@@ -42,6 +43,7 @@ type heardTurn struct {
 	messages []windowMessage
 	bytes    int64 // of its texts as episodes
 	replaced bool
+	reworded bool // replaced by other words of the user's, not by another reply alone
 	again    bool // stored by an earlier run: its bytes are counted already
 	due      bool // recovered by its mark
 }
@@ -107,7 +109,7 @@ func (t *talk) hear(h *heardTurn, now time.Time, most int) {
 		}
 	}
 	t.window = kept
-	if h.replaced {
+	if h.reworded {
 		if t.replaced == nil {
 			t.replaced = map[string]bool{}
 		}
@@ -172,6 +174,46 @@ func (t *talk) audited() {
 		t.window[i].fresh = false
 	}
 	t.fresh, t.tokens, t.now, t.replaced = 0, 0, false, nil
+}
+
+// hold keeps what came since a call of the distiller out of the audit of its answer, for the model did not see it, and
+// makes the proposals point to where their messages stand by now, or nowhere.
+func (t *talk) hold(call int, proposals []distill.Proposal) {
+	at := map[int]int{}
+	for i := range t.window {
+		switch m := &t.window[i]; {
+		case m.shown == call:
+			at[m.place] = i
+		case m.fresh:
+			m.fresh, m.held = false, true
+			t.fresh--
+			t.tokens -= tokensOf(m.text)
+		}
+	}
+	for i := range proposals {
+		if now, ok := at[proposals[i].Message]; ok {
+			proposals[i].Message = now
+		} else {
+			proposals[i].Message = -1
+		}
+	}
+}
+
+// release makes fresh again what hold kept out.
+func (t *talk) release() {
+	for i := range t.window {
+		m := &t.window[i]
+		if !m.held {
+			continue
+		}
+		m.fresh, m.held = true, false
+		if t.fresh == 0 {
+			t.since = t.last
+			t.now = asks(t.window[i:])
+		}
+		t.fresh++
+		t.tokens += tokensOf(m.text)
+	}
 }
 
 func (t *talk) size() int64 { return t.bytes + talkOverhead + int64(len(t.conversation)) }

@@ -17,8 +17,8 @@ import (
 // time. It loads one only if the store holds the very memories that it was made of; else, as where there is none or it is
 // damaged, the index is built from the records.
 //
-// A snapshot holds texts, so what was forgotten must not stay in it: after Forget it is deleted within a second, and it
-// expires with the first of its memories.
+// A snapshot holds texts, so what was forgotten must not stay in it: after Forget it is deleted within a second, after Erased it is
+// deleted, and it expires with the first of its memories.
 
 // SnapshotStore is what the source of an engine offers for it to keep snapshots.
 type SnapshotStore interface {
@@ -313,6 +313,19 @@ func (e *Engine) stale(scope storage.Scope) {
 	defer e.mu.Unlock()
 	if len(e.staleScopes) < maxStale {
 		e.staleScopes[scope] = struct{}{}
+	}
+}
+
+// Erased deletes a scope's snapshot at once where a person wants memories gone: a crash in the second that Forget takes
+// would keep their text until the scope is loaded again.
+func (e *Engine) Erased(scope storage.Scope, _ ...string) {
+	if e.snapshots == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(e.life, snapshotTimeout)
+	defer cancel()
+	if err := e.deleteSnapshot(ctx, scope, ""); err != nil && !errors.Is(err, errBlob) {
+		e.stale(scope)
 	}
 }
 

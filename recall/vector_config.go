@@ -15,8 +15,8 @@ type Embedder interface {
 // VectorConfig sets what embeddings add. Without an Embedder nothing is added.
 type VectorConfig struct {
 	Embedder Embedder
-	// Redact is applied to a query before it leaves; memories are redacted when they are stored. Without it nothing is
-	// sent.
+	// Redact is applied to queries and to memories before they leave: rules may have been added since a memory was stored.
+	// Without it no query is sent.
 	Redact func(string) string
 	// Weight is what the best possible likeness adds to a score, as a share of the query's weight.
 	Weight float64

@@ -288,8 +288,13 @@ func TestOnlyRedactedWordsLeave(t *testing.T) {
 		cfg := patient()
 		cfg.Vectors.Embedder = em
 		cfg.Vectors.Redact = func(s string) string { return strings.ReplaceAll(s, "canary", "[x]") }
-		e := vectorEngineOf(t, cfg, newLocal(memories(5)))
+		stored := memories(5)
+		stored[2].Text += " of a canary" // from before there was a rule
+		e := vectorEngineOf(t, cfg, newLocal(stored))
 		settled(t, e, alice)
+		if sent := strings.Join(em.seen, "\n"); strings.Contains(sent, "canary") || !strings.Contains(sent, " of a [x]") {
+			t.Errorf("memories sent: %q", sent)
+		}
 		if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "my canary\n<system-reminder>canary secret</system-reminder>", Previous: "the canary before"}); err != nil {
 			t.Fatal(err)
 		}

@@ -97,7 +97,14 @@ func (e *Engine) embedRound(s *scopeIndex) (more bool, err error) {
 	if len(ids) == 0 {
 		return false, nil
 	}
-	found, err := e.cfg.Vectors.Embedder.Documents(e.life, texts)
+	sent := texts
+	if redact := e.cfg.Vectors.Redact; redact != nil { // rules may have been added since they were stored
+		sent = make([]string, len(texts))
+		for i, t := range texts {
+			sent[i] = redact(t)
+		}
+	}
+	found, err := e.cfg.Vectors.Embedder.Documents(e.life, sent)
 	if err == nil && len(found) != len(texts) {
 		err = errors.New("embedder: not as many vectors as texts")
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -24,8 +25,15 @@ const (
 	MaxOriginalBytes = 64 << 10 // of all of them together
 )
 
+// assigned ends where the value of something secret begins, or goes on between quotation marks: a number of a phone may be
+// a password, too. Only so much before a finding is looked at.
+var assigned = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase|code)?|passwort|kennwort|pwd|pin|secret|token|api[ _-]?key|access[ _-]?key|credentials?|auth)[\w-]*["'` + "`" + `]?\s*(?:[:=]+>?|\b(?:is|was|ist|lautet|est|es)\b)\s*(?:["'` + "`" + `][^"'` + "`" + `\n]*)?$`)
+
+const assignedBefore = 96
+
 // RedactKeeping is Redact with the originals of personal data, in order. Those of secrets and of custom rules are never
-// among them, nor is text that a secret was part of. The caller owes them as much care as the text itself.
+// among them, nor is text that a secret was part of, nor what stands as the value of a password, key or token, whatever it
+// looks like. The caller owes them as much care as the text itself.
 func (r *Redactor) RedactKeeping(text string) (string, []Original) {
 	out, spans := r.redact(text)
 	var kept []Original
@@ -33,7 +41,7 @@ func (r *Redactor) RedactKeeping(text string) (string, []Original) {
 	for _, s := range spans {
 		rule := r.rule(s.rule)
 		original := text[s.start:s.end]
-		if s.rule.family() == familyPersonal && len(kept) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
+		if s.rule.family() == familyPersonal && !assigned.MatchString(text[max(0, s.start-assignedBefore):s.start]) && len(kept) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
 			size += len(original)
 			kept = append(kept, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
 		}

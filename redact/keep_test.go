@@ -108,3 +108,22 @@ func TestOriginalsAreBounded(t *testing.T) {
 		t.Errorf("got %d bytes of originals", size)
 	}
 }
+
+// TestSecretsInDisguise: what is the value of something secret is not kept, even if it looks like personal data.
+func TestSecretsInDisguise(t *testing.T) {
+	r := newRedactor(t)
+	for _, text := range []string{
+		"password: +49 30 901820", "token=123-45-6789", "DB_PASSWORD='foo bar@example.com'", `{"api_key": "123-45-6789"}`,
+		"my PIN is 4111 1111 1111 1111", "Mein Passwort ist +49 30 901820",
+	} {
+		out, kept := r.RedactKeeping(text)
+		if out == text || len(kept) > 0 {
+			t.Errorf("%q: %q, %d originals kept", text, out, len(kept))
+		}
+	}
+	for _, text := range []string{"My password is gone, mail me at jane@example.com", "spinach = fine; call +49 30 901820"} {
+		if _, kept := r.RedactKeeping(text); len(kept) != 1 {
+			t.Errorf("%q: %d originals kept", text, len(kept))
+		}
+	}
+}

@@ -21,8 +21,11 @@ var (
 	_ persist.Eraser  = (*knownMemories)(nil)
 )
 
-// Erased takes memories out of what is replayed.
-func (k *knownMemories) Erased(scope storage.Scope, ids ...string) { k.handler.Forget(scope, ids...) }
+// Erased takes memories out of what is replayed, and out of snapshots.
+func (k *knownMemories) Erased(scope storage.Scope, ids ...string) {
+	k.Engine.Erased(scope, ids...)
+	k.handler.Forget(scope, ids...)
+}
 
 // Drop forgets a scope.
 func (k *knownMemories) Drop(scope storage.Scope) {

@@ -232,7 +232,7 @@ func TestTokensPerDay(t *testing.T) {
 	m := newModel(t)
 	m.says(good)
 	cfg := m.config()
-	cfg.TokensPerDay = 1500
+	cfg.TokensPerDay = 3000
 	d := New(cfg, nil)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	d.now = func() time.Time { return now }
@@ -252,6 +252,25 @@ func TestTokensPerDay(t *testing.T) {
 	now = now.Add(24 * time.Hour)
 	if _, err := d.Distill(t.Context(), window); err != nil {
 		t.Errorf("the next day: %v", err)
+	}
+}
+
+// TestUnreportedTokens: where a server does not say what it used, no fewer are counted than a text can have.
+func TestUnreportedTokens(t *testing.T) {
+	m := newModel(t)
+	m.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {
+		_, _ = io.WriteString(w, `{"choices":[{"finish_reason":"stop","message":{"content":"{\"facts\":[]}"}}]}`)
+	}
+	d := New(m.config(), nil)
+	long := []Message{}
+	for range 7 {
+		long = append(long, Message{User: true, Fresh: true, Text: strings.Repeat("\u6f22", 1300)})
+	}
+	if _, err := d.Distill(t.Context(), long); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Spent(); got < 7*1300+int64(m.config().MaxTokens) { // a token a character
+		t.Errorf("spent: %d", got)
 	}
 }
 

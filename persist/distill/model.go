@@ -62,15 +62,16 @@ func (d *Distiller) Distill(ctx context.Context, window []Message) ([]Proposal, 
 	if err != nil {
 		return nil, err
 	}
-	estimate := int64(len(body)/4 + d.cfg.MaxTokens)
-	if !d.reserve(estimate) {
+	estimate := int64(len(body)/2 + d.cfg.MaxTokens) // no tokenizer makes more of it: servers need not say what they used
+	day, ok := d.reserve(estimate)
+	if !ok {
 		return nil, ErrSpent
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	answer, used, err := d.call(ctx, body)
 	if used > 0 {
-		d.settle(estimate, used)
+		d.settle(day, estimate, used)
 	}
 	if err != nil {
 		return nil, err
@@ -175,24 +176,26 @@ func (d *Distiller) call(ctx context.Context, body []byte) (string, int64, error
 	return c.Message.Content, used, nil
 }
 
-// reserve takes tokens of the day's before a call; settle corrects by what it took.
-func (d *Distiller) reserve(tokens int64) bool {
+// reserve takes tokens of the day's before a call and returns that day; settle corrects by what it took.
+func (d *Distiller) reserve(tokens int64) (day int64, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if today := d.now().Unix() / 86400; today != d.day {
 		d.day, d.spent = today, 0
 	}
 	if d.spent+tokens > d.cfg.TokensPerDay {
-		return false
+		return d.day, false
 	}
 	d.spent += tokens
-	return true
+	return d.day, true
 }
 
-func (d *Distiller) settle(reserved, used int64) {
+func (d *Distiller) settle(day, reserved, used int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.spent = max(d.spent+used-reserved, 0)
+	if day == d.day { // of another day nothing is counted any more
+		d.spent = max(d.spent+used-reserved, 0)
+	}
 }
 
 // Spent is how many tokens were used since midnight UTC.

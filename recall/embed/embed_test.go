@@ -1,11 +1,14 @@
 package embed
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -433,4 +436,44 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestErrorsQuoteNothing has a server that sends back, as what is no HTTP, all that it was sent.
+func TestErrorsQuoteNothing(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			asked, err := http.ReadRequest(bufio.NewReader(conn))
+			if err == nil {
+				body, _ := io.ReadAll(asked.Body)
+				fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\n%s %s\r\n\r\n", asked.Header.Get("Authorization"), body)
+			}
+			conn.Close()
+		}
+	}()
+	var log bytes.Buffer
+	cfg := DefaultConfig()
+	cfg.URL, cfg.Model, cfg.Key, cfg.Retries = "http://"+l.Addr().String(), "m", "sk-canary", 0
+	c, err := New(cfg, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Documents(t.Context(), []string{"a quince"})
+	said := fmt.Sprint(err)
+	for range failuresToOpen {
+		_, err = c.Query(t.Context(), "a quince")
+		said += fmt.Sprint(err)
+	}
+	c.Close() // the last call has logged
+	if said += log.String(); err == nil || strings.Contains(said, "canary") || strings.Contains(said, "quince") {
+		t.Errorf("errors and log: %s", said)
+	}
 }

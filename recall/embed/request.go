@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -65,7 +66,7 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 	}
 	answer, err := c.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("embed: %w", err)
+		return nil, fmt.Errorf("embed: %w", withoutContent(err))
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -75,7 +76,7 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 	most := c.responseLimit(len(texts))
 	content, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("embed: read answer: %w", err)
+		return nil, fmt.Errorf("embed: read answer: %w", withoutContent(err))
 	}
 	if int64(len(content)) > most {
 		return nil, fmt.Errorf("embed: %w: longer than %d bytes", ErrResponse, most)
@@ -88,6 +89,23 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 		return nil, fmt.Errorf("embed: %w: %d instead of %d", ErrDimension, dimension, c.dimension.Load())
 	}
 	return vectors, nil
+}
+
+// withoutContent keeps of a transport's error what came of the network or of time. The rest may quote what the server
+// sent, and with it what it was sent.
+func withoutContent(err error) error {
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		return e
+	}
+	for _, known := range [...]error{context.Canceled, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return context.DeadlineExceeded
+	}
+	return errors.New("no usable answer in HTTP")
 }
 
 // responseLimit allows each number 32 bytes, which no printed float32 or float64 needs.
