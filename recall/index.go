@@ -17,13 +17,13 @@ import (
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
-	seed  maphash.Seed
-	terms names      // the marks are its first
-	posts []postings // by term
-	turns []turn     // removed ones stay as tombstones until a rebuild
-	lens  []lengths  // of turns
-	mems  []mem
-	convs struct {
+	seed   maphash.Seed
+	terms  names      // the marks are its first
+	posts  []postings // by term
+	turns  []turn     // removed ones stay as tombstones until a rebuild
+	briefs []brief    // of turns
+	mems   []mem
+	convs  struct {
 		names names // packed
 		list  []conv
 	}
@@ -76,6 +76,9 @@ func (ix *index) usualLanguage() language {
 	}
 	return best
 }
+
+// opens reports whether the turn is the first of its conversation.
+func (t *turn) opens() bool { return t.prev < 0 && t.flags&turnFact == 0 }
 
 // alone reports whether the turn has no neighbours.
 func (t *turn) alone() bool { return t.prev < 0 && t.next < 0 }
@@ -209,7 +212,7 @@ func (ix *index) put(ps []passage) {
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
-	ix.lens = append(ix.lens, t.lengths())
+	ix.briefs = append(ix.briefs, t.brief())
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
 		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
@@ -267,11 +270,13 @@ func (ix *index) link(n int32) {
 		next, after = after, ix.turns[after].prev
 	}
 	t.prev, t.next = after, next
+	ix.briefs[n] = t.brief()
 	if after >= 0 {
 		ix.turns[after].next = n
 	}
 	if next >= 0 {
 		ix.turns[next].prev = n
+		ix.briefs[next] = ix.turns[next].brief()
 	} else {
 		c.last = n
 	}
@@ -289,6 +294,7 @@ func (ix *index) unlink(n int32) {
 	}
 	if t.next >= 0 {
 		ix.turns[t.next].prev = t.prev
+		ix.briefs[t.next] = ix.turns[t.next].brief()
 	} else {
 		c.last = t.prev
 	}

@@ -14,6 +14,8 @@ type hit struct {
 
 // scratch is what one query needs; it is pooled. All arrays are zero between queries.
 type scratch struct {
+	slot    []uint32  // by turn, of the survey: place in found + 1
+	sums    []float32 // the survey's scores, in the order of found
 	score   []float32 // by turn
 	x       []float32 // by turn, of the concept at hand
 	session []float32 // by conversation, of the concept at hand
@@ -30,7 +32,8 @@ type scratch struct {
 	picked  []hit
 	counts  [buckets]int32
 	norms   norms
-	holds   []holdings // by turn, of the candidates
+	normsOf fieldWeights // that norms were made of
+	holds   []holdings   // by turn, of the candidates
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
@@ -82,6 +85,7 @@ func (b *bitset) grow(n int) {
 
 func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.score) < n {
+		s.slot = make([]uint32, n+n/4)
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
 		s.holds = make([]holdings, n+n/4)
@@ -92,7 +96,7 @@ func (s *scratch) grow(ix *index) {
 	s.near.grow(len(ix.turns))
 	s.chosen.grow(len(ix.turns))
 	s.met.grow(len(ix.convs.list))
-	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
+	s.entries, s.spans, s.found, s.sums = s.entries[:0], s.spans[:0], s.found[:0], s.sums[:0]
 }
 
 // clear forgets the candidates.
@@ -299,13 +303,9 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 		times(PartSpeaker, w.Speaker)
 	}
 	if t.traits&firstPerson != 0 {
-		if q.intent&fromSpeaker != 0 {
-			times(PartFirstPerson, w.FirstPersonBoth)
-		} else {
-			times(PartFirstPerson, w.FirstPerson)
-		}
+		times(PartFirstPerson, q.personFactor(w))
 	}
-	if t.prev < 0 && t.flags&turnFact == 0 {
+	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
 	if q.intent&wantsTime != 0 && t.traits&hasTime != 0 {
@@ -325,6 +325,14 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 		times(PartDate, 1+w.Date*near)
 	}
 	return product
+}
+
+// personFactor is for turns that speak in the first person.
+func (q *query) personFactor(w *Weights) float64 {
+	if q.intent&fromSpeaker != 0 {
+		return w.FirstPersonBoth
+	}
+	return w.FirstPerson
 }
 
 // maxFactor bounds factors from above for any turn.

@@ -186,7 +186,7 @@ func (u *unpacker) turn(mem int32) turn {
 // complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
 // be searched without a fault, whatever made the blob.
 func (ix *index) complete() error {
-	ix.lens = make([]lengths, len(ix.turns))
+	ix.briefs = make([]brief, len(ix.turns))
 	ix.byTurn.reserve(len(ix.turns))
 	ix.byID.reserve(len(ix.mems))
 	order := make([]int32, 0, len(ix.turns))
@@ -211,7 +211,7 @@ func (ix *index) complete() error {
 			}
 			ix.byID.insert(ix.hashOf(&d), uint32(m))
 		}
-		ix.lens[i] = t.lengths()
+		ix.briefs[i] = t.brief()
 		ix.live++
 		ix.liveMems += int(t.count)
 		ix.count(t, +1)
