@@ -137,5 +137,5 @@ func (p *packer) turn(t *turn) {
 	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker, t.lives} {
 		p.uint(uint64(v))
 	}
-	p.b = append(p.b, byte(t.flags), byte(t.traits))
+	p.b = append(p.b, byte(t.flags&^turnSpoken), byte(t.traits))
 }

@@ -90,6 +90,7 @@ const (
 	turnFact           // a fact, curated or entry: no neighbours
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories has an expiry
+	turnSpoken         // a passage of the user's, and none or one of the assistant's behind it; not in a blob
 )
 
 // lastDay is the last whole day, since the epoch, before a time.
@@ -176,10 +177,12 @@ func (ix *index) put(ps []passage) {
 	var counts termCounts
 	var pack packer
 	var userLen, asstLen int
+	spoken := t.count <= 2
 	for i := range ps[:t.count] {
 		p := &ps[i]
 		pack.b = pack.b[:0]
 		asst := p.memory.Provenance.Role == storage.RoleAssistant
+		spoken = spoken && asst == (i > 0)
 		ids, length := counts.passage(ix, p.terms, asst)
 		if asst {
 			asstLen += length
@@ -203,6 +206,9 @@ func (ix *index) put(ps []passage) {
 		if ix.coder == nil {
 			ix.plain += int64(len(p.memory.Text))
 		}
+	}
+	if spoken {
+		t.flags |= turnSpoken
 	}
 	t.userLen, t.asstLen = uint16(min(userLen, 1<<16-1)), uint16(min(asstLen, 1<<16-1))
 	for _, c := range counts.list {

@@ -34,16 +34,27 @@ type scratch struct {
 	norms   norms
 	normsOf fieldWeights // that norms were made of
 	holds   []holdings   // by turn, of the candidates
+	hits    []hit        // of the result
+	taken   []taken      // of the result
 }
 
-// holdings note which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
-// Of the user's text only the terms themselves count, not the words that may stand for them.
+// holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
+// themselves count; kin says that words stand there which may stand for a term.
 type holdings struct{ user, assistant uint32 }
 
+const (
+	beyond uint32 = 1 << 30 // any of the concepts from the 31st on
+	kin    uint32 = 1 << 31
+)
+
 func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
-	bit := uint32(1) << min(concept, 31)
-	if itself && tf&userFrequency != 0 {
-		s.holds[n].user |= bit
+	bit := uint32(1) << min(concept, 30)
+	if tf&userFrequency != 0 {
+		if itself {
+			s.holds[n].user |= bit
+		} else {
+			s.holds[n].user |= kin
+		}
 	}
 	if tf >= assistantOnce {
 		s.holds[n].assistant |= bit
@@ -53,13 +64,13 @@ func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
 // onlyAssistant reports whether the assistant's text may hold what the user's does not.
 func (s *scratch) onlyAssistant(n int32) bool {
 	h := s.holds[n]
-	return h.assistant&^h.user != 0 || h.assistant>>31 != 0
+	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
 // several reports whether the user's text holds two concepts or more.
 func (s *scratch) several(n int32) bool {
-	u := s.holds[n].user
-	return u&(u-1) != 0 || u>>31 != 0
+	u := s.holds[n].user &^ kin
+	return u&(u-1) != 0 || u&beyond != 0
 }
 
 // span is one word's part of entries.
@@ -99,8 +110,10 @@ func (s *scratch) grow(ix *index) {
 	s.entries, s.spans, s.found, s.sums = s.entries[:0], s.spans[:0], s.found[:0], s.sums[:0]
 }
 
-// clear forgets the candidates.
+// clear forgets the candidates, and the records that taken refers to.
 func (s *scratch) clear() {
+	clear(s.taken)
+	s.hits, s.taken = s.hits[:0], s.taken[:0]
 	for i, word := range s.chosen {
 		for ; word != 0; word &= word - 1 {
 			s.holds[i<<6|bits.TrailingZeros64(word)] = holdings{}

@@ -280,13 +280,15 @@ func (ix *index) appendID(b []byte, i int32) []byte {
 }
 
 // memory reads back memory i. It makes one string of all that it holds of its own.
-func (ix *index) memory(i int32, scope storage.Scope) storage.Memory {
+func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	u := ix.head(i).rest
-	return ix.unpackMemory(&u, ix.mems[i].turn, scope)
+	ix.unpackMemory(&u, ix.mems[i].turn, scope, &m)
+	return m
 }
 
-func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage.Memory {
-	m := storage.Memory{Scope: scope, Version: 1, Trust: 1}
+// unpackMemory reads a memory of turn n into m, which is zero.
+func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *storage.Memory) {
+	m.Scope, m.Version, m.Trust = scope, 1, 1
 	v := &m.Provenance
 	var space [1024]byte
 	b := space[:0]
@@ -295,7 +297,8 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage
 	if d.mark&markConversation != 0 {
 		m.Conversation = u.string()
 	} else if c := ix.turns[n].conv; c >= 0 {
-		b = appendRaw(b, ix.convs.names.raw(uint32(c))[1:], ix.convs.names.raw(uint32(c))[0] == 1)
+		name := ix.convs.names.raw(uint32(c))
+		b = appendRaw(b, name[1:], name[0] == 1)
 	}
 	conv := len(b)
 	id := conv
@@ -334,7 +337,6 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage
 		m.Conversation = all[:conv]
 	}
 	v.Turn, m.ID, v.Chain, m.Text = all[conv:turn], all[id:idEnd], all[idEnd:chain], all[chain:]
-	return m
 }
 
 func (ix *index) unpackText(u *unpacker, b []byte) []byte {
