@@ -158,16 +158,27 @@ func (s *selection) take(h hit, p int32) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
-	found := taken{head: s.ix.head(p)}
-	if s.duplicate(&found) {
-		return CutDuplicate
+	at := len(s.taken)
+	s.taken = append(s.taken, taken{head: s.ix.head(p)}) // in place, like the memory: both are large
+	found := &s.taken[at]
+	why := CutDuplicate
+	if !s.ix.duplicate(s.taken[:at], found) {
+		why = s.add(h, p, found.rest)
 	}
+	if why != "" {
+		*found = taken{}
+		s.taken = s.taken[:at]
+	}
+	return why
+}
+
+// add adds passage p to the result, if the budget lets it.
+func (s *selection) add(h hit, p int32, u unpacker) Reason {
 	if s.res.Memories == nil {
 		s.res.Memories = make([]Scored, 0, s.topK)
 	}
 	n := len(s.res.Memories)
-	m := &s.res.Memories[:n+1][n] // in place, for it is large
-	u := found.rest
+	m := &s.res.Memories[:n+1][n]
 	s.ix.unpackMemory(&u, s.ix.mems[p].turn, s.scope, &m.Memory)
 	cost := Cost(&m.Memory)
 	if cost > s.budget {
@@ -177,7 +188,6 @@ func (s *selection) take(h hit, p int32) Reason {
 	m.Score = h.score
 	s.res.Memories = s.res.Memories[:n+1]
 	s.budget -= cost
-	s.taken = append(s.taken, found)
 	s.hits = append(s.hits, h)
 	return ""
 }

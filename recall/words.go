@@ -74,8 +74,10 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
-	if !isASCII(text) && !norm.NFKC.IsNormalString(text) {
+	ascii := isASCII(text)
+	if !ascii && !norm.NFKC.IsNormalString(text) {
 		text = norm.NFKC.String(text)
+		ascii = isASCII(text)
 	}
 	lang := detect(text, otherwise)
 	if out.language = lang; lang == langUnknown {
@@ -83,9 +85,24 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 	it := words.FromString(text)
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
-	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
-	for it.Next() {
-		w := it.Value()
+	from, end := 0, 0
+	start := true // at the start of a sentence or after a comma, where a capital letter says nothing
+	for {
+		var w string
+		if ascii {
+			if from = end; from == len(text) {
+				break
+			}
+			end = from + asciiWord(text[from:])
+			if w = text[from:end]; w[0] == ' ' {
+				continue
+			}
+		} else {
+			if !it.Next() {
+				break
+			}
+			w, from = it.Value(), it.Start()
+		}
 		r, n := rune(w[0]), 1
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRuneInString(w)
@@ -113,10 +130,10 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 				_, n := utf8.DecodeRuneInString(w[i:])
 				c := w[i : i+n]
 				out.terms = append(out.terms, c)
-				if prevEnd == it.Start()+i {
+				if prevEnd == from+i {
 					out.terms = append(out.terms, text[prevEnd-len(prev):prevEnd+n])
 				}
-				prev, prevEnd = c, it.Start()+i+n
+				prev, prevEnd = c, from+i+n
 				i += n
 			}
 			continue
