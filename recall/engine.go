@@ -29,6 +29,7 @@ type Engine struct {
 	seed     maphash.Seed
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
+	queries  sync.Pool // *query
 
 	spanOptions []trace.SpanStartOption
 
@@ -76,6 +77,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	}
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
+	e.queries.New = func() any { return new(query) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.vec.local, _ = src.(storage.Local)
@@ -228,6 +230,8 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
+	q.reset()
+	e.queries.Put(q)
 	return res, true, err
 }
 

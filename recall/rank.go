@@ -16,6 +16,7 @@ type hit struct {
 type scratch struct {
 	slot    []uint32  // by turn, of the survey: place in found + 1
 	sums    []float32 // the survey's scores, in the order of found
+	seeds   []int32   // what pick returned
 	score   []float32 // by turn
 	x       []float32 // by turn, of the concept at hand
 	session []float32 // by conversation, of the concept at hand

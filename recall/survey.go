@@ -268,28 +268,30 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 	if len(sums) > k {
 		limit = s.lowest(k)
 	}
-	for anyKind && f.hides() { // only of the best it matters whether the request carries them
-		hidden := 0
+	check := anyKind && f.hides() // only of the best it matters whether the request carries them
+	for {
+		best := s.seeds[:0]
+		hidden := false
 		for i, sum := range sums {
-			if sum >= limit && !f.pass(s.found[i]) {
-				s.counts[bucketOf(sum)]--
-				sums[i] = out
-				hidden++
+			if sum < limit {
+				continue
 			}
+			if n := s.found[i]; !check || f.pass(n) {
+				best = append(best, n)
+				continue
+			}
+			s.counts[bucketOf(sum)]--
+			sums[i] = out
+			hidden = true
 		}
-		if hidden == 0 {
+		s.seeds = best
+		if !hidden {
 			break
 		}
 		limit = s.lowest(k)
 	}
-	best := s.found[:0]
-	for i, sum := range sums {
-		if sum >= limit && len(best) < 2*k {
-			best = append(best, s.found[i])
-		}
-	}
 	s.found, s.sums = s.found[:0], s.sums[:0]
-	return best
+	return s.seeds[:min(len(s.seeds), 2*k)]
 }
 
 // signFactors are the factors of turns by their signs. What a speaker's name and dates add is not in them.
