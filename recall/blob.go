@@ -46,7 +46,7 @@ func (ix *index) capture() *index {
 	for k, v := range ix.speakers {
 		c.speakers[k] = v
 	}
-	c.names, c.shapeOf, c.coded = nil, nil, nil
+	c.names, c.shapeOf, c.work = nil, nil, nil
 	c.byTurn, c.byID = table{}, table{}
 	return &c
 }

@@ -31,8 +31,8 @@ type index struct {
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
 	coder    *coder // nil until there is enough text to learn from
-	coded    []byte // scratch of the coder's
-	plain    int64  // bytes of text before it learns
+	work     *workspace
+	plain    int64 // bytes of text before it learns
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
@@ -124,6 +124,20 @@ func (ix *index) hash(s string) uint64 {
 	return h
 }
 
+// workspace is what putting a turn needs, kept for the next; nil when nothing was put lately.
+type workspace struct {
+	counts termCounts
+	pack   packer
+	coded  []byte
+}
+
+func (ix *index) space() *workspace {
+	if ix.work == nil {
+		ix.work = &workspace{}
+	}
+	return ix.work
+}
+
 // passage is a memory ready to be indexed.
 type passage struct {
 	memory   *storage.Memory
@@ -174,8 +188,8 @@ func (ix *index) put(ps []passage) {
 	default:
 		t.flags |= turnFact
 	}
-	var counts termCounts
-	var pack packer
+	counts, pack := &ix.space().counts, &ix.work.pack
+	counts.reset()
 	var userLen, asstLen int
 	spoken := t.count <= 2
 	for i := range ps[:t.count] {
@@ -200,7 +214,7 @@ func (ix *index) put(ps []passage) {
 			}
 			t.flags |= turnExpires
 		}
-		ix.packPassage(&pack, &t, first, p.memory, ids, asst, sign(p.terms))
+		ix.packPassage(pack, &t, first, p.memory, ids, asst, sign(p.terms))
 		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: n})
 		ix.liveMems++
 		if ix.coder == nil {

@@ -77,7 +77,7 @@ func (ix *index) compact() {
 	ix.posts, ix.turns, ix.briefs, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
-	ix.coded = nil
+	ix.work = nil
 	if n := len(ix.arena.chunks); n > 0 {
 		c := &ix.arena.chunks[n-1]
 		ix.arena.size -= int64(cap(*c) - len(*c))

@@ -181,10 +181,11 @@ func (u *unpacker) scores(v ...*float64) {
 
 func (ix *index) packText(p *packer, text string) {
 	if ix.coder != nil {
-		ix.coded = ix.coder.encode(ix.coded[:0], []byte(text))
-		if len(ix.coded) < len(text) {
-			p.uint(uint64(len(ix.coded))<<1 | 1)
-			p.b = append(p.b, ix.coded...)
+		work := ix.space()
+		work.coded = ix.coder.encode(work.coded[:0], []byte(text))
+		if len(work.coded) < len(text) {
+			p.uint(uint64(len(work.coded))<<1 | 1)
+			p.b = append(p.b, work.coded...)
 			return
 		}
 	}

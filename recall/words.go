@@ -23,7 +23,7 @@ type analyzer struct {
 	cache []atomic.Pointer[word]
 }
 
-// How many words an analyzer remembers: a direct-mapped table in which a newer word takes the place of an older one. The
+// How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 12
@@ -149,13 +149,21 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 }
 
+// word finds a word in its two places in the cache, or reads it, which moves the one that stands in the first to the second.
 func (a *analyzer) word(l language, w string) *word {
-	slot := &a.cache[(maphash.String(a.seed, w)+uint64(l))%uint64(len(a.cache))]
-	if e := slot.Load(); e != nil && e.language == l && e.spelled == w {
+	i := int(maphash.String(a.seed, w)+uint64(l)) & (len(a.cache) - 2)
+	first := a.cache[i].Load()
+	if first != nil && first.language == l && first.spelled == w {
+		return first
+	}
+	if e := a.cache[i+1].Load(); e != nil && e.language == l && e.spelled == w {
 		return e
 	}
 	e := readWord(l, strings.Clone(w))
-	slot.Store(e)
+	a.cache[i].Store(e)
+	if first != nil {
+		a.cache[i+1].Store(first)
+	}
 	return e
 }
 
