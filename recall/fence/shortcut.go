@@ -60,7 +60,7 @@ func shortcut(text string, limit int) (string, bool) {
 // plain reports whether text is one line of printable ASCII with single blanks between words, without brackets or the fence's
 // name. It takes a branch for each r instead of one for each byte, and is right to say no to anything else.
 func plain(text string) bool {
-	odd, space := uint8(0), uint8(plainSpace) // a blank at the start is one too many
+	odd, space := uint8(0), plainSpace // a blank at the start is one too many
 	for i := 0; i < len(text); i++ {
 		c := plainBits[text[i]]
 		odd |= c & (plainOdd | space)
