@@ -128,6 +128,9 @@ func (a *acknowledging) PutRecords(ctx context.Context, records []storage.Record
 	}
 	var lines strings.Builder
 	for _, r := range records {
+		if r.Bucket != storage.BucketSpool || strings.HasPrefix(r.Key, markPrefix) {
+			continue // an audit's
+		}
 		_, id, _ := strings.Cut(r.Key, "-")
 		lines.WriteString(id + "\n")
 	}
@@ -217,9 +220,8 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		}
 	}
 	p.stop()
-	page, err := store.AllRecords(context.Background(), storage.BucketSpool, "", 10)
-	if err != nil || len(page.Records) > 0 {
-		t.Errorf("left in the spool: %d records, %v", len(page.Records), err)
+	if left := spooledTurns(t, store); left > 0 {
+		t.Errorf("left in the spool: %d records", left)
 	}
 	t.Logf("%d kills, %d turns acknowledged, %d passages stored, %d turns recovered at the end", loops, len(acknowledged), len(stored), p.Stats().Recovered)
 }

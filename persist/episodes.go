@@ -56,9 +56,12 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 			at := max(m.Time, last+1)
 			e := storage.Memory{
 				ID: storage.TurnMemoryID(t.ID, len(out)), Scope: t.Scope, Conversation: t.Conversation,
-				Kind: storage.KindEpisode, Text: text, Trust: trust(m.Role), Source: t.Source,
+				Kind: storage.KindEpisode, Text: text, Trust: trust(m.Role, text), Source: t.Source,
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
 				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
+			}
+			if t.Project != "" {
+				e.Tags = []string{storage.ProjectTag + t.Project}
 			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
 			if size > storage.MaxWrite || len(out) == storage.MaxWriteMemories {
@@ -74,8 +77,12 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 	return out
 }
 
-func trust(r storage.Role) float64 {
-	if r == storage.RoleUser {
+// trust is 0 for what is shaped like an instruction to a model: it is kept for review and never recalled.
+func trust(r storage.Role, text string) float64 {
+	switch {
+	case instructs(text) || r != storage.RoleUser && lures(text):
+		return quarantinedTrust
+	case r == storage.RoleUser:
 		return trustUser
 	}
 	return trustAssistant

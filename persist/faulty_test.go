@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -66,7 +67,9 @@ func (f *faulty) Memory(ctx context.Context, scope storage.Scope, id string) (m 
 
 func (f *faulty) PutRecords(ctx context.Context, records []storage.Record) error {
 	f.mu.Lock()
-	f.spool = append(f.spool, records)
+	if records[0].Bucket == storage.BucketSpool && !strings.HasPrefix(records[0].Key, markPrefix) {
+		f.spool = append(f.spool, records)
+	}
 	f.mu.Unlock()
 	return f.call("PutRecords", func() error { return f.Mem.PutRecords(ctx, records) })
 }
@@ -80,14 +83,25 @@ func (f *faulty) DeleteRecords(ctx context.Context, refs []storage.RecordRef) er
 	return f.call("DeleteRecords", func() error { return f.Mem.DeleteRecords(ctx, refs) })
 }
 
-// spooledRecords counts what is left in the spool.
+// spooledRecords counts the turns that are left in the spool.
 func (f *faulty) spooledRecords(t *testing.T) int {
 	t.Helper()
-	page, err := f.Mem.AllRecords(context.Background(), storage.BucketSpool, "", 1000)
+	return spooledTurns(t, f.Mem)
+}
+
+func spooledTurns(t *testing.T, l storage.Local) int {
+	t.Helper()
+	page, err := l.AllRecords(context.Background(), storage.BucketSpool, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return len(page.Records)
+	turns := 0
+	for _, r := range page.Records {
+		if !strings.HasPrefix(r.Key, markPrefix) {
+			turns++
+		}
+	}
+	return turns
 }
 
 // indexed is an Indexer that keeps what it is told.
@@ -197,4 +211,18 @@ func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
 			return out
 		}
 	}
+}
+
+// commits counts the writes of turns to the spool.
+func (f *faulty) commits() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.spool)
+}
+
+// heal ends all faults.
+func (f *faulty) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fault = nil
 }

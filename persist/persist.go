@@ -1,6 +1,8 @@
 // Package persist turns finished turns into memories, off the request path.
 //
 //	Enqueue -> queue -> spooler: strip, redact, encode, one durable commit -> storer: episodes, Put, index, delete from spool
+//	                                                                             |
+//	                                         auditor: windows of conversations, facts, summaries, bounds of each scope
 //
 // Guarantees:
 //
@@ -14,12 +16,15 @@
 //     they were handed in.
 //   - Run returns only when its context ends, whatever store, index or a single turn do. A turn that panics or that the
 //     store refuses is tried three times and then set aside ([Pipeline.Quarantined]).
+//   - Facts are the user's own statements. They have ids of their words, so an audit made twice adds nothing; an audit
+//     that was due at a crash is due again after it. Under overload audits are left out and counted, turns are not.
+//   - What is shaped like an instruction to a model is stored with Trust 0: kept for review, never recalled.
+//   - An erasure leaves nothing behind: neither in the queue, nor in the spool, nor with the auditor ([Pipeline.ForgetUser]).
 package persist
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -76,6 +81,9 @@ type Config struct {
 	Workers int
 	// MaxQuarantined bounds the turns kept for inspection; beyond it, poison turns are dropped and counted.
 	MaxQuarantined int
+	// Audit and Facts are about what is distilled from conversations, and about the bounds of one scope.
+	Audit AuditConfig
+	Facts FactConfig
 }
 
 // DefaultConfig suits one machine.
@@ -85,18 +93,14 @@ func DefaultConfig() Config {
 		CommitInterval: 5 * time.Millisecond, CommitTurns: 64,
 		BatchInterval: 250 * time.Millisecond, BatchTurns: 10, MaxBatchTurns: 256,
 		MaxMessageBytes: 128 << 10, KeepOriginals: true, Retention: 90 * 24 * time.Hour, DrainTimeout: 10 * time.Second,
-		Workers: 2, MaxQuarantined: 1000,
+		Workers: 2, MaxQuarantined: 1000, Audit: DefaultAuditConfig(), Facts: DefaultFactConfig(),
 	}
 }
 
 // Validate returns all problems.
 func (c Config) Validate() error {
-	var errs []error
-	check := func(ok bool, field, want string) {
-		if !ok {
-			errs = append(errs, fmt.Errorf("%s: must be %s", field, want))
-		}
-	}
+	var all checker
+	check := all.check
 	check(c.QueueTurns > 0, "queueTurns", "> 0")
 	check(c.QueueBytes >= 1<<20, "queueBytes", ">= 1 MiB")
 	check(c.TurnsPerSecond >= 0, "turnsPerSecond", ">= 0")
@@ -110,7 +114,9 @@ func (c Config) Validate() error {
 	check(c.DrainTimeout >= 0, "drainTimeout", ">= 0")
 	check(c.Workers > 0, "workers", "> 0")
 	check(c.MaxQuarantined >= 0, "maxQuarantined", ">= 0")
-	return errors.Join(errs...)
+	c.Audit.validate(&all)
+	c.Facts.validate(&all)
+	return errors.Join(all.errs...)
 }
 
 // Pipeline persists turns. All methods are safe for concurrent use; Run is called once.
@@ -127,6 +133,9 @@ type Pipeline struct {
 	stats   counters
 	running atomic.Bool
 	stopped chan struct{} // closed when Run has returned
+	gate    gate
+	auditor *auditor
+	telling sync.Mutex // one call of the index at a time
 
 	mu       sync.Mutex // guards what follows
 	closing  bool       // Run's context has ended: nothing more is taken
@@ -149,14 +158,17 @@ func New(cfg Config, store storage.Store, local storage.Local, index Indexer, re
 	if tp == nil {
 		tp = noop.NewTracerProvider()
 	}
-	return &Pipeline{
+	p := &Pipeline{
 		cfg: cfg, store: store, local: local, index: index, redact: red, log: log,
 		tracer:  tp.Tracer(tracerName),
 		limiter: limiter{rate: cfg.TurnsPerSecond},
 		stopped: make(chan struct{}),
 		wakeA:   make(chan struct{}, 1),
 		wakeB:   make(chan struct{}, 1),
+		gate:    newGate(),
 	}
+	p.auditor = newAuditor(p)
+	return p
 }
 
 // Enqueue hands in a turn and never blocks. A nil error means that it is in the queue, in memory, not yet that it is
@@ -224,6 +236,18 @@ func (p *Pipeline) Flush(ctx context.Context) error {
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// tell makes a call of the index.
+func (p *Pipeline) tell(call func(Indexer)) {
+	if p.index == nil {
+		return
+	}
+	p.telling.Lock()
+	defer p.telling.Unlock()
+	if err := guard(func() error { call(p.index); return nil }); err != nil {
+		p.log.Error("index not told", "error", err)
 	}
 }
 

@@ -86,12 +86,12 @@ func TestGroupCommit(t *testing.T) {
 		}
 		time.Sleep(cfg.CommitInterval - time.Microsecond)
 		synctest.Wait()
-		if got := store.count("PutRecords"); got != 0 {
+		if got := store.commits(); got != 0 {
 			t.Fatalf("commits before the interval: %d", got)
 		}
 		time.Sleep(time.Microsecond)
 		synctest.Wait()
-		if got := len(store.spool); got != 1 || len(store.spool[0]) != 10 {
+		if got := store.commits(); got != 1 || len(store.spool[0]) != 10 {
 			t.Fatalf("commits after the interval: %d, want 1 with all 10 turns", got)
 		}
 		// ten turns are a batch for the store: no more waiting
@@ -108,7 +108,7 @@ func TestGroupCommit(t *testing.T) {
 		if got := p.Stats().Persisted; got != uint64(10+cfg.CommitTurns) || time.Since(begun) != 0 {
 			t.Errorf("persisted %d after %v", got, time.Since(begun))
 		}
-		if got := store.count("PutRecords"); got != 2 {
+		if got := store.commits(); got != 2 {
 			t.Errorf("commits: got %d, want 2", got)
 		}
 

@@ -52,7 +52,13 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			continue
 		}
 		text := fence.Strip(strings.ToValidUTF8(m.Text, string(utf8.RuneError)))
-		text, originals := p.cut(text)
+		if binary(text) {
+			continue
+		}
+		if m.Role == storage.RoleAssistant {
+			text = cutThoughts(text)
+		}
+		text, originals := p.cut(cutData(text))
 		if text == "" {
 			continue
 		}
@@ -71,7 +77,7 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 		return Turn{}, errEmpty
 	}
 	t.Messages = kept
-	t.Chain, t.Model, t.Finish, t.Source = name(t.Chain), name(t.Model), name(t.Finish), name(t.Source)
+	t.Chain, t.Model, t.Finish, t.Source, t.Project = name(t.Chain), name(t.Model), name(t.Finish), name(t.Source), name(t.Project)
 	return t, nil
 }
 

@@ -20,6 +20,8 @@ type item struct {
 	effect outcome
 	ticket uint64 // its number in the ledger
 	done   bool
+	// What the auditor hears of it.
+	recovered, heard, replaced bool
 }
 
 // itemBytes is what an item costs beside its texts.
@@ -27,7 +29,7 @@ const itemBytes = 512
 
 // size is what a turn counts against Config.QueueBytes.
 func (t *Turn) size() int64 {
-	n := itemBytes + len(t.ID) + len(t.Conversation) + len(t.Chain) + len(t.Model)
+	n := itemBytes + len(t.ID) + len(t.Conversation) + len(t.Chain) + len(t.Model) + len(t.Project)
 	for i := range t.Messages {
 		n += 64 + len(t.Messages[i].Text) + len(t.Messages[i].Speaker)
 	}
@@ -124,4 +126,11 @@ func (p *Pipeline) finish(items ...*item) {
 		p.inFlight.finish(it)
 	}
 	p.mu.Unlock()
+}
+
+// present drops from a batch what an erasure has finished between its gathering and the gate.
+func (p *Pipeline) present(batch []*item) []*item {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.DeleteFunc(batch, func(it *item) bool { return it.done })
 }

@@ -17,17 +17,20 @@ const recoverPage = 256
 // Enqueue refuses.
 func (p *Pipeline) recover(ctx, work context.Context) bool {
 	var pending []*item
+	var due []dueMark
 	aside, damaged := 0, 0
 	err := p.retry(ctx, work, "recover spool", func() error {
-		pending, aside, damaged = nil, 0, 0
+		pending, due, aside, damaged = nil, nil, 0, 0
 		return p.eachEntry(work, func(ref storage.RecordRef, e spoolEntry, err error) {
 			switch {
 			case err != nil:
 				damaged++
+			case e.Due != nil:
+				due = append(due, dueMark{talkKey{ref.Scope, e.Due.Conversation}, ref.Key, e.Due.Since})
 			case e.Problem != "":
 				aside++
 			default:
-				pending = append(pending, &item{turn: e.Turn, size: e.Turn.size(), since: e.Since.Std(), ref: ref, seq: e.Seq, tries: e.Tries})
+				pending = append(pending, &item{turn: e.Turn, size: e.Turn.size(), since: e.Since.Std(), ref: ref, seq: e.Seq, tries: e.Tries, recovered: true})
 			}
 		}, func(n int) { damaged += n })
 	})
@@ -42,6 +45,7 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 	p.aside = aside
 	p.stats.damaged.Add(uint64(damaged))
 	p.stats.recovered.Add(uint64(len(pending)))
+	p.auditor.resume(due)
 	p.mu.Lock()
 	for _, it := range pending {
 		p.inFlight.push(it)
@@ -90,7 +94,7 @@ type Quarantined struct {
 func (p *Pipeline) Quarantined(ctx context.Context) ([]Quarantined, error) {
 	var out []Quarantined
 	err := p.eachEntry(ctx, func(_ storage.RecordRef, e spoolEntry, err error) {
-		if err == nil && e.Problem != "" {
+		if err == nil && e.Due == nil && e.Problem != "" {
 			out = append(out, Quarantined{
 				Scope: e.Turn.Scope, Turn: e.Turn.ID, Conversation: e.Turn.Conversation,
 				Tries: e.Tries, Problem: e.Problem, Since: e.Since,

@@ -49,14 +49,24 @@ func (p *Pipeline) Run(ctx context.Context) error {
 		}
 	})
 
-	recovered := p.recover(ctx, work)
+	recovered := p.gate.enter(work)
+	if recovered {
+		recovered = p.recover(ctx, work)
+		p.gate.leave()
+	}
 	if recovered {
 		spooling := make(chan struct{})
 		stages.Go(func() {
 			defer close(spooling)
 			p.runSpooler(ctx, work, ending)
 		})
+		auditing := make(chan struct{})
+		stages.Go(func() {
+			defer close(auditing)
+			p.auditor.run(ctx, work, ending)
+		})
 		p.runStorer(ctx, work, spooling)
+		<-auditing
 	}
 	stop()
 	stages.Wait()

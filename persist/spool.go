@@ -26,6 +26,17 @@ type spoolEntry struct {
 	Problem string // why it was set aside; "" = it is pending
 	Since   storage.Time
 	Turn    Turn
+	Due     *dueNote `json:",omitempty"` // set in the mark of an audit, which has nothing else
+}
+
+// dueNote says which conversation has messages that no audit has seen, and since when.
+type dueNote struct {
+	Conversation string
+	Since        storage.Time
+}
+
+func encodeMark(conversation string, since storage.Time) ([]byte, error) {
+	return json.Marshal(spoolEntry{Version: spoolVersion, Due: &dueNote{conversation, since}})
 }
 
 func encodeEntry(it *item, problem string) ([]byte, error) {
@@ -49,8 +60,15 @@ func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{})
 		if batch == nil {
 			return
 		}
-		ready := p.prepareAll(batch)
+		if !p.gate.enter(work) {
+			p.mu.Lock()
+			p.queued = append(batch, p.queued...)
+			p.mu.Unlock()
+			return
+		}
+		ready := p.prepareAll(p.present(batch))
 		if len(ready) == 0 {
+			p.gate.leave()
 			continue
 		}
 		durable, unsaved := p.spool(ctx, work, ready)
@@ -58,6 +76,7 @@ func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{})
 		p.spooled = append(p.spooled, durable...)
 		p.queued = append(unsaved, p.queued...)
 		p.mu.Unlock()
+		p.gate.leave()
 		wake(p.wakeB)
 	}
 }

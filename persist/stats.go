@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -16,11 +17,12 @@ const (
 	DropEmpty                   // no text but recalled blocks
 	DropRedactedAll             // no text but placeholders
 	DropPoison                  // it can't be prepared or spooled, or there was no room left in quarantine
+	DropErased                  // its scope or conversation was erased while it was on its way
 	dropCount
 )
 
 func (d Drop) String() string {
-	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison"}[d]
+	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased"}[d]
 }
 
 // Stats are counters since the start, and the state of the queue.
@@ -69,7 +71,48 @@ func (p *Pipeline) Stats() Stats {
 type counters struct {
 	enqueued, recovered, persisted, indexed, replaced, duplicates atomic.Uint64
 	memories, quarantined, retries, damaged                       atomic.Uint64
-	dropped                                                       [dropCount]atomic.Uint64
+	episodesEvicted                                               atomic.Uint64
+	erasures, erasedMemories                                      atomic.Uint64
+
+	audits, auditsGivenUp, auditsCut, shed                    atomic.Uint64
+	factsSaved, factsReinforced, factsSuperseded              atomic.Uint64
+	factsQuarantined, factsReplaced, factsEvicted, candidates atomic.Uint64
+	forgetRequests, distilled, distillFailed                  atomic.Uint64
+	auditMicros, auditMicrosMax                               atomic.Int64
+	meanScores                                                atomic.Uint64 // sum of the audits' mean scores, in millionths
+
+	rejectedMu sync.Mutex
+	rejected   map[string]uint64 // spans by reason
+	dropped    [dropCount]atomic.Uint64
 }
 
 func (c *counters) drop(d Drop) { c.dropped[d].Add(1) }
+
+// audited counts what came of an audit.
+func (c *counters) audited(f *finding) {
+	r := &f.record
+	c.audits.Add(1)
+	if r.Soft {
+		c.auditsCut.Add(1)
+	}
+	c.factsSaved.Add(uint64(r.Saved))
+	c.factsSuperseded.Add(uint64(r.Superseded))
+	c.factsReinforced.Add(uint64(r.Reinforced))
+	c.factsQuarantined.Add(uint64(r.Quarantined))
+	c.factsReplaced.Add(uint64(f.replaced))
+	c.candidates.Add(uint64(r.Candidates))
+	c.forgetRequests.Add(uint64(len(f.requests)))
+	c.meanScores.Add(uint64(r.Mean * 1e6))
+	c.auditMicros.Add(r.TookMicros)
+	for most := c.auditMicrosMax.Load(); r.TookMicros > most && !c.auditMicrosMax.CompareAndSwap(most, r.TookMicros); {
+		most = c.auditMicrosMax.Load()
+	}
+	c.rejectedMu.Lock()
+	defer c.rejectedMu.Unlock()
+	if c.rejected == nil {
+		c.rejected = map[string]uint64{}
+	}
+	for why, n := range r.Rejected {
+		c.rejected[why] += uint64(n)
+	}
+}

@@ -27,7 +27,16 @@ func (p *Pipeline) runStorer(ctx, work context.Context, spooling <-chan struct{}
 		if batch == nil {
 			return
 		}
-		if unsaved := p.storeBatch(ctx, work, batch); len(unsaved) > 0 {
+		unsaved := batch
+		if p.gate.enter(work) {
+			if batch = p.present(batch); len(batch) > 0 {
+				unsaved = p.storeBatch(ctx, work, batch)
+			} else {
+				unsaved = nil
+			}
+			p.gate.leave()
+		}
+		if len(unsaved) > 0 {
 			p.mu.Lock()
 			p.spooled = append(unsaved, p.spooled...) // for abandon to count; they stay in the spool
 			p.mu.Unlock()
@@ -136,9 +145,15 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 			o = it.effect // of an attempt before
 		}
 		counts[o]++
+		it.heard = o == added || o == replaced || o == unchanged && it.recovered
+		it.replaced = o == replaced
 		if o != overtaken && o != repeated && p.index != nil {
 			// Unchanged ones too: the run that stored them may have died before it told the index.
-			p.index.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i]))
+			p.telling.Lock()
+			func() {
+				defer p.telling.Unlock()
+				p.index.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i]))
+			}()
 		}
 		if o == added || o == replaced {
 			memories += len(episodes[i])
@@ -198,8 +213,23 @@ func sameWords(a, b storage.Memory) bool {
 // the turns stored already.
 func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 	refs := make([]storage.RecordRef, len(items))
+	var heard []heardTurn
 	for i, it := range items {
 		refs[i] = it.ref
+		if it.heard {
+			h := hearing(&it.turn, p.cfg.Audit.WindowMessages)
+			h.replaced, h.again = it.replaced, it.recovered
+			heard = append(heard, h)
+		}
+	}
+	for marks := p.auditor.note(heard); len(marks) > 0; marks = p.auditor.note(heard) {
+		err := p.retry(ctx, work, "mark audits", func() error { return p.local.PutRecords(work, marks) })
+		if err != nil && !permanent(err) {
+			break // the work ended: the turns are in the spool still
+		}
+	}
+	if len(heard) > 0 {
+		wake(p.auditor.wake)
 	}
 	p.finish(items...) // searchable: nobody needs to wait for the spool
 	if err := p.retry(ctx, work, "clear spool", func() error { return p.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {

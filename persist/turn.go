@@ -18,6 +18,8 @@ type Turn struct {
 	Model    string
 	Finish   string // finish reason as the upstream gave it
 	Source   string // surface, e.g. "proxy"
+	// Project is an opaque name of what the conversation works on (storage.ProjectTag), "" where nothing tells.
+	Project string `json:",omitempty"`
 }
 
 // Message is one utterance of a turn.

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
@@ -224,9 +225,12 @@ func TestUserOfKnownClients(t *testing.T) {
 	}
 	h := http.Header{"User-Agent": {"claude-cli/2"}, "Authorization": {"Bearer sk-real-key"}}
 	req = &dialect.Request{MetadataUser: `{"device_id":"d","account_uuid":"","session_id":"s"}`}
-	got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}).scope(secret, h, req, table.of(h, req))
+	got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousAuto}).scope(secret, h, req, table.of(h, req))
 	if !ok || got.User != "installation:d" {
 		t.Errorf("last resort: got %q, %v", got.User, ok)
+	}
+	if got, ok := newIdentity(IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}).scope(secret, h, req, table.of(h, req)); ok {
+		t.Errorf("off is off: got %q", got.User)
 	}
 }
 
@@ -259,5 +263,25 @@ func TestConfiguredClients(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// The agent's working directory ranks what is recalled, and goes with what is stored, as a name that tells nothing.
+func TestDirectoryIsAProject(t *testing.T) {
+	r := newRig(t)
+	project := func(directory string) string {
+		t.Helper()
+		body := chat("system: <env>\n  Working directory: "+directory+"\n</env>", "user: which script do we deploy with?")
+		r.post(body, "User-Agent", "opencode/1", headerConversation, directory)
+		r.sleep(10 * time.Minute)
+		asked, turns := r.recall.asked(), r.turns()
+		if len(asked) != 1 || len(turns) != 1 || asked[0].Project != turns[0].Project {
+			t.Fatalf("got %d searches, %d turns", len(asked), len(turns))
+		}
+		return asked[0].Project
+	}
+	one, again, two := project("/home/ines/heron"), project("/home/ines/heron"), project("/home/ines/egret")
+	if one == "" || one != again || one == two || strings.Contains(one, "heron") {
+		t.Errorf("got %q, %q and %q", one, again, two)
 	}
 }

@@ -102,6 +102,16 @@ const (
 	headerProject      = "X-Remora-Project"
 )
 
+// toldStatus is the exchange's status with what there is to note.
+func (x *exchange) toldStatus() Status {
+	if x.h.deps.Note != nil {
+		if note := x.h.deps.Note(); note != "" {
+			return x.status + Status("; "+note)
+		}
+	}
+	return x.status
+}
+
 // setStatus writes the status headers. It must come before the response head.
 func setStatus(h http.Header, s Status, memories string) {
 	h[headerStatus] = []string{string(s)}

@@ -69,12 +69,12 @@ func (x *exchange) serve() {
 		x.up = x.h.plane.choose(x.r)
 	}
 	if x.up == nil {
-		setStatus(x.w.Header(), x.status, "0")
+		setStatus(x.w.Header(), x.toldStatus(), "0")
 		problemNoUpstream.write(x.w)
 		return
 	}
 	if isUpgrade(x.r) {
-		setStatus(x.w.Header(), x.status, "0")
+		setStatus(x.w.Header(), x.toldStatus(), "0")
 		x.h.stats.statuses[x.status].Add(1)
 		if x.h.fallsBack(x.r, x.mode()) {
 			x.w.Header()["Upgrade"] = []string{"HTTP/1.1"} // RFC 9110, 15.5.22
@@ -158,7 +158,7 @@ func (x *exchange) read() bool {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			p = problemTooSlow
 		}
-		setStatus(x.w.Header(), x.status, "0")
+		setStatus(x.w.Header(), x.toldStatus(), "0")
 		p.write(x.w)
 		x.finish(p.Status, relayed{})
 		x.trace.end(x.h.deps.Now())
@@ -229,7 +229,7 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	}
 	x.letGo() // a stream may go on for minutes, and the request is not needed any more
 	x.h.stats.statuses[x.status].Add(1)
-	setStatus(x.w.Header(), x.status, strconv.Itoa(x.memories))
+	setStatus(x.w.Header(), x.toldStatus(), strconv.Itoa(x.memories))
 	x.trace.memory(x.status, x.memories)
 	if err != nil {
 		x.failed(err)

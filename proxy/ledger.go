@@ -107,6 +107,8 @@ type scopeLedger struct {
 	entries map[chainHash]*entry
 	bytes   int64
 	swept   time.Time
+	// gone: the scope was erased; nothing of it is stored any more.
+	gone bool
 	// confirmed: an upstream has accepted a request of this scope, or the store knows it. Before, nothing is stored.
 	confirmed bool
 }
@@ -508,6 +510,26 @@ func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 	}
 }
 
+// erase drops a scope from memory and from the store. A request that is under way keeps its entries to itself.
+func (l *ledger) erase(scope storage.Scope) {
+	l.mu.Lock()
+	var s *scopeLedger
+	if e, ok := l.scopes[scope]; ok {
+		s = e.Value.(*scopeLedger)
+		l.drop(e)
+	}
+	l.mu.Unlock()
+	if s != nil {
+		s.mu.Lock()
+		s.gone = true
+		clear(s.entries)
+		s.mu.Unlock()
+	}
+	if l.store != nil {
+		l.store.replace(scope, nil, l.cfg.TTL) // also what is being written at this moment
+	}
+}
+
 // sweep drops entries past their TTL, at most once a sixteenth of it. Needs s.mu. The store drops its copies by itself.
 func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 	if now.Sub(s.swept) < l.cfg.TTL/16 {
@@ -537,7 +559,7 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 // save hands the entry at h to the writer. Needs s.mu.
 func (l *ledger) save(s *scopeLedger, h chainHash) {
 	e := s.entries[h]
-	if l.store == nil || !s.confirmed || e == nil {
+	if l.store == nil || !s.confirmed || s.gone || e == nil {
 		return
 	}
 	if e.at == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {

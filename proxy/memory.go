@@ -97,6 +97,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	x.persist = x.persist && human != ""
 	x.turn = x.newTurn(scope, conv, chainText(newest), human)
 	x.splice.newest = newest
+	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
 	if x.side && ready == "" {
 		x.status = StatusOff
@@ -241,7 +242,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Conversation: conv, Newest: text, Previous: before, Now: x.start}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, Previous: before, Now: x.start}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 		maps.Copy(q.VisibleChains, w.heldTurns)
@@ -426,6 +427,16 @@ func (t *turnIDs) of(scope storage.Scope, conv, chain string) string {
 	b := appendParts(space[:0], "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chain)
 	_, _ = m.Write(b)
 	return hex.EncodeToString(m.Sum(b[:0])[:16])
+}
+
+// projectName names the project by the agent's working directory, of which it tells nothing; "" where there is none.
+func projectName(secret []byte, directory string) string {
+	if directory == "" {
+		return ""
+	}
+	m := hmac.New(sha256.New, secret)
+	_, _ = m.Write(appendParts(nil, "remora project", directory))
+	return hex.EncodeToString(m.Sum(nil)[:8])
 }
 
 // appendParts joins parts for hashing, so that no two lists of parts hash alike.

@@ -362,6 +362,53 @@ func testForgetTakesTheLineOutOfReplays(t *testing.T, a api) {
 	}
 }
 
+// An erased user's blocks are neither replayed nor kept, also what was about to be stored.
+func TestDropForgetsTheScope(t *testing.T) { inEach(t, testDropForgetsTheScope) }
+
+func testDropForgetsTheScope(t *testing.T, a api) {
+	r := a.rig(t)
+	r.recall.set("fact")
+	r.post(a.body("user: q1"))
+	r.sent()
+	scope := r.recall.asked()[0].Scope
+	r.h.Drop(scope)
+	r.recall.set()
+	if got := r.post(a.body("user: q1", "assistant: fine", "user: q2")); got.status != StatusEmpty {
+		t.Errorf("got %s, want empty", got.status)
+	}
+	if got := r.one().body; strings.Contains(got, "fact") {
+		t.Errorf("an erased block is replayed: %s", got)
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		r.h.store.mu.Lock()
+		left := len(r.h.store.pending) + len(r.h.store.writing)
+		r.h.store.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the ledger was not written")
+		}
+	}
+	page, err := r.local.Records(t.Context(), storage.BucketLedger, scope, "", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range page.Records {
+		entries := map[chainHash]*entry{}
+		if _, err := readSegment(rec.Value, entries); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			for _, v := range e.variants {
+				if v.block.Text != "" {
+					t.Errorf("a block is still stored: %s", v.block.Text)
+				}
+			}
+		}
+	}
+}
+
 func TestConversationIsBounded(t *testing.T) { inEach(t, testConversationIsBounded) }
 
 func testConversationIsBounded(t *testing.T, a api) {

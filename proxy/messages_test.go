@@ -214,7 +214,7 @@ func TestClaudeCodeUser(t *testing.T) {
 		{"another/1.0", `bob`, "bob", ""},
 		{"another/1.0", `{"team":"x"}`, "", ""},
 	} {
-		r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Tenant, c.Identity.Anonymous = TenantKey, AnonymousOff })
+		r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Tenant, c.Identity.Container = TenantKey, true })
 		got := r.post(fmt.Sprintf(`{"model":"m","metadata":{"user_id":%q},"messages":[{"role":"user","content":"q"}]}`, tt.id), "User-Agent", tt.agent)
 		turns := r.turns()
 		if tt.user == "" {

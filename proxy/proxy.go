@@ -166,6 +166,8 @@ type Deps struct {
 	// Redact is applied to what recall found before it is shown: rules may have been added since it was stored. It is
 	// on the request path, so it should know most texts already. nil = none.
 	Redact func(text string) string
+	// Note is what X-Remora-Status tells of memory at large, behind "; ". It does no I/O. nil or "" = nothing.
+	Note func() string
 }
 
 // Handler serves all doors. Create with New; Run must be running while it serves.
@@ -269,6 +271,9 @@ func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 	}
 	h.ledger.forget(s, set)
 }
+
+// Drop forgets all that later requests of a scope would replay, as after its erasure.
+func (h *Handler) Drop(scope storage.Scope) { h.ledger.erase(scope) }
 
 // Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
 // what was waiting is done. End ctx after the doors are closed and before persistence ends.

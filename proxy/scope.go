@@ -122,10 +122,13 @@ type identity struct {
 	tenant    string
 	tenants   map[string]string
 	keyHolder bool
-	loopback  bool
-	dummies   map[string]struct{}
-	users     []string // canonical header names
-	convs     []string
+	// installations: an id of the client's installation names the user where nothing else does. Who says that requests
+	// without a user get no memory means it.
+	installations bool
+	loopback      bool
+	dummies       map[string]struct{}
+	users         []string // canonical header names
+	convs         []string
 }
 
 func newIdentity(c IdentityConfig) *identity {
@@ -140,6 +143,7 @@ func newIdentity(c IdentityConfig) *identity {
 		id.tenant = "name:" + c.Tenant
 	}
 	id.keyHolder = c.Anonymous == AnonymousKeyHolder || c.Anonymous == AnonymousAuto && own
+	id.installations = c.Anonymous == AnonymousAuto
 	for _, k := range c.DummyKeys {
 		id.dummies[k] = struct{}{}
 	}
@@ -179,7 +183,7 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c 
 		switch {
 		case id.keyHolder:
 			s.User = anonymousUser
-		case installation != "":
+		case installation != "" && id.installations:
 			s.User = "installation:" + installation
 		default:
 			return s, false

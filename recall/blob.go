@@ -22,7 +22,7 @@ import (
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 1
+const blobVersion = 2
 
 const (
 	blobMagic  = "RRIX"
@@ -40,7 +40,7 @@ func (ix *index) capture() *index {
 	c := *ix
 	c.posts = slices.Clone(ix.posts)
 	c.turns = slices.Clone(ix.turns)
-	c.convs.list = nil
+	c.convs.list = slices.Clone(ix.convs.list)
 	c.arena.chunks = slices.Clone(ix.arena.chunks)
 	c.speakers = make(map[string]uint16, len(ix.speakers))
 	for k, v := range ix.speakers {
@@ -69,6 +69,9 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		p.b = append(p.b, ix.posts[i].buf...)
 	}
 	p.names(&ix.convs.names)
+	for i := range ix.convs.list {
+		p.b = binary.LittleEndian.AppendUint32(p.b, ix.convs.list[i].project)
+	}
 	speakers := make([]string, len(ix.speakers))
 	for name, n := range ix.speakers {
 		speakers[n-1] = name

@@ -14,6 +14,7 @@ const (
 	PartVector       = "vector"
 	PartDate         = "date"
 	PartSpeaker      = "speaker"
+	PartProject      = "project"
 	PartFirstPerson  = "firstPerson"
 	PartOpening      = "opening"
 	PartTimeAnswer   = "timeAnswer"

@@ -40,6 +40,7 @@ type index struct {
 	byID   table // memories, by the hash of their id
 
 	live, liveMems     int
+	liveFacts          int   // of the live turns
 	userLen, userTurns int64 // sums over live turns for the mean lengths
 	asstLen, asstTurns int64
 	postBytes          int64
@@ -80,6 +81,9 @@ func (ix *index) usualLanguage() language {
 // opens reports whether the turn is the first of its conversation.
 func (t *turn) opens() bool { return t.prev < 0 && t.flags&turnFact == 0 }
 
+// fact is 1 where the turn is a fact.
+func (t *turn) fact() uint32 { return uint32(t.flags & turnFact / turnFact) }
+
 // alone reports whether the turn has no neighbours.
 func (t *turn) alone() bool { return t.prev < 0 && t.next < 0 }
 
@@ -106,6 +110,8 @@ type conv struct {
 	last  int32 // newest turn, -1 if none
 	count int32
 	len   int64 // terms of all live turns
+	// project is a hash of what it is about, 0 where nothing told; the newest turn that tells counts.
+	project uint32
 }
 
 func newIndex(seed maphash.Seed) *index {
@@ -181,6 +187,9 @@ func (ix *index) put(ps []passage) {
 		time: first.EventTime, key: key, mem: int32(len(ix.mems)), count: uint16(min(len(ps), 1<<16-1)),
 		conv: ix.conversation(first.Conversation), prev: -1, next: -1, chain: ix.chainHash(first.Provenance.Chain),
 	}
+	if p := projectOf(first.Tags); p != 0 && t.conv >= 0 {
+		ix.convs.list[t.conv].project = p
+	}
 	switch first.Kind {
 	case storage.KindEpisode:
 	case storage.KindResource:
@@ -229,6 +238,7 @@ func (ix *index) put(ps []passage) {
 		p := &ix.posts[c.term]
 		before := cap(p.buf)
 		p.add(uint32(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
+		p.facts += t.fact()
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
@@ -238,6 +248,7 @@ func (ix *index) put(ps []passage) {
 		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
 	}
 	ix.live++
+	ix.liveFacts += int(t.fact())
 	ix.count(&t, +1)
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
@@ -346,8 +357,10 @@ func (ix *index) remove(n int32) {
 	}
 	for _, c := range counts.list {
 		ix.posts[c.term].df--
+		ix.posts[c.term].facts -= t.fact()
 	}
 	ix.live--
+	ix.liveFacts -= int(t.fact())
 	ix.dead++
 }
 

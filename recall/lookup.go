@@ -2,7 +2,10 @@ package recall
 
 import (
 	"encoding/hex"
+	"hash/fnv"
 	"hash/maphash"
+	"io"
+	"strings"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -59,6 +62,25 @@ func (ix *index) conversation(id string) int32 {
 		ix.convs.list = append(ix.convs.list, conv{last: -1})
 	}
 	return int32(c)
+}
+
+// projectOf is the hash of the project that tags name, 0 where they name none.
+func projectOf(tags []string) uint32 {
+	for _, t := range tags {
+		if name, ok := strings.CutPrefix(t, storage.ProjectTag); ok {
+			return projectHash(name)
+		}
+	}
+	return 0
+}
+
+func projectHash(name string) uint32 {
+	if name == "" {
+		return 0
+	}
+	h := fnv.New32a()
+	_, _ = io.WriteString(h, name)
+	return max(h.Sum32(), 1)
 }
 
 // conversationOf is the number of a conversation that is known.

@@ -5,9 +5,10 @@ import "encoding/binary"
 // postings lists the turns in which a term stands, in ascending order: for each the distance to the one before as a
 // varint, then one byte with how often it stands there.
 type postings struct {
-	buf  []byte
-	last uint32 // turn number + 1 of the last entry
-	df   uint32 // live turns; entries of removed ones stay in buf until the index is rebuilt
+	buf   []byte
+	last  uint32 // turn number + 1 of the last entry
+	facts uint32 // live turns that are facts
+	df    uint32 // live turns; entries of removed ones stay in buf until the index is rebuilt
 }
 
 // frequency packs how often a term stands in a turn: in what the user tells (at most 7), in what the user asks (3), and
@@ -34,6 +35,10 @@ func (p *postings) add(turn uint32, f frequency) {
 	p.last = turn + 1
 	p.df++
 }
+
+// standing is the df for idf. Facts repeat what their turns say, and counting both would make words look commoner the
+// more is known of them; so it is that of turns or of facts, whichever is more.
+func (p *postings) standing() float64 { return float64(max(p.df-p.facts, p.facts)) }
 
 // next decodes the entry at the start of buf, given the turn number + 1 of the one before.
 func next(buf []byte, last uint32) (rest []byte, now uint32, f frequency) {

@@ -13,6 +13,7 @@ type query struct {
 	terms   []queryTerm
 	mass    float64 // sum of idf * weight over all terms; those that the index does not know count like the rarest
 	sure    float64 // the same with the gate's idf
+	project uint32  // hash of what the request is about, 0 if unknown
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing
@@ -129,14 +130,14 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 func (ix *index) resolve(q *query, limit int, w *Weights) {
 	ix.resolveNames(q)
 	q.idle = q.idle && ix.onlySocial(q)
-	n := float64(ix.live)
+	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
 	rarest := idf(n, 1)
 	own := slices.Grow(q.own[:0], len(q.terms))
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
 		if id, ok := ix.terms.find(t.stem); ok && ix.posts[id].df > 0 {
-			df = float64(ix.posts[id].df)
+			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
 		}
@@ -165,7 +166,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			if !ok || share == 0 || ix.posts[id].df == 0 || q.has(r.stem) {
 				continue
 			}
-			if rarity := idf(n, float64(ix.posts[id].df)) / t.idf; rarity < 1 {
+			if rarity := idf(n, ix.posts[id].standing()) / t.idf; rarity < 1 {
 				share *= math.Pow(rarity, w.RelatedIDF)
 			}
 			if share < minShare {

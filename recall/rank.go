@@ -319,6 +319,9 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if t.traits&firstPerson != 0 {
 		times(PartFirstPerson, q.personFactor(w))
 	}
+	if q.project != 0 && t.conv >= 0 && ix.convs.list[t.conv].project == q.project {
+		times(PartProject, w.Project)
+	}
 	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
@@ -354,6 +357,9 @@ func (q *query) maxFactor(w *Weights) float64 {
 	bound := max(1, w.FirstPerson, w.FirstPersonBoth) * max(1, w.Opening)
 	if q.speaker != 0 {
 		bound *= max(1, w.Speaker)
+	}
+	if q.project != 0 {
+		bound *= max(1, w.Project)
 	}
 	if q.intent&wantsTime != 0 {
 		bound *= max(1, w.TimeAnswer)

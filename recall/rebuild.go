@@ -7,10 +7,10 @@ import (
 
 // Estimates of what the runtime needs beside the counted buffers, in bytes.
 const (
-	postOverhead  = 32 + 8
+	postOverhead  = 40 + 8
 	turnOverhead  = 48 + 4
 	memOverhead   = 8
-	convOverhead  = 16
+	convOverhead  = 24
 	shapeOverhead = 250 // it stands in a map, too
 )
 
@@ -54,6 +54,11 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 		}
 		if len(ps) > 0 {
 			out.put(ps)
+		}
+	}
+	for c, conv := range ix.convs.list {
+		if now, ok := out.convs.names.find(string(ix.convs.names.raw(uint32(c)))); ok && conv.project != 0 {
+			out.convs.list[now].project = conv.project
 		}
 	}
 	out.compact()

@@ -180,6 +180,10 @@ func (s *selection) add(h hit, p int32, u unpacker) Reason {
 	n := len(s.res.Memories)
 	m := &s.res.Memories[:n+1][n]
 	s.ix.unpackMemory(&u, s.ix.mems[p].turn, s.scope, &m.Memory)
+	if s.repeats(&m.Memory) {
+		*m = Scored{}
+		return CutDuplicate
+	}
 	cost := Cost(&m.Memory)
 	if cost > s.budget {
 		*m = Scored{}
@@ -190,6 +194,21 @@ func (s *selection) add(h hit, p int32, u unpacker) Reason {
 	s.budget -= cost
 	s.hits = append(s.hits, h)
 	return ""
+}
+
+// repeats reports whether m is a fact whose words stand in a passage that was taken, of the turn that it came from, or
+// such a passage of a fact.
+func (s *selection) repeats(m *storage.Memory) bool {
+	if m.Provenance.Turn == "" || m.Provenance.Role == storage.RoleAssistant {
+		return false
+	}
+	for i := range s.res.Memories {
+		o := &s.res.Memories[i].Memory
+		if o.Provenance.Turn == m.Provenance.Turn && o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *selection) cut(p int32, h hit, why Reason) {

@@ -77,6 +77,9 @@ func town(n int) []storage.Memory {
 		if i%7 == 0 {
 			m.Provenance.Speaker = "Ada"
 		}
+		if i/20%3 == 1 {
+			m.Tags = []string{storage.ProjectTag + "p1"}
+		}
 		m.Text = "I told you about"
 		for range 4 + r.IntN(20) {
 			m.Text += " " + words[r.IntN(len(words))]
@@ -137,7 +140,7 @@ func answers(t testing.TB, e *Engine, ms []storage.Memory) []Result {
 	t.Helper()
 	var all []Result
 	for i := 0; i < len(ms); i += 211 {
-		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: ms[i].Text, NoGate: true, Explain: true})
+		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: ms[i].Text, Project: "p1", NoGate: true, Explain: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -493,7 +496,7 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 // An index from an older build's snapshot must match the queries of this one: whoever changes what analysis makes of a
 // text, changes blobVersion, and the sum here.
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
-	const version, want = 1, 1525488524
+	const version, want = 2, 1525488524
 	sum := crc32.NewIEEE()
 	a, out := newAnalyzer(cachedWords), new(analysis)
 	fixture, err := os.ReadFile("testdata/conversations.txt")

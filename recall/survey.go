@@ -241,7 +241,7 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 	k *= seedsPerTurn
 	bySigns := q.signFactors(w)
 	anyKind := f.anyKind()
-	whole := q.speaker != 0 || len(q.dates) > 0 // the signs do not tell every factor
+	whole := q.speaker != 0 || q.project != 0 || len(q.dates) > 0 // the signs do not tell every factor
 	least := float32(0)
 	if whole && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))
@@ -294,7 +294,7 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 	return s.seeds[:min(len(s.seeds), 2*k)]
 }
 
-// signFactors are the factors of turns by their signs. What a speaker's name and dates add is not in them.
+// signFactors are the factors of turns by their signs. What a speaker's name, the project and dates add is not in them.
 func (q *query) signFactors(w *Weights) (by [signs]float32) {
 	for i := range by {
 		product := 1.0

@@ -49,6 +49,14 @@ func (u *unpacker) uint64() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
+func (u *unpacker) uint32() uint32 {
+	b := u.bytes(4)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
 // count reads how many of something follow that take at least size bytes each.
 func (u *unpacker) count(size int) int {
 	n := u.uint()
@@ -96,7 +104,7 @@ func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, 
 	}
 	ix.convs.list = make([]conv, ix.convs.names.len())
 	for i := range ix.convs.list {
-		ix.convs.list[i].last = -1
+		ix.convs.list[i] = conv{last: -1, project: u.uint32()}
 	}
 	for i, name := range u.strings() {
 		if ix.speaker(name) != uint16(i+1) {
@@ -236,7 +244,22 @@ func (ix *index) complete() error {
 			return errBlob
 		}
 	}
+	ix.countFacts()
 	return nil
+}
+
+// countFacts finds out how many of the turns are facts, in all and by term.
+func (ix *index) countFacts() {
+	for i := range ix.turns {
+		ix.liveFacts += int(ix.turns[i].fact())
+	}
+	for i := range ix.posts {
+		p := &ix.posts[i]
+		for buf, now := p.buf, uint32(0); ix.liveFacts > 0 && len(buf) > 0; {
+			buf, now, _ = next(buf, now)
+			p.facts += ix.turns[now-1].fact()
+		}
+	}
 }
 
 // sound checks postings and makes what follows from them.

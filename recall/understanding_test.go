@@ -1,9 +1,14 @@
 package recall
 
 import (
+	"fmt"
+	"hash/maphash"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
 func TestReadDates(t *testing.T) {
@@ -112,6 +117,60 @@ func TestHumanWords(t *testing.T) {
 	} {
 		if got := strings.TrimSpace(humanWords(tt.in)); got != tt.want {
 			t.Errorf("%.40q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// A fact and the passage that it was taken from say the same: one of them is enough. A fact stands by itself where its
+// turn says something else, and where the turn is gone.
+func TestFactsDoNotRepeatTheirTurns(t *testing.T) {
+	ms := texts(
+		"we talked for hours about the garden and the weather, and then it turned out that Ines is allergic to peanuts and so is her brother",
+		"the invoice service is deployed by Marguerite",
+	)
+	fact := func(id, turn, text string) storage.Memory {
+		m := said(9, text)
+		m.ID, m.Kind, m.Provenance.Turn = id, storage.KindFact, turn
+		return m
+	}
+	own := fact("f1", ms[0].Provenance.Turn, "user: \"Ines is allergic to peanuts\"")
+	orphan := fact("f2", "00000077", "user: \"Ines is allergic to cats\"")
+	e, _ := newEngine(t, patient(), append(ms, own, orphan))
+	got := recallIDs(t, e, Request{Newest: "what is Ines allergic to?", NoGate: true})
+	shown := 0
+	for _, id := range got {
+		if id == own.ID || id == ms[0].ID {
+			shown++
+		}
+	}
+	if shown != 1 || !slices.Contains(got, orphan.ID) {
+		t.Errorf("got %v, want one of %s and %s, and %s", got, own.ID, ms[0].ID, orphan.ID)
+	}
+}
+
+// What was said about the project that a request is about ranks before the same said elsewhere, which is still found.
+// It holds for an index that was rebuilt, too.
+func TestProjectsRankAndHideNothing(t *testing.T) {
+	ms := texts("we deploy with the heron script", "we deploy with the egret script")
+	for i := range ms {
+		ms[i].Conversation = fmt.Sprint("c", i)
+		ms[i].Tags = []string{storage.ProjectTag + fmt.Sprint("p", i)}
+	}
+	ix := newIndex(maphash.MakeSeed())
+	e, _ := newEngine(t, patient(), ms)
+	for i := range ms {
+		got := recallIDs(t, e, Request{Newest: "which script do we deploy with?", Project: fmt.Sprint("p", i), NoGate: true})
+		if len(got) != 2 || got[0] != ms[i].ID {
+			t.Errorf("project %d: got %v", i, got)
+		}
+	}
+	for i := range ms {
+		ix.put([]passage{{memory: &ms[i], terms: []string{"deploy"}}})
+	}
+	again := ix.rebuilt(10, nil)
+	for c, conv := range ix.convs.list {
+		if conv.project == 0 || again.convs.list[c].project != conv.project {
+			t.Errorf("conversation %d: project %d after a rebuild, want %d", c, again.convs.list[c].project, conv.project)
 		}
 	}
 }

@@ -96,6 +96,10 @@ const (
 	KindEntry    Kind = "entry"    // keyed memory of a tool, with a mandatory TTL
 )
 
+// ProjectTag begins the tag that names the project which an episode is about, such as the directory that an agent works in.
+// It ranks memories, and keeps none from anybody.
+const ProjectTag = "project:"
+
 // Role says who spoke.
 type Role string
 

@@ -23,6 +23,8 @@ type loadOptions struct {
 	bodies   []int // KiB
 	conns    []int
 	modes    []string
+	apis     []api
+	forward  bool
 	targets  []string
 	others   map[string]string // name to address
 	upstream string            // address that the mock upstream listens on
@@ -48,7 +50,7 @@ const (
 
 func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	o := loadOptions{others: map[string]string{}}
-	var bodies, conns, modes, targets string
+	var bodies, conns, modes, dialects, targets string
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.remora, "remora", "", "`path` of the remora binary (default: remora beside this one)")
@@ -59,7 +61,9 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	flags.StringVar(&bodies, "bodies", "1,16,256", "sizes of request bodies in KiB")
 	flags.StringVar(&conns, "conns", "1,16,64", "numbers of connections")
 	flags.StringVar(&modes, "modes", "json,sse", "kinds of responses")
-	flags.StringVar(&targets, "targets", "direct,reverseproxy,pass,read,on", "what to measure, in this order")
+	flags.StringVar(&dialects, "dialect", "chat", "what is spoken: chat, responses, messages, or several of them")
+	flags.BoolVar(&o.forward, "forward", false, "measure the forward door: over TLS, beside the reverse door and a ReverseProxy that serves TLS")
+	flags.StringVar(&targets, "targets", "", "what to measure, in this order (default: "+strings.Join(reverseTargets(), ",")+"; with -forward: "+strings.Join(forwardTargets(), ",")+")")
 	flags.Func("target", "`name=url` of another proxy that passes on to the mock upstream (see -upstream); may be repeated", func(s string) error {
 		name, addr, err := parseTargetURL(s)
 		if err == nil {
@@ -82,7 +86,14 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	var problems []error
 	o.bodies = parseSizes("-bodies", bodies, maxLoadBody, &problems)
 	o.conns = parseSizes("-conns", conns, maxLoadConns, &problems)
-	o.modes, o.targets = strings.Split(modes, ","), strings.Split(targets, ",")
+	o.apis = parseDialects(dialects, &problems)
+	o.modes, o.targets = strings.Split(modes, ","), reverseTargets()
+	if o.forward {
+		o.targets = forwardTargets()
+	}
+	if targets != "" {
+		o.targets = strings.Split(targets, ",")
+	}
 	o.validate(&problems)
 	if len(problems) > 0 {
 		return o, usageError{errors.Join(problems...).Error()}
@@ -103,6 +114,27 @@ func parseSizes(name, list string, most int, problems *[]error) []int {
 	return sizes
 }
 
+func parseDialects(list string, problems *[]error) []api {
+	var found []api
+	for name := range strings.SplitSeq(list, ",") {
+		a, ok := apiNamed(name)
+		if !ok {
+			*problems = append(*problems, fmt.Errorf("-dialect: %q: must be chat, responses or messages", name))
+			continue
+		}
+		if slices.ContainsFunc(found, func(b api) bool { return b.name == name }) {
+			*problems = append(*problems, fmt.Errorf("-dialect: %q stands twice", name))
+		}
+		found = append(found, a)
+	}
+	return found
+}
+
+// reverseTargets is what is measured without -forward, in this order.
+func reverseTargets() []string {
+	return []string{targetDirect, targetReverse, targetPass, targetRead, targetOn}
+}
+
 func (o *loadOptions) validate(problems *[]error) {
 	check := func(ok bool, format string, args ...any) {
 		if !ok {
@@ -114,11 +146,15 @@ func (o *loadOptions) validate(problems *[]error) {
 	}
 	seen := map[string]bool{}
 	for _, t := range o.targets {
-		known := t == targetDirect || t == targetReverse || remoraTargets[t] != "" || o.others[t] != ""
+		known := slices.Contains(reverseTargets(), t) || o.others[t] != ""
+		if o.forward {
+			known = slices.Contains(forwardTargets(), t)
+		}
 		check(known, "-targets: unknown target %q", t)
 		check(!seen[t], "-targets: %q stands twice", t)
 		seen[t] = true
 	}
+	check(!o.forward || len(o.others) == 0, "-target: not with -forward: no other proxy is reached over TLS")
 	for _, name := range slices.Sorted(maps.Keys(o.others)) {
 		if !seen[name] {
 			o.targets = append(o.targets, name)
@@ -137,21 +173,30 @@ func (o *loadOptions) validate(problems *[]error) {
 	check(o.gap >= 0 && o.gap <= time.Minute, "-gap: must be 0 to 1m")
 }
 
-// cells is every combination of modes, bodies and connections.
+// cells is every combination of dialects, modes, bodies and connections.
 func (o loadOptions) cells() []cell {
 	var cells []cell
-	for _, mode := range o.modes {
-		for _, kib := range o.bodies {
-			for _, conns := range o.conns {
-				c := cell{
-					size: kib << 10, conns: conns, rate: o.rate, users: o.users, rounds: o.rounds, duration: o.duration,
-					script: replyScript{latency: o.latency},
-				}
-				if mode == "sse" {
-					c.script.events, c.script.gap = o.events, o.gap
-				}
-				cells = append(cells, c)
+	for _, a := range o.apis {
+		for _, mode := range o.modes {
+			cells = append(cells, o.cellsOf(a, mode)...)
+		}
+	}
+	return cells
+}
+
+func (o loadOptions) cellsOf(a api, mode string) []cell {
+	var cells []cell
+	for _, kib := range o.bodies {
+		for _, conns := range o.conns {
+			c := cell{
+				api: a, forward: o.forward,
+				size: kib << 10, conns: conns, rate: o.rate, users: o.users, rounds: o.rounds, duration: o.duration,
+				script: replyScript{latency: o.latency},
 			}
+			if mode == "sse" {
+				c.script.events, c.script.gap = o.events, o.gap
+			}
+			cells = append(cells, c)
 		}
 	}
 	return cells
@@ -163,6 +208,8 @@ func (o loadOptions) cells() []cell {
 //	                         --> reverseproxy (a process) ------>
 //	                         --> pass, read, on (remora serve) ->
 //	                         --> any -target ------------------->
+//
+// With -forward it is what [forwardTargets] shows.
 func runLoad(ctx context.Context, args []string, stdout, stderr io.Writer) (err error) {
 	o, err := parseLoadOptions(args, stderr)
 	if err != nil {
@@ -177,7 +224,12 @@ func runLoad(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	if o.preset == "must" {
 		return b.must(ctx, o, p)
 	}
-	targets, err := b.targets(ctx, o.targets, o.others)
+	var targets []target
+	if o.forward {
+		targets, err = b.secureTargets(ctx, o.targets)
+	} else {
+		targets, err = b.targets(ctx, o.targets, o.others)
+	}
 	if err != nil {
 		return err
 	}

@@ -26,8 +26,8 @@ var remoraTargets = map[string]string{targetPass: "off", targetRead: "read", tar
 
 // target is something that requests are sent to.
 type target struct {
-	name   string
-	addr   string
+	name string
+	door
 	memory string // X-Remora-Memory; "" = the header is absent
 	users  int    // 0 = as many as the cell has
 	proc   *process
@@ -42,6 +42,8 @@ type bed struct {
 	dir      string
 	stderr   io.Writer
 	upstream string // address of the mock upstream
+	secure   string // address of the one that speaks TLS; "" = not started
+	cert     certificate
 	mock     *process
 	procs    []*process // all that were started, the mock upstream too
 

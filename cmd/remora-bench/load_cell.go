@@ -10,7 +10,9 @@ import (
 
 // cell is one kind of traffic that all targets are measured with.
 type cell struct {
-	size     int // of the request body, in bytes
+	api      api
+	forward  bool // over TLS, to the targets of the forward door
+	size     int  // of the request body, in bytes
 	conns    int
 	rate     float64 // requests a second of an open loop; 0 = closed loop
 	script   replyScript
@@ -19,13 +21,19 @@ type cell struct {
 	duration time.Duration // per target and round
 }
 
-// name is the cell's name in reports, e.g. "json-16KiB-c64-r500".
+// name is the cell's name in reports, e.g. "json-16KiB-c64-r500" or "forward-messages-sse-1KiB-c1".
 func (c cell) name() string {
 	mode := "json"
 	if c.script.events > 0 {
 		mode = "sse"
 	}
 	s := fmt.Sprintf("%s-%dKiB-c%d", mode, c.size>>10, c.conns)
+	if c.api.name != apis()[0].name {
+		s = c.api.name + "-" + s
+	}
+	if c.forward {
+		s = "forward-" + s
+	}
 	if c.rate > 0 {
 		s += fmt.Sprintf("-r%g", c.rate)
 	}
@@ -55,6 +63,9 @@ type figures struct {
 	ratioAddedP50                                      float64
 	overP99                                            float64 // p99 above the ReverseProxy's, us
 	overDelayP99                                       float64
+	// Of the forward door alone: its time per request (the inverse of the throughput) and its CPU per request to those of
+	// the reverse door in the same round, as they are, and with what TLS towards the client adds to the ReverseProxy's.
+	timeReverse, timeReverseTLS, cpuReverse, cpuReverseTLS float64
 }
 
 // mergeFigures gives the median over rounds of every figure but the longest delay.
@@ -98,6 +109,10 @@ var figureFields = []func(*figures) *float64{
 	func(f *figures) *float64 { return &f.ratioAddedP50 },
 	func(f *figures) *float64 { return &f.overP99 },
 	func(f *figures) *float64 { return &f.overDelayP99 },
+	func(f *figures) *float64 { return &f.timeReverse },
+	func(f *figures) *float64 { return &f.timeReverseTLS },
+	func(f *figures) *float64 { return &f.cpuReverse },
+	func(f *figures) *float64 { return &f.cpuReverseTLS },
 }
 
 // cellResult is what one target reached in one cell.
@@ -159,7 +174,7 @@ func (r *cellResult) take(m *measured) {
 
 // measure is one target's turn in one round.
 func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures, error) {
-	tpl, err := newRequestTemplate(requestSpec{host: t.addr, memory: t.memory, size: c.size, script: c.script}, newTexts(5))
+	tpl, err := newRequestTemplate(requestSpec{api: c.api, host: t.host(), memory: t.memory, size: c.size, script: c.script}, newTexts(5))
 	if err != nil {
 		return nil, figures{}, err
 	}
@@ -169,7 +184,7 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 	}
 	var before usage
 	j := job{
-		addr: t.addr, template: tpl, script: c.script, conns: c.conns, rate: c.rate,
+		door: t.door, template: tpl, script: c.script, conns: c.conns, rate: c.rate,
 		warmup: c.warmup(), duration: c.duration, users: users, messages: b.messages(t), serial: &b.serial,
 	}
 	if t.proc != nil {
@@ -213,15 +228,14 @@ func (m *measured) figures() figures {
 
 // compare fills in what relates the targets of one round to direct and to the ReverseProxy.
 func compare(targets []target, now []figures) {
-	direct, reverse := unknownFigures(), unknownFigures()
-	for i, t := range targets {
-		switch t.name {
-		case targetDirect:
-			direct = now[i]
-		case targetReverse:
-			reverse = now[i]
-		}
+	by := map[string]figures{}
+	for _, name := range forwardTargets() {
+		by[name] = unknownFigures()
 	}
+	for i, t := range targets {
+		by[t.name] = now[i]
+	}
+	direct, reverse := by[targetDirect], by[targetReverse]
 	for i := range now {
 		f := &now[i]
 		f.addedP50 = f.p50 - direct.p50
@@ -235,6 +249,14 @@ func compare(targets []target, now []figures) {
 		f.ratioAddedP50 = f.addedP50 / (reverse.p50 - direct.p50)
 		f.overP99 = f.p99 - reverse.p99
 		f.overDelayP99 = f.delayP99 - reverse.delayP99
+		own, plain := unknownFigures(), by[targetPlain]
+		if targets[i].name == targetForward {
+			own = by[targetDoor]
+		}
+		f.timeReverse = own.rps / f.rps
+		f.timeReverseTLS = 1 / f.rps / (1/own.rps + 1/reverse.rps - 1/plain.rps)
+		f.cpuReverse = f.cpu / own.cpu
+		f.cpuReverseTLS = f.cpu / (own.cpu + reverse.cpu - plain.cpu)
 	}
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -20,14 +19,11 @@ type client struct {
 	sink   func([]byte)
 }
 
-// dialClient connects to addr and ends all reads and writes at deadline.
-func dialClient(ctx context.Context, addr string, deadline time.Time, meter *eventMeter) (*client, error) {
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", addr)
+// dialClient connects to d and ends all reads and writes at deadline.
+func dialClient(ctx context.Context, d door, deadline time.Time, meter *eventMeter) (*client, error) {
+	conn, err := d.dial(ctx, deadline)
 	if err != nil {
 		return nil, err
-	}
-	if err := conn.SetDeadline(deadline); err != nil {
-		return nil, errors.Join(err, conn.Close())
 	}
 	c := &client{conn: conn, in: newWireReader(conn, 16<<10), meter: meter}
 	c.sink = func(piece []byte) {

@@ -52,16 +52,17 @@ func TestEventMeter(t *testing.T) {
 }
 
 func TestSentTime(t *testing.T) {
-	chunk := []byte(newReplies().eventTemplate(3, 0, 2))
-	script := newReplies().stream(3, 2)
-	for i, c := range script.chunks {
-		stampSent(c[script.sent[i]:], 1_700_000_000_123_456_789)
-		if got, ok := sentTime(c); !ok || got != 1_700_000_000_123_456_789 {
-			t.Errorf("chunk %d: sent at %d, %v", i, got, ok)
+	for _, a := range apis() {
+		script := newReplies(a).stream(3, 3)
+		for i, c := range script.chunks {
+			if got, ok := sentTime(c.raw); !ok || got != 0 {
+				t.Errorf("%s, unstamped event %d: %d, %v", a.name, i, got, ok)
+			}
+			stampDigits(c.raw[script.sent[i]:], 1_700_000_000_123_456_789)
+			if got, ok := sentTime(c.raw); !ok || got != 1_700_000_000_123_456_789 {
+				t.Errorf("%s, event %d: sent at %d, %v", a.name, i, got, ok)
+			}
 		}
-	}
-	if got, ok := sentTime(chunk); !ok || got != 0 {
-		t.Errorf("unstamped event: %d, %v", got, ok)
 	}
 	if _, ok := sentTime([]byte(streamEnd)); ok {
 		t.Error("the end of a stream bears a time")

@@ -104,7 +104,7 @@ func fillTurns(ctx context.Context, addr string, turns int) error {
 	var wg sync.WaitGroup
 	for w := range fillConns {
 		wg.Go(func() {
-			c, err := dialClient(ctx, addr, deadline, nil)
+			c, err := dialClient(ctx, door{addr: addr}, deadline, nil)
 			if err != nil {
 				failures[w] = err
 				return

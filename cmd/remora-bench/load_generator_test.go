@@ -31,12 +31,12 @@ func startMock(t *testing.T) string {
 
 func testJob(t *testing.T, addr string, script replyScript) job {
 	t.Helper()
-	tpl, err := newRequestTemplate(requestSpec{host: addr, size: 1 << 10, script: script}, newTexts(5))
+	tpl, err := newRequestTemplate(requestSpec{api: chatAPI(), host: addr, size: 1 << 10, script: script}, newTexts(5))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return job{
-		addr: addr, template: tpl, script: script, conns: 3, duration: 100 * time.Millisecond,
+		door: door{addr: addr}, template: tpl, script: script, conns: 3, duration: 100 * time.Millisecond,
 		users: 64, messages: []string{"one?", "two?"}, serial: new(atomic.Uint64),
 	}
 }

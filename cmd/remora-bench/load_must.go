@@ -67,7 +67,7 @@ func (p report) requirement(r requirement) error {
 func (b *bed) must(ctx context.Context, o loadOptions, p report) error {
 	m := &mustRun{bed: b, o: o, report: p}
 	for _, stage := range []func(context.Context) error{
-		m.residence, m.passing, m.openLoop, m.durable, m.streams,
+		m.residence, m.passing, m.dialects, m.forwardDoor, m.openLoop, m.durable, m.streams,
 	} {
 		if err := stage(ctx); err != nil {
 			return err
@@ -110,9 +110,9 @@ func (m *mustRun) info(measured float64, format string, args ...any) {
 	m.found = append(m.found, requirement{what: fmt.Sprintf(format, args...), measured: measured, info: true})
 }
 
-// cell is one of the preset's: the rounds, duration and users of the command line.
+// cell is one of the preset's, in the default dialect: the rounds, duration and users of the command line.
 func (m *mustRun) cell(kib, conns int) cell {
-	return cell{size: kib << 10, conns: conns, users: m.o.users, rounds: m.o.rounds, duration: m.o.duration}
+	return cell{api: apis()[0], size: kib << 10, conns: conns, users: m.o.users, rounds: m.o.rounds, duration: m.o.duration}
 }
 
 // results are those of one cell by target; the cell is reported, too.

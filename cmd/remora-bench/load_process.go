@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -156,9 +157,30 @@ type usage struct {
 // clockTick is the unit of CPU times in /proc: Linux reports 100 a second to every program.
 const clockTick = 10 * time.Millisecond
 
-// usage reads /proc; where there is none (other systems than Linux) it is zero.
+// usage is that of the process and of those that it has started: Remora's store is one. It reads /proc; where there is
+// none (other systems than Linux) it is zero.
 func (p *process) usage() usage {
-	dir := "/proc/" + strconv.Itoa(p.cmd.Process.Pid)
+	all := usageOf(strconv.Itoa(p.cmd.Process.Pid))
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.cmd.Process.Pid))
+	if err != nil {
+		return all
+	}
+	for _, list := range lists { // by the thread that started them
+		children, err := os.ReadFile(list)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, pid := range strings.Fields(string(children)) {
+			child := usageOf(pid)
+			all.cpu += child.cpu
+			all.rss += child.rss
+		}
+	}
+	return all
+}
+
+func usageOf(pid string) usage {
+	dir := "/proc/" + pid
 	stat, err := os.ReadFile(dir + "/stat")
 	if err != nil {
 		return usage{}

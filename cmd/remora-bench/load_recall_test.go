@@ -37,7 +37,7 @@ func BenchmarkRecallLoad(b *testing.B) {
 // loadMemories are what the load benchmark fills in: a statement and a reply in every turn.
 func loadMemories(memories int) *fixed {
 	src := &fixed{}
-	t, replies := newTexts(fillSeed), newReplies()
+	t, replies := newTexts(fillSeed), newReplies(chatAPI())
 	for i := range memories / memoriesPerTurn {
 		at := madeUpStart + storage.Time(i)*1000
 		turn, chain, conv := fmt.Sprintf("%032x", 3*i+1), fmt.Sprintf("%032x", 3*i+2), fmt.Sprintf("%032x", 3*i+3)

@@ -21,17 +21,36 @@ const (
 
 // remoraConfig is the configuration of a Remora under measurement: its defaults but for the log, the limit of turns per
 // user, which a benchmark of one user would only measure, and a fixed tenant, since the default depends on the machine.
-func remoraConfig(addr, upstream, dir, logLevel string) ([]byte, error) {
+func remoraConfig(addr string, s remoraSetup) ([]byte, error) {
 	type object = map[string]any
-	return json.MarshalIndent(object{
+	settings := object{
 		"listen":    addr,
-		"upstreams": []object{{"name": "mock", "url": "http://" + upstream, "paths": []string{"/"}}},
+		"upstreams": []object{{"name": "mock", "url": s.upstream, "caFile": s.caFile, "paths": []string{"/"}}},
 		"identity":  object{"tenant": "bench"},
-		"storage":   object{"dir": filepath.Join(dir, remoraData), "keyFile": filepath.Join(dir, remoraKey)},
+		"storage":   object{"dir": filepath.Join(s.dir, remoraData), "keyFile": filepath.Join(s.dir, remoraKey)},
 		"persist":   object{"turnsPerSecond": 0},
-		"log":       object{"level": logLevel, "format": "json"},
-	}, "", "  ")
+		"log":       object{"level": s.logLevel, "format": "json"},
+	}
+	if s.forward != "" {
+		settings["forward"] = object{
+			"intercept": []string{forwardHost + "=mock"}, "caCert": s.authority(), "caKey": filepath.Join(s.dir, "ca.key"),
+		}
+	}
+	return json.MarshalIndent(settings, "", "  ")
 }
+
+// remoraSetup is a Remora to be started.
+type remoraSetup struct {
+	name     string
+	dir      string // takes everything that it keeps
+	logLevel string
+	upstream string // URL
+	caFile   string // of the upstream's authority; "" = it speaks plain HTTP
+	forward  string // address of the forward door; "" = none
+}
+
+// authority is where the certificate of the forward door's authority is.
+func (s remoraSetup) authority() string { return filepath.Join(s.dir, "ca.pem") }
 
 // Log levels of Remora. At info it writes a line for each exchange, and its counters when it ends.
 const (
@@ -39,27 +58,40 @@ const (
 	logWarn = "warn"
 )
 
-// startRemora runs `remora serve` on a loopback port of its own, with everything that it keeps below dir.
+// startRemora runs `remora serve` with the reverse door alone, in front of the mock upstream.
 func (b *bed) startRemora(ctx context.Context, name, dir, logLevel string) (*process, string, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	return b.serveRemora(ctx, remoraSetup{name: name, dir: dir, logLevel: logLevel, upstream: "http://" + b.upstream})
+}
+
+// serveRemora runs `remora serve` and returns the address of its reverse door, a loopback port of its own. Where there is
+// a forward door, it listens too by then.
+func (b *bed) serveRemora(ctx context.Context, s remoraSetup) (*process, string, error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make directory: %w", err)
 	}
 	addr, err := freeAddress()
 	if err != nil {
 		return nil, "", err
 	}
-	settings, err := remoraConfig(addr, b.upstream, dir, logLevel)
+	settings, err := remoraConfig(addr, s)
 	if err != nil {
 		return nil, "", fmt.Errorf("encode configuration: %w", err)
 	}
-	config := filepath.Join(dir, "config.json")
+	config := filepath.Join(s.dir, "config.json")
 	if err := os.WriteFile(config, settings, 0o600); err != nil {
 		return nil, "", fmt.Errorf("write configuration: %w", err)
 	}
 	if _, err := os.Stat(b.remora); err != nil {
 		return nil, "", fmt.Errorf("find remora (build it beside remora-bench, or name it with -remora): %w", err)
 	}
-	p, err := b.start(ctx, name, b.remora, []string{"serve", "--config", config}, remoraEnv(dir))
+	args := []string{"serve", "--config", config}
+	if s.forward != "" {
+		if err := b.makeAuthority(ctx, config, s.dir); err != nil {
+			return nil, "", err
+		}
+		args = append(args, "--forward", s.forward)
+	}
+	p, err := b.start(ctx, s.name, b.remora, args, remoraEnv(s.dir))
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,7 +145,7 @@ func waitServing(ctx context.Context, p *process, addr string) error {
 
 // probe asks as a user of its own and returns the X-Remora-Status.
 func probe(ctx context.Context, addr string) (status string, err error) {
-	c, err := dialClient(ctx, addr, time.Now().Add(5*time.Second), nil)
+	c, err := dialClient(ctx, door{addr: addr}, time.Now().Add(5*time.Second), nil)
 	if err != nil {
 		return "", err
 	}

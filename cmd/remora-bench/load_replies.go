@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"strconv"
 	"strings"
 )
@@ -20,26 +19,59 @@ const (
 	sentDigits = 19
 )
 
-// streamEnd closes every stream; it goes out with the last event.
+// streamEnd closes every stream of Chat Completions; it goes out with the last event.
 const streamEnd = "data: [DONE]\n\n"
 
-// replies are the responses of the mock upstream, built before the first request.
+// replies are the responses of the mock upstream in one dialect, built before the first request.
 type replies struct {
-	json [][]byte // whole responses
+	api  api
+	json []prebuilt
 	text []string // as it stands in JSON
 }
 
-func newReplies() *replies {
+// prebuilt is a piece of a response, ready but for the digits at some offsets.
+type prebuilt struct {
+	raw []byte
+	ids []int // of ids that must be unique
+}
+
+func newPrebuilt(raw string) prebuilt {
+	p := prebuilt{raw: []byte(raw)}
+	for at := 0; ; {
+		i := strings.Index(raw[at:], idSlot)
+		if i < 0 {
+			return p
+		}
+		p.ids = append(p.ids, at+i+len(`"`+idMark))
+		at += i + len(idSlot)
+	}
+}
+
+// stamped returns p with id in its places; buf is used where there are any.
+func (p prebuilt) stamped(buf []byte, id int64) []byte {
+	if len(p.ids) == 0 {
+		return p.raw
+	}
+	return p.copied(buf, id)
+}
+
+// copied is p in buf, with id in its places.
+func (p prebuilt) copied(buf []byte, id int64) []byte {
+	buf = append(buf[:0], p.raw...)
+	for _, at := range p.ids {
+		stampDigits(buf[at:], id)
+	}
+	return buf
+}
+
+func newReplies(a api) *replies {
 	t := newTexts(3)
-	r := &replies{}
+	r := &replies{api: a}
 	for i := range replyTexts {
-		head := fmt.Sprintf(`{"id":"chatcmpl-%04d","object":"chat.completion","created":1760000000,"model":"mock",`+
-			`"choices":[{"index":0,"message":{"role":"assistant","content":"`, i)
-		tail := `"},"finish_reason":"stop"}],"usage":{"prompt_tokens":250,"completion_tokens":180,"total_tokens":430}}`
-		text := padText(jsonReplySize-len(head)-len(tail), t)
-		body := head + text + tail
+		text := padText(jsonReplySize-len(a.reply(i, "")), t)
+		body := a.reply(i, text)
 		r.text = append(r.text, text)
-		r.json = append(r.json, []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "+
+		r.json = append(r.json, newPrebuilt("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: "+
 			strconv.Itoa(len(body))+"\r\n\r\n"+body))
 	}
 	return r
@@ -47,32 +79,27 @@ func newReplies() *replies {
 
 const streamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-// eventTemplate is one event of a stream with zeros for the time that it is sent at.
-func (r *replies) eventTemplate(reply, event, events int) string {
-	words := strings.Fields(r.text[reply%replyTexts])
-	delta := words[event%len(words)] + " " + words[(event+1)%len(words)] + " "
-	finish := "null"
-	if event == events-1 {
-		finish = `"stop"`
-	}
-	return fmt.Sprintf(`data: {"id":"chatcmpl-%04d","object":"chat.completion.chunk","created":1760000000,"model":"mock",`+
-		`"choices":[{"index":0,"delta":{"content":"%s"},"finish_reason":%s}],%s%0*d}`+"\n\n",
-		reply%replyTexts, delta, finish, sentMark, sentDigits, 0)
-}
-
-// streamScript is a stream whose events only lack the time: chunk i of chunks is written at once, the first with the
-// head of the response, the last with the end of the stream.
+// streamScript is a stream whose events only lack the time, and ids: chunk i of chunks is written at once, the first with
+// the head of the response, the last with the end of the stream.
 type streamScript struct {
-	chunks [][]byte
-	sent   []int // offset of the digits in each chunk
+	chunks []prebuilt
+	sent   []int // offset of the digits of the time in each chunk
 }
 
 func (r *replies) stream(reply, events int) streamScript {
 	var s streamScript
+	var said strings.Builder
+	reply %= replyTexts
+	words := strings.Fields(r.text[reply])
 	for i := range events {
-		data := r.eventTemplate(reply, i, events)
+		text := words[i%len(words)] + " " + words[(i+1)%len(words)] + " "
+		said.WriteString(text)
+		data := r.api.delta(reply, text, i == events-1)
+		if i == 0 {
+			data = r.api.begin(reply) + data
+		}
 		if i == events-1 {
-			data += streamEnd
+			data += r.api.end(reply, said.String())
 		}
 		chunk := strconv.FormatInt(int64(len(data)), 16) + "\r\n" + data + "\r\n"
 		if i == 0 {
@@ -81,17 +108,17 @@ func (r *replies) stream(reply, events int) streamScript {
 		if i == events-1 {
 			chunk += "0\r\n\r\n"
 		}
-		s.chunks = append(s.chunks, []byte(chunk))
+		s.chunks = append(s.chunks, newPrebuilt(chunk))
 		s.sent = append(s.sent, strings.Index(chunk, sentMark)+len(sentMark))
 	}
 	return s
 }
 
-// stampSent writes ns into the digits at the front of b.
-func stampSent(b []byte, ns int64) {
+// stampDigits writes n into the sentDigits digits at the front of b.
+func stampDigits(b []byte, n int64) {
 	for i := sentDigits - 1; i >= 0; i-- {
-		b[i] = byte('0' + ns%10)
-		ns /= 10
+		b[i] = byte('0' + n%10)
+		n /= 10
 	}
 }
 

@@ -30,34 +30,39 @@ func (n number) MarshalJSON() ([]byte, error) {
 }
 
 // cellLine is the JSON object of one target in one cell. Times are in microseconds, medians over the rounds; ratios
-// are to the tuned bare ReverseProxy in the same round.
+// are to the tuned bare ReverseProxy in the same round, but for those of the forward door to the reverse door,
+// per request.
 type cellLine struct {
-	Cell          string         `json:"cell"`
-	Target        string         `json:"target"`
-	RPS           number         `json:"rps"`
-	P50           number         `json:"p50_us"`
-	P99           number         `json:"p99_us"`
-	FirstByte     number         `json:"first_byte_us"`
-	CPU           number         `json:"cpu_s_per_10k"`
-	RSS           number         `json:"rss_mib"`
-	RatioRPS      number         `json:"ratio_rps"`
-	RatioCPU      number         `json:"ratio_cpu"`
-	RatioP50      number         `json:"ratio_p50"`
-	RatioP99      number         `json:"ratio_p99"`
-	RatioFirst    number         `json:"ratio_first_byte"`
-	RatioAddedP50 number         `json:"ratio_added_p50"`
-	AddedP50      number         `json:"added_p50_us"`
-	AddedP99      number         `json:"added_p99_us"`
-	AddedFirst    number         `json:"added_first_byte_us"`
-	DelayP99      number         `json:"event_delay_p99_us"`
-	DelayMax      number         `json:"event_delay_max_us"`
-	Events        int            `json:"events"`
-	Merged        int            `json:"merged_reads"`
-	Requests      int            `json:"requests"`
-	Errors        int            `json:"errors"`
-	LastError     string         `json:"last_error,omitempty"`
-	Late          int            `json:"late"`
-	Statuses      map[string]int `json:"statuses"`
+	Cell           string         `json:"cell"`
+	Target         string         `json:"target"`
+	RPS            number         `json:"rps"`
+	P50            number         `json:"p50_us"`
+	P99            number         `json:"p99_us"`
+	FirstByte      number         `json:"first_byte_us"`
+	CPU            number         `json:"cpu_s_per_10k"`
+	RSS            number         `json:"rss_mib"`
+	RatioRPS       number         `json:"ratio_rps"`
+	RatioCPU       number         `json:"ratio_cpu"`
+	RatioP50       number         `json:"ratio_p50"`
+	RatioP99       number         `json:"ratio_p99"`
+	RatioFirst     number         `json:"ratio_first_byte"`
+	RatioAddedP50  number         `json:"ratio_added_p50"`
+	AddedP50       number         `json:"added_p50_us"`
+	AddedP99       number         `json:"added_p99_us"`
+	AddedFirst     number         `json:"added_first_byte_us"`
+	DelayP99       number         `json:"event_delay_p99_us"`
+	DelayMax       number         `json:"event_delay_max_us"`
+	TimeReverse    number         `json:"time_to_reverse"`
+	TimeReverseTLS number         `json:"time_to_reverse_tls"`
+	CPUReverse     number         `json:"cpu_to_reverse"`
+	CPUReverseTLS  number         `json:"cpu_to_reverse_tls"`
+	Events         int            `json:"events"`
+	Merged         int            `json:"merged_reads"`
+	Requests       int            `json:"requests"`
+	Errors         int            `json:"errors"`
+	LastError      string         `json:"last_error,omitempty"`
+	Late           int            `json:"late"`
+	Statuses       map[string]int `json:"statuses"`
 }
 
 func (r cellResult) line() cellLine {
@@ -69,6 +74,8 @@ func (r cellResult) line() cellLine {
 		RatioFirst: number(r.ratioFirst), RatioAddedP50: number(r.ratioAddedP50),
 		AddedP50: number(r.addedP50), AddedP99: number(r.addedP99), AddedFirst: number(r.addedFirst),
 		DelayP99: number(r.delayP99), DelayMax: number(r.delayMax), Events: r.events, Merged: r.merged,
+		TimeReverse: number(r.timeReverse), TimeReverseTLS: number(r.timeReverseTLS),
+		CPUReverse: number(r.cpuReverse), CPUReverseTLS: number(r.cpuReverseTLS),
 		Requests: r.requests, Errors: r.errors, Late: r.late, Statuses: r.statuses,
 	}
 	if r.lastError != nil {
@@ -129,6 +136,11 @@ func (r cellResult) notes() []string {
 	if r.events > 0 {
 		notes = append(notes, fmt.Sprintf("%d events, delay p99 %s us, max %s us; %d reads brought events together that were sent apart",
 			r.events, cellText(r.delayP99, 0), cellText(r.delayMax, 0), r.merged))
+	}
+	if !math.IsNaN(r.timeReverse) {
+		notes = append(notes,
+			fmt.Sprintf("%s of the reverse door's time per request, %s of its CPU", cellText(r.timeReverse, 2), cellText(r.cpuReverse, 2)),
+			fmt.Sprintf("%s and %s with what TLS to clients costs the ReverseProxy added to the reverse door's", cellText(r.timeReverseTLS, 2), cellText(r.cpuReverseTLS, 2)))
 	}
 	if r.late > 0 {
 		notes = append(notes, fmt.Sprintf("%d requests sent more than 1 ms after they were due", r.late))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestCompare(t *testing.T) {
@@ -23,10 +24,36 @@ func TestCompare(t *testing.T) {
 		rps: 150, p50: 60, p99: 300, first: 59, cpu: 1,
 		addedP50: 50, addedP99: 280, addedFirst: 50,
 		ratioRPS: 1.5, ratioCPU: .5, ratioP50: 60. / 110, ratioP99: 300. / 220, ratioFirst: 59. / 109, ratioAddedP50: .5,
-		overP99: 80,
+		overP99:     80,
+		timeReverse: math.NaN(), timeReverseTLS: math.NaN(), cpuReverse: math.NaN(), cpuReverseTLS: math.NaN(),
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{})); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{}), cmpopts.EquateNaNs()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The reverse door takes 1 ms a request, TLS to the client costs the ReverseProxy 1 ms more, so with TLS the reverse door
+// would take 2 ms. The forward door takes 2.5.
+func TestCompareForwardDoor(t *testing.T) {
+	targets := []target{{name: targetReverse}, {name: targetPlain}, {name: targetDoor}, {name: targetForward}}
+	now := []figures{{rps: 250, cpu: 4}, {rps: 1000. / 3, cpu: 3}, {rps: 1000, cpu: 1}, {rps: 400, cpu: 5}}
+	compare(targets, now)
+	ofReverse := func(f figures) []float64 {
+		return []float64{f.timeReverse, f.timeReverseTLS, f.cpuReverse, f.cpuReverseTLS}
+	}
+	if diff := cmp.Diff([]float64{2.5, 1.25, 5, 2.5}, ofReverse(now[3]), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+		t.Errorf("to the reverse door (-want +got)\n%s", diff)
+	}
+	if got, want := now[3].ratioRPS, 1.6; got != want {
+		t.Errorf("throughput to the ReverseProxy's = %v, want %v", got, want)
+	}
+	unknown := []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
+	alone := []figures{{rps: 400, cpu: 5}}
+	compare([]target{{name: targetForward}}, alone)
+	for what, f := range map[string]figures{"the ReverseProxy": now[0], "the reverse door": now[2], "the forward door alone": alone[0]} {
+		if diff := cmp.Diff(unknown, ofReverse(f), cmpopts.EquateNaNs()); diff != "" {
+			t.Errorf("%s has ratios to the reverse door (-want +got)\n%s", what, diff)
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ func parseReplyScript(body []byte) (s replyScript, ok bool) {
 
 // requestSpec describes the requests of a cell to one target.
 type requestSpec struct {
+	api    api
 	host   string
 	memory string // X-Remora-Memory; "" = the header is absent
 	size   int    // of the body in bytes
@@ -76,10 +77,10 @@ type requestTemplate struct {
 	question int
 }
 
-// minBody is the smallest body: the fixed messages leave no room below it.
-const minBody = 768
+// minBody is the smallest body: in some dialects the fixed messages leave no room below it.
+const minBody = 1 << 10
 
-// newRequestTemplate builds a chat completion request of exactly spec.size body bytes: a system prompt, a history of
+// newRequestTemplate builds a request of exactly spec.size body bytes: a system prompt, a history of
 // user and assistant messages, and the newest user message. The unique reference stands in the first user message too,
 // so every request is a conversation of its own.
 func newRequestTemplate(spec requestSpec, t *texts) (requestTemplate, error) {
@@ -92,15 +93,15 @@ func newRequestTemplate(spec requestSpec, t *texts) (requestTemplate, error) {
 	if spec.script.events > 0 {
 		head += `,"stream":true`
 	}
-	head += `,"messages":[{"role":"system","content":"You are a helpful assistant. Answer briefly."},` +
-		`{"role":"user","content":"` + refMark + ` hello, `
-	tail := `{"role":"user","content":"` + question + ` (` + refMark + `)"}],"temperature":0.7}`
-	body := head + requestHistory(spec.size-len(head)-len(tail), t) + tail
+	before, after := spec.api.message("user")
+	head += spec.api.opening + before + refMark + ` hello, `
+	tail := before + question + ` (` + refMark + `)` + after + spec.api.closing
+	body := head + requestHistory(spec.api, spec.size-len(head)-len(tail), t) + tail
 
-	raw := "POST /v1/chat/completions HTTP/1.1\r\n" +
+	raw := "POST " + spec.api.path + " HTTP/1.1\r\n" +
 		"Host: " + spec.host + "\r\n" +
 		"User-Agent: remora-bench\r\n" +
-		"Authorization: Bearer " + benchKey + "\r\n" +
+		spec.api.auth +
 		"Content-Type: application/json\r\n" +
 		"Accept: application/json\r\n" +
 		"X-Remora-User: " + fmt.Sprintf("user-%04d", 0) + "\r\n"
@@ -125,15 +126,17 @@ func newRequestTemplate(spec requestSpec, t *texts) (requestTemplate, error) {
 // requestHistory fills exactly size bytes: the rest of the first user message, then messages of assistant and user in
 // turn up to an assistant's, with the comma that follows it. Long bodies have long messages, as the tool output and files in an
 // agent's context are long: 64 messages at most.
-func requestHistory(size int, t *texts) string {
-	const closing = `"},`
-	open := func(role string) string { return `{"role":"` + role + `","content":"` }
+func requestHistory(a api, size int, t *texts) string {
 	each := max(200, size/64)
 	var b strings.Builder
+	_, closing := a.message("user")
+	closing += ","
 	b.WriteString(jsonText(t.sentence()))
 	b.WriteString(closing)
 	for role := "assistant"; ; {
-		b.WriteString(open(role))
+		opening, closing := a.message(role)
+		closing += ","
+		b.WriteString(opening)
 		left := size - b.Len() - len(closing)
 		if role == "assistant" && left < 3*each+1000 {
 			b.WriteString(padText(left, t))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,9 @@ func runReverseProxy(ctx context.Context, args []string, stdout, stderr io.Write
 	flags.SetOutput(stderr)
 	listen := flags.String("listen", "127.0.0.1:0", "address to listen on")
 	to := flags.String("upstream", "", "URL to pass requests on to")
+	ca := flags.String("ca", "", "PEM `file` of the authorities to trust for the upstream (default: the system's)")
+	cert := flags.String("cert", "", "PEM `file` of the certificate to serve TLS with (default: plain HTTP)")
+	key := flags.String("key", "", "PEM `file` of its key")
 	if err := parseCommandLine(flags, args); err != nil {
 		return err
 	}
@@ -27,12 +31,22 @@ func runReverseProxy(ctx context.Context, args []string, stdout, stderr io.Write
 	if err != nil || target.Host == "" {
 		return usageError{"-upstream: must be a URL with a host"}
 	}
+	var trust *tls.Config
+	if *ca != "" {
+		if trust, err = clientTLS(*ca, ""); err != nil {
+			return err
+		}
+	}
+	secure, err := serverTLS(*cert, *key)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
 	fmt.Fprintln(stdout, listeningPrefix+l.Addr().String())
-	server := &http.Server{Handler: newBareProxy(target, stderr), ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: newBareProxy(target, trust, stderr), ReadHeaderTimeout: 10 * time.Second, TLSConfig: secure}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -41,7 +55,12 @@ func runReverseProxy(ctx context.Context, args []string, stdout, stderr io.Write
 		<-ctx.Done()
 		_ = server.Close()
 	})
-	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+	if secure != nil {
+		err = server.ServeTLS(l, "", "")
+	} else {
+		err = server.Serve(l)
+	}
+	if !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
@@ -51,13 +70,14 @@ func runReverseProxy(ctx context.Context, args []string, stdout, stderr io.Write
 // buffers, an idle pool larger than any concurrency measured here, no decompression, every write flushed) and nothing
 // else. It forges no header. Of streams whose first byte comes back at once it loses some (golang/go#40747: the server
 // closes a request body that the Transport has not seen the end of); load counts them as errors.
-func newBareProxy(target *url.URL, errorLog io.Writer) http.Handler {
+func newBareProxy(target *url.URL, trust *tls.Config, errorLog io.Writer) http.Handler {
 	transport := &http.Transport{
 		DialContext:         (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
 		MaxIdleConns:        4096,
 		MaxIdleConnsPerHost: 4096,
 		IdleConnTimeout:     90 * time.Second,
 		DisableCompression:  true,
+		TLSClientConfig:     trust,
 	}
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,29 +19,38 @@ const upstreamFront = 4 << 10
 // maxUpstreamEvents bounds a stream, and with it what is built for it ahead.
 const maxUpstreamEvents = 10_000
 
-// upstream is a lean OpenAI-compatible server: whatever is asked, it sends a prebuilt answer. A request whose model
+// upstream is a lean server of all dialects: whatever is asked, it sends a prebuilt answer of the path's. A request whose model
 // bears a [replyScript] is answered by it, any other by the defaults, streaming where the body says "stream":true.
 type upstream struct {
 	defaults replyScript
-	replies  *replies
+	apis     []api
+	replies  []*replies // one for each of apis
 	pacer    *pacer
+	answers  atomic.Int64 // given so far, for their ids
 
 	mu      sync.Mutex
-	streams map[int][]streamScript // by number of events
+	streams map[streamKind][]streamScript
 	conns   map[net.Conn]struct{}
 }
 
-// maxStreamScripts bounds how many lengths of streams are kept built; another one is built anew each time.
+// streamKind is what scripts of streams are built for.
+type streamKind struct{ api, events int }
+
+// maxStreamScripts bounds how many kinds of streams are kept built; others are built anew each time.
 const maxStreamScripts = 16
 
 func newUpstream(defaults replyScript) *upstream {
-	return &upstream{
+	u := &upstream{
 		defaults: defaults,
-		replies:  newReplies(),
+		apis:     apis(),
 		pacer:    newPacer(),
-		streams:  map[int][]streamScript{},
+		streams:  map[streamKind][]streamScript{},
 		conns:    map[net.Conn]struct{}{},
 	}
+	for _, a := range u.apis {
+		u.replies = append(u.replies, newReplies(a))
+	}
+	return u
 }
 
 func runUpstream(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -49,15 +60,24 @@ func runUpstream(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	latency := flags.Duration("latency", 0, "wait before the first byte of a response")
 	events := flags.Int("events", 16, "events of a stream")
 	gap := flags.Duration("gap", 2*time.Millisecond, "time between two events")
+	cert := flags.String("cert", "", "PEM `file` of the certificate to serve TLS with (default: plain HTTP)")
+	key := flags.String("key", "", "PEM `file` of its key")
 	if err := parseCommandLine(flags, args); err != nil {
 		return err
 	}
 	if *events < 1 || *events > maxUpstreamEvents {
 		return usageError{fmt.Sprintf("-events: must be 1 to %d", maxUpstreamEvents)}
 	}
+	secure, err := serverTLS(*cert, *key)
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
+	}
+	if secure != nil {
+		l = tls.NewListener(l, secure)
 	}
 	fmt.Fprintln(stdout, listeningPrefix+l.Addr().String())
 	return newUpstream(replyScript{*latency, *events, *gap}).serve(ctx, l)
@@ -106,6 +126,7 @@ func (u *upstream) serve(ctx context.Context, l net.Listener) error {
 func (u *upstream) connection(ctx context.Context, c net.Conn) {
 	in := newWireReader(c, wireBuffer)
 	front := make([]byte, 0, upstreamFront)
+	reply := make([]byte, 0, 2*jsonReplySize)
 	sink := func(piece []byte) {
 		front = append(front, piece[:min(len(piece), cap(front)-len(front))]...)
 	}
@@ -114,6 +135,7 @@ func (u *upstream) connection(ctx context.Context, c net.Conn) {
 		if err != nil {
 			return
 		}
+		spoken := apiAt(u.apis, h.start)
 		front = front[:0]
 		if err := in.body(h, false, sink); err != nil {
 			return
@@ -125,28 +147,41 @@ func (u *upstream) connection(ctx context.Context, c net.Conn) {
 				script.events = 0
 			}
 		}
-		if !u.answer(ctx, c, n, script, in.lastRead) || h.close {
+		q := asked{conn: c, n: n, api: spoken, at: in.lastRead, buf: reply}
+		if !u.answer(ctx, q, script) || h.close {
 			return
 		}
 	}
 }
 
-func (u *upstream) answer(ctx context.Context, c net.Conn, n int, script replyScript, asked time.Time) bool {
+// asked is a request to be answered.
+type asked struct {
+	conn net.Conn
+	n    int // of the connection
+	api  int
+	at   time.Time
+	buf  []byte // for an answer that is given at once
+}
+
+func (u *upstream) answer(ctx context.Context, q asked, script replyScript) bool {
+	id := u.answers.Add(1)
 	if script.events == 0 {
-		reply := u.replies.json[n%replyTexts]
+		reply := u.replies[q.api].json[q.n%replyTexts]
 		if script.latency == 0 {
-			_, err := c.Write(reply)
+			_, err := q.conn.Write(reply.stamped(q.buf, id))
 			return err == nil
 		}
-		u.pacer.at(ctx, asked.Add(script.latency), &jsonReply{c, reply})
+		u.pacer.at(ctx, q.at.Add(script.latency), &jsonReply{q.conn, reply.stamped(nil, id)})
 		return true
 	}
 	if script.events > maxUpstreamEvents {
 		return false
 	}
-	s := &streamReply{conn: c, script: u.stream(n, script.events), gap: script.gap, due: asked.Add(script.latency)}
+	s := &streamReply{
+		conn: q.conn, script: u.stream(q.n, streamKind{q.api, script.events}), gap: script.gap, id: id, due: q.at.Add(script.latency),
+	}
 	length := script.latency + time.Duration(script.events)*script.gap
-	_ = c.SetWriteDeadline(asked.Add(length + 30*time.Second))
+	_ = q.conn.SetWriteDeadline(q.at.Add(length + 30*time.Second))
 	for again := true; again; {
 		if wait := time.Until(s.due); wait > 0 {
 			u.pacer.at(ctx, s.due, s)
@@ -158,17 +193,17 @@ func (u *upstream) answer(ctx context.Context, c net.Conn, n int, script replySc
 }
 
 // stream returns a script for the n-th request of a connection.
-func (u *upstream) stream(n, events int) streamScript {
+func (u *upstream) stream(n int, kind streamKind) streamScript {
 	const variants = 8
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	built := u.streams[events]
+	built := u.streams[kind]
 	if built == nil {
 		for i := range variants {
-			built = append(built, u.replies.stream(i, events))
+			built = append(built, u.replies[kind.api].stream(i, kind.events))
 		}
 		if len(u.streams) < maxStreamScripts {
-			u.streams[events] = built
+			u.streams[kind] = built
 		}
 	}
 	return built[n%variants]
@@ -192,6 +227,7 @@ type streamReply struct {
 	conn   net.Conn
 	script streamScript
 	gap    time.Duration
+	id     int64
 	next   int
 	due    time.Time
 	chunk  []byte // the one being sent
@@ -199,8 +235,8 @@ type streamReply struct {
 }
 
 func (r *streamReply) fire() (time.Time, bool) {
-	r.chunk = append(r.chunk[:0], r.script.chunks[r.next]...)
-	stampSent(r.chunk[r.script.sent[r.next]:], time.Now().UnixNano())
+	r.chunk = r.script.chunks[r.next].copied(r.chunk, r.id)
+	stampDigits(r.chunk[r.script.sent[r.next]:], time.Now().UnixNano())
 	if _, err := r.conn.Write(r.chunk); err != nil {
 		_ = r.conn.Close()
 		r.failed = true

@@ -111,7 +111,7 @@ func openMemory(ctx context.Context, cfg recall.Config) (*memory, error) {
 	}
 	m.engine = recall.New(cfg, m.store, nil, nil)
 	pc := persist.DefaultConfig()
-	pc.TurnsPerSecond, pc.Retention = 0, retention
+	pc.TurnsPerSecond, pc.Retention, pc.Facts.Retention, pc.Facts.LongRetention = 0, retention, retention, retention
 	m.pipe = persist.New(pc, m.store, m.store, m.engine, red, nil, nil)
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop, m.done = stop, make(chan error, 1)
@@ -132,7 +132,7 @@ func (m *memory) add(ctx context.Context, turns []persist.Turn) error {
 			return fmt.Errorf("ingest: %w", err)
 		}
 	}
-	return m.pipe.Flush(ctx)
+	return m.pipe.Settle(ctx)
 }
 
 func (m *memory) close() error {

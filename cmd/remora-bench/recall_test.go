@@ -126,8 +126,8 @@ func TestRecallCommandWithEmbeddings(t *testing.T) {
 	if d := cmp.Diff(map[string]any{"used": 2.0}, got["vectors"]); d != "" || got["n"] != 2.0 {
 		t.Errorf("%s in %v", d, got)
 	}
-	if n := asked.Load(); n != 3+1+2 { // memories, the query that loads, questions
-		t.Errorf("the server was asked for %d texts, want 6", n)
+	if n := asked.Load(); n != 3+1+1+2 { // passages, a fact of one of them, the query that loads, questions
+		t.Errorf("the server was asked for %d texts, want 7", n)
 	}
 	server.Close()
 	if err := runRecall(context.Background(), args, &out, &out); err == nil {

@@ -38,11 +38,11 @@ func backup(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := storeConfig(flags, s)
+	c, err := sealedConfig(flags, s)
 	if err != nil {
 		return err
 	}
-	return withStore(ctx, c, func(store *badger.Store) error { return backupTo(ctx, s, store, rest[0]) })
+	return withStore(ctx, c, func(store openStore) error { return backupTo(ctx, s, store, rest[0]) })
 }
 
 // backupTo works on any store that can.
@@ -74,7 +74,7 @@ func restore(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	c, err := storeConfig(flags, s)
+	c, err := sealedConfig(flags, s)
 	if err != nil {
 		return err
 	}

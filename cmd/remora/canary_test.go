@@ -113,7 +113,7 @@ func newFlock(t *testing.T) *flock {
 		f.remora.farewell(nil)
 	})
 	t.Cleanup(f.stop)
-	if err := until(t.Context(), func() bool { return f.remora.store.Health().Open }); err != nil {
+	if err := until(t.Context(), func() bool { return f.remora.store.Status().Open }); err != nil {
 		t.Fatal(err)
 	}
 	return f

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,7 +19,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall/embed"
-	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
 )
 
 // Bounds of what check waits for.
@@ -174,6 +175,8 @@ func checkStore(ctx context.Context, w io.Writer, c config, verify bool) (failed
 	return 0
 }
 
+// storeState looks at the store where serve would keep it, in a process of its own: opening a damaged one may be the end
+// of a process. Where a Remora has it open, that one is asked.
 func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if c.keyless != "" {
 		return "", errors.New(c.keyless)
@@ -181,21 +184,60 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
 		return "not there yet, can be made", writable(c.storage.Dir)
 	}
-	store := badger.New(c.storage, nil)
-	err := store.Open(ctx)
-	if err == nil {
-		free := store.Health().FreeBytes
-		told := fmt.Sprintf("opens, %d MiB free", free>>20)
+	found := ""
+	look := func(store openStore) (err error) {
 		if verify {
-			found, err := verifyStore(ctx, store)
-			return told + ", " + found, errors.Join(err, store.Close())
+			found, err = verifyStore(ctx, store)
+			found = ", " + found
 		}
-		return told, store.Close()
+		return err
 	}
-	if reason := store.Health().Reason; !verify && strings.HasPrefix(reason, "locked:") {
-		return "in use, " + reason, nil
+	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+		s := running.Status()
+		err = errors.Join(look(running), running.Close(), missing(s))
+		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err
 	}
-	return "", err
+	s, err := probeStore(ctx, c, look)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(s.Reason, "locked:") && !verify {
+		return "in use, " + s.Reason, missing(s)
+	}
+	if !s.Open {
+		return "", errors.Join(errors.New(s.Reason), missing(s))
+	}
+	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), missing(s)
+}
+
+// missing is what a person has to see to.
+func missing(s process.Status) error {
+	if len(s.Aside) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its memories are missing: a damaged store was set aside as %s; restore it from a backup, or take it away",
+		strings.Join(s.Aside, ", "))
+}
+
+// probeStore opens the store, has look look at it, and closes it again. Nothing is set aside.
+func probeStore(ctx context.Context, c config, look func(openStore) error) (process.Status, error) {
+	c.store.setAside, c.store.reserveBytes = false, 0
+	s := newStore(c, slog.New(slog.DiscardHandler))
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(running) }()
+	opening, cancel := context.WithTimeout(ctx, storeOpening)
+	defer cancel()
+	var last process.Status
+	err := until(opening, func() bool {
+		last = s.Status()
+		return last.Open || last.FailedOpens > 0 || last.Restarts >= maxCrashes
+	})
+	if err == nil && last.Open {
+		err = look(s)
+	}
+	stop()
+	return last, errors.Join(err, <-ended)
 }
 
 // writable finds out whether dir could be made, by writing in the nearest directory that is there.

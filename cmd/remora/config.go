@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
@@ -28,10 +29,12 @@ type config struct {
 	recall     recall.Config
 	embeddings embed.Config
 	persist    persist.Config
+	distill    distill.Config
 	redact     redact.Config
 	storage    badger.Config
 	storageKey redact.Secret
 	reapEvery  time.Duration // 0 = never
+	store      storeConfig
 	log        logConfig
 
 	// keyless says why there is no key for the store and none may be generated; "" = there is one.
@@ -47,8 +50,10 @@ func defaultConfig() config {
 		recall:     recall.DefaultConfig(),
 		embeddings: embed.DefaultConfig(),
 		persist:    persist.DefaultConfig(),
+		distill:    distill.DefaultConfig(),
 		redact:     redact.DefaultConfig(),
 		storage:    badger.DefaultConfig(),
+		store:      defaultStoreConfig(),
 		log:        logConfig{level: levelInfo, format: formatAuto},
 
 		reapEvery: defaultReapInterval,
@@ -136,5 +141,7 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	found.addAll("recall", c.recall.Validate(), origins)
 	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
 	found.addAll("persist", c.persist.Validate(), origins)
+	found.addAll("distill", c.distill.Validate(), origins)
 	found.addAll("redact", c.redact.Validate(), origins)
+	found.addAll("storage", c.store.validate(), origins)
 }

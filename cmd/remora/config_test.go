@@ -80,7 +80,7 @@ func TestExampleEqualsDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.source = want.source
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, logConfig{}), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(config{}, logConfig{}, storeConfig{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("config.example.json decodes to something else than the defaults (-want +got):\n%s", diff)
 	}
 }
@@ -142,6 +142,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"recall.Vectors.Redact":    "is the redactor",
 		"storage.Key":              "is storageKey, decoded",
 		"storage.FreeBytes":        "is for tests",
+		"storage.Fatal":            "is the program's",
 	}
 	var walk func(name string, v reflect.Value)
 	walk = func(name string, v reflect.Value) {

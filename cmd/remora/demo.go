@@ -98,6 +98,7 @@ func demoConfig(dir, upstream string) config {
 	c.proxy.Identity.Tenant, c.proxy.Identity.Anonymous = "demo", proxy.AnonymousKeyHolder
 	c.storage.Dir = filepath.Join(dir, "data")
 	c.storage.KeyFile = filepath.Join(dir, "store.key")
+	c.store.isolation, c.store.reserveBytes = isolationInline, 0
 	c.settle(place{getenv: func(string) string { return "" }})
 	return c
 }
@@ -122,8 +123,8 @@ type performance struct {
 }
 
 func (p performance) play(ctx context.Context) error {
-	if err := until(ctx, func() bool { return p.remora.store.Health().Open }); err != nil {
-		return fmt.Errorf("the store does not open: %s", p.remora.store.Health().Reason)
+	if err := until(ctx, func() bool { return p.remora.store.Status().Open }); err != nil {
+		return fmt.Errorf("the store does not open: %s", p.remora.store.Status().Reason)
 	}
 	p.title("Remora stands between an app and a model. The model here is a fake, in this process, and so is Remora.")
 

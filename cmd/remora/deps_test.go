@@ -25,7 +25,9 @@ var layers = map[string]int{
 	"proxy/proxytest":     1,
 	"recall/embed":        1,
 	"recall/fence":        1,
+	"persist/distill":     1,
 	"storage/badger":      1,
+	"storage/process":     1,
 	"storage/storagetest": 1,
 	"proxy/sse":           0,
 	"redact":              0,
@@ -51,7 +53,11 @@ var bans = []struct{ from, to, reason string }{
 	{"proxy", "storage/storagetest", testOnlyReason},
 	{"recall", "storage/storagetest", testOnlyReason},
 	{"persist", "storage/storagetest", testOnlyReason},
+	{"proxy", "storage/process", storeReason},
+	{"recall", "storage/process", storeReason},
+	{"persist", "storage/process", storeReason},
 	{"storage/badger", "storage/storagetest", testOnlyReason},
+	{"storage/process", "storage/storagetest", testOnlyReason},
 }
 
 const (
@@ -82,7 +88,7 @@ var homes = []struct {
 	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
-	{"golang.org/x/sys", []string{"storage/badger"}, "Free space is the store's to watch."},
+	{"golang.org/x/sys", []string{"storage/badger", "storage/process"}, "Free space is the store's to watch, and who is at the other end of a socket that of its process."},
 	{"golang.org/x/text", []string{"recall", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
 )
 
 func keysCommand() command {
@@ -45,7 +46,7 @@ func keys(ctx context.Context, s streams, args []string) error {
 	default:
 		return wrongCall(f, "keys takes status, rotate, export FILE or import FILE")
 	}
-	c, err := storeConfig(flags, s)
+	c, err := sealedConfig(flags, s)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func keys(ctx context.Context, s streams, args []string) error {
 	case "status":
 		return keyStatus(s.out, c)
 	case "rotate":
-		return withStore(ctx, c, func(store *badger.Store) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
+		return withStore(ctx, c, func(store openStore) error { return rotateKey(ctx, s.err, store, c, *newKeyFile) })
 	case "export":
 		return exportKeys(s, c, file)
 	}
@@ -139,8 +140,8 @@ func importKeys(s streams, c config, file string) error {
 	return nil
 }
 
-// storeConfig is the configuration of a command that needs a store and a key.
-func storeConfig(flags *overrides, s streams) (config, error) {
+// sealedConfig is the configuration of a command that needs a store and a key.
+func sealedConfig(flags *overrides, s streams) (config, error) {
 	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
 	if err == nil && c.keyless != "" {
 		err = errors.New(c.keyless)
@@ -148,10 +149,13 @@ func storeConfig(flags *overrides, s streams) (config, error) {
 	return c, err
 }
 
-// withStore opens a store that is there and that no other process has open.
-func withStore(ctx context.Context, c config, do func(store *badger.Store) error) error {
+// withStore uses the store of the Remora that runs on this directory, or opens one that nobody has open.
+func withStore(ctx context.Context, c config, do func(store openStore) error) error {
 	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no store in %s", c.storage.Dir)
+	}
+	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+		return errors.Join(do(running), running.Close())
 	}
 	store := badger.New(c.storage, nil)
 	if err := store.Open(ctx); err != nil {

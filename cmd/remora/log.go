@@ -32,14 +32,18 @@ const (
 )
 
 func (c logConfig) logger(w io.Writer) *slog.Logger {
-	var level slog.Level // info
-	// settings() admits slog's own names only.
-	_ = level.UnmarshalText([]byte(c.level))
-	options := &slog.HandlerOptions{Level: level}
+	options := &slog.HandlerOptions{Level: c.slogLevel()}
 	if c.format == formatText || c.format == formatAuto && isTerminal(w) {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+func (c logConfig) slogLevel() slog.Level {
+	var level slog.Level // info
+	// settings() admits slog's own names only.
+	_ = level.UnmarshalText([]byte(c.level))
+	return level
 }
 
 func isTerminal(w io.Writer) bool {

@@ -12,7 +12,7 @@ func (c *config) settings() []setting {
 	var all []setting
 	for _, rows := range [][]setting{
 		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.weightSettings(),
-		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
+		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.auditSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
 	} {
 		all = append(all, rows...)
 	}
@@ -44,7 +44,7 @@ func (c *config) identitySettings() []setting {
 	return []setting{
 		{key: "identity.tenant", at: text(&i.Tenant), doc: "`auto`, `key`, or the name of the one tenant that all traffic belongs to. `key`: each upstream credential is a tenant, known by its HMAC. `auto`: one tenant on a loopback listener outside containers (one person's machine), else `key`."},
 		{key: "identity.tenants", at: mapping{&i.Tenants}, doc: "Gives several credentials one memory: key hash (64 hex digits) to tenant name."},
-		{key: "identity.anonymous", at: choice(&i.Anonymous, proxy.AnonymousAuto, proxy.AnonymousKeyHolder, proxy.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else `off`."},
+		{key: "identity.anonymous", at: choice(&i.Anonymous, proxy.AnonymousAuto, proxy.AnonymousKeyHolder, proxy.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else the installation that a known client tells of, else `off`."},
 		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
 		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},
 		{key: "identity.subAgents", at: choice(&i.SubAgents, proxy.SubAgentsOn, proxy.SubAgentsRead, proxy.SubAgentsOff), doc: "What the sub-agents of known clients have of memory, where a request does not say it by `X-Remora-Memory`. `read`: memories, but nothing that they say is stored. `on`: like their agent. `off`: nothing new."},
@@ -169,8 +169,14 @@ func (c *config) storageSettings() []setting {
 		{key: "storage.dir", at: text(&c.storage.Dir), note: "`$XDG_DATA_HOME/remora`: `~/.local/share/remora`, on macOS `~/Library/Application Support/remora`, on Windows `%LocalAppData%\\remora`", doc: "Directory that holds the memories, made with mode 0700."},
 		{key: "storage.keyFile", at: text(&c.storage.KeyFile), note: "`$XDG_CONFIG_HOME/remora/store.key`: `~/.config/remora/store.key`, on Windows `%AppData%\\remora\\store.key`; in a container none", doc: "The key that seals the memories, as hex or base64. Generated with mode 0600 for a new store, never where data exists. Keep it outside the directory above, and keep a copy: without it the memories can't be read."},
 		{key: "storage.key", at: secret(&c.storageKey), doc: "The key itself, in place of a key file."},
-		{key: "storage.minFreeBytes", at: size(&c.storage.MinFreeBytes), doc: "With less free space than this nothing is stored; traffic goes on."},
 		{key: "storage.reapInterval", at: duration(&c.reapEvery), doc: "How often what has expired is removed from the disk. It is no longer recalled from the moment it expires. `0s` = never."},
+		{key: "storage.minFreeBytes", at: size(&c.storage.MinFreeBytes), doc: "With less free space than this nothing is stored; with less than a quarter of it the store is closed until there is space again. Traffic goes on."},
+		{key: "storage.reserveBytes", at: size(&c.store.reserveBytes), doc: "Size of a file that is given up when the disk is full, so that the store can be closed in good order. 0 = none."},
+		{key: "storage.isolation", at: choice(&c.store.isolation, isolationProcess, isolationInline), doc: "`process`: the store lives in a process of its own, which may crash while the traffic goes on. `inline`: in the proxy's process; always so on Windows."},
+		{key: "storage.setAside", at: boolean(&c.store.setAside), doc: "A store that proves damaged three times in a row is renamed, never deleted, and a new one made, loudly (see [the store's process](storage-process.md)). Off: it stays, and there is no memory until a person has mended it."},
+		{key: "storage.hangTimeout", at: duration(&c.store.process.Hang), doc: "A store's process that is silent for longer is killed and started again. Long before that, nothing waits for it."},
+		{key: "storage.memoryBytes", at: size(&c.store.memoryBytes), doc: "What the store's process tries to keep its memory below, beside the files that it maps."},
+		{key: "storage.nice", at: integer(&c.store.process.Nice), doc: "By how much the store's process yields to others, 0 to 19, so that its bursts don't delay requests. Not on Windows."},
 	}
 }
 
@@ -221,4 +227,5 @@ var renames = map[string]string{
 	"server.idleTimeout":              "timeouts.idle",
 	"server.drain":                    "timeouts.shutdown",
 	"server.maxHeaderBytes":           "limits.headerBytes",
+	"storage.hang":                    "storage.hangTimeout",
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
-	"github.com/remora-proxy/remora/storage/badger"
 )
 
 // system is Remora put together and listening, but not yet running.
@@ -25,7 +25,7 @@ type system struct {
 	config    config
 	log       *slog.Logger
 	telemetry telemetry
-	store     *badger.Store
+	store     memoryStore
 	engine    *recall.Engine
 	embedder  *embed.Client // nil = none
 	pipeline  *persist.Pipeline
@@ -48,10 +48,10 @@ type system struct {
 //	                                | \--->^
 //	          memories, spool       |      |  indexes, loaded when a user comes
 //	                                v      |  and vectors, asked of recall.embeddings.url if one is set
-//	                                store -+
+//	                                store -+  in a process of its own, by a socket
 func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
-	s.store = badger.New(c.storage, log)
+	s.store = newStore(c, log)
 	redactor, err := redact.New(c.redact)
 	if err != nil {
 		return nil, err
@@ -64,14 +64,19 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 		c.recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
 	}
 	s.engine = recall.New(c.recall, s.store, log, t.traces)
-	s.pipeline = persist.New(c.persist, s.store, s.store, s.engine, redactor, log, t.traces)
+	known := &knownMemories{Engine: s.engine}
+	s.pipeline = persist.New(c.persist, s.store, s.store, known, redactor, log, t.traces)
+	if c.distill.URL != "" {
+		s.pipeline.SetDistiller(distill.New(c.distill, nil))
+	}
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
-		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces,
+		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,
 		Redact: redact.NewScreen(redactor).Text,
 	})
 	if err != nil {
 		return nil, err
 	}
+	known.handler = s.handler
 	s.door = proxy.NewServer(s.handler, c.server, log)
 	if err := s.door.Listen(); err != nil {
 		return nil, inUse(err)
@@ -123,28 +128,34 @@ func (s *system) run(ctx context.Context) error {
 		return func(ctx context.Context) error { run(ctx); return nil }
 	}
 	stages := []stage{
-		{"door", s.door.Serve, s.config.server.Drain + closePatience},
+		{"door", s.afterStore(s.door.Serve), s.config.server.Drain + closePatience},
 		{"exchanges", quietly(s.handler.Run), handPatience},
-		{"persistence", s.persist, s.config.persist.DrainTimeout + drainPatience},
+		{"persistence", s.afterStore(s.pipeline.Run), s.config.persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
 		{"telemetry", s.flushTelemetry, exportPatience},
 		{"memory", giveBack, exportPatience},
 	}
 	if s.forward != nil {
-		stages[0].run = together(s.door.Serve, s.forward.Serve)
+		stages[0].run = s.afterStore(together(s.door.Serve, s.forward.Serve))
 	}
 	return runStages(ctx, s.log, stages...)
 }
 
-// storeGrace is how long persistence waits for the store to open before it tries it, and logs that it is away.
+// storeGrace is how long the start waits for the store to open, so that the first requests have memory too. One that says
+// why it does not is not waited for. Meanwhile clients connect, and are served right after.
 const storeGrace = time.Second
 
-func (s *system) persist(ctx context.Context) error {
-	grace, cancel := context.WithTimeout(ctx, storeGrace)
-	_ = until(grace, func() bool { return s.store.Health().Open })
-	cancel()
-	return s.pipeline.Run(ctx)
+func (s *system) afterStore(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		grace, cancel := context.WithTimeout(ctx, storeGrace)
+		_ = until(grace, func() bool {
+			now := s.store.Status()
+			return now.Open || now.FailedOpens > 0 || now.Restarts > 0
+		})
+		cancel()
+		return run(ctx)
+	}
 }
 
 // recall runs the engine, and closes what it asks for vectors after it.
@@ -225,12 +236,21 @@ func (s *system) announce() {
 	}
 }
 
+// note is what every answer tells beside its own status: that memories are missing.
+func (s *system) note() string {
+	if len(s.store.Status().Aside) > 0 {
+		return "store=set-aside"
+	}
+	return ""
+}
+
 // watchMemory tells when memory comes on, once. What keeps it off is the store's to tell.
 func (s *system) watchMemory(ctx context.Context) {
-	if until(ctx, func() bool { return s.store.Health().Open }) != nil {
+	if until(ctx, func() bool { return s.store.Status().Open }) != nil {
 		return
 	}
 	s.log.Info("memory is on", "after", time.Since(s.started).Round(time.Millisecond).String())
+	settleDown(ctx, func() bool { return true })
 }
 
 // persisted are the counters of what became of finished turns.

@@ -23,7 +23,8 @@
 // commits. A context ends the wait for one's turn to write; a commit that has begun is not cut short.
 //
 // BUG(badger): Badger ends the process on some damage and, by SIGBUS, on a disk that fills behind the free-space check.
-// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught.
+// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught. So
+// the program keeps the store in a process of its own, by storage/process.
 package badger
 
 import (
@@ -53,7 +54,9 @@ type Config struct {
 	// disk would kill the process. Deleting and erasing go on down to a quarter of it.
 	MinFreeBytes uint64
 	// FreeBytes tells the free space of the file system that holds a directory; nil asks the operating system.
-	FreeBytes func(dir string) (uint64, error)
+	FreeBytes func(dir string) (uint64, error) `json:"-"`
+	// Fatal ends the process where going on would lose memories. nil = what would do so stands still instead.
+	Fatal func(reason string) `json:"-"`
 }
 
 // DefaultConfig lacks only Dir and a key.
@@ -89,6 +92,8 @@ type Store struct {
 	opening  bool       // by Open or Run, of which only one may be under way
 	reason   string     // why session is nil
 	hopeless bool       // opening panicked inside Badger, which leaves goroutines and maps behind: not tried again
+	damage   bool       // the last attempt to open it says that its files are damaged
+	attempts uint64     // to open it that failed, since it was last open
 }
 
 var (
@@ -124,12 +129,26 @@ type Health struct {
 	FreeBytes uint64
 	Damaged   uint64 // records that could not be read, by count of readings since the start
 	Panics    uint64 // panics of Badger that were caught since the start
+
+	// Opening says that an attempt to open it is under way. FailedOpens counts those that failed since it was last open;
+	// Damage says that the last one failed on its files (not on keys, locks, rights or space), Hopeless that there will be no
+	// other one in this process.
+	Opening     bool
+	FailedOpens uint64
+	Damage      bool
+	Hopeless    bool
 }
+
+// MeasureFree measures the free space where the store lies, now.
+func (s *Store) MeasureFree() (uint64, error) { return s.space.now() }
 
 // Health does no I/O.
 func (s *Store) Health() Health {
 	s.mu.Lock()
-	h := Health{Open: s.session != nil, Reason: s.reason}
+	h := Health{
+		Open: s.session != nil, Reason: s.reason,
+		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Hopeless: s.hopeless,
+	}
 	s.mu.Unlock()
 	h.FreeBytes = s.space.last()
 	h.Damaged = s.damaged.Load()

@@ -3,6 +3,7 @@ package badger
 import (
 	"context"
 	"errors"
+	"os"
 	"time"
 )
 
@@ -94,12 +95,13 @@ func (s *Store) Open(ctx context.Context) error {
 	s.opening = false
 	if err != nil {
 		s.reason = err.Error()
+		s.attempts++
 		if known, ok := errors.AsType[*openError](err); ok {
-			s.hopeless = known.hopeless
+			s.hopeless, s.damage = known.hopeless, known.damage
 		}
 		return unavailable(s.reason)
 	}
-	s.session, s.reason = se, ""
+	s.session, s.reason, s.attempts, s.damage = se, "", 0, false
 	return nil
 }
 
@@ -116,6 +118,9 @@ func (s *Store) Close() error {
 
 	se.ops.Wait()
 	err := se.db.Close()
+	if err == nil {
+		err = os.Remove(s.inventoryPath())
+	}
 
 	s.mu.Lock()
 	s.opening = false

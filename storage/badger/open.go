@@ -23,6 +23,7 @@ import (
 type openError struct {
 	reason   string
 	hopeless bool
+	damage   bool // of what lies in data/
 }
 
 func (e *openError) Error() string { return e.reason }
@@ -57,15 +58,21 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.probe(); err != nil {
 		return nil, s.explain(err)
 	}
+	if err := s.verify(); err != nil {
+		return nil, s.explainData(err)
+	}
 	db, err := s.openBadger() // from here on the directory is locked
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, s.explainData(err)
 	}
 	se := &session{
 		db: db, keys: keys, space: s.space,
 		turn: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
 	}
 	if err := s.complete(ctx, se); err != nil {
+		return nil, s.explain(errors.Join(err, db.Close()))
+	}
+	if err := s.noteFiles(db); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
 	return se, nil
@@ -132,12 +139,14 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panics.Add(1)
-			err = &openError{hopeless: true, reason: fmt.Sprintf(
+			err = &openError{hopeless: true, damage: true, reason: fmt.Sprintf(
 				"damaged: Badger panicked while it opened %s (%v); not tried again before a restart", s.dataDir(), p)}
 		}
 	}()
 	for range maxNewFiles {
-		db, err = badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+		o := badgerOptions(s.dataDir(), s.log)
+		o.Logger = badgerLog{log: s.log, dir: s.dataDir(), fatal: s.cfg.Fatal}
+		db, err = badgerdb.Open(o)
 		if err == nil || !strings.Contains(err.Error(), z.NewFile.Error()) {
 			break
 		}
@@ -195,6 +204,17 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 		return err
 	}
 	return se.sweepChunks(ctx, []byte{levelChunk})
+}
+
+// explainData is explain for what was met in Badger's files. What the system refuses (memory, files, rights, space) says
+// nothing of them.
+func (s *Store) explainData(err error) error {
+	_, system := errors.AsType[syscall.Errno](err)
+	told := s.explain(err)
+	if known, ok := errors.AsType[*openError](told); ok && !system && strings.Contains(known.reason, "damaged") {
+		known.damage = true
+	}
+	return told
 }
 
 // explain turns an error into an openError that names the directory.

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+// keeperConfig is what it takes to keep a store. It crosses the border to the store's process as JSON, through a socket:
+// it may hold the key.
+type keeperConfig struct {
+	Store badger.Config
+	// ReserveBytes is the size of a file that is given up when the disk is full; 0 = none.
+	ReserveBytes uint64
+	// SetAside lets a damaged store be renamed, and a new one be made in its place.
+	SetAside bool
+	// Socket says whether commands are listened to.
+	Socket bool
+	// Alone says that this process has nothing else to do, so that it may crash where the store can't be helped. Crashes is
+	// how many such processes in a row crashed by a fault of their own while they opened the store.
+	Alone   bool
+	Crashes int
+}
+
+// keeper keeps a store open: in the process of its own, or in the proxy's.
+type keeper struct {
+	cfg   keeperConfig
+	log   *slog.Logger
+	store *badger.Store
+
+	mu       sync.Mutex
+	reason   string // why the keeper holds the store closed; "" = it does not
+	aside    []string
+	reserved bool
+
+	broken atomic.Bool // the scrub has found tables whose sums are wrong
+}
+
+// Bounds of keeping a store.
+const (
+	keeperTick  = 250 * time.Millisecond
+	openingTick = 10 * time.Millisecond
+	// maxCrashes: a store that fails so often in a row, on its files, is damaged. Fewer may be the machine's fault.
+	maxCrashes = 3
+	// maxPanics: a store whose tables are known to be damaged, and over which Badger panics so often as it reads, serves nobody.
+	maxPanics = 10
+	// maxAside bounds what is set aside: a disk that damages one store after the other is not helped by more of them.
+	maxAside = 8
+)
+
+func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
+	if cfg.Alone {
+		cfg.Store.Fatal = func(reason string) { panic("store: " + reason) }
+	}
+	k := &keeper{cfg: cfg, log: log, store: badger.New(cfg.Store, log)}
+	k.lookAside()
+	return k
+}
+
+// lookAside finds what was set aside. It is there until a person has seen to it.
+func (k *keeper) lookAside() {
+	aside := badger.Aside(k.cfg.Store.Dir)
+	k.mu.Lock()
+	k.aside = aside
+	k.mu.Unlock()
+}
+
+// Status implements what [process.Server] asks for.
+func (k *keeper) Status() process.Status {
+	h := k.store.Health()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := process.Status{
+		Open: h.Open, Opening: !h.Open && k.reason == "", Reason: h.Reason, FailedOpens: h.FailedOpens,
+		FreeBytes: h.FreeBytes, Damaged: h.Damaged, Panics: h.Panics, Aside: k.aside,
+	}
+	if k.reason != "" {
+		s.Reason = k.reason
+	}
+	return s
+}
+
+func (k *keeper) hold(reason string) {
+	k.mu.Lock()
+	k.reason = reason
+	k.mu.Unlock()
+}
+
+// What ends one opening of the store.
+var (
+	errDiskFull = errors.New("disk full")
+	errDamaged  = errors.New("store damaged")
+)
+
+// Run keeps the store open until ctx ends.
+func (k *keeper) Run(ctx context.Context) error {
+	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
+		k.log.Error("a damaged store was set aside: its memories are missing until it is restored or taken away", "directory", dir)
+	}
+	if k.cfg.Crashes >= maxCrashes && !k.replace(fmt.Sprintf("its process crashed %d times in a row while it opened it", k.cfg.Crashes)) {
+		<-ctx.Done()
+		return nil
+	}
+	for {
+		err := k.live(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return err
+		case errors.Is(err, errDamaged):
+			why := k.store.Health().Reason
+			if k.broken.Swap(false) {
+				why = "tables are damaged, and reading them fails"
+			}
+			if !k.replace(why) {
+				<-ctx.Done()
+				return nil
+			}
+		case errors.Is(err, errDiskFull):
+			if !k.awaitSpace(ctx) {
+				return nil
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// live runs the store until ctx ends or something has to be done about it.
+func (k *keeper) live(ctx context.Context) error {
+	running, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ended := make(chan error, 1)
+	go func() { ended <- k.store.Run(running) }()
+	var scrubbing sync.WaitGroup
+	defer scrubbing.Wait()
+	defer stop(nil)
+	wait := openingTick
+	open := false
+	var noteErr error // told already
+	for {
+		select {
+		case err := <-ended:
+			if cause := context.Cause(running); errors.Is(cause, errDamaged) || errors.Is(cause, errDiskFull) {
+				return cause
+			}
+			return err
+		case <-time.After(wait):
+		}
+		h := k.store.Health()
+		switch {
+		case running.Err() != nil:
+		case h.Hopeless:
+			// What it left behind in this process can't be cleaned up. A process of its own is started anew, and counted.
+			if k.cfg.Alone {
+				panic("store: " + h.Reason)
+			}
+		case h.Damage && h.FailedOpens >= maxCrashes:
+			stop(errDamaged)
+		case h.Open && !open:
+			open, wait = true, keeperTick
+			k.fillReserve()
+			scrubbing.Go(func() { k.scrub(running) })
+		case h.Open && k.full():
+			stop(errDiskFull)
+		case h.Open && h.Panics >= maxPanics && k.broken.Load():
+			stop(errDamaged)
+		case h.Open:
+			k.fillReserve()
+			if err := k.store.NoteFiles(); err != nil && noteErr == nil {
+				k.log.Warn("the store's files could not be noted, so that a loss might not be noticed", "error", err)
+				noteErr = err
+			}
+		}
+	}
+}
+
+// scrub checks the sums of all that is stored, once, while the store serves already.
+func (k *keeper) scrub(ctx context.Context) {
+	damaged, err := k.store.Scrub(ctx)
+	if err != nil && ctx.Err() == nil {
+		k.log.Warn("the store could not be checked for damage", "error", err)
+	}
+	if len(damaged) > 0 {
+		k.broken.Store(true)
+		k.log.Error("the store is damaged in part: memories are missing", "tables", len(damaged))
+	}
+}
+
+// replace sets the store aside, unless that is switched off or goes wrong.
+func (k *keeper) replace(why string) bool {
+	keep := func(what string) bool {
+		k.hold(fmt.Sprintf("%s; it is not opened: %s", why, what))
+		k.log.Error("memory is unavailable: the store is damaged", "reason", why, "kept", what)
+		return false
+	}
+	if !k.cfg.SetAside {
+		return keep("storage.setAside is off")
+	}
+	if n := len(badger.Aside(k.cfg.Store.Dir)); n >= maxAside {
+		return keep(fmt.Sprintf("%d stores were set aside already, the disk may be failing", n))
+	}
+	to, err := k.store.SetAside(storage.TimeOf(time.Now()))
+	if err != nil {
+		return keep(err.Error())
+	}
+	k.lookAside()
+	k.log.Error("the store is damaged and was set aside, a new one is made: its memories are missing until it is restored or taken away",
+		"reason", why, "directory", to)
+	return true
+}
+
+// inlineStore is a store in this process, kept by a keeper.
+type inlineStore struct {
+	*badger.Store
+	keeper *keeper
+	server *process.Server
+}
+
+func (s inlineStore) Status() process.Status { return s.keeper.Status() }
+
+func (s inlineStore) Run(ctx context.Context) error {
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	listening.Go(func() { s.keeper.listen(ctx, s.server) })
+	return s.keeper.Run(ctx)
+}
+
+// listen serves commands while the store is open: whoever has it open owns its directory, and with it the socket.
+func (k *keeper) listen(ctx context.Context, server *process.Server) {
+	if !k.cfg.Socket || !process.Supported {
+		return
+	}
+	if until(ctx, func() bool { return k.store.Health().Open }) != nil {
+		return
+	}
+	if err := server.Listen(ctx, k.cfg.Store.Dir); err != nil {
+		k.log.Warn("commands can't reach this Remora", "error", err)
+	}
+}
+
+func (k *keeper) server(build string) *process.Server {
+	return &process.Server{Store: k.store, Local: k.store, Status: k.Status, Admin: k.admin, Build: build, Log: k.log}
+}
+
+// admin does what commands ask of a store that is in use.
+func (k *keeper) admin(_ context.Context, name string, _ []byte, _ io.Writer) ([]byte, error) {
+	switch name {
+	case "status":
+		return json.Marshal(k.Status())
+	}
+	return nil, fmt.Errorf("this store knows nothing of %q: %w", name, errors.ErrUnsupported)
+}
+
+func (k *keeper) reservePath() string { return filepath.Join(k.cfg.Store.Dir, "reserve") }
+
+// full notices a disk that fills behind the store's own watch, which keeps it from writing, and gives the reserve up so
+// that what is open can be closed in good order. Deleting goes on down to that point.
+func (k *keeper) full() bool {
+	free, err := k.store.MeasureFree()
+	if err != nil || free >= k.cfg.Store.MinFreeBytes/4 {
+		return false
+	}
+	if err := os.Remove(k.reservePath()); err == nil {
+		k.log.Error("the disk is full: the reserve was given up", "free_bytes", free, "reserve_bytes", k.cfg.ReserveBytes)
+	}
+	k.reserved = false
+	k.log.Error("the disk is full: the store is closed until there is space", "free_bytes", free, "needed_bytes", k.cfg.Store.MinFreeBytes)
+	k.hold(fmt.Sprintf("no space: %d MiB are free where %s lies, %d MiB are needed", free>>20, k.cfg.Store.Dir, k.cfg.Store.MinFreeBytes>>20))
+	return true
+}
+
+// awaitSpace returns once there is room to open the store; false when ctx ended before.
+func (k *keeper) awaitSpace(ctx context.Context) bool {
+	tick := time.NewTicker(keeperTick)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		if free, err := k.store.MeasureFree(); err == nil && free >= k.cfg.Store.MinFreeBytes {
+			k.log.Info("there is space again: the store is opened", "free_bytes", free)
+			k.hold("")
+			return true
+		}
+	}
+}
+
+// fillReserve makes the reserve where there is plenty of room for it.
+func (k *keeper) fillReserve() {
+	if k.reserved || k.cfg.ReserveBytes == 0 {
+		return
+	}
+	if info, err := os.Stat(k.reservePath()); err == nil && uint64(info.Size()) == k.cfg.ReserveBytes {
+		k.reserved = true
+		return
+	}
+	free, err := k.store.MeasureFree()
+	if err != nil || free < k.cfg.Store.MinFreeBytes+2*k.cfg.ReserveBytes {
+		return
+	}
+	if err := allocate(k.reservePath(), k.cfg.ReserveBytes); err != nil {
+		k.log.Warn("no reserve could be made on the disk", "error", err)
+		_ = os.Remove(k.reservePath())
+	}
+	k.reserved = true // tried: not four times a second
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// knownMemories are the places where memories stand beside the store: what is searched, and what requests replay.
+// Persistence tells it what is stored. What it drops by itself, for a bound, is no longer found, but stays where
+// conversations that are going on carry it already; what a person wants gone goes there, too.
+type knownMemories struct {
+	*recall.Engine
+	handler *proxy.Handler // set before anything runs
+}
+
+var (
+	_ persist.Indexer = (*knownMemories)(nil)
+	_ persist.Dropper = (*knownMemories)(nil)
+	_ persist.Eraser  = (*knownMemories)(nil)
+)
+
+// Erased takes memories out of what is replayed.
+func (k *knownMemories) Erased(scope storage.Scope, ids ...string) { k.handler.Forget(scope, ids...) }
+
+// Drop forgets a scope.
+func (k *knownMemories) Drop(scope storage.Scope) {
+	k.Engine.Drop(scope)
+	k.handler.Drop(scope)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+// Where the store runs.
+const (
+	isolationProcess = "process"
+	isolationInline  = "inline"
+)
+
+// storeConfig is what can be set about where and how the store runs.
+type storeConfig struct {
+	isolation    string
+	setAside     bool
+	reserveBytes uint64
+	memoryBytes  int64
+	process      process.Config
+}
+
+func defaultStoreConfig() storeConfig {
+	return storeConfig{
+		isolation: isolationProcess, setAside: true, reserveBytes: 32 << 20, memoryBytes: 64 << 20,
+		process: process.DefaultConfig(),
+	}
+}
+
+// validate uses the keys below "storage".
+func (c storeConfig) validate() error {
+	err := c.process.Validate()
+	if c.memoryBytes < 32<<20 {
+		err = errors.Join(err, errors.New("memoryBytes: must be >= 32 MiB"))
+	}
+	return err
+}
+
+// openStore is a store with all that it offers beside the contract.
+type openStore interface {
+	storage.Store
+	storage.Local
+	storage.Digester
+	storage.ScopeLister
+	storage.Reaper
+	storage.KeyRotator
+	storage.BulkEraser
+	storage.Backuper
+}
+
+// memoryStore is the store as the rest of the program sees it.
+type memoryStore interface {
+	openStore
+	Run(ctx context.Context) error
+	Status() process.Status
+}
+
+// newStore makes the store, in this process or in one of its own. Nothing is started before Run.
+func newStore(c config, log *slog.Logger) memoryStore {
+	keeping := keeperConfig{Store: c.storage, ReserveBytes: c.store.reserveBytes, SetAside: c.store.setAside, Socket: true}
+	if c.store.isolation == isolationInline || !process.Supported {
+		k := newKeeper(keeping, log)
+		return inlineStore{k.store, k, k.server(readBuild().String())}
+	}
+	return newStoreProcess(c, keeping, log)
+}
+
+// storeBoot is what the store's process is told.
+type storeBoot struct {
+	Keeper      keeperConfig
+	Build       string
+	Nice        int
+	MemoryBytes int64
+	Level       slog.Level
+}
+
+func newStoreProcess(c config, keeping keeperConfig, log *slog.Logger) *process.Client {
+	keeping.Alone = true
+	own := c.store.process
+	own.Build = readBuild().String()
+	own.Command = storeCommandLine
+	own.Boot = func(crashes int) ([]byte, error) {
+		keeping.Crashes = crashes
+		return json.Marshal(storeBoot{
+			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.store.memoryBytes, Level: c.log.slogLevel(),
+		})
+	}
+	space := badger.New(c.storage, nil) // never opened
+	own.Excused = func() bool {
+		free, err := space.MeasureFree()
+		return err != nil || free < c.storage.MinFreeBytes
+	}
+	return process.New(own, log)
+}
+
+// storeCommandLine runs this very program, also where its file has been replaced since. What it needs of the environment is
+// little, and settings, which may be secrets, are not among it.
+func storeCommandLine() (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find own program: %w", err)
+	}
+	if runtime.GOOS == "linux" {
+		self = "/proc/self/exe"
+	}
+	cmd := &exec.Cmd{Path: self, Args: []string{"remora", "store"}, Env: []string{}}
+	for _, kv := range os.Environ() {
+		switch name, _, _ := strings.Cut(kv, "="); name {
+		case "PATH", "TZ", "TMPDIR", "GODEBUG", "GOTRACEBACK", "GOCOVERDIR":
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	return cmd, nil
+}
+
+func storeCommand() command {
+	return command{
+		name:    "store",
+		summary: "hold the memories for serve, which starts it",
+		usage:   "remora store",
+		run:     store,
+	}
+}
+
+// store runs until the process that started it hangs up, then closes the store. Signals that stop a service or a terminal's job reach
+// it as well, so it leaves it to its parent when it ends.
+func store(ctx context.Context, s streams, args []string) error {
+	if err := parseFlags(newFlags(storeCommand(), s), args); err != nil {
+		return err
+	}
+	conn, raw, err := process.Inherit()
+	if errors.Is(err, process.ErrAlone) {
+		fmt.Fprintln(s.err, "remora store: is started by remora serve, and serves only that")
+		return usageError{"called by hand"}
+	}
+	if err != nil {
+		return err
+	}
+	var boot storeBoot
+	if err := json.Unmarshal(raw, &boot); err != nil {
+		return fmt.Errorf("read what to do: %w", err)
+	}
+	log := slog.New(slog.NewJSONHandler(s.err, &slog.HandlerOptions{Level: boot.Level}))
+	if err := process.LowerPriority(boot.Nice); err != nil {
+		log.Warn("the store's priority is as high as that of the traffic", "error", err)
+	}
+	debug.SetMemoryLimit(boot.MemoryBytes)
+	debug.SetGCPercent(storeGCPercent)
+
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	k := newKeeper(boot.Keeper, log)
+	server := k.server(boot.Build)
+	var parts sync.WaitGroup
+	parts.Go(func() { _ = giveBack(ctx) })
+	parts.Go(func() { k.listen(ctx, server) })
+	parts.Go(func() { settleDown(ctx, func() bool { return k.store.Health().Open }) })
+	kept := make(chan error, 1)
+	go func() { kept <- k.Run(ctx) }()
+	served := server.ServeConn(ctx, conn)
+	stop()
+	parts.Wait()
+	return errors.Join(served, <-kept)
+}
+
+// settleDown gives back what only the start has needed, once that is over.
+func settleDown(ctx context.Context, started func() bool) {
+	if until(ctx, started) != nil {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settleAfter):
+		debug.FreeOSMemory()
+		dropProgram()
+	}
+}
+
+const settleAfter = time.Second
+
+// storeGCPercent trades processor time, of which the store uses little, for memory.
+const storeGCPercent = 50
+
+// storeOpening bounds how long a command waits for a store to open.
+const storeOpening = 30 * time.Second

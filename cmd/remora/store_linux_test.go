@@ -1,0 +1,135 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A process that gets no more memory ends by itself. That speaks against the machine, not against the store.
+func TestStoreProcessOutOfMemory(t *testing.T) {
+	r := newRig(t, rigDir(t), nil)
+	stop := r.traffic()
+	for range storeRounds(2, 10) {
+		pid := r.pid()
+		small := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20} // of address space, of which it has more
+		if err := unix.Prlimit(pid, unix.RLIMIT_AS, &small, nil); err != nil {
+			t.Fatal(err)
+		}
+		for user := range 200 { // a scan makes it ask for memory, sooner or later
+			if r.pid() != pid {
+				break
+			}
+			_, _ = r.sys.store.AllRecords(t.Context(), "ledger", "", user)
+			time.Sleep(5 * time.Millisecond)
+		}
+		if r.pid() == pid { // idle as it is it may get along
+			r.signal(syscall.SIGKILL)
+		}
+		r.replaced(pid)
+		time.Sleep(100 * time.Millisecond)
+
+	}
+	stop()
+	r.nothingLost()
+}
+
+// mounted makes a small file system for a test. Only root can; the scripted run is.
+func mounted(t *testing.T, kind string, megabytes int) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("must be root to mount a file system")
+		}
+		t.Skip("only root can mount a file system")
+	}
+	dir := filepath.Join(t.TempDir(), "disk")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"-t", "tmpfs", "-o", fmt.Sprintf("size=%dm", megabytes), "remora-test", dir}
+	if kind == "ext4" {
+		image := filepath.Join(t.TempDir(), "image")
+		if err := os.WriteFile(image, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(image, int64(megabytes)<<20); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("mkfs.ext4", "-q", "-m", "0", image).CombinedOutput(); err != nil {
+			t.Skipf("no ext4 can be made here: %v: %s", err, out)
+		}
+		args = []string{"-o", "loop", image, dir}
+	}
+	if out, err := exec.Command("mount", args...).CombinedOutput(); err != nil {
+		t.Skipf("nothing can be mounted here: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %v: %s", err, out)
+		}
+	})
+	return dir
+}
+
+// fillDisk takes the disk's last byte, and returns how to give it back.
+func fillDisk(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "hog")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			block = block[:len(block)/2]
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDiskFills(t *testing.T) {
+	for _, kind := range []string{"tmpfs", "ext4"} {
+		t.Run(kind, func(t *testing.T) {
+			dir := mounted(t, kind, 192)
+			r := newRig(t, filepath.Join(dir, "remora"), func(c *config) { c.storage.MinFreeBytes = 32 << 20 })
+			r.await("reserve", func() bool {
+				_, err := os.Stat(filepath.Join(r.sys.config.storage.Dir, "reserve"))
+				return err == nil
+			})
+			stop := r.traffic()
+			rounds := storeRounds(2, 20)
+			for range rounds {
+				time.Sleep(200 * time.Millisecond)
+				free := fillDisk(t, dir)
+				r.await("the store is away", func() bool { return !r.sys.store.Status().Open })
+				time.Sleep(200 * time.Millisecond)
+				if reason := r.sys.store.Status().Reason; !strings.Contains(reason, "no space") {
+					t.Logf("the status says: %q", reason)
+				}
+				free()
+				r.awaitMemory()
+			}
+			stop()
+			r.nothingLost()
+			t.Logf("%d fills, %d requests, %d with memory, the process ended %d times", rounds, r.requests.Load(), r.injected.Load(),
+				r.sys.store.Status().Restarts)
+			r.stop() // before the disk goes
+		})
+	}
+}

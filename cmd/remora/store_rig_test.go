@@ -1,0 +1,267 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+// storeRounds scales the tests of what may befall the store's process: REMORA_STORE_ROUNDS=full runs the 20 disk fills and
+// 200 damages that docs/storage.md tells of, otherwise some of each.
+func storeRounds(few, full int) int {
+	switch {
+	case os.Getenv("REMORA_STORE_ROUNDS") == "full":
+		return full
+	case testing.Short():
+		return 1
+	}
+	return few
+}
+
+const rigUsers = 4
+
+// slowest is what a request may take on a busy machine: far more than recall's deadline, far less than any wait for the store.
+const slowest = 4 * time.Second
+
+// rig is a Remora in this process, whose store is in another, between traffic and a fake model.
+type rig struct {
+	t   *testing.T
+	sys *system
+	url string
+	dir string
+	log *lockedBuffer
+
+	serial   atomic.Int64
+	requests atomic.Int64
+	injected atomic.Int64
+	stop     func()
+
+	mu   sync.Mutex
+	said map[string]bool // what got an answer while memory was not said to be away for that user
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// newRig starts a Remora with its data in dir, and awaits its memory.
+func newRig(t *testing.T, dir string, change func(*config)) *rig {
+	t.Helper()
+	if !process.Supported {
+		t.Skip("the store has no process of its own here")
+	}
+	r := &rig{t: t, dir: dir, said: map[string]bool{}, log: &lockedBuffer{}}
+	model := httptest.NewServer(&proxytest.LLM{Answer: r.answer})
+	c := demoConfig(dir, model.URL)
+	c.store = defaultStoreConfig()
+	c.store.reserveBytes = 4 << 20
+	c.persist.TurnsPerSecond = 0 // a busy test is faster than a person
+	c.persist.QueueTurns = 1 << 20
+	c.store.process.LastWait = 2 * time.Second
+	c.store.process.Ping, c.store.process.Suspect, c.store.process.Hang = 100*time.Millisecond, 300*time.Millisecond, time.Second
+	if change != nil {
+		change(&c)
+	}
+	log := slog.New(slog.NewTextHandler(r.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	var err error
+	if r.sys, err = newSystem(c, log, noTelemetry()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- r.sys.run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		model.Close()
+	})
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			text := r.log.String()
+			t.Log(text[max(0, len(text)-8000):])
+		}
+	})
+	r.url = "http://" + r.sys.door.Addr().String()
+	r.awaitMemory()
+	return r
+}
+
+func (r *rig) await(what string, done func() bool) {
+	r.t.Helper()
+	for start := time.Now(); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Since(start) > 60*time.Second {
+			r.t.Fatalf("waited in vain: %s; the store says: %+v", what, r.sys.store.Status())
+		}
+	}
+}
+
+func (r *rig) awaitMemory() {
+	r.t.Helper()
+	r.await("memory", func() bool { return r.sys.store.Status().Open })
+}
+
+func rigName(user int) string { return "person" + strconv.Itoa(user) }
+
+// answer is the model's. It sees what memory was given: only what this person has said, and never an empty block.
+func (r *rig) answer(in proxytest.Recorded) proxytest.Reply {
+	question := in.Last("user")
+	_, owner, _ := strings.Cut(question, "says ")
+	owner, _, _ = strings.Cut(owner, ":")
+	for _, m := range in.Messages {
+		if !strings.Contains(m.Text, "<remora-memory") {
+			continue
+		}
+		r.injected.Add(1)
+		if !strings.Contains(m.Text, "\n- ") {
+			r.t.Errorf("an empty block was inserted: %q", m.Text)
+		}
+		for user := range rigUsers {
+			if name := rigName(user); name != owner && strings.Contains(m.Text, name+":") {
+				r.t.Errorf("%s was given what %s said", owner, name)
+			}
+		}
+	}
+	return proxytest.Reply{Text: "Noted."}
+}
+
+// say makes one request of a user and fails the test if it fails.
+func (r *rig) say(client *http.Client, user int) {
+	n := r.serial.Add(1)
+	text := fmt.Sprintf("says %s: the invoice number %d of the garden project is approved by department %d", rigName(user), n, n%7)
+	body, _ := json.Marshal(map[string]any{"model": "fake-1", "messages": []any{demoMessage{"user", text}}})
+	request, err := http.NewRequest(http.MethodPost, r.url+"/v1/chat/completions", bytes.NewReader(body))
+	if err != nil {
+		r.t.Error(err)
+		return
+	}
+	request.Header.Set("X-Remora-User", rigName(user))
+	response, err := client.Do(request)
+	r.requests.Add(1)
+	if err != nil {
+		r.t.Errorf("request failed: %v", err)
+		return
+	}
+	answer, err := io.ReadAll(response.Body)
+	response.Body.Close()
+	if err != nil || response.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte("Noted.")) {
+		r.t.Errorf("request failed: %d, %v", response.StatusCode, err)
+	}
+	r.mu.Lock()
+	r.said[text] = true
+	r.mu.Unlock()
+}
+
+// traffic runs until the function that it returns is called.
+func (r *rig) traffic() (stop func()) {
+	client := &http.Client{Timeout: slowest, Transport: &http.Transport{MaxIdleConnsPerHost: rigUsers}}
+	for user := range rigUsers { // so that every index is loaded, and there is something to recall
+		before := r.injected.Load()
+		r.await("something to recall", func() bool { r.say(client, user); return r.injected.Load() > before })
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	for user := range rigUsers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				r.say(client, user)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() { cancel(); all.Wait(); client.CloseIdleConnections() })
+	r.t.Cleanup(stop)
+	return stop
+}
+
+// stored counts what is in the store, by text.
+func (r *rig) stored() map[string]int {
+	r.t.Helper()
+	found := map[string]int{}
+	for user := range rigUsers {
+		scope := storage.Scope{Tenant: "name:demo", App: "default", Project: "default", User: rigName(user)}
+		for q := (storage.Query{}); ; {
+			page, err := r.sys.store.Scan(r.t.Context(), scope, q)
+			if err != nil {
+				r.t.Fatalf("Scan: %v", err)
+			}
+			if page.Damaged > 0 {
+				r.t.Errorf("%d damaged", page.Damaged)
+			}
+			for _, m := range page.Memories {
+				if m.Provenance.Role == storage.RoleUser {
+					found[m.Text]++
+				}
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+	}
+	return found
+}
+
+// nothingLost waits until all that was said is stored, and checks that it is, once.
+func (r *rig) nothingLost() {
+	r.t.Helper()
+	r.awaitMemory()
+	ctx, cancel := context.WithTimeout(r.t.Context(), 60*time.Second)
+	defer cancel()
+	r.await("turns assembled", func() bool { return r.sys.pipeline.Stats().Enqueued >= uint64(r.requests.Load()) })
+	if err := r.sys.pipeline.Flush(ctx); err != nil {
+		r.t.Errorf("Flush: %v", err)
+	}
+	if s := r.sys.pipeline.Stats(); len(s.Dropped) > 0 || s.Quarantined > 0 {
+		r.t.Errorf("turns were dropped: %+v", s)
+	}
+	found := r.stored()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for text := range r.said {
+		if found[text] != 1 {
+			r.t.Errorf("stored %d times: %s", found[text], text)
+		}
+	}
+	if r.injected.Load() == 0 {
+		r.t.Error("nothing was ever recalled: the test shows nothing")
+	}
+	if aside := r.sys.store.Status().Aside; len(aside) > 0 {
+		r.t.Errorf("set aside: %v", aside)
+	}
+}
+
+func rigDir(t *testing.T) string { return filepath.Join(t.TempDir(), "remora") }

@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"math/rand/v2"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func (r *rig) pid() int { return r.sys.store.Status().PID }
+
+func (r *rig) signal(s syscall.Signal) {
+	r.t.Helper()
+	if err := syscall.Kill(r.pid(), s); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// replaced waits for another process with an open store.
+func (r *rig) replaced(pid int) {
+	r.t.Helper()
+	r.await("another process", func() bool { s := r.sys.store.Status(); return s.Open && s.PID != pid })
+}
+
+func TestStoreProcessKilled(t *testing.T) {
+	r := newRig(t, rigDir(t), nil)
+	stop := r.traffic()
+	for range storeRounds(4, 20) {
+		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
+		pid := r.pid()
+		r.signal(syscall.SIGKILL)
+		r.replaced(pid)
+	}
+	stop()
+	r.nothingLost()
+}
+
+// Stopped for less than storage.hangTimeout it goes on, for longer it is replaced. Both times traffic passes as ever.
+func TestStoreProcessStopped(t *testing.T) {
+	for name, hang := range map[string]time.Duration{"goes on": time.Minute, "is replaced": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, rigDir(t), func(c *config) { c.store.process.Hang = hang })
+			stop := r.traffic()
+			time.Sleep(200 * time.Millisecond)
+			pid := r.pid()
+			r.signal(syscall.SIGSTOP)
+			r.await("noticed", func() bool { return !r.sys.store.Status().Open })
+			if hang == time.Minute {
+				time.Sleep(time.Duration(storeRounds(2, 10)) * time.Second)
+				if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+					t.Fatal(err)
+				}
+				r.awaitMemory()
+				if r.pid() != pid {
+					t.Error("it was replaced")
+				}
+			} else {
+				r.replaced(pid)
+			}
+			time.Sleep(200 * time.Millisecond)
+			stop()
+			r.nothingLost()
+			if s := r.sys.pipeline.Stats(); s.Retries == 0 {
+				t.Error("nothing was ever refused: the test shows nothing")
+			}
+		})
+	}
+}
+
+// A store that opens no more has its process crash, three times; then it is set aside and told of everywhere.
+func TestCrashingStoreIsSetAside(t *testing.T) {
+	dir := rigDir(t)
+	r := newRig(t, dir, nil)
+	stop := r.traffic()
+	time.Sleep(300 * time.Millisecond)
+	stop()
+	r.nothingLost()
+	r.stop()
+	damageManifest(t, r)
+
+	r = newRig(t, dir, nil)
+	stop = r.traffic()
+	r.await("set aside", func() bool { s := r.sys.store.Status(); return s.Open && len(s.Aside) == 1 })
+	stop()
+	if !strings.Contains(r.log.String(), "was set aside, a new one is made") {
+		t.Error("the log does not tell")
+	}
+	if got := r.status(t); !strings.HasSuffix(got, "; store=set-aside") {
+		t.Errorf("X-Remora-Status: %q", got)
+	}
+	c := r.sys.config
+	if _, err := storeState(t.Context(), c, true); err == nil || !strings.Contains(err.Error(), "set aside as") {
+		t.Errorf("check while it runs: %v", err)
+	}
+	r.stop()
+	if _, err := storeState(t.Context(), c, true); err == nil || !strings.Contains(err.Error(), "set aside as") {
+		t.Errorf("check afterwards: %v", err)
+	}
+}

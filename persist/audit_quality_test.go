@@ -1,0 +1,89 @@
+package persist
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestPlantedFacts audits two sets of conversations as they would be live: the one that the rules were tuned on, and one
+// that was written afterwards. At least 80 % of the planted facts are saved, and at most 10 % of the rest.
+func TestPlantedFacts(t *testing.T) {
+	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt"} {
+		t.Run(file, func(t *testing.T) {
+			facts, saved, noise, wrong := 0, 0, 0, 0
+			for _, c := range readPlanted(t, file) {
+				texts := auditedFacts(t, c.turns)
+				for _, f := range c.facts {
+					facts++
+					if overlaps(texts, f) {
+						saved++
+					} else {
+						t.Logf("%s: not saved: %s", c.name, f)
+					}
+				}
+				for _, n := range c.noise {
+					noise++
+					if overlaps(texts, n) {
+						wrong++
+						t.Logf("%s: saved: %s", c.name, n)
+					}
+				}
+			}
+			t.Logf("%d of %d planted facts saved, %d of %d commands, questions and small talk", saved, facts, wrong, noise)
+			if saved*100 < facts*80 || wrong*100 > noise*10 {
+				t.Errorf("got %d of %d facts and %d of %d others; want at least 80 %% and at most 10 %%", saved, facts, wrong, noise)
+			}
+		})
+	}
+}
+
+// auditedFacts hands turns in and returns the facts that are recalled afterwards.
+func auditedFacts(t *testing.T, turns []Turn) []string {
+	t.Helper()
+	var texts []string
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		cfg := DefaultConfig()
+		cfg.Retention, cfg.Facts.Retention, cfg.Facts.LongRetention = century, century, century
+		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		for _, turn := range turns {
+			mustEnqueue(t, p.Pipeline, turn)
+			mustFlush(t, p.Pipeline)
+		}
+		if err := p.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range factsOf(t, store, testScope) {
+			if m.Trust > 0 && m.SupersededBy == "" {
+				texts = append(texts, m.Text)
+			}
+		}
+		p.stop()
+	})
+	return texts
+}
+
+func factsOf(t testing.TB, s storage.Store, scope storage.Scope) []storage.Memory {
+	t.Helper()
+	page, err := s.Scan(t.Context(), scope, storage.Query{Kinds: []storage.Kind{storage.KindFact}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page.Memories
+}
+
+// overlaps says whether one of the facts holds a planted line, or is more than half of it.
+func overlaps(facts []string, line string) bool {
+	want := normalised(words(line))
+	for _, f := range facts {
+		quote, _ := quotation(f)
+		got := normalised(words(quote))
+		if strings.Contains(got, want) || strings.Contains(want, got) && len(got)*2 > len(want) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,529 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
+// conversation at a time, and rests as long as it worked, so that it takes half of a processor at most.
+//
+// What it has heard is marked in the spool before the turn leaves it, one mark for a conversation, which goes once the
+// conversation was audited and has been idle: an audit that was due at a crash is due again at the next start, and reads
+// its messages from the store. Facts have ids that follow from their words, so an audit made twice adds nothing.
+
+// Distiller proposes what to save of a conversation instead of the built-in rules. An error means the rules.
+type Distiller interface {
+	Distill(ctx context.Context, window []distill.Message) ([]distill.Proposal, error)
+}
+
+const (
+	markPrefix     = "due-" // of a mark's key in the spool
+	roundAudits    = 32     // audits between two commits
+	roundTime      = 50 * time.Millisecond
+	maxMarks       = 4096             // conversations marked as due; beyond, one is lost at a crash
+	recoveredTurns = 50               // passages read back for a mark
+	idleMark       = 10 * time.Minute // after which the mark of a conversation that was audited goes
+	markSweep      = time.Minute      // how often that is looked at
+	backlog        = 512              // turns on their way from which on the auditor takes a smaller share
+	heardOverhead  = 256
+)
+
+type auditor struct {
+	p         *Pipeline
+	distiller Distiller
+	wake      chan struct{}
+
+	mu         sync.Mutex // guards what follows
+	heard      []heardTurn
+	heardBytes int64
+	marked     map[talkKey]string // keys of the marks of conversations that have one
+	swept      time.Time          // when marks were last looked at
+	noted      map[talkKey]bool   // whose marks are being written
+	answers    []answer
+	settling   []chan struct{} // Settle calls that wait
+	ended      bool            // run has returned
+	recovered  []dueMark
+
+	// The rest is the auditor's own while it is inside the gate, and an erasure's while the gate is closed.
+	talks    map[talkKey]*talk
+	held     int64
+	dossiers map[storage.Scope]*dossier
+	cached   int64
+	asking   int            // calls of the distiller under way
+	calling  int            // the number of the last one
+	calls    sync.WaitGroup // of those under way
+}
+
+type answer struct {
+	talkKey
+	number    int
+	proposals []distill.Proposal
+	err       error
+}
+
+type dueMark struct {
+	talkKey
+	key   string
+	since storage.Time
+}
+
+func newAuditor(p *Pipeline) *auditor {
+	return &auditor{
+		p: p, wake: make(chan struct{}, 1), marked: map[talkKey]string{}, noted: map[talkKey]bool{}, talks: map[talkKey]*talk{}, dossiers: map[storage.Scope]*dossier{},
+	}
+}
+
+// note hands stored turns to the auditor. Where conversations have no durable mark yet it hands nothing over and returns
+// the marks: they are to be written, and note to be called again.
+func (a *auditor) note(hs []heardTurn) []storage.Record {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var marks []storage.Record
+	for i := range hs {
+		h := &hs[i]
+		if _, ok := a.marked[h.talkKey]; ok || len(a.marked) >= maxMarks {
+			continue
+		}
+		since := storage.Time(0)
+		for _, m := range h.messages {
+			if at := storage.TimeOf(m.at); since == 0 || at < since {
+				since = at
+			}
+		}
+		value, err := encodeMark(h.conversation, since)
+		if err != nil {
+			continue // never: strings and a number
+		}
+		key := fmt.Sprintf("%s%016x-%s", markPrefix, time.Now().UnixNano(), recordKey(h.conversation))
+		a.marked[h.talkKey] = key
+		marks = append(marks, storage.Record{Bucket: storage.BucketSpool, Scope: h.scope, Key: key, Value: value})
+	}
+	clear(a.noted)
+	if len(marks) > 0 { // not to be swept before the second call
+		for i := range hs {
+			a.noted[hs[i].talkKey] = true
+		}
+		return marks
+	}
+	for _, h := range hs {
+		if len(a.heard) >= a.p.cfg.Audit.MaxHeard || a.heardBytes+h.size() > a.p.cfg.Audit.MaxBytes {
+			a.p.stats.shed.Add(1)
+			continue
+		}
+		a.heard = append(a.heard, h)
+		a.heardBytes += h.size()
+	}
+	return nil
+}
+
+// resume takes up the audits that were due when an earlier run ended.
+func (a *auditor) resume(due []dueMark) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, m := range due {
+		a.marked[m.talkKey] = m.key
+	}
+	a.recovered = append(a.recovered, due...)
+}
+
+// run audits until ending is closed or the work ends.
+func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
+	asking, stop := context.WithCancel(work)
+	defer func() {
+		a.mu.Lock()
+		a.ended = true
+		for _, done := range a.settling { // what is left is due at the next start
+			close(done)
+		}
+		a.settling = nil
+		a.mu.Unlock()
+		stop()
+		a.calls.Wait()
+		if a.p.gate.enter(work) { // so that the next start has to look at what is left only
+			if refs := a.unmark(time.Now(), true); len(refs) > 0 {
+				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs[:min(len(refs), storage.MaxRecords)]) }) // else it looks
+			}
+			a.p.gate.leave()
+		}
+	}()
+	for {
+		if !a.p.gate.enter(work) {
+			return
+		}
+		begun := time.Now()
+		more := a.round(ctx, work, asking)
+		next := a.nextDue()
+		a.p.gate.leave()
+		// Rest as long as it took, longer while turns queue up, then until something is due or heard.
+		rest := time.Since(begun)
+		if a.p.backlogged() {
+			rest *= 4
+		}
+		if !pause(rest, nil, ending, work.Done()) {
+			return
+		}
+		if more {
+			continue
+		}
+		idle := time.Hour
+		if !next.IsZero() {
+			idle = max(time.Until(next), 0)
+		}
+		if !pause(idle, a.wake, ending, work.Done()) {
+			return
+		}
+	}
+}
+
+// pause waits for d or a wake-up; false means that one of the ends came first.
+func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-wakeup:
+		return true
+	case <-ending:
+	case <-work:
+	}
+	return false
+}
+
+// round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
+func (a *auditor) round(ctx, work, asking context.Context) bool {
+	begun := time.Now()
+	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
+	a.mu.Lock()
+	marks, answers, settling := a.recovered, a.answers, a.settling
+	a.recovered, a.answers, a.settling = nil, nil, nil
+	a.mu.Unlock()
+	byScope := map[storage.Scope][]dueMark{}
+	for _, m := range marks {
+		byScope[m.scope] = append(byScope[m.scope], m)
+	}
+	for scope, due := range byScope {
+		a.recall(r, scope, due)
+	}
+	for _, ans := range answers {
+		a.answered(r, &ans)
+	}
+	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	more := false
+	for {
+		if more = full(); more {
+			break
+		}
+		h, ok := a.nextHeard()
+		if !ok {
+			break
+		}
+		a.take(r, &h)
+	}
+	if !more {
+		for _, t := range a.due(time.Now(), len(settling) > 0) {
+			if more = full(); more {
+				break
+			}
+			if !a.ask(asking, t) {
+				r.audit(t, nil)
+			}
+		}
+	}
+	a.shrink(r)
+	r.commit()
+	if len(settling) > 0 {
+		if more || a.asking > 0 {
+			a.mu.Lock()
+			a.settling = append(a.settling, settling...)
+			a.mu.Unlock()
+		} else {
+			for _, done := range settling {
+				close(done)
+			}
+		}
+	}
+	return more && !r.ended
+}
+
+// answered goes on with a conversation for which a model was asked.
+func (a *auditor) answered(r *roundWork, ans *answer) {
+	a.asking--
+	t := a.talks[ans.talkKey]
+	if t == nil || t.asked != ans.number { // audited without it meanwhile, or erased
+		return
+	}
+	t.asked = 0
+	if ans.err != nil {
+		a.p.stats.distillFailed.Add(1)
+		ans.proposals = nil
+	} else {
+		a.p.stats.distilled.Add(1)
+		if ans.proposals == nil {
+			ans.proposals = []distill.Proposal{}
+		}
+	}
+	r.audit(t, ans.proposals)
+}
+
+func (a *auditor) nextHeard() (heardTurn, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.heard) == 0 {
+		a.heard = nil
+		return heardTurn{}, false
+	}
+	h := a.heard[0]
+	a.heard = a.heard[1:]
+	a.heardBytes -= h.size()
+	return h, true
+}
+
+// take gives a turn to its conversation. What it would push out of the window unseen is audited first.
+func (a *auditor) take(r *roundWork, h *heardTurn) {
+	t := a.talks[h.talkKey]
+	if t == nil {
+		t = &talk{talkKey: h.talkKey}
+		a.talks[h.talkKey] = t
+		a.held += t.size()
+	}
+	if d := a.dossiers[h.scope]; d != nil && !h.again {
+		d.episodes += h.bytes
+	}
+	if t.full(len(h.messages), a.p.cfg.Audit.WindowMessages) {
+		t.asked = 0 // no time to wait for the model
+		r.audit(t, nil)
+	}
+	a.held -= t.size()
+	t.hear(h, time.Now(), a.p.cfg.Audit.WindowMessages)
+	a.held += t.size()
+}
+
+// due lists the conversations whose audit is due, the longest due first; all that have anything to audit when settling.
+func (a *auditor) due(now time.Time, settling bool) []*talk {
+	var out []*talk
+	for _, t := range a.talks {
+		if at := t.dueAt(&a.p.cfg.Audit); !at.IsZero() && (settling || !at.After(now)) {
+			out = append(out, t)
+		}
+	}
+	slices.SortFunc(out, func(x, y *talk) int {
+		if c := x.dueAt(&a.p.cfg.Audit).Compare(y.dueAt(&a.p.cfg.Audit)); c != 0 {
+			return c
+		}
+		return strings.Compare(x.conversation, y.conversation)
+	})
+	return out
+}
+
+// nextDue is when there will be something to do, zero for never.
+func (a *auditor) nextDue() time.Time {
+	var next time.Time
+	for _, t := range a.talks {
+		if at := t.dueAt(&a.p.cfg.Audit); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// shrink lets go of what was idle longest until conversations and facts keep their bounds. What is let go of unaudited
+// is audited now.
+func (a *auditor) shrink(r *roundWork) {
+	cfg, facts := &a.p.cfg.Audit, &a.p.cfg.Facts
+	for len(a.talks) > cfg.MaxConversations || a.held > cfg.MaxBytes && len(a.talks) > 1 {
+		var idlest *talk
+		for _, t := range a.talks {
+			if idlest == nil || t.last.Before(idlest.last) {
+				idlest = t
+			}
+		}
+		if idlest.dirty() {
+			r.audit(idlest, nil)
+		}
+		a.held -= idlest.size()
+		delete(a.talks, idlest.talkKey)
+	}
+	a.cached = 0
+	for _, d := range a.dossiers {
+		a.cached += d.bytes
+	}
+	for len(a.dossiers) > facts.MaxScopes || a.cached > facts.CacheBytes && len(a.dossiers) > 1 {
+		var idlest *dossier
+		for _, d := range a.dossiers {
+			if r.mergings[d.scope] == nil && (idlest == nil || d.used.Before(idlest.used)) {
+				idlest = d
+			}
+		}
+		if idlest == nil {
+			return
+		}
+		a.cached -= idlest.bytes
+		delete(a.dossiers, idlest.scope)
+	}
+}
+
+// ask hands a conversation to the distiller; false means that the rules have to do.
+func (a *auditor) ask(asking context.Context, t *talk) bool {
+	if a.distiller == nil || !a.p.cfg.Audit.Enabled || t.fresh == 0 {
+		return false
+	}
+	if a.asking >= roundAudits {
+		return false
+	}
+	window := make([]distill.Message, len(t.window))
+	for i := range t.window {
+		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: ownWords(t.window[i].text)}
+	}
+	a.asking++
+	a.calling++
+	t.asked = a.calling
+	ans := answer{talkKey: t.talkKey, number: a.calling}
+	a.calls.Go(func() {
+		ans.err = guard(func() (err error) {
+			ans.proposals, err = a.distiller.Distill(asking, window)
+			return err
+		})
+		a.mu.Lock()
+		a.answers = append(a.answers, ans)
+		a.mu.Unlock()
+		wake(a.wake)
+	})
+	return true
+}
+
+// unmark returns the marks that nothing needs any more and lets go of them: of conversations that are not held, or were
+// audited and have been idle, or, at the end, that were audited at all. What waits to be heard keeps its mark.
+func (a *auditor) unmark(now time.Time, end bool) []storage.RecordRef {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !end && now.Sub(a.swept) < markSweep {
+		return nil
+	}
+	a.swept = now
+	needed := map[talkKey]bool{}
+	for i := range a.heard {
+		needed[a.heard[i].talkKey] = true
+	}
+	for _, m := range a.recovered {
+		needed[m.talkKey] = true
+	}
+	var refs []storage.RecordRef
+	for k, key := range a.marked {
+		t := a.talks[k]
+		if needed[k] || t != nil && (t.dirty() || !end && now.Sub(t.last) < idleMark) || a.noted[k] {
+			continue
+		}
+		delete(a.marked, k)
+		refs = append(refs, storage.RecordRef{Bucket: storage.BucketSpool, Scope: k.scope, Key: key})
+	}
+	return refs
+}
+
+// backlogged says whether turns queue up.
+func (p *Pipeline) backlogged() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.inFlight.turns > backlog
+}
+
+// recall takes up the audits of a scope that were due when an earlier run ended: it reads the conversations' messages back.
+func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
+	episodes := map[string][]storage.Memory{}
+	since := map[string]storage.Time{}
+	for _, m := range due {
+		since[m.conversation] = m.since
+	}
+	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
+		begun := time.Now()
+		var page storage.Page
+		err := a.p.retry(r.ctx, r.work, "audit", func() (err error) {
+			page, err = a.p.store.Scan(r.work, scope, q)
+			return err
+		})
+		if err != nil {
+			r.ended = !permanent(err)
+			return
+		}
+		for _, e := range page.Memories {
+			if from, ok := since[e.Conversation]; ok && e.EventTime >= from {
+				list := append(episodes[e.Conversation], e)
+				episodes[e.Conversation] = list[max(0, len(list)-recoveredTurns):]
+			}
+		}
+		if page.Next == "" || page.Next == q.After {
+			break
+		}
+		q.After = page.Next
+		pause(time.Since(begun), nil, nil, r.work.Done())
+	}
+	for _, m := range due {
+		for _, h := range rebuilt(m.talkKey, episodes[m.conversation]) {
+			a.take(r, &h)
+		}
+	}
+}
+
+// rebuilt makes turns of their passages, which come in order.
+func rebuilt(key talkKey, episodes []storage.Memory) []heardTurn {
+	var out []heardTurn
+	for i := range episodes {
+		e := &episodes[i]
+		if e.Trust == 0 {
+			continue
+		}
+		n := len(out)
+		if n == 0 || out[n-1].turn != e.Provenance.Turn {
+			out = append(out, heardTurn{talkKey: key, turn: e.Provenance.Turn, again: true, due: true})
+			n++
+		}
+		h := &out[n-1]
+		user := e.Provenance.Role == storage.RoleUser
+		text, goesOn := strings.CutPrefix(e.Text, cutMark)
+		text = strings.TrimSuffix(text, cutMark)
+		if k := len(h.messages); goesOn && k > 0 && h.messages[k-1].user == user {
+			h.messages[k-1].text = head(h.messages[k-1].text+" "+text, maxHeldUser)
+			continue
+		}
+		h.messages = append(h.messages, windowMessage{
+			turn: e.Provenance.Turn, chain: e.Provenance.Chain, source: e.Source, model: e.Provenance.Model, speaker: e.Provenance.Speaker,
+			user: user, text: text, at: e.EventTime.Std(), fresh: true,
+		})
+	}
+	return out
+}
+
+// Settle audits all that was stored before the call, whatever its time, and waits for it. It needs Run to be running.
+func (p *Pipeline) Settle(ctx context.Context) error {
+	if err := p.Flush(ctx); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	p.auditor.mu.Lock()
+	if p.auditor.ended {
+		p.auditor.mu.Unlock()
+		return ErrClosed
+	}
+	p.auditor.settling = append(p.auditor.settling, done)
+	p.auditor.mu.Unlock()
+	wake(p.auditor.wake)
+	select {
+	case <-done:
+		return nil
+	case <-p.stopped:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// SetDistiller has a model propose what to save. It is called before Run; nil is the built-in rules.
+func (p *Pipeline) SetDistiller(d Distiller) { p.auditor.distiller = d }

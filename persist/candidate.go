@@ -1,0 +1,336 @@
+package persist
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// candidate is a statement that may be worth keeping, in its speaker's own words.
+type candidate struct {
+	quote      string // the words
+	statement  string // what a distiller made of them; "" = the quotation is the statement
+	kind       mark
+	words      []word
+	dates      []dated
+	at         time.Time // when it was said
+	message    int       // its message in the window
+	remembered bool      // asked for: "remember that ..."
+	suspicious bool      // shaped like an instruction to a model
+	q          quality
+}
+
+// Reasons for which a span is not saved, as audit records and metrics count them.
+const (
+	rejectQuestion     = "question"
+	rejectCommand      = "command"
+	rejectSmallTalk    = "smallTalk"
+	rejectPassing      = "passing"          // true of a moment only
+	rejectCode         = "code"             // code, logs, data
+	rejectLong         = "long"             // longer than a statement is
+	rejectUnclear      = "notSelfContained" // "it", "she": says nothing by itself
+	rejectNothing      = "nothing"          // no fact, preference, decision, ... recognised
+	rejectUnimportant  = "unimportant"      // i = 0
+	rejectLow          = "belowThreshold"
+	rejectSurplus      = "overPerAudit"
+	rejectDuplicate    = "duplicate" // reinforces what is known
+	rejectStale        = "stale"     // older than what is known of the same subject
+	rejectPlaceholders = "redactedAll"
+	rejectTime         = "time" // the soft limit had passed
+	rejectRefused      = "refused"
+)
+
+// Bounds of a statement.
+const (
+	minStatementWords = 3
+	maxStatementRunes = 280
+	maxSpans          = 200 // of one message; later ones are not looked at
+)
+
+// span is a part of a message with what was made of it.
+type span struct {
+	candidate *candidate
+	forget    string // what the user asked to forget
+	reject    string
+}
+
+// spansOf reads one message of the user.
+func spansOf(text string, at time.Time, message int) []span {
+	var out []span
+	for _, s := range sentences(ownWords(text)) {
+		if len(out) == maxSpans {
+			break
+		}
+		s = strings.TrimLeft(s, "-*•# \t")
+		if s == "" {
+			continue
+		}
+		sp := judge(s)
+		if c := sp.candidate; c != nil {
+			c.at, c.message = at, message
+			c.dates = datesIn(c.quote, c.words, at)
+			c.suspicious = instructs(c.quote)
+		}
+		out = append(out, sp)
+	}
+	return out
+}
+
+// judge decides what a sentence is.
+func judge(s string) span {
+	if looksLikeCode(s) {
+		return span{reject: rejectCode}
+	}
+	if len(s) > maxStatementRunes && utf8.RuneCountInString(s) > maxStatementRunes {
+		return span{reject: rejectLong}
+	}
+	ws := words(s)
+	main := mainWord(ws)
+	if len(ws)-main < minStatementWords {
+		return span{reject: rejectSmallTalk}
+	}
+	m := lexicon.marksAt(ws, 0)
+	if main > 0 {
+		m |= lexicon.marksAt(ws, main)
+	}
+	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
+	switch {
+	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
+		return remembered(s, ws)
+	case m.has(markForget) && !m.has(markNeverMind) && !asks:
+		return span{forget: strings.TrimSpace(s)}
+	case m.has(markForget), m.has(markNeverMind):
+		return span{reject: rejectCommand}
+	}
+	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && lexicon.personal[ws[main].folded])
+	if !asks && !orders && !mixed(ws, main) {
+		if sp, ok := statement(s, ws, main, m); ok {
+			return sp
+		}
+	}
+	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
+	if c := clause(s, ws, main, asks || orders || mixed(ws, main)); c != nil {
+		return span{candidate: c}
+	}
+	switch {
+	case asks:
+		return span{reject: rejectQuestion}
+	case orders:
+		return span{reject: rejectCommand}
+	case m.has(markTransient):
+		return span{reject: rejectPassing}
+	case m.has(markSmallTalk):
+		return span{reject: rejectSmallTalk}
+	}
+	return span{reject: rejectNothing}
+}
+
+// subjects are the pronouns that begin what follows an adverbial phrase.
+var subjects = setOf("i we my our ich wir habe haben bin je nous on yo hemos tengo uso usamos prefiero")
+
+// mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
+func mixed(ws []word, main int) bool {
+	for i := main + 1; i < len(ws); i++ {
+		if (ws[i].clause || lexicon.conjunctions[ws[i-1].folded]) && lexicon.asking[ws[i].folded] {
+			if m := lexicon.marksAt(ws, i); m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mainWord skips greetings and joints: "Hi, by the way, I ...".
+func mainWord(ws []word) int {
+	for i := range ws {
+		if !lexicon.lead[ws[i].folded] {
+			return i
+		}
+	}
+	return 0
+}
+
+// statement makes a candidate of a whole sentence that neither asks nor orders.
+func statement(s string, ws []word, main int, m marks) (span, bool) {
+	kept := m & saying
+	if m.has(markTransient) {
+		kept &= 1<<markName | 1<<markStanding | 1<<markMatter
+	}
+	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && personalNews(ws[main:]) {
+		kept = 1 << markFact
+	}
+	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
+		kept = 1 << markMatter
+	}
+	if kept == 0 {
+		return span{}, false
+	}
+	if lexicon.bare[ws[main].folded] && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
+		if c := clause(s, ws, main, true); c != nil {
+			return span{candidate: c}, true
+		}
+		return span{reject: rejectUnclear}, true
+	}
+	quote := strings.TrimSpace(s[ws[main].start:])
+	return span{candidate: &candidate{quote: quote, kind: kindOf(kept), words: words(quote)}}, true
+}
+
+// personalNews recognises what people tell of themselves in words that no pattern knows: a sentence in the first person
+// that is specific, and not about what was thought or done a moment ago.
+func personalNews(ws []word) bool {
+	verb := 1
+	switch first := ws[0]; {
+	case first.folded == "i" || first.folded == "we" || first.folded == "ich" || first.folded == "wir" || first.folded == "je" || first.folded == "nous" || first.folded == "yo":
+		for verb < len(ws)-1 && (lexicon.sets["adverb"][ws[verb].folded] || ws[verb].folded == "have" || ws[verb].folded == "am" || ws[verb].folded == "are") {
+			verb++
+		}
+	case strings.HasSuffix(first.raw, "é"), strings.HasSuffix(first.raw, "í"), len(first.raw) > 5 && strings.HasSuffix(first.raw, "o"): // Spanish leaves out "yo"
+		verb = 0
+		if len(ws) < 4 || !lexicon.sets["spanish"][ws[1].folded] {
+			return false
+		}
+	default:
+		return false
+	}
+	if verb >= len(ws) || lexicon.sets["mental"][ws[verb].folded] {
+		return false
+	}
+	specific, own := 0, 0
+	for i := verb; i < len(ws); i++ {
+		w := ws[i]
+		if telling(w.folded) {
+			own++
+		}
+		if strings.ContainsAny(w.folded, "0123456789") || lexicon.weekdays[w.folded] || lexicon.months[w.folded] || i > verb && capital(w.raw) && w.folded != "i" {
+			specific++
+		}
+		if strings.ContainsRune(w.raw, '_') || camel(w.raw) {
+			return false // about code
+		}
+	}
+	return own > 1 && specific > 0 || own > 2
+}
+
+// clause looks for a clause that states something. In a sentence that asks or orders the clause alone is taken, else
+// the sentence.
+func clause(s string, ws []word, main int, alone bool) *candidate {
+	for i := main; i < len(ws); i++ {
+		opened := lexicon.openers[ws[main].folded] && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
+		if i > main && !ws[i].clause && !lexicon.conjunctions[ws[i-1].folded] && !opened {
+			continue
+		}
+		m := lexicon.marksAt(ws, i)
+		if m&saying == 0 || m.has(markTransient) || m.has(markQuestion) || m.has(markCommand) && !m.has(markStanding) {
+			continue
+		}
+		if m&saying == 1<<markMatter && alone {
+			continue
+		}
+		from, to := i, len(ws)
+		if alone {
+			for j := i + 1; j < len(ws); j++ {
+				if !ws[j].clause {
+					continue
+				}
+				at := lexicon.marksAt(ws, j)
+				at |= lexicon.marksAt(ws, j+mainWord(ws[j:]))
+				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&saying == 0 && strings.HasSuffix(s, "?") {
+					to = j
+					break
+				}
+			}
+			for to > from && lexicon.conjunctions[ws[to-1].folded] {
+				to--
+			}
+			if strings.HasSuffix(s, "?") && to == len(ws) && i == main {
+				continue // the whole question
+			}
+		} else {
+			from = main
+		}
+		if to-from < minStatementWords {
+			continue
+		}
+		end := ws[to-1].end
+		if to == len(ws) {
+			end = len(s)
+		}
+		quote := strings.TrimRight(strings.TrimSpace(s[ws[from].start:end]), "?,;:-– ")
+		return &candidate{quote: quote, kind: kindOf(m & saying), words: words(quote)}
+	}
+	return nil
+}
+
+// remembered takes what follows "remember that".
+func remembered(s string, ws []word) span {
+	longest := 0
+	for at := range min(len(ws), 4) {
+		for _, list := range [][]*pattern{lexicon.byFirst[ws[at].folded], lexicon.anywhere} {
+			for _, p := range list {
+				if p.mark == markRemember {
+					if n := match(p.parts, ws[at:]); n > 0 {
+						longest = max(longest, at+n-1)
+					}
+				}
+			}
+		}
+	}
+	rest := strings.TrimSpace(s[ws[longest].start:])
+	inner := words(rest)
+	if len(inner) < 2 {
+		return span{reject: rejectCommand}
+	}
+	kind := markFact
+	if m := lexicon.marksAt(inner, 0) & saying; m != 0 {
+		kind = kindOf(m)
+	}
+	return span{candidate: &candidate{quote: rest, kind: kind, words: inner, remembered: true}}
+}
+
+func kindOf(m marks) mark {
+	for _, k := range [...]mark{markName, markStanding, markDecision, markGoal, markPreference, markFact} {
+		if m.has(k) {
+			return k
+		}
+	}
+	return markMatter
+}
+
+// due says whether something that one must not miss is said to be at some time, or anything on a day of a month.
+func due(ws []word) bool {
+	thing, when, month := false, false, false
+	for i := range ws {
+		w := ws[i].folded
+		thing = thing || lexicon.dueWords[w]
+		month = month || lexicon.months[w] && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)))
+		when = when || lexicon.weekdays[w] || lexicon.relative[w] || lexicon.months[w] && i > 0 || strings.ContainsAny(w, "0123456789")
+	}
+	return thing && when || month
+}
+
+func folded(ws []word, i int) string {
+	if i < 0 || i >= len(ws) {
+		return ""
+	}
+	return ws[i].folded
+}
+
+func capital(raw string) bool {
+	r, _ := utf8.DecodeRuneInString(raw)
+	return unicode.IsUpper(r)
+}
+
+// looksLikeCode goes by the share of signs, and by what only code begins or ends with.
+func looksLikeCode(s string) bool {
+	signs, letters := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case strings.IndexByte("{}[]()=<>\\|_$#@*+&^~;", c) >= 0:
+			signs++
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= utf8.RuneSelf:
+			letters++
+		}
+	}
+	return letters == 0 || signs*6 > letters && signs > 3 || strings.HasSuffix(s, "{") || strings.HasSuffix(s, ";") && signs > 1
+}

@@ -1,0 +1,216 @@
+package persist
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// dated is a date that a text names in relation to when it was said.
+type dated struct {
+	start, end int // bytes of the text
+	day        time.Time
+	what       string // "day", "week", "month" or "year"
+}
+
+// note writes the date beside its quotation.
+func (d dated) note(text string) string {
+	layout := map[string]string{"day": "Monday 2006-01-02", "month": "January 2006", "year": "2006"}[d.what]
+	if d.what == "week" {
+		return text[d.start:d.end] + " = week of " + d.day.Format("2006-01-02")
+	}
+	return text[d.start:d.end] + " = " + d.day.Format(layout)
+}
+
+var weekdayOf = numbered(
+	"sunday sonntag dimanche domingo sun", "monday montag lundi lunes mon", "tuesday dienstag mardi martes tue", "wednesday mittwoch mercredi miercoles wed",
+	"thursday donnerstag jeudi jueves thu", "friday freitag vendredi viernes fri", "saturday samstag samedi sabado sat")
+
+var monthOf = numbered("", "january januar janvier enero jan", "february februar fevrier febrero feb", "march marz mars marzo mar",
+	"april avril abril apr", "may mai mayo", "june juni juin junio jun", "july juli juillet julio jul", "august aout agosto aug",
+	"september septembre septiembre sep sept", "october oktober octobre octubre oct", "november novembre noviembre nov",
+	"december dezember decembre diciembre dec")
+
+var smallNumber = numbered("", "one a an ein einem einer un une una", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
+	"five funf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez")
+
+func numbered(rows ...string) map[string]int {
+	m := map[string]int{}
+	for i, row := range rows {
+		for _, w := range strings.Fields(row) {
+			m[w] = i
+		}
+	}
+	return m
+}
+
+const (
+	comingWords = " next kommenden kommender kommende nachsten nachster nachste nachstes prochain prochaine proximo proxima "
+	recurring   = " every each jeden jede jedes chaque cada tous todos immer "
+	weekWords   = " week weeks woche wochen semaine semaines semana semanas "
+	monthWords  = " month months monat monate monaten mois mes meses "
+	yearWords   = " year years jahr jahre jahren an ans annee ano anos "
+	dayWords    = " day days tag tage tagen jour jours dia dias "
+)
+
+func among(list, w string) bool { return strings.Contains(list, " "+w+" ") }
+
+// datesIn finds the dates that text names in relation to at: tomorrow, next Friday, in two weeks, 3 March. A weekday is
+// the next one to come; "next" with a weekday is that of the following week, as most speakers mean it. Days are UTC's.
+// Recurring ones ("every Friday", "on Fridays") are none.
+func datesIn(text string, ws []word, at time.Time) []dated {
+	var out []dated
+	today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
+	add := func(from, to int, day time.Time, what string) {
+		if n := len(out); n > 0 && out[n-1].end > ws[from].start {
+			return
+		}
+		out = append(out, dated{ws[from].start, ws[to].end, day, what})
+	}
+	word := func(i int) string {
+		if i < 0 || i >= len(ws) {
+			return ""
+		}
+		return ws[i].folded
+	}
+	for i := range ws {
+		w := ws[i].folded
+		switch w {
+		case "tomorrow", "demain", "manana":
+			if word(i-1) == "la" || word(i-1) == "por" { // in the morning
+				continue
+			}
+			add(i, i, today.AddDate(0, 0, 1), "day")
+		case "morgen":
+			if word(i-1) != "guten" {
+				add(i, i, today.AddDate(0, 0, 1), "day")
+			}
+		case "ubermorgen":
+			add(i, i, today.AddDate(0, 0, 2), "day")
+		case "today", "tonight", "heute", "aujourd'hui", "hoy":
+			add(i, i, today, "day")
+		case "yesterday", "gestern", "hier", "ayer":
+			add(i, i, today.AddDate(0, 0, -1), "day")
+		}
+		if day, ok := weekdayOf[w]; ok && !among(recurring, word(i-1)) && utf8.RuneCountInString(w) > 3 {
+			from, to := i, i
+			ahead := (day - int(today.Weekday()) + 7) % 7
+			if ahead == 0 {
+				ahead = 7
+			}
+			switch {
+			case among(" next nachsten nachster nachste ", word(i-1)):
+				from, ahead = i-1, following(today, day)
+			case among(" prochain proximo ", word(i+1)):
+				to = i + 1
+			case among(" proximo kommenden this diesen coming ", word(i-1)):
+				from = i - 1
+			case among(" last letzten ", word(i-1)):
+				from, ahead = i-1, ahead-7
+			case among(" dernier pasado ", word(i+1)):
+				to, ahead = i+1, ahead-7
+			}
+			add(from, to, today.AddDate(0, 0, ahead), "day")
+		}
+		unit, n := "", 0
+		switch {
+		case among(comingWords, w) && i+1 < len(ws):
+			unit, n = unitOf(word(i+1)), 1
+			if unit != "" && unit != "day" {
+				add(i, i+1, ahead(today, unit, n), unit)
+			}
+		case unitOf(w) != "" && unitOf(w) != "day" && among(" prochain prochaine proximo proxima ", word(i+1)):
+			add(i, i+1, ahead(today, unitOf(w), 1), unitOf(w))
+		case unitOf(w) != "" && word(i+1) == "que" && word(i+2) == "viene":
+			add(i, i+2, ahead(today, unitOf(w), 1), unitOf(w))
+		case among(" in dans en ", w):
+			count := smallNumber[word(i+1)]
+			if count == 0 {
+				count, _ = strconv.Atoi(word(i + 1))
+			}
+			unit = unitOf(word(i + 2))
+			if unit != "" && count > 0 && count < 1000 {
+				add(i, i+2, ahead(today, unit, count), unit)
+			}
+		}
+		if month, ok := monthOf[w]; ok && capital(ws[i].raw) || ok && (word(i-1) == "de" || isDay(word(i-1))) {
+			from, to, day := i, i, 0
+			if d := dayOf(word(i - 1)); d > 0 {
+				from, day = i-1, d
+			} else if d := dayOf(word(i - 2)); d > 0 && (word(i-1) == "of" || word(i-1) == "de") {
+				from, day = i-2, d
+			} else if d := dayOf(word(i + 1)); d > 0 {
+				to, day = i+1, d
+			}
+			if day == 0 {
+				continue
+			}
+			year := today.Year()
+			if y, err := strconv.Atoi(word(to + 1)); err == nil && y > 1900 && y < 2200 {
+				continue // it says the year itself
+			}
+			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+			if date.Before(today.AddDate(0, 0, -60)) { // long past: next year's is meant
+				date = date.AddDate(1, 0, 0)
+			}
+			add(from, to, date, "day")
+		}
+	}
+	return out
+}
+
+// following is how many days ahead the weekday of next week is; a week begins on Monday.
+func following(today time.Time, day int) int {
+	monday := (8 - int(today.Weekday())) % 7
+	if monday == 0 {
+		monday = 7
+	}
+	return monday + (day+6)%7
+}
+
+func ahead(today time.Time, unit string, n int) time.Time {
+	switch unit {
+	case "week":
+		today = today.AddDate(0, 0, 7*n)
+		return today.AddDate(0, 0, -(int(today.Weekday())+6)%7)
+	case "month":
+		return time.Date(today.Year(), today.Month()+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
+	case "year":
+		return today.AddDate(n, 0, 0)
+	}
+	return today.AddDate(0, 0, n)
+}
+
+func unitOf(w string) string {
+	switch {
+	case w == "":
+		return ""
+	case among(weekWords, w):
+		return "week"
+	case among(monthWords, w):
+		return "month"
+	case among(yearWords, w):
+		return "year"
+	case among(dayWords, w):
+		return "day"
+	}
+	return ""
+}
+
+func isDay(w string) bool { return dayOf(w) > 0 }
+
+// dayOf reads 3, 3rd, 21st; 0 if it is no day of a month.
+func dayOf(w string) int {
+	for _, s := range [...]string{"st", "nd", "rd", "th", "er"} {
+		w = strings.TrimSuffix(w, s)
+	}
+	if len(w) == 0 || len(w) > 2 {
+		return 0
+	}
+	n, err := strconv.Atoi(w)
+	if err != nil || n < 1 || n > 31 {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,297 @@
+package persist
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// dossier is what is held of one scope's facts, to merge new ones with. It is read from the store when the first of the
+// scope's conversations is audited, and again after it was let go of.
+type dossier struct {
+	scope     storage.Scope
+	facts     map[string]*fact // by id
+	byNorm    map[string]*fact // current ones, by normalised words
+	bySubject map[string][]*fact
+	byTurn    map[string][]*fact
+	byWord    map[string][]*fact      // current ones, by each telling word
+	episodes  int64                   // bytes of their texts
+	records   int                     // number of the next audit record
+	summaries map[string]storage.Time // when each was updated, by key
+	pending   []pendingAge            // requests to forget, oldest first
+	used      time.Time
+	bytes     int64
+}
+
+type pendingAge struct {
+	key string
+	at  storage.Time
+}
+
+// fact is what is held of a stored fact.
+type fact struct {
+	id, turn, conversation string
+	norm                   string // normalised words of the statement
+	content                []string
+	signs                  uint64 // of content: equal sets have equal signs
+	subject                string
+	value                  string
+	negative               bool
+	trust                  float64
+	priority               float64
+	said                   storage.Time // when it was last said
+	from                   storage.Time // when it was first said
+	superseded             string       // by which, "" = it is current
+}
+
+const factOverhead = 400
+
+func (f *fact) size() int64 {
+	n := factOverhead + len(f.id) + len(f.turn) + len(f.conversation) + 3*len(f.norm) + 32*len(f.content) + len(f.subject) + len(f.value)
+	return int64(n)
+}
+
+func newDossier(scope storage.Scope) *dossier {
+	return &dossier{
+		scope: scope, facts: map[string]*fact{}, byNorm: map[string]*fact{}, bySubject: map[string][]*fact{},
+		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, bytes: factOverhead,
+	}
+}
+
+// factOf reads back what a stored fact says.
+func factOf(m *storage.Memory) *fact {
+	quote, _ := quotation(m.Text)
+	f := &fact{
+		id: m.ID, turn: m.Provenance.Turn, conversation: m.Conversation, trust: m.Trust, priority: m.Priority,
+		said: max(m.UpdatedAt, m.EventTime), from: m.EventTime, superseded: m.SupersededBy,
+	}
+	f.read(quote)
+	return f
+}
+
+// read fills in what merging goes by.
+func (f *fact) read(quote string) {
+	ws := words(quote)
+	f.norm = normalised(ws)
+	f.content, f.negative = contentOf(ws)
+	f.signs = signsOf(f.content)
+	f.subject, f.value = subjectOf(ws)
+}
+
+func (d *dossier) add(f *fact) {
+	if old := d.facts[f.id]; old != nil {
+		d.remove(old)
+	}
+	d.facts[f.id] = f
+	d.byTurn[f.turn] = append(d.byTurn[f.turn], f)
+	if f.superseded == "" && f.trust > 0 {
+		d.byNorm[f.norm] = f
+		for _, w := range f.content {
+			d.byWord[w] = append(d.byWord[w], f)
+		}
+		if f.subject != "" {
+			d.bySubject[f.subject] = append(d.bySubject[f.subject], f)
+		}
+	}
+	d.bytes += f.size()
+}
+
+func (d *dossier) remove(f *fact) {
+	if d.facts[f.id] != f {
+		return
+	}
+	delete(d.facts, f.id)
+	d.retire(f)
+	drop(d.byTurn, f.turn, f)
+	d.bytes -= f.size()
+}
+
+// retire takes a fact out of those that new ones merge with.
+func (d *dossier) retire(f *fact) {
+	if d.byNorm[f.norm] == f {
+		delete(d.byNorm, f.norm)
+	}
+	drop(d.bySubject, f.subject, f)
+	for _, w := range f.content {
+		drop(d.byWord, w, f)
+	}
+}
+
+// similar calls found for the current facts that share so many telling words with f that they may be near it: of two
+// that are, each lacks at most a fifth of the other's, so one of the rarest fifth and one more is shared.
+func (d *dossier) similar(f *fact, found func(*fact)) {
+	rarest := slices.Clone(f.content)
+	slices.SortFunc(rarest, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(d.byWord[a]), len(d.byWord[b])), cmp.Compare(a, b))
+	})
+	for _, w := range rarest[:min(len(rarest), len(rarest)/5+1)] {
+		for _, old := range d.byWord[w] {
+			if old.id != f.id {
+				found(old)
+			}
+		}
+	}
+}
+
+func drop(m map[string][]*fact, key string, f *fact) {
+	list := m[key]
+	if i := slices.Index(list, f); i >= 0 {
+		if list = slices.Delete(list, i, i+1); len(list) == 0 {
+			delete(m, key)
+		} else {
+			m[key] = list
+		}
+	}
+}
+
+// scanPage is how many memories are read at a time: a millisecond's worth.
+const scanPage = 200
+
+// load reads a scope's facts and counts its episodes. rest is called after every page, for requests share the processor.
+func (p *Pipeline) loadDossier(ctx context.Context, scope storage.Scope, rest func(time.Duration)) (*dossier, error) {
+	d := newDossier(scope)
+	for q := (storage.Query{Limit: scanPage}); ; {
+		begun := time.Now()
+		page, err := p.store.Scan(ctx, scope, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Memories {
+			switch m := &page.Memories[i]; m.Kind {
+			case storage.KindFact:
+				d.add(factOf(m))
+			case storage.KindEpisode:
+				d.episodes += int64(len(m.Text))
+			}
+		}
+		if page.Next == "" || page.Next == q.After {
+			break
+		}
+		q.After = page.Next
+		rest(time.Since(begun))
+	}
+	if err := p.loadRecords(ctx, d); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// normalised joins the words of a statement, so that spelling, case and signs make no difference.
+func normalised(ws []word) string {
+	var b strings.Builder
+	for i := range ws {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(ws[i].folded)
+	}
+	return b.String()
+}
+
+// contentOf returns the sorted distinct words that say something, and whether the statement is in the negative.
+func contentOf(ws []word) (content []string, negative bool) {
+	for i := range ws {
+		w := ws[i].folded
+		switch {
+		case lexicon.negation[w] || dislike[w]:
+			negative = !negative
+		case polar[w]:
+		case !lexicon.stop[w]:
+			content = append(content, stemmed(w))
+		}
+	}
+	slices.Sort(content)
+	return slices.Compact(content), negative
+}
+
+// polar words carry liking and no matter; dislike is their opposite.
+var (
+	polar   = setOf("like love enjoy prefer adore really liebe mag aime adore gusta gustan encanta allowed")
+	dislike = setOf("hate dislike avoid detest hasse deteste odio stopped quit")
+)
+
+// stemmed takes off the endings that make a word another form of the same, roughly.
+func stemmed(w string) string {
+	for _, end := range [...]string{"ies", "es", "s", "ed", "ing"} {
+		if len(w) > len(end)+3 && strings.HasSuffix(w, end) {
+			w = w[:len(w)-len(end)]
+			break
+		}
+	}
+	return strings.TrimSuffix(w, "e")
+}
+
+func signsOf(content []string) uint64 {
+	var s uint64
+	for _, w := range content {
+		h := uint32(2166136261)
+		for i := range len(w) {
+			h = (h ^ uint32(w[i])) * 16777619
+		}
+		s |= 1 << (h % 64)
+	}
+	return s
+}
+
+// near says whether two statements are the same in other words: one holds all the telling words of the other, at least
+// four fifths of all are shared, and no number, name of a day or month is among those that differ. A word in place of
+// another one makes another statement.
+func (f *fact) near(g *fact) bool {
+	if f.negative != g.negative || len(f.content) == 0 || bits.OnesCount64(f.signs^g.signs) > 6 {
+		return false
+	}
+	a, b := f.content, g.content
+	same, oddA, oddB := 0, 0, 0
+	for i, j := 0, 0; i < len(a) || j < len(b); {
+		var odd string
+		switch {
+		case j == len(b) || i < len(a) && a[i] < b[j]:
+			odd, i, oddA = a[i], i+1, oddA+1
+		case i == len(a) || b[j] < a[i]:
+			odd, j, oddB = b[j], j+1, oddB+1
+		default:
+			same, i, j = same+1, i+1, j+1
+			continue
+		}
+		if distinctive(odd) || oddA > 0 && oddB > 0 {
+			return false
+		}
+	}
+	if union := len(a) + len(b) - same; same*5 < union*4 {
+		return false
+	}
+	return resemble(f.norm, g.norm)
+}
+
+// distinctive words make another statement of one that is alike otherwise.
+func distinctive(w string) bool {
+	return strings.ContainsAny(w, "0123456789") || smallNumber[w] > 1 || lexicon.weekdays[w] || lexicon.months[w]
+}
+
+// resemble compares by shingles of three bytes: Jaccard of at least .6.
+func resemble(a, b string) bool {
+	if len(a) < 3 || len(b) < 3 {
+		return a == b
+	}
+	in := make(map[string]int8, len(a))
+	for i := 0; i+3 <= len(a); i++ {
+		in[a[i:i+3]] = 1
+	}
+	union, same := len(in), 0
+	for i := 0; i+3 <= len(b); i++ {
+		switch in[b[i:i+3]] {
+		case 0:
+			in[b[i:i+3]] = 2
+			union++
+		case 1:
+			in[b[i:i+3]] = 3
+			same++
+		}
+	}
+	return same*5 >= union*3
+}

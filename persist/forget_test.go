@@ -1,0 +1,231 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// dropping is an Indexer that can forget scopes.
+type dropping struct {
+	indexed
+	dropped []storage.Scope
+	forgot  []string
+}
+
+func (x *dropping) Drop(s storage.Scope) { x.dropped = append(x.dropped, s) }
+func (x *dropping) Forget(_ storage.Scope, ids ...string) {
+	x.forgot = append(x.forgot, ids...)
+}
+
+// everything lists what a store has of a scope, records too.
+func everything(t *testing.T, store *faulty, scope storage.Scope) []string {
+	t.Helper()
+	out := texts(t, store, scope)
+	for _, b := range storage.Buckets() {
+		page, err := store.Records(t.Context(), b, scope, "", 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range page.Records {
+			out = append(out, string(b)+" "+r.Key)
+		}
+	}
+	return out
+}
+
+// TestForgetUser erases a user whose turns are in every place at once: queued, spooled, stored, heard, audited, asked for.
+func TestForgetUser(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, index := newFaulty(), &dropping{}
+		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		other := said("o1", "I live in Graz.")
+		other.Scope = userScope(2)
+		p.tell(t, said("t1", "I'm allergic to peanuts. Please forget my old address."), other)
+		mustEnqueue(t, p.Pipeline, said("t2", "I live in Porto."))
+		mustFlush(t, p.Pipeline) // heard, not audited
+		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+		time.Sleep(10 * time.Millisecond) // spooled
+		synctest.Wait()
+		mustEnqueue(t, p.Pipeline, said("t4", "I have a dog.")) // queued
+		theirs := everything(t, store, userScope(2))
+
+		got, err := p.ForgetUser(t.Context(), testScope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Queued != 1 || got.Spooled != 1 || got.Memories != 5 || got.Records[storage.BucketAudit] != 2 || got.Records[storage.BucketSummary] != 1 || got.At == 0 {
+			t.Errorf("receipt: %+v", got)
+		}
+		if diff := cmp.Diff([]storage.Scope{testScope}, index.dropped); diff != "" {
+			t.Errorf("index told (-want +got):\n%s", diff)
+		}
+		time.Sleep(time.Hour) // all audits would have been due
+		mustFlush(t, p.Pipeline)
+		if left := everything(t, store, testScope); len(left) > 0 {
+			t.Errorf("came back: %v", left)
+		}
+		if diff := cmp.Diff(theirs[:2], everything(t, store, userScope(2))[:2]); diff != "" {
+			t.Errorf("another user's (-want +got):\n%s", diff)
+		}
+		if s := p.Stats(); s.Dropped[DropErased] != 2 || s.QueueTurns != 0 || s.QueueBytes != 0 {
+			t.Errorf("stats: %+v", s)
+		}
+		p.stop()
+		p = start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if left := everything(t, store, testScope); len(left) > 0 {
+			t.Errorf("came back after a restart: %v", left)
+		}
+		p.stop()
+	})
+}
+
+func TestForgetConversation(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		stays := said("t2", "I live in Porto.")
+		stays.Conversation = "c2"
+		p.tell(t, said("t1", "I'm allergic to peanuts."), stays)
+		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+		got, err := p.ForgetConversation(t.Context(), testScope, "c1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Queued != 1 || got.Memories != 3 || got.Derived != 1 || got.Records[storage.BucketAudit] != 1 || got.Records[storage.BucketSummary] != 1 {
+			t.Errorf("receipt: %+v", got)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		for _, s := range texts(t, store, testScope) {
+			if strings.Contains(s, "peanut") || strings.Contains(s, "cats") {
+				t.Errorf("came back: %s", s)
+			}
+		}
+		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Porto."`}) {
+			t.Errorf("the other conversation's facts: %v", got)
+		}
+	})
+}
+
+func TestForgetMemories(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.tell(t, said("t1", "I'm allergic to peanuts."), said("t2", "I live in Porto."))
+		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+		mustFlush(t, p.Pipeline)
+		got, err := p.ForgetMemories(t.Context(), testScope, "t1.0", "t3.0")
+		if err != nil || got.Memories != 3 || got.Derived != 1 {
+			t.Errorf("receipt: %+v, %v", got, err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Porto."`}) {
+			t.Errorf("facts: %v", got)
+		}
+		if _, err := p.ForgetMemories(t.Context(), userScope(2), "t2.0"); !errors.Is(err, storage.ErrNotFound) {
+			t.Errorf("another user's id: got %v, want ErrNotFound", err)
+		}
+	})
+}
+
+func TestForgetWaitsForTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		store.Fail(true)
+		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := p.ForgetUser(ctx, testScope); err == nil {
+			t.Error("an erasure without a store: no error")
+		}
+		store.Fail(false)
+		mustFlush(t, p.Pipeline) // the stages are not stuck
+		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+			t.Error(err)
+		}
+		p.stop()
+	})
+}
+
+// TestForgetRace erases while turns of the user pour in. What was handed in before the last erasure began is gone.
+func TestForgetRace(t *testing.T) {
+	store := newFaulty()
+	cfg := DefaultConfig()
+	cfg.TurnsPerSecond, cfg.CommitInterval, cfg.BatchInterval = 0, 0, 0
+	p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+	var pour sync.WaitGroup
+	for w := range 4 {
+		pour.Go(func() {
+			for i := range 200 {
+				turn := said(fmt.Sprintf("t%d.%d", w, i), fmt.Sprintf("I have %d cats.", i+2))
+				turn.Conversation = fmt.Sprint("c", i%5)
+				_ = p.Enqueue(turn)
+			}
+		})
+	}
+	for range 20 {
+		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pour.Wait()
+	if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Settle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := everything(t, store, testScope); len(left) > 0 {
+		t.Errorf("came back: %d, first %s", len(left), left[0])
+	}
+}
+
+// TestForgetWaitsForWritesUnderWay erases while a stage is in the middle of a write of that user: the spooler, the storer
+// and the auditor in turn.
+func TestForgetWaitsForWritesUnderWay(t *testing.T) {
+	for _, slow := range []string{"PutRecords", "Put"} {
+		for nth := 1; nth <= 2; nth++ { // the second ones are the auditor's
+			t.Run(fmt.Sprint(slow, nth), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					store := newFaulty()
+					var began atomic.Bool
+					store.fault = func(method string, n int) (error, bool) {
+						if method == slow && n == nth {
+							began.Store(true)
+							time.Sleep(time.Minute)
+						}
+						return nil, false
+					}
+					p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
+					time.Sleep(10 * time.Second)
+					synctest.Wait()
+					if !began.Load() {
+						t.Fatal("no such write")
+					}
+					if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+						t.Fatal(err)
+					}
+					store.heal()
+					time.Sleep(time.Hour)
+					synctest.Wait()
+					if left := everything(t, store, testScope); len(left) > 0 {
+						t.Errorf("came back: %v", left)
+					}
+					p.stop()
+				})
+			})
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package persist
+
+import "strings"
+
+// ownWords takes out of a message what its speaker did not say in their own words: code between fences, quoted and
+// indented lines, elements that agents wrap around files and notes, and what a model thought aloud. Unlike what is stored
+// as episodes, facts come from own words alone.
+func ownWords(s string) string {
+	s = cutThoughts(s)
+	s = cutFences(s)
+	s = cutElements(s)
+	var b strings.Builder
+	b.Grow(len(s))
+	for line := range strings.Lines(s) {
+		if !foreignLine(line) {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// foreignLine recognises quotations, tables, shell prompts, patches and stack traces.
+func foreignLine(line string) bool {
+	t := strings.TrimRight(line, "\r\n")
+	if strings.HasPrefix(t, "\t") || strings.HasPrefix(t, "    ") {
+		return true
+	}
+	t = strings.TrimLeft(t, " ")
+	for _, p := range [...]string{">", "|", "$ ", "+++", "---", "@@", "at ", "File \"", "Traceback", "#!", "//", "/*", "<?", "#include"} {
+		if strings.HasPrefix(t, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// cutFences removes what stands between ``` or ~~~, to the end where it is not closed.
+func cutFences(s string) string {
+	for _, fence := range [...]string{"```", "~~~"} {
+		for from := 0; ; {
+			i := strings.Index(s[from:], fence)
+			if i < 0 {
+				break
+			}
+			i += from
+			end := len(s)
+			if j := strings.Index(s[i+3:], fence); j >= 0 {
+				end = i + 3 + j + 3
+			}
+			s = s[:i] + "\n" + s[end:]
+			from = i + 1
+		}
+	}
+	return s
+}
+
+// maxElements bounds how many elements of a message are cut; what follows stays.
+const maxElements = 64
+
+// cutElements removes <name ...>...</name> with all that is in it.
+func cutElements(s string) string {
+	from := 0
+	for range maxElements {
+		i := strings.IndexByte(s[from:], '<')
+		if i < 0 {
+			return s
+		}
+		i += from
+		from = i + 1
+		n := 0
+		for from+n < len(s) && n < 40 && (s[from+n]|0x20 >= 'a' && s[from+n]|0x20 <= 'z' || n > 0 && (s[from+n] == '-' || s[from+n] == '_')) {
+			n++
+		}
+		if n == 0 || from+n == len(s) || s[from+n] != '>' && s[from+n] != ' ' && s[from+n] != '\n' {
+			continue
+		}
+		closing := "</" + s[from:from+n] + ">"
+		if j := strings.Index(s[from:], closing); j >= 0 {
+			s = s[:i] + "\n" + s[from+j+len(closing):]
+			from = i + 1
+		}
+	}
+	return s
+}
+
+// thoughts are the elements in which models that think aloud do so.
+var thoughts = [...]string{"think", "thinking", "thought", "reasoning"}
+
+// cutThoughts removes <think>...</think> and its like. A block that is not closed goes to the end of the text; one that
+// was opened out of sight (a template did it) begins with the text.
+func cutThoughts(s string) string {
+	if !strings.Contains(s, "</") && !strings.Contains(s, "<th") && !strings.Contains(s, "<re") {
+		return s
+	}
+	for _, name := range thoughts {
+		opening, closing := "<"+name+">", "</"+name+">"
+		if j := strings.Index(s, closing); j >= 0 && (name == "think" || name == "thinking") {
+			if i := strings.Index(s, opening); i < 0 || i > j {
+				s = s[j+len(closing):]
+			}
+		}
+		for {
+			i := strings.Index(s, opening)
+			if i < 0 {
+				break
+			}
+			j := strings.Index(s[i:], closing)
+			if j < 0 {
+				s = s[:i]
+				break
+			}
+			s = s[:i] + s[i+j+len(closing):]
+		}
+	}
+	return s
+}

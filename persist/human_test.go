@@ -1,0 +1,56 @@
+package persist
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestThoughtsAreCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"<think>secret plan</think>The answer.":               "The answer.",
+		"secret plan</think>\nThe answer.":                    "\nThe answer.",
+		"One <think>a</think>two <thinking>b</thinking>three": "One two three",
+		"The answer.<think>cut off":                           "The answer.",
+		"Use a </div> here.":                                  "Use a </div> here.",
+		"I think so.":                                         "I think so.",
+	} {
+		if got := cutThoughts(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestThoughtsAreNotStored(t *testing.T) {
+	p := New(DefaultConfig(), nil, nil, nil, nil, nil, nil)
+	got, err := p.prepare(turnOf(testScope, "t", "Why?", "<think>hmm</think>So."))
+	if err != nil || got.Messages[1].Text != "So." {
+		t.Errorf("got %+v, %v", got.Messages, err)
+	}
+}
+
+func TestBinaryIsNotStored(t *testing.T) {
+	p := New(DefaultConfig(), nil, nil, nil, nil, nil, nil)
+	for name, text := range map[string]string{"NUL": "PNG\x00\x01", "control": strings.Repeat("\x01\x02text", 20)} {
+		if _, err := p.prepare(turnOf(testScope, "t", text, "")); err == nil {
+			t.Errorf("%s: stored", name)
+		}
+	}
+	image := "Look: data:image/png;base64," + strings.Repeat("iVBORw0KGgo", 100) + " nice?"
+	got, err := p.prepare(turnOf(testScope, "t", image, ""))
+	if want := "Look: data:image/png;base64," + "[DATA] nice?"; err != nil || strings.ReplaceAll(got.Messages[0].Text, "base64,", "base64,") != want {
+		t.Errorf("encoded data: got %q, %v; want %q", got.Messages[0].Text, err, want)
+	}
+}
+
+func TestOwnWords(t *testing.T) {
+	text := "I live in Porto.\n```go\nmy := 1\n```\n> I live in Rome.\n<file name=\"a\">I live in Oslo.</file>\n$ make\nI like tea."
+	got := ownWords(text)
+	for _, gone := range []string{"my :=", "Rome", "Oslo", "make"} {
+		if strings.Contains(got, gone) {
+			t.Errorf("%q is left in %q", gone, got)
+		}
+	}
+	if !strings.Contains(got, "Porto") || !strings.Contains(got, "tea") {
+		t.Errorf("own words are gone: %q", got)
+	}
+}

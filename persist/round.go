@@ -1,0 +1,280 @@
+package persist
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// roundWork is some audits and what they change, written in one go: first the facts, then the index is told, then the
+// records, then marks that nothing needs go. Each step can be repeated; a crash between two of them costs a
+// repetition, for facts have ids of their words. While the store is away the round waits, holding the gate.
+type roundWork struct {
+	*auditor
+	ctx, work context.Context
+	mergings  map[storage.Scope]*merging
+	records   []storage.Record
+	stale     []storage.RecordRef // records beyond their bounds
+	audits    int
+	ended     bool // the work ended: what was not committed is due at the next start
+}
+
+// merging returns what the round changes in a scope, and reads the scope's facts if they are not held.
+func (r *roundWork) merging(scope storage.Scope) (*merging, error) {
+	if g := r.mergings[scope]; g != nil {
+		return g, nil
+	}
+	d := r.dossiers[scope]
+	if d == nil {
+		rest := func(took time.Duration) { pause(took, nil, nil, r.work.Done()) }
+		err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+			d, err = r.p.loadDossier(r.work, scope, rest)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		r.dossiers[scope] = d
+	}
+	d.used = time.Now()
+	g := r.p.newMerging(d)
+	r.mergings[scope] = g
+	return g, nil
+}
+
+// audit audits one conversation. Whatever comes of it, its messages count as seen, unless the work ended.
+func (r *roundWork) audit(t *talk, proposals []distill.Proposal) {
+	if r.ended || !t.dirty() {
+		return
+	}
+	r.audits++
+	g, err := r.merging(t.scope)
+	if err == nil && r.p.cfg.Audit.Enabled {
+		err = r.inspect(t, g, proposals)
+	}
+	switch {
+	case err == nil:
+	case !permanent(err) && !errors.Is(err, errTooLong):
+		r.ended = true
+		return
+	default:
+		r.p.stats.auditsGivenUp.Add(1)
+		r.p.log.Warn("audit given up", "error", err)
+	}
+	t.audited()
+}
+
+func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) error {
+	if t.summary == nil {
+		err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+			t.summary, err = r.p.summaryOf(r.work, g.d, t.conversation)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	before := *t.summary
+	before.Keywords, before.Sentences = slices.Clone(before.Keywords), slices.Clone(before.Sentences)
+	var found finding
+	late := false
+	err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+		again := before
+		again.Keywords, again.Sentences = slices.Clone(before.Keywords), slices.Clone(before.Sentences)
+		t.summary = &again
+		found, err = r.p.inspect(r.work, t, g, proposals, time.Now)
+		if late = errors.Is(err, errTooLong); late { // repeating won't mend it
+			return nil
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case late:
+		return errTooLong
+	}
+	found.record.Distilled = proposals != nil
+	r.p.stats.audited(&found)
+	return r.write(t, g.d, &found)
+}
+
+// write adds the records of an audit.
+func (r *roundWork) write(t *talk, d *dossier, f *finding) error {
+	cfg := &r.p.cfg.Audit
+	now := time.Now()
+	expires := storage.TimeOf(now.Add(cfg.Retention))
+	add := func(bucket storage.Bucket, key string, value []byte) {
+		r.records = append(r.records, storage.Record{Bucket: bucket, Scope: t.scope, Key: key, Value: value, ExpiresAt: expires})
+	}
+	if cfg.KeepRecords > 0 {
+		value, err := f.record.encode(now)
+		if err != nil {
+			return err
+		}
+		add(storage.BucketAudit, fmt.Sprintf("%s%05d", auditPrefix, d.records%cfg.KeepRecords), value)
+		d.records++
+	}
+	if cfg.KeepSummaries > 0 {
+		value, err := t.summary.encode()
+		if err != nil {
+			return err
+		}
+		key := recordKey(t.conversation)
+		add(storage.BucketSummary, key, value)
+		d.summaries[key] = t.summary.Updated
+		for len(d.summaries) > cfg.KeepSummaries {
+			oldest := key
+			for k, at := range d.summaries {
+				if k != key && (oldest == key || at < d.summaries[oldest] || at == d.summaries[oldest] && k < oldest) {
+					oldest = k
+				}
+			}
+			delete(d.summaries, oldest)
+			r.stale = append(r.stale, storage.RecordRef{Bucket: storage.BucketSummary, Scope: t.scope, Key: oldest})
+		}
+	}
+	for i := range f.requests {
+		q := &f.requests[i]
+		value, err := q.encode()
+		if err != nil || cfg.MaxPending == 0 {
+			continue
+		}
+		key := forgetPrefix + q.ID
+		if !slices.ContainsFunc(d.pending, func(p pendingAge) bool { return p.key == key }) {
+			d.pending = append(d.pending, pendingAge{key, q.At})
+		}
+		add(storage.BucketAudit, key, value)
+		for len(d.pending) > cfg.MaxPending {
+			r.stale = append(r.stale, storage.RecordRef{Bucket: storage.BucketAudit, Scope: t.scope, Key: d.pending[0].key})
+			d.pending = d.pending[1:]
+		}
+	}
+	return nil
+}
+
+// commit writes all of it.
+func (r *roundWork) commit() {
+	p := r.p
+	if r.ended {
+		return
+	}
+	do := func(what string, try func() error) bool {
+		err := p.retry(r.ctx, r.work, what, try)
+		if err != nil && !permanent(err) {
+			r.ended = true
+		} else if err != nil {
+			p.log.Error("audit not stored", "step", what, "error", err)
+		}
+		return err == nil
+	}
+	now := storage.TimeOf(time.Now())
+	for scope, g := range r.mergings {
+		p.stats.factsEvicted.Add(uint64(g.evict(now)))
+		var facts []storage.Memory
+		for _, id := range g.order {
+			facts = append(facts, *g.changed[id])
+		}
+		ok := true
+		for batch := range slices.Chunk(facts, factsPerWrite) {
+			ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{{Scope: scope, Memories: batch}}) })
+		}
+		if ok && len(g.gone) > 0 {
+			ok = do("delete facts", func() error { _, err := p.store.Delete(r.work, scope, g.gone...); return err })
+		}
+		if r.ended {
+			return
+		}
+		if !ok {
+			delete(r.dossiers, scope) // it is ahead of the store: read it anew
+			continue
+		}
+		if len(facts) > 0 {
+			p.tell(func(x Indexer) { x.Add(scope, "", facts) })
+		}
+		if len(g.gone) > 0 {
+			p.tell(func(x Indexer) { x.Forget(scope, g.gone...) })
+		}
+		if g.d.episodes > p.cfg.Facts.EpisodeBytes {
+			r.trim(g.d)
+		}
+	}
+	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
+		do("store audit", func() error { return p.local.PutRecords(r.work, last(batch)) })
+	}
+	if r.ended {
+		return
+	}
+	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
+		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
+	}
+}
+
+// factsPerWrite keeps a write far below storage.MaxWrite.
+const factsPerWrite = 100
+
+// last keeps of records with the same key the last one.
+func last(records []storage.Record) []storage.Record {
+	byRef := make(map[storage.RecordRef]storage.Record, len(records))
+	for _, r := range records {
+		byRef[r.Ref()] = r
+	}
+	return slices.Collect(maps.Values(byRef))
+}
+
+// trim lets the oldest episodes of a scope go until nine tenths of the bound are left.
+func (r *roundWork) trim(d *dossier) {
+	p := r.p
+	left := p.cfg.Facts.EpisodeBytes / 10 * 9
+	total := int64(0)
+	type passage struct {
+		id   string
+		size int64
+	}
+	var all []passage
+	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
+		begun := time.Now()
+		var page storage.Page
+		err := p.retry(r.ctx, r.work, "trim episodes", func() (err error) {
+			page, err = p.store.Scan(r.work, d.scope, q)
+			return err
+		})
+		if err != nil {
+			r.ended = !permanent(err)
+			return
+		}
+		for i := range page.Memories {
+			all = append(all, passage{page.Memories[i].ID, int64(len(page.Memories[i].Text))})
+			total += int64(len(page.Memories[i].Text))
+		}
+		if page.Next == "" || page.Next == q.After {
+			break
+		}
+		q.After = page.Next
+		pause(time.Since(begun), nil, nil, r.work.Done())
+	}
+	var ids []string
+	for _, e := range all {
+		if total <= left {
+			break
+		}
+		total -= e.size
+		ids = append(ids, e.id)
+	}
+	for batch := range slices.Chunk(ids, storage.MaxRecords) {
+		err := p.retry(r.ctx, r.work, "trim episodes", func() error { _, err := p.store.Delete(r.work, d.scope, batch...); return err })
+		if err != nil {
+			r.ended = !permanent(err)
+			return
+		}
+		p.tell(func(x Indexer) { x.Forget(d.scope, batch...) })
+		p.stats.episodesEvicted.Add(uint64(len(batch)))
+	}
+	d.episodes = total
+}

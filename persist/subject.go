@@ -1,0 +1,174 @@
+package persist
+
+import (
+	"slices"
+	"strings"
+)
+
+// A subject names what a statement gives a value to, where there can be one value only: where someone lives, when a
+// deadline is, what a favourite is. Of two statements with one subject and different values the newer holds. Most
+// statements have none, and add to what is known.
+
+// attributes may have one value at a time whatever it is; valued ones only where old and new value are of a kind, for
+// "my manager is called Tom" and "my manager is away" do not exclude each other.
+var (
+	attributes = setOf(`name nickname surname pronouns address email birthday hometown city timezone favorite favourite preferred diet
+		adresse geburtstag lieblingsfarbe lieblingsessen wohnort nom prenom anniversaire prefere preferee nombre apellido direccion cumpleanos favorito favorita`)
+	valued = setOf(`age job title role employer company boss manager supervisor landlord doctor dentist salary rent budget deadline pension
+		weight height size goal target car number appointment meeting flight launch release exam wedding party trip demo interview port version
+		branch region license lease rate limit password team thesis submission surgery freeze standup migration database editor host price password
+		chef chefin miete budget frist termin abgabe hochzeit gehalt vermieter arzt version datenbank
+		loyer echeance salaire rendez-vous livraison mariage chef base
+		alquiler presupuesto plazo fecha entrega sueldo jefe jefa cita boda base`)
+	copulas  = setOf("is are was ist sind est sont es son moved runs costs liegt betragt lauft cuesta coute")
+	owners   = setOf("my our the mein meine unser unsere der die das mon ma mes notre le la les mi mis nuestro nuestra el los")
+	dwelling = setOf("live living based moved relocated wohne lebe habite vis vivo resido")
+	atPlaces = setOf("in to at near outside bei a en")
+	working  = setOf("work working arbeite travaille trabajo")
+	atFirms  = setOf("at for bei chez para en fur")
+)
+
+// subjectOf returns what a statement is about and the value that it gives, or "".
+func subjectOf(ws []word) (subject, value string) {
+	first := mainWord(ws)
+	ws = ws[first:]
+	if len(ws) < 3 {
+		return "", ""
+	}
+	folded := func(i int) string {
+		if i < len(ws) {
+			return ws[i].folded
+		}
+		return ""
+	}
+	if owners[folded(0)] {
+		for i := 1; i < len(ws) && i <= 7; i++ {
+			if !copulas[ws[i].folded] {
+				continue
+			}
+			if i == 1 {
+				break
+			}
+			about, kind := attributeOf(ws[1:i]), ""
+			if about == "" {
+				break
+			}
+			rest := ws[i+1:]
+			if !strings.HasPrefix(about, "=") {
+				if kind = kindOfValue(rest); kind == "" {
+					break
+				}
+			}
+			return strings.TrimPrefix(about, "=") + "|" + kind, normalised(rest)
+		}
+	}
+	for i := range min(len(ws), 6) {
+		w := folded(i)
+		next := folded(i + 1)
+		switch {
+		case (w == "call" || w == "appelle" || w == "appelez") && (next == "me" || next == "moi"), w == "nenn" && next == "mich", w == "je" && next == "me" && folded(i+2) == "appelle":
+			return "name|", normalised(ws[min(i+2, len(ws)):])
+		case w == "llamame", w == "heisse", w == "llamo":
+			return "name|", normalised(ws[i+1:])
+		case dwelling[w] && atPlaces[next] && selfish(ws[:i]):
+			return "home|", normalised(ws[i+2:])
+		case working[w] && atFirms[next] && selfish(ws[:i]):
+			return "work|", normalised(ws[i+2:])
+		case w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge":
+			if a, b, ok := versus(ws[i+1:]); ok {
+				both := []string{a, b}
+				slices.Sort(both)
+				return "prefer " + strings.Join(both, " / ") + "|", a
+			}
+		case (w == "i" && next == "am" || w == "ich" && next == "bin") && isAge(ws, i+2):
+			return "age|", folded(i + 2)
+		case (w == "ai" || w == "tengo") && (folded(i+2) == "ans" || folded(i+2) == "anos"):
+			return "age|", next
+		case w == "weigh" || w == "wiege" || w == "pese" || w == "peso":
+			return "weight|", normalised(ws[i+1:])
+		case w == "decided" || w == "chose" || w == "picked" || w == "going" && next == "with" || w == "entschieden" || w == "decide" || w == "decidido" || w == "choisi" || w == "elegido":
+			for j := len(ws) - 1; j > i; j-- {
+				if f := ws[j].folded; f == "for" || f == "fur" || f == "pour" || f == "para" {
+					if about, _ := contentOf(ws[j+1:]); len(about) > 0 && j > i+1 {
+						return "decision " + strings.Join(about, " ") + "|", normalised(ws[i+1 : j])
+					}
+				}
+			}
+		}
+	}
+	return "", ""
+}
+
+// attributeOf returns the telling words before the verb if one of them is an attribute, with = where any value excludes
+// any other.
+func attributeOf(ws []word) string {
+	mark, found := "", false
+	for i := range ws {
+		switch w := ws[i].folded; {
+		case attributes[w], strings.HasPrefix(w, "lieblings"):
+			mark, found = "=", true
+		case valued[w]:
+			found = true
+		}
+	}
+	if !found {
+		return ""
+	}
+	var parts []string
+	for i := range ws {
+		if w := ws[i].folded; !lexicon.stop[w] || attributes[w] || valued[w] {
+			parts = append(parts, stemmed(w))
+		}
+	}
+	return mark + strings.Join(parts, " ")
+}
+
+// kindOfValue tells numbers and dates from names; "" is neither.
+func kindOfValue(ws []word) string {
+	for i := range ws {
+		w := ws[i].folded
+		if strings.ContainsAny(w, "0123456789") || lexicon.weekdays[w] || lexicon.months[w] || lexicon.relative[w] || smallNumber[w] > 1 {
+			return "number"
+		}
+	}
+	for i := range min(len(ws), 3) {
+		if capital(ws[i].raw) {
+			return "name"
+		}
+	}
+	return ""
+}
+
+// selfish says whether the words before a verb are about the speaker: "I", "I currently", "we".
+func selfish(ws []word) bool {
+	for i := range ws {
+		switch ws[i].folded {
+		case "i", "we", "ich", "wir", "je", "nous", "yo":
+			return true
+		}
+	}
+	return len(ws) == 0
+}
+
+// versus reads "tea over coffee".
+func versus(ws []word) (a, b string, ok bool) {
+	for i := 1; i < len(ws)-1; i++ {
+		switch ws[i].folded {
+		case "over", "to", "gegenuber", "instead", "rather", "a", "than":
+			left, _ := contentOf(ws[:i])
+			right, _ := contentOf(ws[i+1:])
+			if len(left) > 0 && len(right) > 0 {
+				return strings.Join(left, " "), strings.Join(right, " "), true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// isAge says whether a number at ws[i] is the speaker's age: it ends the clause, or years follow.
+func isAge(ws []word, i int) bool {
+	if i >= len(ws) || len(ws[i].folded) > 3 || strings.Trim(ws[i].folded, "0123456789") != "" {
+		return false
+	}
+	return i+1 == len(ws) || ws[i+1].clause || lexicon.conjunctions[ws[i+1].folded] || among(yearWords, ws[i+1].folded)
+}

@@ -1,0 +1,132 @@
+package badger
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+)
+
+// The inventory, a file beside data/, names the tables and logs of a store that is open, and is gone when it was closed in
+// good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
+// into a table, tables were merged into others. Either way there is a table then that is newer than all that it names. Where there is
+// none, what is missing was lost, which Badger itself does not notice.
+const inventoryName = "open"
+
+type inventory struct {
+	tables []uint64
+	logs   []uint64
+}
+
+func (s *Store) inventoryPath() string { return filepath.Join(s.cfg.Dir, inventoryName) }
+
+// listFiles finds the tables and logs in data/.
+func (s *Store) listFiles() (inventory, error) {
+	entries, err := os.ReadDir(s.dataDir())
+	if err != nil {
+		return inventory{}, err
+	}
+	var found inventory
+	for _, e := range entries {
+		found.add(e.Name())
+	}
+	return found, nil
+}
+
+func (v *inventory) add(name string) {
+	number, kind, _ := strings.Cut(name, ".")
+	id, err := strconv.ParseUint(number, 10, 64)
+	if err != nil {
+		return
+	}
+	switch kind {
+	case "sst":
+		v.tables = append(v.tables, id)
+	case "mem":
+		v.logs = append(v.logs, id)
+	}
+}
+
+func (v inventory) encode() []byte {
+	var b bytes.Buffer
+	for _, id := range v.tables {
+		fmt.Fprintf(&b, "%06d.sst\n", id)
+	}
+	for _, id := range v.logs {
+		fmt.Fprintf(&b, "%05d.mem\n", id)
+	}
+	return b.Bytes()
+}
+
+// NoteFiles brings the inventory up to date. To be called several times a second while the store is open; it writes only
+// where something has changed. While the store is not open it does nothing.
+func (s *Store) NoteFiles() error {
+	s.mu.Lock()
+	se := s.session
+	if se != nil {
+		se.ops.Add(1) // not closed meanwhile
+	}
+	s.mu.Unlock()
+	if se == nil {
+		return nil
+	}
+	defer se.ops.Done()
+	return s.noteFiles(se.db)
+}
+
+func (s *Store) noteFiles(db *badgerdb.DB) error {
+	tables := db.Tables() // first, so that a log that is made into a table meanwhile is not missed later
+	now, err := s.listFiles()
+	if err != nil {
+		return err
+	}
+	now.tables = nil // among the files are some that are being made, or were merged into others
+	for _, t := range tables {
+		now.tables = append(now.tables, t.ID)
+	}
+	slices.Sort(now.tables)
+	content := now.encode()
+	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	return writeDurably(s.inventoryPath(), content)
+}
+
+// lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone, and tables
+// that the manifest does not name any more.
+func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, tables int, err error) {
+	b, err := os.ReadFile(s.inventoryPath())
+	if err != nil {
+		if there, _ := exists(s.inventoryPath()); !there {
+			err = nil // closed in good order, or new
+		}
+		return 0, 0, err
+	}
+	var was inventory
+	for line := range strings.Lines(string(b)) {
+		was.add(strings.TrimSpace(line))
+	}
+	if len(was.tables) > 0 && newest > slices.Max(was.tables) || len(was.tables) == 0 && newest > 0 {
+		return 0, 0, nil
+	}
+	now, err := s.listFiles()
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, id := range was.logs {
+		if !slices.Contains(now.logs, id) {
+			logs++
+		}
+	}
+	for _, id := range was.tables {
+		if !named(id) {
+			tables++
+		}
+	}
+	return logs, tables, nil
+}

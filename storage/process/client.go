@@ -1,0 +1,177 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Config of a Client.
+type Config struct {
+	// Command makes the process that is to call [Inherit]. Files, streams and attributes of the system are set here.
+	Command func() (*exec.Cmd, error)
+	// Boot makes what Inherit returns there. crashes counts how often in a row the process crashed by a fault of its own
+	// while it opened the store.
+	Boot func(crashes int) ([]byte, error)
+	// Excused says that a fault now has a reason outside the store, such as a full disk, and is not to be counted. nil = never.
+	Excused func() bool
+	// Build names the build of this program.
+	Build string
+	// Nice lowers the priority of the process, 0 to 19, where the system knows of that.
+	Nice int
+
+	// Ping is how often the process is asked whether it is well.
+	Ping time.Duration
+	// Suspect is how long it may owe the answer before calls end with storage.ErrUnavailable, Hang how long before it is
+	// killed. Stuck is how long a call may take before the process is killed.
+	Suspect, Hang, Stuck time.Duration
+	// Stop is how long it may take to close the store and end.
+	Stop time.Duration
+	// FirstWait doubles with every start that fails, up to LastWait.
+	FirstWait, LastWait time.Duration
+}
+
+// DefaultConfig lacks Command, Boot and Build.
+func DefaultConfig() Config {
+	return Config{
+		Nice: 5,
+		Ping: time.Second, Suspect: time.Second, Hang: 5 * time.Second, Stuck: time.Minute, Stop: 25 * time.Second,
+		FirstWait: 100 * time.Millisecond, LastWait: 15 * time.Second,
+	}
+}
+
+// Validate returns all problems.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, field, want string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("%s: must be %s", field, want))
+		}
+	}
+	check(c.Nice >= 0 && c.Nice <= 19, "nice", "0..19")
+	check(c.Hang >= 100*time.Millisecond, "hang", ">= 100ms")
+	return errors.Join(errs...)
+}
+
+// Client is a store that lives in a process of its own. It works while Run does.
+type Client struct {
+	calls
+	cfg Config
+	log *slog.Logger
+
+	mu       sync.Mutex // guards what follows
+	current  *link      // nil = none
+	reason   string     // why there is none
+	pid      int
+	restarts uint64
+	last     Status // of the process before
+}
+
+// New makes a Client without a process. A nil log discards.
+func New(cfg Config, log *slog.Logger) *Client {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	c := &Client{cfg: cfg, log: log, reason: "its process is not started yet"}
+	c.link = c.connection
+	return c
+}
+
+func (c *Client) connection() (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current == nil {
+		return nil, unavailable(c.reason)
+	}
+	return c.current, nil
+}
+
+// Status is what the process told last, at most some seconds ago. It does no I/O.
+func (c *Client) Status() Status {
+	c.mu.Lock()
+	l, s, reason := c.current, c.last, c.reason
+	pid, restarts := c.pid, c.restarts
+	c.mu.Unlock()
+	s.Open, s.Opening = false, false
+	if l != nil {
+		told, down := l.state()
+		switch {
+		case down != nil:
+			reason = down.Error()
+		case told.PID == 0:
+			reason = "its process has just been started"
+		default:
+			s, reason = told, told.Reason
+		}
+	}
+	s.Reason, s.PID, s.Restarts = reason, pid, restarts
+	return s
+}
+
+func (c *Client) set(l *link, pid int, reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil {
+		if told, _ := c.current.state(); told.PID != 0 {
+			c.last = told
+		}
+	}
+	c.current, c.pid, c.reason = l, pid, reason
+}
+
+// Remote is a connection to the store of a running Remora. It implements what [Client] does.
+type Remote struct {
+	calls
+	conn *link
+}
+
+// Dial connects to the socket that [Listen] made for a store in dir.
+func Dial(dir, build string) (*Remote, error) {
+	conn, err := dialSocket(dir)
+	if err != nil {
+		return nil, err
+	}
+	return connect(conn, build)
+}
+
+func connect(conn net.Conn, build string) (*Remote, error) {
+	l, err := newLink(conn, build)
+	if err != nil {
+		return nil, err
+	}
+	<-first(l)
+	r := &Remote{conn: l}
+	r.link = func() (*link, error) { return l, nil }
+	return r, nil
+}
+
+// first is closed once the first status has come, or the connection has ended.
+func first(l *link) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-l.onward:
+		case <-l.stopped:
+		case <-time.After(handshakeTimeout):
+		}
+	}()
+	return done
+}
+
+// Status is that of the moment of Dial.
+func (r *Remote) Status() Status {
+	s, _ := r.conn.state()
+	s.PID = 0
+	return s
+}
+
+// Close ends the connection.
+func (r *Remote) Close() error {
+	r.conn.close()
+	return nil
+}

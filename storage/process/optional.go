@@ -1,0 +1,171 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// What a store may offer beside the contract, at both ends.
+
+func (c *calls) optional(ctx context.Context, op operation, args []byte) (*decoder, error) {
+	d, err := c.do(ctx, op, args, nil)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = errors.Join(storage.ErrUnavailable, err)
+	}
+	return d, err
+}
+
+// Digest implements [storage.Digester].
+func (c *calls) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, error) {
+	d, err := c.optional(ctx, opDigest, appendScope(start(256), scope))
+	if err != nil {
+		return storage.Digest{}, err
+	}
+	digest := d.digest()
+	return digest, c.whole(d)
+}
+
+// Scopes implements [storage.ScopeLister].
+func (c *calls) Scopes(ctx context.Context, after string, limit int) (storage.ScopePage, error) {
+	d, err := c.optional(ctx, opScopes, binary.AppendVarint(appendString(start(128), after), int64(limit)))
+	if err != nil {
+		return storage.ScopePage{}, err
+	}
+	page := storage.ScopePage{Damaged: int(d.uvarint()), Next: d.string()}
+	for range d.count(4) {
+		page.Scopes = append(page.Scopes, d.scope())
+	}
+	if err := c.whole(d); err != nil {
+		return storage.ScopePage{}, err
+	}
+	return page, nil
+}
+
+// Reap implements [storage.Reaper].
+func (c *calls) Reap(ctx context.Context, now storage.Time) (int, error) {
+	d, err := c.optional(ctx, opReap, binary.AppendVarint(start(16), int64(now)))
+	if err != nil {
+		return 0, err
+	}
+	n := int(d.uvarint())
+	return n, c.whole(d)
+}
+
+// RotateKey implements [storage.KeyRotator].
+func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRotation, error) {
+	d, err := c.optional(ctx, opRotateKey, appendString(start(512), newKeyFile))
+	if err != nil {
+		return storage.KeyRotation{}, err
+	}
+	done := storage.KeyRotation{From: d.string(), To: d.string(), Keys: int(d.uvarint()), Pending: d.byte() == 1, Unreadable: int(d.uvarint())}
+	return done, c.whole(d)
+}
+
+// EraseTenant implements [storage.BulkEraser].
+func (c *calls) EraseTenant(ctx context.Context, tenant string) (storage.Receipt, error) {
+	d, err := c.optional(ctx, opEraseTenant, appendString(start(512), tenant))
+	return c.receipt(d, err)
+}
+
+// EraseAll implements [storage.BulkEraser].
+func (c *calls) EraseAll(ctx context.Context) (storage.Receipt, error) {
+	d, err := c.optional(ctx, opEraseAll, start(8))
+	return c.receipt(d, err)
+}
+
+// adminBackup is the name by which a backup is asked for, where the server's caller gives none of its own.
+const adminBackup = "backup"
+
+// Backup implements [storage.Backuper].
+func (c *calls) Backup(ctx context.Context, w io.Writer) error {
+	_, err := c.Admin(ctx, adminBackup, nil, w)
+	return err
+}
+
+func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]byte, error) {
+	ok := []byte{codeOK}
+	switch op {
+	case opDigest:
+		scope := d.scope()
+		keeper, has := s.Store.(storage.Digester)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		digest, err := keeper.Digest(ctx, scope)
+		return appendDigest(ok, digest), err
+	case opScopes:
+		after, limit := d.string(), int(d.varint())
+		lister, has := s.Store.(storage.ScopeLister)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		page, err := lister.Scopes(ctx, after, limit)
+		b := appendString(binary.AppendUvarint(ok, uint64(page.Damaged)), page.Next)
+		b = binary.AppendUvarint(b, uint64(len(page.Scopes)))
+		for _, scope := range page.Scopes {
+			b = appendScope(b, scope)
+		}
+		return b, err
+	case opReap:
+		now := storage.Time(d.varint())
+		reaper, has := s.Store.(storage.Reaper)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		n, err := reaper.Reap(ctx, now)
+		return binary.AppendUvarint(ok, uint64(n)), err
+	case opEraseTenant:
+		tenant := d.ownString()
+		eraser, has := s.Store.(storage.BulkEraser)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		receipt, err := eraser.EraseTenant(ctx, tenant)
+		return appendReceipt(ok, receipt), err
+	case opEraseAll:
+		eraser, has := s.Store.(storage.BulkEraser)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		receipt, err := eraser.EraseAll(ctx)
+		return appendReceipt(ok, receipt), err
+	case opRotateKey:
+		file := d.string()
+		rotator, has := s.Store.(storage.KeyRotator)
+		if err := d.offered(has); err != nil {
+			return nil, err
+		}
+		done, err := rotator.RotateKey(ctx, file)
+		b := binary.AppendUvarint(appendString(appendString(ok, done.From), done.To), uint64(done.Keys))
+		pending := byte(0)
+		if done.Pending {
+			pending = 1
+		}
+		return binary.AppendUvarint(append(b, pending), uint64(done.Unreadable)), err
+	}
+	return nil, fmt.Errorf("store call: unknown operation %d: %w", op, storage.ErrInvalid)
+}
+
+// offered checks the arguments, and that the store has what is asked for.
+func (d *decoder) offered(has bool) error {
+	switch {
+	case !d.ended():
+		return errArguments
+	case !has:
+		return fmt.Errorf("the store does not offer this: %w", errors.ErrUnsupported)
+	}
+	return nil
+}
+
+func appendDigest(b []byte, d storage.Digest) []byte {
+	return binary.AppendUvarint(binary.AppendVarint(b, int64(d.Memories)), d.Sum)
+}
+
+func (d *decoder) digest() storage.Digest {
+	return storage.Digest{Memories: int(d.varint()), Sum: d.uvarint()}
+}

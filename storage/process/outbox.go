@@ -1,0 +1,116 @@
+package process
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"sync"
+)
+
+// errBusy: more is under way than a connection takes.
+var errBusy = unavailable("the store is busy")
+
+// message waits to be sent.
+type message struct {
+	call uint32
+	kind byte
+	body []byte
+	sent int
+}
+
+// outbox sends messages, a frame of each in turn, so that a large one never holds up a small one. Nobody who puts one in
+// waits for the peer.
+type outbox struct {
+	mu     sync.Mutex
+	queue  []*message
+	bytes  int
+	closed bool
+	wake   chan struct{}
+}
+
+func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
+
+// put takes a message, unless too many bytes wait already; those of the connection itself, a few bytes each, it always takes.
+func (o *outbox) put(call uint32, kind byte, body []byte) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return errClosed
+	}
+	if (kind == kindCall || kind == kindAnswer) && o.bytes > 0 && o.bytes+len(body) > maxHeld {
+		return errBusy
+	}
+	o.queue = append(o.queue, &message{call: call, kind: kind, body: body})
+	o.bytes += len(body)
+	o.signal()
+	return nil
+}
+
+// drop takes a call out of which nothing has been sent yet; false means that it is on its way.
+func (o *outbox) drop(call uint32) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, m := range o.queue {
+		if m.call == call && m.kind == kindCall && m.sent == 0 && !o.closed {
+			o.bytes -= len(m.body)
+			o.queue = append(o.queue[:i], o.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// close lets run return once everything has been sent.
+func (o *outbox) close() {
+	o.mu.Lock()
+	o.closed = true
+	o.signal()
+	o.mu.Unlock()
+}
+
+func (o *outbox) signal() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+var errClosed = errors.New("connection closed")
+
+// run sends until close, or until sending fails.
+func (o *outbox) run(to io.Writer) error {
+	w := bufio.NewWriterSize(to, 16<<10)
+	var head [headSize]byte
+	for {
+		o.mu.Lock()
+		if len(o.queue) == 0 {
+			o.queue = nil // lets go of the array
+			closed := o.closed
+			o.mu.Unlock()
+			if err := w.Flush(); err != nil || closed {
+				return err
+			}
+			<-o.wake
+			continue
+		}
+		m := o.queue[0]
+		o.queue = o.queue[1:]
+		piece := m.body[m.sent:]
+		more := len(piece) > maxFrame
+		if more {
+			piece = piece[:maxFrame]
+		}
+		m.sent += len(piece)
+		o.bytes -= len(piece)
+		if more {
+			o.queue = append(o.queue, m)
+		}
+		o.mu.Unlock()
+		if _, err := w.Write(appendHead(head[:0], m.call, m.kind, more, len(piece))); err != nil {
+			return err
+		}
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+	}
+}
