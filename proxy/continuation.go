@@ -141,9 +141,9 @@ func (x *exchange) watch(sink func([]byte)) func([]byte) {
 
 // goOn is compose for a request that adds to a turn which the upstream holds, as a step of a tool loop does: nothing is
 // recalled, and what the system prompt had, it has again.
-func (x *exchange) goOn(scope storage.Scope, secret []byte, o origin, w walk, conv string) []dialect.Insertion {
+func (x *exchange) goOn(scope storage.Scope, o origin, w walk, conv string) []dialect.Insertion {
 	x.persist = x.persist && o.known && o.at.said != ""
-	x.turn = x.newTurn(scope, conv, chainText(o.at.newest), turnID(secret, scope, conv, o.at.newest), o.at.said)
+	x.turn = x.newTurn(scope, conv, chainText(o.at.newest), o.at.said)
 	if !x.rights.replay {
 		return nil
 	}

@@ -416,9 +416,9 @@ func (x *exchange) finish(code int, out relayed) {
 }
 
 // newTurn is the turn as far as the request tells it.
-func (x *exchange) newTurn(scope storage.Scope, conv, chain, id, text string) persist.Turn {
+func (x *exchange) newTurn(scope storage.Scope, conv, chain, text string) persist.Turn {
 	return persist.Turn{
-		ID: id, Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",
+		ID: x.h.turns.Load().of(scope, conv, chain), Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",
 		Messages: []persist.Message{{Role: storage.RoleUser, Text: text, Time: storage.TimeOf(x.start)}},
 	}
 }

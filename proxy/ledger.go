@@ -174,7 +174,7 @@ func (l *ledger) of(scope storage.Scope) *scopeLedger {
 func (s *scopeLedger) chainStart(secret []byte) chainHash {
 	s.seed.Do(func() {
 		m := hmac.New(sha256.New, secret)
-		writeParts(m, "remora chain", s.scope.Tenant, s.scope.App, s.scope.Project, s.scope.User)
+		_, _ = m.Write(appendParts(nil, "remora chain", s.scope.Tenant, s.scope.App, s.scope.Project, s.scope.User))
 		s.start = xxh3.Hash128(m.Sum(nil))
 	})
 	return s.start

@@ -5,11 +5,14 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -87,12 +90,12 @@ func (x *exchange) compose() []dialect.Insertion {
 	x.splice = splice{ledger: s, walk: w, model: x.model(), placement: placement}
 	if x.req.Turn < 0 {
 		x.place(s, start, from, w, conv, from.at.said)
-		return x.goOn(scope, secret, from, w, conv)
+		return x.goOn(scope, from, w, conv)
 	}
 	newest := w.chain[x.req.Turn]
 	text, human := x.words()
 	x.persist = x.persist && human != ""
-	x.turn = x.newTurn(scope, conv, chainText(newest), turnID(secret, scope, conv, newest), human)
+	x.turn = x.newTurn(scope, conv, chainText(newest), human)
 	x.splice.newest = newest
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
@@ -107,7 +110,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	x.recallUS = time.Since(began).Microseconds()
 	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
 		// The same request was entered while this one searched: both are one turn.
-		x.turn.Conversation, x.turn.ID = twin.conv, turnID(secret, scope, twin.conv, newest)
+		x.turn.Conversation, x.turn.ID = twin.conv, h.turns.Load().of(scope, twin.conv, x.turn.Chain)
 		if x.rights.inject {
 			fresh, placement = twin.block, twin.placement
 			if x.status = StatusEmpty; fresh.Text != "" {
@@ -400,15 +403,30 @@ func (h *Handler) installSecret(ctx context.Context) []byte {
 	if err != nil || len(s) == 0 {
 		return nil
 	}
+	h.turns.Store(newTurnIDs(s))
 	h.secret.Store(&s)
 	return s
 }
 
-// turnID is the idempotent id of a turn: the same messages in the same conversation are the same turn.
-func turnID(secret []byte, scope storage.Scope, conv string, h chainHash) string {
-	m := hmac.New(sha256.New, secret)
-	writeParts(m, "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chainText(h))
-	return hex.EncodeToString(m.Sum(nil)[:16])
+// turnIDs makes the ids of turns. Setting up an HMAC with its key costs more than hashing an id's few hundred bytes, so they
+// are kept.
+type turnIDs struct{ macs sync.Pool }
+
+func newTurnIDs(secret []byte) *turnIDs {
+	t := &turnIDs{}
+	t.macs.New = func() any { return hmac.New(sha256.New, secret) }
+	return t
+}
+
+// of is the idempotent id of a turn: the same messages in the same conversation are the same turn.
+func (t *turnIDs) of(scope storage.Scope, conv, chain string) string {
+	m := t.macs.Get().(hash.Hash)
+	defer t.macs.Put(m)
+	m.Reset()
+	var space [512]byte
+	b := appendParts(space[:0], "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chain)
+	_, _ = m.Write(b)
+	return hex.EncodeToString(m.Sum(b[:0])[:16])
 }
 
 // projectName names the project by the agent's working directory, of which it tells nothing; "" where there is none.
@@ -417,17 +435,16 @@ func projectName(secret []byte, directory string) string {
 		return ""
 	}
 	m := hmac.New(sha256.New, secret)
-	writeParts(m, "remora project", directory)
+	_, _ = m.Write(appendParts(nil, "remora project", directory))
 	return hex.EncodeToString(m.Sum(nil)[:8])
 }
 
-// writeParts hashes the parts so that no two lists of parts hash alike.
-func writeParts(w interface{ Write(p []byte) (int, error) }, parts ...string) {
+// appendParts joins parts for hashing, so that no two lists of parts hash alike.
+func appendParts(b []byte, parts ...string) []byte {
 	for _, p := range parts {
-		n := len(p)
-		_, _ = w.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
-		_, _ = w.Write([]byte(p))
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...)
 	}
+	return b
 }
 
 func randomHex(bytes int) string {

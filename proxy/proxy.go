@@ -187,7 +187,8 @@ type Handler struct {
 	store        *ledgerStore
 	learned      *learned
 	assembler    *assembler
-	secret       atomic.Pointer[[]byte] // install secret, once the store gave it
+	secret       atomic.Pointer[[]byte]  // install secret, once the store gave it
+	turns        atomic.Pointer[turnIDs] // set before secret
 
 	stats Stats
 }

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// best returns the k best of the turns that rank scored and that pass, best first; it clears the scores. Of equal scores
-// the newer turn wins, then the later one. The result is valid until the scratch is used again.
-func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) (top []hit) {
+// best returns the k best of the turns that rank scored and that pass, and some more, in no order; it clears the scores. The
+// result is valid until the scratch is used again.
+func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
 	hits := s.picked[:0]
 	clear(s.counts[:])
 	all := f.passAll()
@@ -26,11 +26,28 @@ func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) (top [
 		limit := float64(s.lowest(k))
 		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < limit })
 	}
-	ix.sort(hits)
-	return hits[:min(len(hits), k)]
+	return hits
 }
 
-// sort puts the best first.
+// sortFirst puts the n best first, in order, and leaves the others behind them as they are.
+func (ix *index) sortFirst(hits []hit, n int) {
+	n = min(n, len(hits))
+	ix.sort(hits[:n])
+	for i := n; i < len(hits) && n > 0; i++ {
+		h := hits[i]
+		at := n
+		for at > 0 && ix.worse(hits[at-1], h) < 0 {
+			at--
+		}
+		if at < n {
+			hits[i] = hits[n-1]
+			copy(hits[at+1:n], hits[at:n-1])
+			hits[at] = h
+		}
+	}
+}
+
+// sort puts the best first. Of equal scores the newer turn wins, then the later one.
 func (ix *index) sort(hits []hit) {
 	slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
 }

@@ -46,7 +46,7 @@ func (ix *index) capture() *index {
 	for k, v := range ix.speakers {
 		c.speakers[k] = v
 	}
-	c.names, c.shapeOf, c.coded = nil, nil, nil
+	c.names, c.shapeOf, c.work = nil, nil, nil
 	c.byTurn, c.byID = table{}, table{}
 	return &c
 }
@@ -140,5 +140,5 @@ func (p *packer) turn(t *turn) {
 	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker, t.lives} {
 		p.uint(uint64(v))
 	}
-	p.b = append(p.b, byte(t.flags), byte(t.traits))
+	p.b = append(p.b, byte(t.flags&^turnSpoken), byte(t.traits))
 }

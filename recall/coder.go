@@ -209,28 +209,38 @@ func (c *coder) encode(dst, text []byte) []byte {
 
 // decode appends the text that codes stand for. It is not ok if they are none of encode's.
 func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
-	for i := 0; i < len(codes); i++ {
-		if cap(dst)-len(dst) < maxSymbol {
-			dst = slices.Grow(dst, maxSymbol+2*(len(codes)-i))
-		}
-		k := int(codes[i])
-		if k >= wideCodes {
-			i++
-			if i == len(codes) {
-				return dst, false
-			}
-			if k == literal {
-				dst = append(dst, codes[i])
-				continue
-			}
-			k = wideCodes + (k-wideCodes)<<8 + int(codes[i])
-		}
-		if k >= len(c.symbols) {
-			return dst, false
-		}
+	symbols := c.symbols
+	lengths := c.lengths[:len(symbols)]
+	for i := 0; i < len(codes); {
+		// Room for some codes at a time: a check for each would cost as much as the rest.
+		const some = 64
+		stop := min(i+some, len(codes))
 		n := len(dst)
-		binary.LittleEndian.PutUint64(dst[n:n+maxSymbol], c.symbols[k])
-		dst = dst[:n+int(c.lengths[k])]
+		dst = slices.Grow(dst, (some+1)*maxSymbol)
+		space := dst[:cap(dst)]
+		for i < stop {
+			k := int(codes[i])
+			i++
+			if k >= wideCodes {
+				if i == len(codes) {
+					return dst[:n], false
+				}
+				if k == literal {
+					space[n] = codes[i]
+					n++
+					i++
+					continue
+				}
+				k = wideCodes + (k-wideCodes)<<8 + int(codes[i])
+				i++
+			}
+			if k >= len(symbols) {
+				return dst[:n], false
+			}
+			binary.LittleEndian.PutUint64(space[n:], symbols[k])
+			n += int(lengths[k])
+		}
+		dst = dst[:n]
 	}
 	return dst, true
 }

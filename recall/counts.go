@@ -5,7 +5,17 @@ import "slices"
 // termCounts counts the terms of one turn. Turns are short: a scan beats a map up to some dozens of terms.
 type termCounts struct {
 	list []termCount
-	at   map[uint32]int // once the list is long
+	long bool           // at is used
+	at   map[uint32]int // place in list
+	ids  []uint32       // of the passage at hand
+}
+
+// reset empties c. Its space is kept.
+func (c *termCounts) reset() {
+	if c.long {
+		clear(c.at)
+	}
+	c.list, c.long = c.list[:0], false
 }
 
 type termCount struct {
@@ -13,12 +23,14 @@ type termCount struct {
 	tell, ask, asst uint16
 }
 
-// passage counts the terms of one passage. It returns them, and how many there are, marks left out.
+// passage counts the terms of one passage. It returns them, and how many there are, marks left out. The
+// ids are valid until the next passage.
 func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32, n int) {
-	ids = make([]uint32, len(terms))
-	for i, s := range terms {
-		ids[i] = ix.term(s)
+	ids = c.ids[:0]
+	for _, s := range terms {
+		ids = append(ids, ix.term(s))
 	}
+	c.ids = ids
 	for i := 0; i < len(ids); {
 		end := i
 		for end < len(ids) && !isMark(ids[end]) {
@@ -45,7 +57,7 @@ func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32
 // of returns the count of a term, valid until the next call.
 func (c *termCounts) of(term uint32) *termCount {
 	i := -1
-	if c.at != nil {
+	if c.long {
 		if j, ok := c.at[term]; ok {
 			i = j
 		}
@@ -55,10 +67,12 @@ func (c *termCounts) of(term uint32) *termCount {
 	if i < 0 {
 		i = len(c.list)
 		c.list = append(c.list, termCount{term: term})
-		if c.at != nil {
+		if c.long {
 			c.at[term] = i
 		} else if len(c.list) > 32 {
-			c.at = make(map[uint32]int, 128)
+			if c.long = true; c.at == nil {
+				c.at = make(map[uint32]int, 128)
+			}
 			for j, t := range c.list {
 				c.at[t.term] = j
 			}

@@ -42,15 +42,20 @@ func (s signature) like(o signature) bool {
 // taken is a passage that is part of a result.
 type taken struct {
 	head
-	bits  *termBits
+	bits  termBits
+	known bool     // bits are
 	terms []uint32 // distinct, once they were needed
 }
 
 // termBits has a bit for each distinct term, which some may share.
 type termBits [8]uint64
 
-func bitsOf(packed []byte) *termBits {
-	b := new(termBits)
+func (t *taken) readBits() {
+	if t.known {
+		return
+	}
+	t.known = true
+	b, packed := &t.bits, t.packed
 	for at := 0; at < len(packed); {
 		var id uint32
 		if id, at = nextTerm(packed, at); !isMark(id) {
@@ -58,7 +63,6 @@ func bitsOf(packed []byte) *termBits {
 			b[h>>6] |= 1 << (h & 63)
 		}
 	}
-	return b
 }
 
 // apart reports, of two passages of which the first has at most n distinct terms, that they can't be alike: a tenth of its
@@ -71,23 +75,19 @@ func (b *termBits) apart(n int, o *termBits) bool {
 	return odd*10 > n
 }
 
-// duplicate reports whether a passage says the same as one that was taken.
-func (s *selection) duplicate(h *taken) bool {
-	for i := range s.taken {
-		t := &s.taken[i]
+// duplicate reports whether a passage says the same as one that was taken before.
+func (ix *index) duplicate(before []taken, h *taken) bool {
+	for i := range before {
+		t := &before[i]
 		if !h.signature.like(t.signature) {
 			continue
 		}
 		if len(h.packed) > 0 && bytes.Equal(h.packed, t.packed) {
 			return true
 		}
-		if t.bits == nil {
-			t.bits = bitsOf(t.packed)
-		}
-		if h.bits == nil {
-			h.bits = bitsOf(h.packed)
-		}
-		if h.bits.apart(h.head.terms, t.bits) || t.bits.apart(t.head.terms, h.bits) {
+		t.readBits()
+		h.readBits()
+		if h.bits.apart(h.head.terms, &t.bits) || t.bits.apart(t.head.terms, &h.bits) {
 			continue
 		}
 		if h.terms == nil {
@@ -96,7 +96,7 @@ func (s *selection) duplicate(h *taken) bool {
 		if t.terms == nil {
 			t.terms = distinct(make([]uint32, 0, t.head.terms), t.packed)
 		}
-		if s.ix.alike(h.terms, t.terms) {
+		if ix.alike(h.terms, t.terms) {
 			return true
 		}
 	}

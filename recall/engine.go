@@ -29,6 +29,9 @@ type Engine struct {
 	seed     maphash.Seed
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
+	queries  sync.Pool // *query
+
+	spanOptions []trace.SpanStartOption
 
 	scopes sync.Map // storage.Scope -> *scope
 	held   atomic.Int64
@@ -72,7 +75,9 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
 		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
 	}
+	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
+	e.queries.New = func() any { return new(query) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.vec.local, _ = src.(storage.Local)
@@ -137,7 +142,7 @@ func (e *Engine) Stats() Stats {
 // relevant is known.
 func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 	start := time.Now()
-	ctx, span := e.tracer.Start(ctx, spanSearch, trace.WithAttributes(attribute.String(attrOperation, spanSearch)))
+	ctx, span := e.tracer.Start(ctx, spanSearch, e.spanOptions...)
 	defer span.End()
 	res, err := e.recall(ctx, req, span)
 	res.Took = time.Since(start)
@@ -145,8 +150,10 @@ func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 		span.SetStatus(codes.Error, reason(err))
 		return Result{Took: res.Took}, err
 	}
-	span.SetAttributes(attribute.Int(attrReturned, len(res.Memories)), attribute.Int(attrConsidered, res.Considered),
-		attribute.Int(attrGated, res.Gated))
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Int(attrReturned, len(res.Memories)), attribute.Int(attrConsidered, res.Considered),
+			attribute.Int(attrGated, res.Gated))
+	}
 	return res, nil
 }
 
@@ -176,9 +183,14 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	if !warm {
 		deadline = max(e.cfg.FirstDeadline, deadline)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, deadline, ErrTimeout)
-	defer cancel()
-	span.SetAttributes(attribute.Bool(attrLoaded, warm))
+	if at, ok := ctx.Deadline(); !ok || time.Until(at) > deadline { // a timer costs as much as a word of the query
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, deadline, ErrTimeout)
+		defer cancel()
+	}
+	if span.IsRecording() {
+		span.SetAttributes(attribute.Bool(attrLoaded, warm))
+	}
 	asked := e.ask(ctx, &req)
 	for {
 		s.used.Store(e.clock.Add(1))
@@ -209,7 +221,9 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	}
 	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
 	q.project = projectHash(req.Project)
-	trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
+	}
 	if len(q.terms) == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil
 	}
@@ -217,6 +231,8 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
+	q.reset()
+	e.queries.Put(q)
 	return res, true, err
 }
 

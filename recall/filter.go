@@ -15,6 +15,7 @@ type filter struct {
 	resources     bool
 	everyone      bool                // not only this chat
 	chains        map[uint32]struct{} // by hash
+	mayHide       uint64              // a bit for each of chains, which some may share
 	visibleChains map[string]struct{}
 	visible       map[string]struct{}
 }
@@ -35,14 +36,22 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 	if len(req.VisibleChains) > 0 {
 		f.chains = make(map[uint32]struct{}, len(req.VisibleChains))
 		for c := range req.VisibleChains {
-			f.chains[ix.chainHash(c)] = struct{}{}
+			h := ix.chainHash(c)
+			f.chains[h] = struct{}{}
+			f.mayHide |= 1 << (h >> 1 & 63) // the lowest bit is always set
 		}
 	}
 	return f
 }
 
+// anyKind reports whether every turn that is alive passes, but for those that the request carries.
+func (f *filter) anyKind() bool { return f.resources && f.everyone }
+
+// hides reports whether the request carries turns.
+func (f *filter) hides() bool { return len(f.chains) > 0 }
+
 // passAll reports whether every turn that is alive passes.
-func (f *filter) passAll() bool { return f.resources && f.everyone && len(f.chains) == 0 }
+func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
@@ -57,7 +66,7 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	if t.chain != 0 && len(f.chains) > 0 {
+	if t.chain != 0 && f.mayHide&(1<<(t.chain>>1&63)) != 0 {
 		if _, ok := f.chains[t.chain]; ok && f.showsChain(t) {
 			return false
 		}

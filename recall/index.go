@@ -17,13 +17,13 @@ import (
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
-	seed  maphash.Seed
-	terms names      // the marks are its first
-	posts []postings // by term
-	turns []turn     // removed ones stay as tombstones until a rebuild
-	lens  []lengths  // of turns
-	mems  []mem
-	convs struct {
+	seed   maphash.Seed
+	terms  names      // the marks are its first
+	posts  []postings // by term
+	turns  []turn     // removed ones stay as tombstones until a rebuild
+	briefs []brief    // of turns
+	mems   []mem
+	convs  struct {
 		names names // packed
 		list  []conv
 	}
@@ -31,8 +31,8 @@ type index struct {
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
 	coder    *coder // nil until there is enough text to learn from
-	coded    []byte // scratch of the coder's
-	plain    int64  // bytes of text before it learns
+	work     *workspace
+	plain    int64 // bytes of text before it learns
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
@@ -78,6 +78,9 @@ func (ix *index) usualLanguage() language {
 	return best
 }
 
+// opens reports whether the turn is the first of its conversation.
+func (t *turn) opens() bool { return t.prev < 0 && t.flags&turnFact == 0 }
+
 // fact is 1 where the turn is a fact.
 func (t *turn) fact() uint32 { return uint32(t.flags & turnFact / turnFact) }
 
@@ -91,6 +94,7 @@ const (
 	turnFact           // a fact, curated or entry: no neighbours
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories has an expiry
+	turnSpoken         // a passage of the user's, and none or one of the assistant's behind it; not in a blob
 )
 
 // lastDay is the last whole day, since the epoch, before a time.
@@ -124,6 +128,20 @@ func (ix *index) hash(s string) uint64 {
 		return 1
 	}
 	return h
+}
+
+// workspace is what putting a turn needs, kept for the next; nil when nothing was put lately.
+type workspace struct {
+	counts termCounts
+	pack   packer
+	coded  []byte
+}
+
+func (ix *index) space() *workspace {
+	if ix.work == nil {
+		ix.work = &workspace{}
+	}
+	return ix.work
 }
 
 // passage is a memory ready to be indexed.
@@ -179,13 +197,15 @@ func (ix *index) put(ps []passage) {
 	default:
 		t.flags |= turnFact
 	}
-	var counts termCounts
-	var pack packer
+	counts, pack := &ix.space().counts, &ix.work.pack
+	counts.reset()
 	var userLen, asstLen int
+	spoken := t.count <= 2
 	for i := range ps[:t.count] {
 		p := &ps[i]
 		pack.b = pack.b[:0]
 		asst := p.memory.Provenance.Role == storage.RoleAssistant
+		spoken = spoken && asst == (i > 0)
 		ids, length := counts.passage(ix, p.terms, asst)
 		if asst {
 			asstLen += length
@@ -203,12 +223,15 @@ func (ix *index) put(ps []passage) {
 			}
 			t.flags |= turnExpires
 		}
-		ix.packPassage(&pack, &t, first, p.memory, ids, asst, sign(p.terms))
+		ix.packPassage(pack, &t, first, p.memory, ids, asst, sign(p.terms))
 		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: n})
 		ix.liveMems++
 		if ix.coder == nil {
 			ix.plain += int64(len(p.memory.Text))
 		}
+	}
+	if spoken {
+		t.flags |= turnSpoken
 	}
 	t.userLen, t.asstLen = uint16(min(userLen, 1<<16-1)), uint16(min(asstLen, 1<<16-1))
 	for _, c := range counts.list {
@@ -219,7 +242,7 @@ func (ix *index) put(ps []passage) {
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
-	ix.lens = append(ix.lens, t.lengths())
+	ix.briefs = append(ix.briefs, t.brief())
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
 		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
@@ -278,11 +301,13 @@ func (ix *index) link(n int32) {
 		next, after = after, ix.turns[after].prev
 	}
 	t.prev, t.next = after, next
+	ix.briefs[n] = t.brief()
 	if after >= 0 {
 		ix.turns[after].next = n
 	}
 	if next >= 0 {
 		ix.turns[next].prev = n
+		ix.briefs[next] = ix.turns[next].brief()
 	} else {
 		c.last = n
 	}
@@ -300,6 +325,7 @@ func (ix *index) unlink(n int32) {
 	}
 	if t.next >= 0 {
 		ix.turns[t.next].prev = t.prev
+		ix.briefs[t.next] = ix.turns[t.next].brief()
 	} else {
 		c.last = t.prev
 	}

@@ -26,7 +26,11 @@ func (ix *index) phrase(n int32, q *query, w *Weights, parts *[]Part) float64 {
 	best := 0.0
 	var found []Part
 	left := phraseTerms
-	for j := t.mem; j < t.mem+int32(t.count) && left > 0; j++ {
+	end := t.mem + int32(t.count)
+	if t.flags&turnSpoken != 0 {
+		end = t.mem + 1
+	}
+	for j := t.mem; j < end && left > 0; j++ {
 		h := ix.head(j)
 		if h.assistant {
 			continue

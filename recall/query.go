@@ -20,6 +20,14 @@ type query struct {
 	dates   []days
 	vector  *evidence  // nil without embeddings
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
+
+	own, words []queryWord // space for those of terms
+}
+
+// reset makes q a query without terms. Its space is kept.
+func (q *query) reset() {
+	clear(q.terms)
+	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0]}
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.
@@ -41,7 +49,8 @@ type queryWord struct {
 // their own.
 func (e *Engine) readQuery(newest, previous string, now time.Time, usual language) *query {
 	w := &e.cfg.Weights
-	q := &query{}
+	q := e.queries.Get().(*query)
+	q.reset()
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
 	text := ends(humanWords(newest))
@@ -81,7 +90,6 @@ func ends(text string) string {
 // add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
 func (q *query) add(a *analysis, w *Weights, share float64) {
 	var seen map[string]bool // once there are many
-	q.terms = slices.Grow(q.terms, min(len(a.terms), 64))
 	for _, s := range a.terms {
 		if len(q.terms) == maxQueryTerms {
 			return
@@ -124,7 +132,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 	q.idle = q.idle && ix.onlySocial(q)
 	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
 	rarest := idf(n, 1)
-	own := make([]queryWord, 0, len(q.terms)) // one allocation for the terms themselves
+	own := slices.Grow(q.own[:0], len(q.terms))
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
@@ -142,10 +150,13 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		})
 		q.terms = q.terms[:limit]
 	}
+	q.own = own
 	for i := range q.terms {
 		t := &q.terms[i]
 		q.mass += min(t.idf, rarest) * t.weight
 		q.sure += t.sure * t.weight
+		from := len(q.words)
+		q.words = append(q.words, t.words...)
 		for _, r := range related[t.stem] {
 			share, how := w.Synonym, "synonym"
 			if r.how == kindOf {
@@ -161,8 +172,9 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			if share < minShare {
 				continue
 			}
-			t.words = append(t.words, queryWord{id: id, share: float32(share), how: how})
+			q.words = append(q.words, queryWord{id: id, share: float32(share), how: how})
 		}
+		t.words = q.words[from:len(q.words):len(q.words)]
 		for _, word := range t.words {
 			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
 		}

@@ -14,6 +14,9 @@ type hit struct {
 
 // scratch is what one query needs; it is pooled. All arrays are zero between queries.
 type scratch struct {
+	slot    []uint32  // by turn, of the survey: place in found + 1
+	sums    []float32 // the survey's scores, in the order of found
+	seeds   []int32   // what pick returned
 	score   []float32 // by turn
 	x       []float32 // by turn, of the concept at hand
 	session []float32 // by conversation, of the concept at hand
@@ -30,17 +33,29 @@ type scratch struct {
 	picked  []hit
 	counts  [buckets]int32
 	norms   norms
-	holds   []holdings // by turn, of the candidates
+	normsOf fieldWeights // that norms were made of
+	holds   []holdings   // by turn, of the candidates
+	hits    []hit        // of the result
+	taken   []taken      // of the result
 }
 
-// holdings note which concepts of the query stand in a turn's own texts, one bit each; those beyond the 31st share the last.
-// Of the user's text only the terms themselves count, not the words that may stand for them.
+// holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
+// themselves count; kin says that words stand there which may stand for a term.
 type holdings struct{ user, assistant uint32 }
 
+const (
+	beyond uint32 = 1 << 30 // any of the concepts from the 31st on
+	kin    uint32 = 1 << 31
+)
+
 func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
-	bit := uint32(1) << min(concept, 31)
-	if itself && tf&userFrequency != 0 {
-		s.holds[n].user |= bit
+	bit := uint32(1) << min(concept, 30)
+	if tf&userFrequency != 0 {
+		if itself {
+			s.holds[n].user |= bit
+		} else {
+			s.holds[n].user |= kin
+		}
 	}
 	if tf >= assistantOnce {
 		s.holds[n].assistant |= bit
@@ -50,13 +65,13 @@ func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
 // onlyAssistant reports whether the assistant's text may hold what the user's does not.
 func (s *scratch) onlyAssistant(n int32) bool {
 	h := s.holds[n]
-	return h.assistant&^h.user != 0 || h.assistant>>31 != 0
+	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
 // several reports whether the user's text holds two concepts or more.
 func (s *scratch) several(n int32) bool {
-	u := s.holds[n].user
-	return u&(u-1) != 0 || u>>31 != 0
+	u := s.holds[n].user &^ kin
+	return u&(u-1) != 0 || u&beyond != 0
 }
 
 // span is one word's part of entries.
@@ -82,6 +97,7 @@ func (b *bitset) grow(n int) {
 
 func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.score) < n {
+		s.slot = make([]uint32, n+n/4)
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
 		s.holds = make([]holdings, n+n/4)
@@ -92,11 +108,13 @@ func (s *scratch) grow(ix *index) {
 	s.near.grow(len(ix.turns))
 	s.chosen.grow(len(ix.turns))
 	s.met.grow(len(ix.convs.list))
-	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
+	s.entries, s.spans, s.found, s.sums = s.entries[:0], s.spans[:0], s.found[:0], s.sums[:0]
 }
 
-// clear forgets the candidates.
+// clear forgets the candidates, and the records that taken refers to.
 func (s *scratch) clear() {
+	clear(s.taken)
+	s.hits, s.taken = s.hits[:0], s.taken[:0]
 	for i, word := range s.chosen {
 		for ; word != 0; word &= word - 1 {
 			s.holds[i<<6|bits.TrailingZeros64(word)] = holdings{}
@@ -299,16 +317,12 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 		times(PartSpeaker, w.Speaker)
 	}
 	if t.traits&firstPerson != 0 {
-		if q.intent&fromSpeaker != 0 {
-			times(PartFirstPerson, w.FirstPersonBoth)
-		} else {
-			times(PartFirstPerson, w.FirstPerson)
-		}
+		times(PartFirstPerson, q.personFactor(w))
 	}
 	if q.project != 0 && t.conv >= 0 && ix.convs.list[t.conv].project == q.project {
 		times(PartProject, w.Project)
 	}
-	if t.prev < 0 && t.flags&turnFact == 0 {
+	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
 	if q.intent&wantsTime != 0 && t.traits&hasTime != 0 {
@@ -328,6 +342,14 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 		times(PartDate, 1+w.Date*near)
 	}
 	return product
+}
+
+// personFactor is for turns that speak in the first person.
+func (q *query) personFactor(w *Weights) float64 {
+	if q.intent&fromSpeaker != 0 {
+		return w.FirstPersonBoth
+	}
+	return w.FirstPerson
 }
 
 // maxFactor bounds factors from above for any turn.

@@ -52,13 +52,13 @@ type Request struct {
 	VisibleChains map[string]struct{}
 	VisibleIDs    map[string]struct{}
 	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
-	Project       string
-	Now           time.Time
-	Scopes        []SearchScope // empty = the configuration's
-	TopK          int           // 0 = the configuration's
-	BudgetTokens  int           // 0 = the configuration's
-	NoGate        bool          // rank whatever matches: benchmarks and explanations
-	Explain       bool          // fill Scored.Parts and Result.Cut, which takes longer
+	Project      string
+	Now          time.Time
+	Scopes       []SearchScope // empty = the configuration's
+	TopK         int           // 0 = the configuration's
+	BudgetTokens int           // 0 = the configuration's
+	NoGate       bool          // rank whatever matches: benchmarks and explanations
+	Explain      bool          // fill Scored.Parts and Result.Cut, which takes longer
 }
 
 // Result is what was found, best first.

@@ -181,10 +181,11 @@ func (u *unpacker) scores(v ...*float64) {
 
 func (ix *index) packText(p *packer, text string) {
 	if ix.coder != nil {
-		ix.coded = ix.coder.encode(ix.coded[:0], []byte(text))
-		if len(ix.coded) < len(text) {
-			p.uint(uint64(len(ix.coded))<<1 | 1)
-			p.b = append(p.b, ix.coded...)
+		work := ix.space()
+		work.coded = ix.coder.encode(work.coded[:0], []byte(text))
+		if len(work.coded) < len(text) {
+			p.uint(uint64(len(work.coded))<<1 | 1)
+			p.b = append(p.b, work.coded...)
 			return
 		}
 	}
@@ -280,13 +281,15 @@ func (ix *index) appendID(b []byte, i int32) []byte {
 }
 
 // memory reads back memory i. It makes one string of all that it holds of its own.
-func (ix *index) memory(i int32, scope storage.Scope) storage.Memory {
+func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	u := ix.head(i).rest
-	return ix.unpackMemory(&u, ix.mems[i].turn, scope)
+	ix.unpackMemory(&u, ix.mems[i].turn, scope, &m)
+	return m
 }
 
-func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage.Memory {
-	m := storage.Memory{Scope: scope, Version: 1, Trust: 1}
+// unpackMemory reads a memory of turn n into m, which is zero.
+func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *storage.Memory) {
+	m.Scope, m.Version, m.Trust = scope, 1, 1
 	v := &m.Provenance
 	var space [1024]byte
 	b := space[:0]
@@ -295,7 +298,8 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage
 	if d.mark&markConversation != 0 {
 		m.Conversation = u.string()
 	} else if c := ix.turns[n].conv; c >= 0 {
-		b = appendRaw(b, ix.convs.names.raw(uint32(c))[1:], ix.convs.names.raw(uint32(c))[0] == 1)
+		name := ix.convs.names.raw(uint32(c))
+		b = appendRaw(b, name[1:], name[0] == 1)
 	}
 	conv := len(b)
 	id := conv
@@ -334,7 +338,6 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope) storage
 		m.Conversation = all[:conv]
 	}
 	v.Turn, m.ID, v.Chain, m.Text = all[conv:turn], all[id:idEnd], all[idEnd:chain], all[chain:]
-	return m
 }
 
 func (ix *index) unpackText(u *unpacker, b []byte) []byte {

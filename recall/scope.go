@@ -193,6 +193,7 @@ func (ix *index) apply(c change) {
 		}
 		rest = others
 	}
+	ix.work = nil // most scopes rest for long
 }
 
 // wait blocks until the load under way, if any, has ended, and returns why it failed.

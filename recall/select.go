@@ -2,6 +2,7 @@ package recall
 
 import (
 	"context"
+	"math/bits"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -26,14 +27,21 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	f := e.filter(ix, req)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
 	q.vector.addTo(q, s)
-	top := ix.best(q, w, s, topK*candidatesPerMemory, f)
+	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
 	if ctx.Err() == nil {
-		ix.phrases(q, w, top[:min(len(top), topK*phrasesPerMemory)], s)
-		ix.sort(top)
+		top.first(topK * phrasesPerMemory)
+		ix.phrases(q, w, top.hits[:top.sorted], s)
+		ix.sort(top.hits[:top.sorted])
+		if q.vector != nil || req.Explain {
+			top.rest()
+		}
 	}
 	res := Result{Considered: considered}
-	if ctx.Err() == nil && len(top) > 0 {
-		sel := selection{ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res, scratch: s}
+	if ctx.Err() == nil && len(top.hits) > 0 {
+		sel := selection{
+			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res,
+			scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+		}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
 		}
@@ -41,7 +49,8 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		if req.NoGate {
 			gate = 0
 		}
-		sel.fill(ctx, top, gate)
+		sel.fill(ctx, &top, gate)
+		s.hits, s.taken = sel.hits, sel.taken
 		for i := range res.Memories {
 			if req.Explain {
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
@@ -72,8 +81,29 @@ type selection struct {
 	taken   []taken // of res.Memories
 }
 
+// ranking is the turns that a result is made of. Mostly the first are all that is needed, so the others are put in order only
+// when their turn comes.
+type ranking struct {
+	ix     *index
+	hits   []hit
+	sorted int // of hits
+	keep   int // how many count
+}
+
+func (r *ranking) first(n int) {
+	r.sorted = min(n, len(r.hits))
+	r.ix.sortFirst(r.hits, r.sorted)
+}
+
+func (r *ranking) rest() {
+	r.ix.sort(r.hits[r.sorted:])
+	r.hits = r.hits[:min(len(r.hits), r.keep)]
+	r.sorted = len(r.hits)
+}
+
 // fill passes the gate and takes turns, best first.
-func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
+func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
+	top := r.hits
 	var chosen [coverTurns]int32
 	held := 0.0
 	for i := range top[:min(len(top), coverTurns)] {
@@ -88,13 +118,17 @@ func (s *selection) fill(ctx context.Context, top []hit, gate float64) {
 		vectorsOnly = vectorsOnly && gate > 0
 	}
 	if s.res.Relevance < gate {
-		s.res.Gated = len(top)
+		s.res.Gated = min(len(top), r.keep)
 		for i := 0; s.explain && i < len(top); i++ {
 			s.cut(s.ix.turns[top[i].turn].mem, top[i], CutGate)
 		}
 		return
 	}
-	for i, h := range top {
+	for i := 0; i < min(len(top), r.keep); i++ {
+		if i == r.sorted {
+			r.rest()
+		}
+		h := top[i]
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
@@ -124,25 +158,41 @@ func (s *selection) take(h hit, p int32) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
-	found := taken{head: s.ix.head(p)}
-	if s.duplicate(&found) {
-		return CutDuplicate
+	at := len(s.taken)
+	s.taken = append(s.taken, taken{head: s.ix.head(p)}) // in place, like the memory: both are large
+	found := &s.taken[at]
+	why := CutDuplicate
+	if !s.ix.duplicate(s.taken[:at], found) {
+		why = s.add(h, p, found.rest)
 	}
-	m := s.ix.memory(p, s.scope)
-	if s.repeats(&m) {
-		return CutDuplicate
+	if why != "" {
+		*found = taken{}
+		s.taken = s.taken[:at]
 	}
-	cost := Cost(&m)
-	if cost > s.budget {
-		return CutBudget
-	}
-	s.budget -= cost
-	s.taken = append(s.taken, found)
-	s.hits = append(s.hits, h)
+	return why
+}
+
+// add adds passage p to the result, if the budget lets it.
+func (s *selection) add(h hit, p int32, u unpacker) Reason {
 	if s.res.Memories == nil {
 		s.res.Memories = make([]Scored, 0, s.topK)
 	}
-	s.res.Memories = append(s.res.Memories, Scored{Memory: m, Score: h.score})
+	n := len(s.res.Memories)
+	m := &s.res.Memories[:n+1][n]
+	s.ix.unpackMemory(&u, s.ix.mems[p].turn, s.scope, &m.Memory)
+	if s.repeats(&m.Memory) {
+		*m = Scored{}
+		return CutDuplicate
+	}
+	cost := Cost(&m.Memory)
+	if cost > s.budget {
+		*m = Scored{}
+		return CutBudget
+	}
+	m.Score = h.score
+	s.res.Memories = s.res.Memories[:n+1]
+	s.budget -= cost
+	s.hits = append(s.hits, h)
 	return ""
 }
 
@@ -185,6 +235,14 @@ func Cost(m *storage.Memory) int {
 func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
+	if t.flags&turnSpoken != 0 && s.scratch.chosen.has(n) && (t.count == 1 || !s.scratch.onlyAssistant(n)) && s.filter.shows(s.ix, t, t.mem) {
+		if !weigh { // the assistant's holds no more
+			return t.mem, 0
+		}
+		if held, ok := s.q.heldByUser(s.scratch.holds[n].user); ok {
+			return t.mem, held
+		}
+	}
 	if t.count == 1 && !weigh {
 		if s.filter.shows(s.ix, t, t.mem) {
 			best = t.mem
@@ -205,6 +263,18 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		}
 	}
 	return best, max(held, 0)
+}
+
+// heldByUser is heldBy of the user's text, from what was noted of it; not ok where that does not tell.
+func (q *query) heldByUser(noted uint32) (weight float64, ok bool) {
+	if noted&(beyond|kin) != 0 {
+		return 0, false
+	}
+	for ; noted != 0; noted &= noted - 1 {
+		t := &q.terms[bits.TrailingZeros32(noted)]
+		weight += t.sure * t.weight
+	}
+	return weight, true
 }
 
 // heldBy sums sure * weight over the terms of the query that a passage's terms cover.

@@ -25,8 +25,19 @@ const (
 // maxTurns is how many turns an index can number.
 const maxTurns = 1 << 24
 
-// lengths of a turn's texts, coarsely, for the survey.
-type lengths struct{ user, assistant uint8 }
+// brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
+// stay in the processor's cache.
+type brief struct {
+	user, assistant uint8 // lengths, coarsely
+	signs           uint8 // the traits that are factors, and opens
+	flags           flags
+}
+
+const (
+	factorTraits = firstPerson | hasTime | hasNumber | hasName
+	opens        = uint8(factorTraits) + 1 // the turn is the first of its conversation
+	signs        = 2 * int(opens)          // how many values brief.signs has
+)
 
 const exactLengths = 128
 
@@ -37,7 +48,13 @@ func coarse(n uint16) uint8 {
 	return uint8(min(exactLengths+(n-exactLengths)/16, 255))
 }
 
-func (t *turn) lengths() lengths { return lengths{coarse(t.userLen), coarse(t.asstLen)} }
+func (t *turn) brief() brief {
+	b := brief{coarse(t.userLen), coarse(t.asstLen), uint8(t.traits & factorTraits), t.flags}
+	if t.opens() {
+		b.signs |= opens
+	}
+	return b
+}
 
 // norms are the factors of the fields by what stands in a posting and by coarse length.
 type norms struct {
@@ -83,7 +100,10 @@ func (ix *index) cheapestFirst(q *query, s *scratch) []int {
 // so that the sum is a little too high where a turn has several.
 func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int) {
 	m := &s.norms
-	m.fill(f)
+	if s.normsOf != *f { // mostly those of the query before
+		m.fill(f)
+		s.normsOf = *f
+	}
 	order := ix.cheapestFirst(q, s)
 	most := (max(f.user, f.userAsk) + f.assistant) / f.userFlat // once, in the shortest text
 	most /= f.k1 + most
@@ -111,18 +131,23 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 			}
 			ix.decode(word.id, s)
 			s.spans[len(s.spans)-1].to = len(s.entries)
+			found, sums := s.found, s.sums
 			for _, e := range s.entries[from:] {
 				n := e >> 8
-				if narrow && s.score[n] == 0 {
-					continue
+				at := s.slot[n]
+				if at == 0 {
+					if narrow {
+						continue
+					}
+					found, sums = append(found, int32(n)), append(sums, 0)
+					at = uint32(len(found))
+					s.slot[n] = at
 				}
-				l := ix.lens[n]
+				l := ix.briefs[n]
 				x := word.share * (m.user[e&31]*m.userLength[l.user] + m.assistant[e>>5&7]*m.assistantLength[l.assistant])
-				if s.score[n] == 0 {
-					s.found = append(s.found, int32(n))
-				}
-				s.score[n] += weight * x / (f.k1 + x)
+				sums[at-1] += weight * x / (f.k1 + x)
 			}
+			s.found, s.sums = found, sums
 		}
 	}
 }
@@ -201,57 +226,104 @@ func (s *scratch) lowest(k int) float32 {
 	return 0
 }
 
-// kth is nearly the k-th best of the scores so far, from below.
+// kth is nearly the k-th best of the survey's scores so far, from below.
 func (s *scratch) kth(k int) float32 {
 	clear(s.counts[:])
-	for _, n := range s.found {
-		s.counts[bucketOf(s.score[n])]++
+	for _, sum := range s.sums {
+		s.counts[bucketOf(sum)]++
 	}
 	return s.lowest(k)
 }
 
-// pick returns the turns that are best by their own words and that may be returned, some more than wanted, and clears the
-// scores.
-func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
+// pick returns the turns that are best by their own words and that may be returned, some more than wanted, and forgets the
+// survey.
+func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int32 {
 	k *= seedsPerTurn
+	bySigns := q.signFactors(w)
+	anyKind := f.anyKind()
+	whole := q.speaker != 0 || q.project != 0 || len(q.dates) > 0 // the signs do not tell every factor
 	least := float32(0)
-	if len(s.found) > k {
+	if whole && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))
 	}
-	picked := s.picked[:0]
+	const out = -1
+	sums := s.sums[:len(s.found)]
 	clear(s.counts[:])
-	all := f.passAll()
-	for _, n := range s.found {
-		score := s.score[n]
-		s.score[n] = 0
-		if score < least || !all && !f.pass(n) {
+	for i, n := range s.found {
+		s.slot[n] = 0
+		sum := sums[i]
+		if sum < least || !anyKind && !f.pass(n) {
+			sums[i] = out
 			continue
 		}
-		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}
-		s.counts[bucketOf(float32(h.score))]++
-		picked = append(picked, h)
-	}
-	s.found = s.found[:0]
-	s.picked = picked
-	if len(picked) <= k {
-		return picked
-	}
-	limit := float64(s.lowest(k))
-	best := picked[:0]
-	for _, h := range picked {
-		if h.score >= limit && len(best) < 2*k {
-			best = append(best, h)
+		if whole {
+			sum = float32(float64(sum) * ix.factors(&ix.turns[n], q, w, nil))
+		} else {
+			sum *= bySigns[ix.briefs[n].signs]
 		}
+		s.counts[bucketOf(sum)]++
+		sums[i] = sum
 	}
-	return best
+	limit := float32(0)
+	if len(sums) > k {
+		limit = s.lowest(k)
+	}
+	check := anyKind && f.hides() // only of the best it matters whether the request carries them
+	for {
+		best := s.seeds[:0]
+		hidden := false
+		for i, sum := range sums {
+			if sum < limit {
+				continue
+			}
+			if n := s.found[i]; !check || f.pass(n) {
+				best = append(best, n)
+				continue
+			}
+			s.counts[bucketOf(sum)]--
+			sums[i] = out
+			hidden = true
+		}
+		s.seeds = best
+		if !hidden {
+			break
+		}
+		limit = s.lowest(k)
+	}
+	s.found, s.sums = s.found[:0], s.sums[:0]
+	return s.seeds[:min(len(s.seeds), 2*k)]
+}
+
+// signFactors are the factors of turns by their signs. What a speaker's name, the project and dates add is not in them.
+func (q *query) signFactors(w *Weights) (by [signs]float32) {
+	for i := range by {
+		product := 1.0
+		if i&int(firstPerson) != 0 {
+			product *= q.personFactor(w)
+		}
+		if i&int(opens) != 0 {
+			product *= w.Opening
+		}
+		if q.intent&wantsTime != 0 && i&int(hasTime) != 0 {
+			product *= w.TimeAnswer
+		}
+		if q.intent&wantsNumber != 0 && i&int(hasNumber) != 0 {
+			product *= w.NumberAnswer
+		}
+		if q.intent&wantsName != 0 && i&int(hasName) != 0 {
+			product *= w.NameAnswer
+		}
+		by[i] = float32(product)
+	}
+	return by
 }
 
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those.
-func (ix *index) nominate(seeds []hit, s *scratch) {
-	for _, h := range seeds {
-		t := &ix.turns[h.turn]
-		s.chosen.set(h.turn)
-		s.near.set(h.turn)
+func (ix *index) nominate(seeds []int32, s *scratch) {
+	for _, seed := range seeds {
+		t := &ix.turns[seed]
+		s.chosen.set(seed)
+		s.near.set(seed)
 		if t.alone() {
 			continue
 		}

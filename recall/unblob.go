@@ -194,7 +194,7 @@ func (u *unpacker) turn(mem int32) turn {
 // complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
 // be searched without a fault, whatever made the blob.
 func (ix *index) complete() error {
-	ix.lens = make([]lengths, len(ix.turns))
+	ix.briefs = make([]brief, len(ix.turns))
 	ix.byTurn.reserve(len(ix.turns))
 	ix.byID.reserve(len(ix.mems))
 	order := make([]int32, 0, len(ix.turns))
@@ -205,8 +205,9 @@ func (ix *index) complete() error {
 			t.flags&^(turnFact|turnResource|turnExpires) != 0 {
 			return errBlob
 		}
+		spoken := t.count <= 2
 		for m := t.mem; m < t.mem+int32(t.count); m++ {
-			d, ok := ix.sound(m, t)
+			d, asst, ok := ix.sound(m, t)
 			if !ok {
 				return errBlob
 			}
@@ -218,8 +219,12 @@ func (ix *index) complete() error {
 				ix.byTurn.insert(t.key, uint32(i))
 			}
 			ix.byID.insert(ix.hashOf(&d), uint32(m))
+			spoken = spoken && asst == (m > t.mem)
 		}
-		ix.lens[i] = t.lengths()
+		if spoken {
+			t.flags |= turnSpoken
+		}
+		ix.briefs[i] = t.brief()
 		ix.live++
 		ix.liveMems += int(t.count)
 		ix.count(t, +1)
@@ -275,14 +280,14 @@ func (p *postings) sound(turns uint32) bool {
 }
 
 // sound reports whether the record of a passage can be read to its end, and reads which memory it is.
-func (ix *index) sound(i int32, t *turn) (d identity, ok bool) {
+func (ix *index) sound(i int32, t *turn) (d identity, assistant, ok bool) {
 	rec := ix.mems[i].rec
 	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
-		return d, false
+		return d, false, false
 	}
 	h := ix.head(i)
 	if h.rest.failed {
-		return d, false
+		return d, false, false
 	}
 	terms := 0
 	for at := 0; at < len(h.packed); terms++ {
@@ -291,14 +296,14 @@ func (ix *index) sound(i int32, t *turn) (d identity, ok bool) {
 			v, n = binary.Uvarint(h.packed[at:])
 		}
 		if n <= 0 || v >= uint64(len(ix.posts)) {
-			return d, false
+			return d, false, false
 		}
 		at += n
 	}
 	u := h.rest
 	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem || terms != h.terms {
-		return d, false
+		return d, false, false
 	}
 	d = ix.identity(&u, ix.mems[i].turn)
-	return d, !u.failed && d.length() <= storage.MaxID
+	return d, h.assistant, !u.failed && d.length() <= storage.MaxID
 }

@@ -59,12 +59,16 @@ func readDates(text string, now time.Time) []days {
 	if now.IsZero() {
 		return nil
 	}
-	now = now.UTC()
-	r := dateReader{now: now, today: dayOf(now)}
-	if mayHoldDate(text) {
-		r.absolute(text)
+	return datesOf(text, now.UTC(), readTimeHints(text))
+}
+
+func datesOf(text string, now time.Time, hints timeHints) []days {
+	if hints == 0 {
+		return nil
 	}
-	if len(r.found) == 0 && (strings.Contains(text, " 20") || strings.Contains(text, " 19")) {
+	r := dateReader{now: now, today: dayOf(now), hints: hints}
+	r.absolute(text)
+	if len(r.found) == 0 && hints&hintYear != 0 {
 		for _, m := range yearAlone.FindAllStringSubmatch(text, maxDates) {
 			y, _ := strconv.Atoi(m[1])
 			r.span(time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC), 1, 0, 0)
@@ -74,30 +78,67 @@ func readDates(text string, now time.Time) []days {
 	return r.found[:min(len(r.found), maxDates)]
 }
 
-// mayHoldDate is a quick necessary condition for a month's name or a date in digits.
-func mayHoldDate(text string) bool {
-	for rest := text; rest != ""; {
-		var w string
-		w, rest = cutWord(rest)
+// timeHints are quick necessary conditions for the expressions to find something: nearly every message does without them.
+type timeHints uint8
+
+const (
+	hintMonth     timeHints = 1 << iota // a word that begins like a month's name
+	hintISO                             // a year with a dash or a slash behind it
+	hintYear                            // a year
+	hintNth                             // a word that begins with a digit
+	hintAgo                             // ago
+	hintLast                            // last, past, this
+	hintWeekday                         // a word that begins like a weekday's name
+	hintYesterday                       // a word that begins like yesterday
+)
+
+func readTimeHints(text string) (found timeHints) {
+	for i := 0; i < len(text); i++ {
+		start := i
+		for i < len(text) && (text[i] >= 'a' && text[i] <= 'z' || isDigit(text[i])) {
+			i++
+		}
+		w := text[start:i]
+		if w == "" {
+			continue
+		}
+		if isDigit(w[0]) {
+			found |= hintNth
+			if isYear(w) {
+				found |= hintYear
+				if i < len(text) && (text[i] == '-' || text[i] == '/') {
+					found |= hintISO
+				}
+			}
+			continue
+		}
 		if len(w) < 3 {
 			continue
 		}
 		switch w[:3] {
 		case "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec":
-			return true
-		}
-		if isYear(w) && rest != "" && (rest[0] == '-' || rest[0] == '/') {
-			return true
+			found |= hintMonth
+		case "ago":
+			found |= hintAgo
+		case "las", "pas", "thi":
+			found |= hintLast
+		case "mon", "tue", "wed", "thu", "fri", "sat", "sun":
+			found |= hintWeekday
+		case "yes":
+			found |= hintYesterday
 		}
 	}
-	return false
+	return found
 }
 
 type dateReader struct {
 	now   time.Time
 	today int64
 	found []days
+	hints timeHints
 }
+
+func (r *dateReader) has(h timeHints) bool { return r.hints&h != 0 }
 
 func (r *dateReader) add(from, to int64) { r.found = append(r.found, days{from, to}) }
 
@@ -106,7 +147,7 @@ func (r *dateReader) span(from time.Time, years, months, d int) {
 }
 
 func (r *dateReader) absolute(text string) {
-	for _, m := range dateInWords.FindAllStringSubmatchIndex(text, maxDates) {
+	for _, m := range r.inWords(text) {
 		group := func(i int) string {
 			if m[2*i] < 0 {
 				return ""
@@ -132,12 +173,22 @@ func (r *dateReader) absolute(text string) {
 		}
 		r.date(y, month, day)
 	}
+	if !r.has(hintISO) {
+		return
+	}
 	for _, m := range isoDate.FindAllStringSubmatch(text, maxDates) {
 		y, _ := strconv.Atoi(m[1])
 		if month, _ := strconv.Atoi(m[2]); month >= 1 && month <= 12 {
 			r.date(y, time.Month(month), m[3])
 		}
 	}
+}
+
+func (r *dateReader) inWords(text string) [][]int {
+	if !r.has(hintMonth) {
+		return nil
+	}
+	return dateInWords.FindAllStringSubmatchIndex(text, maxDates)
 }
 
 func (r *dateReader) date(y int, month time.Month, day string) {
@@ -149,12 +200,14 @@ func (r *dateReader) date(y int, month time.Month, day string) {
 }
 
 func (r *dateReader) relative(text string) {
-	if strings.Contains(text, "the day before yesterday") {
-		r.add(r.today-2, r.today-1)
-	} else if strings.Contains(text, "yesterday") {
-		r.add(r.today-1, r.today)
+	if r.has(hintYesterday) {
+		if strings.Contains(text, "the day before yesterday") {
+			r.add(r.today-2, r.today-1)
+		} else if strings.Contains(text, "yesterday") {
+			r.add(r.today-1, r.today)
+		}
 	}
-	for _, m := range find(agoPhrase, text, " ago") {
+	for _, m := range r.find(hintAgo, agoPhrase, text, " ago") {
 		n, ok := counts[m[1]]
 		if !ok {
 			n, _ = strconv.Atoi(m[1])
@@ -170,7 +223,7 @@ func (r *dateReader) relative(text string) {
 			r.span(r.now.AddDate(-n, -3, 0), 0, 6, 0)
 		}
 	}
-	for _, m := range find(lastNth, text, "last ", "past ") {
+	for _, m := range r.find(hintLast, lastNth, text, "last ", "past ") {
 		n, ok := counts[m[1]]
 		if !ok {
 			n, _ = strconv.Atoi(m[1])
@@ -179,13 +232,13 @@ func (r *dateReader) relative(text string) {
 			"year": r.now.AddDate(-n, 0, 0)}[m[2]]
 		r.add(dayOf(from), r.today+1)
 	}
-	for _, m := range find(thisOrLast, text, "last ", "past ", "this ") {
+	for _, m := range r.find(hintLast, thisOrLast, text, "last ", "past ", "this ") {
 		r.named(m[2], m[1] != "this")
 	}
-	for _, m := range find(onWeekday, text, "day") {
+	for _, m := range r.find(hintWeekday, onWeekday, text, "day") {
 		r.named(m[1], true)
 	}
-	for _, m := range find(onTheNth, text, "on the ") {
+	for _, m := range r.find(hintNth, onTheNth, text, "on the ") {
 		if d, _ := strconv.Atoi(m[1]); d >= 1 && d <= 31 {
 			t := time.Date(r.now.Year(), r.now.Month(), d, 0, 0, 0, 0, time.UTC)
 			if d > r.now.Day() {
@@ -198,7 +251,10 @@ func (r *dateReader) relative(text string) {
 
 // find matches an expression around the first place of each of its rarest literals: running it over a whole message costs
 // more than the rest of reading it.
-func find(e *regexp.Regexp, text string, literals ...string) (found [][]string) {
+func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literals ...string) (found [][]string) {
+	if !r.has(hint) {
+		return nil
+	}
 	const before, after = 24, 32
 	for _, l := range literals {
 		i := strings.Index(text, l)

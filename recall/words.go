@@ -23,7 +23,7 @@ type analyzer struct {
 	cache []atomic.Pointer[word]
 }
 
-// How many words an analyzer remembers: a direct-mapped table in which a newer word takes the place of an older one. The
+// How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 12
@@ -74,8 +74,10 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
-	if !isASCII(text) && !norm.NFKC.IsNormalString(text) {
+	ascii := isASCII(text)
+	if !ascii && !norm.NFKC.IsNormalString(text) {
 		text = norm.NFKC.String(text)
+		ascii = isASCII(text)
 	}
 	lang := detect(text, otherwise)
 	if out.language = lang; lang == langUnknown {
@@ -83,9 +85,24 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 	it := words.FromString(text)
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
-	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
-	for it.Next() {
-		w := it.Value()
+	from, end := 0, 0
+	start := true // at the start of a sentence or after a comma, where a capital letter says nothing
+	for {
+		var w string
+		if ascii {
+			if from = end; from == len(text) {
+				break
+			}
+			end = from + asciiWord(text[from:])
+			if w = text[from:end]; w[0] == ' ' {
+				continue
+			}
+		} else {
+			if !it.Next() {
+				break
+			}
+			w, from = it.Value(), it.Start()
+		}
 		r, n := rune(w[0]), 1
 		if r >= utf8.RuneSelf {
 			r, n = utf8.DecodeRuneInString(w)
@@ -113,10 +130,10 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 				_, n := utf8.DecodeRuneInString(w[i:])
 				c := w[i : i+n]
 				out.terms = append(out.terms, c)
-				if prevEnd == it.Start()+i {
+				if prevEnd == from+i {
 					out.terms = append(out.terms, text[prevEnd-len(prev):prevEnd+n])
 				}
-				prev, prevEnd = c, it.Start()+i+n
+				prev, prevEnd = c, from+i+n
 				i += n
 			}
 			continue
@@ -132,13 +149,21 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 }
 
+// word finds a word in its two places in the cache, or reads it, which moves the one that stands in the first to the second.
 func (a *analyzer) word(l language, w string) *word {
-	slot := &a.cache[(maphash.String(a.seed, w)+uint64(l))%uint64(len(a.cache))]
-	if e := slot.Load(); e != nil && e.language == l && e.spelled == w {
+	i := int(maphash.String(a.seed, w)+uint64(l)) & (len(a.cache) - 2)
+	first := a.cache[i].Load()
+	if first != nil && first.language == l && first.spelled == w {
+		return first
+	}
+	if e := a.cache[i+1].Load(); e != nil && e.language == l && e.spelled == w {
 		return e
 	}
 	e := readWord(l, strings.Clone(w))
-	slot.Store(e)
+	a.cache[i].Store(e)
+	if first != nil {
+		a.cache[i+1].Store(first)
+	}
 	return e
 }
 

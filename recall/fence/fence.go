@@ -72,34 +72,52 @@ func Render(id string, lines []Line, o Options) Block {
 	for _, l := range lines {
 		size += len(l.Text) + len(l.Who) + len("- 2006-01-02 : \n")
 	}
-	b := make([]byte, 0, size)
+	var b strings.Builder
+	b.Grow(size)
+	write := func(parts ...string) {
+		for _, p := range parts {
+			b.WriteString(p)
+		}
+	}
 	spans := make([]Span, 0, len(lines))
-	b = append(append(append(b, '<'), name...), id...)
-	b = append(b, ">\n"...)
+	write("<", name, id, ">\n")
 	if !o.NoRule {
-		b = append(append(b, Rule...), '\n')
+		write(Rule, "\n")
 	}
 	for _, l := range lines {
 		text := Neutralise(l.Text, limit)
 		if text == "" {
 			continue
 		}
-		start := len(b)
-		b = append(b, "- "...)
+		start := b.Len()
+		write("- ")
 		if l.Time != 0 {
-			b = append(l.Time.Std().AppendFormat(b, time.DateOnly), ' ')
+			var day [16]byte
+			b.Write(appendDay(day[:0], l.Time.Std()))
+			write(" ")
 		}
 		if who := Neutralise(l.Who, maxWho); who != "" {
-			b = append(append(b, strings.ReplaceAll(who, ":", " ")...), ": "...)
+			write(strings.ReplaceAll(who, ":", " "), ": ")
 		}
-		b = append(append(b, text...), '\n')
-		spans = append(spans, Span{ID: l.ID, Start: start, End: len(b)})
+		write(text, "\n")
+		spans = append(spans, Span{ID: l.ID, Start: start, End: b.Len()})
 	}
 	if len(spans) == 0 {
 		return Block{}
 	}
-	b = append(append(append(b, "</"...), name...), id...)
-	return Block{Text: string(append(b, ">\n"...)), Spans: spans}
+	write("</", name, id, ">\n")
+	return Block{Text: b.String(), Spans: spans}
+}
+
+// appendDay is AppendFormat with time.DateOnly, at a tenth of the cost.
+func appendDay(b []byte, t time.Time) []byte {
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(b, time.DateOnly)
+	}
+	digit := func(n int) byte { return byte('0' + n%10) }
+	return append(b, digit(year/1000), digit(year/100), digit(year/10), digit(year), '-',
+		digit(int(month)/10), digit(int(month)), '-', digit(day/10), digit(day))
 }
 
 // Without returns the block with the lines of these memories taken out, every other byte kept, or an empty block when no

@@ -9,6 +9,12 @@ func shortcut(text string, limit int) (string, bool) {
 	if text == "" || len(text) > limit {
 		return "", false
 	}
+	if plain(text) {
+		if !mayBeRole(text) {
+			return text, true
+		}
+		return cut(strings.TrimSpace(defuseRoleLine(text)), limit), true
+	}
 	space, tidy := true, true // a blank at the start is one too many
 	for i := 0; i < len(text); i++ {
 		switch looks[text[i]] {
@@ -50,6 +56,58 @@ func shortcut(text string, limit int) (string, bool) {
 	}
 	return cut(joinLines(text), limit), true
 }
+
+// plain reports whether text is one line of printable ASCII with single blanks between words, without brackets or the fence's
+// name. It takes a branch for each r instead of one for each byte, and is right to say no to anything else.
+func plain(text string) bool {
+	odd, space := uint8(0), plainSpace // a blank at the start is one too many
+	for i := 0; i < len(text); i++ {
+		c := plainBits[text[i]]
+		odd |= c & (plainOdd | space)
+		space = c & plainSpace
+	}
+	if odd != 0 || space != 0 {
+		return false
+	}
+	for _, r := range [...]byte{'r', 'R'} {
+		for from := 0; ; {
+			i := strings.IndexByte(text[from:], r)
+			if i < 0 {
+				break
+			}
+			from += i + 1
+			if from < len(text) && plainBits[text[from]]&plainLetter != 0 && text[from]|0x20 != 'e' {
+				continue // no other letter than the name's second may follow
+			}
+			if spellsName(text[from-1:]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+const (
+	plainOdd uint8 = 1 << iota
+	plainSpace
+	plainLetter // or a digit
+)
+
+var plainBits = func() (t [256]uint8) {
+	for c := range t {
+		switch looks[c] {
+		case looksSpace:
+			t[c] = plainSpace
+		case looksPlain, looksLikeName:
+			if l := c | 0x20; l >= 'a' && l <= 'z' || c >= '0' && c <= '9' {
+				t[c] = plainLetter
+			}
+		default:
+			t[c] = plainOdd
+		}
+	}
+	return t
+}()
 
 // joinLines is what visibleLines and defuseRoleLine make of such text, with blanks between the lines.
 func joinLines(text string) string {
