@@ -1,3 +1,5 @@
+//go:build unix
+
 package process
 
 import (
@@ -53,6 +55,9 @@ func serveChild(mode string) error {
 		s.Status = func() Status { return Status{Opening: true} }
 	case "crash":
 		s.Status = func() Status { return Status{Opening: true} }
+		time.AfterFunc(50*time.Millisecond, func() { panic("damaged beyond words") })
+	case "renewed": // each has set another store aside before it crashes
+		s.Status = func() Status { return Status{Opening: true, Aside: make([]string, len(boot))} }
 		time.AfterFunc(50*time.Millisecond, func() { panic("damaged beyond words") })
 	}
 	return s.ServeConn(context.Background(), conn)
@@ -287,7 +292,7 @@ func TestHungProcessIsKilled(t *testing.T) {
 
 // Only what a process does to itself while it opens the store speaks against the store.
 func TestCrashesWhileOpeningAreCounted(t *testing.T) {
-	for mode, want := range map[string]int{"crash": 3, "opening": 0} {
+	for mode, want := range map[string]int{"crash": 3, "opening": 0, "renewed": 1} {
 		t.Run(mode, func(t *testing.T) {
 			var mu sync.Mutex
 			var told []int
@@ -296,7 +301,7 @@ func TestCrashesWhileOpeningAreCounted(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, crashes)
-					return nil, nil
+					return make([]byte, len(told)), nil
 				}
 			})
 			count := func() int { mu.Lock(); defer mu.Unlock(); return len(told) }
