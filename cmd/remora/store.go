@@ -36,7 +36,7 @@ type storeConfig struct {
 
 func defaultStoreConfig() storeConfig {
 	return storeConfig{
-		isolation: isolationProcess, setAside: true, reserveBytes: 32 << 20, memoryBytes: 64 << 20,
+		isolation: isolationProcess, setAside: true, reserveBytes: 32 << 20, memoryBytes: 128 << 20,
 		process: process.DefaultConfig(),
 	}
 }
