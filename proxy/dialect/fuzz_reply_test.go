@@ -19,7 +19,7 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		d := dialects[int(which)%len(dialects)]
 		reply, err := d.Reply(body)
-		if err == nil && !json.Valid(body) && len(bytes.TrimSpace(body)) > 0 {
+		if err == nil && !json.Valid(body) && len(bytes.Trim(body, " \t\r\n")) > 0 {
 			t.Errorf("%s accepted, but not JSON: %q", d.Name(), body)
 		}
 		checkReply(t, reply, err, body)

@@ -31,7 +31,7 @@ func ollamaReply(objects [][]byte) (Reply, error) {
 		failed bool
 	)
 	for _, object := range objects {
-		if object = bytes.TrimSpace(object); len(object) == 0 {
+		if object = bytes.Trim(object, " \t\r\n"); len(object) == 0 { // JSON's white space, not Unicode's
 			continue
 		}
 		s := scanner{b: object}
