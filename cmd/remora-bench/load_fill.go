@@ -69,7 +69,9 @@ func (b *bed) fill(ctx context.Context) error {
 		return nil
 	}
 	dir := filepath.Join(b.dir, "filled")
-	p, addr, err := b.startRemora(ctx, "fill", dir, logInfo)
+	p, addr, err := b.serveRemora(ctx, remoraSetup{
+		name: "fill", dir: dir, logLevel: logInfo, upstream: "http://" + b.upstream, auditAtOnce: true,
+	})
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (b *bed) fill(ctx context.Context) error {
 	if err := fillTurns(ctx, addr, turns); err != nil {
 		return err
 	}
-	p.settle(ctx, 10*time.Second)
+	p.settle(ctx, time.Minute)
 	counters, err := target{name: "fill", memory: "write", proc: p}.stop()
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ func remoraConfig(addr string, s remoraSetup) ([]byte, error) {
 		"persist":   object{"turnsPerSecond": 0},
 		"log":       object{"level": s.logLevel, "format": "json"},
 	}
+	if s.auditAtOnce {
+		settings["persist"] = object{"turnsPerSecond": 0, "audit": object{"interval": "100ms", "debounce": "100ms"}}
+	}
 	if s.forward != "" {
 		settings["forward"] = object{
 			"intercept": []string{forwardHost + "=mock"}, "caCert": s.authority(), "caKey": filepath.Join(s.dir, "ca.key"),
@@ -47,6 +50,9 @@ type remoraSetup struct {
 	upstream string // URL
 	caFile   string // of the upstream's authority; "" = it speaks plain HTTP
 	forward  string // address of the forward door; "" = none
+
+	// auditAtOnce has turns audited as they come, so that what starts from a copy of these data has none to catch up on.
+	auditAtOnce bool
 }
 
 // authority is where the certificate of the forward door's authority is.
