@@ -566,7 +566,7 @@ func (l *ledger) save(s *scopeLedger, h chainHash) {
 	if e.at == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
 		return
 	}
-	l.store.put(s.scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
+	l.store.put(s.scope, h, e, storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
 }
 
 func lastUse(e *entry) time.Time {

@@ -18,12 +18,28 @@ const entryVersion = 1
 
 var errEntry = errors.New("unreadable ledger entry")
 
-// A segment is a row of chain hash (16 bytes), length of an entry, entry; all of it compressed (s2), since the blocks of
-// one user have many lines in common.
-func appendSegment(b []byte, h chainHash, entry []byte) []byte {
+// A segment is rows of chain hash (16 bytes), length of an entry (an uvarint, written four bytes wide), entry; all of it
+// compressed (s2), since the blocks of one user have many lines in common.
+
+func appendRow(b []byte, h chainHash, e *entry) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.Hi)
 	b = binary.BigEndian.AppendUint64(b, h.Lo)
-	return append(binary.AppendUvarint(b, uint64(len(entry))), entry...)
+	at := len(b) + 4
+	b = appendEntry(append(b, 0x80, 0x80, 0x80, 0), e)
+	for i, n := 0, len(b)-at; i < 4; i++ {
+		b[at-4+i] |= byte(n>>(7*i)) & 0x7f
+	}
+	return b
+}
+
+// rowsWithin is the length of the first rows that reach limit together, or of all.
+func rowsWithin(rows []byte, limit int) int {
+	n := 0
+	for n < len(rows) && n < limit {
+		size, width := binary.Uvarint(rows[n+16:])
+		n += 16 + width + int(size)
+	}
+	return n
 }
 
 // readSegment puts the entries of a compressed segment into entries, over those that stand there, and returns their
@@ -35,7 +51,11 @@ func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error)
 	if b, err = s2.Decode(nil, b); err != nil {
 		return 0, errEntry
 	}
-	d := decoder{b}
+	return readRows(b, entries)
+}
+
+func readRows(rows []byte, entries map[chainHash]*entry) (size int64, err error) {
+	d := decoder{rows}
 	for len(d.rest) > 0 {
 		h := chainHash{Hi: d.uint64(), Lo: d.uint64()}
 		encoded := d.take(d.uint(uint64(len(d.rest))))
@@ -52,19 +72,18 @@ func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error)
 	return size, nil
 }
 
-// encodeEntry leaves ghosts out.
-func encodeEntry(e *entry) []byte {
+// appendEntry leaves ghosts out.
+func appendEntry(b []byte, e *entry) []byte {
 	if e.at != nil {
-		return encodePosition(e.at)
+		return appendPosition(b, e.at)
 	}
-	size, n := 16, uint64(0)
+	n := uint64(0)
 	for _, v := range e.variants {
 		if !v.ghost {
 			n++
-			size += int(v.size())
 		}
 	}
-	b := append(make([]byte, 0, size), entryVersion)
+	b = append(b, entryVersion)
 	b = binary.AppendUvarint(b, n)
 	for _, v := range e.variants {
 		if v.ghost {

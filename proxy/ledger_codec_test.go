@@ -28,7 +28,7 @@ func TestEntryCodec(t *testing.T) {
 	ghostly := storedEntry()
 	ghostly.variants = append(ghostly.variants, &variant{conv: "g", ghost: true})
 	for _, e := range []*entry{want, ghostly} {
-		got, err := decodeEntry(encodeEntry(e))
+		got, err := decodeEntry(appendEntry(nil, e))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestEntryCodec(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
-	whole := encodeEntry(want)
+	whole := appendEntry(nil, want)
 	for n := range whole {
 		if _, err := decodeEntry(whole[:n]); err == nil {
 			t.Errorf("the first %d of %d bytes are read as an entry", n, len(whole))
@@ -48,9 +48,9 @@ func TestEntryCodec(t *testing.T) {
 }
 
 func FuzzEntryCodec(f *testing.F) {
-	f.Add(encodeEntry(storedEntry()))
+	f.Add(appendEntry(nil, storedEntry()))
 	f.Add([]byte{entryVersion, 0})
-	f.Add(encodeEntry(storedPosition()))
+	f.Add(appendEntry(nil, storedPosition()))
 	f.Add([]byte{positionVersion, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEntry(b)
@@ -60,7 +60,7 @@ func FuzzEntryCodec(f *testing.F) {
 		for _, v := range e.variants {
 			v.block.Without(map[string]struct{}{"a": {}}) // spans must be in range
 		}
-		again, err := decodeEntry(encodeEntry(e))
+		again, err := decodeEntry(appendEntry(nil, e))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestPositionCodec(t *testing.T) {
 	want := storedPosition()
 	said := storedPosition()
 	said.at.said = "what is not redacted"
-	whole := encodeEntry(said)
+	whole := appendEntry(nil, said)
 	if bytes.Contains(whole, []byte(said.at.said)) {
 		t.Error("what was said would be stored")
 	}
@@ -163,9 +163,14 @@ func TestPositionsAreBounded(t *testing.T) {
 func TestSegment(t *testing.T) {
 	a, b := chainHash{Hi: 1, Lo: 2}, chainHash{Hi: 3}
 	older, newer := &entry{}, storedEntry()
-	segment := appendSegment(nil, a, encodeEntry(older))
-	segment = appendSegment(segment, b, encodeEntry(older))
-	segment = appendSegment(segment, a, encodeEntry(newer))
+	segment := appendRow(nil, a, older)
+	first := len(segment)
+	segment = appendRow(segment, b, older)
+	second := len(segment)
+	segment = appendRow(segment, a, newer)
+	if got := rowsWithin(segment, first+1); got != second {
+		t.Errorf("%d bytes of rows reach %d, want %d", got, first+1, second)
+	}
 	got := map[chainHash]*entry{}
 	if _, err := readSegment(s2.Encode(nil, segment), got); err != nil {
 		t.Fatal(err)
@@ -174,7 +179,7 @@ func TestSegment(t *testing.T) {
 		t.Errorf("read %d entries, %d and %d variants; want 2, 2 and 0", len(got), len(got[a].variants), len(got[b].variants))
 	}
 	for n := 1; n < len(segment); n++ {
-		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[chainHash]*entry{}); err == nil && n != 18+1 && n != 2*19 {
+		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[chainHash]*entry{}); err == nil && n != first && n != second {
 			t.Errorf("the first %d bytes are a whole segment", n)
 		}
 	}

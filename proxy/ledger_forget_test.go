@@ -42,7 +42,7 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 		full.variants = append(full.variants, &variant{conv: fmt.Sprint(i), used: time.Now(), created: time.Now()})
 	}
 	st := newLedgerStore(mem, nil)
-	st.put(scope, chainHash{Lo: 1}, encodeEntry(full), storage.TimeOf(time.Now().Add(time.Hour)))
+	st.put(scope, chainHash{Lo: 1}, full, storage.TimeOf(time.Now().Add(time.Hour)))
 	if !st.flush(t.Context()) {
 		t.Fatal("not written")
 	}
@@ -51,7 +51,7 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 	l.write(s, chainHash{Lo: 1}, &variant{conv: "now"}, "", -1)
 	st.load(l, s)
 	<-s.loaded
-	got, err := decodeEntry(encodeEntry(s.entries[chainHash{Lo: 1}]))
+	got, err := decodeEntry(appendEntry(nil, s.entries[chainHash{Lo: 1}]))
 	if err != nil || len(got.variants) != maxVariants || got.variants[maxVariants-1].conv != "now" {
 		t.Errorf("got %v, %v", got, err)
 	}

@@ -156,8 +156,8 @@ func (e *entry) sent(conv string) *variant {
 // A position on disk is a version byte of its own, the conversation, parent, self, newest, the turns, and the last use (ms).
 const positionVersion = 2
 
-func encodePosition(p *position) []byte {
-	b := append(make([]byte, 0, p.size()), positionVersion)
+func appendPosition(b []byte, p *position) []byte {
+	b = append(b, positionVersion)
 	b = appendString(b, p.conv)
 	for _, h := range [...]chainHash{p.parent, p.self, p.newest} {
 		b = appendHash(b, h)

@@ -24,8 +24,9 @@ type ledgerStore struct {
 	mu      sync.Mutex
 	pending map[storage.Scope]*unsaved
 	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
-	size    int                        // bytes of what is pending; at ledgerPending new entries are dropped and counted
+	size    int                        // bytes of what is pending; from ledgerPending on what comes is dropped and counted
 	segment int64
+	spare   [][]byte // rows to use again, at most ledgerSpare
 	wake    chan struct{}
 
 	loads   sync.WaitGroup
@@ -35,15 +36,18 @@ type ledgerStore struct {
 
 // unsaved is what of one scope waits to be written.
 type unsaved struct {
-	entries map[chainHash][]byte // encoded
+	rows    []byte // as appendRow writes them: of an entry that stands in several the last counts
+	count   int    // of rows
 	expires storage.Time
-	// replace: entries is everything that is known, and all older segments go first.
+	// replace: rows is everything that is known, and all older segments go first.
 	replace bool
 }
 
 const (
 	ledgerPending  = 8 << 20
-	ledgerSegment  = 128 << 10 // bytes of a segment, but for its last entry
+	ledgerSegment  = 128 << 10 // bytes of a segment before compression, but for its last entry
+	ledgerCommit   = 1 << 20   // bytes of the segments of one commit, but for its last scope
+	ledgerSpare    = 4         // rows of at most ledgerCommit bytes each
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
 	ledgerLoads    = 8
@@ -59,41 +63,47 @@ func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 }
 
 // put notes the newest state of an entry.
-func (st *ledgerStore) put(scope storage.Scope, h chainHash, value []byte, expires storage.Time) {
+func (st *ledgerStore) put(scope storage.Scope, h chainHash, e *entry, expires storage.Time) {
 	st.mu.Lock()
-	st.add(scope, h, value, expires)
+	st.add(st.unsaved(scope), h, e, expires)
 	st.mu.Unlock()
 	st.signal()
 }
 
-// add needs st.mu.
-func (st *ledgerStore) add(scope storage.Scope, h chainHash, value []byte, expires storage.Time) *unsaved {
+// unsaved returns what is pending of scope. Needs st.mu.
+func (st *ledgerStore) unsaved(scope storage.Scope) *unsaved {
 	u := st.pending[scope]
 	if u == nil {
-		u = &unsaved{entries: map[chainHash][]byte{}}
+		u = &unsaved{}
+		if n := len(st.spare); n > 0 {
+			u.rows, st.spare = st.spare[n-1], st.spare[:n-1]
+		}
 		st.pending[scope] = u
 	}
-	old, known := u.entries[h]
-	grown := st.size + len(value) - len(old)
-	if !known && grown > ledgerPending {
-		st.dropped.Add(1)
-		return u
-	}
-	st.size = grown
-	u.entries[h] = value
-	u.expires = max(u.expires, expires)
 	return u
+}
+
+// add needs st.mu.
+func (st *ledgerStore) add(u *unsaved, h chainHash, e *entry, expires storage.Time) {
+	if st.size >= ledgerPending {
+		st.dropped.Add(1)
+		return
+	}
+	before := len(u.rows)
+	u.rows = appendRow(u.rows, h, e)
+	u.count++
+	st.size += len(u.rows) - before
+	u.expires = max(u.expires, expires)
 }
 
 // replace notes everything that is known of a scope, in the place of all that is stored of it.
 func (st *ledgerStore) replace(scope storage.Scope, entries map[chainHash]*entry, ttl time.Duration) {
 	st.mu.Lock()
 	st.drop(scope)
-	u := st.add(scope, chainHash{}, nil, 0) // there even where nothing is left
-	delete(u.entries, chainHash{})
+	u := st.unsaved(scope) // there even where nothing is left
 	u.replace = true
 	for h, e := range entries {
-		st.add(scope, h, encodeEntry(e), storage.TimeOf(lastUse(e).Add(ttl)))
+		st.add(u, h, e, storage.TimeOf(lastUse(e).Add(ttl)))
 	}
 	st.mu.Unlock()
 	st.signal()
@@ -102,9 +112,7 @@ func (st *ledgerStore) replace(scope storage.Scope, entries map[chainHash]*entry
 // drop forgets what is pending of a scope. Needs st.mu.
 func (st *ledgerStore) drop(scope storage.Scope) {
 	if u := st.pending[scope]; u != nil {
-		for _, v := range u.entries {
-			st.size -= len(v)
-		}
+		st.size -= len(u.rows)
 		delete(st.pending, scope)
 	}
 }
@@ -155,79 +163,82 @@ func pause(ctx context.Context, d time.Duration) {
 // flush writes what is pending; false means that the store refused and what it refused is pending again.
 func (st *ledgerStore) flush(ctx context.Context) (done bool) {
 	defer st.guard("write ledger", func() { done = false })
-	for {
-		scope, u := st.take()
-		if u == nil {
-			return true
-		}
-		err := st.write(ctx, scope, u)
+	for st.take() {
+		err := st.write(ctx)
 		st.mu.Lock()
-		delete(st.writing, scope)
+		for scope, u := range st.writing {
+			if err != nil {
+				st.restore(scope, u)
+			} else if len(st.spare) < ledgerSpare && cap(u.rows) <= ledgerCommit {
+				st.spare = append(st.spare, u.rows[:0])
+			}
+		}
+		clear(st.writing)
 		st.mu.Unlock()
 		if err != nil {
-			st.restore(scope, u)
 			st.log.Debug("write ledger", "error", err)
 			return false
 		}
 	}
+	return true
 }
 
-// take returns one scope's pending entries, nil where there are none left.
-func (st *ledgerStore) take() (storage.Scope, *unsaved) {
+// take moves the pending entries of some scopes to writing, as many as go into one commit, unless a panic has left some
+// there. false: there is nothing to write.
+func (st *ledgerStore) take() bool {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	if len(st.writing) > 0 {
+		return true
+	}
+	size := 0
 	for scope, u := range st.pending {
+		if size >= ledgerCommit {
+			break
+		}
+		size += len(u.rows)
 		st.drop(scope)
 		st.writing[scope] = u
-		return scope, u
 	}
-	return storage.Scope{}, nil
+	return len(st.writing) > 0
 }
 
-// restore puts back what could not be written, under what has come since.
+// restore puts back what could not be written, under what has come since. Needs st.mu.
 func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
-	st.mu.Lock()
-	defer st.mu.Unlock()
 	now := st.pending[scope]
-	if now != nil && now.replace {
-		return
-	}
-	for h, v := range u.entries {
-		if now == nil || now.entries[h] == nil {
-			st.add(scope, h, v, u.expires)
-		}
-	}
-	if u.replace {
-		st.add(scope, chainHash{}, nil, 0).replace = true
-		delete(st.pending[scope].entries, chainHash{})
+	switch {
+	case now == nil:
+		st.pending[scope] = u
+		st.size += len(u.rows)
+	case now.replace:
+	case st.size+len(u.rows) > ledgerPending:
+		st.dropped.Add(int64(u.count))
+		now.replace = u.replace
+	default:
+		st.size += len(u.rows)
+		now.rows, now.count = append(u.rows, now.rows...), now.count+u.count
+		now.expires, now.replace = max(now.expires, u.expires), u.replace
 	}
 }
 
-// write stores u. Where it replaces, the old segments go first: what is forgotten must not come back, what is lost only
-// costs cache.
-func (st *ledgerStore) write(ctx context.Context, scope storage.Scope, u *unsaved) error {
-	if u.replace {
-		if err := st.clear(ctx, scope); err != nil {
-			return err
-		}
-	}
+// write stores what is in writing. Where it replaces, the old segments go first: what is forgotten must not come back,
+// what is lost only costs cache.
+func (st *ledgerStore) write(ctx context.Context) error {
 	var records []storage.Record
-	var b []byte
-	end := func() {
-		if len(b) > 0 {
+	for scope, u := range st.writing { // only this goroutine changes it
+		if u.replace {
+			if err := st.clear(ctx, scope); err != nil {
+				return err
+			}
+		}
+		for rows := u.rows; len(rows) > 0; {
+			n := rowsWithin(rows, ledgerSegment)
 			records = append(records, storage.Record{
-				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, b), ExpiresAt: u.expires,
+				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, rows[:n]), ExpiresAt: u.expires,
 			})
-			b = nil
+			rows = rows[n:]
 		}
 	}
-	for h, v := range u.entries {
-		b = appendSegment(b, h, v)
-		if len(b) >= ledgerSegment {
-			end()
-		}
-	}
-	end()
 	if len(records) == 0 {
 		return nil
 	}
@@ -303,11 +314,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			if u.replace {
 				clear(entries)
 			}
-			for h, v := range u.entries {
-				if e, err := decodeEntry(v); err == nil {
-					entries[h] = e
-				}
-			}
+			_, _ = readRows(u.rows, entries) // as appendRow wrote them
 		}
 		st.mu.Unlock()
 		size := int64(0)
