@@ -246,14 +246,14 @@ func (l *ledger) book(s *scopeLedger, n int64) (over bool) {
 
 // shrink drops the quarter of the entries that was used longest ago and returns their size.
 func shrink(entries map[chainHash]*entry) int64 {
-	uses := make([]time.Time, 0, len(entries))
+	uses := make([]int64, 0, len(entries))
 	for _, e := range entries {
-		uses = append(uses, lastUse(e))
+		uses = append(uses, lastUse(e).UnixNano())
 	}
-	slices.SortFunc(uses, time.Time.Compare)
-	freed := int64(0)
+	slices.Sort(uses)
+	freed, last := int64(0), uses[len(uses)/4]
 	for h, e := range entries {
-		if !lastUse(e).After(uses[len(uses)/4]) {
+		if lastUse(e).UnixNano() <= last {
 			freed += e.size()
 			delete(entries, h)
 		}

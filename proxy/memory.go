@@ -48,8 +48,8 @@ func (x *exchange) compose() []dialect.Insertion {
 	s := h.ledger.of(scope)
 	start := s.chainStart(secret)
 	began := time.Now()
-	ctx, cancel := x.deadline(s, scope)
-	defer cancel()
+	ctx := x.deadline(s, scope)
+	defer ctx.end()
 	ready := awaitLedger(ctx, s)
 	from := x.origin(s, start, ready == "")
 	named := h.identity.conversation(x.r.Header, x.req)
@@ -275,8 +275,13 @@ func (x *exchange) search(
 	case len(res.Memories) == 0:
 		return fence.Block{}, 0, StatusEmpty
 	}
+	// The ids are kept with the block. They must not keep the whole memories that they may be a part of.
+	var ids strings.Builder
+	ids.Grow(40 * len(res.Memories))
 	lines := make([]fence.Line, 0, len(res.Memories))
 	for _, m := range res.Memories {
+		at := ids.Len()
+		ids.WriteString(m.Memory.ID)
 		who := m.Memory.Provenance.Speaker
 		if who == "" {
 			who = string(m.Memory.Provenance.Role)
@@ -288,8 +293,7 @@ func (x *exchange) search(
 		if redact := x.h.deps.Redact; redact != nil {
 			text, who = redact(text), redact(who)
 		}
-		// The id is kept with the block; it must not keep the whole memory that it may be a part of.
-		lines = append(lines, fence.Line{ID: strings.Clone(m.Memory.ID), Time: m.Memory.EventTime, Who: who, Text: text})
+		lines = append(lines, fence.Line{ID: ids.String()[at:], Time: m.Memory.EventTime, Who: who, Text: text})
 	}
 	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
 	if block.Text == "" {
@@ -363,7 +367,7 @@ func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
 func (x *exchange) model() modelKey { return modelKey{x.up.Name, x.d.Name(), x.req.Model} }
 
 // deadline is how long memory may take for this request.
-func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) (context.Context, context.CancelFunc) {
+func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) *lazyDeadline {
 	d := x.h.cfg.FirstDeadline
 	select {
 	case <-s.loaded:
@@ -372,7 +376,7 @@ func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) (context.Contex
 		}
 	default:
 	}
-	return context.WithTimeout(x.ctx, d)
+	return withLazyDeadline(x.ctx, time.Now().Add(d))
 }
 
 // awaitLedger returns "" once the scope's entries are in memory, else why they are not.

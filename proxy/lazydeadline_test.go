@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is asked of a lazy deadline, before or after it has passed, is what the standard library's says.
+func TestLazyDeadline(t *testing.T) {
+	t.Parallel()
+	for _, asks := range []bool{false, true} {
+		for _, end := range []string{"deadline", "parent", "own", "parent's deadline", "nothing"} {
+			synctest.Test(t, func(t *testing.T) {
+				top, stop := context.WithCancel(t.Context())
+				defer stop()
+				if end == "parent's deadline" {
+					var cancel context.CancelFunc
+					top, cancel = context.WithTimeout(top, time.Second/2)
+					defer cancel()
+				}
+				at := time.Now().Add(time.Second)
+				lazy := withLazyDeadline(top, at)
+				plain, cancel := context.WithDeadline(top, at)
+				defer cancel()
+				defer lazy.end()
+				if asks {
+					lazy.Done()
+				}
+				if err := lazy.Err(); err != nil {
+					t.Errorf("%s: %v at once", end, err)
+				}
+				switch end {
+				case "deadline", "parent's deadline":
+					time.Sleep(time.Second)
+				case "parent":
+					stop()
+				case "own":
+					cancel()
+					lazy.end()
+				}
+				synctest.Wait()
+				if got, want := lazy.Err(), plain.Err(); !errors.Is(got, want) {
+					t.Errorf("%s, Done asked for %v: got %v, want %v", end, asks, got, want)
+				}
+				if want, _ := plain.Deadline(); !func() bool { got, ok := lazy.Deadline(); return ok && got.Equal(want) }() {
+					t.Errorf("%s: another deadline than %v", end, want)
+				}
+				select {
+				case <-lazy.Done():
+					if end == "nothing" {
+						t.Error("done before its time")
+					}
+				default:
+					if end != "nothing" {
+						t.Errorf("%s: not done", end)
+					}
+				}
+			})
+		}
+	}
+}
