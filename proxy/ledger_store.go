@@ -46,8 +46,9 @@ type unsaved struct {
 const (
 	ledgerPending  = 8 << 20
 	ledgerSegment  = 128 << 10 // bytes of a segment before compression, but for its last entry
-	ledgerCommit   = 1 << 20   // bytes of the segments of one commit, but for its last scope
-	ledgerSpare    = 4         // rows of at most ledgerCommit bytes each
+	ledgerCommit   = 1 << 20   // bytes of rows in one commit, but for its last scope
+	ledgerRate     = 4 << 20   // bytes of rows a second, about 2,000 new turns: more fills ledgerPending, and is dropped
+	ledgerSpare    = 4         // rows of at most twice ledgerCommit bytes each
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
 	ledgerLoads    = 8
@@ -124,9 +125,14 @@ func (st *ledgerStore) run(ctx context.Context) {
 		case <-ctx.Done():
 		case <-st.wake:
 			pause(ctx, ledgerDelay)
-			if !st.flush(ctx) {
-				pause(ctx, ledgerRetry)
-				st.signal()
+			for more := true; more && ctx.Err() == nil; {
+				var n int
+				if n, more = st.commit(ctx); n < 0 {
+					pause(ctx, ledgerRetry)
+					st.signal()
+				} else if more {
+					pause(ctx, time.Duration(n)*time.Second/ledgerRate-ledgerDelay)
+				}
 			}
 		}
 	}
@@ -162,34 +168,45 @@ func pause(ctx context.Context, d time.Duration) {
 
 // flush writes what is pending; false means that the store refused and what it refused is pending again.
 func (st *ledgerStore) flush(ctx context.Context) (done bool) {
-	defer st.guard("write ledger", func() { done = false })
-	for st.take() {
-		err := st.write(ctx)
-		st.mu.Lock()
-		for scope, u := range st.writing {
-			if err != nil {
-				st.restore(scope, u)
-			} else if len(st.spare) < ledgerSpare && cap(u.rows) <= ledgerCommit {
-				st.spare = append(st.spare, u.rows[:0])
-			}
-		}
-		clear(st.writing)
-		st.mu.Unlock()
-		if err != nil {
-			st.log.Debug("write ledger", "error", err)
-			return false
+	for {
+		n, more := st.commit(ctx)
+		if !more {
+			return n >= 0
 		}
 	}
-	return true
+}
+
+// commit writes n bytes of what is pending, or none. n < 0 means that the store refused and all is pending again.
+func (st *ledgerStore) commit(ctx context.Context) (n int, more bool) {
+	defer st.guard("write ledger", func() { n, more = -1, false })
+	if n = st.take(); n < 0 {
+		return 0, false
+	}
+	err := st.write(ctx)
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	for scope, u := range st.writing {
+		if err != nil {
+			st.restore(scope, u)
+		} else if len(st.spare) < ledgerSpare && cap(u.rows) <= 2*ledgerCommit {
+			st.spare = append(st.spare, u.rows[:0])
+		}
+	}
+	clear(st.writing)
+	if err != nil {
+		st.log.Debug("write ledger", "error", err)
+		return -1, false
+	}
+	return n, len(st.pending) > 0
 }
 
 // take moves the pending entries of some scopes to writing, as many as go into one commit, unless a panic has left some
-// there. false: there is nothing to write.
-func (st *ledgerStore) take() bool {
+// there. It returns their bytes, -1 where there is nothing to write.
+func (st *ledgerStore) take() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if len(st.writing) > 0 {
-		return true
+		return 0
 	}
 	size := 0
 	for scope, u := range st.pending {
@@ -200,7 +217,10 @@ func (st *ledgerStore) take() bool {
 		st.drop(scope)
 		st.writing[scope] = u
 	}
-	return len(st.writing) > 0
+	if len(st.writing) == 0 {
+		return -1
+	}
+	return size
 }
 
 // restore puts back what could not be written, under what has come since. Needs st.mu.
