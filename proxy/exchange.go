@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -311,9 +310,6 @@ func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error
 	return x.h.plane.roundTrip(x.w, x.r, x.up, body)
 }
 
-// refusalPeek is how much of a refusal is read to learn why, in bytes.
-const refusalPeek = 64 << 10
-
 // unharmed looks at the answer to an enriched request. Where the upstream refuses it, the original bytes are sent, once,
 // and their answer is the client's.
 func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
@@ -322,15 +318,12 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 	default:
 		return resp, nil
 	}
-	head, _ := io.ReadAll(io.LimitReader(resp.Body, refusalPeek))
+	head, whole := peekRefusal(resp.Body)
+	resp.Body = whole
 	why, err := decodeAnswer(resp.Header, head, refusalPeek)
 	if err != nil {
 		why = nil
 	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.MultiReader(bytes.NewReader(head), resp.Body), resp.Body}
 	template := dialect.TemplateRefusal(why)
 	length := resp.StatusCode == http.StatusRequestEntityTooLarge || dialect.ContextLength(resp.StatusCode, why)
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {

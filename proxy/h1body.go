@@ -3,9 +3,11 @@ package proxy
 import (
 	"errors"
 	"io"
+	"sync"
 )
 
-// h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine.
+// h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine, but for
+// interrupt.
 type h1Body struct {
 	c    *h1Conn       // nil = let go of
 	src  io.ReadCloser // net/http's, which knows the framing
@@ -13,6 +15,9 @@ type h1Body struct {
 	keep bool          // the connection may serve again
 	eof  bool          // src has ended
 	err  error         // of reads after the end
+
+	mu          sync.Mutex // held to let go of c, and by interrupt
+	interrupted bool
 }
 
 var errH1BodyClosed = errors.New("response body closed")
@@ -47,12 +52,14 @@ func (b *h1Body) await() {
 	}
 }
 
-// Close lets go of the connection, which serves again only where the rest of the body is already here.
+// Close lets go of the connection, which serves again only where the rest of the body is already here. It does not wait
+// for the upstream: what is here may end in the middle of a chunk's frame.
 func (b *h1Body) Close() error {
 	if b.c == nil {
 		return nil
 	}
 	b.err = errH1BodyClosed
+	b.c.headLeft = 0 // nothing more is read from the socket
 	var sink [512]byte
 	for b.c != nil && b.c.br.Buffered() > 0 {
 		if _, err := b.Read(sink[:]); err != nil {
@@ -65,11 +72,28 @@ func (b *h1Body) Close() error {
 	return nil
 }
 
+// interrupt ends a Read that is under way, and all that follow. Any goroutine may call it, at any time.
+func (b *h1Body) interrupt() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.interrupted = true
+	if b.c != nil {
+		b.c.close()
+	}
+}
+
+// letGo returns the connection, and whether it has not been interrupted.
+func (b *h1Body) letGo() (c *h1Conn, whole bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c, b.c = b.c, nil
+	return c, !b.interrupted
+}
+
 // end lets go of the connection. whole says that the body was read to its end.
 func (b *h1Body) end(whole bool) {
-	c := b.c
-	b.c = nil
-	keep := whole && b.keep && c.br.Buffered() == 0 && c.upload.sent()
+	c, open := b.letGo()
+	keep := whole && open && b.keep && c.br.Buffered() == 0 && c.upload.sent()
 	keep = b.stop() && keep
 	c.giveBack()
 	c.upload = nil

@@ -111,6 +111,9 @@ type scopeLedger struct {
 	gone bool
 	// confirmed: an upstream has accepted a request of this scope, or the store knows it. Before, nothing is stored.
 	confirmed bool
+	// partial: blocks have left memory that a stored segment may still hold. What is forgotten next may stand in one of
+	// them, and would be replayed after a restart.
+	partial bool
 }
 
 // entry is what is known of one turn, up to maxVariants ways in which it was sent, or of one position.
@@ -230,6 +233,7 @@ func (l *ledger) drop(e *list.Element) {
 func (l *ledger) charge(s *scopeLedger, n int64) {
 	if over := l.book(s, n); over && n > 0 {
 		l.book(s, -shrink(s.entries))
+		s.partial = true
 	}
 }
 
@@ -453,6 +457,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 		}
 		grown -= e.variants[oldest].size()
 		e.variants = slices.Delete(e.variants, oldest, oldest+1)
+		s.partial = true
 	}
 	e.variants = append(e.variants, v)
 	l.charge(s, grown)
@@ -485,11 +490,13 @@ func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
 	defer s.mu.Unlock()
 	before := v.size()
 	v.block = fence.Block{}
+	s.partial = true
 	l.charge(s, v.size()-before)
 	l.save(s, h)
 }
 
-// forget takes the lines of these memories out of every block of the scope. Privacy beats the cache.
+// forget takes the lines of these memories out of every block of the scope. Privacy beats the cache: of what memory
+// holds only a part of, the store keeps no more than that part.
 func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -506,8 +513,9 @@ func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 		}
 	}
 	l.charge(s, -freed)
-	if changed && l.store != nil && s.confirmed {
+	if (changed || s.partial) && l.store != nil && s.confirmed {
 		l.store.replace(s.scope, s.entries, l.cfg.TTL)
+		s.partial = false
 	}
 }
 
@@ -554,6 +562,7 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 			delete(s.entries, h)
 		}
 	}
+	s.partial = s.partial || freed > 0
 	l.charge(s, -freed)
 }
 

@@ -305,7 +305,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		ctx, cancel := context.WithTimeout(context.Background(), ledgerLoadMax)
 		defer cancel()
 		entries := map[chainHash]*entry{}
-		read, segments := int64(0), 0
+		read, segments, partial := int64(0), 0, false
 		for after := ""; ; {
 			page, err := st.local.Records(ctx, storage.BucketLedger, s.scope, after, storage.MaxPage)
 			if err != nil {
@@ -317,9 +317,11 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 				n, err := readSegment(r.Value, entries)
 				if err != nil {
 					st.dropped.Add(1)
+					partial = true
 				}
 				if read += n; read > l.cfg.MaxBytes/2 { // more than half of all memory for one scope
 					read -= shrink(entries)
+					partial = true
 				}
 			}
 			if after = page.Next; after == "" {
@@ -343,9 +345,11 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		}
 		if segments > ledgerSegments {
 			st.replace(s.scope, entries, l.cfg.TTL)
+			partial = false
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		s.partial = s.partial || partial
 		for h, e := range entries { // what was written while the load went on is newer
 			if now := s.entries[h]; now != nil && now.at != nil {
 				continue
@@ -358,7 +362,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			}
 			s.entries[h] = e
 		}
-		s.confirmed = s.confirmed || len(entries) > 0
+		s.confirmed = s.confirmed || segments > 0 || len(entries) > 0
 		l.charge(s, size)
 	})
 }

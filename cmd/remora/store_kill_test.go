@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -33,10 +34,6 @@ func TestKilledPrograms(t *testing.T) {
 	model := httptest.NewServer(&proxytest.LLM{Answer: func(proxytest.Recorded) proxytest.Reply { return proxytest.Reply{Text: "Noted."} }})
 	defer model.Close()
 	dir := rigDir(t)
-	address, err := freeAddress()
-	if err != nil {
-		t.Fatal(err)
-	}
 	scope := storage.Scope{Tenant: "name:tests", App: "default", Project: "default", User: "u"}
 	acknowledged := map[string]bool{}
 	seen := func(r *process.Remote) map[string]int {
@@ -59,7 +56,7 @@ func TestKilledPrograms(t *testing.T) {
 	serial, failed := 0, 0
 	rounds := storeRounds(6, 60)
 	for round := range rounds {
-		serve := startServe(t, dir, address, model.URL)
+		serve, address := startServe(t, dir, model.URL)
 		what := round % 3
 		remote := dialServe(t, dir)
 		for range 3 + rand.IntN(8) {
@@ -99,7 +96,7 @@ func TestKilledPrograms(t *testing.T) {
 	if failed > 0 {
 		t.Errorf("%d requests failed", failed)
 	}
-	serve := startServe(t, dir, address, model.URL)
+	serve, _ := startServe(t, dir, model.URL)
 	remote := dialServe(t, dir)
 	var found map[string]int
 	for start := time.Now(); time.Since(start) < patience; time.Sleep(50 * time.Millisecond) { // the spool's rest is stored first
@@ -128,25 +125,59 @@ func TestKilledPrograms(t *testing.T) {
 	}
 }
 
-// startServe runs this binary as remora and waits until it is alive.
-func startServe(t *testing.T, dir, address, upstream string) *exec.Cmd {
+// startServe runs this binary as remora, on a port of its own choice, and waits until it is alive.
+func startServe(t *testing.T, dir, upstream string) (serve *exec.Cmd, address string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	serve := &exec.Cmd{Path: self, Args: []string{"remora", "serve", "--listen", address, "--upstream", upstream, "--data", dir}}
+	serve = &exec.Cmd{Path: self, Args: []string{"remora", "serve", "--listen", "127.0.0.1:0", "--upstream", upstream, "--data", dir}}
 	serve.Env = append(os.Environ(), "REMORA_IDENTITY_TENANT=tests", "REMORA_IDENTITY_ANONYMOUS=keyHolder",
-		"REMORA_STORAGE_KEY_FILE="+dir+".key", "REMORA_STORAGE_RESERVE_BYTES=0", "REMORA_LOG_LEVEL=warn", "HOME="+filepath.Dir(dir))
-	serve.Stderr = t.Output()
+		"REMORA_STORAGE_KEY_FILE="+dir+".key", "REMORA_STORAGE_RESERVE_BYTES=0", "REMORA_LOG_LEVEL=info", "REMORA_LOG_FORMAT=json",
+		"HOME="+filepath.Dir(dir))
+	said := &startLog{out: t.Output(), url: make(chan string, 1)}
+	serve.Stderr = said
 	if err := serve.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = serve.Process.Kill() })
+	select {
+	case address = <-said.url:
+	case <-time.After(patience):
+		t.Fatal("it does not say where it listens")
+	}
 	if err := await("http://" + address + "/.remora/livez"); err != nil {
 		t.Fatal(err)
 	}
-	return serve
+	return serve, address
+}
+
+// startLog reads the log of a program for the address that it listens on, and shows what is worse than information. It is
+// written to by one goroutine.
+type startLog struct {
+	out  io.Writer
+	url  chan string
+	line []byte
+}
+
+func (l *startLog) Write(p []byte) (int, error) {
+	l.line = append(l.line, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.line, []byte("\n"))
+		if !whole {
+			return len(p), nil
+		}
+		l.line = rest
+		var said struct{ Level, Msg, URL string }
+		if json.Unmarshal(line, &said) == nil && said.Level == "INFO" {
+			if said.Msg == "remora is listening" {
+				l.url <- strings.TrimPrefix(said.URL, "http://")
+			}
+			continue
+		}
+		_, _ = fmt.Fprintf(l.out, "%s\n", line)
+	}
 }
 
 func dialServe(t *testing.T, dir string) *process.Remote {

@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall/fence"
+)
+
+// An upstream that begins to refuse an enriched request and never comes to an end holds nobody: after a while, what has
+// come decides.
+func TestRefusalsThatNeverEnd(t *testing.T) {
+	for _, tt := range []struct {
+		name, refusal string
+		trickle       bool
+		code          int
+	}{
+		{name: "nothing after the head", refusal: "HTTP/1.1 400 Bad Request\r\nContent-Length: 100\r\n\r\n", code: 200},
+		{name: "the middle of a chunk's frame", refusal: "HTTP/1.1 422 Unprocessable Entity\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1", code: 200},
+		{name: "drop by drop", refusal: "HTTP/1.1 413 Too Large\r\n\r\n", trickle: true, code: 200},
+		{name: "a template's words, and no end", code: 200,
+			refusal: "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 1000\r\n\r\n" + `{"error":{"message":"Conversation roles must alternate user/assistant","pad":"`},
+		{name: "nobody's fault", refusal: "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 10\r\n\r\n", code: 500},
+	} {
+		for _, own := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s/own=%v", tt.name, own), func(t *testing.T) {
+				t.Parallel()
+				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+					for {
+						in, err := http.ReadRequest(br)
+						if err != nil {
+							return
+						}
+						body, _ := io.ReadAll(in.Body)
+						if !fence.Contains(string(body)) {
+							answer := chatAnswer("", "fine")
+							_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
+							continue
+						}
+						_, _ = io.WriteString(conn, tt.refusal)
+						for tt.trickle {
+							if _, err := io.WriteString(conn, "."); err != nil {
+								return
+							}
+							time.Sleep(10 * time.Millisecond)
+						}
+						if tt.code == 500 { // the client must see the head before the rest comes
+							time.Sleep(2 * refusalTime)
+							_, _ = io.WriteString(conn, "0123456789")
+							continue
+						}
+						_, _ = io.Copy(io.Discard, br)
+						return
+					}
+				})
+				r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
+				if !own {
+					r.h.plane.router.upstreams[0].plain = nil
+				}
+				r.recall.set("fact")
+				got := r.post(chat("user: q"))
+				want := StatusRejected
+				if tt.code == 500 {
+					want = StatusInjected
+				}
+				if got.code != tt.code || got.status != want {
+					t.Errorf("got %d, %s, want %d, %s", got.code, got.status, tt.code, want)
+				}
+				if tt.code == 500 && got.body != "0123456789" {
+					t.Errorf("the refusal arrives as %q", got.body)
+				}
+				lesson := r.h.learned.models[modelKey{"mock", dialect.Chat{}.Name(), "m"}]
+				if got, want := !lesson.inUser.IsZero(), strings.Contains(tt.refusal, "roles must alternate"); got != want {
+					t.Errorf("learned the place: %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// A refusal that was looked at is the client's byte for byte, in whatever pieces it comes.
+func TestRefusalIsPassedOnWhole(t *testing.T) {
+	for _, size := range []int{0, 1, smallBuffer, refusalPeek - 1, refusalPeek, refusalPeek + 1, 5 * refusalPeek} {
+		whole := strings.Repeat("0123456789abcdef", size/16+1)[:size]
+		head, body := peekRefusal(io.NopCloser(io.MultiReader(strings.NewReader(whole[:size/2]), strings.NewReader(whole[size/2:]))))
+		if want := whole[:min(size, refusalPeek)]; string(head) != want {
+			t.Errorf("%d bytes: saw %d, want %d", size, len(head), len(want))
+		}
+		if got, err := io.ReadAll(body); err != nil || string(got) != whole {
+			t.Errorf("%d bytes: passed on %d, %v", size, len(got), err)
+		}
+	}
+}
+
+// Closing a response waits for no upstream, wherever in its framing that has stopped.
+func TestH1CloseDoesNotWait(t *testing.T) {
+	answer := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-A: 1\r\n\r\n"
+	for i := strings.Index(answer, "\r\n\r\n") + 4; i < len(answer); i++ {
+		hold := make(chan struct{})
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			_, _ = http.ReadRequest(br)
+			_, _ = io.WriteString(conn, answer[:i])
+			<-hold
+		})
+		p := h1Plane(t, addr, true, nil)
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		go func() { _ = resp.Body.Close(); close(closed) }()
+		wait(t, closed)
+		if n := len(h1Idle(p)); n != 0 {
+			t.Errorf("%q: %d idle connections, want that in the middle of an answer closed", answer[:i], n)
+		}
+		close(hold)
+	}
+}
+
+// An interrupt that comes when the body has let go of its connection must not touch whoever uses it next.
+func TestH1InterruptAfterTheEnd(t *testing.T) {
+	addr := h1Serve(t, answerEach(func(int, *http.Request) string { return h1OK }))
+	p := h1Plane(t, addr, true, nil)
+	in, body := h1Incoming(t, h1Get)
+	resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.(*h1Body).interrupt()
+	if idle := h1Idle(p); len(idle) != 1 || !idle[0].silent() {
+		t.Errorf("%d idle connections, want one that lives", len(idle))
+	}
+}
+
+// Whoever reads ahead ends with the exchange.
+func TestRefusalLeavesNoGoroutine(t *testing.T) {
+	reader, writer := io.Pipe()
+	before := runtime.NumGoroutine()
+	_, body := peekRefusal(reader)
+	_ = body.Close()
+	_ = writer.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for runtime.NumGoroutine() > before {
+		if ctx.Err() != nil {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
