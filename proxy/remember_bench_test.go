@@ -1,0 +1,73 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// givenRecall finds the same memories each time, and costs nothing.
+type givenRecall struct{ result recall.Result }
+
+func (g *givenRecall) Recall(context.Context, recall.Request) (recall.Result, error) {
+	return g.result, nil
+}
+func (g *givenRecall) Loaded(storage.Scope) bool { return true }
+
+// BenchmarkRemember is what memory costs a request of 1 KiB on top of recall itself and of the hop: from the body to the
+// insertions, and the entry in the ledger. Every request is a new turn.
+func BenchmarkRemember(b *testing.B) {
+	var found recall.Result
+	for i := range 8 {
+		found.Memories = append(found.Memories, recall.Scored{Memory: storage.Memory{
+			ID: fmt.Sprintf("f%031d", i), Text: fmt.Sprintf("Please remember that the meeting number %d is on Thursday near the old harbour. My sister likes the blue one.", i),
+			Kind: storage.KindEpisode, EventTime: 1_780_000_000_000, Provenance: storage.Provenance{Role: storage.RoleUser},
+		}})
+	}
+	cfg := DefaultConfig()
+	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
+	cfg.Identity.Loopback = true
+	h, err := New(cfg, Deps{Recall: &givenRecall{found}, Local: storagetest.Memory(), Redact: func(s string) string { return s }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); h.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	text := `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 40) +
+		`"},{"role":"user","content":"Where is the meeting of number 000000000000?"}]}`
+	digits := strings.Index(text, "000000000000")
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/chat/completions", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer key-of-a-user-0123456789")
+	r.Header.Set("X-Remora-User", "u")
+	body := []byte(text)
+	n := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		copy(body[digits:], fmt.Sprintf("%012d", n))
+		x := exchanges.Get().(*exchange)
+		x.h, x.r, x.ctx, x.start, x.status = h, r, ctx, h.deps.Now(), StatusUnsupported
+		x.up = h.plane.choose(r)
+		x.d = h.route(r).d
+		x.allow()
+		x.body = newBenchBody(body)
+		if inserts := x.remember(); len(inserts) != 1 {
+			b.Fatalf("%d insertions, status %s", len(inserts), x.status)
+		}
+		x.accepted()
+		x.recycle()
+	}
+}
+
+func newBenchBody(b []byte) *body { return &body{bytes: b} }
