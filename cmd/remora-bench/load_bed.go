@@ -52,6 +52,8 @@ type bed struct {
 	questions []string
 	talk      []string
 	serial    atomic.Uint64 // of all requests
+
+	introduced map[string]int // how many users have asked before, by a target's address
 }
 
 // openBed starts the mock upstream. The caller must close the bed.
@@ -68,7 +70,7 @@ func openBed(ctx context.Context, o loadOptions, stderr io.Writer) (*bed, error)
 	if err != nil {
 		return nil, fmt.Errorf("make temporary directory: %w", err)
 	}
-	b := &bed{remora: remora, logLevel: o.logLevel, self: self, dir: dir, stderr: stderr, memories: o.memories}
+	b := &bed{remora: remora, logLevel: o.logLevel, self: self, dir: dir, stderr: stderr, memories: o.memories, introduced: map[string]int{}}
 	b.questions, b.talk = benchQuestions(o.memories), benchTalk()
 	b.mock, b.upstream, err = b.child(ctx, "upstream", "-listen", o.upstream)
 	if err != nil {

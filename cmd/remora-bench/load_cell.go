@@ -182,6 +182,9 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 	if t.users > 0 {
 		users = t.users
 	}
+	if err := b.introduce(ctx, t, users); err != nil {
+		return nil, figures{}, err
+	}
 	var before usage
 	j := job{
 		door: t.door, template: tpl, script: c.script, conns: c.conns, rate: c.rate,

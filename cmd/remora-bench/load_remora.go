@@ -176,6 +176,26 @@ func (c *client) ask(host, user, memory, message string) (response, error) {
 	return r, err
 }
 
+// introduce has every user of a target with memory ask once, so that what is measured is not how long a user's memories
+// take to load.
+func (b *bed) introduce(ctx context.Context, t target, users int) error {
+	if t.memory == "" || t.memory == remoraTargets[targetPass] || b.introduced[t.addr] >= users {
+		return nil
+	}
+	c, err := dialClient(ctx, t.door, time.Now().Add(time.Minute), nil)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for u := b.introduced[t.addr]; u < users; u++ {
+		if _, err := c.ask(t.addr, fmt.Sprintf("user-%04d", u), "read", "Does it work?"); err != nil {
+			return fmt.Errorf("introduce user %d: %w", u, err)
+		}
+	}
+	b.introduced[t.addr] = users
+	return nil
+}
+
 // remoraCounters is what a Remora told at its end: turns that became durable and turns that were dropped.
 type remoraCounters struct {
 	known     bool
