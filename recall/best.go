@@ -10,14 +10,23 @@ import (
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
 	hits := s.picked[:0]
 	clear(s.counts[:])
-	all := f.passAll()
+	all, signed := f.passAll(), q.bySigns()
+	var by [signs]float64
+	for i := range by {
+		by[i] = q.signFactor(i, w)
+	}
 	for _, n := range s.found {
 		score := s.score[n]
 		s.score[n] = 0
 		if !all && !f.pass(n) {
 			continue
 		}
-		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}
+		h := hit{turn: n, score: float64(score)}
+		if signed {
+			h.score *= by[ix.briefs[n].signs()]
+		} else {
+			h.score *= ix.factors(&ix.turns[n], q, w, nil)
+		}
 		s.counts[bucketOf(float32(h.score))]++
 		hits = append(hits, h)
 	}
