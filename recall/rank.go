@@ -38,6 +38,7 @@ type scratch struct {
 	holds       []holdings // by turn, of the candidates
 	hits        []hit      // of the result
 	taken       []taken    // of the result
+	text        []byte     // of the result
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
