@@ -10,11 +10,7 @@ import (
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
 	hits := s.picked[:0]
 	clear(s.counts[:])
-	all, signed := f.passAll(), q.bySigns()
-	var by [signs]float64
-	for i := range by {
-		by[i] = q.signFactor(i, w)
-	}
+	all, inBrief := f.passAll(), q.inBrief()
 	for _, n := range s.found {
 		score := s.score[n]
 		s.score[n] = 0
@@ -22,8 +18,8 @@ func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit 
 			continue
 		}
 		h := hit{turn: n, score: float64(score)}
-		if signed {
-			h.score *= by[ix.briefs[n].signs()]
+		if inBrief {
+			h.score *= s.factors.of(ix.briefs[n])
 		} else {
 			h.score *= ix.factors(&ix.turns[n], q, w, nil)
 		}

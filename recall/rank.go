@@ -14,31 +14,32 @@ type hit struct {
 
 // scratch is what one query needs; it is pooled. All arrays are zero between queries.
 type scratch struct {
-	sums        []float32 // by turn, the survey's scores
-	marks       []float32 // the same with their factors, in the order of found
-	seeds       []int32   // what pick returned
-	score       []float32 // by turn
-	x           []float32 // by turn, of the concept at hand
-	session     []float32 // by conversation, of the concept at hand
-	near        bitset    // turns whose text counts for a candidate
-	chosen      bitset    // candidates
-	met         bitset    // conversations of candidates
-	entries     []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
-	spans       []span    // of the words in entries
-	found       []int32   // turns with a score
-	touched     []int32   // turns with an x
-	talked      []int32   // conversations with a session
-	order       []int
-	costs       []int
-	picked      []hit
-	counts      [buckets]int32
-	norms       norms
-	normsOf     fieldWeights // that norms were made of
-	signFactors [signs]float32
-	holds       []holdings // by turn, of the candidates
-	hits        []hit      // of the result
-	taken       []taken    // of the result
-	text        []byte     // of the result
+	sums    []float32 // by turn, the survey's scores
+	marks   []float32 // the same with their factors, in the order of found
+	seeds   []int32   // what pick returned
+	score   []float32 // by turn
+	x       []float32 // by turn, of the concept at hand
+	session []float32 // by conversation, of the concept at hand
+	near    bitset    // turns whose text counts for a candidate
+	chosen  bitset    // candidates
+	met     bitset    // conversations of candidates
+	entries []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
+	nearby  []uint32  // those of one word in turns that are near
+	spans   []span    // of the words in entries
+	found   []int32   // turns with a score
+	touched []int32   // turns with an x
+	talked  []int32   // conversations with a session
+	order   []int
+	costs   []int
+	picked  []hit
+	counts  [buckets]int32
+	norms   norms
+	normsOf fieldWeights // that norms were made of
+	factors briefFactors
+	holds   []holdings // by turn, of the candidates
+	hits    []hit      // of the result
+	taken   []taken    // of the result
+	text    []byte     // of the result
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
@@ -206,6 +207,9 @@ func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <
 // scores before the factors in s.score, which best clears. It returns how many turns have words of the query themselves.
 func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix)
+	if q.inBrief() {
+		s.factors.fill(ix, q, w)
+	}
 	fw := ix.fieldWeights(q, w)
 	ix.survey(q, w, &fw, s, k)
 	considered = len(s.found)
@@ -215,17 +219,11 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		concept := s.spans[at].concept
 		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
 			word := &s.spans[at]
-			if word.late {
-				word.from = len(s.entries)
-				ix.decodeNear(word.term, s)
-				word.to = len(s.entries)
-			}
-			for _, e := range s.entries[word.from:word.to] {
-				if n := int32(e >> 8); s.near.has(n) {
-					ix.gather(n, frequency(e), word.share, &fw, s)
-					if s.chosen.has(n) {
-						s.note(n, concept, word.itself, frequency(e))
-					}
+			for _, e := range ix.close(word, s) {
+				n := int32(e >> 8)
+				ix.gather(n, frequency(e), word.share, &fw, s)
+				if s.chosen.has(n) {
+					s.note(n, concept, word.itself, frequency(e))
 				}
 			}
 		}
@@ -251,6 +249,26 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	}
 	clear(s.near)
 	return considered
+}
+
+// close returns the postings of a word in turns that are near candidates; they are valid until the next call.
+func (ix *index) close(word *span, s *scratch) []uint32 {
+	if word.late {
+		from := len(s.entries)
+		ix.decodeNear(word.term, s)
+		return s.entries[from:]
+	}
+	all := s.entries[word.from:word.to]
+	if cap(s.nearby) < len(all) {
+		s.nearby = make([]uint32, len(all)+len(all)/4)
+	}
+	out, near := s.nearby[:len(all)], s.near
+	k := 0
+	for _, e := range all {
+		out[k] = e
+		k += int(near[e>>14] >> (e >> 8 & 63) & 1) // mostly not, but that can't be foretold
+	}
+	return out[:k]
 }
 
 // gather adds the evidence of one word in turn n to the candidates that it counts for.

@@ -27,7 +27,7 @@ const maxTurns = 1 << 24
 
 // brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
 // stay in the processor's cache. From its lowest bits up: the lengths of the user's text and of the assistant's, coarsely, a
-// byte each; the traits that are factors, and opens; and what follows here.
+// byte each; the traits that are factors, and opens; what follows here; and the speaker's number, if it is below manySpeakers.
 type brief uint32
 
 const (
@@ -36,6 +36,8 @@ const (
 	briefTalks       // it belongs to a conversation
 	briefLong        // one of the lengths is not exact
 )
+
+const manySpeakers = 1<<7 - 1
 
 const (
 	factorTraits = firstPerson | hasTime | hasNumber | hasName
@@ -46,6 +48,7 @@ const (
 func (b brief) user() uint8      { return uint8(b) }
 func (b brief) assistant() uint8 { return uint8(b >> 8) }
 func (b brief) signs() uint32    { return uint32(b>>16) % uint32(signs) }
+func (b brief) speaker() uint16  { return uint16(b >> 25) }
 func (b brief) alone() bool      { return b&briefAlone != 0 }
 
 const exactLengths = 128
@@ -68,6 +71,7 @@ func (t *turn) brief() brief {
 	set(briefDead, t.flags&turnDead != 0)
 	set(briefAlone, t.alone())
 	set(briefTalks, t.conv >= 0)
+	b |= brief(min(t.speaker, manySpeakers)) << 25
 	set(briefLong, t.userLen >= exactLengths || t.asstLen >= exactLengths)
 	return b
 }
@@ -257,15 +261,12 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 		s.marks = make([]float32, len(found)+len(found)/4)
 	}
 	marks := s.marks[:len(found)]
-	if f.anyKind() && q.bySigns() {
-		by := &s.signFactors
-		for i := range by {
-			by[i] = float32(q.signFactor(i, w))
-		}
+	if f.anyKind() && q.inBrief() {
 		clear(s.counts[:])
 		for i, n := range found {
-			mark := s.sums[n] * by[ix.briefs[n].signs()]
+			mark := s.sums[n]
 			s.sums[n] = 0
+			mark = s.factors.rough(mark, ix.briefs[n])
 			marks[i] = mark
 			s.counts[bucketOf(mark)]++
 		}
@@ -309,7 +310,7 @@ const noMark = -1
 // may be returned.
 func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, marks []float32) {
 	least := float32(0)
-	if !q.bySigns() && len(s.found) > k {
+	if (q.speaker != 0 || !q.inBrief()) && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))
 	}
 	anyKind := f.anyKind()
@@ -321,8 +322,8 @@ func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, mar
 			marks[i] = noMark
 			continue
 		}
-		if q.bySigns() {
-			mark *= float32(q.signFactor(int(ix.briefs[n].signs()), w))
+		if q.inBrief() {
+			mark = s.factors.rough(mark, ix.briefs[n])
 		} else {
 			mark = float32(float64(mark) * ix.factors(&ix.turns[n], q, w, nil))
 		}
@@ -331,29 +332,45 @@ func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, mar
 	}
 }
 
-// bySigns reports whether the signs of a turn tell all its factors: what the speaker's name, the project and dates add is not in
-// them.
-func (q *query) bySigns() bool { return q.speaker == 0 && q.project == 0 && len(q.dates) == 0 }
+// inBrief reports whether a turn's brief tells all its factors: what the project, dates and one of very many speakers add is not
+// in it.
+func (q *query) inBrief() bool {
+	return q.speaker < manySpeakers && q.project == 0 && len(q.dates) == 0
+}
 
-// signFactor is the factor of turns with these signs, where bySigns: the same as factors, which multiplies in this order.
-func (q *query) signFactor(i int, w *Weights) float64 {
-	product := 1.0
-	if i&int(firstPerson) != 0 {
-		product *= q.personFactor(w)
+// briefFactors are the factors of turns by what stands in their brief, where that tells all.
+type briefFactors struct {
+	speaker uint16            // of the query, 0 for none
+	by      [2][signs]float64 // the second of what that speaker said
+}
+
+func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
+	b.speaker = q.speaker
+	for i := range b.by[0] {
+		t := turn{traits: traits(i) & factorTraits, conv: -1}
+		if i&int(opens) != 0 {
+			t.prev = -1
+		}
+		b.by[0][i] = ix.factors(&t, q, w, nil)
+		if t.speaker = q.speaker; t.speaker != 0 {
+			b.by[1][i] = ix.factors(&t, q, w, nil)
+		}
 	}
-	if i&int(opens) != 0 {
-		product *= w.Opening
+}
+
+func (b *briefFactors) of(t brief) float64 {
+	if b.speaker != 0 && t.speaker() == b.speaker {
+		return b.by[1][t.signs()]
 	}
-	if q.intent&wantsTime != 0 && i&int(hasTime) != 0 {
-		product *= w.TimeAnswer
+	return b.by[0][t.signs()]
+}
+
+// rough is v times the factors.
+func (b *briefFactors) rough(v float32, t brief) float32 {
+	if b.speaker == 0 {
+		return v * float32(b.by[0][t.signs()])
 	}
-	if q.intent&wantsNumber != 0 && i&int(hasNumber) != 0 {
-		product *= w.NumberAnswer
-	}
-	if q.intent&wantsName != 0 && i&int(hasName) != 0 {
-		product *= w.NameAnswer
-	}
-	return product
+	return float32(float64(v) * b.of(t))
 }
 
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those.
