@@ -10,14 +10,19 @@ import (
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
 	hits := s.picked[:0]
 	clear(s.counts[:])
-	all := f.passAll()
+	all, inBrief := f.passAll(), q.inBrief()
 	for _, n := range s.found {
 		score := s.score[n]
 		s.score[n] = 0
 		if !all && !f.pass(n) {
 			continue
 		}
-		h := hit{turn: n, score: float64(score) * ix.factors(&ix.turns[n], q, w, nil)}
+		h := hit{turn: n, score: float64(score)}
+		if inBrief {
+			h.score *= s.factors.of(ix.briefs[n])
+		} else {
+			h.score *= ix.factors(&ix.turns[n], q, w, nil)
+		}
 		s.counts[bucketOf(float32(h.score))]++
 		hits = append(hits, h)
 	}

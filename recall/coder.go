@@ -213,28 +213,33 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	lengths := c.lengths[:len(symbols)]
 	for i := 0; i < len(codes); {
 		// Room for some codes at a time: a check for each would cost as much as the rest.
-		const some = 64
-		stop := min(i+some, len(codes))
+		const some = 256
+		stop := min(i+some, len(codes)-1) // the last byte has none behind it
 		n := len(dst)
-		dst = slices.Grow(dst, (some+1)*maxSymbol)
+		dst = slices.Grow(dst, (some+2)*maxSymbol)
 		space := dst[:cap(dst)]
 		for i < stop {
+			k := uint(codes[i])
+			if k == literal {
+				space[n] = codes[i+1]
+				n++
+				i += 2
+				continue
+			}
+			// Which codes take two bytes can't be foretold, so there is no branch for it.
+			wide := (k + 256 - wideCodes) >> 8
+			k += ((k-wideCodes)*255 + uint(codes[i+1])) & -wide
+			i += 1 + int(wide)
+			if k >= uint(len(symbols)) {
+				return dst[:n], false
+			}
+			binary.LittleEndian.PutUint64(space[n:], symbols[k])
+			n += int(lengths[k])
+		}
+		if i == len(codes)-1 {
 			k := int(codes[i])
 			i++
-			if k >= wideCodes {
-				if i == len(codes) {
-					return dst[:n], false
-				}
-				if k == literal {
-					space[n] = codes[i]
-					n++
-					i++
-					continue
-				}
-				k = wideCodes + (k-wideCodes)<<8 + int(codes[i])
-				i++
-			}
-			if k >= len(symbols) {
+			if k >= wideCodes || k >= len(symbols) {
 				return dst[:n], false
 			}
 			binary.LittleEndian.PutUint64(space[n:], symbols[k])

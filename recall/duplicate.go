@@ -45,6 +45,7 @@ type taken struct {
 	bits  termBits
 	known bool     // bits are
 	terms []uint32 // distinct, once they were needed
+	own   ownStrings
 }
 
 // termBits has a bit for each distinct term, which some may share.

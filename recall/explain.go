@@ -70,7 +70,7 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 			if t.conv >= 0 && f.session > 0 {
 				switch {
 				case t.alone():
-					session += word.share * ix.frequency(n, word.id).all() * f.aloneNorm(t)
+					session += word.share * ix.frequency(n, word.id).all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
 				case !ix.talks(t.conv):
 				default:
 					session += word.share * ix.sessionFrequency(t.conv, word.id) * f.sessionNorm(&ix.convs.list[t.conv])

@@ -304,6 +304,7 @@ func (ix *index) link(n int32) {
 	ix.briefs[n] = t.brief()
 	if after >= 0 {
 		ix.turns[after].next = n
+		ix.briefs[after] = ix.turns[after].brief()
 	}
 	if next >= 0 {
 		ix.turns[next].prev = n
@@ -322,6 +323,7 @@ func (ix *index) unlink(n int32) {
 	c := &ix.convs.list[t.conv]
 	if t.prev >= 0 {
 		ix.turns[t.prev].next = t.next
+		ix.briefs[t.prev] = ix.turns[t.prev].brief()
 	}
 	if t.next >= 0 {
 		ix.turns[t.next].prev = t.prev
@@ -342,6 +344,7 @@ func (ix *index) remove(n int32) {
 	ix.unlink(n)
 	ix.count(t, -1)
 	t.flags |= turnDead
+	ix.briefs[n] = t.brief()
 	ix.byTurn.remove(t.key, uint32(n))
 	var counts termCounts
 	for i := t.mem; i < t.mem+int32(t.count); i++ {

@@ -14,8 +14,8 @@ type hit struct {
 
 // scratch is what one query needs; it is pooled. All arrays are zero between queries.
 type scratch struct {
-	slot    []uint32  // by turn, of the survey: place in found + 1
-	sums    []float32 // the survey's scores, in the order of found
+	sums    []float32 // by turn, the survey's scores
+	marks   []float32 // the same with their factors, in the order of found
 	seeds   []int32   // what pick returned
 	score   []float32 // by turn
 	x       []float32 // by turn, of the concept at hand
@@ -24,6 +24,7 @@ type scratch struct {
 	chosen  bitset    // candidates
 	met     bitset    // conversations of candidates
 	entries []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
+	nearby  []uint32  // those of one word in turns that are near
 	spans   []span    // of the words in entries
 	found   []int32   // turns with a score
 	touched []int32   // turns with an x
@@ -34,9 +35,11 @@ type scratch struct {
 	counts  [buckets]int32
 	norms   norms
 	normsOf fieldWeights // that norms were made of
-	holds   []holdings   // by turn, of the candidates
-	hits    []hit        // of the result
-	taken   []taken      // of the result
+	factors briefFactors
+	holds   []holdings // by turn, of the candidates
+	hits    []hit      // of the result
+	taken   []taken    // of the result
+	text    []byte     // of the result
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
@@ -97,7 +100,7 @@ func (b *bitset) grow(n int) {
 
 func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.score) < n {
-		s.slot = make([]uint32, n+n/4)
+		s.sums = make([]float32, n+n/4)
 		s.score = make([]float32, n+n/4)
 		s.x = make([]float32, n+n/4)
 		s.holds = make([]holdings, n+n/4)
@@ -108,7 +111,7 @@ func (s *scratch) grow(ix *index) {
 	s.near.grow(len(ix.turns))
 	s.chosen.grow(len(ix.turns))
 	s.met.grow(len(ix.convs.list))
-	s.entries, s.spans, s.found, s.sums = s.entries[:0], s.spans[:0], s.found[:0], s.sums[:0]
+	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
 }
 
 // clear forgets the candidates, and the records that taken refers to.
@@ -190,8 +193,8 @@ func (f *fieldWeights) sessionNorm(c *conv) float32 {
 }
 
 // aloneNorm is sessionNorm for a turn that is the whole conversation.
-func (f *fieldWeights) aloneNorm(t *turn) float32 {
-	return f.session / (f.sessionFlat + f.sessSlope*float32(int(t.userLen)+int(t.asstLen)))
+func (f *fieldWeights) aloneNorm(length int) float32 {
+	return f.session / (f.sessionFlat + f.sessSlope*float32(length))
 }
 
 // maxTalk is the longest conversation, in turns, whose whole text counts for its turns. In a longer one it tells nothing.
@@ -204,6 +207,9 @@ func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <
 // scores before the factors in s.score, which best clears. It returns how many turns have words of the query themselves.
 func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix)
+	if q.inBrief() {
+		s.factors.fill(ix, q, w)
+	}
 	fw := ix.fieldWeights(q, w)
 	ix.survey(q, w, &fw, s, k)
 	considered = len(s.found)
@@ -213,17 +219,11 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		concept := s.spans[at].concept
 		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
 			word := &s.spans[at]
-			if word.late {
-				word.from = len(s.entries)
-				ix.decodeNear(word.term, s)
-				word.to = len(s.entries)
-			}
-			for _, e := range s.entries[word.from:word.to] {
-				if n := int32(e >> 8); s.near.has(n) {
-					ix.gather(n, frequency(e), word.share, &fw, s)
-					if s.chosen.has(n) {
-						s.note(n, concept, word.itself, frequency(e))
-					}
+			for _, e := range ix.close(word, s) {
+				n := int32(e >> 8)
+				ix.gather(n, frequency(e), word.share, &fw, s)
+				if s.chosen.has(n) {
+					s.note(n, concept, word.itself, frequency(e))
 				}
 			}
 		}
@@ -232,8 +232,10 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		for _, n := range s.touched {
 			x := s.x[n]
 			s.x[n] = 0
-			if t := &ix.turns[n]; !t.alone() && s.session[t.conv] > 0 {
-				x += s.session[t.conv] * fw.sessionNorm(&ix.convs.list[t.conv])
+			if !ix.briefs[n].alone() {
+				if t := &ix.turns[n]; s.session[t.conv] > 0 {
+					x += s.session[t.conv] * fw.sessionNorm(&ix.convs.list[t.conv])
+				}
 			}
 			if s.score[n] == 0 {
 				s.found = append(s.found, n)
@@ -249,8 +251,38 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	return considered
 }
 
+// close returns the postings of a word in turns that are near candidates; they are valid until the next call.
+func (ix *index) close(word *span, s *scratch) []uint32 {
+	if word.late {
+		from := len(s.entries)
+		ix.decodeNear(word.term, s)
+		return s.entries[from:]
+	}
+	all := s.entries[word.from:word.to]
+	if cap(s.nearby) < len(all) {
+		s.nearby = make([]uint32, len(all)+len(all)/4)
+	}
+	out, near := s.nearby[:len(all)], s.near
+	k := 0
+	for _, e := range all {
+		out[k] = e
+		k += int(near[e>>14] >> (e >> 8 & 63) & 1) // mostly not, but that can't be foretold
+	}
+	return out[:k]
+}
+
 // gather adds the evidence of one word in turn n to the candidates that it counts for.
 func (ix *index) gather(n int32, tf frequency, share float32, f *fieldWeights, s *scratch) {
+	if b := ix.briefs[n]; b&(briefAlone|briefLong) == briefAlone { // all of it that counts stands in the brief
+		norm := s.norms.userLength[b.user()]
+		assistant := tf.assistant() * s.norms.assistantLength[b.assistant()]
+		own := f.user*(tf.tell()*norm*share) + f.userAsk*(tf.ask()*norm*share) + f.assistant*share*assistant
+		if b&briefTalks != 0 {
+			own += share * tf.all() * f.aloneNorm(int(b.user())+int(b.assistant()))
+		}
+		s.add(n, own)
+		return
+	}
 	t := &ix.turns[n]
 	tell, ask, assistant := f.own(t, tf)
 	tell *= share
@@ -258,7 +290,7 @@ func (ix *index) gather(n int32, tf frequency, share float32, f *fieldWeights, s
 	own := f.user*tell + f.userAsk*ask + f.assistant*share*assistant
 	if t.alone() { // its text is all of its conversation's
 		if t.conv >= 0 {
-			own += share * tf.all() * f.aloneNorm(t)
+			own += share * tf.all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
 		}
 		s.add(n, own)
 		return

@@ -2,8 +2,8 @@ package recall
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"hash/maphash"
+	"slices"
 	"strconv"
 
 	"github.com/remora-proxy/remora/storage"
@@ -267,11 +267,26 @@ func (d *identity) appendID(b []byte) []byte {
 }
 
 func appendRaw(b, s []byte, isHex bool) []byte {
-	if isHex {
-		return hex.AppendEncode(b, s)
+	if !isHex {
+		return append(b, s...)
 	}
-	return append(b, s...)
+	n := len(b)
+	b = slices.Grow(b, 2*len(s))[:n+2*len(s)]
+	out := b[n:]
+	for i, c := range s {
+		binary.LittleEndian.PutUint16(out[2*i:], hexPairs[c])
+	}
+	return b
 }
+
+// hexPairs are the digits of every byte: ids are most of what a memory has beside its text.
+var hexPairs = func() (pairs [256]uint16) {
+	const digits = "0123456789abcdef"
+	for c := range pairs {
+		pairs[c] = uint16(digits[c>>4]) | uint16(digits[c&15])<<8
+	}
+	return pairs
+}()
 
 // appendID appends the id of memory i to b.
 func (ix *index) appendID(b []byte, i int32) []byte {
@@ -283,37 +298,56 @@ func (ix *index) appendID(b []byte, i int32) []byte {
 // memory reads back memory i. It makes one string of all that it holds of its own.
 func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	u := ix.head(i).rest
-	ix.unpackMemory(&u, ix.mems[i].turn, scope, &m)
+	b, own := ix.unpackMemory(&u, ix.mems[i].turn, scope, &m, nil)
+	own.giveTo(&m, string(b))
 	return m
 }
 
-// unpackMemory reads a memory of turn n into m, which is zero.
-func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *storage.Memory) {
+// strings are where the strings of a memory that are its own stand in the bytes that unpackMemory appends to.
+type ownStrings struct {
+	conv, turn, id, chain, text span32
+}
+
+type span32 struct{ from, to int32 }
+
+func (s span32) of(all string) string { return all[s.from:s.to] }
+
+// giveTo completes a memory that was unpacked.
+func (o *ownStrings) giveTo(m *storage.Memory, all string) {
+	if o.conv.to > o.conv.from {
+		m.Conversation = o.conv.of(all)
+	}
+	m.Provenance.Turn, m.ID, m.Provenance.Chain, m.Text = o.turn.of(all), o.id.of(all), o.chain.of(all), o.text.of(all)
+}
+
+// unpackMemory reads a memory of turn n into m, which is zero, but for the strings that are its own: these it appends to b.
+func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *storage.Memory, b []byte) (_ []byte, own ownStrings) {
 	m.Scope, m.Version, m.Trust = scope, 1, 1
 	v := &m.Provenance
-	var space [1024]byte
-	b := space[:0]
 	d := ix.identity(u, n)
 	v.Seq, m.EventTime = d.seq, d.event
+	at := func() int32 { return int32(len(b)) }
+	own.conv.from = at()
 	if d.mark&markConversation != 0 {
 		m.Conversation = u.string()
 	} else if c := ix.turns[n].conv; c >= 0 {
 		name := ix.convs.names.raw(uint32(c))
 		b = appendRaw(b, name[1:], name[0] == 1)
 	}
-	conv := len(b)
-	id := conv
+	own.conv.to = at()
+	own.turn.from, own.id.from = at(), at()
 	b = appendRaw(b, d.turn, d.turnHex)
-	turn := len(b)
+	own.turn.to = at()
 	if d.mark&markID != 0 {
-		id = turn
+		own.id.from = at()
 		b = appendRaw(b, d.id, d.idHex)
 	} else {
 		b = strconv.AppendInt(append(b, '.'), int64(d.seq), 10)
 	}
-	idEnd := len(b)
+	own.id.to = at()
+	own.chain.from = at()
 	b = appendRaw(b, d.chain, d.chainHex)
-	chain := len(b)
+	own.chain.to = at()
 	m.CreatedAt, m.UpdatedAt, m.ValidFrom = m.EventTime, m.EventTime, m.EventTime
 	if d.mark&markTimes != 0 {
 		m.CreatedAt += storage.Time(u.int())
@@ -332,12 +366,10 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *stor
 	if s.dies {
 		m.ExpiresAt = m.EventTime + s.life
 	}
+	own.text.from = at()
 	b = ix.unpackText(u, b)
-	all := string(b)
-	if d.mark&markConversation == 0 {
-		m.Conversation = all[:conv]
-	}
-	v.Turn, m.ID, v.Chain, m.Text = all[conv:turn], all[id:idEnd], all[idEnd:chain], all[chain:]
+	own.text.to = at()
+	return b, own
 }
 
 func (ix *index) unpackText(u *unpacker, b []byte) []byte {

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"bytes"
 	"context"
 	"math/bits"
 
@@ -12,6 +13,8 @@ import (
 const (
 	candidatesPerMemory = 4
 	phrasesPerMemory    = 2
+	// keptText is the most space for texts that is kept for the next request, in bytes.
+	keptText = 128 << 10
 )
 
 // search ranks and selects. The caller holds the index for reading.
@@ -50,6 +53,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 			gate = 0
 		}
 		sel.fill(ctx, &top, gate)
+		sel.finish()
 		s.hits, s.taken = sel.hits, sel.taken
 		for i := range res.Memories {
 			if req.Explain {
@@ -163,7 +167,7 @@ func (s *selection) take(h hit, p int32) Reason {
 	found := &s.taken[at]
 	why := CutDuplicate
 	if !s.ix.duplicate(s.taken[:at], found) {
-		why = s.add(h, p, found.rest)
+		why = s.add(h, p, found)
 	}
 	if why != "" {
 		*found = taken{}
@@ -172,22 +176,27 @@ func (s *selection) take(h hit, p int32) Reason {
 	return why
 }
 
-// add adds passage p to the result, if the budget lets it.
-func (s *selection) add(h hit, p int32, u unpacker) Reason {
+// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there.
+func (s *selection) add(h hit, p int32, found *taken) Reason {
 	if s.res.Memories == nil {
 		s.res.Memories = make([]Scored, 0, s.topK)
+		s.scratch.text = s.scratch.text[:0]
 	}
 	n := len(s.res.Memories)
 	m := &s.res.Memories[:n+1][n]
-	s.ix.unpackMemory(&u, s.ix.mems[p].turn, s.scope, &m.Memory)
-	if s.repeats(&m.Memory) {
+	before := s.scratch.text
+	s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
+	refuse := func(why Reason) Reason {
 		*m = Scored{}
-		return CutDuplicate
+		s.scratch.text = s.scratch.text[:len(before)]
+		return why
 	}
-	cost := Cost(&m.Memory)
+	if s.repeats(&m.Memory, &found.own) {
+		return refuse(CutDuplicate)
+	}
+	cost := cost(&m.Memory, int(found.own.text.to-found.own.text.from))
 	if cost > s.budget {
-		*m = Scored{}
-		return CutBudget
+		return refuse(CutBudget)
 	}
 	m.Score = h.score
 	s.res.Memories = s.res.Memories[:n+1]
@@ -196,15 +205,30 @@ func (s *selection) add(h hit, p int32, u unpacker) Reason {
 	return ""
 }
 
+// finish gives the memories of the result their strings, which are parts of one.
+func (s *selection) finish() {
+	if len(s.res.Memories) == 0 {
+		return
+	}
+	all := string(s.scratch.text)
+	for i := range s.res.Memories {
+		s.taken[i].own.giveTo(&s.res.Memories[i].Memory, all)
+	}
+	if cap(s.scratch.text) > keptText {
+		s.scratch.text = nil
+	}
+}
+
 // repeats reports whether m is a fact whose words stand in a passage that was taken, of the turn that it came from, or
 // such a passage of a fact.
-func (s *selection) repeats(m *storage.Memory) bool {
-	if m.Provenance.Turn == "" || m.Provenance.Role == storage.RoleAssistant {
+func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
+	if own.turn.from == own.turn.to || m.Provenance.Role == storage.RoleAssistant {
 		return false
 	}
+	turn := func(o *ownStrings) []byte { return s.scratch.text[o.turn.from:o.turn.to] }
 	for i := range s.res.Memories {
 		o := &s.res.Memories[i].Memory
-		if o.Provenance.Turn == m.Provenance.Turn && o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant {
+		if o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant && bytes.Equal(turn(&s.taken[i].own), turn(own)) {
 			return true
 		}
 	}
@@ -221,12 +245,14 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 const lineOverhead = 18
 
 // Cost is the tokens that a memory takes in a block: half its bytes, rounded up.
-func Cost(m *storage.Memory) int {
+func Cost(m *storage.Memory) int { return cost(m, len(m.Text)) }
+
+func cost(m *storage.Memory, text int) int {
 	who := len(m.Provenance.Speaker)
 	if who == 0 {
 		who = len(m.Provenance.Role)
 	}
-	return (len(m.Text) + who + lineOverhead + 1) / 2
+	return (text + who + lineOverhead + 1) / 2
 }
 
 // passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,

@@ -26,18 +26,30 @@ const (
 const maxTurns = 1 << 24
 
 // brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
-// stay in the processor's cache.
-type brief struct {
-	user, assistant uint8 // lengths, coarsely
-	signs           uint8 // the traits that are factors, and opens
-	flags           flags
-}
+// stay in the processor's cache. From its lowest bits up: the lengths of the user's text and of the assistant's, coarsely, a
+// byte each; the traits that are factors, and opens; what follows here; and the speaker's number, if it is below manySpeakers.
+type brief uint32
+
+const (
+	briefDead  brief = 1 << (iota + 21)
+	briefAlone       // it has no neighbours
+	briefTalks       // it belongs to a conversation
+	briefLong        // one of the lengths is not exact
+)
+
+const manySpeakers = 1<<7 - 1
 
 const (
 	factorTraits = firstPerson | hasTime | hasNumber | hasName
 	opens        = uint8(factorTraits) + 1 // the turn is the first of its conversation
 	signs        = 2 * int(opens)          // how many values brief.signs has
 )
+
+func (b brief) user() uint8      { return uint8(b) }
+func (b brief) assistant() uint8 { return uint8(b >> 8) }
+func (b brief) signs() uint32    { return uint32(b>>16) % uint32(signs) }
+func (b brief) speaker() uint16  { return uint16(b >> 25) }
+func (b brief) alone() bool      { return b&briefAlone != 0 }
 
 const exactLengths = 128
 
@@ -49,10 +61,18 @@ func coarse(n uint16) uint8 {
 }
 
 func (t *turn) brief() brief {
-	b := brief{coarse(t.userLen), coarse(t.asstLen), uint8(t.traits & factorTraits), t.flags}
-	if t.opens() {
-		b.signs |= opens
+	b := brief(coarse(t.userLen)) | brief(coarse(t.asstLen))<<8 | brief(t.traits&factorTraits)<<16
+	set := func(bit brief, is bool) {
+		if is {
+			b |= bit
+		}
 	}
+	set(brief(opens)<<16, t.opens())
+	set(briefDead, t.flags&turnDead != 0)
+	set(briefAlone, t.alone())
+	set(briefTalks, t.conv >= 0)
+	b |= brief(min(t.speaker, manySpeakers)) << 25
+	set(briefLong, t.userLen >= exactLengths || t.asstLen >= exactLengths)
 	return b
 }
 
@@ -126,30 +146,58 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		for _, word := range qt.words {
 			from := len(s.entries)
 			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
-			if late {
-				continue
+			if !late {
+				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, narrow, s)
+				s.spans[len(s.spans)-1].to = len(s.entries)
 			}
-			ix.decode(word.id, s)
-			s.spans[len(s.spans)-1].to = len(s.entries)
-			found, sums := s.found, s.sums
-			for _, e := range s.entries[from:] {
-				n := e >> 8
-				at := s.slot[n]
-				if at == 0 {
-					if narrow {
-						continue
-					}
-					found, sums = append(found, int32(n)), append(sums, 0)
-					at = uint32(len(found))
-					s.slot[n] = at
-				}
-				l := ix.briefs[n]
-				x := word.share * (m.user[e&31]*m.userLength[l.user] + m.assistant[e>>5&7]*m.assistantLength[l.assistant])
-				sums[at-1] += weight * x / (f.k1 + x)
-			}
-			s.found, s.sums = found, sums
 		}
 	}
+}
+
+// found0 is added to every sum of the survey, so that none that counts is zero. It is too small to change any.
+const found0 = 0x1p-126
+
+// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns;
+// if narrow, only of turns that have a sum.
+func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *scratch) {
+	m := &s.norms
+	buf, briefs, sums := p.buf, ix.briefs, s.sums
+	sums = sums[:len(briefs)]
+	most := len(buf) / 2 // a posting takes two bytes or more
+	s.entries = slices.Grow(s.entries, most)
+	entries := s.entries[len(s.entries) : len(s.entries)+most]
+	s.found = slices.Grow(s.found, most)
+	found := s.found[len(s.found) : len(s.found)+most]
+	e, fresh := 0, 0
+	n := ^uint32(0) // one before the first turn
+	for i := 0; i+1 < len(buf); i++ {
+		d := uint32(buf[i])
+		i++
+		if d >= 0x80 {
+			v, k := binary.Uvarint(buf[i-1:])
+			d = uint32(v)
+			i += k - 1
+		}
+		n += d
+		tf, l := buf[i], briefs[n]
+		if l&briefDead != 0 {
+			continue
+		}
+		entries[e] = n<<8 | uint32(tf)
+		e++
+		sum := sums[n]
+		if sum == 0 {
+			if narrow {
+				continue
+			}
+			found[fresh] = int32(n)
+			fresh++
+		}
+		x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+		sums[n] = sum + weight*x/(k1+x) + found0
+	}
+	s.entries = s.entries[:len(s.entries)+e]
+	s.found = s.found[:len(s.found)+fresh]
 }
 
 // decodeNear appends the postings of a term in turns that are near candidates.
@@ -168,37 +216,6 @@ func (ix *index) decodeNear(id uint32, s *scratch) {
 		if now += d; s.near.has(int32(now - 1)) {
 			out = append(out, (now-1)<<8|uint32(buf[i]))
 		}
-	}
-	s.entries = out
-}
-
-// decode appends the postings of a term to s.entries, those of removed turns left out.
-func (ix *index) decode(id uint32, s *scratch) {
-	p := &ix.posts[id]
-	buf := p.buf
-	s.entries = slices.Grow(s.entries, int(p.df)+min(len(buf)/2, ix.dead*2))
-	out := s.entries
-	now := uint32(0)
-	for i := 0; i < len(buf); {
-		d := uint32(buf[i])
-		i++
-		if d >= 0x80 {
-			v, n := binary.Uvarint(buf[i-1:])
-			d = uint32(v)
-			i += n - 1
-		}
-		now += d
-		out = append(out, (now-1)<<8|uint32(buf[i]))
-		i++
-	}
-	if ix.dead > 0 {
-		live := s.entries
-		for _, e := range out[len(live):] {
-			if ix.turns[e>>8].flags&turnDead == 0 {
-				live = append(live, e)
-			}
-		}
-		out = live
 	}
 	s.entries = out
 }
@@ -229,8 +246,8 @@ func (s *scratch) lowest(k int) float32 {
 // kth is nearly the k-th best of the survey's scores so far, from below.
 func (s *scratch) kth(k int) float32 {
 	clear(s.counts[:])
-	for _, sum := range s.sums {
-		s.counts[bucketOf(sum)]++
+	for _, n := range s.found {
+		s.counts[bucketOf(s.sums[n])]++
 	}
 	return s.lowest(k)
 }
@@ -239,49 +256,41 @@ func (s *scratch) kth(k int) float32 {
 // survey.
 func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int32 {
 	k *= seedsPerTurn
-	bySigns := q.signFactors(w)
-	anyKind := f.anyKind()
-	whole := q.speaker != 0 || q.project != 0 || len(q.dates) > 0 // the signs do not tell every factor
-	least := float32(0)
-	if whole && len(s.found) > k {
-		least = s.kth(k) / float32(q.maxFactor(w))
+	found := s.found
+	if cap(s.marks) < len(found) {
+		s.marks = make([]float32, len(found)+len(found)/4)
 	}
-	const out = -1
-	sums := s.sums[:len(s.found)]
-	clear(s.counts[:])
-	for i, n := range s.found {
-		s.slot[n] = 0
-		sum := sums[i]
-		if sum < least || !anyKind && !f.pass(n) {
-			sums[i] = out
-			continue
+	marks := s.marks[:len(found)]
+	if f.anyKind() && q.inBrief() {
+		clear(s.counts[:])
+		for i, n := range found {
+			mark := s.sums[n]
+			s.sums[n] = 0
+			mark = s.factors.rough(mark, ix.briefs[n])
+			marks[i] = mark
+			s.counts[bucketOf(mark)]++
 		}
-		if whole {
-			sum = float32(float64(sum) * ix.factors(&ix.turns[n], q, w, nil))
-		} else {
-			sum *= bySigns[ix.briefs[n].signs]
-		}
-		s.counts[bucketOf(sum)]++
-		sums[i] = sum
+	} else {
+		ix.markAll(q, w, s, k, f, marks)
 	}
 	limit := float32(0)
-	if len(sums) > k {
+	if len(found) > k {
 		limit = s.lowest(k)
 	}
-	check := anyKind && f.hides() // only of the best it matters whether the request carries them
+	check := f.anyKind() && f.hides() // only of the best it matters whether the request carries them
 	for {
 		best := s.seeds[:0]
 		hidden := false
-		for i, sum := range sums {
-			if sum < limit {
+		for i, mark := range marks {
+			if mark < limit {
 				continue
 			}
-			if n := s.found[i]; !check || f.pass(n) {
+			if n := found[i]; !check || f.pass(n) {
 				best = append(best, n)
 				continue
 			}
-			s.counts[bucketOf(sum)]--
-			sums[i] = out
+			s.counts[bucketOf(mark)]--
+			marks[i] = noMark
 			hidden = true
 		}
 		s.seeds = best
@@ -290,43 +299,89 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 		}
 		limit = s.lowest(k)
 	}
-	s.found, s.sums = s.found[:0], s.sums[:0]
+	s.found = s.found[:0]
 	return s.seeds[:min(len(s.seeds), 2*k)]
 }
 
-// signFactors are the factors of turns by their signs. What a speaker's name, the project and dates add is not in them.
-func (q *query) signFactors(w *Weights) (by [signs]float32) {
-	for i := range by {
-		product := 1.0
-		if i&int(firstPerson) != 0 {
-			product *= q.personFactor(w)
-		}
-		if i&int(opens) != 0 {
-			product *= w.Opening
-		}
-		if q.intent&wantsTime != 0 && i&int(hasTime) != 0 {
-			product *= w.TimeAnswer
-		}
-		if q.intent&wantsNumber != 0 && i&int(hasNumber) != 0 {
-			product *= w.NumberAnswer
-		}
-		if q.intent&wantsName != 0 && i&int(hasName) != 0 {
-			product *= w.NameAnswer
-		}
-		by[i] = float32(product)
+// noMark is of turns that are not to be picked.
+const noMark = -1
+
+// markAll multiplies the survey's sums by the factors and counts them, where the signs do not tell all factors or not every turn
+// may be returned.
+func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, marks []float32) {
+	least := float32(0)
+	if (q.speaker != 0 || !q.inBrief()) && len(s.found) > k {
+		least = s.kth(k) / float32(q.maxFactor(w))
 	}
-	return by
+	anyKind := f.anyKind()
+	clear(s.counts[:])
+	for i, n := range s.found {
+		mark := s.sums[n]
+		s.sums[n] = 0
+		if mark < least || !anyKind && !f.pass(n) {
+			marks[i] = noMark
+			continue
+		}
+		if q.inBrief() {
+			mark = s.factors.rough(mark, ix.briefs[n])
+		} else {
+			mark = float32(float64(mark) * ix.factors(&ix.turns[n], q, w, nil))
+		}
+		s.counts[bucketOf(mark)]++
+		marks[i] = mark
+	}
+}
+
+// inBrief reports whether a turn's brief tells all its factors: what the project, dates and one of very many speakers add is not
+// in it.
+func (q *query) inBrief() bool {
+	return q.speaker < manySpeakers && q.project == 0 && len(q.dates) == 0
+}
+
+// briefFactors are the factors of turns by what stands in their brief, where that tells all.
+type briefFactors struct {
+	speaker uint16            // of the query, 0 for none
+	by      [2][signs]float64 // the second of what that speaker said
+}
+
+func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
+	b.speaker = q.speaker
+	for i := range b.by[0] {
+		t := turn{traits: traits(i) & factorTraits, conv: -1}
+		if i&int(opens) != 0 {
+			t.prev = -1
+		}
+		b.by[0][i] = ix.factors(&t, q, w, nil)
+		if t.speaker = q.speaker; t.speaker != 0 {
+			b.by[1][i] = ix.factors(&t, q, w, nil)
+		}
+	}
+}
+
+func (b *briefFactors) of(t brief) float64 {
+	if b.speaker != 0 && t.speaker() == b.speaker {
+		return b.by[1][t.signs()]
+	}
+	return b.by[0][t.signs()]
+}
+
+// rough is v times the factors.
+func (b *briefFactors) rough(v float32, t brief) float32 {
+	if b.speaker == 0 {
+		return v * float32(b.by[0][t.signs()])
+	}
+	return float32(float64(v) * b.of(t))
 }
 
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those.
 func (ix *index) nominate(seeds []int32, s *scratch) {
 	for _, seed := range seeds {
-		t := &ix.turns[seed]
 		s.chosen.set(seed)
 		s.near.set(seed)
-		if t.alone() {
+		if ix.briefs[seed].alone() {
 			continue
 		}
+		t := &ix.turns[seed]
 		whole := ix.talks(t.conv)
 		if whole && !s.met.has(t.conv) {
 			s.met.set(t.conv)
