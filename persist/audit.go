@@ -30,18 +30,23 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 	out := finding{record: newAuditRecord(t)}
 	var candidates []*candidate
 	newest, fresh := time.Time{}, []windowMessage(nil)
-	counts := map[string]int{}
+	counts, freshCounts := map[string]int{}, map[string]int{}
 	for i := range t.window {
 		m := &t.window[i]
 		if m.at.After(newest) {
 			newest = m.at
 		}
-		wordCounts(counts, ownWords(m.text))
-		if m.fresh {
-			fresh = append(fresh, *m)
+		if !m.fresh {
+			wordCounts(counts, ownWords(m.text))
+			continue
 		}
+		wordCounts(freshCounts, ownWords(m.text))
+		fresh = append(fresh, *m)
 	}
-	t.summary.read(fresh)
+	for w, n := range freshCounts {
+		counts[w] += n
+	}
+	t.summary.readCounted(fresh, freshCounts)
 	for i := range t.window {
 		m := &t.window[i]
 		if !m.fresh || !m.user {

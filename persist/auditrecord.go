@@ -126,15 +126,17 @@ func (p *Pipeline) summaryOf(ctx context.Context, d *dossier, conversation strin
 	if _, ok := d.summaries[key]; !ok {
 		return s, nil
 	}
-	err := p.eachRecord(ctx, storage.BucketSummary, d.scope, func(r storage.Record) {
-		if r.Key != key {
-			return
-		}
-		if found, err := decodeSummary(r.Value); err == nil {
-			s = found
-		}
-	})
-	return s, err
+	r, err := p.record(ctx, storage.RecordRef{Bucket: storage.BucketSummary, Scope: d.scope, Key: key})
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrDamaged): // it is begun anew
+		return s, nil
+	case err != nil:
+		return s, err
+	}
+	if found, err := decodeSummary(r.Value); err == nil {
+		s = found
+	}
+	return s, nil
 }
 
 // recordKey is the key of a conversation's summary.

@@ -135,7 +135,7 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 
 // Each write step, failing before and after its effect, once and for a whole run: every turn is stored exactly once.
 func TestFaultTable(t *testing.T) {
-	for _, method := range []string{"PutRecords", "Memory", "Put", "DeleteRecords", "AllRecords"} {
+	for _, method := range []string{"PutRecords", "Memory", "Probe", "Put", "DeleteRecords", "AllRecords"} {
 		for _, after := range []bool{false, true} {
 			for _, nth := range []int{1, 2, 3} {
 				t.Run(fmt.Sprint(method, " ", nth, " persisted ", after), func(t *testing.T) {

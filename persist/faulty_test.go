@@ -65,6 +65,16 @@ func (f *faulty) Memory(ctx context.Context, scope storage.Scope, id string) (m 
 	return m, err
 }
 
+func (f *faulty) Probe(ctx context.Context, refs []storage.MemoryRef) (found []bool, err error) {
+	err = f.call("Probe", func() error { found, err = f.Mem.Probe(ctx, refs); return err })
+	return found, err
+}
+
+func (f *faulty) Record(ctx context.Context, ref storage.RecordRef) (r storage.Record, err error) {
+	err = f.call("Record", func() error { r, err = f.Mem.Record(ctx, ref); return err })
+	return r, err
+}
+
 func (f *faulty) PutRecords(ctx context.Context, records []storage.Record) error {
 	f.mu.Lock()
 	if records[0].Bucket == storage.BucketSpool && !strings.HasPrefix(records[0].Key, markPrefix) {

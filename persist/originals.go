@@ -25,7 +25,7 @@ func (p *Pipeline) salt(ctx context.Context, t Turn) ([]byte, error) {
 		return nil, nil
 	}
 	scope := t.Scope
-	secret, err := p.local.InstallSecret(ctx)
+	secret, err := p.installSecret(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -37,6 +37,19 @@ func (p *Pipeline) salt(ctx context.Context, t Turn) ([]byte, error) {
 		_, _ = mac.Write([]byte(part))
 	}
 	return mac.Sum(nil), nil
+}
+
+// installSecret asks for the secret once: it never changes.
+func (p *Pipeline) installSecret(ctx context.Context) ([]byte, error) {
+	if known := p.secret.Load(); known != nil {
+		return *known, nil
+	}
+	secret, err := p.local.InstallSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.secret.Store(&secret)
+	return secret, nil
 }
 
 // redactionsSize is what a map adds to the size of a write.

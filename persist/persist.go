@@ -61,7 +61,8 @@ type Config struct {
 	QueueBytes int64
 	// TurnsPerSecond is the rate of turns that one scope may hand in, with a burst of one second; 0 = no limit.
 	TurnsPerSecond float64
-	// CommitInterval and CommitTurns: a spool commit waits for so many turns, at most so long.
+	// CommitInterval and CommitTurns: a spool commit waits for so many turns, at most so long. It takes more, up to
+	// MaxBatchTurns, where they have queued up meanwhile.
 	CommitInterval time.Duration
 	CommitTurns    int
 	// BatchInterval and BatchTurns: the same for the write to the store. A backlog is written in batches of MaxBatchTurns.
@@ -136,6 +137,7 @@ type Pipeline struct {
 	gate    gate
 	auditor *auditor
 	telling sync.Mutex // one call of the index at a time
+	secret  atomic.Pointer[[]byte]
 
 	mu       sync.Mutex // guards what follows
 	closing  bool       // Run's context has ended: nothing more is taken

@@ -166,8 +166,9 @@ func permanent(err error) bool {
 }
 
 // gather waits until there are enough items in *list, or some and the first of them has waited for interval, or Flush or
-// the end hurries. It takes at most most items; none means that the stage is done, for ended is closed and the list empty.
-func (p *Pipeline) gather(work context.Context, list *[]*item, wakeup, ended <-chan struct{}, enough, most int, interval time.Duration) []*item {
+// the end hurries. It takes at most most items and, beyond the first, bytes of texts; none means that the stage is done, for ended is
+// closed and the list empty.
+func (p *Pipeline) gather(work context.Context, list *[]*item, wakeup, ended <-chan struct{}, enough, most int, bytes int64, interval time.Duration) []*item {
 	var timer *time.Timer
 	var expired <-chan time.Time
 	late := false
@@ -176,7 +177,7 @@ func (p *Pipeline) gather(work context.Context, list *[]*item, wakeup, ended <-c
 		p.mu.Lock()
 		n := len(*list)
 		if n >= enough || n > 0 && (late || over || p.hurry > 0) {
-			n = min(n, most)
+			n = fitting((*list)[:min(n, most)], bytes)
 			batch := make([]*item, n)
 			copy(batch, *list)
 			if n == len(*list) {
@@ -211,4 +212,14 @@ func (p *Pipeline) gather(work context.Context, list *[]*item, wakeup, ended <-c
 			return nil
 		}
 	}
+}
+
+// fitting is how many of items hold so many bytes together, one at least.
+func fitting(items []*item, bytes int64) int {
+	for i, it := range items {
+		if bytes -= it.size; bytes < 0 && i > 0 {
+			return i
+		}
+	}
+	return len(items)
 }

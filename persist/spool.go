@@ -54,9 +54,12 @@ func decodeEntry(value []byte) (spoolEntry, error) {
 	return e, nil
 }
 
+// commitBytes bounds a spool commit of several turns, so that the store has room for it in one transaction.
+const commitBytes = 384 << 10
+
 func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{}) {
 	for {
-		batch := p.gather(work, &p.queued, p.wakeA, ending, p.cfg.CommitTurns, p.cfg.CommitTurns, p.cfg.CommitInterval)
+		batch := p.gather(work, &p.queued, p.wakeA, ending, p.cfg.CommitTurns, max(p.cfg.CommitTurns, p.cfg.MaxBatchTurns), commitBytes, p.cfg.CommitInterval)
 		if batch == nil {
 			return
 		}

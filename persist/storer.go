@@ -3,6 +3,8 @@ package persist
 import (
 	"context"
 	"errors"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -23,7 +25,7 @@ const (
 
 func (p *Pipeline) runStorer(ctx, work context.Context, spooling <-chan struct{}) {
 	for {
-		batch := p.gather(work, &p.spooled, p.wakeB, spooling, p.cfg.BatchTurns, p.cfg.MaxBatchTurns, p.cfg.BatchInterval)
+		batch := p.gather(work, &p.spooled, p.wakeB, spooling, p.cfg.BatchTurns, p.cfg.MaxBatchTurns, math.MaxInt64, p.cfg.BatchInterval)
 		if batch == nil {
 			return
 		}
@@ -107,6 +109,10 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 	outcomes := make([]outcome, len(batch))
 	episodes := make([][]storage.Memory, len(batch))
 	var writes []storage.Write
+	known, err := p.known(ctx, slices.Collect(maps.Values(newest)))
+	if err != nil {
+		return err
+	}
 	for i, it := range batch {
 		if last := newest[it.key()]; last != it {
 			outcomes[i] = overtaken
@@ -120,8 +126,10 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 			return err
 		}
 		episodes[i] = saltedEpisodes(it.turn, p.cfg.Retention, salt)
-		if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
-			return err
+		if known[it] {
+			if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
+				return err
+			}
 		}
 		if outcomes[i] == replaced && !it.tried {
 			if it.reworded, err = p.reworded(ctx, it, episodes[i]); err != nil {

@@ -52,14 +52,25 @@ func telling(w string) bool {
 
 // read takes in messages that it has not seen.
 func (s *Summary) read(ms []windowMessage) {
+	said := make(map[string]int, summaryWords)
+	for i := range ms {
+		wordCounts(said, ownWords(ms[i].text))
+	}
+	s.readCounted(ms, said)
+}
+
+// readCounted is read where the messages' words have been counted.
+func (s *Summary) readCounted(ms []windowMessage, said map[string]int) {
 	counts := make(map[string]int, summaryWords)
 	for _, k := range s.Keywords {
 		counts[k.Word] = k.Count
 	}
+	for w, n := range said {
+		counts[w] += n
+	}
 	found := slices.Clone(s.Sentences)
 	for i := range ms {
 		text := ownWords(ms[i].text)
-		wordCounts(counts, text)
 		for n, line := range sentences(text) {
 			if n == maxSpans || !ms[i].user && n > 0 { // of an answer its first sentence
 				break

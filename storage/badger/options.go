@@ -34,8 +34,12 @@ func badgerOptions(dir string, log *slog.Logger) badgerdb.Options {
 
 	o.MemTableSize = memTableSize
 	o.NumMemtables = 2
-	o.NumLevelZeroTables = 2
-	o.NumLevelZeroTablesStall = 6
+	// Disk keys are hashes, so what leaves the memory tables overlaps all of the next level, and merging the two rewrites both: it
+	// waits until there is as much as makes that worth while. A level of the size of most stores is the last one, without a
+	// smaller one above it to go through. Against 2 tables and 10 MiB it is a third less processor time a turn.
+	o.NumLevelZeroTables = 8
+	o.NumLevelZeroTablesStall = 18
+	o.BaseLevelSize = 64 << 20
 	o.NumCompactors = 2
 	o.NumGoroutines = 1
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -193,17 +194,20 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	var removals []change
+	var stale [][]byte
 	for _, r := range refs {
 		diskKey := se.keys.record(se.keys.scope(r.Scope), r.Bucket, r.Key)
-		old, err := get(b.txn, diskKey)
+		there, chunked, err := recordAt(b.txn, diskKey)
 		if err != nil {
 			return err
 		}
-		if old != nil {
+		if there {
 			removals = append(removals, change{key: diskKey, remove: true})
 		}
+		if chunked {
+			stale = append(stale, diskKey)
+		}
 	}
-	stale := chunkedAt(b.txn, removals)
 	if err := b.add(removals); err != nil {
 		return err
 	}
@@ -217,11 +221,27 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 // chunkedAt returns the keys of those changes that replace or remove a chunked record.
 func chunkedAt(txn *badgerdb.Txn, changes []change) (keys [][]byte) {
 	for _, c := range changes {
-		if old, err := get(txn, c.key); err == nil && isChunked(old) {
+		if _, chunked, err := recordAt(txn, c.key); err == nil && chunked {
 			keys = append(keys, c.key)
 		}
 	}
 	return keys
+}
+
+// recordAt says whether there is a record, and whether its value lies in chunks.
+func recordAt(txn *badgerdb.Txn, diskKey []byte) (there, chunked bool, err error) {
+	item, err := txn.Get(diskKey)
+	if errors.Is(err, badgerdb.ErrKeyNotFound) {
+		return false, false, nil
+	}
+	if err != nil {
+		return false, false, err
+	}
+	err = item.Value(func(value []byte) error {
+		chunked = isChunked(value)
+		return nil
+	})
+	return true, chunked, err
 }
 
 func isChunked(value []byte) bool {

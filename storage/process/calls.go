@@ -30,6 +30,8 @@ const (
 	opEraseTenant
 	opEraseAll
 	opAdmin
+	opProbe
+	opRecord
 )
 
 // endless says that an operation may take as long as it takes.
@@ -67,6 +69,9 @@ var (
 	_ storage.KeyRotator  = (*calls)(nil)
 	_ storage.BulkEraser  = (*calls)(nil)
 	_ storage.Backuper    = (*calls)(nil)
+
+	_ storage.Prober       = (*calls)(nil)
+	_ storage.RecordReader = (*calls)(nil)
 )
 
 // do makes a call and returns its results. Memory is what it costs: arguments are encoded once, results are read in place.

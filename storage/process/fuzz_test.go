@@ -64,6 +64,8 @@ func FuzzCall(f *testing.F) {
 	one(opRecords, binary.AppendVarint(appendString(appendString(appendScope(nil, scope), "spool"), ""), 5))
 	one(opAllRecords, binary.AppendVarint(appendString(appendString(nil, "spool"), ""), 5))
 	one(opDeleteRecords, appendRef([]byte{1}, r.Ref()))
+	one(opRecord, appendRef(nil, r.Ref()))
+	one(opProbe, appendString(appendScope([]byte{1}, scope), "id"))
 	one(opInstallSecret, nil)
 	one(opDigest, appendScope(nil, scope))
 	one(opEraseTenant, appendString(nil, "tenant"))

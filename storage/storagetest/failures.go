@@ -49,6 +49,14 @@ func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 	check("DeleteRecords", o.Local.DeleteRecords(ctx, []storage.RecordRef{{Bucket: storage.BucketSpool, Scope: scope, Key: "old"}}))
 	_, err = o.Local.InstallSecret(ctx)
 	check("InstallSecret", err)
+	if p, ok := o.Store.(storage.Prober); ok {
+		_, err = p.Probe(ctx, []storage.MemoryRef{{Scope: scope, ID: "old"}})
+		check("Probe", err)
+	}
+	if r, ok := o.Local.(storage.RecordReader); ok {
+		_, err = r.Record(ctx, storage.RecordRef{Bucket: storage.BucketSpool, Scope: scope, Key: "old"})
+		check("Record", err)
+	}
 	if d, ok := o.Store.(storage.Digester); ok {
 		_, err = d.Digest(ctx, scope)
 		check("Digest", err)

@@ -37,6 +37,9 @@ var (
 	_ storage.ScopeLister = (*Mem)(nil)
 	_ storage.Reaper      = (*Mem)(nil)
 	_ storage.BulkEraser  = (*Mem)(nil)
+
+	_ storage.Prober       = (*Mem)(nil)
+	_ storage.RecordReader = (*Mem)(nil)
 )
 
 // Memory makes an empty store, available and fast.

@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"records of one call are atomic", recordsAtomic},
 		{"large records", largeRecords},
 		{"all records over scopes", allRecords},
+		{"lookups", lookups},
 		{"install secret", installSecret},
 		{"digests", digests},
 		{"digests of what has expired", digestOfExpired},
