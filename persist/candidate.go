@@ -16,6 +16,7 @@ type candidate struct {
 	dates      []dated
 	at         time.Time // when it was said
 	message    int       // its message in the window
+	place      int64     // among all statements of the window
 	remembered bool      // asked for: "remember that ..."
 	suspicious bool      // shaped like an instruction to a model
 	q          quality
