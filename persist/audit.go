@@ -150,6 +150,8 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectDuplicate)
 		case mergedStale:
 			out.reject(rejectStale)
+		case mergedForgotten:
+			out.reject(rejectForgotten)
 		}
 	}
 	out.record.TookMicros = clock().Sub(begun).Microseconds()

@@ -37,6 +37,7 @@ const (
 	rejectSurplus      = "overPerAudit"
 	rejectDuplicate    = "duplicate" // reinforces what is known
 	rejectStale        = "stale"     // older than what is known of the same subject
+	rejectForgotten    = "forgotten" // said before a person had it forgotten
 	rejectPlaceholders = "redactedAll"
 	rejectTime         = "time" // the soft limit had passed
 	rejectRefused      = "refused"

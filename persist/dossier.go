@@ -26,6 +26,7 @@ type dossier struct {
 	places    int64                   // given to statements so far
 	summaries map[string]storage.Time // when each was updated, by key
 	pending   []pendingAge            // requests to forget, oldest first
+	forgotten map[uint64]storage.Time // when, by what tombstones hold
 	used      time.Time
 	bytes     int64
 }
@@ -63,7 +64,7 @@ func (f *fact) size() int64 {
 func newDossier(scope storage.Scope) *dossier {
 	return &dossier{
 		scope: scope, facts: map[string]*fact{}, byNorm: map[string]*fact{}, bySubject: map[string][]*fact{},
-		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, bytes: factOverhead,
+		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, forgotten: map[uint64]storage.Time{}, bytes: factOverhead,
 	}
 }
 

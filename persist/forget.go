@@ -56,7 +56,8 @@ func (e *Erasure) record(b storage.Bucket, n int) {
 }
 
 // ForgetMemories removes single memories, and the facts that were distilled from passages among them. Ids that are not
-// of the scope are storage.ErrNotFound when none is; a fact's source passage stays unless it is named too.
+// of the scope are storage.ErrNotFound when none is; a fact's source passage stays unless it is named too. What a fact
+// said is saved again only if it is said again.
 func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids ...string) (Erasure, error) {
 	var out Erasure
 	if err := scope.Validate(); err != nil {
@@ -71,14 +72,19 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 	turns := map[string]bool{}        // whose passages are meant
 	talks := map[string]bool{}        // conversations of those
 	found := map[string]bool{}
+	var facts []storage.Memory
 	for _, id := range ids {
 		m, err := p.store.Memory(ctx, scope, id)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			continue
 		case errors.Is(err, storage.ErrDamaged):
+			m = storage.Memory{ID: id, Kind: storage.KindFact} // or another, which a tombstone does not harm
 		case err != nil:
 			return out, err
+		}
+		if m.Kind == storage.KindFact && !found[id] {
+			facts = append(facts, m)
 		}
 		found[id] = true
 		if m.Kind == storage.KindEpisode {
@@ -98,6 +104,7 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 			for _, text := range passages[f.turn] {
 				if !found[m.ID] && (!quoted || strings.Contains(text, " "+f.norm+" ")) {
 					found[m.ID] = true
+					facts = append(facts, *m)
 					out.Derived++
 				}
 			}
@@ -123,6 +130,9 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 		if err := p.local.DeleteRecords(ctx, refs); err != nil {
 			return out, err
 		}
+	}
+	if err := p.bury(ctx, scope, facts); err != nil {
+		return out, err
 	}
 	if err := p.erase(ctx, scope, slices.Sorted(maps.Keys(found)), &out); err != nil {
 		return out, err
@@ -164,7 +174,7 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	}
 	refs := []storage.RecordRef{}
 	err = p.eachRecord(ctx, storage.BucketAudit, scope, func(r storage.Record) {
-		if auditedConversation(r) == conversation {
+		if !strings.HasPrefix(r.Key, tombstonePrefix) && auditedConversation(r) == conversation {
 			refs = append(refs, r.Ref())
 		}
 	})

@@ -83,6 +83,7 @@ const (
 	mergedSuperseded // an older statement went
 	mergedStale      // it is itself older than what is known
 	mergedQuarantined
+	mergedForgotten // said before it was forgotten
 )
 
 // merging collects what an audit changes in a scope: at most one version of each fact.
@@ -145,6 +146,9 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		if m, err := g.record(ctx, known); err != nil || m != nil {
 			return mergedSame, err
 		}
+	}
+	if g.d.buried(f) {
+		return mergedForgotten, nil
 	}
 	put := func() {
 		g.put(m)
@@ -248,10 +252,13 @@ func (g *merging) twin(ctx context.Context, f *fact) (*storage.Memory, error) {
 	return g.record(ctx, best)
 }
 
+// saidMark is enough of a statement's id to know it by.
+func saidMark(id string) string { return id[:min(len(id), 17)] }
+
 // reinforce makes a fact that was said again weightier, once for each statement that says it. It was said again when the
 // statement was made, whenever that is audited.
 func (g *merging) reinforce(m *storage.Memory, c *candidate, said string, place int64) merged {
-	mark := tagSaid + said[:min(len(said), 17)]
+	mark := tagSaid + saidMark(said)
 	if slices.Contains(m.Tags, mark) {
 		return mergedSame
 	}

@@ -116,3 +116,15 @@ func TestSameWordsOfAnotherDay(t *testing.T) {
 		}
 	})
 }
+
+// TestOneSubjectInTwoWordings: a name, an age and a weight have one value however they are given.
+func TestOneSubjectInTwoWordings(t *testing.T) {
+	for _, c := range [][2]string{
+		{"My name is Zoe.", "Please call me Ana."}, {"My age is 33.", "I am 34 years old."}, {"My weight is 80 kilos.", "I weigh 79 kilos."},
+	} {
+		a, _ := subjectOf(words(c[0]))
+		if b, _ := subjectOf(words(c[1])); a != b || a == "" {
+			t.Errorf("%q is about %q, %q about %q", c[0], a, c[1], b)
+		}
+	}
+}
