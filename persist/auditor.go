@@ -40,7 +40,6 @@ type auditor struct {
 
 	// The rest is the auditor's own while it is inside the gate, and an erasure's while the gate is closed.
 	talks    map[talkKey]*talk
-	held     int64
 	dossiers map[storage.Scope]*dossier
 	cached   int64
 	asking   int            // calls of the distiller under way
@@ -227,7 +226,6 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 	if t == nil {
 		t = &talk{talkKey: h.talkKey}
 		a.talks[h.talkKey] = t
-		a.held += t.size()
 	}
 	if d := a.dossiers[h.scope]; d != nil && !h.again {
 		d.episodes += h.bytes
@@ -236,9 +234,7 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 		t.asked = 0 // no time to wait for the model
 		r.audit(t, nil)
 	}
-	a.held -= t.size()
 	t.hear(h, time.Now(), a.p.cfg.Audit.WindowMessages)
-	a.held += t.size()
 }
 
 // due lists the conversations whose audit is due, the longest due first; all that have anything to audit when settling.
@@ -273,17 +269,21 @@ func (a *auditor) nextDue() time.Time {
 // is audited now.
 func (a *auditor) shrink(r *roundWork) {
 	cfg, facts := &a.p.cfg.Audit, &a.p.cfg.Facts
-	for len(a.talks) > cfg.MaxConversations || a.held > cfg.MaxBytes && len(a.talks) > 1 {
+	held := int64(0)
+	for _, t := range a.talks {
+		held += t.size()
+	}
+	for len(a.talks) > cfg.MaxConversations || held > cfg.MaxBytes && len(a.talks) > 1 {
 		var idlest *talk
 		for _, t := range a.talks {
 			if idlest == nil || t.last.Before(idlest.last) {
 				idlest = t
 			}
 		}
+		held -= idlest.size()
 		if idlest.dirty() {
 			r.audit(idlest, nil)
 		}
-		a.held -= idlest.size()
 		delete(a.talks, idlest.talkKey)
 	}
 	a.cached = 0

@@ -92,9 +92,8 @@ func (a *auditor) forget(of func(storage.Scope, string) bool) {
 		return gone
 	})
 	maps.DeleteFunc(a.marked, func(k talkKey, _ string) bool { return of(k.scope, k.conversation) })
-	for k, t := range a.talks {
+	for k := range a.talks {
 		if of(k.scope, k.conversation) { // a call under way comes back to a conversation that is not there
-			a.held -= t.size()
 			delete(a.talks, k)
 		}
 	}
@@ -119,7 +118,6 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 		if t.scope != scope {
 			continue
 		}
-		a.held -= t.size()
 		t.window = slices.DeleteFunc(t.window, func(m windowMessage) bool {
 			if !goes(m) {
 				return false
@@ -134,7 +132,6 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 		if users {
 			t.asked = 0 // what a model makes of it is not wanted
 		}
-		a.held += t.size()
 	}
 }
 
