@@ -12,6 +12,12 @@ type Dropper interface {
 	Drop(scope storage.Scope)
 }
 
+// Holder is what an [Indexer] may offer that writes local records by itself: to leave a scope's alone from when Hold
+// returned until release is called, so that nothing lands in a scope after it was erased.
+type Holder interface {
+	Hold(ctx context.Context, scope storage.Scope) (release func(), err error)
+}
+
 // ForgetUser removes everything of a scope, and destroys its data key.
 func (p *Pipeline) ForgetUser(ctx context.Context, scope storage.Scope) (Erasure, error) {
 	return p.forgetScopes(ctx, []storage.Scope{scope})
@@ -36,37 +42,48 @@ func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Er
 	}
 	defer open()
 	for _, scope := range scopes {
-		one := Erasure{}
-		of := func(s storage.Scope, _ string) bool { return s == scope }
-		one.Queued = p.dropItems(of)
-		p.auditor.forget(of)
-		if err := p.dropSpooled(ctx, scope, of, &one); err != nil {
-			out.add(one)
-			return out, err
-		}
-		receipt, err := p.store.Erase(ctx, scope)
+		one, err := p.forgetScope(ctx, scope)
+		out.add(one)
 		if err != nil {
-			out.add(one)
 			return out, err
 		}
-		one.Memories, one.At = receipt.Memories, receipt.At
-		for b, n := range receipt.Records {
-			one.record(b, n)
-		}
-		if err := p.dropRecords(ctx, scope, &one); err != nil {
-			out.add(one)
-			return out, err
-		}
-		p.tell(func(x Indexer) {
-			if d, ok := x.(Dropper); ok {
-				d.Drop(scope)
-			}
-		})
 		p.stats.erasures.Add(1)
 		p.stats.erasedMemories.Add(uint64(one.Memories))
-		out.add(one)
 	}
 	return out, nil
+}
+
+func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Erasure, err error) {
+	if h, ok := p.index.(Holder); ok {
+		release, err := h.Hold(ctx, scope)
+		if err != nil {
+			return one, err
+		}
+		defer release()
+	}
+	of := func(s storage.Scope, _ string) bool { return s == scope }
+	one.Queued = p.dropItems(of)
+	p.auditor.forget(of)
+	if err := p.dropSpooled(ctx, scope, of, &one); err != nil {
+		return one, err
+	}
+	receipt, err := p.store.Erase(ctx, scope)
+	if err != nil {
+		return one, err
+	}
+	one.Memories, one.At = receipt.Memories, receipt.At
+	for b, n := range receipt.Records {
+		one.record(b, n)
+	}
+	if err := p.dropRecords(ctx, scope, &one); err != nil {
+		return one, err
+	}
+	p.tell(func(x Indexer) {
+		if d, ok := x.(Dropper); ok {
+			d.Drop(scope)
+		}
+	})
+	return one, nil
 }
 
 // dropRecords removes what is left of a scope's local records: where memories live elsewhere than local records, Erase
