@@ -93,6 +93,10 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		out.record.Mean = sum / float64(len(candidates))
 	}
 	out.record.Candidates = len(candidates)
+	for i, c := range candidates {
+		c.place = int64(i + 1)
+	}
+	defer func() { g.d.places += int64(len(candidates)) }()
 	slices.SortStableFunc(candidates, func(a, b *candidate) int {
 		if a.remembered != b.remembered {
 			if a.remembered {
@@ -151,6 +155,8 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectDuplicate)
 		case mergedStale:
 			out.reject(rejectStale)
+		case mergedForgotten:
+			out.reject(rejectForgotten)
 		}
 	}
 	out.record.TookMicros = clock().Sub(begun).Microseconds()

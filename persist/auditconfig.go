@@ -59,6 +59,9 @@ type QualityWeights struct {
 type FactConfig struct {
 	// Max is the most facts; beyond, those of the lowest value go. Superseded ones and those in quarantine count too.
 	Max int
+	// MaxForgotten is how many forgotten facts are known not to be saved again of what was said before. Beyond, the oldest
+	// may be saved again if a passage with it is audited anew.
+	MaxForgotten int
 	// MaxCharacters is the longest fact; longer statements are refused.
 	MaxCharacters int
 	// Retention and LongRetention are how long facts live from when they were last said.
@@ -91,7 +94,7 @@ func DefaultAuditConfig() AuditConfig {
 // DefaultFactConfig suits one machine.
 func DefaultFactConfig() FactConfig {
 	return FactConfig{
-		Max: 10_000, MaxCharacters: PassageRunes, Retention: 180 * 24 * time.Hour, LongRetention: 2 * 365 * 24 * time.Hour,
+		Max: 10_000, MaxForgotten: 1000, MaxCharacters: PassageRunes, Retention: 180 * 24 * time.Hour, LongRetention: 2 * 365 * 24 * time.Hour,
 		HalfLife: 90 * 24 * time.Hour, EpisodeBytes: 64 << 20, MaxScopes: 256, CacheBytes: 32 << 20,
 	}
 }
@@ -137,6 +140,7 @@ func (a AuditConfig) validate(c *checker) {
 
 func (f FactConfig) validate(c *checker) {
 	c.check(f.Max >= 0, "facts.max", ">= 0")
+	c.check(f.MaxForgotten >= 0 && f.MaxForgotten <= 10_000, "facts.maxForgotten", "between 0 and 10000")
 	c.check(f.MaxCharacters >= 64 && f.MaxCharacters <= PassageRunes, "facts.maxCharacters", "between 64 and 1024")
 	c.check(f.Retention > 0, "facts.retention", "> 0")
 	c.check(f.LongRetention >= f.Retention, "facts.longRetention", ">= facts.retention")

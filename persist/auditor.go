@@ -2,41 +2,25 @@ package persist
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/storage"
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
 // conversation at a time, and rests as long as it worked, so that it takes half of a processor at most.
-//
-// What it has heard is marked in the spool before the turn leaves it, one mark for a conversation, which goes once the
-// conversation was audited and has been idle: an audit that was due at a crash is due again at the next start, and reads
-// its messages from the store. Facts have ids that follow from their words, so an audit made twice adds nothing.
-
-// Distiller proposes what to save of a conversation instead of the built-in rules. An error means the rules.
-type Distiller interface {
-	Distill(ctx context.Context, window []distill.Message) ([]distill.Proposal, error)
-}
 
 const (
-	markPrefix     = "due-" // of a mark's key in the spool
-	roundAudits    = 32     // audits between two commits
-	roundTime      = 50 * time.Millisecond
-	stretch        = 2 * time.Millisecond // of work, after which a round gives way for as long, and
-	longestBreath  = 5 * time.Millisecond // no longer than this, for it holds the gate
-	maxMarks       = 4096                 // conversations marked as due; beyond, one is lost at a crash
-	recoveredTurns = 50                   // passages read back for a mark
-	idleMark       = 10 * time.Minute     // after which the mark of a conversation that was audited goes
-	markSweep      = time.Minute          // how often that is looked at
-	backlog        = 512                  // turns on their way from which on the auditor takes a tenth of a processor; from a quarter of it on, a fifth
-	heardOverhead  = 256
+	roundAudits   = 32 // audits between two commits
+	roundTime     = 50 * time.Millisecond
+	stretch       = 2 * time.Millisecond // of work, after which a round gives way for as long, and
+	longestBreath = 5 * time.Millisecond // no longer than this, for it holds the gate
+	backlog       = 512                  // turns on their way from which on the auditor takes a tenth of a processor; from a quarter of it on, a fifth
+	heardOverhead = 256
 )
 
 type auditor struct {
@@ -57,7 +41,6 @@ type auditor struct {
 
 	// The rest is the auditor's own while it is inside the gate, and an erasure's while the gate is closed.
 	talks    map[talkKey]*talk
-	held     int64
 	dossiers map[storage.Scope]*dossier
 	cached   int64
 	asking   int            // calls of the distiller under way
@@ -67,76 +50,10 @@ type auditor struct {
 	calls    sync.WaitGroup // of those under way
 }
 
-type answer struct {
-	talkKey
-	number    int
-	proposals []distill.Proposal
-	err       error
-}
-
-type dueMark struct {
-	talkKey
-	key   string
-	since storage.Time
-}
-
 func newAuditor(p *Pipeline) *auditor {
 	return &auditor{
 		p: p, wake: make(chan struct{}, 1), marked: map[talkKey]string{}, noted: map[talkKey]bool{}, talks: map[talkKey]*talk{}, dossiers: map[storage.Scope]*dossier{},
 	}
-}
-
-// note hands stored turns to the auditor. Where conversations have no durable mark yet it hands nothing over and returns
-// the marks: they are to be written, and note to be called again.
-func (a *auditor) note(hs []heardTurn) []storage.Record {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var marks []storage.Record
-	for i := range hs {
-		h := &hs[i]
-		if _, ok := a.marked[h.talkKey]; ok || len(a.marked) >= maxMarks {
-			continue
-		}
-		since := storage.Time(0)
-		for _, m := range h.messages {
-			if at := storage.TimeOf(m.at); since == 0 || at < since {
-				since = at
-			}
-		}
-		value, err := encodeMark(h.conversation, since)
-		if err != nil {
-			continue // never: strings and a number
-		}
-		key := fmt.Sprintf("%s%016x-%s", markPrefix, time.Now().UnixNano(), recordKey(h.conversation))
-		a.marked[h.talkKey] = key
-		marks = append(marks, storage.Record{Bucket: storage.BucketSpool, Scope: h.scope, Key: key, Value: value})
-	}
-	clear(a.noted)
-	if len(marks) > 0 { // not to be swept before the second call
-		for i := range hs {
-			a.noted[hs[i].talkKey] = true
-		}
-		return marks
-	}
-	for _, h := range hs {
-		if len(a.heard) >= a.p.cfg.Audit.MaxHeard || a.heardBytes+h.size() > a.p.cfg.Audit.MaxBytes {
-			a.p.stats.shed.Add(1)
-			continue
-		}
-		a.heard = append(a.heard, h)
-		a.heardBytes += h.size()
-	}
-	return nil
-}
-
-// resume takes up the audits that were due when an earlier run ended.
-func (a *auditor) resume(due []dueMark) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, m := range due {
-		a.marked[m.talkKey] = m.key
-	}
-	a.recovered = append(a.recovered, due...)
 }
 
 // run audits until ending is closed or the work ends.
@@ -280,28 +197,6 @@ func (a *auditor) breathe(work context.Context) {
 	a.at = time.Now()
 }
 
-// answered goes on with a conversation for which a model was asked.
-func (a *auditor) answered(r *roundWork, ans *answer) {
-	a.asking--
-	t := a.talks[ans.talkKey]
-	if t == nil || t.asked != ans.number { // audited without it meanwhile, or erased
-		return
-	}
-	t.asked = 0
-	if ans.err != nil {
-		a.p.stats.distillFailed.Add(1)
-		ans.proposals = nil
-	} else {
-		a.p.stats.distilled.Add(1)
-		if ans.proposals == nil {
-			ans.proposals = []distill.Proposal{}
-		}
-		t.hold(ans.number, ans.proposals)
-		defer t.release()
-	}
-	r.audit(t, ans.proposals)
-}
-
 func (a *auditor) nextHeard() (heardTurn, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -329,7 +224,6 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 	if t == nil {
 		t = &talk{talkKey: h.talkKey}
 		a.talks[h.talkKey] = t
-		a.held += t.size()
 	}
 	if d := a.dossiers[h.scope]; d != nil && !h.again {
 		d.episodes += h.bytes
@@ -338,9 +232,7 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 		t.asked = 0 // no time to wait for the model
 		r.audit(t, nil)
 	}
-	a.held -= t.size()
 	t.hear(h, time.Now(), a.p.cfg.Audit.WindowMessages)
-	a.held += t.size()
 }
 
 // due lists the conversations whose audit is due, the longest due first; all that have anything to audit when settling.
@@ -375,16 +267,20 @@ func (a *auditor) nextDue() time.Time {
 // is audited now.
 func (a *auditor) shrink(r *roundWork) {
 	cfg, facts := &a.p.cfg.Audit, &a.p.cfg.Facts
-	if over := func() bool { return len(a.talks) > cfg.MaxConversations || a.held > cfg.MaxBytes && len(a.talks) > 1 }; over() {
+	held := int64(0)
+	for _, t := range a.talks {
+		held += t.size()
+	}
+	if over := func() bool { return len(a.talks) > cfg.MaxConversations || held > cfg.MaxBytes && len(a.talks) > 1 }; over() {
 		idle := slices.SortedFunc(maps.Values(a.talks), func(x, y *talk) int { return x.last.Compare(y.last) })
 		for _, idlest := range idle {
 			if !over() {
 				break
 			}
+			held -= idlest.size()
 			if idlest.dirty() {
 				r.audit(idlest, nil)
 			}
-			a.held -= idlest.size()
 			delete(a.talks, idlest.talkKey)
 		}
 	}
@@ -407,66 +303,6 @@ func (a *auditor) shrink(r *roundWork) {
 	}
 }
 
-// ask hands a conversation to the distiller; false means that the rules have to do.
-func (a *auditor) ask(asking context.Context, t *talk) bool {
-	if a.distiller == nil || !a.p.cfg.Audit.Enabled || t.fresh == 0 {
-		return false
-	}
-	if a.asking >= roundAudits {
-		return false
-	}
-	window := make([]distill.Message, len(t.window))
-	for i := range t.window {
-		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: a.p.redacted(ownWords(t.window[i].text))} // again: rules may have been added
-	}
-	a.asking++
-	a.calling++
-	t.asked = a.calling
-	for i := range t.window {
-		t.window[i].shown, t.window[i].place = t.asked, i
-	}
-	ans := answer{talkKey: t.talkKey, number: a.calling}
-	a.calls.Go(func() {
-		ans.err = guard(func() (err error) {
-			ans.proposals, err = a.distiller.Distill(asking, window)
-			return err
-		})
-		a.mu.Lock()
-		a.answers = append(a.answers, ans)
-		a.mu.Unlock()
-		wake(a.wake)
-	})
-	return true
-}
-
-// unmark returns the marks that nothing needs any more and lets go of them: of conversations that are not held, or were
-// audited and have been idle, or, at the end, that were audited at all. What waits to be heard keeps its mark.
-func (a *auditor) unmark(now time.Time, end bool) []storage.RecordRef {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if !end && now.Sub(a.swept) < markSweep {
-		return nil
-	}
-	a.swept = now
-	needed := map[talkKey]bool{}
-	for i := range a.heard {
-		needed[a.heard[i].talkKey] = true
-	}
-	for _, m := range a.recovered {
-		needed[m.talkKey] = true
-	}
-	var refs []storage.RecordRef
-	for k, key := range a.marked {
-		t := a.talks[k]
-		if needed[k] || t != nil && (t.dirty() || !end && now.Sub(t.last) < idleMark) || a.noted[k] {
-			continue
-		}
-		delete(a.marked, k)
-		refs = append(refs, storage.RecordRef{Bucket: storage.BucketSpool, Scope: k.scope, Key: key})
-	}
-	return refs
-}
-
 // patience is how many times as long as it worked the auditor rests: what it leaves, the turns that queue up can have. It
 // lags then, until it has heard of as many turns as it may hold, and counts those beyond.
 func (p *Pipeline) patience() time.Duration {
@@ -479,72 +315,6 @@ func (p *Pipeline) patience() time.Duration {
 		return 4
 	}
 	return 1
-}
-
-// recall takes up the audits of a scope that were due when an earlier run ended: it reads the conversations' messages back.
-func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
-	episodes := map[string][]storage.Memory{}
-	since := map[string]storage.Time{}
-	for _, m := range due {
-		since[m.conversation] = m.since
-	}
-	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
-		begun := time.Now()
-		var page storage.Page
-		err := a.p.retry(r.ctx, r.work, "audit", func() (err error) {
-			page, err = a.p.store.Scan(r.work, scope, q)
-			return err
-		})
-		if err != nil {
-			r.ended = !permanent(err)
-			return
-		}
-		for _, e := range page.Memories {
-			if from, ok := since[e.Conversation]; ok && e.EventTime >= from {
-				list := append(episodes[e.Conversation], e)
-				episodes[e.Conversation] = list[max(0, len(list)-recoveredTurns):]
-			}
-		}
-		if page.Next == "" || page.Next == q.After {
-			break
-		}
-		q.After = page.Next
-		pause(time.Since(begun), nil, nil, r.work.Done())
-	}
-	for _, m := range due {
-		for _, h := range rebuilt(m.talkKey, episodes[m.conversation]) {
-			a.hear(r, &h)
-		}
-	}
-}
-
-// rebuilt makes turns of their passages, which come in order.
-func rebuilt(key talkKey, episodes []storage.Memory) []heardTurn {
-	var out []heardTurn
-	for i := range episodes {
-		e := &episodes[i]
-		if e.Trust == 0 {
-			continue
-		}
-		n := len(out)
-		if n == 0 || out[n-1].turn != e.Provenance.Turn {
-			out = append(out, heardTurn{talkKey: key, turn: e.Provenance.Turn, again: true, due: true})
-			n++
-		}
-		h := &out[n-1]
-		user := e.Provenance.Role == storage.RoleUser
-		text, goesOn := strings.CutPrefix(e.Text, cutMark)
-		text = strings.TrimSuffix(text, cutMark)
-		if k := len(h.messages); goesOn && k > 0 && h.messages[k-1].user == user {
-			h.messages[k-1].text = head(h.messages[k-1].text+" "+text, maxHeldUser)
-			continue
-		}
-		h.messages = append(h.messages, windowMessage{
-			turn: e.Provenance.Turn, chain: e.Provenance.Chain, source: e.Source, model: e.Provenance.Model, speaker: e.Provenance.Speaker,
-			user: user, text: text, at: e.EventTime.Std(), fresh: true,
-		})
-	}
-	return out
 }
 
 // Settle audits all that was stored before the call, whatever its time, and waits for it. It needs Run to be running.
@@ -570,6 +340,3 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// SetDistiller has a model propose what to save. It is called before Run; nil is the built-in rules.
-func (p *Pipeline) SetDistiller(d Distiller) { p.auditor.distiller = d }

@@ -106,6 +106,10 @@ func (p *Pipeline) loadRecords(ctx context.Context, d *dossier) error {
 			if f, err := decodePending(r.Value); err == nil {
 				d.pending = append(d.pending, pendingAge{r.Key, f.At})
 			}
+		default:
+			if t, ok := decodeTombstone(&r); ok {
+				d.bury(&t)
+			}
 		}
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ type candidate struct {
 	dates      []dated
 	at         time.Time // when it was said
 	message    int       // its message in the window
+	place      int64     // among all statements of the window
 	remembered bool      // asked for: "remember that ..."
 	suspicious bool      // shaped like an instruction to a model
 	q          quality
@@ -36,6 +37,7 @@ const (
 	rejectSurplus      = "overPerAudit"
 	rejectDuplicate    = "duplicate" // reinforces what is known
 	rejectStale        = "stale"     // older than what is known of the same subject
+	rejectForgotten    = "forgotten" // said before a person had it forgotten
 	rejectPlaceholders = "redactedAll"
 	rejectTime         = "time" // the soft limit had passed
 	rejectRefused      = "refused"

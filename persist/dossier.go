@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/bits"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,10 @@ type dossier struct {
 	byWord    map[string][]*fact      // current ones, by each telling word
 	episodes  int64                   // bytes of their texts
 	records   int                     // number of the next audit record
+	places    int64                   // given to statements so far
 	summaries map[string]storage.Time // when each was updated, by key
 	pending   []pendingAge            // requests to forget, oldest first
+	forgotten map[uint64]storage.Time // when, by what tombstones hold
 	used      time.Time
 	bytes     int64
 }
@@ -44,8 +47,10 @@ type fact struct {
 	negative               bool
 	trust                  float64
 	priority               float64
-	said                   storage.Time // when it was last said
+	notes                  string       // the dates that its words meant when it was first said
 	from                   storage.Time // when it was first said
+	said                   storage.Time // when it was last said
+	place                  int64        // where, among statements of the same time; known of what this dossier has seen audited
 	superseded             string       // by which, "" = it is current
 }
 
@@ -59,19 +64,40 @@ func (f *fact) size() int64 {
 func newDossier(scope storage.Scope) *dossier {
 	return &dossier{
 		scope: scope, facts: map[string]*fact{}, byNorm: map[string]*fact{}, bySubject: map[string][]*fact{},
-		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, bytes: factOverhead,
+		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, forgotten: map[uint64]storage.Time{}, bytes: factOverhead,
 	}
 }
 
 // factOf reads back what a stored fact says.
 func factOf(m *storage.Memory) *fact {
-	quote, _ := quotation(m.Text)
+	quote, quoted := quotation(m.Text)
 	f := &fact{
 		id: m.ID, turn: m.Provenance.Turn, conversation: m.Conversation, trust: m.Trust, priority: m.Priority,
-		said: max(m.UpdatedAt, m.EventTime), from: m.EventTime, superseded: m.SupersededBy,
+		said: lastSaid(m), from: m.EventTime, superseded: m.SupersededBy,
+	}
+	if quoted {
+		f.notes = m.Text[len(quote)+2:]
 	}
 	f.read(quote)
 	return f
+}
+
+// lastSaid is when a fact was last said. That is not when it was last written: audits come late, and in any order.
+func lastSaid(m *storage.Memory) storage.Time {
+	last := m.EventTime
+	for _, t := range m.Tags {
+		if at, ok := strings.CutPrefix(t, tagLast); ok {
+			if n, err := strconv.ParseInt(at, 10, 64); err == nil {
+				last = max(last, storage.Time(n))
+			}
+		}
+	}
+	return last
+}
+
+// after says whether f was said, for the last time, after g was said for the first.
+func (f *fact) after(g *fact) bool {
+	return f.said > g.from || f.said == g.from && f.place > g.place
 }
 
 // read fills in what merging goes by.

@@ -45,7 +45,7 @@ func (p *Pipeline) forgetNotes(ctx context.Context, scope storage.Scope, turns, 
 	}
 	for c := range talks {
 		if t := p.auditor.talks[talkKey{scope, c}]; t != nil {
-			t.summary = nil // to be read anew
+			t.summary, t.summarised = nil, 0 // to be read anew
 		}
 	}
 	for _, c := range summed {

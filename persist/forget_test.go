@@ -229,3 +229,47 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 		}
 	}
 }
+
+// holding is an Indexer that writes records by itself.
+type holding struct {
+	dropping
+	store *faulty
+	calls []string
+	err   error
+}
+
+func (x *holding) left() string {
+	page, err := x.store.Scan(context.Background(), testScope, storage.Query{})
+	return fmt.Sprintf("%d memories, %v", len(page.Memories), err)
+}
+
+func (x *holding) Drop(s storage.Scope) { x.calls = append(x.calls, "drop: "+x.left()) }
+
+func (x *holding) Hold(context.Context, storage.Scope) (func(), error) {
+	x.calls = append(x.calls, "hold: "+x.left())
+	return func() { x.calls = append(x.calls, "release: "+x.left()) }, x.err
+}
+
+// TestForgetHoldsTheIndex: what the index writes by itself is kept out from before the erasure until it has dropped the
+// scope, so that nothing lands in between.
+func TestForgetHoldsTheIndex(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		index := &holding{store: store}
+		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p.tell(t, said("t1", "I live in Porto."))
+		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"hold: 3 memories, <nil>", "drop: 0 memories, <nil>", "release: 0 memories, <nil>"}
+		if diff := cmp.Diff(want, index.calls); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+		p.tell(t, said("t2", "I live in Graz."))
+		index.err = context.DeadlineExceeded
+		if _, err := p.ForgetUser(t.Context(), testScope); !errors.Is(err, context.DeadlineExceeded) || len(factsOf(t, store, testScope)) != 1 {
+			t.Errorf("an index that is not held: %v, facts %v", err, current(factsOf(t, store, testScope)))
+		}
+		p.stop()
+	})
+}

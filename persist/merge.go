@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ const (
 	tagSupersedes  = "supersedes:" // + id of the older statement on the same subject
 	tagContradicts = "contradicts:"
 	tagSaid        = "said:" // + mark of a statement that reinforced it, so that a repetition does not count twice
+	tagLast        = "last:" // + when it was last said, where that is not when it was first said
 )
 
 // maxSaid bounds the marks of a fact. Beyond, the oldest go, and a replay of what they stood for would count once more.
@@ -81,6 +83,7 @@ const (
 	mergedSuperseded // an older statement went
 	mergedStale      // it is itself older than what is known
 	mergedQuarantined
+	mergedForgotten // said before it was forgotten
 )
 
 // merging collects what an audit changes in a scope: at most one version of each fact.
@@ -105,7 +108,7 @@ func (g *merging) put(m storage.Memory) {
 	g.gone = slices.DeleteFunc(g.gone, func(id string) bool { return id == m.ID })
 	f := factOf(&m)
 	if old := g.d.facts[m.ID]; old != nil {
-		f.said = max(f.said, old.said)
+		f.place = old.place
 	}
 	g.d.add(f)
 }
@@ -138,20 +141,28 @@ func (g *merging) record(ctx context.Context, f *fact) (*storage.Memory, error) 
 func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, conversation string) (merged, error) {
 	m := g.memory(c, from, conversation)
 	f := factOf(&m)
+	f.place = g.d.places + c.place
 	if known := g.d.facts[m.ID]; known != nil {
 		if m, err := g.record(ctx, known); err != nil || m != nil {
 			return mergedSame, err
 		}
 	}
+	if g.d.buried(f) {
+		return mergedForgotten, nil
+	}
+	put := func() {
+		g.put(m)
+		g.d.facts[m.ID].place = f.place
+	}
 	if c.suspicious {
 		m.Trust, m.Tags = quarantinedTrust, append(m.Tags, TagQuarantined)
-		g.put(m)
+		put()
 		return mergedQuarantined, nil
 	}
 	if same, err := g.twin(ctx, f); err != nil {
 		return mergedSame, err
 	} else if same != nil {
-		return g.reinforce(same, c, m.ID), nil
+		return g.reinforce(same, c, m.ID, f.place), nil
 	}
 	out := mergedNew
 	for _, old := range g.rivals(f) {
@@ -166,9 +177,12 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		if old.subject != f.subject || f.subject == "" {
 			tag = tagContradicts
 		}
-		if old.from > f.from { // told late: a chat that was imported, or audited after a newer one
-			m.ValidTo, m.SupersededBy = old.from, old.id
-			g.put(m)
+		if old.after(f) { // told late: a chat that was imported, or audited after a newer one
+			if m.ValidTo = old.from; old.from <= f.from { // said before it and again after
+				m.ValidTo = old.said
+			}
+			m.SupersededBy = old.id
+			put()
 			return mergedStale, nil
 		}
 		stored.ValidTo, stored.SupersededBy = m.EventTime, m.ID
@@ -176,7 +190,7 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		g.put(*stored)
 		out = mergedSuperseded
 	}
-	g.put(m)
+	put()
 	return out, nil
 }
 
@@ -219,16 +233,16 @@ func kindTag(k mark) string {
 	return markNames[k]
 }
 
-// twin finds a current fact that says the same.
+// twin finds a current fact that says the same, and means the same days.
 func (g *merging) twin(ctx context.Context, f *fact) (*storage.Memory, error) {
-	if old := g.d.byNorm[f.norm]; old != nil {
+	if old := g.d.byNorm[f.norm]; old != nil && old.notes == f.notes {
 		if m, err := g.record(ctx, old); m != nil || err != nil {
 			return m, err
 		}
 	}
 	var best *fact
 	g.d.similar(f, func(old *fact) {
-		if (best == nil || old.id < best.id) && old.near(f) { // the same one in every process
+		if (best == nil || old.id < best.id) && old.notes == f.notes && old.near(f) { // the same one in every process
 			best = old
 		}
 	})
@@ -238,19 +252,28 @@ func (g *merging) twin(ctx context.Context, f *fact) (*storage.Memory, error) {
 	return g.record(ctx, best)
 }
 
-// reinforce makes a fact that was said again weightier, once for each statement that says it.
-func (g *merging) reinforce(m *storage.Memory, c *candidate, said string) merged {
-	mark := tagSaid + said[:min(len(said), 17)]
+// saidMark is enough of a statement's id to know it by.
+func saidMark(id string) string { return id[:min(len(id), 17)] }
+
+// reinforce makes a fact that was said again weightier, once for each statement that says it. It was said again when the
+// statement was made, whenever that is audited.
+func (g *merging) reinforce(m *storage.Memory, c *candidate, said string, place int64) merged {
+	mark := tagSaid + saidMark(said)
 	if slices.Contains(m.Tags, mark) {
 		return mergedSame
 	}
 	var others, marks []string
 	for _, t := range m.Tags {
-		if strings.HasPrefix(t, tagSaid) {
+		switch {
+		case strings.HasPrefix(t, tagSaid):
 			marks = append(marks, t)
-		} else {
+		case !strings.HasPrefix(t, tagLast):
 			others = append(others, t)
 		}
+	}
+	at, last := storage.TimeOf(c.at), lastSaid(m)
+	if last = max(last, at); last > m.EventTime {
+		others = append(others, tagLast+strconv.FormatInt(int64(last), 10))
 	}
 	marks = append(marks, mark)
 	m.Tags = append(others, marks[max(0, len(marks)-maxSaid):]...)
@@ -261,9 +284,11 @@ func (g *merging) reinforce(m *storage.Memory, c *candidate, said string) merged
 	if m.Priority >= g.p.cfg.Audit.KeepLonger {
 		keep = g.p.cfg.Facts.LongRetention
 	}
-	m.ExpiresAt = max(m.ExpiresAt, storage.TimeOf(c.at)+storage.Time(keep.Milliseconds()))
+	m.ExpiresAt = max(m.ExpiresAt, at+storage.Time(keep.Milliseconds()))
 	g.put(*m)
-	g.d.facts[m.ID].said = max(g.d.facts[m.ID].said, storage.TimeOf(c.at))
+	if f := g.d.facts[m.ID]; at == last {
+		f.place = max(f.place, place)
+	}
 	return mergedReinforced
 }
 
@@ -272,10 +297,13 @@ func (g *merging) rivals(f *fact) []*fact {
 	var out []*fact
 	if f.subject != "" {
 		for _, old := range g.d.bySubject[f.subject] {
-			if old.id != f.id && old.value != f.value {
+			if old.id != f.id && (old.value != f.value || old.notes != f.notes) {
 				out = append(out, old)
 			}
 		}
+	}
+	if old := g.d.byNorm[f.norm]; old != nil && old.id != f.id && old.notes != f.notes && !slices.Contains(out, old) {
+		out = append(out, old) // "on Friday", of another week
 	}
 	g.d.similar(f, func(old *fact) {
 		if old.negative != f.negative && old.signs == f.signs && slices.Equal(old.content, f.content) && !slices.Contains(out, old) {

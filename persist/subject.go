@@ -81,11 +81,11 @@ func subjectOf(ws []word) (subject, value string) {
 				return "prefer " + strings.Join(both, " / ") + "|", a
 			}
 		case (w == "i" && next == "am" || w == "ich" && next == "bin") && isAge(ws, i+2):
-			return "age|", folded(i + 2)
+			return "age|number", folded(i + 2)
 		case (w == "ai" || w == "tengo") && (folded(i+2) == "ans" || folded(i+2) == "anos"):
-			return "age|", next
+			return "age|number", next
 		case w == "weigh" || w == "wiege" || w == "pese" || w == "peso":
-			return "weight|", normalised(ws[i+1:])
+			return "weight|number", normalised(ws[i+1:])
 		case w == "decided" || w == "chose" || w == "picked" || w == "going" && next == "with" || w == "entschieden" || w == "decide" || w == "decidido" || w == "choisi" || w == "elegido":
 			for j := len(ws) - 1; j > i; j-- {
 				if f := ws[j].folded; f == "for" || f == "fur" || f == "pour" || f == "para" {
@@ -116,7 +116,10 @@ func attributeOf(ws []word) string {
 	}
 	var parts []string
 	for i := range ws {
-		if w := ws[i].folded; !lexicon.stop[w] || attributes[w] || valued[w] {
+		switch w := ws[i].folded; {
+		case attributes[w], valued[w]:
+			parts = append(parts, w) // as "call me" and "I weigh" have it
+		case !lexicon.stop[w]:
 			parts = append(parts, stemmed(w))
 		}
 	}

@@ -127,6 +127,18 @@ func (s *Summary) keywords() []string {
 	return out
 }
 
+// size is what the summary takes in memory, about.
+func (s *Summary) size() int64 {
+	n := 128 + len(s.Conversation)
+	for _, k := range s.Keywords {
+		n += 32 + len(k.Word)
+	}
+	for _, text := range s.Sentences {
+		n += 24 + len(text)
+	}
+	return int64(n)
+}
+
 func (s *Summary) encode() ([]byte, error) {
 	s.Version = summaryVersion
 	return json.Marshal(s)

@@ -26,7 +26,9 @@ type talk struct {
 	asked    int             // number of the distiller's call that is under way for it, 0 = none
 	replaced map[string]bool // turns that were replaced by other words of the user's since the last audit
 	summary  *Summary        // nil until it was read or begun
-	bytes    int64
+	bytes    int64           // of the window's texts
+
+	summarised int64 // bytes of the summary
 }
 
 // Bounds of what is held of a message, in bytes.
@@ -34,6 +36,7 @@ const (
 	maxHeldUser      = 8 << 10
 	maxHeldAssistant = 2 << 10
 	talkOverhead     = 1 << 10
+	messageOverhead  = 256
 )
 
 // heardTurn is a stored turn on its way to its conversation.
@@ -174,6 +177,9 @@ func (t *talk) audited() {
 		t.window[i].fresh = false
 	}
 	t.fresh, t.tokens, t.now, t.replaced = 0, 0, false, nil
+	if t.summary != nil {
+		t.summarised = t.summary.size()
+	}
 }
 
 // hold keeps what came since a call of the distiller out of the audit of its answer, for the model did not see it, and
@@ -216,7 +222,10 @@ func (t *talk) release() {
 	}
 }
 
-func (t *talk) size() int64 { return t.bytes + talkOverhead + int64(len(t.conversation)) }
+// size is what the conversation takes in memory, about.
+func (t *talk) size() int64 {
+	return t.bytes + t.summarised + talkOverhead + int64(len(t.conversation)) + int64(len(t.window))*messageOverhead
+}
 
 // asks says whether the user asks to remember or to forget something: that doesn't wait for an audit's time.
 func asks(ms []windowMessage) bool {

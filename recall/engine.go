@@ -48,6 +48,7 @@ type Engine struct {
 
 	snapshots      SnapshotStore // nil: none are kept
 	evictedIndexes chan evicted
+	erasing        erasures
 	staleScopes    map[storage.Scope]struct{} // guarded by mu
 
 	loaded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64

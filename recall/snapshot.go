@@ -191,6 +191,11 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	}()
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
+	done, ok := e.erasing.writes(ctx, scope)
+	if !ok {
+		return ctx.Err()
+	}
+	defer done()
 	current := func() (bool, error) {
 		d, err := e.snapshots.Digest(ctx, scope)
 		return d == t.digest, err

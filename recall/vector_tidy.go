@@ -60,6 +60,11 @@ func (e *Engine) unwant(s *scopeIndex, id uint64) {
 
 // tidy writes the segments anew that hold vectors of what is gone.
 func (e *Engine) tidy(s *scopeIndex) {
+	done, ok := e.erasing.writes(e.life, s.scope)
+	if !ok {
+		return
+	}
+	defer done()
 	e.vec.commit.Lock()
 	defer e.vec.commit.Unlock()
 	s.vec.tidying.Store(false)

@@ -167,6 +167,11 @@ func (e *Engine) wantAgain(s *scopeIndex, ids []uint64) bool {
 // keepVectors stores vectors durably, then uses them. Those whose memory is gone or says something else by now are not
 // stored.
 func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
+	done, ok := e.erasing.writes(e.life, s.scope)
+	if !ok {
+		return e.life.Err()
+	}
+	defer done()
 	e.vec.commit.Lock()
 	defer e.vec.commit.Unlock()
 	records, err := e.newRecords(s, made)

@@ -19,6 +19,7 @@ var (
 	_ persist.Indexer = (*knownMemories)(nil)
 	_ persist.Dropper = (*knownMemories)(nil)
 	_ persist.Eraser  = (*knownMemories)(nil)
+	_ persist.Holder  = (*knownMemories)(nil)
 )
 
 // Erased takes memories out of what is replayed, and out of snapshots.

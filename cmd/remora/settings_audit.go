@@ -17,7 +17,7 @@ func (c *config) auditSettings() []setting {
 		{key: "persist.audit.softLimit", at: duration(&a.SoftLimit), doc: "After so long an audit reads no further message."},
 		{key: "persist.audit.hardLimit", at: duration(&a.HardLimit), doc: "After so long it is given up."},
 		{key: "persist.audit.maxConversations", at: integer(&a.MaxConversations), doc: "Conversations whose window is held in memory. Beyond, the one that was idle longest is audited and let go of."},
-		{key: "persist.audit.maxBytes", at: size(&a.MaxBytes), doc: "Their texts; the same holds."},
+		{key: "persist.audit.maxBytes", at: size(&a.MaxBytes), doc: "Their texts and summaries; the same holds."},
 		{key: "persist.audit.maxHeard", at: integer(&a.MaxHeard), doc: "Turns that wait for the auditor. Beyond, turns are stored but not audited, and counted."},
 		{key: "persist.audit.keepRecords", at: integer(&a.KeepRecords), doc: "Audit records kept of one user; new ones take the place of the oldest. They hold no content."},
 		{key: "persist.audit.keepSummaries", at: integer(&a.KeepSummaries), doc: "Conversation summaries kept of one user. Beyond, the oldest goes."},
@@ -33,6 +33,7 @@ func (c *config) auditSettings() []setting {
 	})
 	return append(list,
 		setting{key: "persist.facts.max", at: integer(&f.Max), doc: "Facts of one user. Beyond, those of the lowest worth go."},
+		setting{key: "persist.facts.maxForgotten", at: integer(&f.MaxForgotten), doc: "Forgotten facts of one user that what was said before does not make again. Beyond, the oldest may come back if a passage with it is audited anew."},
 		setting{key: "persist.facts.maxCharacters", at: integer(&f.MaxCharacters), doc: "Longer statements are not saved."},
 		setting{key: "persist.facts.retention", at: duration(&f.Retention), doc: "How long facts are kept since they were last said."},
 		setting{key: "persist.facts.longRetention", at: duration(&f.LongRetention), doc: "The same for those with a high score and those that the user asked to remember."},

@@ -1,0 +1,156 @@
+package persist
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// dropItems takes turns out of the lists between the stages. The gate is closed, so none is elsewhere.
+func (p *Pipeline) dropItems(of func(storage.Scope, string) bool) (queued int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	matches := func(it *item) bool { return of(it.turn.Scope, it.turn.Conversation) }
+	var gone []*item
+	for _, it := range p.inFlight.items {
+		if !it.done && matches(it) {
+			gone = append(gone, it)
+			if it.ref.Key == "" {
+				queued++
+			}
+		}
+	}
+	p.queued = slices.DeleteFunc(p.queued, matches)
+	p.spooled = slices.DeleteFunc(p.spooled, matches)
+	for _, it := range gone {
+		p.inFlight.finish(it)
+		p.stats.drop(DropErased)
+	}
+	return queued
+}
+
+// waiting says whether a spool record is of a turn that is no memory yet: one that was handed in again, say.
+func (p *Pipeline) waiting(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.spooled, func(it *item) bool { return it.ref.Key == key })
+}
+
+// dropSpooled removes turns, poison turns and audit marks from the spool.
+func (p *Pipeline) dropSpooled(ctx context.Context, scope storage.Scope, of func(storage.Scope, string) bool, out *Erasure) error {
+	var refs []storage.RecordRef
+	turns, aside := 0, 0
+	err := p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
+		e, err := decodeEntry(r.Value)
+		conversation := e.Turn.Conversation
+		if e.Due != nil {
+			conversation = e.Due.Conversation
+		}
+		if err != nil || of(scope, conversation) { // an unreadable one may be of it
+			refs = append(refs, r.Ref())
+			if err == nil && e.Due == nil {
+				turns++
+			}
+			if e.Problem != "" {
+				aside++
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for batch := range slices.Chunk(refs, storage.MaxRecords) {
+		if err := p.local.DeleteRecords(ctx, batch); err != nil {
+			return err
+		}
+	}
+	p.aside -= aside // the storer's, which the closed gate keeps out
+	out.Spooled += turns
+	out.record(storage.BucketSpool, len(refs))
+	return nil
+}
+
+// forget drops all that the auditor holds of conversations. The gate is closed.
+func (a *auditor) forget(of func(storage.Scope, string) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.heard = slices.DeleteFunc(a.heard, func(h heardTurn) bool {
+		gone := of(h.scope, h.conversation)
+		if gone {
+			a.heardBytes -= h.size()
+		}
+		return gone
+	})
+	a.recovered = slices.DeleteFunc(a.recovered, func(m dueMark) bool { return of(m.scope, m.conversation) })
+	a.answers = slices.DeleteFunc(a.answers, func(ans answer) bool {
+		gone := of(ans.scope, ans.conversation)
+		if gone {
+			a.asking--
+		}
+		return gone
+	})
+	maps.DeleteFunc(a.marked, func(k talkKey, _ string) bool { return of(k.scope, k.conversation) })
+	for k := range a.talks {
+		if of(k.scope, k.conversation) { // a call under way comes back to a conversation that is not there
+			delete(a.talks, k)
+		}
+	}
+	clear(a.dossiers) // to be read anew
+	a.cached = 0
+}
+
+// forgetTurn takes a turn's words out of what waits for an audit, or only the reply's where the user's stay. The gate is
+// closed.
+func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	goes := func(m windowMessage) bool { return m.turn == turn && (users || !m.user) }
+	for i := range a.heard {
+		if a.heard[i].scope == scope && a.heard[i].turn == turn {
+			a.heardBytes -= a.heard[i].size()
+			a.heard[i].messages = slices.DeleteFunc(a.heard[i].messages, goes)
+			a.heardBytes += a.heard[i].size()
+		}
+	}
+	for _, t := range a.talks {
+		if t.scope != scope {
+			continue
+		}
+		t.window = slices.DeleteFunc(t.window, func(m windowMessage) bool {
+			if !goes(m) {
+				return false
+			}
+			t.bytes -= int64(len(m.text))
+			if m.fresh {
+				t.fresh--
+				t.tokens -= tokensOf(m.text)
+			}
+			return true
+		})
+		if users {
+			t.asked = 0 // what a model makes of it is not wanted
+		}
+	}
+}
+
+// unseen lists the turns of a conversation that no audit has seen. The gate is closed.
+func (a *auditor) unseen(key talkKey) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[string]bool{}
+	for i := range a.heard {
+		if a.heard[i].talkKey == key {
+			out[a.heard[i].turn] = true
+		}
+	}
+	if t := a.talks[key]; t != nil {
+		for i := range t.window {
+			if t.window[i].fresh {
+				out[t.window[i].turn] = true
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,105 @@
+package persist
+
+import (
+	"context"
+	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Dropper is what an [Indexer] may offer to forget a whole scope.
+type Dropper interface {
+	Drop(scope storage.Scope)
+}
+
+// Holder is what an [Indexer] may offer that writes local records by itself: to leave a scope's alone from when Hold
+// returned until release is called, so that nothing lands in a scope after it was erased.
+type Holder interface {
+	Hold(ctx context.Context, scope storage.Scope) (release func(), err error)
+}
+
+// ForgetUser removes everything of a scope, and destroys its data key.
+func (p *Pipeline) ForgetUser(ctx context.Context, scope storage.Scope) (Erasure, error) {
+	return p.forgetScopes(ctx, []storage.Scope{scope})
+}
+
+// ForgetAll removes everything of all scopes given, in one go: nothing is stored between two of them. A store does not
+// list its scopes, so whoever knows them names them.
+func (p *Pipeline) ForgetAll(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
+	return p.forgetScopes(ctx, scopes)
+}
+
+func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
+	var out Erasure
+	for _, s := range scopes {
+		if err := s.Validate(); err != nil {
+			return out, err
+		}
+	}
+	open, err := p.gate.close(ctx)
+	if err != nil {
+		return out, err
+	}
+	defer open()
+	for _, scope := range scopes {
+		one, err := p.forgetScope(ctx, scope)
+		out.add(one)
+		if err != nil {
+			return out, err
+		}
+		p.stats.erasures.Add(1)
+		p.stats.erasedMemories.Add(uint64(one.Memories))
+	}
+	return out, nil
+}
+
+func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Erasure, err error) {
+	if h, ok := p.index.(Holder); ok {
+		release, err := h.Hold(ctx, scope)
+		if err != nil {
+			return one, err
+		}
+		defer release()
+	}
+	of := func(s storage.Scope, _ string) bool { return s == scope }
+	one.Queued = p.dropItems(of)
+	p.auditor.forget(of)
+	if err := p.dropSpooled(ctx, scope, of, &one); err != nil {
+		return one, err
+	}
+	receipt, err := p.store.Erase(ctx, scope)
+	if err != nil {
+		return one, err
+	}
+	one.Memories, one.At = receipt.Memories, receipt.At
+	for b, n := range receipt.Records {
+		one.record(b, n)
+	}
+	if err := p.dropRecords(ctx, scope, &one); err != nil {
+		return one, err
+	}
+	p.tell(func(x Indexer) {
+		if d, ok := x.(Dropper); ok {
+			d.Drop(scope)
+		}
+	})
+	return one, nil
+}
+
+// dropRecords removes what is left of a scope's local records: where memories live elsewhere than local records, Erase
+// knows nothing of them.
+func (p *Pipeline) dropRecords(ctx context.Context, scope storage.Scope, out *Erasure) error {
+	for _, b := range storage.Buckets() {
+		var refs []storage.RecordRef
+		if err := p.eachRecord(ctx, b, scope, func(r storage.Record) { refs = append(refs, r.Ref()) }); err != nil {
+			return err
+		}
+		for batch := range slices.Chunk(refs, storage.MaxRecords) {
+			if err := p.local.DeleteRecords(ctx, batch); err != nil {
+				return err
+			}
+			out.record(b, len(batch))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package recall
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestNothingLandsInAnErasedScope: vectors that come back from the server while their scope is erased are not written,
+// not even for a moment, and one that is being written is waited for.
+func TestNothingLandsInAnErasedScope(t *testing.T) {
+	erase := func(t *testing.T, e *Engine, local *fakeLocal, during func()) {
+		release, err := e.Hold(t.Context(), alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local.mu.Lock()
+		local.ms[alice] = nil
+		local.mu.Unlock()
+		local.rmu.Lock()
+		maps.DeleteFunc(local.records, func(r storage.RecordRef, _ storage.Record) bool { return r != foreign.Ref() })
+		before := local.puts
+		local.rmu.Unlock()
+		during()
+		e.Drop(alice)
+		release()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		local.rmu.Lock()
+		defer local.rmu.Unlock()
+		if local.puts != before || len(local.records) > 1 {
+			t.Errorf("%d writes after the erasure, %d records left", local.puts-before, len(local.records)-1)
+		}
+	}
+	t.Run("embedded meanwhile", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			local, em := newLocal(memories(100)), newFake()
+			asked, answer := make(chan struct{}), make(chan struct{})
+			first := true
+			em.onDocs = func() {
+				if first {
+					first = false
+					close(asked)
+					<-answer
+				}
+			}
+			e := vectorEngine(t, em, local)
+			<-asked
+			erase(t, e, local, func() {
+				close(answer)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+			})
+		})
+	})
+	t.Run("written meanwhile", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			local := newLocal(memories(100))
+			begun, landed := make(chan struct{}), false
+			first := true
+			local.beforePut(func(rs []storage.Record) error {
+				if _, ok := segmentNumber(rs[0].Key); ok && first {
+					first = false
+					close(begun)
+					time.Sleep(10 * time.Second)
+					landed = true
+				}
+				return nil
+			})
+			e := vectorEngine(t, newFake(), local)
+			<-begun
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := e.Hold(ctx, alice); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("while a batch is being written: got %v", err)
+			}
+			erase(t, e, local, func() {
+				if !landed {
+					t.Error("the batch was not waited for")
+				}
+			})
+		})
+	})
+	t.Run("a snapshot", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			src := newDigesting(t, town(600))
+			e := loadedEngine(t, src)
+			put := 0
+			src.onPut = func() { put++ }
+			release, err := e.Hold(t.Context(), alice)
+			if err != nil {
+				t.Fatal(err)
+			}
+			saved := make(chan struct{})
+			go func() { e.saveDue(t.Context(), always); close(saved) }()
+			time.Sleep(time.Second)
+			if _, err := src.Erase(t.Context(), alice); err != nil {
+				t.Fatal(err)
+			}
+			e.Drop(alice)
+			release()
+			<-saved
+			if put != 0 {
+				t.Error("written into an erased scope")
+			}
+		})
+	})
+}
+
+// TestHoldIsOneScopes: another scope is not kept waiting, and a second hold waits for the first.
+func TestHoldIsOneScopes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := New(patient(), newLocal(nil), nil, nil)
+		defer e.Close()
+		release, err := e.Hold(t.Context(), alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		other := alice
+		other.User = "bob"
+		done, ok := e.erasing.writes(t.Context(), other)
+		if !ok {
+			t.Fatal("another scope's writer was refused")
+		}
+		done()
+		second := make(chan struct{})
+		go func() {
+			if release, err := e.Hold(t.Context(), alice); err == nil {
+				release()
+			}
+			close(second)
+		}()
+		synctest.Wait()
+		select {
+		case <-second:
+			t.Error("two holds at once")
+		default:
+		}
+		release()
+		<-second
+		if done, ok := e.erasing.writes(t.Context(), alice); !ok {
+			t.Error("refused after the release")
+		} else {
+			done()
+		}
+		if len(e.erasing.held)+len(e.erasing.writers)+len(e.erasing.idle) > 0 {
+			t.Error("something is left behind")
+		}
+	})
+}
