@@ -28,6 +28,9 @@ func disclaimed(text string, i int) bool {
 	}
 	last := ""
 	return anyWord(text[from:i], func(word string) bool {
+		if strings.EqualFold(word, "public") && strings.EqualFold(text[i:min(len(text), i+5)], "token") {
+			return true // PublicKeyToken
+		}
 		not := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
 		last = word
 		return oneOf(word, disclaimers) || not && oneOf(word, negated)

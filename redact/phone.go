@@ -28,6 +28,9 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	for from > 0 && i-from < 2 && (s.text[from-1] == '(' || s.text[from-1] == '+') {
 		from--
 	}
+	if before := s.before(from, 12); strings.Contains(before, "isbn") || strings.Contains(before, "issn") {
+		return s.run(i, isDigit), false
+	}
 	if c, _ := s.at(from - 1); isWord(c) || c == '#' && !s.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
 		return s.run(i, isDigit), false
 	}

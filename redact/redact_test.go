@@ -75,7 +75,7 @@ var redactions = []struct{ name, in, want string }{
 	{"home windows escaped", `"C:\\Users\\anna\\x"`, `"C:\\Users\\[USER]\\x"`},
 	{"not home: web", "https://example.org/home/index and /users/17", "https://example.org/home/index and /users/17"},
 
-	{"openai", "key sk-proj-" + pad(48), "key [API_KEY]"},
+	{"openai", "key sk-proj-" + pad(20) + "T3BlbkFJ" + pad(20), "key [API_KEY]"},
 	{"anthropic", "sk-ant-api03-" + pad(95), "[API_KEY]"},
 	{"github", "ghp_" + pad(36) + ".", "[API_KEY]."},
 	{"github fine", "github_pat_" + pad(82), "[API_KEY]"},
