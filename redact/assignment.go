@@ -185,6 +185,11 @@ func copula(rest string) int {
 			return n + 1
 		}
 	}
+	for _, word := range [...]string{"は", "是", "：", "은", "는"} { // no blank follows these
+		if strings.HasPrefix(rest, word) {
+			return len(word)
+		}
+	}
 	return 0
 }
 

@@ -20,7 +20,11 @@ var commands = []command{
 	{"mariadb", []string{"-p"}, false},
 	{"login ", []string{"-p ", "-p="}, false}, // docker, podman, az, oc, helm registry
 	{"redis-cli ", []string{"-a "}, false},
-	{"mongo", []string{"-p "}, false}, // and mongosh, mongodump
+	{"mongo ", []string{"-p "}, false},
+	{"mongosh ", []string{"-p "}, false},
+	{"mongodump ", []string{"-p "}, false},
+	{"mongorestore ", []string{"-p "}, false},
+	{"secret set ", []string{"--body ", "-b "}, false}, // gh
 	{"sqlcmd ", []string{"-P ", "-P"}, false},
 	{"ipmitool ", []string{"-P "}, false},
 	{"mosquitto_", []string{"-P ", "--pw "}, false},
@@ -102,6 +106,9 @@ func (s *scanner) argument(i int, spaced, pair bool) {
 		s.add(ruleCredentialURL, i, stop)
 		return
 	}
+	if !spaced && strings.HasPrefix(value, "assword") {
+		return // -password
+	}
 	if len(value) < 4 || isTemplate(value) || value[0] == '-' || value[0] == '/' || strings.Contains(value, "://") || distinct(value) < 3 {
 		return
 	}
@@ -175,8 +182,23 @@ func (s *scanner) htpasswd(_, end int) {
 
 // basicAuth finds the second of two literals that a call is given as user and password.
 func (s *scanner) basicAuth(_, end int) {
+	s.literalPair(s.runTo(end, 3, func(c byte) bool { return c == '(' || c == ' ' }))
+}
+
+// connectionArguments finds the last of an address, a user and a password that a call is given.
+func (s *scanner) connectionArguments(_, end int) {
 	t := s.text
-	i := s.runTo(end, 3, func(c byte) bool { return c == '(' || c == ' ' })
+	for i := end; i < len(t) && i-end < maxCommand && t[i] != '\n'; i++ {
+		if t[i] == ',' {
+			s.literalPair(s.runTo(i+1, 3, func(c byte) bool { return c == ' ' }))
+			return
+		}
+	}
+}
+
+// literalPair adds the second of two literals that begin at i.
+func (s *scanner) literalPair(i int) {
+	t := s.text
 	user, stop, quoted, ok := s.value(i)
 	if !ok || !quoted || user == stop || at(t, stop+1) != ',' {
 		return
@@ -184,6 +206,15 @@ func (s *scanner) basicAuth(_, end int) {
 	from, stop, quoted, ok := s.value(s.runTo(stop+2, 3, func(c byte) bool { return c == ' ' }))
 	if ok && quoted && stop-from >= 3 && !isTemplate(t[from:stop]) {
 		s.add(rulePassword, from, stop)
+	}
+}
+
+// networkLogin finds user:password in front of the network of a data source name of Go's: user:password@tcp(host)/db.
+func (s *scanner) networkLogin(start, _ int) {
+	from := s.back(start, 160, func(c byte) bool { return c > ' ' && strings.IndexByte("\"'`", c) < 0 })
+	user, password, ok := strings.Cut(s.text[from:start], ":")
+	if ok && len(password) >= 3 && user != password && !isTemplate(password) {
+		s.add(ruleCredentialURL, from, start)
 	}
 }
 

@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"encoding/base64"
+	"strings"
+)
 
 // Secrets told by the file that they stand in.
 
@@ -23,7 +26,7 @@ func (s *scanner) manifest(start, end int) {
 		to = end + i
 	}
 	s.manifestTo = to
-	data, indent := false, 0
+	data, encoded, indent := false, false, 0
 	for i := from; i < to; {
 		line := t[i:min(to, i+maxAssigned)]
 		if n := strings.IndexByte(line, '\n'); n >= 0 {
@@ -34,11 +37,12 @@ func (s *scanner) manifest(start, end int) {
 		key, value, ok := strings.Cut(strings.TrimRight(trimmed, "\r "), ":")
 		switch {
 		case (key == "data" || key == "stringData") && ok && value == "":
-			data, indent = true, depth
-		case trimmed != "" && depth <= indent:
-			data = false
-		case data && ok:
-			if v := strings.Trim(value, " \"'|>-"); len(v) >= 4 && !isTemplate(v) {
+			data, encoded, indent = true, key == "data", depth
+		case trimmed != "" && (depth <= indent || trimmed[0] == '-'):
+			data = false // a list is of another kind, such as ExternalSecret
+		case data && ok && trimmed[0] != '#':
+			v := strings.Trim(value, " \"'`,")
+			if _, err := base64.StdEncoding.DecodeString(v); len(v) >= 4 && !isTemplate(v) && (!encoded || err == nil) {
 				at := i + depth + len(key) + 1 + strings.Index(value, v)
 				s.add(ruleAssignment, at, at+len(v))
 			}

@@ -14,7 +14,7 @@ func (s *scanner) authorizationHeader(_, end int) {
 	if i == end || strings.IndexByte("\"'`", at(t, i)) >= 0 && i < len(t) {
 		return
 	}
-	scheme := s.runTo(i, 24, func(c byte) bool { return isLetter(c) || c == '-' })
+	scheme := s.runTo(i, 24, func(c byte) bool { return isWord(c) || c == '-' })
 	if strings.EqualFold(t[i:scheme], "basic") {
 		return // has its own rule, which looks into it
 	}
@@ -98,7 +98,15 @@ func (s *scanner) parameter(_, end int) {
 	}
 	value := strings.TrimRight(t[end:stop], ".")
 	plain := strings.NewReplacer("%2F", "/", "%2f", "/", "%2B", "+", "%2b", "+", "%3D", "=", "%3d", "=").Replace(value)
-	if len(value) >= 16 && mixed(plain) && randomValue(plain) {
+	if len(value) >= 16 && mixed(plain) && randomValue(plain) && !spoken(plain) {
+		s.add(ruleAssignment, end, end+len(value))
+	}
+}
+
+// linkedSecret finds the random end of a link that resets, confirms or invites, and so lets in whoever has it.
+func (s *scanner) linkedSecret(_, end int) {
+	stop := s.runTo(end, maxAssigned, func(c byte) bool { return isBase64URL(c) || c == '.' })
+	if value := strings.TrimRight(s.text[end:stop], "."); len(value) >= 20 && mixed(value) && randomValue(value) && !spoken(value) {
 		s.add(ruleAssignment, end, end+len(value))
 	}
 }

@@ -45,6 +45,9 @@ func describes(text string, i int) bool {
 	}
 	last := ""
 	anyWord(text[i:end], func(word string) bool { last = word; return false })
+	if strings.EqualFold(last, "id") {
+		return i >= 5 && strings.EqualFold(text[i-5:i], "token") // a secret's id may be one: Vault's secret_id
+	}
 	return last != "" && oneOf(last, descriptors)
 }
 

@@ -227,6 +227,13 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "ATTA", pattern: `[a-f0-9]{64}`},
 	{rule: ruleVendor, prefix: "AAAAAAAAAAAAAAAAAAAAA", pattern: `[A-Za-z0-9%]{60,120}`},
 	{rule: ruleVendor, prefix: "oauth:", pattern: `[a-z0-9]{30}`, digits: true},
+	{rule: ruleVendor, prefix: "lin_wh_", pattern: `[A-Za-z0-9]{40,64}`},
+	{rule: ruleVendor, prefix: "rpa_", pattern: `[A-Za-z0-9]{40,60}`, digits: true},
+	{rule: ruleVendor, prefix: "unkey_", pattern: `[A-Za-z0-9]{20,40}`, digits: true},
+	{rule: ruleVendor, prefix: "secret-live-", pattern: `[\w=-]{36,64}`, digits: true},
+	{rule: ruleVendor, prefix: "secret-test-", pattern: `[\w=-]{36,64}`, digits: true},
+	{rule: ruleVendor, prefix: "bb_live_", pattern: `[\w-]{27}`, digits: true},
+	{rule: ruleVendor, prefix: "secret_", pattern: `[a-z]+_[a-f0-9]{32}\.[A-Za-z0-9]{32}`},
 	{rule: ruleVendor, prefix: "apify_api_", pattern: `[A-Za-z0-9]{36,40}`},
 	{rule: ruleVendor, prefix: "fc-", pattern: `[a-f0-9]{32}`},
 	{rule: ruleVendor, prefix: "e2b_", pattern: `[a-f0-9]{40}`},
@@ -332,6 +339,9 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).netUse, "net use ")
 	on((*scanner).htpasswd, "htpasswd ")
 	on((*scanner).basicAuth, "basicauth(", "basic_auth(", "auth=(")
+	on((*scanner).connectionArguments, "getconnection(")
+	on((*scanner).networkLogin, "@tcp(", "@unix(")
+	on((*scanner).linkedSecret, "/reset/", "/verify/", "/confirm/", "/invite/", "/activate/", "/magic/", "/unsubscribe/", "/join/")
 	on((*scanner).sqlLogin, "jdbc:oracle:thin:", "sqlplus ")
 	on((*scanner).authorization, "bearer ", "basic ", "authorization: token ")
 	on((*scanner).authorizationHeader, "authorization")
@@ -351,7 +361,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).tokenAssignment, "token", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key",
 		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key", "api key", "access key", "auth key", "license key",
 		"app_key", "appkey", "app-key", "account_key", "accountkey", "account-key", "master_key", "masterkey", "master-key", "shared_key", "sharedkey",
-		"storage_key", "storagekey", "subscription-key", "subscription_key", "subscriptionkey", "sas_key", "sas-key", "service_key", "client_key",
+		"storage_key", "storagekey", "subscription-key", "subscription_key", "subscriptionkey", "sas_key", "write_key", "writekey", "write-key", "sas-key", "service_key", "client_key",
 		"client-key", "clientkey", "deploy_key", "session_key", "sessionkey", "encryption-key", "encryptionkey", "signing-key", "signingkey")
 	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe", "passcode", "kennwort",
 		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호")

@@ -14,11 +14,15 @@ func (s *scanner) toldPassword(start, end int) {
 	}
 	from, stop := s.word(end + 1)
 	before := s.before(start, 48)
-	switch strings.ToLower(s.text[from:stop]) {
-	case "to":
-		if containsAny(before, []string{"set ", "chang", "reset", "updat", "rotat"}) {
-			s.addTold(s.word(stop + 1))
+	switch said := strings.ToLower(s.text[from:stop]); said {
+	case "to", "auf", "à", "a":
+		around := before + strings.ToLower(s.text[stop:min(len(s.text), stop+64)])
+		if containsAny(around, []string{"set ", "chang", "reset", "updat", "rotat", "änder", "setzt", "cambi"}) && s.addTold(s.word(stop+1)) {
+			return
 		}
+		s.toldAfter(stop)
+	case "on", "for", "of", "in", "at", "du", "de", "des", "del", "für", "vom", "von", "zum", "am", "pour", "para", "is":
+		s.toldAfter(stop)
 	case "from":
 		old, end := s.word(stop + 1)
 		to, behind := s.word(end + 1)
@@ -37,13 +41,30 @@ func (s *scanner) toldPassword(start, end int) {
 	}
 }
 
+// toldAfter finds the password behind words that say what it is for: "password for the router: ...", "du wifi est ...".
+func (s *scanner) toldAfter(i int) {
+	t := s.text
+	for words := 0; words < 6 && at(t, i) == ' '; words++ {
+		i++
+		if n := copula(t[i:min(len(t), i+maxGap)]); n > 0 {
+			s.addTold(s.word(i + n))
+			return
+		}
+		i = s.runTo(i, 24, func(c byte) bool { return isWord(c) || c == '-' || c == '\'' || c >= 0x80 })
+		if at(t, i) == ':' {
+			s.addTold(s.word(i + 2))
+			return
+		}
+	}
+}
+
 // algorithms have letters and digits, and follow "password" in texts on programming.
 var algorithms = []string{"sha", "md", "oauth", "base", "argon", "bcrypt", "pbkdf", "utf", "aes", "scrypt", "ntlm"}
 
 // addTold adds a password of a sentence, which must not look like a word of it.
 func (s *scanner) addTold(from, stop int) bool {
 	value := s.text[from:stop]
-	if len(value) < minPassword || !mixed(value) || isTemplate(value) || looksLikePath(value) {
+	if !mixed(value) || !s.isPassword(from, stop, false) {
 		return false
 	}
 	for _, a := range algorithms {
@@ -98,8 +119,9 @@ func (s *scanner) shortCode(start, end int) {
 	if start > 0 && isWord(t[start-1]) && t[start-1] != '_' || end < len(t) && isAlnum(t[end]) {
 		return
 	}
-	if before := t[max(0, start-40):start]; strings.Contains(before, "is your ") {
-		stop := max(0, start-40) + strings.LastIndex(before, "is your ") - 1
+	window := max(0, start-40)
+	if is := max(strings.LastIndex(t[window:start], " is your "), strings.LastIndex(t[window:start], " as your ")); is >= 0 {
+		stop := window + is
 		if from := s.back(max(0, stop), 9, isDigit); stop-from >= 4 && stop-from <= 8 {
 			s.add(ruleCode, from, stop)
 			return

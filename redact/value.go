@@ -106,6 +106,16 @@ func wordy(value string) bool {
 	return letters > 0 && vowels*4 >= letters && longest <= 4 && upperRuns*5 <= letters
 }
 
+// spoken reports a wordy value that is no hexadecimal number: of its six letters two are vowels.
+func spoken(value string) bool {
+	for i := range len(value) {
+		if !isHex(value[i]) {
+			return wordy(value)
+		}
+	}
+	return false
+}
+
 // templateMarks are what placeholders in documentation and code contain.
 var templateMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
 
