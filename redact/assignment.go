@@ -180,6 +180,9 @@ var copulas = []string{"is", "was", "ist", "war", "lautet", "heißt", "es", "est
 
 // copula returns the length of one of them with the blank, colon or line feed behind it, 0 if rest doesn't begin so.
 func copula(rest string) int {
+	if rest == "" || strings.IndexByte("iIwWlLhHeE\xc3\xe3\xe6\xef\xec", rest[0]) < 0 {
+		return 0 // with none of their first bytes
+	}
 	for _, word := range copulas {
 		if n := len(word); len(rest) > n+1 && strings.EqualFold(rest[:n], word) && strings.IndexByte(" :\n", rest[n]) >= 0 {
 			return n + 1

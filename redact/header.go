@@ -87,11 +87,17 @@ func printable(b []byte) bool {
 }
 
 // parameters of a URL that say nothing elsewhere; token, secret, password and the like are found by their names.
-var parameters = []string{"key", "code", "auth", "sig", "signature", "sign", "x-amz-signature", "x-goog-signature", "session", "sid", "sessionid", "ticket", "hmac", "jwt", "k"}
+var parameters = []string{"key", "code", "auth", "sig", "signature", "sign", "session", "sid", "sessionid", "ticket", "hmac", "jwt"}
 
 // parameter finds the random value of one of them. In a URL that is part of another the signs are encoded: %26key%3D.
-func (s *scanner) parameter(_, end int) {
+func (s *scanner) parameter(start, end int) {
 	t := s.text
+	if name := s.back(start, 16, func(c byte) bool { return isLetter(c) || c == '-' }); start-name > 1 && t[start-1] == '-' {
+		start = name // X-Amz-Signature
+	}
+	if start == 0 || strings.IndexByte("?&#", t[start-1]) < 0 && !oneOf(t[max(0, start-3):start], []string{"%3F", "%26"}) {
+		return
+	}
 	stop := s.runTo(end, maxAssigned, func(c byte) bool { return isBase64URL(c) || strings.IndexByte("%.~+/=!*", c) >= 0 })
 	if i := strings.Index(t[end:stop], "%26"); i >= 0 {
 		stop = end + i

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // action is what a keyword sets off; start and end are those of the keyword.
@@ -315,13 +316,25 @@ func distinct(s string) int {
 	return bits.OnesCount64(seen[0]) + bits.OnesCount64(seen[1]) + bits.OnesCount64(seen[2]) + bits.OnesCount64(seen[3])
 }
 
+// verified runs an action where its keyword really stands: the automaton confuses bytes outside ASCII.
+func verified(a action, keyword string) action {
+	if strings.IndexFunc(keyword, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return a
+	}
+	return func(s *scanner, start, end int) {
+		if strings.EqualFold(s.text[start:end], keyword) {
+			a(s, start, end)
+		}
+	}
+}
+
 // keywordActions lists every keyword and, at the same index, what it sets off.
 func keywordActions(custom []CustomRule) ([]string, []action) {
 	var words []string
 	var actions []action
 	on := func(a action, keywords ...string) {
 		for _, w := range keywords {
-			words, actions = append(words, w), append(actions, a)
+			words, actions = append(words, w), append(actions, verified(a, w))
 		}
 	}
 	for _, t := range tokenShapes {
@@ -352,7 +365,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).passwordHash, "$1$", "$5$", "$6$", "$y$", "$2a$", "$2b$", "$2y$", "$argon2i$", "$argon2id$", "$scrypt$", "$pbkdf2")
 	on((*scanner).putty, "private-lines:")
 	for _, p := range parameters {
-		on((*scanner).parameter, "?"+p+"=", "&"+p+"=", "#"+p+"=", "%3F"+p+"%3D", "%26"+p+"%3D")
+		on((*scanner).parameter, p+"=", p+"%3D")
 	}
 	on((*scanner).azureSecret, "Q~")
 	on((*scanner).mailchimp, "-us")

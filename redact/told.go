@@ -9,7 +9,7 @@ var tellers = []string{"user", "login", "account", "benutzer", "utilisateur", "u
 
 // toldPassword finds "password hunter2" behind the name of a user, also in .netrc, and "set the password to hunter2".
 func (s *scanner) toldPassword(start, end int) {
-	if at(s.text, end) != ' ' {
+	if at(s.text, end) != ' ' || strings.IndexAny(s.text[end:min(len(s.text), end+maxTold)], "0123456789") < 0 && !s.netrc(start) {
 		return
 	}
 	from, stop := s.word(end + 1)
@@ -33,12 +33,21 @@ func (s *scanner) toldPassword(start, end int) {
 		if !containsAny(before, tellers) {
 			return
 		}
-		if netrc := strings.Contains(s.before(start, 160), "machine ") && strings.Contains(before, "login "); netrc && stop-from >= minPassword && !isTemplate(s.text[from:stop]) {
+		if s.netrc(start) && stop-from >= minPassword && !isTemplate(s.text[from:stop]) {
 			s.add(rulePassword, from, stop)
 		} else {
 			s.addTold(from, stop)
 		}
 	}
+}
+
+// maxTold is how far behind "password" a password of a sentence ends, which has a digit.
+const maxTold = 96
+
+// netrc reports that a password at i is that of a machine in .netrc, where it may be a word.
+func (s *scanner) netrc(i int) bool {
+	from := max(0, i-48)
+	return strings.Contains(s.text[from:i], "login ") && strings.Contains(s.text[max(0, i-160):i], "machine ")
 }
 
 // toldAfter finds the password behind words that say what it is for: "password for the router: ...", "du wifi est ...".
