@@ -17,7 +17,8 @@ var negated = []string{"matching", "match", "valid", "genuine", "real", "secret"
 var descriptors = []string{
 	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
 	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
-	"description", "scheme", "usage", "budget", "arn",
+	"description", "scheme", "usage", "budget", "arn", "ref", "reference", "kind", "provider", "manager", "store", "class", "prefix", "index",
+	"namespace", "issuer", "policy", "hint", "mode", "timestamp", "date", "digest", "checksum", "fingerprint", "thumbprint",
 }
 
 // disclaimed reports that the identifier around i says before i that its value is not genuine: fake_key.

@@ -293,15 +293,16 @@ func (t tokenShape) find() action {
 // openAIMark is base64 of "OpenAI". It stands in the middle of the keys of OpenAI's projects.
 const openAIMark = "T3BlbkFJ"
 
-// shortOfMark reports a key of a project, without "sk-", that has the length of the first ones of its kind and not their mark.
+// shortOfMark reports what is as long as the first keys of projects were, 20 characters on both sides of the mark, and
+// bears another mark. value is without "sk-".
 func shortOfMark(value string) bool {
 	kind, key, ok := strings.Cut(value, "-")
-	return ok && len(key) < 60 && oneOf(kind, []string{"proj", "svcacct", "admin"}) && !strings.Contains(key, openAIMark)
+	return ok && len(key) == 48 && oneOf(kind, []string{"proj", "svcacct", "admin"}) && key[20:28] != openAIMark
 }
 
 // looksRandom tells keys from the xxxx and 1234 of documentation: enough different bytes for the length, no EXAMPLE.
 func looksRandom(value string) bool {
-	if strings.HasSuffix(value, "EXAMPLE") {
+	if upper := strings.ToUpper(value); containsAny(upper, []string{"EXAMPLE", "PLACEHOLDER", "DUMMY", "XXXX", "REDACTED", "YOURKEY", "YOUR_", "YOUR-", "CHANGEME"}) {
 		return false
 	}
 	return distinct(value) >= min(8, 2+len(value)/3)
