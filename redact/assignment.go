@@ -16,9 +16,12 @@ func (s *scanner) tokenAssignment(start, end int) {
 	if end < s.assignedTo {
 		return
 	}
-	if from, stop, _, ok := s.assigned(end); ok {
+	if from, stop, quoted, ok := s.assigned(end); ok {
 		value := s.text[from:stop]
-		if len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) {
+		if !quoted && strings.IndexByte(value, '*') >= 0 {
+			return // arithmetic
+		}
+		if len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
 			s.addAssigned(ruleAssignment, from, stop)
 		}
 	}
@@ -35,25 +38,62 @@ func (s *scanner) addAssigned(rule ruleID, from, stop int) {
 
 // passwordAssignment finds a value given to a password: in code, settings, on a command line, or in a sentence. Values
 // that read as a word are kept unless quoted ("password: required", "password is wrong").
-func (s *scanner) passwordAssignment(_, end int) {
+func (s *scanner) passwordAssignment(start, end int) {
 	if end < s.assignedTo {
 		return
 	}
 	from, stop, quoted, ok := s.assigned(end)
-	if !ok {
+	if ok && s.isPassword(from, stop, quoted) {
+		s.addAssigned(rulePassword, from, stop)
 		return
 	}
-	value := s.text[from:stop]
-	if len(value) < minPassword || isTemplate(value) || distinct(value) < 3 {
+	s.toldPassword(start, end)
+}
+
+// shortPassword is passwordAssignment for names such as pass, pw and psk, which are parts of other words, too: they count
+// at the end of an identifier only, and before an equals sign, a colon or, as a flag, a blank.
+func (s *scanner) shortPassword(start, end int) {
+	t := s.text
+	if end < s.assignedTo || isWord(at(t, end)) || at(t, end) == '-' {
 		return
 	}
-	if !quoted && !strings.ContainsAny(value, "0123456789!@#$%^&*~+?") && !mixedCase(value) {
+	hump := start > 0 && isUpper(t[start]) && !isUpper(t[start-1])
+	if start > 0 && isLetter(t[start-1]) && !hump && !s.isFlag(start) {
 		return
 	}
-	if looksLikePath(value) {
+	from, stop, quoted, ok := s.assigned(end)
+	if !ok || !s.isPassword(from, stop, quoted) {
 		return
+	}
+	value, gap := t[from:stop], strings.Trim(t[end:from], "\"'`\\)]* \t:=>")
+	if gap != "" || !quoted && (!mixed(value) || isDotted(value)) {
+		return // "pass is 5th", f(pass, "slices"), "pass: all"
+	}
+	if strings.IndexByte(t[end:from], '=') < 0 && start > 0 && t[start-1] == ' ' && strings.TrimLeft(t[s.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "" {
+		return // "--- PASS: Test2", "boarding pass: LH1234"
 	}
 	s.addAssigned(rulePassword, from, stop)
+}
+
+// inARN reports that the keyword at i is a part of the name of a resource of AWS: arn:aws:secretsmanager:...:secret:name.
+func (s *scanner) inARN(i int) bool {
+	from := s.back(i, 100, func(c byte) bool { return isWord(c) || strings.IndexByte(":-/", c) >= 0 })
+	return strings.HasPrefix(s.text[from:], "arn:")
+}
+
+// wordBytes are what identifiers are made of.
+const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+
+// isPassword judges the value of a password.
+func (s *scanner) isPassword(from, stop int, quoted bool) bool {
+	value := s.text[from:stop]
+	if len(value) < minPassword || isTemplate(value) || distinct(value) < 3 || looksLikePath(value) {
+		return false
+	}
+	if !quoted && (value[0] == '*' || value[0] == '&') && strings.Trim(value[1:], wordBytes) == "" {
+		return false // a pointer
+	}
+	return quoted || strings.ContainsAny(value, "0123456789!@#$%^&*~+?") || mixedCase(value)
 }
 
 // assigned parses what follows a keyword that ends at i: the rest of its identifier, an operator, a value. It returns
@@ -68,8 +108,11 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 	if at < len(text) && at > i && text[at-1] == '-' { // "token->..." and prose dashes
 		return 0, 0, false, false
 	}
-	for at < len(text) && strings.IndexByte("\"'`\\)]", text[at]) >= 0 {
+	for at < len(text) && strings.IndexByte("\"'`\\)]*", text[at]) >= 0 {
 		at++
+	}
+	if at < len(text) && text[at] == '%' {
+		return s.encodedValue(at)
 	}
 	gapEnd := min(len(text), at+maxGap)
 	blank := at
@@ -80,17 +123,31 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 	if value < 0 {
 		value = typedOperator(text, blank, gapEnd)
 	}
-	if value < 0 && blank > at && s.isFlag(i) {
+	if value < 0 && blank > at && (s.isFlag(i) || s.isDocker(i)) {
 		value = blank
+	}
+	if value < 0 {
+		value = s.terraformDefault(blank)
+	}
+	if value < 0 && strings.HasPrefix(text[blank:], "| ") && s.inTable(blank+2) {
+		value = blank + 2
 	}
 	if value < 0 {
 		return 0, 0, false, false
 	}
-	comma := text[value-1] == ',' // between arguments, where only a literal is a value
+	op := text[value-1]
+	comma := op == ',' // between arguments, where only a literal is a value
 	for limit := min(len(text), value+maxGap); value < limit && (text[value] == ' ' || text[value] == '\t' || xml && (text[value] == '\n' || text[value] == '\r')); {
 		value++
 	}
-	from, stop, quoted, ok = s.value(value)
+	switch {
+	case op == '=' && s.inConnectionString(i):
+		from, stop = s.connectionValue(value)
+		return from, stop, true, stop > from
+	case op == ':':
+		value = s.typedLiteral(value)
+	}
+	from, stop, quoted, ok = s.value(s.unwrapped(value))
 	return from, stop, quoted, ok && (quoted || !comma)
 }
 
@@ -104,20 +161,39 @@ func operator(text string, i, limit int) (end int, xml bool) {
 			return i + len(op), op == ">" || op == ":"
 		}
 	}
-	for _, word := range [...]string{"is ", "was ", "ist ", "es ", "est "} {
-		if len(rest) > len(word) && strings.EqualFold(rest[:len(word)], word) {
-			i += len(word)
-			if strings.HasPrefix(text[i:], ": ") {
-				i += 2
-			}
-			return i, false
+	if n := copula(rest); n > 0 {
+		i += n
+		if strings.HasPrefix(text[i:], ": ") {
+			i += 2
 		}
+		return i, text[i-1] != ' '
 	}
 	line := strings.TrimLeft(rest, "\r\n\t ")
 	if len(line) < len(rest) && strings.HasPrefix(line, "value:") || i > 0 && text[i-1] == ' ' && strings.HasPrefix(rest, "value=") {
 		return i + len(rest) - len(line) + len("value:"), false
 	}
 	return -1, false
+}
+
+// copulas say in a sentence what something is.
+var copulas = []string{"is", "was", "ist", "war", "lautet", "heißt", "es", "est", "è", "é", "är", "er"}
+
+// copula returns the length of one of them with the blank, colon or line feed behind it, 0 if rest doesn't begin so.
+func copula(rest string) int {
+	if rest == "" || strings.IndexByte("iIwWlLhHeE\xc3\xe3\xe6\xef\xec", rest[0]) < 0 {
+		return 0 // with none of their first bytes
+	}
+	for _, word := range copulas {
+		if n := len(word); len(rest) > n+1 && strings.EqualFold(rest[:n], word) && strings.IndexByte(" :\n", rest[n]) >= 0 {
+			return n + 1
+		}
+	}
+	for _, word := range [...]string{"は", "是", "：", "은", "는"} { // no blank follows these
+		if strings.HasPrefix(rest, word) {
+			return len(word)
+		}
+	}
+	return 0
 }
 
 // typedOperator skips one word, the type of a declaration ("var token string = ..."), before an equals sign.
@@ -148,8 +224,10 @@ func (s *scanner) isFlag(i int) bool {
 // value returns the value at i: up to its closing quote on the same line, or up to a byte that no bare value holds.
 func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 	text := s.text
+	escaped := 0
 	for i < len(text) && text[i] == '\\' { // \"value\" inside a JSON string
 		i++
+		escaped++
 	}
 	if i >= len(text) {
 		return 0, 0, false, false
@@ -158,17 +236,29 @@ func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 	if q := text[i]; q == '"' || q == '\'' || q == '`' {
 		i++
 		for stop = i; stop < limit && text[stop] > ' ' && text[stop] != q; stop++ {
+			if text[stop] == '\\' && escaped == 0 && q == '"' && stop+1 < limit && (text[stop+1] == '"' || text[stop+1] == '\\') {
+				stop++ // a quotation mark inside the value
+			}
 		}
 		if stop < limit && text[stop] == q {
-			if stop > i && text[stop-1] == '\\' {
+			for n := 0; stop > i && text[stop-1] == '\\' && n < escaped; n++ {
 				stop--
 			}
 			return i, stop, true, stop > i
 		}
 	}
 	for stop = i; stop < limit && text[stop] > ' ' && text[stop] < 0x7f && strings.IndexByte("\"'`,;<>()[]{}|\\", text[stop]) < 0; stop++ {
+		if text[stop] == '&' && isParameter(text[stop+1:limit]) {
+			break
+		}
 	}
 	if stop < limit && (text[stop] == '(' || text[stop] == '[' || text[stop] == '{' || text[stop] == '<') {
+		if stop > i && closesElement(text, i, stop) {
+			return i, stop, false, true
+		}
+		if literal := constructed(text, i, stop); literal > 0 {
+			return s.value(literal)
+		}
 		return 0, 0, false, false // a call, an index, a template
 	}
 	for stop > i && strings.IndexByte(".:", text[stop-1]) >= 0 && (stop == limit || text[stop] <= ' ') {

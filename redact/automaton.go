@@ -3,7 +3,7 @@ package redact
 import "slices"
 
 // automaton finds all keywords in one pass (Aho and Corasick, 1975), ignoring the case of ASCII letters. It is a dense
-// table over byte classes: one load per byte, about 100 KiB for all keywords.
+// table over byte classes: one load per byte, about 300 KiB for all keywords.
 type automaton struct {
 	class [256]uint8 // column of a byte; 0 = in no keyword
 	width int
@@ -23,11 +23,14 @@ func newAutomaton(words []string) *automaton {
 	a := &automaton{width: 1}
 	for _, w := range words {
 		for i := range len(w) {
-			if c := lower(w[i]); a.class[c] == 0 {
+			if c := column(w[i]); a.class[c] == 0 {
 				a.class[c] = uint8(a.width)
 				a.width++
 			}
 		}
+	}
+	for c := 0x80; c <= 0xff; c++ {
+		a.class[c] = a.class[column(byte(c))]
 	}
 	for c := 'A'; c <= 'Z'; c++ {
 		a.class[c] = a.class[lower(byte(c))]
@@ -42,7 +45,7 @@ func newAutomaton(words []string) *automaton {
 	for k, w := range words {
 		state := 0
 		for i := range len(w) {
-			cell := state*a.width + int(a.class[lower(w[i])])
+			cell := state*a.width + int(a.class[column(w[i])])
 			if a.next[cell] == 0 {
 				a.next[cell] = uint16(len(a.first))
 				a.first = append(a.first, -1)
@@ -56,6 +59,15 @@ func newAutomaton(words []string) *automaton {
 	a.closeTable()
 	a.next, a.first = slices.Clone(a.next), slices.Clone(a.first) // prefixes are shared: often half is enough
 	return a
+}
+
+// column maps the bytes that share a column to one of them: letters of both cases, and bytes outside ASCII by their last
+// three bits, which keeps the table narrow. A keyword with such bytes is therefore met where it isn't; see verified.
+func column(c byte) byte {
+	if c >= 0x80 {
+		return 0x80 | c&7
+	}
+	return lower(c)
 }
 
 // closeTable turns the trie into an automaton, breadth first: a missing edge goes where the longest proper suffix's edge

@@ -17,7 +17,8 @@ var negated = []string{"matching", "match", "valid", "genuine", "real", "secret"
 var descriptors = []string{
 	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
 	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
-	"description", "scheme", "usage", "budget", "arn",
+	"description", "scheme", "usage", "budget", "arn", "ref", "reference", "kind", "provider", "manager", "store", "class", "prefix", "index",
+	"namespace", "issuer", "policy", "hint", "mode", "timestamp", "date", "digest", "checksum", "fingerprint", "thumbprint",
 }
 
 // disclaimed reports that the identifier around i says before i that its value is not genuine: fake_key.
@@ -28,6 +29,9 @@ func disclaimed(text string, i int) bool {
 	}
 	last := ""
 	return anyWord(text[from:i], func(word string) bool {
+		if strings.EqualFold(word, "public") && strings.EqualFold(text[i:min(len(text), i+5)], "token") {
+			return true // PublicKeyToken
+		}
 		not := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
 		last = word
 		return oneOf(word, disclaimers) || not && oneOf(word, negated)
@@ -42,6 +46,9 @@ func describes(text string, i int) bool {
 	}
 	last := ""
 	anyWord(text[i:end], func(word string) bool { last = word; return false })
+	if strings.EqualFold(last, "id") {
+		return i >= 5 && strings.EqualFold(text[i-5:i], "token") // a secret's id may be one: Vault's secret_id
+	}
 	return last != "" && oneOf(last, descriptors)
 }
 

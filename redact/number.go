@@ -44,23 +44,30 @@ func (s *scanner) number(i int, phonesFrom *int) int {
 	return stop
 }
 
-// separated reads digits that begin at i, one blank or hyphen allowed between two of them, the same throughout. It
+// separated reads digits that begin at i, one separator allowed between two of them, the same throughout. It
 // returns at most limit digits and the offset behind each of them.
 func (s *scanner) separated(i, limit int) (digits []byte, ends []int) {
-	separator := byte(0)
-	for at := i; at < len(s.text); at++ {
-		c := s.text[at]
-		if isDigit(c) {
+	separator := ""
+	for at := i; at < len(s.text); {
+		if isDigit(s.text[at]) {
 			if len(digits) == limit {
 				return nil, nil
 			}
-			digits, ends = append(digits, c), append(ends, at+1)
+			at++
+			digits, ends = append(digits, s.text[at-1]), append(ends, at)
 			continue
 		}
-		if c != ' ' && c != '-' || separator != 0 && c != separator || at+1 >= len(s.text) || !isDigit(s.text[at+1]) {
+		found := ""
+		for _, sep := range [...]string{" ", "-", ".", "/", "_", "\u00a0", "\u202f", "\u2011", "\u2013"} {
+			if strings.HasPrefix(s.text[at:], sep) {
+				found = sep
+			}
+		}
+		next := at + len(found)
+		if found == "" || separator != "" && found != separator || next >= len(s.text) || !isDigit(s.text[next]) {
 			break
 		}
-		separator = c
+		separator, at = found, next
 	}
 	return digits, ends
 }
@@ -68,7 +75,7 @@ func (s *scanner) separated(i, limit int) (digits []byte, ends []int) {
 // card finds a payment card number that begins at i: 12 to 19 digits, the prefix of a network, the Luhn check digit
 // (ISO/IEC 7812). With separators the groups must be those printed on cards. It returns its end, or i.
 func (s *scanner) card(i int) int {
-	if i > 0 && (s.text[i-1] == '.' || s.text[i-1] == '-' && i > 1 && isAlnum(s.text[i-2]) || s.text[i-1] == '_') {
+	if i > 0 && (s.text[i-1] == '.' || s.text[i-1] == '-' && i > 1 && isAlnum(s.text[i-2]) || s.text[i-1] == '_' && !s.cardWord(i)) {
 		return i
 	}
 	stop := s.run(i, isDigit)
@@ -200,10 +207,10 @@ func (s *scanner) ssn(i, stop int) int {
 	t := s.text
 	var end int
 	switch {
-	case stop-i == 3 && len(t) >= i+11 && (t[i+3] == '-' || t[i+3] == ' ') && t[i+6] == t[i+3] &&
+	case stop-i == 3 && len(t) >= i+11 && (t[i+3] == '-' || t[i+3] == ' ' || t[i+3] == '.') && t[i+6] == t[i+3] &&
 		s.run(i+4, isDigit) == i+6 && s.run(i+7, isDigit) == i+11:
 		end = i + 11
-		if t[i+3] == ' ' && !s.ssnWord(i) {
+		if t[i+3] != '-' && !s.ssnWord(i) {
 			return i
 		}
 	case stop-i == 9 && s.ssnWord(i):
@@ -214,7 +221,7 @@ func (s *scanner) ssn(i, stop int) int {
 	if i > 0 && (isWord(t[i-1]) || t[i-1] == '-' || t[i-1] == '+') || end < len(t) && (isWord(t[end]) || t[end] == '-' && end+1 < len(t) && isDigit(t[end+1])) {
 		return i
 	}
-	digits := strings.NewReplacer("-", "", " ", "").Replace(t[i:end])
+	digits := strings.NewReplacer("-", "", " ", "", ".", "").Replace(t[i:end])
 	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" {
 		return i
 	}
@@ -250,16 +257,24 @@ func (s *scanner) iban(i int) int {
 	}
 	var compact [34]byte
 	n, end := 0, i
+	digits, printed := 0, true // in groups of four
 	for at := i; at < len(t) && n < want; at++ {
 		c := t[at]
-		if c == ' ' || c == '-' {
-			if n%4 != 0 || t[at-1] == c {
+		if c == 0xc2 && at+1 < len(t) && t[at+1] == 0xa0 {
+			continue // the first byte of a no-break space
+		}
+		if c == ' ' || c == '-' || c == 0xa0 && t[at-1] == 0xc2 {
+			if t[at-1] == c {
 				return i
 			}
+			printed = printed && n%4 == 0
 			continue
 		}
 		if !isAlnum(c) {
 			return i
+		}
+		if isDigit(c) {
+			digits++
 		}
 		compact[n] = lower(c)
 		n++
@@ -268,7 +283,7 @@ func (s *scanner) iban(i int) int {
 	if n < want || end < len(t) && isWord(t[end]) {
 		return i
 	}
-	if !mod97(compact[:n]) {
+	if !printed && digits+6 < n || !mod97(compact[:n]) {
 		return i
 	}
 	s.add(ruleIBAN, i, end)

@@ -20,6 +20,11 @@ func (s *scanner) email(i int) {
 	for from < i && strings.IndexByte(".'-%+", s.text[from]) >= 0 {
 		from++
 	}
+	if i > 1 && s.text[i-1] == '"' {
+		if quote := strings.LastIndexByte(s.text[max(0, i-64):i-1], '"'); quote >= 0 && strings.IndexByte(s.text[max(0, i-64)+quote:i], '\n') < 0 {
+			from = max(0, i-64) + quote // "anna berg"@
+		}
+	}
 	local := s.text[from:i]
 	if local == "" || local == "git" || strings.HasSuffix(local, ".") {
 		return
@@ -162,7 +167,8 @@ func personalAddr(a netip.Addr) bool {
 func (s *scanner) homePath(start, end int) {
 	separator := s.text[end-1]
 	if separator == '/' {
-		if start > 0 && (isWord(s.text[start-1]) || s.text[start-1] == '.' || s.text[start-1] == '-' || s.text[start-1] == ')' || s.text[start-1] == ']') {
+		drive := start > 1 && isLetter(s.text[start-1]) && s.text[start-2] == '/' && (start == 2 || start > 5 && s.text[start-6:start-2] == "/mnt")
+		if start > 0 && !drive && (isWord(s.text[start-1]) || s.text[start-1] == '.' || s.text[start-1] == '-' || s.text[start-1] == ')' || s.text[start-1] == ']') {
 			return // https://example.org/users/7
 		}
 		if s.text[start:end] == "/users/" {

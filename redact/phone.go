@@ -56,7 +56,7 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	case len(groups) > 1:
 		ok = s.redactor.phones.national(digits, groups)
 	}
-	if !ok {
+	if before := s.before(from, 12); !ok || strings.Contains(before, "isbn") || strings.Contains(before, "issn") {
 		return end, false
 	}
 	if strings.HasPrefix(number, "(") && !strings.Contains(number, ")") {
@@ -105,6 +105,12 @@ func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
 
 // extension returns the end of an extension such as x123 or ext. 12 behind end, or end.
 func (s *scanner) extension(end int) int {
+	if c, _ := s.at(end); strings.IndexByte(" eExX#", c) < 0 {
+		return end
+	}
+	if next, _ := s.at(end + 1); s.text[end] == ' ' && strings.IndexByte("eExX#", next) < 0 {
+		return end
+	}
 	rest := strings.ToLower(s.text[end:min(len(s.text), end+12)])
 	trimmed := strings.TrimPrefix(rest, " ")
 	for _, mark := range [...]string{"extension ", "ext. ", "ext.", "ext ", "ext", "x", "#"} {

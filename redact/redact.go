@@ -176,6 +176,8 @@ type scanner struct {
 	spans    []span
 	// assignedTo is where the last value that an assignment rule took ends.
 	assignedTo int
+	// cookiesTo and manifestTo are where the last header of cookies and the last manifest end that were looked at.
+	cookiesTo, manifestTo int
 	// wanted has a bit for each custom rule with keywords that one of them was met of.
 	wanted [(MaxCustom + 63) / 64]uint64
 }

@@ -75,7 +75,7 @@ var redactions = []struct{ name, in, want string }{
 	{"home windows escaped", `"C:\\Users\\anna\\x"`, `"C:\\Users\\[USER]\\x"`},
 	{"not home: web", "https://example.org/home/index and /users/17", "https://example.org/home/index and /users/17"},
 
-	{"openai", "key sk-proj-" + pad(48), "key [API_KEY]"},
+	{"openai", "key sk-proj-" + pad(20) + "T3BlbkFJ" + pad(20), "key [API_KEY]"},
 	{"anthropic", "sk-ant-api03-" + pad(95), "[API_KEY]"},
 	{"github", "ghp_" + pad(36) + ".", "[API_KEY]."},
 	{"github fine", "github_pat_" + pad(82), "[API_KEY]"},
@@ -96,6 +96,9 @@ var redactions = []struct{ name, in, want string }{
 	{"connection string", "postgres://app:pa$$w0rd@db:5432/x", "postgres://[CREDENTIALS]@db:5432/x"},
 	{"bearer", "Authorization: Bearer " + pad(40), "Authorization: Bearer [TOKEN]"},
 	{"basic", "Authorization: Basic YW5uYTpzM2NyZXQ=", "Authorization: Basic [TOKEN]"},
+	{"code", "my PIN is 4711, the CVV: 123", "my PIN is [CODE], the CVV: [CODE]"},
+	{"code before its name", "G-481920 is your verification code", "G-[CODE] is your verification code"},
+	{"not code", "the LED is on pin 13, pin the version to 1234", "the LED is on pin 13, pin the version to 1234"},
 	{"assignment", `api_key: "` + pad(32) + `"`, `api_key: "[SECRET]"`},
 	{"assignment env", "export MY_TOKEN=" + pad(20), "export MY_TOKEN=[SECRET]"},
 	{"password told", "my password is hunter2.", "my password is [PASSWORD]."},

@@ -42,6 +42,7 @@ const (
 	ruleVendor
 	ruleAuthorization
 	rulePassword
+	ruleCode
 	ruleAssignment
 )
 
@@ -98,6 +99,7 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 		{ID: "vendor", Placeholder: "[API_KEY]", Finds: "keys of other vendors that bear a prefix of their own", Checked: keyChecks},
 		{ID: "authorization", Placeholder: "[TOKEN]", Finds: "Bearer, Basic and Token credentials in headers", Checked: "Basic decodes to user:password; others look random"},
 		{ID: "password", Placeholder: "[PASSWORD]", Finds: "passwords and passphrases that are assigned or told", Checked: "no variable, template, path or plain word"},
+		{ID: "code", Placeholder: "[CODE]", Finds: "PINs, security codes of cards, one-time codes", Checked: "a word that says so, 3 to 8 digits"},
 		{ID: "assignment", Placeholder: "[SECRET]", Finds: "values assigned to a token, key, secret or credential", Checked: "looks random; the name does not say that it is made up"},
 	}
 	for _, s := range services() {

@@ -118,7 +118,7 @@ func (s *scanner) serviceValue(start, end int) (at int, ok bool) {
 			break
 		}
 	}
-	if width == 0 || bare || disclaimed(t, start) {
+	if width == 0 || bare || disclaimed(t, start) || describes(t, end) {
 		return 0, false
 	}
 	at += width

@@ -100,7 +100,7 @@ func (s *scanner) urlCredentials(start, end int) {
 		}
 		return
 	}
-	if password == "" || password == user || isTemplate(password) || isTemplate(user) {
+	if password == "" || password == user || isTemplate(password) || user != "" && strings.IndexByte("$<{[", user[0]) >= 0 {
 		return // nothing secret: postgres:postgres, user:${PASSWORD}
 	}
 	if len(password) <= 8 && onlyLowers(password) && loopbackHost(s.text[at+1:min(len(s.text), at+24)]) {
@@ -119,31 +119,6 @@ func loopbackHost(text string) bool {
 		}
 	}
 	return false
-}
-
-// curlUser finds the argument of -u or --user in a curl command line.
-func (s *scanner) curlUser(_, end int) {
-	line := s.text[end:min(len(s.text), end+400)]
-	if i := strings.IndexByte(line, '\n'); i >= 0 && !strings.HasSuffix(strings.TrimRight(line[:i], "\r"), `\`) {
-		line = line[:i]
-	}
-	for _, flag := range [...]string{"-u ", "--user ", "--user=", "--proxy-user "} {
-		i := strings.Index(line, flag)
-		if i < 0 || i > 0 && line[i-1] != ' ' {
-			continue
-		}
-		from := end + i + len(flag)
-		quote := byte(' ')
-		if from < len(s.text) && (s.text[from] == '"' || s.text[from] == '\'') {
-			quote = s.text[from]
-			from++
-		}
-		stop := s.run(from, func(c byte) bool { return c > ' ' && c != quote })
-		_, password, ok := strings.Cut(s.text[from:stop], ":")
-		if ok && len(password) >= 3 && !isTemplate(password) {
-			s.add(ruleCredentialURL, from, stop)
-		}
-	}
 }
 
 // authorization finds what follows Bearer, Basic or "Authorization: Token".
@@ -275,7 +250,7 @@ func (s *scanner) telegram(colon int) {
 	}
 	stop := s.run(colon+1, isBase64URL)
 	n, m := colon-from, stop-colon-1
-	if n < 7 || n > 10 || m < 34 || m > 35 || from > 0 && isWord(s.text[from-1]) {
+	if n < 7 || n > 10 || m < 34 || m > 35 || from > 0 && isWord(s.text[from-1]) && !strings.HasSuffix(s.text[:from], "/bot") {
 		return
 	}
 	s.add(ruleMessaging, from, stop)
@@ -288,6 +263,15 @@ func (s *scanner) back(i, limit int, in func(byte) bool) int {
 		from--
 	}
 	return from
+}
+
+// runTo is run for at most limit bytes.
+func (s *scanner) runTo(i, limit int, in func(byte) bool) int {
+	stop := i
+	for stop < len(s.text) && stop-i < limit && in(s.text[stop]) {
+		stop++
+	}
+	return stop
 }
 
 // run returns the end of the longest run of bytes from i on that satisfy in.

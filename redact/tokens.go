@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"unicode/utf8"
 )
 
 // action is what a keyword sets off; start and end are those of the keyword.
@@ -201,11 +202,51 @@ var tokenShapes = []tokenShape{
 	{rule: ruleVendor, prefix: "rnd_", pattern: `[A-Za-z0-9]{26,40}`, digits: true},
 	{rule: ruleVendor, prefix: "sk_", pattern: `[a-f0-9]{48}`},
 	{rule: ruleVendor, prefix: "SWMTKN-1-", pattern: `[a-z0-9]{50}-[a-z0-9]{25}`},
+	{rule: ruleVendor, prefix: "re_", pattern: `[A-Za-z0-9]{8}_[A-Za-z0-9]{24}`, digits: true},
+	{rule: ruleMessaging, prefix: "xsmtpsib-", pattern: `[a-f0-9]{64}-[a-zA-Z0-9]{16}`},
+	{rule: ruleVendor, prefix: "fw_", pattern: `[A-Za-z0-9]{22,24}`, digits: true},
+	{rule: ruleVendor, prefix: "csk-", pattern: `[a-z0-9]{48}`, digits: true},
+	{rule: ruleVendor, prefix: "pa-", pattern: `[\w-]{43}`, digits: true},
+	{rule: ruleVendor, prefix: "jina_", pattern: `[a-f0-9]{32}[\w-]{28}`},
+	{rule: ruleVendor, prefix: "napi_", pattern: `[a-z0-9]{64}`},
+	{rule: ruleVendor, prefix: "access_token$production$", pattern: `[a-z0-9]{16}\$[a-f0-9]{32}`},
+	{rule: ruleVendor, prefix: "dbtc_", pattern: `[\w-]{30,64}`, digits: true},
+	{rule: ruleVendor, prefix: "dbtu_", pattern: `[\w-]{30,64}`, digits: true},
+	{rule: rulePackages, prefix: "oy2", pattern: `[a-z0-9]{43}`, digits: true},
+	{rule: ruleVendor, prefix: "CCIPAT_", pattern: `[A-Za-z0-9]{22}_[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "CCIPRJ_", pattern: `[A-Za-z0-9]{22}_[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "bkua_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "sqp_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "squ_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "sqa_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "CFPAT-", pattern: `[\w-]{43}`},
+	{rule: ruleVendor, prefix: "pat-na1-", pattern: uuidPattern},
+	{rule: ruleVendor, prefix: "pat-eu1-", pattern: uuidPattern},
+	{rule: ruleVendor, prefix: "sdk-", pattern: uuidPattern},
+	{rule: ruleVendor, prefix: "sk.eyJ", pattern: `[\w-]{40,200}\.[\w-]{20,40}`},
+	{rule: ruleVendor, prefix: "sl.", pattern: `(?:u\.)?[\w-]{130,1000}`, digits: true},
+	{rule: ruleVendor, prefix: "ATTA", pattern: `[a-f0-9]{64}`},
+	{rule: ruleVendor, prefix: "AAAAAAAAAAAAAAAAAAAAA", pattern: `[A-Za-z0-9%]{60,120}`},
+	{rule: ruleVendor, prefix: "oauth:", pattern: `[a-z0-9]{30}`, digits: true},
+	{rule: ruleVendor, prefix: "lin_wh_", pattern: `[A-Za-z0-9]{40,64}`},
+	{rule: ruleVendor, prefix: "rpa_", pattern: `[A-Za-z0-9]{40,60}`, digits: true},
+	{rule: ruleVendor, prefix: "unkey_", pattern: `[A-Za-z0-9]{20,40}`, digits: true},
+	{rule: ruleVendor, prefix: "secret-live-", pattern: `[\w=-]{36,64}`, digits: true},
+	{rule: ruleVendor, prefix: "secret-test-", pattern: `[\w=-]{36,64}`, digits: true},
+	{rule: ruleVendor, prefix: "bb_live_", pattern: `[\w-]{27}`, digits: true},
+	{rule: ruleVendor, prefix: "secret_", pattern: `[a-z]+_[a-f0-9]{32}\.[A-Za-z0-9]{32}`},
+	{rule: ruleVendor, prefix: "apify_api_", pattern: `[A-Za-z0-9]{36,40}`},
+	{rule: ruleVendor, prefix: "fc-", pattern: `[a-f0-9]{32}`},
+	{rule: ruleVendor, prefix: "e2b_", pattern: `[a-f0-9]{40}`},
+	{rule: ruleVendor, prefix: "signkey-", pattern: `(?:prod|test|branch)-[a-f0-9]{64}`},
+	{rule: ruleVendor, prefix: "secret-", pattern: `[A-Za-z0-9]{43}`, digits: true},
 	{rule: ruleWebhook, prefix: "hooks.slack.com/", pattern: `(?:services|workflows|triggers)/[A-Za-z0-9+/]{40,70}`, anywhere: true},
 	{rule: ruleWebhook, prefix: "discord.com/api/webhooks/", pattern: `\d{15,22}/[\w-]{40,90}`, anywhere: true},
 	{rule: ruleWebhook, prefix: "discordapp.com/api/webhooks/", pattern: `\d{15,22}/[\w-]{40,90}`, anywhere: true},
 	{rule: ruleWebhook, prefix: ".webhook.office.com/", pattern: `webhookb2/[a-z0-9-]{36}@[a-z0-9-]{36}/IncomingWebhook/[\w-]{32}/[\w-]{36}`, anywhere: true},
 }
+
+const uuidPattern = `[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}`
 
 const authressKey = `[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,120}`
 
@@ -242,16 +283,26 @@ func (t tokenShape) find() action {
 		if !t.uniform && !looksRandom(value) || t.digits && !strings.ContainsAny(value, "0123456789") {
 			return
 		}
-		if t.prefix == "sk-" && strings.HasPrefix(value, "ant-") {
-			return // has its own rule, which knows its length
+		if t.prefix == "sk-" && (strings.HasPrefix(value, "ant-") || shortOfMark(value)) {
+			return // "ant-" has its own rule, which knows its length
 		}
 		s.add(t.rule, start, stop)
 	}
 }
 
+// openAIMark is base64 of "OpenAI". It stands in the middle of the keys of OpenAI's projects.
+const openAIMark = "T3BlbkFJ"
+
+// shortOfMark reports what is as long as the first keys of projects were, 20 characters on both sides of the mark, and
+// bears another mark. value is without "sk-".
+func shortOfMark(value string) bool {
+	kind, key, ok := strings.Cut(value, "-")
+	return ok && len(key) == 48 && oneOf(kind, []string{"proj", "svcacct", "admin"}) && key[20:28] != openAIMark
+}
+
 // looksRandom tells keys from the xxxx and 1234 of documentation: enough different bytes for the length, no EXAMPLE.
 func looksRandom(value string) bool {
-	if strings.HasSuffix(value, "EXAMPLE") {
+	if upper := strings.ToUpper(value); containsAny(upper, []string{"EXAMPLE", "PLACEHOLDER", "DUMMY", "XXXX", "REDACTED", "YOURKEY", "YOUR_", "YOUR-", "CHANGEME"}) {
 		return false
 	}
 	return distinct(value) >= min(8, 2+len(value)/3)
@@ -266,13 +317,25 @@ func distinct(s string) int {
 	return bits.OnesCount64(seen[0]) + bits.OnesCount64(seen[1]) + bits.OnesCount64(seen[2]) + bits.OnesCount64(seen[3])
 }
 
+// verified runs an action where its keyword really stands: the automaton confuses bytes outside ASCII.
+func verified(a action, keyword string) action {
+	if strings.IndexFunc(keyword, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
+		return a
+	}
+	return func(s *scanner, start, end int) {
+		if strings.EqualFold(s.text[start:end], keyword) {
+			a(s, start, end)
+		}
+	}
+}
+
 // keywordActions lists every keyword and, at the same index, what it sets off.
 func keywordActions(custom []CustomRule) ([]string, []action) {
 	var words []string
 	var actions []action
 	on := func(a action, keywords ...string) {
 		for _, w := range keywords {
-			words, actions = append(words, w), append(actions, a)
+			words, actions = append(words, w), append(actions, verified(a, w))
 		}
 	}
 	for _, t := range tokenShapes {
@@ -282,16 +345,49 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).jwt, "ey")
 	on((*scanner).wrappedJWT, "ZXlK")
 	on((*scanner).urlCredentials, "://")
-	on((*scanner).curlUser, "curl ")
+	for _, c := range commands {
+		on(c.find(), c.keyword)
+	}
+	on((*scanner).piped, "password-stdin", "chpasswd")
+	on((*scanner).herePassword, "--with-token", "--password-stdin")
+	on((*scanner).netUse, "net use ")
+	on((*scanner).htpasswd, "htpasswd ")
+	on((*scanner).basicAuth, "basicauth(", "basic_auth(", "auth=(")
+	on((*scanner).connectionArguments, "getconnection(")
+	on((*scanner).networkLogin, "@tcp(", "@unix(")
+	on((*scanner).linkedSecret, "/reset/", "/verify/", "/confirm/", "/invite/", "/activate/", "/magic/", "/unsubscribe/", "/join/")
+	on((*scanner).sqlLogin, "jdbc:oracle:thin:", "sqlplus ")
 	on((*scanner).authorization, "bearer ", "basic ", "authorization: token ")
+	on((*scanner).authorizationHeader, "authorization")
+	on((*scanner).cookies, "cookie")
+	on((*scanner).encodedPair, "auth\"", "_auth")
+	on((*scanner).manifest, "kind: secret", "kind: \"secret\"")
+	on((*scanner).pgpass, ":5432:", ":5433:")
+	on((*scanner).passwordHash, "$1$", "$5$", "$6$", "$y$", "$2a$", "$2b$", "$2y$", "$argon2i$", "$argon2id$", "$scrypt$", "$pbkdf2")
+	on((*scanner).putty, "private-lines:")
+	for _, p := range parameters {
+		on((*scanner).parameter, p+"=", p+"%3D")
+	}
 	on((*scanner).azureSecret, "Q~")
 	on((*scanner).mailchimp, "-us")
 	on((*scanner).terraform, ".atlasv1.")
 	on((*scanner).maxmind, "_mmk")
 	on((*scanner).tokenAssignment, "token", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key",
-		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key")
-	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe")
+		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key", "api key", "access key", "auth key", "license key",
+		"app_key", "appkey", "app-key", "account_key", "accountkey", "account-key", "master_key", "masterkey", "master-key", "shared_key", "sharedkey",
+		"storage_key", "storagekey", "subscription-key", "subscription_key", "subscriptionkey", "sas_key", "write_key", "writekey", "write-key", "sas-key", "service_key", "client_key",
+		"client-key", "clientkey", "deploy_key", "session_key", "sessionkey", "encryption-key", "encryptionkey", "signing-key", "signingkey")
+	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe", "passcode", "kennwort",
+		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호")
+	on((*scanner).shortPassword, "pass", "psk", "pw")
+	on((*scanner).key, "clave")
+	on((*scanner).securedString, "securestring ")
+	on((*scanner).shortCode, "pin", "cvv", "cvc", "otp", "passcode", "verification code", "security code", "one-time code", "login code", "access code",
+		"authentication code", "2fa code", "bestätigungscode", "einmalcode", "code de vérification", "código de verificación")
+	on((*scanner).seedPhrase, "seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase")
 	on((*scanner).awsAccount, "aws_account_id", "awsaccountid")
+	on((*scanner).obfuscatedEmail, writtenAt...)
+	on((*scanner).phoneLink, "wa.me/", "?phone=", "&phone=")
 	on((*scanner).homePath, "/home/", "/users/", `:\users\`, `:\\users\\`, "/documents and settings/")
 	serviceActions(on)
 	customActions(custom, on)

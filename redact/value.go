@@ -32,7 +32,13 @@ func randomValue(value string) bool {
 	default:
 		random = entropy(value) >= 2.7 && !(wordy(value) && trailing(value, isDigit) == digits)
 	}
-	return random && !isTemplate(value) && !looksLikePath(value) && !timeUUID(value) && !mixedHex(value)
+	return random && !isTemplate(value) && !looksLikePath(value) && !timeUUID(value) && !mixedHex(value) && !isNumber(value)
+}
+
+// isNumber reports a hexadecimal integer of at most 64 bits as programs write it, and bytes that are escaped one by one.
+func isNumber(value string) bool {
+	digits, ok := strings.CutPrefix(strings.TrimPrefix(value, "-"), "0x")
+	return ok && len(digits) <= 16 || strings.Count(value, `\x`) > 2
 }
 
 // timeUUID reports a UUID of version 1 (RFC 9562): a clock and a network card, guessable, and so an identifier.
@@ -100,6 +106,16 @@ func wordy(value string) bool {
 	return letters > 0 && vowels*4 >= letters && longest <= 4 && upperRuns*5 <= letters
 }
 
+// spoken reports a wordy value that is no hexadecimal number: of its six letters two are vowels.
+func spoken(value string) bool {
+	for i := range len(value) {
+		if !isHex(value[i]) {
+			return wordy(value)
+		}
+	}
+	return false
+}
+
 // templateMarks are what placeholders in documentation and code contain.
 var templateMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
 
@@ -126,7 +142,19 @@ func looksLikePath(value string) bool {
 	if strings.Contains(value, "://") || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/") {
 		return true
 	}
-	return strings.Count(value, "/") >= 2 && wordy(value)
+	return (strings.Count(value, "/") >= 2 || isDotted(value)) && wordy(value) || strings.HasPrefix(value, "arn:")
+}
+
+// isDotted reports the name of something within something: identifiers with dots between them.
+func isDotted(value string) bool {
+	parts := 0
+	for part := range strings.SplitSeq(value, ".") {
+		if part == "" || isDigit(part[0]) || strings.Trim(part, wordBytes) != "" {
+			return false
+		}
+		parts++
+	}
+	return parts > 1
 }
 
 func mixedCase(value string) bool {
