@@ -5,12 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/remora-proxy/remora/proxy/dialect"
-	"github.com/remora-proxy/remora/recall"
 )
 
 // Client says what is known of one program that talks to LLMs: by what it is recognised, where it puts its ids, which of
@@ -20,7 +16,8 @@ import (
 // A source is "header:NAME" or "body:FIELD", FIELD being prompt_cache_key, user, conversation or metadata.user_id. What
 // follows a "#" names a member of the JSON object that stands there as a string.
 type Client struct {
-	// Name is unique; one that is known already replaces the table's. "*" is every client, beside the one that it is.
+	// Name is unique; one that is known already replaces the table's. "*" is every client, beside the one that it is; what
+	// is configured of it adds to what is known.
 	Name  string  `json:"name"`
 	Match []Match `json:"match,omitempty"` // any of them
 	// Conversation and User name these, in order, where nothing that every client may send does.
@@ -32,9 +29,12 @@ type Client struct {
 	SubAgent []string `json:"subAgent,omitempty"`
 	// Side are the requests that are no turns: titles, memory extraction, compaction, warming up.
 	Side []Side `json:"side,omitempty"`
-	// Harness are beginnings of messages with role user that no human typed.
-	Harness []string `json:"harness,omitempty"`
-	// Wrappers are the names of elements in whose place nothing stands that a human typed, beside those of every client.
+	// Harness are texts with role user that no human typed: a message, or one text of several in it.
+	Harness []Opening `json:"harness,omitempty"`
+	// Preambles are what the client puts before a human's words in one text with them.
+	Preambles []Preamble `json:"preambles,omitempty"`
+	// Wrappers are the names of elements in whose place nothing stands that a human typed, beside those that are known of
+	// (recall/wrappers.txt).
 	Wrappers []string `json:"wrappers,omitempty"`
 	// Directory are what stands before the agent's working directory, in a system prompt or a message of the harness.
 	Directory []string `json:"directory,omitempty"`
@@ -50,14 +50,37 @@ type Match struct {
 	System string `json:"system,omitempty"`
 }
 
-// Side recognises a request that is no turn: the source has one of the values, the system prompt begins with System, or
-// the newest user message with User (is all of it, where Whole is set).
+// Side recognises a request that is no turn: all that it names holds. A human may begin a message as a client begins its
+// own, so what else is known of the client's requests is named, too.
 type Side struct {
+	// Source has one of Values.
 	Source string   `json:"source,omitempty"`
 	Values []string `json:"values,omitempty"`
-	System string   `json:"system,omitempty"`
-	User   string   `json:"user,omitempty"`
-	Whole  bool     `json:"whole,omitempty"`
+	// System begins a text of the system prompt.
+	System string `json:"system,omitempty"`
+	// User begins the newest user message, without its wrappers; it is all of it where Whole is set. Holds stands in it.
+	User  string `json:"user,omitempty"`
+	Whole bool   `json:"whole,omitempty"`
+	Holds string `json:"holds,omitempty"`
+	// Alone: no other message goes before or after it, but for a system prompt.
+	Alone bool `json:"alone,omitempty"`
+	// NoTools: no tools are offered. NoStream: the answer is asked for in one piece.
+	NoTools  bool `json:"noTools,omitempty"`
+	NoStream bool `json:"noStream,omitempty"`
+	// MaxTokens is the most that the request lets the answer have; 0 = whatever it does.
+	MaxTokens int64 `json:"maxTokens,omitempty"`
+}
+
+// Opening recognises a text by how it begins and, where Holds is set, by what else stands in it.
+type Opening struct {
+	Begins string `json:"begins"`
+	Holds  string `json:"holds,omitempty"`
+}
+
+// Preamble is cut from a text that begins with Begins, up to and with the last Ends.
+type Preamble struct {
+	Begins string `json:"begins"`
+	Ends   string `json:"ends"`
 }
 
 // maxClients bounds what a configuration may add: each request is matched against all of them.
@@ -104,11 +127,30 @@ func (c Client) Validate() error {
 				errs = append(errs, fmt.Errorf("side[%d].source: %w", i, err))
 			}
 		}
-		if (s.Source == "" || len(s.Values) == 0) && s.System == "" && s.User == "" {
+		if s.Source == "" && s.System == "" && s.User == "" {
 			errs = append(errs, fmt.Errorf("side[%d]: must have a source with values, a system or a user text", i))
 		}
+		if (s.Source == "") != (len(s.Values) == 0) {
+			errs = append(errs, fmt.Errorf("side[%d].values: must stand with a source, and a source with values", i))
+		}
+		if s.User == "" && (s.Whole || s.Holds != "") {
+			errs = append(errs, fmt.Errorf("side[%d].user: must not be empty where whole or holds is set", i))
+		}
+		if s.MaxTokens < 0 {
+			errs = append(errs, fmt.Errorf("side[%d].maxTokens: must be >= 0", i))
+		}
 	}
-	for key, list := range map[string][]string{"harness": c.Harness, "wrappers": c.Wrappers, "directory": c.Directory} {
+	for i, o := range c.Harness {
+		if o.Begins == "" {
+			errs = append(errs, fmt.Errorf("harness[%d].begins: must not be empty", i))
+		}
+	}
+	for i, p := range c.Preambles {
+		if p.Begins == "" || p.Ends == "" {
+			errs = append(errs, fmt.Errorf("preambles[%d]: must say how it begins and how it ends", i))
+		}
+	}
+	for key, list := range map[string][]string{"wrappers": c.Wrappers, "directory": c.Directory} {
 		if i := slices.Index(list, ""); i >= 0 {
 			errs = append(errs, fmt.Errorf("%s[%d]: must not be empty", key, i))
 		}
@@ -132,202 +174,4 @@ func validateClients(list []Client) error {
 		names[c.Name] = true
 	}
 	return errors.Join(errs...)
-}
-
-const anyClient = "*"
-
-// clients is the table in use. It is immutable.
-type clients struct {
-	known []Client // with a match
-	all   *Client  // what holds for every client
-	none  *Client  // an unknown one
-}
-
-// newClients puts the configured clients before the known ones, in whose place they stand where names are alike.
-func newClients(configured []Client) *clients {
-	t := &clients{none: &Client{}, all: &Client{}}
-	list := slices.Clone(configured)
-	for _, k := range DefaultClients() {
-		if !slices.ContainsFunc(configured, func(c Client) bool { return c.Name == k.Name }) {
-			list = append(list, k)
-		}
-	}
-	for _, c := range list {
-		if c.Name == anyClient {
-			t.all = &c
-			continue
-		}
-		for i := range c.Match {
-			c.Match[i].Header = http.CanonicalHeaderKey(c.Match[i].Header)
-		}
-		t.known = append(t.known, c)
-	}
-	return t
-}
-
-// of returns the client that sent h; it is never nil. Rules that look at the system prompt need req; without it they
-// don't match.
-func (t *clients) of(h http.Header, req *dialect.Request) *Client {
-	for i := range t.known {
-		c := &t.known[i]
-		if slices.ContainsFunc(c.Match, func(m Match) bool {
-			values := h[m.Header]
-			return len(values) > 0 && len(values[0]) >= len(m.Prefix) && strings.EqualFold(values[0][:len(m.Prefix)], m.Prefix) &&
-				(m.System == "" || req != nil && strings.HasPrefix(req.System(), m.System))
-		}) {
-			return c
-		}
-	}
-	return t.none
-}
-
-// source is a place in a request where an id or a mark stands.
-type source struct {
-	header string // canonical; "" = a field of the body
-	field  string
-	member string // of the JSON object there; "" = the value itself
-}
-
-func parseSource(s string) (source, error) {
-	var out source
-	s, out.member, _ = strings.Cut(s, "#")
-	kind, name, _ := strings.Cut(s, ":")
-	switch {
-	case kind == "header" && name != "" && !strings.ContainsAny(name, " \t\r\n"):
-		out.header = http.CanonicalHeaderKey(name)
-	case kind == "body" && slices.Contains([]string{"prompt_cache_key", "user", "conversation", "metadata.user_id"}, name):
-		out.field = name
-	default:
-		return out, errors.New(`must be "header:NAME", "body:prompt_cache_key", "body:user", "body:conversation" or "body:metadata.user_id", each perhaps with "#member"`)
-	}
-	return out, nil
-}
-
-// read returns what stands at the source, "" where nothing does, or where a header stands twice.
-func (s source) read(h http.Header, req *dialect.Request) string {
-	value := ""
-	switch s.field {
-	case "prompt_cache_key":
-		value = req.CacheKey
-	case "user":
-		value = req.User
-	case "conversation":
-		value = req.Conversation
-	case "metadata.user_id":
-		value = req.MetadataUser
-	default:
-		if len(h[s.header]) == 1 {
-			value = h[s.header][0]
-		}
-	}
-	if s.member == "" || value == "" {
-		return value
-	}
-	var object map[string]json.RawMessage
-	var member string
-	if ids, ok := joinedIDs(value); ok {
-		return ids[s.member]
-	}
-	if json.Unmarshal([]byte(value), &object) != nil || json.Unmarshal(object[s.member], &member) != nil {
-		return ""
-	}
-	return member
-}
-
-// joinedIDs reads what Claude Code sent before it sent an object: user_ID_account_ID_session_ID.
-func joinedIDs(value string) (map[string]string, bool) {
-	rest, ok := strings.CutPrefix(value, "user_")
-	device, rest, ok1 := strings.Cut(rest, "_account_")
-	account, session, ok2 := strings.Cut(rest, "_session_")
-	return map[string]string{"device_id": device, "account_uuid": account, "session_id": session}, ok && ok1 && ok2
-}
-
-// first is the first of the sources at which something stands.
-func first(sources []string, h http.Header, req *dialect.Request) string {
-	for _, text := range sources {
-		if s, err := parseSource(text); err == nil {
-			if v := s.read(h, req); v != "" {
-				return v
-			}
-		}
-	}
-	return ""
-}
-
-// side says whether the request is no turn of a conversation.
-func (t *clients) side(c *Client, h http.Header, req *dialect.Request) bool {
-	newest := ""
-	if req.Turn >= 0 {
-		newest = strings.TrimLeft(c.words(req.Text(req.Turn)), "\"")
-	}
-	for _, rules := range [...][]Side{c.Side, t.all.Side} {
-		for _, s := range rules {
-			switch {
-			case s.Source != "" && slices.Contains(s.Values, first([]string{s.Source}, h, req)),
-				s.System != "" && strings.HasPrefix(strings.TrimLeft(req.System(), " \t\r\n"), s.System),
-				s.User != "" && !s.Whole && strings.HasPrefix(newest, s.User),
-				s.User != "" && s.Whole && strings.TrimSpace(newest) == s.User:
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// human is what of a message a human typed, "" where that is nothing.
-func (c *Client) human(text string) string {
-	begin := strings.TrimLeft(text, " \t\r\n")
-	for _, h := range c.Harness {
-		if strings.HasPrefix(begin, h) {
-			return ""
-		}
-	}
-	return c.words(text)
-}
-
-// words is a message without its wrappers.
-func (c *Client) words(text string) string {
-	return strings.TrimSpace(recall.HumanWords(recall.CutElements(text, c.Wrappers)))
-}
-
-// maxDirectory bounds a working directory's path, and directoryReach how far into a text it is looked for, in bytes.
-const (
-	maxDirectory   = 1024
-	directoryReach = 64 << 10
-)
-
-// directory is the agent's working directory, "" where it tells none.
-func (c *Client) directory(req *dialect.Request) string {
-	if len(c.Directory) == 0 {
-		return ""
-	}
-	if d := c.directoryIn(req.System()); d != "" {
-		return d
-	}
-	for i := 0; i <= req.Turn && i < 4; i++ { // the harness speaks first
-		if req.Messages[i].Role == dialect.RoleUser {
-			if d := c.directoryIn(req.Text(i)); d != "" {
-				return d
-			}
-		}
-	}
-	return ""
-}
-
-func (c *Client) directoryIn(text string) string {
-	text = text[:min(len(text), directoryReach)]
-	for _, mark := range c.Directory {
-		_, after, found := strings.Cut(text, mark)
-		if !found {
-			continue
-		}
-		end := strings.IndexAny(after, "\n<")
-		if end < 0 {
-			end = len(after)
-		}
-		if d := strings.TrimRight(strings.TrimSpace(after[:end]), ".,"); d != "" && len(d) <= maxDirectory {
-			return d
-		}
-	}
-	return ""
 }

@@ -71,8 +71,8 @@ func TestClientsAreRecognised(t *testing.T) {
 		{name: "any program of the same SDK", header: []string{"User-Agent", "OpenAI/JS 6.26.0"},
 			req: dialect.Request{CacheKey: "for-the-whole-app", MetadataUser: claudeIDs}},
 		{name: "Open WebUI title", client: "open-webui", conversation: "c", side: true, header: []string{"X-OpenWebUI-Chat-Id", "c"},
-			body: chat("user: ### Task:\nGenerate a concise, 3-5 word title with an emoji")},
-		{name: "Open WebUI tags, without its headers", side: true, body: chat("user: ### Task:\nGenerate 1-3 broad tags categorizing the main themes")},
+			body: chat("user: ### Task:\nGenerate a concise, 3-5 word title with an emoji\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>")},
+		{name: "Open WebUI tags, without its headers", side: true, body: chat("user: ### Task:\nGenerate 1-3 broad tags categorizing the main themes\n<chat_history>\n</chat_history>")},
 		{name: "a person's own task", body: chat("user: ### Task:\nwrite a poem about titles")},
 		{name: "a header that stands twice is no id", client: "codex", header: []string{"Originator", "codex", "Thread-Id", "a", "Thread-Id", "b"}},
 	}
@@ -98,18 +98,18 @@ func TestClientsAreRecognised(t *testing.T) {
 				t.Fatalf("client: got %q, want %q", c.Name, tt.client)
 			}
 			for _, id := range []struct{ what, got, want string }{
-				{"conversation", first(c.Conversation, h, req), tt.conversation},
-				{"user", first(c.User, h, req), tt.user},
-				{"installation", first(c.Installation, h, req), tt.install},
+				{"conversation", c.conversation.first(h, req), tt.conversation},
+				{"user", c.user.first(h, req), tt.user},
+				{"installation", c.installation.first(h, req), tt.install},
 			} {
 				if id.got != id.want {
 					t.Errorf("%s: got %q, want %q", id.what, id.got, id.want)
 				}
 			}
-			if got := first(c.SubAgent, h, req) != ""; got != tt.sub {
+			if got := c.subAgent.first(h, req) != ""; got != tt.sub {
 				t.Errorf("sub-agent: got %v, want %v", got, tt.sub)
 			}
-			if got := table.side(c, h, req); got != tt.side {
+			if got := c.isSide(h, req, c.human(req.Texts(req.Turn))); got != tt.side {
 				t.Errorf("side call: got %v, want %v", got, tt.side)
 			}
 		})
@@ -245,20 +245,23 @@ func TestConfiguredClients(t *testing.T) {
 	table := newClients(own)
 	h := http.Header{"X-App": {"Ours/2"}, "X-Thread": {"t1"}}
 	c := table.of(h, &dialect.Request{})
-	if got := first(c.Conversation, h, &dialect.Request{}); c.Name != "ours" || got != "t1" {
+	if got := c.conversation.first(h, &dialect.Request{}); c.Name != "ours" || got != "t1" {
 		t.Errorf("got %q of %q", got, c.Name)
 	}
-	if got := c.human("<crm>record 7</crm> call Ines"); got != "call Ines" {
+	if got := c.human([]string{"<crm>record 7</crm> call Ines"}); got != "call Ines" {
 		t.Errorf("got %q", got)
+	}
+	if table := newClients([]Client{{Name: "*", Wrappers: []string{"crm"}}}); table.none.human([]string{"<crm>7</crm><file>x</file> call"}) != "call" || len(table.none.side) == 0 {
+		t.Error("a row for every client does not add to the known one")
 	}
 	if c := table.of(http.Header{"Originator": {"codex_exec"}}, nil); c.Name != "codex" || c.WebSocketFallback {
 		t.Errorf("the known client was not replaced: %+v", c)
 	}
 	err := validateClients([]Client{
-		{}, {Name: "a", Match: []Match{{}}, User: []string{"cookie:x"}, Side: []Side{{Source: "header:X"}}, Harness: []string{""}}, {Name: "a", Match: []Match{{Header: "X"}}},
+		{}, {Name: "a", Match: []Match{{}}, User: []string{"cookie:x"}, Side: []Side{{Source: "header:X"}, {Alone: true}, {System: "s", Whole: true}}, Harness: []Opening{{}}, Preambles: []Preamble{{Begins: "a"}}}, {Name: "a", Match: []Match{{Header: "X"}}},
 	})
 	for _, want := range []string{
-		"clients[0].name:", "clients[0].match:", "clients[1].match[0].header:", "clients[1].user[0]:", "clients[1].side[0]:", "clients[1].harness[0]:", "clients[2].name: stands twice",
+		"clients[0].name:", "clients[0].match:", "clients[1].match[0].header:", "clients[1].user[0]:", "clients[1].side[0].values:", "clients[1].side[1]:", "clients[1].side[2].user:", "clients[1].harness[0].begins:", "clients[1].preambles[0]:", "clients[2].name: stands twice",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)

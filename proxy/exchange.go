@@ -36,9 +36,10 @@ type exchange struct {
 	plain    *body         // body, decoded; body itself where it has no content encoding
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
-	client   *Client // who sent it; set once req is
+	client   *client // who sent it; set once req is
+	said     string  // the human's words of the newest turn
 	socket   bool    // it is a frame of a WebSocket
-	side     bool    // it is no turn of a conversation: see Client.Side
+	side     bool    // it is no turn of a conversation: see Side
 
 	status   Status
 	memories int
@@ -195,7 +196,7 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		return nil
 	}
 	x.client = x.h.clients.of(x.r.Header, x.req)
-	if err := x.req.Demote(func(text string) bool { return x.client.human(text) != "" }); err != nil {
+	if err := x.req.Demote(func(i int) bool { return x.client.human(x.req.Texts(i)) != "" }); err != nil {
 		x.status = StatusUnsupported
 		return nil
 	}

@@ -35,7 +35,7 @@ func TestScopesNeverCollide(t *testing.T) {
 		head := map[string][]string{
 			"Authorization": {"Bearer " + w.key}, headerUser: {w.user}, headerApp: {w.app}, headerProject: {w.project},
 		}
-		s, ok := id.scope(secret, head, &dialect.Request{}, &Client{})
+		s, ok := id.scope(secret, head, &dialect.Request{}, &client{})
 		if !ok {
 			t.Fatalf("no scope for %+v", w)
 		}

@@ -63,7 +63,8 @@ func chainText(h chainHash) string {
 	return hex.EncodeToString(b[:])
 }
 
-// chain walks the messages of req and returns the hash after each of them.
+// chain walks the messages of req and returns the hash after each of them. A system prompt beside the messages (system,
+// instructions) is no part of it: agents change theirs between turns, which would drop every entry. See docs/dialects.md.
 func chain(seed chainHash, req *dialect.Request) []chainHash {
 	out := make([]chainHash, len(req.Messages))
 	var b [32]byte

@@ -57,7 +57,7 @@ func (x *exchange) compose() []dialect.Insertion {
 		named = from.conversation()
 	}
 	if named == "" { // ids that elsewhere often are one for a whole application are believed of known clients
-		named = cleanID(first(x.client.Conversation, x.r.Header, x.req))
+		named = cleanID(x.client.conversation.first(x.r.Header, x.req))
 	}
 	var w walk
 	if ready == "" {
@@ -93,7 +93,7 @@ func (x *exchange) compose() []dialect.Insertion {
 		return x.goOn(scope, from, w, conv)
 	}
 	newest := w.chain[x.req.Turn]
-	text, human := x.words()
+	human := x.words()
 	x.persist = x.persist && human != ""
 	x.turn = x.newTurn(scope, conv, chainText(newest), human)
 	x.splice.newest = newest
@@ -105,7 +105,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	var fresh fence.Block
 	found := 0
 	if ready == "" && x.rights.recall && accepts && x.searches(w) {
-		fresh, found, x.status = x.search(ctx, scope, conv, named, w, text, from.at.said)
+		fresh, found, x.status = x.search(ctx, scope, conv, named, w, human, from.at.said)
 	}
 	x.recallUS = time.Since(began).Microseconds()
 	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
@@ -145,11 +145,14 @@ func (x *exchange) searches(w walk) bool {
 // recognise takes back what a request of its client's may not have of memory: one that is no turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
 // lost), and a sub-agent's chatter is not the user's.
 func (x *exchange) recognise() {
-	if x.side = x.req.Warmup || x.h.clients.side(x.client, x.r.Header, x.req); x.side {
+	if x.req.Turn >= 0 {
+		x.said = x.client.human(x.req.Texts(x.req.Turn))
+	}
+	if x.side = x.req.Warmup || x.client.isSide(x.r.Header, x.req, x.said); x.side {
 		x.rights = rights{replay: x.rights.replay}
 		return
 	}
-	if first(x.client.SubAgent, x.r.Header, x.req) == "" || len(x.r.Header[headerMemory]) > 0 {
+	if x.client.subAgent.first(x.r.Header, x.req) == "" || len(x.r.Header[headerMemory]) > 0 {
 		return
 	}
 	switch x.h.cfg.Identity.SubAgents {
@@ -160,16 +163,18 @@ func (x *exchange) recognise() {
 	}
 }
 
-// words returns the newest user message and what of it a human typed. A message of the harness's own after the human's
-// does not count. Both are empty where no human typed anything.
-func (x *exchange) words() (text, human string) {
-	for i := x.req.Turn; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		text = recall.CutElements(x.req.Text(i), x.client.Wrappers)
-		if human = x.client.human(text); human != "" {
-			return text, human
+// words returns what a human typed in the newest user message. A message of the harness's own after the human's does not
+// count. It is empty where no human typed anything.
+func (x *exchange) words() string {
+	if x.said != "" {
+		return x.said
+	}
+	for i := x.req.Turn - 1; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
+		if human := x.client.human(x.req.Texts(i)); human != "" {
+			return human
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
@@ -237,12 +242,12 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 	return out
 }
 
-// search recalls for the newest turn, which says text. before is what was said in the turn before it, where the upstream
+// search recalls for the newest turn, in which a human says text. before is what was said in the turn before it, where the upstream
 // holds that.
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, Previous: before, Now: x.start}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 		maps.Copy(q.VisibleChains, w.heldTurns)

@@ -159,7 +159,7 @@ func newIdentity(c IdentityConfig) *identity {
 }
 
 // scope returns whose memory this request is about; ok is false where that is nobody's.
-func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c *Client) (s storage.Scope, ok bool) {
+func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c *client) (s storage.Scope, ok bool) {
 	s.Tenant = id.tenant
 	if id.byKey {
 		key := credential(h)
@@ -179,7 +179,7 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c 
 		}
 	}
 	if s.User == "" {
-		installation := cleanID(first(c.Installation, h, req))
+		installation := cleanID(c.installation.first(h, req))
 		switch {
 		case id.keyHolder:
 			s.User = anonymousUser
@@ -207,12 +207,12 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c 
 // metadataUser is the user that the body's metadata names. Some clients put an object of several ids there, and which of
 // them is the user's is known of known clients only. On one person's machine all clients share one memory, so there an
 // account that only one of them tells of does not count.
-func (id *identity) metadataUser(h http.Header, req *dialect.Request, c *Client) string {
+func (id *identity) metadataUser(h http.Header, req *dialect.Request, c *client) string {
 	switch {
-	case len(c.User) > 0 && id.tenant == localTenant:
+	case len(c.user) > 0 && id.tenant == localTenant:
 		return ""
-	case len(c.User) > 0:
-		return first(c.User, h, req)
+	case len(c.user) > 0:
+		return c.user.first(h, req)
 	case strings.HasPrefix(strings.TrimSpace(req.MetadataUser), "{"):
 		return ""
 	}

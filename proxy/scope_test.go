@@ -66,7 +66,7 @@ func TestScope(t *testing.T) {
 			for i := 0; i < len(tt.header); i += 2 {
 				h.Add(tt.header[i], tt.header[i+1])
 			}
-			got, ok := newIdentity(cfg).scope(secret, h, &tt.req, &Client{})
+			got, ok := newIdentity(cfg).scope(secret, h, &tt.req, &client{})
 			if ok == tt.none {
 				t.Fatalf("scope found: %t, want %t", ok, !tt.none)
 			}

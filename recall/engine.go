@@ -220,7 +220,7 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	if s.ix == nil {
 		return Result{}, false, nil
 	}
-	q := e.readQuery(req.Newest, req.Previous, req.Now, s.ix.usualLanguage())
+	q := e.readQuery(req.words(), req.Previous, req.Now, s.ix.usualLanguage())
 	q.project = projectHash(req.Project)
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))

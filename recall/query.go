@@ -45,7 +45,15 @@ type queryWord struct {
 	how   string // "" for the term itself
 }
 
-// readQuery finds the terms of a request. usual is the language of what the index holds, for messages that do not tell
+// words is what of the newest message a human typed.
+func (r *Request) words() string {
+	if r.HumanOnly {
+		return r.Newest
+	}
+	return humanWords(r.Newest)
+}
+
+// readQuery finds the terms of a request, of which newest is the human's words. usual is the language of what the index holds, for messages that do not tell
 // their own.
 func (e *Engine) readQuery(newest, previous string, now time.Time, usual language) *query {
 	w := &e.cfg.Weights
@@ -53,7 +61,7 @@ func (e *Engine) readQuery(newest, previous string, now time.Time, usual languag
 	q.reset()
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
-	text := ends(humanWords(newest))
+	text := ends(newest)
 	e.analyzer.analyze(text, usual, a)
 	q.add(a, w, 1)
 	if a.traits&firstPerson != 0 {

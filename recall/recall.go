@@ -44,9 +44,10 @@ type Request struct {
 	Scope        storage.Scope
 	Conversation string
 	// Newest is the text of the newest user message as the client sent it; Previous that of the user turn before, or "".
-	// The engine cuts the wrappers of agents away itself.
-	Newest   string
-	Previous string
+	// The engine cuts the wrappers of agents away itself, but for a Newest that HumanWords has been applied to: HumanOnly.
+	Newest    string
+	HumanOnly bool
+	Previous  string
 	// VisibleChains are provenance chain hashes of turns that the request carries itself; VisibleIDs are memories that
 	// stand in blocks replayed in it. Neither is returned.
 	VisibleChains map[string]struct{}

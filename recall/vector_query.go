@@ -26,7 +26,7 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 	if c.Embedder == nil || c.Redact == nil || c.Weight == 0 && c.Gate == 0 {
 		return nil
 	}
-	text := ends(humanWords(req.Newest))
+	text := ends(req.words())
 	if words := strings.Fields(text); len(words) == 0 {
 		return nil
 	} else if len(words) < e.cfg.BorrowTerms && req.Previous != "" && e.cfg.BorrowWeight > 0 {

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	_ "embed" // the names of wrappers
 	"strings"
 
 	"github.com/remora-proxy/remora/recall/fence"
@@ -9,14 +10,11 @@ import (
 // maxCode is the longest fenced code of a message that still counts as the human's words, in bytes.
 const maxCode = 400
 
+//go:embed wrappers.txt
+var wrapperNames string
+
 // wrappers are the elements in which agents hand over what no human typed.
-var wrappers = []string{
-	"system-reminder", "environment_context", "environment_details", "user_instructions", "user-instructions", "context",
-	"file", "files", "file_content", "file_contents", "document", "documents", "attachment", "attachments", "tool_result",
-	"tool_response", "function_results", "local-command-stdout", "local-command-stderr", "command-name", "command-message",
-	"bash-stdout", "bash-stderr", "bash-input", "permissions", "instructions", "turn_aborted", "collaboration_mode",
-	"additional_context", "session_context", "ide_context", "ide_selection", "ide_opened_file", "project_context", "workspace_info",
-}
+var wrappers = strings.Fields(wrapperNames)
 
 // humanWords cuts away what agents and clients put around a human's message: wrapper elements, recalled blocks, long
 // fenced code, and quoted files. What is left may be empty: then there is nothing to recall for.

@@ -36,6 +36,11 @@ func (Chat) Parse(body []byte) (*Request, error) {
 		case "stream":
 			v := s.skip()
 			req.Stream = string(body[v.start:v.end]) == "true"
+		case "tools", "functions":
+			v := s.skip()
+			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
+		case "max_tokens", "max_completion_tokens":
+			req.MaxTokens = s.small().Int()
 		case "user":
 			endUser = s.str()
 		case "safety_identifier":

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"math"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -103,28 +104,40 @@ func (s *scanner) part(d digest) digest {
 // contentText decodes the text of content at v: a string, or an array whose text parts are joined by LF. Parts of other
 // types, and whatever else content may be, have none. It fails at keys that aren't UTF-8, with the text up to there.
 func contentText(body []byte, v span, types partTypes) (string, error) {
+	texts, err := contentPieces(body, v, types, whole)
+	if len(texts) == 1 {
+		return texts[0], err
+	}
+	return strings.Join(texts, "\n"), err
+}
+
+// whole asks for texts without a bound.
+const whole = math.MaxInt
+
+// contentPieces is contentText with its texts apart, and of each at most n bytes, or as many as the last escape adds.
+func contentPieces(body []byte, v span, types partTypes, n int) ([]string, error) {
 	s := scanner{b: body, i: v.start, parts: types}
 	if v.start == v.end {
-		return "", nil
+		return nil, nil
 	}
 	switch s.peek() {
 	case '"':
-		return unquote(body[v.start:v.end]), nil
+		return []string{unquoteBegin(body[v.start:v.end], n)}, nil
 	case '[':
 		var texts []string
 		for range s.elements {
-			if text, ok := s.partText(); ok {
+			if text, ok := s.partText(n); ok {
 				texts = append(texts, text)
 			}
 		}
-		return strings.Join(texts, "\n"), s.err
+		return texts, s.err
 	default:
-		return "", nil
+		return nil, nil
 	}
 }
 
-// partText consumes one content part and returns its text, if it is a text part.
-func (s *scanner) partText() (string, bool) {
+// partText consumes one content part and returns the beginning of its text, of n bytes, if it is a text part.
+func (s *scanner) partText(n int) (string, bool) {
 	if s.peek() != '{' {
 		s.skip()
 		return "", false
@@ -142,5 +155,5 @@ func (s *scanner) partText() (string, bool) {
 	if s.err != nil || !s.parts.text(s.b[typ.start:typ.end]) || text.end == 0 || s.b[text.start] != '"' {
 		return "", false
 	}
-	return unquote(s.b[text.start:text.end]), true
+	return unquoteBegin(s.b[text.start:text.end], n), true
 }

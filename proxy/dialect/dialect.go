@@ -91,10 +91,13 @@ type Message struct {
 
 // Request is a parsed request body.
 type Request struct {
-	Body     []byte
-	Model    string
-	Stream   bool
-	Messages []Message
+	Body   []byte
+	Model  string
+	Stream bool
+	// Tools: tools are offered to the model. MaxTokens bounds the answer; 0 = the request does not.
+	Tools     bool
+	MaxTokens int64
+	Messages  []Message
 
 	// Ids that the body carries, "" where absent: the end user (safety_identifier, else user), the server-side
 	// conversation, the cache key, and the metadata user id.
@@ -147,13 +150,13 @@ func (r *Request) settle() error {
 	return nil
 }
 
-// Demote makes tool messages of those user messages that come with tool results and whose text is not human: what a
+// Demote makes tool messages of those user messages that come with tool results and whose texts are not human: what a
 // harness adds to results is a part of the loop, what a person adds is a turn. It fails with ErrNoUser where no turn is
 // left.
-func (r *Request) Demote(human func(text string) bool) error {
+func (r *Request) Demote(human func(i int) bool) error {
 	changed := false
 	for i, m := range r.Messages {
-		if m.Results && m.Role == RoleUser && !human(r.Text(i)) {
+		if m.Results && m.Role == RoleUser && !human(i) {
 			r.Messages[i].Role = RoleTool
 			changed = true
 		}
@@ -169,6 +172,33 @@ func (r *Request) Text(i int) string {
 	m := r.Messages[i]
 	text, _ := contentText(r.Body, span{m.contentStart, m.contentEnd}, r.parts) // Parse has checked all keys
 	return text
+}
+
+// Texts are the texts of message i: its string content, or its text parts.
+func (r *Request) Texts(i int) []string {
+	m := r.Messages[i]
+	texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole)
+	return texts
+}
+
+// SystemBegins are the beginnings, of at most n bytes or a little more, of the texts that the system prompt consists of,
+// as far as they stand before the conversation.
+func (r *Request) SystemBegins(n int) []string {
+	if r.systemEnd > r.systemStart {
+		texts, _ := contentPieces(r.Body, span{r.systemStart, r.systemEnd}, r.parts, n)
+		return texts
+	}
+	var all []string
+	for _, m := range r.Messages {
+		switch m.Role {
+		case RoleSystem:
+			texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, n)
+			all = append(all, texts...)
+		case RoleUser, RoleAssistant:
+			return all
+		}
+	}
+	return all
 }
 
 // System is the text of the system prompt, as far as it stands before the conversation; "" where there is none.

@@ -421,6 +421,12 @@ func FuzzText(f *testing.F) {
 			if got := unquote(raw); got != want {
 				t.Errorf("unquote(%q): got %q, want %q", raw, got, want)
 			}
+			for n := range len(raw) {
+				got := unquoteBegin(raw, n)
+				if !strings.HasPrefix(want, got) || len(got) < min(n/6, len(want)) {
+					t.Errorf("unquoteBegin(%q, %d): got %q of %q", raw, n, got, want)
+				}
+			}
 		}
 	})
 }

@@ -40,6 +40,11 @@ func (Messages) Parse(body []byte) (*Request, error) {
 		case "stream":
 			v := s.skip()
 			req.Stream = string(body[v.start:v.end]) == "true"
+		case "tools":
+			v := s.skip()
+			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
+		case "max_tokens":
+			req.MaxTokens = s.small().Int()
 		case "metadata":
 			if v := s.small(); v.IsObject() {
 				req.MetadataUser = stringOf(v.Get("user_id"))

@@ -97,7 +97,7 @@ func TestDemote(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := req.Demote(human); err != nil || req.Turn != tt.turn || req.Loop != tt.loop {
+		if err := req.Demote(func(i int) bool { return human(req.Text(i)) }); err != nil || req.Turn != tt.turn || req.Loop != tt.loop {
 			t.Errorf("%q: turn %d, loop %v, %v, want %d, %v", tt.text, req.Turn, req.Loop, err, tt.turn, tt.loop)
 		}
 	}
@@ -105,7 +105,7 @@ func TestDemote(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := req.Demote(human); !errors.Is(err, ErrNoUser) {
+	if err := req.Demote(func(i int) bool { return human(req.Text(i)) }); !errors.Is(err, ErrNoUser) {
 		t.Errorf("got %v, want %v", err, ErrNoUser)
 	}
 }

@@ -76,6 +76,17 @@ var contextLengthTexts = [...]string{
 	"trying to keep the first",             // LM Studio
 	"context size has been exceeded",       // LM Studio, MLX
 	"length of all messages is too long",   // Perplexity
+	"greater than the context length",      // LM Studio
+	"exceeded max context length",          // Ollama
+	"prompt too long",                      // Ollama
+	"input tokens exceeds maximum length",  // Bedrock: Nova
+	"exceeds the model limit",              // Bedrock: input and output together
+	"range of input length should be",      // DashScope
+	"exceeded model token limit",           // Moonshot
+	"prompt exceeds max length",            // Z.AI
+	"model_max_prompt_tokens_exceeded",     // GitHub's models: code
+	"too large to process",                 // llama.cpp: the batch
+	"contextwindowexceeded",                // LiteLLM
 }
 
 // templateTexts likewise. What chat templates raise reaches the client through vLLM, SGLang, llama.cpp, LM Studio and
@@ -101,6 +112,20 @@ var templateTexts = [...]string{
 	"`tool_result` block",            // Anthropic: a call that its result does not follow at once
 	"cannot determine type of 'item", // llama.cpp: Responses items
 	"first message must use",         // Anthropic before
+	"should alternate with",          // Perplexity
+	"successive user or assistant",   // DeepSeek
+	"interleave the user/assistant",  // DeepSeek
+	"messages parameter is illegal",  // Z.AI
+	"messages 参数非法",                  // Z.AI
+	"messages must be an odd number", // Qianfan
+	"function call turn comes",       // Gemini
+	"toolresult blocks",              // Bedrock: calls and results in turns that don't match
+	"does not support 'system'",      // OpenAI: older reasoning models
+	"does not support 'developer'",   // likewise
+	"developer instruction is not",   // Gemma at Google
+	"incompatible with system",       // Llama vision templates
+	"template error",                 // TGI
+	"template_error",                 // TGI: error_type
 	"jinja exception",                // llama.cpp
 	"jinja template",                 // LM Studio
 	"jinja2",                         // Python servers that pass the exception on
@@ -124,10 +149,10 @@ func saysOneOf(body []byte, texts []string) bool {
 }
 
 // errorPaths is where servers put what went wrong: OpenAI and most others, vLLM and Mistral before, FastAPI (whose details
-// quote the request beside it), OpenRouter with the upstream's own error inside, TGI, llama.cpp.
+// quote the request beside it), OpenRouter with the upstream's own error inside, TGI, llama.cpp, Qianfan.
 var errorPaths = [...]string{
 	"error.message", "error.type", "error.code", "error.metadata.raw", "error.error.message", "error",
-	"message", "type", "code", "error_type", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
+	"message", "type", "code", "error_type", "error_msg", "metadata.raw", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
 }
 
 // errorText is what the error in body says, or all of it where that is not JSON as known. An event stream's first event

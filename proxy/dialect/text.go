@@ -19,6 +19,28 @@ func unquote(raw []byte) string {
 	return string(inner)
 }
 
+// unquoteBegin decodes the beginning of the JSON string raw, of at most n bytes as it is written, or as many as its last
+// character needs.
+func unquoteBegin(raw []byte, n int) string {
+	if len(raw)-2 <= n {
+		return unquote(raw)
+	}
+	at := 1
+	for at-1 < n && at < len(raw)-1 {
+		size := 1
+		switch {
+		case raw[at] == '\\' && raw[at+1] == 'u':
+			_, size = appendEscape(nil, raw[at:])
+		case raw[at] == '\\':
+			size = 2
+		case raw[at] >= utf8.RuneSelf:
+			_, size = utf8.DecodeRune(raw[at : len(raw)-1])
+		}
+		at += size
+	}
+	return string(appendUnquoted(make([]byte, 0, at), raw[:at+1])) // appendUnquoted leaves the last byte out
+}
+
 // str consumes a value and returns it decoded if it is a string, else "".
 func (s *scanner) str() string {
 	v := s.skip()

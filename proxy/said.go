@@ -1,0 +1,126 @@
+package proxy
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
+)
+
+// human is what of a message, given by its texts, a human typed, "" where that is nothing.
+func (c *client) human(texts []string) string {
+	kept := texts
+	if len(c.Harness) > 0 {
+		kept = make([]string, 0, len(texts))
+		for _, t := range texts {
+			if !c.harness(t) {
+				kept = append(kept, t)
+			}
+		}
+	}
+	for i, t := range kept {
+		if cut := c.cutPreamble(t); len(cut) != len(t) {
+			kept = slices.Clone(kept)
+			kept[i] = cut
+		}
+	}
+	return strings.TrimSpace(recall.HumanWords(recall.CutElements(strings.Join(kept, "\n"), c.Wrappers)))
+}
+
+// harness says whether no human typed any of text.
+func (c *client) harness(text string) bool {
+	text = strings.TrimLeft(text, " \t\r\n")
+	return slices.ContainsFunc(c.Harness, func(o Opening) bool {
+		return strings.HasPrefix(text, o.Begins) && strings.Contains(text, o.Holds)
+	})
+}
+
+func (c *client) cutPreamble(text string) string {
+	for _, p := range c.Preambles {
+		if rest, ok := strings.CutPrefix(strings.TrimLeft(text, " \t\r\n"), p.Begins); ok {
+			if i := strings.LastIndex(rest, p.Ends); i >= 0 {
+				return rest[i+len(p.Ends):]
+			}
+		}
+	}
+	return text
+}
+
+// isSide says whether the request is no turn of a conversation. said is the human's words of its newest user message.
+func (c *client) isSide(h http.Header, req *dialect.Request, said string) bool {
+	said = strings.TrimLeft(said, "\"")
+	var system []string // read once, where a rule asks for it
+	read := false
+	return slices.ContainsFunc(c.side, func(s sideRule) bool {
+		switch {
+		case s.User != "" && s.Whole && strings.TrimRight(said, "\" \t\r\n") != s.User,
+			s.User != "" && !s.Whole && !strings.HasPrefix(said, s.User),
+			s.Holds != "" && !strings.Contains(said, s.Holds),
+			s.NoTools && req.Tools,
+			s.NoStream && req.Stream,
+			s.MaxTokens > 0 && (req.MaxTokens == 0 || req.MaxTokens > s.MaxTokens),
+			s.Alone && !alone(req),
+			s.source != nil && !slices.Contains(s.Values, s.source.first(h, req)):
+			return false
+		}
+		if s.System == "" {
+			return true
+		}
+		if !read {
+			system, read = req.SystemBegins(systemBegin), true
+		}
+		return beginsOne(system, s.System)
+	})
+}
+
+// alone says whether the newest user message is all that there is of the conversation.
+func alone(req *dialect.Request) bool {
+	if req.PreviousID != "" || req.Held || req.Turn < 0 || req.Turn != len(req.Messages)-1 {
+		return false
+	}
+	return !slices.ContainsFunc(req.Messages[:req.Turn], func(m dialect.Message) bool { return m.Role != dialect.RoleSystem })
+}
+
+// maxDirectory bounds a working directory's path, and directoryReach how far into a text it is looked for, in bytes.
+const (
+	maxDirectory   = 1024
+	directoryReach = 64 << 10
+)
+
+// directory is the agent's working directory, "" where it tells none.
+func (c *client) directory(req *dialect.Request) string {
+	if len(c.Directory) == 0 {
+		return ""
+	}
+	if d := c.directoryIn(req.System()); d != "" {
+		return d
+	}
+	for i := 0; i <= req.Turn && i < 4; i++ { // the harness speaks first
+		if req.Messages[i].Role == dialect.RoleUser {
+			if d := c.directoryIn(req.Text(i)); d != "" {
+				return d
+			}
+		}
+	}
+	return ""
+}
+
+func (c *client) directoryIn(text string) string {
+	text = text[:min(len(text), directoryReach)]
+	for _, mark := range c.Directory {
+		_, after, found := strings.Cut(text, mark)
+		if !found {
+			continue
+		}
+		end := strings.IndexAny(after, "\n<")
+		if end < 0 {
+			end = len(after)
+		}
+		if d := strings.TrimRight(strings.TrimSpace(after[:end]), ".,"); d != "" && len(d) <= maxDirectory {
+			return d
+		}
+	}
+	return ""
+}
