@@ -292,7 +292,7 @@ func (k *killedPrograms) tell(user int) error {
 	}
 	request.Header.Set("X-Remora-User", "u"+strconv.Itoa(user))
 	k.requests.Add(1)
-	response, err := (&http.Client{Timeout: slowest}).Do(request)
+	response, err := (&http.Client{Timeout: 3 * patience}).Do(request)
 	if err != nil {
 		return err
 	}
