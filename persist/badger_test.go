@@ -1,25 +1,17 @@
 package persist
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"github.com/remora-proxy/remora/redact"
-	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
@@ -99,164 +91,6 @@ func TestCanaries(t *testing.T) {
 	if err != nil || files < 3 {
 		t.Errorf("looked at %d files: %v", files, err)
 	}
-}
-
-// killDir is set for the child of TestKilledProcessLosesNothing.
-const killDir = "REMORA_PERSIST_KILL_DIR"
-
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(killDir); dir != "" {
-		if err := persistUntilKilled(dir, os.Getenv(killDir+"_ROUND")); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// acknowledging tells on stdout which turns a returned spool commit made durable.
-type acknowledging struct {
-	storage.Local
-	mu  sync.Mutex
-	out *os.File
-}
-
-func (a *acknowledging) PutRecords(ctx context.Context, records []storage.Record) error {
-	if err := a.Local.PutRecords(ctx, records); err != nil {
-		return err
-	}
-	var lines strings.Builder
-	for _, r := range records {
-		if r.Bucket != storage.BucketSpool || strings.HasPrefix(r.Key, markPrefix) {
-			continue // an audit's
-		}
-		_, id, _ := strings.Cut(r.Key, "-")
-		lines.WriteString(id + "\n")
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, err := a.out.WriteString(lines.String())
-	return err
-}
-
-const killUsers = 4
-
-// persistUntilKilled hands in turns without end; now and then an earlier one again, as clients do.
-func persistUntilKilled(dir, round string) error {
-	store, err := openStore(dir, nil)
-	if err != nil {
-		return err
-	}
-	red, err := redact.New(redact.DefaultConfig())
-	if err != nil {
-		return err
-	}
-	cfg := DefaultConfig()
-	cfg.TurnsPerSecond, cfg.BatchInterval = 0, 10*time.Millisecond
-	p := New(cfg, store, &acknowledging{Local: store, out: os.Stdout}, nil, red, nil, nil)
-	go p.Run(context.Background())
-	fmt.Println("ready")
-	for i := 0; ; i++ {
-		n := i
-		if i%7 == 6 {
-			n = rand.IntN(i)
-		}
-		id := fmt.Sprintf("r%s.%d", round, n)
-		_ = p.Enqueue(turnOf(userScope(n%killUsers), id, "question "+id, "answer "+id)) // refused ones are not acknowledged
-		if i%16 == 0 {
-			time.Sleep(time.Millisecond)
-		}
-	}
-}
-
-func TestKilledProcessLosesNothing(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("no kill -9 on Windows")
-	}
-	loops := 10
-	if os.Getenv("CI") == "true" {
-		loops = 50
-	}
-	if n, err := strconv.Atoi(os.Getenv("KILL_LOOPS")); err == nil {
-		loops = n
-	}
-	if testing.Short() {
-		loops = min(loops, 2)
-	}
-	dir := t.TempDir()
-	acknowledged := make(map[string]bool)
-	for round := range loops {
-		for _, id := range runAndKill(t, dir, round) {
-			acknowledged[id] = true
-		}
-	}
-	if len(acknowledged) < loops {
-		t.Fatalf("only %d turns were acknowledged in %d rounds", len(acknowledged), loops)
-	}
-
-	store := openBadger(t, dir)
-	defer store.Close()
-	index := &indexed{}
-	p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
-	mustEnqueue(t, p.Pipeline, turnOf(testScope, "last", "q", "a")) // comes after all that is recovered
-	mustFlush(t, p.Pipeline)
-	stored := make(map[string]int)
-	for user := range killUsers {
-		for _, text := range texts(t, store, userScope(user)) {
-			stored[text]++
-		}
-	}
-	for id := range acknowledged {
-		for _, text := range []string{"question " + id, "answer " + id} {
-			if stored[text] == 0 {
-				t.Errorf("lost: %s", text)
-			}
-		}
-	}
-	for text, n := range stored {
-		if n != 1 {
-			t.Errorf("%q is stored %d times", text, n)
-		}
-	}
-	p.stop()
-	if left := spooledTurns(t, store); left > 0 {
-		t.Errorf("left in the spool: %d records", left)
-	}
-	t.Logf("%d kills, %d turns acknowledged, %d passages stored, %d turns recovered at the end", loops, len(acknowledged), len(stored), p.Stats().Recovered)
-}
-
-// runAndKill runs a child for a random time and returns the turns that it acknowledged.
-func runAndKill(t *testing.T, dir string, round int) []string {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	child := exec.Command(exe)
-	child.Env = append(os.Environ(), killDir+"="+dir, killDir+"_ROUND="+strconv.Itoa(round))
-	var errors bytes.Buffer
-	child.Stderr = &errors
-	out, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() || lines.Text() != "ready" {
-		_ = child.Wait()
-		t.Fatalf("child in round %d: %s", round, errors.String())
-	}
-	kill := time.AfterFunc(time.Duration(rand.IntN(250))*time.Millisecond, func() { _ = child.Process.Kill() })
-	defer kill.Stop()
-	var ids []string
-	for lines.Scan() {
-		ids = append(ids, lines.Text())
-	}
-	_ = child.Wait() // killed
-	return ids
 }
 
 func BenchmarkEnqueue(b *testing.B) {

@@ -15,6 +15,8 @@ const (
 	fillRate  = 800 // turns a second
 	fillConns = 8
 	fillSeed  = 21
+	fillRests = 4
+	fillRest  = 500 * time.Millisecond
 )
 
 // memoriesPerTurn: a turn leaves the passage of the user and the passage of the assistant.
@@ -80,7 +82,10 @@ func (b *bed) fill(ctx context.Context) error {
 	if err := fillTurns(ctx, addr, turns); err != nil {
 		return err
 	}
-	p.settle(ctx, time.Minute)
+	for range fillRests { // an audit waits for its conversation to be idle
+		p.settle(ctx, time.Minute)
+		time.Sleep(fillRest)
+	}
 	counters, err := target{name: "fill", memory: "write", proc: p}.stop()
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		"remora":     func() { os.Exit(mainExit()) },
 		"model":      func() { exit(model(os.Args[1:])) },
 		"embeddings": func() { exit(embeddings(os.Args[1], os.Args[2])) },
-		"await":      func() { exit(await(os.Args[1])) },
+		"await":      func() { exit(await(os.Args[1], patience)) },
 		"ask":        func() { exit(ask(os.Args[1:])) },
 	})
 }
@@ -99,7 +99,7 @@ func embeddings(address, seen string) error {
 }
 
 // await returns once something answers at a URL.
-func await(url string) error {
+func await(url string, patience time.Duration) error {
 	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		response, err := http.Get(url)
 		if err == nil {

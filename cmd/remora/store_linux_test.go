@@ -14,19 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that gets no more memory ends by itself. That speaks against the machine, not against the store.
+// A process that gets no more memory ends: by itself, where the kernel refuses it address space, or killed, where it is over a
+// control group's limit. That speaks against the machine, not against the store.
 func TestStoreProcessOutOfMemory(t *testing.T) {
 	t.Parallel()
+	t.Run("no address space", func(t *testing.T) {
+		small := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20} // of which it has more
+		outOfMemory(t, func(pid int) error { return unix.Prlimit(pid, unix.RLIMIT_AS, &small, nil) })
+	})
+	t.Run("control group", func(t *testing.T) {
+		g := newGroup(t, 1<<20)
+		if g.dir == "" {
+			t.Skip("no control group can be made here")
+		}
+		outOfMemory(t, g.add)
+		t.Logf("the kernel killed %d", g.kills())
+	})
+}
+
+func outOfMemory(t *testing.T, starve func(pid int) error) {
+	t.Helper()
 	r := newRig(t, rigDir(t), nil)
 	stop := r.traffic()
-	for range storeRounds(2, 10) {
+	rounds, byItself := storeRounds(2, 10), 0
+	for range rounds {
+		time.Sleep(200 * time.Millisecond)
+		r.failing.Store(true)
 		pid := r.pid()
-		small := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20} // of address space, of which it has more
-		if err := unix.Prlimit(pid, unix.RLIMIT_AS, &small, nil); err != nil {
+		if err := starve(pid); err != nil {
 			t.Fatal(err)
 		}
 		for user := range 200 { // a scan makes it ask for memory, sooner or later
 			if r.pid() != pid {
+				byItself++
 				break
 			}
 			_, _ = r.sys.store.AllRecords(t.Context(), "ledger", "", user)
@@ -36,11 +56,11 @@ func TestStoreProcessOutOfMemory(t *testing.T) {
 			r.signal(syscall.SIGKILL)
 		}
 		r.replaced(pid)
-		time.Sleep(100 * time.Millisecond)
-
+		r.failing.Store(false)
 	}
 	stop()
 	r.nothingLost()
+	t.Logf("%d of %d processes ended for want of memory", byItself, rounds)
 }
 
 // mounted makes a small file system for a test. Only root can; the scripted run is.
@@ -127,6 +147,7 @@ func TestDiskFills(t *testing.T) {
 			rounds := storeRounds(2, 20)
 			for range rounds {
 				time.Sleep(200 * time.Millisecond)
+				r.failing.Store(true)
 				free := fillDisk(t, dir)
 				r.await("the store is away", func() bool { return !r.sys.store.Status().Open })
 				time.Sleep(200 * time.Millisecond)
@@ -135,6 +156,7 @@ func TestDiskFills(t *testing.T) {
 				}
 				free()
 				r.awaitMemory()
+				r.failing.Store(false)
 			}
 			stop()
 			r.nothingLost()

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,8 +56,11 @@ type rig struct {
 	injected atomic.Int64
 	stop     func()
 
+	failing atomic.Bool // the store is, or may be: tells apart what requests took
+
 	mu   sync.Mutex
-	said map[string]bool // what got an answer while memory was not said to be away for that user
+	took [2][]time.Duration // by requests: while all was well, and from failures to recoveries
+	said map[string]bool    // what got an answer while memory was not said to be away for that user
 }
 
 type lockedBuffer struct {
@@ -170,6 +174,7 @@ func (r *rig) say(client *http.Client, user int) {
 		return
 	}
 	request.Header.Set("X-Remora-User", rigName(user))
+	failing, began := r.failing.Load(), time.Now()
 	response, err := client.Do(request)
 	r.requests.Add(1)
 	if err != nil {
@@ -183,6 +188,11 @@ func (r *rig) say(client *http.Client, user int) {
 	}
 	r.mu.Lock()
 	r.said[text] = true
+	of := 0
+	if failing {
+		of = 1
+	}
+	r.took[of] = append(r.took[of], time.Since(began))
 	r.mu.Unlock()
 }
 
@@ -261,6 +271,13 @@ func (r *rig) nothingLost() {
 	}
 	if aside := r.sys.store.Status().Aside; len(aside) > 0 {
 		r.t.Errorf("set aside: %v", aside)
+	}
+	for i, when := range []string{"while all was well", "while the store failed"} {
+		if took := r.took[i]; len(took) > 0 {
+			slices.Sort(took)
+			r.t.Logf("%d requests %s: median %s, 99 %% %s, slowest %s", len(took), when,
+				took[len(took)/2].Round(10*time.Microsecond), took[len(took)*99/100].Round(10*time.Microsecond), took[len(took)-1].Round(10*time.Microsecond))
+		}
 	}
 }
 

@@ -32,8 +32,10 @@ func TestStoreProcessKilled(t *testing.T) {
 	for range storeRounds(4, 20) {
 		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
 		pid := r.pid()
+		r.failing.Store(true)
 		r.signal(syscall.SIGKILL)
 		r.replaced(pid)
+		r.failing.Store(false)
 	}
 	stop()
 	r.nothingLost()
@@ -48,6 +50,7 @@ func TestStoreProcessStopped(t *testing.T) {
 			stop := r.traffic()
 			time.Sleep(200 * time.Millisecond)
 			pid := r.pid()
+			r.failing.Store(true)
 			r.signal(syscall.SIGSTOP)
 			r.await("noticed", func() bool { return !r.sys.store.Status().Open })
 			if hang == time.Minute {
@@ -62,6 +65,7 @@ func TestStoreProcessStopped(t *testing.T) {
 			} else {
 				r.replaced(pid)
 			}
+			r.failing.Store(false)
 			time.Sleep(200 * time.Millisecond)
 			stop()
 			r.nothingLost()

@@ -104,6 +104,8 @@ func TestVerify(t *testing.T) {
 		"manifest is short":  {func(dir string) error { return os.Truncate(dir+"/MANIFEST", 16) }, true, 0},
 		"table is gone":      {func(dir string) error { return os.Remove(dir + "/000001.sst") }, true, 0},
 		"registry is broken": {func(dir string) error { return os.Truncate(dir+"/KEYREGISTRY", 3) }, false, 0},
+		"log's head":         {func(dir string) error { return flip(dir+"/00001.mem", 7) }, false, 0},
+		"value log's head":   {func(dir string) error { return flip(dir+"/000001.vlog", 0) }, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := crashed(t)
@@ -116,6 +118,13 @@ func TestVerify(t *testing.T) {
 			h := s.Health()
 			if (err != nil) != test.refused || h.Damage != test.refused || h.Damaged != test.counted {
 				t.Errorf("got %v, %+v", err, h)
+			}
+			if !test.refused && test.counted == 0 {
+				for _, id := range []string{"id1", "id2"} {
+					if _, err := s.Memory(t.Context(), scopeOf("u"), id); err != nil {
+						t.Errorf("%s: %v", id, err)
+					}
+				}
 			}
 			if test.refused { // and the keys outlive the setting aside
 				if _, err := s.SetAside(storage.TimeOf(now().Std())); err != nil {
@@ -130,4 +139,13 @@ func TestVerify(t *testing.T) {
 			}
 		})
 	}
+}
+
+func flip(path string, at int) error {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	b[at] ^= 1
+	return os.WriteFile(path, b, 0o600)
 }

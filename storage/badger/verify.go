@@ -21,8 +21,8 @@ import (
 
 // verify looks at Badger's files before Badger does, for what it would make worse: it deletes every table that its manifest does not
 // name, and cuts a write-ahead log off at the first record that it can't read. Both are right after a crash, and lose
-// what was acknowledged where the manifest or the log is damaged. Nothing is changed, and while another process has the store nothing is
-// looked at.
+// what was acknowledged where the manifest or the log is damaged. Only what holds no records is changed, and while another process has the
+// store nothing is looked at.
 func (s *Store) verify() error {
 	unlock, free, err := lockDir(s.dataDir())
 	if err != nil || !free {
@@ -37,6 +37,9 @@ func (s *Store) verify() error {
 		return err
 	}
 	if err := s.mendRegistry(); err != nil {
+		return err
+	}
+	if err := s.mendHeads(); err != nil {
 		return err
 	}
 	return s.verifyLogs()
