@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -183,6 +184,8 @@ func exampleOf(t *testing.T, all *Redactor, rule Rule) string {
 	switch rule.ID {
 	case "azure":
 		return "AccountKey=" + pad(86) + "=="
+	case "code": // long enough to stand nowhere by chance
+		return "the PIN is 73920518"
 	case "messaging":
 		return "7213808860:AAH1bjqpKKW3maRSPAxzIU-0v6xNuq2-NjM"
 	case "vendor":
@@ -278,17 +281,57 @@ started, came over at 10:30 on a Saturday and had half of it down by noon. "You 
 said, and of course she was right: form 27, two weeks, and no, the password to the council's site did not work either.
 `
 
-// Texts made to be read again and again: one that takes quadratic time would run into the test's timeout.
+// hostileUnits make texts that are read again and again where a rule looks ahead or back without a bound.
+var hostileUnits = []string{
+	"token=", "password:", "ey-", "eyJ.", "ZXlK", "a@", "1:", "::", "1-", "1.", "+1 ", "Q~", "3Q~", "sk-", "-----BEGIN PRIVATE KEY-----",
+	"://a:", "curl -u ", "bearer ", "/home/", "[EMAIL]", "4111 ", "DE89", "-us1", "ops_eyJ", "xoxb-", "a.b.c.", "\xff", "((((",
+	"a", "A", "1", "\"", "'", "\\", "{\"", "password=\"\\\"", "\"password\":\"", "cookie: a=b; ", "cookie", "authorization: a ", "kind: Secret\n",
+	"kind: Secret\ndata:\n  a: b\n", ":5432:a:b:", "$6$a$", "private-lines: 1\n", "mysql -p", "login -p ", "zip ", "echo |password-stdin", "net use /user:",
+	"htpasswd -b ", "basicauth(\"a\",", "jdbc:oracle:thin:a/", "?key=a&code=", "%3Ftoken%3D", "password%22%3A%22", "pin is ", "pin for ", "seed phrase ",
+	"password to ", "password for the ", "user password ", "a at b dot ", "(at)", "%40a.", "&#64;", "@tcp(", "getconnection(a,", "/reset/", "wa.me/1",
+	"\u5bc6", "\u5bc6\u7801", "pass=", "psk: ", "variable \"password\" {", "| password | ", "arn:aws:secret:", ";password=a;user=", "AAAAAAAAAAAAAAAAAAAAA", "machine login password ",
+}
+
+// One that takes quadratic time would run into the test's timeout.
 func TestHostileTextsTakeLinearTime(t *testing.T) {
 	r := newRedactor(t)
-	for _, unit := range []string{
-		"token=", "password:", "ey-", "eyJ.", "ZXlK", "a@", "1:", "::", "1-", "1.", "+1 ", "Q~", "3Q~", "sk-", "-----BEGIN PRIVATE KEY-----",
-		"://a:", "curl -u ", "bearer ", "/home/", "[EMAIL]", "4111 ", "DE89", "-us1", "ops_eyJ", "xoxb-", "a.b.c.", "\xff", "((((",
-	} {
-		text := strings.Repeat(unit, (64<<10)/len(unit))
+	for _, unit := range hostileUnits {
+		text := strings.Repeat(unit, (100<<10)/len(unit))
 		out, findings := r.Redact(text)
 		checkFindings(t, text, out, findings)
 	}
+}
+
+// The worst ratio of what eight times the text costs to what the text costs is 8 where time is linear, 64 where it is
+// quadratic.
+func BenchmarkHostile(b *testing.B) {
+	r := newRedactor(b)
+	cost := func(text string) float64 {
+		best := time.Hour
+		for range 3 {
+			start := time.Now()
+			r.Redact(text)
+			best = min(best, time.Since(start))
+		}
+		return float64(best.Nanoseconds())
+	}
+	worst, slowest := 0.0, 0.0
+	var of, slow string
+	for b.Loop() {
+		for _, unit := range hostileUnits {
+			small, large := strings.Repeat(unit, (4<<10)/len(unit)), strings.Repeat(unit, (32<<10)/len(unit))
+			full := cost(large)
+			if ratio := full / cost(small); ratio > worst {
+				worst, of = ratio, unit
+			}
+			if perKiB := full / 1e3 / 32; perKiB > slowest {
+				slowest, slow = perKiB, unit
+			}
+		}
+	}
+	b.ReportMetric(worst, "x8-ratio")
+	b.ReportMetric(slowest, "us/KiB-worst")
+	b.Logf("worst ratio with %q, slowest with %q", of, slow)
 }
 
 // A value longer than any window is redacted to its end.
@@ -333,6 +376,11 @@ func FuzzRedact(f *testing.F) {
 		f.Add(c.in)
 	}
 	f.Add("anna@example.org:s3cret@4111111111111111")
+	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "benign.txt"} {
+		for _, s := range readSamples(f, file) {
+			f.Add(s.text)
+		}
+	}
 	r := newRedactor(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, findings := r.Redact(text)

@@ -262,7 +262,7 @@ func (t tokenShape) find() action {
 			return
 		}
 		window := s.text[end:min(len(s.text), end+tokenWindow)]
-		if !t.uniform && distinct(window[:min(len(window), 24)]) < 4 {
+		if !t.uniform && distinct(window[:min(len(window), 24)]) < 6 {
 			return // a mask; spares the pattern
 		}
 		m := compiled().FindStringIndex(window)

@@ -9,7 +9,7 @@ var tellers = []string{"user", "login", "account", "benutzer", "utilisateur", "u
 
 // toldPassword finds "password hunter2" behind the name of a user, also in .netrc, and "set the password to hunter2".
 func (s *scanner) toldPassword(start, end int) {
-	if at(s.text, end) != ' ' || strings.IndexAny(s.text[end:min(len(s.text), end+maxTold)], "0123456789") < 0 && !s.netrc(start) {
+	if at(s.text, end) != ' ' || !strings.ContainsAny(s.text[end:min(len(s.text), end+maxTold)], "0123456789") && !s.netrc(start) {
 		return
 	}
 	from, stop := s.word(end + 1)

@@ -203,6 +203,7 @@ func TestCanariesOfTheWholeProgram(t *testing.T) {
 		}
 	}
 	all["a memory"], all["the ledger"] = f.stored()
+	all["a record"], all["a backup"] = f.records(), f.backup()
 	if n := strings.Count(all["a memory"].String(), "falcon record"); n < 2*len(canaries) {
 		t.Errorf("looked at %d memories", n)
 	}
@@ -266,6 +267,46 @@ func (f *flock) stored() (memories, ledger *strings.Builder) {
 			return memories, ledger
 		}
 	}
+}
+
+// records reads all that the store has beside memories, unsealed: summaries and audit records, too.
+func (f *flock) records() *strings.Builder {
+	f.t.Helper()
+	var b strings.Builder
+	for _, bucket := range storage.Buckets() {
+		found := 0
+		for after := ""; ; {
+			page, err := f.remora.store.AllRecords(f.t.Context(), bucket, after, 1000)
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			for _, r := range page.Records {
+				b.WriteString(r.Key + "\n" + string(r.Value) + "\n")
+				found++
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+		if found == 0 && (bucket == storage.BucketSummary || bucket == storage.BucketAudit) {
+			f.t.Errorf("looked at no record of %s", bucket)
+		}
+	}
+	return &b
+}
+
+// backup is what remora backup writes.
+func (f *flock) backup() *strings.Builder {
+	f.t.Helper()
+	var b strings.Builder
+	store, ok := f.remora.store.(storage.Backuper)
+	if !ok {
+		f.t.Fatal("the store can't be backed up")
+	}
+	if err := store.Backup(f.t.Context(), &b); err != nil || b.Len() == 0 {
+		f.t.Fatalf("backup of %d bytes: %v", b.Len(), err)
+	}
+	return &b
 }
 
 func eventually(t *testing.T, what string, done func() bool) {
