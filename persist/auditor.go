@@ -14,7 +14,8 @@ import (
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests as long as it worked, so that it takes half of a processor at most.
+// conversation at a time, and rests three times as long as it worked, so that it takes a quarter of a processor at most; a
+// tenth while turns queue up, half while someone waits for it.
 //
 // What it has heard is marked in the spool before the turn leaves it, one mark for a conversation, which goes once the
 // conversation was audited and has been idle: an audit that was due at a crash is due again at the next start, and reads
@@ -35,7 +36,7 @@ const (
 	recoveredTurns = 50                   // passages read back for a mark
 	idleMark       = 10 * time.Minute     // after which the mark of a conversation that was audited goes
 	markSweep      = time.Minute          // how often that is looked at
-	backlog        = 512                  // turns on their way from which on the auditor takes a tenth of a processor; from a quarter of it on, a fifth
+	backlog        = 512                  // turns on their way from which on the auditor takes a smaller share
 	heardOverhead  = 256
 )
 
@@ -167,8 +168,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		more := a.round(ctx, work, asking)
 		next := a.nextDue()
 		a.p.gate.leave()
-		// Rest as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := max(time.Since(begun)-2*a.breathed, 0) * a.p.patience()
+		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
+		rest := max(time.Since(begun)-2*a.breathed, 0) * a.patience()
 		if !pause(rest, nil, ending, work.Done()) {
 			return
 		}
@@ -467,18 +468,22 @@ func (a *auditor) unmark(now time.Time, end bool) []storage.RecordRef {
 	return refs
 }
 
-// patience is how many times as long as it worked the auditor rests: what it leaves, the turns that queue up can have. It
-// lags then, until it has heard of as many turns as it may hold, and counts those beyond.
-func (p *Pipeline) patience() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch n := p.inFlight.turns; {
-	case n > backlog:
+// patience is how many times as long as it worked the auditor rests, unless someone waits for it: what it leaves, requests and
+// the turns that queue up can have. It lags then, until it has heard of as many turns as it may hold, and counts those beyond.
+func (a *auditor) patience() time.Duration {
+	a.mu.Lock()
+	waited := len(a.settling) > 0
+	a.mu.Unlock()
+	a.p.mu.Lock()
+	turns := a.p.inFlight.turns
+	a.p.mu.Unlock()
+	switch {
+	case waited:
+		return 1
+	case turns > backlog:
 		return 9
-	case n > backlog/4:
-		return 4
 	}
-	return 1
+	return 3
 }
 
 // recall takes up the audits of a scope that were due when an earlier run ended: it reads the conversations' messages back.
