@@ -65,6 +65,7 @@ type auditor struct {
 	calling  int            // the number of the last one
 	at       time.Time      // when the round began to work, or went on
 	breathed time.Duration  // in this round
+	waited   time.Duration  // for the store, at its end
 	calls    sync.WaitGroup // of those under way
 }
 
@@ -154,8 +155,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		stop()
 		a.calls.Wait()
 		if a.p.gate.enter(work) { // so that the next start has to look at what is left only
-			if refs := a.unmark(time.Now(), true); len(refs) > 0 {
-				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs[:min(len(refs), storage.MaxRecords)]) }) // else it looks
+			for refs := range slices.Chunk(a.unmark(time.Now(), true), storage.MaxRecords) {
+				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs) }) // else it looks
 			}
 			a.p.gate.leave()
 		}
@@ -169,7 +170,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		next := a.nextDue()
 		a.p.gate.leave()
 		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := max(time.Since(begun)-2*a.breathed, 0) * a.patience()
+		rest := max(time.Since(begun)-2*a.breathed-a.waited, 0)*a.patience() + a.waited
 		if !pause(rest, nil, ending, work.Done()) {
 			return
 		}
@@ -204,7 +205,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
-	a.at, a.breathed = begun, 0
+	a.at, a.breathed, a.waited = begun, 0, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -254,7 +255,9 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		}
 	}
 	a.shrink(r)
+	worked := time.Now()
 	r.commit()
+	a.waited = time.Since(worked)
 	if len(settling) > 0 {
 		if more || a.asking > 0 {
 			a.mu.Lock()
