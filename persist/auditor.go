@@ -12,14 +12,15 @@ import (
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests as long as it worked, so that it takes half of a processor at most.
+// conversation at a time, and rests three times as long as it worked, so that it takes a quarter of a processor at most; a
+// tenth while turns queue up, half while someone waits for it.
 
 const (
 	roundAudits   = 32 // audits between two commits
 	roundTime     = 50 * time.Millisecond
 	stretch       = 2 * time.Millisecond // of work, after which a round gives way for as long, and
 	longestBreath = 5 * time.Millisecond // no longer than this, for it holds the gate
-	backlog       = 512                  // turns on their way from which on the auditor takes a tenth of a processor; from a quarter of it on, a fifth
+	backlog       = 512                  // turns on their way from which on the auditor takes a smaller share
 	heardOverhead = 256
 )
 
@@ -47,6 +48,7 @@ type auditor struct {
 	calling  int            // the number of the last one
 	at       time.Time      // when the round began to work, or went on
 	breathed time.Duration  // in this round
+	waited   time.Duration  // for the store, at its end
 	calls    sync.WaitGroup // of those under way
 }
 
@@ -70,8 +72,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		stop()
 		a.calls.Wait()
 		if a.p.gate.enter(work) { // so that the next start has to look at what is left only
-			if refs := a.unmark(time.Now(), true); len(refs) > 0 {
-				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs[:min(len(refs), storage.MaxRecords)]) }) // else it looks
+			for refs := range slices.Chunk(a.unmark(time.Now(), true), storage.MaxRecords) {
+				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs) }) // else it looks
 			}
 			a.p.gate.leave()
 		}
@@ -84,8 +86,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		more := a.round(ctx, work, asking)
 		next := a.nextDue()
 		a.p.gate.leave()
-		// Rest as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := max(time.Since(begun)-2*a.breathed, 0) * a.p.patience()
+		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
+		rest := max(time.Since(begun)-2*a.breathed-a.waited, 0)*a.patience() + a.waited
 		if !pause(rest, nil, ending, work.Done()) {
 			return
 		}
@@ -120,7 +122,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
-	a.at, a.breathed = begun, 0
+	a.at, a.breathed, a.waited = begun, 0, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -170,7 +172,9 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		}
 	}
 	a.shrink(r)
+	worked := time.Now()
 	r.commit()
+	a.waited = time.Since(worked)
 	if len(settling) > 0 {
 		if more || a.asking > 0 {
 			a.mu.Lock()
@@ -303,18 +307,22 @@ func (a *auditor) shrink(r *roundWork) {
 	}
 }
 
-// patience is how many times as long as it worked the auditor rests: what it leaves, the turns that queue up can have. It
-// lags then, until it has heard of as many turns as it may hold, and counts those beyond.
-func (p *Pipeline) patience() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch n := p.inFlight.turns; {
-	case n > backlog:
+// patience is how many times as long as it worked the auditor rests, unless someone waits for it: what it leaves, requests and
+// the turns that queue up can have. It lags then, until it has heard of as many turns as it may hold, and counts those beyond.
+func (a *auditor) patience() time.Duration {
+	a.mu.Lock()
+	waited := len(a.settling) > 0
+	a.mu.Unlock()
+	a.p.mu.Lock()
+	turns := a.p.inFlight.turns
+	a.p.mu.Unlock()
+	switch {
+	case waited:
+		return 1
+	case turns > backlog:
 		return 9
-	case n > backlog/4:
-		return 4
 	}
-	return 1
+	return 3
 }
 
 // Settle audits all that was stored before the call, whatever its time, and waits for it. It needs Run to be running.

@@ -175,15 +175,34 @@ func (r *roundWork) commit() {
 		return err == nil
 	}
 	now := storage.TimeOf(time.Now())
+	var all []storage.Write
+	writes := make(map[storage.Scope][]storage.Write, len(r.mergings))
+	changed := make(map[storage.Scope][]storage.Memory, len(r.mergings))
 	for scope, g := range r.mergings {
 		p.stats.factsEvicted.Add(uint64(g.evict(now)))
-		var facts []storage.Memory
 		for _, id := range g.order {
-			facts = append(facts, *g.changed[id])
+			changed[scope] = append(changed[scope], *g.changed[id])
 		}
+		for batch := range slices.Chunk(changed[scope], factsPerWrite) {
+			writes[scope] = append(writes[scope], storage.Write{Scope: scope, Memories: batch})
+		}
+		all = append(all, writes[scope]...)
+	}
+	together := true // unless one of the scopes is to blame
+	if len(all) > 0 {
+		err := p.retry(r.ctx, r.work, "store facts", func() error { return p.store.Put(r.work, all) })
+		if together = err == nil; err != nil && !permanent(err) {
+			r.ended = true
+			return
+		}
+	}
+	for scope, g := range r.mergings {
+		facts := changed[scope]
 		ok := true
-		for batch := range slices.Chunk(facts, factsPerWrite) {
-			ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{{Scope: scope, Memories: batch}}) })
+		if !together {
+			for _, w := range writes[scope] {
+				ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{w}) })
+			}
 		}
 		if ok && len(g.gone) > 0 {
 			ok = do("delete facts", func() error { _, err := p.store.Delete(r.work, scope, g.gone...); return err })

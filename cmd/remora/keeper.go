@@ -39,6 +39,7 @@ type keeper struct {
 	cfg   keeperConfig
 	log   *slog.Logger
 	store *badger.Store
+	room  func() error // errNoRoom where nothing can be written
 
 	mu       sync.Mutex
 	reason   string // why the keeper holds the store closed; "" = it does not
@@ -65,6 +66,7 @@ func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
 		cfg.Store.Fatal = func(reason string) { panic("store: " + reason) }
 	}
 	k := &keeper{cfg: cfg, log: log, store: badger.New(cfg.Store, log)}
+	k.room = func() error { return takeRoom(cfg.Store.Dir, keeperRoom, k.store.MeasureFree, allocate) }
 	k.lookAside()
 	return k
 }
@@ -108,6 +110,14 @@ var (
 func (k *keeper) Run(ctx context.Context) error {
 	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
 		k.log.Error("a damaged store was set aside: its memories are missing until it is restored or taken away", "directory", dir)
+	}
+	if err := k.room(); err != nil { // nor does a crash say anything of the files now
+		k.hold(err.Error())
+		k.log.Error("memory is unavailable: the store is opened when there is space", "reason", err.Error())
+		if !k.awaitSpace(ctx) {
+			return nil
+		}
+		k.cfg.Crashes = 0
 	}
 	if k.cfg.Crashes >= maxCrashes && !k.replace(fmt.Sprintf("its process crashed %d times in a row while it opened it", k.cfg.Crashes)) {
 		<-ctx.Done()
@@ -291,7 +301,7 @@ func (k *keeper) awaitSpace(ctx context.Context) bool {
 			return false
 		case <-tick.C:
 		}
-		if free, err := k.store.MeasureFree(); err == nil && free >= k.cfg.Store.MinFreeBytes {
+		if free, err := k.store.MeasureFree(); err == nil && free >= k.cfg.Store.MinFreeBytes && k.room() == nil {
 			k.log.Info("there is space again: the store is opened", "free_bytes", free)
 			k.hold("")
 			return true

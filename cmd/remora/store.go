@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -102,7 +101,7 @@ func newStoreProcess(c config, keeping keeperConfig, log *slog.Logger) *process.
 	space := badger.New(c.storage, nil) // never opened
 	own.Excused = func() bool {
 		free, err := space.MeasureFree()
-		return err != nil || free < c.storage.MinFreeBytes
+		return err != nil || free < c.storage.MinFreeBytes || takeRoom(c.storage.Dir, parentRoom, space.MeasureFree, allocate) != nil
 	}
 	return process.New(own, log)
 }
@@ -110,12 +109,9 @@ func newStoreProcess(c config, keeping keeperConfig, log *slog.Logger) *process.
 // storeCommandLine runs this very program, also where its file has been replaced since. What it needs of the environment is
 // little, and settings, which may be secrets, are not among it.
 func storeCommandLine() (*exec.Cmd, error) {
-	self, err := os.Executable()
+	self, err := programPath(os.Args[0])
 	if err != nil {
-		return nil, fmt.Errorf("find own program: %w", err)
-	}
-	if runtime.GOOS == "linux" {
-		self = "/proc/self/exe"
+		return nil, err
 	}
 	cmd := &exec.Cmd{Path: self, Args: []string{"remora", "store"}, Env: []string{}}
 	for _, kv := range os.Environ() {

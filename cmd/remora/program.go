@@ -1,0 +1,31 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// runningProgram is a file under which Linux keeps the running program at hand, also where its own has been replaced.
+const runningProgram = "/proc/self/exe"
+
+// programPath finds this very program to start it once more. Where /proc is not mounted, the name that it was called by
+// has to do: a path, or what PATH finds under it.
+func programPath(called string) (string, error) {
+	return findProgram(runningProgram, called, os.Executable)
+}
+
+func findProgram(running, called string, own func() (string, error)) (string, error) {
+	if _, err := os.Stat(running); err == nil {
+		return running, nil
+	}
+	path, err := own()
+	if err == nil {
+		return path, nil
+	}
+	if found, lookErr := exec.LookPath(called); lookErr == nil && called != "" {
+		return filepath.Abs(found)
+	}
+	return "", fmt.Errorf("find own program, which is to hold the store (mount /proc, or call it by its path, or set storage.isolation to inline): %w", err)
+}
