@@ -233,13 +233,26 @@ func (b *watchedBody) blame(err error) error {
 
 // informer passes informational responses on. The transport calls it from a goroutine of its own, possibly after
 // RoundTrip has returned; by then w belongs to others.
+//
+// The transport bounds each of them, not how many there are; so they are given up on, with the exchange, when their heads
+// are longer together than one head may be.
 type informer struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter // nil when stopped
+	bytes int                 // of all heads so far
 	trace httptrace.ClientTrace
 }
 
 func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
+	i.bytes += len("HTTP/1.1 100\r\n\r\n")
+	for name, values := range header {
+		for _, v := range values {
+			i.bytes += len(name) + len(": \r\n") + len(v)
+		}
+	}
+	if i.bytes > maxHead {
+		return errHeadTooLarge
+	}
 	if code == http.StatusContinue {
 		return nil // this hop's own server says it when the body is first read
 	}
