@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"math/bits"
 	"sync"
 
@@ -65,12 +66,22 @@ func newBody(budget *budget) *body {
 	return b
 }
 
+// trustedLength is up to what length a body is given its room before it has come, in bytes. A longer one gets it as it
+// comes: a few clients that announce much and send nothing would use up the budget of all.
+const trustedLength = 1 << 20
+
 // readBody reads the request's body. Where it is over limit or the budget, b is nil and rest gives all of it as a stream,
 // what was read already first. length is the body's, -1 where it is unknown.
 func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest io.Reader, err error) {
-	size := length
-	if length < 0 {
+	if length > limit {
+		return nil, src, nil
+	}
+	size, announced := length, int64(math.MaxInt64)
+	switch {
+	case length < 0:
 		size = 1 << smallestBuffer
+	case length > trustedLength:
+		size, announced, length = trustedLength, length, -1
 	}
 	if size > limit || !budget.acquire(size) {
 		return nil, src, nil
@@ -88,7 +99,7 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 	}
 	for {
 		if len(b.bytes) == cap(b.bytes) || int64(len(b.bytes)) >= b.charged {
-			more := b.charged
+			more := min(b.charged, announced-b.charged)
 			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
 				// What was read so far goes on as a copy, outside the pool and, at most limit bytes, outside the budget.
 				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
@@ -101,7 +112,7 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 		room := min(int64(cap(b.bytes)), b.charged)
 		n, err := src.Read(b.bytes[len(b.bytes):room])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || int64(len(b.bytes)) == announced {
 			return b, nil, nil
 		}
 		if err != nil {

@@ -236,7 +236,7 @@ func TestPublic(t *testing.T) {
 		"127.0.0.1": false, "10.0.0.1": false, "172.16.0.1": false, "192.168.1.1": false, "169.254.169.254": false, "100.64.0.1": false,
 		"0.0.0.0": false, "0.1.2.3": false, "224.0.0.1": false, "255.255.255.255": false, "198.18.0.1": false,
 		"::1": false, "::": false, "fe80::1": false, "fe80::1%eth0": false, "fc00::1": false, "ff02::1": false,
-		"::ffff:10.0.0.1": false, "64:ff9b::7f00:1": false, "2002:7f00:1::": false,
+		"::ffff:10.0.0.1": false, "64:ff9b::7f00:1": false, "::127.0.0.1": false, "2002:7f00:1::": false,
 	} {
 		if got := public(netip.MustParseAddr(addr)); got != want {
 			t.Errorf("%s: got %v, want %v", addr, got, want)

@@ -57,9 +57,11 @@ func newH1Request(in *http.Request, uri, host string, body outBody) *h1Request {
 	case r.chunked:
 		b.WriteString("Transfer-Encoding: chunked\r\n")
 		if len(in.Trailer) > 0 {
-			b.WriteString("Trailer: ")
-			b.WriteString(strings.Join(slices.Sorted(maps.Keys(in.Trailer)), ","))
-			b.WriteString("\r\n")
+			if names := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Trailer)), func(n string) bool { return !isTrailer(n) }); len(names) > 0 {
+				b.WriteString("Trailer: ")
+				b.WriteString(strings.Join(names, ","))
+				b.WriteString("\r\n")
+			}
 		}
 	case present, in.Method == http.MethodPost, in.Method == http.MethodPut, in.Method == http.MethodPatch:
 		b.WriteString("Content-Length: ")
@@ -148,7 +150,11 @@ var crlf = []byte("\r\n")
 // lastChunk ends a chunked body.
 func lastChunk(trailer http.Header) []byte {
 	b := bytes.NewBufferString("0\r\n")
-	_ = trailer.Write(b) // to memory
+	if len(trailer) > 0 {
+		passed := http.Header{}
+		passTrailers(passed, trailer)
+		_ = passed.Write(b) // to memory
+	}
 	b.Write(crlf)
 	return b.Bytes()
 }

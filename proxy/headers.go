@@ -20,6 +20,25 @@ func hopByHop(name string) bool {
 	return false
 }
 
+// isTrailer says whether a field may follow a body: not what frames a message, belongs to one connection or is Remora's
+// own. A peer that merges trailers into the head would believe it.
+func isTrailer(name string) bool {
+	switch name {
+	case "Content-Length", "Host", "Trailer":
+		return false
+	}
+	return !hopByHop(name) && !isControl(name)
+}
+
+// passTrailers adds to dst what of src may be passed on.
+func passTrailers(dst, src http.Header) {
+	for name, values := range src {
+		if isTrailer(name) {
+			dst[name] = values
+		}
+	}
+}
+
 // isControl says whether a header is Remora's own, in any letter case.
 func isControl(name string) bool {
 	return len(name) >= len(controlPrefix) && strings.EqualFold(name[:len(controlPrefix)], controlPrefix)

@@ -275,7 +275,12 @@ func announceTrailers(h, trailer http.Header) int {
 	}
 	names := make([]string, 0, len(trailer))
 	for name := range trailer {
-		names = append(names, name)
+		if isTrailer(name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return 0
 	}
 	h["Trailer"] = []string{strings.Join(names, ", ")}
 	return len(names)
@@ -284,7 +289,7 @@ func announceTrailers(h, trailer http.Header) int {
 // copyTrailers adds the trailers that came. Those that came unannounced need a prefix that net/http takes off again.
 func copyTrailers(h, trailer http.Header, announced int) {
 	for name, values := range trailer {
-		if isControl(name) {
+		if !isTrailer(name) {
 			continue
 		}
 		if len(trailer) != announced {

@@ -184,7 +184,11 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 		body.stream = watched
 	}
 	ctx := httptrace.WithClientTrace(in.Context(), &inform.trace)
-	resp, err := up.transport.RoundTrip(outgoing(ctx, in, target, body))
+	out := outgoing(ctx, in, target, body)
+	if watched != nil && len(out.Trailer) > 0 {
+		watched.trailers = func() { passTrailers(out.Trailer, in.Trailer) }
+	}
+	resp, err := up.transport.RoundTrip(out)
 	inform.stop()
 	if err != nil {
 		return nil, watched.blame(err)
@@ -202,7 +206,12 @@ func outgoing(ctx context.Context, in *http.Request, target *url.URL, body outBo
 	out.URL, out.Host = target, ""
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	out.Close = false
-	body.attach(out, in.Trailer)
+	var trailer http.Header
+	if len(in.Trailer) > 0 {
+		trailer = http.Header{}
+		passTrailers(trailer, in.Trailer)
+	}
+	body.attach(out, trailer)
 	return out
 }
 
@@ -210,12 +219,16 @@ func outgoing(ctx context.Context, in *http.Request, target *url.URL, body outBo
 // of that alone.
 type watchedBody struct {
 	io.ReadCloser
-	err atomic.Pointer[error]
+	trailers func() // called at the end, when they have come; may be nil
+	err      atomic.Pointer[error]
 }
 
 func (b *watchedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
+	switch {
+	case err == io.EOF && b.trailers != nil:
+		b.trailers()
+	case err != nil && err != io.EOF:
 		b.err.Store(&err)
 	}
 	return n, err
@@ -233,13 +246,26 @@ func (b *watchedBody) blame(err error) error {
 
 // informer passes informational responses on. The transport calls it from a goroutine of its own, possibly after
 // RoundTrip has returned; by then w belongs to others.
+//
+// The transport bounds each of them, not how many there are; so they are given up on, with the exchange, when their heads
+// are longer together than one head may be.
 type informer struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter // nil when stopped
+	bytes int                 // of all heads so far
 	trace httptrace.ClientTrace
 }
 
 func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
+	i.bytes += len("HTTP/1.1 100\r\n\r\n")
+	for name, values := range header {
+		for _, v := range values {
+			i.bytes += len(name) + len(": \r\n") + len(v)
+		}
+	}
+	if i.bytes > maxHead {
+		return errHeadTooLarge
+	}
 	if code == http.StatusContinue {
 		return nil // this hop's own server says it when the body is first read
 	}

@@ -108,6 +108,7 @@ func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *Upstream, er
 func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	copyResponse(own, resp.Header)
 	own["Connection"], own["Upgrade"] = []string{"Upgrade"}, resp.Header["Upgrade"]
+	delete(own, "Content-Length") // has no meaning here (RFC 9110, 8.6), and whoever believes it would cut the stream short
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
 	if err := own.Write(&head); err != nil {

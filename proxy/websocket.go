@@ -332,7 +332,13 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	if kind == "error" && !y.began && y.original != nil && s.again(y, text) {
 		return [][]byte{}
 	}
-	event := append(append([]byte("data: "), bytes.ReplaceAll(text, []byte("\n"), []byte(" "))...), "\n\n"...)
+	event := append([]byte("data: "), text...)
+	for i, c := range event {
+		if c == '\n' || c == '\r' { // white space of JSON, which would end the line
+			event[i] = ' '
+		}
+	}
+	event = append(event, "\n\n"...)
 	if !y.began && kind != "error" {
 		y.accepted()
 	}

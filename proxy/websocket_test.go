@@ -132,7 +132,7 @@ func events(id string) []string {
 	return []string{
 		fmt.Sprintf(`{"type":"response.created","response":{"id":%q,"status":"in_progress","model":"m"}}`, id),
 		`{"type":"response.output_text.delta","delta":"fine"}`,
-		fmt.Sprintf("{\"type\":\"response.completed\",\n\"response\":{\"id\":%q,\"status\":\"completed\",\"model\":\"m\",\"output\":[{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"fine\"}]}]}}", id),
+		fmt.Sprintf("{\"type\":\"response.completed\",\r\n\"response\":{\"id\":%q,\"status\":\"completed\",\"model\":\"m\",\"output\":[{\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":\"fine\"}]}]}}", id),
 	}
 }
 

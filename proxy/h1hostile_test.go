@@ -1,0 +1,152 @@
+package proxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Whatever an upstream answers, the next request gets its own answer, by both clients: nothing of the first, surplus,
+// unfinished or unasked for, becomes a part of the second.
+func TestH1NothingSpillsOver(t *testing.T) {
+	for i, raw := range append(rawResponses,
+		h1OK+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 304 Not Modified\r\nContent-Length: 50\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-A: 1\r\n\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 40\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
+		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: xchunked\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\n chunked\r\nContent-Length: 2\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nX: a\rContent-Length: 4\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive, close\r\n\r\nok",
+	) {
+		for _, method := range []string{"GET", "HEAD", "POST"} {
+			for _, own := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%d/%s/own=%v", i, method, own), func(t *testing.T) {
+					t.Parallel()
+					addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+						for {
+							r, err := http.ReadRequest(br)
+							if err != nil {
+								return
+							}
+							_, _ = io.Copy(io.Discard, r.Body)
+							if r.URL.Path == "/next" {
+								_, _ = io.WriteString(conn, h1OK)
+								continue
+							}
+							_, _ = io.WriteString(conn, raw)
+							_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // who reads to the end gets there
+						}
+					})
+					p := h1Plane(t, addr, own, nil)
+					_, _, _ = h1Do(t, p, method+" /first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
+					code, body, err := h1Do(t, p, "GET /next HTTP/1.1\r\nHost: x\r\n\r\n")
+					if code != 200 || body != "ok" || err != nil {
+						t.Errorf("%.100q\nthe next request got %d, %q, %v", raw, code, body, err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// An upstream that says nothing but that it is at it is given up on, and its words are bounded.
+func TestH1InformationalFlood(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			if _, err := http.ReadRequest(br); err != nil {
+				return
+			}
+			for hint := "HTTP/1.1 103 Early Hints\r\nLink: </" + strings.Repeat("a", 8<<10) + ">\r\n\r\n"; ; {
+				if _, err := io.WriteString(conn, hint); err != nil {
+					return
+				}
+			}
+		})
+		p := h1Plane(t, addr, own, nil)
+		in, body := h1Incoming(t, h1Get)
+		w := &hints{ResponseWriter: httptest.NewRecorder()}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		if resp, err := p.roundTrip(w, in.WithContext(ctx), p.router.upstreams[0], body); err == nil {
+			resp.Body.Close()
+			t.Errorf("own=%v: got %d", own, resp.StatusCode)
+		} else if ctx.Err() != nil {
+			t.Errorf("own=%v: it goes on forever", own)
+		}
+		cancel()
+	}
+}
+
+// Requests that are cancelled at any moment, on connections that are reused, never give their answer to others, and leave
+// nothing behind.
+func TestH1CancelledRequestsStayApart(t *testing.T) {
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		for {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			b, err := io.ReadAll(r.Body)
+			if err != nil {
+				return
+			}
+			answer := r.URL.Path + string(b)
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+			if _, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(answer), answer); err != nil {
+				return
+			}
+			time.Sleep(time.Duration(rand.IntN(300)) * time.Microsecond)
+			if _, err := fmt.Fprintf(conn, "0\r\nX-Path: %s\r\n\r\n", r.URL.Path); err != nil {
+				return
+			}
+		}
+	})
+	before := runtime.NumGoroutine()
+	p := h1Plane(t, addr, true, nil)
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for i := range 200 {
+				id := fmt.Sprintf("/%d-%d", worker, i)
+				in, _ := http.ReadRequest(bufio.NewReader(strings.NewReader("POST " + id + " HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")))
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(1500))*time.Microsecond)
+				if i%3 == 0 {
+					ctx = t.Context()
+				}
+				body := memoryBody(nil, []byte("abc"))
+				if i%2 == 0 {
+					body = streamBody(io.NopCloser(strings.NewReader("abc")), 3)
+				}
+				code, got, err := h1Send(p, in.WithContext(ctx), body)
+				if err == nil && (code != 200 || got != id+"abc") || err != nil && got != "" && !strings.HasPrefix(id+"abc", got) {
+					t.Errorf("%s got %d, %q, %v", id, code, got, err)
+				}
+				if err != nil && i%3 == 0 {
+					t.Errorf("%s, which nobody cancelled: %v", id, err)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	p.closeIdle()
+	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+2; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			buf := make([]byte, 1<<16)
+			t.Fatalf("%d goroutines, %d before\n%s", runtime.NumGoroutine(), before, buf[:runtime.Stack(buf, true)])
+		}
+	}
+}

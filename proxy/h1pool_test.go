@@ -1,0 +1,216 @@
+package proxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A request that a reused connection lost is sent again only where that is safe, and once.
+func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
+	for _, tt := range []struct {
+		name, raw string
+		again     bool
+	}{
+		{"get", h1Get, true},
+		{"post", h1Post, false},
+		{"post with a key", strings.Replace(h1Post, "\r\n\r\n", "\r\nIdempotency-Key: k\r\n\r\n", 1), true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var seen atomic.Int64
+			addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+				if r.URL.Path == "/first" {
+					return h1OK
+				}
+				if seen.Add(1); i == 2 {
+					return "" // read, and not answered
+				}
+				return h1OK
+			}))
+			p := h1Plane(t, addr, true, nil)
+			if _, _, err := h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			_, body, err := h1Do(t, p, tt.raw)
+			if tt.again && (err != nil || body != "ok" || seen.Load() != 2) {
+				t.Errorf("got %q, %v after %d requests, want it sent again", body, err, seen.Load())
+			}
+			if !tt.again && (err == nil || seen.Load() != 1) {
+				t.Errorf("got %q, %v after %d requests, want an error after one", body, err, seen.Load())
+			}
+		})
+	}
+	t.Run("never twice", func(t *testing.T) {
+		var seen atomic.Int64
+		addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+			if r.URL.Path == "/first" {
+				return h1OK
+			}
+			seen.Add(1)
+			return ""
+		}))
+		p := h1Plane(t, addr, true, nil)
+		_, _, _ = h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
+		}
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 3 {
+			t.Errorf("on a new connection: got %v after %d requests, want an error after 3", err, seen.Load())
+		}
+	})
+	t.Run("not after a byte of an answer", func(t *testing.T) {
+		var seen atomic.Int64
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			for _, answer := range []string{h1OK, "HTTP/1.1 2"} {
+				if _, err := http.ReadRequest(br); err != nil {
+					return
+				}
+				seen.Add(1)
+				_, _ = io.WriteString(conn, answer)
+			}
+		})
+		p := h1Plane(t, addr, true, nil)
+		_, _, _ = h1Do(t, p, h1Get)
+		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
+		}
+	})
+}
+
+// An answer that nobody asked for must not become the next request's, which may be another user's.
+func TestH1UnsolicitedAnswer(t *testing.T) {
+	evil := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
+	late := make(chan net.Conn, 8)
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		for {
+			r, err := http.ReadRequest(br)
+			if err != nil {
+				return
+			}
+			answer := h1OK
+			if r.URL.Path == "/together" {
+				answer += evil
+			}
+			_, _ = io.WriteString(conn, answer)
+			late <- conn
+		}
+	})
+	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = time.Minute })
+	if _, body, err := h1Do(t, p, "GET /together HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	wait(t, late)
+	if n := len(h1Idle(p)); n != 0 {
+		t.Errorf("%d idle connections, want that with a surplus answer closed", n)
+	}
+	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+		t.Fatalf("got %q, %v", body, err)
+	}
+	conn := wait(t, late)
+	idle := h1Idle(p)
+	if len(idle) != 1 {
+		t.Fatalf("%d idle connections, want 1", len(idle))
+	}
+	mustWrite(t, conn, evil)
+	for deadline := time.Now().Add(patience); idle[0].silent(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the surplus answer does not arrive")
+		}
+	}
+	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+		t.Errorf("got %q, %v, want the answer to this request", body, err)
+	}
+}
+
+// Connections that say that they end, or that stand in the middle of something, are not used again.
+func TestH1KeepsOnlyCleanConnections(t *testing.T) {
+	for _, tt := range []struct {
+		answer string
+		read   int // bytes of the body, -1 = all
+		idle   int
+	}{
+		{h1OK, -1, 1},
+		{h1OK, 0, 1}, // what is here already is no reason to close
+		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", 2, 1},
+		{"HTTP/1.1 204 No Content\r\n\r\n", -1, 1},
+		{"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", -1, 0},
+		{"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", -1, 0},
+		{"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok", -1, 1},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok", 2, 0},
+		{"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nok", 0, 0},
+		{h1OK + "surplus", -1, 0},
+	} {
+		hold := make(chan struct{})
+		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			_, _ = http.ReadRequest(br)
+			_, _ = io.WriteString(conn, tt.answer)
+			<-hold
+		})
+		p := h1Plane(t, addr, true, nil)
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tt.read < 0 {
+			_, _ = io.Copy(io.Discard, resp.Body)
+		} else {
+			_, _ = io.ReadFull(resp.Body, make([]byte, tt.read))
+		}
+		resp.Body.Close()
+		resp.Body.Close()
+		if _, err := resp.Body.Read(make([]byte, 1)); err == nil {
+			t.Error("read after Close: no error")
+		}
+		if got := len(h1Idle(p)); got != tt.idle {
+			t.Errorf("%.80q, %d read: got %d idle connections, want %d", tt.answer, tt.read, got, tt.idle)
+		}
+		close(hold)
+	}
+}
+
+func TestH1PoolIsBounded(t *testing.T) {
+	gone := make(chan struct{}, 16)
+	addr := h1Serve(t, func(n int, conn net.Conn, br *bufio.Reader) {
+		answerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
+		gone <- struct{}{}
+	})
+	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.MaxIdlePerHost, c.PlainIdleTimeout = 2, 200*time.Millisecond })
+	up := p.router.upstreams[0]
+	var open []*http.Response
+	for range 5 {
+		in, body := h1Incoming(t, h1Get)
+		resp, err := p.roundTrip(httptest.NewRecorder(), in, up, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, resp)
+	}
+	for _, resp := range open {
+		_, _ = io.Copy(io.Discard, resp.Body)
+	}
+	idle := h1Idle(p)
+	if len(idle) != 2 {
+		t.Errorf("got %d idle connections, want 2", len(idle))
+	}
+	for range 3 {
+		wait(t, gone)
+	}
+	if c := up.plain.idle.take(); c != idle[1] {
+		t.Error("the connection used last is not taken first")
+	} else {
+		up.plain.idle.put(c)
+	}
+	for range 2 { // the time passes
+		wait(t, gone)
+	}
+	if n := len(h1Idle(p)); n != 0 {
+		t.Errorf("%d connections outlive their time", n)
+	}
+}
