@@ -65,7 +65,7 @@ func (s *Summary) read(ms []windowMessage) {
 				break
 			}
 			length := utf8.RuneCountInString(line)
-			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !instructs(line) && !slices.Contains(found, line) {
+			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !instructs(line) && (ms[i].user || !orders(line)) && !slices.Contains(found, line) {
 				found = append(found, line)
 			}
 		}
