@@ -19,6 +19,7 @@ type candidate struct {
 	place      int64     // among all statements of the window
 	remembered bool      // asked for: "remember that ..."
 	suspicious bool      // shaped like an instruction to a model
+	corrects   bool      // takes back something said before
 	q          quality
 }
 
@@ -70,7 +71,7 @@ func spansOf(text string, at time.Time, message int) []span {
 		}
 		sp := judge(s)
 		if c := sp.candidate; c != nil {
-			c.at, c.message = at, message
+			c.at, c.message, c.corrects = at, message, corrects(words(s))
 			c.dates = datesIn(c.quote, c.words, at)
 			c.suspicious = instructs(c.quote)
 		}
@@ -129,7 +130,7 @@ func judge(s string) span {
 }
 
 // subjects are the pronouns that begin what follows an adverbial phrase.
-var subjects = setOf("i we my our ich wir habe haben bin je nous on yo hemos tengo uso usamos prefiero")
+var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
 
 // mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
 func mixed(ws []word, main int) bool {
@@ -143,14 +144,72 @@ func mixed(ws []word, main int) bool {
 	return false
 }
 
-// mainWord skips greetings and joints: "Hi, by the way, I ...".
+// mainWord skips greetings and joints, and what begins a correction: "Hi, by the way, I ...", "No wait, I meant ...".
 func mainWord(ws []word) int {
-	for i := range ws {
-		if !lexicon.lead[ws[i].folded] {
+	for i := 0; i < len(ws); {
+		if lexicon.lead[ws[i].folded] {
+			i++
+		} else if n := takesBack(ws[i:]); n > 0 {
+			i += n
+		} else {
 			return i
 		}
 	}
 	return 0
+}
+
+// takesBack returns how many words say that something said before was wrong, 0 if these don't.
+func takesBack(ws []word) int {
+	for _, row := range takingBack[ws[0].folded] {
+		if begins(ws, row) {
+			return len(row)
+		}
+	}
+	if lexicon.sets["correcting"][ws[0].folded] && (len(ws) == 1 || ws[1].clause || lexicon.sets["correcting"][ws[1].folded]) {
+		return 1
+	}
+	return 0
+}
+
+var takingBack = rows(`
+	i meant
+	i mean
+	i was wrong
+	got that wrong
+	i got that wrong
+	my mistake
+	my bad
+	scratch that
+	let me correct that
+	hang on
+	ich meinte
+	ich meine
+	mein fehler
+	stimmt nicht
+	je voulais dire
+	je me suis trompe
+	je me suis trompee
+	queria decir
+	quise decir
+	me equivoque
+	me he equivocado
+`)
+
+// corrects says whether a sentence begins by taking something back.
+func corrects(ws []word) bool {
+	for i := 0; i < len(ws); {
+		if takesBack(ws[i:]) > 0 {
+			return true
+		}
+		if !lexicon.lead[ws[i].folded] {
+			return false
+		}
+		if w := ws[i].folded; (w == "no" || w == "nein" || w == "non") && i == 0 && i+1 < len(ws) && ws[i+1].clause {
+			return true
+		}
+		i++
+	}
+	return false
 }
 
 // statement makes a candidate of a whole sentence that neither asks nor orders.

@@ -165,7 +165,11 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		return g.reinforce(same, c, m.ID, f.place), nil
 	}
 	out := mergedNew
-	for _, old := range g.rivals(f) {
+	rivals := g.rivals(f)
+	if old := g.corrected(f, c); old != nil && !slices.Contains(rivals, old) {
+		rivals = append(rivals, old)
+	}
+	for _, old := range rivals {
 		stored, err := g.record(ctx, old)
 		if err != nil {
 			return out, err
@@ -311,6 +315,34 @@ func (g *merging) rivals(f *fact) []*fact {
 		}
 	})
 	return out
+}
+
+// corrected is the fact that a correction takes back: the one of its conversation that shares most telling words with it,
+// half of the shorter's at least; of two alike, the one that was said last.
+func (g *merging) corrected(f *fact, c *candidate) *fact {
+	if !c.corrects {
+		return nil
+	}
+	var best *fact
+	most := 0
+	for _, w := range f.content {
+		for _, old := range g.d.byWord[w] {
+			if old.id == f.id || old.conversation != f.conversation || old.after(f) {
+				continue
+			}
+			shared := 0
+			for _, w := range f.content {
+				if _, ok := slices.BinarySearch(old.content, w); ok {
+					shared++
+				}
+			}
+			if shared*2 < min(len(f.content), len(old.content)) || shared < most || shared == most && best != nil && !old.after(best) {
+				continue
+			}
+			best, most = old, shared
+		}
+	}
+	return best
 }
 
 // revoke deletes the facts of a turn that was replaced, but for those whose words still stand in its text and those that
