@@ -113,6 +113,9 @@ func judge(s string) span {
 		}
 	}
 	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
+	if at := strings.Index(s, ": "); orders && at > ws[main].start {
+		return span{reject: rejectCommand} // "Translate: I am ..." is about somebody else's words
+	}
 	if c := clause(s, ws, main, asks || orders || mixed(ws, main)); c != nil {
 		return span{candidate: c}
 	}
@@ -221,6 +224,9 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && personalNews(ws[main:]) {
 		kept = 1 << markFact
 	}
+	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && !strings.HasSuffix(s, ":") {
+		kept = told(ws[main:])
+	}
 	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
 		kept = 1 << markMatter
 	}
@@ -271,6 +277,48 @@ func personalNews(ws []word) bool {
 		}
 	}
 	return own > 1 && specific > 0 || own > 2
+}
+
+// told recognises a statement by what it is made of, where no pattern knows its words: it has somebody of ours in it and is
+// about something, or it is about something in particular. What is about the work of the moment or about code is none.
+func told(ws []word) marks {
+	if len(ws) < 5 || lexicon.bare[ws[0].folded] || lexicon.sets["vague"][ws[0].folded] {
+		return 0
+	}
+	switch ws[1].folded {
+	case "mir", "mich", "uns", "me", "us", "moi", "nos": // an order: "Schick mir ..."
+		return 0
+	}
+	specific, own, ours := 0, 0, false
+	for i := range ws {
+		w := &ws[i]
+		switch {
+		case strings.ContainsRune(w.raw, '_'), camel(w.raw), lexicon.sets["things"][w.folded], lexicon.sets["passing"][w.folded] && i < 4, lexicon.sets["vague"][w.folded]:
+			return 0
+		case lexicon.personal[w.folded]:
+			ours = true
+			next := i + 1
+			for next < len(ws) && (lexicon.sets["adverb"][ws[next].folded] || ws[next].folded == "have") {
+				next++
+			}
+			if next < len(ws) && lexicon.sets["mental"][ws[next].folded] {
+				own -= 2
+			}
+		}
+		if telling(w.folded) {
+			own++
+		}
+		if strings.ContainsAny(w.folded, "0123456789") || lexicon.weekdays[w.folded] || lexicon.months[w.folded] || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
+			specific++
+		}
+	}
+	switch {
+	case ours && (own > 3 || own > 1 && specific > 0):
+		return 1 << markFact
+	case specific > 0 && own > 3:
+		return 1 << markMatter
+	}
+	return 0
 }
 
 // clause looks for a clause that states something. In a sentence that asks or orders the clause alone is taken, else

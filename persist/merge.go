@@ -152,7 +152,8 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 	}
 	put := func() {
 		g.put(m)
-		g.d.facts[m.ID].place = f.place
+		kept := g.d.facts[m.ID]
+		kept.place, kept.corrects = f.place, f.corrects
 	}
 	if c.suspicious {
 		m.Trust, m.Tags = quarantinedTrust, append(m.Tags, TagQuarantined)
@@ -166,8 +167,11 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 	}
 	out := mergedNew
 	rivals := g.rivals(f)
-	if old := g.corrected(f, c); old != nil && !slices.Contains(rivals, old) {
-		rivals = append(rivals, old)
+	f.corrects = c.corrects
+	if old := g.corrected(f); old != nil {
+		if f.corrects, old.corrects = false, false; !slices.Contains(rivals, old) {
+			rivals = append(rivals, old)
+		}
 	}
 	for _, old := range rivals {
 		stored, err := g.record(ctx, old)
@@ -318,16 +322,15 @@ func (g *merging) rivals(f *fact) []*fact {
 }
 
 // corrected is the fact that a correction takes back: the one of its conversation that shares most telling words with it,
-// half of the shorter's at least; of two alike, the one that was said last.
-func (g *merging) corrected(f *fact, c *candidate) *fact {
-	if !c.corrects {
-		return nil
-	}
+// half of the shorter's at least; of two alike, the one that was said last. Of what was said before a correction that is
+// known already, for the better scored come first, it is that correction.
+func (g *merging) corrected(f *fact) *fact {
 	var best *fact
 	most := 0
 	for _, w := range f.content {
 		for _, old := range g.d.byWord[w] {
-			if old.id == f.id || old.conversation != f.conversation || old.after(f) {
+			later := old.after(f)
+			if old.id == f.id || old.conversation != f.conversation || later && !old.corrects || !later && !f.corrects {
 				continue
 			}
 			shared := 0
