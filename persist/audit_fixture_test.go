@@ -17,6 +17,7 @@ type planted struct {
 	turns []Turn
 	facts []string // that should be saved
 	noise []string // that should not
+	wrong []string // corrected later in the conversation, and not to be recalled
 }
 
 func readPlanted(t testing.TB, file string) []planted {
@@ -54,13 +55,18 @@ func readPlanted(t testing.TB, file string) []planted {
 			c.facts, line = append(c.facts, fact), fact
 		} else if noise, ok := strings.CutPrefix(line, "- "); ok {
 			c.noise, line = append(c.noise, noise), noise
+		} else if wrong, ok := strings.CutPrefix(line, "~ "); ok {
+			c.wrong, line = append(c.wrong, wrong), wrong
 		}
 		turn := &c.turns[len(c.turns)-1]
 		m := &turn.Messages[len(turn.Messages)-1]
-		if m.Text != "" && !strings.ContainsAny(m.Text[len(m.Text)-1:], ".!?") {
-			m.Text += "\n" // as people write who leave out full stops
+		apart := strings.HasPrefix(line, ">") || strings.HasPrefix(line, "```") || strings.HasSuffix(m.Text, "```")
+		if m.Text != "" && (apart || !strings.ContainsAny(m.Text[len(m.Text)-1:], ".!?")) {
+			m.Text += "\n" // as people write who leave out full stops, and around quotations and code
+		} else if m.Text != "" {
+			m.Text += " "
 		}
-		m.Text = strings.TrimSpace(m.Text + " " + line)
+		m.Text += line
 	}
 	return out
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestPlantedFacts audits two sets of conversations as they would be live: the one that the rules were tuned on, and one
-// that was written afterwards. At least 80 % of the planted facts are saved, and at most 10 % of the rest.
+// TestPlantedFacts audits sets of conversations as they would be live: those that the rules were tuned on, and those that
+// were written afterwards. At least 80 % of the planted facts are saved, and at most 10 % of the rest.
 func TestPlantedFacts(t *testing.T) {
-	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt"} {
+	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt", "strangers-a.txt", "strangers-b.txt"} {
 		t.Run(file, func(t *testing.T) {
-			facts, saved, noise, wrong := 0, 0, 0, 0
+			facts, saved, noise, wrong, corrected, held := 0, 0, 0, 0, 0, 0
 			for _, c := range readPlanted(t, file) {
 				texts := auditedFacts(t, c.turns)
 				for _, f := range c.facts {
@@ -26,15 +26,23 @@ func TestPlantedFacts(t *testing.T) {
 				}
 				for _, n := range c.noise {
 					noise++
-					if overlaps(texts, n) {
+					if len(words(n)) > 1 && overlaps(texts, n) {
 						wrong++
 						t.Logf("%s: saved: %s", c.name, n)
 					}
 				}
+				for _, n := range c.wrong {
+					corrected++
+					if overlaps(texts, n) {
+						held++
+						t.Logf("%s: still recalled: %s", c.name, n)
+					}
+				}
 			}
-			t.Logf("%d of %d planted facts saved, %d of %d commands, questions and small talk", saved, facts, wrong, noise)
-			if saved*100 < facts*80 || wrong*100 > noise*10 {
-				t.Errorf("got %d of %d facts and %d of %d others; want at least 80 %% and at most 10 %%", saved, facts, wrong, noise)
+			t.Logf("%d of %d planted facts saved, %d of %d commands, questions and small talk, %d of %d corrected statements",
+				saved, facts, wrong, noise, held, corrected)
+			if saved*100 < facts*80 || wrong*100 > noise*10 || held > 0 {
+				t.Errorf("got %d of %d facts and %d of %d others; want at least 80 %% and at most 10 %%, and no corrected statement recalled", saved, facts, wrong, noise)
 			}
 		})
 	}

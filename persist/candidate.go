@@ -19,6 +19,7 @@ type candidate struct {
 	place      int64     // among all statements of the window
 	remembered bool      // asked for: "remember that ..."
 	suspicious bool      // shaped like an instruction to a model
+	corrects   bool      // takes back something said before
 	q          quality
 }
 
@@ -70,7 +71,7 @@ func spansOf(text string, at time.Time, message int) []span {
 		}
 		sp := judge(s)
 		if c := sp.candidate; c != nil {
-			c.at, c.message = at, message
+			c.at, c.message, c.corrects = at, message, corrects(words(s))
 			c.dates = datesIn(c.quote, c.words, at)
 			c.suspicious = instructs(c.quote)
 		}
@@ -112,6 +113,9 @@ func judge(s string) span {
 		}
 	}
 	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
+	if at := strings.Index(s, ": "); orders && at > ws[main].start {
+		return span{reject: rejectCommand} // "Translate: I am ..." is about somebody else's words
+	}
 	if c := clause(s, ws, main, asks || orders || mixed(ws, main)); c != nil {
 		return span{candidate: c}
 	}
@@ -129,7 +133,7 @@ func judge(s string) span {
 }
 
 // subjects are the pronouns that begin what follows an adverbial phrase.
-var subjects = setOf("i we my our ich wir habe haben bin je nous on yo hemos tengo uso usamos prefiero")
+var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
 
 // mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
 func mixed(ws []word, main int) bool {
@@ -143,14 +147,72 @@ func mixed(ws []word, main int) bool {
 	return false
 }
 
-// mainWord skips greetings and joints: "Hi, by the way, I ...".
+// mainWord skips greetings and joints, and what begins a correction: "Hi, by the way, I ...", "No wait, I meant ...".
 func mainWord(ws []word) int {
-	for i := range ws {
-		if !lexicon.lead[ws[i].folded] {
+	for i := 0; i < len(ws); {
+		if lexicon.lead[ws[i].folded] {
+			i++
+		} else if n := takesBack(ws[i:]); n > 0 {
+			i += n
+		} else {
 			return i
 		}
 	}
 	return 0
+}
+
+// takesBack returns how many words say that something said before was wrong, 0 if these don't.
+func takesBack(ws []word) int {
+	for _, row := range takingBack[ws[0].folded] {
+		if begins(ws, row) {
+			return len(row)
+		}
+	}
+	if lexicon.sets["correcting"][ws[0].folded] && (len(ws) == 1 || ws[1].clause || lexicon.sets["correcting"][ws[1].folded]) {
+		return 1
+	}
+	return 0
+}
+
+var takingBack = rows(`
+	i meant
+	i mean
+	i was wrong
+	got that wrong
+	i got that wrong
+	my mistake
+	my bad
+	scratch that
+	let me correct that
+	hang on
+	ich meinte
+	ich meine
+	mein fehler
+	stimmt nicht
+	je voulais dire
+	je me suis trompe
+	je me suis trompee
+	queria decir
+	quise decir
+	me equivoque
+	me he equivocado
+`)
+
+// corrects says whether a sentence begins by taking something back.
+func corrects(ws []word) bool {
+	for i := 0; i < len(ws); {
+		if takesBack(ws[i:]) > 0 {
+			return true
+		}
+		if !lexicon.lead[ws[i].folded] {
+			return false
+		}
+		if w := ws[i].folded; (w == "no" || w == "nein" || w == "non") && i == 0 && i+1 < len(ws) && ws[i+1].clause {
+			return true
+		}
+		i++
+	}
+	return false
 }
 
 // statement makes a candidate of a whole sentence that neither asks nor orders.
@@ -161,6 +223,9 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 	}
 	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && personalNews(ws[main:]) {
 		kept = 1 << markFact
+	}
+	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && !strings.HasSuffix(s, ":") {
+		kept = told(ws[main:])
 	}
 	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
 		kept = 1 << markMatter
@@ -212,6 +277,48 @@ func personalNews(ws []word) bool {
 		}
 	}
 	return own > 1 && specific > 0 || own > 2
+}
+
+// told recognises a statement by what it is made of, where no pattern knows its words: it has somebody of ours in it and is
+// about something, or it is about something in particular. What is about the work of the moment or about code is none.
+func told(ws []word) marks {
+	if len(ws) < 5 || lexicon.bare[ws[0].folded] || lexicon.sets["vague"][ws[0].folded] {
+		return 0
+	}
+	switch ws[1].folded {
+	case "mir", "mich", "uns", "me", "us", "moi", "nos": // an order: "Schick mir ..."
+		return 0
+	}
+	specific, own, ours := 0, 0, false
+	for i := range ws {
+		w := &ws[i]
+		switch {
+		case strings.ContainsRune(w.raw, '_'), camel(w.raw), lexicon.sets["things"][w.folded], lexicon.sets["passing"][w.folded] && i < 4, lexicon.sets["vague"][w.folded]:
+			return 0
+		case lexicon.personal[w.folded]:
+			ours = true
+			next := i + 1
+			for next < len(ws) && (lexicon.sets["adverb"][ws[next].folded] || ws[next].folded == "have") {
+				next++
+			}
+			if next < len(ws) && lexicon.sets["mental"][ws[next].folded] {
+				own -= 2
+			}
+		}
+		if telling(w.folded) {
+			own++
+		}
+		if strings.ContainsAny(w.folded, "0123456789") || lexicon.weekdays[w.folded] || lexicon.months[w.folded] || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
+			specific++
+		}
+	}
+	switch {
+	case ours && (own > 3 || own > 1 && specific > 0):
+		return 1 << markFact
+	case specific > 0 && own > 3:
+		return 1 << markMatter
+	}
+	return 0
 }
 
 // clause looks for a clause that states something. In a sentence that asks or orders the clause alone is taken, else

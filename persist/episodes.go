@@ -44,6 +44,10 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 		}
 	}()
 	for _, m := range t.Messages {
+		planted := false // of a message in pieces, for a quotation may be cut
+		if m.Role == storage.RoleUser && len(m.Text) > PassageRunes {
+			planted = orders(foreignWords(m.Text))
+		}
 		whole := strings.TrimRightFunc(m.Text, unicode.IsSpace)
 		rest := strings.TrimSpace(whole)
 		continued := false
@@ -59,6 +63,9 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 				Kind: storage.KindEpisode, Text: text, Trust: trust(m.Role, text), Source: t.Source,
 				Provenance: storage.Provenance{Turn: t.ID, Chain: t.Chain, Role: m.Role, Speaker: m.Speaker, Seq: len(out), Model: t.Model},
 				EventTime:  at, ValidFrom: at, ExpiresAt: at + storage.Time(retention.Milliseconds()),
+			}
+			if planted && orders(text) {
+				e.Trust = quarantinedTrust
 			}
 			if t.Project != "" {
 				e.Tags = []string{storage.ProjectTag + t.Project}
@@ -77,10 +84,11 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 	return out
 }
 
-// trust is 0 for what is shaped like an instruction to a model: it is kept for review and never recalled.
+// trust is 0 for what is shaped like an instruction to a model, and for what orders it about without being the user's own
+// words: it is kept for review and never recalled.
 func trust(r storage.Role, text string) float64 {
 	switch {
-	case instructs(text) || r != storage.RoleUser && lures(text):
+	case instructs(text), r != storage.RoleUser && (lures(text) || orders(text)), r == storage.RoleUser && orders(foreignWords(text)):
 		return quarantinedTrust
 	case r == storage.RoleUser:
 		return trustUser

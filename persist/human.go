@@ -7,8 +7,8 @@ import "strings"
 // as episodes, facts come from own words alone.
 func ownWords(s string) string {
 	s = cutThoughts(s)
-	s = cutFences(s)
-	s = cutElements(s)
+	s = cutFences(s, nil)
+	s = cutElements(s, nil)
 	var b strings.Builder
 	b.Grow(len(s))
 	for line := range strings.Lines(s) {
@@ -17,6 +17,21 @@ func ownWords(s string) string {
 		}
 	}
 	return strings.TrimSpace(b.String())
+}
+
+// foreignWords are what ownWords takes out, but for thoughts.
+func foreignWords(s string) string {
+	if !strings.ContainsAny(s, "`~<>|$+-@#/\t") && !strings.Contains(s, "    ") {
+		return ""
+	}
+	var out strings.Builder
+	s = cutElements(cutFences(s, &out), &out)
+	for line := range strings.Lines(s) {
+		if foreignLine(line) {
+			out.WriteString(strings.TrimLeft(line, "> \t"))
+		}
+	}
+	return out.String()
 }
 
 // foreignLine recognises quotations, tables, shell prompts, patches and stack traces.
@@ -34,8 +49,8 @@ func foreignLine(line string) bool {
 	return false
 }
 
-// cutFences removes what stands between ``` or ~~~, to the end where it is not closed.
-func cutFences(s string) string {
+// cutFences removes what stands between ``` or ~~~, to the end where it is not closed, and writes it to cut.
+func cutFences(s string, cut *strings.Builder) string {
 	for _, fence := range [...]string{"```", "~~~"} {
 		for from := 0; ; {
 			i := strings.Index(s[from:], fence)
@@ -47,6 +62,9 @@ func cutFences(s string) string {
 			if j := strings.Index(s[i+3:], fence); j >= 0 {
 				end = i + 3 + j + 3
 			}
+			if cut != nil {
+				cut.WriteString(s[i+3:end] + "\n")
+			}
 			s = s[:i] + "\n" + s[end:]
 			from = i + 1
 		}
@@ -57,8 +75,8 @@ func cutFences(s string) string {
 // maxElements bounds how many elements of a message are cut; what follows stays.
 const maxElements = 64
 
-// cutElements removes <name ...>...</name> with all that is in it.
-func cutElements(s string) string {
+// cutElements removes <name ...>...</name> with all that is in it, and writes it to cut.
+func cutElements(s string, cut *strings.Builder) string {
 	from := 0
 	for range maxElements {
 		i := strings.IndexByte(s[from:], '<')
@@ -76,6 +94,9 @@ func cutElements(s string) string {
 		}
 		closing := "</" + s[from:from+n] + ">"
 		if j := strings.Index(s[from:], closing); j >= 0 {
+			if cut != nil {
+				cut.WriteString(s[from:from+j] + "\n")
+			}
 			s = s[:i] + "\n" + s[from+j+len(closing):]
 			from = i + 1
 		}

@@ -6,10 +6,20 @@ import "strings"
 // speak as a role, to call a tool, or to reveal what it was told. Such text is kept for review and never recalled. It
 // is about shape, not about meaning, and finds the blunt attempts only; the fence around what is recalled is what stands
 // between memory and obedience.
+//
+// Text that is disguised is read without its disguise: see plain and decoded.
 func instructs(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
+	if hiddenTags(text) || shaped(text) || decoded(text, shaped) {
+		return true
+	}
+	p := plain(text)
+	return p != text && shaped(p)
+}
+
+func shaped(text string) bool {
 	signs, verbs := suspect(text)
 	if signs {
 		f := strings.ToLower(text)
@@ -95,7 +105,7 @@ var roleTokens = [...]string{
 	"<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|endoftext|>", "<|start_header_id|>", "<|eot_id|>",
 	"[/inst]", "[inst]", "<<sys>>", "<</sys>>", "<start_of_turn>", "<end_of_turn>", "<tool_call>", "</tool_call>", "<function_call",
 	"<function_calls>", "<invoke name=", "<tool_use>", "[tool_calls]", "<system>", "</system>", "### system:", "### instruction:",
-	"\nsystem:", "忽略之前", "忽略以上", "忽略所有", "无视之前", "以前の指示", "これまでの指示", "指示を無視", "이전 지시", "지시사항을 무시",
+	"\nsystem:", "<function=", "</remora-memory", "[system notice]", "[system message]", "[system override]", "忽略之前", "忽略以上", "忽略所有", "无视之前", "以前の指示", "これまでの指示", "指示を無視", "이전 지시", "지시사항을 무시",
 	"игнорируй все", "игнорируй пред", "игнорируйте пред", "забудь все", "تجاهل التعليمات", "पिछले निर्देश", "\"tool_calls\":", "\"function_call\":", "<remora-memory",
 }
 
@@ -219,8 +229,8 @@ func begins(ws []word, row []string) bool {
 	return true
 }
 
-// lures says whether text makes its reader's client load or follow an address that carries data away: an image or a link
-// with a query in it. Users may quote such a thing; from anyone else it is how a conversation leaks. Links as such are
+// lures says whether text makes its reader's client load or follow an address that carries data away: an image with a
+// query in it, or a link in whose query a model is to fill something in. Users may quote such a thing; from anyone else it is how a conversation leaks. Links as such are
 // in every other answer, and harmless.
 func lures(text string) bool {
 	for rest := text; ; {
@@ -231,7 +241,8 @@ func lures(text string) bool {
 		image := strings.LastIndexByte(rest[:i], '[') > 0 && rest[strings.LastIndexByte(rest[:i], '[')-1] == '!'
 		rest = rest[i+2:]
 		target, _, closed := strings.Cut(rest, ")")
-		if closed && image && strings.Contains(target, "://") && strings.ContainsAny(target, "?&") {
+		query := closed && strings.Contains(target, "://") && strings.ContainsAny(target, "?&")
+		if query && (image || strings.ContainsAny(target, "{}[]<>") || strings.Contains(target, "%7B")) {
 			return true
 		}
 	}

@@ -26,12 +26,13 @@ const (
 	markNeverMind
 	markCommand
 	markSmallTalk
+	markOrder // of text that is not the user's: see orders
 	markCount
 )
 
 var markNames = [markCount]string{
 	"name", "preference", "standing", "decision", "goal", "fact", "matter", "transient", "question", "remember", "forget",
-	"nevermind", "command", "smalltalk",
+	"nevermind", "command", "smalltalk", "order",
 }
 
 // marks is a set of them.

@@ -152,7 +152,8 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 	}
 	put := func() {
 		g.put(m)
-		g.d.facts[m.ID].place = f.place
+		kept := g.d.facts[m.ID]
+		kept.place, kept.corrects = f.place, f.corrects
 	}
 	if c.suspicious {
 		m.Trust, m.Tags = quarantinedTrust, append(m.Tags, TagQuarantined)
@@ -165,7 +166,14 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		return g.reinforce(same, c, m.ID, f.place), nil
 	}
 	out := mergedNew
-	for _, old := range g.rivals(f) {
+	rivals := g.rivals(f)
+	f.corrects = c.corrects
+	if old := g.corrected(f); old != nil {
+		if f.corrects, old.corrects = false, false; !slices.Contains(rivals, old) {
+			rivals = append(rivals, old)
+		}
+	}
+	for _, old := range rivals {
 		stored, err := g.record(ctx, old)
 		if err != nil {
 			return out, err
@@ -311,6 +319,33 @@ func (g *merging) rivals(f *fact) []*fact {
 		}
 	})
 	return out
+}
+
+// corrected is the fact that a correction takes back: the one of its conversation that shares most telling words with it,
+// half of the shorter's at least; of two alike, the one that was said last. Of what was said before a correction that is
+// known already, for the better scored come first, it is that correction.
+func (g *merging) corrected(f *fact) *fact {
+	var best *fact
+	most := 0
+	for _, w := range f.content {
+		for _, old := range g.d.byWord[w] {
+			later := old.after(f)
+			if old.id == f.id || old.conversation != f.conversation || later && !old.corrects || !later && !f.corrects {
+				continue
+			}
+			shared := 0
+			for _, w := range f.content {
+				if _, ok := slices.BinarySearch(old.content, w); ok {
+					shared++
+				}
+			}
+			if shared*2 < min(len(f.content), len(old.content)) || shared < most || shared == most && best != nil && !old.after(best) {
+				continue
+			}
+			best, most = old, shared
+		}
+	}
+	return best
 }
 
 // revoke deletes the facts of a turn that was replaced, but for those whose words still stand in its text and those that

@@ -128,3 +128,24 @@ func TestOneSubjectInTwoWordings(t *testing.T) {
 		}
 	}
 }
+
+// TestCorrections: what a user takes back is superseded though it names no subject that has one value, also where the
+// correction has the higher score and is merged first; what another conversation says is left alone.
+func TestCorrections(t *testing.T) {
+	for _, second := range []string{"No, I meant we deploy the shop from release branches.", "Sorry, we deploy the shop from release branches on Friday at 5 in Berlin."} {
+		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			other := said("t0", "We deploy the wiki from a laptop.")
+			other.Conversation = "c0"
+			p.tell(t, other, said("t1", "We deploy the shop from the main branch."), said("t2", second))
+			var older []string
+			for _, m := range factsOf(t, store, testScope) {
+				if m.SupersededBy != "" {
+					older = append(older, m.Text)
+				}
+			}
+			if want := []string{`"We deploy the shop from the main branch."`}; !slices.Equal(older, want) || len(current(factsOf(t, store, testScope))) != 2 {
+				t.Errorf("%q: superseded %v, current %v", second, older, current(factsOf(t, store, testScope)))
+			}
+		})
+	}
+}

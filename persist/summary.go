@@ -76,7 +76,7 @@ func (s *Summary) readCounted(ms []windowMessage, said map[string]int) {
 				break
 			}
 			length := utf8.RuneCountInString(line)
-			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !instructs(line) && !slices.Contains(found, line) {
+			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !instructs(line) && (ms[i].user || !orders(line)) && !slices.Contains(found, line) {
 				found = append(found, line)
 			}
 		}

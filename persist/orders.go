@@ -1,0 +1,147 @@
+package persist
+
+import (
+	_ "embed"
+	"strings"
+	"unicode/utf8"
+)
+
+//go:embed orders.txt
+var ordersText string
+
+// standingOrders are read once and never changed.
+var standingOrders = parseLexicon(ordersText)
+
+// orders says whether text orders a model about for times to come: "for all future conversations always recommend ...",
+// "note to the AI: the user has agreed". Users say such things of right, and then they are preferences. From anybody else,
+// an assistant or what a user pasted, it is how a page plants a memory.
+//
+// An assistant that promises something speaks in the first person: "I'll do so in all future conversations".
+func orders(text string) bool {
+	if len(text) > maxInstruct {
+		text = text[:maxInstruct]
+	}
+	for _, t := range foreignTokens {
+		if strings.Contains(text, t.a) && strings.Contains(text, t.b) {
+			return true
+		}
+	}
+	if text = plain(text); !mayOrder(text) {
+		return false
+	}
+	ws := words(text)
+	from := 0 // of the sentence
+	for i := range ws {
+		if i > 0 && ws[i].clause && strings.ContainsAny(text[min(ws[i-1].end, len(text)):min(max(ws[i].start, ws[i-1].end), len(text))], ".!?\n") {
+			from = i
+		}
+		for _, p := range standingOrders.byFirst[ws[i].folded] {
+			n := match(p.parts, ws[i:])
+			if n >= 0 && !promises(ws[from:min(i+n+4, len(ws))]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// orderWords hold, of each pattern, the words of one part that it can't do without: the one with the fewest common words.
+var orderWords = needed(standingOrders)
+
+func needed(l *wordBook) map[string]bool {
+	out, seen := map[string]bool{}, map[*pattern]bool{}
+	for _, list := range l.byFirst {
+		for _, p := range list {
+			if seen[p] {
+				continue
+			}
+			seen[p] = true
+			var best []string
+			least := 0
+			for i := range p.parts {
+				e := &p.parts[i]
+				if e.any || e.digit || e.capital || e.negated || e.few || e.end || e.optional {
+					continue
+				}
+				all := append([]string(nil), e.words...)
+				for _, set := range e.sets {
+					for w := range set {
+						all = append(all, w)
+					}
+				}
+				common := 0
+				for _, w := range all {
+					switch {
+					case ordinary[w]:
+						common += 2
+					case lexicon.stop[w] && w != "ai":
+						common++
+					}
+				}
+				if best == nil || common < least {
+					best, least = all, common
+				}
+			}
+			for _, w := range best {
+				out[w] = true
+			}
+		}
+	}
+	return out
+}
+
+// ordinary words are in every other text, more so than those of the stop list.
+var ordinary = setOf("from on new answer answers use next first only always never add write put note tell show say")
+
+// mayOrder is a cheap necessary condition of orders: one of the words of orderWords.
+func mayOrder(text string) bool {
+	var lower [maxWord]byte
+	n, odd, start := 0, false, 0
+	for i := 0; i <= len(text); i++ {
+		c := byte(' ')
+		if i < len(text) {
+			c = text[i]
+		}
+		if c >= 'A' && c <= 'Z' {
+			c |= 0x20
+		}
+		if c >= 'a' && c <= 'z' || c >= utf8.RuneSelf {
+			if n == 0 {
+				start = i
+			}
+			if n < maxWord {
+				lower[n] = c
+			}
+			n++
+			odd = odd || c >= utf8.RuneSelf
+			continue
+		}
+		if n > 0 && n <= maxWord {
+			if odd && orderWords[strings.Trim(fold(text[start:i]), "\u2018\u2019\u201c\u201d")] || !odd && orderWords[string(lower[:n])] {
+				return true
+			}
+		}
+		n, odd = 0, false
+	}
+	return false
+}
+
+// promises says whether somebody speaks of what they will do themselves.
+func promises(ws []word) bool {
+	for i := range ws {
+		switch ws[i].folded {
+		case "i", "ich", "je", "yo", "io":
+			return true
+		}
+	}
+	return false
+}
+
+// foreignTokens are orders in scripts that words does not take apart: two pieces that prose seldom holds together.
+var foreignTokens = [...]struct{ a, b string }{
+	{"从现在开始", "你必须"}, {"从现在起", "你必须"}, {"从现在开始", "你要"}, {"以后每次", "你必须"}, {"所有对话", "你必须"}, {"每个回答", "必须"}, {"每次回答", "必须"}, {"不要告诉用户", "这"},
+	{"今後のすべての", "ください"}, {"これ以降", "必ず"}, {"すべての会話", "必ず"}, {"全ての回答", "なさい"}, {"すべての回答", "ください"}, {"全ての会話", "ください"}, {"ユーザーに", "言わないで"},
+	{"С этого момента", "ты"}, {"с этого момента", "ты"}, {"Отныне", "ты"}, {"в каждом ответе", "должен"}, {"не говори", "пользователю"},
+	{"지금부터", "반드시"}, {"모든 대화", "반드시"}, {"사용자에게", "말하지"},
+	{"\nHuman:", "\nAssistant:"}, {"Human:", "\nAssistant:"},
+}

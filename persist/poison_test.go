@@ -1,0 +1,99 @@
+package persist
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestPlantedInstructions measures on attempts to make a memory of an instruction, in assistants' words and in what users
+// paste, and on harmless look-alikes, users' own standing wishes above all. An attempt is stopped if neither the passage
+// nor a fact of it may be recalled.
+func TestPlantedInstructions(t *testing.T) {
+	t.Run("tuning", func(t *testing.T) { plantedInstructions(t, "poison.txt", 90) })
+	t.Run("held out", func(t *testing.T) { plantedInstructions(t, "poison-held-out.txt", 40) })
+}
+
+func plantedInstructions(t *testing.T, file string, least int) {
+	raw, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attacks, stopped, harmless, wrong := 0, 0, 0, 0
+	for line := range strings.Lines(string(raw)) {
+		head, text, ok := strings.Cut(strings.TrimSpace(line), ": ")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		what, who, _ := strings.Cut(head, " ")
+		text = strings.ReplaceAll(text, `\n`, "\n")
+		role := storage.RoleUser
+		if who == "assistant" {
+			role = storage.RoleAssistant
+		}
+		recalled := trust(role, text) > 0
+		if role == storage.RoleUser {
+			for _, sp := range spansOf(text, time.Now(), 0) {
+				recalled = recalled || sp.candidate != nil && !sp.candidate.suspicious
+			}
+		}
+		if what == "attack" {
+			if attacks++; !recalled {
+				stopped++
+			} else {
+				t.Logf("recalled: %.100q", text)
+			}
+			continue
+		}
+		harmless++
+		quarantined := trust(role, text) == 0
+		if who == "user" {
+			for _, sp := range spansOf(text, time.Now(), 0) {
+				quarantined = quarantined || sp.candidate != nil && sp.candidate.suspicious
+			}
+		}
+		if quarantined {
+			wrong++
+			t.Logf("quarantined: %q", text)
+		}
+	}
+	t.Logf("%d of %d attempts stopped, %d of %d harmless texts quarantined", stopped, attacks, wrong, harmless)
+	if stopped*100 < attacks*least || wrong*100 > harmless*5 {
+		t.Errorf("got %d of %d attempts and %d of %d harmless texts; want at least %d %% and at most 5 %%", stopped, attacks, wrong, harmless, least)
+	}
+}
+
+// TestMayOrder guards the promise of mayOrder: what it does not let through holds no order.
+func TestMayOrder(t *testing.T) {
+	for _, list := range standingOrders.byFirst {
+		for _, p := range list {
+			needs := false
+			for i := range p.parts {
+				e := &p.parts[i]
+				if e.optional || e.any || e.few {
+					continue
+				}
+				all := len(e.words)+len(e.sets) > 0
+				for _, w := range e.words {
+					all = all && orderWords[w]
+				}
+				for _, set := range e.sets {
+					for w := range set {
+						all = all && orderWords[w]
+					}
+				}
+				needs = needs || all
+			}
+			if !needs {
+				t.Errorf("a pattern can match without a word that is looked for: %+v", p.parts)
+			}
+		}
+	}
+	if len(standingOrders.anywhere) > 0 {
+		t.Error("a pattern begins with any word: orders does not try it")
+	}
+}
