@@ -98,17 +98,19 @@ func embeddings(address, seen string) error {
 	return (&http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: patience}).ListenAndServe()
 }
 
-// await returns once something answers at a URL.
+// await returns once something answers at a URL. Patience is counted in tries, since a machine may be suspended.
 func await(url string, patience time.Duration) error {
-	for start := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+	const pause = 10 * time.Millisecond
+	for waited := time.Duration(0); ; waited += pause {
 		response, err := http.Get(url)
 		if err == nil {
 			response.Body.Close()
 			return nil
 		}
-		if time.Since(start) > patience {
+		if waited >= patience {
 			return err
 		}
+		time.Sleep(pause)
 	}
 }
 

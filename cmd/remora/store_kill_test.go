@@ -69,6 +69,7 @@ type killedPrograms struct {
 	t                      *testing.T
 	dir, address, upstream string
 
+	log              lockedBuffer // of all processes
 	serial, requests atomic.Int64
 	early            int // rounds that ended before the proxy answered
 	turns, stored    int
@@ -187,6 +188,11 @@ func (k *killedPrograms) nothingLost() {
 			k.t.Fatalf("%d turns are left in the spool, %v", left, err)
 		}
 	}
+	for _, text := range []string{"set aside", "damaged"} {
+		if log := k.log.String(); strings.Contains(log, text) {
+			k.t.Fatalf("a store was taken for damaged: %s", log[max(0, strings.Index(log, text)-8000):])
+		}
+	}
 	turns, texts := map[string]int{}, map[string]int{}
 	for user := range 3 {
 		for q := (storage.Query{}); ; {
@@ -238,6 +244,7 @@ func (k *killedPrograms) launch() *exec.Cmd {
 	serve.Env = append(os.Environ(), "REMORA_IDENTITY_TENANT=tests", "REMORA_IDENTITY_ANONYMOUS=keyHolder",
 		"REMORA_STORAGE_KEY_FILE="+k.dir+".key", "REMORA_STORAGE_RESERVE_BYTES=0", "REMORA_LOG_LEVEL=warn", "HOME="+filepath.Dir(k.dir),
 		"REMORA_PERSIST_TURNS_PER_SECOND=0", "REMORA_PERSIST_AUDIT_INTERVAL=20ms", "REMORA_PERSIST_AUDIT_DEBOUNCE=5ms")
+	serve.Stderr = &k.log
 	if err := serve.Start(); err != nil {
 		k.t.Fatal(err)
 	}

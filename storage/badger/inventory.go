@@ -2,8 +2,11 @@ package badger
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,4 +145,73 @@ func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, t
 		}
 	}
 	return logs, tables, nil
+}
+
+// noteBefore writes the inventory before Badger opens its files, so that one is there however soon it is killed: Badger deletes logs without a
+// record before it makes a new one, and merges tables as soon as it has opened them, which leaves unnamed ones.
+// Nothing but what verify found whole is in it.
+func (s *Store) noteBefore() error {
+	found, err := s.listFiles()
+	if err != nil {
+		return err
+	}
+	named, err := s.namedTables()
+	if err != nil {
+		return err
+	}
+	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })
+	logs := found.logs[:0]
+	for _, id := range found.logs {
+		if some, err := hasRecords(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))); err != nil {
+			return err
+		} else if some {
+			logs = append(logs, id)
+		}
+	}
+	found.logs = logs
+	slices.Sort(found.tables)
+	content := found.encode()
+	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	return writeDurably(s.inventoryPath(), content)
+}
+
+// namedTables are those of the manifest; none where there is none yet.
+func (s *Store) namedTables() (map[uint64]bool, error) {
+	f, err := os.Open(filepath.Join(s.dataDir(), badgerdb.ManifestFilename))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() == 0 {
+		return nil, err
+	}
+	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, badgerOptions(s.dataDir(), s.log))
+	if err != nil {
+		return nil, err
+	}
+	named := make(map[uint64]bool, len(manifest.Tables))
+	for id := range manifest.Tables {
+		named[id] = true
+	}
+	return named, nil
+}
+
+// hasRecords says whether anything stands behind the head of a log.
+func hasRecords(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	head := make([]byte, logHead+8<<10)
+	n, err := io.ReadFull(f, head)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return n > logHead && len(bytes.TrimRight(head[logHead:n], "\x00")) > 0, err
 }

@@ -42,7 +42,10 @@ func (s *Store) verify() error {
 	if err := s.mendHeads(); err != nil {
 		return err
 	}
-	return s.verifyLogs()
+	if err := s.verifyLogs(); err != nil {
+		return err
+	}
+	return s.noteBefore()
 }
 
 // mendRegistry puts a damaged register of Badger's encryption keys out of the way. Badger refuses to open with one, and
@@ -156,8 +159,8 @@ func (s *Store) verifyManifest(tables []string) error {
 	}
 	if logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem")); err != nil {
 		return err
-	} else if n := len(tables) - len(manifest.Tables); len(logs) == 0 && n > 0 {
-		// A crash between making a table and naming it leaves the log that the table was made of.
+	} else if open, _ := exists(s.inventoryPath()); !open && len(logs) == 0 && len(tables) > len(manifest.Tables) {
+		n := len(tables) - len(manifest.Tables)
 		return damagedFile(path, fmt.Sprintf("does not name %d tables of a store that was closed in good order", n))
 	}
 	for id := range manifest.Tables {
