@@ -2,74 +2,87 @@ package recall
 
 import (
 	"hash/maphash"
+	"math/bits"
 )
 
 // table finds numbers by the hash of what they stand for: open addressing with linear probing. It holds the numbers
-// alone, at some seven bytes each, where a map of strings takes forty; whoever owns it compares what they stand for.
+// alone, at some seven bytes each, where a map of strings takes forty; whoever owns it compares what they stand for. The bits
+// of a slot that its number leaves free are of its hash, so that hardly anything is compared in vain.
 type table struct {
-	slots []uint32 // 0 empty, removed, or number + 1; as many as a power of two
+	slots []uint32 // 0 empty, removed, or bits of the hash above number + 1; as many as a power of two
 	used  int      // slots that are not empty
+	width int      // bits of a slot that are the number's
 }
 
 const removed = 1<<32 - 1
+
+// low marks the bits of the number. A number + 1 is below it.
+func (t *table) low() uint32 { return uint32(1)<<t.width - 1 }
+
+func (t *table) slot(hash uint64, n uint32) uint32 { return uint32(hash>>32)&^t.low() | (n + 1) }
 
 // find returns the number for which is holds, or false.
 func (t *table) find(hash uint64, is func(n uint32) bool) (uint32, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
 	}
-	mask := uint64(len(t.slots) - 1)
+	mask, low := uint64(len(t.slots)-1), t.low()
+	top := uint32(hash>>32) &^ low
 	for i := hash & mask; ; i = (i + 1) & mask {
-		switch n := t.slots[i]; {
-		case n == 0:
+		switch s := t.slots[i]; {
+		case s == 0:
 			return 0, false
-		case n != removed && is(n-1):
-			return n - 1, true
+		case s&^low == top && s != removed && is(s&low-1):
+			return s&low - 1, true
 		}
 	}
 }
 
 // add enters a number that is not there. hashOf gives the hash of any number that is.
 func (t *table) add(hash uint64, n uint32, hashOf func(n uint32) uint64) {
-	if (t.used+1)*5 > len(t.slots)*4 {
-		t.grow(hashOf)
+	if (t.used+1)*5 > len(t.slots)*4 || n+1 >= t.low() {
+		t.grow(n, hashOf)
 	}
 	t.insert(hash, n)
 }
 
+// insert needs a free slot, and width for n.
 func (t *table) insert(hash uint64, n uint32) {
 	mask := uint64(len(t.slots) - 1)
 	i := hash & mask
 	for t.slots[i] != 0 {
 		i = (i + 1) & mask
 	}
-	t.slots[i] = n + 1
+	t.slots[i] = t.slot(hash, n)
 	t.used++
 }
 
-func (t *table) grow(hashOf func(n uint32) uint64) {
-	live := 0
-	for _, n := range t.slots {
-		if n != 0 && n != removed {
+// grow makes room for n.
+func (t *table) grow(n uint32, hashOf func(n uint32) uint64) {
+	live, low := 0, t.low()
+	for _, s := range t.slots {
+		if s != 0 && s != removed {
 			live++
+			n = max(n, s&low-1)
 		}
 	}
 	old := t.slots
 	t.reserve(max(live+1, live*3/2))
-	for _, n := range old {
-		if n != 0 && n != removed {
-			t.insert(hashOf(n-1), n-1)
+	t.width = max(t.width, bits.Len32(n+2))
+	for _, s := range old {
+		if s != 0 && s != removed {
+			t.insert(hashOf(s&low-1), s&low-1)
 		}
 	}
 }
 
-// reserve empties the table and makes it large enough for n numbers.
+// reserve empties the table and makes it large enough for the numbers below n.
 func (t *table) reserve(n int) {
 	size := 8
 	for n*5 > size*4 {
 		size *= 2
 	}
-	t.slots, t.used = make([]uint32, size), 0
+	t.slots, t.used, t.width = make([]uint32, size), 0, bits.Len(uint(size))
 }
 
 // remove takes a number out.
@@ -77,9 +90,9 @@ func (t *table) remove(hash uint64, n uint32) {
 	if len(t.slots) == 0 {
 		return
 	}
-	mask := uint64(len(t.slots) - 1)
+	mask, slot := uint64(len(t.slots)-1), t.slot(hash, n)
 	for i := hash & mask; t.slots[i] != 0; i = (i + 1) & mask {
-		if t.slots[i] == n+1 {
+		if t.slots[i] == slot {
 			t.slots[i] = removed
 			return
 		}

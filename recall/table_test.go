@@ -1,0 +1,39 @@
+package recall
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/zeebo/xxh3"
+)
+
+// A table finds what is in it and nothing else, whatever was added and taken out before, and compares hardly anything
+// that it does not find.
+func TestTable(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	key := func(n uint32) uint64 { return xxh3.Hash([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}) }
+	for _, far := range []uint32{0, 1 << 20, 1<<32 - 20_000} { // numbers need not begin at 0, nor follow on each other
+		var table table
+		held := map[uint32]bool{}
+		for range 20_000 {
+			n := far + r.Uint32N(10_000)
+			if held[n] {
+				table.remove(key(n), n)
+				delete(held, n)
+			} else {
+				table.add(key(n), n, key)
+				held[n] = true
+			}
+		}
+		compared := 0
+		for n := far; n < far+10_000; n++ {
+			got, ok := table.find(key(n), func(m uint32) bool { compared++; return m == n })
+			if ok != held[n] || ok && got != n {
+				t.Fatalf("%d: got %d, %v, want %v", n, got, ok, held[n])
+			}
+		}
+		if spare := compared - len(held); far < 1<<21 && spare > 1000 {
+			t.Errorf("from %d on: %d compared in vain", far, spare)
+		}
+	}
+}
