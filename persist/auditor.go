@@ -272,6 +272,10 @@ func (a *auditor) nextDue() time.Time {
 func (a *auditor) shrink(r *roundWork) {
 	cfg, facts := &a.p.cfg.Audit, &a.p.cfg.Facts
 	held := int64(0)
+	defer func() {
+		a.p.stats.talkBytes.Store(held)
+		a.p.stats.factBytes.Store(a.cached)
+	}()
 	for _, t := range a.talks {
 		held += t.size()
 	}

@@ -30,6 +30,7 @@ type JobMetrics struct {
 // MemoryMetrics is about what was stored and what went.
 type MemoryMetrics struct {
 	Passages         uint64  `json:"passages"`
+	PassageBytes     uint64  `json:"passage_bytes"` // of their texts
 	Facts            uint64  `json:"facts"`
 	Reinforced       uint64  `json:"reinforced"`
 	Superseded       uint64  `json:"superseded"`
@@ -65,6 +66,8 @@ type HealthMetrics struct {
 	LagSeconds    float64 `json:"lag_seconds"` // age of the oldest turn that is not searchable yet
 	AuditsWaiting int     `json:"audits_waiting"`
 	AuditsMarked  int     `json:"audits_marked"` // conversations with messages that no audit has seen
+	TalkBytes     int64   `json:"talk_bytes"`    // of conversations' windows and summaries in memory, at the end of the auditor's last round
+	FactBytes     int64   `json:"fact_bytes"`    // of facts in memory, likewise
 	DamagedSpool  uint64  `json:"damaged_spool"`
 }
 
@@ -77,7 +80,7 @@ func (p *Pipeline) Metrics() Metrics {
 			Duplicates: s.Duplicates, Quarantined: s.Quarantined, Retries: s.Retries, Dropped: map[string]uint64{},
 		},
 		Memories: MemoryMetrics{
-			Passages: s.Memories, Facts: c.factsSaved.Load(), Reinforced: c.factsReinforced.Load(), Superseded: c.factsSuperseded.Load(),
+			Passages: s.Memories, PassageBytes: c.passageBytes.Load(), Facts: c.factsSaved.Load(), Reinforced: c.factsReinforced.Load(), Superseded: c.factsSuperseded.Load(),
 			Quarantined: c.factsQuarantined.Load(), Replaced: c.factsReplaced.Load(), FactsEvicted: c.factsEvicted.Load(),
 			EpisodesEvicted: c.episodesEvicted.Load(), Erasures: c.erasures.Load(), Erased: c.erasedMemories.Load(),
 		},
@@ -87,7 +90,7 @@ func (p *Pipeline) Metrics() Metrics {
 			Distilled: c.distilled.Load(), DistillFailed: c.distillFailed.Load(),
 		},
 		Rejections: map[string]uint64{},
-		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), DamagedSpool: s.Damaged},
+		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), TalkBytes: c.talkBytes.Load(), FactBytes: c.factBytes.Load(), DamagedSpool: s.Damaged},
 	}
 	for d, n := range s.Dropped {
 		m.Jobs.Dropped[d.String()] = n

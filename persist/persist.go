@@ -18,7 +18,10 @@
 //     store refuses is tried three times and then set aside ([Pipeline.Quarantined]).
 //   - Facts are the user's own statements. They have ids of their words, so an audit made twice adds nothing; an audit
 //     that was due at a crash is due again after it. Under overload audits are left out and counted, turns are not.
-//   - What is shaped like an instruction to a model is stored with Trust 0: kept for review, never recalled.
+//   - What is shaped like an instruction to a model, or orders one about without being the user's own words, is stored with
+//     Trust 0: kept for review, never recalled.
+//   - Of statements that can't both hold the one that was said last does, whenever it was audited. What was forgotten is saved
+//     again only if it was said after that.
 //   - An erasure leaves nothing behind: neither in the queue, nor in the spool, nor with the auditor ([Pipeline.ForgetUser]).
 package persist
 

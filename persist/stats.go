@@ -71,7 +71,8 @@ func (p *Pipeline) Stats() Stats {
 type counters struct {
 	enqueued, recovered, persisted, indexed, replaced, duplicates atomic.Uint64
 	memories, quarantined, retries, damaged                       atomic.Uint64
-	episodesEvicted                                               atomic.Uint64
+	episodesEvicted, passageBytes                                 atomic.Uint64
+	talkBytes, factBytes                                          atomic.Int64 // held by the auditor
 	erasures, erasedMemories                                      atomic.Uint64
 
 	audits, auditsGivenUp, auditsCut, shed                    atomic.Uint64

@@ -151,7 +151,7 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		}
 	}
 	counts := [5]int{}
-	memories := 0
+	memories, bytes := 0, 0
 	for i, it := range batch {
 		o := outcomes[i]
 		if o == unchanged && it.tried {
@@ -170,12 +170,16 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		}
 		if o == added || o == replaced {
 			memories += len(episodes[i])
+			for k := range episodes[i] {
+				bytes += len(episodes[i][k].Text)
+			}
 		}
 	}
 	p.stats.indexed.Add(uint64(counts[added] + counts[replaced]))
 	p.stats.replaced.Add(uint64(counts[replaced] + counts[overtaken]))
 	p.stats.duplicates.Add(uint64(counts[unchanged] + counts[repeated]))
 	p.stats.memories.Add(uint64(memories))
+	p.stats.passageBytes.Add(uint64(bytes))
 	span.SetAttributes(attribute.Int("remora.memories", memories), attribute.Int("remora.added", counts[added]),
 		attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
 	return nil

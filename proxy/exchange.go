@@ -278,7 +278,7 @@ func (x *exchange) letGo() {
 	if x.body != nil {
 		x.body.lease.release()
 	}
-	x.body, x.plain, x.req = nil, nil, nil
+	x.body, x.plain, x.req, x.said = nil, nil, nil, ""
 }
 
 // guardAbort lets http.ErrAbortHandler through, which ends the client's connection, and nothing else is expected.

@@ -59,6 +59,12 @@ func TestMillionTurns(t *testing.T) {
 		talking.Go(m.talk)
 	}
 	talking.Wait()
+	if m.over.Load() {
+		stop()
+		watching.Wait()
+		t.Fatalf("the store's process ended after %d turns; MiB at most: %d not of files, proxy %d resident, store %d resident; %d killed by the kernel; %s",
+			m.said.Load(), m.anon>>20, m.proxy>>20, m.store>>20, m.group.kills(), m.group)
+	}
 	took := time.Since(began)
 	m.stored()
 	m.searchable()
@@ -100,6 +106,7 @@ type million struct {
 	proxy   int64
 	store   int64
 	returns atomic.Int64
+	over    atomic.Bool // a process has ended
 }
 
 const turnsPerUser = 1000
@@ -125,8 +132,9 @@ func (m *million) launch(upstream string) *exec.Cmd {
 	line := []string{link, "serve", "--listen", address, "--upstream", upstream, "--data", m.dir}
 	serve := m.group.command(line)
 	serve.Env = append([]string{
-		"GOMEMLIMIT=56MiB", "REMORA_STORAGE_MEMORY_BYTES=41943040", "REMORA_RECALL_MAX_BYTES=25165824", "REMORA_RECALL_MAX_SCOPE_BYTES=8388608", "REMORA_INJECTION_MAX_BYTES=4194304",
-		"REMORA_PERSIST_QUEUE_BYTES=8388608", "REMORA_PERSIST_FACTS_CACHE_BYTES=4194304", "REMORA_PERSIST_AUDIT_MAX_BYTES=4194304",
+		"GOMEMLIMIT=40MiB", "REMORA_STORAGE_MEMORY_BYTES=33554432", "REMORA_RECALL_MAX_BYTES=12582912",
+		"REMORA_RECALL_MAX_SCOPE_BYTES=4194304", "REMORA_INJECTION_MAX_BYTES=2097152", "REMORA_PERSIST_QUEUE_BYTES=4194304",
+		"REMORA_PERSIST_FACTS_CACHE_BYTES=2097152", "REMORA_PERSIST_AUDIT_MAX_BYTES=2097152",
 		"REMORA_IDENTITY_TENANT=tests", "REMORA_STORAGE_KEY_FILE=" + m.dir + ".key", "REMORA_STORAGE_RESERVE_BYTES=0",
 		"REMORA_PERSIST_TURNS_PER_SECOND=0", "REMORA_LOG_FORMAT=json", "HOME=" + filepath.Dir(m.dir),
 	}, os.Environ()...)
@@ -196,7 +204,7 @@ func item(user, n int) string { return fmt.Sprintf("zk%dq%d", user, n) }
 
 // talk is one user after the other.
 func (m *million) talk() {
-	client := &http.Client{Timeout: slowest, Transport: &http.Transport{}}
+	client := &http.Client{Timeout: 3 * patience, Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for {
 		user := int(m.next.Add(1)) - 1
@@ -204,6 +212,9 @@ func (m *million) talk() {
 			return
 		}
 		for n := range min(turnsPerUser, m.turns-user*turnsPerUser) {
+			if m.over.Load() {
+				return
+			}
 			text := fmt.Sprintf("Item %s lies on shelf %d.", item(user, n), n%97)
 			if n%50 == 17 {
 				text = fmt.Sprintf("I have %d cats. Item %s lies on shelf %d.", n%89, item(user, n), n%97)
@@ -234,7 +245,10 @@ func (m *million) keepPace(user, n int) {
 		if err == nil && d.Memories/2 > n-millionLag {
 			return
 		}
-		if time.Since(began) > patience {
+		if m.over.Load() {
+			return
+		}
+		if time.Since(began) > 6*patience {
 			m.t.Errorf("user %d: %d memories of %d turns are stored, %v", user, d.Memories, n, err)
 			return
 		}
@@ -341,6 +355,9 @@ func (m *million) watch(ctx context.Context, proxy, store int) {
 	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
 		anon := m.group.anonymous()
 		m.anon, m.proxy, m.store = max(m.anon, anon), max(m.proxy, resident(proxy)), max(m.store, resident(store))
+		if resident(store) == 0 {
+			m.over.Store(true)
+		}
 		if time.Since(last) > 30*time.Second {
 			last = time.Now()
 			m.t.Logf("%s: %d turns; MiB: %d not of files, proxy %d, store %d", time.Since(began).Round(time.Second), m.said.Load(), anon>>20, resident(proxy)>>20, resident(store)>>20)

@@ -49,7 +49,7 @@ func (c *config) distillSettings() []setting {
 	return []setting{
 		{key: "distill.url", at: text(&d.URL), doc: "An OpenAI-compatible endpoint up to its version, such as `https://api.openai.com/v1`, that proposes what to save. Redacted messages are sent there. Empty = off: the built-in rules do it."},
 		{key: "distill.model", at: text(&d.Model), doc: "The model that is asked."},
-		{key: "distill.key", at: secret(&d.Key), doc: "Its API key. Empty = none is sent. Clients' keys are never used for it."},
+		{key: "distill.key", at: secret(&d.Key), doc: "Its API key. Empty = none is sent. Clients' keys are never used for it: to ask an upstream, give its address in `distill.url` and a key of your own here."},
 		{key: "distill.concurrency", at: integer(&d.Concurrency), doc: "Calls at once. Beyond, the rules do it."},
 		{key: "distill.tokensPerDay", at: integer(&d.TokensPerDay), doc: "Tokens of prompts and answers in a UTC day. Beyond, the rules do it."},
 		{key: "distill.timeout", at: duration(&d.Timeout), doc: "For one call."},

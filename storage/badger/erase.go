@@ -183,6 +183,11 @@ func prefixesOf(scopes []hash16) (prefixes [][]byte) {
 func (se *session) drop(prefixes [][]byte) error {
 	se.files.Lock()
 	defer se.files.Unlock()
+	note, err := se.unnote()
+	defer note()
+	if err != nil {
+		return err
+	}
 	for range 3 {
 		b := se.newBatch()
 		defer b.discard()

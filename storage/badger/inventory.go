@@ -7,19 +7,21 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
 // The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and logs of a store that is open, and is gone when it was closed in
 // good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
-// into a table, tables were merged into others. Either way there is a table then that is newer than all that it names. Where there is
-// none, what is missing was lost, which Badger itself does not notice.
+// into a table, tables were merged into others. Either way there is a table then that it does not name (by its number it may be older than
+// some: a merge takes numbers at its start). Where there is none, what is missing was lost, which Badger itself does not notice.
 const inventoryName = "open"
 
 type inventory struct {
@@ -91,20 +93,26 @@ func (s *Store) NoteFiles() error {
 		return nil
 	}
 	defer se.ops.Done()
-	return s.noteFiles(se.db)
+	return s.noteFiles(se)
 }
 
-func (s *Store) noteFiles(db *badgerdb.DB) error {
-	tables := db.Tables() // first, so that a log that is made into a table meanwhile is not missed later
+func (s *Store) noteFiles(se *session) error {
+	se.noting.Lock()
+	defer se.noting.Unlock()
+	if se.unnoted {
+		return nil
+	}
+	// Badger's own list won't do: in the midst of a merge it has what is merged and what comes of it. The manifest is
+	// read first, so that a log that is made into a table meanwhile is not missed later.
+	tables, err := se.namedTables()
+	if err != nil {
+		return err
+	}
 	now, err := s.listFiles()
 	if err != nil {
 		return err
 	}
-	now.tables = nil // among the files are some that are being made, or were merged into others
-	for _, t := range tables {
-		now.tables = append(now.tables, t.ID)
-	}
-	slices.Sort(now.tables)
+	now.tables = tables // among the files are some that are being made, or were merged into others
 	content := now.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
 		return nil
@@ -112,9 +120,50 @@ func (s *Store) noteFiles(db *badgerdb.DB) error {
 	return writeDurably(s.inventoryPath(), content)
 }
 
+// namedTables are those of the manifest, in order. Needs noting.
+func (se *session) namedTables() ([]uint64, error) {
+	path := filepath.Join(se.db.Opts().Dir, badgerdb.ManifestFilename)
+	for try := range manifestTries {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, err
+		}
+		if old := se.manifest; old != nil && os.SameFile(old, info) && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime()) {
+			break
+		}
+		named, err := namedTables(path, se.db.Opts())
+		if err == nil {
+			se.manifest, se.named = info, slices.Sorted(maps.Keys(named))
+			break
+		}
+		if try == manifestTries-1 {
+			return nil, err
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return se.named, nil
+}
+
+// manifestTries: a record that Badger is just writing can't be read.
+const manifestTries = 5
+
+// unnote has the inventory name nothing until note is called: for the time in which tables go, and no newer ones need take
+// their place.
+func (se *session) unnote() (note func(), err error) {
+	se.noting.Lock()
+	defer se.noting.Unlock()
+	se.unnoted = true
+	note = func() {
+		se.noting.Lock()
+		defer se.noting.Unlock()
+		se.unnoted = false
+	}
+	return note, writeDurably(filepath.Join(se.db.Opts().Dir, inventoryName), inventory{}.encode())
+}
+
 // lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone, and tables
 // that the manifest does not name any more.
-func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, tables int, err error) {
+func (s *Store) lostFiles(named map[uint64]bool) (logs, tables int, err error) {
 	b, err := os.ReadFile(s.inventoryPath())
 	if err != nil {
 		if there, _ := exists(s.inventoryPath()); !there {
@@ -127,8 +176,10 @@ func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, t
 		s.log.Warn("a file of no consequence was damaged and is made anew", "file", s.inventoryPath())
 		return 0, 0, nil
 	}
-	if len(was.tables) > 0 && newest > slices.Max(was.tables) || len(was.tables) == 0 && newest > 0 {
-		return 0, 0, nil
+	for id := range named {
+		if !slices.Contains(was.tables, id) {
+			return 0, 0, nil
+		}
 	}
 	now, err := s.listFiles()
 	if err != nil {
@@ -140,7 +191,7 @@ func (s *Store) lostFiles(named func(table uint64) bool, newest uint64) (logs, t
 		}
 	}
 	for _, id := range was.tables {
-		if !named(id) {
+		if !named[id] {
 			tables++
 		}
 	}
@@ -155,7 +206,7 @@ func (s *Store) noteBefore() error {
 	if err != nil {
 		return err
 	}
-	named, err := s.namedTables()
+	named, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
 	if err != nil {
 		return err
 	}
@@ -177,9 +228,9 @@ func (s *Store) noteBefore() error {
 	return writeDurably(s.inventoryPath(), content)
 }
 
-// namedTables are those of the manifest; none where there is none yet.
-func (s *Store) namedTables() (map[uint64]bool, error) {
-	f, err := os.Open(filepath.Join(s.dataDir(), badgerdb.ManifestFilename))
+// namedTables are those of a manifest; none where there is none yet.
+func namedTables(path string, o badgerdb.Options) (map[uint64]bool, error) {
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -190,7 +241,7 @@ func (s *Store) namedTables() (map[uint64]bool, error) {
 	if info, err := f.Stat(); err != nil || info.Size() == 0 {
 		return nil, err
 	}
-	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, badgerOptions(s.dataDir(), s.log))
+	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, o)
 	if err != nil {
 		return nil, err
 	}

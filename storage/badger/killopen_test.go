@@ -4,7 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
 // A kill while Badger opens a store may fall between its deleting a log without a record and its making a new one, and one
@@ -53,5 +57,69 @@ func TestKilledOpening(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An erasure takes tables away without making newer ones. A kill before the inventory knows is no damage either.
+func TestKilledAfterErasing(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("gone"), memory("id", "text"))
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if _, err := s.Erase(t.Context(), scopeOf("gone")); err != nil {
+		t.Fatal(err)
+	}
+	to := cfg
+	to.Dir = t.TempDir() + "/store"
+	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	if s = mustOpen(t, to); s.Health().Damaged > 0 {
+		t.Errorf("%+v", s.Health())
+	}
+}
+
+// A kill may come at any moment of a merge: what the inventory names must never look as if it were lost.
+func TestInventoryWhileMerging(t *testing.T) {
+	s := mustOpen(t, testConfig(t))
+	stop := make(chan struct{})
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			r := storage.Record{Bucket: storage.BucketLedger, Scope: scopeOf("u"), Key: fmt.Sprint(i % 40), Value: make([]byte, 400<<10)}
+			if err := s.PutRecords(t.Context(), []storage.Record{r}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	defer writing.Wait()
+	defer close(stop)
+	path := filepath.Join(s.dataDir(), "MANIFEST")
+	merged := uint64(0)
+	for began := time.Now(); time.Since(began) < 20*time.Second && merged < 60 && !t.Failed(); {
+		if err := s.NoteFiles(); err != nil {
+			t.Fatal(err)
+		}
+		named, err := namedTables(path, s.session.db.Opts())
+		if err != nil {
+			continue // a record is just being written
+		}
+		for id := range named {
+			merged = max(merged, id)
+		}
+		if _, tables, err := s.lostFiles(named); err != nil || tables > 0 {
+			t.Fatalf("%d tables would be missed, %v", tables, err)
+		}
+	}
+	if merged < 10 {
+		t.Errorf("%d tables were made: the test shows nothing", merged)
 	}
 }

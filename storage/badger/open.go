@@ -73,7 +73,7 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
-	if err := s.noteFiles(db); err != nil {
+	if err := s.noteFiles(se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}
 	return se, nil

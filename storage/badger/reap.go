@@ -269,8 +269,13 @@ func (se *session) compactWaste(ctx context.Context, now storage.Time) error {
 func (se *session) compact() error {
 	se.files.Lock()
 	defer se.files.Unlock()
-	err := func() error {
+	note, err := se.unnote()
+	defer note()
+	err = func() error {
 		defer se.release()
+		if err != nil {
+			return err
+		}
 		return se.flush()
 	}()
 	if err != nil {

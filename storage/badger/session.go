@@ -2,6 +2,7 @@ package badger
 
 import (
 	"context"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 
@@ -28,6 +29,11 @@ type session struct {
 	// files is held while Badger is told to compact or to drop: both stop its own compaction and start it again, and it
 	// does not expect both at once. Taken by holders of the turn; nobody waits for the turn with it.
 	files sync.Mutex
+
+	noting   sync.Mutex  // guards the inventory and what follows
+	unnoted  bool        // the inventory names nothing, and stays so
+	manifest fs.FileInfo // as it was when named was read from it
+	named    []uint64    // tables
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey

@@ -124,7 +124,7 @@ func (s *Store) verifyManifest(tables []string) error {
 		if len(tables) > 0 {
 			return damagedFile(path, fmt.Sprintf("is missing where there are %d tables", len(tables)))
 		}
-		lost, _, err := s.lostFiles(func(uint64) bool { return true }, 0)
+		lost, _, err := s.lostFiles(nil)
 		s.missLogs(lost)
 		return err
 	}
@@ -168,11 +168,11 @@ func (s *Store) verifyManifest(tables []string) error {
 			return damagedFile(name, "is missing or empty")
 		}
 	}
-	newest := uint64(0)
+	named := make(map[uint64]bool, len(manifest.Tables))
 	for id := range manifest.Tables {
-		newest = max(newest, id)
+		named[id] = true
 	}
-	lostLogs, lostTables, err := s.lostFiles(func(id uint64) bool { _, ok := manifest.Tables[id]; return ok }, newest)
+	lostLogs, lostTables, err := s.lostFiles(named)
 	if err != nil {
 		return err
 	}
