@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,21 +17,42 @@ const (
 	idleGarbage = 8 << 20  // bytes that would come free: less is not worth a collection
 )
 
-// Bounds of the collector's headroom, in per cent of what lives.
+// Bounds of the collector's headroom.
 const (
-	leastGCPercent = 25
-	mostGCPercent  = 100 // the runtime's default
+	leastGCPercent = 25        // of what lives
+	mostGCPercent  = 100       // the runtime's default, where memory is limited or headroom gets large
+	gcEvery        = 2         // ticks between two collections; each holds up some requests for a millisecond or two
+	gcHeadroom     = 128 << 20 // bytes, where nothing limits memory
 )
 
-// gcPercent is the headroom that lets the collector run about twice a second at the rate of allocs bytes a tick. What lives
-// here are indexes and a store's tables, tens of MiB that seldom change: the default of once as much again is memory that
-// a quiet process never needs.
-func gcPercent(allocs, live uint64) int {
+// gcPercent is the headroom that lets the collector run once in gcEvery ticks at the rate of allocs bytes a tick: up to
+// headroom bytes, or the runtime's default where that is more. What lives here are indexes and a store's tables, tens of
+// MiB that seldom change: the default of once as much again is memory that a quiet process never needs, and has a busy one
+// collect several times a second.
+func gcPercent(allocs, live, headroom uint64) int {
 	if live == 0 {
 		return mostGCPercent
 	}
-	quarters := (allocs/2*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
-	return int(min(max(quarters*leastGCPercent, leastGCPercent), mostGCPercent))
+	most := max(headroom*100/live, mostGCPercent)
+	quarters := (allocs*gcEvery*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
+	return int(min(max(quarters*leastGCPercent, leastGCPercent), most))
+}
+
+// headroomWithin is the headroom for a process whose memory is limited to limit bytes, by GOMEMLIMIT or its container:
+// an eighth of that, which is two processes' at the most.
+func headroomWithin(limit uint64) uint64 { return min(gcHeadroom, limit/8) }
+
+// memoryLimit is what GOMEMLIMIT or the container's control group allows, in bytes.
+func memoryLimit() uint64 {
+	limit := uint64(debug.SetMemoryLimit(-1))
+	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
+		if b, err := os.ReadFile(name); err == nil {
+			if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil { // "max" is none
+				limit = min(limit, n)
+			}
+		}
+	}
+	return limit
 }
 
 // giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
@@ -46,6 +70,7 @@ func giveBack(ctx context.Context) error {
 	percent := debug.SetGCPercent(mostGCPercent)
 	own := percent == mostGCPercent
 	debug.SetGCPercent(percent)
+	headroom := headroomWithin(memoryLimit())
 	for last, left := uint64(0), uint64(0); ; {
 		select {
 		case <-ctx.Done():
@@ -54,7 +79,7 @@ func giveBack(ctx context.Context) error {
 		}
 		metrics.Read(samples)
 		allocs, objects, free, live := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()
-		if want := gcPercent(allocs-last, live); own && want != percent {
+		if want := gcPercent(allocs-last, live, headroom); own && want != percent {
 			percent = want
 			debug.SetGCPercent(percent)
 		}

@@ -25,14 +25,18 @@ func TestGCPercent(t *testing.T) {
 	for _, tt := range []struct {
 		name         string
 		allocs, live uint64
+		limit        uint64
 		want         int
 	}{
-		{"idle", 0, 20 << 20, leastGCPercent},
-		{"nothing live yet", 1 << 20, 0, mostGCPercent},
-		{"between", 40 << 20, 40 << 20, 50},
-		{"busy", 1 << 30, 40 << 20, mostGCPercent},
+		{"idle", 0, 20 << 20, 1 << 62, leastGCPercent},
+		{"nothing live yet", 1 << 20, 0, 1 << 62, mostGCPercent},
+		{"between", 10 << 20, 40 << 20, 1 << 62, 50},
+		{"busy", 1 << 30, 40 << 20, 1 << 62, 320},
+		{"busy and large", 1 << 30, 1 << 30, 1 << 62, mostGCPercent},
+		{"busy in a small container", 1 << 30, 40 << 20, 128 << 20, mostGCPercent},
+		{"busy in a container", 1 << 30, 40 << 20, 512 << 20, 160},
 	} {
-		if got := gcPercent(tt.allocs, tt.live); got != tt.want {
+		if got := gcPercent(tt.allocs, tt.live, headroomWithin(tt.limit)); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
