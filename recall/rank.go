@@ -81,7 +81,7 @@ type span struct {
 	share    float32
 	from, to int
 	itself   bool // not one that may stand for the term
-	late     bool // not decoded until the candidates are known
+	late     bool // not in entries: it is decoded once the candidates are known
 }
 
 type bitset []uint64

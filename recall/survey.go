@@ -146,9 +146,15 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		for _, word := range qt.words {
 			from := len(s.entries)
 			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
-			if !late {
-				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, narrow, s)
-				s.spans[len(s.spans)-1].to = len(s.entries)
+			at := &s.spans[len(s.spans)-1]
+			switch {
+			case late:
+			case narrow: // of its many postings few will count
+				ix.tallyFound(&ix.posts[word.id], word.share, weight, f.k1, s)
+				at.late = true
+			default:
+				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, s)
+				at.to = len(s.entries)
 			}
 		}
 	}
@@ -157,9 +163,32 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 // found0 is added to every sum of the survey, so that none that counts is zero. It is too small to change any.
 const found0 = 0x1p-126
 
-// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns;
-// if narrow, only of turns that have a sum.
-func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *scratch) {
+// tallyFound adds what a term brings to the sums of turns that have one.
+func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) {
+	m := &s.norms
+	buf, briefs := p.buf, ix.briefs
+	sums := s.sums[:len(briefs)]
+	n := ^uint32(0) // one before the first turn
+	for i := 0; i+1 < len(buf); {
+		d, tf := uint32(buf[i]), buf[i+1]
+		i += 2
+		if d >= 0x80 {
+			v, k := binary.Uvarint(buf[i-2:])
+			d = uint32(v)
+			i += k - 1
+			tf = buf[i-1]
+		}
+		n += d
+		if sum := sums[n]; sum != 0 {
+			l := briefs[n]
+			x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+			sums[n] = sum + weight*x/(k1+x) + found0
+		}
+	}
+}
+
+// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
+func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
 	m := &s.norms
 	buf, briefs, sums := p.buf, ix.briefs, s.sums
 	sums = sums[:len(briefs)]
@@ -187,9 +216,6 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *s
 		e++
 		sum := sums[n]
 		if sum == 0 {
-			if narrow {
-				continue
-			}
 			found[fresh] = int32(n)
 			fresh++
 		}
@@ -202,19 +228,20 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *s
 
 // decodeNear appends the postings of a term in turns that are near candidates.
 func (ix *index) decodeNear(id uint32, s *scratch) {
-	out := s.entries
-	now := uint32(0)
+	out, near := s.entries, s.near
+	n := ^uint32(0)
 	buf := ix.posts[id].buf
-	for i := 0; i < len(buf); i++ {
-		d := uint32(buf[i])
-		i++
+	for i := 0; i+1 < len(buf); {
+		d, tf := uint32(buf[i]), buf[i+1]
+		i += 2
 		if d >= 0x80 {
-			v, n := binary.Uvarint(buf[i-1:])
+			v, k := binary.Uvarint(buf[i-2:])
 			d = uint32(v)
-			i += n - 1
+			i += k - 1
+			tf = buf[i-1]
 		}
-		if now += d; s.near.has(int32(now - 1)) {
-			out = append(out, (now-1)<<8|uint32(buf[i]))
+		if n += d; near[n>>6]&(1<<(n&63)) != 0 {
+			out = append(out, n<<8|uint32(tf))
 		}
 	}
 	s.entries = out
