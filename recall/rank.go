@@ -43,13 +43,10 @@ type scratch struct {
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
-// themselves count; kin says that words stand there which may stand for a term.
-type holdings struct{ user, assistant uint32 }
+// themselves count; kin are the concepts of which a word stands there that may stand for the term.
+type holdings struct{ user, kin, assistant uint32 }
 
-const (
-	beyond uint32 = 1 << 30 // any of the concepts from the 31st on
-	kin    uint32 = 1 << 31
-)
+const beyond uint32 = 1 << 30 // any of the concepts from the 31st on
 
 func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
 	bit := uint32(1) << min(concept, 30)
@@ -57,7 +54,7 @@ func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
 		if itself {
 			s.holds[n].user |= bit
 		} else {
-			s.holds[n].user |= kin
+			s.holds[n].kin |= bit
 		}
 	}
 	if tf >= assistantOnce {
@@ -73,7 +70,7 @@ func (s *scratch) onlyAssistant(n int32) bool {
 
 // several reports whether the user's text holds two concepts or more.
 func (s *scratch) several(n int32) bool {
-	u := s.holds[n].user &^ kin
+	u := s.holds[n].user
 	return u&(u-1) != 0 || u&beyond != 0
 }
 
@@ -84,7 +81,7 @@ type span struct {
 	share    float32
 	from, to int
 	itself   bool // not one that may stand for the term
-	late     bool // not decoded until the candidates are known
+	late     bool // not in entries: it is decoded once the candidates are known
 }
 
 type bitset []uint64

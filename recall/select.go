@@ -3,7 +3,6 @@ package recall
 import (
 	"bytes"
 	"context"
-	"math/bits"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -265,7 +264,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		if !weigh { // the assistant's holds no more
 			return t.mem, 0
 		}
-		if held, ok := s.q.heldByUser(s.scratch.holds[n].user); ok {
+		if held, ok := s.q.heldByUser(&s.scratch.holds[n]); ok {
 			return t.mem, held
 		}
 	}
@@ -280,7 +279,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		if h.assistant && best >= 0 && t.count == 2 && s.scratch.chosen.has(n) && !s.scratch.onlyAssistant(n) {
 			continue // it holds no more than the user's
 		}
-		weight := s.q.heldBy(h.packed)
+		weight := s.heldBy(n, h.packed)
 		if h.assistant {
 			weight *= 0.999
 		}
@@ -289,40 +288,4 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		}
 	}
 	return best, max(held, 0)
-}
-
-// heldByUser is heldBy of the user's text, from what was noted of it; not ok where that does not tell.
-func (q *query) heldByUser(noted uint32) (weight float64, ok bool) {
-	if noted&(beyond|kin) != 0 {
-		return 0, false
-	}
-	for ; noted != 0; noted &= noted - 1 {
-		t := &q.terms[bits.TrailingZeros32(noted)]
-		weight += t.sure * t.weight
-	}
-	return weight, true
-}
-
-// heldBy sums sure * weight over the terms of the query that a passage's terms cover.
-func (q *query) heldBy(packed []byte) (weight float64) {
-	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
-	for at := 0; at < len(packed); {
-		id := uint32(packed[at])
-		at++
-		if id >= 0x80 { // nextTerm, which is not inlined
-			id, at = nextTerm(packed, at-1)
-		}
-		if !q.may(id) {
-			continue
-		}
-		for k := range q.terms {
-			for _, w := range q.terms[k].words {
-				if w.id == id && w.share > share[k] {
-					weight += q.terms[k].sure * q.terms[k].weight * float64(w.share-share[k])
-					share[k] = w.share
-				}
-			}
-		}
-	}
-	return weight
 }

@@ -25,57 +25,6 @@ const (
 // maxTurns is how many turns an index can number.
 const maxTurns = 1 << 24
 
-// brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
-// stay in the processor's cache. From its lowest bits up: the lengths of the user's text and of the assistant's, coarsely, a
-// byte each; the traits that are factors, and opens; what follows here; and the speaker's number, if it is below manySpeakers.
-type brief uint32
-
-const (
-	briefDead  brief = 1 << (iota + 21)
-	briefAlone       // it has no neighbours
-	briefTalks       // it belongs to a conversation
-	briefLong        // one of the lengths is not exact
-)
-
-const manySpeakers = 1<<7 - 1
-
-const (
-	factorTraits = firstPerson | hasTime | hasNumber | hasName
-	opens        = uint8(factorTraits) + 1 // the turn is the first of its conversation
-	signs        = 2 * int(opens)          // how many values brief.signs has
-)
-
-func (b brief) user() uint8      { return uint8(b) }
-func (b brief) assistant() uint8 { return uint8(b >> 8) }
-func (b brief) signs() uint32    { return uint32(b>>16) % uint32(signs) }
-func (b brief) speaker() uint16  { return uint16(b >> 25) }
-func (b brief) alone() bool      { return b&briefAlone != 0 }
-
-const exactLengths = 128
-
-func coarse(n uint16) uint8 {
-	if n < exactLengths {
-		return uint8(n)
-	}
-	return uint8(min(exactLengths+(n-exactLengths)/16, 255))
-}
-
-func (t *turn) brief() brief {
-	b := brief(coarse(t.userLen)) | brief(coarse(t.asstLen))<<8 | brief(t.traits&factorTraits)<<16
-	set := func(bit brief, is bool) {
-		if is {
-			b |= bit
-		}
-	}
-	set(brief(opens)<<16, t.opens())
-	set(briefDead, t.flags&turnDead != 0)
-	set(briefAlone, t.alone())
-	set(briefTalks, t.conv >= 0)
-	b |= brief(min(t.speaker, manySpeakers)) << 25
-	set(briefLong, t.userLen >= exactLengths || t.asstLen >= exactLengths)
-	return b
-}
-
 // norms are the factors of the fields by what stands in a posting and by coarse length.
 type norms struct {
 	user, assistant             [32]float32 // weights by frequency
@@ -146,9 +95,15 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		for _, word := range qt.words {
 			from := len(s.entries)
 			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
-			if !late {
-				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, narrow, s)
-				s.spans[len(s.spans)-1].to = len(s.entries)
+			at := &s.spans[len(s.spans)-1]
+			switch {
+			case late:
+			case narrow: // of its many postings few will count
+				ix.tallyFound(&ix.posts[word.id], word.share, weight, f.k1, s)
+				at.late = true
+			default:
+				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, s)
+				at.to = len(s.entries)
 			}
 		}
 	}
@@ -157,9 +112,32 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 // found0 is added to every sum of the survey, so that none that counts is zero. It is too small to change any.
 const found0 = 0x1p-126
 
-// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns;
-// if narrow, only of turns that have a sum.
-func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *scratch) {
+// tallyFound adds what a term brings to the sums of turns that have one.
+func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) {
+	m := &s.norms
+	buf, briefs := p.buf, ix.briefs
+	sums := s.sums[:len(briefs)]
+	n := ^uint32(0) // one before the first turn
+	for i := 0; i+1 < len(buf); {
+		d, tf := uint32(buf[i]), buf[i+1]
+		i += 2
+		if d >= 0x80 {
+			v, k := binary.Uvarint(buf[i-2:])
+			d = uint32(v)
+			i += k - 1
+			tf = buf[i-1]
+		}
+		n += d
+		if sum := sums[n]; sum != 0 {
+			l := briefs[n]
+			x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+			sums[n] = sum + weight*x/(k1+x) + found0
+		}
+	}
+}
+
+// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
+func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
 	m := &s.norms
 	buf, briefs, sums := p.buf, ix.briefs, s.sums
 	sums = sums[:len(briefs)]
@@ -187,9 +165,6 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *s
 		e++
 		sum := sums[n]
 		if sum == 0 {
-			if narrow {
-				continue
-			}
 			found[fresh] = int32(n)
 			fresh++
 		}
@@ -202,19 +177,20 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, narrow bool, s *s
 
 // decodeNear appends the postings of a term in turns that are near candidates.
 func (ix *index) decodeNear(id uint32, s *scratch) {
-	out := s.entries
-	now := uint32(0)
+	out, near := s.entries, s.near
+	n := ^uint32(0)
 	buf := ix.posts[id].buf
-	for i := 0; i < len(buf); i++ {
-		d := uint32(buf[i])
-		i++
+	for i := 0; i+1 < len(buf); {
+		d, tf := uint32(buf[i]), buf[i+1]
+		i += 2
 		if d >= 0x80 {
-			v, n := binary.Uvarint(buf[i-1:])
+			v, k := binary.Uvarint(buf[i-2:])
 			d = uint32(v)
-			i += n - 1
+			i += k - 1
+			tf = buf[i-1]
 		}
-		if now += d; s.near.has(int32(now - 1)) {
-			out = append(out, (now-1)<<8|uint32(buf[i]))
+		if n += d; near[n>>6]&(1<<(n&63)) != 0 {
+			out = append(out, n<<8|uint32(tf))
 		}
 	}
 	s.entries = out
@@ -330,47 +306,6 @@ func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, mar
 		s.counts[bucketOf(mark)]++
 		marks[i] = mark
 	}
-}
-
-// inBrief reports whether a turn's brief tells all its factors: what the project, dates and one of very many speakers add is not
-// in it.
-func (q *query) inBrief() bool {
-	return q.speaker < manySpeakers && q.project == 0 && len(q.dates) == 0
-}
-
-// briefFactors are the factors of turns by what stands in their brief, where that tells all.
-type briefFactors struct {
-	speaker uint16            // of the query, 0 for none
-	by      [2][signs]float64 // the second of what that speaker said
-}
-
-func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
-	b.speaker = q.speaker
-	for i := range b.by[0] {
-		t := turn{traits: traits(i) & factorTraits, conv: -1}
-		if i&int(opens) != 0 {
-			t.prev = -1
-		}
-		b.by[0][i] = ix.factors(&t, q, w, nil)
-		if t.speaker = q.speaker; t.speaker != 0 {
-			b.by[1][i] = ix.factors(&t, q, w, nil)
-		}
-	}
-}
-
-func (b *briefFactors) of(t brief) float64 {
-	if b.speaker != 0 && t.speaker() == b.speaker {
-		return b.by[1][t.signs()]
-	}
-	return b.by[0][t.signs()]
-}
-
-// rough is v times the factors.
-func (b *briefFactors) rough(v float32, t brief) float32 {
-	if b.speaker == 0 {
-		return v * float32(b.by[0][t.signs()])
-	}
-	return float32(float64(v) * b.of(t))
 }
 
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those.

@@ -26,7 +26,7 @@ type analyzer struct {
 // How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
-	cachedWords = 1 << 12
+	cachedWords = 1 << 13
 	loadWords   = 1 << 14
 )
 

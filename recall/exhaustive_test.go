@@ -1,0 +1,155 @@
+package recall
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// randomScope is an engine with a random index: conversations of one turn to many, facts, texts of both sides, turns that were
+// said anew and removed. What it holds follows from the seed alone.
+func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func() string) {
+	words := make([]string, 60+r.IntN(turns))
+	for i := range words {
+		words[i] = fmt.Sprintf("%c%cb%c%cn", 'b'+i%7, 'a'+i%5, 'c'+i/7%9, 'a'+i/63%20)
+	}
+	zipf := rand.NewZipf(r, 1.2, 3, uint64(len(words)-1))
+	sentence := func() string {
+		var b strings.Builder
+		for range 1 + r.IntN(12) {
+			b.WriteString(words[zipf.Uint64()] + " ")
+		}
+		return []string{"", "I ", "yesterday ", "two ", "my "}[r.IntN(5)] + b.String() + []string{".", "?", "!"}[r.IntN(3)]
+	}
+	var ms []storage.Memory
+	conv, left := 0, 0
+	for i := range turns {
+		if left--; left <= 0 {
+			conv, left = conv+1, []int{1, 1, 2, 9, 80}[r.IntN(5)]
+		}
+		for seq := range 1 + r.IntN(3) {
+			m := storage.Memory{Kind: storage.KindEpisode, Trust: 1, Text: sentence(), Conversation: fmt.Sprint("c", conv), EventTime: storage.Time(i) * 1e6}
+			m.Provenance = storage.Provenance{Turn: fmt.Sprint("t", i), Seq: seq, Speaker: []string{"", "Zoe", "Quin"}[r.IntN(3)], Role: storage.RoleUser}
+			if seq > 0 && r.IntN(4) > 0 {
+				m.Provenance.Role, m.Provenance.Speaker = storage.RoleAssistant, ""
+			}
+			if m.ID = storage.TurnMemoryID(m.Provenance.Turn, seq); seq == 2 && r.IntN(2) == 0 {
+				m.Kind, m.ID = storage.KindFact, fmt.Sprint("f", i)
+			}
+			for r.IntN(20) == 0 { // beyond the lengths that are exact in a brief
+				m.Text += strings.Repeat(sentence(), 12)
+			}
+			ms = append(ms, m)
+		}
+	}
+	cfg := patient()
+	cfg.Weights.Phrase = 0
+	e, _ := newEngine(t, cfg, ms)
+	recallIDs(t, e, Request{Newest: "hello"})
+	for range turns / 8 {
+		m := ms[r.IntN(len(ms))]
+		if e.Forget(alice, m.ID); r.IntN(3) == 0 {
+			m.Text = sentence()
+			e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
+		}
+	}
+	v, _ := e.scopes.Load(alice)
+	ask := func() string {
+		return []string{"", "", "Zoe ", "when ", "how many ", "did you say "}[r.IntN(6)] + sentence() + []string{"", sentence()}[r.IntN(2)]
+	}
+	return e, v.(*scopeIndex).ix, ask
+}
+
+// ranked is what the index answers, and what it would if every turn were scored with all fields, which explain does one by one.
+func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
+	w := &e.cfg.Weights
+	q := e.readQuery(question, "", storage.Time(1e9).Std(), langEnglish)
+	ix.resolve(q, e.cfg.MaxTerms, w)
+	s := new(scratch)
+	f := e.filter(ix, &Request{})
+	ix.rank(q, w, s, k, f)
+	sel := selection{ix: ix, q: q, scratch: s}
+	for _, n := range s.found {
+		for i := ix.turns[n].mem; i < ix.turns[n].mem+int32(ix.turns[n].count); i++ {
+			packed := ix.head(i).packed
+			if got, want := sel.heldBy(n, packed), q.heldInAll(packed); got != want {
+				t.Errorf("%q: passage %d holds %v, want %v", question, i, got, want)
+			}
+		}
+	}
+	hits = slices.Clone(ix.best(q, w, s, k, f))
+	ix.sort(hits)
+	for n := range ix.turns {
+		if ix.turns[n].flags&turnDead != 0 {
+			continue
+		}
+		score, factor := 0.0, 1.0
+		for _, p := range ix.explain(hit{turn: int32(n)}, q, w) {
+			if p.Term != "" {
+				score += p.Value
+			} else {
+				factor *= p.Value
+			}
+		}
+		if score > 0 {
+			all = append(all, hit{turn: int32(n), score: score * factor})
+		}
+	}
+	ix.sort(all)
+	for i, v := range s.sums {
+		if v != 0 || s.score[i] != 0 || s.x[i] != 0 {
+			t.Fatalf("%q: turn %d is not forgotten", question, i)
+		}
+	}
+	return hits, all
+}
+
+func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(a, b) }
+
+// FuzzRanking holds the ranking, which looks at few turns, against that of all turns. Of a small index the best are the same; of a
+// larger one each that is found has its full score, and of those that are best of all hardly any is missed.
+func FuzzRanking(f *testing.F) {
+	for seed := range uint64(4) {
+		f.Add(seed, uint16(20+seed*12))
+		f.Add(seed, uint16(500))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, turns uint16) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		e, ix, ask := randomScope(t, r, int(turns%2000)+1)
+		const k = 32
+		missed, asked := 0, 0
+		for range 12 {
+			question := ask()
+			hits, all := ranked(t, e, ix, question, k)
+			full := map[int32]float64{}
+			for _, h := range all {
+				full[h.turn] = h.score
+			}
+			for _, h := range hits {
+				if want := full[h.turn]; !nearly(h.score, want) {
+					t.Errorf("%q: turn %d has %v, want %v", question, h.turn, h.score, want)
+				}
+			}
+			if !slices.IsSortedFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) }) {
+				t.Errorf("%q: not in order", question)
+			}
+			for i, want := range all[:min(len(all), k/4)] {
+				asked++
+				if i >= len(hits) || !nearly(hits[i].score, want.score) {
+					if missed++; len(all) <= k*seedsPerTurn {
+						t.Errorf("%q: place %d is not turn %d with %v", question, i, want.turn, want.score)
+					}
+				}
+			}
+		}
+		if asked > 40 && missed > asked/10 {
+			t.Errorf("%d of the best %d missed", missed, asked)
+		}
+	})
+}
