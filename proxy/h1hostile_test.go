@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Whatever an upstream answers, the next request gets its own answer, by both clients: nothing of the first, surplus,
+// Whatever an upstream answers, the next request gets its own answer, or from http.Transport perhaps none: nothing of the first, surplus,
 // unfinished or unasked for, becomes a part of the second.
 func TestH1NothingSpillsOver(t *testing.T) {
 	for i, raw := range append(rawResponses,
@@ -54,6 +54,9 @@ func TestH1NothingSpillsOver(t *testing.T) {
 					p := h1Plane(t, addr, own, nil)
 					_, _, _ = h1Do(t, p, method+" /first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
 					code, body, err := h1Do(t, p, "GET /next HTTP/1.1\r\nHost: x\r\n\r\n")
+					if !own && err != nil {
+						return // it may notice what was left over only in the place of an answer
+					}
 					if code != 200 || body != "ok" || err != nil {
 						t.Errorf("%.100q\nthe next request got %d, %q, %v", raw, code, body, err)
 					}
