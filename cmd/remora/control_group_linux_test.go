@@ -18,9 +18,9 @@ type controlGroup struct {
 	version int
 }
 
-func newGroup(t *testing.T, limit int64) *controlGroup {
+func newGroup(t *testing.T, what string, limit int64) *controlGroup {
 	t.Helper()
-	name := fmt.Sprintf("remora-test-%d-%d", os.Getpid(), limit)
+	name := fmt.Sprintf("remora-test-%d-%s", os.Getpid(), what)
 	for _, g := range []struct {
 		root, file string
 		version    int

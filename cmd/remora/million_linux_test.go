@@ -26,15 +26,15 @@ import (
 )
 
 const (
-	smallMachine = 128 << 20 // bytes, both processes and the page cache that they use
+	smallMachine = 128 << 20 // bytes, each process and the page cache that it uses
 	millionChats = 16        // users who talk at a time
 	// millionLag is how many of a user's turns may be on their way to the store: people wait for one another's answers, this
 	// test would not.
 	millionLag = 128
 )
 
-// TestMillionTurns has REMORA_TURNS turns (3,000 if it is not set) go through a Remora of both its processes in a control group of
-// 128 MiB. Users come and go, a thousand turns each, and now and then one of before is back. None of it may be lost
+// TestMillionTurns has REMORA_TURNS turns (3,000 if it is not set) go through a Remora whose processes are in control groups of 128 MiB
+// each, page cache included. Users come and go, a thousand turns each, and now and then one of before is back. None of it may be lost
 // without being counted, no process may end, and what was said must be found at the end.
 func TestMillionTurns(t *testing.T) {
 	turns := 3000
@@ -43,11 +43,16 @@ func TestMillionTurns(t *testing.T) {
 	} else if testing.Short() {
 		turns = 300
 	}
-	m := &million{t: t, dir: rigDir(t), turns: turns, group: newGroup(t, smallMachine)}
+	m := &million{t: t, dir: rigDir(t), turns: turns, group: newGroup(t, "proxy", smallMachine), storeGroup: newGroup(t, "store", smallMachine)}
 	model := httptest.NewServer(http.HandlerFunc(m.answer))
 	defer model.Close()
 	serve := m.launch(model.URL)
 	child := childOf(serve.Process.Pid)
+	if m.storeGroup.dir != "" {
+		if err := m.storeGroup.add(child); err != nil {
+			t.Fatal(err)
+		}
+	}
 	m.remote = dialServe(t, m.dir)
 	defer m.remote.Close()
 
@@ -62,8 +67,8 @@ func TestMillionTurns(t *testing.T) {
 	if m.over.Load() {
 		stop()
 		watching.Wait()
-		t.Fatalf("the store's process ended after %d turns; MiB at most: %d not of files, proxy %d resident, store %d resident; %d killed by the kernel; %s",
-			m.said.Load(), m.anon>>20, m.proxy>>20, m.store>>20, m.group.kills(), m.group)
+		t.Fatalf("the store's process ended after %d turns; MiB at most: %d not of files in both, proxy %d resident, store %d resident; %d killed by the kernel; %s",
+			m.said.Load(), m.anon>>20, m.proxy>>20, m.store>>20, m.group.kills()+m.storeGroup.kills(), m.group)
 	}
 	took := time.Since(began)
 	m.stored()
@@ -74,7 +79,7 @@ func TestMillionTurns(t *testing.T) {
 	if now := childOf(serve.Process.Pid); now != child {
 		t.Errorf("the store's process was %d and is %d", child, now)
 	}
-	if n := m.group.kills(); n != 0 {
+	if n := m.group.kills() + m.storeGroup.kills(); n != 0 {
 		t.Errorf("the kernel killed %d processes for memory", n)
 	}
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
@@ -84,36 +89,36 @@ func TestMillionTurns(t *testing.T) {
 		t.Errorf("serve: %v", err)
 	}
 	m.account()
-	t.Logf("%d turns of %d users in %s (%.0f a second), %d requests failed; MiB at most: %d not of files, proxy %d resident, store %d resident; %s",
+	t.Logf("%d turns of %d users in %s (%.0f a second), %d requests failed; MiB at most: %d not of files in both, proxy %d resident, store %d resident; %s",
 		turns, m.users(), took.Round(time.Second), float64(turns)/took.Seconds(), m.failed.Load(), m.anon>>20, m.proxy>>20, m.store>>20, m.group)
 }
 
 // million is the traffic of TestMillionTurns.
 type million struct {
-	t       *testing.T
-	dir     string
-	url     string
-	turns   int
-	group   *controlGroup
-	remote  *process.Remote
-	next    atomic.Int64 // user
-	said    atomic.Int64
-	failed  atomic.Int64
-	found   atomic.Int64
-	asked   int
-	ended   lockedBuffer // the proxy's last line
-	anon    int64        // bytes, the most that was seen
-	proxy   int64
-	store   int64
-	returns atomic.Int64
-	over    atomic.Bool // a process has ended
+	t                 *testing.T
+	dir               string
+	url               string
+	turns             int
+	group, storeGroup *controlGroup
+	remote            *process.Remote
+	next              atomic.Int64 // user
+	said              atomic.Int64
+	failed            atomic.Int64
+	found             atomic.Int64
+	asked             int
+	ended             lockedBuffer // the proxy's last line
+	anon              int64        // bytes, the most that was seen
+	proxy             int64
+	store             int64
+	returns           atomic.Int64
+	over              atomic.Bool // a process has ended
 }
 
 const turnsPerUser = 1000
 
 func (m *million) users() int { return (m.turns + turnsPerUser - 1) / turnsPerUser }
 
-// launch starts Remora in the group, with the settings of docs/benchmarks.md for a machine of this size.
+// launch starts Remora in the group, with what docs/benchmarks.md says of such a limit.
 func (m *million) launch(upstream string) *exec.Cmd {
 	m.t.Helper()
 	self, err := os.Executable()
@@ -132,9 +137,7 @@ func (m *million) launch(upstream string) *exec.Cmd {
 	line := []string{link, "serve", "--listen", address, "--upstream", upstream, "--data", m.dir}
 	serve := m.group.command(line)
 	serve.Env = append([]string{
-		"GOMEMLIMIT=40MiB", "REMORA_STORAGE_MEMORY_BYTES=33554432", "REMORA_RECALL_MAX_BYTES=12582912",
-		"REMORA_RECALL_MAX_SCOPE_BYTES=4194304", "REMORA_INJECTION_MAX_BYTES=2097152", "REMORA_PERSIST_QUEUE_BYTES=4194304",
-		"REMORA_PERSIST_FACTS_CACHE_BYTES=2097152", "REMORA_PERSIST_AUDIT_MAX_BYTES=2097152",
+		"GOMEMLIMIT=88MiB", "REMORA_RECALL_MAX_BYTES=25165824", "REMORA_RECALL_MAX_SCOPE_BYTES=8388608", "REMORA_STORAGE_MEMORY_BYTES=67108864",
 		"REMORA_IDENTITY_TENANT=tests", "REMORA_STORAGE_KEY_FILE=" + m.dir + ".key", "REMORA_STORAGE_RESERVE_BYTES=0",
 		"REMORA_PERSIST_TURNS_PER_SECOND=0", "REMORA_LOG_FORMAT=json", "HOME=" + filepath.Dir(m.dir),
 	}, os.Environ()...)
@@ -353,14 +356,14 @@ func (m *million) account() {
 func (m *million) watch(ctx context.Context, proxy, store int) {
 	began, last := time.Now(), time.Now()
 	for ; ctx.Err() == nil; time.Sleep(200 * time.Millisecond) {
-		anon := m.group.anonymous()
+		anon := m.group.anonymous() + m.storeGroup.anonymous()
 		m.anon, m.proxy, m.store = max(m.anon, anon), max(m.proxy, resident(proxy)), max(m.store, resident(store))
 		if resident(store) == 0 {
 			m.over.Store(true)
 		}
 		if time.Since(last) > 30*time.Second {
 			last = time.Now()
-			m.t.Logf("%s: %d turns; MiB: %d not of files, proxy %d, store %d", time.Since(began).Round(time.Second), m.said.Load(), anon>>20, resident(proxy)>>20, resident(store)>>20)
+			m.t.Logf("%s: %d turns; MiB: %d not of files in both, proxy %d, store %d", time.Since(began).Round(time.Second), m.said.Load(), anon>>20, resident(proxy)>>20, resident(store)>>20)
 		}
 	}
 }

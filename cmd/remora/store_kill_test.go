@@ -299,7 +299,7 @@ func (k *killedPrograms) tell(user int) error {
 	}
 	request.Header.Set("X-Remora-User", "u"+strconv.Itoa(user))
 	k.requests.Add(1)
-	response, err := (&http.Client{Timeout: 3 * patience}).Do(request)
+	response, err := (&http.Client{Timeout: 10 * time.Minute}).Do(request) // a machine may be suspended
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestStoreProcessOutOfMemory(t *testing.T) {
 		outOfMemory(t, func(pid int) error { return unix.Prlimit(pid, unix.RLIMIT_AS, &small, nil) })
 	})
 	t.Run("control group", func(t *testing.T) {
-		g := newGroup(t, 1<<20)
+		g := newGroup(t, "starved", 1<<20)
 		if g.dir == "" {
 			t.Skip("no control group can be made here")
 		}
