@@ -249,11 +249,13 @@ func (l *ledger) book(s *scopeLedger, n int64) (over bool) {
 	return false
 }
 
-// shrink drops the quarter of the entries that was used longest ago and returns their size.
+// shrink drops about a quarter of the entries, those that were used longest ago, and returns their size.
 func shrink(entries map[chainHash]*entry) int64 {
-	uses := make([]int64, 0, len(entries))
+	var uses []int64 // of a sample: where an entry stands in the map has nothing to do with its age
 	for _, e := range entries {
-		uses = append(uses, lastUse(e).UnixNano())
+		if uses = append(uses, lastUse(e).UnixNano()); len(uses) == shrinkSample {
+			break
+		}
 	}
 	slices.Sort(uses)
 	freed, last := int64(0), uses[len(uses)/4]
@@ -265,6 +267,8 @@ func shrink(entries map[chainHash]*entry) int64 {
 	}
 	return freed
 }
+
+const shrinkSample = 1024
 
 // replayed is a block that stands at an earlier turn, or at the newest.
 type replayed struct {

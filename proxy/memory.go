@@ -110,7 +110,7 @@ func (x *exchange) compose() []dialect.Insertion {
 	x.recallUS = time.Since(began).Microseconds()
 	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
 		// The same request was entered while this one searched: both are one turn.
-		x.turn.Conversation, x.turn.ID = twin.conv, h.turns.Load().of(scope, twin.conv, x.turn.Chain)
+		x.turn.Conversation = twin.conv
 		if x.rights.inject {
 			fresh, placement = twin.block, twin.placement
 			if x.status = StatusEmpty; fresh.Text != "" {
