@@ -29,24 +29,26 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 	cfg := &p.cfg.Audit
 	out := finding{record: newAuditRecord(t)}
 	var candidates []*candidate
-	newest, fresh := time.Time{}, []windowMessage(nil)
-	counts, freshCounts := map[string]int{}, map[string]int{}
+	newest := time.Time{}
+	space := &p.auditor.reading
+	space.reset()
+	defer space.reset()
 	for i := range t.window {
 		m := &t.window[i]
 		if m.at.After(newest) {
 			newest = m.at
 		}
 		if !m.fresh {
-			wordCounts(counts, ownWords(m.text))
+			countWords(space.window, ownWords(m.text))
 			continue
 		}
-		wordCounts(freshCounts, ownWords(m.text))
-		fresh = append(fresh, *m)
+		space.said.read(ownWords(m.text))
+		space.fresh = append(space.fresh, *m)
 	}
-	for w, n := range freshCounts {
-		counts[w] += n
+	for _, k := range space.said.list {
+		space.window[k.Word] += k.Count
 	}
-	t.summary.readCounted(fresh, freshCounts)
+	t.summary.readCounted(space.fresh, space)
 	for i := range t.window {
 		m := &t.window[i]
 		if !m.fresh || !m.user {
@@ -80,7 +82,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectRefused)
 		}
 	}
-	r := cfg.Weights.relevance(counts, t.summary.keywords())
+	r := cfg.Weights.relevance(space.window, t.summary.keywords())
 	h := cfg.Weights.coherence(t.window)
 	sum := 0.0
 	for _, c := range candidates {
@@ -106,9 +108,10 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		}
 		return cmp.Compare(b.q.total, a.q.total)
 	})
-	said := map[string]bool{} // ids of what the turns say now
-	for _, c := range candidates {
-		said[factID(t.scope, t.window[c.message].turn, c.quote)] = true
+	if len(t.replaced) > 0 {
+		for _, c := range candidates {
+			space.ids[factID(t.scope, t.window[c.message].turn, c.quote)] = true
+		}
 	}
 	for turn := range t.replaced { // first, so that what is said now merges with what holds
 		text := ""
@@ -117,7 +120,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 				text += m.text + "\n"
 			}
 		}
-		n, err := g.revoke(ctx, turn, text, said)
+		n, err := g.revoke(ctx, turn, text, space.ids)
 		if err != nil {
 			return out, err
 		}

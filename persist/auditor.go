@@ -49,6 +49,7 @@ type auditor struct {
 	at       time.Time      // when the round began to work, or went on
 	breathed time.Duration  // in this round
 	waited   time.Duration  // for the store, at its end
+	reading  reading        // of the audit at hand
 	calls    sync.WaitGroup // of those under way
 }
 

@@ -61,6 +61,7 @@ type span struct {
 // spansOf reads one message of the user.
 func spansOf(text string, at time.Time, message int) []span {
 	var out []span
+	var space [stackWords]word
 	for _, s := range sentences(ownWords(text)) {
 		if len(out) == maxSpans {
 			break
@@ -71,7 +72,7 @@ func spansOf(text string, at time.Time, message int) []span {
 		}
 		sp := judge(s)
 		if c := sp.candidate; c != nil {
-			c.at, c.message, c.corrects = at, message, corrects(words(s))
+			c.at, c.message, c.corrects = at, message, corrects(appendWords(space[:0], s))
 			c.dates = datesIn(c.quote, c.words, at)
 			c.suspicious = instructs(c.quote)
 		}
@@ -88,7 +89,8 @@ func judge(s string) span {
 	if len(s) > maxStatementRunes && utf8.RuneCountInString(s) > maxStatementRunes {
 		return span{reject: rejectLong}
 	}
-	ws := words(s)
+	var space [stackWords]word
+	ws := appendWords(space[:0], s)
 	main := mainWord(ws)
 	if len(ws)-main < minStatementWords {
 		return span{reject: rejectSmallTalk}

@@ -103,7 +103,8 @@ func (f *fact) after(g *fact) bool {
 
 // read fills in what merging goes by.
 func (f *fact) read(quote string) {
-	ws := words(quote)
+	var space [stackWords]word
+	ws := appendWords(space[:0], quote)
 	f.norm = normalised(ws)
 	f.content, f.negative = contentOf(ws)
 	f.signs = signsOf(f.content)
@@ -222,7 +223,12 @@ func (p *Pipeline) loadDossier(ctx context.Context, scope storage.Scope, rest fu
 
 // normalised joins the words of a statement, so that spelling, case and signs make no difference.
 func normalised(ws []word) string {
+	n := 0
+	for i := range ws {
+		n += 1 + len(ws[i].folded)
+	}
 	var b strings.Builder
+	b.Grow(n)
 	for i := range ws {
 		if i > 0 {
 			b.WriteByte(' ')

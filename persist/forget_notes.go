@@ -64,7 +64,7 @@ func (p *Pipeline) summarise(ctx context.Context, key talkKey) error {
 	read := func() {
 		for _, h := range rebuilt(key, some) {
 			if !due[h.turn] {
-				s.read(h.messages)
+				s.read(h.messages, &reading{})
 			}
 		}
 		some = some[:0]

@@ -10,11 +10,21 @@ func ownWords(s string) string {
 	s = cutFences(s, nil)
 	s = cutElements(s, nil)
 	var b strings.Builder
-	b.Grow(len(s))
+	whole := true // so far
+	at := 0
 	for line := range strings.Lines(s) {
-		if !foreignLine(line) {
+		switch foreign := foreignLine(line); {
+		case foreign && whole:
+			whole = false
+			b.Grow(len(s))
+			b.WriteString(s[:at])
+		case !foreign && !whole:
 			b.WriteString(line)
 		}
+		at += len(line)
+	}
+	if whole {
+		return strings.TrimSpace(s)
 	}
 	return strings.TrimSpace(b.String())
 }

@@ -39,7 +39,8 @@ const (
 // factID is the same whenever the same words of the same turn are audited, in every process.
 func factID(scope storage.Scope, turn, quote string) string {
 	h := sha256.New()
-	for _, s := range [...]string{scope.Tenant, scope.App, scope.Project, scope.User, turn, normalised(words(quote))} {
+	var space [stackWords]word
+	for _, s := range [...]string{scope.Tenant, scope.App, scope.Project, scope.User, turn, normalised(appendWords(space[:0], quote))} {
 		_, _ = h.Write([]byte(s)) // never fails
 		_, _ = h.Write([]byte{0})
 	}

@@ -80,13 +80,11 @@ func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) e
 			return err
 		}
 	}
-	before := *t.summary
-	before.Keywords, before.Sentences = slices.Clone(before.Keywords), slices.Clone(before.Sentences)
+	before := *t.summary // whose lists an audit replaces
 	var found finding
 	late := false
 	err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
 		again := before
-		again.Keywords, again.Sentences = slices.Clone(before.Keywords), slices.Clone(before.Sentences)
 		t.summary = &again
 		found, err = r.p.inspect(r.work, t, g, proposals, time.Now)
 		if late = errors.Is(err, errTooLong); late { // repeating won't mend it

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,14 +17,37 @@ type word struct {
 // maxWord is the longest word that is read, in bytes; longer ones are data.
 const maxWord = 48
 
-// words reads text. Contractions come apart ("I'm" is "i am", "j'ai" is "je ai"), so that patterns need one form only;
-// both parts then share a place.
+// words reads text: see eachWord.
 func words(text string) []word {
-	out := make([]word, 0, 1+len(text)/5)
+	return appendWords(make([]word, 0, 1+len(text)/5), text)
+}
+
+// appendWords is words into space of the caller's.
+func appendWords(out []word, text string) []word {
+	for w := range eachWord(text) {
+		out = append(out, w)
+	}
+	return out
+}
+
+// stackWords is how many words the readers of a sentence have room for without an allocation; few sentences have more.
+const stackWords = 48
+
+// eachWord is an iterator over the words of text. Contractions come apart ("I'm" is "i am", "j'ai" is "je ai"), so that
+// patterns need one form only; both parts then share a place. It allocates for words with a capital or an accent that are
+// not in the lexicon.
+func eachWord(text string) iter.Seq[word] {
+	return func(yield func(word) bool) { readWords(text, yield) }
+}
+
+func readWords(text string, yield func(word) bool) {
 	clause := true
 	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRuneInString(text[i:])
-		if !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+		r, n := rune(text[i]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(text[i:])
+		}
+		if !alphanumeric(r) {
 			switch r {
 			case ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
 				clause = true
@@ -35,24 +59,46 @@ func words(text string) []word {
 		}
 		j := i + n
 		for j < len(text) {
-			r, n := utf8.DecodeRuneInString(text[j:])
-			if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.Is(unicode.Mn, r) && !joins(text, j, r, n) {
+			r, n := rune(text[j]), 1
+			if r >= utf8.RuneSelf {
+				r, n = utf8.DecodeRuneInString(text[j:])
+			}
+			if !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
 				break
 			}
 			j += n
 		}
-		raw := text[i:j]
-		if len(raw) <= maxWord {
-			first := len(out)
-			out = appendWord(out, raw, i, j)
-			for k := first; k < len(out); k++ {
-				out[k].clause = clause && k == first
+		if j-i <= maxWord {
+			w := word{raw: text[i:j], start: i, end: j, clause: clause}
+			first, second, more := apart(fold(w.raw))
+			if w.folded = first; !yield(w) {
+				return
 			}
-			clause = lexicon.conjunctions[out[len(out)-1].folded]
+			last := first
+			w.clause = false
+			if second != "" {
+				if w.folded = second; !yield(w) {
+					return
+				}
+				last = second
+			}
+			for _, part := range more {
+				if w.folded = part; !yield(w) {
+					return
+				}
+				last = part
+			}
+			clause = lexicon.conjunctions[last]
 		}
 		i = j
 	}
-	return out
+}
+
+func alphanumeric(r rune) bool {
+	if r < utf8.RuneSelf {
+		return r|0x20 >= 'a' && r|0x20 <= 'z' || r >= '0' && r <= '9'
+	}
+	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
 // joins says whether a sign holds a word together: don't, left-handed, 2.5, a_b.
@@ -71,95 +117,125 @@ func joins(text string, at int, r rune, n int) bool {
 	return unicode.IsLetter(after) || unicode.IsDigit(after)
 }
 
-func appendWord(out []word, raw string, start, end int) []word {
-	f := fold(raw)
+// apart takes the contraction f, which is folded, apart. Most words are their only part, and none has an empty one.
+func apart(f string) (first, second string, more []string) {
+	if parts := lexicon.contractions[f]; len(parts) > 0 {
+		return parts[0], "", parts[1:]
+	}
 	if at := strings.IndexByte(f, '\''); at > 0 {
-		if parts, ok := lexicon.contractions[f]; ok {
-			for _, p := range parts {
-				out = append(out, word{raw: raw, folded: p, start: start, end: end})
-			}
-			return out
-		}
 		if full, ok := lexicon.elisions[f[:at]]; ok && at+1 < len(f) {
-			out = append(out, word{raw: raw, folded: full, start: start, end: end})
-			return append(out, word{raw: raw, folded: f[at+1:], start: start, end: end})
+			return full, f[at+1:], nil
 		}
 		if strings.HasSuffix(f, "'s") {
-			return append(out, word{raw: raw, folded: f[:at], start: start, end: end})
+			return f[:at], "", nil
 		}
 	}
-	if parts, ok := lexicon.contractions[f]; ok {
-		for _, p := range parts {
-			out = append(out, word{raw: raw, folded: p, start: start, end: end})
-		}
-		return out
-	}
-	return append(out, word{raw: raw, folded: f, start: start, end: end})
+	return f, "", nil
 }
 
 // fold writes a word in small letters without accents, for people leave them out; ß is ss.
 func fold(s string) string {
-	plain := true
+	ascii, capitals := true, false
 	for i := range len(s) {
-		if c := s[i]; c >= utf8.RuneSelf || c >= 'A' && c <= 'Z' {
-			plain = false
-			break
-		}
+		c := s[i]
+		ascii, capitals = ascii && c < utf8.RuneSelf, capitals || c >= 'A' && c <= 'Z'
 	}
-	if plain {
+	if ascii && !capitals {
 		return s
 	}
-	var b strings.Builder
-	b.Grow(len(s))
-	for _, r := range s {
-		r = unicode.ToLower(r)
-		switch {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case strings.ContainsRune("áàâäãå", r):
-			b.WriteByte('a')
-		case strings.ContainsRune("éèêë", r):
-			b.WriteByte('e')
-		case strings.ContainsRune("íìîï", r):
-			b.WriteByte('i')
-		case strings.ContainsRune("óòôöõ", r):
-			b.WriteByte('o')
-		case strings.ContainsRune("úùûü", r):
-			b.WriteByte('u')
-		case r == 'ç':
-			b.WriteByte('c')
-		case r == 'ñ':
-			b.WriteByte('n')
-		case r == 'ß':
-			b.WriteString("ss")
-		case r == 'œ':
-			b.WriteString("oe")
-		case r == '’':
-			b.WriteByte('\'')
-		case unicode.Is(unicode.Mn, r):
-		default:
-			b.WriteRune(r)
-		}
+	if len(s) > maxWord { // a text
+		b := make([]byte, 0, len(s))
+		return string(appendFolded(b, s))
 	}
-	return b.String()
+	var space [maxWord + 8]byte
+	b := appendFolded(space[:0], s)
+	if known, ok := common[string(b)]; ok {
+		return known
+	}
+	return string(b)
 }
 
-// sentences cuts text into sentences. Lines are borders too. The parts keep their end sign and lose the space around.
-func sentences(text string) []string {
-	var out []string
-	start := 0
-	cut := func(end int) {
-		if s := strings.TrimSpace(text[start:end]); s != "" {
-			out = append(out, s)
+// common are words of the lexicon in one copy, for most that begin a sentence are among them.
+var common = commonWords(lexicon)
+
+func commonWords(l *wordBook) map[string]string {
+	out := map[string]string{}
+	for _, set := range l.sets {
+		for w := range set {
+			out[w] = w
 		}
-		start = end
+	}
+	for w := range l.contractions {
+		out[w] = w
+	}
+	return out
+}
+
+// appendFolded appends s in small letters without accents.
+func appendFolded(b []byte, s string) []byte {
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			if r >= 'A' && r <= 'Z' {
+				r |= 0x20
+			}
+			b = append(b, byte(r))
+			continue
+		}
+		r = unicode.ToLower(r)
+		switch r {
+		case 'á', 'à', 'â', 'ä', 'ã', 'å':
+			b = append(b, 'a')
+		case 'é', 'è', 'ê', 'ë':
+			b = append(b, 'e')
+		case 'í', 'ì', 'î', 'ï':
+			b = append(b, 'i')
+		case 'ó', 'ò', 'ô', 'ö', 'õ':
+			b = append(b, 'o')
+		case 'ú', 'ù', 'û', 'ü':
+			b = append(b, 'u')
+		case 'ç':
+			b = append(b, 'c')
+		case 'ñ':
+			b = append(b, 'n')
+		case 'ß':
+			b = append(b, "ss"...)
+		case 'œ':
+			b = append(b, "oe"...)
+		case '’':
+			b = append(b, '\'')
+		default:
+			if !unicode.Is(unicode.Mn, r) {
+				b = utf8.AppendRune(b, r)
+			}
+		}
+	}
+	return b
+}
+
+// sentences is an iterator over the sentences of text, by number. Lines are borders too. The parts keep their end sign and
+// lose the space around.
+func sentences(text string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) { readSentences(text, yield) }
+}
+
+func readSentences(text string, yield func(int, string) bool) {
+	start, count := 0, 0
+	cut := func(end int) bool {
+		s := strings.TrimSpace(text[start:end])
+		if start = end; s == "" {
+			return true
+		}
+		count++
+		return yield(count-1, s)
 	}
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
 		i += n
 		switch r {
 		case '\n', '\r', '。', '！', '？', '…':
-			cut(i)
+			if !cut(i) {
+				return
+			}
 		case '.', '!', '?':
 			for i < len(text) && strings.IndexByte(`.!?"')]`, text[i]) >= 0 {
 				i++
@@ -167,13 +243,12 @@ func sentences(text string) []string {
 			if i < len(text) && text[i] != ' ' && text[i] != '\n' && text[i] != '\t' {
 				continue
 			}
-			if r != '.' || !abbreviates(text[start:i], text[i:]) {
-				cut(i)
+			if (r != '.' || !abbreviates(text[start:i], text[i:])) && !cut(i) {
+				return
 			}
 		}
 	}
 	cut(len(text))
-	return out
 }
 
 // abbreviates says whether the dot at the end of s, before rest, is not the end of a sentence.

@@ -37,38 +37,30 @@ type Keyword struct {
 	Count int
 }
 
-// wordCounts counts the words that say something.
-func wordCounts(into map[string]int, text string) {
-	for _, w := range words(text) {
-		if telling(w.folded) {
-			into[w.folded]++
-		}
-	}
-}
-
 func telling(w string) bool {
 	return !lexicon.stop[w] && (len(w) > 2 || len(w) > 1 && w[0] >= utf8.RuneSelf) && strings.Trim(w, "0123456789.,-") != ""
 }
 
 // read takes in messages that it has not seen.
-func (s *Summary) read(ms []windowMessage) {
-	said := make(map[string]int, summaryWords)
+func (s *Summary) read(ms []windowMessage, r *reading) {
+	r.said.reset()
 	for i := range ms {
-		wordCounts(said, ownWords(ms[i].text))
+		r.said.read(ownWords(ms[i].text))
 	}
-	s.readCounted(ms, said)
+	s.readCounted(ms, r)
 }
 
-// readCounted is read where the messages' words have been counted.
-func (s *Summary) readCounted(ms []windowMessage, said map[string]int) {
-	counts := make(map[string]int, summaryWords)
+// readCounted is read where the messages' words have been counted, in r.said. What s had before is not written to.
+func (s *Summary) readCounted(ms []windowMessage, r *reading) {
+	all := &r.all
+	all.reset()
 	for _, k := range s.Keywords {
-		counts[k.Word] = k.Count
+		all.add(k.Word, k.Count)
 	}
-	for w, n := range said {
-		counts[w] += n
+	for _, k := range r.said.list {
+		all.add(k.Word, k.Count)
 	}
-	found := slices.Clone(s.Sentences)
+	found := append(r.sentences[:0], s.Sentences...)
 	for i := range ms {
 		text := ownWords(ms[i].text)
 		for n, line := range sentences(text) {
@@ -83,35 +75,36 @@ func (s *Summary) readCounted(ms []windowMessage, said map[string]int) {
 		s.Updated = max(s.Updated, storage.TimeOf(ms[i].at))
 	}
 	s.Messages += len(ms)
-	s.Keywords = s.Keywords[:0]
-	for w, n := range counts {
-		s.Keywords = append(s.Keywords, Keyword{w, n})
-	}
-	slices.SortFunc(s.Keywords, func(a, b Keyword) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Word, b.Word))
+	s.Sentences = r.telltales(found)
+	slices.SortFunc(all.list, func(a, b Keyword) int { // from here on all can't be looked up
+		if a.Count != b.Count {
+			return b.Count - a.Count
+		}
+		return strings.Compare(a.Word, b.Word)
 	})
-	s.Keywords = slices.Clone(s.Keywords[:min(len(s.Keywords), summaryWords)])
-	s.Sentences = telltales(found, counts)
+	s.Keywords = slices.Clone(all.list[:min(len(all.list), summaryWords)])
+	r.sentences = found
 }
 
-// telltales picks the sentences whose words are most of what is talked about, for their length.
-func telltales(found []string, counts map[string]int) []string {
+// telltales picks the sentences whose words are most of what is talked about, r.all, for their length.
+func (r *reading) telltales(found []string) []string {
 	type scored struct {
 		text  string
 		score float64
 	}
-	all := make([]scored, 0, len(found))
+	var space [4 * summarySentences]scored
+	all := space[:0]
 	for _, text := range found {
-		own := map[string]int{}
-		wordCounts(own, text)
+		r.own.reset()
+		r.own.read(text)
 		sum := 0.0
-		for w := range own {
-			sum += math.Log1p(float64(counts[w]))
+		for _, k := range r.own.list {
+			sum += math.Log1p(float64(r.all.of(k.Word)))
 		}
-		all = append(all, scored{text, sum / math.Sqrt(4+float64(len(own)))})
+		all = append(all, scored{text, sum / math.Sqrt(4+float64(len(r.own.list)))})
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
-	out := make([]string, 0, summarySentences)
+	out := make([]string, 0, min(len(all), summarySentences))
 	for _, s := range all[:min(len(all), summarySentences)] {
 		out = append(out, s.text)
 	}
@@ -120,7 +113,7 @@ func telltales(found []string, counts map[string]int) []string {
 
 // keywords are those that relevance is measured by.
 func (s *Summary) keywords() []string {
-	out := make([]string, 0, summaryKeywords)
+	out := make([]string, 0, min(len(s.Keywords), summaryKeywords))
 	for _, k := range s.Keywords[:min(len(s.Keywords), summaryKeywords)] {
 		out = append(out, k.Word)
 	}

@@ -72,10 +72,11 @@ func hearing(t *Turn, most int) heardTurn {
 	return h
 }
 
-// head returns a copy of at most n bytes, so that the rest can be let go of.
+// head returns a copy of at most n bytes, so that the rest can be let go of, and what s was cut out of: summaries and facts
+// keep parts of it for long.
 func head(s string, n int) string {
 	if len(s) <= n {
-		return s
+		return strings.Clone(s)
 	}
 	return strings.ToValidUTF8(strings.Clone(s[:n]), "")
 }
