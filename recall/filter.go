@@ -38,7 +38,7 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		for c := range req.VisibleChains {
 			h := ix.chainHash(c)
 			f.chains[h] = struct{}{}
-			f.mayHide |= 1 << (h >> 1 & 63) // the lowest bit is always set
+			f.mayHide |= 1 << chainBit(h)
 		}
 	}
 	return f
@@ -55,6 +55,9 @@ func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
+	if f.anyKind() && f.mayHide>>(f.ix.chains[n]&63)&1 == 0 { // mostly, and the turn itself is mostly far away
+		return f.ix.briefs[n]&briefDead == 0
+	}
 	t := &f.ix.turns[n]
 	if t.flags&turnDead != 0 {
 		return false
@@ -66,7 +69,7 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	if t.chain != 0 && f.mayHide&(1<<(t.chain>>1&63)) != 0 {
+	if t.chain != 0 && f.mayHide>>chainBit(t.chain)&1 != 0 {
 		if _, ok := f.chains[t.chain]; ok && f.showsChain(t) {
 			return false
 		}

@@ -22,6 +22,7 @@ type index struct {
 	posts  []postings // by term
 	turns  []turn     // removed ones stay as tombstones until a rebuild
 	briefs []brief    // of turns
+	chains []uint8    // of turns: the bit of filter.mayHide that is their chain's
 	mems   []mem
 	convs  struct {
 		names names // packed
@@ -243,6 +244,7 @@ func (ix *index) put(ps []passage) {
 	}
 	ix.turns = append(ix.turns, t)
 	ix.briefs = append(ix.briefs, t.brief())
+	ix.chains = append(ix.chains, chainBit(t.chain))
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
 		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
@@ -264,6 +266,9 @@ func (ix *index) chainHash(chain string) uint32 {
 	}
 	return uint32(ix.hash(chain)>>32) | 1
 }
+
+// chainBit is which of 64 bits stands for a chain, by its hash: the lowest bit of that is always set.
+func chainBit(hash uint32) uint8 { return uint8(hash >> 1 & 63) }
 
 // learn makes the coder for the texts to come from those that are there.
 func (ix *index) learn() {

@@ -8,7 +8,7 @@ import (
 // Estimates of what the runtime needs beside the counted buffers, in bytes.
 const (
 	postOverhead  = 40 + 8
-	turnOverhead  = 48 + 4
+	turnOverhead  = 48 + 4 + 1
 	memOverhead   = 8
 	convOverhead  = 24
 	shapeOverhead = 250 // it stands in a map, too
@@ -79,7 +79,7 @@ func (ix *index) compact() {
 		p.buf = all[from:len(all):len(all)]
 	}
 	ix.postBytes = int64(total)
-	ix.posts, ix.turns, ix.briefs, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.mems)
+	ix.posts, ix.turns, ix.briefs, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.chains), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work = nil

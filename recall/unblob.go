@@ -194,7 +194,7 @@ func (u *unpacker) turn(mem int32) turn {
 // complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
 // be searched without a fault, whatever made the blob.
 func (ix *index) complete() error {
-	ix.briefs = make([]brief, len(ix.turns))
+	ix.briefs, ix.chains = make([]brief, len(ix.turns)), make([]uint8, len(ix.turns))
 	ix.byTurn.reserve(len(ix.turns))
 	ix.byID.reserve(len(ix.mems))
 	order := make([]int32, 0, len(ix.turns))
@@ -224,7 +224,7 @@ func (ix *index) complete() error {
 		if spoken {
 			t.flags |= turnSpoken
 		}
-		ix.briefs[i] = t.brief()
+		ix.briefs[i], ix.chains[i] = t.brief(), chainBit(t.chain)
 		ix.live++
 		ix.liveMems += int(t.count)
 		ix.count(t, +1)
