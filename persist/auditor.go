@@ -88,7 +88,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		next := a.nextDue()
 		a.p.gate.leave()
 		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
-		rest := max(time.Since(begun)-2*a.breathed-a.waited, 0)*a.patience() + a.waited
+		rest := time.Duration(a.patience())*max(time.Since(begun)-2*a.breathed-a.waited, 0) + a.waited
 		if !pause(rest, nil, ending, work.Done()) {
 			return
 		}
@@ -314,7 +314,7 @@ func (a *auditor) shrink(r *roundWork) {
 
 // patience is how many times as long as it worked the auditor rests, unless someone waits for it: what it leaves, requests and
 // the turns that queue up can have. It lags then, until it has heard of as many turns as it may hold, and counts those beyond.
-func (a *auditor) patience() time.Duration {
+func (a *auditor) patience() int {
 	a.mu.Lock()
 	waited := len(a.settling) > 0
 	a.mu.Unlock()

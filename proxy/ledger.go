@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zeebo/xxh3"
@@ -88,6 +89,8 @@ type ledger struct {
 	store *ledgerStore // nil = memory only
 	now   func() time.Time
 
+	forgets atomic.Int64 // times that something was forgotten or erased, of any scope
+
 	mu     sync.Mutex
 	scopes map[storage.Scope]*list.Element // of *scopeLedger
 	recent *list.List                      // front = most recently used
@@ -101,6 +104,7 @@ type scopeLedger struct {
 	loaded chan struct{} // closed when load has ended; err is set then
 	err    error
 	asked  time.Time // when it was used last; guarded by ledger.mu
+	born   int64     // forgets when it was made
 	seed   sync.Once
 	start  chainHash // of the scope's chains, once seed has run
 
@@ -163,7 +167,7 @@ func (l *ledger) of(scope storage.Scope) *scopeLedger {
 		}
 		l.drop(e) // load again
 	}
-	s := &scopeLedger{scope: scope, asked: l.now(), loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
+	s := &scopeLedger{scope: scope, asked: l.now(), born: l.forgets.Load(), loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
 	l.scopes[scope] = l.recent.PushFront(s)
 	l.account(s, scopeOverhead)
 	if l.store == nil {
@@ -503,6 +507,7 @@ func (l *ledger) clear(s *scopeLedger, h chainHash, v *variant) {
 // forget takes the lines of these memories out of every block of the scope. Privacy beats the cache: of what memory
 // holds only a part of, the store keeps no more than that part.
 func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
+	l.forgets.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	changed, freed := false, int64(0)
@@ -526,6 +531,7 @@ func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 
 // erase drops a scope from memory and from the store. A request that is under way keeps its entries to itself.
 func (l *ledger) erase(scope storage.Scope) {
+	l.forgets.Add(1)
 	l.mu.Lock()
 	var s *scopeLedger
 	if e, ok := l.scopes[scope]; ok {
@@ -574,13 +580,24 @@ func (l *ledger) sweep(s *scopeLedger, now time.Time) {
 // save hands the entry at h to the writer. Needs s.mu.
 func (l *ledger) save(s *scopeLedger, h chainHash) {
 	e := s.entries[h]
-	if l.store == nil || !s.confirmed || s.gone || e == nil {
+	if l.store == nil || !s.confirmed || s.gone || e == nil || l.outlived(s) {
 		return
 	}
 	if e.at == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
 		return
 	}
 	l.store.put(s.scope, h, e, storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
+}
+
+// outlived: s was evicted while a request still uses it, and something was forgotten since. Nobody told s.
+func (l *ledger) outlived(s *scopeLedger) bool {
+	if l.forgets.Load() == s.born {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.scopes[s.scope]
+	return !ok || e.Value != s
 }
 
 func lastUse(e *entry) time.Time {

@@ -24,7 +24,9 @@ type ledgerStore struct {
 	mu      sync.Mutex
 	pending map[storage.Scope]*unsaved
 	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
-	size    int                        // bytes of what is pending; from ledgerPending on what comes is dropped and counted
+	erasing holds
+	cleared uint64 // commits that replaced something
+	size    int    // bytes of what is pending; from ledgerPending on what comes is dropped and counted
 	segment int64
 	spare   [][]byte // rows to use again, at most ledgerSpare
 	wake    chan struct{}
@@ -66,7 +68,11 @@ func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 // put notes the newest state of an entry.
 func (st *ledgerStore) put(scope storage.Scope, h chainHash, e *entry, expires storage.Time) {
 	st.mu.Lock()
-	st.add(st.unsaved(scope), h, e, expires)
+	if st.size < ledgerPending {
+		st.add(st.unsaved(scope), h, e, expires)
+	} else {
+		st.dropped.Add(1) // and the scope takes no room
+	}
 	st.mu.Unlock()
 	st.signal()
 }
@@ -178,40 +184,54 @@ func (st *ledgerStore) flush(ctx context.Context) (done bool) {
 
 // commit writes n bytes of what is pending, or none. n < 0 means that the store refused and all is pending again.
 func (st *ledgerStore) commit(ctx context.Context) (n int, more bool) {
-	defer st.guard("write ledger", func() { n, more = -1, false })
+	defer st.guard("write ledger", func() {
+		st.finish(false)
+		n, more = -1, false
+	})
 	if n = st.take(); n < 0 {
 		return 0, false
 	}
 	err := st.write(ctx)
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for scope, u := range st.writing {
-		if err != nil {
-			st.restore(scope, u)
-		} else if len(st.spare) < ledgerSpare && cap(u.rows) <= 2*ledgerCommit {
-			st.spare = append(st.spare, u.rows[:0])
-		}
-	}
-	clear(st.writing)
+	more = st.finish(err == nil)
 	if err != nil {
 		st.log.Debug("write ledger", "error", err)
 		return -1, false
 	}
-	return n, len(st.pending) > 0
+	return n, more
 }
 
-// take moves the pending entries of some scopes to writing, as many as go into one commit, unless a panic has left some
-// there. It returns their bytes, -1 where there is nothing to write.
+// finish ends a commit, and says whether there is more to write.
+func (st *ledgerStore) finish(written bool) (more bool) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	replaced := false
+	for scope, u := range st.writing {
+		if !written {
+			st.restore(scope, u)
+		} else if len(st.spare) < ledgerSpare && cap(u.rows) <= 2*ledgerCommit {
+			st.spare = append(st.spare, u.rows[:0])
+		}
+		replaced = replaced || u.replace
+		delete(st.writing, scope)
+	}
+	if replaced {
+		st.cleared++
+	}
+	st.erasing.settled()
+	return len(st.pending) > 0
+}
+
+// take moves the pending entries of some scopes to writing, as many as go into one commit, but for those that are held.
+// It returns their bytes, -1 where there is nothing to write.
 func (st *ledgerStore) take() int {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if len(st.writing) > 0 {
-		return 0
-	}
 	size := 0
 	for scope, u := range st.pending {
 		if size >= ledgerCommit {
 			break
+		} else if st.erasing.has(scope) {
+			continue
 		}
 		size += len(u.rows)
 		st.drop(scope)
@@ -288,81 +308,4 @@ func (st *ledgerStore) segmentKey() string {
 	defer st.mu.Unlock()
 	st.segment = max(st.segment+1, time.Now().UnixMicro())
 	return fmt.Sprintf("%016x", st.segment)
-}
-
-// load reads a scope's entries in the background. Callers wait on s.loaded, as long as they care to.
-func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
-	st.loads.Go(func() {
-		defer close(s.loaded)
-		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
-		select {
-		case st.slots <- struct{}{}:
-			defer func() { <-st.slots }()
-		case <-time.After(ledgerLoadMax):
-			s.err = storage.ErrUnavailable
-			return
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), ledgerLoadMax)
-		defer cancel()
-		entries := map[chainHash]*entry{}
-		read, segments, partial := int64(0), 0, false
-		for after := ""; ; {
-			page, err := st.local.Records(ctx, storage.BucketLedger, s.scope, after, storage.MaxPage)
-			if err != nil {
-				s.err = err
-				return
-			}
-			for _, r := range page.Records {
-				segments++
-				n, err := readSegment(r.Value, entries)
-				if err != nil {
-					st.dropped.Add(1)
-					partial = true
-				}
-				if read += n; read > l.cfg.MaxBytes/2 { // more than half of all memory for one scope
-					read -= shrink(entries)
-					partial = true
-				}
-			}
-			if after = page.Next; after == "" {
-				break
-			}
-		}
-		st.mu.Lock()
-		for _, u := range [...]*unsaved{st.writing[s.scope], st.pending[s.scope]} { // newer, left by an evicted copy of this scope
-			if u == nil {
-				continue
-			}
-			if u.replace {
-				clear(entries)
-			}
-			_, _ = readRows(u.rows, entries) // as appendRow wrote them
-		}
-		st.mu.Unlock()
-		size := int64(0)
-		for _, e := range entries {
-			size += e.size()
-		}
-		if segments > ledgerSegments {
-			st.replace(s.scope, entries, l.cfg.TTL)
-			partial = false
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.partial = s.partial || partial
-		for h, e := range entries { // what was written while the load went on is newer
-			if now := s.entries[h]; now != nil && now.at != nil {
-				continue
-			} else if now != nil {
-				e.variants = append(e.variants, now.variants...)
-				for len(e.variants) > maxVariants { // more would not be read back
-					size -= e.variants[0].size()
-					e.variants = e.variants[1:]
-				}
-			}
-			s.entries[h] = e
-		}
-		s.confirmed = s.confirmed || segments > 0 || len(entries) > 0
-		l.charge(s, size)
-	})
 }

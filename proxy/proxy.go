@@ -276,6 +276,15 @@ func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 // Drop forgets all that later requests of a scope would replay, as after its erasure.
 func (h *Handler) Drop(scope storage.Scope) { h.ledger.erase(scope) }
 
+// Hold waits until nothing of a scope's ledger is being written and keeps it so until release is called. It is called
+// before the scope is erased, and released after Drop.
+func (h *Handler) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
+	if h.store == nil {
+		return func() {}, nil
+	}
+	return h.store.hold(ctx, scope)
+}
+
 // Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
 // what was waiting is done. End ctx after the doors are closed and before persistence ends.
 func (h *Handler) Run(ctx context.Context) {

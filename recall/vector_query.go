@@ -40,12 +40,13 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 				a.err = errors.New("embed query: panic")
 			}
 		}()
+		within := ctx
 		if at, ok := ctx.Deadline(); ok {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, time.Until(at)*9/10)
+			short, cancel := context.WithTimeout(ctx, time.Until(at)*9/10)
 			defer cancel()
+			within = short
 		}
-		a.vector, a.err = c.Embedder.Query(ctx, c.Redact(text))
+		a.vector, a.err = c.Embedder.Query(within, c.Redact(text))
 	})
 	if !started {
 		return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
@@ -32,4 +34,21 @@ func (k *knownMemories) Erased(scope storage.Scope, ids ...string) {
 func (k *knownMemories) Drop(scope storage.Scope) {
 	k.Engine.Drop(scope)
 	k.handler.Drop(scope)
+}
+
+// Hold keeps what is derived of a scope, and its ledger, from being written while the scope is erased.
+func (k *knownMemories) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
+	index, err := k.Engine.Hold(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	ledger, err := k.handler.Hold(ctx, scope)
+	if err != nil {
+		index()
+		return nil, err
+	}
+	return func() {
+		ledger()
+		index()
+	}, nil
 }

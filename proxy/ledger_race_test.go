@@ -1,0 +1,242 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// between is a store in which something else happens in the middle of a call.
+type between struct {
+	*storagetest.Mem
+	reading func() // once the records are read, before the reader has them; once
+	writing func() error
+}
+
+func (b *between) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	page, err := b.Mem.Records(ctx, bucket, scope, after, limit)
+	if then := b.reading; then != nil {
+		b.reading = nil
+		then()
+	}
+	return page, err
+}
+
+func (b *between) PutRecords(ctx context.Context, records []storage.Record) error {
+	if then := b.writing; then != nil {
+		b.writing = nil
+		if err := then(); err != nil {
+			return err
+		}
+	}
+	return b.Mem.PutRecords(ctx, records)
+}
+
+var discarding = slog.New(slog.DiscardHandler)
+
+// filled is a store that holds n segments of one scope's ledger, of an entry each.
+func filled(t *testing.T, scope storage.Scope, n int) *between {
+	t.Helper()
+	b := &between{Mem: storagetest.Memory()}
+	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+	s := l.of(scope)
+	<-s.loaded
+	for i := range n {
+		enter(l, s, i)
+		if !l.store.flush(t.Context()) {
+			t.Fatal("not written")
+		}
+	}
+	return b
+}
+
+func enter(l *ledger, s *scopeLedger, i int) {
+	h := chainHash{Lo: uint64(i)}
+	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1)
+	l.confirm(s, h, true)
+}
+
+// What is erased in the middle of a load comes back neither into memory nor into the store.
+func TestErasedDuringLoad(t *testing.T) {
+	t.Parallel()
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	for name, tt := range map[string]struct {
+		segments int
+		before   bool // the load begins after the erasure
+	}{
+		"few": {1, false}, "so many that they are rewritten": {ledgerSegments + 1, false}, "written while it reads": {1, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := filled(t, scope, tt.segments)
+			l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+			if tt.before {
+				l.erase(scope)
+				b.reading = func() { l.store.flush(t.Context()) }
+			} else {
+				b.reading = func() { l.erase(scope) }
+			}
+			s := l.of(scope)
+			<-s.loaded
+			if len(s.entries) > 0 || s.err != nil {
+				t.Errorf("%d entries came back, %v", len(s.entries), s.err)
+			}
+			l.store.flush(t.Context())
+			if got := len(segments(t, b)); got > 0 {
+				t.Errorf("%d segments are left", got)
+			}
+		})
+	}
+}
+
+// A request may be under way for longer than its scope stays in memory. What it enters late is not stored if the scope
+// was erased meanwhile, and is if nothing happened.
+func TestErasedAfterEviction(t *testing.T) {
+	t.Parallel()
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	for _, erased := range []bool{false, true} {
+		b := &between{Mem: storagetest.Memory()}
+		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+		s := l.of(scope)
+		<-s.loaded
+		l.mu.Lock()
+		l.drop(l.scopes[scope])
+		l.mu.Unlock()
+		if erased {
+			l.erase(scope)
+		}
+		enter(l, s, 1)
+		l.store.flush(t.Context())
+		if got := len(segments(t, b)); (got > 0) == erased {
+			t.Errorf("erased %v: %d segments", erased, got)
+		}
+	}
+}
+
+// Where a commit fails or panics while its scope is erased, nothing of it is written when the store is back.
+func TestErasedDuringFailedCommit(t *testing.T) {
+	t.Parallel()
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	other := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "other"}
+	for _, end := range []string{"refused", "panic"} {
+		b := &between{Mem: storagetest.Memory()}
+		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+		for i, sc := range []storage.Scope{scope, other} {
+			s := l.of(sc)
+			<-s.loaded
+			enter(l, s, i)
+		}
+		b.writing = func() error {
+			l.erase(scope)
+			if end == "panic" {
+				panic("store")
+			}
+			return errors.New("refused")
+		}
+		if l.store.flush(t.Context()) {
+			t.Fatal("the commit did not fail")
+		}
+		b.writing = func() error {
+			if l.store.writing[scope] != nil && len(l.store.writing[scope].rows) > 0 {
+				t.Errorf("%s: what was erased is written again", end)
+			}
+			return nil
+		}
+		if !l.store.flush(t.Context()) || l.store.size != 0 {
+			t.Errorf("%s: %d bytes are left", end, l.store.size)
+		}
+		var users []string
+		for _, r := range segments(t, b) {
+			users = append(users, r.Scope.User)
+		}
+		if !slices.Equal(users, []string{"other"}) {
+			t.Errorf("%s: got segments of %q", end, users)
+		}
+	}
+}
+
+// While a scope is held nothing of it reaches the store, and what others have does.
+func TestHeldLedger(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+		other := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "other"}
+		b := &between{Mem: storagetest.Memory()}
+		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended = make(chan struct{})
+		go func() { defer close(ended); l.store.run(ctx) }()
+		s := l.of(scope)
+		<-s.loaded
+		held := make(chan func())
+		b.writing = func() error { // the hold waits for the commit that is under way
+			go func() {
+				release, err := l.store.hold(ctx, scope)
+				if err != nil {
+					t.Error(err)
+				}
+				held <- release
+			}()
+			time.Sleep(time.Second)
+			select {
+			case <-held:
+				t.Error("held in the middle of a commit")
+			default:
+			}
+			return nil
+		}
+		enter(l, s, 1)
+		release := <-held
+		if got := len(segments(t, b)); got != 1 {
+			t.Errorf("%d segments, want the one that was being written", got)
+		}
+		enter(l, s, 2)
+		o := l.of(other)
+		<-o.loaded
+		enter(l, o, 3)
+		time.Sleep(time.Minute)
+		if got := len(segments(t, b)); got != 2 {
+			t.Errorf("%d segments while one scope is held, want 2", got)
+		}
+		short, stop := context.WithTimeout(ctx, time.Second)
+		defer stop()
+		if again, err := l.store.hold(short, scope); err != nil {
+			t.Errorf("a second hold: %v", err)
+		} else {
+			again()
+		}
+		time.Sleep(time.Minute)
+		if got := len(segments(t, b)); got != 2 {
+			t.Errorf("%d segments after one of two holds ended, want 2", got)
+		}
+		release()
+		time.Sleep(time.Minute)
+		if got := len(segments(t, b)); got != 3 {
+			t.Errorf("%d segments after the hold, want 3", got)
+		}
+		cancel()
+		<-ended
+	})
+}
+
+// Over its bound what waits takes no more room, not even for the scopes that it comes from.
+func TestPendingIsBounded(t *testing.T) {
+	t.Parallel()
+	st := newLedgerStore(storagetest.Memory(), discarding)
+	e := &entry{variants: []*variant{{conv: "c", block: fence.Block{Text: string(make([]byte, 64<<10))}}}}
+	for i := range 1000 {
+		st.put(storage.Scope{User: string(rune('a' + i))}, chainHash{}, e, 0)
+	}
+	if st.size > ledgerPending+65<<10 || len(st.pending) > 130 || st.dropped.Load() < 800 {
+		t.Errorf("%d bytes of %d scopes, %d dropped", st.size, len(st.pending), st.dropped.Load())
+	}
+}
