@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -25,7 +27,11 @@ const killDir = "REMORA_PERSIST_KILL_DIR"
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(killDir); dir != "" {
-		if err := persistUntilKilled(dir, os.Getenv(killDir+"_ROUND")); err != nil {
+		work := func() error { return persistUntilKilled(dir, os.Getenv(killDir+"_ROUND")) }
+		if turns, err := strconv.Atoi(os.Getenv(killDir + "_TURNS")); err == nil {
+			work = func() error { return persistMany(dir, turns) }
+		}
+		if err := work(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -108,6 +114,57 @@ func persistUntilKilled(dir, round string) error {
 	}
 }
 
+const millionUsers = 64
+
+// millionTurn is short, as most of what people say is; now and then it has something for an audit.
+func millionTurn(n int) Turn {
+	text := fmt.Sprintf("Item zk%d lies on shelf %d.", n, n%97)
+	if n%50 == 17 {
+		text = fmt.Sprintf("I have %d cats. %s", n%89, text)
+	}
+	t := turnOf(userScope(n%millionUsers), fmt.Sprint("t", n), text, "Noted.")
+	t.Conversation = fmt.Sprint("c", n/millionUsers/20)
+	return t
+}
+
+// persistMany hands in so many turns, as fast as they are taken, and prints what became of them.
+func persistMany(dir string, turns int) error {
+	store, err := openStore(dir, nil)
+	if err != nil {
+		return err
+	}
+	red, err := redact.New(redact.DefaultConfig())
+	if err != nil {
+		return err
+	}
+	cfg := DefaultConfig()
+	cfg.TurnsPerSecond = 0
+	p := New(cfg, store, store, nil, red, nil, nil)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	refused := 0
+	for n := range turns {
+		for p.Enqueue(millionTurn(n)) != nil {
+			refused++
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n%10_000 == 9_999 {
+			fmt.Println(n + 1)
+		}
+	}
+	err = p.Flush(ctx)
+	s := p.Stats()
+	dropped := uint64(0)
+	for _, n := range s.Dropped {
+		dropped += n
+	}
+	b, _ := json.Marshal(map[string]uint64{"indexed": s.Indexed, "dropped": dropped, "refused": uint64(refused), "quarantined": s.Quarantined})
+	fmt.Println(string(b))
+	stop()
+	return errors.Join(err, <-ended, store.Close())
+}
+
 // killRounds is how often a test of this file kills: KILL_LOOPS, or some times.
 func killRounds(few, scripted int) int {
 	if n, err := strconv.Atoi(os.Getenv("KILL_LOOPS")); err == nil {
@@ -183,8 +240,8 @@ func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) 
 	}
 	child := exec.Command(exe)
 	child.Env = append(os.Environ(), killDir+"="+dir, killDir+"_ROUND="+strconv.Itoa(round))
-	var errors bytes.Buffer
-	child.Stderr = &errors
+	var problem bytes.Buffer
+	child.Stderr = &problem
 	out, err := child.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +269,7 @@ func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) 
 	}
 	if timer.Stop() { // nobody struck
 		_ = child.Wait()
-		t.Fatalf("child in round %d ended by itself: %s", round, errors.String())
+		t.Fatalf("child in round %d ended by itself: %s", round, problem.String())
 	}
 	<-done
 	_ = child.Wait() // killed

@@ -188,7 +188,7 @@ func (k *killedPrograms) nothingLost() {
 			k.t.Fatalf("%d turns are left in the spool, %v", left, err)
 		}
 	}
-	for _, text := range []string{"set aside", "damaged"} {
+	for _, text := range []string{"set aside", "damaged", "is lost"} {
 		if log := k.log.String(); strings.Contains(log, text) {
 			k.t.Fatalf("a store was taken for damaged: %s", log[max(0, strings.Index(log, text)-8000):])
 		}

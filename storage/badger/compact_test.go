@@ -67,6 +67,9 @@ func TestScrub(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(cfg.Dir+"/data/000099.sst", make([]byte, 5000), 0o600); err != nil { // as one in the making
+		t.Fatal(err)
+	}
 	if damaged, err := s.Scrub(t.Context()); err != nil || len(damaged) != 1 || s.Health().Damaged != 1 {
 		t.Errorf("damaged store: %v, %v, %+v", damaged, err, s.Health())
 	}

@@ -113,6 +113,9 @@ func (s *Store) noteFiles(se *session) error {
 		return err
 	}
 	now.tables = tables // among the files are some that are being made, or were merged into others
+	if len(now.logs) > 0 && time.Since(se.changed) < manifestSettles {
+		now.logs = []uint64{slices.Max(now.logs)} // others may just have been made into tables, and be about to go
+	}
 	content := now.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
 		return nil
@@ -133,7 +136,7 @@ func (se *session) namedTables() ([]uint64, error) {
 		}
 		named, err := namedTables(path, se.db.Opts())
 		if err == nil {
-			se.manifest, se.named = info, slices.Sorted(maps.Keys(named))
+			se.manifest, se.named, se.changed = info, slices.Sorted(maps.Keys(named)), time.Now()
 			break
 		}
 		if try == manifestTries-1 {
@@ -143,6 +146,9 @@ func (se *session) namedTables() ([]uint64, error) {
 	}
 	return se.named, nil
 }
+
+// manifestSettles is how long after a change of the manifest a log that was made into a table may still be there.
+const manifestSettles = time.Second
 
 // manifestTries: a record that Badger is just writing can't be read.
 const manifestTries = 5

@@ -238,6 +238,9 @@ func refusal(err error) (is syscall.Errno, found bool) {
 	return all[i], true
 }
 
+// badgerLocked is in Badger's error where another process has the store.
+const badgerLocked = "Cannot acquire directory lock"
+
 // explain turns an error into an openError that names the directory.
 func (s *Store) explain(err error) error {
 	if known, ok := errors.AsType[*openError](err); ok {
@@ -246,7 +249,7 @@ func (s *Store) explain(err error) error {
 	text := err.Error()
 	no, refused := refusal(err)
 	switch {
-	case strings.Contains(text, "Cannot acquire directory lock"), strings.Contains(text, "Cannot create lock file"):
+	case strings.Contains(text, badgerLocked), strings.Contains(text, "Cannot create lock file"):
 		holder := "another process"
 		if pid, err := os.ReadFile(filepath.Join(s.dataDir(), "LOCK")); err == nil {
 			if n, err := strconv.Atoi(strings.TrimSpace(string(pid))); err == nil {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
 )
@@ -30,12 +31,11 @@ func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
 		if err := ctx.Err(); err != nil {
 			return damaged, err
 		}
-		buffer, err = readTable(path, buffer)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue // compacted away
-		}
-		if err == nil {
-			err = checkTable(path, buffer)
+		buffer, err = scrubTable(path, buffer)
+		if err != nil && s.isNamed(path) {
+			buffer, err = scrubTable(path, buffer) // it may have been in the making
+		} else {
+			err = nil // it is, or has been merged into another
 		}
 		if err != nil {
 			damaged = append(damaged, filepath.Base(path))
@@ -44,6 +44,25 @@ func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
 		}
 	}
 	return damaged, nil
+}
+
+// isNamed says whether the manifest has a table, or can't be read.
+func (s *Store) isNamed(path string) bool {
+	named, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
+	id, ok := table.ParseFileID(filepath.Base(path))
+	return err != nil || named == nil || !ok || named[id]
+}
+
+// scrubTable checks a table; one that has been merged into another and is gone is no error.
+func scrubTable(path string, buffer []byte) ([]byte, error) {
+	buffer, err := readTable(path, buffer)
+	if errors.Is(err, fs.ErrNotExist) {
+		return buffer, nil
+	}
+	if err == nil {
+		err = checkTable(path, buffer)
+	}
+	return buffer, err
 }
 
 func readTable(path string, buffer []byte) ([]byte, error) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -34,6 +35,7 @@ type session struct {
 	unnoted  bool        // the inventory names nothing, and stays so
 	manifest fs.FileInfo // as it was when named was read from it
 	named    []uint64    // tables
+	changed  time.Time   // when that was
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey

@@ -22,11 +22,14 @@ import (
 // verify looks at Badger's files before Badger does, for what it would make worse: it deletes every table that its manifest does not
 // name, and cuts a write-ahead log off at the first record that it can't read. Both are right after a crash, and lose
 // what was acknowledged where the manifest or the log is damaged. Only what holds no records is changed, and while another process has the
-// store nothing is looked at.
+// store nothing is looked at and it is not opened.
 func (s *Store) verify() error {
 	unlock, free, err := lockDir(s.dataDir())
-	if err != nil || !free {
+	if err != nil {
 		return err
+	}
+	if !free { // Badger might find it free a moment later, and open what nobody looked at
+		return errors.New(badgerLocked)
 	}
 	defer unlock()
 	tables, err := filepath.Glob(filepath.Join(s.dataDir(), "*.sst"))

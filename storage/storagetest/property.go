@@ -58,6 +58,9 @@ func (m *model) erase(s storage.Scope) (memories, records int) {
 // best with TMPDIR on a file system in memory.
 const Operations = "REMORA_STORE_OPERATIONS"
 
+// operationsPerStore: then a new store is begun, since what it keeps of each erasure makes every restart slower.
+const operationsPerStore = 20_000
+
 func operations(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(Operations)
@@ -72,7 +75,7 @@ func operations(t *testing.T) int {
 }
 
 // randomOperations compares a store with the model after each of many random steps, over scopes that share ids.
-func randomOperations(t *testing.T, o Opened) {
+func randomOperations(t *testing.T, o Opened, steps int) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -81,7 +84,7 @@ func randomOperations(t *testing.T, o Opened) {
 	for _, s := range scopes {
 		m.erase(s)
 	}
-	for step := range operations(t) {
+	for step := range steps {
 		s := scopes[r.IntN(len(scopes))]
 		bucket := storage.Buckets()[r.IntN(2)]
 		ref := storage.RecordRef{Bucket: bucket, Scope: s, Key: fmt.Sprint("k", r.IntN(4))}

@@ -1,0 +1,113 @@
+package persist
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestMillionTurns persists REMORA_TURNS turns (3,000 if it is not set) of 64 users in a process of at most 128 MiB, page
+// cache included, where a control group can be made. The queue is full all the time. All of them must be there at the end.
+func TestMillionTurns(t *testing.T) {
+	turns := 3000
+	if n, err := strconv.Atoi(os.Getenv("REMORA_TURNS")); err == nil {
+		turns = n
+	}
+	dir := t.TempDir()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, limited := exec.Command(exe), "not limited"
+	if group := newGroup(t, 128<<20); group != "" {
+		child, limited = exec.Command("sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$1"`, group, exe), "limited by a control group"
+	}
+	child.Env = append(os.Environ(), killDir+"="+dir, killDir+"_TURNS="+strconv.Itoa(turns), "GOMEMLIMIT=88MiB")
+	child.Stderr = t.Output()
+	var said strings.Builder
+	child.Stdout = &said
+	began := time.Now()
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- child.Wait() }()
+	most, last := int64(0), time.Now()
+	for running := true; running; {
+		select {
+		case err = <-ended:
+			running = false
+		case <-time.After(100 * time.Millisecond):
+			rss := resident(child.Process.Pid)
+			most = max(most, rss)
+			if time.Since(last) > 30*time.Second {
+				last = time.Now()
+				t.Logf("%s: %d MiB resident", time.Since(began).Round(time.Second), rss>>20)
+			}
+		}
+	}
+	took := time.Since(began)
+	if err != nil {
+		t.Fatalf("child: %v; %d MiB resident at most: %s", err, most>>20, said.String())
+	}
+	store := openBadger(t, dir)
+	defer store.Close()
+	found, facts := 0, 0
+	for user := range millionUsers {
+		for after := ""; ; {
+			page, err := store.Scan(t.Context(), userScope(user), storage.Query{After: after})
+			if err != nil || page.Damaged > 0 {
+				t.Fatalf("%d damaged, %v", page.Damaged, err)
+			}
+			for _, m := range page.Memories {
+				if m.Kind == storage.KindFact {
+					facts++
+				} else if m.Provenance.Role == storage.RoleUser {
+					found++
+				}
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+	}
+	if found != turns {
+		t.Errorf("%d of %d turns are stored", found, turns)
+	}
+	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	t.Logf("%d turns in %s, %d stored, %d facts; %d MiB resident at most, %s; the process says %s",
+		turns, took.Round(time.Second), found, facts, most>>20, limited, lines[len(lines)-1])
+}
+
+func resident(pid int) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// newGroup makes a control group of either version that limits memory; "" where none can be made.
+func newGroup(t *testing.T, limit int64) string {
+	t.Helper()
+	for root, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
+		dir := filepath.Join(root, fmt.Sprintf("remora-persist-%d", os.Getpid()))
+		if os.Mkdir(dir, 0o700) != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = os.Remove(dir) })
+		if os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0o600) == nil {
+			return dir
+		}
+	}
+	return ""
+}
