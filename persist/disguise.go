@@ -40,17 +40,19 @@ var lookalikes = map[rune]rune{
 // plain takes off what hides words from a reader of words: characters of no width, wide letters, letters of other scripts
 // in Latin words, and spaces between all letters. Other text comes back as it is.
 func plain(text string) string {
-	ascii := true
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			ascii = false
-			break
-		}
-	}
-	if !ascii && strings.IndexFunc(text, masked) >= 0 {
+	if !isASCII(text) && strings.IndexFunc(text, masked) >= 0 {
 		text = unmask(text)
 	}
 	return unspaced(text)
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 func masked(r rune) bool {
@@ -99,6 +101,9 @@ const spacedLetters = 8
 
 // unspaced joins rows of single letters; two spaces or more are the border of a word in them.
 func unspaced(text string) string {
+	if !severalLone(text) {
+		return text
+	}
 	var b strings.Builder
 	kept := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -138,6 +143,24 @@ func unspaced(text string) string {
 	}
 	b.WriteString(text[kept:])
 	return b.String()
+}
+
+// severalLone says whether text has enough letters that stand alone, anywhere.
+func severalLone(text string) bool {
+	found, row := 0, 0 // row is how many letters end here
+	for i := 0; i <= len(text); i++ {
+		if i < len(text) && (text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' || text[i] >= utf8.RuneSelf) {
+			row++
+			continue
+		}
+		if row == 1 && text[i-1] < utf8.RuneSelf {
+			if found++; found == spacedLetters {
+				return true
+			}
+		}
+		row = 0
+	}
+	return false
 }
 
 // lone says whether a letter stands alone.

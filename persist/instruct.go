@@ -1,6 +1,10 @@
 package persist
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // instructs says whether text is shaped like an attempt to instruct a model that reads it later: to drop its rules, to
 // speak as a role, to call a tool, or to reveal what it was told. Such text is kept for review and never recalled. It
@@ -20,17 +24,9 @@ func instructs(text string) bool {
 }
 
 func shaped(text string) bool {
-	signs, verbs := suspect(text)
-	if signs {
-		f := strings.ToLower(text)
-		for _, t := range roleTokens {
-			if strings.Contains(f, t) {
-				return true
-			}
-		}
-	}
-	if !verbs {
-		return false
+	token, verbs := suspect(text)
+	if token || !verbs {
+		return token
 	}
 	ws := words(text)
 	for i := range ws {
@@ -60,37 +56,44 @@ func shaped(text string) bool {
 	return false
 }
 
-// suspect is a cheap necessary condition of both halves, which most text does not meet: signs that role tokens hold, and
-// words that attempts need.
-func suspect(text string) (signs, verbs bool) {
-	var lower [maxWord]byte
-	n := 0
-	for i := 0; i <= len(text); i++ {
-		c := byte(' ')
-		if i < len(text) {
-			c = text[i]
-		}
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		switch {
-		case c >= 'a' && c <= 'z':
-			if n < maxWord {
-				lower[n] = c
-			}
-			n++
+// suspect says whether text, in small letters, holds one of roleTokens, and whether it may hold a word that attempts need.
+func suspect(text string) (token, verbs bool) {
+	for i, r := range text {
+		if r < utf8.RuneSelf && r != '<' && r != '[' && r != '#' && r != '"' && r != '\n' {
 			continue
-		case c >= 0x80: // other scripts, and accents that fold takes off
-			return true, true
-		case c == '<', c == '[', c == '#', c == '"', c == ':':
-			signs = true
 		}
-		if n > 0 && n <= maxWord && !verbs && (dropVerbs[string(lower[:n])] || telltaleWords[string(lower[:n])]) {
-			verbs = true
+		for _, t := range roleTokensBy[unicode.ToLower(r)] {
+			if beginsLower(text[i:], t) {
+				return true, true
+			}
 		}
-		n = 0
 	}
-	return signs, verbs
+	return false, attemptWords.in(text)
+}
+
+// attemptWords are the words that shaped looks for first.
+var attemptWords = newWordFilter(dropVerbs, telltaleWords)
+
+// roleTokensBy are roleTokens by their first character.
+var roleTokensBy = func() map[rune][]string {
+	out := map[rune][]string{}
+	for _, t := range roleTokens {
+		r, _ := utf8.DecodeRuneInString(t)
+		out[r] = append(out[r], t)
+	}
+	return out
+}()
+
+// beginsLower says whether text, in small letters, begins with token.
+func beginsLower(text, token string) bool {
+	for _, want := range token {
+		r, n := utf8.DecodeRuneInString(text)
+		if n == 0 || unicode.ToLower(r) != want {
+			return false
+		}
+		text = text[n:]
+	}
+	return true
 }
 
 // telltaleWords hold one word of each row of overrides, the rarest; a test checks it.

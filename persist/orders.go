@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"bytes"
 	_ "embed"
 	"strings"
 	"unicode/utf8"
@@ -21,7 +22,12 @@ func orders(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
-	for _, t := range foreignTokens {
+	ascii := isASCII(text)
+	for i := range foreignTokens {
+		t := &foreignTokens[i]
+		if ascii && t.a[0] >= utf8.RuneSelf {
+			continue
+		}
 		if strings.Contains(text, t.a) && strings.Contains(text, t.b) {
 			return true
 		}
@@ -47,6 +53,8 @@ func orders(text string) bool {
 
 // orderWords hold, of each pattern, the words of one part that it can't do without: the one with the fewest common words.
 var orderWords = needed(standingOrders)
+
+var orderFilter = newWordFilter(orderWords)
 
 func needed(l *wordBook) map[string]bool {
 	out, seen := map[string]bool{}, map[*pattern]bool{}
@@ -117,7 +125,8 @@ func mayOrder(text string) bool {
 			continue
 		}
 		if n > 0 && n <= maxWord {
-			if odd && orderWords[strings.Trim(fold(text[start:i]), "\u2018\u2019\u201c\u201d")] || !odd && orderWords[string(lower[:n])] {
+			var space [2 * maxWord]byte
+			if odd && orderWords[string(bytes.Trim(appendFolded(space[:0], text[start:i]), "\u2018\u2019\u201c\u201d"))] || !odd && orderFilter.has(lower[:n]) {
 				return true
 			}
 		}
