@@ -2,6 +2,7 @@ package redact
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +35,26 @@ func TestScreen(t *testing.T) {
 		if s.bytes > MaxScreenedBytes {
 			t.Fatalf("holds %d bytes", s.bytes)
 		}
+	}
+}
+
+// A clean text that was seen is found again, without a lock, and costs no memory.
+func TestScreenClean(t *testing.T) {
+	s := NewScreen(newRedactor(t))
+	for round := range 2 {
+		for i := range 1000 {
+			text := fmt.Sprintf("nothing in %dth", i)
+			if key := max(maphash.String(s.seed, text), 1); round == 1 && !s.clean[key%uint64(len(s.clean))].has(key) {
+				t.Fatalf("%q is forgotten", text)
+			}
+			s.Text(text)
+		}
+	}
+	if n := len(s.young) + len(s.old); n != 0 {
+		t.Errorf("%d clean texts are kept among the changed ones", n)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { s.Text("nothing in 7th") }); allocs != 0 {
+		t.Errorf("%v allocations for a text that was seen", allocs)
 	}
 }
 

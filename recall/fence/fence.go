@@ -84,6 +84,7 @@ func Render(id string, lines []Line, o Options) Block {
 	if !o.NoRule {
 		write(Rule, "\n")
 	}
+	said, who := "", "" // by whom the line before was
 	for _, l := range lines {
 		text := Neutralise(l.Text, limit)
 		if text == "" {
@@ -96,8 +97,11 @@ func Render(id string, lines []Line, o Options) Block {
 			b.Write(appendDay(day[:0], l.Time.Std()))
 			write(" ")
 		}
-		if who := Neutralise(l.Who, maxWho); who != "" {
-			write(strings.ReplaceAll(who, ":", " "), ": ")
+		if l.Who != said { // mostly one of two
+			said, who = l.Who, strings.ReplaceAll(Neutralise(l.Who, maxWho), ":", " ")
+		}
+		if who != "" {
+			write(who, ": ")
 		}
 		write(text, "\n")
 		spans = append(spans, Span{ID: l.ID, Start: start, End: b.Len()})

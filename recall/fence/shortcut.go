@@ -1,6 +1,9 @@
 package fence
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // shortcut is Neutralise for nearly all text: printable ASCII, letters of western European languages and the usual quotation
 // marks and dashes, in any number of lines, without brackets or the fence's name. Of such text only white space and the
@@ -29,7 +32,7 @@ func shortcut(text string, limit int) (string, bool) {
 			tidy = false
 		case looksLikeName:
 			space = false
-			if spellsName(text[i:]) {
+			if mayName(text[i:]) {
 				return "", false
 			}
 		case looksLetter:
@@ -58,56 +61,64 @@ func shortcut(text string, limit int) (string, bool) {
 }
 
 // plain reports whether text is one line of printable ASCII with single blanks between words, without brackets or the fence's
-// name. It takes a branch for each r instead of one for each byte, and is right to say no to anything else.
+// name, and is right to say no to anything else. It looks at eight bytes at a time: of most text nothing else is done.
 func plain(text string) bool {
-	odd, space := uint8(0), plainSpace // a blank at the start is one too many
-	for i := 0; i < len(text); i++ {
-		c := plainBits[text[i]]
-		odd |= c & (plainOdd | space)
-		space = c & plainSpace
-	}
-	if odd != 0 || space != 0 {
-		return false
-	}
-	for _, r := range [...]byte{'r', 'R'} {
-		for from := 0; ; {
-			i := strings.IndexByte(text[from:], r)
-			if i < 0 {
-				break
-			}
-			from += i + 1
-			if from < len(text) && plainBits[text[from]]&plainLetter != 0 && text[from]|0x20 != 'e' {
-				continue // no other letter than the name's second may follow
-			}
-			if spellsName(text[from-1:]) {
+	const last = 0x80 << 56
+	blank := uint64(last) // a blank before the text makes one at its start one too many
+	i := 0
+	for ; i+8 <= len(text); i += 8 {
+		w := eight(text[i : i+8])
+		blanks := equal(w, ' ')
+		if oddAmong(w)|blanks&(blanks<<8|blank>>56) != 0 {
+			return false
+		}
+		blank = blanks
+		lower := w | each*0x20
+		r := equal(lower, 'r')
+		// No letter but the name's second may follow; what follows the last is looked at below.
+		others := (lower + each*(0x80-'a')) &^ (lower + each*(0x7f-'z')) &^ equal(lower, 'e')
+		for r &^= others & (each * 0x80) >> 8; r != 0; r &= r - 1 {
+			if mayName(text[i+bits.TrailingZeros64(r)/8:]) {
 				return false
 			}
 		}
 	}
-	return true
+	space := blank&last != 0
+	for ; i < len(text); i++ {
+		c := text[i]
+		if look := looks[c]; look != looksPlain && look != looksLikeName && (look != looksSpace || space) || look == looksLikeName && mayName(text[i:]) {
+			return false
+		}
+		space = c == ' '
+	}
+	return !space
 }
 
-const (
-	plainOdd uint8 = 1 << iota
-	plainSpace
-	plainLetter // or a digit
-)
+// each times a byte is eight of it.
+const each uint64 = 0x0101010101010101
 
-var plainBits = func() (t [256]uint8) {
-	for c := range t {
-		switch looks[c] {
-		case looksSpace:
-			t[c] = plainSpace
-		case looksPlain, looksLikeName:
-			if l := c | 0x20; l >= 'a' && l <= 'z' || c >= '0' && c <= '9' {
-				t[c] = plainLetter
-			}
-		default:
-			t[c] = plainOdd
-		}
+// eight is the first eight bytes of s, in which the first is lowest.
+func eight(s string) uint64 {
+	_ = s[7]
+	return uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 | uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56
+}
+
+// equal has the highest bit of each byte of w that is c, where all are ASCII.
+func equal(w uint64, c byte) uint64 { return ^((w ^ each*uint64(c)) + each*0x7f) & (each * 0x80) }
+
+// oddAmong is not 0 where a byte of w is looksOdd, looksBreak, or not ASCII.
+func oddAmong(w uint64) uint64 {
+	none := func(v uint64) uint64 { return (v - each) &^ v } // the highest bit of some byte, if one of v is 0
+	return (w | (w-each*' ')&^w | none(w&^(each*0x40)^each*'<') | none(w^each*'[') | none(w^each*0x7f)) & (each * 0x80)
+}
+
+// mayName is spellsName for text that begins with the name's first letter.
+func mayName(text string) bool {
+	if len(text) > 1 && (text[1]|0x20 >= 'a' && text[1]|0x20 <= 'z' || text[1] >= '0' && text[1] <= '9') && text[1]|0x20 != 'e' {
+		return false
 	}
-	return t
-}()
+	return spellsName(text)
+}
 
 // joinLines is what visibleLines and defuseRoleLine make of such text, with blanks between the lines.
 func joinLines(text string) string {
@@ -136,19 +147,37 @@ func joinLines(text string) string {
 		if len(b) == start {
 			continue
 		}
-		if l := b[start:]; mayBeRole(string(l[:1])) {
-			b = append(b[:start], defuseRoleLine(string(l))...)
+		if roleStarts[b[start]] != 0 {
+			if l := string(b[start:]); mayBeRole(l) {
+				b = append(b[:start], defuseRoleLine(l)...)
+			}
 		}
 		b = append(b, ' ')
 	}
 	return strings.TrimSpace(string(b))
 }
 
-// mayBeRole is a cheap necessary condition for defuseRoleLine to change a line: it begins like a role's name, or with a
-// sign.
+// mayBeRole is a cheap necessary condition for defuseRoleLine to change a line: it begins with a sign, or like a role's name
+// and has a colon.
 func mayBeRole(line string) bool {
-	return line != "" && (strings.IndexByte("#*>-= ", line[0]) >= 0 || strings.IndexByte("hasudtir", line[0]|0x20) >= 0)
+	return line != "" && roleStarts[line[0]] != 0 && (roleStarts[line[0]] == signStarts || strings.IndexByte(line, ':') > 0)
 }
+
+// How a line that defuseRoleLine changes may start.
+const (
+	signStarts = 1 + iota
+	nameStarts
+)
+
+var roleStarts = func() (t [256]uint8) {
+	for _, c := range "#*>-= " {
+		t[c] = signStarts
+	}
+	for _, w := range roleWords {
+		t[w[0]], t[w[0]&^0x20] = nameStarts, nameStarts
+	}
+	return t
+}()
 
 // latinLetter reports whether s begins with a letter from U+00C0 to U+00FF. Accents off, none of them is an r or an m.
 func latinLetter(s string) bool {
