@@ -82,10 +82,18 @@ func (d *disk) cut() {
 // restore is what the machine does when it starts again.
 func (d *disk) restore(options string) {
 	d.t.Helper()
-	d.unmount()
-	if out, err := d.mount(options); err != nil {
-		d.t.Fatalf("mount: %v: %s", err, out)
+	var err error
+	for range 100 { // where another process has a copy of all mounts, the next mount is of the same dead file system
+		d.unmount()
+		if out, err := d.mount(options); err != nil {
+			d.t.Fatalf("mount: %v: %s", err, out)
+		}
+		if err = os.WriteFile(filepath.Join(d.dir, "alive"), nil, 0o600); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
+	d.t.Fatalf("the disk does not come back: %v", err)
 }
 
 // TestPowerCut cuts the power of the disk at any moment. The process goes on for a moment: it must not acknowledge what

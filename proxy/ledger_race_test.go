@@ -72,21 +72,39 @@ func TestErasedDuringLoad(t *testing.T) {
 	for name, tt := range map[string]struct {
 		segments int
 		before   bool // the load begins after the erasure
+		late     bool // the writer had nothing to say any more
 	}{
-		"few": {1, false}, "so many that they are rewritten": {ledgerSegments + 1, false}, "written while it reads": {1, true},
+		"few":                             {segments: 1},
+		"so many that they are rewritten": {segments: ledgerSegments + 1},
+		"written while it reads":          {segments: 1, before: true},
+		"just read":                       {segments: 1, late: true},
+		"just read, so many":              {segments: ledgerSegments + 1, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := filled(t, scope, tt.segments)
 			l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
-			if tt.before {
+			switch {
+			case tt.before:
 				l.erase(scope)
 				b.reading = func() { l.store.flush(t.Context()) }
-			} else {
+			case !tt.late:
 				b.reading = func() { l.erase(scope) }
 			}
-			s := l.of(scope)
+			var s *scopeLedger
+			if tt.late {
+				s = &scopeLedger{scope: scope, loaded: make(chan struct{}), entries: map[chainHash]*entry{}, gone: true}
+				l.store.load(l, s)
+			} else {
+				s = l.of(scope)
+			}
 			<-s.loaded
+			if tt.late {
+				if len(l.store.pending) > 0 {
+					t.Error("what was erased is to be written")
+				}
+				l.erase(scope)
+			}
 			if len(s.entries) > 0 || s.err != nil {
 				t.Errorf("%d entries came back, %v", len(s.entries), s.err)
 			}
@@ -137,6 +155,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		}
 		b.writing = func() error {
 			l.erase(scope)
+			enter(l, l.of(other), 2)
 			if end == "panic" {
 				panic("store")
 			}
@@ -160,6 +179,10 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		}
 		if !slices.Equal(users, []string{"other"}) {
 			t.Errorf("%s: got segments of %q", end, users)
+		}
+		again := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now).of(other)
+		if <-again.loaded; len(again.entries) != 2 {
+			t.Errorf("%s: another's %d entries are left, want 2", end, len(again.entries))
 		}
 	}
 }
