@@ -49,7 +49,7 @@ const (
 	ledgerPending  = 8 << 20
 	ledgerSegment  = 128 << 10 // bytes of a segment before compression, but for its last entry
 	ledgerCommit   = 1 << 20   // bytes of rows in one commit, but for its last scope
-	ledgerRate     = 2 << 20   // bytes of rows a second, about 1,000 new turns: more fills ledgerPending, and is dropped
+	ledgerRate     = 4 << 20   // bytes of rows a second, about 2,000 new turns: more fills ledgerPending, and is dropped
 	ledgerSpare    = 4         // rows of at most twice ledgerCommit bytes each
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
