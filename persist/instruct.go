@@ -28,7 +28,13 @@ func shaped(text string) bool {
 	if token || !verbs {
 		return token
 	}
-	ws := words(text)
+	return attempts(text)
+}
+
+// attempts is shaped for text that may be.
+func attempts(text string) bool {
+	var space [passageWords]word
+	ws := appendWords(space[:0], text)
 	for i := range ws {
 		if !dropVerbs[ws[i].folded] {
 			continue

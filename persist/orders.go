@@ -35,7 +35,13 @@ func orders(text string) bool {
 	if text = plain(text); !mayOrder(text) {
 		return false
 	}
-	ws := words(text)
+	return ordered(text)
+}
+
+// ordered is orders for text that may.
+func ordered(text string) bool {
+	var space [passageWords]word
+	ws := appendWords(space[:0], text)
 	from := 0 // of the sentence
 	for i := range ws {
 		if i > 0 && ws[i].clause && strings.ContainsAny(text[min(ws[i-1].end, len(text)):min(max(ws[i].start, ws[i-1].end), len(text))], ".!?\n") {

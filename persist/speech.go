@@ -33,6 +33,9 @@ func appendWords(out []word, text string) []word {
 // stackWords is how many words the readers of a sentence have room for without an allocation; few sentences have more.
 const stackWords = 48
 
+// passageWords is that for the readers of a passage, 14 KiB of their stack.
+const passageWords = 256
+
 // eachWord is an iterator over the words of text. Contractions come apart ("I'm" is "i am", "j'ai" is "je ai"), so that
 // patterns need one form only; both parts then share a place. It allocates for words with a capital or an accent that are
 // not in the lexicon.

@@ -30,6 +30,7 @@ type Engine struct {
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
 	queries  sync.Pool // *query
+	works    sync.Pool // *workspace
 
 	spanOptions []trace.SpanStartOption
 
@@ -79,6 +80,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(query) }
+	e.works.New = func() any { return new(workspace) }
 	e.analyses.New = func() any { return new(analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.vec.local, _ = src.(storage.Local)

@@ -138,6 +138,16 @@ type workspace struct {
 	coded  []byte
 }
 
+// small says whether a workspace is worth keeping: one that a very long turn or a large scope has grown is not.
+func (w *workspace) small() bool {
+	return cap(w.counts.list) <= maxWorkTerms && cap(w.pack.b) <= maxWorkBytes && cap(w.coded) <= maxWorkBytes
+}
+
+const (
+	maxWorkTerms = 4096
+	maxWorkBytes = 64 << 10
+)
+
 func (ix *index) space() *workspace {
 	if ix.work == nil {
 		ix.work = &workspace{}
@@ -351,7 +361,8 @@ func (ix *index) remove(n int32) {
 	t.flags |= turnDead
 	ix.briefs[n] = t.brief()
 	ix.byTurn.remove(t.key, uint32(n))
-	var counts termCounts
+	counts := &ix.space().counts // which put is not using yet
+	counts.reset()
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		ix.liveMems--
 		h := ix.head(i)

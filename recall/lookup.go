@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"bytes"
 	"encoding/hex"
 	"hash/fnv"
 	"hash/maphash"
@@ -34,6 +35,14 @@ func (ix *index) keyOf(n uint32) uint64 { return ix.turns[n].key }
 func (ix *index) memoryOf(id string) (int32, bool) {
 	var space [storage.MaxID]byte
 	i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return string(ix.appendID(space[:0], int32(i))) == id })
+	return int32(i), ok
+}
+
+// memoryOfBytes is memoryOf for an id that is no string.
+func (ix *index) memoryOfBytes(id []byte) (int32, bool) {
+	var space [storage.MaxID]byte
+	hash := max(maphash.Bytes(ix.seed, id), 1) // as ix.hash has it
+	i, ok := ix.byID.find(hash, func(i uint32) bool { return bytes.Equal(ix.appendID(space[:0], int32(i)), id) })
 	return int32(i), ok
 }
 

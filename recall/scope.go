@@ -146,7 +146,12 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 			s.pending = append(s.pending, c)
 		}
 	case s.ix != nil:
+		work := e.works.Get().(*workspace)
+		s.ix.work = work
 		s.change(c)
+		if work.small() {
+			e.works.Put(work)
+		}
 		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes || s.ix.full() {
 			s.ix = e.fit(s.ix)
 		}

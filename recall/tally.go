@@ -1,6 +1,8 @@
 package recall
 
 import (
+	"strconv"
+
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/storage"
@@ -33,23 +35,23 @@ func (t *tally) seen(m *storage.Memory) {
 
 // apply counts a change that the index has not made yet.
 func (t *tally) apply(ix *index, c *change) {
-	done := map[string]bool{}
+	var done takenOut
 	for _, id := range c.gone {
-		t.remove(ix, id, done)
+		t.remove(ix, id, &done)
 	}
 	if c.turn != "" {
 		if n, ok := ix.turnByKey(ix.hash(c.turn)); ok {
 			of := ix.turns[n]
 			for i := of.mem; i < of.mem+int32(of.count); i++ {
-				t.remove(ix, string(ix.appendID(nil, i)), done)
+				t.remove(ix, string(ix.appendID(nil, i)), &done)
 			}
 		}
-		for seq := 0; len(t.ghosts) > 0 && seq < storage.MaxWriteMemories; seq++ {
-			t.remove(ix, storage.TurnMemoryID(c.turn, seq), done)
+		if len(t.ghosts) > 0 {
+			t.removeTurn(ix, storage.TurnMemoryID(c.turn, 0), &done)
 		}
 	}
 	for i := range c.passages {
-		t.remove(ix, c.passages[i].memory.ID, done)
+		t.remove(ix, c.passages[i].memory.ID, &done)
 	}
 	for i := range c.passages {
 		t.digest.Memories++
@@ -62,18 +64,45 @@ func (t *tally) apply(ix *index, c *change) {
 	}
 }
 
+// takenOut are the memories of the index that a change has taken out of the tally: the index has them still.
+type takenOut map[int32]struct{}
+
+// removeTurn takes out whatever has an id that a turn's memories may have; first is that of the first. They are many, so
+// none of them is made a string.
+func (t *tally) removeTurn(ix *index, first string, done *takenOut) {
+	id := append(make([]byte, 0, 2*storage.MaxID), first[:len(first)-1]...)
+	for seq := 0; len(t.ghosts) > 0 && seq < storage.MaxWriteMemories; seq++ {
+		of := strconv.AppendInt(id, int64(seq), 10)
+		if i, ok := ix.memoryOfBytes(of); ok {
+			t.takeOut(ix, i, done)
+		} else {
+			t.removeGhost(xxh3.Hash(of))
+		}
+	}
+}
+
 // remove takes out a memory if it is known, once.
-func (t *tally) remove(ix *index, id string, done map[string]bool) {
-	if done[id] {
-		return
-	}
-	done[id] = true
+func (t *tally) remove(ix *index, id string, done *takenOut) {
 	if i, ok := ix.memoryOf(id); ok {
-		m := ix.memory(i, storage.Scope{})
-		t.digest.Remove(&m)
+		t.takeOut(ix, i, done)
+	} else {
+		t.removeGhost(xxh3.HashString(id))
+	}
+}
+
+func (t *tally) takeOut(ix *index, i int32, done *takenOut) {
+	if _, again := (*done)[i]; again {
 		return
 	}
-	hash := xxh3.HashString(id)
+	if *done == nil {
+		*done = takenOut{}
+	}
+	(*done)[i] = struct{}{}
+	m := ix.memory(i, storage.Scope{})
+	t.digest.Remove(&m)
+}
+
+func (t *tally) removeGhost(hash uint64) {
 	if print, ok := t.ghosts[hash]; ok {
 		t.digest.Memories--
 		t.digest.Sum -= print

@@ -3,6 +3,7 @@ package dialect
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/tidwall/gjson"
 	"github.com/zeebo/xxh3"
@@ -84,12 +85,16 @@ func (r *Request) finish(s *scanner) (*Request, error) {
 // messages consumes the array of messages, each of which read consumes.
 func (s *scanner) messages(req *Request, read func(*scanner) Message) {
 	req.arrayStart = s.i
-	// Room for messages of 4 KiB on average spares most bodies a second allocation.
-	req.Messages = make([]Message, 0, min(8+len(s.b)/4096, 128))
+	// Room for messages of 4 KiB on average spares large bodies a second allocation.
+	req.Messages = make([]Message, 0, min(4+len(s.b)/4096, 128))
 	for n := range s.elements {
 		if n == MaxMessages {
 			s.fail(fmt.Errorf("%w: more than %d messages", ErrMalformed, MaxMessages))
 			return
+		}
+		if n == cap(req.Messages) { // room for as many more as the rest of the body has if they are as long as these
+			each := (s.i - req.arrayStart) / n
+			req.Messages = slices.Grow(req.Messages, min(8+(len(s.b)-s.i)/max(each, 64), 4*n, MaxMessages-n))
 		}
 		req.Messages = append(req.Messages, read(s))
 	}

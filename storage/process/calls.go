@@ -57,6 +57,7 @@ func (o operation) changes() bool {
 type calls struct {
 	// link returns the connection, or at once why there is none.
 	link func() (*link, error)
+	free buffers
 }
 
 var (
@@ -113,15 +114,13 @@ func (c *calls) whole(d *decoder) error {
 	return nil
 }
 
-func start(capacity int) []byte { return make([]byte, callHead, callHead+capacity) }
-
 // Put implements [storage.Store].
 func (c *calls) Put(ctx context.Context, writes []storage.Write) error {
 	size := 64
 	for i := range writes {
 		size += writes[i].Size() + 128
 	}
-	b := binary.AppendUvarint(start(size), uint64(len(writes)))
+	b := binary.AppendUvarint(c.free.start(size), uint64(len(writes)))
 	for i := range writes {
 		w := &writes[i]
 		b = appendScope(b, w.Scope)
@@ -144,7 +143,7 @@ func (c *calls) doWithout(ctx context.Context, op operation, args []byte) error 
 
 // Memory implements [storage.Store].
 func (c *calls) Memory(ctx context.Context, scope storage.Scope, id string) (storage.Memory, error) {
-	d, err := c.do(ctx, opMemory, appendString(appendScope(start(256), scope), id), nil)
+	d, err := c.do(ctx, opMemory, appendString(appendScope(c.free.start(256), scope), id), nil)
 	if err != nil {
 		return storage.Memory{}, err
 	}
@@ -158,7 +157,7 @@ func (c *calls) Memory(ctx context.Context, scope storage.Scope, id string) (sto
 
 // Scan implements [storage.Store].
 func (c *calls) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (storage.Page, error) {
-	b := appendStrings(appendScope(start(512), scope), q.Kinds)
+	b := appendStrings(appendScope(c.free.start(512), scope), q.Kinds)
 	b = appendString(b, q.Conversation)
 	b = appendString(b, q.After)
 	b = binary.AppendVarint(b, int64(q.Limit))
@@ -185,7 +184,7 @@ const minMemory = 4 + 1 + 24 + 15
 
 // Delete implements [storage.Store].
 func (c *calls) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
-	d, err := c.do(ctx, opDelete, appendStrings(appendScope(start(256+64*len(ids)), scope), ids), nil)
+	d, err := c.do(ctx, opDelete, appendStrings(appendScope(c.free.start(256+64*len(ids)), scope), ids), nil)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +194,7 @@ func (c *calls) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 
 // Erase implements [storage.Store].
 func (c *calls) Erase(ctx context.Context, scope storage.Scope) (storage.Receipt, error) {
-	d, err := c.do(ctx, opErase, appendScope(start(256), scope), nil)
+	d, err := c.do(ctx, opErase, appendScope(c.free.start(256), scope), nil)
 	return c.receipt(d, err)
 }
 
@@ -226,7 +225,7 @@ func (c *calls) PutRecords(ctx context.Context, records []storage.Record) error 
 	if size > maxMessage+256*storage.MaxRecords {
 		return fmt.Errorf("records: more than %d bytes in one call: %w", maxMessage, storage.ErrInvalid)
 	}
-	b := binary.AppendUvarint(start(size), uint64(len(records)))
+	b := binary.AppendUvarint(c.free.start(size), uint64(len(records)))
 	for i := range records {
 		b = appendRecord(b, &records[i])
 	}
@@ -235,14 +234,14 @@ func (c *calls) PutRecords(ctx context.Context, records []storage.Record) error 
 
 // Records implements [storage.Local].
 func (c *calls) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
-	b := appendString(appendScope(start(512), scope), bucket)
+	b := appendString(appendScope(c.free.start(512), scope), bucket)
 	b = binary.AppendVarint(appendString(b, after), int64(limit))
 	return c.recordPage(ctx, opRecords, b)
 }
 
 // AllRecords implements [storage.Local].
 func (c *calls) AllRecords(ctx context.Context, bucket storage.Bucket, after string, limit int) (storage.RecordPage, error) {
-	b := appendString(start(256), bucket)
+	b := appendString(c.free.start(256), bucket)
 	b = binary.AppendVarint(appendString(b, after), int64(limit))
 	return c.recordPage(ctx, opAllRecords, b)
 }
@@ -270,7 +269,7 @@ const minRecord = 6
 
 // DeleteRecords implements [storage.Local].
 func (c *calls) DeleteRecords(ctx context.Context, refs []storage.RecordRef) error {
-	b := binary.AppendUvarint(start(64+256*len(refs)), uint64(len(refs)))
+	b := binary.AppendUvarint(c.free.start(64+256*len(refs)), uint64(len(refs)))
 	for _, r := range refs {
 		b = appendRef(b, r)
 	}
@@ -279,7 +278,7 @@ func (c *calls) DeleteRecords(ctx context.Context, refs []storage.RecordRef) err
 
 // InstallSecret implements [storage.Local].
 func (c *calls) InstallSecret(ctx context.Context) ([]byte, error) {
-	d, err := c.do(ctx, opInstallSecret, start(0), nil)
+	d, err := c.do(ctx, opInstallSecret, c.free.start(0), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +292,7 @@ func (c *calls) Admin(ctx context.Context, name string, args []byte, out io.Writ
 	if out == nil {
 		out = io.Discard
 	}
-	d, err := c.do(ctx, opAdmin, append(appendString(start(64+len(args)), name), args...), out)
+	d, err := c.do(ctx, opAdmin, append(appendString(c.free.start(64+len(args)), name), args...), out)
 	if err != nil {
 		return nil, err
 	}

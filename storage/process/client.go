@@ -139,12 +139,13 @@ func Dial(dir, build string) (*Remote, error) {
 }
 
 func connect(conn net.Conn, build string) (*Remote, error) {
-	l, err := newLink(conn, build)
+	r := &Remote{}
+	l, err := newLink(conn, build, &r.free)
 	if err != nil {
 		return nil, err
 	}
 	<-first(l)
-	r := &Remote{conn: l}
+	r.conn = l
 	r.link = func() (*link, error) { return l, nil }
 	return r, nil
 }

@@ -43,12 +43,13 @@ type pending struct {
 	endless bool        // may take as long as it takes
 }
 
-// dial takes a connection over; close must be called.
-func newLink(conn net.Conn, build string) (*link, error) {
+// newLink takes a connection over; close must be called. free gets the arguments of calls back once they are sent.
+func newLink(conn net.Conn, build string, free *buffers) (*link, error) {
 	l := &link{
 		conn: conn, in: newFrames(conn), out: newOutbox(), calls: make(map[uint32]*pending), heard: time.Now(),
 		onward: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	l.out.free = free
 	if err := greet(conn, l.in, build); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
@@ -129,7 +130,8 @@ func (l *link) callOff(id uint32) {
 	}
 }
 
-// call sends a call, whose arguments begin after callHead bytes that are filled in here, and waits for the answer.
+// call sends a call, whose arguments begin after callHead bytes that are filled in here, and waits for the answer. The
+// message is the link's from here on.
 func (l *link) call(ctx context.Context, op operation, message []byte, stream io.Writer) ([]byte, error) {
 	left := int64(0)
 	if deadline, ok := ctx.Deadline(); ok {

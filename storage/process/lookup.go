@@ -14,7 +14,7 @@ const minMemoryRef = 5
 
 // Probe implements [storage.Prober].
 func (c *calls) Probe(ctx context.Context, refs []storage.MemoryRef) ([]bool, error) {
-	b := binary.AppendUvarint(start(64+192*len(refs)), uint64(len(refs)))
+	b := binary.AppendUvarint(c.free.start(64+192*len(refs)), uint64(len(refs)))
 	for i := range refs {
 		b = appendString(appendScope(b, refs[i].Scope), refs[i].ID)
 	}
@@ -31,7 +31,7 @@ func (c *calls) Probe(ctx context.Context, refs []storage.MemoryRef) ([]bool, er
 
 // Record implements [storage.RecordReader].
 func (c *calls) Record(ctx context.Context, ref storage.RecordRef) (storage.Record, error) {
-	d, err := c.optional(ctx, opRecord, appendRef(start(512), ref))
+	d, err := c.optional(ctx, opRecord, appendRef(c.free.start(512), ref))
 	if err != nil {
 		return storage.Record{}, err
 	}

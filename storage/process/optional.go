@@ -22,7 +22,7 @@ func (c *calls) optional(ctx context.Context, op operation, args []byte) (*decod
 
 // Digest implements [storage.Digester].
 func (c *calls) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, error) {
-	d, err := c.optional(ctx, opDigest, appendScope(start(256), scope))
+	d, err := c.optional(ctx, opDigest, appendScope(c.free.start(256), scope))
 	if err != nil {
 		return storage.Digest{}, err
 	}
@@ -32,7 +32,7 @@ func (c *calls) Digest(ctx context.Context, scope storage.Scope) (storage.Digest
 
 // Scopes implements [storage.ScopeLister].
 func (c *calls) Scopes(ctx context.Context, after string, limit int) (storage.ScopePage, error) {
-	d, err := c.optional(ctx, opScopes, binary.AppendVarint(appendString(start(128), after), int64(limit)))
+	d, err := c.optional(ctx, opScopes, binary.AppendVarint(appendString(c.free.start(128), after), int64(limit)))
 	if err != nil {
 		return storage.ScopePage{}, err
 	}
@@ -48,7 +48,7 @@ func (c *calls) Scopes(ctx context.Context, after string, limit int) (storage.Sc
 
 // Reap implements [storage.Reaper].
 func (c *calls) Reap(ctx context.Context, now storage.Time) (int, error) {
-	d, err := c.optional(ctx, opReap, binary.AppendVarint(start(16), int64(now)))
+	d, err := c.optional(ctx, opReap, binary.AppendVarint(c.free.start(16), int64(now)))
 	if err != nil {
 		return 0, err
 	}
@@ -58,7 +58,7 @@ func (c *calls) Reap(ctx context.Context, now storage.Time) (int, error) {
 
 // RotateKey implements [storage.KeyRotator].
 func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRotation, error) {
-	d, err := c.optional(ctx, opRotateKey, appendString(start(512), newKeyFile))
+	d, err := c.optional(ctx, opRotateKey, appendString(c.free.start(512), newKeyFile))
 	if err != nil {
 		return storage.KeyRotation{}, err
 	}
@@ -68,13 +68,13 @@ func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRo
 
 // EraseTenant implements [storage.BulkEraser].
 func (c *calls) EraseTenant(ctx context.Context, tenant string) (storage.Receipt, error) {
-	d, err := c.optional(ctx, opEraseTenant, appendString(start(512), tenant))
+	d, err := c.optional(ctx, opEraseTenant, appendString(c.free.start(512), tenant))
 	return c.receipt(d, err)
 }
 
 // EraseAll implements [storage.BulkEraser].
 func (c *calls) EraseAll(ctx context.Context) (storage.Receipt, error) {
-	d, err := c.optional(ctx, opEraseAll, start(8))
+	d, err := c.optional(ctx, opEraseAll, c.free.start(8))
 	return c.receipt(d, err)
 }
 

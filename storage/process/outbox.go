@@ -26,6 +26,7 @@ type outbox struct {
 	bytes  int
 	closed bool
 	wake   chan struct{}
+	free   *buffers // gets calls back when they are sent; nil = nobody wants them
 }
 
 func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
@@ -111,6 +112,9 @@ func (o *outbox) run(to io.Writer) error {
 		}
 		if _, err := w.Write(piece); err != nil {
 			return err
+		}
+		if m.kind == kindCall && !more && o.free != nil {
+			o.free.give(m.body)
 		}
 	}
 }

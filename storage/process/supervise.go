@@ -94,7 +94,7 @@ func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error
 	}
 	var l *link
 	if err == nil {
-		l, err = newLink(ch.conn, c.cfg.Build)
+		l, err = newLink(ch.conn, c.cfg.Build, &c.free)
 	}
 	if err != nil {
 		ch.kill("it does not answer")
