@@ -164,10 +164,8 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
 		entries[e] = n<<8 | uint32(tf)
 		e++
 		sum := sums[n]
-		if sum == 0 {
-			found[fresh] = int32(n)
-			fresh++
-		}
+		found[fresh] = int32(n)
+		fresh += int((uint64(math.Float32bits(sum)) - 1) >> 63) // 1 if sum is 0, which can't be foretold
 		x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
 		sums[n] = sum + weight*x/(k1+x) + found0
 	}

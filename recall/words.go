@@ -171,8 +171,9 @@ func (a *analyzer) word(l language, w string) *word {
 type word struct {
 	spelled  string
 	language language
-	terms    []string // stems; none for a stop word
 	traits   traits
+	terms    []string  // stems; none for a stop word
+	sole     [1]string // where terms is, if there is one: beside the rest, for a look at one word is a look at cold memory
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
@@ -210,9 +211,16 @@ func readWord(l language, w string) *word {
 			e.terms = append(e.terms, whole)
 		}
 	}
+	if len(parts) == 1 {
+		if e.sole[0] = stemIn(l, strings.ToLower(parts[0])); strings.HasPrefix(e.spelled, e.sole[0]) {
+			e.sole[0] = e.spelled[:len(e.sole[0])] // mostly, and so its bytes are near, too
+		}
+		e.terms = e.sole[:]
+		return e
+	}
 	for _, p := range parts {
 		p = strings.ToLower(p)
-		if len(parts) > 1 && isStop(l, p) {
+		if isStop(l, p) {
 			continue
 		}
 		e.terms = append(e.terms, stemIn(l, p))
