@@ -12,7 +12,7 @@ func TestMappedFiles(t *testing.T) {
 		{20 * mib, 10 * mib, false}, // the start is busy
 		{2 * mib, 14 * mib, true},
 		{2 * mib, 9 * mib, false}, // what a light load uses
-		{2 * mib, 12 * mib, false},
+		{2 * mib, 11 * mib, false},
 		{2 * mib, 14 * mib, true}, // a user was loaded
 		{2 * mib, 11 * mib, false},
 		{0, 11 * mib, true}, // it ends
