@@ -69,15 +69,15 @@ func newDossier(scope storage.Scope) *dossier {
 	}
 }
 
-// factOf reads back what a stored fact says.
+// factOf reads back what a stored fact says. It holds nothing of m: a memory's strings share one allocation with its text.
 func factOf(m *storage.Memory) *fact {
 	quote, quoted := quotation(m.Text)
 	f := &fact{
-		id: m.ID, turn: m.Provenance.Turn, conversation: m.Conversation, trust: m.Trust, priority: m.Priority,
-		said: lastSaid(m), from: m.EventTime, superseded: m.SupersededBy,
+		id: strings.Clone(m.ID), turn: strings.Clone(m.Provenance.Turn), conversation: strings.Clone(m.Conversation),
+		trust: m.Trust, priority: m.Priority, said: lastSaid(m), from: m.EventTime, superseded: strings.Clone(m.SupersededBy),
 	}
 	if quoted {
-		f.notes = m.Text[len(quote)+2:]
+		f.notes = strings.Clone(m.Text[len(quote)+2:])
 	}
 	f.read(quote)
 	return f
@@ -101,11 +101,17 @@ func (f *fact) after(g *fact) bool {
 	return f.said > g.from || f.said == g.from && f.place > g.place
 }
 
-// read fills in what merging goes by.
+// read fills in what merging goes by. It holds nothing of quote, but its normalised words.
 func (f *fact) read(quote string) {
 	var space [stackWords]word
 	ws := appendWords(space[:0], quote)
 	f.norm = normalised(ws)
+	at := 0
+	for i := range ws {
+		n := len(ws[i].folded)
+		ws[i].folded = f.norm[at : at+n]
+		at += n + 1
+	}
 	f.content, f.negative = contentOf(ws)
 	f.signs = signsOf(f.content)
 	f.subject, f.value = subjectOf(ws)

@@ -14,7 +14,9 @@ import (
 const (
 	idleTick    = time.Second
 	idleAllocs  = 16 << 20 // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
-	idleGarbage = 8 << 20  // bytes that would come free: less is not worth a collection
+	idleGarbage = 3 << 20  // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
+	idleMapped  = 2 << 20  // bytes of files, mapped in since they were let go of: less is not worth it
+	quietAllocs = 1 << 20  // bytes allocated in a tick: less is nothing going on
 )
 
 // Bounds of the collector's headroom.
@@ -57,8 +59,8 @@ func memoryLimit() uint64 {
 
 // giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
 // runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
-// collector its headroom, unless GOGC is set.
-func giveBack(ctx context.Context) error {
+// collector its headroom, unless GOGC is set. unmap lets go of pages of mapped files, which come back at a touch.
+func giveBack(ctx context.Context, unmap func(context.Context)) error {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:bytes"},
 		{Name: "/memory/classes/heap/objects:bytes"},
@@ -71,6 +73,7 @@ func giveBack(ctx context.Context) error {
 	own := percent == mostGCPercent
 	debug.SetGCPercent(percent)
 	headroom := headroomWithin(memoryLimit())
+	var files mappedFiles
 	for last, left := uint64(0), uint64(0); ; {
 		select {
 		case <-ctx.Done():
@@ -83,9 +86,13 @@ func giveBack(ctx context.Context) error {
 			percent = want
 			debug.SetGCPercent(percent)
 		}
-		idle := allocs-last < idleAllocs
+		burst := allocs - last
+		idle := burst < idleAllocs
 		last = allocs
-		if spare := free + objects - min(objects, live); idle && spare > idleGarbage+left {
+		if files.due(burst, mappedBytes()) {
+			unmap(ctx)
+		}
+		if spare := free + objects - min(objects, live); idle && spare > max(idleGarbage, 2*burst)+left {
 			debug.FreeOSMemory()
 			metrics.Read(samples)
 			left = samples[2].Value.Uint64() // what did not come free will not next time either
@@ -93,4 +100,26 @@ func giveBack(ctx context.Context) error {
 			left = 0
 		}
 	}
+}
+
+// mappedFiles says when pages of mapped files are to be let go of.
+type mappedFiles struct {
+	left  uint64 // what came back at once: it is in use
+	let   bool   // at the last tick
+	quiet bool   // so was the last tick
+}
+
+// due is called once a tick with what was allocated within it and what is mapped now. Under a light load pages are let go of
+// once, and again when something beyond what that uses has been mapped in; when it ends, once more.
+func (m *mappedFiles) due(allocs, mapped uint64) bool {
+	if m.let {
+		m.left = mapped
+	}
+	quiet := allocs < quietAllocs
+	if quiet && !m.quiet {
+		m.left = 0
+	}
+	m.quiet = quiet
+	m.let = allocs < idleAllocs && mapped > m.left+idleMapped
+	return m.let
 }

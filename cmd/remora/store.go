@@ -162,7 +162,12 @@ func store(ctx context.Context, s streams, args []string) error {
 	k := newKeeper(boot.Keeper, log)
 	server := k.server(boot.Build)
 	var parts sync.WaitGroup
-	parts.Go(func() { _ = giveBack(ctx) })
+	parts.Go(func() {
+		_ = giveBack(ctx, func(ctx context.Context) {
+			dropProgram()
+			_ = k.store.ReleaseTables(ctx) // nor is there anything to let go of while it is closed
+		})
+	})
 	parts.Go(func() { k.listen(ctx, server) })
 	parts.Go(func() { settleDown(ctx, func() bool { return k.store.Health().Open }) })
 	kept := make(chan error, 1)

@@ -134,12 +134,22 @@ func (s *system) run(ctx context.Context) error {
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
 		{"telemetry", s.flushTelemetry, exportPatience},
-		{"memory", giveBack, exportPatience},
+		{"memory", s.giveBack, exportPatience},
 	}
 	if s.forward != nil {
 		stages[0].run = s.afterStore(together(s.door.Serve, s.forward.Serve))
 	}
 	return runStages(ctx, s.log, stages...)
+}
+
+// giveBack returns memory while nothing goes on, that of a store in this process included.
+func (s *system) giveBack(ctx context.Context) error {
+	return giveBack(ctx, func(ctx context.Context) {
+		dropProgram()
+		if inline, ok := s.store.(inlineStore); ok {
+			_ = inline.ReleaseTables(ctx)
+		}
+	})
 }
 
 // storeGrace is how long the start waits for the store to open, so that the first requests have memory too. One that says

@@ -44,3 +44,17 @@ func dropProgram() {
 		_, _, _ = syscall.Syscall(syscall.SYS_MADVISE, r[0], r[1]-r[0], syscall.MADV_DONTNEED)
 	}
 }
+
+// mappedBytes is how much of mapped files is resident: the third field of proc_pid_statm(5).
+func mappedBytes() uint64 {
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(b))
+	if len(fields) < 3 {
+		return 0
+	}
+	pages, _ := strconv.ParseUint(fields[2], 10, 64)
+	return pages * uint64(os.Getpagesize())
+}
