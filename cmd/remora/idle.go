@@ -23,6 +23,7 @@ const (
 const (
 	leastGCPercent = 25        // of what lives
 	mostGCPercent  = 100       // the runtime's default, where memory is limited or headroom gets large
+	leastHeap      = 4 << 20   // bytes that the runtime applies the percentage to where less lives
 	gcEvery        = 2         // ticks between two collections; each holds up some requests for a millisecond or two
 	gcHeadroom     = 128 << 20 // bytes, where nothing limits memory
 )
@@ -32,9 +33,10 @@ const (
 // MiB that seldom change: the default of once as much again is memory that a quiet process never needs, and has a busy one
 // collect several times a second.
 func gcPercent(allocs, live, headroom uint64) int {
-	if live == 0 {
+	if live == 0 { // not collected yet
 		return mostGCPercent
 	}
+	live = max(live, leastHeap)
 	most := max(headroom*100/live, mostGCPercent)
 	quarters := (allocs*gcEvery*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
 	return int(min(max(quarters*leastGCPercent, leastGCPercent), most))

@@ -30,6 +30,7 @@ func TestGCPercent(t *testing.T) {
 	}{
 		{"idle", 0, 20 << 20, 1 << 62, leastGCPercent},
 		{"nothing live yet", 1 << 20, 0, 1 << 62, mostGCPercent},
+		{"next to nothing lives", 1 << 30, 1 << 10, 1 << 62, 3200}, // 128 MiB: the runtime takes a heap for 4 MiB at least
 		{"between", 10 << 20, 40 << 20, 1 << 62, 50},
 		{"busy", 1 << 30, 40 << 20, 1 << 62, 320},
 		{"busy and large", 1 << 30, 1 << 30, 1 << 62, mostGCPercent},
