@@ -138,7 +138,7 @@ func persistMany(dir string, turns int) error {
 		return err
 	}
 	cfg := DefaultConfig()
-	cfg.TurnsPerSecond = 0
+	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 2000 // it is full all the time
 	p := New(cfg, store, store, nil, red, nil, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -147,10 +147,10 @@ func persistMany(dir string, turns int) error {
 	for n := range turns {
 		for p.Enqueue(millionTurn(n)) != nil {
 			refused++
-			time.Sleep(10 * time.Millisecond)
+			time.Sleep(2 * time.Millisecond)
 		}
-		if n%10_000 == 9_999 {
-			fmt.Println(n + 1)
+		if n%50_000 == 49_999 {
+			fmt.Fprintln(os.Stderr, n+1)
 		}
 	}
 	err = p.Flush(ctx)
