@@ -165,7 +165,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.sure += t.sure * t.weight
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
-		for _, r := range related[t.stem] {
+		for _, r := range related()[t.stem] {
 			share, how := w.Synonym, "synonym"
 			if r.how == kindOf {
 				share, how = w.KindOf, "kind"

@@ -3,6 +3,7 @@ package recall
 import (
 	_ "embed"
 	"strings"
+	"sync"
 )
 
 //go:embed related.txt
@@ -22,7 +23,8 @@ type relatedTerm struct {
 }
 
 // related maps a stem to the stems that a memory may use in its place. See related.txt for the form of the table.
-var related = readRelated(relatedText)
+// New has it read: the process of the store and the commands need none.
+var related = sync.OnceValue(func() map[string][]relatedTerm { return readRelated(relatedText) })
 
 func readRelated(table string) map[string][]relatedTerm {
 	m := map[string][]relatedTerm{}

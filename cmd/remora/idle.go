@@ -13,10 +13,10 @@ import (
 // Bounds of giving memory back.
 const (
 	idleTick    = time.Second
-	idleAllocs  = 16 << 20 // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
-	idleGarbage = 3 << 20  // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
-	idleMapped  = 2 << 20  // bytes of files, mapped in since they were let go of: less is not worth it
-	quietAllocs = 1 << 20  // bytes allocated in a tick: less is nothing going on
+	idleAllocs  = 16 << 20  // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
+	idleGarbage = 3 << 20   // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
+	idleMapped  = 2 << 20   // bytes of files, mapped in since they were let go of: less is not worth it
+	quietAllocs = 128 << 10 // bytes allocated in a tick: less is nothing going on
 )
 
 // Bounds of the collector's headroom.
