@@ -13,6 +13,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +35,12 @@ const (
 	millionLag = 128
 )
 
+// raced says whether the race detector watches, which takes several times the memory.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
 // TestMillionTurns has REMORA_TURNS turns (3,000 if it is not set) go through a Remora whose processes are in control groups of 128 MiB
 // each, page cache included. Users come and go, a thousand turns each, and now and then one of before is back. None of it may be lost
 // without being counted, no process may end, and what was said must be found at the end.
@@ -43,7 +51,11 @@ func TestMillionTurns(t *testing.T) {
 	} else if testing.Short() {
 		turns = 300
 	}
-	m := &million{t: t, dir: rigDir(t), turns: turns, group: newGroup(t, "proxy", smallMachine), storeGroup: newGroup(t, "store", smallMachine)}
+	limit := int64(smallMachine)
+	if raced() {
+		limit *= 8
+	}
+	m := &million{t: t, dir: rigDir(t), turns: turns, group: newGroup(t, "proxy", limit), storeGroup: newGroup(t, "store", limit)}
 	model := httptest.NewServer(http.HandlerFunc(m.answer))
 	defer model.Close()
 	serve := m.launch(model.URL)
