@@ -15,8 +15,8 @@ const (
 	fillRate  = 800 // turns a second
 	fillConns = 8
 	fillSeed  = 21
-	fillRests = 4
-	fillRest  = 500 * time.Millisecond
+
+	fillRest = 2 * time.Second
 )
 
 // memoriesPerTurn: a turn leaves the passage of the user and the passage of the assistant.
@@ -82,10 +82,7 @@ func (b *bed) fill(ctx context.Context) error {
 	if err := fillTurns(ctx, addr, turns); err != nil {
 		return err
 	}
-	for range fillRests { // an audit waits for its conversation to be idle
-		p.settle(ctx, time.Minute)
-		time.Sleep(fillRest)
-	}
+	p.rest(ctx, fillRest, 2*time.Minute) // audits wait for their conversations to be idle, and rest in between
 	counters, err := target{name: "fill", memory: "write", proc: p}.stop()
 	if err != nil {
 		return err

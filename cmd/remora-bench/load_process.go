@@ -220,10 +220,15 @@ func statusRSS(status []byte) int64 {
 
 // settle waits until the process has come to rest: less than a tick of CPU in 100 ms, but at most limit.
 func (p *process) settle(ctx context.Context, limit time.Duration) {
+	p.rest(ctx, 100*time.Millisecond, limit)
+}
+
+// rest is settle for a process that pauses in its work, for less than quiet.
+func (p *process) rest(ctx context.Context, quiet, limit time.Duration) {
 	deadline := time.Now().Add(limit)
 	for before := p.usage().cpu; time.Now().Before(deadline); {
 		select {
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(quiet):
 		case <-p.done:
 			return
 		case <-ctx.Done():

@@ -28,6 +28,9 @@ func (m *mustRun) residence(ctx context.Context) error {
 	return nil
 }
 
+// idleAfter is how long a process is left alone before its memory counts as an idle one's.
+const idleAfter = 3 * time.Second
+
 func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
 func (m *mustRun) idleRSS(ctx context.Context) (float64, error) {
@@ -36,7 +39,7 @@ func (m *mustRun) idleRSS(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	select {
-	case <-time.After(3 * time.Second):
+	case <-time.After(idleAfter):
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
@@ -44,7 +47,7 @@ func (m *mustRun) idleRSS(ctx context.Context) (float64, error) {
 	return rss, p.stop()
 }
 
-// loadedRSS asks as the large user until a memory came back, which says that the index is loaded.
+// loadedRSS asks as the large user for two seconds, which loads the index, and lets the process come to rest.
 func (m *mustRun) loadedRSS(ctx context.Context) (float64, error) {
 	t, err := m.remoraTarget(ctx, targetRead)
 	if err != nil {
@@ -59,6 +62,7 @@ func (m *mustRun) loadedRSS(ctx context.Context) (float64, error) {
 	if r[targetRead].statuses["injected"] == 0 {
 		return 0, fmt.Errorf("no request of the user with %d memories got one: %v", m.memories, r[targetRead].statuses)
 	}
+	t.proc.rest(ctx, idleAfter, 10*idleAfter)
 	rss := mib(t.proc.usage().rss)
 	_, err = t.stop()
 	return rss, err
