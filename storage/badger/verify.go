@@ -29,7 +29,7 @@ func (s *Store) verify() error {
 		return err
 	}
 	if !free { // Badger might find it free a moment later, and open what nobody looked at
-		return errors.New(badgerLocked)
+		return fmt.Errorf("look at the files: %s", badgerLocked)
 	}
 	defer unlock()
 	tables, err := filepath.Glob(filepath.Join(s.dataDir(), "*.sst"))
