@@ -284,21 +284,23 @@ func (x *exchange) search(
 	var ids strings.Builder
 	ids.Grow(40 * len(res.Memories))
 	lines := make([]fence.Line, 0, len(res.Memories))
-	for _, m := range res.Memories {
+	for i := range res.Memories {
+		m := &res.Memories[i].Memory
 		at := ids.Len()
-		ids.WriteString(m.Memory.ID)
-		who := m.Memory.Provenance.Speaker
-		if who == "" {
-			who = string(m.Memory.Provenance.Role)
-		}
-		if who == "" {
-			who = string(m.Memory.Kind)
-		}
-		text := m.Memory.Text
+		ids.WriteString(m.ID)
+		text, who := m.Text, m.Provenance.Speaker
 		if redact := x.h.deps.Redact; redact != nil {
-			text, who = redact(text), redact(who)
+			if text = redact(text); who != "" {
+				who = redact(who)
+			}
 		}
-		lines = append(lines, fence.Line{ID: ids.String()[at:], Time: m.Memory.EventTime, Who: who, Text: text})
+		if who == "" {
+			who = string(m.Provenance.Role)
+		}
+		if who == "" {
+			who = string(m.Kind)
+		}
+		lines = append(lines, fence.Line{ID: ids.String()[at:], Time: m.EventTime, Who: who, Text: text})
 	}
 	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
 	if block.Text == "" {
