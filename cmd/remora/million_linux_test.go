@@ -317,8 +317,9 @@ func (m *million) searchable() {
 		n := rand.IntN(min(turnsPerUser, m.turns-user*turnsPerUser))
 		m.asked++
 		before := m.found.Load()
-		for began := time.Now(); m.found.Load() == before; {
-			if err := m.ask(client, user, fmt.Sprintf("Where does item %s lie?", item(user, n))); err != nil {
+		for began, try := time.Now(), 0; m.found.Load() == before; try++ {
+			// The same words again would be a retry, which is given what the first was, be it nothing for want of time.
+			if err := m.ask(client, user, fmt.Sprintf("Try %d: where does item %s lie?", try, item(user, n))); err != nil {
 				m.t.Error(err)
 			}
 			if time.Since(began) > patience {
