@@ -183,8 +183,9 @@ func (m *million) launch(upstream string) *exec.Cmd {
 // answer is the model's. It says whether it was given what it is asked for.
 func (m *million) answer(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
-	if _, rest, ok := bytes.Cut(body, []byte("Where does item ")); ok {
-		item, _, _ := bytes.Cut(rest, []byte(" "))
+	asked := []byte("Where does item ")
+	if at := bytes.LastIndex(body, asked); at >= 0 { // the last: what was asked before is recalled, too
+		item, _, _ := bytes.Cut(body[at+len(asked):], []byte(" "))
 		if bytes.Contains(body, fmt.Appendf(nil, "Item %s lies on shelf", item)) {
 			m.found.Add(1)
 		}
@@ -319,7 +320,7 @@ func (m *million) searchable() {
 		before := m.found.Load()
 		for began, try := time.Now(), 0; m.found.Load() == before; try++ {
 			// The same words again would be a retry, which is given what the first was, be it nothing for want of time.
-			if err := m.ask(client, user, fmt.Sprintf("Try %d: where does item %s lie?", try, item(user, n))); err != nil {
+			if err := m.ask(client, user, fmt.Sprintf("Where does item %s lie? Try %d.", item(user, n), try)); err != nil {
 				m.t.Error(err)
 			}
 			if time.Since(began) > patience {
