@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -49,6 +50,8 @@ type exchange struct {
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
 	placing  *placing
+
+	found []recall.Scored // room for what recall finds, kept from request to request
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -59,7 +62,7 @@ const passBuffer = 1 << 20
 //
 //go:noinline
 func (x *exchange) recycle() {
-	*x = exchange{}
+	*x = exchange{found: x.found}
 	exchanges.Put(x)
 }
 

@@ -32,16 +32,6 @@ func appendRow(b []byte, h chainHash, e *entry) []byte {
 	return b
 }
 
-// rowsWithin is the length of the first rows that reach limit together, or of all.
-func rowsWithin(rows []byte, limit int) int {
-	n := 0
-	for n < len(rows) && n < limit {
-		size, width := binary.Uvarint(rows[n+16:])
-		n += 16 + width + int(size)
-	}
-	return n
-}
-
 // readSegment puts the entries of a compressed segment into entries, over those that stand there, and returns their
 // size. On an error what came before it is read.
 func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error) {

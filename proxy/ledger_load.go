@@ -109,7 +109,9 @@ func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes i
 		if u.replace {
 			clear(out.entries)
 		}
-		_, _ = readRows(u.rows, out.entries) // as appendRow wrote them
+		for _, rows := range u.segments {
+			_, _ = readRows(rows, out.entries) // as appendRow wrote them
+		}
 	}
 	return out, false
 }

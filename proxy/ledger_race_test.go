@@ -165,7 +165,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 			t.Fatal("the commit did not fail")
 		}
 		b.writing = func() error {
-			if l.store.writing[scope] != nil && len(l.store.writing[scope].rows) > 0 {
+			if l.store.writing[scope] != nil && l.store.writing[scope].size > 0 {
 				t.Errorf("%s: what was erased is written again", end)
 			}
 			return nil

@@ -28,7 +28,7 @@ type ledgerStore struct {
 	cleared uint64 // commits that replaced something
 	size    int    // bytes of what is pending; from ledgerPending on what comes is dropped and counted
 	segment int64
-	spare   [][]byte // rows to use again, at most ledgerSpare
+	spare   [][]byte // segments to use again, at most ledgerSpare
 	wake    chan struct{}
 
 	loads   sync.WaitGroup
@@ -38,10 +38,11 @@ type ledgerStore struct {
 
 // unsaved is what of one scope waits to be written.
 type unsaved struct {
-	rows    []byte // as appendRow writes them: of an entry that stands in several the last counts
-	count   int    // of rows
-	expires storage.Time
-	// replace: rows is everything that is known, and all older segments go first.
+	segments [][]byte // rows as appendRow writes them: of an entry that stands in several the last counts
+	size     int      // bytes of segments
+	count    int      // of rows
+	expires  storage.Time
+	// replace: this is everything that is known, and all older segments go first.
 	replace bool
 }
 
@@ -50,7 +51,7 @@ const (
 	ledgerSegment  = 128 << 10 // bytes of a segment before compression, but for its last entry
 	ledgerCommit   = 1 << 20   // bytes of rows in one commit, but for its last scope
 	ledgerRate     = 4 << 20   // bytes of rows a second, about 2,000 new turns: more fills ledgerPending, and is dropped
-	ledgerSpare    = 4         // rows of at most twice ledgerCommit bytes each
+	ledgerSpare    = 16        // segments
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
 	ledgerLoads    = 8
@@ -82,9 +83,6 @@ func (st *ledgerStore) unsaved(scope storage.Scope) *unsaved {
 	u := st.pending[scope]
 	if u == nil {
 		u = &unsaved{}
-		if n := len(st.spare); n > 0 {
-			u.rows, st.spare = st.spare[n-1], st.spare[:n-1]
-		}
 		st.pending[scope] = u
 	}
 	return u
@@ -96,11 +94,26 @@ func (st *ledgerStore) add(u *unsaved, h chainHash, e *entry, expires storage.Ti
 		st.dropped.Add(1)
 		return
 	}
-	before := len(u.rows)
-	u.rows = appendRow(u.rows, h, e)
+	last := len(u.segments) - 1
+	if last < 0 || len(u.segments[last]) >= ledgerSegment {
+		u.segments = append(u.segments, st.emptySegment())
+		last++
+	}
+	before := len(u.segments[last])
+	u.segments[last] = appendRow(u.segments[last], h, e)
+	n := len(u.segments[last]) - before
+	u.size += n
 	u.count++
-	st.size += len(u.rows) - before
+	st.size += n
 	u.expires = max(u.expires, expires)
+}
+
+// emptySegment needs st.mu.
+func (st *ledgerStore) emptySegment() (b []byte) {
+	if n := len(st.spare); n > 0 {
+		b, st.spare = st.spare[n-1], st.spare[:n-1]
+	}
+	return b
 }
 
 // replace notes everything that is known of a scope, in the place of all that is stored of it.
@@ -119,7 +132,7 @@ func (st *ledgerStore) replace(scope storage.Scope, entries map[chainHash]*entry
 // drop forgets what is pending of a scope. Needs st.mu.
 func (st *ledgerStore) drop(scope storage.Scope) {
 	if u := st.pending[scope]; u != nil {
-		st.size -= len(u.rows)
+		st.size -= u.size
 		delete(st.pending, scope)
 	}
 }
@@ -208,8 +221,12 @@ func (st *ledgerStore) finish(written bool) (more bool) {
 	for scope, u := range st.writing {
 		if !written {
 			st.restore(scope, u)
-		} else if len(st.spare) < ledgerSpare && cap(u.rows) <= 2*ledgerCommit {
-			st.spare = append(st.spare, u.rows[:0])
+		} else {
+			for _, segment := range u.segments[:min(len(u.segments), ledgerSpare-len(st.spare))] {
+				if cap(segment) <= 2*ledgerSegment {
+					st.spare = append(st.spare, segment[:0])
+				}
+			}
 		}
 		replaced = replaced || u.replace
 		delete(st.writing, scope)
@@ -233,7 +250,7 @@ func (st *ledgerStore) take() int {
 		} else if st.erasing.has(scope) {
 			continue
 		}
-		size += len(u.rows)
+		size += u.size
 		st.drop(scope)
 		st.writing[scope] = u
 	}
@@ -249,14 +266,15 @@ func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
 	switch {
 	case now == nil:
 		st.pending[scope] = u
-		st.size += len(u.rows)
+		st.size += u.size
 	case now.replace:
-	case st.size+len(u.rows) > ledgerPending:
+	case st.size+u.size > ledgerPending:
 		st.dropped.Add(int64(u.count))
 		now.replace = u.replace
 	default:
-		st.size += len(u.rows)
-		now.rows, now.count = append(u.rows, now.rows...), now.count+u.count
+		st.size += u.size
+		now.segments = append(u.segments, now.segments...)
+		now.size, now.count = now.size+u.size, now.count+u.count
 		now.expires, now.replace = max(now.expires, u.expires), u.replace
 	}
 }
@@ -271,12 +289,10 @@ func (st *ledgerStore) write(ctx context.Context) error {
 				return err
 			}
 		}
-		for rows := u.rows; len(rows) > 0; {
-			n := rowsWithin(rows, ledgerSegment)
+		for _, rows := range u.segments {
 			records = append(records, storage.Record{
-				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, rows[:n]), ExpiresAt: u.expires,
+				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
 			})
-			rows = rows[n:]
 		}
 	}
 	if len(records) == 0 {

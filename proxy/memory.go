@@ -247,7 +247,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start, Into: x.found}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
 		maps.Copy(q.VisibleChains, w.heldTurns)
@@ -270,6 +270,7 @@ func (x *exchange) search(
 		}
 	}
 	res, err := x.h.deps.Recall.Recall(ctx, q)
+	defer x.keep(res.Memories)
 	switch {
 	case errors.Is(err, recall.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
 		return fence.Block{}, 0, StatusTimeout
@@ -307,6 +308,14 @@ func (x *exchange) search(
 		return block, 0, StatusEmpty
 	}
 	return block, len(block.Spans), StatusInjected
+}
+
+// keep lets the next request use the room of memories, which must not be read any more.
+func (x *exchange) keep(found []recall.Scored) {
+	const most = 32 // more are rare, and would hold 16 KiB
+	if clear(found); 0 < cap(found) && cap(found) <= most {
+		x.found = found[:0]
+	}
 }
 
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no

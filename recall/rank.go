@@ -40,6 +40,7 @@ type scratch struct {
 	hits    []hit      // of the result
 	taken   []taken    // of the result
 	text    []byte     // of the result
+	sink    byte       // gives the reads of approach a use
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms

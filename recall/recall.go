@@ -60,6 +60,9 @@ type Request struct {
 	BudgetTokens int           // 0 = the configuration's
 	NoGate       bool          // rank whatever matches: benchmarks and explanations
 	Explain      bool          // fill Scored.Parts and Result.Cut, which takes longer
+	// Into is room for Result.Memories, which stand in its array, from the start, if that has room for TopK. Whatever is
+	// there is overwritten.
+	Into []Scored
 }
 
 // Result is what was found, best first.

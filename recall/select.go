@@ -32,6 +32,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
 	if ctx.Err() == nil {
 		top.first(topK * phrasesPerMemory)
+		s.sink = ix.approach(top.hits[:top.sorted])
 		ix.phrases(q, w, top.hits[:top.sorted], s)
 		ix.sort(top.hits[:top.sorted])
 		if q.vector != nil || req.Explain {
@@ -41,7 +42,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	res := Result{Considered: considered}
 	if ctx.Err() == nil && len(top.hits) > 0 {
 		sel := selection{
-			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res,
+			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res,
 			scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget <= 0 {
@@ -68,6 +69,29 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	return res, nil
 }
 
+// approach reads a little of each hit's record, all of one kind before the next, so that the processor fetches them side by side
+// rather than, as what follows would, one after the other: they lie scattered over memory that is rarely in a cache.
+func (ix *index) approach(hits []hit) (read byte) {
+	var at [2 * 16]int32
+	hits = hits[:min(len(hits), len(at))]
+	for i := range hits {
+		at[i] = ix.turns[hits[i].turn].mem
+	}
+	for i := range hits {
+		at[i] = int32(ix.mems[at[i]].rec)
+	}
+	for i := range hits {
+		rec := ix.arena.from(place(at[i]))
+		read += rec[0]
+		for line := cacheLine; line < min(len(rec), 4*cacheLine); line += cacheLine {
+			read += rec[line]
+		}
+	}
+	return read
+}
+
+const cacheLine = 64 // bytes
+
 // selection fills a result from ranked turns.
 type selection struct {
 	ix      *index
@@ -75,6 +99,7 @@ type selection struct {
 	q       *query
 	filter  *filter
 	topK    int
+	into    []Scored
 	budget  int     // tokens left
 	gate    float64 // of the settings
 	explain bool
@@ -178,15 +203,17 @@ func (s *selection) take(h hit, p int32) Reason {
 // add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there.
 func (s *selection) add(h hit, p int32, found *taken) Reason {
 	if s.res.Memories == nil {
-		s.res.Memories = make([]Scored, 0, s.topK)
+		if s.res.Memories = s.into[:0]; cap(s.into) < s.topK {
+			s.res.Memories = make([]Scored, 0, s.topK)
+		}
 		s.scratch.text = s.scratch.text[:0]
 	}
 	n := len(s.res.Memories)
 	m := &s.res.Memories[:n+1][n]
+	*m = Scored{}
 	before := s.scratch.text
 	s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
 	refuse := func(why Reason) Reason {
-		*m = Scored{}
 		s.scratch.text = s.scratch.text[:len(before)]
 		return why
 	}

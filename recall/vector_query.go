@@ -60,6 +60,7 @@ func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a
 		words.Vectors = VectorsOff
 		return words
 	}
+	req.Into = nil // words is there
 	res, status := e.fuse(ctx, s, req, a, words)
 	res.Vectors = status
 	switch status {
