@@ -44,6 +44,7 @@ type index struct {
 	liveFacts          int   // of the live turns
 	userLen, userTurns int64 // sums over live turns for the mean lengths
 	asstLen, asstTurns int64
+	wide               [][]frequency // by turn, of the commonest words: see postings.wide
 	postBytes          int64
 	shapeBytes         int64
 	dead               int
@@ -249,7 +250,9 @@ func (ix *index) put(ps []passage) {
 		p := &ix.posts[c.term]
 		before := cap(p.buf)
 		p.add(uint32(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		p.facts += t.fact()
+		if p.facts += t.fact(); p.wide != 0 {
+			ix.widened(p, int(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
+		}
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 	ix.turns = append(ix.turns, t)
@@ -267,6 +270,9 @@ func (ix *index) put(ps []passage) {
 	}
 	if ix.coder == nil && ix.plain >= learnFrom {
 		ix.learn()
+	}
+	if len(ix.turns)%wideFrom == 0 {
+		ix.widen()
 	}
 }
 

@@ -9,6 +9,7 @@ type postings struct {
 	last  uint32 // turn number + 1 of the last entry
 	facts uint32 // live turns that are facts
 	df    uint32 // live turns; entries of removed ones stay in buf until the index is rebuilt
+	wide  uint32 // its place in index.wide, counted from one; 0 = it has none
 }
 
 // frequency packs how often a term stands in a turn: in what the user tells (at most 7), in what the user asks (3), and
@@ -34,6 +35,42 @@ func (p *postings) add(turn uint32, f frequency) {
 	p.buf = append(p.buf, byte(f))
 	p.last = turn + 1
 	p.df++
+}
+
+// A word that stands in a third of a large index's turns is also kept wide, a byte for each turn, so that a query that has its
+// candidates need not read thousands of postings for some hundred of them.
+const (
+	wideFrom  = 1 << 10 // turns
+	wideEvery = 3       // in so many turns it stands once, at least
+	maxWide   = 32      // words, those that are known first
+)
+
+// widen looks for words to keep wide.
+func (ix *index) widen() {
+	n := len(ix.turns)
+	if n < wideFrom {
+		return
+	}
+	for i := 0; i < len(ix.posts) && len(ix.wide) < maxWide; i++ {
+		p := &ix.posts[i]
+		if p.wide != 0 || int(p.df) < n/wideEvery {
+			continue
+		}
+		by := make([]frequency, p.last, n+n/16)
+		for buf, now := p.buf, uint32(0); len(buf) > 0; {
+			var f frequency
+			buf, now, f = next(buf, now)
+			by[now-1] = f
+		}
+		ix.wide = append(ix.wide, by)
+		p.wide = uint32(len(ix.wide))
+	}
+}
+
+// widened notes a posting of a word that is kept wide.
+func (ix *index) widened(p *postings, turn int, f frequency) {
+	by := &ix.wide[p.wide-1]
+	*by = append(append(*by, make([]frequency, turn-len(*by))...), f)
 }
 
 // standing is the df for idf. Facts repeat what their turns say, and counting both would make words look commoner the

@@ -3,6 +3,7 @@ package recall
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"slices"
 )
 
@@ -117,6 +118,17 @@ func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 	m := &s.norms
 	buf, briefs := p.buf, ix.briefs
 	sums := s.sums[:len(briefs)]
+	if p.wide != 0 && len(s.found) < len(buf)/2 {
+		by := ix.wide[p.wide-1]
+		for _, n := range s.found {
+			if int(n) < len(by) && by[n] != 0 {
+				tf, l := by[n], briefs[n]
+				x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+				sums[n] += weight*x/(k1+x) + found0
+			}
+		}
+		return
+	}
 	n := ^uint32(0) // one before the first turn
 	for i := 0; i+1 < len(buf); {
 		d, tf := uint32(buf[i]), buf[i+1]
@@ -176,9 +188,21 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
 // decodeNear appends the postings of a term in turns that are near candidates.
 func (ix *index) decodeNear(id uint32, s *scratch) {
 	out, near := s.entries, s.near
+	p := &ix.posts[id]
+	if p.wide != 0 {
+		by := ix.wide[p.wide-1]
+		for i := 0; i<<6 < len(by); i++ {
+			for word := near[i]; word != 0; word &= word - 1 {
+				if n := i<<6 | bits.TrailingZeros64(word); n < len(by) && by[n] != 0 {
+					out = append(out, uint32(n)<<8|uint32(by[n]))
+				}
+			}
+		}
+		s.entries = out
+		return
+	}
 	n := ^uint32(0)
-	buf := ix.posts[id].buf
-	for i := 0; i+1 < len(buf); {
+	for i, buf := 0, p.buf; i+1 < len(buf); {
 		d, tf := uint32(buf[i]), buf[i+1]
 		i += 2
 		if d >= 0x80 {

@@ -245,6 +245,7 @@ func (ix *index) complete() error {
 		}
 	}
 	ix.countFacts()
+	ix.widen()
 	return nil
 }
 
