@@ -64,6 +64,14 @@ func chainText(h chainHash) string {
 	return hex.EncodeToString(b[:])
 }
 
+// chainTextLen is the length of a chainText.
+const chainTextLen = 32
+
+func appendChainText(dst []byte, h chainHash) []byte {
+	b := h.Bytes()
+	return hex.AppendEncode(dst, b[:])
+}
+
 // chain walks the messages of req and returns the hash after each of them. A system prompt beside the messages (system,
 // instructions) is no part of it: agents change theirs between turns, which would drop every entry. See docs/dialects.md.
 func chain(seed chainHash, req *dialect.Request) []chainHash {
@@ -321,12 +329,20 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, name
 	}
 	// The newest entry on the chain tells the conversation best: its hash is over everything before it.
 	conv := named
+	first := req.Turn // the first turn with an entry, as far as is known
 	for i := req.Turn; i >= 0 && conv == ""; i-- {
 		if req.Messages[i].Role == dialect.RoleUser {
-			conv = s.entries[w.chain[i]].latest(now, l.cfg.TTL, i < req.Turn || req.Turn+1 < len(req.Messages))
+			e := s.entries[w.chain[i]]
+			if e != nil {
+				first = i
+			}
+			conv = e.latest(now, l.cfg.TTL, i < req.Turn || req.Turn+1 < len(req.Messages))
 		}
 	}
-	for i := range req.Turn {
+	if conv != "" { // not all were looked at
+		first = 0
+	}
+	for i := first; i < req.Turn; i++ {
 		if req.Messages[i].Role != dialect.RoleUser {
 			continue
 		}

@@ -249,20 +249,15 @@ func (x *exchange) search(
 ) (fence.Block, int, Status) {
 	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start, Into: x.found}
 	if x.req.Turn > 0 || named != "" {
-		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
-		maps.Copy(q.VisibleChains, w.heldTurns)
+		q.VisibleChains = x.earlierTurns(w)
+		q.VisibleIDs = make(map[string]struct{}, len(w.heldIDs))
 		maps.Copy(q.VisibleIDs, w.heldIDs)
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
 		q.Previous = x.req.Text(i)
 	}
-	for i := range x.req.Turn {
-		if x.req.Messages[i].Role == dialect.RoleUser {
-			q.VisibleChains[chainText(w.chain[i])] = struct{}{}
-		}
-	}
-	if q.VisibleChains != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
-		q.VisibleChains[x.turn.Chain] = struct{}{}
+	if q.VisibleIDs != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
+		q.VisibleChains = append(q.VisibleChains, x.turn.Chain)
 	}
 	for _, b := range w.blocks {
 		for _, sp := range b.block.Spans {
@@ -316,6 +311,22 @@ func (x *exchange) keep(found []recall.Scored) {
 	if clear(found); 0 < cap(found) && cap(found) <= most {
 		x.found = found[:0]
 	}
+}
+
+// earlierTurns are the chain hashes, as text, of the user messages before the newest, with those that the upstream holds.
+func (x *exchange) earlierTurns(w walk) []string {
+	all := make([]byte, 0, chainTextLen*(x.req.Turn/2+1))
+	for i := range x.req.Turn {
+		if x.req.Messages[i].Role == dialect.RoleUser {
+			all = appendChainText(all, w.chain[i])
+		}
+	}
+	text := string(all) // one for all of them: a conversation has hundreds
+	turns := make([]string, 0, len(text)/chainTextLen+len(w.heldTurns)+1)
+	for ; text != ""; text = text[chainTextLen:] {
+		turns = append(turns, text[:chainTextLen])
+	}
+	return slices.AppendSeq(turns, maps.Keys(w.heldTurns))
 }
 
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no

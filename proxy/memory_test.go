@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -441,7 +442,7 @@ func testVisibleIsToldToRecall(t *testing.T, a api) {
 	if _, ok := q.VisibleIDs["m0-fact"]; !ok {
 		t.Error("the replayed memory is not named as visible")
 	}
-	if _, ok := q.VisibleChains[turn.Chain]; !ok {
+	if !slices.Contains(q.VisibleChains, turn.Chain) {
 		t.Error("the first turn is not named as visible")
 	}
 	if q.Newest != "q2" || q.Previous != "q1" || q.Conversation != "c" {

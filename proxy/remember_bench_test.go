@@ -20,9 +20,18 @@ func (g *givenRecall) Recall(context.Context, recall.Request) (recall.Result, er
 }
 func (g *givenRecall) Loaded(storage.Scope) bool { return true }
 
-// BenchmarkRemember is what memory costs a request of 1 KiB on top of recall itself and of the hop: from the body to the
-// insertions, and the entry in the ledger. Every request is a new turn.
+// BenchmarkRemember is what memory costs a request on top of recall itself and of the hop: from the body to the insertions,
+// and the entry in the ledger. Every request is a new turn.
 func BenchmarkRemember(b *testing.B) {
+	b.Run("1KiB", func(b *testing.B) { benchmarkRemember(b, "") })
+	paragraph := strings.Repeat(`I told my sister about the boat. \"We moved the garden near the harbour.\" Next month we visit the old mill.\n`, 36)
+	b.Run("256KiB", func(b *testing.B) {
+		benchmarkRemember(b, strings.Repeat(`{"role":"user","content":"`+paragraph+`"},{"role":"assistant","content":"`+paragraph+`"},`, 33))
+	})
+}
+
+// benchmarkRemember puts history between the system prompt and the question.
+func benchmarkRemember(b *testing.B, history string) {
 	var found recall.Result
 	for i := range 8 {
 		found.Memories = append(found.Memories, recall.Scored{Memory: storage.Memory{
@@ -42,7 +51,7 @@ func BenchmarkRemember(b *testing.B) {
 	go func() { defer close(done); h.Run(ctx) }()
 	defer func() { cancel(); <-done }()
 	text := `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 40) +
-		`"},{"role":"user","content":"Where is the meeting of number 000000000000?"}]}`
+		`"},` + history + `{"role":"user","content":"Where is the meeting of number 000000000000?"}]}`
 	digits := strings.Index(text, "000000000000")
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/chat/completions", nil)
 	if err != nil {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestResponsesAreContinued(t *testing.T) {
 		t.Errorf("asked after %q and %q, want what was said before", asked[1].Previous, asked[2].Previous)
 	}
 	for i, turn := range turns[:2] {
-		if _, ok := asked[2].VisibleChains[turn.Chain]; !ok {
+		if !slices.Contains(asked[2].VisibleChains, turn.Chain) {
 			t.Errorf("turn %d is not named as visible", i)
 		}
 	}

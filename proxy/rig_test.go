@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -213,7 +214,7 @@ func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result,
 		if _, seen := q.VisibleIDs[m.ID]; seen {
 			continue
 		}
-		if _, seen := q.VisibleChains[m.Provenance.Chain]; seen && m.Provenance.Chain != "" {
+		if m.Provenance.Chain != "" && slices.Contains(q.VisibleChains, m.Provenance.Chain) {
 			continue
 		}
 		res.Memories = append(res.Memories, recall.Scored{Memory: m, Score: 1})

@@ -1,23 +1,29 @@
 package recall
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
+// visibleChain is a turn that the request carries.
+type visibleChain struct {
+	hash  uint32 // chainHash
+	chain string
+}
+
 // filter decides which turns may be returned at all.
 type filter struct {
-	ix            *index
-	now           storage.Time
-	chat          int32 // conversation to stay in, -2 for any
-	episodes      bool  // anything but resources
-	resources     bool
-	everyone      bool                // not only this chat
-	chains        map[uint32]struct{} // by hash
-	mayHide       uint64              // a bit for each of chains, which some may share
-	visibleChains map[string]struct{}
-	visible       map[string]struct{}
+	ix        *index
+	now       storage.Time
+	chat      int32 // conversation to stay in, -2 for any
+	episodes  bool  // anything but resources
+	resources bool
+	everyone  bool           // not only this chat
+	chains    []visibleChain // by hash
+	mayHide   [4]uint64      // a bit for each of chains, which some may share
+	visible   map[string]struct{}
 }
 
 func (e *Engine) filter(ix *index, req *Request) *filter {
@@ -26,7 +32,7 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		scopes = e.cfg.Scopes
 	}
 	f := &filter{
-		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs, visibleChains: req.VisibleChains,
+		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
 		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
 	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
@@ -34,12 +40,14 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		f.chat = c
 	}
 	if len(req.VisibleChains) > 0 {
-		f.chains = make(map[uint32]struct{}, len(req.VisibleChains))
-		for c := range req.VisibleChains {
+		f.chains = make([]visibleChain, 0, len(req.VisibleChains))
+		for _, c := range req.VisibleChains {
 			h := ix.chainHash(c)
-			f.chains[h] = struct{}{}
-			f.mayHide |= 1 << chainBit(h)
+			f.chains = append(f.chains, visibleChain{h, c})
+			bit := chainBit(h)
+			f.mayHide[bit>>6] |= 1 << (bit & 63)
 		}
+		slices.SortFunc(f.chains, func(a, b visibleChain) int { return cmp.Compare(a.hash, b.hash) })
 	}
 	return f
 }
@@ -55,7 +63,7 @@ func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
-	if f.anyKind() && f.mayHide>>(f.ix.chains[n]&63)&1 == 0 { // mostly, and the turn itself is mostly far away
+	if f.anyKind() && !f.mayBe(f.ix.chains[n]) { // mostly, and the turn itself is mostly far away
 		return f.ix.briefs[n]&briefDead == 0
 	}
 	t := &f.ix.turns[n]
@@ -69,13 +77,11 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	if t.chain != 0 && f.mayHide>>chainBit(t.chain)&1 != 0 {
-		if _, ok := f.chains[t.chain]; ok && f.showsChain(t) {
-			return false
-		}
-	}
-	return true
+	return t.chain == 0 || !f.mayBe(chainBit(t.chain)) || !f.carries(t)
 }
+
+// mayBe reports whether a turn with this chainBit may be one that the request carries.
+func (f *filter) mayBe(bit uint8) bool { return f.mayHide[bit>>6]>>(bit&63)&1 != 0 }
 
 // shows reports whether passage i of a turn that passed may be shown.
 func (f *filter) shows(ix *index, t *turn, i int32) bool {
@@ -93,10 +99,19 @@ func (f *filter) shows(ix *index, t *turn, i int32) bool {
 	return true
 }
 
-// showsChain reports whether the request carries the turn itself.
-func (f *filter) showsChain(t *turn) bool {
+// carries reports whether the request carries the turn itself.
+func (f *filter) carries(t *turn) bool {
+	i, found := slices.BinarySearchFunc(f.chains, t.chain, func(c visibleChain, hash uint32) int { return cmp.Compare(c.hash, hash) })
+	if !found {
+		return false
+	}
 	u := f.ix.head(t.mem).rest
 	d := f.ix.identity(&u, f.ix.mems[t.mem].turn)
-	_, ok := f.visibleChains[string(appendRaw(nil, d.chain, d.chainHex))]
-	return ok
+	chain := string(appendRaw(nil, d.chain, d.chainHex))
+	for ; i < len(f.chains) && f.chains[i].hash == t.chain; i++ {
+		if f.chains[i].chain == chain {
+			return true
+		}
+	}
+	return false
 }

@@ -283,8 +283,8 @@ func (ix *index) chainHash(chain string) uint32 {
 	return uint32(ix.hash(chain)>>32) | 1
 }
 
-// chainBit is which of 64 bits stands for a chain, by its hash: the lowest bit of that is always set.
-func chainBit(hash uint32) uint8 { return uint8(hash >> 1 & 63) }
+// chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
+func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
 // learn makes the coder for the texts to come from those that are there.
 func (ix *index) learn() {

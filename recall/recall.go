@@ -50,7 +50,7 @@ type Request struct {
 	Previous  string
 	// VisibleChains are provenance chain hashes of turns that the request carries itself; VisibleIDs are memories that
 	// stand in blocks replayed in it. Neither is returned.
-	VisibleChains map[string]struct{}
+	VisibleChains []string
 	VisibleIDs    map[string]struct{}
 	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
 	Project      string

@@ -120,7 +120,7 @@ func measureGate(ctx context.Context, d dataset, unit string) (*gateReport, erro
 func relevance(ctx context.Context, e *recall.Engine, d dataset, store conversation, text, turn string, now time.Time) (float64, error) {
 	req := recall.Request{Scope: scopeOf(d, store), Newest: text, Now: now, NoGate: true}
 	if turn != "" {
-		req.VisibleChains = map[string]struct{}{turn: {}}
+		req.VisibleChains = []string{turn}
 	}
 	res, err := e.Recall(ctx, req)
 	if err != nil {

@@ -20,7 +20,7 @@ func (Chat) Name() string { return "chat" }
 // Parse implements Dialect. Where a key that only describes the request (model, user, ...) stands twice, the last one
 // counts, as it does for most servers.
 func (Chat) Parse(body []byte) (*Request, error) {
-	s := scanner{b: body}
+	s := scanner{b: body, skims: true}
 	req := &Request{Body: body}
 	var endUser string // "user", which gives way to safety_identifier
 	s.begin()
@@ -112,7 +112,7 @@ func (s *scanner) chatMessage() Message {
 		switch string(name) {
 		case "role":
 			roles++
-			v := s.skip()
+			v := s.check()
 			m.Role = chatRole(s.b[v.start:v.end])
 			role = s.hashValue(v)
 		case "content":
@@ -145,7 +145,8 @@ func (s *scanner) chatMessage() Message {
 // chatRole reads the value of a role key.
 func chatRole(raw []byte) Role {
 	if bytes.IndexByte(raw, '\\') >= 0 && raw[0] == '"' {
-		raw = []byte(`"` + unquote(raw) + `"`)
+		name, _ := unquote(raw) // checked
+		raw = []byte(`"` + name + `"`)
 	}
 	switch string(raw) {
 	case `"system"`, `"developer"`:
@@ -163,7 +164,7 @@ func chatRole(raw []byte) Role {
 
 // holdsSomething says whether raw is an array with elements or an object with members.
 func holdsSomething(raw []byte) bool {
-	s := scanner{b: raw}
+	s := scanner{b: raw, skims: true}
 	switch s.peek() {
 	case '[':
 		for range s.elements {
@@ -188,7 +189,7 @@ func (s *scanner) conversation() string {
 
 // small consumes a value and hands it to gjson. The scanner has checked it, and that it is not too deep.
 func (s *scanner) small() gjson.Result {
-	v := s.skip()
+	v := s.check()
 	if s.err != nil {
 		return gjson.Result{}
 	}

@@ -149,7 +149,7 @@ func (r *chatReply) readMessage(message []byte) {
 		case "content":
 			v := s.skip()
 			if s.err == nil && message[v.start] == '"' {
-				r.text = appendUnquoted(r.text, message[v.start:v.end])
+				r.text, _ = appendUnquoted(r.text, message[v.start:v.end]) // checked
 			} else {
 				text, err := contentText(message, v, chatParts)
 				r.text = append(r.text, text...)

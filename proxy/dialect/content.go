@@ -73,7 +73,7 @@ func (s *scanner) part(d digest) digest {
 		if s.parts == messagesParts && string(name) != "type" && s.hides(k, "type") {
 			s.fail(ErrAmbiguous)
 		}
-		v := s.skip()
+		v := s.partMember(name)
 		if s.err != nil {
 			break
 		}
@@ -101,8 +101,17 @@ func (s *scanner) part(d digest) digest {
 	return link(d, tagPart, members, digest{})
 }
 
+// partMember consumes the value of a content part's member. What type the part has must be plain to see.
+func (s *scanner) partMember(name []byte) span {
+	if string(name) == "type" {
+		return s.check()
+	}
+	return s.skip()
+}
+
 // contentText decodes the text of content at v: a string, or an array whose text parts are joined by LF. Parts of other
-// types, and whatever else content may be, have none. It fails at keys that aren't UTF-8, with the text up to there.
+// types, and whatever else content may be, have none. It fails at keys that aren't UTF-8 and at broken texts, with the text
+// up to there.
 func contentText(body []byte, v span, types partTypes) (string, error) {
 	texts, err := contentPieces(body, v, types, whole)
 	if len(texts) == 1 {
@@ -116,13 +125,18 @@ const whole = math.MaxInt
 
 // contentPieces is contentText with its texts apart, and of each at most n bytes, or as many as the last escape adds.
 func contentPieces(body []byte, v span, types partTypes, n int) ([]string, error) {
-	s := scanner{b: body, i: v.start, parts: types}
+	s := scanner{b: body, i: v.start, skims: true, parts: types}
 	if v.start == v.end {
 		return nil, nil
 	}
 	switch s.peek() {
 	case '"':
-		return []string{unquoteBegin(body[v.start:v.end], n)}, nil
+		text, ok := unquoteBegin(body[v.start:v.end], n)
+		if !ok {
+			s.fail(ErrMalformed)
+			return nil, s.err
+		}
+		return []string{text}, nil
 	case '[':
 		var texts []string
 		for range s.elements {
@@ -155,5 +169,9 @@ func (s *scanner) partText(n int) (string, bool) {
 	if s.err != nil || !s.parts.text(s.b[typ.start:typ.end]) || text.end == 0 || s.b[text.start] != '"' {
 		return "", false
 	}
-	return unquoteBegin(s.b[text.start:text.end], n), true
+	begin, ok := unquoteBegin(s.b[text.start:text.end], n)
+	if !ok {
+		s.fail(ErrMalformed)
+	}
+	return begin, ok
 }

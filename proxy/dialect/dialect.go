@@ -3,17 +3,25 @@
 // Everything here is a pure function of bytes: no I/O, no clock, no randomness, no state. A body is never decoded and
 // encoded again; extending it means inserting bytes at offsets, and every other byte stays as it was. Input is
 // untrusted: nothing here panics, recurses without bound or allocates more than a small multiple of its input.
+//
+// What Parse accepts is JSON by RFC 8259 but for one thing: the insides of strings that nobody here reads are not looked
+// at, so they may hold escapes that JSON does not know and bare control characters, and leave as they came, for the server
+// to judge. Such a string ends at the first quote that an even number of backslashes stands before. Read, and so checked,
+// are: keys, at any depth; the role of a message, the type of an item and of a content part; the values of the body that
+// [Request] tells (the model, ids, metadata, bounds); the texts of the newest turn. A message before it that has a broken
+// text has no text. Invalid UTF-8 is refused in keys alone. Replies are checked whole.
 package dialect
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/zeebo/xxh3"
 )
 
 // Reasons why a body gets no memory. Parse returns errors that wrap one of them; none quotes the body.
 var (
-	ErrMalformed = errors.New("malformed body")          // not JSON of the shape that the dialect expects
+	ErrMalformed = errors.New("malformed body")          // not JSON, as far as it is read, of the shape that the dialect expects
 	ErrTooDeep   = errors.New("body nested too deep")    // more than MaxDepth levels
 	ErrAmbiguous = errors.New("ambiguous key in body")   // a key that decides what the messages are stands twice, or is escaped
 	ErrNoUser    = errors.New("no user message in body") // nothing to recall for
@@ -129,9 +137,10 @@ type Request struct {
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
 	parts                partTypes
+	texts                []string // of the newest turn
 }
 
-// settle finds the newest turn once all messages are known.
+// settle finds the newest turn once all messages are known. What it says must be readable.
 func (r *Request) settle() error {
 	r.Turn, r.Loop = -1, false
 	for i, m := range r.Messages {
@@ -139,7 +148,13 @@ func (r *Request) settle() error {
 			r.Turn = i
 		}
 	}
-	if r.Turn < 0 && r.PreviousID == "" && !r.Held {
+	switch {
+	case r.Turn >= 0:
+		var err error
+		if r.texts, err = r.textsOf(r.Turn); err != nil {
+			return err
+		}
+	case r.PreviousID == "" && !r.Held:
 		return ErrNoUser
 	}
 	for _, m := range r.Messages[r.Turn+1:] {
@@ -168,17 +183,24 @@ func (r *Request) Demote(human func(i int) bool) error {
 }
 
 // Text is the decoded text of message i: its string content, or its text parts joined by LF. Other parts have none.
-func (r *Request) Text(i int) string {
-	m := r.Messages[i]
-	text, _ := contentText(r.Body, span{m.contentStart, m.contentEnd}, r.parts) // Parse has checked all keys
-	return text
+func (r *Request) Text(i int) string { return strings.Join(r.Texts(i), "\n") }
+
+// Texts are the texts of message i: its string content, or its text parts. A message that has a broken one has none; the
+// newest turn is never such.
+func (r *Request) Texts(i int) []string {
+	if i == r.Turn {
+		return r.texts
+	}
+	texts, err := r.textsOf(i)
+	if err != nil {
+		return nil
+	}
+	return texts
 }
 
-// Texts are the texts of message i: its string content, or its text parts.
-func (r *Request) Texts(i int) []string {
+func (r *Request) textsOf(i int) ([]string, error) {
 	m := r.Messages[i]
-	texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole)
-	return texts
+	return contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole)
 }
 
 // SystemBegins are the beginnings, of at most n bytes or a little more, of the texts that the system prompt consists of,

@@ -119,7 +119,7 @@ func TestParseLeavesBodyAlone(t *testing.T) {
 	}
 }
 
-// The request path has no room for garbage: what is allocated does not grow with the body.
+// The request path has no room for garbage: but for the text of the newest turn, what is allocated does not grow with the body.
 func TestParseAllocations(t *testing.T) {
 	for _, like := range conversations {
 		body := like.body(256<<10, 40, prose+code)
@@ -128,8 +128,8 @@ func TestParseAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
-		if allocs > 6 {
-			t.Errorf("%s: got %v allocations, want <= 6", like.d.Name(), allocs)
+		if allocs > 9 {
+			t.Errorf("%s: got %v allocations, want <= 9", like.d.Name(), allocs)
 		}
 	}
 }

@@ -56,6 +56,9 @@ var oddRequests = []string{
 	`{"input":"a","instructions":null}`, `{"input":" \u00e9","conversation":{"id":"c"}}`, `{"previous_response_id":"p"}`,
 	`{"input":[{"role":"user","content":[]},{"type":"message","role":"user"},{"type":"x","role":"user"},{"id":"i"}],"instructions":["a"]}`,
 	`{ "previous_response_id" : "p" , "input" : [ ] , "instructions" : "" }`,
+	"{\"model\":\"m\",\"x\":[\"\\q\n\"],\"messages\":[{\"role\":\"user\",\"content\":\"\\u12\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"\\q\"}]},{\"role\":\"user\",\"content\":\"a\"}]}",
+	"{\"system\":\"\\q\",\"metadata\":{\"user_id\":\"u\"},\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"content\":\"\x01\"},{\"type\":\"text\",\"text\":\"a\"}]}]}",
+	"{\"instructions\":\"\\q\",\"input\":[{\"type\":\"function_call_output\",\"output\":\"\x01\"},{\"role\":\"user\",\"content\":\"a\"}]}",
 	`{"messages":{"role":"user"}}`,
 	`[{"role":"user"}]`,
 	``,
@@ -115,14 +118,14 @@ func FuzzSplice(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, body []byte, text string) {
 		s := shapes[int(which)%len(shapes)]
 		req, err := s.d.Parse(body)
+		if !json.Valid(body) {
+			req = s.checkRepaired(t, req, err, body, text)
+		}
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooDeep) && !errors.Is(err, ErrAmbiguous) && !errors.Is(err, ErrNoUser) {
 				t.Errorf("Parse: %v wraps none of the documented errors", err)
 			}
 			return
-		}
-		if !json.Valid(body) {
-			t.Fatalf("accepted, but not JSON: %q", body)
 		}
 		s.checkFound(t, req)
 		if req.Turn < 0 {
@@ -261,12 +264,23 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 	}
 	spliced := Join(Splice(req.Body, insertions))
 
-	// All other bytes are as they were: cutting the inserted ones out again gives the body. A string that becomes a list
-	// takes two insertions, one on each side.
+	// A string that becomes a list takes two insertions, one on each side.
 	if len(insertions) > 2 || len(insertions) == 2 && req.Body[insertions[0].At] != '"' {
 		t.Fatalf("got %d insertions, want 1", len(insertions))
 	}
-	bare := bytes.Clone(spliced)
+	checkRest(t, req.Body, insertions)
+
+	want := decode(t, req.Body).(map[string]any)
+	s.insertTree(want, turn, p, string([]rune(text)))
+	if diff := cmp.Diff(any(want), decode(t, spliced)); diff != "" {
+		t.Errorf("Insert(%d, %d) into %q (-want +got):\n%s", turn, p, req.Body, diff)
+	}
+}
+
+// checkRest: all other bytes are as they were, so cutting the inserted ones out again gives the body.
+func checkRest(t *testing.T, body []byte, insertions []Insertion) {
+	t.Helper()
+	bare := Join(Splice(body, insertions))
 	for _, in := range slices.Backward(insertions) {
 		at := in.At
 		for _, before := range insertions {
@@ -276,14 +290,8 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 		}
 		bare = slices.Delete(bare, at, at+len(in.Text))
 	}
-	if !bytes.Equal(bare, req.Body) {
-		t.Errorf("without the insertion: got %q, want %q", bare, req.Body)
-	}
-
-	want := decode(t, req.Body).(map[string]any)
-	s.insertTree(want, turn, p, string([]rune(text)))
-	if diff := cmp.Diff(any(want), decode(t, spliced)); diff != "" {
-		t.Errorf("Insert(%d, %d) into %q (-want +got):\n%s", turn, p, req.Body, diff)
+	if !bytes.Equal(bare, body) {
+		t.Errorf("without the insertion: got %q, want %q", bare, body)
 	}
 }
 
@@ -360,7 +368,8 @@ func (s shape) insertTree(body map[string]any, turn int, p Placement, text strin
 	}
 }
 
-// FuzzScan: the scanner accepts what encoding/json accepts, no more and no less, up to the nesting it allows.
+// FuzzScan: the scanner accepts what encoding/json accepts, no more and no less, up to the nesting it allows. One that
+// skims accepts besides what encoding/json would accept if its string values had no flaws inside.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`0`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `-`, `1E-0`, `tru`, `truex`, `null null`, `"\q"`, `"\u12g4"`, `"\u12`, `"\`, `"`, "\"\n\"", "\"\x7f\xff\"",
@@ -383,6 +392,15 @@ func FuzzScan(f *testing.F) {
 		}
 		if got != want {
 			t.Fatalf("%q: got %v, want %v", body, s.err, want)
+		}
+		skims := scanner{b: body, skims: true}
+		skims.begin()
+		skimmed := skims.skip()
+		skims.end()
+		if got, want := skims.err == nil, json.Valid(repair(body, '~')); got != want {
+			t.Fatalf("%q, skimmed: got %v, want %v", body, skims.err, want)
+		} else if raw := body[skimmed.start:skimmed.end]; got && hashWithoutMarkers(raw) != hashCompact(raw) && !bytes.Contains(body, []byte(cacheMarker)) {
+			t.Errorf("%q, skimmed: another hash without its markers, of which it has none", body)
 		}
 		if got && (hashWithoutMarkers(body[v.start:v.end]) != compactHash(t, body)) && !bytes.Contains(body, []byte(cacheMarker)) {
 			t.Errorf("%q: another hash without its markers, of which it has none", body)
@@ -417,12 +435,14 @@ func FuzzText(f *testing.F) {
 		}
 		raw := []byte(`"` + text + `"`)
 		var want string
-		if json.Unmarshal(raw, &want) == nil {
-			if got := unquote(raw); got != want {
-				t.Errorf("unquote(%q): got %q, want %q", raw, got, want)
-			}
+		valid := json.Unmarshal(raw, &want) == nil
+		decoded, ok := unquote(raw)
+		if ok != valid || ok && decoded != want {
+			t.Errorf("unquote(%q): got %q, %v; want %q, %v", raw, decoded, ok, want, valid)
+		}
+		if valid {
 			for n := range len(raw) {
-				got := unquoteBegin(raw, n)
+				got, _ := unquoteBegin(raw, n)
 				if !strings.HasPrefix(want, got) || len(got) < min(n/6, len(want)) {
 					t.Errorf("unquoteBegin(%q, %d): got %q of %q", raw, n, got, want)
 				}

@@ -21,7 +21,7 @@ func (Messages) Name() string { return "messages" }
 
 // Parse implements Dialect. A user message that only hands over tool results has [RoleTool].
 func (Messages) Parse(body []byte) (*Request, error) {
-	s := scanner{b: body, parts: messagesParts}
+	s := scanner{b: body, skims: true, parts: messagesParts}
 	req := &Request{Body: body, parts: messagesParts}
 	s.begin()
 	for k := range s.members {
@@ -87,7 +87,7 @@ func (s *scanner) blockMessage() Message {
 		switch string(name) {
 		case "role":
 			roles++
-			v := s.skip()
+			v := s.check()
 			m.Role = chatRole(s.b[v.start:v.end])
 			role = s.hashValue(v)
 		case "content":
@@ -187,7 +187,7 @@ func (Messages) Insert(req *Request, turn int, p Placement, text string) ([]Inse
 // lastBlock is the offset of the last block of message i that is no tool result, -1 if there is none.
 func (r *Request) lastBlock(i int) int {
 	m, at := r.Messages[i], -1
-	s := scanner{b: r.Body, i: m.contentStart, parts: r.parts}
+	s := scanner{b: r.Body, i: m.contentStart, skims: true, parts: r.parts}
 	for range s.elements {
 		start := s.i
 		s.blockType()

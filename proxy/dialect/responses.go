@@ -22,7 +22,7 @@ func (Responses) Name() string { return "responses" }
 
 // Parse implements Dialect. The keys that decide what the conversation is must not stand twice.
 func (Responses) Parse(body []byte) (*Request, error) {
-	s := scanner{b: body, parts: responsesParts}
+	s := scanner{b: body, skims: true, parts: responsesParts}
 	req := &Request{Body: body, parts: responsesParts}
 	var endUser string
 	var previous, conversation, background bool
@@ -158,7 +158,7 @@ func (s *scanner) item() Message {
 		switch string(name) {
 		case "type":
 			types++
-			if typ = s.skip(); s.escaped(typ) {
+			if typ = s.check(); s.escaped(typ) {
 				s.fail(ErrAmbiguous)
 			}
 			if v := s.hashValue(typ); string(s.b[typ.start:typ.end]) != `"message"` {
@@ -166,7 +166,7 @@ func (s *scanner) item() Message {
 			}
 		case "role":
 			roles++
-			role = s.skip()
+			role = s.check()
 			roleHash = s.hashValue(role)
 		case "content":
 			contents++

@@ -8,7 +8,8 @@ import (
 )
 
 // scanner walks one JSON text from left to right, once, and checks all of it: what it accepts is valid by RFC 8259 and
-// not deeper than MaxDepth. It never recurses, never allocates but for errors, and decodes nothing.
+// not deeper than MaxDepth, but for what skims leaves unchecked. It never recurses, never allocates but for errors, and
+// decodes nothing.
 //
 // The first error sticks and ends every walk. A walk over members or elements must consume each value, with skip or with
 // a walk of its own.
@@ -17,6 +18,8 @@ type scanner struct {
 	i     int // next byte to read
 	depth int // open arrays and objects
 	err   error
+	// skims: of the strings that skip consumes only the end is found, see skimEnd. Keys are checked all the same.
+	skims bool
 	// spaced: the value that skip consumed last has insignificant whitespace inside.
 	spaced bool
 	parts  partTypes
@@ -150,6 +153,24 @@ func (s *scanner) elements(yield func(n int) bool) {
 	}
 }
 
+// check is skip of a value that is going to be read: all of it is checked, whether the scanner skims or not.
+func (s *scanner) check() span {
+	skims := s.skims
+	s.skims = false
+	v := s.skip()
+	s.skims = skims
+	return v
+}
+
+// valueEnd returns the index after the string value that starts here; -1 where it is broken.
+func (s *scanner) valueEnd() int {
+	if s.skims {
+		return skimEnd(s.b, s.i)
+	}
+	end, _ := stringEnd(s.b, s.i)
+	return end
+}
+
 // skip consumes the value that starts here and returns its range, which is empty after an error.
 func (s *scanner) skip() span {
 	v := span{s.i, s.i}
@@ -158,7 +179,7 @@ func (s *scanner) skip() span {
 		return v
 	}
 	if s.peek() == '"' {
-		end, _ := stringEnd(s.b, s.i)
+		end := s.valueEnd()
 		if end < 0 {
 			s.fail(ErrMalformed)
 			return v
@@ -182,7 +203,7 @@ func (s *scanner) skipNested() {
 		opened := false
 		switch c := s.peek(); c {
 		case '"':
-			end, _ := stringEnd(s.b, s.i)
+			end := s.valueEnd()
 			if end < 0 {
 				s.fail(ErrMalformed)
 				return
@@ -309,7 +330,7 @@ func nextSpecial(b []byte, i int) int {
 }
 
 // stringEnd returns the index after the closing quote of the string that opens at b[i], and whether it has escapes; -1
-// where it is broken. Strings are most of a body, so this decides how fast a body is read.
+// where it is broken.
 func stringEnd(b []byte, i int) (end int, escaped bool) {
 	for i = nextSpecial(b, i+1); i+1 < len(b) && b[i] == '\\'; i = nextSpecial(b, i) {
 		escaped = true

@@ -2,43 +2,64 @@ package dialect
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// unquote decodes the JSON string raw, quotes included, which the scanner has accepted. Invalid UTF-8 and lone
-// surrogates become U+FFFD, as encoding/json has it.
-func unquote(raw []byte) string {
+// unquote decodes the JSON string raw, quotes included, whose end the scanner has found. ok is false where it has bare
+// control characters or escapes that JSON does not know; strings that the scanner has checked have none. Invalid UTF-8 and
+// lone surrogates become U+FFFD, as encoding/json has it.
+func unquote(raw []byte) (_ string, ok bool) {
 	inner := raw[1 : len(raw)-1]
-	for _, c := range inner {
-		if c == '\\' || c >= utf8.RuneSelf {
-			return string(appendUnquoted(make([]byte, 0, len(inner)), raw))
+	if plain(inner) == len(inner) {
+		return string(inner), true
+	}
+	text, ok := appendUnquoted(make([]byte, 0, len(inner)), raw)
+	return string(text), ok
+}
+
+// plain is how many of the first bytes of a string's inside stand for themselves: printable ASCII but the backslash.
+func plain(b []byte) int {
+	n := 0
+	for ; n+8 <= len(b); n += 8 {
+		x := binary.LittleEndian.Uint64(b[n:])
+		if m := special(x) | x&highs; m != 0 {
+			return n + bits.TrailingZeros64(m)/8
 		}
 	}
-	return string(inner)
+	for n < len(b) && b[n] >= ' ' && b[n] != '"' && b[n] != '\\' && b[n] < utf8.RuneSelf {
+		n++
+	}
+	return n
 }
 
 // unquoteBegin decodes the beginning of the JSON string raw, of at most n bytes as it is written, or as many as its last
-// character needs.
-func unquoteBegin(raw []byte, n int) string {
+// character needs. What follows is not looked at.
+func unquoteBegin(raw []byte, n int) (_ string, ok bool) {
 	if len(raw)-2 <= n {
 		return unquote(raw)
 	}
 	at := 1
+	var char [utf8.UTFMax]byte
 	for at-1 < n && at < len(raw)-1 {
-		size := 1
+		var size int
 		switch {
-		case raw[at] == '\\' && raw[at+1] == 'u':
-			_, size = appendEscape(nil, raw[at:])
 		case raw[at] == '\\':
-			size = 2
+			if _, size = appendEscape(char[:0], raw[at:len(raw)-1]); size == 0 {
+				return "", false
+			}
 		case raw[at] >= utf8.RuneSelf:
 			_, size = utf8.DecodeRune(raw[at : len(raw)-1])
+		default:
+			size = max(1, min(plain(raw[at:len(raw)-1]), n+1-at))
 		}
 		at += size
 	}
-	return string(appendUnquoted(make([]byte, 0, at), raw[:at+1])) // appendUnquoted leaves the last byte out
+	text, ok := appendUnquoted(make([]byte, 0, at), raw[:at+1]) // which leaves the last byte out
+	return string(text), ok
 }
 
 // str consumes a value and returns it decoded if it is a string, else "".
@@ -47,22 +68,33 @@ func (s *scanner) str() string {
 	if s.err != nil || s.b[v.start] != '"' {
 		return ""
 	}
-	return unquote(s.b[v.start:v.end])
+	return s.decoded(v)
+}
+
+// decoded is the string at v, decoded. One that is broken fails the scanner.
+func (s *scanner) decoded(v span) string {
+	text, ok := unquote(s.b[v.start:v.end])
+	if !ok {
+		s.fail(ErrMalformed)
+		return ""
+	}
+	return text
 }
 
 // appendUnquoted appends what unquote returns to dst.
-func appendUnquoted(dst, raw []byte) []byte {
+func appendUnquoted(dst, raw []byte) (_ []byte, ok bool) {
 	for b := raw[1 : len(raw)-1]; len(b) > 0; {
 		switch c := b[0]; {
 		case c == '\\':
 			var n int
-			dst, n = appendEscape(dst, b)
-			b = b[n:]
-		case c < utf8.RuneSelf:
-			n := 1
-			for n < len(b) && b[n] != '\\' && b[n] < utf8.RuneSelf {
-				n++
+			if dst, n = appendEscape(dst, b); n == 0 {
+				return dst, false
 			}
+			b = b[n:]
+		case c < ' ', c == '"':
+			return dst, false
+		case c < utf8.RuneSelf:
+			n := plain(b)
 			dst = append(dst, b[:n]...)
 			b = b[n:]
 		default:
@@ -71,11 +103,14 @@ func appendUnquoted(dst, raw []byte) []byte {
 			b = b[n:]
 		}
 	}
-	return dst
+	return dst, true
 }
 
-// appendEscape decodes the escape, or the pair of escapes, that b starts with. n is its length.
+// appendEscape decodes the escape, or the pair of escapes, that b starts with. n is its length, 0 where it is none.
 func appendEscape(dst, b []byte) (_ []byte, n int) {
+	if len(b) < 2 {
+		return dst, 0
+	}
 	switch c := b[1]; c {
 	case 'b':
 		return append(dst, '\b'), 2
@@ -88,7 +123,10 @@ func appendEscape(dst, b []byte) (_ []byte, n int) {
 	case 't':
 		return append(dst, '\t'), 2
 	case 'u':
-		high, _ := hex4(b[2:])
+		high, ok := hex4(b[2:])
+		if !ok {
+			return dst, 0
+		}
 		if utf16.IsSurrogate(high) {
 			if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
 				low, _ := hex4(b[8:])
@@ -99,8 +137,10 @@ func appendEscape(dst, b []byte) (_ []byte, n int) {
 			high = utf8.RuneError
 		}
 		return utf8.AppendRune(dst, high), 6
-	default:
+	case '"', '\\', '/':
 		return append(dst, c), 2
+	default:
+		return dst, 0
 	}
 }
 
@@ -177,7 +217,8 @@ func appendQuoted(dst []byte, text string) []byte {
 // name is the key at k, decoded.
 func (s *scanner) name(k key) string {
 	if k.escaped {
-		return unquote(s.b[k.start-1 : k.end+1])
+		name, _ := unquote(s.b[k.start-1 : k.end+1]) // keys are checked
+		return name
 	}
 	return string(s.b[k.start:k.end])
 }

@@ -1,0 +1,9 @@
+//go:build !amd64
+
+package dialect
+
+// lookFar says whether farQuote may be called.
+func lookFar() bool { return false }
+
+// farQuote is written for amd64 only.
+func farQuote(_ []byte, i int) int { return i }
