@@ -273,7 +273,14 @@ func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
 		now.replace = u.replace
 	default:
 		st.size += u.size
-		now.segments = append(u.segments, now.segments...)
+		for _, segment := range now.segments {
+			if last := len(u.segments) - 1; last >= 0 && len(u.segments[last])+len(segment) <= ledgerSegment {
+				u.segments[last] = append(u.segments[last], segment...)
+			} else {
+				u.segments = append(u.segments, segment)
+			}
+		}
+		now.segments = u.segments
 		now.size, now.count = now.size+u.size, now.count+u.count
 		now.expires, now.replace = max(now.expires, u.expires), u.replace
 	}
