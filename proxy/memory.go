@@ -249,17 +249,10 @@ func (x *exchange) search(
 ) (fence.Block, int, Status) {
 	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start, Into: x.found}
 	if x.req.Turn > 0 || named != "" {
-		q.VisibleChains, q.VisibleIDs = map[string]struct{}{}, map[string]struct{}{}
-		maps.Copy(q.VisibleChains, w.heldTurns)
-		maps.Copy(q.VisibleIDs, w.heldIDs)
+		x.visible(&q, w)
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
 		q.Previous = x.req.Text(i)
-	}
-	for i := range x.req.Turn {
-		if x.req.Messages[i].Role == dialect.RoleUser {
-			q.VisibleChains[chainText(w.chain[i])] = struct{}{}
-		}
 	}
 	if q.VisibleChains != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
 		q.VisibleChains[x.turn.Chain] = struct{}{}
@@ -315,6 +308,31 @@ func (x *exchange) keep(found []recall.Scored) {
 	const most = 32 // more are rare, and would hold 16 KiB
 	if clear(found); 0 < cap(found) && cap(found) <= most {
 		x.found = found[:0]
+	}
+}
+
+// visible tells the search which turns and memories the model sees anyway: those of the request, and those that the upstream
+// holds.
+func (x *exchange) visible(q *recall.Request, w walk) {
+	turns := 0
+	for i := range x.req.Turn {
+		if x.req.Messages[i].Role == dialect.RoleUser {
+			turns++
+		}
+	}
+	q.VisibleChains = make(map[string]struct{}, turns+1+len(w.heldTurns))
+	q.VisibleIDs = make(map[string]struct{}, len(w.heldIDs))
+	maps.Copy(q.VisibleChains, w.heldTurns)
+	maps.Copy(q.VisibleIDs, w.heldIDs)
+	names := make([]byte, 0, chainTextLen*turns) // of all of them, in one allocation
+	for i := range x.req.Turn {
+		if x.req.Messages[i].Role == dialect.RoleUser {
+			b := w.chain[i].Bytes()
+			names = hex.AppendEncode(names, b[:])
+		}
+	}
+	for all := string(names); all != ""; all = all[chainTextLen:] {
+		q.VisibleChains[all[:chainTextLen]] = struct{}{}
 	}
 }
 
