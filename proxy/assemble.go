@@ -26,7 +26,7 @@ type answer struct {
 	d       dialect.Dialect
 	header  http.Header
 	tee     *tee
-	turn    persist.Turn // all but the answer
+	turn    persist.Turn // all but the answer and the id
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
@@ -114,6 +114,7 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	t := j.turn
+	t.ID = a.h.turns.Load().of(t.Scope, t.Conversation, t.Chain)
 	t.Finish = reply.Finish
 	if reply.Model != "" {
 		t.Model = reply.Model

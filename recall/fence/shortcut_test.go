@@ -58,7 +58,15 @@ func BenchmarkRender(b *testing.B) {
 		}
 	})
 	for i := range lines {
-		lines[i].Text = strings.ReplaceAll(lines[i].Text, ",", " –\n")
+		lines[i].Text = strings.ReplaceAll(lines[i].Text, ", ", ".\n")
+	}
+	b.Run("plain lines", func(b *testing.B) {
+		for b.Loop() {
+			Render("0123456789ab", lines, Options{})
+		}
+	})
+	for i := range lines {
+		lines[i].Text = strings.ReplaceAll(lines[i].Text, ".\n", " –\n")
 	}
 	b.Run("lines", func(b *testing.B) {
 		for b.Loop() {
