@@ -90,8 +90,8 @@ type Config struct {
 	Facts FactConfig
 }
 
-// DefaultConfig suits one machine. Few large writes take half the processor time of many small ones, in both processes, which
-// requests would wait for; a turn is searchable within a fifth of a second all the same.
+// DefaultConfig suits one machine. Few large writes take less processor time than many small ones, in both processes, and
+// requests wait for that time; a turn is searchable within a fifth of a second all the same.
 func DefaultConfig() Config {
 	return Config{
 		QueueTurns: 20_000, QueueBytes: 32 << 20, TurnsPerSecond: 100,
