@@ -18,9 +18,7 @@ import (
 const (
 	roundAudits   = 32 // audits between two commits
 	roundTime     = 50 * time.Millisecond
-	stretch       = 2 * time.Millisecond // of work, after which a round gives way for as long, and
-	longestBreath = 5 * time.Millisecond // no longer than this, for it holds the gate
-	backlog       = 512                  // turns on their way from which on the auditor takes a smaller share
+	backlog       = 512 // turns on their way from which on the auditor takes a smaller share
 	heardOverhead = 256
 )
 
@@ -46,7 +44,7 @@ type auditor struct {
 	cached   int64
 	asking   int            // calls of the distiller under way
 	calling  int            // the number of the last one
-	at       time.Time      // when the round began to work, or went on
+	breath   breath         // of the round
 	breathed time.Duration  // in this round
 	waited   time.Duration  // for the store, at its end
 	reading  reading        // of the audit at hand
@@ -123,7 +121,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
-	a.at, a.breathed, a.waited = begun, 0, 0
+	a.breath, a.breathed, a.waited = newBreath(), 0, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -159,7 +157,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			break
 		}
 		a.hear(r, &h)
-		a.breathe(work)
+		a.breathed += a.breath.take(work)
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
@@ -169,7 +167,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			if !a.ask(asking, t) {
 				r.audit(t, nil)
 			}
-			a.breathe(work)
+			a.breathed += a.breath.take(work)
 		}
 	}
 	a.shrink(r)
@@ -188,18 +186,6 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		}
 	}
 	return more && !r.ended
-}
-
-// breathe gives way where the round has worked for a stretch: requests may be waiting for the processor.
-func (a *auditor) breathe(work context.Context) {
-	worked := time.Since(a.at)
-	if worked < stretch {
-		return
-	}
-	worked = min(worked, longestBreath)
-	pause(worked, nil, nil, work.Done())
-	a.breathed += worked
-	a.at = time.Now()
 }
 
 func (a *auditor) nextHeard() (heardTurn, bool) {
@@ -289,6 +275,7 @@ func (a *auditor) shrink(r *roundWork) {
 			held -= idlest.size()
 			if idlest.dirty() {
 				r.audit(idlest, nil)
+				a.breathed += a.breath.take(r.work)
 			}
 			delete(a.talks, idlest.talkKey)
 		}

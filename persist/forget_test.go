@@ -55,7 +55,7 @@ func TestForgetUser(t *testing.T) {
 		mustEnqueue(t, p.Pipeline, said("t2", "I live in Porto."))
 		mustFlush(t, p.Pipeline) // heard, not audited
 		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
-		time.Sleep(10 * time.Millisecond) // spooled
+		time.Sleep(DefaultConfig().CommitInterval) // spooled
 		synctest.Wait()
 		mustEnqueue(t, p.Pipeline, said("t4", "I have a dog.")) // queued
 		theirs := everything(t, store, userScope(2))

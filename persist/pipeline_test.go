@@ -78,6 +78,7 @@ func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()
+		cfg.BatchTurns = 10
 		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
 		synctest.Wait()
 		begun := time.Now()

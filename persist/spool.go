@@ -57,6 +57,9 @@ func decodeEntry(value []byte) (spoolEntry, error) {
 // commitBytes bounds a spool commit of several turns, so that the store has room for it in one transaction.
 const commitBytes = 384 << 10
 
+// fairShare is how many turns of a batch are worth another worker.
+const fairShare = 16
+
 func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{}) {
 	for {
 		batch := p.gather(work, &p.queued, p.wakeA, ending, p.cfg.CommitTurns, max(p.cfg.CommitTurns, p.cfg.MaxBatchTurns), commitBytes, p.cfg.CommitInterval)
@@ -94,7 +97,7 @@ func (p *Pipeline) prepareAll(batch []*item) []*item {
 		}
 	}
 	var wg sync.WaitGroup
-	for range min(p.cfg.Workers, len(batch)/4) {
+	for range min(p.cfg.Workers, len(batch)/fairShare) { // a small batch leaves the other processors to requests
 		wg.Go(work)
 	}
 	work()

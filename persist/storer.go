@@ -113,7 +113,11 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 	if err != nil {
 		return err
 	}
+	rest, pressed := newBreath(), p.pressed()
 	for i, it := range batch {
+		if !pressed {
+			rest.take(ctx)
+		}
 		if last := newest[it.key()]; last != it {
 			outcomes[i] = overtaken
 			if slices.EqualFunc(it.turn.Messages, last.turn.Messages, sameMessage) {
@@ -162,6 +166,9 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		it.replaced = o == replaced
 		if o != overtaken && o != repeated && p.index != nil {
 			// Unchanged ones too: the run that stored them may have died before it told the index.
+			if !pressed {
+				rest.take(ctx)
+			}
 			p.telling.Lock()
 			func() {
 				defer p.telling.Unlock()

@@ -14,7 +14,8 @@ import (
 
 // assembler reads finished answers and hands the turns they end to persistence, off the request path. Its queue is
 // bounded in number by LimitsConfig.Assemblies and in bytes by the tees' budget; at the bound the turn is dropped and
-// counted.
+// counted. Answers wait for assemblyDelay, so that several are read in a row and none in the moment in which its client,
+// that has it, asks again.
 type assembler struct {
 	h     *Handler
 	queue chan *answer
@@ -25,7 +26,7 @@ type answer struct {
 	d       dialect.Dialect
 	header  http.Header
 	tee     *tee
-	turn    persist.Turn // all but the answer
+	turn    persist.Turn // all but the answer and the id
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
@@ -39,6 +40,9 @@ func streamed(h http.Header) bool {
 }
 
 const assemblers = 2
+
+// assemblyDelay is little to a turn that is searchable in a fifth of a second.
+const assemblyDelay = 5 * time.Millisecond
 
 func newAssembler(h *Handler) *assembler {
 	return &assembler{h: h, queue: make(chan *answer, h.cfg.Limits.Assemblies)}
@@ -69,6 +73,9 @@ func (a *assembler) run(ctx context.Context) {
 				}
 				select {
 				case j := <-a.queue:
+					if len(a.queue) < cap(a.queue)/8 {
+						pause(ctx, assemblyDelay)
+					}
 					a.read(j)
 				case <-ctx.Done():
 					if len(a.queue) == 0 {
@@ -107,6 +114,7 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	t := j.turn
+	t.ID = a.h.turns.Load().of(t.Scope, t.Conversation, t.Chain)
 	t.Finish = reply.Finish
 	if reply.Model != "" {
 		t.Model = reply.Model

@@ -375,9 +375,6 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		return
 	}
 	x.reachedEncoded(resp.Header, t)
-	if x.persist {
-		x.turn.ID = x.h.turns.Load().of(x.turn.Scope, x.turn.Conversation, x.turn.Chain)
-	}
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
 	})
@@ -415,7 +412,7 @@ func (x *exchange) finish(code int, out relayed) {
 	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
 }
 
-// newTurn is the turn as far as the request tells it. Its id follows when it is handed on.
+// newTurn is the turn as far as the request tells it. Its id follows when its answer is read.
 func (x *exchange) newTurn(scope storage.Scope, conv, chain, text string) persist.Turn {
 	return persist.Turn{
 		Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",

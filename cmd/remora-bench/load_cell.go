@@ -61,7 +61,7 @@ type figures struct {
 	// Ratios to the tuned bare ReverseProxy in the same round.
 	ratioRPS, ratioCPU, ratioP50, ratioP99, ratioFirst float64
 	ratioAddedP50                                      float64
-	overP99                                            float64 // p99 above the ReverseProxy's, us
+	overP50, overP99                                   float64 // above the ReverseProxy's, us
 	overDelayP99                                       float64
 	// Of the forward door alone: its time per request (the inverse of the throughput) and its CPU per request to those of
 	// the reverse door in the same round, as they are, and with what TLS towards the client adds to the ReverseProxy's.
@@ -107,6 +107,7 @@ var figureFields = []func(*figures) *float64{
 	func(f *figures) *float64 { return &f.ratioP99 },
 	func(f *figures) *float64 { return &f.ratioFirst },
 	func(f *figures) *float64 { return &f.ratioAddedP50 },
+	func(f *figures) *float64 { return &f.overP50 },
 	func(f *figures) *float64 { return &f.overP99 },
 	func(f *figures) *float64 { return &f.overDelayP99 },
 	func(f *figures) *float64 { return &f.timeReverse },
@@ -250,6 +251,7 @@ func compare(targets []target, now []figures) {
 		f.ratioP99 = f.p99 / reverse.p99
 		f.ratioFirst = f.first / reverse.first
 		f.ratioAddedP50 = f.addedP50 / (reverse.p50 - direct.p50)
+		f.overP50 = f.p50 - reverse.p50
 		f.overP99 = f.p99 - reverse.p99
 		f.overDelayP99 = f.delayP99 - reverse.delayP99
 		own, plain := unknownFigures(), by[targetPlain]

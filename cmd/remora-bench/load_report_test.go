@@ -24,6 +24,7 @@ func TestCompare(t *testing.T) {
 		rps: 150, p50: 60, p99: 300, first: 59, cpu: 1,
 		addedP50: 50, addedP99: 280, addedFirst: 50,
 		ratioRPS: 1.5, ratioCPU: .5, ratioP50: 60. / 110, ratioP99: 300. / 220, ratioFirst: 59. / 109, ratioAddedP50: .5,
+		overP50:     -50,
 		overP99:     80,
 		timeReverse: math.NaN(), timeReverseTLS: math.NaN(), cpuReverse: math.NaN(), cpuReverseTLS: math.NaN(),
 	}

@@ -25,10 +25,11 @@ const (
 	mostGCPercent  = 100       // the runtime's default, where memory is limited or headroom gets large
 	leastHeap      = 4 << 20   // bytes that the runtime applies the percentage to where less lives
 	gcEvery        = 2         // ticks between two collections; each holds up some requests for a millisecond or two
+	gcEveryBusy    = 4         // where no tick is idle: a collection takes 20 ms of all processors there, which every two seconds is a hundredth of the requests
 	gcHeadroom     = 128 << 20 // bytes, where nothing limits memory
 )
 
-// gcPercent is the headroom that lets the collector run once in gcEvery ticks at the rate of allocs bytes a tick: up to
+// gcPercent is the headroom that lets the collector run once in gcEvery or gcEveryBusy ticks at the rate of allocs bytes a tick: up to
 // headroom bytes, or the runtime's default where that is more. What lives here are indexes and a store's tables, tens of
 // MiB that seldom change: the default of once as much again is memory that a quiet process never needs, and has a busy one
 // collect several times a second.
@@ -38,7 +39,11 @@ func gcPercent(allocs, live, headroom uint64) int {
 	}
 	live = max(live, leastHeap)
 	most := max(headroom*100/live, mostGCPercent)
-	quarters := (allocs*gcEvery*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
+	every := uint64(gcEvery)
+	if allocs >= idleAllocs {
+		every = gcEveryBusy
+	}
+	quarters := (allocs*every*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
 	return int(min(max(quarters*leastGCPercent, leastGCPercent), most))
 }
 

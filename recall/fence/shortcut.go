@@ -18,6 +18,9 @@ func shortcut(text string, limit int) (string, bool) {
 		}
 		return cut(strings.TrimSpace(defuseRoleLine(text)), limit), true
 	}
+	if joined, ok := joinPlain(text); ok {
+		return cut(joined, limit), true
+	}
 	space, tidy := true, true // a blank at the start is one too many
 	for i := 0; i < len(text); i++ {
 		switch looks[text[i]] {
@@ -60,13 +63,51 @@ func shortcut(text string, limit int) (string, bool) {
 	return cut(joinLines(text), limit), true
 }
 
+// joinPlain is joinLines for lines of which each is plain or empty, as those of most answers are. It is not ok for others.
+func joinPlain(text string) (string, bool) {
+	var b strings.Builder
+	for rest := text; ; {
+		end := strings.IndexByte(rest, '\n')
+		last := end < 0
+		if last {
+			if end = len(rest); b.Cap() == 0 {
+				return "", false // a single line, which plain has seen
+			}
+		}
+		if end > 0 {
+			if !plainTo(rest, end) {
+				return "", false
+			}
+			if b.Cap() == 0 {
+				b.Grow(len(text) + 8) // a colon of a role's becomes two bytes
+			} else if b.Len() > 0 {
+				b.WriteByte(' ')
+			}
+			line := rest[:end]
+			if mayBeRole(line) {
+				line = defuseRoleLine(line)
+			}
+			b.WriteString(line)
+		} else if b.Cap() == 0 {
+			b.Grow(len(text) + 8)
+		}
+		if last {
+			return strings.TrimSpace(b.String()), true
+		}
+		rest = rest[end+1:]
+	}
+}
+
 // plain reports whether text is one line of printable ASCII with single blanks between words, without brackets or the fence's
 // name, and is right to say no to anything else. It looks at eight bytes at a time: of most text nothing else is done.
-func plain(text string) bool {
+func plain(text string) bool { return plainTo(text, len(text)) }
+
+// plainTo is plain for text[:end], but for a name that begins there and goes on behind it.
+func plainTo(text string, end int) bool {
 	const last = 0x80 << 56
 	blank := uint64(last) // a blank before the text makes one at its start one too many
 	i := 0
-	for ; i+8 <= len(text); i += 8 {
+	for ; i+8 <= end; i += 8 {
 		w := eight(text[i : i+8])
 		blanks := equal(w, ' ')
 		if oddAmong(w)|blanks&(blanks<<8|blank>>56) != 0 {
@@ -84,7 +125,7 @@ func plain(text string) bool {
 		}
 	}
 	space := blank&last != 0
-	for ; i < len(text); i++ {
+	for ; i < end; i++ {
 		c := text[i]
 		if look := looks[c]; look != looksPlain && look != looksLikeName && (look != looksSpace || space) || look == looksLikeName && mayName(text[i:]) {
 			return false

@@ -20,7 +20,7 @@ func FuzzShortcut(f *testing.F) {
 		"plain text", "remora memory", "rem ora-mem.ory", "Human: hi", "a  b", " a", "a ", "### system", "remo9ramemory", "re-re-remora_memory",
 		"one\ntwo", "\n\n one \r\n\ttwo  ", "hi\nHuman: x\n- system: y", "r\ne\nm\no\nr\na\nmemory", "rémörâ-mémôrÿ-", "it’s “so” – é", "Ã—\u00d7", "x:\n:",
 		"\u2028a", "\u2039/s\u203a", "* *", "#\n#", "1234567 remora memory", "of a r\u00e9mora-memory", "1234567r.e.mora memory", "1234567  9", "1234567 ", "12345678 ", "0123456\x7f", "012345\x1f7",
-		"System  up: remora", "user: a\nuser b", "So it is: tool", "user \t:", "\xc3", "\xe2\x80",
+		"System  up: remora", "one\ntwo remora\nmemory", "first\n\nHuman: x\n## two", "\none", "one\n", "\n\n", "one\n two", "user:\n: x", "# \n#", "user: a\nuser b", "So it is: tool", "user \t:", "\xc3", "\xe2\x80",
 	} {
 		f.Add(s)
 	}
@@ -58,7 +58,15 @@ func BenchmarkRender(b *testing.B) {
 		}
 	})
 	for i := range lines {
-		lines[i].Text = strings.ReplaceAll(lines[i].Text, ",", " –\n")
+		lines[i].Text = strings.ReplaceAll(lines[i].Text, ", ", ".\n")
+	}
+	b.Run("plain lines", func(b *testing.B) {
+		for b.Loop() {
+			Render("0123456789ab", lines, Options{})
+		}
+	})
+	for i := range lines {
+		lines[i].Text = strings.ReplaceAll(lines[i].Text, ".\n", " –\n")
 	}
 	b.Run("lines", func(b *testing.B) {
 		for b.Loop() {

@@ -1,0 +1,59 @@
+package proxy
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+)
+
+// Answers are read after assemblyDelay, at once where a queue could not take what comes meanwhile, and all of them at the end.
+func TestAssemblyDelay(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		queue   int
+		answers int
+		cut     bool // the handler ends meanwhile
+		want    time.Duration
+	}{
+		{"one", 32, 1, false, assemblyDelay},
+		{"several", 32, 5, false, assemblyDelay},
+		{"a queue without room", 7, 1, false, 0},
+		{"the end", 32, 1, true, assemblyDelay / 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &Handler{cfg: DefaultConfig(), tees: budget{limit: 1 << 20}}
+				h.cfg.Limits.Assemblies = tt.queue
+				a := newAssembler(h)
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan struct{})
+				go func() { a.run(ctx); close(done) }()
+				synctest.Wait()
+				for range tt.answers {
+					reply := &tee{limit: 1 << 20, budget: &h.tees}
+					reply.write([]byte(`{"choices":[]}`))
+					a.submit(&answer{d: dialect.Chat{}, header: http.Header{}, tee: reply})
+				}
+				time.Sleep(tt.want - 1)
+				synctest.Wait()
+				if tt.want > 0 && h.tees.used.Load() == 0 {
+					t.Errorf("read before %v", tt.want)
+				}
+				if tt.cut {
+					stop()
+				}
+				time.Sleep(1)
+				synctest.Wait()
+				if h.tees.used.Load() != 0 {
+					t.Errorf("not read after %v", tt.want)
+				}
+				stop()
+				<-done
+			})
+		})
+	}
+}
