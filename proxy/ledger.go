@@ -59,16 +59,13 @@ func (c LedgerConfig) Validate() error {
 // chainHash names a position in a conversation: it is over the scope and every message up to there.
 type chainHash = xxh3.Uint128
 
-// chainTextLen is the length of every chainText.
-const chainTextLen = 2 * 16
-
 func chainText(h chainHash) string {
 	b := h.Bytes()
 	return hex.EncodeToString(b[:])
 }
 
 // chainTextLen is the length of a chainText.
-const chainTextLen = 32
+const chainTextLen = 2 * 16
 
 func appendChainText(dst []byte, h chainHash) []byte {
 	b := h.Bytes()
