@@ -6,16 +6,16 @@ package recall
 type brief uint32
 
 const (
-	briefDead  brief = 1 << (iota + 21)
+	briefDead  brief = 1 << (iota + 22)
 	briefAlone       // it has no neighbours
 	briefTalks       // it belongs to a conversation
 	briefLong        // one of the lengths is not exact
 )
 
-const manySpeakers = 1<<7 - 1
+const manySpeakers = 1<<6 - 1
 
 const (
-	factorTraits = firstPerson | hasTime | hasNumber | hasName
+	factorTraits = firstPerson | hasTime | hasNumber | hasName | wishes
 	opens        = uint8(factorTraits) + 1 // the turn is the first of its conversation
 	signs        = 2 * int(opens)          // how many values brief.signs has
 )
@@ -23,7 +23,7 @@ const (
 func (b brief) user() uint8      { return uint8(b) }
 func (b brief) assistant() uint8 { return uint8(b >> 8) }
 func (b brief) signs() uint32    { return uint32(b>>16) % uint32(signs) }
-func (b brief) speaker() uint16  { return uint16(b >> 25) }
+func (b brief) speaker() uint16  { return uint16(b >> 26) }
 func (b brief) alone() bool      { return b&briefAlone != 0 }
 
 const exactLengths = 128
@@ -46,7 +46,7 @@ func (t *turn) brief() brief {
 	set(briefDead, t.flags&turnDead != 0)
 	set(briefAlone, t.alone())
 	set(briefTalks, t.conv >= 0)
-	b |= brief(min(t.speaker, manySpeakers)) << 25
+	b |= brief(min(t.speaker, manySpeakers)) << 26
 	set(briefLong, t.userLen >= exactLengths || t.asstLen >= exactLengths)
 	return b
 }
@@ -63,17 +63,26 @@ type briefFactors struct {
 	by      [2][signs]float64 // the second of what that speaker said
 }
 
+// inTurn are the bits of brief.signs in the order in which index.factors takes them, so that the products are the same to the bit.
+var inTurn = [...]uint8{uint8(firstPerson), opens, uint8(wishes), uint8(hasTime), uint8(hasNumber), uint8(hasName)}
+
 func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
 	b.speaker = q.speaker
-	for i := range b.by[0] {
-		t := turn{traits: traits(i) & factorTraits, conv: -1}
-		if i&int(opens) != 0 {
+	b.by[0][0], b.by[1][0] = 1, w.Speaker
+	var done [signs]uint8 // the signs whose factors are there
+	n := 1
+	for _, bit := range inTurn {
+		t := turn{traits: traits(bit) & factorTraits, conv: -1}
+		if bit == opens {
 			t.prev = -1
 		}
-		b.by[0][i] = ix.factors(&t, q, w, nil)
-		if t.speaker = q.speaker; t.speaker != 0 {
-			b.by[1][i] = ix.factors(&t, q, w, nil)
+		f := ix.factors(&t, q, w, nil)
+		for i, before := range done[:n] {
+			done[n+i] = before | bit
+			b.by[0][before|bit] = b.by[0][before] * f
+			b.by[1][before|bit] = b.by[1][before] * f
 		}
+		n *= 2
 	}
 }
 

@@ -25,7 +25,7 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 		for range 1 + r.IntN(12) {
 			b.WriteString(words[zipf.Uint64()] + " ")
 		}
-		return []string{"", "I ", "yesterday ", "two ", "my "}[r.IntN(5)] + b.String() + []string{".", "?", "!"}[r.IntN(3)]
+		return []string{"", "I ", "yesterday ", "two ", "always ", "I prefer "}[r.IntN(6)] + b.String() + []string{".", "?", "!"}[r.IntN(3)]
 	}
 	var ms []storage.Memory
 	conv, left := 0, 0
@@ -61,7 +61,7 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 	}
 	v, _ := e.scopes.Load(alice)
 	ask := func() string {
-		return []string{"", "", "Zoe ", "when ", "how many ", "did you say "}[r.IntN(6)] + sentence() + []string{"", sentence()}[r.IntN(2)]
+		return []string{"", "", "Zoe ", "when ", "how many ", "did you say ", "what should I do? "}[r.IntN(7)] + sentence() + []string{"", sentence()}[r.IntN(2)]
 	}
 	return e, v.(*scopeIndex).ix, ask
 }

@@ -17,6 +17,7 @@ const (
 	PartProject      = "project"
 	PartFirstPerson  = "firstPerson"
 	PartOpening      = "opening"
+	PartWish         = "wish"
 	PartTimeAnswer   = "timeAnswer"
 	PartNumberAnswer = "numberAnswer"
 	PartNameAnswer   = "nameAnswer"

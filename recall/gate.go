@@ -19,6 +19,22 @@ func relevance(q *query, best, held float64) float64 {
 	return max(0, min(r, 1))
 }
 
+// matched is the best score, but for what the factor of wishes adds: how the user likes things says nothing about whether the
+// query is about what the store knows.
+func (ix *index) matched(top []hit, q *query, w *Weights) float64 {
+	if q.intent&wantsAdvice == 0 || w.Wish <= 1 {
+		return top[0].score
+	}
+	best := 0.0
+	for _, h := range top[:min(len(top), coverTurns)] {
+		if ix.turns[h.turn].traits&wishes != 0 {
+			h.score /= w.Wish
+		}
+		best = max(best, h.score)
+	}
+	return best
+}
+
 // unseen is how many turns without any of the query's words the gate takes a scope to have besides its own. In a store of
 // a few turns every word is rare or unknown; so a word that the store knows is worth nearly what an unknown one is.
 const unseen = 200

@@ -11,12 +11,14 @@ const (
 	wantsName
 	wantsAssistant // what the assistant said
 	fromSpeaker    // the query speaks in the first person
+	wantsAdvice    // asks for something to be made or advised, rather than what was said or done
 )
 
 // readIntent reads a query in lower case.
 func readIntent(text string) intent {
 	var in intent
 	before := ""
+	back := false // it looks back, whatever else it asks
 	for rest := text; rest != ""; {
 		var w string
 		w, rest = cutWord(rest)
@@ -35,10 +37,37 @@ func readIntent(text string) intent {
 				in |= wantsTime
 			case "many", "much", "old", "often":
 				in |= wantsNumber
+			case "can", "could", "do", "should", "would", "to":
+				in |= wantsAdvice
 			}
 		case "who", "whom", "whose", "where", "which", "name", "names":
 			in |= wantsName
+		case "suggest", "recommend", "advise":
+			in |= wantsAdvice
+		case "suggestions", "recommendations", "advice", "tips", "ideas":
+			if before == "any" || before == "some" || before == "your" {
+				in |= wantsAdvice
+			}
+		case "help":
+			if next, _ := cutWord(rest); next == "me" {
+				in |= wantsAdvice
+			}
+		case "should":
+			if next, _ := cutWord(rest); next == "i" || before == "what" {
+				in |= wantsAdvice
+			}
+		case "did", "summary", "summarize", "summarise", "recap", "overview":
+			back = true
+		case "order":
+			back = back || before == "the"
+		case "throughout", "across":
+			if next, _ := cutWord(rest); next == "our" || next == "my" {
+				back = true
+			}
 		case "you", "your":
+			if before == "can" || before == "could" || before == "would" || before == "will" {
+				in |= wantsAdvice
+			}
 			if saysSomething(rest[:min(len(rest), sayingWithin)]) {
 				in |= wantsAssistant
 			}
@@ -51,11 +80,15 @@ func readIntent(text string) intent {
 				in |= wantsAssistant
 			}
 		case "remind":
+			back = true
 			if strings.HasPrefix(rest, " me") {
 				in |= wantsAssistant
 			}
 		}
 		before = w
+	}
+	if back {
+		in &^= wantsAdvice
 	}
 	return in
 }

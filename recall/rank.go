@@ -355,6 +355,9 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
+	if q.intent&wantsAdvice != 0 && t.traits&wishes != 0 {
+		times(PartWish, w.Wish)
+	}
 	if q.intent&wantsTime != 0 && t.traits&hasTime != 0 {
 		times(PartTimeAnswer, w.TimeAnswer)
 	}
@@ -387,6 +390,9 @@ func (q *query) maxFactor(w *Weights) float64 {
 	bound := max(1, w.FirstPerson, w.FirstPersonBoth) * max(1, w.Opening)
 	if q.speaker != 0 {
 		bound *= max(1, w.Speaker)
+	}
+	if q.intent&wantsAdvice != 0 {
+		bound *= max(1, w.Wish)
 	}
 	if q.project != 0 {
 		bound *= max(1, w.Project)

@@ -104,11 +104,20 @@ func (e *Engine) load(s *scopeIndex) error {
 	return nil
 }
 
+// tagPreference is what persist tags facts with that say how the user likes things, in any language that it knows.
+const tagPreference = "preference"
+
 // passage analyses a memory, which it refers to from then on.
 func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
 	with.analyze(m.Text, langEnglish, a)
+	switch {
+	case m.Kind == storage.KindResource: // what a document orders or prefers is not the user's wish
+		a.traits &^= wishes
+	case slices.Contains(m.Tags, tagPreference):
+		a.traits |= wishes
+	}
 	return passage{memory: m, terms: slices.Clone(a.terms), traits: a.traits, language: a.language}
 }
 

@@ -42,8 +42,8 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	res := Result{Considered: considered}
 	if ctx.Err() == nil && len(top.hits) > 0 {
 		sel := selection{
-			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, explain: req.Explain, res: &res,
-			scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, weights: w,
+			explain: req.Explain, res: &res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
@@ -102,6 +102,7 @@ type selection struct {
 	into    []Scored
 	budget  int     // tokens left
 	gate    float64 // of the settings
+	weights *Weights
 	explain bool
 	res     *Result
 	scratch *scratch
@@ -139,7 +140,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		chosen[i], h = s.passage(top[i].turn, true)
 		held = max(held, h)
 	}
-	s.res.Relevance = relevance(s.q, top[0].score, held)
+	s.res.Relevance = relevance(s.q, s.ix.matched(top, s.q, s.weights), held)
 	vectorsOnly := false
 	if v := s.q.vector; v != nil {
 		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)

@@ -57,6 +57,7 @@ type Weights struct {
 	FirstPersonBoth float64 // and so does the query
 	Project         float64 // the conversation is about what the request is about
 	Opening         float64 // first turn of a conversation: people open with news
+	Wish            float64 // the query asks for advice or work, the turn says how the user likes it
 	TimeAnswer      float64 // the query asks when, the turn has a time
 	NumberAnswer    float64 // the query asks how many, the turn has a number
 	NameAnswer      float64 // the query asks who, where or which, the turn has a name
@@ -77,7 +78,7 @@ func DefaultWeights() Weights {
 		Light: 0.4, Request: 0.6, Proper: 1.2,
 		Synonym: 0.35, KindOf: 0.35, RelatedIDF: 1.3,
 		Phrase: 0.1,
-		Date:   1.1, Speaker: 1.3, FirstPerson: 1.15, FirstPersonBoth: 1.1, Opening: 1.15, Project: 1.1,
+		Date:   1.1, Speaker: 1.3, FirstPerson: 1.15, FirstPersonBoth: 1.1, Opening: 1.15, Wish: 2.5, Project: 1.1,
 		TimeAnswer: 1.35, NumberAnswer: 1.1, NameAnswer: 1.15,
 	}
 }
@@ -125,6 +126,7 @@ func (w *Weights) List() []Weight {
 		{"firstPersonBoth", "The same where the message does, too.", &w.FirstPersonBoth, false},
 		{"project", "Factor where the conversation is about the same project as the request: an agent's working directory.", &w.Project, false},
 		{"opening", "Factor of the first turn of a conversation.", &w.Opening, false},
+		{"wish", "Factor where the message asks for advice or work and the turn says how the user likes it.", &w.Wish, false},
 		{"timeAnswer", "Factor where the message asks when and the turn has a time.", &w.TimeAnswer, false},
 		{"numberAnswer", "Factor where the message asks how many and the turn has a number.", &w.NumberAnswer, false},
 		{"nameAnswer", "Factor where the message asks who, where or which and the turn has a name.", &w.NameAnswer, false},

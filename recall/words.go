@@ -42,8 +42,15 @@ const (
 	hasTime                        // a date, or a word such as yesterday
 	hasNumber
 	hasName // a capital letter inside a sentence
+	wishes  // says how the speaker likes things to be, or orders them for good
 	asks    // a sentence ends in a question mark
+	orders  // of a word only: at the start of a sentence it begins an order
 )
+
+// wishWithin is how many words a word such as "prefer" may stand behind the "I" that it belongs to.
+const wishWithin = 3
+
+const ofWords = wishes | orders // those traits of a word that are not at once the text's
 
 // The marks stand in a text's terms where a sentence ends. No term equals one.
 const (
@@ -60,9 +67,15 @@ type analysis struct {
 }
 
 func (a *analysis) endSentence(mark string) {
-	if n := len(a.terms); n > 0 && a.terms[n-1] != endOfStatement && a.terms[n-1] != endOfQuestion {
+	if !a.sentenceOpens() {
 		a.terms = append(a.terms, mark)
 	}
+}
+
+// sentenceOpens reports whether no term of a sentence was read since the last mark.
+func (a *analysis) sentenceOpens() bool {
+	n := len(a.terms)
+	return n == 0 || a.terms[n-1] == endOfStatement || a.terms[n-1] == endOfQuestion
 }
 
 // analyze reads text: NFKC, words by UAX #29, stop words out, stems; scripts without spaces by characters and pairs of
@@ -86,7 +99,8 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	it := words.FromString(text)
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
 	from, end := 0, 0
-	start := true // at the start of a sentence or after a comma, where a capital letter says nothing
+	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
+	spoke := wishWithin + 1 // how many words ago the speaker named themselves
 	for {
 		var w string
 		if ascii {
@@ -139,13 +153,22 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			continue
 		}
 		e := a.word(lang, w)
+		spoke++
+		if e.traits != 0 {
+			out.traits |= e.traits &^ ofWords
+			if e.traits&firstPerson != 0 {
+				spoke = 0
+			}
+			if e.traits&wishes != 0 && spoke <= wishWithin || e.traits&orders != 0 && start && out.sentenceOpens() {
+				out.traits |= wishes
+			}
+		}
 		out.terms = append(out.terms, e.terms...)
-		out.traits |= e.traits
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName
 			out.proper = append(out.proper, e.terms...)
 		}
-		start = false
+		start = start && (w == "Please" || w == "please")
 	}
 }
 
@@ -189,6 +212,12 @@ func readWord(l language, w string) *word {
 	}
 	if numberWords[lower] || lower[0] >= '0' && lower[0] <= '9' {
 		e.traits |= hasNumber
+	}
+	if wishWords[lower] {
+		e.traits |= wishes
+	}
+	if orderWords[lower] {
+		e.traits |= orders
 	}
 	if isStop(l, lower) {
 		return e

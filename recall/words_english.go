@@ -35,6 +35,12 @@ november december summer winter spring fall autumn since soon morning evening`)
 var numberWords = set(`one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
 couple few several dozen twice once first second third half`)
 
+// wishWords say, of the speaker, how things should be; orderWords do so at the start of a sentence.
+var (
+	wishWords  = set(`prefer prefers preferred preferring preference preferences`)
+	orderWords = set(`always never`)
+)
+
 // lightWords stand in many questions and say little about what is sought.
 var lightWords = stems(`done make take go give like want say tell thing something mention talk discuss type kind name many much long
 time day new happen start use know think good lot really recent current plan try need feel find look come work see different way

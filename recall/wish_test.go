@@ -1,0 +1,98 @@
+package recall
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// How a user wants things done matters most when they ask for something to be done, whatever else holds the same words.
+func TestWishesComeFirstWhereAdviceIsAsked(t *testing.T) {
+	for _, wish := range []string{"I prefer the garden wild", "Always draw the garden as a table", "I hate pruning in the garden"} {
+		ms := texts("garden garden fence", wish, "garden tools", "garden tools tools shed", "bread")
+		if strings.Contains(wish, "hate") { // as the words do not tell, persist does
+			ms[1].Kind, ms[1].Tags = storage.KindFact, []string{"preference"}
+		}
+		cfg := bare()
+		cfg.Weights.Wish = 10
+		e, _ := newEngine(t, cfg, ms)
+		first := func(question string) string { return recallIDs(t, e, Request{Newest: question, NoGate: true})[0] }
+		if got := first("What should I do about the garden?"); got != ms[1].ID {
+			t.Errorf("%q: got %s first, want the wish", wish, got)
+		}
+		if got := first("What did I do about the garden?"); got != ms[0].ID {
+			t.Errorf("%q: got %s first where nothing is asked for, want what holds most of it", wish, got)
+		}
+		ms[1].Kind = storage.KindResource
+		e.Add(alice, ms[1].Provenance.Turn, ms[1:2])
+		if got := first("What should I do about the garden?"); got != ms[0].ID {
+			t.Errorf("%q: got %s first, but what a document orders is no wish of the user's", wish, got)
+		}
+	}
+}
+
+// A wish is no reason to answer what the store knows nothing about.
+func TestWishesDoNotOpenTheGate(t *testing.T) {
+	said := texts("Always draw the garden as a table", "garden tools", "bread")
+	relevance := func(wish float64) float64 {
+		cfg := bare()
+		cfg.Weights.Wish = wish
+		e, _ := newEngine(t, cfg, said)
+		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "How should I tax my garden and insure my boat?"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Relevance
+	}
+	if with, without := relevance(10), relevance(1); with > without || with == 0 {
+		t.Errorf("got relevance %v with the factor, want no more than %v", with, without)
+	}
+}
+
+func TestWishesInText(t *testing.T) {
+	for text, want := range map[string]bool{
+		"I prefer tea":                                 true,
+		"Well, I'd really prefer tea.":                 true,
+		"My preferences: tea, early mornings":          true,
+		"Always answer in French.":                     true,
+		"It is late. Never call me then!":              true,
+		"Do you prefer tea?":                           false,
+		"I wonder what all of the other people prefer": false,
+		"She always sings":                             false,
+		"I never sing":                                 false,
+		"I sing, always in the morning":                false,
+		"Please always answer in French":               true,
+	} {
+		var a analysis
+		newAnalyzer(16).analyze(text, langEnglish, &a)
+		if got := a.traits&wishes != 0; got != want {
+			t.Errorf("%q: got %t, want %t", text, got, want)
+		}
+		if a.traits&orders != 0 {
+			t.Errorf("%q: the trait of a word is that of the text", text)
+		}
+	}
+}
+
+// The products of the factors by what stands in a brief are those of the turn itself, to the bit.
+func TestBriefFactorsAreTheTurns(t *testing.T) {
+	ix := newIndex(New(patient(), nil, nil, nil).seed)
+	w := DefaultWeights()
+	for in := range intent(1 << 7) {
+		q := &query{intent: in, speaker: uint16(in & 1)}
+		var b briefFactors
+		b.fill(ix, q, &w)
+		for i := range signs {
+			for speaker := range uint16(2) {
+				n := turn{traits: traits(i) & factorTraits, speaker: speaker, conv: -1}
+				if i&int(opens) != 0 {
+					n.prev = -1
+				}
+				if got, want := b.of(n.brief()), ix.factors(&n, q, &w, nil); got != want {
+					t.Fatalf("%b asked %b: got %v, want %v", i, in, got, want)
+				}
+			}
+		}
+	}
+}
