@@ -18,6 +18,7 @@ type coder struct {
 	symbols []uint64 // their bytes, the first lowest
 	lengths []uint8
 	slots   []uint16 // hash table of symbols: number + 1
+	starts  []uint8  // by hash of three bytes: a bit for each length of the symbols that begin so, the shortest the lowest
 }
 
 const (
@@ -25,6 +26,7 @@ const (
 	literal    = 255
 	maxSymbol  = 8
 	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	startBits  = 12
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
 	// saves.
@@ -151,13 +153,16 @@ func (c *coder) index() {
 	for size < 2*len(c.symbols) {
 		size *= 2
 	}
-	c.slots = make([]uint16, size)
+	c.slots, c.starts = make([]uint16, size), make([]uint8, 1<<startBits)
 	for n, s := range c.symbols {
 		i := c.slot(s)
 		for c.slots[i] != 0 {
 			i = (i + 1) & (size - 1)
 		}
 		c.slots[i] = uint16(n + 1)
+		if length := c.lengths[n]; length > 2 {
+			c.starts[start(s)] |= 1 << (length - 1)
+		}
 	}
 }
 
@@ -165,19 +170,26 @@ func (c *coder) slot(s uint64) int {
 	return int(s*0x9e3779b97f4a7c15>>32) & (len(c.slots) - 1)
 }
 
+// start is the hash of a symbol's first three bytes.
+func start(s uint64) int {
+	return int(uint32(s<<8) * 0x9e3779b1 >> (32 - startBits))
+}
+
 // longest returns the longest symbol that t begins with, and its length, 0 if none does.
 func (c *coder) longest(t []byte) (symbol, length int) {
 	var head uint64
-	n := min(len(t), maxSymbol)
+	lengths := uint(1<<maxSymbol - 1)
 	if len(t) >= maxSymbol {
 		head = binary.LittleEndian.Uint64(t)
 	} else {
 		head = symbolOf(t)
+		lengths = 1<<len(t) - 1
 	}
-	if n = min(n, wordLength(t[:n])+1); n == 1 {
-		n = min(len(t), 2)
-	}
-	for ; n > 0; n-- {
+	// Most lengths of which no symbol begins so are not looked up.
+	lengths &= uint(c.starts[start(head)]) | 3
+	for lengths != 0 {
+		n := bits.Len(lengths)
+		lengths &^= 1 << (n - 1)
 		s := head << (64 - 8*n) >> (64 - 8*n)
 		for i := c.slot(s); c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
 			if k := int(c.slots[i]) - 1; c.symbols[k] == s && int(c.lengths[k]) == n {
@@ -255,5 +267,5 @@ func (c *coder) held() int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(cap(c.symbols)*9 + 2*len(c.slots))
+	return int64(cap(c.symbols)*9 + 2*len(c.slots) + len(c.starts))
 }
