@@ -17,8 +17,9 @@ import (
 type coder struct {
 	symbols []uint64 // their bytes, the first lowest
 	lengths []uint8
-	slots   []uint16 // hash table of symbols: number + 1
-	starts  []uint8  // by hash of three bytes: a bit for each length of the symbols that begin so, the shortest the lowest
+	slots   []uint16 // hash table of the symbols of up to three bytes: number + 1
+	long    []uint16 // the numbers of the others, by the hash of their first four bytes, of one hash the longest first
+	ends    []uint16 // where in long those of a hash end
 }
 
 const (
@@ -26,7 +27,8 @@ const (
 	literal    = 255
 	maxSymbol  = 8
 	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
-	startBits  = 12
+	headBits   = 12
+	headBytes  = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
 	// saves.
@@ -149,20 +151,43 @@ func (c *coder) add(symbol uint64, length int) {
 }
 
 func (c *coder) index() {
+	short := 0
+	c.ends = make([]uint16, 1<<headBits+1)
+	for n, s := range c.symbols {
+		if c.lengths[n] < headBytes {
+			short++
+		} else {
+			c.ends[headHash(s)+1]++
+		}
+	}
+	for h := range c.ends[1:] {
+		c.ends[h+1] += c.ends[h]
+	}
+	// Until they are filled in, ends has where those of a hash begin.
+	c.long = make([]uint16, len(c.symbols)-short)
+	for length := uint8(maxSymbol); length >= headBytes; length-- {
+		for n, s := range c.symbols {
+			if c.lengths[n] == length {
+				at := &c.ends[headHash(s)]
+				c.long[*at] = uint16(n)
+				*at++
+			}
+		}
+	}
 	size := 16
-	for size < 2*len(c.symbols) {
+	for size < 3*short {
 		size *= 2
 	}
-	c.slots, c.starts = make([]uint16, size), make([]uint8, 1<<startBits)
+	c.slots = make([]uint16, size)
 	for n, s := range c.symbols {
+		if c.lengths[n] >= headBytes {
+			continue
+		}
 		i := c.slot(s)
 		for c.slots[i] != 0 {
 			i = (i + 1) & (size - 1)
 		}
 		c.slots[i] = uint16(n + 1)
-		if length := c.lengths[n]; length > 2 {
-			c.starts[start(s)] |= 1 << (length - 1)
-		}
 	}
 }
 
@@ -170,26 +195,28 @@ func (c *coder) slot(s uint64) int {
 	return int(s*0x9e3779b97f4a7c15>>32) & (len(c.slots) - 1)
 }
 
-// start is the hash of a symbol's first three bytes.
-func start(s uint64) int {
-	return int(uint32(s<<8) * 0x9e3779b1 >> (32 - startBits))
-}
+func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBits)) }
 
 // longest returns the longest symbol that t begins with, and its length, 0 if none does.
 func (c *coder) longest(t []byte) (symbol, length int) {
 	var head uint64
-	lengths := uint(1<<maxSymbol - 1)
-	if len(t) >= maxSymbol {
+	left := min(len(t), maxSymbol)
+	if left == maxSymbol {
 		head = binary.LittleEndian.Uint64(t)
 	} else {
 		head = symbolOf(t)
-		lengths = 1<<len(t) - 1
 	}
-	// Most lengths of which no symbol begins so are not looked up.
-	lengths &= uint(c.starts[start(head)]) | 3
-	for lengths != 0 {
-		n := bits.Len(lengths)
-		lengths &^= 1 << (n - 1)
+	h, from := headHash(head), uint16(0)
+	if h > 0 {
+		from = c.ends[h-1]
+	}
+	for _, k := range c.long[from:c.ends[h]] {
+		n := int(c.lengths[k])
+		if (head^c.symbols[k])<<(64-8*n) == 0 && n <= left {
+			return int(k), n
+		}
+	}
+	for n := min(left, headBytes-1); n > 0; n-- {
 		s := head << (64 - 8*n) >> (64 - 8*n)
 		for i := c.slot(s); c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
 			if k := int(c.slots[i]) - 1; c.symbols[k] == s && int(c.lengths[k]) == n {
@@ -267,5 +294,5 @@ func (c *coder) held() int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(cap(c.symbols)*9 + 2*len(c.slots) + len(c.starts))
+	return int64(cap(c.symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
 }
