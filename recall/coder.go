@@ -40,7 +40,7 @@ const (
 // learn makes a coder for texts like these.
 func learn(texts [][]byte) *coder {
 	total := 0
-	words := map[uint64]uint32{}
+	words := make(map[uint64]uint32, maxSymbols)
 	for _, t := range texts {
 		total += len(t)
 		for i := 0; i < len(t); {

@@ -120,7 +120,7 @@ type turnGroup struct {
 }
 
 type openTurn struct {
-	key      string
+	key      turnName
 	passages []passage
 }
 
