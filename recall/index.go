@@ -290,7 +290,7 @@ func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 // chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
 func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
-// learn makes the coder for the texts to come from those that are there.
+// learn makes the coder from the texts that are there, and codes them.
 func (ix *index) learn() {
 	var texts [][]byte
 	for i := range ix.mems {
@@ -298,6 +298,17 @@ func (ix *index) learn() {
 		texts = append(texts, []byte(m.Text))
 	}
 	ix.coder = learn(texts)
+	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
+	old, pack := ix.arena, &ix.space().pack
+	ix.arena, ix.mems = arena{}, slices.Clone(ix.mems)
+	for i := range ix.mems {
+		rec := old.from(ix.mems[i].rec)
+		u := readHead(rec).rest
+		skipToText(&u)
+		pack.b = append(pack.b[:0], rec[:len(rec)-len(u.b)]...)
+		ix.packText(pack, string(texts[i]))
+		ix.mems[i].rec = ix.arena.add(pack.b)
+	}
 }
 
 // count adds a turn to the sums behind the mean lengths, or takes it out.

@@ -390,26 +390,51 @@ func (ix *index) unpackText(u *unpacker, b []byte) []byte {
 	return b
 }
 
-// expires is when memory i expires, 0 for never.
-func (ix *index) expires(i int32) storage.Time {
-	u := ix.head(i).rest
-	d := ix.identity(&u, ix.mems[i].turn)
-	if d.mark&markConversation != 0 {
+// skipToText reads past all that stands before the text.
+func skipToText(u *unpacker) {
+	mark := u.byte()
+	if mark&markAsFirst == 0 {
+		u.raw()
 		u.raw()
 	}
-	if d.mark&markTimes != 0 {
+	u.uint()
+	if mark&markID != 0 {
+		u.raw()
+	}
+	if mark&markEvent != 0 {
+		u.uint()
+	}
+	u.skipDetails(mark)
+	if u.uint() == 0 {
+		u.shape()
+	}
+}
+
+// skipDetails reads past what stands between the event and the shape.
+func (u *unpacker) skipDetails(mark byte) {
+	if mark&markConversation != 0 {
+		u.raw()
+	}
+	if mark&markTimes != 0 {
 		for range 4 {
 			u.uint()
 		}
 	}
-	if d.mark&markLists != 0 {
+	if mark&markLists != 0 {
 		u.strings()
 		u.strings()
 	}
-	if d.mark&markScores != 0 {
+	if mark&markScores != 0 {
 		var a float64
 		u.scores(&a, &a, &a)
 	}
+}
+
+// expires is when memory i expires, 0 for never.
+func (ix *index) expires(i int32) storage.Time {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	u.skipDetails(d.mark)
 	if s := ix.unpackShape(&u); s.dies {
 		return d.event + s.life
 	}
