@@ -69,7 +69,7 @@ func unhex(b []byte) []byte {
 	return b[:len(b)/2]
 }
 
-// hashes are those of the ids that stand in a record.
+// hashTurn is the hash of the id of a record's turn.
 func (ix *index) hashTurn(d *identity) uint64 {
 	if d.turnHex {
 		return hashRaw(ix.seed, d.turn, true)
