@@ -134,11 +134,14 @@ func (p *packer) coder(c *coder) {
 	}
 }
 
+// turnRow is what a turn takes in a blob, in bytes: all of one size are read many times faster than as varints.
+const turnRow = 24
+
 func (p *packer) turn(t *turn) {
-	p.int(int64(t.time))
-	p.uint(uint64(t.conv + 1))
+	le := binary.LittleEndian
+	p.b = le.AppendUint32(le.AppendUint64(p.b, uint64(t.time)), uint32(t.conv))
 	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker, t.lives} {
-		p.uint(uint64(v))
+		p.b = le.AppendUint16(p.b, v)
 	}
 	p.b = append(p.b, byte(t.flags&^turnSpoken), byte(t.traits))
 }

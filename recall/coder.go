@@ -17,7 +17,9 @@ import (
 type coder struct {
 	symbols []uint64 // their bytes, the first lowest
 	lengths []uint8
-	slots   []uint16 // hash table of symbols: number + 1
+	slots   []uint16 // hash table of the symbols of up to three bytes: number + 1
+	long    []uint16 // the numbers of the others, by the hash of their first four bytes, of one hash the longest first
+	ends    []uint16 // where in long those of a hash end
 }
 
 const (
@@ -25,6 +27,8 @@ const (
 	literal    = 255
 	maxSymbol  = 8
 	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	headBits   = 12
+	headBytes  = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
 	// saves.
@@ -36,7 +40,7 @@ const (
 // learn makes a coder for texts like these.
 func learn(texts [][]byte) *coder {
 	total := 0
-	words := map[uint64]uint32{}
+	words := make(map[uint64]uint32, maxSymbols)
 	for _, t := range texts {
 		total += len(t)
 		for i := 0; i < len(t); {
@@ -147,12 +151,38 @@ func (c *coder) add(symbol uint64, length int) {
 }
 
 func (c *coder) index() {
+	short := 0
+	c.ends = make([]uint16, 1<<headBits+1)
+	for n, s := range c.symbols {
+		if c.lengths[n] < headBytes {
+			short++
+		} else {
+			c.ends[headHash(s)+1]++
+		}
+	}
+	for h := range c.ends[1:] {
+		c.ends[h+1] += c.ends[h]
+	}
+	// Until they are filled in, ends has where those of a hash begin.
+	c.long = make([]uint16, len(c.symbols)-short)
+	for length := uint8(maxSymbol); length >= headBytes; length-- {
+		for n, s := range c.symbols {
+			if c.lengths[n] == length {
+				at := &c.ends[headHash(s)]
+				c.long[*at] = uint16(n)
+				*at++
+			}
+		}
+	}
 	size := 16
-	for size < 2*len(c.symbols) {
+	for size < 3*short {
 		size *= 2
 	}
 	c.slots = make([]uint16, size)
 	for n, s := range c.symbols {
+		if c.lengths[n] >= headBytes {
+			continue
+		}
 		i := c.slot(s)
 		for c.slots[i] != 0 {
 			i = (i + 1) & (size - 1)
@@ -165,19 +195,28 @@ func (c *coder) slot(s uint64) int {
 	return int(s*0x9e3779b97f4a7c15>>32) & (len(c.slots) - 1)
 }
 
+func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBits)) }
+
 // longest returns the longest symbol that t begins with, and its length, 0 if none does.
 func (c *coder) longest(t []byte) (symbol, length int) {
 	var head uint64
-	n := min(len(t), maxSymbol)
-	if len(t) >= maxSymbol {
+	left := min(len(t), maxSymbol)
+	if left == maxSymbol {
 		head = binary.LittleEndian.Uint64(t)
 	} else {
 		head = symbolOf(t)
 	}
-	if n = min(n, wordLength(t[:n])+1); n == 1 {
-		n = min(len(t), 2)
+	h, from := headHash(head), uint16(0)
+	if h > 0 {
+		from = c.ends[h-1]
 	}
-	for ; n > 0; n-- {
+	for _, k := range c.long[from:c.ends[h]] {
+		n := int(c.lengths[k])
+		if (head^c.symbols[k])<<(64-8*n) == 0 && n <= left {
+			return int(k), n
+		}
+	}
+	for n := min(left, headBytes-1); n > 0; n-- {
 		s := head << (64 - 8*n) >> (64 - 8*n)
 		for i := c.slot(s); c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
 			if k := int(c.slots[i]) - 1; c.symbols[k] == s && int(c.lengths[k]) == n {
@@ -255,5 +294,5 @@ func (c *coder) held() int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(cap(c.symbols)*9 + 2*len(c.slots))
+	return int64(cap(c.symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
 }

@@ -124,19 +124,16 @@ func newIndex(seed maphash.Seed) *index {
 	return ix
 }
 
-func (ix *index) hash(s string) uint64 {
-	h := maphash.String(ix.seed, s)
-	if h == 0 {
-		return 1
-	}
-	return h
-}
-
 // workspace is what putting a turn needs, kept for the next; nil when nothing was put lately.
 type workspace struct {
 	counts termCounts
 	pack   packer
 	coded  []byte
+	// conversation is that of the turn before, mostly that of the next.
+	conversation struct {
+		id     string
+		number int32
+	}
 }
 
 // small says whether a workspace is worth keeping: one that a very long turn or a large scope has grown is not.
@@ -171,11 +168,16 @@ func recallable(m *storage.Memory) bool {
 }
 
 // turnKey names the turn that a memory belongs to: passages of one exchange share it.
-func turnKey(m *storage.Memory) string {
+func turnKey(m *storage.Memory) turnName {
 	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
-		return "t" + m.Provenance.Turn
+		return turnName{id: m.Provenance.Turn}
 	}
-	return "m" + m.ID
+	return turnName{id: m.ID, sole: true}
+}
+
+type turnName struct {
+	id   string
+	sole bool // it is of a memory that is a turn by itself
 }
 
 // put makes ps, which share a turn key, the whole truth about their turn.
@@ -280,13 +282,15 @@ func (ix *index) chainHash(chain string) uint32 {
 	if chain == "" {
 		return 0
 	}
-	return uint32(ix.hash(chain)>>32) | 1
+	return chainHash(ix.hash(chain))
 }
+
+func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
 // chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
 func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
-// learn makes the coder for the texts to come from those that are there.
+// learn makes the coder from the texts that are there, and codes them.
 func (ix *index) learn() {
 	var texts [][]byte
 	for i := range ix.mems {
@@ -294,6 +298,17 @@ func (ix *index) learn() {
 		texts = append(texts, []byte(m.Text))
 	}
 	ix.coder = learn(texts)
+	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
+	old, pack := ix.arena, &ix.space().pack
+	ix.arena, ix.mems = arena{}, slices.Clone(ix.mems)
+	for i := range ix.mems {
+		rec := old.from(ix.mems[i].rec)
+		u := readHead(rec).rest
+		skipToText(&u)
+		pack.b = append(pack.b[:0], rec[:len(rec)-len(u.b)]...)
+		ix.packText(pack, string(texts[i]))
+		ix.mems[i].rec = ix.arena.add(pack.b)
+	}
 }
 
 // count adds a turn to the sums behind the mean lengths, or takes it out.

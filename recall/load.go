@@ -80,6 +80,9 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			}
 			return nil, nil, false, fmt.Errorf("load index: %w", err)
 		}
+		if q.After == "" && page.Next != "" {
+			words = newAnalyzer(loadWords)
+		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
 			m := &page.Memories[i]
@@ -99,9 +102,6 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		if page.Next == "" {
 			break
 		}
-		if q.After == "" {
-			words = newAnalyzer(loadWords)
-		}
 		if page.Next == q.After {
 			return nil, nil, false, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
 		}
@@ -120,7 +120,7 @@ type turnGroup struct {
 }
 
 type openTurn struct {
-	key      string
+	key      turnName
 	passages []passage
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/hex"
 	"hash/fnv"
-	"hash/maphash"
 	"io"
 	"strings"
 
@@ -41,8 +40,7 @@ func (ix *index) memoryOf(id string) (int32, bool) {
 // memoryOfBytes is memoryOf for an id that is no string.
 func (ix *index) memoryOfBytes(id []byte) (int32, bool) {
 	var space [storage.MaxID]byte
-	hash := max(maphash.Bytes(ix.seed, id), 1) // as ix.hash has it
-	i, ok := ix.byID.find(hash, func(i uint32) bool { return bytes.Equal(ix.appendID(space[:0], int32(i)), id) })
+	i, ok := ix.byID.find(hashID(ix.seed, id), func(i uint32) bool { return bytes.Equal(ix.appendID(space[:0], int32(i)), id) })
 	return int32(i), ok
 }
 
@@ -52,25 +50,34 @@ func (ix *index) memoryByHash(hash uint64) (int32, bool) {
 	return int32(i), ok
 }
 
-func (ix *index) hashOf(d *identity) uint64 {
-	var space [storage.MaxID]byte
-	return maphash.Bytes(ix.seed, d.appendID(space[:0]))
-}
-
 func (ix *index) idHash(i uint32) uint64 {
-	var space [storage.MaxID]byte
-	return maphash.Bytes(ix.seed, ix.appendID(space[:0], int32(i)))
+	u := ix.head(int32(i)).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	return ix.hashOf(&d)
 }
 
 func (ix *index) conversation(id string) int32 {
 	if id == "" {
 		return -1
 	}
-	c, fresh := ix.convs.names.number(packName(id))
-	if fresh {
-		ix.convs.list = append(ix.convs.list, conv{last: -1})
+	last := &ix.space().conversation
+	if last.id != id {
+		c, fresh := ix.convs.names.number(packName(id))
+		if fresh {
+			ix.convs.list = append(ix.convs.list, conv{last: -1})
+		}
+		last.id, last.number = id, int32(c)
 	}
-	return int32(c)
+	return last.number
+}
+
+// isConversation reports whether a turn's conversation is the one of this id.
+func (ix *index) isConversation(id string, number int32) bool {
+	if id == "" {
+		return number < 0
+	}
+	c, ok := ix.conversationOf(id)
+	return ok && c == number
 }
 
 // projectOf is the hash of the project that tags name, 0 where they name none.

@@ -31,7 +31,9 @@ func (p *packer) strings(list []string) {
 	}
 }
 
-func isHex(s string) bool {
+func isHex(s string) bool { return isHexText(s) }
+
+func isHexText[T string | []byte](s T) bool {
 	if len(s) < 8 || len(s)%2 != 0 {
 		return false
 	}

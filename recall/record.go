@@ -2,7 +2,6 @@ package recall
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"slices"
 	"strconv"
 
@@ -102,7 +101,6 @@ func uvarintLen(v uint64) int {
 // packMemory writes what a memory needs to be returned. Its scope is the index's; Redactions and Embedding are not kept.
 func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	v := &m.Provenance
-	conv, known := ix.conversationOf(m.Conversation)
 	mark := byte(0)
 	set := func(b byte, is bool) {
 		if is {
@@ -112,7 +110,7 @@ func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	set(markAsFirst, m != first && v.Turn == first.Provenance.Turn && v.Chain == first.Provenance.Chain)
 	set(markID, v.Turn == "" || m.ID != storage.TurnMemoryID(v.Turn, v.Seq))
 	set(markEvent, m.EventTime != t.time)
-	set(markConversation, m.Conversation != "" && !(known && conv == t.conv) || m.Conversation == "" && t.conv >= 0)
+	set(markConversation, m.Conversation != first.Conversation && !ix.isConversation(m.Conversation, t.conv))
 	set(markTimes, m.CreatedAt != m.EventTime || m.UpdatedAt != m.EventTime || m.ValidFrom != m.EventTime || m.Version != 1)
 	set(markLists, len(m.Entities)+len(m.Tags) > 0)
 	set(markScores, m.Priority != 0 || m.Confidence != 0 || m.Trust != 1)
@@ -245,14 +243,17 @@ func rawLength(s []byte, isHex bool) int {
 
 // keysOf makes the key and the chain's hash of a turn from its first record.
 func (ix *index) keysOf(t *turn, d *identity) (key uint64, chain uint32) {
-	var space [storage.MaxID]byte
 	if t.flags&(turnFact|turnResource) == 0 && len(d.turn) > 0 {
-		key = maphash.Bytes(ix.seed, appendRaw(space[:0], d.turn, d.turnHex))
+		key = ix.hashTurn(d)
 	} else {
-		key = maphash.Bytes(ix.seed, d.appendID(space[:0])) * soleFactor
+		key = ix.hashOf(d) * soleFactor
 	}
-	if len(d.chain) > 0 {
-		chain = uint32(maphash.Bytes(ix.seed, appendRaw(space[:0], d.chain, d.chainHex))>>32) | 1
+	switch {
+	case len(d.chain) == 0:
+	case d.chainHex:
+		chain = chainHash(hashRaw(ix.seed, d.chain, true))
+	default:
+		chain = chainHash(hashID(ix.seed, d.chain))
 	}
 	return key, chain
 }
@@ -389,26 +390,51 @@ func (ix *index) unpackText(u *unpacker, b []byte) []byte {
 	return b
 }
 
-// expires is when memory i expires, 0 for never.
-func (ix *index) expires(i int32) storage.Time {
-	u := ix.head(i).rest
-	d := ix.identity(&u, ix.mems[i].turn)
-	if d.mark&markConversation != 0 {
+// skipToText reads past all that stands before the text.
+func skipToText(u *unpacker) {
+	mark := u.byte()
+	if mark&markAsFirst == 0 {
+		u.raw()
 		u.raw()
 	}
-	if d.mark&markTimes != 0 {
+	u.uint()
+	if mark&markID != 0 {
+		u.raw()
+	}
+	if mark&markEvent != 0 {
+		u.uint()
+	}
+	u.skipDetails(mark)
+	if u.uint() == 0 {
+		u.shape()
+	}
+}
+
+// skipDetails reads past what stands between the event and the shape.
+func (u *unpacker) skipDetails(mark byte) {
+	if mark&markConversation != 0 {
+		u.raw()
+	}
+	if mark&markTimes != 0 {
 		for range 4 {
 			u.uint()
 		}
 	}
-	if d.mark&markLists != 0 {
+	if mark&markLists != 0 {
 		u.strings()
 		u.strings()
 	}
-	if d.mark&markScores != 0 {
+	if mark&markScores != 0 {
 		var a float64
 		u.scores(&a, &a, &a)
 	}
+}
+
+// expires is when memory i expires, 0 for never.
+func (ix *index) expires(i int32) storage.Time {
+	u := ix.head(i).rest
+	d := ix.identity(&u, ix.mems[i].turn)
+	u.skipDetails(d.mark)
 	if s := ix.unpackShape(&u); s.dies {
 		return d.event + s.life
 	}

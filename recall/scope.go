@@ -159,6 +159,7 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 		s.ix.work = work
 		s.change(c)
 		if work.small() {
+			work.conversation.id = "" // a number of this index
 			e.works.Put(work)
 		}
 		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes || s.ix.full() {

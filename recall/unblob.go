@@ -120,10 +120,11 @@ func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, 
 	for i := range ix.spoken {
 		ix.spoken[i] = int(u.uint() & (1<<32 - 1))
 	}
-	ix.turns = make([]turn, u.count(8))
-	mems := 0
+	ix.turns = make([]turn, u.count(turnRow))
+	rows, mems := u.bytes(uint64(len(ix.turns)*turnRow)), 0
 	for i := range ix.turns {
-		ix.turns[i] = u.turn(int32(mems))
+		ix.turns[i].read(rows[i*turnRow:][:turnRow])
+		ix.turns[i].mem = int32(mems)
 		mems += int(ix.turns[i].count)
 	}
 	if u.failed || mems > len(u.b) {
@@ -182,13 +183,15 @@ func (u *unpacker) coder() (*coder, error) {
 	return c, nil
 }
 
-func (u *unpacker) turn(mem int32) turn {
-	t := turn{time: storage.Time(u.int()), conv: int32(u.uint()) - 1, mem: mem, prev: -1, next: -1}
-	for _, v := range [...]*uint16{&t.count, &t.userLen, &t.asstLen, &t.speaker, &t.lives} {
-		*v = uint16(u.uint())
+// read reads what packer.turn wrote.
+func (t *turn) read(row []byte) {
+	_ = row[turnRow-1]
+	le := binary.LittleEndian
+	*t = turn{
+		time: storage.Time(le.Uint64(row)), conv: int32(le.Uint32(row[8:])), prev: -1, next: -1, count: le.Uint16(row[12:]),
+		userLen: le.Uint16(row[14:]), asstLen: le.Uint16(row[16:]), speaker: le.Uint16(row[18:]), lives: le.Uint16(row[20:]),
+		flags: flags(row[22]), traits: traits(row[23]),
 	}
-	t.flags, t.traits = flags(u.byte()), traits(u.byte())
-	return t
 }
 
 // complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
@@ -261,50 +264,4 @@ func (ix *index) countFacts() {
 			p.facts += ix.turns[now-1].fact()
 		}
 	}
-}
-
-// sound checks postings and makes what follows from them.
-func (p *postings) sound(turns uint32) bool {
-	for i := 0; i < len(p.buf); i++ {
-		d, n := uint64(p.buf[i]), 1
-		if d >= 0x80 {
-			d, n = binary.Uvarint(p.buf[i:])
-		}
-		if n <= 0 || i+n >= len(p.buf) || d == 0 || d > uint64(turns-p.last) {
-			return false
-		}
-		p.last += uint32(d)
-		p.df++
-		i += n
-	}
-	return true
-}
-
-// sound reports whether the record of a passage can be read to its end, and reads which memory it is.
-func (ix *index) sound(i int32, t *turn) (d identity, assistant, ok bool) {
-	rec := ix.mems[i].rec
-	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
-		return d, false, false
-	}
-	h := ix.head(i)
-	if h.rest.failed {
-		return d, false, false
-	}
-	terms := 0
-	for at := 0; at < len(h.packed); terms++ {
-		v, n := uint64(h.packed[at]), 1
-		if v >= 0x80 {
-			v, n = binary.Uvarint(h.packed[at:])
-		}
-		if n <= 0 || v >= uint64(len(ix.posts)) {
-			return d, false, false
-		}
-		at += n
-	}
-	u := h.rest
-	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem || terms != h.terms {
-		return d, false, false
-	}
-	d = ix.identity(&u, ix.mems[i].turn)
-	return d, h.assistant, !u.failed && d.length() <= storage.MaxID
 }

@@ -27,7 +27,7 @@ type analyzer struct {
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 13
-	loadWords   = 1 << 14
+	loadWords   = 1 << 15
 )
 
 func newAnalyzer(words int) *analyzer {

@@ -218,6 +218,18 @@ func (se *session) planRemoval(txn *badgerdb.Txn, key *scopeKey, id string) (rem
 	}, nil
 }
 
+// view lets see look at a value, which is not copied: it is valid until see returns. Where there is none it is nil.
+func view(txn *badgerdb.Txn, key []byte, see func(value []byte) error) error {
+	item, err := txn.Get(key)
+	if errors.Is(err, badgerdb.ErrKeyNotFound) {
+		return see(nil)
+	}
+	if err != nil {
+		return err
+	}
+	return item.Value(see)
+}
+
 // get returns a copy of a value, nil if there is none.
 func get(txn *badgerdb.Txn, key []byte) ([]byte, error) {
 	item, err := txn.Get(key)

@@ -1,6 +1,7 @@
 package badger
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -220,29 +221,38 @@ func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
 
 // readRecord opens a whole record.
 func readRecord(txn *badgerdb.Txn, key *scopeKey, bucket storage.Bucket, diskKey []byte) (r storage.Record, err error) {
-	value, err := get(txn, diskKey)
-	if err != nil {
+	var h recordHead
+	err = view(txn, diskKey, func(value []byte) (err error) {
+		if h, err = openHead(key, diskKey, value); err != nil {
+			return err
+		}
+		r = storage.Record{Bucket: bucket, Scope: key.scope, Key: h.name, ExpiresAt: h.expires}
+		r.Value = make([]byte, 0, h.size)
+		if !h.chunked {
+			r.Value, err = appendOpened(r.Value, key.aead, h.body, placeAAD([]byte{'v'}, diskKey, h.header))
+		}
+		return err
+	})
+	if err != nil || !h.chunked {
 		return r, err
 	}
-	h, err := openHead(key, diskKey, value)
-	if err != nil {
-		return r, err
-	}
-	r = storage.Record{Bucket: bucket, Scope: key.scope, Key: h.name, ExpiresAt: h.expires}
-	r.Value = make([]byte, 0, h.size)
-	if !h.chunked {
-		r.Value, err = appendOpened(r.Value, key.aead, h.body, placeAAD([]byte{'v'}, diskKey, h.header))
-		return r, err
-	}
+	// An iterator shows the chunks where they lie; a get would copy each before it can be opened.
+	it := newIterator(txn, binary.BigEndian.AppendUint64(chunkPrefix(diskKey), h.generation))
+	defer it.Close()
+	it.Rewind()
 	for n := uint32(0); len(r.Value) < h.size; n++ {
 		place := chunkKey(diskKey, h.generation, n)
-		sealed, err := get(txn, place)
+		if !it.Valid() || !bytes.Equal(it.Item().Key(), place) {
+			return r, fmt.Errorf("read record: a part is missing: %w", storage.ErrDamaged)
+		}
+		err := it.Item().Value(func(sealed []byte) (err error) {
+			r.Value, err = appendOpened(r.Value, key.aead, sealed, place)
+			return err
+		})
 		if err != nil {
 			return r, err
 		}
-		if r.Value, err = appendOpened(r.Value, key.aead, sealed, place); err != nil {
-			return r, err
-		}
+		it.Next()
 	}
 	if len(r.Value) != h.size {
 		return r, fmt.Errorf("read record: size differs: %w", storage.ErrDamaged)

@@ -1,0 +1,87 @@
+package recall
+
+import (
+	"hash/maphash"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Hashes of ids. An id that is hex is hashed as the bytes that it is kept as, and one that ends in a dot and a number, as
+// those of turns' memories do, as what stands before and the number: so the hashes of a record need no text.
+
+// hash is the hash of an id of a turn, a memory or a chain.
+func (ix *index) hash(id string) uint64 { return hashID(ix.seed, id) }
+
+func hashID[T string | []byte](seed maphash.Seed, id T) uint64 {
+	end, seq := cutSeq(id)
+	var space [storage.MaxID]byte
+	b := append(space[:0], id[:end]...)
+	isHex := isHexText(b)
+	if isHex {
+		b = unhex(b)
+	}
+	h := hashRaw(seed, b, isHex)
+	if seq >= 0 {
+		h = hashSeq(h, seq)
+	}
+	return h
+}
+
+// hashRaw is the hash of an id, as it is packed, that ends in no number.
+func hashRaw(seed maphash.Seed, raw []byte, isHex bool) uint64 {
+	h := maphash.Bytes(seed, raw)
+	if isHex {
+		h *= soleFactor // not that of the id which is these bytes
+	}
+	return max(h, 1)
+}
+
+// hashSeq is the hash of the id of passage seq of what has the hash h.
+func hashSeq(h uint64, seq int) uint64 {
+	h += uint64(seq+1) * 0x9e3779b97f4a7c15
+	h = (h ^ h>>32) * 0xd6e8feb86659fd93
+	return max(h^h>>32, 1)
+}
+
+// maxSeq bounds the numbers that are told apart in an id.
+const maxSeq = 999_999_999
+
+// cutSeq returns where an id's dot and number begin, and the number, or the id's end and -1 if it has none.
+func cutSeq[T string | []byte](id T) (end, seq int) {
+	at, unit := len(id), 1
+	for at > 0 && isDigit(id[at-1]) && unit <= maxSeq {
+		at--
+		seq += unit * int(id[at]-'0')
+		unit *= 10
+	}
+	if at == len(id) || at < 2 || id[at-1] != '.' || id[at] == '0' && at+1 < len(id) {
+		return len(id), -1
+	}
+	return at - 1, seq
+}
+
+// unhex turns lower-case hex into bytes, in place.
+func unhex(b []byte) []byte {
+	digit := func(c byte) byte { return c&15 + c>>6*9 }
+	for i := range len(b) / 2 {
+		b[i] = digit(b[2*i])<<4 | digit(b[2*i+1])
+	}
+	return b[:len(b)/2]
+}
+
+// hashTurn is the hash of the id of a record's turn.
+func (ix *index) hashTurn(d *identity) uint64 {
+	if d.turnHex {
+		return hashRaw(ix.seed, d.turn, true)
+	}
+	return hashID(ix.seed, d.turn)
+}
+
+// hashOf is the hash of the memory's id.
+func (ix *index) hashOf(d *identity) uint64 {
+	if d.mark&markID == 0 && d.seq >= 0 && d.seq <= maxSeq && len(d.turn) > 0 {
+		return hashSeq(hashRaw(ix.seed, d.turn, d.turnHex), d.seq)
+	}
+	var space [storage.MaxID]byte
+	return hashID(ix.seed, d.appendID(space[:0]))
+}

@@ -1,0 +1,114 @@
+package recall
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// sound checks postings and makes what follows from them.
+func (p *postings) sound(turns uint32) bool {
+	buf, last, df := p.buf, uint32(0), uint32(0)
+	for i := 0; i < len(buf); df++ {
+		d := uint64(buf[i])
+		i++
+		if d >= 0x80 {
+			n := 0
+			if d, n = binary.Uvarint(buf[i-1:]); n <= 0 {
+				return false
+			}
+			i += n - 1
+		}
+		if i >= len(buf) || d-1 >= uint64(turns-last) {
+			return false
+		}
+		last += uint32(d)
+		i++
+	}
+	p.last, p.df = last, df
+	return true
+}
+
+// sound reports whether the record of a passage can be read to its end, and reads which memory it is.
+func (ix *index) sound(i int32, t *turn) (d identity, assistant, ok bool) {
+	rec := ix.mems[i].rec
+	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
+		return d, false, false
+	}
+	h := ix.head(i)
+	if h.rest.failed || countTerms(h.packed, len(ix.posts)) != h.terms {
+		return d, false, false
+	}
+	u := h.rest
+	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem {
+		return d, false, false
+	}
+	d = ix.identity(&u, ix.mems[i].turn)
+	return d, h.assistant, !u.failed && d.length() <= storage.MaxID
+}
+
+// countTerms returns how many terms stand in b, or -1 if they can't be read or one is not below the bound. It takes eight
+// bytes at a time where no term has more than two; the terms are most of what there is to check of a blob.
+func countTerms(b []byte, below int) int {
+	const (
+		each = 0x0101010101010101
+		high = each << 7
+	)
+	if below <= 1<<7 {
+		return countAll(b, below)
+	}
+	// A second byte counts 128s: with at most this many the term is below the bound for certain.
+	most := min(below>>7-1, 1<<7-1)
+	bias := uint64(1<<7-1-most) * each
+	n, before, odd := 0, uint64(0), uint64(0)
+	for rest := b; len(rest) > 0; {
+		var w uint64
+		if len(rest) >= 8 {
+			w = binary.LittleEndian.Uint64(rest)
+			n += 8
+			rest = rest[8:]
+		} else {
+			for i, c := range rest {
+				w |= uint64(c) << (8 * i)
+			}
+			n += len(rest)
+			rest = nil
+		}
+		more := w & high           // bytes that another follows
+		second := more<<8 | before // bytes that follow
+		before = more >> 56
+		n -= bits.OnesCount64(more)
+		odd |= more&second | ((w&(second>>7*0xff))+bias)&high
+	}
+	if odd != 0 || len(b) > 0 && b[len(b)-1] >= 0x80 {
+		return countAll(b, below)
+	}
+	return n
+}
+
+// countAll is countTerms one by one.
+func countAll(b []byte, below int) int {
+	n, largest := 0, uint64(0)
+	for i := 0; i < len(b); n++ {
+		v := uint64(b[i])
+		i++
+		if v >= 0x80 {
+			if i < len(b) && b[i] < 0x80 {
+				v = v&0x7f | uint64(b[i])<<7
+				i++
+			} else {
+				size := 0
+				if v, size = binary.Uvarint(b[i-1:]); size <= 0 {
+					return -1
+				}
+				i += size - 1
+			}
+		}
+		largest = max(largest, v)
+	}
+	if largest >= uint64(below) {
+		return -1
+	}
+	return n
+}

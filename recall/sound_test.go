@@ -1,0 +1,126 @@
+package recall
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/maphash"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Eight bytes at a time come to what one by one does: for terms as they are packed, and for any bytes.
+func TestCountTerms(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	accepted := 0
+	for range 200_000 {
+		below := 1 + r.IntN(1<<r.IntN(18))
+		var b []byte
+		for range r.IntN(30) {
+			b = binary.AppendUvarint(b, uint64(r.IntN(below+r.IntN(20)/19)))
+		}
+		if len(b) > 0 && r.IntN(4) == 0 {
+			b[r.IntN(len(b))] = byte(r.Uint32())
+		}
+		want := countAll(b, below)
+		if got := countTerms(b, below); got != want {
+			t.Fatalf("%x below %d: got %d, want %d", b, below, got, want)
+		}
+		if want >= 0 {
+			accepted++
+		}
+	}
+	if accepted < 50_000 || accepted == 200_000 {
+		t.Errorf("%d of the 200,000 could be read", accepted)
+	}
+}
+
+// The hash of an id is the same whether it comes as text or stands in a record, and no two of these ids share one.
+func TestHashOfAnID(t *testing.T) {
+	ix := newIndex(maphash.MakeSeed())
+	seen := map[uint64]string{}
+	long := strings.Repeat("ab", storage.MaxID/2)
+	for _, turn := range []string{"deadbeef", "\xde\xad\xbe\xef", "abc", "ABCDEF01", "a.3", "deadbeef.3", "x.", ".5", "1.07", long, "0123456789abcdef"} {
+		for _, seq := range []int{0, 3, 10, 999_999_999, 1_000_000_000, -1} {
+			id := storage.TurnMemoryID(turn, seq)
+			var p packer
+			p.string(turn)
+			u := unpacker{b: p.b}
+			d := identity{seq: seq}
+			d.turn, d.turnHex = u.raw()
+			hash := ix.hash(id)
+			if got := ix.hashOf(&d); len(id) <= storage.MaxID && got != hash {
+				t.Errorf("%q: %x in a record, %x as text", id, got, hash)
+			}
+			if before, ok := seen[hash]; ok && before != id {
+				t.Errorf("%q and %q share a hash", id, before)
+			}
+			seen[hash] = id
+			if got := ix.hashTurn(&d); got != ix.hash(turn) {
+				t.Errorf("turn %q: %x in a record, %x as text", turn, got, ix.hash(turn))
+			}
+		}
+	}
+}
+
+// When an index learns to code texts, those that are there are coded, too, and come back as they were; what was captured before stands.
+func TestLearningKeepsMemories(t *testing.T) {
+	ix := newIndex(maphash.MakeSeed())
+	a := newAnalyzer(cachedWords)
+	var all []storage.Memory
+	said := town(97)
+	i := 0
+	add := func() {
+		m := said[i%len(said)]
+		m.Provenance.Turn = fmt.Sprintf("%032x", i/2)
+		m.ID = storage.TurnMemoryID(m.Provenance.Turn, m.Provenance.Seq)
+		switch i % 9 {
+		case 1:
+			m.ID = fmt.Sprint("odd-", i)
+		case 2:
+			m.Entities, m.Tags = []string{"E"}, []string{"t", "u"}
+		case 3:
+			m.CreatedAt, m.Version, m.Priority = m.EventTime+5, 3, 0.25
+		case 4:
+			m.Conversation = "elsewhere"
+		case 5:
+			m.ExpiresAt = m.EventTime + 1000
+		case 6:
+			m.Provenance.Chain = "not hex"
+		}
+		out := new(analysis)
+		a.analyze(m.Text, langEnglish, out)
+		ix.merge([]passage{{memory: &m, terms: out.terms, traits: out.traits}})
+		i++
+	}
+	for ix.plain < learnFrom-2000 {
+		add()
+	}
+	for k := range ix.mems {
+		all = append(all, ix.memory(int32(k), alice))
+	}
+	used := func(of *index) (n int) {
+		for _, c := range of.arena.chunks {
+			n += len(c)
+		}
+		return n
+	}
+	captured := ix.capture()
+	ix.learn()
+	for _, of := range []*index{ix, captured} {
+		var got []storage.Memory
+		for k := range of.mems {
+			got = append(got, of.memory(int32(k), alice))
+		}
+		if diff := cmp.Diff(all, got); diff != "" {
+			t.Fatal(diff)
+		}
+	}
+	if now, before := used(ix), used(captured); now > before*4/5 {
+		t.Errorf("%d bytes of records, before %d", now, before)
+	}
+}
