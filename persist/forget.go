@@ -202,8 +202,14 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	return out, nil
 }
 
-// erase removes memories and tells the index.
+// erase removes memories and tells the index, which writes nothing of the scope meanwhile: a vector that landed in between
+// would be deleted again, but its bytes would stay until the store compacts.
 func (p *Pipeline) erase(ctx context.Context, scope storage.Scope, ids []string, out *Erasure) error {
+	release, err := p.holdIndex(ctx, scope)
+	if err != nil {
+		return err
+	}
+	defer release()
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
 		n, err := p.store.Delete(ctx, scope, batch...)
 		out.Memories += n
