@@ -86,8 +86,12 @@ func judge(s string) span {
 	if looksLikeCode(s) {
 		return span{reject: rejectCode}
 	}
+	ideographs := !isASCII(s) && hasIdeographs(s)
 	if len(s) > maxStatementRunes && utf8.RuneCountInString(s) > maxStatementRunes {
 		return span{reject: rejectLong}
+	}
+	if ideographs {
+		return judgeIdeographs(s)
 	}
 	var space [stackWords]word
 	ws := appendWords(space[:0], s)

@@ -293,7 +293,8 @@ func signsOf(content []string) uint64 {
 // four fifths of all are shared, and no number, name of a day or month is among those that differ. A word in place of
 // another one makes another statement.
 func (f *fact) near(g *fact) bool {
-	if f.negative != g.negative || len(f.content) == 0 || bits.OnesCount64(f.signs^g.signs) > 6 {
+	if f.negative != g.negative || len(f.content) == 0 || hasIdeographs(f.norm) || // in which one character may be "not"
+		bits.OnesCount64(f.signs^g.signs) > 6 {
 		return false
 	}
 	a, b := f.content, g.content

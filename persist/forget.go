@@ -2,7 +2,6 @@ package persist
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
@@ -140,70 +139,14 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 	return out, p.forgetNotes(ctx, scope, turns, talks, &out)
 }
 
-// ForgetConversation removes all that was said in a conversation and all that was made of it.
-func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, conversation string) (Erasure, error) {
-	var out Erasure
-	if err := scope.Validate(); err != nil {
-		return out, err
-	}
-	open, err := p.gate.close(ctx)
-	if err != nil {
-		return out, err
-	}
-	defer open()
-	of := func(s storage.Scope, c string) bool { return s == scope && c == conversation }
-	out.Queued = p.dropItems(of)
-	p.auditor.forget(of)
-	if err := p.dropSpooled(ctx, scope, of, &out); err != nil {
-		return out, err
-	}
-	var ids []string
-	err = p.eachMemory(ctx, scope, storage.Query{Conversation: conversation}, func(m *storage.Memory) {
-		if m.Conversation == conversation && m.Kind != storage.KindResource {
-			ids = append(ids, m.ID)
-			if m.Kind == storage.KindFact {
-				out.Derived++
-			}
-		}
-	})
-	if err != nil {
-		return out, err
-	}
-	if err := p.erase(ctx, scope, ids, &out); err != nil {
-		return out, err
-	}
-	refs := []storage.RecordRef{}
-	err = p.eachRecord(ctx, storage.BucketAudit, scope, func(r storage.Record) {
-		if !strings.HasPrefix(r.Key, tombstonePrefix) && auditedConversation(r) == conversation {
-			refs = append(refs, r.Ref())
-		}
-	})
-	if err != nil {
-		return out, err
-	}
-	err = p.eachRecord(ctx, storage.BucketSummary, scope, func(r storage.Record) {
-		if r.Key == recordKey(conversation) {
-			refs = append(refs, r.Ref())
-		}
-	})
-	if err != nil {
-		return out, err
-	}
-	for batch := range slices.Chunk(refs, storage.MaxRecords) {
-		if err := p.local.DeleteRecords(ctx, batch); err != nil {
-			return out, err
-		}
-	}
-	for _, ref := range refs {
-		out.record(ref.Bucket, 1)
-	}
-	out.At = storage.TimeOf(time.Now())
-	p.stats.erasures.Add(1)
-	return out, nil
-}
-
-// erase removes memories and tells the index.
+// erase removes memories and tells the index, which writes nothing of the scope meanwhile: a vector that landed in between
+// would be deleted again, but its bytes would stay until the store compacts.
 func (p *Pipeline) erase(ctx context.Context, scope storage.Scope, ids []string, out *Erasure) error {
+	release, err := p.holdIndex(ctx, scope)
+	if err != nil {
+		return err
+	}
+	defer release()
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
 		n, err := p.store.Delete(ctx, scope, batch...)
 		out.Memories += n
@@ -238,13 +181,4 @@ func (p *Pipeline) eachMemory(ctx context.Context, scope storage.Scope, q storag
 		}
 		q.After = page.Next
 	}
-}
-
-// auditedConversation is the conversation that a record in BucketAudit is about.
-func auditedConversation(r storage.Record) string {
-	var named struct{ Conversation string }
-	if err := json.Unmarshal(r.Value, &named); err != nil {
-		return ""
-	}
-	return named.Conversation
 }

@@ -13,7 +13,8 @@ type Dropper interface {
 }
 
 // Holder is what an [Indexer] may offer that writes local records by itself: to leave a scope's alone from when Hold
-// returned until release is called, so that nothing lands in a scope after it was erased.
+// returned until release is called, so that nothing of a memory, or of a whole scope, lands between its erasure in the store
+// and the moment at which the indexer is told.
 type Holder interface {
 	Hold(ctx context.Context, scope storage.Scope) (release func(), err error)
 }
@@ -53,14 +54,20 @@ func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Er
 	return out, nil
 }
 
-func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Erasure, err error) {
+// holdIndex has what writes by itself leave a scope alone until release is called.
+func (p *Pipeline) holdIndex(ctx context.Context, scope storage.Scope) (release func(), err error) {
 	if h, ok := p.index.(Holder); ok {
-		release, err := h.Hold(ctx, scope)
-		if err != nil {
-			return one, err
-		}
-		defer release()
+		return h.Hold(ctx, scope)
 	}
+	return func() {}, nil
+}
+
+func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Erasure, err error) {
+	release, err := p.holdIndex(ctx, scope)
+	if err != nil {
+		return one, err
+	}
+	defer release()
 	of := func(s storage.Scope, _ string) bool { return s == scope }
 	one.Queued = p.dropItems(of)
 	p.auditor.forget(of)

@@ -243,11 +243,47 @@ func (x *holding) left() string {
 	return fmt.Sprintf("%d memories, %v", len(page.Memories), err)
 }
 
+func (x *holding) Forget(storage.Scope, ...string) { x.calls = append(x.calls, "forget: "+x.left()) }
+
 func (x *holding) Drop(s storage.Scope) { x.calls = append(x.calls, "drop: "+x.left()) }
 
 func (x *holding) Hold(context.Context, storage.Scope) (func(), error) {
 	x.calls = append(x.calls, "hold: "+x.left())
 	return func() { x.calls = append(x.calls, "release: "+x.left()) }, x.err
+}
+
+// TestForgettingOneHoldsTheIndex: the same for what is forgotten without its user.
+func TestForgettingOneHoldsTheIndex(t *testing.T) {
+	for name, forget := range map[string]func(ctx context.Context, p running) error{
+		"a memory": func(ctx context.Context, p running) error {
+			_, err := p.ForgetMemories(ctx, testScope, "t1.0", "t1.1")
+			return err
+		},
+		"a conversation": func(ctx context.Context, p running) error {
+			_, err := p.ForgetConversation(ctx, testScope, "c1")
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaulty()
+			index := &holding{store: store}
+			p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+			p.tell(t, said("t1", "I live in Porto."))
+			index.err = context.DeadlineExceeded
+			if err := forget(t.Context(), p); !errors.Is(err, context.DeadlineExceeded) || index.left() != "3 memories, <nil>" {
+				t.Errorf("%s, of an index that is not held: %v, %s", name, err, index.left())
+			}
+			index.calls, index.err = nil, nil
+			if err := forget(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			want := []string{"hold: 3 memories, <nil>", "forget: 0 memories, <nil>", "release: 0 memories, <nil>"}
+			if diff := cmp.Diff(want, index.calls); diff != "" {
+				t.Errorf("%s: calls (-want +got):\n%s", name, diff)
+			}
+			p.stop()
+		})
+	}
 }
 
 // TestForgetHoldsTheIndex: what the index writes by itself is kept out from before the erasure until it has dropped the

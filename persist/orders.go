@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"bytes"
 	_ "embed"
 	"strings"
 	"unicode/utf8"
@@ -108,38 +107,7 @@ func needed(l *wordBook) map[string]bool {
 var ordinary = setOf("from on new answer answers use next first only always never add write put note tell show say")
 
 // mayOrder is a cheap necessary condition of orders: one of the words of orderWords.
-func mayOrder(text string) bool {
-	var lower [maxWord]byte
-	n, odd, start := 0, false, 0
-	for i := 0; i <= len(text); i++ {
-		c := byte(' ')
-		if i < len(text) {
-			c = text[i]
-		}
-		if c >= 'A' && c <= 'Z' {
-			c |= 0x20
-		}
-		if c >= 'a' && c <= 'z' || c >= utf8.RuneSelf {
-			if n == 0 {
-				start = i
-			}
-			if n < maxWord {
-				lower[n] = c
-			}
-			n++
-			odd = odd || c >= utf8.RuneSelf
-			continue
-		}
-		if n > 0 && n <= maxWord {
-			var space [2 * maxWord]byte
-			if odd && orderWords[string(bytes.Trim(appendFolded(space[:0], text[start:i]), "\u2018\u2019\u201c\u201d"))] || !odd && orderFilter.has(lower[:n]) {
-				return true
-			}
-		}
-		n, odd = 0, false
-	}
-	return false
-}
+func mayOrder(text string) bool { return orderFilter.in(text) }
 
 // promises says whether somebody speaks of what they will do themselves.
 func promises(ws []word) bool {

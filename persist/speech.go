@@ -52,7 +52,7 @@ func readWords(text string, yield func(word) bool) {
 		}
 		if !alphanumeric(r) {
 			switch r {
-			case ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
+			case '、', '。', '，', '！', '？', '；', '：', ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
 				clause = true
 			case '-':
 				clause = clause || i+n < len(text) && text[i+n] == ' '
@@ -61,12 +61,20 @@ func readWords(text string, yield func(word) bool) {
 			continue
 		}
 		j := i + n
+		if alone := n == 3 && ideograph(r); alone { // a word by itself, and all of it
+			if !yield(word{raw: text[i:j], folded: text[i:j], start: i, end: j, clause: clause}) {
+				return
+			}
+			clause = false
+			i = j
+			continue
+		}
 		for j < len(text) {
 			r, n := rune(text[j]), 1
 			if r >= utf8.RuneSelf {
 				r, n = utf8.DecodeRuneInString(text[j:])
 			}
-			if !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
+			if r >= utf8.RuneSelf && ideograph(r) || !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
 				break
 			}
 			j += n

@@ -37,7 +37,13 @@ type Keyword struct {
 	Count int
 }
 
+// Of Chinese and Japanese no character is left out but kana and those that are in every other sentence.
 func telling(w string) bool {
+	if len(w) == 3 && w[0] >= 0xe3 && w[0] <= 0xe9 {
+		if r, _ := utf8.DecodeRuneInString(w); ideograph(r) {
+			return r >= 0x3400 && !strings.ContainsRune(commonIdeographs, r)
+		}
+	}
 	return !lexicon.stop[w] && (len(w) > 2 || len(w) > 1 && w[0] >= utf8.RuneSelf) && strings.Trim(w, "0123456789.,-") != ""
 }
 

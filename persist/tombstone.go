@@ -20,6 +20,9 @@ import (
 // the fact said, in a record that is sealed and erased with the user. An audit saves nothing that a tombstone's hash
 // matches, unless it was said after the forgetting.
 //
+// A forgotten conversation leaves one tombstone with a hash of its id alone: nothing that was said in it before is made a
+// fact of again, as by an import. What the user says elsewhere, in the same words even, is theirs still.
+//
 // Tombstones expire when facts that are that old would have done so; FactConfig.MaxForgotten bounds them.
 
 const (
@@ -47,6 +50,11 @@ func statementHash(scope storage.Scope, id string) uint64 {
 	return tombstoneHash(scope, "statement", saidMark(id))
 }
 
+// talkHash stands for all that was said in a conversation.
+func talkHash(scope storage.Scope, conversation string) uint64 {
+	return tombstoneHash(scope, "conversation", conversation)
+}
+
 // hashes are what a fact is recognised by: the statement itself, its words, its telling words, and what it says of what.
 func (f *fact) hashes(scope storage.Scope) []uint64 {
 	out := []uint64{statementHash(scope, f.id), tombstoneHash(scope, "words", f.norm)}
@@ -70,10 +78,14 @@ func (p *Pipeline) tombstoneOf(scope storage.Scope, m *storage.Memory, now stora
 			t.Hashes = append(t.Hashes, statementHash(scope, mark))
 		}
 	}
+	return p.buriedAs(scope, &t)
+}
+
+func (p *Pipeline) buriedAs(scope storage.Scope, t *tombstone) (storage.Record, error) {
 	value, err := json.Marshal(t)
 	return storage.Record{
 		Bucket: storage.BucketAudit, Scope: scope, Key: fmt.Sprintf("%s%016x", tombstonePrefix, t.Hashes[0]), Value: value,
-		ExpiresAt: now + storage.Time(p.cfg.Facts.LongRetention.Milliseconds()),
+		ExpiresAt: t.At + storage.Time(p.cfg.Facts.LongRetention.Milliseconds()),
 	}, err
 }
 
@@ -85,13 +97,9 @@ func decodeTombstone(r *storage.Record) (t tombstone, ok bool) {
 	return t, err == nil && t.Version == tombstoneVersion
 }
 
-// bury writes tombstones. It comes before the facts go: a crash in between leaves a fact that is still there, and
-// forgetting it again mends that. Beyond the bound the oldest go, and what they stood for may be saved again if a passage
-// with it is audited anew. The gate is closed.
+// bury writes tombstones of facts. It comes before the facts go: a crash in between leaves a fact that is still there, and
+// forgetting it again mends that. The gate is closed.
 func (p *Pipeline) bury(ctx context.Context, scope storage.Scope, facts []storage.Memory) error {
-	if len(facts) == 0 || p.cfg.Facts.MaxForgotten == 0 {
-		return nil
-	}
 	now := storage.TimeOf(time.Now())
 	var records []storage.Record
 	for i := range facts {
@@ -100,6 +108,26 @@ func (p *Pipeline) bury(ctx context.Context, scope storage.Scope, facts []storag
 			return err
 		}
 		records = append(records, r)
+	}
+	return p.putTombstones(ctx, scope, records)
+}
+
+// buryConversation writes the tombstone of a conversation. The gate is closed.
+func (p *Pipeline) buryConversation(ctx context.Context, scope storage.Scope, conversation string) error {
+	r, err := p.buriedAs(scope, &tombstone{
+		Version: tombstoneVersion, At: storage.TimeOf(time.Now()), Hashes: []uint64{talkHash(scope, conversation)},
+	})
+	if err != nil {
+		return err
+	}
+	return p.putTombstones(ctx, scope, []storage.Record{r})
+}
+
+// putTombstones keeps to FactConfig.MaxForgotten: beyond it the oldest go, and what they stood for may be saved again if a
+// passage with it is audited anew.
+func (p *Pipeline) putTombstones(ctx context.Context, scope storage.Scope, records []storage.Record) error {
+	if len(records) == 0 || p.cfg.Facts.MaxForgotten == 0 {
+		return nil
 	}
 	for batch := range slices.Chunk(records, storage.MaxRecords) {
 		if err := p.local.PutRecords(ctx, last(batch)); err != nil {
@@ -148,7 +176,7 @@ func (d *dossier) buried(f *fact) bool {
 	if len(d.forgotten) == 0 {
 		return false
 	}
-	for _, h := range f.hashes(d.scope) {
+	for _, h := range append(f.hashes(d.scope), talkHash(d.scope, f.conversation)) {
 		if at, ok := d.forgotten[h]; ok && f.from <= at {
 			return true
 		}

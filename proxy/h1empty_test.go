@@ -6,10 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 )
 
 // An answer without a body to a request that was sent by a goroutine ends at once: nothing more will come to be awaited.
@@ -22,21 +20,9 @@ func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 			answerEach(func(int, *http.Request) string { return answer })(n, conn, br)
 		})
 		p := h1Plane(t, addr, true, nil)
-		door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-			resp, err := p.roundTrip(w, in, p.router.upstreams[0], streamBody(p.requestBody(w, in), in.ContentLength))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			p.relay(w, in, resp, nil)
-		}))
-		defer door.Close()
-		conn, err := net.Dial("tcp", door.Listener.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) outBody {
+			return streamBody(p.requestBody(w, in), in.ContentLength)
+		})
 		br := bufio.NewReader(conn)
 		for i := range 2 { // the second shows that the handler of the first is through
 			if _, err := fmt.Fprintf(conn, "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"); err != nil {

@@ -15,7 +15,7 @@ type lazyDeadline struct {
 	mu     sync.Mutex
 	asked  context.Context // nil before Done
 	cancel context.CancelFunc
-	over   bool
+	err    error // what Err has said, or will: the first reason that was noticed stays
 }
 
 func withLazyDeadline(parent context.Context, at time.Time) *lazyDeadline {
@@ -36,7 +36,7 @@ func (c *lazyDeadline) Done() <-chan struct{} {
 	defer c.mu.Unlock()
 	if c.asked == nil {
 		c.asked, c.cancel = context.WithDeadline(c.Context, c.at)
-		if c.over {
+		if c.err != nil {
 			c.cancel()
 		}
 	}
@@ -47,24 +47,31 @@ func (c *lazyDeadline) Done() <-chan struct{} {
 func (c *lazyDeadline) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.look()
+	return c.err
+}
+
+// look notices what has ended the context. Needs c.mu.
+func (c *lazyDeadline) look() {
 	switch {
+	case c.err != nil:
 	case c.asked != nil:
-		return c.asked.Err()
+		c.err = c.asked.Err()
 	case c.Context.Err() != nil:
-		return c.Context.Err()
-	case c.over:
-		return context.Canceled
+		c.err = c.Context.Err()
 	case !time.Now().Before(c.at):
-		return context.DeadlineExceeded
+		c.err = context.DeadlineExceeded
 	}
-	return nil
 }
 
 // end is the cancel function.
 func (c *lazyDeadline) end() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.over = true
+	c.look()
+	if c.err == nil {
+		c.err = context.Canceled
+	}
 	if c.cancel != nil {
 		c.cancel()
 	}

@@ -62,3 +62,45 @@ func TestLazyDeadline(t *testing.T) {
 		}
 	}
 }
+
+// Err never changes what it has said, whatever else comes to end the context afterwards.
+func TestLazyDeadlineKeepsItsReason(t *testing.T) {
+	t.Parallel()
+	for _, first := range []string{"deadline", "parent", "own"} {
+		for _, look := range []bool{false, true} { // else the cancel function is the first to see it
+			for _, asks := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					top, stop := context.WithTimeout(t.Context(), time.Minute)
+					defer stop()
+					parent, cancel := context.WithCancel(top)
+					defer cancel()
+					lazy := withLazyDeadline(parent, time.Now().Add(time.Second))
+					if asks {
+						lazy.Done()
+					}
+					want := context.Canceled
+					switch first {
+					case "deadline":
+						time.Sleep(time.Second)
+						want = context.DeadlineExceeded
+					case "parent":
+						cancel()
+					case "own":
+						lazy.end()
+					}
+					synctest.Wait()
+					if got := lazy.Err(); look && !errors.Is(got, want) {
+						t.Errorf("%s: got %v, want %v", first, got, want)
+					}
+					for _, then := range []func(){lazy.end, cancel, func() { time.Sleep(2 * time.Second) }, func() { <-lazy.Done() }, func() { time.Sleep(time.Hour) }} {
+						then()
+						synctest.Wait()
+						if got := lazy.Err(); !errors.Is(got, want) {
+							t.Fatalf("%s, looked at %v, Done asked for %v: has become %v, was %v", first, look, asks, got, want)
+						}
+					}
+				})
+			}
+		}
+	}
+}

@@ -30,26 +30,13 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 						"X-Sum: 1\r\nX-Late: 2\r\nX-Remora-Status: injected\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\n\r\n")
 				})
 				p := h1Plane(t, addr, own, nil)
-				door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-					body := streamBody(p.requestBody(w, in), in.ContentLength)
-					if !streamed {
-						b, _ := io.ReadAll(in.Body)
-						body = memoryBody(nil, b)
+				conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) outBody {
+					if streamed {
+						return streamBody(p.requestBody(w, in), in.ContentLength)
 					}
-					resp, err := p.roundTrip(w, in, p.router.upstreams[0], body)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					p.relay(w, in, resp, nil)
-				}))
-				defer door.Close()
-				conn, err := net.Dial("tcp", door.Listener.Addr().String())
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(patience))
+					b, _ := io.ReadAll(in.Body)
+					return memoryBody(nil, b)
+				})
 				mustWrite(t, conn, "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Remora-User\r\n\r\n3\r\nabc\r\n0\r\n"+
 					"X-Sum: 7\r\nX-Remora-User: eve\r\nContent-Length: 5\r\n\r\n")
 				resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -68,4 +55,26 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 			})
 		}
 	}
+}
+
+// doorOf is a connection to a door that does nothing but send a request on with what body makes of its body, and relay the
+// answer.
+func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) outBody) net.Conn {
+	t.Helper()
+	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
+		resp, err := p.roundTrip(w, in, p.router.upstreams[0], body(w, in))
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		p.relay(w, in, resp, nil)
+	}))
+	t.Cleanup(door.Close)
+	conn, err := net.Dial("tcp", door.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() }) // before the door, which waits for it
+	_ = conn.SetDeadline(time.Now().Add(patience))
+	return conn
 }

@@ -11,6 +11,58 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
+// TestNothingLandsOfAForgottenMemory: a vector that comes back from the server between the deletion of its memory and Forget
+// is not written, not even for a moment.
+func TestNothingLandsOfAForgottenMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ms := memories(30)
+		local, em := newLocal(ms), newFake()
+		gone, left := stableHash(ms[7].ID), append(memories(7), ms[8:]...)
+		local.beforePut(func(rs []storage.Record) error {
+			for _, r := range rs {
+				n, ok := segmentNumber(r.Key)
+				if !ok {
+					continue
+				}
+				s, err := readSegment(n, r.Value)
+				if err != nil {
+					t.Error(err)
+				}
+				for i := range s.len() {
+					if id, _, _ := s.entry(i); id == gone {
+						t.Error("the forgotten memory's vector was written")
+					}
+				}
+			}
+			return nil
+		})
+		asked, answer := make(chan struct{}), make(chan struct{})
+		first := true
+		em.onDocs = func() {
+			if first {
+				first = false
+				close(asked)
+				<-answer
+			}
+		}
+		e := vectorEngine(t, em, local)
+		<-asked
+		release, err := e.Hold(t.Context(), alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local.mu.Lock()
+		local.ms[alice] = left
+		local.mu.Unlock()
+		close(answer)
+		time.Sleep(time.Minute)
+		e.Forget(alice, ms[7].ID)
+		release()
+		settled(t, e, alice)
+		wantStored(t, "afterwards", local, left)
+	})
+}
+
 // TestNothingLandsInAnErasedScope: vectors that come back from the server while their scope is erased are not written,
 // not even for a moment, and one that is being written is waited for.
 func TestNothingLandsInAnErasedScope(t *testing.T) {

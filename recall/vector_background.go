@@ -262,21 +262,24 @@ func (e *Engine) vectorsFull(s *scopeIndex) bool {
 	return s.ix.bytes()+s.vec.all.bytes() > e.cfg.MaxScopeBytes
 }
 
-// holdVectors counts what the vectors take, and drops the oldest of a scope that takes too much. Memories that wait are
-// dropped too unless they are said to be newer than what is there. The caller holds the scope's lock.
-func (e *Engine) holdVectors(s *scopeIndex, newer bool) {
+// holdVectors counts what the vectors take, and drops the oldest of a scope that takes too much. Of the memories that wait
+// those go too that are older than what stays: embedded, they would be dropped the next time. Those that came while older
+// ones were with the server keep their place. stay says that none of them goes. The caller holds the scope's lock.
+func (e *Engine) holdVectors(s *scopeIndex, stay bool) {
 	v := s.vec.all
 	if e.vectorsFull(s) && v.len() > 0 {
 		room := max(e.cfg.MaxScopeBytes-s.ix.bytes(), 0)
 		n := int(float64(v.len()) * 0.9 * float64(room) / float64(v.bytes()))
-		dropped := v.keep(min(n, v.len()*9/10), func(id uint64) storage.Time {
+		when := func(id uint64) storage.Time {
 			if turn, ok := s.ix.turnOf(id); ok {
 				return s.ix.turns[turn].time
 			}
 			return 0
-		})
-		if !newer {
-			dropped += v.giveUp()
+		}
+		dropped, oldest := v.keep(min(n, v.len()*9/10), when)
+		if !stay {
+			some := v.len() > 0
+			dropped += v.giveUp(func(id uint64) bool { return some && when(id) > oldest })
 		}
 		e.vec.omitted.Add(int64(dropped))
 	}

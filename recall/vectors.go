@@ -170,8 +170,9 @@ func (v *vectors) remove(id uint64) {
 	}
 }
 
-// keep drops all but the newest, by when, down to at most n vectors.
-func (v *vectors) keep(n int, when func(id uint64) storage.Time) (dropped int) {
+// keep drops all but the newest, by when, down to at most n vectors. oldest is the time of the oldest that stays, and
+// does not tell anything where none does.
+func (v *vectors) keep(n int, when func(id uint64) storage.Time) (dropped int, oldest storage.Time) {
 	if n < len(v.ids) {
 		order := make([]uint64, len(v.ids))
 		copy(order, v.ids)
@@ -184,22 +185,30 @@ func (v *vectors) keep(n int, when func(id uint64) storage.Time) (dropped int) {
 			v.remove(id)
 			dropped++
 		}
+		if n > 0 {
+			oldest = times[order[len(order)-n]]
+		}
 		// What is counted is what is held, so the room must be given back.
 		v.ids, v.marks, v.codes, v.scales = slices.Clone(v.ids), slices.Clone(v.marks), slices.Clone(v.codes), slices.Clone(v.scales)
 		v.todo, v.exact = slices.Clone(v.todo), slices.Clone(v.exact)
 	}
-	return dropped
+	return dropped, oldest
 }
 
-// giveUp drops everything that waits.
-func (v *vectors) giveUp() (dropped int) {
+// giveUp drops of what waits all that is not newer; what is with the server is not asked about.
+func (v *vectors) giveUp(newer func(id uint64) bool) (dropped int) {
+	left := make([]uint64, 0, len(v.todo))
 	for _, id := range v.todo {
-		if at, ok := v.at[id]; ok && at == wanted {
+		switch at, ok := v.at[id]; {
+		case !ok || at != wanted:
+		case newer(id):
+			left = append(left, id)
+		default:
 			v.remove(id)
 			dropped++
 		}
 	}
-	v.todo = nil
+	v.todo = slices.Clip(left)
 	return dropped
 }
 

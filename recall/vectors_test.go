@@ -153,7 +153,8 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 			t.Fatalf("%d has the signs of another", id)
 		}
 	}
-	if dropped := v.keep(10, func(id uint64) storage.Time { return storage.Time(id) }); dropped != len(model)-10 || v.len() != 10 {
+	dropped, oldest := v.keep(10, func(id uint64) storage.Time { return storage.Time(id) })
+	if dropped != len(model)-10 || v.len() != 10 || uint64(oldest) != slices.Min(v.ids) {
 		t.Errorf("kept %d of %d", v.len(), len(model))
 	}
 	for _, id := range v.ids {
@@ -167,8 +168,12 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 			t.Errorf("%d is kept, which is not of the ten newest", id)
 		}
 	}
-	if v.giveUp(); v.wanting != 0 || len(v.todo) != 0 {
-		t.Errorf("%d still wait", v.wanting)
+	for id := range uint64(8) {
+		v.remove(1000 + id)
+		v.want(1000 + id)
+	}
+	if v.giveUp(func(id uint64) bool { return id >= 1004 }); v.wanting != 4 || !slices.Equal(v.todo, []uint64{1004, 1005, 1006, 1007}) {
+		t.Errorf("%d still wait, %v of them to be asked for, want the four that are newer", v.wanting, v.todo)
 	}
 }
 

@@ -9,6 +9,7 @@ const (
 	maxAssigned = 1024 // value; what goes on behind it is of the same value
 	minToken    = 10   // value of a token
 	minPassword = 5    // value of a password
+	maxInBare   = 12   // assignments within one bare value that are judged; at the next one the rest of it goes whole
 )
 
 // tokenAssignment finds a random-looking value assigned to an identifier that holds the keyword.
@@ -21,7 +22,7 @@ func (s *scanner) tokenAssignment(start, end int) {
 		if !quoted && strings.IndexByte(value, '*') >= 0 {
 			return // arithmetic
 		}
-		if len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
+		if s.crowded(from, stop, quoted) || len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
 			s.addAssigned(ruleAssignment, from, stop)
 		}
 	}
@@ -43,7 +44,7 @@ func (s *scanner) passwordAssignment(start, end int) {
 		return
 	}
 	from, stop, quoted, ok := s.assigned(end)
-	if ok && s.isPassword(from, stop, quoted) {
+	if ok && (s.crowded(from, stop, quoted) || s.isPassword(from, stop, quoted)) {
 		s.addAssigned(rulePassword, from, stop)
 		return
 	}
@@ -62,6 +63,10 @@ func (s *scanner) shortPassword(start, end int) {
 		return
 	}
 	from, stop, quoted, ok := s.assigned(end)
+	if ok && s.crowded(from, stop, quoted) {
+		s.addAssigned(rulePassword, from, stop)
+		return
+	}
 	if !ok || !s.isPassword(from, stop, quoted) {
 		return
 	}
@@ -247,11 +252,7 @@ func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 			return i, stop, true, stop > i
 		}
 	}
-	for stop = i; stop < limit && text[stop] > ' ' && text[stop] < 0x7f && strings.IndexByte("\"'`,;<>()[]{}|\\", text[stop]) < 0; stop++ {
-		if text[stop] == '&' && isParameter(text[stop+1:limit]) {
-			break
-		}
-	}
+	stop = s.bareEnd(i, limit)
 	if stop < limit && (text[stop] == '(' || text[stop] == '[' || text[stop] == '{' || text[stop] == '<') {
 		if stop > i && closesElement(text, i, stop) {
 			return i, stop, false, true
@@ -265,4 +266,45 @@ func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 		stop-- // the end of a sentence
 	}
 	return i, stop, false, stop > i
+}
+
+// endsBare are the bytes that no bare value holds.
+var endsBare = func() (ends [256]bool) {
+	for c := range ends {
+		ends[c] = c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`,;<>()[]{}|\\", byte(c)) >= 0
+	}
+	return ends
+}()
+
+// bareEnd returns where the bare value at i ends, limit at the latest. One that begins in the value that was read last ends
+// where that does, so that a value made of assignments is read once and not at each of them.
+func (s *scanner) bareEnd(i, limit int) (stop int) {
+	text := s.text
+	stop = i
+	if s.bareFrom <= i && i < s.bareTo {
+		stop = min(s.bareTo, limit)
+	} else {
+		s.bareFrom, s.bareTo, s.inBare = i, i, 0
+	}
+	for ; stop < limit && !endsBare[text[stop]]; stop++ {
+		if text[stop] == '&' && isParameter(text[stop+1:limit]) {
+			break
+		}
+	}
+	known := stop
+	if stop == limit { // so near to it another one may see a parameter
+		known -= maxName + 1
+	}
+	s.bareTo = max(s.bareTo, known)
+	return stop
+}
+
+// crowded reports that so many assignments stand in one bare value that judging each would cost too much. No key is named
+// that often: what is left of the value is taken for a secret, whatever it looks like.
+func (s *scanner) crowded(from, stop int, quoted bool) bool {
+	if quoted || from < s.bareFrom || from > s.bareTo {
+		return false
+	}
+	s.inBare++
+	return s.inBare > maxInBare
 }

@@ -48,6 +48,10 @@ const (
 
 // find returns an action that looks for the flags in the rest of the command.
 func (c command) find() action {
+	spaced := make([]string, len(c.flags))
+	for i, flag := range c.flags {
+		spaced[i] = " " + flag
+	}
 	return func(s *scanner, start, end int) {
 		if start > 0 && isWord(s.text[start-1]) && s.text[start-1] != 'n' { // unzip, unrar
 			return
@@ -56,21 +60,38 @@ func (c command) find() action {
 		if i := strings.IndexByte(line, '\n'); i >= 0 && !strings.HasSuffix(strings.TrimRight(line[:i], "\r"), `\`) {
 			line = line[:i]
 		}
-		for _, pipe := range [...]string{" | ", " && ", " || "} {
-			if i := strings.Index(line, pipe); i >= 0 {
-				line = line[:i]
-			}
-		}
-		for _, flag := range c.flags {
+		line = cutAtPipe(cutAtPipe(line, '|'), '&')
+		for k, flag := range c.flags {
 			if flag == "" {
 				s.argument(end, true, c.pair)
 				continue
 			}
-			if i := strings.Index(" "+line, " "+flag); i >= 0 {
-				s.argument(end+i+len(flag), flag[len(flag)-1] == ' ', c.pair)
+			i := 0
+			if !strings.HasPrefix(line, flag) {
+				if i = strings.Index(line, spaced[k]) + 1; i == 0 {
+					continue
+				}
 			}
+			s.argument(end+i+len(flag), flag[len(flag)-1] == ' ', c.pair)
 		}
 	}
+}
+
+// cutAtPipe returns the part of a line in front of the sign, alone (a pipe) or twice, with a blank on both sides.
+func cutAtPipe(line string, sign byte) string {
+	for from := 1; from < len(line); {
+		i := strings.IndexByte(line[from:], sign)
+		if i < 0 {
+			break
+		}
+		i += from
+		twice := at(line, i+1) == sign && at(line, i+2) == ' '
+		if line[i-1] == ' ' && (twice || sign == '|' && at(line, i+1) == ' ') {
+			return line[:i-1]
+		}
+		from = i + 1
+	}
+	return line
 }
 
 // argument adds the argument at i, without quotes. Where nothing stands between it and its flag a blank means that there
@@ -211,7 +232,7 @@ func (s *scanner) literalPair(i int) {
 
 // networkLogin finds user:password in front of the network of a data source name of Go's: user:password@tcp(host)/db.
 func (s *scanner) networkLogin(start, _ int) {
-	from := s.back(start, 160, func(c byte) bool { return c > ' ' && strings.IndexByte("\"'`", c) < 0 })
+	from := s.back(start, 160, func(c byte) bool { return c > ' ' && c != '"' && c != '\'' && c != '`' })
 	user, password, ok := strings.Cut(s.text[from:start], ":")
 	if ok && len(password) >= 3 && user != password && !isTemplate(password) {
 		s.add(ruleCredentialURL, from, start)

@@ -77,13 +77,21 @@ func (s *scanner) passwordHash(start, end int) {
 	if start > 0 && isWord(s.text[start-1]) {
 		return
 	}
-	stop := s.runTo(end, 256, func(c byte) bool { return isAlnum(c) || strings.IndexByte("./$=,+-_", c) >= 0 })
+	stop := s.runTo(end, 256, isHashByte)
 	for stop > end && strings.IndexByte(".,-", s.text[stop-1]) >= 0 {
 		stop--
 	}
-	if value := s.text[end:stop]; len(value) >= 31 && distinct(value) >= 12 && strings.IndexByte(value, '$') > 0 {
+	if value := s.text[end:stop]; len(value) >= 31 && strings.IndexByte(value, '$') > 0 && distinct(value) >= 12 {
 		s.add(rulePassword, start, stop)
 	}
+}
+
+func isHashByte(c byte) bool {
+	switch c {
+	case '.', '/', '$', '=', ',', '+', '-', '_':
+		return true
+	}
+	return isAlnum(c)
 }
 
 // putty finds the private lines of a key of PuTTY's, up to its MAC.

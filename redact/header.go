@@ -89,6 +89,9 @@ func printable(b []byte) bool {
 // parameters of a URL that say nothing elsewhere; token, secret, password and the like are found by their names.
 var parameters = []string{"key", "code", "auth", "sig", "signature", "sign", "session", "sid", "sessionid", "ticket", "hmac", "jwt"}
 
+// unescaped undoes what URLs do to base64.
+var unescaped = strings.NewReplacer("%2F", "/", "%2f", "/", "%2B", "+", "%2b", "+", "%3D", "=", "%3d", "=")
+
 // parameter finds the random value of one of them. In a URL that is part of another the signs are encoded: %26key%3D.
 func (s *scanner) parameter(start, end int) {
 	t := s.text
@@ -103,8 +106,11 @@ func (s *scanner) parameter(start, end int) {
 		stop = end + i
 	}
 	value := strings.TrimRight(t[end:stop], ".")
-	plain := strings.NewReplacer("%2F", "/", "%2f", "/", "%2B", "+", "%2b", "+", "%3D", "=", "%3d", "=").Replace(value)
-	if len(value) >= 16 && mixed(plain) && randomValue(plain) && !spoken(plain) {
+	if len(value) < 16 {
+		return
+	}
+	plain := unescaped.Replace(value)
+	if mixed(plain) && randomValue(plain) && !spoken(plain) {
 		s.add(ruleAssignment, end, end+len(value))
 	}
 }

@@ -44,25 +44,23 @@ func (s *scanner) number(i int, phonesFrom *int) int {
 	return stop
 }
 
-// separated reads digits that begin at i, one separator allowed between two of them, the same throughout. It
-// returns at most limit digits and the offset behind each of them.
-func (s *scanner) separated(i, limit int) (digits []byte, ends []int) {
+// maxSeparated is the longest row of digits that may begin with a card's number; a longer one is something else.
+const maxSeparated = 40
+
+// separated reads digits that begin at i, one separator allowed between two of them, the same throughout. It appends the
+// digits and the offset behind each of them, or returns none where there are more than maxSeparated.
+func (s *scanner) separated(i int, digits []byte, ends []int) ([]byte, []int) {
 	separator := ""
 	for at := i; at < len(s.text); {
 		if isDigit(s.text[at]) {
-			if len(digits) == limit {
+			if len(digits) == maxSeparated {
 				return nil, nil
 			}
 			at++
 			digits, ends = append(digits, s.text[at-1]), append(ends, at)
 			continue
 		}
-		found := ""
-		for _, sep := range [...]string{" ", "-", ".", "/", "_", "\u00a0", "\u202f", "\u2011", "\u2013"} {
-			if strings.HasPrefix(s.text[at:], sep) {
-				found = sep
-			}
-		}
+		found := separatorAt(s.text[at:])
 		next := at + len(found)
 		if found == "" || separator != "" && found != separator || next >= len(s.text) || !isDigit(s.text[next]) {
 			break
@@ -70,6 +68,21 @@ func (s *scanner) separated(i, limit int) (digits []byte, ends []int) {
 		separator, at = found, next
 	}
 	return digits, ends
+}
+
+// separatorAt returns the separator that text begins with, "" if with none.
+func separatorAt(text string) string {
+	switch text[0] {
+	case ' ', '-', '.', '/', '_':
+		return text[:1]
+	case 0xc2, 0xe2:
+		for _, wide := range [...]string{"\u00a0", "\u202f", "\u2011", "\u2013"} {
+			if strings.HasPrefix(text, wide) {
+				return wide
+			}
+		}
+	}
+	return ""
 }
 
 // card finds a payment card number that begins at i: 12 to 19 digits, the prefix of a network, the Luhn check digit
@@ -82,7 +95,9 @@ func (s *scanner) card(i int) int {
 	if n := stop - i; n != 4 && (n < 12 || n > 19) {
 		return i
 	}
-	digits, ends := s.separated(i, 40)
+	var digitSpace [maxSeparated]byte
+	var endSpace [maxSeparated]int
+	digits, ends := s.separated(i, digitSpace[:0], endSpace[:0])
 	if stop-i >= 12 {
 		digits, ends = []byte(s.text[i:stop]), nil
 	} else {
@@ -221,13 +236,16 @@ func (s *scanner) ssn(i, stop int) int {
 	if i > 0 && (isWord(t[i-1]) || t[i-1] == '-' || t[i-1] == '+') || end < len(t) && (isWord(t[end]) || t[end] == '-' && end+1 < len(t) && isDigit(t[end+1])) {
 		return i
 	}
-	digits := strings.NewReplacer("-", "", " ", "", ".", "").Replace(t[i:end])
+	digits := bare.Replace(t[i:end])
 	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" {
 		return i
 	}
 	s.add(ruleSSN, i, end)
 	return end
 }
+
+// bare takes the signs between a number's groups away.
+var bare = strings.NewReplacer("-", "", " ", "", ".", "")
 
 func (s *scanner) ssnWord(i int) bool {
 	before := s.before(i, 40)

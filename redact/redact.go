@@ -11,8 +11,9 @@
 //     so the text is scanned until nothing is found (at most maxRounds times).
 //   - Findings never hold a value, only where it stood. Originals leave the package through [Redactor.RedactKeeping]
 //     alone, and those of secrets and custom rules never.
-//   - Time is linear in the text: keywords are found in one pass of an automaton, everything else starts at a trigger
-//     byte, regexps are RE2 and anchored at a keyword, and look-behind windows are bounded.
+//   - Time is linear in the text, also in what is written to cost time: keywords are found in one pass of an automaton,
+//     everything else starts at a trigger byte, regexps are RE2 and anchored at a keyword, windows are bounded, and what
+//     many keywords share is read once. Of a value that is made of assignments maxInBare are judged; the rest goes whole.
 //
 // A Redactor is immutable after [New] and safe for concurrent use.
 package redact
@@ -176,6 +177,10 @@ type scanner struct {
 	spans    []span
 	// assignedTo is where the last value that an assignment rule took ends.
 	assignedTo int
+	// bareFrom and bareTo bound what is known to be of one bare value; inBare counts the values in it that were judged.
+	bareFrom, bareTo, inBare int
+	// pemEnd is where the next end line of a key stands, or, from pemTo on, may stand: none does before.
+	pemEnd, pemTo int
 	// cookiesTo and manifestTo are where the last header of cookies and the last manifest end that were looked at.
 	cookiesTo, manifestTo int
 	// wanted has a bit for each custom rule with keywords that one of them was met of.

@@ -290,6 +290,11 @@ var hostileUnits = []string{
 	"htpasswd -b ", "basicauth(\"a\",", "jdbc:oracle:thin:a/", "?key=a&code=", "%3Ftoken%3D", "password%22%3A%22", "pin is ", "pin for ", "seed phrase ",
 	"password to ", "password for the ", "user password ", "a at b dot ", "(at)", "%40a.", "&#64;", "@tcp(", "getconnection(a,", "/reset/", "wa.me/1",
 	"\u5bc6", "\u5bc6\u7801", "pass=", "psk: ", "variable \"password\" {", "| password | ", "arn:aws:secret:", ";password=a;user=", "AAAAAAAAAAAAAAAAAAAAA", "machine login password ",
+	// With bytes that differ, for what looks random.
+	"xoxb-aB3dEf9-", "sk-aB3dEf9_", "token=aB3dEf9(", "token=a.B3/d(\"", "password=aB3dEf9{", "pass=your(", "glpat-aB3xYz9", "eyJrIjoiaB3d", "ops_eyJaB3dEf9", "SG.aB3dEf9.",
+	"AAAAAAAAAAAAAAAAAAAAAaB3dEf%", "heroku_api_key=aB3d-", "datadog_token: aB3dEf9 ", "access_token$production$aB3d", "1//0aB3dEf9-", "//registry.a/b", "dp.st.aB3dEf9",
+	"token=&a", "token=a&b.", "secret=%3D%22", "authorization: aB3dEf9+/", "cookie: aB3dEf9=aB3dEf9GhIjKl0123;", "?key=aB3dEf9%2F", "AGE-SECRET-KEY-1QPZRY", "key-0a1b2c3d",
+	"-----BEGIN PRIVATE KEY-----\naB3dEf9-----END ", "4111-1111.", "+49 170 1", "1.2.3.", "DE89 3704 0044 ", "2001:db8::", "000-00-0000 ",
 }
 
 // One that takes quadratic time would run into the test's timeout.
@@ -299,6 +304,22 @@ func TestHostileTextsTakeLinearTime(t *testing.T) {
 		text := strings.Repeat(unit, (100<<10)/len(unit))
 		out, findings := r.Redact(text)
 		checkFindings(t, text, out, findings)
+	}
+}
+
+// TestCrowdedValues: where more assignments stand in one value than are judged, nothing hides behind them: what is left of the
+// value goes whole, up to where it ends.
+func TestCrowdedValues(t *testing.T) {
+	r := newRedactor(t)
+	for _, unit := range []string{"token=", "password=", "pass=", "secret:"} {
+		for _, n := range []int{1, maxInBare - 1, maxInBare, 40, 4000} {
+			text := "see " + strings.Repeat(unit, n) + "Zq7fT2pLx9Kd and more"
+			out, findings := r.Redact(text)
+			checkFindings(t, text, out, findings)
+			if strings.Contains(out, "Zq7f") || !strings.HasPrefix(out, "see ") || !strings.HasSuffix(out, " and more") {
+				t.Errorf("%d times %q: got %.80q", n, unit, out)
+			}
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func (s *scanner) pem(start, end int) {
 	}
 	body := end + label + len(dashes)
 	stop := body
-	if close := strings.Index(s.text[body:min(len(s.text), body+maxPEM)], dashes+"END "); close >= 0 {
+	if close := s.endOfPEM(body) - body; close >= 0 {
 		stop = body + close
 		if line := strings.Index(s.text[stop+len(dashes):min(len(s.text), stop+80)], dashes); line >= 0 {
 			stop += len(dashes) + line + len(dashes)
@@ -37,6 +37,29 @@ func (s *scanner) pem(start, end int) {
 		}
 	}
 	s.add(rulePrivateKey, start, stop)
+}
+
+// endOfPEM returns where the next end line stands within maxPEM bytes of i, else -1. Calls come in the order of the text,
+// and nothing is read twice.
+func (s *scanner) endOfPEM(i int) int {
+	const line = "-----END "
+	if i > s.pemEnd {
+		from := max(i, s.pemTo-len(line)+1)
+		limit := min(len(s.text), i+maxPEM)
+		if from > limit {
+			return -1
+		}
+		at := strings.Index(s.text[from:limit], line)
+		if s.pemTo = limit; at < 0 {
+			return -1
+		}
+		s.pemEnd = from + at
+		s.pemTo = s.pemEnd
+	}
+	if s.pemEnd+len(line) > i+maxPEM {
+		return -1
+	}
+	return s.pemEnd
 }
 
 // jwt finds header.payload[.signature] where the header really is base64 of a JSON object.

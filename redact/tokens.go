@@ -2,7 +2,6 @@ package redact
 
 import (
 	"math/bits"
-	"regexp"
 	"strings"
 	"sync"
 	"unicode/utf8"
@@ -30,7 +29,7 @@ type tokenShape struct {
 
 // tokenShapes follow what the vendors document of their keys.
 var tokenShapes = []tokenShape{
-	{rule: ruleOpenAI, prefix: "sk-", pattern: `(?:proj-|svcacct-|admin-|or-v1-|None-)?[A-Za-z0-9_-]{32,200}`, digits: true},
+	{rule: ruleOpenAI, prefix: "sk-", pattern: `[A-Za-z0-9_-]{32,208}`, digits: true},
 	{rule: ruleAnthropic, prefix: "sk-ant-", pattern: `(?:api|admin|oat|sid)[0-9]{2}-[A-Za-z0-9_-]{72,120}`},
 	{rule: ruleGitHub, prefix: "ghp_", pattern: `[A-Za-z0-9]{36,255}`},
 	{rule: ruleGitHub, prefix: "gho_", pattern: `[A-Za-z0-9]{36,255}`},
@@ -253,7 +252,7 @@ const authressKey = `[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10
 // find returns an action that matches the shape where its prefix stands. The pattern is compiled when a prefix is first
 // seen: most processes never see most of them, and compiled they take megabytes.
 func (t tokenShape) find() action {
-	compiled := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:` + t.pattern + `)`) })
+	compiled := sync.OnceValue(func() func(string) int { return matcher(t.pattern) })
 	return func(s *scanner, start, end int) {
 		if s.text[start:end] != t.prefix {
 			return
@@ -265,12 +264,12 @@ func (t tokenShape) find() action {
 		if !t.uniform && distinct(window[:min(len(window), 24)]) < 6 {
 			return // a mask; spares the pattern
 		}
-		m := compiled().FindStringIndex(window)
-		if m == nil {
+		n := compiled()(window)
+		if n < 0 {
 			return
 		}
-		stop := end + m[1]
-		for m[1] == len(window) && stop < len(s.text) && isWord(s.text[stop]) { // longer than the window: all of it
+		stop := end + n
+		for n == len(window) && stop < len(s.text) && isWord(s.text[stop]) { // longer than the window: all of it
 			stop++
 		}
 		if stop < len(s.text) && isWord(s.text[stop]) && isWord(s.text[stop-1]) {

@@ -20,14 +20,20 @@ import (
 
 // The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and logs of a store that is open, and is gone when it was closed in
 // good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
-// into a table, tables were merged into others. Either way there is a table then that it does not name (by its number it may be older than
-// some: a merge takes numbers at its start). Where there is none, what is missing was lost, which Badger itself does not notice.
+// into a table, tables were merged into others, or into none where nothing of them lasts. The manifest is a log of all that, and the inventory
+// counts what it holds: where it has grown, it holds all that it held then, and what it does not name any more went by its own word. Where it has
+// not, what is missing was lost, which Badger itself does not notice. Badger seldom writes the manifest anew, which begins the counts anew; then
+// a table that the inventory does not name tells of a merge, too (by its number it may be older than some: a merge takes numbers at its start).
 const inventoryName = "open"
 
 type inventory struct {
 	tables []uint64
 	logs   []uint64
+	counts manifestCounts
 }
+
+// manifestCounts are how many tables a manifest says were made and went. 0 and 0 say nothing.
+type manifestCounts struct{ made, went int }
 
 func (s *Store) inventoryPath() string { return filepath.Join(s.dataDir(), inventoryName) }
 
@@ -66,16 +72,24 @@ func (v inventory) encode() []byte {
 	for _, id := range v.logs {
 		fmt.Fprintf(&b, "%05d.mem\n", id)
 	}
+	if v.counts != (manifestCounts{}) {
+		fmt.Fprintf(&b, inventoryCounts, v.counts.made, v.counts.went)
+	}
 	fmt.Fprintf(&b, "%s%08x\n", inventorySum, crc32.Checksum(b.Bytes(), castagnoli))
 	return b.Bytes()
 }
 
-const inventorySum = "crc32c "
+const (
+	inventoryCounts = "manifest %d %d\n"
+	inventorySum    = "crc32c "
+)
 
 // parseInventory is the other way round. One that is itself damaged says nothing.
 func parseInventory(b []byte) (v inventory, ok bool) {
 	for line := range strings.Lines(string(b)) {
-		v.add(strings.TrimSpace(line))
+		if v.add(strings.TrimSpace(line)); strings.HasPrefix(line, "manifest ") {
+			_, _ = fmt.Sscanf(line, inventoryCounts, &v.counts.made, &v.counts.went) // else it differs from b
+		}
 	}
 	return v, bytes.Equal(v.encode(), b)
 }
@@ -104,7 +118,7 @@ func (s *Store) noteFiles(se *session) error {
 	}
 	// Badger's own list won't do: in the midst of a merge it has what is merged and what comes of it. The manifest is
 	// read first, so that a log that is made into a table meanwhile is not missed later.
-	tables, err := se.namedTables()
+	tables, counts, err := se.namedTables()
 	if err != nil {
 		return err
 	}
@@ -112,7 +126,7 @@ func (s *Store) noteFiles(se *session) error {
 	if err != nil {
 		return err
 	}
-	now.tables = tables // among the files are some that are being made, or were merged into others
+	now.tables, now.counts = tables, counts // among the files are some that are being made, or were merged into others
 	if len(now.logs) > 0 && time.Since(se.changed) < manifestSettles {
 		now.logs = []uint64{slices.Max(now.logs)} // others may just have been made into tables, and be about to go
 	}
@@ -124,27 +138,27 @@ func (s *Store) noteFiles(se *session) error {
 }
 
 // namedTables are those of the manifest, in order. Needs noting.
-func (se *session) namedTables() ([]uint64, error) {
+func (se *session) namedTables() ([]uint64, manifestCounts, error) {
 	path := filepath.Join(se.db.Opts().Dir, badgerdb.ManifestFilename)
 	for try := range manifestTries {
 		info, err := os.Stat(path)
 		if err != nil {
-			return nil, err
+			return nil, manifestCounts{}, err
 		}
 		if old := se.manifest; old != nil && os.SameFile(old, info) && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime()) {
 			break
 		}
-		named, err := namedTables(path, se.db.Opts())
+		named, counts, err := namedTables(path, se.db.Opts())
 		if err == nil {
-			se.manifest, se.named, se.changed = info, slices.Sorted(maps.Keys(named)), time.Now()
+			se.manifest, se.named, se.counts, se.changed = info, slices.Sorted(maps.Keys(named)), counts, time.Now()
 			break
 		}
 		if try == manifestTries-1 {
-			return nil, err
+			return nil, manifestCounts{}, err
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return se.named, nil
+	return se.named, se.counts, nil
 }
 
 // manifestSettles is how long after a change of the manifest a log that was made into a table may still be there.
@@ -169,7 +183,7 @@ func (se *session) unnote() (note func(), err error) {
 
 // lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone, and tables
 // that the manifest does not name any more.
-func (s *Store) lostFiles(named map[uint64]bool) (logs, tables int, err error) {
+func (s *Store) lostFiles(named map[uint64]bool, counts manifestCounts) (logs, tables int, err error) {
 	b, err := os.ReadFile(s.inventoryPath())
 	if err != nil {
 		if there, _ := exists(s.inventoryPath()); !there {
@@ -181,6 +195,9 @@ func (s *Store) lostFiles(named map[uint64]bool) (logs, tables int, err error) {
 	if !ok {
 		s.log.Warn("a file of no consequence was damaged and is made anew", "file", s.inventoryPath())
 		return 0, 0, nil
+	}
+	if was.counts != (manifestCounts{}) && counts.made > was.counts.made {
+		return 0, 0, nil // one was made since, and may be gone again
 	}
 	for id := range named {
 		if !slices.Contains(was.tables, id) {
@@ -195,6 +212,9 @@ func (s *Store) lostFiles(named map[uint64]bool) (logs, tables int, err error) {
 		if !slices.Contains(now.logs, id) {
 			logs++
 		}
+	}
+	if was.counts != (manifestCounts{}) && counts.went > was.counts.went {
+		return logs, 0, nil // a merge of which nothing was left
 	}
 	for _, id := range was.tables {
 		if !named[id] {
@@ -212,10 +232,11 @@ func (s *Store) noteBefore() error {
 	if err != nil {
 		return err
 	}
-	named, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
+	named, counts, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
 	if err != nil {
 		return err
 	}
+	found.counts = counts
 	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })
 	logs := found.logs[:0]
 	for _, id := range found.logs {
@@ -235,27 +256,28 @@ func (s *Store) noteBefore() error {
 }
 
 // namedTables are those of a manifest; none where there is none yet.
-func namedTables(path string, o badgerdb.Options) (map[uint64]bool, error) {
+func namedTables(path string, o badgerdb.Options) (map[uint64]bool, manifestCounts, error) {
+	none := manifestCounts{}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, none, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || info.Size() == 0 {
-		return nil, err
+		return nil, none, err
 	}
 	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, o)
 	if err != nil {
-		return nil, err
+		return nil, none, err
 	}
 	named := make(map[uint64]bool, len(manifest.Tables))
 	for id := range manifest.Tables {
 		named[id] = true
 	}
-	return named, nil
+	return named, manifestCounts{manifest.Creations, manifest.Deletions}, nil
 }
 
 // hasRecords says whether anything stands behind the head of a log.

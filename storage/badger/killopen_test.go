@@ -1,12 +1,16 @@
 package badger
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -81,6 +85,139 @@ func TestKilledAfterErasing(t *testing.T) {
 	}
 }
 
+// A merge may leave nothing, where all that it merges was deleted. A kill before the inventory knows is no damage; that the
+// manifest ends before what the inventory names still is, and so it is where tables are gone by no word of it.
+func TestKilledAfterAnEmptyMerge(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	path := filepath.Join(s.dataDir(), "MANIFEST")
+	if err := s.NoteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	one, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys [][]byte
+	err = s.session.db.View(func(txn *badgerdb.Txn) error {
+		it := newIterator(txn, nil)
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			keys = append(keys, it.Item().KeyCopy(nil))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.session.db.Update(func(txn *badgerdb.Txn) error {
+		for _, k := range keys {
+			if err := txn.Delete(k); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if err := s.NoteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	before, _, err := s.session.namedTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noted, err := os.ReadFile(s.inventoryPath())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.session.flush(); err != nil { // out of the first level, where Badger merges nothing of itself
+		t.Fatal(err)
+	}
+	if err := s.session.db.Flatten(1); err != nil {
+		t.Fatal(err)
+	}
+	named, _, err := namedTables(path, s.session.db.Opts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range named {
+		if !slices.Contains(before, id) {
+			t.Fatalf("table %d was made: the test shows nothing", id)
+		}
+	}
+	if len(named) >= len(before) {
+		t.Fatalf("tables %v, before %v: the test shows nothing", named, before)
+	}
+	left := func() Config { // what a kill leaves
+		to := cfg
+		to.Dir = t.TempDir() + "/store"
+		if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, to.Dir+"/data/"+inventoryName, string(noted))
+		return to
+	}
+	to, cut := left(), left()
+	mustClose(t, s)
+	if err := New(to, nil).verify(); err != nil {
+		t.Errorf("killed: %v", err)
+	}
+	if s = mustOpen(t, to); s.Health().Damaged > 0 {
+		t.Errorf("killed: %+v", s.Health())
+	}
+	if len(one) >= len(whole) {
+		t.Fatal("the manifest has not grown: the test shows nothing")
+	}
+	write(t, cut.Dir+"/data/MANIFEST", string(one)) // it has lost its end
+	if err := New(cut, nil).verify(); !errors.Is(err, storage.ErrDamaged) {
+		t.Errorf("a manifest without its end: %v", err)
+	}
+}
+
+// What an inventory names and the manifest does not is lost where the manifest has not grown since.
+func TestLostFiles(t *testing.T) {
+	s := New(testConfig(t), nil)
+	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		was          inventory
+		named        []uint64
+		counts       manifestCounts
+		logs, tables int
+	}{
+		"as it was":                        {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1, 2}, manifestCounts{5, 3}, 0, 0},
+		"merged into another":              {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{6, 5}, 0, 0},
+		"merged into none":                 {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 0, 0},
+		"merged into none, and a log gone": {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 1, 0},
+		"flushed and merged into none":     {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{6, 6}, 0, 0},
+		"the end is gone":                  {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1}, manifestCounts{4, 3}, 0, 1},
+		"all is gone":                      {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{0, 0}, 0, 2},
+		"written anew, merged":             {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{1, 0}, 0, 0},
+		"of an older program":              {inventory{[]uint64{1, 2}, nil, manifestCounts{}}, []uint64{1}, manifestCounts{5, 4}, 0, 1},
+	} {
+		write(t, s.inventoryPath(), string(c.was.encode()))
+		named := map[uint64]bool{}
+		for _, id := range c.named {
+			named[id] = true
+		}
+		if logs, tables, err := s.lostFiles(named, c.counts); err != nil || logs != c.logs || tables != c.tables {
+			t.Errorf("%s: got %d logs and %d tables, %v, want %d and %d", name, logs, tables, err, c.logs, c.tables)
+		}
+	}
+}
+
 // A kill may come at any moment of a merge: what the inventory names must never look as if it were lost.
 func TestInventoryWhileMerging(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
@@ -110,14 +247,14 @@ func TestInventoryWhileMerging(t *testing.T) {
 		}
 		var logs, tables int
 		for range 3 { // it is not looked at in one moment, as a killed one would be
-			named, err := namedTables(path, s.session.db.Opts())
+			named, counts, err := namedTables(path, s.session.db.Opts())
 			if err != nil {
 				continue // a record is just being written
 			}
 			for id := range named {
 				merged = max(merged, id)
 			}
-			if logs, tables, err = s.lostFiles(named); err != nil {
+			if logs, tables, err = s.lostFiles(named, counts); err != nil {
 				t.Fatal(err)
 			}
 			if logs+tables == 0 {

@@ -175,7 +175,7 @@ func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, er
 			se.waste.bytes += len(value)
 		}
 	}
-	stale := chunkedAt(b.txn, removals)
+	_, stale := replacedAt(b.txn, removals)
 	if err := b.add(removals); err != nil {
 		return 0, err
 	}
@@ -201,7 +201,9 @@ var (
 )
 
 // commitWaste commits what deletes something, and notes in the same commit that there is waste now. Needs the turn.
-func (se *session) commitWaste(b *batch) error {
+func (se *session) commitWaste(b *batch) error { return se.commitWasteBy(b, b.commit) }
+
+func (se *session) commitWasteBy(b *batch, commit func() error) error {
 	since := se.waste.since
 	if since == 0 && b.entries > 0 {
 		since = now()
@@ -209,7 +211,7 @@ func (se *session) commitWaste(b *batch) error {
 			return err
 		}
 	}
-	if err := b.commit(); err != nil {
+	if err := commit(); err != nil {
 		return err
 	}
 	if b.entries > 0 {

@@ -3,6 +3,7 @@ package badger
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"io/fs"
@@ -220,5 +221,51 @@ func TestReplacedBytesGo(t *testing.T) {
 	}
 	if n := occurrences(t, s.cfg.Dir, before[20:]); n != 0 {
 		t.Errorf("what it said before stands %d times in the files", n)
+	}
+}
+
+// TestReplacedRecordsGo: what a record said before goes, too, though nothing else was deleted: a segment of vectors that is
+// written anew without one of them, or as one whose value lies in chunks.
+func TestReplacedRecordsGo(t *testing.T) {
+	for _, size := range []int{100, 2 * chunkSize} {
+		s := mustOpen(t, testConfig(t))
+		put := func(seed byte) []byte {
+			t.Helper()
+			value := bytes.Repeat([]byte{seed}, size)
+			r := storage.Record{Bucket: storage.BucketIndex, Scope: scopeOf("u"), Key: "v/00000001", Value: value}
+			if err := s.PutRecords(t.Context(), []storage.Record{r}); err != nil {
+				t.Fatal(err)
+			}
+			keys := s.session.keys
+			var sealed []byte
+			place := keys.record(keys.scope(r.Scope), r.Bucket, r.Key)
+			err := s.session.db.View(func(txn *badgerdb.Txn) error {
+				sealed = mustGet(t, txn, place)
+				if isChunked(sealed) {
+					sealed = mustGet(t, txn, chunkKey(place, binary.BigEndian.Uint64(sealed[2:]), 1))
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return sealed[len(sealed)-50:]
+		}
+		before := put(1)
+		current := put(2)
+		if occurrences(t, s.cfg.Dir, before) == 0 {
+			t.Error("gone at once: the test sees nothing")
+		}
+		aDay := storage.Time(wasteAge.Milliseconds()) + 60_000
+		if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
+			t.Fatal(err)
+		}
+		if n := occurrences(t, s.cfg.Dir, before); n != 0 {
+			t.Errorf("%d bytes: what it said before stands %d times in the files", size, n)
+		}
+		if n := occurrences(t, s.cfg.Dir, current); n != 1 {
+			t.Errorf("%d bytes: what it says now stands %d times in the files", size, n)
+		}
+		mustClose(t, s)
 	}
 }

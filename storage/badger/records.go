@@ -86,15 +86,12 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 		}
 		heads = append(heads, head)
 	}
-	stale := chunkedAt(b.txn, heads)
+	replaced, stale := replacedAt(b.txn, heads)
 	if err := b.add(heads); err != nil {
 		return fmt.Errorf("records: %w", err)
 	}
-	commit := b.commit
-	if !slices.ContainsFunc(records, func(r storage.Record) bool { return !r.Bucket.Volatile() }) {
-		commit = b.commitVolatile
-	}
-	if err := commit(); err != nil {
+	durable := slices.ContainsFunc(records, func(r storage.Record) bool { return !r.Bucket.Volatile() })
+	if err := se.commitRecords(b, replaced, durable); err != nil {
 		return err
 	}
 	se.dropChunks(stale)
@@ -218,14 +215,30 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 	return nil
 }
 
-// chunkedAt returns the keys of those changes that replace or remove a chunked record.
-func chunkedAt(txn *badgerdb.Txn, changes []change) (keys [][]byte) {
+// replacedAt says whether the changes replace or remove anything, and returns the keys of the chunked records among that.
+func replacedAt(txn *badgerdb.Txn, changes []change) (any bool, chunked [][]byte) {
 	for _, c := range changes {
-		if _, chunked, err := recordAt(txn, c.key); err == nil && chunked {
-			keys = append(keys, c.key)
+		there, pieces, err := recordAt(txn, c.key)
+		any = any || there
+		if err == nil && pieces {
+			chunked = append(chunked, c.key)
 		}
 	}
-	return keys
+	return any, chunked
+}
+
+// commitRecords commits records that were put. What a record said before it was replaced is waste like what was deleted: a
+// segment of vectors is written anew when one of its memories is forgotten.
+func (se *session) commitRecords(b *batch, replaced, durable bool) error {
+	switch {
+	case durable && replaced:
+		return se.commitWaste(b)
+	case durable:
+		return b.commit()
+	case replaced:
+		return se.commitWasteBy(b, b.commitVolatile)
+	}
+	return b.commitVolatile()
 }
 
 // recordAt says whether there is a record, and whether its value lies in chunks.

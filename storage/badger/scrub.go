@@ -48,7 +48,7 @@ func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
 
 // isNamed says whether the manifest has a table, or can't be read.
 func (s *Store) isNamed(path string) bool {
-	named, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
+	named, _, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
 	id, ok := table.ParseFileID(filepath.Base(path))
 	return err != nil || named == nil || !ok || named[id]
 }

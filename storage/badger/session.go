@@ -35,7 +35,8 @@ type session struct {
 	unnoted  bool        // the inventory names nothing, and stays so
 	manifest fs.FileInfo // as it was when named was read from it
 	named    []uint64    // tables
-	changed  time.Time   // when that was
+	counts   manifestCounts
+	changed  time.Time // when that was
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey

@@ -127,7 +127,7 @@ func (s *Store) verifyManifest(tables []string) error {
 		if len(tables) > 0 {
 			return damagedFile(path, fmt.Sprintf("is missing where there are %d tables", len(tables)))
 		}
-		lost, _, err := s.lostFiles(nil)
+		lost, _, err := s.lostFiles(nil, manifestCounts{})
 		s.missLogs(lost)
 		return err
 	}
@@ -175,7 +175,7 @@ func (s *Store) verifyManifest(tables []string) error {
 	for id := range manifest.Tables {
 		named[id] = true
 	}
-	lostLogs, lostTables, err := s.lostFiles(named)
+	lostLogs, lostTables, err := s.lostFiles(named, manifestCounts{manifest.Creations, manifest.Deletions})
 	if err != nil {
 		return err
 	}

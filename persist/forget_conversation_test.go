@@ -1,0 +1,141 @@
+package persist
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// in makes a turn of a conversation, said before now.
+func in(conversation string, before time.Duration, id, text string) func() Turn {
+	return func() Turn {
+		t := saidAt(id, text, "I see. Dinner is ready.", time.Now().Add(-before))
+		t.Conversation = conversation
+		return t
+	}
+}
+
+// TestForgottenConversationStaysForgotten: what was said in it is not made a fact of again, though its turns are handed in
+// once more, as by an import. The same words are facts where they were said elsewhere, whenever that was, and where they are
+// said in it again.
+func TestForgottenConversationStaysForgotten(t *testing.T) {
+	peanuts := "I'm allergic to peanuts."
+	for name, c := range map[string]struct {
+		again func() Turn
+		want  []string
+	}{
+		"the same turn":                  {in("c1", 2*time.Hour, "t1", peanuts), nil},
+		"another of its turns":           {in("c1", 3*time.Hour, "t9", "My name is Zoe. And "+peanuts), nil},
+		"asked to be kept":               {in("c1", 3*time.Hour, "t9", "Remember that my locker is number 12."), nil},
+		"elsewhere, at that time":        {in("c2", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
+		"elsewhere, in another's manner": {in("", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
+		"in it, later":                   {in("c1", -time.Hour, "t3", peanuts), []string{`"` + peanuts + `"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, restart := range []bool{false, true} {
+				audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+					p.tell(t, in("c1", 2*time.Hour, "t1", peanuts)())
+					if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
+						t.Fatal(err)
+					}
+					if n, values := tombstones(t, store); n != 1 || strings.Contains(values, "c1") {
+						t.Errorf("%d tombstones: %s", n, values)
+					}
+					if restart {
+						p.stop()
+						p = start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+					}
+					p.tell(t, c.again())
+					if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, c.want) {
+						t.Errorf("facts: %q, want %q", got, c.want)
+					}
+					if restart {
+						p.stop()
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestNothingToForgetLeavesNothing: a name that nobody knows takes no tombstone's place.
+func TestNothingToForgetLeavesNothing(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.tell(t, in("c1", time.Hour, "t1", "I live in Porto.")())
+		if _, err := p.ForgetConversation(t.Context(), testScope, "unknown"); err != nil {
+			t.Fatal(err)
+		}
+		if n, _ := tombstones(t, store); n != 0 {
+			t.Errorf("%d tombstones, want none", n)
+		}
+	})
+}
+
+// TestForgettingAConversationLeavesTheOthers: of what the user said in several conversations the forgotten one's share goes
+// alone, in whatever order they were audited, as if it had never been.
+func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
+	porto, lisbon, graz := "I live in Porto.", "I live in Lisbon.", "I live in Graz."
+	for name, c := range map[string]struct {
+		said       []func() Turn
+		want       string // the fact that holds
+		of         string // its conversation
+		superseded []string
+	}{
+		"said elsewhere after it":   {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", "Well, "+porto)}, porto, "c2", nil},
+		"said elsewhere before it":  {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", porto)}, porto, "c2", nil},
+		"audited late":              {[]func() Turn{in("c1", 8*time.Hour, "b", porto), in("c2", 9*time.Hour, "a", porto)}, porto, "c2", nil},
+		"said in three":             {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", porto), in("c3", 7*time.Hour, "c", porto)}, porto, "c2", nil},
+		"twice in it":               {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", porto)}, "", "", nil},
+		"superseded by it":          {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon)}, porto, "c2", nil},
+		"a link of a chain":         {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon), in("c3", 7*time.Hour, "c", graz)}, graz, "c3", []string{porto}},
+		"the newest, said before":   {[]func() Turn{in("c2", 9*time.Hour, "a", lisbon), in("c1", 8*time.Hour, "b", porto), in("c3", 10*time.Hour, "c", porto)}, lisbon, "c2", []string{porto}},
+		"superseded, and elsewhere": {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", porto), in("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
+		"superseding, elsewhere":    {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon), in("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+				for _, turn := range c.said {
+					p.tell(t, turn())
+				}
+				if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
+					t.Fatal(err)
+				}
+				holding, superseded := "", []string(nil)
+				for _, m := range factsOf(t, store, testScope) {
+					quote, _ := quotation(m.Text)
+					quote = strings.TrimPrefix(quote, "Well, ")
+					if m.Conversation == "c1" {
+						t.Errorf("left of the conversation: %s", quote)
+					}
+					if m.SupersededBy != "" {
+						if superseded = append(superseded, quote); m.ValidTo == 0 {
+							t.Errorf("%s is superseded and valid", quote)
+						}
+						if _, err := store.Memory(t.Context(), testScope, m.SupersededBy); err != nil {
+							t.Errorf("%s is superseded by what is not there: %v", quote, err)
+						}
+						continue
+					}
+					if holding != "" || m.ValidTo != 0 || m.Conversation != c.of {
+						t.Errorf("%s of %s, valid to %d, beside %q", quote, m.Conversation, m.ValidTo, holding)
+					}
+					holding = quote
+					if _, err := store.Memory(t.Context(), testScope, storage.TurnMemoryID(m.Provenance.Turn, 0)); err != nil {
+						t.Errorf("%s has no passage: %v", quote, err)
+					}
+				}
+				if holding != c.want || !cmp.Equal(superseded, c.superseded) {
+					t.Errorf("got %q, superseded %q, want %q and %q", holding, superseded, c.want, c.superseded)
+				}
+				p.tell(t, in("c4", time.Hour, "z", "We had couscous.")())
+				if got := current(factsOf(t, store, testScope)); c.want != "" && len(got) != 1 {
+					t.Errorf("after the next audit: %q", got)
+				}
+			})
+		})
+	}
+}
