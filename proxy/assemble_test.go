@@ -46,7 +46,7 @@ func TestAssemblyDelay(t *testing.T) {
 				if tt.cut {
 					stop()
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				if h.tees.used.Load() != 0 {
 					t.Errorf("not read after %v", tt.want)
