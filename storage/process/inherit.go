@@ -41,7 +41,8 @@ func Inherit() (net.Conn, []byte, error) {
 	return conn, boot, conn.SetDeadline(time.Time{})
 }
 
-// LowerPriority makes the system prefer other processes to this one, by 0 to 19, where it knows of that.
+// LowerPriority makes the system prefer other processes to this one, by 0 to 19, where it knows of that. A process that was
+// started with a lower priority keeps it.
 func LowerPriority(nice int) error {
 	if nice == 0 {
 		return nil
