@@ -71,11 +71,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
-	t.Run("random operations", func(t *testing.T) {
-		for left := operations(t); left > 0 && !t.Failed(); left -= operationsPerStore {
-			t.Run("of a store", func(t *testing.T) { randomOperations(t, open(t), min(left, operationsPerStore)) })
-		}
-	})
+	t.Run("random operations", func(t *testing.T) { randomOperations(t, open(t), operations(t)) })
 }
 
 func scopeOf(user string) storage.Scope {
