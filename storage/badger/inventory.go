@@ -232,7 +232,7 @@ func (s *Store) noteBefore() error {
 	if err != nil {
 		return err
 	}
-	named, counts, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
+	named, counts, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 // session is an open store.
 type session struct {
 	db    *badgerdb.DB
+	sizes sizes
 	keys  *keyring
 	space *freeSpace
 	ops   sync.WaitGroup
@@ -82,6 +83,7 @@ func (c change) size() int { return len(c.key) + len(c.value) + entryOverhead }
 // batch collects changes into as few transactions as fit. Reading through txn sees what was added before.
 type batch struct {
 	db      *badgerdb.DB
+	limit   sizes
 	txn     *badgerdb.Txn
 	size    int
 	entries int
@@ -89,7 +91,7 @@ type batch struct {
 }
 
 func (se *session) newBatch() *batch {
-	return &batch{db: se.db, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
+	return &batch{db: se.db, limit: se.sizes, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
 }
 
 // add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
@@ -102,10 +104,10 @@ func (b *batch) addBeside(changes []change, entries, size int) error {
 	for _, c := range changes {
 		size += c.size()
 	}
-	if size > maxTxnBytes || entries > maxTxnEntries {
+	if size > b.limit.maxTxn || entries > b.limit.maxEntries {
 		return storage.ErrInvalid
 	}
-	if b.size+size > maxTxnBytes || b.entries+entries > maxTxnEntries {
+	if b.size+size > b.limit.maxTxn || b.entries+entries > b.limit.maxEntries {
 		if err := b.commit(); err != nil {
 			return err
 		}
