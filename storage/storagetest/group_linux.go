@@ -1,4 +1,4 @@
-package main
+package storagetest
 
 import (
 	"errors"
@@ -6,19 +6,22 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-// controlGroup is one of either version of Linux' control groups that limits memory, or none, where none can be made.
-type controlGroup struct {
+// Group is a control group of Linux, of either version, that limits memory, or none, where none can be made.
+type Group struct {
 	dir     string // "" = none
 	version int
 }
 
-func newGroup(t *testing.T, what string, limit int64) *controlGroup {
+// NewGroup makes one. Where it can't, Limited is false, unless this is the scripted run: then the test fails.
+func NewGroup(t *testing.T, what string, limit int64) *Group {
 	t.Helper()
 	name := fmt.Sprintf("remora-test-%d-%s", os.Getpid(), what)
 	for _, g := range []struct {
@@ -41,19 +44,25 @@ func newGroup(t *testing.T, what string, limit int64) *controlGroup {
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
-		return &controlGroup{dir, g.version}
+		return &Group{dir, g.version}
+	}
+	if os.Getenv("CI") == "true" {
+		t.Fatal("no control group can be made here to limit memory")
 	}
 	t.Log("no control group can be made here: memory is not limited")
-	return &controlGroup{}
+	return &Group{}
 }
 
-// add moves a process into the group. What it has already counts elsewhere.
-func (g *controlGroup) add(pid int) error {
+// Limited says whether there is a group.
+func (g *Group) Limited() bool { return g.dir != "" }
+
+// Add moves a process into the group. What it has already counts elsewhere.
+func (g *Group) Add(pid int) error {
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// command runs a program in the group.
-func (g *controlGroup) command(line []string) *exec.Cmd {
+// Command runs a program in the group.
+func (g *Group) Command(line ...string) *exec.Cmd {
 	if g.dir == "" {
 		return exec.Command(line[0], line[1:]...)
 	}
@@ -61,7 +70,7 @@ func (g *controlGroup) command(line []string) *exec.Cmd {
 	return exec.Command("sh", append([]string{"-c", script, g.dir}, line...)...)
 }
 
-func (g *controlGroup) figure(file, name string) int64 {
+func (g *Group) figure(file, name string) int64 {
 	b, _ := os.ReadFile(filepath.Join(g.dir, file))
 	for line := range strings.Lines(string(b)) {
 		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
@@ -72,21 +81,39 @@ func (g *controlGroup) figure(file, name string) int64 {
 	return 0
 }
 
-// anonymous is the group's memory that is not of files, which nothing but ending a process frees.
-func (g *controlGroup) anonymous() int64 {
+// Anonymous is the group's memory that is not of files, which nothing but ending a process frees.
+func (g *Group) Anonymous() int64 {
 	if g.version == 1 {
 		return g.figure("memory.stat", "total_rss")
 	}
 	return g.figure("memory.stat", "anon")
 }
 
-func (g *controlGroup) kills() int64 {
+// Kills counts the processes that the kernel has ended for want of memory.
+func (g *Group) Kills() int64 {
 	if g.version == 1 {
 		return g.figure("memory.oom_control", "oom_kill")
 	}
 	return g.figure("memory.events", "oom_kill")
 }
 
-func (g *controlGroup) String() string {
+func (g *Group) String() string {
 	return []string{"not limited", "limited by control group, version 1", "limited by control group, version 2"}[g.version]
+}
+
+// Raced says whether the race detector watches, which takes several times the memory.
+func Raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}
+
+// Resident is what a process has in memory, in bytes; 0 once it has ended.
+func Resident(pid int) int64 {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	fields := strings.Fields(string(b))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
 }
