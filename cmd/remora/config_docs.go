@@ -20,7 +20,7 @@ Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in b
 
 In a container whose memory is limited (a control group of Linux, the process's own or one above it) the bounds of what is held in memory
 are a share of that, where the table says so and they are not set. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay
-below what that leaves of three quarters, unless ` + "`GOMEMLIMIT`" + ` says otherwise. The last quarter is the system's: buffers, and files that are mapped.
+below what that leaves of 13/16, unless ` + "`GOMEMLIMIT`" + ` says otherwise. The rest is the system's: buffers, and files that are mapped.
 128 MiB are enough for both.
 
 Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`" + ` (otlp,

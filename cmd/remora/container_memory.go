@@ -55,13 +55,14 @@ func (l *loader) fit(table []setting) {
 	}
 }
 
-// ownMemory is what the runtime of the proxy's process is to stay below in a container: what the store's process leaves, but for a
-// quarter of all, which is the system's, for its buffers and the files that both have mapped. 0 = no limit.
+// ownMemory is what the runtime of the proxy's process is to stay below in a container: what the store's process leaves, but for
+// 3/16 of all. That is for what the runtimes don't count, some 4 MiB each, and the system's, for its buffers and the files that both
+// have mapped. 0 = no limit.
 func (c *config) ownMemory(container uint64) int64 {
 	if container == 0 {
 		return 0
 	}
-	rest := int64(container - container/4)
+	rest := int64(container - container/16*3)
 	if c.store.isolation != isolationInline {
 		rest -= c.store.memoryBytes
 	}

@@ -19,9 +19,10 @@ import (
 // entryOverhead is what Badger counts for an entry beside key and value, rounded up.
 const entryOverhead = 16
 
-// sizes are what Badger's memory goes with: four or so memory tables, an arena of 1.3 times memTable each, and a dozen buffers of
-// twice baseTable, one for each table that is being made or was of late (it merges in up to six parts at a time, and keeps eight
-// buffers for good, which grow to what the largest table needed).
+// sizes are what Badger's memory goes with: up to four memory tables, each with an arena of 1.3 times memTable, and a buffer of
+// twice baseTable, rounded up to a power of two, for each table that is being made or was of late. A merge fills up to six tables at a
+// time, and eight more wait for the disk; there may be two merges. Eight buffers are kept for good. Any of them may come to make the
+// table of a memory table, for which it gets more of twice its size, and keeps it.
 type sizes struct {
 	memTable   int64
 	baseTable  int64
@@ -45,12 +46,12 @@ func largeSizes() sizes {
 	}
 }
 
-// smallSizes are for a process of some 50 MiB. A memory table is as small as takes a chunk of a record, and its table fits one
-// buffer. Tables don't grow with the store, so there are a thousand for each GiB: so many files are open.
+// smallSizes are for a process of some 50 MiB. A memory table is as small as takes a chunk of a record, and its table fits a buffer of
+// 1 and 2 MiB. Tables don't grow with the store, so there are some 2,000 for each GiB: so many files are open.
 func smallSizes() sizes {
 	return sizes{
-		memTable: 2 << 20, baseTable: 1 << 20, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
-		threshold: 300 << 10, maxTxn: (2 << 20) * 14 / 100, maxEntries: 3_000, maxWrite: 176 << 10,
+		memTable: 7 << 18, baseTable: 1 << 19, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
+		threshold: 268 << 10, maxTxn: (7 << 18) * 145 / 1000, maxEntries: 2_800, maxWrite: 160 << 10,
 	}
 }
 
@@ -64,7 +65,7 @@ func (c Config) sizes() sizes {
 	return largeSizes()
 }
 
-// MaxWrite is the largest write that a store of this configuration takes, by [storage.Write.Size]: [storage.MaxWrite], or 176 KiB
+// MaxWrite is the largest write that a store of this configuration takes, by [storage.Write.Size]: [storage.MaxWrite], or 160 KiB
 // where memory is short.
 func (c Config) MaxWrite() int { return c.sizes().maxWrite }
 
