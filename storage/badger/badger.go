@@ -87,6 +87,8 @@ type Store struct {
 	log   *slog.Logger
 	space *freeSpace
 
+	manifest knownManifest // whoever opens it has it
+
 	damaged atomic.Uint64
 	panics  atomic.Uint64
 

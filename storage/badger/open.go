@@ -70,6 +70,10 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 		db: db, sizes: s.cfg.sizes(), keys: keys, space: s.space,
 		turn: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
 	}
+	if s.manifest.info != nil {
+		se.read(s.manifest) // unless it has changed since
+		s.manifest = knownManifest{}
+	}
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
 	}

@@ -2,7 +2,6 @@ package badger
 
 import (
 	"context"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,12 +31,11 @@ type session struct {
 	// does not expect both at once. Taken by holders of the turn; nobody waits for the turn with it.
 	files sync.Mutex
 
-	noting   sync.Mutex  // guards the inventory and what follows
-	unnoted  bool        // the inventory names nothing, and stays so
-	manifest fs.FileInfo // as it was when named was read from it
-	named    []uint64    // tables
-	counts   manifestCounts
-	changed  time.Time // when that was
+	noting   sync.Mutex // guards the inventory and what follows
+	unnoted  bool       // the inventory names nothing, and stays so
+	manifest knownManifest
+	named    []uint64  // its tables, in order
+	changed  time.Time // when it was read
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey

@@ -152,6 +152,11 @@ func (s *Store) verifyManifest(tables []string) error {
 	if err != nil {
 		return damagedFile(path, "can't be read: "+err.Error())
 	}
+	named := make(map[uint64]bool, len(manifest.Tables))
+	for id := range manifest.Tables {
+		named[id] = true
+	}
+	s.manifest = knownManifest{info, named, manifestCounts{manifest.Creations, manifest.Deletions}}
 	there := make(map[string]bool, len(tables))
 	for _, t := range tables {
 		info, err := os.Stat(t)
@@ -166,16 +171,12 @@ func (s *Store) verifyManifest(tables []string) error {
 		n := len(tables) - len(manifest.Tables)
 		return damagedFile(path, fmt.Sprintf("does not name %d tables of a store that was closed in good order", n))
 	}
-	for id := range manifest.Tables {
+	for id := range named {
 		if name := fmt.Sprintf("%06d.sst", id); !there[name] {
 			return damagedFile(name, "is missing or empty")
 		}
 	}
-	named := make(map[uint64]bool, len(manifest.Tables))
-	for id := range manifest.Tables {
-		named[id] = true
-	}
-	lostLogs, lostTables, err := s.lostFiles(named, manifestCounts{manifest.Creations, manifest.Deletions})
+	lostLogs, lostTables, err := s.lostFiles(named, s.manifest.counts)
 	if err != nil {
 		return err
 	}

@@ -121,7 +121,7 @@ func randomOperations(t *testing.T, o Opened, steps int) {
 				t.Errorf("step %d: Delete: got %d, %v, want %v", step, n, err, had)
 			}
 		case op < 16:
-			value := make([]byte, []int{3, 3, 3, 300 << 10}[r.IntN(4)])
+			value := make([]byte, []int{3, 3, 3, 3, 3, 3, 3, 300 << 10}[r.IntN(8)])
 			value[0] = byte(r.IntN(256))
 			putRecords(t, o.Local, storage.Record{Bucket: bucket, Scope: s, Key: ref.Key, Value: value})
 			m.records[ref] = string(value)
