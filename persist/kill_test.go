@@ -131,7 +131,7 @@ func millionTurn(n int) Turn {
 // persistMany hands in so many turns, as fast as they are taken, and prints what became of them. Its bounds are those that the
 // program sets in a container of 128 MiB.
 func persistMany(dir string, turns int) error {
-	own := badger.Config{MemoryBytes: 56 << 20}
+	own := badger.Config{MemoryBytes: 48 << 20}
 	store, err := openStoreWithin(dir, nil, own.MemoryBytes)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func persistMany(dir string, turns int) error {
 	}
 	cfg := DefaultConfig()
 	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 2000 // it is full all the time
-	cfg.QueueBytes, cfg.Audit.MaxBytes, cfg.Facts.CacheBytes, cfg.MaxWrite = 4<<20, 2<<20, 4<<20, own.MaxWrite()
+	cfg.QueueBytes, cfg.Audit.MaxBytes, cfg.Facts.CacheBytes, cfg.MaxWrite = 2<<20, 1<<20, 2<<20, own.MaxWrite()
 	p := New(cfg, store, store, nil, red, nil, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -63,14 +63,14 @@ func TestConfigFitsContainer(t *testing.T) {
 	if whole.memory != 0 || whole.recall.MaxBytes != 256<<20 || whole.store.memoryBytes != 128<<20 || whole.persist.MaxWrite <= small.persist.MaxWrite {
 		t.Errorf("without a limit: %d, %d, %d, %d", whole.memory, whole.recall.MaxBytes, whole.store.memoryBytes, whole.persist.MaxWrite)
 	}
-	if small.memory != 48<<20 || small.store.memoryBytes != 56<<20 || small.storage.MemoryBytes != 56<<20 || small.recall.MaxBytes != (128<<20)/12 ||
-		small.proxy.Ledger.MaxBytes != 4<<20 {
+	if small.memory != 56<<20 || small.store.memoryBytes != 48<<20 || small.storage.MemoryBytes != 48<<20 || small.recall.MaxBytes != 8<<20 ||
+		small.proxy.Ledger.MaxBytes != 2<<20 {
 		t.Errorf("in 128 MiB: %d, %d, %d, %d, %d", small.memory, small.store.memoryBytes, small.storage.MemoryBytes, small.recall.MaxBytes, small.proxy.Ledger.MaxBytes)
 	}
 	if tiny.store.memoryBytes != 32<<20 || tiny.memory <= 0 || tiny.recall.MaxBytes != 1<<20 {
 		t.Errorf("in 8 MiB: %d, %d, %d", tiny.store.memoryBytes, tiny.memory, tiny.recall.MaxBytes)
 	}
-	if c := load(128<<20, `{"recall": {"maxBytes": 33554432}}`, "REMORA_STORAGE_MEMORY_BYTES", "50331648"); c.recall.MaxBytes != 32<<20 || c.store.memoryBytes != 48<<20 || c.memory != 56<<20 {
+	if c := load(128<<20, `{"recall": {"maxBytes": 33554432}}`, "REMORA_STORAGE_MEMORY_BYTES", "41943040"); c.recall.MaxBytes != 32<<20 || c.store.memoryBytes != 40<<20 || c.memory != 64<<20 {
 		t.Errorf("what is set: %d, %d, %d", c.recall.MaxBytes, c.store.memoryBytes, c.memory)
 	}
 	if c := load(128<<20, `{"storage": {"isolation": "inline"}}`); c.memory != 104<<20 {
@@ -79,7 +79,7 @@ func TestConfigFitsContainer(t *testing.T) {
 	if large := load(16<<30, "{}"); shown(t, large) != shown(t, whole) {
 		t.Error("16 GiB are no reason for other bounds")
 	}
-	if !strings.Contains(shown(t, small), "58720256") {
+	if !strings.Contains(shown(t, small), "50331648") {
 		t.Error("the bounds in effect are not shown")
 	}
 }

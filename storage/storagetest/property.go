@@ -56,7 +56,7 @@ func (m *model) erase(s storage.Scope) (memories, records int) {
 }
 
 // Operations names the environment variable with the number of random operations: 300 where it is not set, which takes
-// seconds. `REMORA_STORE_OPERATIONS=1000000 go test ./storage/badger -run 'Contract/random' -timeout 4h` runs the million
+// seconds. `REMORA_STORE_OPERATIONS=1000000 go test ./storage/badger -run 'TestContract$/random' -timeout 4h` runs the million
 // in one store, best with TMPDIR on a file system in memory.
 const Operations = "REMORA_STORE_OPERATIONS"
 
