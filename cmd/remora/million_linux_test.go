@@ -28,7 +28,7 @@ import (
 
 const (
 	smallMachine = 128 << 20 // bytes, both processes and the page cache that they use
-	smallPart    = 112 << 20 // of it, what is not of files
+	smallPart    = 120 << 20 // of it, what is not of files, at most
 	millionChats = 16        // users who talk at a time
 	// millionLag is how many of a user's turns may be on their way to the store: people wait for one another's answers, this
 	// test would not.
