@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -64,10 +65,10 @@ func (g *Group) Add(pid int) error {
 // Command runs a program in the group.
 func (g *Group) Command(line ...string) *exec.Cmd {
 	if g.dir == "" {
-		return exec.Command(line[0], line[1:]...)
+		return exec.CommandContext(context.Background(), line[0], line[1:]...)
 	}
 	script := `echo $$ >"$0/cgroup.procs" && exec "$@"`
-	return exec.Command("sh", append([]string{"-c", script, g.dir}, line...)...)
+	return exec.CommandContext(context.Background(), "sh", append([]string{"-c", script, g.dir}, line...)...)
 }
 
 func (g *Group) figure(file, name string) int64 {
