@@ -25,7 +25,12 @@ func openBadger(t testing.TB, dir string) *badger.Store {
 }
 
 func openStore(dir string, log *slog.Logger) (*badger.Store, error) {
+	return openStoreWithin(dir, log, 0)
+}
+
+func openStoreWithin(dir string, log *slog.Logger, memory int64) (*badger.Store, error) {
 	cfg := badger.DefaultConfig()
+	cfg.MemoryBytes = memory
 	cfg.Dir, cfg.KeyFile = filepath.Join(dir, "store"), filepath.Join(dir, "key")
 	s := badger.New(cfg, log)
 	return s, s.Open(context.Background())

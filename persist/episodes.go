@@ -26,18 +26,18 @@ const (
 //
 // The result depends on the turn alone, and its ids are those that storage.Write wants of a turn. Originals are left out.
 func Episodes(t Turn, retention time.Duration) []storage.Memory {
-	return saltedEpisodes(t, retention, nil)
+	return saltedEpisodes(t, retention, nil, storage.MaxWrite)
 }
 
 // saltedEpisodes are Episodes with the originals of their placeholders, where there is a salt and room for them beside
 // all texts.
-func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage.Memory) {
+func saltedEpisodes(t Turn, retention time.Duration, salt []byte, maxWrite int) (out []storage.Memory) {
 	var originals []map[string]string // by memory
 	var last storage.Time
 	size := 0
 	defer func() {
 		for i, kept := range originals {
-			if size += redactionsSize(kept); size > storage.MaxWrite {
+			if size += redactionsSize(kept); size > maxWrite {
 				return
 			}
 			out[i].Redactions = kept
@@ -71,7 +71,7 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte) (out []storage
 				e.Tags = []string{storage.ProjectTag + t.Project}
 			}
 			size += storage.Write{Memories: []storage.Memory{e}}.Size()
-			if size > storage.MaxWrite || len(out) == storage.MaxWriteMemories {
+			if size > maxWrite || len(out) == storage.MaxWriteMemories {
 				return out
 			}
 			out = append(out, e)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/badger"
 )
 
 // killDir is set for the child of these tests.
@@ -127,9 +128,11 @@ func millionTurn(n int) Turn {
 	return t
 }
 
-// persistMany hands in so many turns, as fast as they are taken, and prints what became of them.
+// persistMany hands in so many turns, as fast as they are taken, and prints what became of them. Its bounds are those that the
+// program sets in a container of 128 MiB.
 func persistMany(dir string, turns int) error {
-	store, err := openStore(dir, nil)
+	own := badger.Config{MemoryBytes: 48 << 20}
+	store, err := openStoreWithin(dir, nil, own.MemoryBytes)
 	if err != nil {
 		return err
 	}
@@ -139,6 +142,7 @@ func persistMany(dir string, turns int) error {
 	}
 	cfg := DefaultConfig()
 	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 2000 // it is full all the time
+	cfg.QueueBytes, cfg.Audit.MaxBytes, cfg.Facts.CacheBytes, cfg.MaxWrite = 2<<20, 1<<20, 2<<20, own.MaxWrite()
 	p := New(cfg, store, store, nil, red, nil, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

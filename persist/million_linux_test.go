@@ -1,25 +1,15 @@
 package persist
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
 )
-
-// raced says whether the race detector watches, which takes several times the memory.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
-}
 
 // TestMillionTurns persists REMORA_TURNS turns (3,000 if it is not set) of 64 users in a process of at most 128 MiB, page
 // cache included, where a control group can be made. The queue is full all the time. All of them must be there at the end.
@@ -33,14 +23,12 @@ func TestMillionTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, limited := exec.Command(exe), "not limited"
 	limit, runtimeLimit := int64(128<<20), "88MiB"
-	if raced() {
+	if storagetest.Raced() {
 		limit, runtimeLimit = 8*limit, "704MiB"
 	}
-	if group := newGroup(t, limit); group != "" {
-		child, limited = exec.Command("sh", "-c", `echo $$ >"$0/cgroup.procs" && exec "$1"`, group, exe), "limited by a control group"
-	}
+	group := storagetest.NewGroup(t, "pipeline", limit)
+	child := group.Command(exe)
 	child.Env = append(os.Environ(), killDir+"="+dir, killDir+"_TURNS="+strconv.Itoa(turns), "GOMEMLIMIT="+runtimeLimit)
 	child.Stderr = t.Output()
 	var said strings.Builder
@@ -57,7 +45,7 @@ func TestMillionTurns(t *testing.T) {
 		case err = <-ended:
 			running = false
 		case <-time.After(100 * time.Millisecond):
-			rss := resident(child.Process.Pid)
+			rss := storagetest.Resident(child.Process.Pid)
 			most = max(most, rss)
 			if time.Since(last) > 30*time.Second {
 				last = time.Now()
@@ -95,31 +83,5 @@ func TestMillionTurns(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
 	t.Logf("%d turns in %s, %d stored, %d facts; %d MiB resident at most, %s; the process says %s",
-		turns, took.Round(time.Second), found, facts, most>>20, limited, lines[len(lines)-1])
-}
-
-func resident(pid int) int64 {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	fields := strings.Fields(string(b))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
-}
-
-// newGroup makes a control group of either version that limits memory; "" where none can be made.
-func newGroup(t *testing.T, limit int64) string {
-	t.Helper()
-	for root, file := range map[string]string{"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"} {
-		dir := filepath.Join(root, fmt.Sprintf("remora-persist-%d", os.Getpid()))
-		if os.Mkdir(dir, 0o700) != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = os.Remove(dir) })
-		if os.WriteFile(filepath.Join(dir, file), []byte(strconv.FormatInt(limit, 10)), 0o600) == nil {
-			return dir
-		}
-	}
-	return ""
+		turns, took.Round(time.Second), found, facts, most>>20, group, lines[len(lines)-1])
 }

@@ -74,6 +74,8 @@ type Config struct {
 	MaxBatchTurns int
 	// MaxMessageBytes cuts longer messages.
 	MaxMessageBytes int
+	// MaxWrite is the largest write that the store takes. What a turn has beyond it is left out.
+	MaxWrite int
 	// Retention is how long episodes live, from the time they were said.
 	Retention time.Duration
 	// DrainTimeout bounds how long Run goes on after its context has ended. What is spooled by then is not lost.
@@ -97,7 +99,7 @@ func DefaultConfig() Config {
 		QueueTurns: 20_000, QueueBytes: 32 << 20, TurnsPerSecond: 100,
 		CommitInterval: 20 * time.Millisecond, CommitTurns: 64,
 		BatchInterval: 100 * time.Millisecond, BatchTurns: 64, MaxBatchTurns: 256,
-		MaxMessageBytes: 128 << 10, KeepOriginals: true, Retention: 90 * 24 * time.Hour, DrainTimeout: 10 * time.Second,
+		MaxMessageBytes: 128 << 10, MaxWrite: storage.MaxWrite, KeepOriginals: true, Retention: 90 * 24 * time.Hour, DrainTimeout: 10 * time.Second,
 		Workers: 2, MaxQuarantined: 1000, Audit: DefaultAuditConfig(), Facts: DefaultFactConfig(),
 	}
 }
@@ -115,6 +117,7 @@ func (c Config) Validate() error {
 	check(c.BatchTurns > 0, "batchTurns", "> 0")
 	check(c.MaxBatchTurns >= c.BatchTurns, "maxBatchTurns", ">= batchTurns")
 	check(c.MaxMessageBytes >= 1024 && c.MaxMessageBytes <= 4<<20, "maxMessageBytes", "between 1 KiB and 4 MiB")
+	check(c.MaxWrite >= 128<<10 && c.MaxWrite <= storage.MaxWrite, "maxWrite", "between 128 KiB and that of the storage contract")
 	check(c.Retention > 0, "retention", "> 0")
 	check(c.DrainTimeout >= 0, "drainTimeout", ">= 0")
 	check(c.Workers > 0, "workers", "> 0")

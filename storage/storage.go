@@ -250,7 +250,7 @@ type Record struct {
 const MaxRecord = 16 << 20
 
 // MaxRecords is the most records, or references, that one atomic call takes.
-const MaxRecords = 1000
+const MaxRecords = 500
 
 // RecordRef names a local record.
 type RecordRef struct {

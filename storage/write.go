@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// Bounds of a [Write]. Every store takes writes up to them and refuses larger ones with [ErrInvalid].
+// Bounds of a [Write]. Larger ones are [ErrInvalid]. A store may be configured to take less than MaxWrite, though no less than
+// 128 KiB.
 const (
 	MaxWrite         = 768 << 10 // by Write.Size
 	MaxWriteMemories = 2000

@@ -36,6 +36,7 @@ type config struct {
 	reapEvery  time.Duration // 0 = never
 	store      storeConfig
 	log        logConfig
+	memory     int64 // what the runtime of this process is to stay below; 0 = no limit
 
 	// keyless says why there is no key for the store and none may be generated; "" = there is one.
 	keyless string
@@ -73,6 +74,9 @@ func (c *config) settle(where place) {
 	if c.persist.Workers == 0 {
 		c.persist.Workers = persist.DefaultConfig().Workers
 	}
+	c.memory = c.ownMemory(where.memory)
+	c.storage.MemoryBytes = c.store.memoryBytes
+	c.persist.MaxWrite = c.storage.MaxWrite()
 	c.proxy.RecallDeadline, c.proxy.FirstDeadline = c.recall.Deadline, c.recall.FirstDeadline
 	c.proxy.Identity.Loopback = loopback(c.server.Listen) && (c.forward.Listen == "" || loopback(c.forward.Listen))
 	c.proxy.Identity.Container = where.container

@@ -18,6 +18,11 @@ effect with secrets hidden.
 
 Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes.
 
+In a container whose memory is limited (a control group of Linux, the process's own or one above it) the bounds of what is held in memory
+are a share of that, where the table says so and they are not set. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay
+below what that leaves of 13/16, unless ` + "`GOMEMLIMIT`" + ` says otherwise. The rest is the system's: buffers, and files that are mapped.
+128 MiB are enough for both.
+
 Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`" + ` (otlp,
 console, none), ` + "`OTEL_EXPORTER_OTLP_PROTOCOL`" + ` (http/protobuf, grpc), ` + "`OTEL_SERVICE_NAME`, `OTEL_SDK_DISABLED`" + ` and the rest. The Go
 runtime's ` + "`GOGC`, `GOMEMLIMIT` and `GOMAXPROCS`" + ` are respected.

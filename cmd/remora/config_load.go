@@ -20,6 +20,9 @@ type setting struct {
 	doc  string // one or two sentences of Markdown
 	at   value
 	note string // what the documentation says instead of the default, where the default depends on the machine
+
+	share float64 // of a container's memory, that the default is at most; 0 = whatever
+	least int64   // but no less than this
 }
 
 // env is the environment variable of a key: "recall.firstDeadline" is REMORA_RECALL_FIRST_DEADLINE.
@@ -66,6 +69,7 @@ func loadConfig(flags overrides, getenv func(string) string, where place) (confi
 	l.file(&c, table, flags.file)
 	l.environment(table)
 	l.flags(&c, flags)
+	l.fit(table)
 	c.settle(where)
 	c.validate(&l.found, l.origins)
 	return c, l.found.err()

@@ -140,7 +140,9 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"proxy.FirstDeadline":      "is recall.FirstDeadline",
 		"recall.Vectors.Embedder":  "is made of embeddings",
 		"recall.Vectors.Redact":    "is the redactor",
+		"persist.MaxWrite":         "is the store's",
 		"storage.Key":              "is storageKey, decoded",
+		"storage.MemoryBytes":      "is store.memoryBytes",
 		"storage.FreeBytes":        "is for tests",
 		"storage.Fatal":            "is the program's",
 	}

@@ -136,6 +136,9 @@ func writeRow(b *strings.Builder, s setting) error {
 		}
 		shown = "`" + strings.ReplaceAll(string(data), "|", "\\|") + "`"
 	}
+	if s.share > 0 {
+		shown += fmt.Sprintf(", at most %.3g %% of a container's memory", 100*s.share)
+	}
 	env := "`" + s.env() + "`"
 	if s.key == "upstreams" {
 		env = "`REMORA_UPSTREAM` (one URL, for every path)"

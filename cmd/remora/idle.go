@@ -5,8 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 	"runtime/metrics"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -54,12 +52,8 @@ func headroomWithin(limit uint64) uint64 { return min(gcHeadroom, limit/8) }
 // memoryLimit is what GOMEMLIMIT or the container's control group allows, in bytes.
 func memoryLimit() uint64 {
 	limit := uint64(debug.SetMemoryLimit(-1))
-	for _, name := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		if b, err := os.ReadFile(name); err == nil {
-			if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil { // "max" is none
-				limit = min(limit, n)
-			}
-		}
+	if n := containerMemory(os.ReadFile); n > 0 {
+		limit = min(limit, n)
 	}
 	return limit
 }

@@ -14,6 +14,7 @@ type place struct {
 	home      string // "" where there is none, as for a user without an entry in a scratch image
 	getenv    func(string) string
 	container bool
+	memory    uint64 // bytes that a control group leaves it; 0 = no limit
 }
 
 func here(getenv func(string) string) place {
@@ -21,7 +22,10 @@ func here(getenv func(string) string) place {
 	if err != nil || getenv("HOME") != "" && runtime.GOOS != "windows" {
 		home = getenv("HOME")
 	}
-	return place{os: runtime.GOOS, home: home, getenv: getenv, container: inContainer(getenv, os.ReadFile)}
+	return place{
+		os: runtime.GOOS, home: home, getenv: getenv,
+		container: inContainer(getenv, os.ReadFile), memory: containerMemory(os.ReadFile),
+	}
 }
 
 // dataDir is where memories live by default, or "" where nothing says where the user's data goes.

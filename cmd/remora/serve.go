@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"runtime/debug"
 	"sync"
 )
 
@@ -27,6 +28,9 @@ func serve(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	spareProcessors(s.getenv)
+	if c.memory > 0 && s.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(c.memory)
+	}
 	log := c.log.logger(s.err)
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {

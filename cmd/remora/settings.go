@@ -55,10 +55,10 @@ func (c *config) identitySettings() []setting {
 func (c *config) limitSettings() []setting {
 	l := &c.proxy.Limits
 	return []setting{
-		{key: "limits.bodyBytes", at: size(&l.BodyBytes), doc: "Larger request bodies stream through without memory."},
-		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
-		{key: "limits.teeBytes", at: size(&l.TeeBytes), doc: "Larger answers are not remembered."},
-		{key: "limits.teesBytes", at: size(&l.TeesBytes), doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
+		{key: "limits.bodyBytes", at: size(&l.BodyBytes), share: 1.0 / 16, least: 1 << 20, doc: "Larger request bodies stream through without memory."},
+		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), share: 1.0 / 16, least: 1 << 20, doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
+		{key: "limits.teeBytes", at: size(&l.TeeBytes), share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered."},
+		{key: "limits.teesBytes", at: size(&l.TeesBytes), share: 1.0 / 16, least: 1 << 20, doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
 		{key: "limits.assemblies", at: integer(&l.Assemblies), doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
 		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), doc: "Larger request heads are refused with 431."},
 		{key: "limits.idleConnections", at: integer(&c.proxy.Transport.MaxIdlePerHost), doc: "Connections kept open to one upstream. More are opened as needed, and closed after use."},
@@ -74,8 +74,8 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text."},
 		{key: "recall.gate", at: number(&r.Gate), doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
 		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
-		{key: "recall.maxBytes", at: size(&r.MaxBytes), doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
-		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), doc: "One user's index. Beyond, the oldest memories are left out and counted."},
+		{key: "recall.maxBytes", at: size(&r.MaxBytes), share: 1.0 / 16, least: 1 << 20, doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
+		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), share: 1.0 / 32, least: 1 << 20, doc: "One user's index. Beyond, the oldest memories are left out and counted."},
 		{key: "recall.maxLoads", at: integer(&r.MaxLoads), doc: "Indexes that load at the same time; more wait."},
 		{key: "recall.loadTimeout", at: duration(&r.LoadTimeout), doc: "Bounds the load of one index."},
 		{key: "recall.snapshotAfter", at: duration(&r.SnapshotAfter), doc: "How long a changed index must be left alone before its snapshot is written, which makes its next load fast. `0s` keeps none."},
@@ -126,7 +126,7 @@ func (c *config) injectionSettings() []setting {
 		{key: "injection.replayWindow", at: duration(&l.ReplayWindow), doc: "The same newest message within it is a retry and gets the same block; later, memory is searched anew."},
 		{key: "injection.maxBlocks", at: integer(&l.MaxBlocks), doc: "Blocks in one conversation. At the bound nothing new is added; what stands is never taken out."},
 		{key: "injection.maxTokens", at: integer(&l.MaxTokens), doc: "Tokens of all blocks in one conversation; the same holds."},
-		{key: "injection.maxBytes", at: size(&l.MaxBytes), doc: "What is remembered of insertions in memory, all users together. Beyond, the least recently used user's is dropped and loaded again when needed."},
+		{key: "injection.maxBytes", at: size(&l.MaxBytes), share: 1.0 / 64, least: 1 << 20, doc: "What is remembered of insertions in memory, all users together. Beyond, the least recently used user's is dropped and loaded again when needed."},
 	}
 }
 
@@ -140,7 +140,7 @@ func (c *config) persistSettings() []setting {
 	p := &c.persist
 	return []setting{
 		{key: "persist.queueTurns", at: integer(&p.QueueTurns), doc: "Turns that are not memories yet. Beyond, turns are dropped and counted."},
-		{key: "persist.queueBytes", at: size(&p.QueueBytes), doc: "Their texts; the same holds."},
+		{key: "persist.queueBytes", at: size(&p.QueueBytes), share: 1.0 / 64, least: 1 << 20, doc: "Their texts; the same holds."},
 		{key: "persist.turnsPerSecond", at: number(&p.TurnsPerSecond), doc: "Turns of one user, with a burst of one second. Beyond, they are dropped and counted. 0 = no limit."},
 		{key: "persist.commitInterval", at: duration(&p.CommitInterval), doc: "A commit to the spool waits so long for more turns, at most."},
 		{key: "persist.commitTurns", at: integer(&p.CommitTurns), doc: "Turns of one commit to the spool."},
@@ -175,7 +175,7 @@ func (c *config) storageSettings() []setting {
 		{key: "storage.isolation", at: choice(&c.store.isolation, isolationProcess, isolationInline), doc: "`process`: the store lives in a process of its own, which may crash while the traffic goes on. `inline`: in the proxy's process; always so on Windows."},
 		{key: "storage.setAside", at: boolean(&c.store.setAside), doc: "A store that proves damaged three times in a row is renamed, never deleted, and a new one made, loudly (see [the store's process](storage-process.md)). Off: it stays, and there is no memory until a person has mended it."},
 		{key: "storage.hangTimeout", at: duration(&c.store.process.Hang), doc: "A store's process that is silent for longer is killed and started again. Long before that, nothing waits for it."},
-		{key: "storage.memoryBytes", at: size(&c.store.memoryBytes), doc: "What the store's process tries to keep its memory below, beside the files that it maps."},
+		{key: "storage.memoryBytes", at: size(&c.store.memoryBytes), share: 3.0 / 8, least: 32 << 20, doc: "What the store's process tries to keep its memory below, beside the files that it maps; 32 MiB at least. Below 96 MiB it merges in small pieces, which takes more processor time, and of one turn no more than 160 KiB are kept (else 768 KiB)."},
 		{key: "storage.nice", at: integer(&c.store.process.Nice), doc: "By how much the store's process yields to others, 0 to 19, so that its bursts don't delay requests. Not on Windows."},
 	}
 }

@@ -17,7 +17,7 @@ func (c *config) auditSettings() []setting {
 		{key: "persist.audit.softLimit", at: duration(&a.SoftLimit), doc: "After so long an audit reads no further message."},
 		{key: "persist.audit.hardLimit", at: duration(&a.HardLimit), doc: "After so long it is given up."},
 		{key: "persist.audit.maxConversations", at: integer(&a.MaxConversations), doc: "Conversations whose window is held in memory. Beyond, the one that was idle longest is audited and let go of."},
-		{key: "persist.audit.maxBytes", at: size(&a.MaxBytes), doc: "Their texts and summaries; the same holds."},
+		{key: "persist.audit.maxBytes", at: size(&a.MaxBytes), share: 1.0 / 128, least: 1 << 20, doc: "Their texts and summaries; the same holds."},
 		{key: "persist.audit.maxHeard", at: integer(&a.MaxHeard), doc: "Turns that wait for the auditor. Beyond, turns are stored but not audited, and counted."},
 		{key: "persist.audit.keepRecords", at: integer(&a.KeepRecords), doc: "Audit records kept of one user; new ones take the place of the oldest. They hold no content."},
 		{key: "persist.audit.keepSummaries", at: integer(&a.KeepSummaries), doc: "Conversation summaries kept of one user. Beyond, the oldest goes."},
@@ -40,7 +40,7 @@ func (c *config) auditSettings() []setting {
 		setting{key: "persist.facts.halfLife", at: duration(&f.HalfLife), doc: "The worth of a fact halves with each, since it was last said."},
 		setting{key: "persist.facts.episodeBytes", at: size(&f.EpisodeBytes), doc: "Text of turns of one user. Beyond, the oldest go."},
 		setting{key: "persist.facts.maxScopes", at: integer(&f.MaxScopes), doc: "Users whose facts are held in memory for merging. Beyond, those of the one that was idle longest are read again when needed."},
-		setting{key: "persist.facts.cacheBytes", at: size(&f.CacheBytes), doc: "Their facts; the same holds."},
+		setting{key: "persist.facts.cacheBytes", at: size(&f.CacheBytes), share: 1.0 / 64, least: 1 << 20, doc: "Their facts; the same holds."},
 	)
 }
 

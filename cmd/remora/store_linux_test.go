@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
 // A process that gets no more memory ends: by itself, where the kernel refuses it address space, or killed, where it is over a
@@ -23,12 +25,12 @@ func TestStoreProcessOutOfMemory(t *testing.T) {
 		outOfMemory(t, func(pid int) error { return unix.Prlimit(pid, unix.RLIMIT_AS, &small, nil) })
 	})
 	t.Run("control group", func(t *testing.T) {
-		g := newGroup(t, "starved", 1<<20)
-		if g.dir == "" {
+		g := storagetest.NewGroup(t, "starved", 1<<20)
+		if !g.Limited() {
 			t.Skip("no control group can be made here")
 		}
-		outOfMemory(t, g.add)
-		t.Logf("the kernel killed %d", g.kills())
+		outOfMemory(t, g.Add)
+		t.Logf("the kernel killed %d", g.Kills())
 	})
 }
 

@@ -269,11 +269,11 @@ func (s *Store) load(ctx context.Context, keys *keyring, frames *frameReader, do
 	if err := makeDir(s.restoringDir()); err != nil {
 		return err
 	}
-	db, err := badgerdb.Open(badgerOptions(s.restoringDir(), s.log))
+	db, err := badgerdb.Open(badgerOptions(s.restoringDir(), largeSizes(), s.log)) // it may have been made with those
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.loadInto(ctx, &session{db: db, keys: keys, space: s.space}, frames, done), db.Close())
+	return errors.Join(s.loadInto(ctx, &session{db: db, sizes: largeSizes(), keys: keys, space: s.space}, frames, done), db.Close())
 }
 
 func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, done *Restored) error {

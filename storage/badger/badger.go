@@ -53,6 +53,9 @@ type Config struct {
 	// MinFreeBytes is the free space below which nothing is written: Badger's files are mapped into memory, so a full
 	// disk would kill the process. Deleting and erasing go on down to a quarter of it.
 	MinFreeBytes uint64
+	// MemoryBytes is what the process that holds the store should get along with, beside the files that it maps; 0 = no matter. Below 96 MiB
+	// memory tables and what is merged at a time are small, which costs processor time, and writes are bounded by [Config.MaxWrite].
+	MemoryBytes int64
 	// FreeBytes tells the free space of the file system that holds a directory; nil asks the operating system.
 	FreeBytes func(dir string) (uint64, error) `json:"-"`
 	// Fatal ends the process where going on would lose memories. nil = what would do so stands still instead.
@@ -83,6 +86,8 @@ type Store struct {
 	cfg   Config
 	log   *slog.Logger
 	space *freeSpace
+
+	manifest knownManifest // whoever opens it has it
 
 	damaged atomic.Uint64
 	panics  atomic.Uint64

@@ -35,6 +35,14 @@ func mustClose(t testing.TB, s *Store) {
 	}
 }
 
+func TestContractInLittleMemory(t *testing.T) {
+	storagetest.Run(t, func(t *testing.T) storagetest.Opened {
+		cfg := testConfig(t)
+		cfg.MemoryBytes = smallMemory - 1
+		return opened(t, cfg)
+	})
+}
+
 func TestContract(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Opened { return opened(t, testConfig(t)) })
 }
@@ -42,7 +50,7 @@ func TestContract(t *testing.T) {
 func opened(t *testing.T, cfg Config) storagetest.Opened {
 	s := mustOpen(t, cfg)
 	return storagetest.Opened{
-		Store: s, Local: s, Close: s.Close,
+		Store: s, Local: s, Close: s.Close, MaxWrite: cfg.MaxWrite(),
 		Reopen: func(t *testing.T) storagetest.Opened {
 			mustClose(t, s)
 			return opened(t, cfg)

@@ -145,12 +145,12 @@ func (se *session) namedTables() ([]uint64, manifestCounts, error) {
 		if err != nil {
 			return nil, manifestCounts{}, err
 		}
-		if old := se.manifest; old != nil && os.SameFile(old, info) && old.Size() == info.Size() && old.ModTime().Equal(info.ModTime()) {
+		if se.manifest.is(info) {
 			break
 		}
 		named, counts, err := namedTables(path, se.db.Opts())
 		if err == nil {
-			se.manifest, se.named, se.counts, se.changed = info, slices.Sorted(maps.Keys(named)), counts, time.Now()
+			se.read(knownManifest{info, named, counts})
 			break
 		}
 		if try == manifestTries-1 {
@@ -158,7 +158,23 @@ func (se *session) namedTables() ([]uint64, manifestCounts, error) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return se.named, se.counts, nil
+	return se.named, se.manifest.counts, nil
+}
+
+func (se *session) read(m knownManifest) {
+	se.manifest, se.named, se.changed = m, slices.Sorted(maps.Keys(m.tables)), time.Now()
+}
+
+// knownManifest is what a manifest names, and which one that was. Badger appends to it for ten thousand tables before it writes it anew, so
+// that reading it takes tens of milliseconds.
+type knownManifest struct {
+	info   fs.FileInfo // nil = none
+	tables map[uint64]bool
+	counts manifestCounts
+}
+
+func (m knownManifest) is(now fs.FileInfo) bool {
+	return m.info != nil && os.SameFile(m.info, now) && m.info.Size() == now.Size() && m.info.ModTime().Equal(now.ModTime())
 }
 
 // manifestSettles is how long after a change of the manifest a log that was made into a table may still be there.
@@ -232,9 +248,12 @@ func (s *Store) noteBefore() error {
 	if err != nil {
 		return err
 	}
-	named, counts, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
-	if err != nil {
-		return err
+	path := filepath.Join(s.dataDir(), badgerdb.ManifestFilename)
+	named, counts := s.manifest.tables, s.manifest.counts
+	if info, err := os.Stat(path); err != nil || !s.manifest.is(info) {
+		if named, counts, err = namedTables(path, badgerOptions(s.dataDir(), s.cfg.sizes(), s.log)); err != nil {
+			return err
+		}
 	}
 	found.counts = counts
 	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })

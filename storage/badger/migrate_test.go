@@ -180,7 +180,7 @@ func rawSession(t *testing.T, s *Store) *session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &session{db: db, keys: keys}
+	return &session{db: db, sizes: largeSizes(), keys: keys}
 }
 
 // countedContext ends when it has been asked at times.

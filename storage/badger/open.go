@@ -67,8 +67,12 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 		return nil, s.explainData(err)
 	}
 	se := &session{
-		db: db, keys: keys, space: s.space,
+		db: db, sizes: s.cfg.sizes(), keys: keys, space: s.space,
 		turn: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
+	}
+	if s.manifest.info != nil {
+		se.read(s.manifest) // unless it has changed since
+		s.manifest = knownManifest{}
 	}
 	if err := s.complete(ctx, se); err != nil {
 		return nil, s.explain(errors.Join(err, db.Close()))
@@ -144,8 +148,23 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 				"damaged: Badger panicked while it opened %s (%v); not tried again before a restart", s.dataDir(), p)}
 		}
 	}()
+	size := s.cfg.sizes()
+	if outgrown, err := s.logsOutgrow(size); err != nil {
+		return nil, err
+	} else if outgrown {
+		if db, err = s.openBadgerAs(largeSizes()); err != nil {
+			return nil, err
+		}
+		if err := db.Close(); err != nil { // makes tables of the logs
+			return nil, err
+		}
+	}
+	return s.openBadgerAs(size)
+}
+
+func (s *Store) openBadgerAs(size sizes) (db *badgerdb.DB, err error) {
 	for range maxNewFiles {
-		o := badgerOptions(s.dataDir(), s.log)
+		o := badgerOptions(s.dataDir(), size, s.log)
 		o.Logger = badgerLog{log: s.log, dir: s.dataDir(), fatal: s.cfg.Fatal}
 		db, err = badgerdb.Open(o)
 		if err == nil || !strings.Contains(err.Error(), z.NewFile.Error()) {
@@ -153,6 +172,25 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 		}
 	}
 	return db, err
+}
+
+// logsOutgrow says that a crash has left logs of larger memory tables: Badger ends the process when it reads one into a table
+// that it doesn't fit.
+func (s *Store) logsOutgrow(size sizes) (bool, error) {
+	logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem"))
+	if err != nil {
+		return false, err
+	}
+	for _, path := range logs {
+		info, err := os.Stat(path)
+		if err != nil {
+			return false, err
+		}
+		if n := info.Size(); n > size.memTable && n != size.fullLog() { // one that was read is cut to its records
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // maxNewFiles bounds how often Badger is opened again because it came upon a file without a byte: one that was being

@@ -12,19 +12,65 @@ import (
 	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/ristretto/v2/z"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
-const (
-	memTableSize = 8 << 20
-	// maxTxnBytes keeps a transaction below Badger's own limit of 15 % of a memtable.
-	maxTxnBytes   = memTableSize * 14 / 100
-	maxTxnEntries = 12000
-	// entryOverhead is what Badger counts for an entry beside key and value, rounded up.
-	entryOverhead = 16
-)
+// entryOverhead is what Badger counts for an entry beside key and value, rounded up.
+const entryOverhead = 16
+
+// sizes are what Badger's memory goes with: up to four memory tables, each with an arena of 1.3 times memTable, and a buffer of
+// twice baseTable, rounded up to a power of two, for each table that is being made or was of late. A merge fills up to six tables at a
+// time, and eight more wait for the disk; there may be two merges. Eight buffers are kept for good. Any of them may come to make the
+// table of a memory table, for which it gets more of twice its size, and keeps it.
+type sizes struct {
+	memTable   int64
+	baseTable  int64
+	tableGrows int // a level's tables against those of the level above
+	memTables  int // full ones that wait
+	levelZero  int // tables in it that call for a merge
+	stall      int // tables in it that stop writes
+	threshold  int64
+	maxTxn     int // bytes of a transaction; Badger's own limit is 15 % of a memory table
+	maxEntries int // the same, by 96 bytes an entry
+	maxWrite   int // storage.Write.Size
+}
+
+// Disk keys are hashes, so what leaves the memory tables overlaps all of the next level, and merging the two rewrites both: it
+// waits until there is as much as makes that worth while. Against 2 tables and a base level of 10 MiB it is a third less processor
+// time a turn.
+func largeSizes() sizes {
+	return sizes{
+		memTable: 8 << 20, baseTable: 2 << 20, tableGrows: 2, memTables: 2, levelZero: 8, stall: 18,
+		threshold: 1 << 20, maxTxn: (8 << 20) * 14 / 100, maxEntries: 12_000, maxWrite: storage.MaxWrite,
+	}
+}
+
+// smallSizes are for a process of some 50 MiB. A memory table is as small as takes a chunk of a record, and its table fits a buffer of
+// 1 and 2 MiB. Tables don't grow with the store, so there are some 2,000 for each GiB: so many files are open.
+func smallSizes() sizes {
+	return sizes{
+		memTable: 7 << 18, baseTable: 1 << 19, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
+		threshold: 268 << 10, maxTxn: (7 << 18) * 145 / 1000, maxEntries: 2_800, maxWrite: 160 << 10,
+	}
+}
+
+// smallMemory is what a store's process must have for large sizes.
+const smallMemory = 96 << 20
+
+func (c Config) sizes() sizes {
+	if c.MemoryBytes > 0 && c.MemoryBytes < smallMemory {
+		return smallSizes()
+	}
+	return largeSizes()
+}
+
+// MaxWrite is the largest write that a store of this configuration takes, by [storage.Write.Size]: [storage.MaxWrite], or 160 KiB
+// where memory is short.
+func (c Config) MaxWrite() int { return c.sizes().maxWrite }
 
 // badgerOptions favour a small footprint: one user's machine and a sidecar's share of a pod, not a database server.
-func badgerOptions(dir string, log *slog.Logger) badgerdb.Options {
+func badgerOptions(dir string, size sizes, log *slog.Logger) badgerdb.Options {
 	o := badgerdb.DefaultOptions(dir)
 	o.Logger = badgerLog{log: log, dir: dir}
 	o.SyncWrites = false      // batch.commit syncs, but for what may be lost
@@ -32,13 +78,13 @@ func badgerOptions(dir string, log *slog.Logger) badgerdb.Options {
 	o.MetricsEnabled = false
 	o.NumVersionsToKeep = 1
 
-	o.MemTableSize = memTableSize
-	o.NumMemtables = 2
-	// Disk keys are hashes, so what leaves the memory tables overlaps all of the next level, and merging the two rewrites both: it
-	// waits until there is as much as makes that worth while. A level of the size of most stores is the last one, without a
-	// smaller one above it to go through. Against 2 tables and 10 MiB it is a third less processor time a turn.
-	o.NumLevelZeroTables = 8
-	o.NumLevelZeroTablesStall = 18
+	o.MemTableSize = size.memTable
+	o.NumMemtables = size.memTables
+	o.BaseTableSize = size.baseTable
+	o.TableSizeMultiplier = size.tableGrows
+	o.NumLevelZeroTables = size.levelZero
+	o.NumLevelZeroTablesStall = size.stall
+	// A level of the size of most stores is the last one, without a smaller one above it to go through.
 	o.BaseLevelSize = 64 << 20
 	o.NumCompactors = 2
 	o.NumGoroutines = 1
@@ -48,8 +94,8 @@ func badgerOptions(dir string, log *slog.Logger) badgerdb.Options {
 	o.BlockCacheSize = 0
 	o.IndexCacheSize = 2 << 20
 
-	// Every value stays in the tree: the largest is a write of one memory (storage.MaxWrite). The value log is then an empty file, kept as small as can be.
-	o.ValueThreshold = 1 << 20
+	// Every value stays in the tree: the largest is a write of one memory, or a chunk. The value log is then an empty file, kept as small as can be.
+	o.ValueThreshold = size.threshold
 	o.ValueLogFileSize = 1 << 20
 	return o
 }
@@ -89,10 +135,13 @@ func (l badgerLog) Debugf(format string, _ ...any) {
 
 const compactionDone = "Discard stats"
 
+// probeSize is as large as tables get, but in the lower levels of large stores.
+const probeSize = 8 << 20
+
 // probeTable creates a file as Badger creates a table.
 func probeTable(dir string) error {
 	path := filepath.Join(dir, fmt.Sprintf("probe-%d", rand.Uint64()))
-	f, err := z.OpenMmapFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, memTableSize)
+	f, err := z.OpenMmapFile(path, os.O_CREATE|os.O_RDWR|os.O_EXCL, probeSize)
 	if !errors.Is(err, z.NewFile) {
 		_ = os.Remove(path)
 		return err

@@ -25,7 +25,11 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 		if err := w.Validate(); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
-		size += w.Size()
+		n := w.Size()
+		if n > s.cfg.MaxWrite() {
+			return fmt.Errorf("write %d: %d bytes are more than %d: %w", i, n, s.cfg.MaxWrite(), storage.ErrInvalid)
+		}
+		size += n
 	}
 	if err := se.acquire(ctx); err != nil {
 		return err

@@ -151,6 +151,7 @@ func TestDeletedBytesGo(t *testing.T) {
 func TestCompactionBesideOthers(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	fillExpiring(t, s, scopeOf("kept"), 600)
+	mustPut(t, s, scopeOf("kept"), memory("changing", "not yet")) // however little the others get to do
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	loop := func(do func(i int) error) {

@@ -35,9 +35,8 @@ const (
 	flagChunked      = 1
 
 	chunkSize = 256 << 10
-	// inlineBudget bounds the values that one call keeps inline: with the names of storage.MaxRecords records they fit one
-	// transaction. Beyond it the largest values are chunked.
-	inlineBudget = 700 << 10
+	// recordOverhead is what a record takes of a transaction beside its key and value, rounded up.
+	recordOverhead = 160
 )
 
 // PutRecords implements [storage.Local].
@@ -66,7 +65,7 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 	}
 
 	records = lastOfEach(records)
-	longest := longestInline(records)
+	longest := longestInline(records, se.sizes.maxTxn)
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	heads := make([]change, 0, len(records))
@@ -116,16 +115,17 @@ func lastOfEach(records []storage.Record) []storage.Record {
 	return kept
 }
 
-// longestInline is the length up to which the values of a call stay inline.
-func longestInline(records []storage.Record) int {
+// longestInline is the length up to which the values of a call stay inline, so that they fit one transaction with all names:
+// those of storage.MaxRecords records do by themselves. Beyond it the largest values are chunked.
+func longestInline(records []storage.Record, maxTxn int) int {
 	sizes := make([]int, len(records))
 	for i, r := range records {
 		sizes[i] = len(r.Value)
+		maxTxn -= len(r.Key) + recordOverhead
 	}
 	slices.Sort(sizes)
-	sum := 0
 	for _, n := range sizes {
-		if sum += n; sum > inlineBudget {
+		if maxTxn -= n; maxTxn < 0 {
 			return min(n-1, chunkSize)
 		}
 	}

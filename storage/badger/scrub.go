@@ -48,7 +48,7 @@ func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
 
 // isNamed says whether the manifest has a table, or can't be read.
 func (s *Store) isNamed(path string) bool {
-	named, _, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.log))
+	named, _, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
 	id, ok := table.ParseFileID(filepath.Base(path))
 	return err != nil || named == nil || !ok || named[id]
 }
@@ -94,7 +94,7 @@ func checkTable(path string, content []byte) (err error) {
 	if !ok {
 		return errors.New("not a table's name")
 	}
-	o := badgerOptions("", nil)
+	o := badgerOptions("", largeSizes(), nil)
 	t, err := table.OpenInMemoryTable(content, id, &table.Options{
 		BlockSize: o.BlockSize, Compression: options.None, ChkMode: options.NoVerification,
 	})

@@ -16,7 +16,7 @@ import (
 // raw changes the files of a closed store beneath it.
 func raw(t *testing.T, s *Store, change func(txn *badgerdb.Txn) error) {
 	t.Helper()
-	db, err := badgerdb.Open(badgerOptions(s.dataDir(), s.log))
+	db, err := badgerdb.Open(badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
 	if err != nil {
 		t.Fatal(err)
 	}

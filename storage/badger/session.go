@@ -2,7 +2,6 @@ package badger
 
 import (
 	"context"
-	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 // session is an open store.
 type session struct {
 	db    *badgerdb.DB
+	sizes sizes
 	keys  *keyring
 	space *freeSpace
 	ops   sync.WaitGroup
@@ -31,12 +31,11 @@ type session struct {
 	// does not expect both at once. Taken by holders of the turn; nobody waits for the turn with it.
 	files sync.Mutex
 
-	noting   sync.Mutex  // guards the inventory and what follows
-	unnoted  bool        // the inventory names nothing, and stays so
-	manifest fs.FileInfo // as it was when named was read from it
-	named    []uint64    // tables
-	counts   manifestCounts
-	changed  time.Time // when that was
+	noting   sync.Mutex // guards the inventory and what follows
+	unnoted  bool       // the inventory names nothing, and stays so
+	manifest knownManifest
+	named    []uint64  // its tables, in order
+	changed  time.Time // when it was read
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey
@@ -82,6 +81,7 @@ func (c change) size() int { return len(c.key) + len(c.value) + entryOverhead }
 // batch collects changes into as few transactions as fit. Reading through txn sees what was added before.
 type batch struct {
 	db      *badgerdb.DB
+	limit   sizes
 	txn     *badgerdb.Txn
 	size    int
 	entries int
@@ -89,7 +89,7 @@ type batch struct {
 }
 
 func (se *session) newBatch() *batch {
-	return &batch{db: se.db, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
+	return &batch{db: se.db, limit: se.sizes, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
 }
 
 // add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
@@ -102,10 +102,10 @@ func (b *batch) addBeside(changes []change, entries, size int) error {
 	for _, c := range changes {
 		size += c.size()
 	}
-	if size > maxTxnBytes || entries > maxTxnEntries {
+	if size > b.limit.maxTxn || entries > b.limit.maxEntries {
 		return storage.ErrInvalid
 	}
-	if b.size+size > maxTxnBytes || b.entries+entries > maxTxnEntries {
+	if b.size+size > b.limit.maxTxn || b.entries+entries > b.limit.maxEntries {
 		if err := b.commit(); err != nil {
 			return err
 		}

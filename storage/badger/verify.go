@@ -148,10 +148,15 @@ func (s *Store) verifyManifest(tables []string) error {
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
-	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, badgerOptions(s.dataDir(), s.log))
+	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
 	if err != nil {
 		return damagedFile(path, "can't be read: "+err.Error())
 	}
+	named := make(map[uint64]bool, len(manifest.Tables))
+	for id := range manifest.Tables {
+		named[id] = true
+	}
+	s.manifest = knownManifest{info, named, manifestCounts{manifest.Creations, manifest.Deletions}}
 	there := make(map[string]bool, len(tables))
 	for _, t := range tables {
 		info, err := os.Stat(t)
@@ -166,16 +171,12 @@ func (s *Store) verifyManifest(tables []string) error {
 		n := len(tables) - len(manifest.Tables)
 		return damagedFile(path, fmt.Sprintf("does not name %d tables of a store that was closed in good order", n))
 	}
-	for id := range manifest.Tables {
+	for id := range named {
 		if name := fmt.Sprintf("%06d.sst", id); !there[name] {
 			return damagedFile(name, "is missing or empty")
 		}
 	}
-	named := make(map[uint64]bool, len(manifest.Tables))
-	for id := range manifest.Tables {
-		named[id] = true
-	}
-	lostLogs, lostTables, err := s.lostFiles(named, manifestCounts{manifest.Creations, manifest.Deletions})
+	lostLogs, lostTables, err := s.lostFiles(named, s.manifest.counts)
 	if err != nil {
 		return err
 	}
@@ -235,8 +236,12 @@ func manifestWhole(f io.Reader, size int64) error {
 const (
 	logHead   = 20
 	maxLogKey = 1 << 10 // longer than any key of layout.go
-	fullLog   = 2 * memTableSize
 )
+
+// fullLog is how large Badger makes a log.
+func (s sizes) fullLog() int64 { return 2 * s.memTable }
+
+func isFullLog(n int64) bool { return n == smallSizes().fullLog() || n >= largeSizes().fullLog() }
 
 // verifyLog tells a log that ends in what a crash left from one that is damaged in its midst: behind what can't be read
 // stand records that can. An empty file is one that a kill kept from being filled.
@@ -257,7 +262,7 @@ func verifyLog(path string) error {
 		at += n
 	}
 	rest := bytes.TrimRight(b[at:], "\x00")
-	if len(b) < fullLog && len(b) > at {
+	if !isFullLog(int64(len(b))) && len(b) > at {
 		return damagedFile(path, "is cut off") // Badger makes it full, and cuts it at the end of a record only
 	}
 	for i := 1; i < len(rest); i++ {

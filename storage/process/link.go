@@ -265,6 +265,25 @@ func (l *link) take(f frame) error {
 	return nil
 }
 
+// stoodStill leaves some time out of what the peer has owed its answers for.
+func (l *link) stoodStill(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	later := func(t time.Time) time.Time {
+		if t = t.Add(d); t.After(now) {
+			return now
+		}
+		return t
+	}
+	for _, p := range l.calls {
+		p.since = later(p.since)
+	}
+	if !l.pinged.IsZero() {
+		l.pinged = later(l.pinged)
+	}
+}
+
 // ping asks for the status, unless it was asked for already, and returns how long the peer has owed an answer and the age
 // of the oldest call.
 func (l *link) ping(now time.Time) (silent, oldest time.Duration) {

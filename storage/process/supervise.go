@@ -144,6 +144,8 @@ func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 		if suspected {
 			every = min(every, c.cfg.Suspect/4)
 		}
+		wait := min(every, c.cfg.Suspect/2)
+		before := time.Now()
 		select {
 		case <-ctx.Done():
 			return
@@ -156,7 +158,10 @@ func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 				ch.kill("it closed its socket")
 			}
 			return
-		case <-time.After(min(every, c.cfg.Suspect/2)):
+		case <-time.After(wait):
+		}
+		if late := time.Since(before) - wait; late > c.cfg.Suspect { // this process was stopped, and the other one with it, for all it knows
+			l.stoodStill(late)
 		}
 		silent, oldest := l.ping(time.Now())
 		switch {

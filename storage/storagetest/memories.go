@@ -124,7 +124,11 @@ func invalidArguments(t *testing.T, o Opened) {
 func limits(t *testing.T, o Opened) {
 	scope := scopeOf(strings.Repeat("u", storage.MaxScopePart))
 	// The most memories that one write takes, as one turn, then replaced whole and shrunk.
-	for _, n := range []int{storage.MaxWriteMemories, storage.MaxWriteMemories, 1} {
+	most := storage.MaxWriteMemories
+	for turnOf(scope, "turn", most, "xxxxxx").Size() > o.maxWrite() {
+		most--
+	}
+	for _, n := range []int{most, most, 1} {
 		w := turnOf(scope, "turn", n, strings.Repeat("x", n%7))
 		putWrites(t, o.Store, w)
 		if got := len(scanAll(t, o.Store, scope, storage.Query{})); got != n {
@@ -137,7 +141,7 @@ func limits(t *testing.T, o Opened) {
 	// The largest write, as one memory.
 	large := storage.Write{Scope: scope, Memories: []storage.Memory{simple(strings.Repeat("i", storage.MaxID), 1)}}
 	large.Memories[0].Text = ""
-	large.Memories[0].Text = strings.Repeat("y", storage.MaxWrite-large.Size())
+	large.Memories[0].Text = strings.Repeat("y", o.maxWrite()-large.Size())
 	putWrites(t, o.Store, large)
 	if got := read(t, o.Store, scope, large.Memories[0].ID); got.Text != large.Memories[0].Text {
 		t.Errorf("largest memory: got %d bytes of text, want %d", len(got.Text), len(large.Memories[0].Text))
@@ -149,7 +153,7 @@ func limits(t *testing.T, o Opened) {
 	var writes []storage.Write
 	for i := range 8 {
 		w := storage.Write{Scope: scopeOf("many"), Memories: []storage.Memory{simple(string(rune('a'+i)), 1)}}
-		w.Memories[0].Text = strings.Repeat("z", 500<<10)
+		w.Memories[0].Text = strings.Repeat("z", o.maxWrite()*2/3)
 		writes = append(writes, w)
 	}
 	putWrites(t, o.Store, writes...)

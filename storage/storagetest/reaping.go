@@ -3,6 +3,7 @@ package storagetest
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
@@ -27,7 +28,9 @@ func reap(t *testing.T, o Opened) {
 				left[s] = append(left[s], m)
 			}
 		}
-		put(t, o.Store, s, all...)
+		for some := range slices.Chunk(all, 400) {
+			put(t, o.Store, s, some...)
+		}
 		turn := turnOf(s, "turn", 3, "said")
 		for i := range turn.Memories {
 			turn.Memories[i].ExpiresAt = soon

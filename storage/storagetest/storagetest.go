@@ -6,11 +6,12 @@
 package storagetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -23,7 +24,11 @@ type Opened struct {
 	Close func() error
 	// Reopen closes the store if need be and opens it anew on the same data, as a new process would.
 	Reopen func(t *testing.T) Opened
+	// MaxWrite is the largest write that it takes; 0 = storage.MaxWrite.
+	MaxWrite int
 }
+
+func (o Opened) maxWrite() int { return cmp.Or(o.MaxWrite, storage.MaxWrite) }
 
 // Run runs the contract suite. Each test opens an empty store of its own.
 func Run(t *testing.T, open func(t *testing.T) Opened) {
@@ -71,11 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, open(t)) })
 	}
-	t.Run("random operations", func(t *testing.T) {
-		for left := operations(t); left > 0 && !t.Failed(); left -= operationsPerStore {
-			t.Run("of a store", func(t *testing.T) { randomOperations(t, open(t), min(left, operationsPerStore)) })
-		}
-	})
+	t.Run("random operations", func(t *testing.T) { randomOperations(t, open(t), operations(t)) })
 }
 
 func scopeOf(user string) storage.Scope {
@@ -178,7 +179,7 @@ func wantErr(t *testing.T, what string, got, want error) {
 
 func diff(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if d := cmp.Diff(want, got); d != "" {
+	if d := gocmp.Diff(want, got); d != "" {
 		t.Errorf("%s (-want +got):\n%s", what, d)
 	}
 }

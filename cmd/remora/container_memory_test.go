@@ -1,0 +1,85 @@
+package main
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+func TestContainerMemory(t *testing.T) {
+	const none = "9223372036854771712\n"
+	for _, tt := range []struct {
+		name  string
+		files map[string]string
+		want  uint64
+	}{
+		{"no Linux", nil, 0},
+		{"version 2, a group of its own for a root", map[string]string{
+			"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "134217728\n",
+		}, 128 << 20},
+		{"version 2, the one above", map[string]string{
+			"/proc/self/cgroup":         "0::/pod/container\n",
+			"/sys/fs/cgroup/memory.max": "max\n", "/sys/fs/cgroup/pod/memory.max": "134217728\n", "/sys/fs/cgroup/pod/container/memory.max": "max\n",
+		}, 128 << 20},
+		{"the least of several", map[string]string{
+			"/proc/self/cgroup":             "0::/pod/container\n",
+			"/sys/fs/cgroup/pod/memory.max": "268435456\n", "/sys/fs/cgroup/pod/container/memory.max": "134217728\n",
+		}, 128 << 20},
+		{"version 2, no limit", map[string]string{"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 0},
+		{"version 1", map[string]string{
+			"/proc/self/cgroup": "11:cpu,cpuacct:/x\n9:memory:/docker/ab\n0::/\n",
+			"/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes": "134217728\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": none,
+		}, 128 << 20},
+		{"version 1, the container's group is mounted as the root", map[string]string{
+			"/proc/self/cgroup": "9:hugetlb,memory:/docker/ab\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728\n",
+		}, 128 << 20},
+		{"version 1, no limit", map[string]string{"/proc/self/cgroup": "9:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": none}, 0},
+		{"a path that leaves its root", map[string]string{"/proc/self/cgroup": "0::/../../other\n", "/sys/fs/cgroup/memory.max": "1048576"}, 1 << 20},
+	} {
+		got := containerMemory(func(name string) ([]byte, error) {
+			if content, ok := tt.files[name]; ok {
+				return []byte(content), nil
+			}
+			return nil, fs.ErrNotExist
+		})
+		if got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestConfigFitsContainer(t *testing.T) {
+	load := func(memory uint64, file string, env ...string) config {
+		t.Helper()
+		where := machine()
+		where.container, where.memory = true, memory
+		c, err := loadConfig(overrides{file: writeFile(t, file)}, environment(append(env, "REMORA_STORAGE_KEY_FILE", "/key")...), where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	whole, small, tiny := load(0, "{}"), load(128<<20, "{}"), load(8<<20, "{}")
+	if whole.memory != 0 || whole.recall.MaxBytes != 256<<20 || whole.store.memoryBytes != 128<<20 || whole.persist.MaxWrite <= small.persist.MaxWrite {
+		t.Errorf("without a limit: %d, %d, %d, %d", whole.memory, whole.recall.MaxBytes, whole.store.memoryBytes, whole.persist.MaxWrite)
+	}
+	if small.memory != 56<<20 || small.store.memoryBytes != 48<<20 || small.storage.MemoryBytes != 48<<20 || small.recall.MaxBytes != 8<<20 ||
+		small.proxy.Ledger.MaxBytes != 2<<20 {
+		t.Errorf("in 128 MiB: %d, %d, %d, %d, %d", small.memory, small.store.memoryBytes, small.storage.MemoryBytes, small.recall.MaxBytes, small.proxy.Ledger.MaxBytes)
+	}
+	if tiny.store.memoryBytes != 32<<20 || tiny.memory <= 0 || tiny.recall.MaxBytes != 1<<20 {
+		t.Errorf("in 8 MiB: %d, %d, %d", tiny.store.memoryBytes, tiny.memory, tiny.recall.MaxBytes)
+	}
+	if c := load(128<<20, `{"recall": {"maxBytes": 33554432}}`, "REMORA_STORAGE_MEMORY_BYTES", "41943040"); c.recall.MaxBytes != 32<<20 || c.store.memoryBytes != 40<<20 || c.memory != 64<<20 {
+		t.Errorf("what is set: %d, %d, %d", c.recall.MaxBytes, c.store.memoryBytes, c.memory)
+	}
+	if c := load(128<<20, `{"storage": {"isolation": "inline"}}`); c.memory != 104<<20 {
+		t.Errorf("in one process: %d", c.memory)
+	}
+	if large := load(16<<30, "{}"); shown(t, large) != shown(t, whole) {
+		t.Error("16 GiB are no reason for other bounds")
+	}
+	if !strings.Contains(shown(t, small), "50331648") {
+		t.Error("the bounds in effect are not shown")
+	}
+}

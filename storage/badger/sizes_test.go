@@ -1,0 +1,119 @@
+package badger
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestSizes: what a crash leaves of a store with much memory opens with little, and the other way round.
+func TestSizes(t *testing.T) {
+	const large, small = 0, smallMemory - 1
+	for _, tt := range []struct {
+		name       string
+		first      int64
+		then       int64
+		cut        bool // a log that was read once and is cut to its records
+		writeBytes int
+		writes     int
+	}{
+		{"less", large, small, false, 500 << 10, 12},
+		{"less, read before", large, small, true, 500 << 10, 8},
+		{"more", small, large, false, 100 << 10, 15},
+		{"the same", small, small, false, 100 << 10, 15},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := testConfig(t)
+			cfg.MemoryBytes = tt.first
+			s := mustOpen(t, cfg)
+			text := func(i int) string { return strings.Repeat(string(rune('a'+i)), tt.writeBytes) }
+			for i := range tt.writes {
+				mustPut(t, s, scopeOf("u"), memory(fmt.Sprint(i), text(i)))
+			}
+			if err := s.NoteFiles(); err != nil {
+				t.Fatal(err)
+			}
+			crashed := cfg
+			crashed.Dir = filepath.Join(t.TempDir(), "store")
+			if err := os.CopyFS(crashed.Dir, os.DirFS(cfg.Dir)); err != nil {
+				t.Fatal(err)
+			}
+			if tt.cut {
+				cutLogs(t, crashed.Dir)
+			}
+			crashed.MemoryBytes = tt.then
+			for range 2 {
+				s := mustOpen(t, crashed)
+				if h := s.Health(); h.Damaged > 0 {
+					t.Errorf("got %+v", h)
+				}
+				for i := range tt.writes {
+					if m, err := s.Memory(t.Context(), scopeOf("u"), fmt.Sprint(i)); err != nil || m.Text != text(i) {
+						t.Errorf("memory %d: %d bytes, %v", i, len(m.Text), err)
+					}
+				}
+				if got, want := s.session.db.Opts().MemTableSize, crashed.sizes().memTable; got != want {
+					t.Errorf("memory tables of %d bytes, want %d", got, want)
+				}
+				mustClose(t, s)
+			}
+		})
+	}
+}
+
+// cutLogs cuts logs behind their last record, as Badger does with those that it has read.
+func cutLogs(t *testing.T, dir string) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(dir, "data", "*.mem"))
+	if err != nil || len(logs) == 0 {
+		t.Fatalf("no logs, %v", err)
+	}
+	for _, path := range logs {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := logHead
+		for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
+			at += n
+		}
+		if err := os.Truncate(path, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestSmallSizes holds what Badger asks of its options, and what is put into one transaction, against each other.
+func TestSmallSizes(t *testing.T) {
+	for _, size := range []sizes{smallSizes(), largeSizes()} {
+		db, err := badgerdb.Open(badgerOptions(t.TempDir(), size, nil).WithLogger(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int64(size.maxTxn) >= db.MaxBatchSize() || int64(size.maxEntries) >= db.MaxBatchCount() {
+			t.Errorf("transactions of %d bytes and %d entries, Badger takes %d and %d", size.maxTxn, size.maxEntries, db.MaxBatchSize(), db.MaxBatchCount())
+		}
+		if chunk := chunkSize + recordOverhead; chunk > size.maxTxn || int64(chunk) > size.threshold {
+			t.Errorf("a chunk doesn't fit %+v", size)
+		}
+		if names := storage.MaxRecords * (storage.MaxID + recordOverhead); names > size.maxTxn {
+			t.Errorf("the names of one call take %d bytes of %d", names, size.maxTxn)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	cfg := testConfig(t)
+	cfg.MemoryBytes = smallMemory - 1
+	err := mustOpen(t, cfg).Put(t.Context(), []storage.Write{{Scope: scopeOf("u"), Memories: []storage.Memory{memory("id", strings.Repeat("x", cfg.MaxWrite()))}}})
+	if !errors.Is(err, storage.ErrInvalid) {
+		t.Errorf("a write beyond MaxWrite: %v", err)
+	}
+}
