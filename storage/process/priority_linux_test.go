@@ -1,10 +1,10 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -31,7 +31,7 @@ func TestLowerPriority(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "nice", "-n", fmt.Sprint(tt.started), os.Args[0], "-test.run=^TestLowerPriority$")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", priorityChild, tt.asked))
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), fmt.Sprintf("nice=%d\n", tt.want)) {
+		if err != nil || !bytes.Contains(out, fmt.Appendf(nil, "nice=%d\n", tt.want)) {
 			t.Errorf("started with %d, asked for %d: error %v, want nice=%d in %q", tt.started, tt.asked, err, tt.want, out)
 		}
 	}
