@@ -80,12 +80,12 @@ func TestFactsOfARoundTogether(t *testing.T) {
 				}
 				return scopes
 			}
-			store.fault = func(method string, _ int) (error, bool) {
+			store.breakBy(func(method string, _ int) (error, bool) {
 				if method == "Put" && facts(store.put[len(store.put)-1])[refused] {
 					return storage.ErrInvalid, false
 				}
 				return nil, false
-			}
+			})
 			p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
 			const users = 8
 			for i := range users {

@@ -17,12 +17,12 @@ import (
 func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{}
-		store.fault = func(method string, _ int) (error, bool) {
+		store.breakBy(func(method string, _ int) (error, bool) {
 			if method == "Put" {
 				return storage.ErrUnavailable, false
 			}
 			return nil, false
-		}
+		})
 		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
 		for i := range 20 {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, fmt.Sprintf("t%02d", i%10), fmt.Sprintf("q%02d", i), ""))
@@ -34,7 +34,7 @@ func TestRecovery(t *testing.T) {
 			t.Fatalf("spooled: got %d, want 20", got)
 		}
 
-		store.fault = nil
+		store.heal()
 		store.Fail(true) // down when the next run starts
 		q := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
 		mustEnqueue(t, q.Pipeline, turnOf(testScope, "t00", "newest", ""))
@@ -56,7 +56,7 @@ func TestRecovery(t *testing.T) {
 func TestPoisonIsSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{panic: "bad1"}
-		store.fault = func(method string, n int) (error, bool) {
+		store.breakBy(func(method string, n int) (error, bool) {
 			if method == "Put" {
 				for _, w := range store.put[len(store.put)-1] {
 					if w.Turn == "bad2" {
@@ -65,7 +65,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 				}
 			}
 			return nil, false
-		}
+		})
 		var log bytes.Buffer
 		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil))
 		for _, id := range []string{"good1", "bad1", "good2", "bad2", "good3"} {
@@ -108,7 +108,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 func TestRefusedBySpoolIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		store.fault = func(method string, n int) (error, bool) {
+		store.breakBy(func(method string, n int) (error, bool) {
 			if method == "PutRecords" {
 				for _, r := range store.spool[len(store.spool)-1] {
 					if strings.HasSuffix(r.Key, "-bad") {
@@ -117,7 +117,7 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 				}
 			}
 			return nil, false
-		}
+		})
 		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
 		for _, id := range []string{"good", "bad", "fine"} {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, id, id, ""))
@@ -187,12 +187,12 @@ func checkExactlyOnce(t *testing.T, store *faulty, index *indexed) {
 
 func faultOnce(t *testing.T, method string, after bool, nth int) {
 	store, index := newFaulty(), &indexed{}
-	store.fault = func(m string, n int) (error, bool) {
+	store.breakBy(func(m string, n int) (error, bool) {
 		if m == method && n == nth {
 			return storage.ErrUnavailable, after
 		}
 		return nil, false
-	}
+	})
 	p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
 	handIn(t, p.Pipeline)
 	mustFlush(t, p.Pipeline)
@@ -210,16 +210,16 @@ func faultUntilRestart(t *testing.T, method string, after bool) {
 	p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
 	synctest.Wait()
 	store.mu.Lock()
-	store.fault = func(m string, n int) (error, bool) {
+	store.breakBy(func(m string, n int) (error, bool) {
 		if m == method && n > 1 {
 			return storage.ErrUnavailable, after
 		}
 		return nil, false
-	}
+	})
 	store.mu.Unlock()
 	handIn(t, p.Pipeline)
 	p.stop()
-	store.fault = nil
+	store.heal()
 
 	q := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
 	handIn(t, q.Pipeline) // clients repeat what they are not sure of

@@ -231,8 +231,11 @@ func (f *faulty) commits() int {
 }
 
 // heal ends all faults.
-func (f *faulty) heal() {
+// breakBy has fault decide from now on.
+func (f *faulty) breakBy(fault func(method string, n int) (err error, after bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.fault = nil
+	f.fault = fault
 }
+
+func (f *faulty) heal() { f.breakBy(nil) }

@@ -200,13 +200,13 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newFaulty()
 					var began atomic.Bool
-					store.fault = func(method string, n int) (error, bool) {
+					store.breakBy(func(method string, n int) (error, bool) {
 						if method == slow && n == nth {
 							began.Store(true)
 							time.Sleep(time.Minute)
 						}
 						return nil, false
-					}
+					})
 					p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
 					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
 					time.Sleep(10 * time.Second)

@@ -96,12 +96,12 @@ func TestForgetFailsHalfway(t *testing.T) {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 			p.tell(t, said("t1", "I'm allergic to peanuts."))
 			id := factWith(t, store, "peanuts")
-			store.fault = func(method string, _ int) (error, bool) {
+			store.breakBy(func(method string, _ int) (error, bool) {
 				if method == "PutRecords" {
 					return storage.ErrUnavailable, after
 				}
 				return nil, false
-			}
+			})
 			if _, err := p.ForgetMemories(t.Context(), testScope, id); !errors.Is(err, storage.ErrUnavailable) {
 				t.Fatalf("got %v, want ErrUnavailable", err)
 			}

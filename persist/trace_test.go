@@ -66,12 +66,12 @@ func (s *recorded) End(...trace.SpanEndOption) {
 func TestSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, spans := newFaulty(), &recorder{}
-		store.fault = func(method string, n int) (error, bool) {
+		store.breakBy(func(method string, n int) (error, bool) {
 			if method == "Put" && n == 1 {
 				return storage.ErrUnavailable, false
 			}
 			return nil, false
-		}
+		})
 		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, provider{recorder: spans}))
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", "private words", "answer"), turnOf(testScope, "t2", "private words", ""))
 		mustFlush(t, p.Pipeline)
