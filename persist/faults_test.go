@@ -209,14 +209,12 @@ func faultUntilRestart(t *testing.T, method string, after bool) {
 	cfg.DrainTimeout = time.Second
 	p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
 	synctest.Wait()
-	store.mu.Lock()
 	store.breakBy(func(m string, n int) (error, bool) {
 		if m == method && n > 1 {
 			return storage.ErrUnavailable, after
 		}
 		return nil, false
 	})
-	store.mu.Unlock()
 	handIn(t, p.Pipeline)
 	p.stop()
 	store.heal()
