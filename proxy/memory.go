@@ -307,8 +307,10 @@ func (x *exchange) search(
 
 // keep lets the next request use the room of memories, which must not be read any more.
 func (x *exchange) keep(found []recall.Scored) {
-	const most = 32 // more are rare, and would hold 16 KiB
-	if clear(found); 0 < cap(found) && cap(found) <= most {
+	const most = 32               // more are rare, and would hold 16 KiB
+	clear(x.found[:cap(x.found)]) // a search that was cut short has left what it had
+	found = found[:cap(found)]    // a memory that was refused stands behind the end
+	if clear(found); 0 < len(found) && len(found) <= most {
 		x.found = found[:0]
 	}
 }

@@ -39,6 +39,7 @@ import (
 
 // Recaller is the part of recall.Engine that an exchange needs.
 type Recaller interface {
+	// Recall's Result.Memories are the caller's, which overwrites them.
 	Recall(ctx context.Context, r recall.Request) (recall.Result, error)
 	// Loaded says whether the scope's index is in memory, so that Recall will not have to wait for the store.
 	Loaded(scope storage.Scope) bool

@@ -27,11 +27,15 @@ func hashID[T string | []byte](seed maphash.Seed, id T) uint64 {
 	return h
 }
 
+// hexFactor tells the hash of an id that is hex from that of the id which is those bytes. It is not soleFactor, or a turn's key
+// could be that of a memory by itself.
+const hexFactor = 0xc2b2ae3d27d4eb4f
+
 // hashRaw is the hash of an id, as it is packed, that ends in no number.
 func hashRaw(seed maphash.Seed, raw []byte, isHex bool) uint64 {
 	h := maphash.Bytes(seed, raw)
 	if isHex {
-		h *= soleFactor // not that of the id which is these bytes
+		h *= hexFactor
 	}
 	return max(h, 1)
 }

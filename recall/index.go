@@ -299,12 +299,15 @@ func (ix *index) learn() {
 	}
 	ix.coder = learn(texts)
 	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
-	old, pack := ix.arena, &ix.space().pack
-	ix.arena, ix.mems = arena{}, slices.Clone(ix.mems)
+	old, was, pack := ix.arena, ix.mems, &ix.space().pack
+	ix.arena, ix.mems = arena{}, slices.Clone(was)
 	for i := range ix.mems {
 		rec := old.from(ix.mems[i].rec)
 		u := readHead(rec).rest
-		skipToText(&u)
+		if skipToText(&u); u.failed { // of a damaged snapshot: nothing tells where it ends
+			ix.arena, ix.mems = old, was // texts that are not coded stay readable
+			return
+		}
 		pack.b = append(pack.b[:0], rec[:len(rec)-len(u.b)]...)
 		ix.packText(pack, string(texts[i]))
 		ix.mems[i].rec = ix.arena.add(pack.b)

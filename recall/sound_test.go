@@ -124,3 +124,14 @@ func TestLearningKeepsMemories(t *testing.T) {
 		t.Errorf("%d bytes of records, before %d", now, before)
 	}
 }
+
+// TestHexIDIsNoSoleMemory: a turn whose id is hex and a memory by itself whose id is those bytes are two.
+func TestHexIDIsNoSoleMemory(t *testing.T) {
+	turn, fact := said(1, "We planted a quince."), said(2, "The gate is green.")
+	turn.Provenance.Turn = "7a7a7a7a"
+	turn.ID = storage.TurnMemoryID(turn.Provenance.Turn, 0)
+	fact.ID, fact.Kind, fact.Provenance = "zzzz", storage.KindFact, storage.Provenance{Role: storage.RoleUser}
+	e, _ := newEngine(t, patient(), []storage.Memory{turn, fact})
+	wantIDs(t, "the turn", recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true}), turn.ID)
+	wantIDs(t, "the fact", recallIDs(t, e, Request{Newest: "Is the gate green?", NoGate: true}), fact.ID)
+}

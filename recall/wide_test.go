@@ -50,6 +50,18 @@ func TestWide(t *testing.T) {
 			t.Errorf("%s: of its postings (-) not all is there (+): %s", what, d)
 		}
 	}
+	tallied := func(ix *index, id uint32) []float32 {
+		w := DefaultConfig().Weights
+		fw, sc := ix.fieldWeights(&query{}, &w), &scratch{}
+		sc.grow(ix)
+		sc.norms.fill(&fw)
+		for n := 0; n < len(ix.turns); n += 7 {
+			sc.found = append(sc.found, int32(n))
+			sc.sums[n] = 1
+		}
+		ix.tallyFound(&ix.posts[id], 1, 2, fw.k1, sc)
+		return sc.sums
+	}
 	v, _ := e.scopes.Load(alice)
 	s := v.(*scopeIndex)
 	check("grown", s.ix)
@@ -59,8 +71,13 @@ func TestWide(t *testing.T) {
 	if err != nil || len(wide.Memories) < MaxTopK/2 {
 		t.Fatalf("%d memories, error %v", len(wide.Memories), err)
 	}
+	garden, _ := s.ix.terms.find("garden")
+	sums := tallied(s.ix, garden)
 	for i := range s.ix.posts {
 		s.ix.posts[i].wide = 0
+	}
+	if d := cmp.Diff(tallied(s.ix, garden), sums); d != "" {
+		t.Errorf("sums from postings (-) and from what is kept wide (+): %s", d)
 	}
 	narrow, err := e.Recall(t.Context(), ask)
 	if err != nil {
