@@ -131,7 +131,10 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 	turn.Provenance.Turn = "7a7a7a7a"
 	turn.ID = storage.TurnMemoryID(turn.Provenance.Turn, 0)
 	fact.ID, fact.Kind, fact.Provenance = "zzzz", storage.KindFact, storage.Provenance{Role: storage.RoleUser}
-	e, _ := newEngine(t, patient(), []storage.Memory{turn, fact})
+	e, _ := newEngine(t, patient(), nil)
+	wantIDs(t, "before", recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true}))
+	e.Add(alice, turn.Provenance.Turn, []storage.Memory{turn})
+	e.Add(alice, "", []storage.Memory{fact})
 	wantIDs(t, "the turn", recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true}), turn.ID)
 	wantIDs(t, "the fact", recallIDs(t, e, Request{Newest: "Is the gate green?", NoGate: true}), fact.ID)
 }
