@@ -231,6 +231,11 @@ func (f *faulty) commits() int {
 }
 
 // heal ends all faults.
+func (f *faulty) Delete(ctx context.Context, scope storage.Scope, ids ...string) (n int, err error) {
+	err = f.call("Delete", func() error { n, err = f.Mem.Delete(ctx, scope, ids...); return err })
+	return n, err
+}
+
 // breakBy has fault decide from now on.
 func (f *faulty) breakBy(fault func(method string, n int) (err error, after bool)) {
 	f.mu.Lock()

@@ -126,8 +126,10 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 		if err != nil {
 			return out, err
 		}
-		if err := p.local.DeleteRecords(ctx, refs); err != nil {
-			return out, err
+		for batch := range slices.Chunk(refs, storage.MaxRecords) {
+			if err := p.local.DeleteRecords(ctx, batch); err != nil {
+				return out, err
+			}
 		}
 	}
 	if err := p.bury(ctx, scope, facts); err != nil {

@@ -123,6 +123,11 @@ func (p *Pipeline) keepElsewhere(ctx context.Context, scope storage.Scope, conve
 	}
 	changed := map[string]*storage.Memory{}
 	for id, m := range kept {
+		if was, err := p.store.Memory(ctx, scope, m.ID); err == nil && was.SupersededBy != "" && byID[was.SupersededBy] == nil {
+			m.SupersededBy, m.ValidTo = was.SupersededBy, was.ValidTo // by an erasure that was cut short
+			changed[m.ID] = m
+			continue
+		}
 		if m.SupersededBy = stands(byID[id].SupersededBy); m.SupersededBy != "" {
 			m.ValidTo = byID[id].ValidTo
 		}

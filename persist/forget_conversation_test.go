@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -101,6 +102,17 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 				for _, turn := range c.said {
 					p.tell(t, turn())
 				}
+				// The first try is cut short before anything is deleted.
+				store.breakBy(func(method string, _ int) (error, bool) {
+					if method == "Delete" {
+						return storage.ErrUnavailable, false
+					}
+					return nil, false
+				})
+				if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); !errors.Is(err, storage.ErrUnavailable) {
+					t.Fatalf("got %v, want ErrUnavailable", err)
+				}
+				store.heal()
 				if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
 					t.Fatal(err)
 				}

@@ -30,6 +30,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -112,10 +113,10 @@ func (c Config) Validate() error {
 	check(c.QueueBytes >= 1<<20, "queueBytes", ">= 1 MiB")
 	check(c.TurnsPerSecond >= 0, "turnsPerSecond", ">= 0")
 	check(c.CommitInterval >= 0, "commitInterval", ">= 0")
-	check(c.CommitTurns > 0, "commitTurns", "> 0")
+	check(c.CommitTurns > 0 && c.CommitTurns <= storage.MaxRecords, "commitTurns", "between 1 and "+strconv.Itoa(storage.MaxRecords))
 	check(c.BatchInterval >= 0, "batchInterval", ">= 0")
 	check(c.BatchTurns > 0, "batchTurns", "> 0")
-	check(c.MaxBatchTurns >= c.BatchTurns, "maxBatchTurns", ">= batchTurns")
+	check(c.MaxBatchTurns >= c.BatchTurns && c.MaxBatchTurns <= storage.MaxRecords, "maxBatchTurns", "between batchTurns and "+strconv.Itoa(storage.MaxRecords))
 	check(c.MaxMessageBytes >= 1024 && c.MaxMessageBytes <= 4<<20, "maxMessageBytes", "between 1 KiB and 4 MiB")
 	check(c.MaxWrite >= 128<<10 && c.MaxWrite <= storage.MaxWrite, "maxWrite", "between 128 KiB and that of the storage contract")
 	check(c.Retention > 0, "retention", "> 0")

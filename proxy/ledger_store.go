@@ -311,7 +311,7 @@ func (st *ledgerStore) write(ctx context.Context) error {
 // clear deletes the segments of a scope.
 func (st *ledgerStore) clear(ctx context.Context, scope storage.Scope) error {
 	for {
-		page, err := st.local.Records(ctx, storage.BucketLedger, scope, "", storage.MaxPage)
+		page, err := st.local.Records(ctx, storage.BucketLedger, scope, "", storage.MaxRecords)
 		if err != nil || len(page.Records) == 0 {
 			return err
 		}

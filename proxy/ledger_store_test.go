@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,6 +88,40 @@ func TestManySegmentsBecomeFew(t *testing.T) {
 		if diff := cmp.Diff(want, roles(t, last.one().body)); diff != "" {
 			t.Errorf("turn %d (-want +got):\n%s", i, diff)
 		}
+	}
+}
+
+// TestForgetWithVerySegmentedLedger: what is forgotten goes however many segments there are, and others' entries are written.
+func TestForgetWithVerySegmentedLedger(t *testing.T) {
+	r := newRig(t)
+	r.recall.set("fact")
+	r.post(chat("user: q0"))
+	if !r.h.store.flush(t.Context()) {
+		t.Fatal("not written")
+	}
+	stored := segments(t, r.local)
+	if len(stored) != 1 {
+		t.Fatalf("%d segments", len(stored))
+	}
+	more := make([]storage.Record, storage.MaxRecords)
+	for i := range more {
+		more[i] = stored[0]
+		more[i].Key = fmt.Sprintf("%016x", i)
+	}
+	for batch := range slices.Chunk(more, 100) {
+		if err := r.local.PutRecords(t.Context(), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scope := stored[0].Scope
+	r.h.store.replace(scope, nil, time.Hour)
+	r.post(chat("user: q1"), headerUser, "other")
+	if !r.h.store.flush(t.Context()) {
+		t.Error("the store refused")
+	}
+	left := segments(t, r.local)
+	if len(left) != 1 || left[0].Scope == scope {
+		t.Errorf("%d segments are left, want another user's one", len(left))
 	}
 }
 

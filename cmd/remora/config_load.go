@@ -22,6 +22,7 @@ type setting struct {
 	note string // what the documentation says instead of the default, where the default depends on the machine
 
 	share float64 // of a container's memory, that the default is at most; 0 = whatever
+	holds string  // key of what must fit into it, "" = nothing
 	least int64   // but no less than this
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,14 +30,14 @@ func containerMemory(readFile func(string) ([]byte, error)) uint64 {
 		case len(f) < 3:
 		case f[1] == "":
 			look("/sys/fs/cgroup", f[2], "memory.max")
-		case f[1] == "memory" || strings.HasPrefix(f[1], "memory,") || strings.HasSuffix(f[1], ",memory"):
+		case slices.Contains(strings.Split(f[1], ","), "memory"):
 			look("/sys/fs/cgroup/memory", f[2], "memory.limit_in_bytes")
 		}
 	}
 	return least
 }
 
-// fit lowers what was left at its default to its share of a container's memory.
+// fit lowers what was left at its default to its share of a container's memory, but not below a part of it that is set.
 func (l *loader) fit(table []setting) {
 	if l.place.memory == 0 {
 		return
@@ -46,6 +47,13 @@ func (l *loader) fit(table []setting) {
 			continue
 		}
 		share := max(s.least, int64(float64(l.place.memory)*s.share))
+		for _, part := range table {
+			if _, set := l.origins[part.key]; set && part.key == s.holds {
+				if n, ok := part.at.encode().(int64); ok {
+					share = max(share, n)
+				}
+			}
+		}
 		if n, ok := s.at.encode().(int64); !ok || n <= share {
 			continue
 		}

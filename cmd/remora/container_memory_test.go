@@ -33,6 +33,9 @@ func TestContainerMemory(t *testing.T) {
 		{"version 1, the container's group is mounted as the root", map[string]string{
 			"/proc/self/cgroup": "9:hugetlb,memory:/docker/ab\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728\n",
 		}, 128 << 20},
+		{"version 1, among others", map[string]string{
+			"/proc/self/cgroup": "5:cpuset,memory,pids:/docker/ab\n", "/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes": "134217728\n",
+		}, 128 << 20},
 		{"version 1, no limit", map[string]string{"/proc/self/cgroup": "9:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": none}, 0},
 		{"a path that leaves its root", map[string]string{"/proc/self/cgroup": "0::/../../other\n", "/sys/fs/cgroup/memory.max": "1048576"}, 1 << 20},
 	} {
@@ -72,6 +75,10 @@ func TestConfigFitsContainer(t *testing.T) {
 	}
 	if c := load(128<<20, `{"recall": {"maxBytes": 33554432}}`, "REMORA_STORAGE_MEMORY_BYTES", "41943040"); c.recall.MaxBytes != 32<<20 || c.store.memoryBytes != 40<<20 || c.memory != 64<<20 {
 		t.Errorf("what is set: %d, %d, %d", c.recall.MaxBytes, c.store.memoryBytes, c.memory)
+	}
+	// What is set needs no key that is not, whatever the container's shares are.
+	for _, part := range []string{`{"limits": {"bodyBytes": 33554432}}`, `{"limits": {"teeBytes": 33554432}}`, `{"recall": {"maxScopeBytes": 134217728}}`} {
+		load(256<<20, part)
 	}
 	if c := load(128<<20, `{"storage": {"isolation": "inline"}}`); c.memory != 104<<20 {
 		t.Errorf("in one process: %d", c.memory)

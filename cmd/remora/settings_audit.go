@@ -33,7 +33,7 @@ func (c *config) auditSettings() []setting {
 	})
 	return append(list,
 		setting{key: "persist.facts.max", at: integer(&f.Max), doc: "Facts of one user. Beyond, those of the lowest worth go."},
-		setting{key: "persist.facts.maxForgotten", at: integer(&f.MaxForgotten), doc: "Forgotten facts of one user that what was said before does not make again. Beyond, the oldest may come back if a passage with it is audited anew."},
+		setting{key: "persist.facts.maxForgotten", at: integer(&f.MaxForgotten), doc: "Forgotten facts and conversations of one user that what was said before does not make again. Beyond, the oldest may come back if a passage with it is audited anew, or its conversation imported."},
 		setting{key: "persist.facts.maxCharacters", at: integer(&f.MaxCharacters), doc: "Longer statements are not saved."},
 		setting{key: "persist.facts.retention", at: duration(&f.Retention), doc: "How long facts are kept since they were last said."},
 		setting{key: "persist.facts.longRetention", at: duration(&f.LongRetention), doc: "The same for those with a high score and those that the user asked to remember."},
