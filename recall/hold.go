@@ -18,7 +18,7 @@ type erasures struct {
 }
 
 // Hold waits until nothing that the engine derives of a scope is being written and keeps it so until release is called. It
-// is called before a scope is erased, and released after Drop. A write takes 30 s at most.
+// is called before a scope or something in it is erased, and released after Drop or Forget. A write takes 30 s at most.
 func (e *Engine) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
 	h := &e.erasing
 	for {

@@ -19,7 +19,7 @@ effect with secrets hidden.
 Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes.
 
 In a container whose memory is limited (a control group of Linux, the process's own or one above it) the bounds of what is held in memory
-are a share of that, where the table says so and they are not set. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay
+are a share of that, where the table says so and they are not set; a copy of config.example.json sets them all. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay
 below what that leaves of 13/16, unless ` + "`GOMEMLIMIT`" + ` says otherwise. The rest is the system's: buffers, and files that are mapped.
 128 MiB are enough for both.
 
