@@ -137,4 +137,8 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 	e.Add(alice, "", []storage.Memory{fact})
 	wantIDs(t, "the turn", recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true}), turn.ID)
 	wantIDs(t, "the fact", recallIDs(t, e, Request{Newest: "Is the gate green?", NoGate: true}), fact.ID)
+	v, _ := e.scopes.Load(alice)
+	if live := v.(*scopeIndex).ix.live; live != 2 {
+		t.Errorf("%d turns, want 2", live)
+	}
 }
