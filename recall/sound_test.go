@@ -142,3 +142,26 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 		t.Errorf("%d turns, want 2", live)
 	}
 }
+
+// TestLearnFromADamagedRecord: where nothing tells where a record ends, as in a damaged snapshot, all stay as they are.
+func TestLearnFromADamagedRecord(t *testing.T) {
+	m := said(1, "We planted a quince.")
+	m.Tags = []string{"garden", "autumn"}
+	m.CreatedAt, m.UpdatedAt, m.ValidFrom, m.Version = m.EventTime, m.EventTime, m.EventTime, 1 // so that the lists come first
+	e, _ := newEngine(t, patient(), []storage.Memory{m, said(2, "The gate is green.")})
+	recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true})
+	v, _ := e.scopes.Load(alice)
+	ix := v.(*scopeIndex).ix
+	u := ix.head(0).rest
+	ix.identity(&u, ix.mems[0].turn)
+	u.b[0] = 0x7f // more entities than there are bytes
+	u = ix.head(0).rest
+	if skipToText(&u); !u.failed {
+		t.Fatal("the record can be read")
+	}
+	places, size := fmt.Sprint(ix.mems), ix.arena.size
+	ix.learn()
+	if got := fmt.Sprint(ix.mems); got != places || ix.arena.size != size {
+		t.Errorf("records at %s take %d bytes, want %s and %d", got, ix.arena.size, places, size)
+	}
+}
