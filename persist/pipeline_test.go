@@ -386,4 +386,9 @@ func TestConfigValidateNamesEveryProblem(t *testing.T) {
 			t.Errorf("%s is not named in %v", field, err)
 		}
 	}
+	cfg := DefaultConfig()
+	cfg.CommitTurns, cfg.MaxBatchTurns = storage.MaxRecords+1, storage.MaxRecords+1 // more than one call of the store takes
+	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "commitTurns") || !strings.Contains(err.Error(), "maxBatchTurns") {
+		t.Errorf("batches beyond storage.MaxRecords: %v", err)
+	}
 }

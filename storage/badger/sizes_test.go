@@ -117,3 +117,67 @@ func TestSmallSizes(t *testing.T) {
 		t.Errorf("a write beyond MaxWrite: %v", err)
 	}
 }
+
+// TestSmallTablesAndSmallRecords: a log whose records are deletions needs more room in a table than it takes itself; where it
+// does not fit, Badger ends the process.
+func TestSmallTablesAndSmallRecords(t *testing.T) {
+	const calls, each = 90, 500
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	key := func(i, j int) string { return fmt.Sprintf("%d-%d", i, j) }
+	for i := range calls {
+		records := make([]storage.Record, each)
+		for j := range records {
+			records[j] = storage.Record{Bucket: storage.BucketAudit, Scope: scopeOf("u"), Key: key(i, j), Value: []byte("x")}
+		}
+		if err := s.PutRecords(t.Context(), records); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, s)
+	cfg.MemoryBytes = smallMemory - 1
+	limit := cfg.sizes().memTable
+	cfg.MemoryBytes = 0
+	s = mustOpen(t, cfg)
+	longest := func() (most int64) {
+		logs, err := filepath.Glob(filepath.Join(cfg.Dir, "data", "*.mem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range logs {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := logHead
+			for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
+				at += n
+			}
+			most = max(most, int64(at))
+		}
+		return most
+	}
+	for i := 0; longest() < limit-36_000; i++ { // one call more would be too long for itself
+		if i == calls {
+			t.Fatalf("a log of %d bytes shows nothing", longest())
+		}
+		refs := make([]storage.RecordRef, each)
+		for j := range refs {
+			refs[j] = storage.RecordRef{Bucket: storage.BucketAudit, Scope: scopeOf("u"), Key: key(i, j)}
+		}
+		if err := s.DeleteRecords(t.Context(), refs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.NoteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	crashed := cfg
+	crashed.Dir = filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(crashed.Dir, os.DirFS(cfg.Dir)); err != nil {
+		t.Fatal(err)
+	}
+	cutLogs(t, crashed.Dir)
+	crashed.MemoryBytes = smallMemory - 1
+	mustClose(t, mustOpen(t, crashed))
+}
