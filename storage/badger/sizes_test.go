@@ -76,18 +76,24 @@ func cutLogs(t *testing.T, dir string) {
 		t.Fatalf("no logs, %v", err)
 	}
 	for _, path := range logs {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := logHead
-		for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
-			at += n
-		}
-		if err := os.Truncate(path, int64(at)); err != nil {
+		if err := os.Truncate(path, logEnd(t, path)); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// logEnd is where a log's last record ends.
+func logEnd(t *testing.T, path string) int64 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := logHead
+	for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
+		at += n
+	}
+	return int64(at)
 }
 
 // TestSmallSizes holds what Badger asks of its options, and what is put into one transaction, against each other.
@@ -145,15 +151,7 @@ func TestSmallTablesAndSmallRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, path := range logs {
-			b, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			at := logHead
-			for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
-				at += n
-			}
-			most = max(most, int64(at))
+			most = max(most, logEnd(t, path))
 		}
 		return most
 	}
