@@ -3,8 +3,10 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +187,32 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 			t.Errorf("%s: another's %d entries are left, want 2", end, len(again.entries))
 		}
 	}
+}
+
+// TestFlushesSideBySide: whoever flushes while another does waits for it, and then all that was put is stored.
+func TestFlushesSideBySide(t *testing.T) {
+	t.Parallel()
+	b := &between{Mem: storagetest.Memory()}
+	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+	var flushing sync.WaitGroup
+	for i := range 8 {
+		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint(i)}
+		flushing.Go(func() {
+			s := l.of(scope)
+			<-s.loaded
+			for j := range 20 {
+				enter(l, s, j)
+				if !l.store.flush(t.Context()) {
+					t.Error("the store refused")
+				}
+				page, err := b.Mem.Records(t.Context(), storage.BucketLedger, scope, "", 50)
+				if err != nil || len(page.Records) != j+1 {
+					t.Errorf("%d segments after %d flushes: %v", len(page.Records), j+1, err)
+				}
+			}
+		})
+	}
+	flushing.Wait()
 }
 
 // While a scope is held nothing of it reaches the store, and what others have does.

@@ -21,6 +21,8 @@ type ledgerStore struct {
 	local storage.Local
 	log   *slog.Logger
 
+	committing sync.Mutex // one commit at a time; taken before mu
+
 	mu      sync.Mutex
 	pending map[storage.Scope]*unsaved
 	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
@@ -197,6 +199,8 @@ func (st *ledgerStore) flush(ctx context.Context) (done bool) {
 
 // commit writes n bytes of what is pending, or none. n < 0 means that the store refused and all is pending again.
 func (st *ledgerStore) commit(ctx context.Context) (n int, more bool) {
+	st.committing.Lock()
+	defer st.committing.Unlock()
 	defer st.guard("write ledger", func() {
 		st.finish(false)
 		n, more = -1, false
@@ -290,7 +294,7 @@ func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
 // what is lost only costs cache.
 func (st *ledgerStore) write(ctx context.Context) error {
 	var records []storage.Record
-	for scope, u := range st.writing { // only this goroutine changes it
+	for scope, u := range st.writing { // only a commit changes it
 		if u.replace {
 			if err := st.clear(ctx, scope); err != nil {
 				return err
