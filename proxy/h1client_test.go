@@ -49,6 +49,7 @@ func h1Plane(tb testing.TB, addr string, own bool, change func(*TransportConfig)
 		tb.Skip("http.Transport speaks to plain upstreams here")
 	}
 	c := DefaultTransportConfig()
+	c.PlainIdleTimeout = patience // it must not decide which connection a request takes
 	if change != nil {
 		change(&c)
 	}
@@ -407,14 +408,14 @@ func TestH1ExpectContinue(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := make(chan string, 1)
+			began := time.Now()
 			addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 				if _, err := http.ReadRequest(br); err != nil {
 					return
 				}
-				if tt.before == "" {
-					if n := br.Buffered(); n > 0 {
-						t.Errorf("%d bytes of the body came with the head", n)
-					}
+				// Later the body comes unasked, as from who was not heard in time.
+				if n := br.Buffered(); n > 0 && time.Since(began) < continueWait {
+					t.Errorf("%d bytes of the body came with the head", n)
 				}
 				_, _ = io.WriteString(conn, tt.before)
 				b := make([]byte, 3)
@@ -427,7 +428,7 @@ func TestH1ExpectContinue(t *testing.T) {
 			if err != nil || code != tt.code {
 				t.Errorf("got %d, %v, want %d", code, err, tt.code)
 			}
-			if b := wait(t, got); b != tt.body {
+			if b := wait(t, got); b != tt.body && (tt.code == 200 || time.Since(began) < continueWait) {
 				t.Errorf("the upstream got %q, want %q", b, tt.body)
 			}
 		})
