@@ -32,7 +32,7 @@ func runForward(t *testing.T, change func(*ForwardConfig)) (addr string, stop fu
 func startForward(t *testing.T, cfg ForwardConfig, h *Handler, a *Authority) (addr string, stop func() error) {
 	t.Helper()
 	sc := DefaultServerConfig()
-	sc.Drain = 5 * time.Second
+	sc.Drain = patience
 	f, err := NewForward(cfg, h, a, sc, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -67,8 +67,8 @@ func newRig(t *testing.T, opts ...rigOption) *rig {
 	cfg := DefaultConfig()
 	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: u.String(), Paths: []string{"/"}}}
 	cfg.Identity.Loopback = true
-	cfg.FirstDeadline = 5 * time.Second // a loaded machine must not decide these tests
-	cfg.RecallDeadline = 5 * time.Second
+	cfg.FirstDeadline = patience // a loaded machine must not decide these tests
+	cfg.RecallDeadline = patience
 	deps := Deps{Recall: r.recall, Persist: r.persist, Local: r.local, Now: r.clock}
 	for _, o := range opts {
 		o(&cfg, &deps)
@@ -265,7 +265,7 @@ func (f *fakePersist) Enqueue(t persist.Turn) error {
 // settle waits until every finished answer has been read.
 func (r *rig) settle() {
 	r.t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(patience); ; {
 		if r.served.Load() == r.posted && len(r.h.assembler.queue) == 0 && r.h.tees.used.Load() == 0 {
 			return
 		}

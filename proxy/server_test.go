@@ -127,7 +127,7 @@ func TestShutdownWaitsForUpgradesAndCutsThemAtTheBound(t *testing.T) {
 
 // A client that dribbles its head is cut; so is one with a head without end.
 func TestHeadBounds(t *testing.T) {
-	s := runServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.HeaderTimeout, c.MaxHeaderBytes = 50*time.Millisecond, 4<<10 })
+	s := runServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.HeaderTimeout = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -138,6 +138,7 @@ func TestHeadBounds(t *testing.T) {
 	if got, err := io.ReadAll(conn); err != nil {
 		t.Errorf("slow head: got %q, %v, want the connection closed", got, err)
 	}
+	s = runServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.HeaderTimeout, c.MaxHeaderBytes = patience, 4<<10 })
 	resp, _, err := exchangeRaw(t, s.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\nX-Long: "+strings.Repeat("x", 16<<10)+"\r\n\r\n")
 	if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("long head: got %v, %v, want 431", resp, err)

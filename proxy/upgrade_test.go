@@ -124,12 +124,7 @@ func TestUpgradeRefused(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusUpgradeRequired || body != "wrong version\n" || resp.Header.Get("Sec-WebSocket-Version") != "13" {
 		t.Errorf("got %v %q, %v, want the upstream's 426", resp, body, err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	door = hopServe(t, hop{p: hopPlane(t, "http://"+l.Addr().String())})
+	door = hopServe(t, hop{p: hopPlane(t, "http://127.0.0.1:1")}) // a port that is never given out
 	if resp, _, err = exchangeRaw(t, door, fmt.Sprintf(upgradeHead, "")); err != nil || resp.StatusCode != http.StatusBadGateway {
 		t.Errorf("got %v, %v, want a 502", resp, err)
 	}
