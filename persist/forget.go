@@ -14,7 +14,7 @@ import (
 // Erasure works from the front to the back: what is in memory first, then the spool, then the store and its records, then
 // the live indexes. The stages are kept out meanwhile, so no turn is in between. Turns handed in after the call began are
 // new and stay. While the store is away an erasure waits, until its context ends, and then has done nothing but drop
-// turns that were on their way.
+// turns that were on their way, or, of a conversation, nothing at all.
 
 // Eraser is what an [Indexer] may offer to be told that a person wants memories gone wherever their text still stands,
 // not only out of what is searched. It is called after Forget.

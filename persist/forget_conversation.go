@@ -25,9 +25,9 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	}
 	defer open()
 	of := func(s storage.Scope, c string) bool { return s == scope && c == conversation }
-	out.Queued = p.dropItems(of)
-	p.auditor.forget(of)
-	if err := p.dropSpooled(ctx, scope, of, &out); err != nil {
+	items := p.itemsOf(of)
+	spooled, err := p.spooledOf(ctx, scope, of)
+	if err != nil {
 		return out, err
 	}
 	var ids []string
@@ -43,11 +43,17 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	if err != nil {
 		return out, err
 	}
-	out.Derived = len(facts)
-	if len(ids)+out.Queued+out.Spooled > 0 {
+	// Before anything goes: whoever repeats an erasure that was cut short must find that there was something.
+	if len(ids)+len(items)+spooled.turns > 0 {
 		if err := p.buryConversation(ctx, scope, conversation); err != nil {
 			return out, err
 		}
+	}
+	out.Derived = len(facts)
+	out.Queued = p.dropItems(items)
+	p.auditor.forget(of)
+	if err := p.dropSpooled(ctx, spooled, &out); err != nil {
+		return out, err
 	}
 	if err := p.keepElsewhere(ctx, scope, conversation, facts); err != nil {
 		return out, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,6 +75,44 @@ func TestNothingToForgetLeavesNothing(t *testing.T) {
 			t.Errorf("%d tombstones, want none", n)
 		}
 	})
+}
+
+// TestForgetUnstoredConversationFailsHalfway: the store refuses the tombstone of a conversation that is nowhere but on its
+// way to the store. Forgetting it again leaves one.
+func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
+	for _, where := range []string{"queued", "spooled"} {
+		for _, after := range []bool{false, true} { // the write took effect
+			audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+				turn := in("c1", 2*time.Hour, "t1", "I'm allergic to peanuts.")
+				mustEnqueue(t, p.Pipeline, turn())
+				if where == "spooled" {
+					time.Sleep(DefaultConfig().CommitInterval)
+					synctest.Wait()
+				}
+				store.breakBy(func(method string, _ int) (error, bool) {
+					if method == "PutRecords" {
+						return storage.ErrUnavailable, after
+					}
+					return nil, false
+				})
+				if got, err := p.ForgetConversation(t.Context(), testScope, "c1"); !errors.Is(err, storage.ErrUnavailable) {
+					t.Fatalf("%s: got %+v, %v, want ErrUnavailable", where, got, err)
+				}
+				store.heal()
+				got, err := p.ForgetConversation(t.Context(), testScope, "c1")
+				if err != nil || got.Queued+got.Spooled != 1 || (got.Spooled == 1) != (where == "spooled") {
+					t.Errorf("%s: receipt %+v, %v", where, got, err)
+				}
+				if n, _ := tombstones(t, store); n != 1 {
+					t.Errorf("%s: %d tombstones, want 1", where, n)
+				}
+				p.tell(t, turn())
+				if got := current(factsOf(t, store, testScope)); len(got) > 0 {
+					t.Errorf("%s: came back: %v", where, got)
+				}
+			})
+		}
+	}
 }
 
 // TestForgettingAConversationLeavesTheOthers: of what the user said in several conversations the forgotten one's share goes

@@ -8,26 +8,32 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// dropItems takes turns out of the lists between the stages. The gate is closed, so none is elsewhere.
-func (p *Pipeline) dropItems(of func(storage.Scope, string) bool) (queued int) {
+// itemsOf lists turns that are between the stages. The gate is closed, so none is elsewhere.
+func (p *Pipeline) itemsOf(of func(storage.Scope, string) bool) (found []*item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	matches := func(it *item) bool { return of(it.turn.Scope, it.turn.Conversation) }
-	var gone []*item
 	for _, it := range p.inFlight.items {
-		if !it.done && matches(it) {
-			gone = append(gone, it)
-			if it.ref.Key == "" {
-				queued++
-			}
+		if !it.done && of(it.turn.Scope, it.turn.Conversation) {
+			found = append(found, it)
 		}
 	}
-	p.queued = slices.DeleteFunc(p.queued, matches)
-	p.spooled = slices.DeleteFunc(p.spooled, matches)
+	return found
+}
+
+// dropItems takes turns out of the lists between the stages. The gate is closed since they were looked for.
+func (p *Pipeline) dropItems(gone []*item) (queued int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, it := range gone {
+		if it.ref.Key == "" {
+			queued++
+		}
 		p.inFlight.finish(it)
 		p.stats.drop(DropErased)
 	}
+	done := func(it *item) bool { return it.done }
+	p.queued = slices.DeleteFunc(p.queued, done)
+	p.spooled = slices.DeleteFunc(p.spooled, done)
 	return queued
 }
 
@@ -38,37 +44,43 @@ func (p *Pipeline) waiting(key string) bool {
 	return slices.ContainsFunc(p.spooled, func(it *item) bool { return it.ref.Key == key })
 }
 
-// dropSpooled removes turns, poison turns and audit marks from the spool.
-func (p *Pipeline) dropSpooled(ctx context.Context, scope storage.Scope, of func(storage.Scope, string) bool, out *Erasure) error {
-	var refs []storage.RecordRef
-	turns, aside := 0, 0
-	err := p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
+// inSpool is what the spool has of a scope, or of a conversation.
+type inSpool struct {
+	refs         []storage.RecordRef // audit marks, too, and what can't be read: it may be of it
+	turns, aside int                 // aside: of the turns, those that were set aside
+}
+
+// spooledOf looks for turns, poison turns and audit marks in the spool.
+func (p *Pipeline) spooledOf(ctx context.Context, scope storage.Scope, of func(storage.Scope, string) bool) (found inSpool, err error) {
+	err = p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
 		e, err := decodeEntry(r.Value)
 		conversation := e.Turn.Conversation
 		if e.Due != nil {
 			conversation = e.Due.Conversation
 		}
-		if err != nil || of(scope, conversation) { // an unreadable one may be of it
-			refs = append(refs, r.Ref())
+		if err != nil || of(scope, conversation) {
+			found.refs = append(found.refs, r.Ref())
 			if err == nil && e.Due == nil {
-				turns++
+				found.turns++
 			}
 			if e.Problem != "" {
-				aside++
+				found.aside++
 			}
 		}
 	})
-	if err != nil {
-		return err
-	}
-	for batch := range slices.Chunk(refs, storage.MaxRecords) {
+	return found, err
+}
+
+// dropSpooled removes them. The gate is closed since they were looked for.
+func (p *Pipeline) dropSpooled(ctx context.Context, gone inSpool, out *Erasure) error {
+	for batch := range slices.Chunk(gone.refs, storage.MaxRecords) {
 		if err := p.local.DeleteRecords(ctx, batch); err != nil {
 			return err
 		}
 	}
-	p.aside -= aside // the storer's, which the closed gate keeps out
-	out.Spooled += turns
-	out.record(storage.BucketSpool, len(refs))
+	p.aside -= gone.aside // the storer's, which the closed gate keeps out
+	out.Spooled += gone.turns
+	out.record(storage.BucketSpool, len(gone.refs))
 	return nil
 }
 

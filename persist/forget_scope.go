@@ -69,9 +69,13 @@ func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Er
 	}
 	defer release()
 	of := func(s storage.Scope, _ string) bool { return s == scope }
-	one.Queued = p.dropItems(of)
+	one.Queued = p.dropItems(p.itemsOf(of))
 	p.auditor.forget(of)
-	if err := p.dropSpooled(ctx, scope, of, &one); err != nil {
+	spooled, err := p.spooledOf(ctx, scope, of)
+	if err != nil {
+		return one, err
+	}
+	if err := p.dropSpooled(ctx, spooled, &one); err != nil {
 		return one, err
 	}
 	receipt, err := p.store.Erase(ctx, scope)
