@@ -81,7 +81,7 @@ func TestFactsOfARoundTogether(t *testing.T) {
 				return scopes
 			}
 			store.breakBy(func(method string, _ int) (error, bool) {
-				if method == "Put" && facts(store.put[len(store.put)-1])[refused] {
+				if method == "Put" && facts(store.lastPut())[refused] {
 					return storage.ErrInvalid, false
 				}
 				return nil, false

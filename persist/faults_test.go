@@ -58,7 +58,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 		store, index := newFaulty(), &indexed{panic: "bad1"}
 		store.breakBy(func(method string, n int) (error, bool) {
 			if method == "Put" {
-				for _, w := range store.put[len(store.put)-1] {
+				for _, w := range store.lastPut() {
 					if w.Turn == "bad2" {
 						return fmt.Errorf("no: %w", storage.ErrInvalid), false
 					}
@@ -110,7 +110,7 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 		store := newFaulty()
 		store.breakBy(func(method string, n int) (error, bool) {
 			if method == "PutRecords" {
-				for _, r := range store.spool[len(store.spool)-1] {
+				for _, r := range store.lastSpool() {
 					if strings.HasSuffix(r.Key, "-bad") {
 						return storage.ErrInvalid, false
 					}

@@ -223,6 +223,19 @@ func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
 	}
 }
 
+// lastPut and lastSpool are for faults: stages write side by side.
+func (f *faulty) lastPut() []storage.Write {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.put[len(f.put)-1]
+}
+
+func (f *faulty) lastSpool() []storage.Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.spool[len(f.spool)-1]
+}
+
 // commits counts the writes of turns to the spool.
 func (f *faulty) commits() int {
 	f.mu.Lock()

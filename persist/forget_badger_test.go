@@ -55,7 +55,7 @@ func TestForgottenEverywhere(t *testing.T) {
 	cfg.TurnsPerSecond = 0
 	rc := recall.DefaultConfig()
 	rc.Vectors = recall.VectorConfig{Embedder: embedder{}, Redact: func(s string) string { return s }, Weight: .5}
-	rc.FirstDeadline, rc.Deadline = 10*time.Second, 10*time.Second
+	rc.FirstDeadline, rc.Deadline = time.Minute, time.Minute
 	var p running
 	var engine *recall.Engine
 	open := func() {
