@@ -80,7 +80,7 @@ func TestBadEmbeddingServers(t *testing.T) {
 		want     VectorStatus
 	}{
 		{"well", time.Minute, nil, VectorsUsed},
-		{"slow", 500 * time.Millisecond, func(*embeddingServer, http.ResponseWriter, []string) bool { <-gate; return false }, VectorsLate},
+		{"slow", 2 * time.Second, func(*embeddingServer, http.ResponseWriter, []string) bool { <-gate; return false }, VectorsLate},
 		{"broken", time.Minute, func(_ *embeddingServer, w http.ResponseWriter, _ []string) bool {
 			w.WriteHeader(http.StatusInternalServerError)
 			return true
