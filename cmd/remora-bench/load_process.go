@@ -21,7 +21,7 @@ const listeningPrefix = "listening on "
 
 // Bounds of a child process: how long it may take to serve and to stop, and how much of its log is kept.
 const (
-	processStart = 20 * time.Second
+	processStart = time.Minute
 	processStop  = 30 * time.Second
 	processTail  = 16 << 10
 )

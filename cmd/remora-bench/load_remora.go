@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
@@ -116,9 +117,15 @@ func remoraEnv(dir string) []string {
 	return env
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago.
+// freeAddress is a loopback address that nobody listened on a moment ago. Its port is below those that a system gives out
+// by itself: one of them could be anybody's by the time that it is used.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	const first, end = 10 << 10, 32 << 10
+	var l net.Listener
+	err := errors.New("none tried")
+	for try := 0; err != nil && try < 100; try++ {
+		l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first)))
+	}
 	if err != nil {
 		return "", fmt.Errorf("find free port: %w", err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"runtime"
@@ -25,32 +24,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestLoadEndToEnd(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
-	var out, problems bytes.Buffer
-	err := run(t.Context(), []string{
-		"load", "-json", "-targets", "direct,reverseproxy", "-bodies", "1,16", "-conns", "2", "-modes", "json,sse",
-		"-events", "3", "-gap", "1ms", "-rounds", "2", "-duration", "50ms",
-	}, os.Getenv, nil, &out, &problems)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, problems.String())
-	}
-	type key struct{ cell, target string }
-	got := map[key]cellLine{}
-	dec := json.NewDecoder(&out)
-	dec.DisallowUnknownFields()
-	for dec.More() {
-		var l cellLine
-		if err := dec.Decode(&l); err != nil {
-			t.Fatal(err)
-		}
-		got[key{l.Cell, l.Target}] = l
-	}
+	got, _ := loadLines(t, someAnswered, "-targets", "direct,reverseproxy", "-bodies", "1,16", "-conns", "2", "-modes", "json,sse",
+		"-events", "3", "-gap", "1ms", "-rounds", "2")
 	if len(got) != 8 {
 		t.Errorf("%d lines, want 4 cells of 2 targets: %v", len(got), got)
 	}
 	for _, cell := range []string{"json-1KiB-c2", "json-16KiB-c2", "sse-1KiB-c2", "sse-16KiB-c2"} {
 		for _, name := range []string{targetDirect, targetReverse} {
-			l, ok := got[key{cell, name}]
+			l, ok := got[cell+" "+name]
 			if !ok || l.Requests == 0 || l.RPS <= 0 || l.P50 <= 0 || l.P99 < l.P50 {
 				t.Errorf("%s of %s: %+v", cell, name, l)
 			}
@@ -58,16 +39,13 @@ func TestLoadEndToEnd(t *testing.T) {
 				t.Errorf("%s of %s: %d events", cell, name, l.Events)
 			}
 		}
-		reverse := got[key{cell, targetReverse}]
+		reverse := got[cell+" "+targetReverse]
 		if reverse.RatioRPS != 1 {
 			t.Errorf("%s: the ReverseProxy's ratio to itself is %v", cell, reverse.RatioRPS)
 		}
 		if runtime.GOOS == "linux" && reverse.RSS <= 0 {
 			t.Errorf("%s: RSS of the ReverseProxy = %v", cell, reverse.RSS)
 		}
-	}
-	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
 
