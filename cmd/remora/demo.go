@@ -40,7 +40,7 @@ const (
 )
 
 // demoTimeout bounds the whole demo.
-const demoTimeout = 20 * time.Second
+const demoTimeout = time.Minute
 
 func demoModel(r proxytest.Recorded) proxytest.Reply {
 	if r.Last("user") != demoQuestion {
@@ -74,7 +74,10 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 		return err
 	}
 	defer stopModel()
-	remora, err := newSystem(demoConfig(dir, upstream), slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), noTelemetry())
+	c := demoConfig(dir, upstream)
+	c.recall.Deadline, c.recall.FirstDeadline = demoTimeout, demoTimeout // it shows what is recalled, however slow the machine
+	c.proxy.RecallDeadline, c.proxy.FirstDeadline = demoTimeout, demoTimeout
+	remora, err := newSystem(c, slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), noTelemetry())
 	if err != nil {
 		return err
 	}
