@@ -34,9 +34,12 @@ func TestHoldReachesLedger(t *testing.T) {
 	defer upstream.Close()
 	store, log := storagetest.Memory(), slog.New(slog.DiscardHandler)
 	cfg := proxy.DefaultConfig()
+	cfg.RecallDeadline, cfg.FirstDeadline = patience, patience // a busy machine must not decide what is answered
 	cfg.Identity.Loopback = true
 	cfg.Upstreams = []proxy.UpstreamConfig{{Name: "mock", URL: upstream.URL, Paths: []string{"/"}}}
-	known := &knownMemories{Engine: recall.New(recall.DefaultConfig(), store, log, nil)}
+	index := recall.DefaultConfig()
+	index.Deadline, index.FirstDeadline = patience, patience
+	known := &knownMemories{Engine: recall.New(index, store, log, nil)}
 	h, err := proxy.New(cfg, proxy.Deps{Recall: known.Engine, Persist: silence{}, Local: store, Log: log})
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +74,7 @@ func TestHoldReachesLedger(t *testing.T) {
 	}
 	until := func(n int) {
 		t.Helper()
-		for range 1000 {
+		for range patience / (10 * time.Millisecond) {
 			if len(segments()) >= n {
 				return
 			}

@@ -116,14 +116,11 @@ func filledStores(t *testing.T) (dirs map[string]string, known map[string]bool) 
 			}
 			writes = append(writes, w)
 		}
-		if err := r.sys.store.Put(t.Context(), writes); err != nil {
-			t.Fatal(err)
-		}
+		r.await("a write", func() bool { return r.sys.store.Put(t.Context(), writes) == nil })
 	}
 	time.Sleep(4 * keeperTick) // the inventory is behind by one
 	killed := filepath.Join(t.TempDir(), "killed")
-	pid := r.pid()
-	r.signal(syscall.SIGSTOP) // a copy of a store that stands still is what a kill leaves
+	pid := r.signal(syscall.SIGSTOP) // a copy of a store that stands still is what a kill leaves
 	if err := copyFiles(killed, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -216,13 +213,13 @@ func judgeDamage(t *testing.T, dir string, known map[string]bool, what string) s
 	stop := r.traffic()
 	time.Sleep(100 * time.Millisecond)
 	found, damaged := map[string]bool{}, 0
-	scanned := 0
+	away, began := false, time.Now()
 	for _, user := range damageUsers() {
 		for q := (storage.Query{}); ; {
 			page, err := r.sys.store.Scan(context.Background(), damageScope(user), q)
-			if err != nil { // away once more
+			if err != nil { // once more
 				time.Sleep(20 * time.Millisecond)
-				if scanned++; scanned > 500 {
+				if away = time.Since(began) > patience; away {
 					break
 				}
 				continue
@@ -254,7 +251,7 @@ func judgeDamage(t *testing.T, dir string, known map[string]bool, what string) s
 		return "harmless"
 	case damaged > 0 || status.Damaged > 0:
 		return "counted"
-	case !status.Open:
+	case away || !status.Open:
 		return "unavailable"
 	}
 	t.Errorf("%s: %d of %d memories are missing and nothing says so: %+v", what, missing, len(known), status)

@@ -42,8 +42,9 @@ func outOfMemory(t *testing.T, starve func(pid int) error) {
 	for range rounds {
 		time.Sleep(200 * time.Millisecond)
 		r.failing.Store(true)
-		pid := r.pid()
-		if err := starve(pid); err != nil {
+		pid := 0 // which would be this process
+		r.await("a process", func() bool { pid = r.pid(); return pid > 0 })
+		if err := starve(pid); err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Fatal(err)
 		}
 		for user := range 200 { // a scan makes it ask for memory, sooner or later
@@ -55,7 +56,7 @@ func outOfMemory(t *testing.T, starve func(pid int) error) {
 			time.Sleep(5 * time.Millisecond)
 		}
 		if r.pid() == pid { // idle as it is it may get along
-			r.signal(syscall.SIGKILL)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		r.replaced(pid)
 		r.failing.Store(false)

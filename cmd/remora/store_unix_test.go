@@ -10,13 +10,18 @@ import (
 	"time"
 )
 
+// pid is that of the store's process, 0 while there is none.
 func (r *rig) pid() int { return r.sys.store.Status().PID }
 
-func (r *rig) signal(s syscall.Signal) {
+// signal waits for a store's process, signals it and returns its id. On a busy machine it may just have been replaced, and 0
+// is the group of this one.
+func (r *rig) signal(s syscall.Signal) (pid int) {
 	r.t.Helper()
-	if err := syscall.Kill(r.pid(), s); err != nil {
-		r.t.Fatal(err)
-	}
+	r.await("a process", func() bool {
+		pid = r.pid()
+		return pid > 0 && syscall.Kill(pid, s) == nil
+	})
+	return pid
 }
 
 // replaced waits for another process with an open store.
@@ -31,10 +36,8 @@ func TestStoreProcessKilled(t *testing.T) {
 	stop := r.traffic()
 	for range storeRounds(4, 20) {
 		time.Sleep(100*time.Millisecond + rand.N(200*time.Millisecond))
-		pid := r.pid()
 		r.failing.Store(true)
-		r.signal(syscall.SIGKILL)
-		r.replaced(pid)
+		r.replaced(r.signal(syscall.SIGKILL))
 		r.failing.Store(false)
 	}
 	stop()
@@ -49,9 +52,8 @@ func TestStoreProcessStopped(t *testing.T) {
 			r := newRig(t, rigDir(t), func(c *config) { c.store.process.Hang = hang })
 			stop := r.traffic()
 			time.Sleep(200 * time.Millisecond)
-			pid := r.pid()
 			r.failing.Store(true)
-			r.signal(syscall.SIGSTOP)
+			pid := r.signal(syscall.SIGSTOP)
 			r.await("noticed", func() bool { return !r.sys.store.Status().Open })
 			if hang == time.Minute {
 				time.Sleep(time.Duration(storeRounds(2, 10)) * time.Second)
