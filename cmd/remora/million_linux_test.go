@@ -55,9 +55,12 @@ func TestMillionTurns(t *testing.T) {
 	model := httptest.NewServer(http.HandlerFunc(m.answer))
 	defer model.Close()
 	serve := m.launch(model.URL)
-	child := childOf(serve.Process.Pid)
 	m.remote = dialServe(t, m.dir)
 	defer m.remote.Close()
+	child := childOf(serve.Process.Pid) // it listens, so it is there
+	if child == 0 {
+		t.Fatal("the store's process is not found")
+	}
 
 	ctx, stop := context.WithCancel(t.Context())
 	var watching, talking sync.WaitGroup
@@ -91,6 +94,7 @@ func TestMillionTurns(t *testing.T) {
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
+	<-m.read // Wait closes what is not read yet
 	if err := serve.Wait(); err != nil {
 		t.Errorf("serve: %v", err)
 	}
@@ -112,8 +116,9 @@ type million struct {
 	failed  atomic.Int64
 	found   atomic.Int64
 	asked   int
-	ended   lockedBuffer // the proxy's last line
-	anon    int64        // bytes, the most that was seen
+	ended   lockedBuffer  // the proxy's last line
+	read    chan struct{} // closed when all that it wrote is read
+	anon    int64         // bytes, the most that was seen
 	proxy   int64
 	store   int64
 	returns atomic.Int64
@@ -154,7 +159,9 @@ func (m *million) launch(upstream string) *exec.Cmd {
 		m.t.Fatal(err)
 	}
 	m.t.Cleanup(func() { _ = serve.Process.Kill() })
+	m.read = make(chan struct{})
 	go func() {
+		defer close(m.read)
 		lines := bufio.NewScanner(pipe)
 		for lines.Scan() {
 			switch line := lines.Bytes(); {
@@ -305,7 +312,7 @@ func (m *million) count(user int) (n int) {
 // searchable asks users of all times for what they said at some time. The first request of a user may go out before the index is loaded.
 func (m *million) searchable() {
 	m.t.Helper()
-	client := &http.Client{Timeout: slowest}
+	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
 	for range 200 {
 		user := rand.IntN(m.users())
@@ -338,10 +345,7 @@ func (m *million) account() {
 			Dropped                                                                                 map[string]int64
 		}
 	}
-	var text string
-	for began := time.Now(); text == "" && time.Since(began) < patience; time.Sleep(10 * time.Millisecond) {
-		text = m.ended.String()
-	}
+	text := m.ended.String()
 	if err := json.Unmarshal([]byte(text), &told); err != nil {
 		m.t.Errorf("last line: %v: %s", err, text)
 		return
