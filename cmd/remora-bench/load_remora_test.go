@@ -107,7 +107,9 @@ func TestLoadRemora(t *testing.T) {
 
 // Memory is found, inserted and stored in every dialect.
 func testLoadDialects(t *testing.T, remora string) {
-	enough := func(l cellLine) bool { return someAnswered(l) && (l.Target != targetRead || l.Statuses["injected"] > 0) }
+	enough := func(l cellLine) bool {
+		return someAnswered(l) && (l.Target != targetRead || l.Statuses["injected"] > 0)
+	}
 	cells, counters := loadLines(t, enough, "-remora", remora, "-log", "info", "-targets", "pass,read,on", "-dialect", "chat,responses,messages",
 		"-bodies", "1", "-conns", "2", "-modes", "json,sse", "-events", "2", "-gap", "1ms", "-users", "2", "-memories", "60")
 	if len(cells) != 18 {

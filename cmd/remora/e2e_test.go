@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -31,11 +32,19 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"remora":     func() { os.Exit(mainExit()) },
-		"model":      func() { exit(model(os.Args[1:])) },
-		"embeddings": func() { exit(embeddings(os.Args[1], os.Args[2])) },
+		"model":      func() { endOnInterrupt(); exit(model(os.Args[1:])) },
+		"embeddings": func() { endOnInterrupt(); exit(embeddings(os.Args[1], os.Args[2])) },
 		"await":      func() { exit(await(os.Args[1], patience)) },
 		"ask":        func() { exit(ask(os.Args[1:])) },
 	})
+}
+
+// endOnInterrupt has a process end when its script does, also where interrupts are ignored, as they are by whatever a shell
+// runs in the background.
+func endOnInterrupt() {
+	c := make(chan os.Signal, 1)
+	signal.Notify(c, os.Interrupt)
+	go func() { <-c; os.Exit(0) }()
 }
 
 func exit(err error) {
