@@ -112,28 +112,23 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 			return out, err
 		}
 	}
+	if err := p.bury(ctx, scope, facts); err != nil {
+		return out, err
+	}
 	if len(turns) > 0 {
 		for turn := range turns { // its words must not come back by an audit that is due
 			p.auditor.forgetTurn(scope, turn, passages[turn] != nil)
 		}
-		// Nor by a spool record that could not be deleted when its turn was stored.
-		var refs []storage.RecordRef
-		err = p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
-			if e, err := decodeEntry(r.Value); err == nil && e.Due == nil && e.Problem == "" && turns[e.Turn.ID] && !p.waiting(r.Key) {
-				refs = append(refs, r.Ref())
-			}
-		})
+		// Nor by another version of it that is on its way, was set aside, or whose spool record could not be deleted.
+		of := func(t *Turn) bool { return t.Scope == scope && turns[t.ID] }
+		spooled, err := p.spooledOf(ctx, scope, func(e *spoolEntry, readable bool) bool { return readable && e.Due == nil && of(&e.Turn) })
 		if err != nil {
 			return out, err
 		}
-		for batch := range slices.Chunk(refs, storage.MaxRecords) {
-			if err := p.local.DeleteRecords(ctx, batch); err != nil {
-				return out, err
-			}
+		out.Queued = p.dropItems(p.itemsOf(of))
+		if err := p.dropSpooled(ctx, spooled, &out); err != nil {
+			return out, err
 		}
-	}
-	if err := p.bury(ctx, scope, facts); err != nil {
-		return out, err
 	}
 	if err := p.erase(ctx, scope, slices.Sorted(maps.Keys(found)), &out); err != nil {
 		return out, err

@@ -25,16 +25,22 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	}
 	defer open()
 	of := func(s storage.Scope, c string) bool { return s == scope && c == conversation }
-	items := p.itemsOf(of)
-	spooled, err := p.spooledOf(ctx, scope, of)
+	items := p.itemsOf(func(t *Turn) bool { return of(t.Scope, t.Conversation) })
+	spooled, err := p.spooledOf(ctx, scope, func(e *spoolEntry, readable bool) bool {
+		return !readable || e.conversation() == conversation // it may be of it
+	})
 	if err != nil {
 		return out, err
+	}
+	latest := spooled.latest
+	for _, it := range items {
+		latest = max(latest, it.turn.latest())
 	}
 	var ids []string
 	var facts []storage.Memory
 	err = p.eachMemory(ctx, scope, storage.Query{Conversation: conversation}, func(m *storage.Memory) {
 		if m.Conversation == conversation && m.Kind != storage.KindResource {
-			ids = append(ids, m.ID)
+			ids, latest = append(ids, m.ID), max(latest, lastSaid(m))
 			if m.Kind == storage.KindFact {
 				facts = append(facts, *m)
 			}
@@ -45,7 +51,7 @@ func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, 
 	}
 	// Before anything goes: whoever repeats an erasure that was cut short must find that there was something.
 	if len(ids)+len(items)+spooled.turns > 0 {
-		if err := p.buryConversation(ctx, scope, conversation); err != nil {
+		if err := p.buryConversation(ctx, scope, conversation, latest); err != nil {
 			return out, err
 		}
 	}

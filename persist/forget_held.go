@@ -9,11 +9,11 @@ import (
 )
 
 // itemsOf lists turns that are between the stages. The gate is closed, so none is elsewhere.
-func (p *Pipeline) itemsOf(of func(storage.Scope, string) bool) (found []*item) {
+func (p *Pipeline) itemsOf(of func(*Turn) bool) (found []*item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, it := range p.inFlight.items {
-		if !it.done && of(it.turn.Scope, it.turn.Conversation) {
+		if !it.done && of(&it.turn) {
 			found = append(found, it)
 		}
 	}
@@ -37,35 +37,27 @@ func (p *Pipeline) dropItems(gone []*item) (queued int) {
 	return queued
 }
 
-// waiting says whether a spool record is of a turn that is no memory yet: one that was handed in again, say.
-func (p *Pipeline) waiting(key string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.ContainsFunc(p.spooled, func(it *item) bool { return it.ref.Key == key })
-}
-
 // inSpool is what the spool has of a scope, or of a conversation.
 type inSpool struct {
 	refs         []storage.RecordRef // audit marks, too, and what can't be read: it may be of it
 	turns, aside int                 // aside: of the turns, those that were set aside
+	latest       storage.Time        // of the turns' words
 }
 
-// spooledOf looks for turns, poison turns and audit marks in the spool.
-func (p *Pipeline) spooledOf(ctx context.Context, scope storage.Scope, of func(storage.Scope, string) bool) (found inSpool, err error) {
+// spooledOf looks for turns, poison turns and audit marks in a scope's spool. An entry that is not readable is empty.
+func (p *Pipeline) spooledOf(ctx context.Context, scope storage.Scope, of func(e *spoolEntry, readable bool) bool) (found inSpool, err error) {
 	err = p.eachRecord(ctx, storage.BucketSpool, scope, func(r storage.Record) {
 		e, err := decodeEntry(r.Value)
-		conversation := e.Turn.Conversation
-		if e.Due != nil {
-			conversation = e.Due.Conversation
+		if !of(&e, err == nil) {
+			return
 		}
-		if err != nil || of(scope, conversation) {
-			found.refs = append(found.refs, r.Ref())
-			if err == nil && e.Due == nil {
-				found.turns++
-			}
-			if e.Problem != "" {
-				found.aside++
-			}
+		found.refs = append(found.refs, r.Ref())
+		if err == nil && e.Due == nil {
+			found.turns++
+			found.latest = max(found.latest, e.Turn.latest())
+		}
+		if e.Problem != "" {
+			found.aside++
 		}
 	})
 	return found, err

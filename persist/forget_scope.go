@@ -69,9 +69,9 @@ func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Er
 	}
 	defer release()
 	of := func(s storage.Scope, _ string) bool { return s == scope }
-	one.Queued = p.dropItems(p.itemsOf(of))
+	one.Queued = p.dropItems(p.itemsOf(func(t *Turn) bool { return t.Scope == scope }))
 	p.auditor.forget(of)
-	spooled, err := p.spooledOf(ctx, scope, of)
+	spooled, err := p.spooledOf(ctx, scope, func(*spoolEntry, bool) bool { return true })
 	if err != nil {
 		return one, err
 	}

@@ -186,7 +186,7 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		if old.subject != f.subject || f.subject == "" {
 			tag = tagContradicts
 		}
-		if old.after(f) { // told late: a chat that was imported, or audited after a newer one
+		if ahead := old.said > storage.TimeOf(time.Now()); !ahead && old.after(f) { // told late: a chat that was imported, or audited after a newer one
 			if m.ValidTo = old.from; old.from <= f.from { // said before it and again after
 				m.ValidTo = old.said
 			}
@@ -194,7 +194,7 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 			put()
 			return mergedStale, nil
 		}
-		stored.ValidTo, stored.SupersededBy = m.EventTime, m.ID
+		stored.ValidTo, stored.SupersededBy = max(m.EventTime, stored.ValidFrom), m.ID // it is the later if a clock was ahead
 		m.Tags = append(m.Tags, tag+old.id)
 		g.put(*stored)
 		out = mergedSuperseded

@@ -54,6 +54,14 @@ func decodeEntry(value []byte) (spoolEntry, error) {
 	return e, nil
 }
 
+// conversation is whose turn or audit mark it is.
+func (e *spoolEntry) conversation() string {
+	if e.Due != nil {
+		return e.Due.Conversation
+	}
+	return e.Turn.Conversation
+}
+
 // commitBytes bounds a spool commit of several turns, so that the store has room for it in one transaction.
 const commitBytes = 384 << 10
 

@@ -18,10 +18,12 @@ import (
 // A fact that a person had forgotten could come back: the passage that it was made of may stand, and be audited anew after
 // a crash, by an import, or because other words of its turn changed. So forgetting leaves a tombstone with hashes of what
 // the fact said, in a record that is sealed and erased with the user. An audit saves nothing that a tombstone's hash
-// matches, unless it was said after the forgetting.
+// matches, unless it was said after the forgetting; the statement itself never, for it may have been said by a clock that
+// was ahead.
 //
-// A forgotten conversation leaves one tombstone with a hash of its id alone: nothing that was said in it before is made a
-// fact of again, as by an import. What the user says elsewhere, in the same words even, is theirs still.
+// A forgotten conversation leaves one tombstone with a hash of its id alone: nothing that was said in it before, or by
+// then was stored of it, is made a fact of again, as by an import. What the user says elsewhere, in the same words even, is
+// theirs still.
 //
 // Tombstones expire when facts that are that old would have done so; FactConfig.MaxForgotten bounds them.
 
@@ -32,7 +34,7 @@ const (
 
 type tombstone struct {
 	Version int
-	At      storage.Time // of the forgetting
+	At      storage.Time // of the forgetting, or of what was forgotten if that is later
 	Hashes  []uint64
 }
 
@@ -112,10 +114,10 @@ func (p *Pipeline) bury(ctx context.Context, scope storage.Scope, facts []storag
 	return p.putTombstones(ctx, scope, records)
 }
 
-// buryConversation writes the tombstone of a conversation. The gate is closed.
-func (p *Pipeline) buryConversation(ctx context.Context, scope storage.Scope, conversation string) error {
+// buryConversation writes the tombstone of a conversation, whose newest words are of latest. The gate is closed.
+func (p *Pipeline) buryConversation(ctx context.Context, scope storage.Scope, conversation string, latest storage.Time) error {
 	r, err := p.buriedAs(scope, &tombstone{
-		Version: tombstoneVersion, At: storage.TimeOf(time.Now()), Hashes: []uint64{talkHash(scope, conversation)},
+		Version: tombstoneVersion, At: max(storage.TimeOf(time.Now()), latest), Hashes: []uint64{talkHash(scope, conversation)},
 	})
 	if err != nil {
 		return err
@@ -176,7 +178,11 @@ func (d *dossier) buried(f *fact) bool {
 	if len(d.forgotten) == 0 {
 		return false
 	}
-	for _, h := range append(f.hashes(d.scope), talkHash(d.scope, f.conversation)) {
+	hashes := f.hashes(d.scope)
+	if _, ok := d.forgotten[hashes[0]]; ok { // the statement
+		return true
+	}
+	for _, h := range append(hashes[1:], talkHash(d.scope, f.conversation)) {
 		if at, ok := d.forgotten[h]; ok && f.from <= at {
 			return true
 		}

@@ -31,3 +31,11 @@ type Message struct {
 	// Originals are what the placeholders of a redacted text stand for, personal data only. The pipeline sets them.
 	Originals []redact.Original `json:",omitempty"`
 }
+
+// latest is when the last of it was said.
+func (t *Turn) latest() (at storage.Time) {
+	for i := range t.Messages {
+		at = max(at, t.Messages[i].Time)
+	}
+	return at
+}

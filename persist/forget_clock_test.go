@@ -1,0 +1,128 @@
+package persist
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// saidAhead is a turn that was said while the clock was two hours ahead.
+func saidAhead(id, text string) Turn {
+	turn := said(id, text)
+	for i := range turn.Messages {
+		turn.Messages[i].Time = storage.TimeOf(time.Now().Add(2 * time.Hour))
+	}
+	return turn
+}
+
+// TestForgottenThoughTheClockWasAhead: what was said by a clock that is corrected since stays forgotten when its turn comes again.
+func TestForgottenThoughTheClockWasAhead(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			turn := saidAhead("t1", "I'm allergic to peanuts.")
+			p.tell(t, turn)
+			facts := factsOf(t, store, testScope)
+			if len(facts) != 1 {
+				t.Fatalf("facts %q", current(facts))
+			}
+			var err error
+			if whole {
+				_, err = p.ForgetConversation(t.Context(), testScope, turn.Conversation)
+			} else {
+				_, err = p.ForgetMemories(t.Context(), testScope, facts[0].ID)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			turn.Messages[0].Text += " I live in Porto."
+			p.tell(t, turn)
+			for _, f := range current(factsOf(t, store, testScope)) {
+				if strings.Contains(f, "peanuts") {
+					t.Errorf("whole conversation %v: %q is back", whole, f)
+				}
+			}
+			time.Sleep(time.Minute)
+			again := said("t2", "I'm allergic to peanuts.")
+			again.Conversation = "another"
+			p.tell(t, again)
+			if got := current(factsOf(t, store, testScope)); !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, "peanuts") }) {
+				t.Errorf("whole conversation %v: said again since, and not a fact: %q", whole, got)
+			}
+		})
+	}
+}
+
+// TestNewestHoldsThoughTheClockWentBack: what is said now is newer than what a clock that was ahead dated later.
+func TestNewestHoldsThoughTheClockWentBack(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.tell(t, saidAhead("t1", "I live in Porto."))
+		p.tell(t, said("t2", "I live in Lisbon now."))
+		if got := current(factsOf(t, store, testScope)); len(got) != 1 || !strings.Contains(got[0], "Lisbon") {
+			t.Errorf("current facts %q", got)
+		}
+	})
+}
+
+// TestForgettingReachesOtherVersions: another version of a forgotten turn that waits in the queue or was set aside is forgotten, too,
+// and counted.
+func TestForgettingReachesOtherVersions(t *testing.T) {
+	for _, aside := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaulty()
+			p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+			defer p.stop()
+			const words = "my blood type is zebra negative"
+			mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", words, "one"))
+			mustFlush(t, p.Pipeline)
+			if aside {
+				store.mu.Lock()
+				store.fault = func(method string, _ int) (error, bool) {
+					if method == "Put" {
+						return storage.ErrInvalid, false
+					}
+					return nil, false
+				}
+				store.mu.Unlock()
+			}
+			mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", words, "two"))
+			if aside {
+				mustFlush(t, p.Pipeline)
+				store.mu.Lock()
+				store.fault = nil
+				store.mu.Unlock()
+			}
+			var ids []string
+			page, err := store.Scan(t.Context(), testScope, storage.Query{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range page.Memories {
+				ids = append(ids, m.ID)
+			}
+			got, err := p.ForgetMemories(t.Context(), testScope, ids...)
+			if err != nil || got.Memories != 2 || got.Queued+got.Spooled != 1 {
+				t.Errorf("set aside %v: erasure %+v, %v", aside, got, err)
+			}
+			mustFlush(t, p.Pipeline)
+			if page, err := store.Scan(t.Context(), testScope, storage.Query{}); err != nil || len(page.Memories) != 0 {
+				t.Errorf("set aside %v: %d memories are back: %v", aside, len(page.Memories), err)
+			}
+			left, err := store.AllRecords(t.Context(), storage.BucketSpool, "", 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range left.Records {
+				if strings.Contains(string(r.Value), "zebra") {
+					t.Errorf("set aside %v: the words are in the spool still", aside)
+				}
+			}
+			if q, err := p.Quarantined(t.Context()); err != nil || len(q) != 0 || p.aside != 0 {
+				t.Errorf("set aside %v: %d turns are set aside, %d counted: %v", aside, len(q), p.aside, err)
+			}
+		})
+	}
+}
