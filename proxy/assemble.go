@@ -120,7 +120,7 @@ func (a *assembler) read(j *answer) {
 		t.Model = reply.Model
 	}
 	t.Messages = append(t.Messages, persist.Message{
-		Role: storage.RoleAssistant, Text: reply.Text, Time: storage.TimeOf(j.ended),
+		Role: storage.RoleAssistant, Text: reply.Text, Time: a.h.stamp(j.ended),
 	})
 	if err := a.h.deps.Persist.Enqueue(t); err != nil {
 		a.h.stats.TurnsLost.Add(1)

@@ -388,7 +388,7 @@ func (x *exchange) finish(code int, out relayed) {
 	now := x.h.deps.Now()
 	attrs := []slog.Attr{
 		slog.String("method", x.r.Method),
-		slog.String("path", x.r.URL.Path),
+		slog.String("path", x.loggedPath()),
 		slog.Int("code", code),
 		slog.String("upstream", x.up.Name),
 		slog.String("memory", string(x.status)),
@@ -412,10 +412,27 @@ func (x *exchange) finish(code int, out relayed) {
 	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
 }
 
+// loggedPath is what the log tells of where a request went: the known end of a path that Remora knows, another one redacted, for a path may
+// hold keys and names.
+func (x *exchange) loggedPath() string {
+	path := x.r.URL.Path
+	for _, to := range x.h.routes {
+		if strings.HasSuffix(path, to.suffix) {
+			return to.suffix
+		}
+	}
+	if redact := x.h.deps.Redact; redact != nil {
+		return redact(path[:min(len(path), maxLoggedPath)])
+	}
+	return ""
+}
+
+const maxLoggedPath = 256 // bytes
+
 // newTurn is the turn as far as the request tells it. Its id follows when its answer is read.
 func (x *exchange) newTurn(scope storage.Scope, conv, chain, text string) persist.Turn {
 	return persist.Turn{
 		Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",
-		Messages: []persist.Message{{Role: storage.RoleUser, Text: text, Time: storage.TimeOf(x.start)}},
+		Messages: []persist.Message{{Role: storage.RoleUser, Text: text, Time: x.h.stamp(x.start)}},
 	}
 }

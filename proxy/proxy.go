@@ -190,6 +190,7 @@ type Handler struct {
 	assembler    *assembler
 	secret       atomic.Pointer[[]byte]  // install secret, once the store gave it
 	turns        atomic.Pointer[turnIDs] // set before secret
+	said         atomic.Int64            // the newest time that a message was given
 
 	stats Stats
 }
@@ -254,6 +255,23 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	h.ledger = newLedger(cfg.Ledger, h.store, deps.Now)
 	h.assembler = newAssembler(h)
 	return h, nil
+}
+
+// clockBack is how far the clock may be put back without what is said then becoming older than what was said before.
+const clockBack = time.Minute
+
+// stamp is when a message was said, not before any that was stamped earlier, as long as the clock goes back by no more than clockBack.
+func (h *Handler) stamp(at time.Time) storage.Time {
+	now := int64(storage.TimeOf(at))
+	for {
+		last := h.said.Load()
+		if now < last && last-now <= clockBack.Milliseconds() {
+			return storage.Time(last)
+		}
+		if h.said.CompareAndSwap(last, now) {
+			return storage.Time(now)
+		}
+	}
 }
 
 // Stats returns the live counters.
