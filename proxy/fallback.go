@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // learned remembers which upstreams and models refuse a message of its own before the user's, as strict chat templates do.
 // It steps from BeforeUser to InUser to nothing, one step at a time, each only after a refused request has succeeded
-// without its block. A refusal whose text names roles or the template counts at once; of others, which may be about the
-// memory's content or the request, it takes two in different conversations. It holds at most learnedMax models; at the
-// bound the one that was learned first is forgotten. A restart forgets all, which costs one refused request each.
+// without its block. A refusal whose text names roles or the template counts at once, for everybody; of others, which may be
+// about the memory's content or the request, it takes two in different conversations, and they count for their user alone:
+// nobody's refusals may move what stands in another's conversations. It holds at most learnedMax lessons; at the bound the
+// one that was learned first is forgotten. A restart forgets all, which costs one refused request each.
 type learned struct {
 	now func() time.Time
 
@@ -19,13 +21,26 @@ type learned struct {
 	models map[modelKey]lesson
 }
 
-type modelKey struct{ upstream, dialect, model string }
+// modelKey is what a lesson is about; scope is empty where it is everybody's.
+type modelKey struct {
+	upstream, dialect, model string
+	scope                    storage.Scope
+}
+
+func (k modelKey) of(scope storage.Scope) modelKey { k.scope = scope; return k }
 
 type lesson struct {
 	inUser time.Time // until then blocks stand in the user's message
 	off    time.Time // until then no placement is accepted
 	strike string    // conversation of an unexplained refusal
 	struck time.Time
+}
+
+func (s lesson) learned() time.Time {
+	if s.struck.After(s.inUser) {
+		return s.struck
+	}
+	return s.inUser
 }
 
 const (
@@ -39,24 +54,28 @@ func newLearned(now func() time.Time) *learned {
 	return &learned{now: now, models: map[modelKey]lesson{}}
 }
 
-// placement returns where a block goes for this model; ok is false where the model takes none.
-func (l *learned) placement(k modelKey, want dialect.Placement) (p dialect.Placement, ok bool) {
+// placement returns where a block of a scope goes for this model; ok is false where the model takes none.
+func (l *learned) placement(k modelKey, scope storage.Scope, want dialect.Placement) (p dialect.Placement, ok bool) {
 	l.mu.RLock()
-	s, found := l.models[k]
+	everybodys, known := l.models[k]
+	own, found := l.models[k.of(scope)]
 	l.mu.RUnlock()
-	if !found {
+	if !known && !found {
 		return want, true
 	}
 	now := l.now()
-	if want == dialect.BeforeUser && now.Before(s.inUser) {
+	if want == dialect.BeforeUser && (now.Before(everybodys.inUser) || now.Before(own.inUser)) {
 		want = dialect.InUser
 	}
-	return want, !now.Before(s.off)
+	return want, !now.Before(everybodys.off) && !now.Before(own.off)
 }
 
-// refused is told that an enriched request with blocks at placement p was refused and succeeded without them, and
+// refused is told that an enriched request of a scope with blocks at placement p was refused and succeeded without them, and
 // whether it is certain that their place was at fault.
-func (l *learned) refused(k modelKey, p dialect.Placement, conv string, certain bool) {
+func (l *learned) refused(k modelKey, scope storage.Scope, p dialect.Placement, conv string, certain bool) {
+	if !certain {
+		k = k.of(scope)
+	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,7 +83,7 @@ func (l *learned) refused(k modelKey, p dialect.Placement, conv string, certain 
 	if !found && len(l.models) >= learnedMax {
 		var first modelKey
 		for c, v := range l.models {
-			if first == (modelKey{}) || v.inUser.Before(l.models[first].inUser) {
+			if first == (modelKey{}) || v.learned().Before(l.models[first].learned()) {
 				first = c
 			}
 		}

@@ -120,6 +120,7 @@ type scopeLedger struct {
 	entries map[chainHash]*entry
 	bytes   int64
 	swept   time.Time
+	forgets int64 // how often some of its memories were forgotten
 	// gone: the scope was erased; nothing of it is stored any more.
 	gone bool
 	// confirmed: an upstream has accepted a request of this scope, or the store knows it. Before, nothing is stored.
@@ -303,6 +304,7 @@ type walk struct {
 	// upstream holds; heldTurns (as chainText) and heldIDs (of memories) are what it holds.
 	count, tokens      int
 	heldTurns, heldIDs map[string]struct{}
+	forgets            int64 // the scope's at that time
 }
 
 // full says whether the conversation carries as much as it may.
@@ -315,6 +317,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, name
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	w.forgets = s.forgets
 	add := func(i int, v *variant) {
 		if !peek {
 			l.touch(s, w.chain[i], v, now)
@@ -456,13 +459,17 @@ func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
 }
 
 // write adds a variant at h, in memory; confirm stores it. The oldest goes where there are too many. Where another
-// request has written one within window, that one stands and a copy is returned.
-func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, window time.Duration) (twin *variant) {
+// request has written one within window, that one stands and a copy is returned. stale: some of the scope was forgotten
+// since forgets was noted; the variant may hold what is forgotten, so it is written without its block.
+func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, window time.Duration, forgets int64) (twin *variant, stale bool) {
 	now := l.now()
 	v.created, v.used = now, now
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.sweep(s, now)
+	if stale = s.forgets != forgets || s.gone; stale {
+		v.block = fence.Block{}
+	}
 	e := s.entries[h]
 	if e == nil {
 		e = &entry{}
@@ -470,7 +477,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	}
 	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
 		stands := *twin // others may change it
-		return &stands
+		return &stands, stale
 	}
 	grown := v.size()
 	if len(e.variants) >= maxVariants {
@@ -486,7 +493,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	}
 	e.variants = append(e.variants, v)
 	l.charge(s, grown)
-	return nil
+	return nil, stale
 }
 
 // move notes that the block of v stands at another place now.

@@ -13,6 +13,7 @@ func (l *ledger) forget(s *scopeLedger, ids map[string]struct{}) {
 	l.forgets.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forgets++
 	changed, freed := false, int64(0)
 	for _, e := range s.entries {
 		for _, v := range e.variants {

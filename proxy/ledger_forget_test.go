@@ -50,7 +50,7 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 	}
 	l := newLedger(DefaultLedgerConfig(), nil, time.Now)
 	s := &scopeLedger{scope: scope, loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
-	l.write(s, chainHash{Lo: 1}, &variant{conv: "now"}, "", -1)
+	l.write(s, chainHash{Lo: 1}, &variant{conv: "now"}, "", -1, s.forgets)
 	st.load(l, s)
 	<-s.loaded
 	got, err := decodeEntry(appendEntry(nil, s.entries[chainHash{Lo: 1}]))
@@ -65,8 +65,8 @@ func TestTwinIsACopy(t *testing.T) {
 	s := l.of(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"})
 	h := chainHash{Lo: 1}
 	v := &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "block"}}
-	l.write(s, h, v, "", time.Minute)
-	twin := l.write(s, h, &variant{conv: "d"}, "", time.Minute)
+	l.write(s, h, v, "", time.Minute, s.forgets)
+	twin, _ := l.write(s, h, &variant{conv: "d"}, "", time.Minute, s.forgets)
 	l.clear(s, h, v)
 	if twin == nil || twin.block.Text != "block" {
 		t.Errorf("got %+v", twin)
@@ -84,7 +84,7 @@ func TestForgottenBeyondMemory(t *testing.T) {
 	write := func(l *ledger, s *scopeLedger, i int, id, text string) {
 		h := chainHash{Lo: uint64(i)}
 		b := fence.Render(fmt.Sprint(i), []fence.Line{{ID: id, Text: text}}, fence.Options{})
-		l.write(s, h, &variant{conv: "c", block: b}, "", -1)
+		l.write(s, h, &variant{conv: "c", block: b}, "", -1, s.forgets)
 		l.confirm(s, h, true)
 	}
 	for name, shrunk := range map[string]func(t *testing.T, local storage.Local) (*ledger, *scopeLedger){

@@ -63,7 +63,7 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 
 func enter(l *ledger, s *scopeLedger, i int) {
 	h := chainHash{Lo: uint64(i)}
-	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1)
+	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1, s.forgets)
 	l.confirm(s, h, true)
 }
 

@@ -69,7 +69,7 @@ func (x *exchange) compose() []dialect.Insertion {
 		w = walk{chain: chain(from.seed, x.req)}
 		x.status = ready
 	}
-	placement, accepts := h.learned.placement(x.model(), h.placement(x.d))
+	placement, accepts := h.learned.placement(x.model(), scope, h.placement(x.d))
 	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
 		placement = dialect.InUser // learned before a restart
 	}
@@ -108,7 +108,11 @@ func (x *exchange) compose() []dialect.Insertion {
 		fresh, found, x.status = x.search(ctx, scope, conv, named, w, human, from.at.said)
 	}
 	x.recallUS = time.Since(began).Microseconds()
-	if twin := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}); twin != nil {
+	twin, stale := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger})
+	if stale && fresh.Text != "" {
+		fresh, found, x.status = fence.Block{}, 0, StatusEmpty
+	}
+	if twin != nil {
 		// The same request was entered while this one searched: both are one turn.
 		x.turn.Conversation = twin.conv
 		if x.rights.inject {
@@ -178,19 +182,19 @@ func (x *exchange) words() string {
 }
 
 // enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
-// has written meanwhile, nil if there is none.
-func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, named string, v *variant) (twin *variant) {
+// has written meanwhile, nil if there is none, and whether something was forgotten meanwhile.
+func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, named string, v *variant) (twin *variant, stale bool) {
 	if w.newest != nil && (!w.newest.ghost || v.ghost) {
-		return nil
+		return nil, false
 	}
 	window := x.h.cfg.Ledger.ReplayWindow
 	if x.req.Loop {
 		window = -1
 	}
-	if twin = x.h.ledger.write(s, newest, v, named, window); twin == nil {
+	if twin, stale = x.h.ledger.write(s, newest, v, named, window, w.forgets); twin == nil {
 		x.splice.written = v
 	}
-	return twin
+	return twin, stale
 }
 
 // insert turns replayed blocks and the fresh one into insertions. A block that this body has no place for is left out.
@@ -353,7 +357,7 @@ func (x *exchange) rejected(certain, perhaps bool) {
 		x.h.ledger.clear(sp.ledger, sp.newest, sp.written)
 	}
 	if certain || perhaps {
-		x.h.learned.refused(sp.model, sp.placement, x.turn.Conversation, certain)
+		x.h.learned.refused(sp.model, sp.ledger.scope, sp.placement, x.turn.Conversation, certain)
 	}
 }
 
@@ -393,7 +397,9 @@ func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
 }
 
 // model is what lessons about placements hold for: templates differ by model, and what is made of a request by dialect.
-func (x *exchange) model() modelKey { return modelKey{x.up.Name, x.d.Name(), x.req.Model} }
+func (x *exchange) model() modelKey {
+	return modelKey{upstream: x.up.Name, dialect: x.d.Name(), model: x.req.Model}
+}
 
 // deadline is how long memory may take for this request.
 func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) *lazyDeadline {

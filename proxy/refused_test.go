@@ -79,7 +79,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 				if tt.code == 500 && got.body != "0123456789" {
 					t.Errorf("the refusal arrives as %q", got.body)
 				}
-				lesson := r.h.learned.models[modelKey{"mock", dialect.Chat{}.Name(), "m"}]
+				lesson := r.h.learned.models[modelKey{upstream: "mock", dialect: dialect.Chat{}.Name(), model: "m"}]
 				if got, want := !lesson.inUser.IsZero(), strings.Contains(tt.refusal, "roles must alternate"); got != want {
 					t.Errorf("learned the place: %v, want %v", got, want)
 				}

@@ -129,11 +129,21 @@ type identity struct {
 	dummies       map[string]struct{}
 	users         []string // canonical header names
 	convs         []string
+	// forwarded resolves, on one person's machine, what another proxy on it passes on: that may be anybody's. nil elsewhere.
+	forwarded *identity
 }
 
 func newIdentity(c IdentityConfig) *identity {
 	own := c.Loopback && !c.Container // one person's machine
-	id := &identity{tenants: c.Tenants, loopback: c.Loopback, dummies: map[string]struct{}{"": {}}}
+	id := &identity{tenants: make(map[string]string, len(c.Tenants)), loopback: c.Loopback, dummies: map[string]struct{}{"": {}}}
+	for hash, name := range c.Tenants {
+		id.tenants[strings.ToLower(hash)] = name
+	}
+	if own {
+		elsewhere := c
+		elsewhere.Loopback = false
+		id.forwarded = newIdentity(elsewhere)
+	}
 	switch {
 	case c.Tenant == TenantKey, c.Tenant == TenantAuto && !own:
 		id.byKey = true
@@ -158,8 +168,14 @@ func newIdentity(c IdentityConfig) *identity {
 	return id
 }
 
+// forwardedHeaders are what a reverse proxy says of whom it passes on.
+var forwardedHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"}
+
 // scope returns whose memory this request is about; ok is false where that is nobody's.
 func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c *client) (s storage.Scope, ok bool) {
+	if id.forwarded != nil && slices.ContainsFunc(forwardedHeaders[:], func(name string) bool { return h[name] != nil }) {
+		id = id.forwarded
+	}
 	s.Tenant = id.tenant
 	if id.byKey {
 		key := credential(h)

@@ -52,6 +52,7 @@ var contextLengthTexts = [...]string{
 	"maximum context length",               // OpenAI, vLLM, OpenRouter, Mistral, DeepSeek
 	"exceeds the context window",           // OpenAI, newer models
 	"string_above_max_length",              // OpenAI: one content alone is too long
+	"array_above_max_length",               // OpenAI: too many messages
 	"reduce the length of the messages",    // Groq, Cerebras
 	"exceed_context_size",                  // llama.cpp: type
 	"exceeds the available context size",   // llama.cpp

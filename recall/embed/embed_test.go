@@ -227,6 +227,23 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 // A server that is dead, and one that is always late, stop costing time; when they are well again they are used again.
+// Texts that the server refuses say nothing of others.
+func TestRefusedTextsLeaveTheBreaker(t *testing.T) {
+	s := newServer(t)
+	s.behave(func(w http.ResponseWriter, q question) bool {
+		return len(q.Input[0]) > 1000 && status(http.StatusRequestEntityTooLarge)(w, q)
+	})
+	c := newClient(t, config(s))
+	for i := range 10 {
+		if _, err := c.Query(t.Context(), strings.Repeat("long ", 300+i)); err == nil {
+			t.Fatal("a text that is too long has a vector")
+		}
+	}
+	if _, err := c.Query(t.Context(), "a short question"); err != nil {
+		t.Errorf("after ten refused texts: %v", err)
+	}
+}
+
 func TestBreaker(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

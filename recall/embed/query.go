@@ -109,6 +109,8 @@ func (c *Client) run(k *call, key queryKey, text string, probe bool, patience ti
 	switch {
 	case c.life.Err() != nil:
 		c.breaker.withdraw()
+	case isAboutTexts(err): // the server answers, and may take another's
+		c.breaker.withdraw()
 	case err != nil && (probe || !k.late):
 		c.fail(probe, retryAfter(err), err)
 	case err != nil: // told when the caller left
