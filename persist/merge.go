@@ -186,7 +186,8 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 		if old.subject != f.subject || f.subject == "" {
 			tag = tagContradicts
 		}
-		if ahead := old.said > storage.TimeOf(time.Now()); !ahead && old.after(f) { // told late: a chat that was imported, or audited after a newer one
+		now := storage.TimeOf(time.Now())
+		if ahead := old.said > now && f.from <= now; !ahead && old.after(f) { // told late: a chat that was imported, or audited after a newer one
 			if m.ValidTo = old.from; old.from <= f.from { // said before it and again after
 				m.ValidTo = old.said
 			}
