@@ -260,16 +260,21 @@ func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) 
 	if opening {
 		timer.Reset(rand.N(300 * time.Millisecond))
 	}
-	lines := bufio.NewScanner(out)
-	ready := lines.Scan() && lines.Text() == "ready"
+	lines := bufio.NewReader(out)
+	line := func() (string, bool) { // what a kill cut short is none
+		text, err := lines.ReadString('\n')
+		return strings.TrimSuffix(text, "\n"), err == nil
+	}
+	first, _ := line()
+	ready := first == "ready"
 	if ready && !opening {
 		timer.Reset(rand.N(300 * time.Millisecond))
 	}
 	if k.acknowledged == nil {
 		k.acknowledged = make(map[string]bool)
 	}
-	for lines.Scan() {
-		k.acknowledged[lines.Text()] = true
+	for id, ok := line(); ok; id, ok = line() {
+		k.acknowledged[id] = true
 	}
 	if timer.Stop() { // nobody struck
 		_ = child.Wait()

@@ -55,7 +55,7 @@ func (d *disk) unmount() {
 	d.t.Helper()
 	var out []byte
 	var err error
-	for range 100 { // the last pages of a process that was killed may be on their way still
+	for began := time.Now(); time.Since(began) < time.Minute; { // the last pages of a process that was killed may be on their way still
 		if out, err = exec.Command("umount", d.dir).CombinedOutput(); err == nil {
 			return
 		}

@@ -97,8 +97,14 @@ func mounted(t *testing.T, kind string, megabytes int) string {
 		unmade(t, "nothing can be mounted here: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
-		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
-			t.Errorf("umount: %v: %s", err, out)
+		for began := time.Now(); ; time.Sleep(20 * time.Millisecond) { // others look at what is mounted
+			out, err := exec.Command("umount", dir).CombinedOutput()
+			if err == nil {
+				return
+			}
+			if time.Since(began) > patience {
+				t.Fatalf("umount: %v: %s", err, out)
+			}
 		}
 	})
 	return dir

@@ -53,10 +53,12 @@ func TestStoreProcessStopped(t *testing.T) {
 			stop := r.traffic()
 			time.Sleep(200 * time.Millisecond)
 			r.failing.Store(true)
+			refused := func() bool { return r.sys.pipeline.Stats().Retries > 0 }
 			pid := r.signal(syscall.SIGSTOP)
-			r.await("noticed", func() bool { return !r.sys.store.Status().Open })
+			r.await("noticed", func() bool { return !r.sys.store.Status().Open || r.pid() != pid })
 			if hang == time.Minute {
 				time.Sleep(time.Duration(storeRounds(2, 10)) * time.Second)
+				r.await("a turn refused", refused)
 				if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 					t.Fatal(err)
 				}
@@ -66,14 +68,14 @@ func TestStoreProcessStopped(t *testing.T) {
 				}
 			} else {
 				r.replaced(pid)
+				for !refused() { // in so little time a busy machine may have had no turn to store
+					r.replaced(r.signal(syscall.SIGSTOP))
+				}
 			}
 			r.failing.Store(false)
 			time.Sleep(200 * time.Millisecond)
 			stop()
 			r.nothingLost()
-			if s := r.sys.pipeline.Stats(); s.Retries == 0 {
-				t.Error("nothing was ever refused: the test shows nothing")
-			}
 		})
 	}
 }
