@@ -27,6 +27,9 @@ type candidate struct {
 const (
 	rejectQuestion     = "question"
 	rejectCommand      = "command"
+	rejectDeclined     = "declined" // the user does not want it kept
+	rejectFiction      = "fiction"  // role play, a story, a joke
+	rejectQuoted       = "quoted"   // what others said
 	rejectSmallTalk    = "smallTalk"
 	rejectPassing      = "passing"          // true of a moment only
 	rejectCode         = "code"             // code, logs, data
@@ -62,7 +65,17 @@ type span struct {
 func spansOf(text string, at time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
-	for _, s := range sentences(ownWords(text)) {
+	own := ownWords(text)
+	framed := ""
+	switch frameOf(own) {
+	case frameDeclined:
+		framed = rejectDeclined
+	case frameFiction:
+		framed = rejectFiction
+	case frameTranscript:
+		framed = rejectQuoted
+	}
+	for _, s := range sentences(own) {
 		if len(out) == maxSpans {
 			break
 		}
@@ -71,6 +84,9 @@ func spansOf(text string, at time.Time, message int) []span {
 			continue
 		}
 		sp := judge(s)
+		if sp.candidate != nil && framed != "" {
+			sp = span{reject: framed}
+		}
 		if c := sp.candidate; c != nil {
 			c.at, c.message, c.corrects = at, message, corrects(appendWords(space[:0], s))
 			c.dates = datesIn(c.quote, c.words, at)
@@ -112,11 +128,17 @@ func judge(s string) span {
 	case m.has(markForget), m.has(markNeverMind):
 		return span{reject: rejectCommand}
 	}
+	if others(s) {
+		return span{reject: rejectQuoted}
+	}
 	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && lexicon.personal[ws[main].folded])
 	if !asks && !orders && !mixed(ws, main) {
 		if sp, ok := statement(s, ws, main, m); ok {
 			return sp
 		}
+	}
+	if asks && tagged(ws) {
+		return span{reject: rejectQuestion}
 	}
 	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
 	if at := strings.Index(s, ": "); orders && at > ws[main].start {
@@ -137,6 +159,21 @@ func judge(s string) span {
 	}
 	return span{reject: rejectNothing}
 }
+
+// others says whether a sentence announces words that are not its speaker's: "The README says: I prefer tabs.", "Complete: I ...".
+func others(s string) bool {
+	before, _, ok := strings.Cut(s, ": ")
+	if !ok {
+		return false
+	}
+	before = strings.ToLower(before)
+	return workedOn[before] || says[before[strings.LastIndexByte(before, ' ')+1:]]
+}
+
+var (
+	says     = setOf("says said reads writes wrote states stated")
+	workedOn = setOf("complete continue finish translate classify rewrite rephrase paraphrase correct proofread summarize summarise label tag")
+)
 
 // subjects are the pronouns that begin what follows an adverbial phrase.
 var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
@@ -343,6 +380,9 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 			continue
 		}
 		from, to := i, len(ws)
+		if alone && quoted(s, ws[i].start) {
+			continue
+		}
 		if alone {
 			for j := i + 1; j < len(ws); j++ {
 				if !ws[j].clause {
@@ -395,6 +435,9 @@ func remembered(s string, ws []word) span {
 	inner := words(rest)
 	if len(inner) < 2 {
 		return span{reject: rejectCommand}
+	}
+	if inner[0].folded == "to" && !lexicon.marksAt(inner, 1).has(markStanding) {
+		return span{reject: rejectCommand} // "Remember to run the tests"
 	}
 	kind := markFact
 	if m := lexicon.marksAt(inner, 0) & saying; m != 0 {

@@ -40,6 +40,7 @@ func (t *Turn) validate() error {
 var (
 	errEmpty       = errors.New("no text")
 	errRedactedAll = errors.New("nothing but placeholders")
+	errDeclined    = errors.New("its user does not want it kept")
 )
 
 // prepare returns what of a turn may be kept: words of user and assistant, without recalled blocks, redacted, valid
@@ -57,6 +58,8 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 		}
 		if m.Role == storage.RoleAssistant {
 			text = cutThoughts(text)
+		} else if declined(text) {
+			return Turn{}, errDeclined
 		}
 		text, originals := p.cut(cutData(text))
 		if text == "" {

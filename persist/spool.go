@@ -121,6 +121,8 @@ func (p *Pipeline) prepareAll(batch []*item) []*item {
 			p.stats.drop(DropEmpty)
 		case errors.Is(err, errRedactedAll):
 			p.stats.drop(DropRedactedAll)
+		case errors.Is(err, errDeclined):
+			p.stats.drop(DropDeclined)
 		default: // its raw text must not be kept, so there is nothing to set aside
 			p.stats.drop(DropPoison)
 			p.log.Error("turn can't be prepared", "turn", it.turn.ID, "error", err)

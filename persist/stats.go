@@ -18,11 +18,12 @@ const (
 	DropRedactedAll             // no text but placeholders
 	DropPoison                  // it can't be prepared or spooled, or there was no room left in quarantine
 	DropErased                  // its scope or conversation was erased while it was on its way
+	DropDeclined                // its user asked not to keep it
 	dropCount
 )
 
 func (d Drop) String() string {
-	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased"}[d]
+	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased", "declined"}[d]
 }
 
 // Stats are counters since the start, and the state of the queue.

@@ -1,0 +1,254 @@
+package persist
+
+import "strings"
+
+// A message may say of itself how it is meant: not to be kept, as fiction, or as what others said. That goes for all of
+// it, wherever in it that stands.
+
+type frame uint8
+
+const (
+	framePlain      frame = iota
+	frameDeclined         // the user does not want it kept: nothing of the turn is stored
+	frameFiction          // what "I" says there is nobody's
+	frameTranscript       // it quotes a conversation
+)
+
+// frameOf reads the own words of a message.
+func frameOf(own string) frame {
+	lower := strings.ToLower(own)
+	if mayDecline(lower) && declines(own) {
+		return frameDeclined
+	}
+	if transcribes(lower) {
+		return frameTranscript
+	}
+	if containsAny(lower, "pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine", "suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos") && anySentence(own, fictional) {
+		return frameFiction
+	}
+	return framePlain
+}
+
+func containsAny(s string, parts ...string) bool {
+	for _, p := range parts {
+		if strings.Contains(s, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// anySentence asks is of every sentence that is not code.
+func anySentence(own string, is func(ws []word) bool) bool {
+	var space [stackWords]word
+	for _, s := range sentences(own) {
+		if ws := appendWords(space[:0], s); len(ws) > 0 && is(ws) {
+			return true
+		}
+	}
+	return false
+}
+
+// declined says whether a message asks not to be kept.
+func declined(text string) bool {
+	return mayDecline(strings.ToLower(text)) && declines(ownWords(text))
+}
+
+func mayDecline(lower string) bool {
+	return containsAny(lower, "remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde", "guarde", "recuerde", "retenez")
+}
+
+func declines(own string) bool { return anySentence(own, declining) }
+
+var (
+	noting   = setOf("remember memorize memorise")
+	keeping  = setOf("store save keep record retain")
+	keptWhat = setOf("this that it these those anything")
+	// before "do not" they make it a statement: "I don't remember that"
+	whoDoesNot = setOf("i we you they he she it who people users which")
+	wishes     = rows(`
+		off the record
+		keep this out of your memory
+		keep that out of your memory
+		keep it out of your memory
+		not for your memory
+		merk dir das nicht
+		merke dir das nicht
+		merk dir das bitte nicht
+		speicher das nicht
+		speichere das nicht
+		speichere das bitte nicht
+		speicher das bitte nicht
+		ne retiens pas
+		ne retenez pas
+		ne enregistre pas cela
+		ne enregistre pas ca
+		ne garde pas ca
+		ne garde pas cela
+		no guardes esto
+		no guardes eso
+		no lo guardes
+		no recuerdes esto
+		no recuerdes eso
+		no memorices esto
+	`)
+)
+
+// declining recognises "don't remember that", "do not store this: ...", "off the record".
+func declining(ws []word) bool {
+	for i := range ws {
+		for _, row := range wishes[ws[i].folded] {
+			if begins(ws[i:], row) {
+				return true
+			}
+		}
+		verb := i
+		switch {
+		case ws[i].folded == "do" && folded(ws, i+1) == "not":
+			verb = i + 2
+		case ws[i].folded == "dont", ws[i].folded == "never":
+			verb = i + 1
+		default:
+			continue
+		}
+		if i > 0 && whoDoesNot[ws[i-1].folded] && !ws[i].clause {
+			continue
+		}
+		what := verb + 1
+		if folded(ws, what) == "any" && folded(ws, what+1) == "of" {
+			what += 2
+		}
+		if !keptWhat[folded(ws, what)] {
+			continue
+		}
+		if noting[folded(ws, verb)] {
+			return true
+		}
+		if !keeping[folded(ws, verb)] {
+			continue
+		}
+		switch next := what + 1; { // "don't save it to disk" is about something else
+		case next == len(ws), ws[next].clause, lexicon.conjunctions[ws[next].folded], ws[next].folded == "please", ws[next].folded == "anywhere":
+			return true
+		case (ws[next].folded == "in" || ws[next].folded == "to") && folded(ws, next+1) == "your":
+			return true
+		}
+	}
+	return false
+}
+
+var fictions = rows(`
+	pretend
+	let us pretend
+	let us role
+	let us roleplay
+	let us role-play
+	role play
+	role-play
+	roleplay
+	in this role
+	in this role-play
+	in the role of
+	in this roleplay
+	in this story
+	in my novel
+	for my novel
+	for a novel
+	for my story
+	for a story
+	for my screenplay
+	for a screenplay
+	act as if
+	hypothetically
+	hypothetical
+	suppose
+	imagine i
+	imagine that i
+	imagine we
+	imagine that we
+	for the sake of argument
+	for the sake of the argument
+	just kidding
+	i am kidding
+	i am joking
+	i was kidding
+	i was joking
+	tun wir so
+	angenommen
+	imaginons
+	supongamos
+`)
+
+// fictional looks at the beginnings of clauses, behind greetings.
+func fictional(ws []word) bool {
+	for i := range ws {
+		if i > 0 && !ws[i].clause && !lexicon.lead[ws[i-1].folded] && !lexicon.conjunctions[ws[i-1].folded] {
+			continue
+		}
+		for _, row := range fictions[ws[i].folded] {
+			if begins(ws[i:], row) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// transcribes finds lines of both sides of a conversation.
+func transcribes(lower string) bool {
+	if !strings.Contains(lower, "assistant:") && !strings.Contains(lower, "ai:") && !strings.Contains(lower, "bot:") {
+		return false
+	}
+	asked, answered := false, false
+	for line := range strings.Lines(lower) {
+		who, _, _ := strings.Cut(strings.TrimLeft(line, " \t*>#-"), ":")
+		switch who {
+		case "user", "human", "me", "customer":
+			asked = true
+		case "assistant", "ai", "bot":
+			answered = true
+		}
+		if _, rest, ok := strings.Cut(line, "user:"); ok && strings.Contains(rest, "assistant:") {
+			return true // in one line
+		}
+	}
+	return asked && answered
+}
+
+var tags = setOf("right correct yes no true oder verdad cierto vero")
+
+// tagged says whether a question is a statement that is only asked to be confirmed: "I live in Paris, right?" It says what the
+// speaker is not sure of.
+func tagged(ws []word) bool {
+	for i := max(1, len(ws)-5); i < len(ws); i++ {
+		if !ws[i].clause {
+			continue
+		}
+		tail := ws[i:]
+		switch first := tail[0].folded; {
+		case len(tail) == 1 && tags[first], first == "nicht" && folded(tail, 1) == "wahr", first == "ne" && folded(tail, 1) == "est", first == "no" && folded(tail, 1) == "es":
+			return true
+		case (first == "is" || first == "was") && (folded(tail, 1) == "that" || folded(tail, 1) == "it" || folded(tail, 1) == "not"):
+			return true
+		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (lexicon.personal[tail[len(tail)-1].folded] || whoDoesNot[tail[len(tail)-1].folded]):
+			return true
+		}
+	}
+	return false
+}
+
+// quoted says whether an offset stands between quotation marks.
+func quoted(s string, at int) bool {
+	open := 0
+	for _, r := range s[:at] {
+		switch r {
+		case '"':
+			open ^= 1
+		case '“', '«', '„':
+			open |= 1
+		case '”', '»':
+			open = 0
+		}
+	}
+	return open == 1
+}
