@@ -160,14 +160,26 @@ func (r *Redactor) OnlyPlaceholders(text string) bool {
 
 // scan returns the spans of one pass, in order and without overlap, none of them inside a placeholder of text.
 func (r *Redactor) scan(text string) []span {
+	spans := r.find(text)
+	if w, ok := plainly(text); ok {
+		for _, found := range r.find(w.text) {
+			found.start, found.end = int(w.at[found.start]), int(w.at[found.end])
+			spans = append(spans, found)
+		}
+	}
+	if len(spans) == 0 {
+		return nil
+	}
+	return r.resolve(text, spans)
+}
+
+// find returns the candidates of a text, in no order.
+func (r *Redactor) find(text string) []span {
 	s := scanner{text: text, redactor: r}
 	s.scanKeywords()
 	s.scanTriggers()
 	s.scanCustom()
-	if len(s.spans) == 0 {
-		return nil
-	}
-	return r.resolve(text, s.spans)
+	return s.spans
 }
 
 // scanner is the state of one pass.

@@ -23,6 +23,8 @@ Requests and answers themselves are never changed: the model sees what its user 
 One pass of an automaton finds the keywords of all rules, and one look at each digit, dot, colon and @ finds where personal data
 can begin. Only there does a rule look closer, with a pattern (RE2, linear time) or code, and with checks: check digits, entropy,
 lengths, what the identifier before a value says. Rules for secrets come first: a text that a secret is a part of counts as secret.
+A text with signs of a URL (%40), of HTML (&quot;), of typesetting (no-break spaces, dashes), full-width or invisible characters is looked at
+in plain writing, too.
 
 - **Placeholders are stable.** A redacted text has no findings; nothing inside a placeholder is touched. A text that is nothing
   but placeholders is not stored (counted as ` + "`redactedAll`" + `).

@@ -1,0 +1,67 @@
+package redact
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWrittenOtherwise: a value is found however it is written.
+func TestWrittenOtherwise(t *testing.T) {
+	r := newRedactor(t)
+	for text, want := range map[string]string{
+		"call +33\u00a06\u00a012\u00a034\u00a056\u00a078 now":           "call [PHONE] now",
+		"my phone: 06\u202f12\u202f34\u202f56\u202f78":                  "my phone: [PHONE]",
+		"SSN: 219\u201309\u20139999":                                    "SSN: [SSN]",
+		"card 4111\u20091111\u20091111\u20091111.":                      "card [CARD].",
+		"card \uff14\uff11\uff11\uff11 1111 1111 1111":                  "card [CARD]",
+		"mail jane\uff20example.com":                                    "mail [EMAIL]",
+		"mail jane%40example.com":                                       "mail [EMAIL]",
+		"mail jane&#64;example.com":                                     "mail [EMAIL]",
+		"mail ja\u200bne@exam\u200bple.com":                             "mail [EMAIL]",
+		"https://x.test/?phone=%2B14155552671&next=1":                   "https://x.test/?phone=%2B[PHONE]&next=1",
+		"https://x.test/?card=4111%201111%201111%201111":                "https://x.test/?card=[CARD]",
+		"https://x.test/?card=4111+1111+1111+1111":                      "https://x.test/?card=[CARD]",
+		"https://x.test/?path=%2Fhome%2Fjanedoe%2Fnotes":                "https://x.test/?path=%2Fhome%2F[USER]%2Fnotes",
+		"the price is 12\u202f000\u00a0\u20ac \u2013 10\u00a0% de plus": "the price is 12\u202f000\u00a0\u20ac \u2013 10\u00a0% de plus",
+		"100%25 of R&amp;D &mdash; 2\u20133 people; 12+34=46":           "100%25 of R&amp;D &mdash; 2\u20133 people; 12+34=46",
+	} {
+		got, findings := r.Redact(text)
+		if got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+		for _, f := range findings {
+			if f.Start >= f.End || f.End > len(text) {
+				t.Errorf("%q: finding %+v", text, f)
+			}
+		}
+	}
+}
+
+// FuzzPlainly: every byte of a plain text has its place in the original, in order, and what is plain already is left alone.
+func FuzzPlainly(f *testing.F) {
+	for _, s := range []string{"", "%", "%4", "%40", "&#x40;", "&#64;&quot", "\u00a0\u202f\u2011\uff20\u200b", "1234+5678", "\xe2\x80", "\xc2"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		w, ok := plainly(s)
+		if !ok {
+			return
+		}
+		if len(w.at) != len(w.text)+1 || int(w.at[len(w.text)]) != len(s) || len(w.text) > len(s) {
+			t.Fatalf("%q: %d places of %d bytes", s, len(w.at), len(w.text))
+		}
+		for i := range len(w.text) {
+			if w.at[i] >= w.at[i+1] {
+				t.Fatalf("%q: byte %d at %d, the next at %d", s, i, w.at[i], w.at[i+1])
+			}
+		}
+		if again := strings.Map(func(c rune) rune {
+			if c < 0x7f && c >= ' ' {
+				return c
+			}
+			return -1
+		}, s); again == s && !strings.ContainsAny(s, "%&+") {
+			t.Fatalf("%q is plain, and became %q", s, w.text)
+		}
+	})
+}
