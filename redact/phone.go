@@ -45,6 +45,9 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	if len(digits) < minPhoneDigits || len(digits) > maxPhoneDigits || looksLikeDate(number) || distinct(digits) < 2 || isDecimal(number, groups) {
 		return end, false
 	}
+	if years(digits, groups) {
+		return end, false
+	}
 	ok := false
 	switch {
 	case strings.HasPrefix(number, "+") || strings.HasPrefix(number, "(+"):
@@ -156,7 +159,19 @@ var phoneWords = []string{
 }
 
 // phoneWord reports one of phoneWords shortly before i, in the same or the line before.
-func (s *scanner) phoneWord(i int) bool { return containsAny(s.before(i, 40), phoneWords) }
+func (s *scanner) phoneWord(i int) bool {
+	return containsAny(strings.ReplaceAll(s.before(i, 40), "iphone", ""), phoneWords)
+}
+
+// years reports 2023 2024 and the like.
+func years(digits string, groups []int) bool {
+	for i, n := range groups {
+		if n != 4 || digits[4*i:4*i+2] != "19" && digits[4*i:4*i+2] != "20" {
+			return false
+		}
+	}
+	return true
+}
 
 // phoneWordAfter reports a label behind the number, as in address blocks.
 func (s *scanner) phoneWordAfter(end int) bool {

@@ -29,7 +29,17 @@ func (s *scanner) pem(start, end int) {
 			return // a template
 		}
 	} else {
-		for stop < len(s.text) && (isBase64(s.text[stop]) || strings.IndexByte(" \t\r\n\\", s.text[stop]) >= 0) {
+		for stop < len(s.text) && inPEM(s.text[stop]) {
+			if s.text[stop] == '\n' { // the head of an encrypted key
+				for _, head := range [...]string{"Proc-Type:", "DEK-Info:"} {
+					if strings.HasPrefix(s.text[stop+1:], head) {
+						stop += len(head)
+						for stop+1 < len(s.text) && s.text[stop+1] != '\n' {
+							stop++
+						}
+					}
+				}
+			}
 			stop++
 		}
 		if stop-body < 32 {
@@ -37,6 +47,22 @@ func (s *scanner) pem(start, end int) {
 		}
 	}
 	s.add(rulePrivateKey, start, stop)
+}
+
+// inPEM says what stands between the lines of a key, also where they are numbered.
+func inPEM(c byte) bool { return isBase64(c) || strings.IndexByte(" \t\r\n\\|", c) >= 0 }
+
+// pemTail finds the end of a private key whose beginning is elsewhere, as in the message before.
+func (s *scanner) pemTail(start, end int) {
+	const dashes = "-----"
+	label := strings.Index(s.text[end:min(len(s.text), end+64)], dashes)
+	if label < 0 || !strings.Contains(s.text[end:end+label], "PRIVATE KEY") {
+		return
+	}
+	from := s.back(start, maxPEM, func(c byte) bool { return isBase64(c) || c == '\n' || c == '\r' || c == '\\' })
+	if start-from >= 32 {
+		s.add(rulePrivateKey, from, end+label+len(dashes))
+	}
 }
 
 // endOfPEM returns where the next end line stands within maxPEM bytes of i, else -1. Calls come in the order of the text,
@@ -264,7 +290,7 @@ func (s *scanner) discord(dot int) {
 
 // telegram finds a bot token around its colon: 7-10 digits, 35 characters that begin with A.
 func (s *scanner) telegram(colon int) {
-	if colon < 7 || colon+36 > len(s.text) || s.text[colon+1] != 'A' {
+	if colon < 7 || colon+35 > len(s.text) || s.text[colon+1] != 'A' {
 		return
 	}
 	from := colon

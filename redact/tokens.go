@@ -285,8 +285,24 @@ func (t tokenShape) find() action {
 		if t.prefix == "sk-" && (strings.HasPrefix(value, "ant-") || shortOfMark(value)) {
 			return // "ant-" has its own rule, which knows its length
 		}
+		if t.prefix == "sk-" && isSlug(value) {
+			return
+		}
 		s.add(t.rule, start, stop)
 	}
+}
+
+// isSlug tells a name of words with hyphens between them from a key.
+func isSlug(value string) bool {
+	if strings.Count(value, "-") < 3 || value != strings.ToLower(value) {
+		return false
+	}
+	for part := range strings.SplitSeq(value, "-") {
+		if len(part) > 15 || !digits(part) && strings.ContainsAny(part, "0123456789") {
+			return false
+		}
+	}
+	return true
 }
 
 // openAIMark is base64 of "OpenAI". It stands in the middle of the keys of OpenAI's projects.
@@ -341,6 +357,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 		on(t.find(), t.prefix)
 	}
 	on((*scanner).pem, "-----BEGIN ")
+	on((*scanner).pemTail, "-----END ")
 	on((*scanner).jwt, "ey")
 	on((*scanner).wrappedJWT, "ZXlK")
 	on((*scanner).urlCredentials, "://")

@@ -65,3 +65,31 @@ func FuzzPlainly(f *testing.F) {
 		}
 	})
 }
+
+// TestPartsOfKeys: the end of a private key is one, and so is its beginning, numbered or encrypted.
+func TestPartsOfKeys(t *testing.T) {
+	r := newRedactor(t)
+	line := strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 2)
+	for _, text := range []string{
+		"and the rest:\n" + line + "\n" + line + "\n-----END PRIVATE KEY-----\nthanks",
+		"1 | -----BEGIN RSA PRIVATE KEY-----\n2 | " + line + "\n3 | " + line,
+		"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,0123456789ABCDEF\n\n" + line + "\n" + line,
+		"bot 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw",
+	} {
+		if got, _ := r.Redact(text); strings.Contains(got, line[:16]) || strings.Contains(got, "AAHdq") {
+			t.Errorf("%q: left %q", text, got)
+		}
+	}
+}
+
+// TestOrdinaryNumbersStay: years and names of words are no secrets.
+func TestOrdinaryNumbersStay(t *testing.T) {
+	r := newRedactor(t)
+	for _, text := range []string{
+		"iPhone 15 2023 2024", "tel aviv 2024 2025", "my number one song of 1999 2000 2001", "pip install sk-learn-contrib-tools-for-everyone-2024",
+	} {
+		if got, _ := r.Redact(text); got != text {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}
