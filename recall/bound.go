@@ -41,9 +41,10 @@ func (t *boundTables) of(first, second frequency, l brief) int16 {
 func (c *crowd) bound(ix *index, k1 float32, q *query, s *scratch, marks bool) {
 	n := len(c.words[0].by)
 	if size := (n + 63) &^ 63; cap(c.bounds) < size {
-		c.bounds, c.over = make([]int16, size+size/4&^63), make([]uint64, (size+size/4)/64)
+		size += size / 4 &^ 63
+		c.bounds, c.over, c.more = make([]int16, size), make([]uint64, size/64), make([]uint64, size/64)
 	}
-	c.bounds, c.over = c.bounds[:(n+63)&^63], c.over[:(n+63)/64]
+	c.bounds, c.over, c.more = c.bounds[:(n+63)&^63], c.over[:(n+63)/64], c.more[:(n+63)/64]
 	clear(c.bounds[n:])
 	if !c.fill(ix, float64(k1), q, s, marks) { // the weights are none that bounds can be made of
 		c.scale = math.MaxFloat32

@@ -9,10 +9,10 @@ type crowd struct {
 	words  []crowdWord // the first brings the turns in, the other one adds to them
 	others int         // how many turns those are
 	tables boundTables
-	scale  float64 // of a sum, in bounds
-	marked float64 // of a mark, in bounds; 0: sums count
+	scale  float64 // of a mark, in bounds
 	bounds []int16 // by turn, filled up with zeros to a multiple of 64
-	over   []uint64
+	over   []uint64 // a bit for each of bounds: the turn was admitted
+	more   []uint64
 }
 
 const crowdWords = 2
@@ -52,106 +52,108 @@ func (c *crowd) isOpen() bool { return len(c.words) > 0 }
 
 func (c *crowd) close() { c.words, c.others = c.words[:0], 0 }
 
-// sum is what the words bring to turn n, as tally and tallyFound would add it up; 0 if it is not one of the crowd.
-func (c *crowd) sum(n int, l brief, k1 float32, m *norms) (sum float32) {
-	for i := range c.words {
-		w := &c.words[i]
-		tf := frequency(0)
-		if n < len(w.by) {
-			tf = w.by[n]
-		}
-		if tf != 0 {
-			x := w.share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-			sum = sum + w.weight*x/(k1+x) + found0
-		} else if i == 0 {
-			return 0
-		}
-	}
-	return sum
-}
-
 // kth is scratch.kth with the crowd.
 func (ix *index) kth(k int, k1 float32, q *query, s *scratch) float32 {
-	if !s.crowd.isOpen() {
+	c := &s.crowd
+	if !c.isOpen() {
 		return s.kth(k)
 	}
-	return ix.crowdBest(k, k1, q, s, nil, false)
+	least := ix.bestOfCrowd(k, k1, q, s, nil)
+	c.each(func(n int32) { s.sums[n] = 0 })
+	return least
 }
 
 // fromCrowd adds to found those of the crowd that may be among the k best, and closes it.
 func (ix *index) fromCrowd(k int, k1 float32, q *query, s *scratch, f *filter) {
-	ix.crowdBest(k, k1, q, s, f, true)
+	ix.bestOfCrowd(k, k1, q, s, f)
+	s.crowd.each(func(n int32) { s.found = append(s.found, n) })
 	s.crowd.close()
 }
 
-// crowdBest returns the lower end of the bucket that the k-th of all marks is in, or with no filter, of all sums. What the request
-// carries does not count.
-func (ix *index) crowdBest(k int, k1 float32, q *query, s *scratch, f *filter, take bool) float32 {
+// bestOfCrowd gives sums to those of the crowd that may be among the k best, which c.over then tells, and returns the lower end of
+// the bucket that the k-th of all marks is in. Without a filter, sums count and not marks. With one, what the request carries
+// does not count.
+func (ix *index) bestOfCrowd(k int, k1 float32, q *query, s *scratch, f *filter) (least float32) {
 	c := &s.crowd
-	sums, briefs := s.sums[:len(ix.briefs)], ix.briefs
-	check := f != nil && f.hides()
-	count := func(n int32, sum float32) float32 {
-		if f != nil {
-			sum = s.factors.rough(sum, briefs[n])
-		}
-		if !check || f.pass(n) {
-			s.counts[bucketOf(sum)]++
-		}
-		return sum
-	}
-	all := func(at int16, each func(n int32, sum float32)) {
-		overBounds(c.bounds, at, c.over)
-		for i, word := range c.over {
-			for ; word != 0; word &= word - 1 {
-				n := i<<6 | bits.TrailingZeros64(word)
-				if l := briefs[n]; l&briefDead == 0 && sums[n] == 0 {
-					if sum := c.sum(n, l, k1, &s.norms); sum != 0 {
-						each(int32(n), sum)
-					}
-				}
-			}
-		}
-	}
-	found := s.found
-	restart := func() {
-		clear(s.counts[:])
-		for _, n := range found {
-			count(n, sums[n])
-		}
-	}
 	c.bound(ix, k1, q, s, f != nil)
-	at := int16(0)
-	for want := k + k/4; ; want *= 4 {
-		at = c.guess(want, s)
-		restart()
-		all(at, func(n int32, sum float32) { count(n, sum) })
-		if least := s.lowest(k); least > 0 || at == 1 {
-			at = c.boundOf(least)
-			break
-		}
+	clear(c.over)
+	clear(s.counts[:])
+	for _, n := range s.found {
+		ix.countMark(n, s, f)
 	}
-	restart()
-	all(at, func(n int32, sum float32) {
-		count(n, sum)
-		if take {
-			sums[n] = sum
-			s.found = append(s.found, n)
-		}
-	})
-	return s.lowest(k)
+	at := int16(0)
+	for want := k + k/4; at != 1 && least == 0; want *= 4 {
+		at = c.guess(want)
+		ix.admit(at, k1, s, f)
+		least = s.lowest(k)
+	}
+	if below := c.boundOf(least); below < at {
+		ix.admit(below, k1, s, f)
+		least = s.lowest(k)
+	}
+	return least
 }
 
-// guess returns a bound that about so many of the crowd have or pass.
-func (c *crowd) guess(want int, s *scratch) int16 {
-	const samples, shift = 512, 7 // of 15 bits
-	clear(s.counts[:])
+func (ix *index) countMark(n int32, s *scratch, f *filter) {
+	mark := s.sums[n]
+	if f != nil {
+		if f.hides() && !f.pass(n) {
+			return
+		}
+		mark = s.factors.rough(mark, ix.briefs[n])
+	}
+	s.counts[bucketOf(mark)]++
+}
+
+// admit gives sums to those of the crowd with such a bound that have none, as tally and tallyFound would, and counts their marks.
+func (ix *index) admit(at int16, k1 float32, s *scratch, f *filter) {
+	c, m := &s.crowd, &s.norms
+	overBounds(c.bounds, at, c.more)
+	first, sums := &c.words[0], s.sums
+	for i, word := range c.more {
+		for word &^= c.over[i]; word != 0; word &= word - 1 {
+			n := i<<6 | bits.TrailingZeros64(word)
+			tf, l := first.by[n], ix.briefs[n]
+			if tf == 0 || l&briefDead != 0 || sums[n] != 0 {
+				c.more[i] &^= word & -word
+				continue
+			}
+			x := first.share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+			sum := first.weight*x/(k1+x) + found0
+			for j := 1; j < len(c.words); j++ {
+				if w := &c.words[j]; n < len(w.by) && w.by[n] != 0 {
+					tf := w.by[n]
+					x := w.share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+					sum = sum + w.weight*x/(k1+x) + found0
+				}
+			}
+			sums[n] = sum
+			ix.countMark(int32(n), s, f)
+		}
+	}
+	c.over, c.more = c.more, c.over
+}
+
+// each calls do for those that were admitted.
+func (c *crowd) each(do func(n int32)) {
+	for i, word := range c.over {
+		for ; word != 0; word &= word - 1 {
+			do(int32(i<<6 | bits.TrailingZeros64(word)))
+		}
+	}
+}
+
+// guess returns a bound that about so many of the crowd reach.
+func (c *crowd) guess(want int) int16 {
+	const samples, shift = 512, 7
+	var counts [(mostBound + 1) >> shift]int32
 	step := len(c.bounds)/samples | 1
 	for i := 0; i < len(c.bounds); i += step {
-		s.counts[c.bounds[i]>>shift]++
+		counts[c.bounds[i]>>shift]++
 	}
 	left := int32(want/step + 1)
-	for i := 1<<(15-shift) - 1; i > 0; i-- {
-		if left -= s.counts[i]; left <= 0 {
+	for i := len(counts) - 1; i > 0; i-- {
+		if left -= counts[i]; left <= 0 {
 			return int16(i << shift)
 		}
 	}
