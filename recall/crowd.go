@@ -3,14 +3,14 @@ package recall
 import "math/bits"
 
 // A crowd is the turns that a common word brings in by thousands and that have no rarer word of the query. Few of them can be among
-// those picked, so they are not tallied: each gets a bound of its mark, for sixteen at once, and the marks are worked out of those
+// those picked, so they are not tallied: each gets a bound of its mark, for 32 at once, and the marks are worked out of those
 // whose bound reaches what is needed. What is picked is the same as if all were tallied.
 type crowd struct {
 	words  []crowdWord // the first brings the turns in, the other one adds to them
 	others int         // how many turns those are
 	tables boundTables
-	scale  float64 // of a mark, in bounds
-	bounds []int16 // by turn, filled up with zeros to a multiple of 64
+	scale  float64  // of a mark, in bounds
+	bounds []int16  // by turn, filled up with zeros to a multiple of 64
 	over   []uint64 // a bit for each of bounds: the turn was admitted
 	more   []uint64
 }

@@ -277,6 +277,14 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 		s.marks = make([]float32, len(found)+len(found)/4)
 	}
 	marks := s.marks[:len(found)]
+	if f.passAll() && len(found) <= k {
+		for _, n := range found {
+			s.sums[n] = 0
+		}
+		s.seeds = append(s.seeds[:0], found...)
+		s.found = s.found[:0]
+		return s.seeds
+	}
 	if f.anyKind() && q.inBrief() {
 		clear(s.counts[:])
 		for i, n := range found {
