@@ -39,22 +39,35 @@ func (ix *index) sortFirst(hits []hit, n int) {
 	n = min(n, len(hits))
 	ix.sort(hits[:n])
 	for i := n; i < len(hits) && n > 0; i++ {
-		h := hits[i]
-		at := n
-		for at > 0 && ix.worse(hits[at-1], h) < 0 {
-			at--
-		}
-		if at < n {
+		if h := hits[i]; ix.worse(hits[n-1], h) < 0 {
 			hits[i] = hits[n-1]
-			copy(hits[at+1:n], hits[at:n-1])
-			hits[at] = h
+			ix.insert(hits[:n], h)
 		}
 	}
 }
 
+// inserted is how many hits are sorted by insertion: up to some dozens, nearly in order, it is the fastest.
+const inserted = 32
+
 // sort puts the best first. Of equal scores the newer turn wins, then the later one.
 func (ix *index) sort(hits []hit) {
-	slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
+	if len(hits) > inserted {
+		slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
+		return
+	}
+	for i := 1; i < len(hits); i++ {
+		ix.insert(hits[:i+1], hits[i])
+	}
+}
+
+// insert puts h where it belongs among hits, which are in order but for the last; that goes.
+func (ix *index) insert(hits []hit, h hit) {
+	at := len(hits) - 1
+	for at > 0 && (hits[at-1].score < h.score || hits[at-1].score == h.score && ix.worse(hits[at-1], h) < 0) {
+		hits[at] = hits[at-1]
+		at--
+	}
+	hits[at] = h
 }
 
 // worse orders hits, the worst first.

@@ -35,7 +35,7 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 		}
 		for seq := range 1 + r.IntN(3) {
 			m := storage.Memory{Kind: storage.KindEpisode, Trust: 1, Text: sentence(), Conversation: fmt.Sprint("c", conv), EventTime: storage.Time(i) * 1e6}
-			m.Provenance = storage.Provenance{Turn: fmt.Sprint("t", i), Seq: seq, Speaker: []string{"", "Zoe", "Quin"}[r.IntN(3)], Role: storage.RoleUser}
+			m.Provenance = storage.Provenance{Turn: fmt.Sprint("t", i), Chain: chainOf(i), Seq: seq, Speaker: []string{"", "Zoe", "Quin"}[r.IntN(3)], Role: storage.RoleUser}
 			if seq > 0 && r.IntN(4) > 0 {
 				m.Provenance.Role, m.Provenance.Speaker = storage.RoleAssistant, ""
 			}
@@ -65,6 +65,9 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 	}
 	return e, v.(*scopeIndex).ix, ask
 }
+
+// chainOf is the chain of a turn of randomScope.
+func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 
 // ranked is what the index answers, and what it would if every turn were scored with all fields, which explain does one by one.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {

@@ -36,6 +36,7 @@ type scratch struct {
 	norms   norms
 	normsOf fieldWeights // that norms were made of
 	factors briefFactors
+	crowd   crowd
 	holds   []holdings // by turn, of the candidates
 	hits    []hit      // of the result
 	taken   []taken    // of the result
@@ -209,8 +210,7 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		s.factors.fill(ix, q, w)
 	}
 	fw := ix.fieldWeights(q, w)
-	ix.survey(q, w, &fw, s, k)
-	considered = len(s.found)
+	considered = ix.survey(q, w, &fw, s, k, f)
 	ix.nominate(ix.pick(q, w, s, k, f), s)
 	at := 0
 	for at < len(s.spans) {

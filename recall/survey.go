@@ -21,6 +21,8 @@ const (
 	reach = 3
 	// slight: what adds less than this part of a good score has no say in which turns are picked.
 	slight = 6
+	// crowded: a word in so many turns, for every turn that is wanted, brings in a crowd.
+	crowded = 10
 )
 
 // maxTurns is how many turns an index can number.
@@ -68,7 +70,7 @@ func (ix *index) cheapestFirst(q *query, s *scratch) []int {
 
 // survey decodes the postings of the query and scores turns by their own words. The words of one concept count apart,
 // so that the sum is a little too high where a turn has several.
-func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int) {
+func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int, passing *filter) (considered int) {
 	m := &s.norms
 	if s.normsOf != *f { // mostly those of the query before
 		m.fill(f)
@@ -82,39 +84,52 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		rest += q.terms[i].idf * q.terms[i].weight * float64(most)
 	}
 	bound := q.maxFactor(w)
-	for _, i := range order {
+	for nth, i := range order {
 		qt := &q.terms[i]
-		narrow, late := len(s.found) > maxFound, false
+		considered = len(s.found) + s.crowd.others
+		narrow, late := considered > maxFound, false
 		adds := qt.idf * qt.weight * float64(most)
-		if enough := k / 2; len(s.found) >= enough && s.costs[i] > 2*len(s.found) {
-			least := float64(s.kth(enough))
+		if enough := k / 2; considered >= enough && s.costs[i] > 2*considered {
+			least := float64(ix.kth(enough, f.k1, q, s))
 			narrow = narrow || rest*bound < least
-			late = narrow && (len(s.found) <= k*seedsPerTurn || adds*slight < least)
+			late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
 		}
 		rest -= adds
 		weight := float32(qt.idf * qt.weight)
-		for _, word := range qt.words {
+		for j, word := range qt.words {
+			p := &ix.posts[word.id]
 			from := len(s.entries)
 			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
 			at := &s.spans[len(s.spans)-1]
 			switch {
 			case late:
 			case narrow: // of its many postings few will count
-				ix.tallyFound(&ix.posts[word.id], word.share, weight, f.k1, s)
+				ix.tallyFound(p, word.share, weight, f.k1, s)
+				if s.crowd.isOpen() {
+					s.crowd.add(ix, word, weight)
+				}
+				at.late = true
+			case j == len(qt.words)-1 && s.crowd.open(ix, word, weight, order[nth+1:], q, k*crowded, passing):
+				s.crowd.others -= ix.tallyFound(p, word.share, weight, f.k1, s)
 				at.late = true
 			default:
-				ix.tally(&ix.posts[word.id], word.share, weight, f.k1, s)
+				ix.tally(p, word.share, weight, f.k1, s)
 				at.to = len(s.entries)
 			}
 		}
 	}
+	considered = len(s.found) + s.crowd.others
+	if s.crowd.isOpen() {
+		ix.fromCrowd(k*seedsPerTurn, f.k1, q, s, passing)
+	}
+	return considered
 }
 
 // found0 is added to every sum of the survey, so that none that counts is zero. It is too small to change any.
 const found0 = 0x1p-126
 
-// tallyFound adds what a term brings to the sums of turns that have one.
-func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) {
+// tallyFound adds what a term brings to the sums of turns that have one, and returns how many these are.
+func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) (added int) {
 	m := &s.norms
 	buf, briefs := p.buf, ix.briefs
 	sums := s.sums[:len(briefs)]
@@ -125,9 +140,10 @@ func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 				tf, l := by[n], briefs[n]
 				x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
 				sums[n] += weight*x/(k1+x) + found0
+				added++
 			}
 		}
-		return
+		return added
 	}
 	n := ^uint32(0) // one before the first turn
 	for i := 0; i+1 < len(buf); {
@@ -144,8 +160,10 @@ func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 			l := briefs[n]
 			x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
 			sums[n] = sum + weight*x/(k1+x) + found0
+			added++
 		}
 	}
+	return added
 }
 
 // tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
@@ -259,6 +277,14 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 		s.marks = make([]float32, len(found)+len(found)/4)
 	}
 	marks := s.marks[:len(found)]
+	if f.passAll() && len(found) <= k {
+		for _, n := range found {
+			s.sums[n] = 0
+		}
+		s.seeds = append(s.seeds[:0], found...)
+		s.found = s.found[:0]
+		return s.seeds
+	}
 	if f.anyKind() && q.inBrief() {
 		clear(s.counts[:])
 		for i, n := range found {
