@@ -1,0 +1,7 @@
+//go:build !amd64
+
+package fence
+
+func hasPlainBlocks() bool { return false }
+
+func plainBlocks(string) int { return 0 }
