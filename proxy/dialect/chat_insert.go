@@ -27,12 +27,10 @@ func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertio
 
 // chatMessageText is a whole message and the comma after it.
 func chatMessageText(role, text string) []byte {
-	b := make([]byte, 0, len(text)+len(text)/8+64)
-	b = append(b, `{"role":"`...)
-	b = append(b, role...)
-	b = append(b, `","content":"`...)
-	b = appendQuoted(b, text)
-	return append(b, `"},`...)
+	const before, between, after = `{"role":"`, `","content":"`, `"},`
+	b := make([]byte, 0, len(before)+len(role)+len(between)+quotedLen(text)+len(after))
+	b = append(append(append(b, before...), role...), between...)
+	return append(appendQuoted(b, text), after...)
 }
 
 // textPart is a text part without commas.
