@@ -140,7 +140,7 @@ func (s *scanner) input(req *Request) {
 		req.Messages = append(req.Messages, m)
 		req.arrayStart, req.arrayEnd = m.Start, m.End
 	case '[':
-		s.messages(req, (*scanner).item)
+		s.messages(req, responsesUsuals, (*scanner).item)
 	default:
 		v := s.skip()
 		req.arrayStart, req.arrayEnd = v.start, v.end
