@@ -1,6 +1,9 @@
 package dialect
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Insert implements Dialect.
 func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertion, error) {
@@ -33,8 +36,15 @@ func chatMessageText(role, text string) []byte {
 	return append(appendQuoted(b, text), after...)
 }
 
+// partFrame and itemFrame are room for what is written around a text part's text and around an item's, in bytes.
+const (
+	partFrame = 80 // and what makes a second part of what follows
+	itemFrame = 96 + partFrame
+)
+
 // textPart is a text part without commas.
 func (t partTypes) textPart(b []byte, text string) []byte {
+	b = slices.Grow(b, quotedLen(text)+partFrame)
 	b = append(b, `{"type":`...)
 	b = append(b, t.name()...)
 	b = append(b, `,"text":"`...)

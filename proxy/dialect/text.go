@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -170,6 +171,9 @@ func hex4(b []byte) (r rune, ok bool) {
 // JavaScript. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted(dst []byte, text string) []byte {
 	const digits = "0123456789abcdef"
+	if cap(dst)-len(dst) < len(text) {
+		dst = slices.Grow(dst, quotedLen(text))
+	}
 	kept := 0 // text[kept:i] goes as it is
 	for i := plainTo(text, 0); i < len(text); i = plainTo(text, i) {
 		c := text[i]
