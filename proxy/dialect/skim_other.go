@@ -2,7 +2,7 @@
 
 package dialect
 
-// lookFar says whether farQuote may be called.
+// lookFar says whether farQuote may be called, and lookWide how.
 func lookFar() bool  { return false }
 func lookWide() bool { return false }
 
