@@ -251,14 +251,16 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Previous: before, Now: x.start, Into: x.found}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Into: x.found}
 	if x.req.Turn > 0 || named != "" {
 		q.VisibleChains = x.earlierTurns(w)
 		q.VisibleIDs = make(map[string]struct{}, len(w.heldIDs))
 		maps.Copy(q.VisibleIDs, w.heldIDs)
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
-		q.Previous = x.req.Text(i)
+		q.Previous = func() string { return x.req.Text(i) }
+	} else if before != "" {
+		q.Previous = func() string { return before }
 	}
 	if q.VisibleIDs != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
 		q.VisibleChains = append(q.VisibleChains, x.turn.Chain)

@@ -445,8 +445,8 @@ func testVisibleIsToldToRecall(t *testing.T, a api) {
 	if !slices.Contains(q.VisibleChains, turn.Chain) {
 		t.Error("the first turn is not named as visible")
 	}
-	if q.Newest != "q2" || q.Previous != "q1" || q.Conversation != "c" {
-		t.Errorf("query %q after %q in %q", q.Newest, q.Previous, q.Conversation)
+	if q.Newest != "q2" || q.Previous() != "q1" || q.Conversation != "c" {
+		t.Errorf("query %q after %q in %q", q.Newest, q.Previous(), q.Conversation)
 	}
 }
 

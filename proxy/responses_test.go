@@ -70,8 +70,8 @@ func TestResponsesAreContinued(t *testing.T) {
 		t.Errorf("conversations %q, %q and %q, want one", turns[0].Conversation, turns[1].Conversation, turns[2].Conversation)
 	}
 	asked := r.recall.asked()
-	if asked[1].Previous != "q1" || asked[2].Previous != "q2" {
-		t.Errorf("asked after %q and %q, want what was said before", asked[1].Previous, asked[2].Previous)
+	if asked[1].Previous() != "q1" || asked[2].Previous() != "q2" {
+		t.Errorf("asked after %q and %q, want what was said before", asked[1].Previous(), asked[2].Previous())
 	}
 	for i, turn := range turns[:2] {
 		if !slices.Contains(asked[2].VisibleChains, turn.Chain) {

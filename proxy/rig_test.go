@@ -205,6 +205,10 @@ type fakeRecall struct {
 func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if q.Previous != nil { // which must not be asked for later
+		previous := q.Previous()
+		q.Previous = func() string { return previous }
+	}
 	f.requests = append(f.requests, q)
 	if f.do != nil {
 		f.do()

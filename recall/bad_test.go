@@ -24,7 +24,7 @@ func TestQueriesOfEveryKind(t *testing.T) {
 		"one word": strings.Repeat("a", 100_000), "cut character": "Where is Ada \xe2\x80", "marks": "???!!!...",
 	} {
 		for _, explain := range []bool{false, true} {
-			res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: q, Previous: string(binary), NoGate: true, Explain: explain})
+			res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: q, Previous: func() string { return string(binary) }, NoGate: true, Explain: explain})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

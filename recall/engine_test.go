@@ -419,7 +419,7 @@ func TestQueriesThatAskNothing(t *testing.T) {
 func TestShortMessagesBorrowThePreviousOne(t *testing.T) {
 	cfg := bare()
 	e, _ := newEngine(t, cfg, texts("the Lisbon flat has a balcony", "the Porto flat has a garage"))
-	got := recallIDs(t, e, Request{Newest: "and the balcony?", Previous: "Tell me of the flat"})
+	got := recallIDs(t, e, Request{Newest: "and the balcony?", Previous: func() string { return "Tell me of the flat" }})
 	wantIDs(t, "newest first", got, "00000001-0", "00000002-0")
 }
 

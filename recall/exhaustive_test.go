@@ -72,7 +72,7 @@ func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 // ranked is what the index answers, and what it would if every turn were scored with all fields, which explain does one by one.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
-	q := e.readQuery(question, "", storage.Time(1e9).Std(), langEnglish)
+	q := e.readQuery(question, nil, storage.Time(1e9).Std(), langEnglish)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := new(scratch)
 	f := e.filter(ix, &Request{})

@@ -1,17 +1,10 @@
 package recall
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
-
-// visibleChain is a turn that the request carries.
-type visibleChain struct {
-	hash  uint32 // chainHash
-	chain string
-}
 
 // filter decides which turns may be returned at all.
 type filter struct {
@@ -20,9 +13,10 @@ type filter struct {
 	chat      int32 // conversation to stay in, -2 for any
 	episodes  bool  // anything but resources
 	resources bool
-	everyone  bool           // not only this chat
-	chains    []visibleChain // by hash
-	mayHide   [4]uint64      // a bit for each of chains, which some may share
+	everyone  bool      // not only this chat
+	chains    []string  // of the turns that the request carries
+	hashes    []uint32  // chainHash of each, in order
+	mayHide   [4]uint64 // a bit for each of them, which some may share
 	visible   map[string]struct{}
 }
 
@@ -40,14 +34,15 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		f.chat = c
 	}
 	if len(req.VisibleChains) > 0 {
-		f.chains = make([]visibleChain, 0, len(req.VisibleChains))
-		for _, c := range req.VisibleChains {
+		f.chains = req.VisibleChains
+		f.hashes = make([]uint32, 0, len(f.chains))
+		for _, c := range f.chains {
 			h := ix.chainHash(c)
-			f.chains = append(f.chains, visibleChain{h, c})
+			f.hashes = append(f.hashes, h)
 			bit := chainBit(h)
 			f.mayHide[bit>>6] |= 1 << (bit & 63)
 		}
-		slices.SortFunc(f.chains, func(a, b visibleChain) int { return cmp.Compare(a.hash, b.hash) })
+		slices.Sort(f.hashes)
 	}
 	return f
 }
@@ -101,17 +96,10 @@ func (f *filter) shows(ix *index, t *turn, i int32) bool {
 
 // carries reports whether the request carries the turn itself.
 func (f *filter) carries(t *turn) bool {
-	i, found := slices.BinarySearchFunc(f.chains, t.chain, func(c visibleChain, hash uint32) int { return cmp.Compare(c.hash, hash) })
-	if !found {
+	if _, found := slices.BinarySearch(f.hashes, t.chain); !found {
 		return false
 	}
 	u := f.ix.head(t.mem).rest
 	d := f.ix.identity(&u, f.ix.mems[t.mem].turn)
-	chain := string(appendRaw(nil, d.chain, d.chainHex))
-	for ; i < len(f.chains) && f.chains[i].hash == t.chain; i++ {
-		if f.chains[i].chain == chain {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(f.chains, string(appendRaw(nil, d.chain, d.chainHex)))
 }

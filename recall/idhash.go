@@ -13,6 +13,18 @@ import (
 func (ix *index) hash(id string) uint64 { return hashID(ix.seed, id) }
 
 func hashID[T string | []byte](seed maphash.Seed, id T) uint64 {
+	if len(id) == 2*usualID { // a conversation of hundreds of turns has as many to look for
+		var raw [usualID]byte
+		odd := byte(0)
+		for i := range raw {
+			high, low := hexDigits[id[2*i]], hexDigits[id[2*i+1]]
+			raw[i] = high<<4 | low
+			odd |= high | low
+		}
+		if odd < 16 {
+			return hashRaw(seed, raw[:], true)
+		}
+	}
 	end, seq := cutSeq(id)
 	var space [storage.MaxID]byte
 	b := append(space[:0], id[:end]...)
@@ -26,6 +38,20 @@ func hashID[T string | []byte](seed maphash.Seed, id T) uint64 {
 	}
 	return h
 }
+
+// usualID is the length of most ids, which are hex, in bytes.
+const usualID = 16
+
+// hexDigits are the values of the digits, 0xff for what is none.
+var hexDigits = func() (t [256]byte) {
+	for i := range t {
+		t[i] = 0xff
+	}
+	for i, c := range "0123456789abcdef" {
+		t[c] = byte(i)
+	}
+	return t
+}()
 
 // hexFactor tells the hash of an id that is hex from that of the id which is those bytes. It is not soleFactor, or a turn's key
 // could be that of a memory by itself.

@@ -55,7 +55,7 @@ func (r *Request) words() string {
 
 // readQuery finds the terms of a request, of which newest is the human's words. usual is the language of what the index holds, for messages that do not tell
 // their own.
-func (e *Engine) readQuery(newest, previous string, now time.Time, usual language) *query {
+func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual language) *query {
 	w := &e.cfg.Weights
 	q := e.queries.Get().(*query)
 	q.reset()
@@ -71,9 +71,11 @@ func (e *Engine) readQuery(newest, previous string, now time.Time, usual languag
 	lower := strings.ToLower(text)
 	q.intent |= readIntent(lower)
 	q.dates = readDates(lower, now)
-	if len(q.terms) < e.cfg.BorrowTerms && previous != "" && e.cfg.BorrowWeight > 0 {
-		e.analyzer.analyze(ends(humanWords(previous)), usual, a)
-		q.add(a, w, e.cfg.BorrowWeight)
+	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
+		if text := previous(); text != "" {
+			e.analyzer.analyze(ends(humanWords(text)), usual, a)
+			q.add(a, w, e.cfg.BorrowWeight)
+		}
 	}
 	return q
 }

@@ -43,11 +43,13 @@ const MaxTopK = 100
 type Request struct {
 	Scope        storage.Scope
 	Conversation string
-	// Newest is the text of the newest user message as the client sent it; Previous that of the user turn before, or "".
-	// The engine cuts the wrappers of agents away itself, but for a Newest that HumanWords has been applied to: HumanOnly.
+	// Newest is the text of the newest user message as the client sent it. The engine cuts the wrappers of agents away
+	// itself, but where HumanWords has been applied to it: HumanOnly.
 	Newest    string
 	HumanOnly bool
-	Previous  string
+	// Previous returns the text of the user turn before as the client sent it, or ""; nil = there is none. Few messages are
+	// so short that it is asked for, and then before Recall returns, on its goroutine, perhaps twice.
+	Previous func() string
 	// VisibleChains are provenance chain hashes of turns that the request carries itself; VisibleIDs are memories that
 	// stand in blocks replayed in it. Neither is returned.
 	VisibleChains []string

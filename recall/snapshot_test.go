@@ -555,7 +555,7 @@ func FuzzDecode(f *testing.F) {
 		e := New(patient(), &fakeSource{}, nil, nil)
 		defer e.Close()
 		for _, newest := range []string{"I told you about", "Where is Ada?", "hello 5"} {
-			q := e.readQuery(newest, "", time.Now(), ix.usualLanguage())
+			q := e.readQuery(newest, nil, time.Now(), ix.usualLanguage())
 			if _, err := e.search(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {
 				t.Error(err)
 			}

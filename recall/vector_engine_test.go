@@ -295,7 +295,7 @@ func TestOnlyRedactedWordsLeave(t *testing.T) {
 		if sent := strings.Join(em.seen, "\n"); strings.Contains(sent, "canary") || !strings.Contains(sent, " of a [x]") {
 			t.Errorf("memories sent: %q", sent)
 		}
-		if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "my canary\n<system-reminder>canary secret</system-reminder>", Previous: "the canary before"}); err != nil {
+		if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "my canary\n<system-reminder>canary secret</system-reminder>", Previous: func() string { return "the canary before" }}); err != nil {
 			t.Fatal(err)
 		}
 		if got := em.queries[len(em.queries)-1]; strings.Contains(got, "canary") || strings.Contains(got, "secret") ||

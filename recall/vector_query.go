@@ -29,8 +29,10 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 	text := ends(req.words())
 	if words := strings.Fields(text); len(words) == 0 {
 		return nil
-	} else if len(words) < e.cfg.BorrowTerms && req.Previous != "" && e.cfg.BorrowWeight > 0 {
-		text = ends(humanWords(req.Previous)) + "\n" + text
+	} else if len(words) < e.cfg.BorrowTerms && req.Previous != nil && e.cfg.BorrowWeight > 0 {
+		if previous := req.Previous(); previous != "" {
+			text = ends(humanWords(previous)) + "\n" + text
+		}
 	}
 	a := &asked{done: make(chan struct{})}
 	started := e.background(func() {

@@ -154,20 +154,24 @@ func BenchmarkChatParse(b *testing.B) {
 	}
 }
 
-func BenchmarkChatInsert(b *testing.B) {
-	body := conversation(256<<10, 40, prose)
-	req, err := Chat{}.Parse(body)
-	if err != nil {
-		b.Fatal(err)
-	}
+func BenchmarkInsert(b *testing.B) {
 	block := strings.Repeat("- 2026-01-01 the user likes \"tea\"\n", 30)
-	b.ReportAllocs()
-	for b.Loop() {
-		insertions, err := Chat{}.Insert(req, req.Turn, BeforeUser, block)
+	for _, like := range conversations {
+		body := like.body(256<<10, 40, prose)
+		req, err := like.d.Parse(body)
 		if err != nil {
 			b.Fatal(err)
 		}
-		Splice(body, insertions)
+		b.Run(like.d.Name(), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				insertions, err := like.d.Insert(req, req.Turn, BeforeUser, block)
+				if err != nil {
+					b.Fatal(err)
+				}
+				Splice(body, insertions)
+			}
+		})
 	}
 }
 

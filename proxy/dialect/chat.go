@@ -31,7 +31,7 @@ func (Chat) Parse(body []byte) (*Request, error) {
 				s.fail(ErrAmbiguous)
 				break
 			}
-			s.messages(req, (*scanner).chatMessage)
+			s.messages(req, chatUsuals, (*scanner).chatMessage)
 		case "model":
 			req.Model = s.str()
 		case "stream":
@@ -82,8 +82,8 @@ func (r *Request) finish(s *scanner) (*Request, error) {
 	return r, nil
 }
 
-// messages consumes the array of messages, each of which read consumes.
-func (s *scanner) messages(req *Request, read func(*scanner) Message) {
+// messages consumes the array of messages, each of which read consumes, but for those that are written in one of ways.
+func (s *scanner) messages(req *Request, ways []usual, read func(*scanner) Message) {
 	req.arrayStart = s.i
 	// Room for messages of 4 KiB on average spares large bodies a second allocation.
 	req.Messages = make([]Message, 0, min(4+len(s.b)/4096, 128))
@@ -96,7 +96,11 @@ func (s *scanner) messages(req *Request, read func(*scanner) Message) {
 			each := (s.i - req.arrayStart) / n
 			req.Messages = slices.Grow(req.Messages, min(8+(len(s.b)-s.i)/max(each, 64), 4*n, MaxMessages-n))
 		}
-		req.Messages = append(req.Messages, read(s))
+		m, ok := s.usualMessage(ways)
+		if !ok {
+			m = read(s)
+		}
+		req.Messages = append(req.Messages, m)
 	}
 	req.arrayEnd = s.i
 }

@@ -1,6 +1,9 @@
 package dialect
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Insert implements Dialect.
 func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertion, error) {
@@ -27,16 +30,21 @@ func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertio
 
 // chatMessageText is a whole message and the comma after it.
 func chatMessageText(role, text string) []byte {
-	b := make([]byte, 0, len(text)+len(text)/8+64)
-	b = append(b, `{"role":"`...)
-	b = append(b, role...)
-	b = append(b, `","content":"`...)
-	b = appendQuoted(b, text)
-	return append(b, `"},`...)
+	const before, between, after = `{"role":"`, `","content":"`, `"},`
+	b := make([]byte, 0, len(before)+len(role)+len(between)+quotedLen(text)+len(after))
+	b = append(append(append(b, before...), role...), between...)
+	return append(appendQuoted(b, text), after...)
 }
+
+// partFrame and itemFrame are room for what is written around a text part's text and around an item's, in bytes.
+const (
+	partFrame = 80 // and what makes a second part of what follows
+	itemFrame = 96 + partFrame
+)
 
 // textPart is a text part without commas.
 func (t partTypes) textPart(b []byte, text string) []byte {
+	b = slices.Grow(b, quotedLen(text)+partFrame)
 	b = append(b, `{"type":`...)
 	b = append(b, t.name()...)
 	b = append(b, `,"text":"`...)

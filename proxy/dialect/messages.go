@@ -32,7 +32,7 @@ func (Messages) Parse(body []byte) (*Request, error) {
 				s.fail(ErrAmbiguous)
 				break
 			}
-			s.messages(req, (*scanner).blockMessage)
+			s.messages(req, chatUsuals, (*scanner).blockMessage)
 		case "system":
 			s.systemPrompt(req)
 		case "model":

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -140,7 +141,7 @@ func (s *scanner) input(req *Request) {
 		req.Messages = append(req.Messages, m)
 		req.arrayStart, req.arrayEnd = m.Start, m.End
 	case '[':
-		s.messages(req, (*scanner).item)
+		s.messages(req, responsesUsuals, (*scanner).item)
 	default:
 		v := s.skip()
 		req.arrayStart, req.arrayEnd = v.start, v.end
@@ -251,6 +252,7 @@ func (Responses) Insert(req *Request, turn int, p Placement, text string) ([]Ins
 
 // messageItem is a whole user message in the form that every server takes.
 func messageItem(b []byte, text string) []byte {
+	b = slices.Grow(b, quotedLen(text)+itemFrame)
 	b = append(b, `{"type":"message","role":"user","content":[`...)
 	b = responsesParts.textPart(b, text)
 	return append(b, `]}`...)

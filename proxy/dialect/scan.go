@@ -22,8 +22,10 @@ type scanner struct {
 	skims bool
 	// spaced: the value that skip consumed last has insignificant whitespace inside.
 	spaced bool
-	parts  partTypes
-	kind   span // value of the type of the content part or item that was read last; empty = none
+	// known is a string whose end skimEnd has found already; empty = none.
+	known span
+	parts partTypes
+	kind  span // value of the type of the content part or item that was read last; empty = none
 }
 
 // span is a byte range of the body.
@@ -165,6 +167,9 @@ func (s *scanner) check() span {
 // valueEnd returns the index after the string value that starts here; -1 where it is broken.
 func (s *scanner) valueEnd() int {
 	if s.skims {
+		if s.known.end > 0 && s.known.start == s.i {
+			return s.known.end
+		}
 		return skimEnd(s.b, s.i)
 	}
 	end, _ := stringEnd(s.b, s.i)

@@ -14,9 +14,10 @@ import (
 // inside of a string stand behind a single backslash; farQuote leaves them out, where there is one for the processor.
 //
 // The backslashes before a quote are counted for that quote alone, so the time is linear whatever the string holds.
-func skimEnd(b []byte, i int) int { return skim(b, i, lookFar()) }
+func skimEnd(b []byte, i int) int { return skim(b, i, lookFar(), lookWide()) }
 
-func skim(b []byte, i int, far bool) int {
+// skim is skimEnd. far and wide say what may be asked of the processor.
+func skim(b []byte, i int, far, wide bool) int {
 	if i++; i >= len(b) {
 		return -1
 	}
@@ -25,7 +26,7 @@ func skim(b []byte, i int, far bool) int {
 	}
 	for i++; ; i++ { // two bytes from the start on, so that farQuote may look back; a quote here is an escaped one or the end
 		if far {
-			i = farQuote(b, i)
+			i = farQuote(b, i, wide)
 		}
 		if i = nextQuote(b, i); i < 0 {
 			return -1

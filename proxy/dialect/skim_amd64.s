@@ -9,8 +9,19 @@
 	VPANDN   Y3, DST, DST; \
 	VPANDN   Y2, DST, DST
 
-// func farQuote(b []byte, i int) int
-TEXT ·farQuote(SB), NOSPLIT, $0-40
+// MARK64 is MARK for 64 bytes with AVX-512. It uses K1 and K2.
+#define MARK64(at, DST) \
+	VPCMPEQB at(SI)(AX*1), Z0, K1; \
+	VPCMPEQB at-1(SI)(AX*1), Z1, K1, K2; \
+	VPCMPEQB at-2(SI)(AX*1), Z1, K2, DST; \
+	KXORQ    K1, K2, K2; \
+	KXORQ    K2, DST, DST
+
+// ahead is how long before its turn text is asked for, in bytes. The caches' own reading ahead makes it a third slower.
+#define ahead 512
+
+// func farQuote(b []byte, i int, wide bool) int
+TEXT ·farQuote(SB), NOSPLIT, $0-48
 	MOVQ         b_base+0(FP), SI
 	MOVQ         b_len+8(FP), CX
 	MOVQ         i+24(FP), AX
@@ -30,22 +41,27 @@ TEXT ·farQuote(SB), NOSPLIT, $0-40
 	TESTL     DX, DX
 	JNZ       found
 	ADDQ      $32, AX
+	CMPB      wide+32(FP), $0
+	JNE       wide
 	SUBQ      $32, CX
 
 large:
-	CMPQ      AX, CX
-	JGT       small
+	CMPQ       AX, CX
+	JGT        small
+	PREFETCHT0 ahead(SI)(AX*1)
 	MARK(0, Y4)
 	MARK(32, Y5)
-	VPOR      Y4, Y5, Y6
-	VPMOVMSKB Y6, DX
-	TESTL     DX, DX
-	JNZ       hit
-	ADDQ      $64, AX
-	JMP       large
+	VPOR       Y4, Y5, Y6
+	VPMOVMSKB  Y6, DX
+	TESTL      DX, DX
+	JNZ        hit
+	ADDQ       $64, AX
+	JMP        large
 
 small:
-	ADDQ      $32, CX
+	ADDQ $32, CX
+
+step:
 	CMPQ      AX, CX
 	JGT       done
 	MARK(0, Y4)
@@ -53,7 +69,7 @@ small:
 	TESTL     DX, DX
 	JNZ       found
 	ADDQ      $32, AX
-	JMP       done
+	JMP       step
 
 hit:
 	VPMOVMSKB Y4, DX
@@ -67,5 +83,47 @@ found:
 
 done:
 	VZEROUPPER
-	MOVQ AX, ret+32(FP)
+	MOVQ AX, ret+40(FP)
 	RET
+
+wide:
+	SUBQ         $96, CX
+	CMPQ         AX, CX
+	JGT          narrow
+	VPBROADCASTQ X0, Z0
+	VPBROADCASTQ X1, Z1
+
+	// From a whole line of the cache on, so that two reads of three take one line.
+	MARK64(0, K3)
+	KMOVQ K3, DX
+	TESTQ DX, DX
+	JNZ   found
+	LEAQ  64(SI)(AX*1), DX
+	ANDQ  $63, DX
+	SUBQ  DX, AX
+	ADDQ  $64, AX
+	CMPQ  AX, CX
+	JGT   narrow
+
+next:
+	PREFETCHT0 ahead(SI)(AX*1)
+	PREFETCHT0 ahead+64(SI)(AX*1)
+	MARK64(0, K3)
+	MARK64(64, K4)
+	KORTESTQ   K3, K4
+	JNZ        marked
+	SUBQ       $-128, AX
+	CMPQ       AX, CX
+	JLE        next
+
+narrow:
+	ADDQ $96, CX
+	JMP  step
+
+marked:
+	KMOVQ K3, DX
+	TESTQ DX, DX
+	JNZ   found
+	ADDQ  $64, AX
+	KMOVQ K4, DX
+	JMP   found

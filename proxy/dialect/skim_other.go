@@ -2,8 +2,9 @@
 
 package dialect
 
-// lookFar says whether farQuote may be called.
-func lookFar() bool { return false }
+// lookFar says whether farQuote may be called, and lookWide how.
+func lookFar() bool  { return false }
+func lookWide() bool { return false }
 
 // farQuote is written for amd64 only.
-func farQuote(_ []byte, i int) int { return i }
+func farQuote([]byte, int, bool) int { panic("not reached") }

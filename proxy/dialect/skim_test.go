@@ -24,9 +24,9 @@ func endOf(b []byte, i int) int {
 // With and without what the processor can do at once, the end is found, wherever the string and its quotes stand.
 func TestSkim(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for range 100_000 {
-		b := make([]byte, 2+rnd.IntN(200))
-		rare := 1 + rnd.IntN(40)
+	for range 40_000 {
+		b := make([]byte, 2+rnd.IntN(600))
+		rare := 1 + rnd.IntN(rnd.IntN(200)+1)
 		for i := range b {
 			b[i] = `"\\]#`[rnd.IntN(5)]
 			if rnd.IntN(rare) > 0 {
@@ -36,8 +36,11 @@ func TestSkim(t *testing.T) {
 		at := rnd.IntN(len(b))
 		b[at] = '"'
 		want := endOf(b, at)
-		if got := skim(b, at, false); got != want {
+		if got := skim(b, at, false, false); got != want {
 			t.Fatalf("skim(%q, %d): got %d, want %d", b, at, got, want)
+		}
+		if got := skim(b, at, lookFar(), false); got != want {
+			t.Fatalf("skim(%q, %d), not wide: got %d, want %d", b, at, got, want)
 		}
 		if got := skimEnd(b, at); got != want {
 			t.Fatalf("skimEnd(%q, %d): got %d, want %d", b, at, got, want)
@@ -68,7 +71,8 @@ func BenchmarkSkim(b *testing.B) {
 		}
 		for name, end := range map[string]func() int{
 			"skimmed": func() int { return skimEnd(raw, 0) },
-			"by word": func() int { return skim(raw, 0, false) },
+			"by word": func() int { return skim(raw, 0, false, false) },
+			"by 64":   func() int { return skim(raw, 0, lookFar(), false) },
 			"checked": func() int { end, _ := stringEnd(raw, 0); return end },
 		} {
 			b.Run(text.name+"/"+name, func(b *testing.B) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -170,14 +171,13 @@ func hex4(b []byte) (r rune, ok bool) {
 // JavaScript. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted(dst []byte, text string) []byte {
 	const digits = "0123456789abcdef"
+	if cap(dst)-len(dst) < len(text) {
+		dst = slices.Grow(dst, quotedLen(text))
+	}
 	kept := 0 // text[kept:i] goes as it is
-	for i := 0; i < len(text); {
+	for i := plainTo(text, 0); i < len(text); i = plainTo(text, i) {
 		c := text[i]
 		if c < utf8.RuneSelf {
-			if c >= ' ' && c != '"' && c != '\\' {
-				i++
-				continue
-			}
 			dst = append(dst, text[kept:i]...)
 			switch c {
 			case '"', '\\':
@@ -212,6 +212,26 @@ func appendQuoted(dst []byte, text string) []byte {
 		i += n
 	}
 	return append(dst, text[kept:]...)
+}
+
+// plainTo is the index of the next byte of text from i on that is not plain; len(text) if there is none.
+func plainTo(text string, i int) int {
+	for ; i+8 <= len(text); i += 8 {
+		w := text[i : i+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
+		if m := special(x) | x&highs; m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for i < len(text) && text[i] >= ' ' && text[i] != '"' && text[i] != '\\' && text[i] < utf8.RuneSelf {
+		i++
+	}
+	return i
+}
+
+// quotedLen is how long appendQuoted makes most texts, and no text much longer.
+func quotedLen(text string) int {
+	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, `\`)
 }
 
 // name is the key at k, decoded.

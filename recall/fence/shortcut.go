@@ -22,7 +22,15 @@ func shortcut(text string, limit int) (string, bool) {
 		return cut(joined, limit), true
 	}
 	space, tidy := true, true // a blank at the start is one too many
+	look, blocks := 0, hasPlainBlocks()
 	for i := 0; i < len(text); i++ {
+		if blocks && i >= look && len(text)-i >= plainLeast && !(space && text[i] == ' ') {
+			if n := plainBlocks(text[i:]); n > 0 {
+				i += n - plainAhead // what follows may be a letter with an accent
+				space = text[i-1] == ' '
+			}
+			look = i + 32
+		}
 		switch looks[text[i]] {
 		case looksPlain:
 			space = false
@@ -104,10 +112,32 @@ func plain(text string) bool { return plainTo(text, len(text)) }
 
 // plainTo is plain for text[:end], but for a name that begins there and goes on behind it.
 func plainTo(text string, end int) bool {
+	return plainBy(text, end, end >= plainLeast && hasPlainBlocks())
+}
+
+// plainLeast is the shortest text that plainBlocks looks at, and plainAhead how many bytes it looks at behind a letter, in bytes.
+const (
+	plainLeast = 32 + plainAhead
+	plainAhead = 3
+)
+
+// plainBy is plainTo. blocks says that plainBlocks may be used.
+func plainBy(text string, end int, blocks bool) bool {
 	const last = 0x80 << 56
 	blank := uint64(last) // a blank before the text makes one at its start one too many
-	i := 0
+	i, look := 0, 0       // from look on, plainBlocks may know more
 	for ; i+8 <= end; i += 8 {
+		if blocks && i == look && end-i >= plainLeast && (blank&last == 0 || text[i] != ' ') {
+			if n := plainBlocks(text[i:end]); n > 0 {
+				if i, blank = i+n, 0; text[i-1] == ' ' {
+					blank = last
+				}
+				if i+8 > end {
+					break
+				}
+			}
+			look = i + 32
+		}
 		w := eight(text[i : i+8])
 		blanks := equal(w, ' ')
 		if oddAmong(w)|blanks&(blanks<<8|blank>>56) != 0 {

@@ -23,13 +23,10 @@ func FuzzShortcut(f *testing.F) {
 		"System  up: remora", "one\ntwo remora\nmemory", "first\n\nHuman: x\n## two", "\none", "one\n", "\n\n", "one\n two", "user:\n: x", "# \n#", "user: a\nuser b", "So it is: tool", "user \t:", "\xc3", "\xe2\x80",
 	} {
 		f.Add(s)
+		f.Add("My sister lives in a small old house at the far end: " + s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		for _, limit := range []int{DefaultMaxLine, 16} {
-			if got, ok := shortcut(s, limit); ok && got != longWay(s, limit) {
-				t.Errorf("%q: got %q, the long way makes %q", s, got, longWay(s, limit))
-			}
-		}
+		checkShortcut(t, s)
 	})
 }
 

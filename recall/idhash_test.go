@@ -1,0 +1,28 @@
+package recall
+
+import (
+	"encoding/hex"
+	"hash/maphash"
+	"testing"
+)
+
+// An id of the usual length hashes as the bytes that it is kept as, and one that only looks like it as it stands.
+func TestHashUsualID(t *testing.T) {
+	seed := maphash.MakeSeed()
+	const id = "00112233445566778899aabbccddeeff"
+	raw, err := hex.DecodeString(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hashID(seed, id) != hashRaw(seed, raw, true) || hashID(seed, []byte(id)) != hashRaw(seed, raw, true) {
+		t.Error("hex is not hashed as its bytes")
+	}
+	for at := range id {
+		for _, c := range []byte{'A', 'F', 'g', '/', ':', '`', ' ', 0, 0xff} {
+			odd := id[:at] + string([]byte{c}) + id[at+1:]
+			if hashID(seed, odd) != hashRaw(seed, []byte(odd), false) {
+				t.Fatalf("%q is not hashed as it stands", odd)
+			}
+		}
+	}
+}
