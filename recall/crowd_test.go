@@ -40,7 +40,7 @@ func TestCrowd(t *testing.T) {
 				req.VisibleChains = seen
 			}
 			w := &e.cfg.Weights
-			q := e.readQuery(req.words(), "", req.Now, ix.usualLanguage())
+			q := e.readQuery(req.words(), nil, req.Now, ix.usualLanguage())
 			ix.resolve(q, e.cfg.MaxTerms, w)
 			f := e.filter(ix, &req)
 			rank := func() (considered int, hits []hit, words int) {
