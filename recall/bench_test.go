@@ -127,8 +127,9 @@ func BenchmarkRestore(b *testing.B) {
 		for b.Loop() {
 			var r blobReader
 			first, err := r.open(parts[0].Value)
-			ix, _, chunks, err2 := decode(first, e.seed)
-			for _, p := range parts[1:] {
+			second, err2 := r.open(parts[1].Value)
+			ix, _, chunks, err3 := decode(first, second)
+			for _, p := range parts[2:] {
 				part, err := r.open(p.Value)
 				if err != nil {
 					b.Fatal(err)
@@ -137,7 +138,7 @@ func BenchmarkRestore(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if err := errors.Join(err, err2, ix.complete()); err != nil {
+			if err := errors.Join(err, err2, err3, ix.complete()); err != nil {
 				b.Fatal(err)
 			}
 		}

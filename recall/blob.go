@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// A blob is an index as bytes, in parts: the first describes everything, each further one is up to partChunks chunks of
-// the arena as they are in memory, so that loading does not copy them. Every part is
+// A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
+// names, each further one up to partChunks chunks of the arena, as they are in memory, so that loading does not copy them. Every
+// part is
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
@@ -17,12 +18,12 @@ import (
 //	part       uint32, its number
 //	checksum   uint32, CRC-32C of what follows
 //
-// and its content. What depends on this process (hashes) or follows from the rest (links, sums) is not in it. Whatever is
-// wrong with a blob, from a flipped bit to another version, is errBlob: the index is then built from the records.
+// and its content. Hashes and tables are in it, with their seed: to make them anew takes a look at every record. What follows
+// from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the index is then built from the records.
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 3
+const blobVersion = 4
 
 const (
 	blobMagic  = "RRIX"
@@ -47,13 +48,16 @@ func (ix *index) capture() *index {
 		c.speakers[k] = v
 	}
 	c.names, c.shapeOf, c.work = nil, nil, nil
-	c.byTurn, c.byID = table{}, table{}
+	for _, t := range []*table{&c.byTurn, &c.byID, &c.terms.at, &c.convs.names.at} {
+		t.slots = slices.Clone(t.slots)
+	}
 	return &c
 }
 
 // encode returns the parts of a blob. The index has no removed turns.
 func (ix *index) encode(t *tally, build uint64) [][]byte {
-	p := packer{b: make([]byte, partHeader, partHeader+64*len(ix.turns)+int(ix.postBytes))}
+	p := packer{b: make([]byte, partHeader, partHeader+64*len(ix.turns)+4*len(ix.mems))}
+	kept := packer{b: make([]byte, partHeader, partHeader+int(ix.postBytes)+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
 	p.uint(uint64(t.digest.Memories))
 	p.b = binary.LittleEndian.AppendUint64(p.b, t.digest.Sum)
 	p.uint(uint64(len(t.ghosts)))
@@ -61,14 +65,13 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		p.b = binary.LittleEndian.AppendUint64(p.b, id)
 		p.b = binary.LittleEndian.AppendUint64(p.b, print)
 	}
-	p.names(&ix.terms)
+	p.b = binary.LittleEndian.AppendUint64(p.b, ix.seed)
+	p.names(&ix.terms, &kept)
 	for i := range ix.posts {
 		p.uint(uint64(len(ix.posts[i].buf)))
+		kept.b = append(kept.b, ix.posts[i].buf...)
 	}
-	for i := range ix.posts {
-		p.b = append(p.b, ix.posts[i].buf...)
-	}
-	p.names(&ix.convs.names)
+	p.names(&ix.convs.names, &kept)
 	for i := range ix.convs.list {
 		p.b = binary.LittleEndian.AppendUint32(p.b, ix.convs.list[i].project)
 	}
@@ -94,11 +97,13 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		p.uint(uint64(m.rec - last))
 		last = m.rec
 	}
+	p.table(&ix.byTurn)
+	p.table(&ix.byID)
 	p.uint(uint64(len(ix.arena.chunks)))
 	for _, c := range ix.arena.chunks {
 		p.uint(uint64(len(c)))
 	}
-	parts := [][]byte{p.b}
+	parts := [][]byte{p.b, kept.b}
 	for chunks := range slices.Chunk(ix.arena.chunks, partChunks) {
 		parts = append(parts, append(make([]byte, partHeader), bytes.Join(chunks, nil)...))
 	}
@@ -112,14 +117,16 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 	return parts
 }
 
-func (p *packer) names(s *names) {
+// names writes strings, their bytes to kept.
+func (p *packer) names(s *names, kept *packer) {
 	p.uint(uint64(len(s.ends)))
 	last := uint32(0)
 	for _, end := range s.ends {
 		p.uint(uint64(end - last))
 		last = end
 	}
-	p.b = append(p.b, s.bytes[:last]...)
+	kept.b = append(kept.b, s.bytes[:last]...)
+	p.table(&s.at)
 }
 
 func (p *packer) coder(c *coder) {
@@ -135,7 +142,7 @@ func (p *packer) coder(c *coder) {
 }
 
 // turnRow is what a turn takes in a blob, in bytes: all of one size are read many times faster than as varints.
-const turnRow = 24
+const turnRow = 36
 
 func (p *packer) turn(t *turn) {
 	le := binary.LittleEndian
@@ -144,4 +151,5 @@ func (p *packer) turn(t *turn) {
 		p.b = le.AppendUint16(p.b, v)
 	}
 	p.b = append(p.b, byte(t.flags&^turnSpoken), byte(t.traits))
+	p.b = le.AppendUint32(le.AppendUint64(p.b, t.key), t.chain)
 }

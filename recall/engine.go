@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,7 +26,7 @@ type Engine struct {
 	log      *slog.Logger
 	tracer   trace.Tracer
 	analyzer *analyzer
-	seed     maphash.Seed
+	seed     uint64
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
 	queries  sync.Pool // *query
@@ -71,7 +71,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		tp = noop.NewTracerProvider()
 	}
 	e := &Engine{
-		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(cachedWords), seed: maphash.MakeSeed(),
+		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
 		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
 	}
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {

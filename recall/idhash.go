@@ -1,18 +1,21 @@
 package recall
 
 import (
-	"hash/maphash"
+	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
 // Hashes of ids. An id that is hex is hashed as the bytes that it is kept as, and one that ends in a dot and a number, as
 // those of turns' memories do, as what stands before and the number: so the hashes of a record need no text.
+//
+// They are seeded, so that nobody can choose ids that meet in a table. An index has a seed of its own, which its snapshot, sealed
+// like memories, holds together with the hashes and the tables.
 
 // hash is the hash of an id of a turn, a memory or a chain.
 func (ix *index) hash(id string) uint64 { return hashID(ix.seed, id) }
 
-func hashID[T string | []byte](seed maphash.Seed, id T) uint64 {
+func hashID[T string | []byte](seed uint64, id T) uint64 {
 	if len(id) == 2*usualID { // a conversation of hundreds of turns has as many to look for
 		var raw [usualID]byte
 		odd := byte(0)
@@ -58,8 +61,8 @@ var hexDigits = func() (t [256]byte) {
 const hexFactor = 0xc2b2ae3d27d4eb4f
 
 // hashRaw is the hash of an id, as it is packed, that ends in no number.
-func hashRaw(seed maphash.Seed, raw []byte, isHex bool) uint64 {
-	h := maphash.Bytes(seed, raw)
+func hashRaw(seed uint64, raw []byte, isHex bool) uint64 {
+	h := xxh3.HashSeed(raw, seed)
 	if isHex {
 		h *= hexFactor
 	}
@@ -97,14 +100,6 @@ func unhex(b []byte) []byte {
 		b[i] = digit(b[2*i])<<4 | digit(b[2*i+1])
 	}
 	return b[:len(b)/2]
-}
-
-// hashTurn is the hash of the id of a record's turn.
-func (ix *index) hashTurn(d *identity) uint64 {
-	if d.turnHex {
-		return hashRaw(ix.seed, d.turn, true)
-	}
-	return hashID(ix.seed, d.turn)
 }
 
 // hashOf is the hash of the memory's id.

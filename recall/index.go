@@ -2,7 +2,6 @@ package recall
 
 import (
 	"cmp"
-	"hash/maphash"
 	"slices"
 	"strings"
 
@@ -17,7 +16,7 @@ import (
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
-	seed   maphash.Seed
+	seed   uint64     // of the hashes of ids and names
 	terms  names      // the marks are its first
 	posts  []postings // by term
 	turns  []turn     // removed ones stay as tombstones until a rebuild
@@ -116,7 +115,7 @@ type conv struct {
 	project uint32
 }
 
-func newIndex(seed maphash.Seed) *index {
+func newIndex(seed uint64) *index {
 	ix := &index{seed: seed, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
 	ix.terms.seed, ix.convs.names.seed = seed, seed
 	ix.term(endOfStatement)

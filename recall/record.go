@@ -241,23 +241,6 @@ func rawLength(s []byte, isHex bool) int {
 	return len(s)
 }
 
-// keysOf makes the key and the chain's hash of a turn from its first record.
-func (ix *index) keysOf(t *turn, d *identity) (key uint64, chain uint32) {
-	if t.flags&(turnFact|turnResource) == 0 && len(d.turn) > 0 {
-		key = ix.hashTurn(d)
-	} else {
-		key = ix.hashOf(d) * soleFactor
-	}
-	switch {
-	case len(d.chain) == 0:
-	case d.chainHex:
-		chain = chainHash(hashRaw(ix.seed, d.chain, true))
-	default:
-		chain = chainHash(hashID(ix.seed, d.chain))
-	}
-	return key, chain
-}
-
 // appendID appends the memory's id to b.
 func (d *identity) appendID(b []byte) []byte {
 	if d.mark&markID != 0 {

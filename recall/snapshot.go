@@ -83,10 +83,11 @@ func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
 // snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
 // fills more than a record: that is at some 150,000 memories.
 func (ix *index) snapshotable() bool {
-	const aTurn, aMemory = 40, 6 // bytes, at most but in odd cases
-	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)) + ix.postBytes + ix.terms.held() + ix.convs.names.held() + ix.coder.held()
-	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && first < storage.MaxRecord &&
-		len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-1)
+	const aTurn, aMemory = 52, 6 // bytes, at most but in odd cases
+	names := ix.terms.held() + ix.convs.names.held()
+	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
+	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, ix.postBytes+names) < storage.MaxRecord &&
+		len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-2)
 }
 
 // keepSnapshots writes what is due until ctx ends.
@@ -375,6 +376,7 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 		return nil, nil, err
 	}
 	var reader blobReader
+	var first []byte
 	var chunks []int
 	err = e.snapshotRecords(ctx, scope, func(r *storage.Record) error {
 		if ix != nil && len(chunks) == 0 {
@@ -388,17 +390,23 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 			chunks, err = ix.arena.take(part, chunks)
 			return err
 		}
-		if got := blobDigest(&unpacker{b: part}); got != want {
-			return errOtherMemories
+		if first == nil {
+			if got := blobDigest(&unpacker{b: part}); got != want {
+				return errOtherMemories
+			}
+			first = part
+			return nil
 		}
-		ix, t, chunks, err = decode(part, e.seed)
+		ix, t, chunks, err = decode(first, part)
 		return err
 	})
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case ix == nil:
+	case first == nil:
 		return nil, nil, nil
+	case ix == nil:
+		return nil, nil, errBlob
 	case len(chunks) > 0:
 		return nil, nil, errBlob
 	}

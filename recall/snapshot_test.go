@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"hash/maphash"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -264,8 +263,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	want := answers(t, e, ms)
 	e.saveDue(t.Context(), always)
 	good := src.parts(t)
-	if len(good) != 3 {
-		t.Fatalf("got %d parts, want 3", len(good))
+	if len(good) != 4 {
+		t.Fatalf("got %d parts, want 4", len(good))
 	}
 	reseal := func(r *storage.Record) {
 		binary.LittleEndian.PutUint32(r.Value[20:], crc32.Checksum(r.Value[partHeader:], castagnoli))
@@ -278,6 +277,16 @@ func TestDamagedSnapshot(t *testing.T) {
 			reseal(&r[1])
 			return r
 		},
+		"third flipped and resealed": func(r []storage.Record) []storage.Record {
+			clear(r[2].Value[partHeader:])
+			reseal(&r[2])
+			return r
+		},
+		"third truncated": func(r []storage.Record) []storage.Record {
+			r[2].Value = r[2].Value[:len(r[2].Value)/2]
+			reseal(&r[2])
+			return r
+		},
 		"no magic":        func(r []storage.Record) []storage.Record { r[0].Value[0] = 'x'; return r },
 		"future version":  func(r []storage.Record) []storage.Record { r[0].Value[4]++; return r },
 		"another build":   func(r []storage.Record) []storage.Record { r[1].Value[8]++; return r },
@@ -288,7 +297,8 @@ func TestDamagedSnapshot(t *testing.T) {
 			return r
 		},
 		"first lost":  func(r []storage.Record) []storage.Record { return r[1:] },
-		"last lost":   func(r []storage.Record) []storage.Record { return r[:2] },
+		"last lost":   func(r []storage.Record) []storage.Record { return r[:3] },
+		"only first":  func(r []storage.Record) []storage.Record { return r[:1] },
 		"second lost": func(r []storage.Record) []storage.Record { return slices.Delete(r, 1, 2) },
 		"empty":       func(r []storage.Record) []storage.Record { r[0].Value = nil; return r },
 	} {
@@ -496,7 +506,7 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 // An index from an older build's snapshot must match the queries of this one: whoever changes what analysis makes of a
 // text, changes blobVersion, and the sum here.
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
-	const version, want = 3, 4057308898
+	const version, want = 4, 4057308898
 	sum := crc32.NewIEEE()
 	a, out := newAnalyzer(cachedWords), new(analysis)
 	fixture, err := os.ReadFile("testdata/conversations.txt")
@@ -512,7 +522,7 @@ func TestBlobVersionGoesWithAnalysis(t *testing.T) {
 	}
 }
 
-// smallBlob is the content of the two parts of a blob of a few memories.
+// smallBlob is the content of the three parts of a blob of a few memories.
 func smallBlob(t testing.TB) [][]byte {
 	ms := town(24)
 	ms[3].Kind, ms[5].ID, ms[6].Tags, ms[8].Conversation = storage.KindFact, "a strange id", []string{"x"}, "other"
@@ -530,26 +540,23 @@ func smallBlob(t testing.TB) [][]byte {
 // FuzzDecode: whatever a blob holds, loading it and searching what was loaded does not panic.
 func FuzzDecode(f *testing.F) {
 	parts := smallBlob(f)
-	f.Add(parts[0], parts[1], -1, byte(0))
-	for i := 0; i < len(parts[0]); i += 97 {
-		f.Add(parts[0], parts[1], i, byte(i))
+	f.Add(parts[0], parts[1], parts[2], -1, byte(0))
+	for i := 0; i < len(parts[0])+len(parts[1])+len(parts[2]); i += 97 {
+		f.Add(parts[0], parts[1], parts[2], i, byte(i))
 	}
-	for i := 0; i < len(parts[1]); i += 97 {
-		f.Add(parts[0], parts[1], len(parts[0])+i, byte(i))
-	}
-	seed := maphash.MakeSeed()
-	f.Fuzz(func(t *testing.T, first, second []byte, at int, flip byte) {
-		first, second = slices.Clone(first), slices.Clone(second)
-		if at >= 0 && at < len(first) {
-			first[at] ^= flip
-		} else if at -= len(first); at >= 0 && at < len(second) {
-			second[at] ^= flip
+	f.Fuzz(func(t *testing.T, first, second, third []byte, at int, flip byte) {
+		first, second, third = slices.Clone(first), slices.Clone(second), slices.Clone(third)
+		for _, part := range [][]byte{first, second, third} {
+			if at >= 0 && at < len(part) {
+				part[at] ^= flip
+			}
+			at -= len(part)
 		}
-		ix, tl, chunks, err := decode(first, seed)
+		ix, tl, chunks, err := decode(first, second)
 		if err != nil {
 			return
 		}
-		if chunks, err = ix.arena.take(second, chunks); err != nil || len(chunks) > 0 || ix.complete() != nil {
+		if chunks, err = ix.arena.take(third, chunks); err != nil || len(chunks) > 0 || ix.complete() != nil {
 			return
 		}
 		e := New(patient(), &fakeSource{}, nil, nil)

@@ -30,22 +30,23 @@ func (p *postings) sound(turns uint32) bool {
 	return true
 }
 
-// sound reports whether the record of a passage can be read to its end, and reads which memory it is.
-func (ix *index) sound(i int32, t *turn) (d identity, assistant, ok bool) {
+// sound reports whether the record of a passage can be read to its end, and whether it is the assistant's.
+func (ix *index) sound(i int32, t *turn) (assistant, ok bool) {
 	rec := ix.mems[i].rec
 	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
-		return d, false, false
+		return false, false
 	}
 	h := ix.head(i)
 	if h.rest.failed || countTerms(h.packed, len(ix.posts)) != h.terms {
-		return d, false, false
+		return false, false
 	}
 	u := h.rest
 	if len(u.b) == 0 || u.b[0]&markAsFirst != 0 && i == t.mem {
-		return d, false, false
+		return false, false
 	}
-	d = ix.identity(&u, ix.mems[i].turn)
-	return d, h.assistant, !u.failed && d.length() <= storage.MaxID
+	d := ix.identity(&u, ix.mems[i].turn)
+	named := d.mark&markID != 0 || len(d.turn) > 0
+	return h.assistant, !u.failed && named && d.length() <= storage.MaxID
 }
 
 // countTerms returns how many terms stand in b, or -1 if they can't be read or one is not below the bound. It takes eight

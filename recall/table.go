@@ -1,8 +1,10 @@
 package recall
 
 import (
-	"hash/maphash"
+	"encoding/binary"
 	"math/bits"
+
+	"github.com/zeebo/xxh3"
 )
 
 // table finds numbers by the hash of what they stand for: open addressing with linear probing. It holds the numbers
@@ -101,7 +103,7 @@ func (t *table) remove(hash uint64, n uint32) {
 
 // names numbers strings from 0 in the order in which they come, in one run of bytes.
 type names struct {
-	seed  maphash.Seed
+	seed  uint64
 	bytes []byte
 	ends  []uint32 // of each string in bytes
 	at    table
@@ -120,12 +122,12 @@ func (s *names) raw(n uint32) []byte {
 
 // find returns the number of v.
 func (s *names) find(v string) (uint32, bool) {
-	return s.at.find(maphash.String(s.seed, v), func(n uint32) bool { return string(s.raw(n)) == v })
+	return s.at.find(xxh3.HashStringSeed(v, s.seed), func(n uint32) bool { return string(s.raw(n)) == v })
 }
 
 // number returns the number of v, which is new if it has not come before.
 func (s *names) number(v string) (n uint32, fresh bool) {
-	hash := maphash.String(s.seed, v)
+	hash := xxh3.HashStringSeed(v, s.seed)
 	if n, ok := s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v }); ok {
 		return n, false
 	}
@@ -136,20 +138,39 @@ func (s *names) number(v string) (n uint32, fresh bool) {
 	return n, true
 }
 
-func (s *names) hash(n uint32) uint64 { return maphash.Bytes(s.seed, s.raw(n)) }
+func (s *names) hash(n uint32) uint64 { return xxh3.HashSeed(s.raw(n), s.seed) }
 
 // held is the heap that it takes, in bytes.
 func (s *names) held() int64 { return int64(cap(s.bytes) + 4*cap(s.ends) + 4*len(s.at.slots)) }
 
-// index makes the table anew from the strings. It is not ok if one stands there twice.
-func (s *names) index() bool {
-	s.at.reserve(len(s.ends))
-	for n := range uint32(len(s.ends)) {
-		hash := s.hash(n)
-		if _, twice := s.at.find(hash, func(m uint32) bool { return string(s.raw(m)) == string(s.raw(n)) }); twice {
+// table writes a table as it is.
+func (p *packer) table(t *table) {
+	p.uint(uint64(t.width))
+	p.uint(uint64(len(t.slots)))
+	for _, s := range t.slots {
+		p.b = binary.LittleEndian.AppendUint32(p.b, s)
+	}
+}
+
+// read reads what packer.table wrote, of n numbers from 0 on. It is not ok where a search might not end, or find another number.
+func (t *table) read(u *unpacker, n int) bool {
+	t.width = int(u.uint())
+	size := u.count(4)
+	raw := u.bytes(4 * uint64(size))
+	if u.failed || t.width > 31 || size&(size-1) != 0 || n > 0 && n >= 1<<t.width {
+		return false
+	}
+	t.slots = make([]uint32, size)
+	low, free := t.low(), 0
+	for i := range t.slots {
+		s := binary.LittleEndian.Uint32(raw[4*i:])
+		t.slots[i] = s
+		if s == 0 {
+			free++
+		} else if s != removed && (s&low == 0 || s&low > uint32(n)) {
 			return false
 		}
-		s.at.insert(hash, n)
 	}
-	return true
+	t.used = size - free
+	return free > 0 || size == 0 && n == 0
 }

@@ -1,10 +1,8 @@
 package recall
 
 import (
-	"bytes"
 	"encoding/binary"
 	"hash/crc32"
-	"hash/maphash"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
@@ -67,39 +65,25 @@ func (u *unpacker) count(size int) int {
 	return int(n)
 }
 
-// decode reads the first part of a blob and returns the index without its arena, the tally, and the lengths of the chunks
-// that the further parts hold. It keeps nothing of part.
-func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, err error) {
-	u := unpacker{b: part}
-	ix, t = newIndex(seed), &tally{digest: blobDigest(&u)}
+// decode reads the first two parts of a blob and returns the index without its arena, the tally, and the lengths of the
+// chunks that the further parts hold. It keeps the second part, nothing of the first.
+func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) {
+	u, kept := unpacker{b: part}, unpacker{b: second}
+	t = &tally{digest: blobDigest(&u)}
 	for range u.count(16) {
 		t.setGhost(u.uint64(), u.uint64())
 	}
-	if !ix.terms.read(&u, 1) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
+	ix = newIndex(u.uint64())
+	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
 		return nil, nil, nil, errBlob
 	}
 	ix.posts = make([]postings, ix.terms.len())
-	total := uint64(0)
-	ends := make([]uint64, len(ix.posts))
-	for i := range ends {
-		if n := u.uint(); n <= uint64(len(u.b)) {
-			total += n
-		} else {
-			u.fail()
-		}
-		ends[i] = total
+	before := len(kept.b)
+	for i := range ix.posts {
+		ix.posts[i].buf = kept.bytes(u.uint())
 	}
-	all := bytes.Clone(u.bytes(total))
-	if u.failed {
-		return nil, nil, nil, errBlob
-	}
-	ix.postBytes = int64(len(all))
-	from := uint64(0)
-	for i, end := range ends {
-		ix.posts[i].buf = all[from:end:end]
-		from = end
-	}
-	if !ix.convs.names.read(&u, 1) {
+	ix.postBytes = int64(before - len(kept.b))
+	if !ix.convs.names.read(&u, &kept) || kept.failed || len(kept.b) > 0 {
 		return nil, nil, nil, errBlob
 	}
 	ix.convs.list = make([]conv, ix.convs.names.len())
@@ -139,6 +123,9 @@ func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, 
 			ix.mems[i] = mem{rec: last, turn: int32(n)}
 		}
 	}
+	if !ix.byTurn.read(&u, len(ix.turns)) || !ix.byID.read(&u, len(ix.mems)) {
+		return nil, nil, nil, errBlob
+	}
 	chunks = make([]int, u.count(1))
 	for i := range chunks {
 		chunks[i] = int(u.uint())
@@ -149,19 +136,19 @@ func decode(part []byte, seed maphash.Seed) (ix *index, t *tally, chunks []int, 
 	return ix, t, chunks, nil
 }
 
-// read reads what packer.names wrote: strings of at least least bytes.
-func (s *names) read(u *unpacker, least uint64) bool {
+// read reads what packer.names wrote. No string is empty.
+func (s *names) read(u, kept *unpacker) bool {
 	s.ends = make([]uint32, u.count(1))
 	total := uint64(0)
 	for i := range s.ends {
 		n := u.uint()
-		if total += n; n < least || total > uint64(len(u.b)) {
+		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}
 		s.ends[i] = uint32(total)
 	}
-	s.bytes = bytes.Clone(u.bytes(total))
-	return !u.failed && s.index()
+	s.bytes = kept.bytes(total)
+	return s.at.read(u, len(s.ends))
 }
 
 func (u *unpacker) coder() (*coder, error) {
@@ -190,7 +177,7 @@ func (t *turn) read(row []byte) {
 	*t = turn{
 		time: storage.Time(le.Uint64(row)), conv: int32(le.Uint32(row[8:])), prev: -1, next: -1, count: le.Uint16(row[12:]),
 		userLen: le.Uint16(row[14:]), asstLen: le.Uint16(row[16:]), speaker: le.Uint16(row[18:]), lives: le.Uint16(row[20:]),
-		flags: flags(row[22]), traits: traits(row[23]),
+		flags: flags(row[22]), traits: traits(row[23]), key: le.Uint64(row[24:]), chain: le.Uint32(row[32:]),
 	}
 }
 
@@ -198,8 +185,6 @@ func (t *turn) read(row []byte) {
 // be searched without a fault, whatever made the blob.
 func (ix *index) complete() error {
 	ix.briefs, ix.chains = make([]brief, len(ix.turns)), make([]uint8, len(ix.turns))
-	ix.byTurn.reserve(len(ix.turns))
-	ix.byID.reserve(len(ix.mems))
 	order := make([]int32, 0, len(ix.turns))
 	sorted := true
 	for i := range ix.turns {
@@ -210,18 +195,10 @@ func (ix *index) complete() error {
 		}
 		spoken := t.count <= 2
 		for m := t.mem; m < t.mem+int32(t.count); m++ {
-			d, asst, ok := ix.sound(m, t)
+			asst, ok := ix.sound(m, t)
 			if !ok {
 				return errBlob
 			}
-			if m == t.mem {
-				t.key, t.chain = ix.keysOf(t, &d)
-				if _, twice := ix.turnByKey(t.key); twice {
-					return errBlob
-				}
-				ix.byTurn.insert(t.key, uint32(i))
-			}
-			ix.byID.insert(ix.hashOf(&d), uint32(m))
 			spoken = spoken && asst == (m > t.mem)
 		}
 		if spoken {

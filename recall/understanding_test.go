@@ -2,7 +2,6 @@ package recall
 
 import (
 	"fmt"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"testing"
@@ -169,7 +168,7 @@ func TestProjectsRankAndHideNothing(t *testing.T) {
 		ms[i].Conversation = fmt.Sprint("c", i)
 		ms[i].Tags = []string{storage.ProjectTag + fmt.Sprint("p", i)}
 	}
-	ix := newIndex(maphash.MakeSeed())
+	ix := newIndex(1)
 	e, _ := newEngine(t, patient(), ms)
 	for i := range ms {
 		got := recallIDs(t, e, Request{Newest: "which script do we deploy with?", Project: fmt.Sprint("p", i), NoGate: true})
