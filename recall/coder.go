@@ -75,12 +75,13 @@ func learn(texts [][]byte) *coder {
 		known.add(c.symbol, c.length)
 	}
 	known.index()
+	seen := new(seenWords)
 	var ones [256]uint32
 	pairs := make([]uint32, 1<<16)
 	for _, t := range texts {
 		before := -1
 		for i := 0; i < len(t); {
-			if _, n := known.longest(t[i:]); n > 0 {
+			if _, n := seen.longest(known, t[i:]); n > 0 {
 				i += n
 				before = -1
 				continue
@@ -199,13 +200,14 @@ func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBit
 
 // longest returns the longest symbol that t begins with, and its length, 0 if none does.
 func (c *coder) longest(t []byte) (symbol, length int) {
-	var head uint64
-	left := min(len(t), maxSymbol)
-	if left == maxSymbol {
-		head = binary.LittleEndian.Uint64(t)
-	} else {
-		head = symbolOf(t)
+	if len(t) >= maxSymbol {
+		return c.longestOf(binary.LittleEndian.Uint64(t), maxSymbol)
 	}
+	return c.longestOf(symbolOf(t), len(t))
+}
+
+// longestOf is longest of the left lowest bytes of head, of which the others are 0.
+func (c *coder) longestOf(head uint64, left int) (symbol, length int) {
 	h, from := headHash(head), uint16(0)
 	if h > 0 {
 		from = c.ends[h-1]

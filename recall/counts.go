@@ -1,21 +1,27 @@
 package recall
 
-import "slices"
-
-// termCounts counts the terms of one turn. Turns are short: a scan beats a map up to some dozens of terms.
+// termCounts counts the terms of one turn.
 type termCounts struct {
-	list []termCount
-	long bool           // at is used
-	at   map[uint32]int // place in list
-	ids  []uint32       // of the passage at hand
+	list  []termCount
+	slots []uint32 // hash table of the terms: place in list + 1; at most half full, a power of two
+	ids   []uint32 // of the passage at hand
 }
+
+const leastSlots = 128
 
 // reset empties c. Its space is kept.
 func (c *termCounts) reset() {
-	if c.long {
-		clear(c.at)
+	c.list, c.slots = c.list[:0], cleared(c.slots, leastSlots)
+}
+
+// cleared is n zeros, in the space of s if that is enough.
+func cleared(s []uint32, n int) []uint32 {
+	if cap(s) < n {
+		return make([]uint32, n)
 	}
-	c.list, c.long = c.list[:0], false
+	s = s[:n]
+	clear(s)
+	return s
 }
 
 type termCount struct {
@@ -56,29 +62,29 @@ func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32
 
 // of returns the count of a term, valid until the next call.
 func (c *termCounts) of(term uint32) *termCount {
-	i := -1
-	if c.long {
-		if j, ok := c.at[term]; ok {
-			i = j
-		}
-	} else {
-		i = slices.IndexFunc(c.list, func(t termCount) bool { return t.term == term })
+	at := c.slot(term)
+	if n := c.slots[at]; n > 0 {
+		return &c.list[n-1]
 	}
-	if i < 0 {
-		i = len(c.list)
-		c.list = append(c.list, termCount{term: term})
-		if c.long {
-			c.at[term] = i
-		} else if len(c.list) > 32 {
-			if c.long = true; c.at == nil {
-				c.at = make(map[uint32]int, 128)
-			}
-			for j, t := range c.list {
-				c.at[t.term] = j
-			}
+	c.list = append(c.list, termCount{term: term})
+	c.slots[at] = uint32(len(c.list))
+	if 2*len(c.list) > len(c.slots) {
+		c.slots = cleared(c.slots, 2*len(c.slots))
+		for i := range c.list {
+			c.slots[c.slot(c.list[i].term)] = uint32(i + 1)
 		}
 	}
-	return &c.list[i]
+	return &c.list[len(c.list)-1]
+}
+
+// slot is where a term stands, or would.
+func (c *termCounts) slot(term uint32) uint32 {
+	mask := uint32(len(c.slots) - 1)
+	i := uint32(uint64(term)*0x9e3779b97f4a7c15>>32) & mask
+	for c.slots[i] > 0 && c.list[c.slots[i]-1].term != term {
+		i = (i + 1) & mask
+	}
+	return i
 }
 
 // The marks are the first terms of every index.

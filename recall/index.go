@@ -128,6 +128,7 @@ type workspace struct {
 	counts termCounts
 	pack   packer
 	coded  []byte
+	seen   *seenWords // of the index's coder; while an index is built
 	// conversation is that of the turn before, mostly that of the next.
 	conversation struct {
 		id     string
@@ -137,7 +138,7 @@ type workspace struct {
 
 // small says whether a workspace is worth keeping: one that a very long turn or a large scope has grown is not.
 func (w *workspace) small() bool {
-	return cap(w.counts.list) <= maxWorkTerms && cap(w.pack.b) <= maxWorkBytes && cap(w.coded) <= maxWorkBytes
+	return w.seen == nil && max(cap(w.counts.list), cap(w.counts.slots)/2) <= maxWorkTerms && cap(w.pack.b) <= maxWorkBytes && cap(w.coded) <= maxWorkBytes
 }
 
 const (
@@ -299,6 +300,7 @@ func (ix *index) learn() {
 	ix.coder = learn(texts)
 	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
 	old, was, pack := ix.arena, ix.mems, &ix.space().pack
+	ix.work.seen = new(seenWords)
 	ix.arena, ix.mems = arena{}, slices.Clone(was)
 	for i := range ix.mems {
 		rec := old.from(ix.mems[i].rec)

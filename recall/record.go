@@ -180,7 +180,11 @@ func (u *unpacker) scores(v ...*float64) {
 func (ix *index) packText(p *packer, text string) {
 	if ix.coder != nil {
 		work := ix.space()
-		work.coded = ix.coder.encode(work.coded[:0], []byte(text))
+		if work.seen != nil {
+			work.coded = work.seen.encode(ix.coder, work.coded[:0], []byte(text))
+		} else {
+			work.coded = ix.coder.encode(work.coded[:0], []byte(text))
+		}
 		if len(work.coded) < len(text) {
 			p.uint(uint64(len(work.coded))<<1 | 1)
 			p.b = append(p.b, work.coded...)
