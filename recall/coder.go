@@ -81,7 +81,13 @@ func learn(texts [][]byte) *coder {
 	for _, t := range texts {
 		before := -1
 		for i := 0; i < len(t); {
-			if _, n := seen.longest(known, t[i:]); n > 0 {
+			n := 0
+			if len(t)-i < maxSymbol {
+				_, n = known.longest(t[i:])
+			} else if w := seen.of(known, binary.LittleEndian.Uint64(t[i:])); !w.literal() {
+				n = int(w.length)
+			}
+			if n > 0 {
 				i += n
 				before = -1
 				continue

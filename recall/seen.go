@@ -6,32 +6,43 @@ import (
 	"slices"
 )
 
-// seenWords remembers with which symbol words begin, while many texts are coded with one coder: most words have come before, and a
-// look at one that has takes a third of the search. It gives the same codes, as no symbol of more than two bytes has any but letters
-// behind its first.
-type seenWords [1 << seenBits]struct {
+// seenWords remembers the codes that words begin with, while many texts are coded with one coder: most words have come before.
+// What it gives is what the coder gives, as no symbol of more than two bytes has any but letters behind its first.
+type seenWords [1 << seenBits]seenWord
+
+type seenWord struct {
 	word   uint64
-	symbol uint16
-	length uint8 // and 1; 0 = nothing is here
+	code   uint16 // the first byte lowest
+	size   uint8  // of the code in bytes; 0 = no word is here
+	length uint8  // of what it stands for
 }
 
 const seenBits = 12
 
-// longest is coder.longest of c, always the same one.
-func (m *seenWords) longest(c *coder, t []byte) (symbol, length int) {
-	if len(t) < maxSymbol {
-		return c.longest(t)
-	}
-	head := binary.LittleEndian.Uint64(t)
+// of returns what stands for the start of eight bytes, the first lowest; c is always the same coder.
+func (m *seenWords) of(c *coder, head uint64) *seenWord {
 	word, n := firstWord(head)
 	e := &m[word*0x9e3779b97f4a7c15>>(64-seenBits)]
-	if e.word == word && e.length > 0 {
-		return int(e.symbol), int(e.length) - 1
+	if e.word != word || e.size == 0 {
+		*e = newSeenWord(c, word, n)
 	}
-	symbol, length = c.longestOf(word, n)
-	e.word, e.symbol, e.length = word, uint16(symbol), uint8(length+1)
-	return symbol, length
+	return e
 }
+
+func newSeenWord(c *coder, word uint64, length int) seenWord {
+	k, n := c.longestOf(word, length)
+	switch {
+	case n == 0:
+		return seenWord{word, literal | uint16(word)<<8, 2, 1}
+	case k < wideCodes:
+		return seenWord{word, uint16(k), 1, uint8(n)}
+	}
+	k -= wideCodes
+	return seenWord{word, uint16(wideCodes+k>>8) | uint16(k)<<8, 2, uint8(n)}
+}
+
+// literal reports whether the first byte is no symbol, nor begins one.
+func (w *seenWord) literal() bool { return byte(w.code) == literal }
 
 // firstWord cuts eight bytes, the first lowest, behind the letters that follow the first of them, but leaves at least two; and
 // returns how many are left.
@@ -44,9 +55,6 @@ func firstWord(head uint64) (word uint64, length int) {
 	lower := head&low7 | 0x20*each
 	letters := (lower + (0x80-'a')*each) &^ (lower + (0x7f-'z')*each) & high
 	others := ^(letters | head) & high &^ 0xff
-	if others == 0 {
-		return head, maxSymbol
-	}
 	length = max(bits.TrailingZeros64(others)/8, 2)
 	return head & (1<<(8*length) - 1), length
 }
@@ -56,22 +64,11 @@ func (m *seenWords) encode(c *coder, dst, text []byte) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, 2*len(text))
 	space := dst[:cap(dst)]
-	for len(text) > 0 {
-		k, length := m.longest(c, text)
-		switch {
-		case length == 0:
-			space[n], space[n+1] = literal, text[0]
-			n += 2
-			length = 1
-		case k < wideCodes:
-			space[n] = byte(k)
-			n++
-		default:
-			k -= wideCodes
-			space[n], space[n+1] = byte(wideCodes+k>>8), byte(k)
-			n += 2
-		}
-		text = text[length:]
+	for len(text) >= maxSymbol {
+		w := m.of(c, binary.LittleEndian.Uint64(text))
+		binary.LittleEndian.PutUint16(space[n:], w.code)
+		n += int(w.size)
+		text = text[w.length:]
 	}
-	return space[:n]
+	return c.encode(space[:n], text)
 }
