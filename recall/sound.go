@@ -9,8 +9,27 @@ import (
 
 // sound checks postings and makes what follows from them.
 func (p *postings) sound(turns uint32) bool {
+	// Four entries at a time where all their distances take one byte, as most do.
+	const (
+		each = 0x0001000100010001
+		low  = 0xff * each
+		high = 0x80 * each
+	)
 	buf, last, df := p.buf, uint32(0), uint32(0)
 	for i := 0; i < len(buf); df++ {
+		if i+8 <= len(buf) {
+			w := binary.LittleEndian.Uint64(buf[i:]) & low
+			if w&high == 0 && (w+(high-each))&high == high { // none is 0
+				d := uint32(w * each >> 48)
+				if d > turns-last {
+					return false
+				}
+				last += d
+				i += 8
+				df += 3
+				continue
+			}
+		}
 		d := uint64(buf[i])
 		i++
 		if d >= 0x80 {

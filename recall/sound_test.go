@@ -38,6 +38,45 @@ func TestCountTerms(t *testing.T) {
 	}
 }
 
+// Four entries at a time come to what one by one does, for postings and for what is nearly some.
+func TestSoundPostings(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	accepted := 0
+	for range 200_000 {
+		var p postings
+		turns := uint32(0)
+		for range r.IntN(30) {
+			turns += r.Uint32N(2 << r.IntN(9))
+			p.add(turns, frequency(r.Uint32()))
+			turns++
+		}
+		turns -= min(turns, r.Uint32N(21)/20)
+		if len(p.buf) > 0 && r.IntN(4) == 0 {
+			p.buf[r.IntN(len(p.buf))] = byte(r.Uint32()) * byte(r.IntN(2))
+		}
+		want, ok := postings{buf: p.buf}, true
+		for rest := p.buf; len(rest) > 0; want.df++ {
+			d, n := binary.Uvarint(rest)
+			if n <= 0 || n == len(rest) || d == 0 || d > uint64(turns-want.last) {
+				ok = false
+				break
+			}
+			want.last += uint32(d)
+			rest = rest[n+1:]
+		}
+		got := postings{buf: p.buf}
+		if is := got.sound(turns); is != ok || ok && (got.last != want.last || got.df != want.df) {
+			t.Fatalf("%x below %d: got %v and %+v, want %v and %+v", p.buf, turns, is, got, ok, want)
+		}
+		if ok {
+			accepted++
+		}
+	}
+	if accepted < 50_000 || accepted == 200_000 {
+		t.Errorf("%d of the 200,000 are sound", accepted)
+	}
+}
+
 // The hash of an id is the same whether it comes as text or stands in a record, and no two of these ids share one.
 func TestHashOfAnID(t *testing.T) {
 	ix := newIndex(1)
