@@ -31,8 +31,11 @@ const (
 	headBytes  = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
-	// saves.
+	// saves. One that is built from records waits for more, from all over which it learns; at most so much text is not coded yet.
 	learnFrom = 256 << 10
+	learnLate = 2 << 20
+	// learnSample is how much of its text an index learns from, in bytes.
+	learnSample = 512 << 10
 	// perSymbol is how much text stands behind every symbol, in bytes.
 	perSymbol = 48
 )
@@ -40,13 +43,13 @@ const (
 // learn makes a coder for texts like these.
 func learn(texts [][]byte) *coder {
 	total := 0
-	words := make(map[uint64]uint32, maxSymbols)
+	words := newWordCounts()
 	for _, t := range texts {
 		total += len(t)
 		for i := 0; i < len(t); {
 			n := wordLength(t[i:])
 			if n > 1 {
-				words[symbolOf(t[i:i+n])]++
+				words.add(symbolOf(t[i : i+n]))
 			}
 			i += n
 		}
@@ -58,7 +61,8 @@ func learn(texts [][]byte) *coder {
 		gain   int
 	}
 	var all []candidate
-	for s, count := range words {
+	for i, count := range words.counts {
+		s := words.words[i]
 		n := symbolLength(s)
 		if gain := int(count) * (n - 2); count >= 2 && gain >= 4 {
 			all = append(all, candidate{s, n, count, gain})

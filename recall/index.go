@@ -33,6 +33,7 @@ type index struct {
 	coder    *coder // nil until there is enough text to learn from
 	work     *workspace
 	plain    int64 // bytes of text before it learns
+	building bool  // from records: it learns later, and from more of them
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
@@ -270,7 +271,7 @@ func (ix *index) put(ps []passage) {
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
 	}
-	if ix.coder == nil && ix.plain >= learnFrom {
+	if ix.coder == nil && ix.plain >= learnFrom && (!ix.building || ix.plain >= learnLate) {
 		ix.learn()
 	}
 	if len(ix.turns)%wideFrom == 0 {
@@ -292,25 +293,37 @@ func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
 // learn makes the coder from the texts that are there, and codes them.
 func (ix *index) learn() {
-	var texts [][]byte
+	type record struct{ head, text []byte }
+	records := make([]record, len(ix.mems))
+	total, damaged := 0, false
 	for i := range ix.mems {
-		m := ix.memory(int32(i), storage.Scope{})
-		texts = append(texts, []byte(m.Text))
-	}
-	ix.coder = learn(texts)
-	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
-	old, was, pack := ix.arena, ix.mems, &ix.space().pack
-	ix.work.seen = new(seenWords)
-	ix.arena, ix.mems = arena{}, slices.Clone(was)
-	for i := range ix.mems {
-		rec := old.from(ix.mems[i].rec)
+		rec := ix.arena.from(ix.mems[i].rec)
 		u := readHead(rec).rest
-		if skipToText(&u); u.failed { // of a damaged snapshot: nothing tells where it ends
-			ix.arena, ix.mems = old, was // texts that are not coded stay readable
-			return
+		skipToText(&u)
+		head := rec[:len(rec)-len(u.b)]
+		text := u.bytes(u.uint() >> 1)
+		damaged = damaged || u.failed // of a damaged snapshot: nothing tells where it ends
+		records[i] = record{head, text}
+		total += len(text)
+	}
+	var sample [][]byte // from all over, as people come to talk of other things
+	for i, due := 0, 0; i < len(records); i++ {
+		if due += min(learnSample, total); due >= total {
+			sample = append(sample, records[i].text)
+			due -= total
 		}
-		pack.b = append(pack.b[:0], rec[:len(rec)-len(u.b)]...)
-		ix.packText(pack, string(texts[i]))
+	}
+	ix.coder = learn(sample)
+	if damaged {
+		return // texts that are not coded stay readable
+	}
+	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
+	pack := &ix.space().pack
+	ix.work.seen = new(seenWords)
+	ix.arena, ix.mems = arena{}, slices.Clone(ix.mems)
+	for i, r := range records {
+		pack.b = append(pack.b[:0], r.head...)
+		ix.packText(pack, r.text)
 		ix.mems[i].rec = ix.arena.add(pack.b)
 	}
 }

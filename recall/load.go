@@ -70,6 +70,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		t = &tally{}
 	}
 	ix = newIndex(e.seed)
+	ix.building = true
 	group := turnGroup{ix: ix}
 	words := e.analyzer
 	for q := (storage.Query{Limit: storage.MaxPage}); ; {

@@ -44,6 +44,7 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 	}
 	slices.SortStableFunc(alive, func(a, b int32) int { return cmp.Compare(ix.turns[a].time, ix.turns[b].time) })
 	out := newIndex(ix.seed)
+	out.building = true
 	out.omitted, out.spoken = ix.omitted, ix.spoken
 	for _, n := range alive[:max(len(alive)-keep, 0)] {
 		out.omitted += int64(ix.turns[n].count)
@@ -69,8 +70,11 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 	return out
 }
 
-// compact gives back what growing has reserved.
+// compact ends the building of an index, and gives back what growing has reserved.
 func (ix *index) compact() {
+	if ix.building = false; ix.coder == nil && ix.plain >= learnFrom {
+		ix.learn()
+	}
 	total := 0
 	for i := range ix.posts {
 		total += len(ix.posts[i].buf)

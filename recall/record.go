@@ -143,7 +143,7 @@ func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 		p.scores(m.Priority, m.Confidence, m.Trust)
 	}
 	ix.packShape(p, m)
-	ix.packText(p, m.Text)
+	ix.packText(p, []byte(m.Text))
 }
 
 // scores writes three numbers that are mostly 0, 1 or 0.5.
@@ -177,13 +177,13 @@ func (u *unpacker) scores(v ...*float64) {
 	}
 }
 
-func (ix *index) packText(p *packer, text string) {
+func (ix *index) packText(p *packer, text []byte) {
 	if ix.coder != nil {
 		work := ix.space()
 		if work.seen != nil {
-			work.coded = work.seen.encode(ix.coder, work.coded[:0], []byte(text))
+			work.coded = work.seen.encode(ix.coder, work.coded[:0], text)
 		} else {
-			work.coded = ix.coder.encode(work.coded[:0], []byte(text))
+			work.coded = ix.coder.encode(work.coded[:0], text)
 		}
 		if len(work.coded) < len(text) {
 			p.uint(uint64(len(work.coded))<<1 | 1)

@@ -72,3 +72,44 @@ func (m *seenWords) encode(c *coder, dst, text []byte) []byte {
 	}
 	return c.encode(space[:n], text)
 }
+
+// wordCounts counts words, each in the lowest bytes of a number that is not 0. It is a map, some times as fast.
+type wordCounts struct {
+	words  []uint64 // 0 where none is
+	counts []uint32
+	used   int
+}
+
+func newWordCounts() *wordCounts {
+	return &wordCounts{words: make([]uint64, 4*maxSymbols), counts: make([]uint32, 4*maxSymbols)}
+}
+
+func (c *wordCounts) add(word uint64) {
+	i := c.slot(word)
+	c.counts[i]++
+	if c.words[i] != 0 {
+		return
+	}
+	c.words[i] = word
+	if c.used++; 2*c.used < len(c.words) {
+		return
+	}
+	old := *c
+	c.words, c.counts = make([]uint64, 2*len(old.words)), make([]uint32, 2*len(old.words))
+	for k, w := range old.words {
+		if w != 0 {
+			at := c.slot(w)
+			c.words[at], c.counts[at] = w, old.counts[k]
+		}
+	}
+}
+
+// slot is where a word stands, or would.
+func (c *wordCounts) slot(word uint64) int {
+	mask := len(c.words) - 1
+	i := int(word*0x9e3779b97f4a7c15>>32) & mask
+	for c.words[i] != 0 && c.words[i] != word {
+		i = (i + 1) & mask
+	}
+	return i
+}
