@@ -307,8 +307,9 @@ func (ix *index) learn() {
 		total += len(text)
 	}
 	var sample [][]byte // from all over, as people come to talk of other things
+	size := min(max(total/learnShare, learnFrom), learnMost, total)
 	for i, due := 0, 0; i < len(records); i++ {
-		if due += min(learnSample, total); due >= total {
+		if due += size; due >= total {
 			sample = append(sample, records[i].text)
 			due -= total
 		}
