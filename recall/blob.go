@@ -19,7 +19,8 @@ import (
 //	checksum   uint32, CRC-32C of what follows
 //
 // and its content. Hashes and tables are in it, with their seed: to make them anew takes a look at every record. What follows
-// from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the index is then built from the records.
+// from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the index
+// is then built from the records.
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.

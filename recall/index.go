@@ -139,7 +139,8 @@ type workspace struct {
 
 // small says whether a workspace is worth keeping: one that a very long turn or a large scope has grown is not.
 func (w *workspace) small() bool {
-	return w.seen == nil && max(cap(w.counts.list), cap(w.counts.slots)/2) <= maxWorkTerms && cap(w.pack.b) <= maxWorkBytes && cap(w.coded) <= maxWorkBytes
+	terms, bytes := max(cap(w.counts.list), cap(w.counts.slots)/2), max(cap(w.pack.b), cap(w.coded))
+	return w.seen == nil && terms <= maxWorkTerms && bytes <= maxWorkBytes
 }
 
 const (
@@ -271,8 +272,8 @@ func (ix *index) put(ps []passage) {
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
 	}
-	if ix.coder == nil && ix.plain >= learnFrom && (!ix.building || ix.plain >= learnLate) {
-		ix.learn()
+	if !ix.building || ix.plain >= learnLate {
+		ix.learnOfEnough()
 	}
 	if len(ix.turns)%wideFrom == 0 {
 		ix.widen()
@@ -290,6 +291,13 @@ func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
 // chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
 func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
+
+// learnOfEnough learns if it has not yet and there is enough text for it.
+func (ix *index) learnOfEnough() {
+	if ix.coder == nil && ix.plain >= learnFrom {
+		ix.learn()
+	}
+}
 
 // learn makes the coder from the texts that are there, and codes them.
 func (ix *index) learn() {

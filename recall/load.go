@@ -94,6 +94,9 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 				group.add(e.passage(words, m))
 			}
 		}
+		if ix.bytes() > e.cfg.MaxScopeBytes {
+			ix.learnOfEnough() // rather than drop memories that would fit
+		}
 		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
 			group.flush()
 			ix = e.fit(ix)

@@ -72,9 +72,8 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 
 // compact ends the building of an index, and gives back what growing has reserved.
 func (ix *index) compact() {
-	if ix.building = false; ix.coder == nil && ix.plain >= learnFrom {
-		ix.learn()
-	}
+	ix.building = false
+	ix.learnOfEnough()
 	total := 0
 	for i := range ix.posts {
 		total += len(ix.posts[i].buf)
