@@ -42,3 +42,17 @@ func TestFirstWord(t *testing.T) {
 		}
 	}
 }
+
+// An index that is built from records learns when it is complete, though it has less text than it would wait for.
+func TestBuiltIndexLearns(t *testing.T) {
+	e, _ := newEngine(t, patient(), town(6000))
+	recallIDs(t, e, Request{Newest: "hello"})
+	v, _ := e.scopes.Load(alice)
+	ix := v.(*scopeIndex).ix
+	if ix.plain < learnFrom || ix.plain >= learnLate {
+		t.Fatalf("%d bytes of text prove nothing", ix.plain)
+	}
+	if ix.building || ix.coder == nil {
+		t.Errorf("building %v, coder %v", ix.building, ix.coder)
+	}
+}
