@@ -2,13 +2,12 @@ package recall
 
 import (
 	"encoding/hex"
-	"hash/maphash"
 	"testing"
 )
 
 // An id of the usual length hashes as the bytes that it is kept as, and one that only looks like it as it stands.
 func TestHashUsualID(t *testing.T) {
-	seed := maphash.MakeSeed()
+	const seed = 7
 	const id = "00112233445566778899aabbccddeeff"
 	raw, err := hex.DecodeString(id)
 	if err != nil {
