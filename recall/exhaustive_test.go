@@ -116,7 +116,8 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(a, b) }
 
 // FuzzRanking holds the ranking, which looks at few turns, against that of all turns. Of a small index the best are the same; of a
-// larger one each that is found has its full score, and of those that are best of all hardly any is missed.
+// larger one each that is found has its full score, and of those that are best of all hardly any is missed. The fuzzer takes an
+// input of more than ten seconds for a deadlock, which on a busy machine a thousand turns took.
 func FuzzRanking(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, uint16(20+seed*12))
@@ -124,7 +125,7 @@ func FuzzRanking(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, seed uint64, turns uint16) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		e, ix, ask := randomScope(t, r, int(turns%2000)+1)
+		e, ix, ask := randomScope(t, r, int(turns%512)+1)
 		const k = 32
 		missed, asked := 0, 0
 		for range 12 {

@@ -67,9 +67,18 @@ func TestStoreProcessStopped(t *testing.T) {
 					t.Error("it was replaced")
 				}
 			} else {
-				r.replaced(pid)
-				for !refused() { // in so little time a busy machine may have had no turn to store
-					r.replaced(r.signal(syscall.SIGSTOP))
+				for {
+					r.await("another process", func() bool {
+						s := r.sys.store.Status()
+						if s.PID == pid { // whoever stops and continues a whole session wakes it, too
+							_ = syscall.Kill(pid, syscall.SIGSTOP)
+						}
+						return s.Open && s.PID != pid
+					})
+					if refused() {
+						break
+					}
+					pid = r.signal(syscall.SIGSTOP) // in so little time a busy machine may have had no turn to store
 				}
 			}
 			r.failing.Store(false)
