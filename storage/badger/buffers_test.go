@@ -14,7 +14,7 @@ import (
 // TestSmallBuffers: the buffers that Badger makes tables in stay at the size that small sizes are for, whatever the records' sizes are.
 // Eight are kept as long as anything is written.
 func TestSmallBuffers(t *testing.T) {
-	const most = 3 << 20
+	const most = 2 << 20
 	for _, of := range []int{600, 3 << 10, 9 << 10, 40 << 10, 300 << 10} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
 			cfg := testConfig(t)
