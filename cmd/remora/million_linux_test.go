@@ -30,9 +30,11 @@ const (
 	smallMachine = 128 << 20 // bytes, both processes and the page cache that they use
 	smallPart    = 120 << 20 // of it, what is not of files, at most
 	millionChats = 16        // users who talk at a time
-	// millionLag is how many of a user's turns may be on their way to the store: people wait for one another's answers, this
-	// test would not.
-	millionLag = 128
+	// millionLag is how many of a user's turns may be on their way to the store, and millionCheck how often that is looked at: people
+	// wait for one another's answers, this test would not. Together the users stay below what the queue of a container takes, 2 MiB or
+	// some 2,600 turns, while the store stands still.
+	millionLag   = 64
+	millionCheck = 50
 	// standstill is how long a machine may be stopped.
 	standstill = time.Hour
 )
@@ -240,7 +242,7 @@ func (m *million) talk() {
 				m.t.Errorf("user %d: %v", user, err)
 			}
 			m.said.Add(1)
-			if n%50 == 49 {
+			if n%millionCheck == millionCheck-1 {
 				m.keepPace(user, n+1)
 			}
 			if n%100 == 99 && user > 0 { // somebody is back
