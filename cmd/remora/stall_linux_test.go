@@ -31,7 +31,12 @@ func TestStalledStore(t *testing.T) {
 	model := httptest.NewServer(http.HandlerFunc(m.answer))
 	defer model.Close()
 	serve := m.launch(model.URL, "REMORA_STORAGE_HANG_TIMEOUT=1h")
-	child := childOf(serve.Process.Pid)
+	m.remote = dialServe(t, m.dir)
+	defer m.remote.Close()
+	child := childOf(serve.Process.Pid) // it listens, so it is there
+	if child == 0 {
+		t.Fatal("the store's process is not found")
+	}
 
 	ctx, stop := context.WithCancel(t.Context())
 	var watching, talking sync.WaitGroup
@@ -80,6 +85,7 @@ func TestStalledStore(t *testing.T) {
 	now := childOf(serve.Process.Pid)
 	stop()
 	watching.Wait()
+	<-m.read // Wait closes what is not read yet
 	if err := serve.Wait(); err != nil {
 		t.Errorf("serve: %v", err)
 	}
