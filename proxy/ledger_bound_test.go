@@ -27,7 +27,7 @@ func TestManyWhoComeBack(t *testing.T) {
 	text := strings.Repeat("what is remembered of it ", 40)
 	write := func(l *ledger, s *scopeLedger, i int) {
 		h := chainHash{Lo: uint64(i)}
-		l.write(s, h, &variant{conv: "c", block: fence.Render(fmt.Sprint(i), []fence.Line{{ID: "m", Text: text}}, fence.Options{})}, "", -1)
+		l.write(s, h, &variant{conv: "c", block: fence.Render(fmt.Sprint(i), []fence.Line{{ID: "m", Text: text}}, fence.Options{})}, "", -1, s.forgets)
 		l.confirm(s, h, true)
 	}
 	before := newLedger(large, newLedgerStore(local, discarding), clock)
