@@ -42,6 +42,7 @@ type auditor struct {
 	talks    map[talkKey]*talk
 	dossiers map[storage.Scope]*dossier
 	cached   int64
+	held     int64          // bytes of talks
 	asking   int            // calls of the distiller under way
 	calling  int            // the number of the last one
 	breath   breath         // of the round
@@ -131,7 +132,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	for _, m := range marks {
 		byScope[m.scope] = append(byScope[m.scope], m)
 	}
-	full := func() bool { return r.ended || r.audits >= roundAudits || time.Since(begun) > roundTime }
+	full := func() bool { return r.full() || time.Since(begun) > roundTime }
 	var later []dueMark
 	for scope, due := range byScope { // each costs a scan, and erasures wait for the round
 		if full() {
@@ -149,7 +150,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	a.mu.Unlock()
 	more := false
 	for {
-		if more = full(); more {
+		if more = full() || a.over(overfull); more {
 			break
 		}
 		h, ok := a.nextHeard()
@@ -161,7 +162,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
-			if more = full(); more {
+			if more = full() || !r.room(t.scope); more {
 				break
 			}
 			if !a.ask(asking, t) {
@@ -174,6 +175,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	worked := time.Now()
 	r.commit()
 	a.waited = time.Since(worked)
+	a.evict(nil)
 	if len(settling) > 0 {
 		if more || a.asking > 0 {
 			a.mu.Lock()
@@ -215,7 +217,10 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 	if t == nil {
 		t = &talk{talkKey: h.talkKey}
 		a.talks[h.talkKey] = t
+		a.held += t.size()
 	}
+	before := t.size()
+	defer func() { a.held += t.size() - before }()
 	if d := a.dossiers[h.scope]; d != nil && !h.again {
 		d.episodes += h.bytes
 	}
@@ -254,32 +259,66 @@ func (a *auditor) nextDue() time.Time {
 	return next
 }
 
-// shrink lets go of what was idle longest until conversations and facts keep their bounds. What is let go of unaudited
-// is audited now.
-func (a *auditor) shrink(r *roundWork) {
-	cfg, facts := &a.p.cfg.Audit, &a.p.cfg.Facts
-	held := int64(0)
-	defer func() {
-		a.p.stats.talkBytes.Store(held)
-		a.p.stats.factBytes.Store(a.cached)
-	}()
-	for _, t := range a.talks {
-		held += t.size()
+// over says whether conversations are over their bounds by a share of them.
+func (a *auditor) over(share int64) bool {
+	cfg := &a.p.cfg.Audit
+	most, bytes := int64(cfg.MaxConversations), cfg.MaxBytes
+	if share > 0 {
+		most, bytes = most+max(most/share, 1), bytes+bytes/share
 	}
-	if over := func() bool { return len(a.talks) > cfg.MaxConversations || held > cfg.MaxBytes && len(a.talks) > 1 }; over() {
-		idle := slices.SortedFunc(maps.Values(a.talks), func(x, y *talk) int { return x.last.Compare(y.last) })
-		for _, idlest := range idle {
-			if !over() {
-				break
+	return int64(len(a.talks)) > most || a.held > bytes && len(a.talks) > 1
+}
+
+// overfull is the share, one in so many, by which conversations may pass their bounds until no more is heard: so those that go
+// are found at a time.
+const overfull = 8
+
+// shrink lets go of the conversations that were idle longest until they keep their bounds. What is let go of unaudited is audited
+// now, a scope's one after another, for the sake of its facts, and no more of it than fits the round: the next goes on.
+func (a *auditor) shrink(r *roundWork) {
+	defer func() { a.p.stats.talkBytes.Store(a.held) }()
+	a.held = 0
+	for _, t := range a.talks {
+		a.held += t.size()
+	}
+	if !a.over(0) {
+		return
+	}
+	var going []*talk
+	most, held := len(a.talks), a.held
+	for _, idlest := range slices.SortedFunc(maps.Values(a.talks), func(x, y *talk) int { return x.last.Compare(y.last) }) {
+		if most-len(going) <= a.p.cfg.Audit.MaxConversations && (held <= a.p.cfg.Audit.MaxBytes || most-len(going) <= 1) {
+			break
+		}
+		held -= idlest.size()
+		going = append(going, idlest)
+	}
+	place := map[storage.Scope]int{}
+	for i, t := range going {
+		if _, ok := place[t.scope]; !ok {
+			place[t.scope] = i
+			if a.dossiers[t.scope] != nil { // those whose facts are here go first
+				place[t.scope] -= len(going)
 			}
-			held -= idlest.size()
-			if idlest.dirty() {
-				r.audit(idlest, nil)
-				a.breathed += a.breath.take(r.work)
-			}
-			delete(a.talks, idlest.talkKey)
 		}
 	}
+	slices.SortStableFunc(going, func(x, y *talk) int { return place[x.scope] - place[y.scope] })
+	for _, t := range going {
+		if t.dirty() && !r.room(t.scope) {
+			continue
+		}
+		a.held -= t.size()
+		if t.dirty() {
+			r.audit(t, nil)
+			a.breathed += a.breath.take(r.work)
+		}
+		delete(a.talks, t.talkKey)
+	}
+}
+
+// evict lets go of facts beyond their bounds, those that were idle longest, but for those that are in use.
+func (a *auditor) evict(inUse map[storage.Scope]*merging) {
+	facts := &a.p.cfg.Facts
 	a.cached = 0
 	for _, d := range a.dossiers {
 		a.cached += d.bytes
@@ -287,16 +326,17 @@ func (a *auditor) shrink(r *roundWork) {
 	for len(a.dossiers) > facts.MaxScopes || a.cached > facts.CacheBytes && len(a.dossiers) > 1 {
 		var idlest *dossier
 		for _, d := range a.dossiers {
-			if r.mergings[d.scope] == nil && (idlest == nil || d.used.Before(idlest.used)) {
+			if inUse[d.scope] == nil && (idlest == nil || d.used.Before(idlest.used)) {
 				idlest = d
 			}
 		}
 		if idlest == nil {
-			return
+			break
 		}
 		a.cached -= idlest.bytes
 		delete(a.dossiers, idlest.scope)
 	}
+	a.p.stats.factBytes.Store(a.cached)
 }
 
 // patience is how many times as long as it worked the auditor rests, unless someone waits for it: what it leaves, requests and

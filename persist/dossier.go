@@ -55,7 +55,8 @@ type fact struct {
 	corrects               bool         // it takes back a statement that this dossier has not seen yet
 }
 
-const factOverhead = 400
+// factOverhead is of its place in the maps, too.
+const factOverhead = 600
 
 func (f *fact) size() int64 {
 	n := factOverhead + len(f.id) + len(f.turn) + len(f.conversation) + 3*len(f.norm) + 32*len(f.content) + len(f.subject) + len(f.value)

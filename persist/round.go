@@ -25,6 +25,24 @@ type roundWork struct {
 	ended     bool // the work ended: what was not committed is due at the next start
 }
 
+// full says whether the round has done enough: it holds what its audits change, and the facts of all their scopes.
+func (r *roundWork) full() bool {
+	return r.ended || r.audits >= roundAudits || len(r.mergings) > 1 && r.facts() > r.p.cfg.Facts.CacheBytes
+}
+
+// room says whether the round may make an audit in scope: facts beyond their bound are those of one scope, at most.
+func (r *roundWork) room(scope storage.Scope) bool {
+	return !r.full() && (r.mergings[scope] != nil || r.facts() <= r.p.cfg.Facts.CacheBytes)
+}
+
+// facts are the bytes of what is held of the facts of the round's scopes.
+func (r *roundWork) facts() (n int64) {
+	for _, g := range r.mergings {
+		n += g.d.bytes
+	}
+	return n
+}
+
 // merging returns what the round changes in a scope, and reads the scope's facts if they are not held.
 func (r *roundWork) merging(scope storage.Scope) (*merging, error) {
 	if g := r.mergings[scope]; g != nil {
@@ -32,6 +50,7 @@ func (r *roundWork) merging(scope storage.Scope) (*merging, error) {
 	}
 	d := r.dossiers[scope]
 	if d == nil {
+		r.evict(r.mergings)
 		rest := func(took time.Duration) { pause(took, nil, nil, r.work.Done()) }
 		err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
 			d, err = r.p.loadDossier(r.work, scope, rest)

@@ -84,7 +84,7 @@ func head(s string, n int) string {
 func (h *heardTurn) size() int64 {
 	n := int64(heardOverhead)
 	for i := range h.messages {
-		n += int64(len(h.messages[i].text))
+		n += messageOverhead + int64(len(h.messages[i].text))
 	}
 	return n
 }

@@ -30,8 +30,8 @@ type LedgerConfig struct {
 	MaxBlocks int
 	MaxTokens int
 	// MaxBytes bounds the entries in memory over all scopes: scopes that were not used for a minute go first, and are
-	// loaded again when they come back; where all are busy, each that grows loses its least recently used turns, which
-	// are replayed no more.
+	// loaded again when they come back; where all are busy, those that hold more than an equal share lose their least
+	// recently used turns, which are replayed no more.
 	MaxBytes int64
 }
 
@@ -160,6 +160,9 @@ type variant struct {
 }
 
 func newLedger(cfg LedgerConfig, store *ledgerStore, now func() time.Time) *ledger {
+	if store != nil {
+		store.fit(cfg.MaxBytes)
+	}
 	return &ledger{cfg: cfg, store: store, now: now, scopes: map[storage.Scope]*list.Element{}, recent: list.New()}
 }
 
@@ -213,7 +216,7 @@ const (
 )
 
 func (v *variant) size() int64 {
-	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+64*len(v.block.Spans))
+	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+96*len(v.block.Spans))
 }
 
 // account adds n bytes to s and, over the bound, evicts scopes that were not used lately, the oldest first. Needs l.mu.
@@ -242,24 +245,52 @@ func (l *ledger) drop(e *list.Element) {
 	s.bytes = 0
 }
 
-// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts. Over the bound, a
-// scope that grows is cut down, by a quarter at a time.
+// charge is account for a caller that holds s.mu. A scope that was evicted meanwhile no longer counts. Over the bound,
+// scopes that hold more than an equal share are cut down, by a quarter at a time: the one that grows, then others.
 func (l *ledger) charge(s *scopeLedger, n int64) {
-	if over := l.book(s, n); over && n > 0 {
-		l.book(s, -shrink(s.entries))
+	over, large := l.book(s, n)
+	if !over || n <= 0 {
+		return
+	}
+	if large {
+		_, _ = l.book(s, -shrink(s.entries))
 		s.partial = true
 	}
+	l.cut(s)
 }
 
-// book says whether the ledger is over its bound.
-func (l *ledger) book(s *scopeLedger, n int64) (over bool) {
+// book says whether the ledger is over its bound, and whether s holds more than its share.
+func (l *ledger) book(s *scopeLedger, n int64) (over, large bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if e, ok := l.scopes[s.scope]; ok && e.Value == s {
 		l.account(s, n)
-		return l.bytes > l.cfg.MaxBytes
+		return l.bytes > l.cfg.MaxBytes, s.bytes > l.share()
 	}
-	return false
+	return false, false
+}
+
+// share is what a scope may hold where all are busy. Needs l.mu.
+func (l *ledger) share() int64 { return l.cfg.MaxBytes / int64(max(len(l.scopes), 1)) }
+
+// cut keeps the bound where all scopes are busy: the least recently used of those that hold more than their share are cut down
+// to it first. One that is locked is in use and stays as it is: it is cut when it grows. The caller holds s.mu.
+func (l *ledger) cut(s *scopeLedger) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for e := l.recent.Back(); e != nil && l.bytes > l.cfg.MaxBytes; e = e.Prev() {
+		o := e.Value.(*scopeLedger)
+		if o == s || o.bytes <= l.share() || !o.mu.TryLock() {
+			continue
+		}
+		for l.bytes > l.cfg.MaxBytes && o.bytes > l.share() && len(o.entries) > 0 {
+			freed := shrink(o.entries)
+			o.bytes -= freed
+			l.bytes -= freed
+			o.partial = true
+		}
+		o.mu.Unlock()
+	}
 }
 
 // shrink drops about a quarter of the entries, those that were used longest ago, and returns their size.
@@ -269,6 +300,9 @@ func shrink(entries map[chainHash]*entry) int64 {
 		if uses = append(uses, lastUse(e).UnixNano()); len(uses) == shrinkSample {
 			break
 		}
+	}
+	if len(uses) == 0 {
+		return 0
 	}
 	slices.Sort(uses)
 	freed, last := int64(0), uses[len(uses)/4]

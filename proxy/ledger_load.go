@@ -23,7 +23,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		defer cancel()
 		var got stored
 		for again := true; again; { // a commit that replaces pulls what is read from under the reader
-			if got, again = st.read(ctx, s.scope, l.cfg.MaxBytes/2); got.err != nil {
+			if got, again = st.read(ctx, s.scope, l.cfg.MaxBytes/4); got.err != nil {
 				s.err = got.err
 				return
 			}
@@ -88,7 +88,7 @@ func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes i
 				st.dropped.Add(1)
 				out.partial = true
 			}
-			if size += n; size > maxBytes { // more than half of all memory for one scope
+			if size += n; size > maxBytes { // more than a quarter of all memory for one scope
 				size -= shrink(out.entries)
 				out.partial = true
 			}

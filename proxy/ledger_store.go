@@ -28,9 +28,10 @@ type ledgerStore struct {
 	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
 	erasing holds
 	cleared uint64 // commits that replaced something
-	size    int    // bytes of what is pending; from ledgerPending on what comes is dropped and counted
+	size    int    // bytes of what is pending; from most on what comes is dropped and counted
+	most    int    // ledgerPending, or less where memory is short
 	segment int64
-	spare   [][]byte // segments to use again, at most ledgerSpare
+	spare   [][]byte // segments to use again, at most an eighth of most
 	wake    chan struct{}
 
 	loads   sync.WaitGroup
@@ -53,7 +54,6 @@ const (
 	ledgerSegment  = 128 << 10 // bytes of a segment before compression, but for its last entry
 	ledgerCommit   = 1 << 20   // bytes of rows in one commit, but for its last scope
 	ledgerRate     = 4 << 20   // bytes of rows a second, about 2,000 new turns: more fills ledgerPending, and is dropped
-	ledgerSpare    = 16        // segments
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
 	ledgerLoads    = 8
@@ -64,14 +64,24 @@ const (
 func newLedgerStore(local storage.Local, log *slog.Logger) *ledgerStore {
 	return &ledgerStore{
 		local: local, log: log, pending: map[storage.Scope]*unsaved{}, writing: map[storage.Scope]*unsaved{},
-		wake: make(chan struct{}, 1), slots: make(chan struct{}, ledgerLoads),
+		wake: make(chan struct{}, 1), slots: make(chan struct{}, ledgerLoads), most: ledgerPending,
 	}
 }
+
+// fit lowers the bounds for a ledger of maxBytes in memory: what waits is no more than that, and loads, each of up to a quarter of
+// it, hold no more than that together. It comes before all else.
+func (st *ledgerStore) fit(maxBytes int64) {
+	st.most = int(min(maxBytes, ledgerPending))
+	st.slots = make(chan struct{}, max(min(maxBytes>>20, ledgerLoads), 1))
+}
+
+// spares is how many segments are kept to be used again.
+func (st *ledgerStore) spares() int { return st.most / 8 / ledgerSegment }
 
 // put notes the newest state of an entry.
 func (st *ledgerStore) put(scope storage.Scope, h chainHash, e *entry, expires storage.Time) {
 	st.mu.Lock()
-	if st.size < ledgerPending {
+	if st.size < st.most {
 		st.add(st.unsaved(scope), h, e, expires)
 	} else {
 		st.dropped.Add(1) // and the scope takes no room
@@ -92,7 +102,7 @@ func (st *ledgerStore) unsaved(scope storage.Scope) *unsaved {
 
 // add needs st.mu.
 func (st *ledgerStore) add(u *unsaved, h chainHash, e *entry, expires storage.Time) {
-	if st.size >= ledgerPending {
+	if st.size >= st.most {
 		st.dropped.Add(1)
 		return
 	}
@@ -226,7 +236,7 @@ func (st *ledgerStore) finish(written bool) (more bool) {
 		if !written {
 			st.restore(scope, u)
 		} else {
-			for _, segment := range u.segments[:min(len(u.segments), ledgerSpare-len(st.spare))] {
+			for _, segment := range u.segments[:min(len(u.segments), st.spares()-len(st.spare))] {
 				if cap(segment) <= 2*ledgerSegment {
 					st.spare = append(st.spare, segment[:0])
 				}
@@ -272,7 +282,7 @@ func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
 		st.pending[scope] = u
 		st.size += u.size
 	case now.replace:
-	case st.size+u.size > ledgerPending:
+	case st.size+u.size > st.most:
 		st.dropped.Add(int64(u.count))
 		now.replace = u.replace
 	default:

@@ -63,10 +63,7 @@ func (e *Engine) shrink(keep *scopeIndex) {
 		}
 		if c.s.loading == nil && !c.s.gone {
 			if r := &c.s.rest; c.s.ix != nil && r.tally != nil && r.unsaved && !r.hopeless && c.s.ix.snapshotable() {
-				select {
-				case e.evictedIndexes <- evicted{c.s.scope, c.s.ix, r.tally}:
-				default: // the next load reads the records
-				}
+				e.keepEvicted(evicted{c.s.scope, c.s.ix, r.tally, c.s.ix.bytes()})
 			}
 			c.s.gone, c.s.ix = true, nil
 			c.s.ready.Store(false)
@@ -76,4 +73,25 @@ func (e *Engine) shrink(keep *scopeIndex) {
 		}
 		c.s.mu.Unlock()
 	}
+}
+
+// keepEvicted has an evicted index written, unless too much waits for that: then the next load reads the records. It counts
+// until then.
+func (e *Engine) keepEvicted(v evicted) {
+	if e.unwritten.Load()+v.bytes > e.cfg.MaxBytes/evictedShare {
+		return
+	}
+	e.unwritten.Add(v.bytes)
+	e.held.Add(v.bytes)
+	select {
+	case e.evictedIndexes <- v:
+	default:
+		e.wrote(v)
+	}
+}
+
+// wrote no longer counts what keepEvicted has counted.
+func (e *Engine) wrote(v evicted) {
+	e.unwritten.Add(-v.bytes)
+	e.held.Add(-v.bytes)
 }

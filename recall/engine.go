@@ -49,6 +49,7 @@ type Engine struct {
 
 	snapshots      SnapshotStore // nil: none are kept
 	evictedIndexes chan evicted
+	unwritten      atomic.Int64 // bytes of them and of the one that is being written; they count as held
 	erasing        erasures
 	staleScopes    map[storage.Scope]struct{} // guarded by mu
 

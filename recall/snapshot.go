@@ -43,8 +43,10 @@ const (
 	// snapshotTimeout bounds one write, closeTimeout all that Close writes.
 	snapshotTimeout = 30 * time.Second
 	closeTimeout    = 5 * time.Second
-	// maxEvicted is how many evicted indexes may wait to be written; one more is dropped without a snapshot.
-	maxEvicted = 4
+	// maxEvicted is how many evicted indexes may wait to be written, and one in evictedShare the share of Config.MaxBytes that they
+	// may take; one more is dropped without a snapshot.
+	maxEvicted   = 4
+	evictedShare = 4
 	// maxStale bounds the scopes whose snapshots wait to be deleted.
 	maxStale = 10_000
 )
@@ -54,6 +56,7 @@ type evicted struct {
 	scope storage.Scope
 	ix    *index
 	tally *tally
+	bytes int64 // of ix
 }
 
 // rest is what a scope must know of its snapshot; the scope's lock guards it.
@@ -171,6 +174,7 @@ func (e *Engine) saveEvicted(ctx context.Context) {
 		select {
 		case v := <-e.evictedIndexes:
 			_ = e.save(ctx, v.scope, v.ix, v.tally, func() bool { return false }) // it was logged
+			e.wrote(v)
 		default:
 			return
 		}

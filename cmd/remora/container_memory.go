@@ -65,8 +65,8 @@ func (l *loader) fit(table []setting) {
 
 // ownMemory is what the runtime of the proxy's process is to stay below in a container: what the store's process leaves, but for
 // 3/16 of all. That is for what the runtimes don't count, some 4 MiB each, and the system's, for its buffers and the files that both
-// have mapped. 0 = no limit. What lives at full bounds is half of it: a collector that had to take more than half of the processor time
-// would let the heap grow beyond its limit instead.
+// have mapped. 0 = no limit. What lives at full bounds is half of it, but for bodies and answers, which are another quarter: a collector
+// that had to take more than half of the processor time would let the heap grow beyond its limit instead.
 func (c *config) ownMemory(container uint64) int64 {
 	if container == 0 {
 		return 0

@@ -30,9 +30,11 @@ const (
 	smallMachine = 128 << 20 // bytes, both processes and the page cache that they use
 	smallPart    = 120 << 20 // of it, what is not of files, at most
 	millionChats = 16        // users who talk at a time
-	// millionLag is how many of a user's turns may be on their way to the store: people wait for one another's answers, this
-	// test would not.
-	millionLag = 128
+	// millionLag is how many of a user's turns may be on their way to the store, and millionCheck how often that is looked at: people
+	// wait for one another's answers, this test would not. Together the users stay below what the queue of a container takes, 2 MiB or
+	// some 2,600 turns, while the store stands still.
+	millionLag   = 64
+	millionCheck = 50
 	// standstill is how long a machine may be stopped.
 	standstill = time.Hour
 )
@@ -130,7 +132,7 @@ const turnsPerUser = 1000
 func (m *million) users() int { return (m.turns + turnsPerUser - 1) / turnsPerUser }
 
 // launch starts Remora in the group.
-func (m *million) launch(upstream string) *exec.Cmd {
+func (m *million) launch(upstream string, env ...string) *exec.Cmd {
 	m.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -150,7 +152,7 @@ func (m *million) launch(upstream string) *exec.Cmd {
 	serve.Env = append([]string{
 		"REMORA_IDENTITY_TENANT=tests", "REMORA_STORAGE_KEY_FILE=" + m.dir + ".key", "REMORA_STORAGE_RESERVE_BYTES=0",
 		"REMORA_PERSIST_TURNS_PER_SECOND=0", "REMORA_LOG_FORMAT=json", "HOME=" + filepath.Dir(m.dir),
-	}, os.Environ()...)
+	}, append(os.Environ(), env...)...)
 	pipe, err := serve.StderrPipe()
 	if err != nil {
 		m.t.Fatal(err)
@@ -240,7 +242,7 @@ func (m *million) talk() {
 				m.t.Errorf("user %d: %v", user, err)
 			}
 			m.said.Add(1)
-			if n%50 == 49 {
+			if n%millionCheck == millionCheck-1 {
 				m.keepPace(user, n+1)
 			}
 			if n%100 == 99 && user > 0 { // somebody is back
@@ -332,34 +334,44 @@ func (m *million) searchable() {
 	}
 }
 
+// told is what the proxy says at its end.
+type told struct {
+	Proxy struct {
+		Exchanges, Assembled, Lost, Undecoded, Panics int64
+		NotCopied                                     int64 `json:"not_copied"`
+	}
+	Persist struct {
+		Enqueued, Persisted, Indexed, Duplicates, Memories, Quarantined, Retries, Damaged, Left int64
+		Dropped                                                                                 map[string]int64
+	}
+}
+
+func (t told) dropped() (n int64) {
+	for _, why := range t.Persist.Dropped {
+		n += why
+	}
+	return n
+}
+
+func (m *million) farewell() (t told) {
+	m.t.Helper()
+	text := m.ended.String()
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		m.t.Errorf("last line: %v: %s", err, text)
+	}
+	m.t.Logf("%d requests; the proxy says %+v", m.said.Load()+m.returns.Load(), t)
+	return t
+}
+
 // account holds what the proxy says at its end against what was asked of it.
 func (m *million) account() {
 	m.t.Helper()
-	var told struct {
-		Proxy struct {
-			Exchanges, Assembled, Lost, Undecoded, Panics int64
-			NotCopied                                     int64 `json:"not_copied"`
-		}
-		Persist struct {
-			Enqueued, Persisted, Indexed, Duplicates, Memories, Quarantined, Retries, Damaged, Left int64
-			Dropped                                                                                 map[string]int64
-		}
-	}
-	text := m.ended.String()
-	if err := json.Unmarshal([]byte(text), &told); err != nil {
-		m.t.Errorf("last line: %v: %s", err, text)
-		return
-	}
-	m.t.Logf("%d requests; the proxy says %+v", m.said.Load()+m.returns.Load(), told)
+	told := m.farewell()
 	p := told.Proxy
 	if p.Lost+p.NotCopied+p.Undecoded+p.Panics > 0 || p.Assembled < m.said.Load() {
 		m.t.Errorf("turns were not assembled: %+v", p)
 	}
-	dropped := int64(0)
-	for _, n := range told.Persist.Dropped {
-		dropped += n
-	}
-	if s := told.Persist; p.Assembled > s.Persisted+dropped || s.Persisted > s.Indexed+s.Duplicates || s.Quarantined+s.Damaged+s.Left > 0 {
+	if s := told.Persist; p.Assembled > s.Persisted+told.dropped() || s.Persisted > s.Indexed+s.Duplicates || s.Quarantined+s.Damaged+s.Left > 0 {
 		m.t.Errorf("turns are gone that nothing counts: %+v", told)
 	}
 }

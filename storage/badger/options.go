@@ -30,6 +30,8 @@ type sizes struct {
 	memTables  int // full ones that wait
 	levelZero  int // tables in it that call for a merge
 	stall      int // tables in it that stop writes
+	block      int // of a table
+	chunk      int // of a record
 	threshold  int64
 	maxTxn     int // bytes of a transaction; Badger's own limit is 15 % of a memory table
 	maxEntries int // the same, by 96 bytes an entry
@@ -42,16 +44,19 @@ type sizes struct {
 func largeSizes() sizes {
 	return sizes{
 		memTable: 8 << 20, baseTable: 2 << 20, tableGrows: 2, memTables: 2, levelZero: 8, stall: 18,
-		threshold: 1 << 20, maxTxn: (8 << 20) * 14 / 100, maxEntries: 12_000, maxWrite: storage.MaxWrite,
+		block: 4 << 10, chunk: chunkSize, threshold: 1 << 20, maxTxn: (8 << 20) * 14 / 100, maxEntries: 12_000, maxWrite: storage.MaxWrite,
 	}
 }
 
-// smallSizes are for a process of some 50 MiB. A memory table is as small as takes a chunk of a record, and its table fits a buffer of
-// 1 and 2 MiB. Tables don't grow with the store, so there are some 2,000 for each GiB: so many files are open.
+// smallSizes are for a process of some 50 MiB. A memory table is as small as takes the names of a call, and its table fits a buffer
+// of 2 MiB, which the next step would make 6: Badger begins a block for each value that does not fit the last one, and one that is
+// larger than a block takes three times its size of the buffer. So blocks are large, and chunks such that four fill one. Large
+// blocks also make the tables' indexes small, of which few fit the cache. Each table that is being written takes 3 MiB more for its index.
+// Tables don't grow with the store, so there are some 1,000 for each GiB: so many files are open.
 func smallSizes() sizes {
 	return sizes{
-		memTable: 7 << 18, baseTable: 1 << 19, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
-		threshold: 268 << 10, maxTxn: (7 << 18) * 145 / 1000, maxEntries: 2_800, maxWrite: 160 << 10,
+		memTable: 11 << 17, baseTable: 1 << 20, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
+		block: 32 << 10, chunk: 15 << 9, threshold: 208 << 10, maxTxn: (11 << 17) * 145 / 1000, maxEntries: 2_200, maxWrite: 160 << 10,
 	}
 }
 
@@ -81,6 +86,7 @@ func badgerOptions(dir string, size sizes, log *slog.Logger) badgerdb.Options {
 	o.MemTableSize = size.memTable
 	o.NumMemtables = size.memTables
 	o.BaseTableSize = size.baseTable
+	o.BlockSize = size.block
 	o.TableSizeMultiplier = size.tableGrows
 	o.NumLevelZeroTables = size.levelZero
 	o.NumLevelZeroTablesStall = size.stall

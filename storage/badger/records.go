@@ -22,7 +22,7 @@ import (
 // The name (size, key) is sealed apart so that a bucket can be listed in key order without opening its values. Both are
 // bound to the header. In schema 1 the format was oldRecordFormat: the expiry stood in the name, before the size, and
 // Badger let the record expire; such records are still read.
-// With flagChunked the value lies in chunks of chunkSize under the same generation, a random number: they are committed
+// With flagChunked the value lies in chunks of up to chunkSize under the same generation, a random number: they are committed
 // before the record that points to them, and the record is the commit point. Chunks of another generation than their
 // record's are left-overs, removed after the commit, or when the store is next opened.
 const (
@@ -34,7 +34,7 @@ const (
 	recordHeaderSize = recordExpiryAt + 8
 	flagChunked      = 1
 
-	chunkSize = 256 << 10
+	chunkSize = 256 << 10 // or less, where memory is short
 	// recordOverhead is what a record takes of a transaction beside its key and value, rounded up.
 	recordOverhead = 160
 )
@@ -65,7 +65,7 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 	}
 
 	records = lastOfEach(records)
-	longest := longestInline(records, se.sizes.maxTxn)
+	longest := longestInline(records, se.sizes)
 	b := se.newBatch()
 	defer func() { b.discard() }()
 	heads := make([]change, 0, len(records))
@@ -117,19 +117,19 @@ func lastOfEach(records []storage.Record) []storage.Record {
 
 // longestInline is the length up to which the values of a call stay inline, so that they fit one transaction with all names:
 // those of storage.MaxRecords records do by themselves. Beyond it the largest values are chunked.
-func longestInline(records []storage.Record, maxTxn int) int {
-	sizes := make([]int, len(records))
+func longestInline(records []storage.Record, size sizes) int {
+	lengths, room := make([]int, len(records)), size.maxTxn
 	for i, r := range records {
-		sizes[i] = len(r.Value)
-		maxTxn -= len(r.Key) + recordOverhead
+		lengths[i] = len(r.Value)
+		room -= len(r.Key) + recordOverhead
 	}
-	slices.Sort(sizes)
-	for _, n := range sizes {
-		if maxTxn -= n; maxTxn < 0 {
-			return min(n-1, chunkSize)
+	slices.Sort(lengths)
+	for _, n := range lengths {
+		if room -= n; room < 0 {
+			return min(n-1, size.chunk)
 		}
 	}
-	return chunkSize
+	return size.chunk
 }
 
 // sealRecord makes the entry of a record, and its chunks if the value is longer than longest.
@@ -157,7 +157,7 @@ func (se *session) sealRecord(key *scopeKey, r storage.Record, longest int) (hea
 		return change{key: diskKey, value: value}, nil
 	}
 	n := uint32(0)
-	for piece := range slices.Chunk(r.Value, chunkSize) {
+	for piece := range slices.Chunk(r.Value, se.sizes.chunk) {
 		place := chunkKey(diskKey, generation, n)
 		sealed := appendSealed(nil, key.aead, piece, place)
 		chunks = append(chunks, change{key: place, value: sealed})

@@ -106,7 +106,7 @@ func TestSmallSizes(t *testing.T) {
 		if int64(size.maxTxn) >= db.MaxBatchSize() || int64(size.maxEntries) >= db.MaxBatchCount() {
 			t.Errorf("transactions of %d bytes and %d entries, Badger takes %d and %d", size.maxTxn, size.maxEntries, db.MaxBatchSize(), db.MaxBatchCount())
 		}
-		if chunk := chunkSize + recordOverhead; chunk > size.maxTxn || int64(chunk) > size.threshold {
+		if chunk := size.chunk + recordOverhead; chunk > size.maxTxn || int64(chunk) > size.threshold {
 			t.Errorf("a chunk doesn't fit %+v", size)
 		}
 		if names := storage.MaxRecords * (storage.MaxID + recordOverhead); names > size.maxTxn {

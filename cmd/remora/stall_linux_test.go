@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// TestStalledStore has the store of a Remora in 128 MiB stand still while traffic goes on as fast as it can: for REMORA_STALL, or two
+// seconds, in which all that waits for the store is full already. Then both processes stand still. Nothing is ended for memory, and
+// what was not stored is counted.
+func TestStalledStore(t *testing.T) {
+	stall := 2 * time.Second
+	if d, err := time.ParseDuration(os.Getenv("REMORA_STALL")); err == nil {
+		stall = d
+	}
+	limit, part := int64(smallMachine), int64(smallPart)
+	if storagetest.Raced() {
+		limit, part = 8*limit, 8*part
+	}
+	m := &million{t: t, dir: rigDir(t), group: storagetest.NewGroup(t, "stall", limit)}
+	model := httptest.NewServer(http.HandlerFunc(m.answer))
+	defer model.Close()
+	serve := m.launch(model.URL, "REMORA_STORAGE_HANG_TIMEOUT=1h")
+	m.remote = dialServe(t, m.dir)
+	defer m.remote.Close()
+	child := childOf(serve.Process.Pid) // it listens, so it is there
+	if child == 0 {
+		t.Fatal("the store's process is not found")
+	}
+
+	ctx, stop := context.WithCancel(t.Context())
+	var watching, talking sync.WaitGroup
+	watching.Go(func() { m.watch(ctx, serve.Process.Pid, child) })
+	talk, quiet := context.WithCancel(ctx)
+	for i := range millionChats {
+		talking.Go(func() {
+			client := &http.Client{Timeout: standstill, Transport: &http.Transport{}}
+			defer client.CloseIdleConnections()
+			for n := 0; talk.Err() == nil; n++ {
+				text := fmt.Sprintf("I have %d cats. Item %s lies on shelf %d. %s", n%89, item(i, n), n%97, strings.Repeat("And so on, and so on. ", n%200))
+				if err := m.ask(client, i*10+n%10, text); err != nil {
+					m.failed.Add(1)
+					t.Error(err)
+					return
+				}
+				m.said.Add(1)
+			}
+		})
+	}
+	time.Sleep(stall)
+	for _, pids := range [][]int{{child}, {serve.Process.Pid, child}} {
+		before := m.said.Load()
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(stall)
+		t.Logf("%d turns while %d processes stood still", m.said.Load()-before, len(pids))
+		if len(pids) == 1 && m.said.Load() < before+millionChats {
+			t.Error("no request is answered while the store stands still")
+		}
+		for _, pid := range pids {
+			if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(stall)
+	}
+	quiet()
+	talking.Wait()
+	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	now := childOf(serve.Process.Pid)
+	stop()
+	watching.Wait()
+	<-m.read // Wait closes what is not read yet
+	if err := serve.Wait(); err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	if now != child {
+		t.Errorf("the store's process was %d and is %d", child, now)
+	}
+	if n := m.group.Kills(); n != 0 {
+		t.Errorf("the kernel killed %d processes for memory", n)
+	}
+	if m.anon > part {
+		t.Errorf("%d MiB not of files, want at most %d", m.anon>>20, part>>20)
+	}
+	told := m.farewell()
+	if p := told.Proxy; p.Assembled+p.Lost != m.said.Load() || p.Lost == 0 || p.NotCopied+p.Undecoded+p.Panics > 0 {
+		t.Errorf("%d turns, and the proxy has %+v", m.said.Load(), p)
+	}
+	if s := told.Persist; told.Proxy.Assembled+told.Proxy.Lost > s.Persisted+told.dropped() || s.Quarantined+s.Damaged+s.Left > 0 {
+		t.Errorf("turns are gone that nothing counts: %+v", told)
+	}
+	t.Logf("%d turns, MiB at most: %d not of files in both, proxy %d resident, store %d resident; %s",
+		m.said.Load(), m.anon>>20, m.proxy>>20, m.store>>20, m.group)
+}

@@ -1,0 +1,88 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// watchedFacts is a store that tells when facts are put: that is the auditor's goroutine, inside its round.
+type watchedFacts struct {
+	*faulty
+	put func(facts int)
+}
+
+func (w *watchedFacts) Put(ctx context.Context, writes []storage.Write) error {
+	facts := 0
+	for i := range writes {
+		for j := range writes[i].Memories {
+			if writes[i].Memories[j].Kind == storage.KindFact {
+				facts++
+			}
+		}
+	}
+	if facts > 0 {
+		w.put(facts)
+	}
+	return w.faulty.Put(ctx, writes)
+}
+
+// Many users who talk at a time: a round holds the facts of as many as the bound allows, and what it changes is of so many audits.
+// None of their conversations is left out for that.
+func TestRoundsAreBounded(t *testing.T) {
+	const users, each = 12, 40
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.TurnsPerSecond = 0
+		cfg.Audit.MaxConversations = 64
+		cfg.Facts.CacheBytes = 16 << 10
+		store := &watchedFacts{faulty: newFaulty()}
+		p := start(t, New(cfg, store, store, &indexed{}, redactor(t), nil, nil))
+		rounds := 0
+		store.put = func(facts int) {
+			rounds++
+			if facts > roundAudits {
+				t.Errorf("a round changes %d facts, want at most %d", facts, roundAudits)
+			}
+			all, largest := int64(0), int64(0)
+			for _, d := range p.auditor.dossiers {
+				all, largest = all+d.bytes, max(largest, d.bytes)
+			}
+			if all > cfg.Facts.CacheBytes+2*largest { // one that was there, one that came
+				t.Errorf("facts of %d users in %d bytes, the largest %d", len(p.auditor.dossiers), all, largest)
+			}
+			if n := len(p.auditor.talks); n > cfg.Audit.MaxConversations+cfg.Audit.MaxConversations/overfull+1 {
+				t.Errorf("%d conversations are held, want at most %d", n, cfg.Audit.MaxConversations)
+			}
+		}
+		for i := range each {
+			for u := range users {
+				id := fmt.Sprintf("t%d-%d", u, i)
+				turn := turnOf(userScope(u), id, fmt.Sprintf("My friend %c%c%d plays chess.", 'A'+i%26, 'a'+i/26, i), "I see.")
+				turn.Conversation = "c" + id
+				mustEnqueue(t, p.Pipeline, turn)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if rounds < users*each/roundAudits {
+			t.Errorf("%d rounds: the test shows nothing", rounds)
+		}
+		if n := p.Metrics().Audits.Shed; n != 0 {
+			t.Errorf("%d turns were not audited", n)
+		}
+		for u := range users {
+			got := current(factsOf(t, store.faulty, userScope(u)))
+			if len(slices.Compact(got)) != each {
+				t.Errorf("user %d: %d facts, want %d", u, len(got), each)
+			}
+		}
+		p.stop()
+	})
+}
