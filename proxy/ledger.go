@@ -112,6 +112,7 @@ type scopeLedger struct {
 	loaded chan struct{} // closed when load has ended; err is set then
 	err    error
 	asked  time.Time // when it was used last; guarded by ledger.mu
+	began  time.Time // when its load did
 	born   int64     // forgets when it was made
 	seed   sync.Once
 	start  chainHash // of the scope's chains, once seed has run
@@ -179,7 +180,7 @@ func (l *ledger) of(scope storage.Scope) *scopeLedger {
 		}
 		l.drop(e) // load again
 	}
-	s := &scopeLedger{scope: scope, asked: l.now(), born: l.forgets.Load(), loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
+	s := &scopeLedger{scope: scope, asked: l.now(), began: time.Now(), born: l.forgets.Load(), loaded: make(chan struct{}), entries: map[chainHash]*entry{}}
 	l.scopes[scope] = l.recent.PushFront(s)
 	l.account(s, scopeOverhead)
 	if l.store == nil {

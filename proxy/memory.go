@@ -405,15 +405,19 @@ func (x *exchange) model() modelKey {
 
 // deadline is how long memory may take for this request.
 func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) *lazyDeadline {
-	d := x.h.cfg.FirstDeadline
+	now := time.Now()
+	end := now.Add(x.h.cfg.FirstDeadline)
 	select {
 	case <-s.loaded:
 		if x.h.deps.Recall.Loaded(scope) {
-			d = x.h.cfg.RecallDeadline
+			end = now.Add(x.h.cfg.RecallDeadline)
 		}
-	default:
+	default: // a store that hangs costs a user the first deadline once
+		if end = s.began.Add(x.h.cfg.FirstDeadline); end.Sub(now) < x.h.cfg.RecallDeadline {
+			end = now.Add(x.h.cfg.RecallDeadline)
+		}
 	}
-	return withLazyDeadline(x.ctx, time.Now().Add(d))
+	return withLazyDeadline(x.ctx, end)
 }
 
 // awaitLedger returns "" once the scope's entries are in memory, else why they are not.

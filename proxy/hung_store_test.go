@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// hungStore answers nothing.
+type hungStore struct{ *storagetest.Mem }
+
+func (hungStore) Records(ctx context.Context, _ storage.Bucket, _ storage.Scope, _ string, _ int) (storage.RecordPage, error) {
+	<-ctx.Done()
+	return storage.RecordPage{}, ctx.Err()
+}
+
+// TestHungStoreCostsTheFirstDeadlineOnce: while a user's ledger does not come, their first request waits longest.
+func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := DefaultConfig()
+		cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
+		h, err := New(cfg, Deps{Recall: &fakeRecall{}, Persist: &fakePersist{}, Local: hungStore{storagetest.Memory()}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+		x := &exchange{h: h, ctx: t.Context()}
+		for i := range 4 {
+			began := time.Now()
+			s := h.ledger.of(scope)
+			ctx := x.deadline(s, scope)
+			if got := awaitLedger(ctx, s); got != StatusTimeout {
+				t.Fatalf("request %d: %s", i, got)
+			}
+			ctx.end()
+			want := cfg.RecallDeadline
+			if i == 0 {
+				want = cfg.FirstDeadline
+			}
+			if waited := time.Since(began); waited != want {
+				t.Errorf("request %d waited %s, want %s", i, waited, want)
+			}
+		}
+		time.Sleep(2 * ledgerLoadMax)
+	})
+}
