@@ -91,11 +91,23 @@ func (c *config) settle(where place) {
 	}
 	if c.storage.KeyFile == "" && c.storageKey == "" {
 		c.keyless = c.defaultKeyFile(where)
+	} else {
+		c.storage.NewKey = namedKeyFile(c.storage.KeyFile, c.storage.Dir, where)
 	}
 }
 
+// namedKeyFile: where somebody has named the key file, it may well be on a volume that is not mounted right now. A key made in its place
+// would be gone at the next start, and the memories with it.
+func namedKeyFile(keyFile, dir string, where place) badger.NewKeyPlace {
+	if where.passing != nil && where.passing(keyFile) && !where.passing(dir) {
+		return badger.NewKeyNowhere
+	}
+	return badger.NewKeyOnMount
+}
+
 // defaultKeyFile sets the key file where a person runs Remora on a machine of theirs. In a container the file would go
-// away with the container, and the memories with it, so there the place of the key must be said.
+// away with the container, and the memories with it, so there the place of the key must be said. There is one such file for all stores of a
+// person's: only the one in the default directory may have it for its own.
 func (c *config) defaultKeyFile(where place) (keyless string) {
 	switch {
 	case where.container:
@@ -104,7 +116,17 @@ func (c *config) defaultKeyFile(where place) (keyless string) {
 		return "no home directory to keep the key in: set storage.keyFile (REMORA_STORAGE_KEY_FILE)"
 	}
 	c.storage.KeyFile = where.keyFile()
+	if !samePath(c.storage.Dir, where.dataDir()) {
+		c.storage.NewKey = badger.NewKeyBeside
+	}
 	return ""
+}
+
+// samePath may say no of one place by two names.
+func samePath(a, b string) bool {
+	a, errA := filepath.Abs(a)
+	b, errB := filepath.Abs(b)
+	return a == b && errA == nil && errB == nil
 }
 
 // loopback says whether a listen address can be reached from this machine only.

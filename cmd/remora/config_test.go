@@ -142,6 +142,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"recall.Vectors.Redact":    "is the redactor",
 		"persist.MaxWrite":         "is the store's",
 		"storage.Key":              "is storageKey, decoded",
+		"storage.NewKey":           "follows from the key file and the place",
 		"storage.MemoryBytes":      "is store.memoryBytes",
 		"storage.FreeBytes":        "is for tests",
 		"storage.Fatal":            "is the program's",

@@ -74,8 +74,8 @@ func keyStatus(w io.Writer, c config) error {
 		return err
 	}
 	from := "the configured key (storage.key)"
-	if len(c.storage.Key) == 0 {
-		from = c.storage.KeyFile
+	if st.KeyFile != "" {
+		from = st.KeyFile
 	}
 	fmt.Fprintf(w, "key %s, from %s\n", st.Key, from)
 	fmt.Fprintf(w, "data keys: %d, destroyed by erasures: %d\n", st.Scopes, st.Destroyed)
@@ -112,7 +112,8 @@ func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c con
 		fmt.Fprintf(w, "both keys open the store now: configure the key in %s and start Remora again, then the old one no longer does\n", newKeyFile)
 		return nil
 	}
-	fmt.Fprintf(w, "the new key is in %s; exported keyrings and copies of the key file are of the old one: make new ones\n", c.storage.KeyFile)
+	fmt.Fprintf(w, "the new key is in %s; exported keyrings and copies of the key file are of the old one: make new ones\n", done.NewFile)
+	fmt.Fprintf(w, "the old key is kept in %s, since another store or an exported keyring may need it: remove it when none does\n", done.OldFile)
 	return nil
 }
 

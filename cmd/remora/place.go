@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,8 @@ type place struct {
 	getenv    func(string) string
 	container bool
 	memory    uint64 // bytes that a control group leaves it; 0 = no limit
+
+	passing func(path string) bool // it lies on a file system that goes away with the container; nil = nothing does
 }
 
 func here(getenv func(string) string) place {
@@ -22,10 +25,14 @@ func here(getenv func(string) string) place {
 	if err != nil || getenv("HOME") != "" && runtime.GOOS != "windows" {
 		home = getenv("HOME")
 	}
-	return place{
+	p := place{
 		os: runtime.GOOS, home: home, getenv: getenv,
 		container: inContainer(getenv, os.ReadFile), memory: containerMemory(os.ReadFile),
 	}
+	if p.container {
+		p.passing = func(path string) bool { return passing(path, os.ReadFile) }
+	}
+	return p
 }
 
 // dataDir is where memories live by default, or "" where nothing says where the user's data goes.
@@ -112,4 +119,27 @@ func ownDisk(readFile func(string) ([]byte, error)) bool {
 		return disk && f[3] == "/"
 	}
 	return false
+}
+
+// passing says that a path is on the root file system, which in a container is the container's own, or in memory. What can't be told is not.
+func passing(path string, readFile func(string) ([]byte, error)) bool {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return false
+	}
+	mounts, _ := readFile("/proc/self/mountinfo")
+	longest, kind := "", ""
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line) // as in ownDisk
+		dash := slices.Index(f, "-")
+		if len(f) < 10 || dash < 0 || dash+1 == len(f) {
+			continue
+		}
+		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\134`, `\`).Replace(f[4])
+		below := at == "/" || path == at || strings.HasPrefix(path, at+"/")
+		if below && len(at) >= len(longest) { // of mounts at one place the last one shows
+			longest, kind = at, f[dash+1]
+		}
+	}
+	return longest == "/" || kind == "tmpfs" || kind == "ramfs"
 }

@@ -4,7 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/remora-proxy/remora/storage/badger"
 )
 
 func TestDirectories(t *testing.T) {
@@ -82,6 +85,50 @@ func TestContainerNeedsANamedKey(t *testing.T) {
 	}
 	if c.keyless != "" || c.storage.KeyFile != "/data/store.key" {
 		t.Errorf("got key file %q and reason %q, want the named file", c.storage.KeyFile, c.keyless)
+	}
+}
+
+func TestPassing(t *testing.T) {
+	mounts := `27 1 0:51 / / rw - overlay overlay rw,lowerdir=/x
+30 27 8:1 /volumes/a /data rw,relatime - ext4 /dev/sda1 rw
+31 27 0:60 / /run rw shared:1 - tmpfs tmpfs rw
+32 31 8:1 /secret /run/my\040secrets ro master:2 - ext4 /dev/sda1 ro
+`
+	for path, want := range map[string]bool{
+		"/etc/remora/store.key": true, "/data/store.key": false, "/database/store.key": true, "/run/secrets/key": true, "/run/my secrets/key": false,
+	} {
+		if got := passing(path, func(string) ([]byte, error) { return []byte(mounts), nil }); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+	if passing("/data", func(string) ([]byte, error) { return nil, os.ErrNotExist }) {
+		t.Error("where nothing can be told: got true, want false")
+	}
+}
+
+// TestNewKeyPlace: no key is made where it may be lost, or where it may be another store's.
+func TestNewKeyPlace(t *testing.T) {
+	pod := machine()
+	pod.container, pod.passing = true, func(path string) bool { return !strings.HasPrefix(path, "/data") }
+	for _, test := range []struct {
+		name  string
+		place place
+		env   []string
+		data  string
+		want  badger.NewKeyPlace
+	}{
+		{"default directory", machine(), nil, "", badger.NewKeyInFile},
+		{"default directory, named", machine(), nil, "/home/ada/.local/share/remora/", badger.NewKeyInFile},
+		{"another directory", machine(), nil, "/srv/b", badger.NewKeyBeside},
+		{"named key file", machine(), []string{"REMORA_STORAGE_KEY_FILE", "/keys/b"}, "/srv/b", badger.NewKeyOnMount},
+		{"a volume", pod, []string{"REMORA_STORAGE_KEY_FILE", "/data/key"}, "/data/store", badger.NewKeyOnMount},
+		{"data on a volume, the key not", pod, []string{"REMORA_STORAGE_KEY_FILE", "/keys/key"}, "/data/store", badger.NewKeyNowhere},
+		{"nothing on a volume", pod, []string{"REMORA_STORAGE_KEY_FILE", "/keys/key"}, "/tmp/store", badger.NewKeyOnMount},
+	} {
+		c, err := loadConfig(overrides{data: test.data}, environment(test.env...), test.place)
+		if err != nil || c.storage.NewKey != test.want {
+			t.Errorf("%s: got %d, %v, want %d", test.name, c.storage.NewKey, err, test.want)
+		}
 	}
 }
 

@@ -47,9 +47,11 @@ type Config struct {
 	Dir string
 	// Key is the key-encryption key, [KeySize] bytes. Without it KeyFile is read.
 	Key []byte
-	// KeyFile holds the key as hex or base64 text. For a new store it is generated with mode 0600 if it does not exist.
-	// Best kept outside Dir, so that a copy of Dir alone opens nothing.
+	// KeyFile holds the key as hex or base64 text. A store whose key it does not hold looks for it beside KeyFile, in a file named
+	// by the key's id (store-0123456789abcdef.key). Best kept outside Dir, so that a copy of Dir alone opens nothing.
 	KeyFile string
+	// NewKey says where a key that is made for a new store goes.
+	NewKey NewKeyPlace
 	// MinFreeBytes is the free space below which nothing is written: Badger's files are mapped into memory, so a full
 	// disk would kill the process. Deleting and erasing go on down to a quarter of it.
 	MinFreeBytes uint64

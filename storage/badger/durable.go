@@ -67,6 +67,13 @@ func removeDurably(path string) error {
 	return syncDir(filepath.Dir(path))
 }
 
+func renameDurably(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(to))
+}
+
 // makeDir makes a directory and its parents, mode 0700, each durably.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {

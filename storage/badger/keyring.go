@@ -34,8 +34,10 @@ type keyring struct {
 	install []byte
 	write   func(path string, content []byte) error // writeDurably, but in tests
 
-	// keks open what is there; what is written is wrapped by all of them. The first is the configured one.
-	keks []*kek
+	// keks open what is there; what is written is wrapped by all of them. The first is the configured one, and keyFile where it was
+	// found; "" = in no file.
+	keks    []*kek
+	keyFile string
 
 	// mu is held over file access too, so that a reader cannot put a key back into the cache that has just been destroyed.
 	mu     sync.Mutex
@@ -71,9 +73,9 @@ func newKeyID(dataKey []byte) (keyID, error) {
 var errWrongKey = errors.New("the key is not the one that this store was made with")
 
 // openKeyring opens the keyring in dir, or makes one if make is set.
-func openKeyring(dir string, k *kek, create bool) (*keyring, error) {
+func openKeyring(dir string, k *kek, keyFile string, create bool) (*keyring, error) {
 	kr := &keyring{
-		dir: dir, keks: []*kek{k}, write: writeDurably,
+		dir: dir, keks: []*kek{k}, keyFile: keyFile, write: writeDurably,
 		recent: list.New(), cached: make(map[hash16]*list.Element),
 	}
 	if create {

@@ -111,23 +111,36 @@ func (s *Store) existingKeyring() (*keyring, error) {
 	if err != nil || !there {
 		return nil, err
 	}
-	k, err := s.cfg.loadKEK()
+	ids, err := secretsWrappedBy(filepath.Join(s.keyringDir(), "secrets"))
+	if err != nil {
+		return nil, err
+	}
+	k, file, err := s.cfg.loadKEK(ids)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse("key missing: there is data in %s, but its key file %s does not exist; put the key back, no new one is made where there is data",
-			s.cfg.Dir, s.cfg.KeyFile)
+		return nil, refuse("key missing: there is data in %s, but its key file %s does not exist, nor is the key in %s; put the key back, no new one is made where there is data",
+			s.cfg.Dir, s.cfg.KeyFile, s.cfg.keyFilesOf(ids))
 	}
 	if err != nil {
 		return nil, err
 	}
-	keys, err := openKeyring(s.keyringDir(), k, false)
+	keys, err := openKeyring(s.keyringDir(), k, file, false)
 	if errors.Is(err, errWrongKey) {
-		from := "the configured key"
-		if len(s.cfg.Key) == 0 {
-			from = "the key in " + s.cfg.KeyFile
+		if len(s.cfg.Key) > 0 {
+			return nil, refuse("wrong key: the configured key is not the one that %s was made with; nothing was touched", s.cfg.Dir)
 		}
-		return nil, refuse("wrong key: %s is not the one that %s was made with; nothing was touched", from, s.cfg.Dir)
+		return nil, refuse("wrong key: the key in %s is not the one that %s was made with, nor is that in %s; nothing was touched",
+			s.cfg.KeyFile, s.cfg.Dir, s.cfg.keyFilesOf(ids))
 	}
 	return keys, err
+}
+
+// secretsWrappedBy are the ids of the keys that open a keyring, the newest last.
+func secretsWrappedBy(path string) ([]kekID, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return wrappedByKeys("secrets", content)
 }
 
 // probe finds out whether files can be written, since Badger's own errors do not tell why they cannot.
@@ -214,11 +227,14 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return refuse("keyring missing: there is data in %s, but its keyring %s is gone; put it back, no new one is made where there is data",
 				s.dataDir(), s.keyringDir())
 		}
-		k, err := s.cfg.makeKEK()
+		k, file, undo, err := s.cfg.makeKEK()
 		if err != nil {
 			return err
 		}
-		if se.keys, err = openKeyring(s.keyringDir(), k, true); err != nil {
+		if se.keys, err = openKeyring(s.keyringDir(), k, file, true); err != nil {
+			if made, existsErr := exists(filepath.Join(s.keyringDir(), "secrets")); !made && existsErr == nil {
+				err = errors.Join(err, undo()) // this is tried again and again
+			}
 			return err
 		}
 	}

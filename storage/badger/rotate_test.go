@@ -82,7 +82,9 @@ func TestRotateKey(t *testing.T) {
 	}
 	done, err := s.RotateKey(t.Context(), "")
 	fresh := kekIn(t, cfg.KeyFile)
-	if want := (storage.KeyRotation{From: old.id.String(), To: fresh.id.String(), Keys: rotationScopes}); err != nil || done != want {
+	kept := cfg.keyFileOf(old.id)
+	want := storage.KeyRotation{From: old.id.String(), To: fresh.id.String(), Keys: rotationScopes, NewFile: cfg.KeyFile, OldFile: kept}
+	if err != nil || done != want {
 		t.Errorf("RotateKey: got %+v, %v, want %+v", done, err, want)
 	}
 	if fresh.id == old.id {
@@ -94,7 +96,7 @@ func TestRotateKey(t *testing.T) {
 		t.Errorf("wrapped by: got %v, want all by %v", got, fresh.id)
 	}
 	overwritten := s.session.keys.rotatingPath() + ".done"
-	for _, left := range []string{cfg.nextKeyFile(), s.session.keys.rotatingPath(), overwritten} {
+	for _, left := range []string{cfg.nextKeyFile(fresh.id), s.session.keys.rotatingPath(), overwritten} {
 		if there, err := exists(left); there || err != nil {
 			t.Errorf("%s is left, %v", left, err)
 		}
@@ -109,7 +111,19 @@ func TestRotateKey(t *testing.T) {
 		t.Errorf("%s is left, %v", overwritten, err)
 	}
 	mustClose(t, s)
+	if got := kekIn(t, kept); got.id != old.id {
+		t.Errorf("the old key is not kept in %s", kept)
+	}
+	// The old one opens nothing, and the store finds its own by the id.
 	write(t, cfg.KeyFile, string(oldText))
+	if err := s.Open(t.Context()); err != nil {
+		t.Error(err)
+	}
+	check(t, s)
+	mustClose(t, s)
+	if err := os.Remove(cfg.keyFileOf(fresh.id)); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Open(t.Context()); err == nil {
 		t.Error("the old key still opens the store")
 	}

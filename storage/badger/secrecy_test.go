@@ -71,7 +71,7 @@ func TestNothingInTheClear(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, err := cfg.loadKEK()
+	key, _, err := cfg.loadKEK(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,8 @@ const (
 
 // KeyStatus is what there is to tell of a keyring. It holds no key.
 type KeyStatus struct {
-	Key        string         // id of the configured key
+	Key        string         // id of the key in use
+	KeyFile    string         // where it was found, "" = in no file
 	RotatingTo string         // id of the key that a rotation has begun to put in its place, "" = none
 	Scopes     int            // data keys
 	WrappedBy  map[string]int // files that each key opens, by its id
@@ -58,7 +59,7 @@ func ReadKeyStatus(cfg Config) (KeyStatus, error) {
 	if err != nil {
 		return KeyStatus{}, err
 	}
-	st := KeyStatus{Key: keys.keks[0].id.String(), WrappedBy: map[string]int{}}
+	st := KeyStatus{Key: keys.keks[0].id.String(), KeyFile: keys.keyFile, WrappedBy: map[string]int{}}
 	look := func(name, path string) error {
 		content, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -170,6 +171,8 @@ type Imported struct {
 
 // importedKeyring is an exported keyring that has been checked.
 type importedKeyring struct {
+	kek       *kek
+	keyFile   string
 	secrets   []byte // the file
 	namer     namer
 	plain     []byte // of the secrets
@@ -191,14 +194,10 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	if err := cfg.Validate(); err != nil {
 		return done, err
 	}
-	k, err := cfg.loadKEK()
-	if errors.Is(err, fs.ErrNotExist) {
-		return done, refuse("the key file %s does not exist: bring it there first, it is not part of an exported keyring", cfg.KeyFile)
+	in, err := readKeyringFile(cfg, r)
+	if known, ok := errors.AsType[*openError](err); ok {
+		return done, known
 	}
-	if err != nil {
-		return done, err
-	}
-	in, err := readKeyringFile(k, r)
 	if err != nil {
 		return done, fmt.Errorf("import keyring: %w; nothing was imported", err)
 	}
@@ -208,7 +207,7 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	}
 	fresh := keys == nil
 	if fresh {
-		keys = &keyring{dir: s.keyringDir(), namer: in.namer, keks: []*kek{k}, write: writeDurably}
+		keys = &keyring{dir: s.keyringDir(), namer: in.namer, keks: []*kek{in.kek}, keyFile: in.keyFile, write: writeDurably}
 		for _, d := range []string{"scopes", "erased"} {
 			if err := makeDir(filepath.Join(keys.dir, d)); err != nil {
 				return done, err
@@ -286,7 +285,7 @@ func (k *keyring) condemn(done *Imported) error {
 }
 
 // readKeyringFile reads a whole exported keyring and checks all of it.
-func readKeyringFile(k *kek, r io.Reader) (*importedKeyring, error) {
+func readKeyringFile(cfg Config, r io.Reader) (*importedKeyring, error) {
 	content, err := io.ReadAll(io.LimitReader(r, maxKeyringFile+1))
 	if err != nil {
 		return nil, err
@@ -314,7 +313,18 @@ func readKeyringFile(k *kek, r io.Reader) (*importedKeyring, error) {
 		return nil, errAltered
 	}
 	in.secrets = fields[1]
-	in.plain, err = unwrapped([]*kek{k}, "secrets", in.secrets)
+	ids, err := wrappedByKeys("secrets", in.secrets)
+	if err != nil {
+		return nil, errAltered
+	}
+	in.kek, in.keyFile, err = cfg.loadKEK(ids)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, refuse("the key file %s does not exist, nor is the key in %s: bring it there first, it is not part of an exported keyring", cfg.KeyFile, cfg.keyFilesOf(ids))
+	}
+	if err != nil {
+		return nil, err
+	}
+	in.plain, err = unwrapped([]*kek{in.kek}, "secrets", in.secrets)
 	if errors.Is(err, errWrongKey) {
 		return nil, errors.New("wrong key: the configured key does not open it")
 	}
@@ -339,7 +349,7 @@ func readKeyringFile(k *kek, r io.Reader) (*importedKeyring, error) {
 		case kind == frameDestroyed && len(fields) == 1 && len(fields[0]) == len(keyID{}):
 			in.destroyed = append(in.destroyed, keyID(fields[0]))
 		case kind == frameKey && len(fields) == 2:
-			if err := in.add(k, string(fields[0]), fields[1]); err != nil {
+			if err := in.add(string(fields[0]), fields[1]); err != nil {
 				return nil, err
 			}
 		default:
@@ -349,13 +359,13 @@ func readKeyringFile(k *kek, r io.Reader) (*importedKeyring, error) {
 }
 
 // add takes a scope's key. One that was unreadable where it was exported stays behind.
-func (in *importedKeyring) add(k *kek, name string, content []byte) error {
+func (in *importedKeyring) add(name string, content []byte) error {
 	raw, err := hex.DecodeString(name)
 	if err != nil || len(raw) != hashSize {
 		return errAltered
 	}
 	h := hash16(raw)
-	scope, key, err := openScopeFile([]*kek{k}, h, content)
+	scope, key, err := openScopeFile([]*kek{in.kek}, h, content)
 	if err != nil || in.namer.scope(scope) != h {
 		return nil
 	}

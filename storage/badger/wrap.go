@@ -108,6 +108,15 @@ func wrappings(name string, content []byte) (all []wrapping, err error) {
 	return all, nil
 }
 
+// wrappedByKeys are the ids of the keys that open a file, in the order in which they came to it.
+func wrappedByKeys(name string, content []byte) (ids []kekID, err error) {
+	all, err := wrappings(name, content)
+	for _, w := range all {
+		ids = append(ids, w.by)
+	}
+	return ids, err
+}
+
 // unwrapped opens a file with whichever of the keys fits, else it is errWrongKey.
 func unwrapped(keks []*kek, name string, content []byte) ([]byte, error) {
 	all, err := wrappings(name, content)

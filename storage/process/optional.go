@@ -62,7 +62,7 @@ func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRo
 	if err != nil {
 		return storage.KeyRotation{}, err
 	}
-	done := storage.KeyRotation{From: d.string(), To: d.string(), Keys: int(d.uvarint()), Pending: d.byte() == 1, Unreadable: int(d.uvarint())}
+	done := storage.KeyRotation{From: d.string(), To: d.string(), Keys: int(d.uvarint()), Pending: d.byte() == 1, Unreadable: int(d.uvarint()), NewFile: d.string(), OldFile: d.string()}
 	return done, c.whole(d)
 }
 
@@ -146,7 +146,8 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 		if done.Pending {
 			pending = 1
 		}
-		return binary.AppendUvarint(append(b, pending), uint64(done.Unreadable)), err
+		b = binary.AppendUvarint(append(b, pending), uint64(done.Unreadable))
+		return appendString(appendString(b, done.NewFile), done.OldFile), err
 	}
 	return nil, fmt.Errorf("store call: unknown operation %d: %w", op, storage.ErrInvalid)
 }

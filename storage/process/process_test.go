@@ -433,7 +433,7 @@ func TestOptionalCalls(t *testing.T) {
 	s.Store = digesting{s.Store}
 	r = connected(t, s)
 	rotated, err := r.RotateKey(t.Context(), "b")
-	if want := (storage.KeyRotation{From: "a", To: "b", Keys: 7, Pending: true, Unreadable: 2}); err != nil || rotated != want {
+	if want := (storage.KeyRotation{From: "a", To: "b", Keys: 7, Pending: true, Unreadable: 2, NewFile: "new", OldFile: "old"}); err != nil || rotated != want {
 		t.Errorf("got %v, %v", rotated, err)
 	}
 	got, err := r.Digest(t.Context(), someone("u"))
@@ -445,7 +445,7 @@ func TestOptionalCalls(t *testing.T) {
 type digesting struct{ storage.Store }
 
 func (digesting) RotateKey(_ context.Context, file string) (storage.KeyRotation, error) {
-	return storage.KeyRotation{From: "a", To: file, Keys: 7, Pending: true, Unreadable: 2}, nil
+	return storage.KeyRotation{From: "a", To: file, Keys: 7, Pending: true, Unreadable: 2, NewFile: "new", OldFile: "old"}, nil
 }
 
 func (digesting) Digest(context.Context, storage.Scope) (storage.Digest, error) {
