@@ -355,6 +355,31 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
+// TestNothingToDrain: for a store that never came there is no reason to wait where there is nothing to bring to it.
+func TestNothingToDrain(t *testing.T) {
+	for _, taken := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			store := newFaulty()
+			store.Fail(true)
+			cfg := DefaultConfig()
+			p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+			time.Sleep(time.Minute)
+			for range taken {
+				mustEnqueue(t, p.Pipeline, turnOf(testScope, "t", "q", "a"))
+			}
+			begun := time.Now()
+			p.stop()
+			took := time.Since(begun)
+			if want := time.Duration(taken) * cfg.DrainTimeout; took < want || took > want+firstBackoff {
+				t.Errorf("with %d turns taken: Run took %v more, want %v", taken, took, want)
+			}
+			if s := p.Stats(); s.Dropped[DropStopped] != uint64(taken) {
+				t.Errorf("dropped: %v, want %d", s.Dropped, taken)
+			}
+		})
+	}
+}
+
 func TestFlushEndsWithContextAndRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

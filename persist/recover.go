@@ -3,6 +3,7 @@ package persist
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
@@ -21,7 +22,7 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 	aside, damaged := 0, 0
 	err := p.retry(ctx, work, "recover spool", func() error {
 		pending, due, aside, damaged = nil, nil, 0, 0
-		return p.eachEntry(work, func(ref storage.RecordRef, e spoolEntry, err error) {
+		err := p.eachEntry(work, func(ref storage.RecordRef, e spoolEntry, err error) {
 			switch {
 			case err != nil:
 				damaged++
@@ -33,8 +34,15 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 				pending = append(pending, &item{turn: e.Turn, size: e.Turn.size(), since: e.Since.Std(), ref: ref, seq: e.Seq, tries: e.Tries, recovered: true})
 			}
 		}, func(n int) { damaged += n })
+		if err != nil && p.nothingTaken() {
+			return errNothingTaken
+		}
+		return err
 	})
 	if err != nil {
+		if errors.Is(err, errNothingTaken) {
+			return false
+		}
 		if permanent(err) { // an AllRecords that panics: better to go on without the old turns than not at all
 			p.log.Error("spool can't be read", "error", err)
 			return true
@@ -57,6 +65,17 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 		p.log.Info("spool read", "pending", len(pending), "quarantined", aside, "damaged", damaged)
 	}
 	return true
+}
+
+// errNothingTaken ends the wait for a store that does not come while Remora stops: there is nothing to bring to it, and what is in its
+// spool stays there.
+var errNothingTaken = errors.New("nothing was taken")
+
+// nothingTaken says that no turn waits, and that none will come.
+func (p *Pipeline) nothingTaken() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closing && len(p.queued) == 0
 }
 
 // eachEntry calls found for every record of the spool, and lost with the number of records that the store skipped.

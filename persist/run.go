@@ -19,7 +19,8 @@ const (
 // maxTries is how often a turn may panic or be refused before it is set aside.
 const maxTries = 3
 
-// Run works until ctx ends and then drains what was taken, for at most Config.DrainTimeout. It returns nil then, and an
+// Run works until ctx ends and then drains what was taken, for at most Config.DrainTimeout; where the store never came and nothing was
+// taken it ends at once. It returns nil then, and an
 // error only when called twice: a store that fails is waited for. Turns that are not durable by the end are dropped and counted; durable ones are taken
 // up by the next Run on the same store.
 func (p *Pipeline) Run(ctx context.Context) error {
@@ -162,7 +163,7 @@ func guard(f func() error) (err error) {
 
 // permanent reports an error that lies in the data rather than in the store's state.
 func permanent(err error) bool {
-	return errors.Is(err, storage.ErrInvalid) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, errPanic)
+	return errors.Is(err, storage.ErrInvalid) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, errPanic) || errors.Is(err, errNothingTaken)
 }
 
 // gather waits until there are enough items in *list, or some and the first of them has waited for interval, or Flush or
