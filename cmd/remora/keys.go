@@ -131,6 +131,9 @@ func exportKeys(s streams, c config, file string) error {
 }
 
 func importKeys(s streams, c config, file string) error {
+	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+		return errors.Join(fmt.Errorf("a Remora uses %s: stop it first; nothing was imported", c.storage.Dir), running.Close())
+	}
 	in, err := openIn(s, file)
 	if err != nil {
 		return err

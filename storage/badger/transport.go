@@ -188,7 +188,7 @@ type importedKey struct {
 
 // ImportKeyring brings an exported keyring to a directory that has none, or adds what is missing to the same store's
 // keyring. The key-encryption key must be configured; it is never made here. Nothing is written unless all of the file
-// is right.
+// is right, and nobody has the store open.
 func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	s := New(cfg, nil)
 	if err := cfg.Validate(); err != nil {
@@ -200,6 +200,18 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	}
 	if err != nil {
 		return done, fmt.Errorf("import keyring: %w; nothing was imported", err)
+	}
+	if there, err := exists(s.dataDir()); err != nil {
+		return done, err
+	} else if there { // an open store would go on with the keys that it has in memory, and not see what is condemned
+		unlock, free, err := lockDir(s.dataDir())
+		if err != nil {
+			return done, err
+		}
+		if !free {
+			return done, refuse("a Remora uses %s: stop it first; nothing was imported", cfg.Dir)
+		}
+		defer unlock()
 	}
 	keys, err := s.existingKeyring()
 	if err != nil {
