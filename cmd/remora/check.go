@@ -19,6 +19,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall/embed"
+	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
 )
 
@@ -215,8 +216,23 @@ func missing(s process.Status) error {
 	if len(s.Aside) == 0 {
 		return nil
 	}
-	return fmt.Errorf("its memories are missing: a damaged store was set aside as %s; restore it from a backup, or take it away",
-		strings.Join(s.Aside, ", "))
+	var marks, aside []string
+	for _, path := range s.Aside {
+		if badger.IsMissing(path) {
+			marks = append(marks, path)
+		} else {
+			aside = append(aside, path)
+		}
+	}
+	var err error
+	if len(aside) > 0 {
+		err = fmt.Errorf("its memories are missing: a damaged store was set aside as %s; restore it from a backup, or take it away", strings.Join(aside, ", "))
+	}
+	if len(marks) > 0 {
+		err = errors.Join(err, fmt.Errorf("its memories are missing: its data were gone when it was opened, while its keys are there; restore a backup, or take away %s",
+			strings.Join(marks, ", ")))
+	}
+	return err
 }
 
 // probeStore opens the store, has look look at it, and closes it again. Nothing is set aside.

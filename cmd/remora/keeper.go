@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,9 @@ func (k *keeper) Status() process.Status {
 		Open: h.Open, Opening: !h.Open && k.reason == "", Reason: h.Reason, FailedOpens: h.FailedOpens,
 		FreeBytes: h.FreeBytes, Damaged: h.Damaged, Panics: h.Panics, Aside: k.aside,
 	}
+	if h.Missing != "" && !slices.Contains(k.aside, h.Missing) {
+		s.Aside = append(slices.Clone(k.aside), h.Missing)
+	}
 	if k.reason != "" {
 		s.Reason = k.reason
 	}
@@ -109,7 +113,11 @@ var (
 // Run keeps the store open until ctx ends.
 func (k *keeper) Run(ctx context.Context) error {
 	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
-		k.log.Error("a damaged store was set aside: its memories are missing until it is restored or taken away", "directory", dir)
+		what := "a damaged store was set aside: its memories are missing until it is restored or taken away"
+		if badger.IsMissing(dir) {
+			what = "the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away"
+		}
+		k.log.Error(what, "directory", dir)
 	}
 	if err := k.room(); err != nil { // nor does a crash say anything of the files now
 		k.hold(err.Error())

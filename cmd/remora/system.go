@@ -18,6 +18,7 @@ import (
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage/badger"
 )
 
 // system is Remora put together and listening, but not yet running.
@@ -248,10 +249,13 @@ func (s *system) announce() {
 
 // note is what every answer tells beside its own status: that memories are missing.
 func (s *system) note() string {
-	if len(s.store.Status().Aside) > 0 {
+	switch aside := s.store.Status().Aside; {
+	case len(aside) == 0:
+		return ""
+	case slices.ContainsFunc(aside, func(path string) bool { return !badger.IsMissing(path) }):
 		return "store=set-aside"
 	}
-	return ""
+	return "store=missing"
 }
 
 // watchMemory tells when memory comes on, once. What keeps it off is the store's to tell.

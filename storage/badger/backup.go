@@ -215,7 +215,17 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (done Restored, err e
 	if err := os.Rename(s.restoringDir(), s.dataDir()); err != nil { // the commit point
 		return Restored{}, fmt.Errorf("restore: %w", err)
 	}
-	return done, syncDir(cfg.Dir)
+	return done, errors.Join(syncDir(cfg.Dir), s.forgetMissing())
+}
+
+// restoreCutShort says that a restore was begun and is not done, or is under way.
+func (s *Store) restoreCutShort() (bool, error) {
+	begun, err := exists(s.restoringDir())
+	if err != nil || !begun {
+		return false, nil // an error is the same for what is looked at next
+	}
+	done, err := exists(s.dataDir())
+	return !done, err
 }
 
 // restorable refuses a directory that has data, or no keyring.

@@ -102,6 +102,8 @@ type Store struct {
 	damage   bool       // the last attempt to open it says that its files are damaged
 	attempts uint64     // to open it that failed, since it was last open
 	damages  uint64     // how many of them in a row, up to the last one, failed on its files
+	replaced bool       // SetAside has taken its data away
+	missing  string     // the mark of data that were gone when it was opened; "" = they were not
 }
 
 var (
@@ -138,6 +140,9 @@ type Health struct {
 	Damaged   uint64 // records that could not be read, by count of readings since the start
 	Panics    uint64 // panics of Badger that were caught since the start
 
+	// Missing is the mark that the data of this store's keys were gone when it was opened; "" = they were not.
+	Missing string
+
 	// Opening says that an attempt to open it is under way. FailedOpens counts those that failed since it was last open;
 	// Damage says that the last one failed on its files (not on keys, locks, rights or space), and Damages how many did in a
 	// row; Hopeless that there will be no other one in this process.
@@ -156,7 +161,7 @@ func (s *Store) Health() Health {
 	s.mu.Lock()
 	h := Health{
 		Open: s.session != nil, Reason: s.reason,
-		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless,
+		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless, Missing: s.missing,
 	}
 	s.mu.Unlock()
 	h.FreeBytes = s.space.last()

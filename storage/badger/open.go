@@ -62,6 +62,9 @@ func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.verify(); err != nil {
 		return nil, s.explainData(err)
 	}
+	if err := s.noteMissing(keys); err != nil {
+		return nil, s.explain(err)
+	}
 	db, err := s.openBadger() // from here on the directory is locked
 	if err != nil {
 		return nil, s.explainData(err)
@@ -88,6 +91,12 @@ func (s *Store) prepareDir() error {
 	dir := s.cfg.Dir
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return refuse("%s is not a directory", dir)
+	}
+	if cut, err := s.restoreCutShort(); err != nil {
+		return err
+	} else if cut {
+		return refuse("a restore was cut short: %s is there and %s is not; run `remora restore` again, or take it away to begin without memories",
+			s.restoringDir(), s.dataDir())
 	}
 	if n, err := s.schemaOnDisk(); n > 0 || err != nil {
 		return err

@@ -312,19 +312,23 @@ func (s *Store) SetAside(at storage.Time) (string, error) {
 		return "", unavailable("another process has it")
 	}
 	defer unlock()
-	to := filepath.Join(s.cfg.Dir, asidePrefix+at.Std().Format("20060102T150405.000Z"))
+	to := filepath.Join(s.cfg.Dir, asidePrefix+at.Std().Format(asideTime))
 	if err := os.Rename(s.dataDir(), to); err != nil {
 		return "", fmt.Errorf("set store aside: %w", err)
 	}
 	s.mu.Lock()
+	s.replaced = true
 	s.attempts, s.damages, s.damage, s.reason = 0, 0, false, "not opened yet"
 	s.mu.Unlock()
 	return to, syncDir(s.cfg.Dir)
 }
 
-const asidePrefix = "data.damaged-"
+const (
+	asidePrefix = "data.damaged-"
+	asideTime   = "20060102T150405.000Z"
+)
 
-// Aside lists what SetAside has renamed in a store's directory, oldest first.
+// Aside lists what SetAside has renamed in a store's directory, oldest first, and marks of data that went otherwise ([IsMissing]).
 func Aside(dir string) []string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -332,7 +336,7 @@ func Aside(dir string) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), asidePrefix) {
+		if strings.HasPrefix(e.Name(), asidePrefix) || IsMissing(e.Name()) {
 			names = append(names, filepath.Join(dir, e.Name()))
 		}
 	}
