@@ -66,10 +66,10 @@ func DefaultForwardConfig() ForwardConfig {
 // Validate returns all that is wrong with c.
 func (c ForwardConfig) Validate() error {
 	var errs []error
-	host, _, err := net.SplitHostPort(c.Listen)
+	host, ok := listenHost(c.Listen)
 	switch {
-	case err != nil:
-		errs = append(errs, errors.New("listen: must be host:port"))
+	case !ok:
+		errs = append(errs, errBadListen)
 	case c.Token == "" && !loopbackHost(host):
 		errs = append(errs, errors.New("listen: must be a loopback address unless a token is set"))
 	}

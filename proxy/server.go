@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -40,8 +42,8 @@ func DefaultServerConfig() ServerConfig {
 // Validate returns all that is wrong with c.
 func (c ServerConfig) Validate() error {
 	var errs []error
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		errs = append(errs, errors.New("listen: must be host:port"))
+	if _, ok := listenHost(c.Listen); !ok {
+		errs = append(errs, errBadListen)
 	}
 	if c.HeaderTimeout <= 0 {
 		errs = append(errs, errors.New("headerTimeout: must be > 0"))
@@ -56,6 +58,22 @@ func (c ServerConfig) Validate() error {
 		errs = append(errs, errors.New("drain: must be >= 0"))
 	}
 	return errors.Join(errs...)
+}
+
+var errBadListen = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
+
+// listenHost is the host of an address that can be listened on, as far as can be told without asking for names.
+func listenHost(address string) (host string, ok bool) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", false
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil { // a number, or a name that the system knows
+		return "", false
+	}
+	numeric := host != "" && strings.Trim(host, "0123456789.") == "" || strings.Contains(host, ":")
+	_, err = netip.ParseAddr(host)
+	return host, !numeric || err == nil
 }
 
 // Server is one door: HTTP/1.1 and HTTP/2 without TLS, on one address.

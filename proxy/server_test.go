@@ -174,7 +174,7 @@ func TestConfigsValidate(t *testing.T) {
 		}},
 		{"stream", StreamConfig{}.Validate(), []string{"readIdle: must be > 0", "writeIdle: must be > 0"}},
 		{"server", ServerConfig{Listen: "x", Drain: -1}.Validate(), []string{
-			"listen: must be host:port", "headerTimeout: must be > 0", "idleTimeout: must be > 0",
+			"listen: must be host:port, with an address or a name and a port up to 65535", "headerTimeout: must be > 0", "idleTimeout: must be > 0",
 			"maxHeaderBytes: must be >= 4096", "drain: must be >= 0",
 		}},
 		{"forward", ForwardConfig{Listen: "0.0.0.0:1", Others: OthersTunnel, Drain: -1}.Validate(), []string{

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
@@ -61,7 +62,10 @@ func check(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintln(s.err, "configuration: ok, no file")
 	}
 	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
-	failed := checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c, *verify)
+	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
+		fmt.Fprintf(s.err, "warning: %s\n", w)
+	}
+	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c, *verify)
 	if err := writeConfig(s.out, c.settings()); err != nil {
 		return err
 	}
@@ -69,6 +73,27 @@ func check(ctx context.Context, s streams, args []string) error {
 		return fmt.Errorf("check: %d failed", failed)
 	}
 	return nil
+}
+
+// checkListen tries the addresses of the doors. One that is in use may well be this very Remora's.
+func checkListen(ctx context.Context, w io.Writer, c config) (failed int) {
+	for _, address := range []string{c.server.Listen, c.forward.Listen} {
+		if address == "" {
+			continue
+		}
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			fmt.Fprintf(w, "address %s: in use\n", address)
+		case err != nil:
+			failed++
+			fmt.Fprintf(w, "address %s: FAILED: %v\n", address, err)
+		default:
+			_ = listener.Close()
+			fmt.Fprintf(w, "address %s: free\n", address)
+		}
+	}
+	return failed
 }
 
 // checkUpstreams asks them side by side and tells in their order.

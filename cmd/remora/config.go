@@ -157,17 +157,18 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	if c.reapEvery != 0 && c.reapEvery < minReapInterval {
 		found.add("storage.reapInterval", origins["storage.reapInterval"], "must be at least 1s, or 0s")
 	}
-	found.addAll("", c.proxy.Validate(), origins)
-	found.addAll("server", c.server.Validate(), origins)
+	table := c.settings()
+	found.addAll("", c.proxy.Validate(), origins, table)
+	found.addAll("server", c.server.Validate(), origins, table)
 	forward := c.forward
 	if forward.Listen == "" { // no door, but the rest of it is for 'remora ca' too
 		forward.Listen = proxy.DefaultForwardConfig().Listen
 	}
-	found.addAll("forward", forward.Validate(), origins)
-	found.addAll("recall", c.recall.Validate(), origins)
-	found.addAll("recall.embeddings", c.embeddings.Validate(), origins)
-	found.addAll("persist", c.persist.Validate(), origins)
-	found.addAll("distill", c.distill.Validate(), origins)
-	found.addAll("redact", c.redact.Validate(), origins)
-	found.addAll("storage", c.store.validate(), origins)
+	found.addAll("forward", forward.Validate(), origins, table)
+	found.addAll("recall", c.recall.Validate(), origins, table)
+	found.addAll("recall.embeddings", c.embeddings.Validate(), origins, table)
+	found.addAll("persist", c.persist.Validate(), origins, table)
+	found.addAll("distill", c.distill.Validate(), origins, table)
+	found.addAll("redact", c.redact.Validate(), origins, table)
+	found.addAll("storage", c.store.validate(), origins, table)
 }

@@ -16,7 +16,9 @@ told at once, each with its key and line. [config.example.json](../config.exampl
 needs only what differs. ` + "`remora check`" + ` tells what is wrong, reaches for the upstreams, the embeddings server and the store, and prints the configuration in
 effect with secrets hidden.
 
-Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes.
+Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes. Where no other bound is told, an integer is 1,048,576 at most (limits.assemblies,
+limits.idleConnections and forward.maxTunnels 65,536; workers, loads and calls at once 1,024; distill.tokensPerDay 10^12), a size 1 TiB
+(limits.headerBytes 16 MiB), a duration 100 years and a number 10^9.
 
 In a container whose memory is limited (a control group of Linux, the process's own or one above it) the bounds of what is held in memory
 are a share of that, where the table says so and they are not set; a copy of config.example.json sets them all. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -24,6 +25,8 @@ type setting struct {
 	share float64 // of a container's memory, that the default is at most; 0 = whatever
 	holds string  // key of what must fit into it, "" = nothing
 	least int64   // but no less than this
+
+	most int64 // of an integer or a size; 0 = what its kind has
 }
 
 // env is the environment variable of a key: "recall.firstDeadline" is REMORA_RECALL_FIRST_DEADLINE.
@@ -70,6 +73,7 @@ func loadConfig(flags overrides, getenv func(string) string, where place) (confi
 	l.file(&c, table, flags.file)
 	l.environment(table)
 	l.flags(&c, flags)
+	l.bounds(table)
 	l.fit(table)
 	c.settle(where)
 	c.validate(&l.found, l.origins)
@@ -183,6 +187,44 @@ func (l *loader) environment(table []setting) {
 			l.found.add(s.key, origin, err.Error())
 		}
 	}
+}
+
+// misspelt tells of variables that are meant for Remora, by their name and by being nearly that of a setting, and that set nothing. Never
+// an error: Kubernetes gives a pod REMORA_PORT_..., REMORA_SERVICE_... of a service that is called so.
+func misspelt(environ []string, table []setting) (told []string) {
+	known := []string{"REMORA_CONFIG", "REMORA_UPSTREAM"}
+	for _, s := range table {
+		known = append(known, s.env(), s.env()+"_FILE")
+	}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(strings.ToUpper(name), "REMORA_") || value == "" || slices.Contains(known, name) {
+			continue
+		}
+		plain := strings.ReplaceAll(strings.ToUpper(name), "_", "")
+		i := slices.IndexFunc(known, func(k string) bool { return strings.ReplaceAll(k, "_", "") == plain })
+		near := ""
+		if i >= 0 {
+			near = known[i]
+		} else if !serviceVariable.MatchString(name) {
+			near = "REMORA_" + nearest(strings.TrimPrefix(name, "REMORA_"), withoutPrefix(known))
+		}
+		if near != "" && near != "REMORA_" {
+			told = append(told, fmt.Sprintf("%s sets nothing; did you mean %s?", name, near))
+		}
+	}
+	return told
+}
+
+// serviceVariable is what Kubernetes and Docker links make of a service or container called remora, or remora-something.
+var serviceVariable = regexp.MustCompile(`^REMORA_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$`)
+
+func withoutPrefix(names []string) []string {
+	var out []string
+	for _, n := range names {
+		out = append(out, strings.TrimPrefix(n, "REMORA_"))
+	}
+	return out
 }
 
 func (l *loader) flags(c *config, f overrides) {

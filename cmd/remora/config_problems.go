@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -38,14 +39,15 @@ func (p problems) err() error {
 	return slices.CompactFunc(slices.Clone(p), func(a, b problem) bool { return a.Error() == b.Error() })
 }
 
-// addAll takes the joined errors of a package's Validate, each "fieldPath: what is wrong", and puts them under section.
-func (p *problems) addAll(section string, err error, origins map[string]string) {
+// addAll takes the joined errors of a package's Validate, each "fieldPath: what is wrong", and puts them under section. Where another
+// setting sets the bound it is named as a person knows it, with its value and where that comes from.
+func (p *problems) addAll(section string, err error, origins map[string]string, table []setting) {
 	if err == nil {
 		return
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, e := range joined.Unwrap() {
-			p.addAll(section, e, origins)
+			p.addAll(section, e, origins, table)
 		}
 		return
 	}
@@ -53,11 +55,45 @@ func (p *problems) addAll(section string, err error, origins map[string]string) 
 	if !ok {
 		field, what = "", err.Error()
 	}
-	key := strings.TrimSuffix(join(section, field), ".")
-	if known, ok := renames[key]; ok {
-		key = known
+	path := strings.TrimSuffix(join(section, field), ".")
+	key := known(path)
+	origin := originOf(key, origins)
+	what = boundBy.ReplaceAllStringFunc(what, func(match string) string {
+		parts := boundBy.FindStringSubmatch(match)
+		other, ok := settingNamed(table, parts[2], path[:max(strings.LastIndexByte(path, '.'), 0)], section)
+		if !ok {
+			return match
+		}
+		if from := originOf(other.key, origins); origin == "" {
+			origin = from
+		} else if from != "" && from != origin {
+			origin += ", " + from
+		}
+		return fmt.Sprintf("%s%s (%v)", parts[1], other.key, other.at.encode())
+	})
+	p.add(key, origin, what)
+}
+
+// boundBy finds the setting that bounds another one, as the packages tell it: "must be at least limits.bodyBytes".
+var boundBy = regexp.MustCompile(`(at least |>= |between |and |\.\.)([a-z][A-Za-z]*(?:\.[A-Za-z]+)*)`)
+
+// settingNamed is the setting that a package calls by name, in the first of the sections that has it.
+func settingNamed(table []setting, name string, sections ...string) (setting, bool) {
+	for _, section := range append(sections, "") {
+		i := slices.IndexFunc(table, func(s setting) bool { return s.key == known(join(section, name)) })
+		if i >= 0 {
+			return table[i], true
+		}
 	}
-	p.add(key, originOf(key, origins), what)
+	return setting{}, false
+}
+
+// known is the key under which a person sets what a package calls by path.
+func known(path string) string {
+	if key, ok := renames[path]; ok {
+		return key
+	}
+	return path
 }
 
 // originOf is where the value at key was written, or the list or object that it is part of.

@@ -307,6 +307,52 @@ func TestProblems(t *testing.T) {
 			},
 		},
 		{
+			name: "rules between two keys",
+			file: `{
+"recall": {"deadline": "2s", "maxBytes": 1048576, "maxScopeBytes": 2097152},
+"persist": {"batchTurns": 501, "audit": {"messages": 50,
+"softLimit": "1s", "threshold": 0.9}, "facts": {"retention": "87600h"}},
+"injection": {"ttl": "1m",
+"replayWindow": "2m"}}`,
+			want: []string{
+				`injection.replayWindow: must be between 0 and injection.ttl (1m) (config.json:6, config.json:5)`,
+				`recall.firstDeadline: must be at least recall.deadline (2s) (config.json:2)`,
+				`recall.maxScopeBytes: must be 64 KiB..recall.maxBytes (1048576) (config.json:2)`,
+				`persist.maxBatchTurns: must be between persist.batchTurns (501) and 500 (config.json:3)`,
+				`persist.audit.windowMessages: must be between persist.audit.messages (50) and 100 (config.json:3)`,
+				`persist.audit.keepLonger: must be between persist.audit.threshold (0.9) and 1 (config.json:4)`,
+				`persist.audit.hardLimit: must be >= persist.audit.softLimit (1s) (config.json:4)`,
+				`persist.facts.longRetention: must be >= persist.facts.retention (87600h) (config.json:4)`,
+			},
+		},
+		{
+			name: "larger than can be",
+			file: `{"limits": {
+"assemblies": 9223372036854775807,
+"headerBytes": 9223372036854775807,
+"idleConnections": 65537},
+"persist": {"retention": "2562047h", "turnsPerSecond": 1e300},
+"storage": {"minFreeBytes": 1099511627777}}`,
+			env: []string{"REMORA_RECALL_GATE", "NaN"},
+			want: []string{
+				`recall.gate: must be a number (REMORA_RECALL_GATE)`,
+				`limits.assemblies: must be at most 65536 (config.json:2)`,
+				`limits.headerBytes: must be at most 16777216 (config.json:3)`,
+				`limits.idleConnections: must be at most 65536 (config.json:4)`,
+				`persist.turnsPerSecond: must be at most 1000000000 (config.json:5)`,
+				`persist.retention: must be at most 876000h (config.json:5)`,
+				`storage.minFreeBytes: must be at most 1099511627776 (config.json:6)`,
+			},
+		},
+		{
+			name: "listen addresses",
+			file: `{"listen": "999.1.1.1:99999", "forward": {"listen": "127.0.0.1:70000"}}`,
+			want: []string{
+				`listen: must be host:port, with an address or a name and a port up to 65535 (config.json:1)`,
+				`forward.listen: must be host:port, with an address or a name and a port up to 65535 (config.json:1)`,
+			},
+		},
+		{
 			name: "environment",
 			file: `{}`,
 			env:  []string{"REMORA_LISTEN", "nowhere", "REMORA_UPSTREAMS", "x", "REMORA_LOG_LEVEL", "info", "REMORA_LOG_LEVEL_FILE", "/x", "REMORA_LOG_FORMAT_FILE", "/does/not/exist"},
@@ -314,7 +360,7 @@ func TestProblems(t *testing.T) {
 				`upstreams: has no form in text; use the configuration file, or REMORA_UPSTREAM for one upstream of every path (REMORA_UPSTREAMS)`,
 				`log.level: both REMORA_LOG_LEVEL and REMORA_LOG_LEVEL_FILE are set (REMORA_LOG_LEVEL_FILE)`,
 				`log.format: open /does/not/exist: no such file or directory (REMORA_LOG_FORMAT_FILE)`,
-				`listen: must be host:port (REMORA_LISTEN)`,
+				`listen: must be host:port, with an address or a name and a port up to 65535 (REMORA_LISTEN)`,
 			},
 		},
 	} {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -100,7 +101,11 @@ func whole[T ~int | ~int64 | ~uint64](to *T, name, expects string) value {
 
 func number(to *float64) value {
 	return scalar[float64]{to, "number", tokenNumber, "a number", func(s string) (float64, error) {
-		return strconv.ParseFloat(s, 64)
+		v, err := strconv.ParseFloat(s, 64)
+		if math.IsNaN(v) {
+			err = strconv.ErrSyntax // it compares as neither too small nor too large
+		}
+		return v, err
 	}, func(v float64) any { return v }}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"runtime/debug"
 	"sync"
 )
@@ -41,6 +42,9 @@ func serve(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	remora.announce()
+	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
+		log.Warn(w)
+	}
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	watched, stop := context.WithCancel(ctx)

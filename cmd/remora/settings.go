@@ -33,7 +33,7 @@ func (c *config) doorSettings() []setting {
 		{key: "forward.caCert", at: text(&c.caCert), note: "`ca.pem` beside the configuration file: `$XDG_CONFIG_HOME/remora/ca.pem`, `~/.config/remora/ca.pem`, on Windows `%AppData%\\remora\\ca.pem`", doc: "Certificate of the authority, as `remora ca init` made it. Clients are told to trust it; its name constraints make it worth nothing for other hosts."},
 		{key: "forward.caKey", at: text(&c.caKey), note: "`ca.key` beside the certificate", doc: "Its key, a file of mode 0600."},
 		{key: "forward.allowPrivate", at: boolean(&c.forward.AllowPrivate), doc: "Lets tunnels lead to loopback, private and link-local addresses. What counts is the address that is dialled."},
-		{key: "forward.maxTunnels", at: integer(&c.forward.MaxTunnels), doc: "Tunnels open at once. Beyond, clients get a 503."},
+		{key: "forward.maxTunnels", at: integer(&c.forward.MaxTunnels), most: 1 << 16, doc: "Tunnels open at once. Beyond, clients get a 503."},
 		{key: "forward.dialTimeout", at: duration(&c.forward.DialTimeout), doc: "For the connection to a tunnel's target."},
 		{key: "forward.drain", at: duration(&c.forward.Drain), doc: "How long tunnels may go on after SIGTERM."},
 	}
@@ -59,9 +59,9 @@ func (c *config) limitSettings() []setting {
 		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), holds: "limits.bodyBytes", share: 1.0 / 16, least: 1 << 20, doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
 		{key: "limits.teeBytes", at: size(&l.TeeBytes), share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes), holds: "limits.teeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
-		{key: "limits.assemblies", at: integer(&l.Assemblies), doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
-		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), doc: "Larger request heads are refused with 431."},
-		{key: "limits.idleConnections", at: integer(&c.proxy.Transport.MaxIdlePerHost), doc: "Connections kept open to one upstream. More are opened as needed, and closed after use."},
+		{key: "limits.assemblies", at: integer(&l.Assemblies), most: 1 << 16, doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
+		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), most: 16 << 20, doc: "Larger request heads are refused with 431."},
+		{key: "limits.idleConnections", at: integer(&c.proxy.Transport.MaxIdlePerHost), most: 1 << 16, doc: "Connections kept open to one upstream. More are opened as needed, and closed after use."},
 	}
 }
 
@@ -76,7 +76,7 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
 		{key: "recall.maxBytes", at: size(&r.MaxBytes), holds: "recall.maxScopeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
 		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), share: 1.0 / 32, least: 1 << 20, doc: "One user's index. Beyond, the oldest memories are left out and counted."},
-		{key: "recall.maxLoads", at: integer(&r.MaxLoads), doc: "Indexes that load at the same time; more wait."},
+		{key: "recall.maxLoads", at: integer(&r.MaxLoads), most: 1024, doc: "Indexes that load at the same time; more wait."},
 		{key: "recall.loadTimeout", at: duration(&r.LoadTimeout), doc: "Bounds the load of one index."},
 		{key: "recall.snapshotAfter", at: duration(&r.SnapshotAfter), doc: "How long a changed index must be left alone before its snapshot is written, which makes its next load fast. `0s` keeps none."},
 		{key: "recall.maxTerms", at: integer(&r.MaxTerms), doc: "Terms of a query; the rarest stay."},
@@ -150,7 +150,7 @@ func (c *config) persistSettings() []setting {
 		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), doc: "Longer messages are cut."},
 		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered."},
 		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout), doc: "How long storing goes on after SIGTERM. What is in the spool by then is stored at the next start."},
-		{key: "persist.workers", at: integer(&p.Workers), doc: "Turns that are redacted side by side. 0 = as many as there are processors, up to 4."},
+		{key: "persist.workers", at: integer(&p.Workers), most: 1024, doc: "Turns that are redacted side by side. 0 = as many as there are processors, up to 4."},
 		{key: "persist.maxQuarantined", at: integer(&p.MaxQuarantined), doc: "Turns that failed three times and are kept for inspection. Beyond, they are dropped and counted."},
 	}
 }

@@ -55,6 +55,27 @@ func (c Config) keyFileOf(id kekID) string {
 	return strings.TrimSuffix(c.KeyFile, ext) + "-" + id.String() + ext
 }
 
+// KeyFiles are the key file and those beside it that are named by ids of keys, as far as they are there.
+func KeyFiles(c Config) (files []string) {
+	if len(c.Key) > 0 || c.KeyFile == "" {
+		return nil
+	}
+	ext := filepath.Ext(c.KeyFile)
+	stem := strings.TrimSuffix(filepath.Base(c.KeyFile), ext)
+	entries, _ := os.ReadDir(filepath.Dir(c.KeyFile)) // what can't be listed may be read all the same
+	if there, err := exists(c.KeyFile); there && err == nil {
+		files = append(files, c.KeyFile)
+	}
+	for _, e := range entries {
+		id, ok := strings.CutPrefix(strings.TrimSuffix(e.Name(), ext), stem+"-")
+		if raw, err := hex.DecodeString(id); ok && err == nil && len(raw) == len(kekID{}) {
+			files = append(files, filepath.Join(filepath.Dir(c.KeyFile), e.Name()))
+		}
+	}
+	return files
+}
+
+// keyFilesOf is where the keys of some ids are looked for.
 func (c Config) keyFilesOf(ids []kekID) string {
 	var files []string
 	for _, id := range ids {

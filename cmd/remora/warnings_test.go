@@ -1,0 +1,96 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestMisspelt(t *testing.T) {
+	c := defaultConfig()
+	for kv, want := range map[string]string{
+		"REMORA_RECALL_TOPK=3":                         "REMORA_RECALL_TOP_K",
+		"REMORA_RECALL_TOP_k=3":                        "REMORA_RECALL_TOP_K",
+		"REMORA_LISTN=x":                               "REMORA_LISTEN",
+		"REMORA_STORAGE_KEYFILE=/x":                    "REMORA_STORAGE_KEY_FILE",
+		"REMORA_RECALL_TOP_K=3":                        "",
+		"REMORA_CONFIG=/x":                             "",
+		"REMORA_LOG_LEVEL_FILE=/x":                     "",
+		"REMORA_SERVICE_HOST=10.0.0.1":                 "",
+		"REMORA_SERVICE_PORT=8787":                     "",
+		"REMORA_SERVICE_PORT_HTTP=8787":                "",
+		"REMORA_PORT=tcp://10.0.0.1:8787":              "",
+		"REMORA_PORT_8787_TCP_ADDR=10.0.0.1":           "",
+		"REMORA_DEV_PORT_8787_TCP=tcp://10.0.0.1:8787": "",
+		"REMORA_HOME=/opt":                             "",
+		"REMORA_RECALL_TOPK=":                          "",
+		"PATH=/bin":                                    "",
+	} {
+		got := strings.Join(misspelt([]string{kv}, c.settings()), "\n")
+		if want == "" && got != "" || want != "" && !strings.HasSuffix(got, "did you mean "+want+"?") {
+			t.Errorf("%s: got %q, want %q", kv, got, want)
+		}
+	}
+}
+
+func TestKeysInTheOpen(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes")
+	}
+	dir := t.TempDir()
+	pod := machine()
+	pod.container = true
+	for _, test := range []struct {
+		name, file string
+		mode       os.FileMode
+		place      place
+		want       []string
+	}{
+		{"as it is made", "store.key", 0o600, machine(), nil},
+		{"for all", "store.key", 0o666, machine(), []string{"may be read or replaced by others than its owner (mode 0666): make it 0600"}},
+		{"for the group", "store.key", 0o640, machine(), []string{"may be read by others than its owner (mode 0640)"}},
+		{"of another id", "store-0123456789abcdef.key", 0o604, machine(), []string{"store-0123456789abcdef.key may be read"}},
+		{"a mounted secret for a group", "store.key", 0o440, pod, nil},
+		{"a mounted secret for all", "store.key", 0o644, pod, []string{"defaultMode"}},
+		{"with the data", "data/store.key", 0o600, machine(), []string{"lies inside the data directory"}},
+		{"beside data of a longer name", "data2/store.key", 0o600, machine(), nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(dir, test.name, test.file)
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(file, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(file, test.mode); err != nil {
+				t.Fatal(err)
+			}
+			c := defaultConfig()
+			c.storage.Dir, c.storage.KeyFile = filepath.Join(dir, test.name, "data"), filepath.Join(filepath.Dir(file), "store.key")
+			got := c.warnings(nil, test.place)
+			if len(got) != len(test.want) {
+				t.Fatalf("got %q, want %q", got, test.want)
+			}
+			for i, want := range test.want {
+				if !strings.Contains(got[i], want) {
+					t.Errorf("got %q, want %q in it", got[i], want)
+				}
+			}
+		})
+	}
+	ca := filepath.Join(dir, "ca.key")
+	if err := os.WriteFile(ca, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(ca, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := defaultConfig()
+	c.caKey = ca
+	if got := c.warnings(nil, machine()); len(got) != 1 || !strings.Contains(got[0], "key of the certificate authority") {
+		t.Errorf("an authority's key for all: got %q, want a warning", got)
+	}
+}
