@@ -113,11 +113,11 @@ var (
 // Run keeps the store open until ctx ends.
 func (k *keeper) Run(ctx context.Context) error {
 	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
-		what := "a damaged store was set aside: its memories are missing until it is restored or taken away"
 		if badger.IsMissing(dir) {
-			what = "the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away"
+			k.log.Error("the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away", "mark", dir)
+			continue
 		}
-		k.log.Error(what, "directory", dir)
+		k.log.Error("a damaged store was set aside: its memories are missing until it is restored or taken away", "directory", dir)
 	}
 	if err := k.room(); err != nil { // nor does a crash say anything of the files now
 		k.hold(err.Error())
