@@ -172,8 +172,12 @@ func TestImportDuringRotation(t *testing.T) {
 	if _, err := s.RotateKey(t.Context(), filepath.Join(t.TempDir(), "next")); err != nil {
 		t.Fatal(err)
 	}
+	mustClose(t, s) // else it is refused for that
 	if _, err := ImportKeyring(cfg, bytes.NewReader(exported)); err == nil || !strings.Contains(err.Error(), "rotation") {
 		t.Errorf("ImportKeyring: %v", err)
+	}
+	if err := s.Open(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); errors.Is(err, storage.ErrDamaged) {
 		t.Error(err)
