@@ -22,12 +22,14 @@ type query struct {
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms
+	passes     filter
 }
 
 // reset makes q a query without terms. Its space is kept.
 func (q *query) reset() {
 	clear(q.terms)
-	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0]}
+	q.passes.reset()
+	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes}
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.

@@ -26,11 +26,14 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	topK = min(topK, MaxTopK)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
-	f := e.filter(ix, req)
+	f := &q.passes
+	e.filter(ix, req, f)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
 	q.vector.addTo(q, s)
 	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		top.hits = nil
+	} else {
 		top.first(topK * phrasesPerMemory)
 		s.sink = ix.approach(top.hits[:top.sorted])
 		ix.phrases(q, w, top.hits[:top.sorted], s)
@@ -40,10 +43,10 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 	}
 	res := Result{Considered: considered}
-	if ctx.Err() == nil && len(top.hits) > 0 {
+	if len(top.hits) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, weights: w,
-			explain: req.Explain, res: &res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			explain: req.Explain, lines: req.Lines, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
@@ -54,7 +57,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 		sel.fill(ctx, &top, gate)
 		sel.finish()
-		s.hits, s.taken = sel.hits, sel.taken
+		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
 			if req.Explain {
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
@@ -104,7 +107,8 @@ type selection struct {
 	gate    float64 // of the settings
 	weights *Weights
 	explain bool
-	res     *Result
+	lines   bool
+	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories
 	taken   []taken // of res.Memories
@@ -213,7 +217,11 @@ func (s *selection) add(h hit, p int32, found *taken) Reason {
 	m := &s.res.Memories[:n+1][n]
 	*m = Scored{}
 	before := s.scratch.text
-	s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
+	if s.lines {
+		s.scratch.text, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before)
+	} else {
+		s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
+	}
 	refuse := func(why Reason) Reason {
 		s.scratch.text = s.scratch.text[:len(before)]
 		return why
@@ -239,7 +247,12 @@ func (s *selection) finish() {
 	}
 	all := string(s.scratch.text)
 	for i := range s.res.Memories {
-		s.taken[i].own.giveTo(&s.res.Memories[i].Memory, all)
+		m, own := &s.res.Memories[i].Memory, &s.taken[i].own
+		if s.lines {
+			own.giveLineTo(m, all)
+		} else {
+			own.giveTo(m, all)
+		}
 	}
 	if cap(s.scratch.text) > keptText {
 		s.scratch.text = nil
