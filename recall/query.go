@@ -23,14 +23,14 @@ type query struct {
 
 	own, words []queryWord // space for those of terms
 	passes     filter
-	lower      []byte // space for the text in lower case
+	lower, ids []byte // space for the text in lower case, and for the ids of the result's lines
 }
 
 // reset makes q a query without terms. Its space is kept.
 func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
-	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0]}
+	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0], ids: q.ids[:0]}
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.

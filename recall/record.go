@@ -373,21 +373,21 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *stor
 	return b, own
 }
 
-// unpackLine is unpackMemory for what a line shows; the string of the turn is not given, but told by repeats.
-func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b []byte) (_ []byte, own ownStrings) {
+// unpackLine is unpackMemory for what a line shows: it appends the text to b, the id to ids, where the turn stands, too.
+func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []byte) (_, _ []byte, own ownStrings) {
 	d := ix.identity(u, n)
 	m.EventTime = d.event
-	own.turn.from = int32(len(b))
-	b = appendRaw(b, d.turn, d.turnHex)
-	own.turn.to = int32(len(b))
+	own.turn.from = int32(len(ids))
+	ids = appendRaw(ids, d.turn, d.turnHex)
+	own.turn.to = int32(len(ids))
 	own.id.from = own.turn.from
 	if d.mark&markID != 0 {
 		own.id.from = own.turn.to
-		b = appendRaw(b, d.id, d.idHex)
+		ids = appendRaw(ids, d.id, d.idHex)
 	} else {
-		b = strconv.AppendInt(append(b, '.'), int64(d.seq), 10)
+		ids = strconv.AppendInt(append(ids, '.'), int64(d.seq), 10)
 	}
-	own.id.to = int32(len(b))
+	own.id.to = int32(len(ids))
 	u.skipDetails(d.mark)
 	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // as unpackShape, which copies all of it
 		s := &ix.shapes[v-1]
@@ -401,12 +401,7 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b []byte) (
 	own.text.from = int32(len(b))
 	b = ix.unpackText(u, b)
 	own.text.to = int32(len(b))
-	return b, own
-}
-
-// giveLineTo completes a memory that unpackLine has read.
-func (o *ownStrings) giveLineTo(m *storage.Memory, all string) {
-	m.ID, m.Text = o.id.of(all), o.text.of(all)
+	return b, ids, own
 }
 
 func (ix *index) unpackText(u *unpacker, b []byte) []byte {

@@ -205,25 +205,26 @@ func (s *selection) take(h hit, p int32) Reason {
 	return why
 }
 
-// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there.
+// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there, the ids of
+// lines in s.q.ids.
 func (s *selection) add(h hit, p int32, found *taken) Reason {
 	if s.res.Memories == nil {
 		if s.res.Memories = s.into[:0]; cap(s.into) < s.topK {
 			s.res.Memories = make([]Scored, 0, s.topK)
 		}
-		s.scratch.text = s.scratch.text[:0]
+		s.scratch.text, s.q.ids = s.scratch.text[:0], s.q.ids[:0]
 	}
 	n := len(s.res.Memories)
 	m := &s.res.Memories[:n+1][n]
 	*m = Scored{}
-	before := s.scratch.text
+	before, ids := s.scratch.text, s.q.ids
 	if s.lines {
-		s.scratch.text, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before)
+		s.scratch.text, s.q.ids, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before, ids)
 	} else {
 		s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
 	}
 	refuse := func(why Reason) Reason {
-		s.scratch.text = s.scratch.text[:len(before)]
+		s.scratch.text, s.q.ids = s.scratch.text[:len(before)], s.q.ids[:len(ids)]
 		return why
 	}
 	if s.repeats(&m.Memory, &found.own) {
@@ -245,11 +246,11 @@ func (s *selection) finish() {
 	if len(s.res.Memories) == 0 {
 		return
 	}
-	all := string(s.scratch.text)
+	all, ids := string(s.scratch.text), string(s.q.ids)
 	for i := range s.res.Memories {
 		m, own := &s.res.Memories[i].Memory, &s.taken[i].own
 		if s.lines {
-			own.giveLineTo(m, all)
+			m.ID, m.Text = own.id.of(ids), own.text.of(all)
 		} else {
 			own.giveTo(m, all)
 		}
@@ -265,7 +266,11 @@ func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 	if own.turn.from == own.turn.to || m.Provenance.Role == storage.RoleAssistant {
 		return false
 	}
-	turn := func(o *ownStrings) []byte { return s.scratch.text[o.turn.from:o.turn.to] }
+	all := s.scratch.text
+	if s.lines {
+		all = s.q.ids
+	}
+	turn := func(o *ownStrings) []byte { return all[o.turn.from:o.turn.to] }
 	for i := range s.res.Memories {
 		o := &s.res.Memories[i].Memory
 		if o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant && bytes.Equal(turn(&s.taken[i].own), turn(own)) {
