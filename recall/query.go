@@ -133,7 +133,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 		}
 		weight, is := share, a.standing[i]
 		if is == unsure {
-			is = standings()[s]
+			is = spellings()[s].standing
 		}
 		switch {
 		case is&ofRequest != 0:

@@ -46,7 +46,7 @@ func TestOwnStemEndings(t *testing.T) {
 		try(w)
 	}
 	tried, own := 0, 0
-	for _, begin := range []string{"", "a", "ab", "bab", "yay", "babab", "commun", "gener", "arsen", "abaliz", "babfuln", "xyzabat"} {
+	for _, begin := range []string{"", "a", "ab", "bab", "yay", "babab", "commun", "gener", "arsen", "abaliz", "babfuln", "xyzabat", "babal"} {
 		for i := range 26 * 26 * 26 {
 			tried++
 			if try(begin + string([]byte{byte('a' + i/676), byte('a' + i/26%26), byte('a' + i%26)})) {

@@ -199,17 +199,22 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 }
 
+// languageFactor tells the hashes of a word in one language from those in another.
+const languageFactor = 0x9e3779b97f4a7c15
+
 // word finds a word in its two places in the cache, or reads it, which moves the one that stands in the first to the second.
 func (a *analyzer) word(l language, w string) *word {
-	i := int(maphash.String(a.seed, w)+uint64(l)) & (len(a.cache) - 2)
+	hash := maphash.String(a.seed, w) + uint64(l)*languageFactor
+	i := int(hash) & (len(a.cache) - 2)
 	first := a.cache[i].Load()
-	if first != nil && first.language == l && first.spelled == w {
+	if first != nil && first.hash == hash {
 		return first
 	}
-	if e := a.cache[i+1].Load(); e != nil && e.language == l && e.spelled == w {
+	if e := a.cache[i+1].Load(); e != nil && e.hash == hash {
 		return e
 	}
 	e := readWord(l, strings.Clone(w))
+	e.hash = hash
 	a.cache[i].Store(e)
 	if first != nil {
 		a.cache[i+1].Store(first)
@@ -217,23 +222,24 @@ func (a *analyzer) word(l language, w string) *word {
 	return e
 }
 
-// word is what one word of a text, as it is spelled there, amounts to.
+// word is what one word of a text, as it is spelled there, amounts to. A look at one is a look at cold memory, so it fits one line
+// of a cache, and is known by a hash of 64 bits: that two words share one is out of reach of chance, and of those who don't know the
+// process's seed.
 type word struct {
-	spelled  string
-	language language
+	hash     uint64 // of the word and its language
 	traits   traits
 	hints    timeHints
 	standing standing  // of the term, if there is one
 	terms    []string  // stems; none for a stop word
-	sole     [1]string // where terms is, if there is one: beside the rest, for a look at one word is a look at cold memory
+	sole     [1]string // where terms is, if there is one
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
 // the whole and the stems of its parts.
 func readWord(l language, w string) *word {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
-	known := spellings[lower]
-	e := &word{spelled: w, language: l, traits: known.traits, hints: readTimeHints(lower)}
+	known := spellings()[lower]
+	e := &word{traits: known.traits, hints: readTimeHints(lower)}
 	if isYear(lower) {
 		e.traits |= hasTime
 	}
@@ -245,6 +251,11 @@ func readWord(l language, w string) *word {
 	}
 	if isPlain(w) {
 		e.take(stemKnown(l, lower, known.base))
+		if e.sole[0] == lower {
+			e.standing = known.standing
+		} else {
+			e.standing = spellings()[e.sole[0]].standing
+		}
 		return e
 	}
 	if i := strings.IndexAny(lower, "'"); i > 0 && i <= 2 && l > langEnglish && i+1 < len(lower) { // l'ami, d'un, dell'arte is longer
@@ -267,6 +278,7 @@ func readWord(l language, w string) *word {
 	}
 	if len(parts) == 1 {
 		e.take(stemIn(l, strings.ToLower(parts[0])))
+		e.standing = spellings()[e.sole[0]].standing
 		return e
 	}
 	for _, p := range parts {
@@ -281,10 +293,6 @@ func readWord(l language, w string) *word {
 
 // take makes a stem the word's one term.
 func (e *word) take(stem string) {
-	e.standing = standings()[stem]
-	if strings.HasPrefix(e.spelled, stem) {
-		stem = e.spelled[:len(stem)] // mostly, and so its bytes are near, too
-	}
 	e.sole[0] = stem
 	e.terms = e.sole[:]
 }

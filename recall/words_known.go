@@ -2,35 +2,14 @@ package recall
 
 import "sync"
 
-// spelling is what is known of an English word as it is spelled, in lower case: one look where there are six lists.
+// spelling is what is known of an English word as it is spelled, in lower case, and of the stem that is spelled so: one look
+// where there are ten lists.
 type spelling struct {
-	traits traits
-	stop   bool
-	base   string // of an irregular form, else ""
+	traits   traits
+	standing standing // of the stem
+	stop     bool     // an English one
+	base     string   // of an irregular form, else ""
 }
-
-var spellings = func() map[string]spelling {
-	m := map[string]spelling{}
-	with := func(words map[string]bool, note func(s *spelling)) {
-		for w := range words {
-			s := m[w]
-			note(&s)
-			m[w] = s
-		}
-	}
-	with(stopWords, func(s *spelling) { s.stop = true })
-	with(firstPersonWords, func(s *spelling) { s.traits |= firstPerson })
-	with(timeWords, func(s *spelling) { s.traits |= hasTime })
-	with(numberWords, func(s *spelling) { s.traits |= hasNumber })
-	with(wishWords, func(s *spelling) { s.traits |= wishes })
-	with(orderWords, func(s *spelling) { s.traits |= orders })
-	for w, base := range irregular {
-		s := m[w]
-		s.base = base
-		m[w] = s
-	}
-	return m
-}()
 
 // standing is what a query makes of a stem.
 type standing uint8
@@ -43,20 +22,35 @@ const (
 	unsure                          // nobody has looked
 )
 
-// standings say it of all stems that they say anything of.
-var standings = sync.OnceValue(func() map[string]standing {
-	m := map[string]standing{}
-	for w := range requestWords {
-		m[w] |= ofRequest
+// spellings are all of which anything is known. As related, New has it read.
+var spellings = sync.OnceValue(func() map[string]spelling {
+	m := map[string]spelling{}
+	with := func(w string, note func(s *spelling)) {
+		s := m[w]
+		note(&s)
+		m[w] = s
 	}
-	for w := range lightWords {
-		m[w] |= isLight
+	list := func(words map[string]bool, t traits, st standing) {
+		for w := range words {
+			with(w, func(s *spelling) { s.traits, s.standing = s.traits|t, s.standing|st })
+		}
 	}
-	for w := range socialWords {
-		m[w] |= isSocial
-	}
+	list(firstPersonWords, firstPerson, 0)
+	list(timeWords, hasTime, 0)
+	list(numberWords, hasNumber, 0)
+	list(wishWords, wishes, 0)
+	list(orderWords, orders, 0)
+	list(requestWords, 0, ofRequest)
+	list(lightWords, 0, isLight)
+	list(socialWords, 0, isSocial)
 	for w := range related() {
-		m[w] |= hasRelated
+		with(w, func(s *spelling) { s.standing |= hasRelated })
+	}
+	for w := range stopWords {
+		with(w, func(s *spelling) { s.stop = true })
+	}
+	for w, base := range irregular {
+		with(w, func(s *spelling) { s.base = base })
 	}
 	return m
 })
