@@ -102,7 +102,7 @@ func declining(ws []word) bool {
 				return true
 			}
 		}
-		verb := i
+		var verb int
 		switch {
 		case ws[i].folded == "do" && folded(ws, i+1) == "not":
 			verb = i + 2

@@ -15,6 +15,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -52,6 +53,7 @@ type exchange struct {
 	placing  *placing
 
 	found []recall.Scored // room for what recall finds, kept from request to request
+	lines []fence.Line    // the same for the lines of a block
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -62,7 +64,7 @@ const passBuffer = 1 << 20
 //
 //go:noinline
 func (x *exchange) recycle() {
-	*x = exchange{found: x.found}
+	*x = exchange{found: x.found, lines: x.lines}
 	exchanges.Put(x)
 }
 

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -251,9 +250,12 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Into: x.found}
-	if x.req.Turn > 0 || named != "" {
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Lines: true, Into: x.found}
+	carries := x.req.Turn > 0 || named != ""
+	if carries {
 		q.VisibleChains = x.earlierTurns(w)
+	}
+	if len(w.heldIDs)+len(w.blocks) > 0 {
 		q.VisibleIDs = make(map[string]struct{}, len(w.heldIDs))
 		maps.Copy(q.VisibleIDs, w.heldIDs)
 	}
@@ -262,7 +264,7 @@ func (x *exchange) search(
 	} else if before != "" {
 		q.Previous = func() string { return before }
 	}
-	if q.VisibleIDs != nil && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
+	if carries && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
 		q.VisibleChains = append(q.VisibleChains, x.turn.Chain)
 	}
 	for _, b := range w.blocks {
@@ -282,14 +284,9 @@ func (x *exchange) search(
 	case len(res.Memories) == 0:
 		return fence.Block{}, 0, StatusEmpty
 	}
-	// The ids are kept with the block. They must not keep the whole memories that they may be a part of.
-	var ids strings.Builder
-	ids.Grow(40 * len(res.Memories))
-	lines := make([]fence.Line, 0, len(res.Memories))
+	lines := slices.Grow(x.lines[:0], len(res.Memories))
 	for i := range res.Memories {
 		m := &res.Memories[i].Memory
-		at := ids.Len()
-		ids.WriteString(m.ID)
 		text, who := m.Text, m.Provenance.Speaker
 		if redact := x.h.deps.Redact; redact != nil {
 			if text = redact(text); who != "" {
@@ -302,28 +299,42 @@ func (x *exchange) search(
 		if who == "" {
 			who = string(m.Kind)
 		}
-		lines = append(lines, fence.Line{ID: ids.String()[at:], Time: m.EventTime, Who: who, Text: text})
+		lines = append(lines, fence.Line{ID: m.ID, Time: m.EventTime, Who: who, Text: text}) // the id is kept with the block
 	}
-	block := fence.Render(randomHex(8), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	block := fence.Render(randomName(), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	if clear(lines); len(lines) <= mostKept {
+		x.lines = lines[:0]
+	}
 	if block.Text == "" {
 		return block, 0, StatusEmpty
 	}
 	return block, len(block.Spans), StatusInjected
 }
 
+// mostKept is of how many memories an exchange keeps the room for the next request; more are rare, and would hold 16 KiB.
+const mostKept = 32
+
 // keep lets the next request use the room of memories, which must not be read any more.
 func (x *exchange) keep(found []recall.Scored) {
-	const most = 32               // more are rare, and would hold 16 KiB
-	clear(x.found[:cap(x.found)]) // a search that was cut short has left what it had
-	found = found[:cap(found)]    // a memory that was refused stands behind the end
-	if clear(found); 0 < len(found) && len(found) <= most {
+	found = found[:cap(found)] // a memory that was refused stands behind the end
+	room := x.found[:cap(x.found)]
+	if len(found) == 0 || len(room) > 0 && &found[0] == &room[0] {
+		clear(room) // a search that was cut short has left what it had
+		return
+	}
+	clear(room)
+	if clear(found); len(found) <= mostKept {
 		x.found = found[:0]
 	}
 }
 
 // earlierTurns are the chain hashes, as text, of the user messages before the newest, with those that the upstream holds.
 func (x *exchange) earlierTurns(w walk) []string {
-	all := make([]byte, 0, chainTextLen*(x.req.Turn/2+1))
+	var space [8 * chainTextLen]byte
+	all := space[:0]
+	if n := chainTextLen * (x.req.Turn/2 + 1); n > len(space) {
+		all = make([]byte, 0, n)
+	}
 	for i := range x.req.Turn {
 		if x.req.Messages[i].Role == dialect.RoleUser {
 			all = appendChainText(all, w.chain[i])
@@ -385,7 +396,7 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 	if history || !known {
 		return "chain:" + chainText(w.chain[first])
 	}
-	return "new:" + randomHex(8)
+	return "new:" + randomName()
 }
 
 func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
@@ -490,10 +501,4 @@ func appendParts(b []byte, parts ...string) []byte {
 		b = append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...)
 	}
 	return b
-}
-
-func randomHex(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }

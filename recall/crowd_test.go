@@ -42,7 +42,8 @@ func TestCrowd(t *testing.T) {
 			w := &e.cfg.Weights
 			q := e.readQuery(req.words(), nil, req.Now, ix.usualLanguage())
 			ix.resolve(q, e.cfg.MaxTerms, w)
-			f := e.filter(ix, &req)
+			f := &q.passes
+			e.filter(ix, &req, f)
 			rank := func() (considered int, hits []hit, words int) {
 				s := new(scratch)
 				considered = ix.rank(q, w, s, req.TopK*candidatesPerMemory, f)

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -24,7 +23,7 @@ type Engine struct {
 	cfg      Config
 	src      Source
 	log      *slog.Logger
-	tracer   trace.Tracer
+	tracer   trace.Tracer // nil: silent
 	analyzer *analyzer
 	seed     uint64
 	scratch  sync.Pool // *scratch
@@ -68,17 +67,17 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if tp == nil {
-		tp = noop.NewTracerProvider()
-	}
 	e := &Engine{
-		cfg: cfg, src: src, log: log, tracer: tp.Tracer(scopeName), analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
+		cfg: cfg, src: src, log: log, analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
 		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
+	}
+	if tp != nil {
+		e.tracer = tp.Tracer(scopeName)
 	}
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
 		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
 	}
-	related() // not within a query's time
+	spellings() // not within a query's time
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(query) }
@@ -147,9 +146,17 @@ func (e *Engine) Stats() Stats {
 // relevant is known.
 func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 	start := time.Now()
+	if e.tracer == nil { // a span that nobody sees costs as much as two words of the query
+		res, err := e.recall(ctx, &req, start)
+		if err != nil {
+			res = Result{}
+		}
+		res.Took = time.Since(start)
+		return res, err
+	}
 	ctx, span := e.tracer.Start(ctx, spanSearch, e.spanOptions...)
 	defer span.End()
-	res, err := e.recall(ctx, req, span)
+	res, err := e.recall(ctx, &req, start)
 	res.Took = time.Since(start)
 	if err != nil {
 		span.SetStatus(codes.Error, reason(err))
@@ -175,7 +182,7 @@ func reason(err error) string {
 	return "failed"
 }
 
-func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Result, error) {
+func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Result, error) {
 	if err := req.Scope.Validate(); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
@@ -188,26 +195,26 @@ func (e *Engine) recall(ctx context.Context, req Request, span trace.Span) (Resu
 	if !warm {
 		deadline = max(e.cfg.FirstDeadline, deadline)
 	}
-	if at, ok := ctx.Deadline(); !ok || time.Until(at) > deadline { // a timer costs as much as a word of the query
+	if at, ok := ctx.Deadline(); !ok || at.Sub(start) > deadline { // a timer costs as much as a word of the query
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, deadline, ErrTimeout)
 		defer cancel()
 	}
-	if span.IsRecording() {
-		span.SetAttributes(attribute.Bool(attrLoaded, warm))
+	if e.tracer != nil {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Bool(attrLoaded, warm))
 	}
-	asked := e.ask(ctx, &req)
+	asked := e.ask(ctx, req)
 	for {
 		s.used.Store(e.clock.Add(1))
 		if err := s.wait(ctx); err != nil {
 			return Result{}, err
 		}
-		res, ok, err := e.searchScope(ctx, s, &req, nil)
+		res, ok, err := e.searchScope(ctx, s, req, nil)
 		if err != nil {
 			return res, err
 		}
 		if ok {
-			return e.withVectors(ctx, s, &req, asked, res), nil
+			return e.withVectors(ctx, s, req, asked, res), nil
 		}
 		// Dropped or evicted since it was acquired.
 		if s, err = e.acquire(req.Scope); err != nil {
@@ -226,8 +233,8 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	}
 	q := e.readQuery(req.words(), req.Previous, req.Now, s.ix.usualLanguage())
 	q.project = projectHash(req.Project)
-	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
+	if e.tracer != nil {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
 	}
 	if len(q.terms) == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil

@@ -75,7 +75,8 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 	q := e.readQuery(question, nil, storage.Time(1e9).Std(), langEnglish)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := new(scratch)
-	f := e.filter(ix, &Request{})
+	f := &q.passes
+	e.filter(ix, &Request{}, f)
 	ix.rank(q, w, s, k, f)
 	sel := selection{ix: ix, q: q, scratch: s}
 	for _, n := range s.found {

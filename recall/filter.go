@@ -10,7 +10,7 @@ import (
 type filter struct {
 	ix        *index
 	now       storage.Time
-	chat      int32 // conversation to stay in, -2 for any
+	chat      int32 // conversation to stay in, -2 for none; unless everyone
 	episodes  bool  // anything but resources
 	resources bool
 	everyone  bool      // not only this chat
@@ -20,22 +20,25 @@ type filter struct {
 	visible   map[string]struct{}
 }
 
-func (e *Engine) filter(ix *index, req *Request) *filter {
+// filter makes the filter of a request in f, of which only the space of hashes is kept.
+func (e *Engine) filter(ix *index, req *Request, f *filter) {
 	scopes := req.Scopes
 	if len(scopes) == 0 {
 		scopes = e.cfg.Scopes
 	}
-	f := &filter{
-		ix: ix, now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
+	*f = filter{
+		ix: ix, hashes: f.hashes[:0], now: storage.TimeOf(req.Now), chat: -2, visible: req.VisibleIDs,
 		resources: slices.Contains(scopes, Resources), everyone: slices.Contains(scopes, AllUserMemory),
 	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
-	if c, ok := ix.conversationOf(req.Conversation); ok && req.Conversation != "" {
-		f.chat = c
+	if !f.everyone && req.Conversation != "" {
+		if c, ok := ix.conversationOf(req.Conversation); ok {
+			f.chat = c
+		}
 	}
 	if len(req.VisibleChains) > 0 {
 		f.chains = req.VisibleChains
-		f.hashes = make([]uint32, 0, len(f.chains))
+		f.hashes = slices.Grow(f.hashes, len(f.chains))
 		for _, c := range f.chains {
 			h := ix.chainHash(c)
 			f.hashes = append(f.hashes, h)
@@ -44,7 +47,17 @@ func (e *Engine) filter(ix *index, req *Request) *filter {
 		}
 		slices.Sort(f.hashes)
 	}
-	return f
+}
+
+// maxKeptHashes bounds the space for hashes that is kept for the next request; a longer conversation makes its own.
+const maxKeptHashes = 1 << 10
+
+// reset lets go of what the request was. The space of hashes is kept.
+func (f *filter) reset() {
+	if cap(f.hashes) > maxKeptHashes {
+		f.hashes = nil
+	}
+	*f = filter{hashes: f.hashes[:0]}
 }
 
 // anyKind reports whether every turn that is alive passes, but for those that the request carries.

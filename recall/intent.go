@@ -1,6 +1,9 @@
 package recall
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+)
 
 // intent is what kind of answer a query asks for.
 type intent uint8
@@ -15,22 +18,22 @@ const (
 )
 
 // readIntent reads a query in lower case.
-func readIntent(text string) intent {
+func readIntent(text []byte) intent {
 	var in intent
-	before := ""
+	var before []byte
 	back := false // it looks back, whatever else it asks
-	for rest := text; rest != ""; {
-		var w string
+	for rest := text; len(rest) > 0; {
+		var w []byte
 		w, rest = cutWord(rest)
-		switch w {
+		switch string(w) {
 		case "when", "date":
 			in |= wantsTime
 		case "day", "month", "year", "time":
-			if before == "what" || before == "which" {
+			if string(before) == "what" || string(before) == "which" {
 				in |= wantsTime
 			}
 		case "how":
-			switch next, _ := cutWord(rest); next {
+			switch next, _ := cutWord(rest); string(next) {
 			case "long":
 				in |= wantsTime | wantsNumber
 			case "recently":
@@ -45,43 +48,43 @@ func readIntent(text string) intent {
 		case "suggest", "recommend", "advise":
 			in |= wantsAdvice
 		case "suggestions", "recommendations", "advice", "tips", "ideas":
-			if before == "any" || before == "some" || before == "your" {
+			if string(before) == "any" || string(before) == "some" || string(before) == "your" {
 				in |= wantsAdvice
 			}
 		case "help":
-			if next, _ := cutWord(rest); next == "me" {
+			if next, _ := cutWord(rest); string(next) == "me" {
 				in |= wantsAdvice
 			}
 		case "should":
-			if next, _ := cutWord(rest); next == "i" || before == "what" {
+			if next, _ := cutWord(rest); string(next) == "i" || string(before) == "what" {
 				in |= wantsAdvice
 			}
 		case "did", "summary", "summarize", "summarise", "recap", "overview":
 			back = true
 		case "order":
-			back = back || before == "the"
+			back = back || string(before) == "the"
 		case "throughout", "across":
-			if next, _ := cutWord(rest); next == "our" || next == "my" {
+			if next, _ := cutWord(rest); string(next) == "our" || string(next) == "my" {
 				back = true
 			}
 		case "you", "your":
-			if before == "can" || before == "could" || before == "would" || before == "will" {
+			if string(before) == "can" || string(before) == "could" || string(before) == "would" || string(before) == "will" {
 				in |= wantsAdvice
 			}
 			if saysSomething(rest[:min(len(rest), sayingWithin)]) {
 				in |= wantsAssistant
 			}
 		case "we":
-			if strings.HasPrefix(rest, " discuss") || strings.HasPrefix(rest, " talk") {
+			if begins(rest, " discuss") || begins(rest, " talk") {
 				in |= wantsAssistant
 			}
 		case "our", "last", "previous", "earlier":
-			if next, _ := cutWord(rest); next == "conversation" || next == "chat" || next == "discussion" {
+			if next, _ := cutWord(rest); string(next) == "conversation" || string(next) == "chat" || string(next) == "discussion" {
 				in |= wantsAssistant
 			}
 		case "remind":
 			back = true
-			if strings.HasPrefix(rest, " me") {
+			if begins(rest, " me") {
 				in |= wantsAssistant
 			}
 		}
@@ -94,7 +97,7 @@ func readIntent(text string) intent {
 }
 
 // cutWord cuts the first word off a text in lower case: a run of letters, digits and bytes beyond ASCII.
-func cutWord(text string) (word, rest string) {
+func cutWord(text []byte) (word, rest []byte) {
 	start := 0
 	for start < len(text) && !wordByte(text[start]) {
 		start++
@@ -106,6 +109,10 @@ func cutWord(text string) (word, rest string) {
 	return text[start:end], text[end:]
 }
 
+func begins(text []byte, with string) bool {
+	return len(text) >= len(with) && string(text[:len(with)]) == with
+}
+
 func wordByte(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) || c >= 0x80 || c == '\'' }
 
 // sayingWithin is how far behind "you" a verb of saying may stand, in bytes.
@@ -115,15 +122,37 @@ const sayingWithin = 40
 var sayings = [...]string{"recommend", "suggest", "said", "say", "told", "tell", "mention", "provide", "gave", "give", "list", "explain", "advice",
 	"advise", "propose", "describe"}
 
-func saysSomething(text string) bool {
-	for rest := text; rest != ""; {
-		var w string
+func saysSomething(text []byte) bool {
+	for rest := text; len(rest) > 0; {
+		var w []byte
 		w, rest = cutWord(rest)
 		for _, s := range sayings {
-			if strings.HasPrefix(w, s) {
+			if begins(w, s) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// appendLower appends a text in lower case.
+func appendLower(b []byte, text string, ascii bool) []byte {
+	if !ascii {
+		return append(b, strings.ToLower(text)...)
+	}
+	from := len(b)
+	b = append(b, text...)
+	const each = 0x0101010101010101
+	rest := b[from:]
+	for ; len(rest) >= 8; rest = rest[8:] {
+		v := binary.LittleEndian.Uint64(rest)
+		capital := (v + (0x80-'A')*each) &^ (v + (0x80-'Z'-1)*each) & (0x80 * each)
+		binary.LittleEndian.PutUint64(rest, v|capital>>2)
+	}
+	for i, c := range rest {
+		if c >= 'A' && c <= 'Z' {
+			rest[i] = c | 0x20
+		}
+	}
+	return b
 }

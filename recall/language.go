@@ -62,8 +62,8 @@ const detectWords = 64
 
 // detect tells a text's language by its function words. Where several have as many, usual wins if it is one of them, then
 // English; where none stand in the text it is langUnknown.
-func detect(text string, usual language) language {
-	if usual <= langEnglish && isASCII(text) && plainlyEnglish(text) {
+func detect(text string, ascii bool, usual language) language {
+	if usual <= langEnglish && ascii && plainlyEnglish(text) {
 		return langEnglish
 	}
 	var hits [languages]int
@@ -131,32 +131,100 @@ func stemIn(l language, w string) string {
 		l = langArabic
 	case !unicode.Is(unicode.Latin, r) && !isDigit(w[0]):
 		return w
-	case l == langUnknown || l == langEnglish || l == langRussian || l == langArabic:
+	case stemsAsEnglish(l):
 		if base, ok := irregular[w]; ok {
 			w = base
 		}
-		if !isASCII(w) {
-			w = plain(w)
-		}
+		w = plain(w)
 		l = langEnglish
 	}
 	if l == langEnglish && ownStem(w) {
 		return w
 	}
+	return stemBy(l, w, unicode.Is(unicode.Latin, r))
+}
+
+// stemsAsEnglish reports whether words in Latin letters that stand in a text of the language are taken for English ones.
+func stemsAsEnglish(l language) bool {
+	return l == langUnknown || l == langEnglish || l == langRussian || l == langArabic
+}
+
+// stemKnown is stemIn for ASCII letters; base is what irregular has for them.
+func stemKnown(l language, w, base string) string {
+	if len(w) < 3 {
+		return w
+	}
+	if stemsAsEnglish(l) {
+		if l = langEnglish; base != "" {
+			w = base
+		}
+		if ownStem(w) {
+			return w
+		}
+	}
+	return stemBy(l, w, true)
+}
+
+func stemBy(l language, w string, latin bool) string {
 	env := snowballstem.NewEnv(w)
 	stemmers[l](env)
-	if l != langEnglish && unicode.Is(unicode.Latin, r) {
+	if l != langEnglish && latin {
 		return plain(env.Current()) // people leave accents out
 	}
 	return env.Current()
 }
 
-// ownStem reports whether an English word is its own stem for certain: it ends in a letter that no suffix ends in and no
+// ownStem reports whether an English word is its own stem for certain: it ends in two letters that no suffix ends in and no
 // exception either. The stemmer comes to the same at a hundred times the cost, which counts for the words of a message that were
 // never seen.
 func ownStem(w string) bool {
-	if w == "" || strings.IndexByte("abfhjkopquvwxz", w[len(w)-1]) < 0 {
+	if len(w) < 3 {
 		return false
+	}
+	before := w[len(w)-2]
+	switch w[len(w)-1] {
+	case 'e', 's':
+		return false
+	case 'c': // ic
+		if before == 'i' {
+			return false
+		}
+	case 'd': // ed
+		if before == 'e' {
+			return false
+		}
+	case 'g': // ing
+		if before == 'n' {
+			return false
+		}
+	case 'i': // li, ti, ci, gi
+		if before == 'l' || before == 't' || before == 'c' || before == 'g' {
+			return false
+		}
+	case 'l': // al, ful, ll
+		if before == 'a' || before == 'u' || before == 'l' {
+			return false
+		}
+	case 'm': // ism
+		if before == 's' {
+			return false
+		}
+	case 'n': // ion
+		if before == 'o' {
+			return false
+		}
+	case 'r': // er, or
+		if before == 'e' || before == 'o' {
+			return false
+		}
+	case 't': // ant, ent
+		if before == 'n' {
+			return false
+		}
+	case 'y': // a consonant is followed by an i in the stem
+		if before != 'a' && before != 'e' && before != 'i' && before != 'o' && before != 'u' {
+			return false
+		}
 	}
 	for i := range len(w) {
 		if w[i] < 'a' || w[i] > 'z' {

@@ -121,6 +121,13 @@ func (u *unpacker) string() string {
 	return string(s)
 }
 
+// skipStrings reads past what strings reads.
+func (u *unpacker) skipStrings() {
+	for n := u.uint(); n > 0 && !u.failed; n-- {
+		u.raw()
+	}
+}
+
 func (u *unpacker) strings() []string {
 	n := u.uint()
 	if n == 0 || n > uint64(len(u.b)) { // a string takes at least a byte

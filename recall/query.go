@@ -22,17 +22,21 @@ type query struct {
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms
+	passes     filter
+	lower, ids []byte // space for the text in lower case, and for the ids of the result's lines
 }
 
 // reset makes q a query without terms. Its space is kept.
 func (q *query) reset() {
 	clear(q.terms)
-	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0]}
+	q.passes.reset()
+	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0], ids: q.ids[:0]}
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.
 type queryTerm struct {
-	stem   string
+	stem string
+	standing
 	weight float64
 	idf    float64
 	sure   float64     // idf for the gate
@@ -68,9 +72,13 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 		q.intent |= fromSpeaker
 	}
 	q.idle = a.traits&(asks|hasNumber) == 0 // and nothing but social words: resolve says
-	lower := strings.ToLower(text)
-	q.intent |= readIntent(lower)
-	q.dates = readDates(lower, now)
+	q.lower = appendLower(q.lower[:0], text, a.ascii)
+	q.intent |= readIntent(q.lower)
+	if !a.ascii {
+		q.dates = readDates(string(q.lower), now)
+	} else if a.hints != 0 && !now.IsZero() {
+		q.dates = datesOf(string(q.lower), now.UTC(), a.hints)
+	}
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
 		if text := previous(); text != "" {
 			e.analyzer.analyze(ends(humanWords(text)), usual, a)
@@ -100,7 +108,7 @@ func ends(text string) string {
 // add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
 func (q *query) add(a *analysis, w *Weights, share float64) {
 	var seen map[string]bool // once there are many
-	for _, s := range a.terms {
+	for i, s := range a.terms {
 		if len(q.terms) == maxQueryTerms {
 			return
 		}
@@ -123,16 +131,19 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 			}
 			seen[s] = true
 		}
-		weight := share
+		weight, is := share, a.standing[i]
+		if is == unsure {
+			is = spellings()[s].standing
+		}
 		switch {
-		case requestWords[s]:
+		case is&ofRequest != 0:
 			weight *= w.Request
-		case lightWords[s]:
+		case is&isLight != 0:
 			weight *= w.Light
 		case slices.Contains(a.proper, s):
 			weight *= w.Proper
 		}
-		q.terms = append(q.terms, queryTerm{stem: s, weight: weight})
+		q.terms = append(q.terms, queryTerm{stem: s, standing: is, weight: weight})
 	}
 }
 
@@ -167,7 +178,11 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.sure += t.sure * t.weight
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
-		for _, r := range related()[t.stem] {
+		var kin []relatedTerm
+		if t.standing&hasRelated != 0 {
+			kin = related()[t.stem]
+		}
+		for _, r := range kin {
 			share, how := w.Synonym, "synonym"
 			if r.how == kindOf {
 				share, how = w.KindOf, "kind"
@@ -194,7 +209,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 // onlySocial reports whether nothing is said but small talk and speakers' names.
 func (ix *index) onlySocial(q *query) bool {
 	for _, t := range q.terms {
-		if !socialWords[t.stem] && !lightWords[t.stem] && ix.names[t.stem] == 0 {
+		if t.standing&(isSocial|isLight) == 0 && ix.names[t.stem] == 0 {
 			return false
 		}
 	}

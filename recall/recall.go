@@ -62,6 +62,10 @@ type Request struct {
 	BudgetTokens int           // 0 = the configuration's
 	NoGate       bool          // rank whatever matches: benchmarks and explanations
 	Explain      bool          // fill Scored.Parts and Result.Cut, which takes longer
+	// Lines asks for no more of the memories than a line of a block shows: ID, Kind, Text, EventTime, and the Role and the Speaker of
+	// their Provenance. What else a memory has lies scattered, and takes as long to read as its text.
+	// The IDs are parts of one string, which holds nothing else.
+	Lines bool
 	// Into is room for Result.Memories, which stand in its array, from the start, if that has room for TopK. Whatever is
 	// there is overwritten.
 	Into []Scored

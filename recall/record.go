@@ -360,6 +360,37 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *stor
 	return b, own
 }
 
+// unpackLine is unpackMemory for what a line shows: it appends the text to b, the id to ids, where the turn stands, too.
+func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []byte) (_, _ []byte, own ownStrings) {
+	d := ix.identity(u, n)
+	m.EventTime = d.event
+	own.turn.from = int32(len(ids))
+	ids = appendRaw(ids, d.turn, d.turnHex)
+	own.turn.to = int32(len(ids))
+	own.id.from = own.turn.from
+	if d.mark&markID != 0 {
+		own.id.from = own.turn.to
+		ids = appendRaw(ids, d.id, d.idHex)
+	} else {
+		ids = strconv.AppendInt(append(ids, '.'), int64(d.seq), 10)
+	}
+	own.id.to = int32(len(ids))
+	u.skipDetails(d.mark)
+	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // as unpackShape, which copies all of it
+		s := &ix.shapes[v-1]
+		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
+	} else if v == 0 {
+		s := u.shape()
+		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
+	} else {
+		u.fail()
+	}
+	own.text.from = int32(len(b))
+	b = ix.unpackText(u, b)
+	own.text.to = int32(len(b))
+	return b, ids, own
+}
+
 func (ix *index) unpackText(u *unpacker, b []byte) []byte {
 	v := u.uint()
 	text := u.bytes(v >> 1)
@@ -408,8 +439,8 @@ func (u *unpacker) skipDetails(mark byte) {
 		}
 	}
 	if mark&markLists != 0 {
-		u.strings()
-		u.strings()
+		u.skipStrings()
+		u.skipStrings()
 	}
 	if mark&markScores != 0 {
 		var a float64

@@ -26,11 +26,14 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	topK = min(topK, MaxTopK)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
-	f := e.filter(ix, req)
+	f := &q.passes
+	e.filter(ix, req, f)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
 	q.vector.addTo(q, s)
 	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
-	if ctx.Err() == nil {
+	if ctx.Err() != nil {
+		top.hits = nil
+	} else {
 		top.first(topK * phrasesPerMemory)
 		s.sink = ix.approach(top.hits[:top.sorted])
 		ix.phrases(q, w, top.hits[:top.sorted], s)
@@ -40,10 +43,10 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 	}
 	res := Result{Considered: considered}
-	if ctx.Err() == nil && len(top.hits) > 0 {
+	if len(top.hits) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, weights: w,
-			explain: req.Explain, res: &res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			explain: req.Explain, lines: req.Lines, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget <= 0 {
 			sel.budget = e.cfg.BudgetTokens
@@ -54,7 +57,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 		sel.fill(ctx, &top, gate)
 		sel.finish()
-		s.hits, s.taken = sel.hits, sel.taken
+		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
 			if req.Explain {
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
@@ -104,7 +107,8 @@ type selection struct {
 	gate    float64 // of the settings
 	weights *Weights
 	explain bool
-	res     *Result
+	lines   bool
+	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories
 	taken   []taken // of res.Memories
@@ -201,21 +205,26 @@ func (s *selection) take(h hit, p int32) Reason {
 	return why
 }
 
-// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there.
+// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there, the ids of
+// lines in s.q.ids.
 func (s *selection) add(h hit, p int32, found *taken) Reason {
 	if s.res.Memories == nil {
 		if s.res.Memories = s.into[:0]; cap(s.into) < s.topK {
 			s.res.Memories = make([]Scored, 0, s.topK)
 		}
-		s.scratch.text = s.scratch.text[:0]
+		s.scratch.text, s.q.ids = s.scratch.text[:0], s.q.ids[:0]
 	}
 	n := len(s.res.Memories)
 	m := &s.res.Memories[:n+1][n]
 	*m = Scored{}
-	before := s.scratch.text
-	s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
+	before, ids := s.scratch.text, s.q.ids
+	if s.lines {
+		s.scratch.text, s.q.ids, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before, ids)
+	} else {
+		s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
+	}
 	refuse := func(why Reason) Reason {
-		s.scratch.text = s.scratch.text[:len(before)]
+		s.scratch.text, s.q.ids = s.scratch.text[:len(before)], s.q.ids[:len(ids)]
 		return why
 	}
 	if s.repeats(&m.Memory, &found.own) {
@@ -237,9 +246,14 @@ func (s *selection) finish() {
 	if len(s.res.Memories) == 0 {
 		return
 	}
-	all := string(s.scratch.text)
+	all, ids := string(s.scratch.text), string(s.q.ids)
 	for i := range s.res.Memories {
-		s.taken[i].own.giveTo(&s.res.Memories[i].Memory, all)
+		m, own := &s.res.Memories[i].Memory, &s.taken[i].own
+		if s.lines {
+			m.ID, m.Text = own.id.of(ids), own.text.of(all)
+		} else {
+			own.giveTo(m, all)
+		}
 	}
 	if cap(s.scratch.text) > keptText {
 		s.scratch.text = nil
@@ -252,7 +266,11 @@ func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 	if own.turn.from == own.turn.to || m.Provenance.Role == storage.RoleAssistant {
 		return false
 	}
-	turn := func(o *ownStrings) []byte { return s.scratch.text[o.turn.from:o.turn.to] }
+	all := s.scratch.text
+	if s.lines {
+		all = s.q.ids
+	}
+	turn := func(o *ownStrings) []byte { return all[o.turn.from:o.turn.to] }
 	for i := range s.res.Memories {
 		o := &s.res.Memories[i].Memory
 		if o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant && bytes.Equal(turn(&s.taken[i].own), turn(own)) {

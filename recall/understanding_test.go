@@ -80,7 +80,7 @@ func TestReadIntent(t *testing.T) {
 		"the movie is about a dog":                            0,
 		"you and the very long way to the sea of suggestions": 0,
 	} {
-		if got := readIntent(text); got != want {
+		if got := readIntent([]byte(text)); got != want {
 			t.Errorf("%q: got %b, want %b", text, got, want)
 		}
 	}

@@ -73,7 +73,9 @@ func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a
 	case VectorsFailed:
 		e.vec.failed.Add(1)
 	}
-	trace.SpanFromContext(ctx).SetAttributes(attribute.String(attrVectors, string(status)))
+	if e.tracer != nil {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.String(attrVectors, string(status)))
+	}
 	return res
 }
 

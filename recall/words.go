@@ -60,16 +60,23 @@ const (
 
 // analysis is what is known of a text.
 type analysis struct {
-	terms    []string // in order, with repetitions, and a mark after each sentence but an unfinished last one
-	proper   []string // those of words with a capital letter inside a sentence
+	terms    []string   // in order, with repetitions, and a mark after each sentence but an unfinished last one
+	standing []standing // of terms
+	proper   []string   // those of words with a capital letter inside a sentence
+	hints    timeHints  // only of ASCII
+	ascii    bool
 	traits   traits
 	language language // langUnknown where nothing tells it
 }
 
 func (a *analysis) endSentence(mark string) {
 	if !a.sentenceOpens() {
-		a.terms = append(a.terms, mark)
+		a.add(mark)
 	}
+}
+
+func (a *analysis) add(term string) {
+	a.terms, a.standing = append(a.terms, term), append(a.standing, unsure)
 }
 
 // sentenceOpens reports whether no term of a sentence was read since the last mark.
@@ -83,7 +90,7 @@ func (a *analysis) sentenceOpens() bool {
 //
 // The language is the text's own where its function words tell it, else the one given.
 func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
-	out.terms, out.proper, out.traits = out.terms[:0], out.proper[:0], 0
+	out.terms, out.standing, out.proper, out.traits, out.hints = out.terms[:0], out.standing[:0], out.proper[:0], 0, 0
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
@@ -92,11 +99,15 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		text = norm.NFKC.String(text)
 		ascii = isASCII(text)
 	}
-	lang := detect(text, otherwise)
+	out.ascii = ascii
+	lang := detect(text, ascii, otherwise)
 	if out.language = lang; lang == langUnknown {
 		lang = otherwise
 	}
-	it := words.FromString(text)
+	var it *words.Iterator[string]
+	if !ascii {
+		it = words.FromString(text)
+	}
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
 	from, end := 0, 0
 	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
@@ -137,15 +148,20 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		case r == '\r': // CR LF
 			out.endSentence(endOfStatement)
 			continue
-		case len(w) > maxWord || r != '_' && r != '.' && !unicode.IsLetter(r) && !unicode.IsNumber(r):
+		case r < utf8.RuneSelf && asciiKinds[r] > kindJoiner && r != '.' || r >= utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsNumber(r):
+			continue
+		case len(w) > maxWord:
+			if ascii {
+				out.hints |= readTimeHints(strings.ToLower(w))
+			}
 			continue
 		case spaceless(r):
 			for i := 0; i < len(w); {
 				_, n := utf8.DecodeRuneInString(w[i:])
 				c := w[i : i+n]
-				out.terms = append(out.terms, c)
+				out.add(c)
 				if prevEnd == from+i {
-					out.terms = append(out.terms, text[prevEnd-len(prev):prevEnd+n])
+					out.add(text[prevEnd-len(prev) : prevEnd+n])
 				}
 				prev, prevEnd = c, from+i+n
 				i += n
@@ -163,7 +179,18 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 				out.traits |= wishes
 			}
 		}
-		out.terms = append(out.terms, e.terms...)
+		if e.hints != 0 {
+			if out.hints |= e.hints; e.hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
+				out.hints |= hintISO
+			}
+		}
+		if len(e.terms) == 1 {
+			out.terms, out.standing = append(out.terms, e.terms[0]), append(out.standing, e.standing)
+		} else {
+			for _, t := range e.terms {
+				out.add(t)
+			}
+		}
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName
 			out.proper = append(out.proper, e.terms...)
@@ -172,17 +199,22 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 }
 
+// languageFactor tells the hashes of a word in one language from those in another.
+const languageFactor = 0x9e3779b97f4a7c15
+
 // word finds a word in its two places in the cache, or reads it, which moves the one that stands in the first to the second.
 func (a *analyzer) word(l language, w string) *word {
-	i := int(maphash.String(a.seed, w)+uint64(l)) & (len(a.cache) - 2)
+	hash := maphash.String(a.seed, w) + uint64(l)*languageFactor
+	i := int(hash) & (len(a.cache) - 2)
 	first := a.cache[i].Load()
-	if first != nil && first.language == l && first.spelled == w {
+	if first != nil && first.hash == hash {
 		return first
 	}
-	if e := a.cache[i+1].Load(); e != nil && e.language == l && e.spelled == w {
+	if e := a.cache[i+1].Load(); e != nil && e.hash == hash {
 		return e
 	}
 	e := readWord(l, strings.Clone(w))
+	e.hash = hash
 	a.cache[i].Store(e)
 	if first != nil {
 		a.cache[i+1].Store(first)
@@ -190,36 +222,40 @@ func (a *analyzer) word(l language, w string) *word {
 	return e
 }
 
-// word is what one word of a text, as it is spelled there, amounts to.
+// word is what one word of a text, as it is spelled there, amounts to. A look at one is a look at cold memory, so it fits one line
+// of a cache, and is known by a hash of 64 bits: that two words share one is out of reach of chance, and of those who don't know the
+// process's seed.
 type word struct {
-	spelled  string
-	language language
+	hash     uint64 // of the word and its language
 	traits   traits
+	hints    timeHints
+	standing standing  // of the term, if there is one
 	terms    []string  // stems; none for a stop word
-	sole     [1]string // where terms is, if there is one: beside the rest, for a look at one word is a look at cold memory
+	sole     [1]string // where terms is, if there is one
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
 // the whole and the stems of its parts.
 func readWord(l language, w string) *word {
-	e := &word{spelled: w, language: l}
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
-	if firstPersonWords[lower] {
-		e.traits |= firstPerson
-	}
-	if timeWords[lower] || isYear(lower) {
+	known := spellings()[lower]
+	e := &word{traits: known.traits, hints: readTimeHints(lower)}
+	if isYear(lower) {
 		e.traits |= hasTime
 	}
-	if numberWords[lower] || lower[0] >= '0' && lower[0] <= '9' {
+	if isDigit(lower[0]) {
 		e.traits |= hasNumber
 	}
-	if wishWords[lower] {
-		e.traits |= wishes
+	if l <= langEnglish && known.stop || l > langEnglish && isStop(l, lower) {
+		return e
 	}
-	if orderWords[lower] {
-		e.traits |= orders
-	}
-	if isStop(l, lower) {
+	if isPlain(w) {
+		e.take(stemKnown(l, lower, known.base))
+		if e.sole[0] == lower {
+			e.standing = known.standing
+		} else {
+			e.standing = spellings()[e.sole[0]].standing
+		}
 		return e
 	}
 	if i := strings.IndexAny(lower, "'"); i > 0 && i <= 2 && l > langEnglish && i+1 < len(lower) { // l'ami, d'un, dell'arte is longer
@@ -241,10 +277,8 @@ func readWord(l language, w string) *word {
 		}
 	}
 	if len(parts) == 1 {
-		if e.sole[0] = stemIn(l, strings.ToLower(parts[0])); strings.HasPrefix(e.spelled, e.sole[0]) {
-			e.sole[0] = e.spelled[:len(e.sole[0])] // mostly, and so its bytes are near, too
-		}
-		e.terms = e.sole[:]
+		e.take(stemIn(l, strings.ToLower(parts[0])))
+		e.standing = spellings()[e.sole[0]].standing
 		return e
 	}
 	for _, p := range parts {
@@ -255,6 +289,22 @@ func readWord(l language, w string) *word {
 		e.terms = append(e.terms, stemIn(l, p))
 	}
 	return e
+}
+
+// take makes a stem the word's one term.
+func (e *word) take(stem string) {
+	e.sole[0] = stem
+	e.terms = e.sole[:]
+}
+
+// isPlain reports whether a word is ASCII letters, lower-case ones from the second on: split leaves it whole.
+func isPlain(w string) bool {
+	for i := 1; i < len(w); i++ {
+		if w[i] < 'a' || w[i] > 'z' {
+			return false
+		}
+	}
+	return asciiKinds[w[0]] == kindLetter
 }
 
 func isYear(w string) bool {
@@ -302,6 +352,12 @@ func spaceless(r rune) bool {
 }
 
 func isASCII(s string) bool {
+	for len(s) >= 8 {
+		if s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7] >= utf8.RuneSelf {
+			return false
+		}
+		s = s[8:]
+	}
 	for i := 0; i < len(s); i++ {
 		if s[i] >= utf8.RuneSelf {
 			return false

@@ -34,6 +34,61 @@ func FuzzASCIIWords(f *testing.F) {
 	})
 }
 
+// FuzzShortcuts: what reading a text takes from what is known of its words is what the whole text says.
+func FuzzShortcuts(f *testing.F) {
+	for _, s := range []string{
+		"On 8 May, 2023-05-06", "x_may.sun yes'terday", "2019_x-2020/", strings.Repeat("jan", 40) + " " + strings.Repeat("x", 100) + ".mon", "@[`{AZaz",
+		"the 3rd:4th 1,may;2 thi__1999", "my daughter's dog's DOG l'enfant", "Café on Monday", "ÀÉ 2019-01",
+	} {
+		f.Add(s)
+	}
+	an := newAnalyzer(16)
+	var a analysis
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > maxText {
+			return
+		}
+		an.analyze(s, langEnglish, &a)
+		if len(a.terms) != len(a.standing) {
+			t.Fatalf("%q: %d terms, %d standings", s, len(a.terms), len(a.standing))
+		}
+		for i, term := range a.terms {
+			if is := a.standing[i]; is != unsure && is != spellings()[term].standing {
+				t.Errorf("%q: %q stands at %b", s, term, is)
+			}
+		}
+		lower := strings.ToLower(s)
+		if got := string(appendLower([]byte("A"), s, isASCII(s))); got != "A"+lower {
+			t.Errorf("%q in lower case is %q", s, got)
+		}
+		if want := readTimeHints(lower); isASCII(s) && a.hints&^hintISO != want&^hintISO || isASCII(s) && want&^a.hints != 0 {
+			t.Errorf("%q: hints %b, want %b", s, a.hints, want)
+		}
+	})
+}
+
+// FuzzStemKnown holds the short way to the stem of a plain word against the long one.
+func FuzzStemKnown(f *testing.F) {
+	for _, s := range []string{"went", "Running", "BERLIN", "a", "be", "haus", "iPhone", "1abc", "mice"} {
+		for l := range languages {
+			f.Add(s, uint8(l))
+		}
+	}
+	f.Fuzz(func(t *testing.T, w string, l uint8) {
+		if w == "" || !isPlain(w) || len(w) > maxWord {
+			return
+		}
+		if parts := split(w); len(parts) != 1 || parts[0] != w {
+			t.Fatalf("%q is split into %q", w, parts)
+		}
+		w = strings.ToLower(w)
+		in := language(l) % languages
+		if got, want := stemKnown(in, w, spellings()[w].base), stemIn(in, w); got != want {
+			t.Errorf("%q: stem %q, want %q", w, got, want)
+		}
+	})
+}
+
 // FuzzTimeHints: what the hints spare finds nothing.
 func FuzzTimeHints(f *testing.F) {
 	for _, s := range []string{
