@@ -68,7 +68,7 @@ func listenHost(address string) (host string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil { // a number, or a name that the system knows
+	if _, err := net.DefaultResolver.LookupPort(context.Background(), "tcp", port); err != nil { // a number, or a name that the system knows
 		return "", false
 	}
 	numeric := host != "" && strings.Trim(host, "0123456789.") == "" || strings.Contains(host, ":")
