@@ -40,6 +40,7 @@ type exchange struct {
 	req      *dialect.Request
 	client   *client // who sent it; set once req is
 	said     string  // the human's words of the newest turn
+	heard    int     // bytes of texts that were read for such words; see hear
 	socket   bool    // it is a frame of a WebSocket
 	side     bool    // it is no turn of a conversation: see Side
 
@@ -201,13 +202,17 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		return nil
 	}
 	x.client = x.h.clients.of(x.r.Header, x.req)
-	if err := x.req.Demote(func(i int) bool { return x.client.human(x.req.Texts(i)) != "" }); err != nil {
+	x.trace.model(x.req.Model)
+	secret, scope, ok := x.whose()
+	if !ok {
+		return nil
+	}
+	if x.demote() != nil {
 		x.status = StatusUnsupported
 		return nil
 	}
 	x.recognise()
-	x.trace.model(x.req.Model)
-	return x.compose()
+	return x.compose(secret, scope)
 }
 
 // guard is deferred around memory code: a panic in it is counted and logged without its value, which may hold content.

@@ -30,20 +30,22 @@ type splice struct {
 	placement dialect.Placement
 }
 
-// compose resolves whose memory this is, replays, recalls and returns the insertions. It sets status, memories, persist
-// and turn.
-func (x *exchange) compose() []dialect.Insertion {
-	h := x.h
-	secret := h.installSecret(x.ctx)
-	if secret == nil {
+// whose resolves whose memory the request is about, from its head and ids alone: no text is read for who has no memory.
+// Where ok is false the status says why.
+func (x *exchange) whose() (secret []byte, scope storage.Scope, ok bool) {
+	if secret = x.h.installSecret(x.ctx); secret == nil {
 		x.status = StatusUnavailable
-		return nil
+		return nil, scope, false
 	}
-	scope, ok := h.identity.scope(secret, x.r.Header, x.req, x.client)
-	if !ok {
+	if scope, ok = x.h.identity.scope(secret, x.r.Header, x.req, x.client); !ok {
 		x.status = StatusNoUser
-		return nil
 	}
+	return secret, scope, ok
+}
+
+// compose replays, recalls and returns the insertions. It sets status, memories, persist and turn.
+func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Insertion {
+	h := x.h
 	s := h.ledger.of(scope)
 	start := s.chainStart(secret)
 	began := time.Now()
@@ -173,7 +175,7 @@ func (x *exchange) words() string {
 		return x.said
 	}
 	for i := x.req.Turn - 1; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		if human := x.client.human(x.req.Texts(i)); human != "" {
+		if human, _ := x.hear(i); human != "" {
 			return human
 		}
 	}

@@ -29,6 +29,36 @@ func (c *client) human(texts []string) string {
 	return strings.TrimSpace(recall.HumanWords(recall.CutElements(strings.Join(kept, "\n"), c.Wrappers)))
 }
 
+// maxHeard bounds how much of a request's texts is read for what humans typed beside its newest turn, in bytes. It is
+// hundreds of messages of a tool loop; what a harness adds to results is short. Clients may send a body that is nothing
+// but such texts, and nothing bounds the time of reading them but this. Each text counts for some bytes more than it has.
+const (
+	maxHeard  = 1 << 20
+	textHeard = 64
+)
+
+// hear is what a human typed in message i. read is false where too much was read before.
+func (x *exchange) hear(i int) (words string, read bool) {
+	if x.heard >= maxHeard {
+		return "", false
+	}
+	texts := x.req.Texts(i)
+	x.heard += textHeard
+	for _, t := range texts {
+		x.heard += len(t) + textHeard
+	}
+	return x.client.human(texts), true
+}
+
+// demote tells turns from tool results. Messages that are too many to be read stay turns, which is how what was inserted
+// at them is found again; as they are the oldest, nothing new is.
+func (x *exchange) demote() error {
+	return x.req.Demote(func(i int) bool {
+		words, read := x.hear(i)
+		return words != "" || !read
+	})
+}
+
 // harness says whether no human typed any of text.
 func (c *client) harness(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")

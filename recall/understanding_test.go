@@ -2,6 +2,7 @@ package recall
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -129,6 +130,27 @@ func TestHumanWords(t *testing.T) {
 	} {
 		if got := strings.TrimSpace(humanWords(tt.in)); got != tt.want {
 			t.Errorf("%.40q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// Which elements there may be is looked for once; what is cut is what cutting each by its name, one after another, cuts.
+func TestElementsAreCutByName(t *testing.T) {
+	names := []string{"a", "ab", "b c", "system-reminder", ""}
+	pieces := []string{"<", "</", ">", " ", "\n", "a", "ab", "b c", "system-reminder", "<a>", "</a>", "<ab x>", "</ab>", "x", "<b c>", "</b c>"}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 50_000 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(12) {
+			b.WriteString(pieces[rnd.IntN(len(pieces))])
+		}
+		in := b.String()
+		want := in
+		for _, n := range names[:4] {
+			want = cutElement(want, n)
+		}
+		if got := CutElements(in, names); got != want {
+			t.Fatalf("%q: got %q, want %q", in, got, want)
 		}
 	}
 }

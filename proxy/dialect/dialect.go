@@ -14,6 +14,7 @@ package dialect
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -166,11 +167,11 @@ func (r *Request) settle() error {
 }
 
 // Demote makes tool messages of those user messages that come with tool results and whose texts are not human: what a
-// harness adds to results is a part of the loop, what a person adds is a turn. It fails with ErrNoUser where no turn is
-// left.
+// harness adds to results is a part of the loop, what a person adds is a turn. It asks for the newest messages first, and
+// fails with ErrNoUser where no turn is left.
 func (r *Request) Demote(human func(i int) bool) error {
 	changed := false
-	for i, m := range r.Messages {
+	for i, m := range slices.Backward(r.Messages) {
 		if m.Results && m.Role == RoleUser && !human(i) {
 			r.Messages[i].Role = RoleTool
 			changed = true
