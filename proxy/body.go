@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/klauspost/compress/zstd"
 )
 
 // buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled.
@@ -125,7 +124,8 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 // errEncoding: a content encoding that is not read here.
 var errEncoding = errors.New("unreadable content encoding")
 
-// decodeRequest returns the plain bytes of an encoded request body as a body of its own, within limit and budget.
+// decodeRequest returns the plain bytes of an encoded request body as a body of its own, within limit and budget. What the
+// decoder needs is charged to the budget while it works.
 func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*body, error) {
 	var src io.Reader
 	switch encoding {
@@ -136,11 +136,15 @@ func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*bod
 		}
 		src = z
 	case "zstd":
-		z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)+1<<20))
+		z, holds, err := newZstd(b)
 		if err != nil {
-			return nil, errEncoding
+			return nil, err
 		}
 		defer z.Close()
+		if !budget.acquire(holds) {
+			return nil, errTooLarge
+		}
+		defer budget.release(holds)
 		src = z
 	default:
 		return nil, errEncoding

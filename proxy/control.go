@@ -78,7 +78,7 @@ const (
 	StatusTimeout     Status = "timeout"     // memory was not there by the deadline
 	StatusUnavailable Status = "unavailable" // memory failed
 	StatusUnsupported Status = "unsupported" // a path or body that gets no memory
-	StatusTooLarge    Status = "too-large"   // over the body limit or the global budget
+	StatusTooLarge    Status = "too-large"   // over the body limit or the global budget, to which a decoder's window counts
 	StatusRejected    Status = "rejected"    // the upstream refused the enriched body; the original was sent instead
 )
 

@@ -194,6 +194,9 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 	if encoding != "" && encoding != "identity" {
 		if x.plain, err = decodeRequest(encoding, x.body.bytes, x.h.cfg.Limits.BodyBytes, &x.h.bodies); err != nil {
 			x.status = StatusUnsupported
+			if errors.Is(err, errTooLarge) {
+				x.status = StatusTooLarge
+			}
 			return nil
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zlib"
-	"github.com/klauspost/compress/zstd"
 )
 
 // tee keeps a copy of an answer, made after the client has its bytes. Over its own or the global bound it lets go of
@@ -105,9 +104,9 @@ func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 	case "br":
 		return readBounded(brotli.NewReader(bytes.NewReader(b)), limit)
 	case "zstd":
-		z, err := zstd.NewReader(bytes.NewReader(b), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(uint64(limit)+1<<20))
+		z, _, err := newZstd(b)
 		if err != nil {
-			return nil, errEncoding
+			return nil, err
 		}
 		defer z.Close()
 		return readBounded(io.Reader(z), limit)
