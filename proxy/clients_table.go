@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -172,15 +171,10 @@ func (s source) read(h http.Header, req *dialect.Request) string {
 	if s.member == "" || value == "" {
 		return value
 	}
-	var object map[string]json.RawMessage
-	var member string
 	if ids, ok := joinedIDs(value); ok {
-		return ids[s.member]
+		return strings.Clone(ids[s.member])
 	}
-	if json.Unmarshal([]byte(value), &object) != nil || json.Unmarshal(object[s.member], &member) != nil {
-		return ""
-	}
-	return member
+	return dialect.Member(value, s.member)
 }
 
 // joinedIDs reads what Claude Code sent before it sent an object: user_ID_account_ID_session_ID.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -86,7 +87,7 @@ func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv
 	if _, ok := x.d.(identified); !ok {
 		return
 	}
-	next := position{conv: conv, said: said, newest: o.at.newest}
+	next := position{conv: conv, said: strings.Clone(said), newest: o.at.newest}
 	if o.held {
 		next.parent = o.seed
 	}

@@ -297,9 +297,12 @@ func firstHeader(h http.Header, names []string) (value string, ok bool) {
 	return "", true
 }
 
-// cleanID makes a client's id fit for a scope: what is too long or has control characters is known by its hash.
+// cleanID makes a client's id fit for a scope: what is too long or has control characters is known by its hash. The result
+// keeps nothing but itself alive.
 func cleanID(v string) string {
-	v = strings.TrimSpace(v)
+	if trimmed := strings.TrimSpace(v); len(trimmed) < len(v) {
+		v = strings.Clone(trimmed)
+	}
 	if len(v) <= storage.MaxScopePart && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return v
 	}

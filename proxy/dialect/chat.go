@@ -33,7 +33,7 @@ func (Chat) Parse(body []byte) (*Request, error) {
 			}
 			s.messages(req, chatUsuals, (*scanner).chatMessage)
 		case "model":
-			req.Model = s.str()
+			req.Model = s.id()
 		case "stream":
 			v := s.skip()
 			req.Stream = string(body[v.start:v.end]) == "true"
@@ -41,18 +41,18 @@ func (Chat) Parse(body []byte) (*Request, error) {
 			v := s.skip()
 			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
 		case "max_tokens", "max_completion_tokens":
-			req.MaxTokens = s.small().Int()
+			req.MaxTokens = s.number()
 		case "user":
-			endUser = s.str()
+			endUser = s.id()
 		case "safety_identifier":
-			req.User = s.str()
+			req.User = s.id()
 		case "prompt_cache_key":
-			req.CacheKey = s.str()
+			req.CacheKey = s.id()
 		case "conversation":
 			req.Conversation = s.conversation()
 		case "metadata":
-			if v := s.small(); v.IsObject() {
-				req.MetadataUser = stringOf(v.Get("user_id"))
+			if id, ok := s.member("user_id"); ok {
+				req.MetadataUser = id
 			}
 		default:
 			if s.hides(k, "messages") {
@@ -180,15 +180,6 @@ func holdsSomething(raw []byte) bool {
 		}
 	}
 	return false
-}
-
-// conversation consumes an id, or an object that has one.
-func (s *scanner) conversation() string {
-	v := s.small()
-	if v.IsObject() {
-		v = v.Get("id")
-	}
-	return stringOf(v)
 }
 
 // small consumes a value and hands it to gjson. The scanner has checked it, and that it is not too deep.

@@ -36,7 +36,7 @@ func (Messages) Parse(body []byte) (*Request, error) {
 		case "system":
 			s.systemPrompt(req)
 		case "model":
-			req.Model = s.str()
+			req.Model = s.id()
 		case "stream":
 			v := s.skip()
 			req.Stream = string(body[v.start:v.end]) == "true"
@@ -44,10 +44,10 @@ func (Messages) Parse(body []byte) (*Request, error) {
 			v := s.skip()
 			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
 		case "max_tokens":
-			req.MaxTokens = s.small().Int()
+			req.MaxTokens = s.number()
 		case "metadata":
-			if v := s.small(); v.IsObject() {
-				req.MetadataUser = stringOf(v.Get("user_id"))
+			if id, ok := s.member("user_id"); ok {
+				req.MetadataUser = id
 			}
 		default:
 			if s.hides(k, "messages") || s.hides(k, "system") {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/gjson"
 	"github.com/zeebo/xxh3"
 )
 
@@ -51,7 +50,10 @@ func (Responses) Parse(body []byte) (*Request, error) {
 		case "conversation":
 			once(&conversation)
 			req.Held = s.peek() != 'n' // null
-			req.Conversation = s.conversation()
+			start := s.i
+			if req.Conversation = s.conversation(); req.Conversation == "" && s.i-start > maxID {
+				s.fail(ErrMalformed) // it has one, perhaps; without it, all would be one
+			}
 		case "background":
 			once(&background)
 			v := s.skip()
@@ -63,7 +65,7 @@ func (Responses) Parse(body []byte) (*Request, error) {
 			v := s.skip()
 			req.Unstored = string(body[v.start:v.end]) == "false"
 		case "model":
-			req.Model = s.str()
+			req.Model = s.id()
 		case "stream":
 			v := s.skip()
 			req.Stream = string(body[v.start:v.end]) == "true"
@@ -71,16 +73,16 @@ func (Responses) Parse(body []byte) (*Request, error) {
 			v := s.skip()
 			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
 		case "max_output_tokens":
-			req.MaxTokens = s.small().Int()
+			req.MaxTokens = s.number()
 		case "user":
-			endUser = s.str()
+			endUser = s.id()
 		case "safety_identifier":
-			req.User = s.str()
+			req.User = s.id()
 		case "prompt_cache_key":
-			req.CacheKey = s.str()
+			req.CacheKey = s.id()
 		case "metadata":
-			if v := s.small(); v.IsObject() {
-				req.MetadataUser = stringOf(v.Get("user_id"))
+			if id, ok := s.member("user_id"); ok {
+				req.MetadataUser = id
 			}
 		default:
 			for _, name := range [...]string{"input", "instructions", "previous_response_id", "conversation", "background"} {
@@ -111,7 +113,10 @@ func (Responses) EventType(frame []byte) string {
 	return ""
 }
 
-// ClientMetadata are the strings of a request's client_metadata.
+// maxClientMetadata bounds how much of a request's client_metadata is read, in bytes.
+const maxClientMetadata = 64 << 10
+
+// ClientMetadata are the strings of a request's client_metadata, as far as they fit into the bound.
 func (Responses) ClientMetadata(frame []byte) map[string]string {
 	out := map[string]string{}
 	s := scanner{b: frame}
@@ -121,12 +126,18 @@ func (Responses) ClientMetadata(frame []byte) map[string]string {
 			s.skip()
 			continue
 		}
-		s.small().ForEach(func(key, value gjson.Result) bool {
-			if value.Type == gjson.String {
-				out[key.String()] = value.String()
+		left := maxClientMetadata
+		for k := range s.members {
+			if s.peek() != '"' {
+				s.skip()
+				continue
 			}
-			return true
-		})
+			v := s.check()
+			if left -= v.end - k.start; s.err != nil || left < 0 {
+				return out
+			}
+			out[s.name(k)] = s.decoded(v)
+		}
 	}
 	return out
 }
