@@ -65,9 +65,21 @@ func newBody(budget *budget) *body {
 	return b
 }
 
-// trustedLength is up to what length a body is given its room before it has come, in bytes. A longer one gets it as it
-// comes: a few clients that announce much and send nothing would use up the budget of all.
-const trustedLength = 1 << 20
+// A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and
+// send nothing would use up the budget of all. It begins with firstRoom, or its length where that is less, and gets some
+// times as much whenever that is full: up to largeBody quadrupled, so that little is copied, above it doubled.
+const (
+	firstRoom = 4 << 10
+	largeBody = 1 << 20
+)
+
+// moreRoom is how much is added to room that is full, of at most left.
+func moreRoom(room, left int64) int64 {
+	if room < largeBody {
+		return min(3*room, left)
+	}
+	return min(room, left)
+}
 
 // readBody reads the request's body. Where it is over limit or the budget, b is nil and rest gives all of it as a stream,
 // what was read already first. length is the body's, -1 where it is unknown.
@@ -75,30 +87,21 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 	if length > limit {
 		return nil, src, nil
 	}
-	size, announced := length, int64(math.MaxInt64)
-	switch {
-	case length < 0:
-		size = 1 << smallestBuffer
-	case length > trustedLength:
-		size, announced, length = trustedLength, length, -1
+	announced := length
+	if length < 0 {
+		announced = math.MaxInt64
 	}
-	if size > limit || !budget.acquire(size) {
+	most := min(announced, limit)
+	size := min(most, firstRoom)
+	if !budget.acquire(size) {
 		return nil, src, nil
 	}
 	b = newBody(budget)
 	b.charged = size
 	b.bytes = takeBuffer(int(size))
-	if length >= 0 {
-		b.bytes = b.bytes[:length]
-		if _, err := io.ReadFull(src, b.bytes); err != nil {
-			b.lease.release()
-			return nil, nil, err
-		}
-		return b, nil, nil
-	}
-	for {
-		if len(b.bytes) == cap(b.bytes) || int64(len(b.bytes)) >= b.charged {
-			more := min(b.charged, announced-b.charged)
+	for int64(len(b.bytes)) < announced {
+		if int64(len(b.bytes)) >= b.charged {
+			more := moreRoom(b.charged, most-b.charged)
 			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
 				// What was read so far goes on as a copy, outside the pool and, at most limit bytes, outside the budget.
 				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
@@ -111,14 +114,18 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 		room := min(int64(cap(b.bytes)), b.charged)
 		n, err := src.Read(b.bytes[len(b.bytes):room])
 		b.bytes = b.bytes[:len(b.bytes)+n]
-		if errors.Is(err, io.EOF) || int64(len(b.bytes)) == announced {
+		if errors.Is(err, io.EOF) && (length < 0 || int64(len(b.bytes)) == length) {
 			return b, nil, nil
+		}
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
 			b.lease.release()
 			return nil, nil, err
 		}
 	}
+	return b, nil, nil
 }
 
 // errEncoding: a content encoding that is not read here.
