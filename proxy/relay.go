@@ -13,7 +13,8 @@ import (
 
 // StreamConfig bounds how long a body may stand still. Neither bounds how long it may take.
 type StreamConfig struct {
-	// ReadIdle ends a request whose body sends nothing for so long.
+	// ReadIdle ends a request whose body sends nothing for so long, and a socket whose frames are read in the midst of a
+	// message.
 	ReadIdle time.Duration
 	// WriteIdle ends a response whose client takes nothing for so long.
 	WriteIdle time.Duration

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -10,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/gobwas/ws"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
@@ -26,20 +23,17 @@ import (
 type socket struct {
 	x        *exchange // of the upgrade
 	header   http.Header
-	client   io.Writer
 	upstream io.Writer
+	end      func() // closes both sides
 
-	toUpstream lane // a refused message is sent again by the other direction
+	toUpstream *lane // a refused message is sent again beside the client's
 
 	mu      sync.Mutex
-	pending []*frameExchange // the first of them is being answered
+	pending []*frameExchange // the first of them is being answered, by the goroutine that reads the upstream
+	refused int              // waiting to be sent again
 	lost    bool             // nothing new is taken in
-}
-
-// lane is held while something is written to one side.
-type lane struct {
-	sync.Mutex
-	open bool // a message has begun that has not ended: no other may come in between
+	blind   bool             // no answer can be told any more
+	again   sync.WaitGroup   // of what is being sent again
 }
 
 // frameExchange is a response that was asked for over a socket.
@@ -64,7 +58,9 @@ func (x *exchange) enriches() bool {
 	return x.h.cfg.WebSocket == WebSocketEnrich && isResponsesSocket(x.r) && x.mode() != ModeOff && !signed(x.r.Header)
 }
 
-func newSocket(x *exchange) *socket { return &socket{x: x, header: x.r.Header.Clone()} }
+func newSocket(x *exchange) *socket {
+	return &socket{x: x, header: x.r.Header.Clone(), toUpstream: newLane()}
+}
 
 // carry takes the place of tunnel.
 func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
@@ -74,132 +70,30 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 	})
 	defer closeBoth()
 	defer context.AfterFunc(ctx, closeBoth)()
-	s.client, s.upstream = client, upstream
-	limit := int(s.x.h.cfg.Limits.BodyBytes)
-	var both sync.WaitGroup
-	both.Go(func() {
+	s.upstream, s.end = upstream, closeBoth
+	idle := s.x.h.plane.stream.ReadIdle
+	var asks sync.WaitGroup
+	asks.Go(func() {
 		defer closeBoth()
-		fromClient = pump(client, upstream, limit, &s.x.h.bodies, &s.toUpstream, s.asked, func() { s.lose(false) })
+		up := &pump{
+			src: client, dst: upstream, limit: int(s.x.h.cfg.Limits.BodyBytes), budget: &s.x.h.bodies, to: s.toUpstream,
+			change: s.asked, missed: func() { s.lose(false) }, idle: idle, late: closeBoth,
+		}
+		fromClient = up.run()
 	})
-	fromUpstream = pump(upstream, client, socketFrame, &s.x.h.tees, new(lane), s.answered, func() { s.lose(true) })
+	down := &pump{
+		src: upstream, dst: client, limit: socketFrame, budget: &s.x.h.tees, to: newLane(),
+		change: s.answered, missed: func() { s.lose(true); s.cut() }, idle: idle, late: closeBoth,
+	}
+	fromUpstream = down.run()
 	closeBoth()
-	both.Wait()
+	asks.Wait()
+	s.toUpstream.close()
+	s.again.Wait()
 	for _, y := range s.pending { // cut
 		s.done(y, relayed{Status: http.StatusSwitchingProtocols, Failed: failedUpstream, Err: io.ErrUnexpectedEOF})
 	}
 	return fromClient, fromUpstream
-}
-
-// pump passes messages on until either side ends, and returns the bytes of their payloads. Text messages of up to limit
-// bytes are handed to change, whose pieces go out in their place; nil leaves the message as it came, an empty list
-// swallows it. missed is told of each text message that change does not see: it is over the limit, in too many frames,
-// or the budget, to which messages are charged while they are held, is used up. to is held while something is written.
-func pump(src io.Reader, dst io.Writer, limit int, b *budget, to *lane, change func(text []byte) [][]byte, missed func()) (total int64) {
-	in := bufio.NewReader(src)
-	var held []ws.Header // frames of the message that is being read
-	var text []byte
-	passing := false // the rest of the message goes by
-	charged := int64(0)
-	defer func() { b.release(charged) }()
-	drop := func() {
-		b.release(charged)
-		held, text, charged = nil, nil, 0
-	}
-	flush := func() bool {
-		rest := text
-		for _, h := range held {
-			if writeFrame(dst, h, rest[:h.Length]) != nil {
-				return false
-			}
-			rest = rest[h.Length:]
-		}
-		drop()
-		return true
-	}
-	for {
-		h, err := ws.ReadHeader(in)
-		if err != nil {
-			return total
-		}
-		total += h.Length
-		whole := h.OpCode == ws.OpText || h.OpCode == ws.OpContinuation && len(held) > 0
-		if h.OpCode.IsControl() || !whole || passing || h.Rsv != 0 || h.Length > int64(limit-len(text)) ||
-			len(held) == maxFragments || !b.acquire(h.Length) {
-			if whole {
-				missed()
-			}
-			to.Lock()
-			if !h.OpCode.IsControl() {
-				passing = !h.Fin
-				to.open = passing
-			}
-			ok := (h.OpCode.IsControl() || flush()) && passFrame(dst, h, in) == nil
-			to.Unlock()
-			if !ok {
-				return total
-			}
-			continue
-		}
-		charged += h.Length
-		at := len(text)
-		text = slices.Grow(text, int(h.Length))[:at+int(h.Length)]
-		if _, err := io.ReadFull(in, text[at:]); err != nil {
-			return total
-		}
-		if h.Masked {
-			ws.Cipher(text[at:], h.Mask, 0)
-		}
-		if held = append(held, h); !h.Fin {
-			continue
-		}
-		to.Lock()
-		pieces := change(text)
-		ok := true
-		switch {
-		case pieces == nil:
-			ok = flush()
-		case len(pieces) > 0:
-			ok = writeMessage(dst, held[0].Masked, pieces) == nil
-		}
-		drop()
-		to.Unlock()
-		if !ok {
-			return total
-		}
-	}
-}
-
-// passFrame copies one frame as it came.
-func passFrame(dst io.Writer, h ws.Header, in io.Reader) error {
-	if err := ws.WriteHeader(dst, h); err != nil {
-		return err
-	}
-	_, err := io.CopyN(dst, in, h.Length)
-	return err
-}
-
-// writeFrame writes a frame whose payload was unmasked; it masks payload again, in place.
-func writeFrame(dst io.Writer, h ws.Header, payload []byte) error {
-	if h.Masked {
-		ws.Cipher(payload, h.Mask, 0)
-		defer ws.Cipher(payload, h.Mask, 0)
-	}
-	var head bytes.Buffer
-	if err := ws.WriteHeader(&head, h); err != nil {
-		return err
-	}
-	_, err := dst.Write(append(head.Bytes(), payload...))
-	return err
-}
-
-// writeMessage writes pieces as one message of one frame.
-func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
-	payload := bytes.Join(pieces, nil)
-	h := ws.Header{Fin: true, OpCode: ws.OpText, Length: int64(len(payload)), Masked: masked}
-	if masked {
-		h.Mask = ws.NewMask()
-	}
-	return writeFrame(dst, h, payload)
 }
 
 // asked is given each message of the client's.
@@ -208,17 +102,24 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		return nil
 	}
 	s.mu.Lock()
-	s.lost = s.lost || len(s.pending) >= maxPending
+	s.lost = s.lost || len(s.pending)+s.refused >= maxPending
 	lost := s.lost
 	s.mu.Unlock()
 	if lost {
 		return nil
 	}
+	var y *frameExchange
 	defer s.x.h.guard("frame", func() {
 		pieces = nil
-		s.lose(true)
+		if y != nil {
+			s.settled(y)
+		}
+		// It goes out as it came, and its answer is nobody's.
+		s.mu.Lock()
+		s.lost, s.blind = true, true
+		s.mu.Unlock()
 	})
-	y := &frameExchange{exchange: exchange{
+	y = &frameExchange{exchange: exchange{
 		h: s.x.h, w: s.x.w, r: s.request(text), start: s.x.h.deps.Now(), up: s.x.up, host: s.x.host, d: dialect.Responses{}, socket: true,
 		status: StatusUnsupported,
 	}}
@@ -269,16 +170,24 @@ func (s *socket) enter(y *frameExchange) bool {
 	return true
 }
 
-// lose ends memory for the socket. answers: those under way are not whole here, so they are not remembered.
+// lose ends memory for the socket. answers: those under way are not whole here, so they are not remembered; see cut.
 func (s *socket) lose(answers bool) {
 	s.mu.Lock()
-	if answers && len(s.pending) == 0 {
-		s.mu.Unlock()
+	defer s.mu.Unlock()
+	if answers && len(s.pending)+s.refused == 0 {
 		return // an answer that nobody here asked for
 	}
 	s.lost = true
+	s.blind = s.blind || answers
+}
+
+// cut ends the responses under way where no answer can be told any more, and says whether that is so. What is pending
+// belongs to the goroutine that reads the upstream, so only that calls it.
+func (s *socket) cut() bool {
+	s.mu.Lock()
+	blind := s.blind
 	var cut []*frameExchange
-	if answers {
+	if blind {
 		cut, s.pending = s.pending, nil
 	}
 	s.mu.Unlock()
@@ -289,6 +198,7 @@ func (s *socket) lose(answers bool) {
 		}
 		s.done(y, relayed{Status: http.StatusOK, Complete: true, Bytes: y.bytes})
 	}
+	return blind
 }
 
 // settled lets go of what would be sent again.
@@ -317,6 +227,9 @@ func (s *socket) request(frame []byte) *http.Request {
 
 // answered is given each message of the upstream's.
 func (s *socket) answered(text []byte) (pieces [][]byte) {
+	if s.cut() {
+		return nil
+	}
 	s.mu.Lock()
 	if len(s.pending) == 0 {
 		s.mu.Unlock()
@@ -327,9 +240,10 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	defer s.x.h.guard("event", func() {
 		pieces = nil
 		s.lose(true)
+		s.cut()
 	})
 	kind := (dialect.Responses{}).EventType(text)
-	if kind == "error" && !y.began && y.original != nil && s.again(y, text) {
+	if kind == "error" && !y.began && y.original != nil && s.retries(y, text) {
 		return [][]byte{}
 	}
 	event := append([]byte("data: "), text...)
@@ -361,9 +275,9 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	return nil
 }
 
-// again sends the original of a refused frame, once, where the refusal may be the block's fault. Its answer comes after
+// retries sends the original of a refused frame, once, where the refusal may be the block's fault. Its answer comes after
 // those to what was asked for meanwhile.
-func (s *socket) again(y *frameExchange, refusal []byte) bool {
+func (s *socket) retries(y *frameExchange, refusal []byte) bool {
 	var told struct {
 		Status int `json:"status"`
 	}
@@ -376,19 +290,33 @@ func (s *socket) again(y *frameExchange, refusal []byte) bool {
 			return false
 		}
 	}
-	s.toUpstream.Lock()
-	defer s.toUpstream.Unlock()
-	if s.toUpstream.open || writeMessage(s.upstream, true, [][]byte{y.original}) != nil {
-		return false
-	}
-	s.settled(y)
-	s.mu.Lock()
-	s.pending = append(slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y }), y)
-	s.mu.Unlock()
 	s.x.h.stats.Retries.Add(1)
 	y.status, y.memories = StatusRejected, 0
 	y.rejected(template, !template && !length && !dialect.ContentRefusal(refusal))
+	s.mu.Lock()
+	s.pending = slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y })
+	s.refused++
+	s.mu.Unlock()
+	// Not here: an upstream that reads nothing before somebody has read what it says would wait for ever.
+	s.again.Go(func() { s.resend(y) })
 	return true
+}
+
+// resend writes the original of y, whose answer is awaited from before that on.
+func (s *socket) resend(y *frameExchange) {
+	original := y.original
+	defer s.x.h.bodies.release(int64(len(original)))
+	s.toUpstream.Lock()
+	defer s.toUpstream.release()
+	free := s.toUpstream.free()
+	y.original = nil
+	s.mu.Lock()
+	s.pending = append(s.pending, y)
+	s.refused--
+	s.mu.Unlock()
+	if !free || writeMessage(s.upstream, true, [][]byte{original}) != nil {
+		s.end()
+	}
 }
 
 // done hands a finished response to the assembler and writes its line. A socket has no headers to tell its status by.

@@ -341,11 +341,12 @@ func FuzzPump(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var out bytes.Buffer
 		b := &budget{limit: 1 << 20}
-		pump(bytes.NewReader(in), &out, 1<<10, b, new(lane), func(text []byte) [][]byte {
+		p := &pump{src: bytes.NewReader(in), dst: &out, limit: 1 << 10, budget: b, to: newLane(), change: func(text []byte) [][]byte {
 			_ = (dialect.Responses{}).EventType(text)
 			_ = (dialect.Responses{}).ClientMetadata(text)
 			return nil
-		}, func() {})
+		}, missed: func() {}, idle: time.Minute, late: func() {}}
+		p.run()
 		if b.used.Load() != 0 {
 			t.Fatal("the budget was not given back")
 		}

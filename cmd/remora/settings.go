@@ -186,7 +186,7 @@ func (c *config) timeoutSettings() []setting {
 		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM."},
 		{key: "timeouts.header", at: duration(&s.HeaderTimeout), doc: "A client that takes longer to send its request's head is cut off."},
 		{key: "timeouts.idle", at: duration(&s.IdleTimeout), doc: "How long a client's connection is kept open between requests."},
-		{key: "timeouts.readIdle", at: duration(&c.proxy.Streams.ReadIdle), doc: "A request whose body sends nothing for so long is ended."},
+		{key: "timeouts.readIdle", at: duration(&c.proxy.Streams.ReadIdle), doc: "A request whose body sends nothing for so long is ended; so is, with `websocket: enrich`, a socket in the midst of a message."},
 		{key: "timeouts.writeIdle", at: duration(&c.proxy.Streams.WriteIdle), doc: "An answer whose client takes nothing for so long is ended."},
 		{key: "timeouts.dial", at: duration(&t.DialTimeout), doc: "For a connection to an upstream."},
 		{key: "timeouts.tls", at: duration(&t.TLSTimeout), doc: "For the TLS handshake with an upstream."},

@@ -1,0 +1,230 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gobwas/ws"
+)
+
+// lane is held while something is written to one side of a socket.
+type lane struct {
+	sync.Mutex
+	open   bool // a message has begun that has not ended: no other may come in between
+	closed bool // nothing is written any more
+	moved  sync.Cond
+}
+
+func newLane() *lane {
+	l := &lane{}
+	l.moved.L = l
+	return l
+}
+
+// free waits until a message may begin, and is false where none ever may. The caller holds l.
+func (l *lane) free() bool {
+	for l.open && !l.closed {
+		l.moved.Wait()
+	}
+	return !l.closed
+}
+
+func (l *lane) release() {
+	l.moved.Broadcast()
+	l.Unlock()
+}
+
+func (l *lane) close() {
+	l.Lock()
+	l.closed = true
+	l.release()
+}
+
+// pump passes the messages of a WebSocket on from one side to the other. Text messages of up to limit bytes are handed to
+// change, whose pieces go out in their place; nil leaves the message as it came, an empty list swallows it. missed is told
+// of each text message that change does not see: it is over the limit, in too many frames, or the budget, to which what
+// came of a message is charged while it is held, is used up.
+type pump struct {
+	src    io.Reader
+	dst    io.Writer
+	limit  int
+	budget *budget
+	to     *lane // held while something is written to dst
+	change func(text []byte) [][]byte
+	missed func()
+	// A message that has begun, and then brings nothing for idle, ends the socket: late is called.
+	idle time.Duration
+	late func()
+
+	in      *bufio.Reader
+	timer   *time.Timer
+	waits   bool // a read is one for the rest of what has begun
+	total   int64
+	held    []ws.Header // frames of the message that is being read
+	text    []byte      // their payloads
+	charged int64
+	passing bool // the rest of the message goes by
+}
+
+// run returns the bytes of all payloads once either side has ended.
+func (p *pump) run() int64 {
+	p.in = bufio.NewReader(pumpReader{p})
+	p.timer = time.AfterFunc(p.idle, p.late)
+	p.timer.Stop()
+	defer p.drop()
+	for p.frame() {
+	}
+	return p.total
+}
+
+// pumpReader is p.src under p's bound.
+type pumpReader struct{ p *pump }
+
+func (r pumpReader) Read(b []byte) (int, error) {
+	if r.p.waits {
+		r.p.timer.Reset(r.p.idle)
+		defer r.p.timer.Stop()
+	}
+	return r.p.src.Read(b)
+}
+
+// frame passes one frame on, or holds it. It is false at the end.
+func (p *pump) frame() bool {
+	p.waits = len(p.held) > 0
+	h, err := ws.ReadHeader(p.in)
+	if err != nil {
+		return false
+	}
+	p.waits = true
+	p.total += h.Length
+	text := h.OpCode == ws.OpText || h.OpCode == ws.OpContinuation && len(p.held) > 0
+	if h.OpCode.IsControl() || !text || p.passing || h.Rsv != 0 || h.Length > int64(p.limit-len(p.text)) || len(p.held) == maxFragments {
+		return p.pass(h, text, nil)
+	}
+	at := len(p.text)
+	whole, err := p.hold(h.Length)
+	if err != nil {
+		return false
+	}
+	if !whole {
+		came := p.text[at:]
+		p.text = p.text[:at]
+		return p.pass(h, true, came)
+	}
+	if h.Masked {
+		ws.Cipher(p.text[at:], h.Mask, 0)
+	}
+	if p.held = append(p.held, h); !h.Fin {
+		return true
+	}
+	p.to.Lock()
+	defer p.to.release()
+	defer p.drop()
+	switch pieces := p.change(p.text); {
+	case pieces == nil:
+		return p.flush()
+	case len(pieces) > 0:
+		return writeMessage(p.dst, p.held[0].Masked, pieces) == nil
+	}
+	return true
+}
+
+// hold reads a payload of n bytes behind p.text, charging for it as it comes. whole is false where the budget ends before
+// it does.
+func (p *pump) hold(n int64) (whole bool, err error) {
+	room := int64(0)
+	for got := int64(0); got < n; {
+		if got == room {
+			more := min(n, firstRoom)
+			if room > 0 {
+				more = moreRoom(room, n-room)
+			}
+			if !p.budget.acquire(more) {
+				return false, nil
+			}
+			p.charged += more
+			room += more
+			p.text = slices.Grow(p.text, int(room-got))
+		}
+		at := len(p.text)
+		m, err := p.in.Read(p.text[at : at+int(room-got)])
+		p.text = p.text[:at+m]
+		got += int64(m)
+		if err != nil && got < n {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// pass copies one frame as it came, of whose payload some may have come before. text: it is of a message that change
+// should have seen.
+func (p *pump) pass(h ws.Header, text bool, came []byte) bool {
+	if text {
+		p.missed()
+	}
+	p.to.Lock()
+	defer p.to.release()
+	if !h.OpCode.IsControl() {
+		p.passing = !h.Fin
+		p.to.open = p.passing
+		if !p.flush() {
+			return false
+		}
+		defer p.drop()
+	}
+	if err := ws.WriteHeader(p.dst, h); err != nil {
+		return false
+	}
+	if _, err := p.dst.Write(came); err != nil {
+		return false
+	}
+	_, err := io.CopyN(p.dst, p.in, h.Length-int64(len(came)))
+	return err == nil
+}
+
+// flush writes the frames that are held as they came.
+func (p *pump) flush() bool {
+	rest := p.text
+	for _, h := range p.held {
+		if writeFrame(p.dst, h, rest[:h.Length]) != nil {
+			return false
+		}
+		rest = rest[h.Length:]
+	}
+	return true
+}
+
+// drop lets go of what is held.
+func (p *pump) drop() {
+	p.budget.release(p.charged)
+	p.held, p.text, p.charged = nil, nil, 0
+}
+
+// writeFrame writes a frame whose payload was unmasked; it masks payload again, in place.
+func writeFrame(dst io.Writer, h ws.Header, payload []byte) error {
+	if h.Masked {
+		ws.Cipher(payload, h.Mask, 0)
+		defer ws.Cipher(payload, h.Mask, 0)
+	}
+	var head bytes.Buffer
+	if err := ws.WriteHeader(&head, h); err != nil {
+		return err
+	}
+	_, err := dst.Write(append(head.Bytes(), payload...))
+	return err
+}
+
+// writeMessage writes pieces as one message of one frame.
+func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
+	payload := bytes.Join(pieces, nil)
+	h := ws.Header{Fin: true, OpCode: ws.OpText, Length: int64(len(payload)), Masked: masked}
+	if masked {
+		h.Mask = ws.NewMask()
+	}
+	return writeFrame(dst, h, payload)
+}
