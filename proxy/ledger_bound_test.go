@@ -68,7 +68,7 @@ func TestManyWhoComeBack(t *testing.T) {
 	counted := int64(0)
 	for _, e := range l.scopes {
 		s := e.Value.(*scopeLedger)
-		size := int64(scopeOverhead)
+		size := scopeSize(s.scope)
 		for _, e := range s.entries {
 			size += e.size()
 		}

@@ -118,7 +118,7 @@ func TestSaidIsForgotten(t *testing.T) {
 		l.place(s, p, key(i))
 	}
 	var got []string
-	size := int64(scopeOverhead)
+	size := scopeSize(s.scope)
 	for i := 1; i <= 5; i++ {
 		p, _ := l.position(s, key(i))
 		got = append(got, p.said)
@@ -155,8 +155,8 @@ func TestPositionsAreBounded(t *testing.T) {
 	for _, e := range s.entries {
 		size += e.size()
 	}
-	if n := len(s.entries); n != 1 || s.bytes != size+scopeOverhead {
-		t.Errorf("%d positions left, %d bytes counted, want 1 and %d", n, s.bytes, size+scopeOverhead)
+	if n := len(s.entries); n != 1 || s.bytes != size+scopeSize(s.scope) {
+		t.Errorf("%d positions left, %d bytes counted, want 1 and %d", n, s.bytes, size+scopeSize(s.scope))
 	}
 }
 
