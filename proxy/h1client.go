@@ -20,7 +20,7 @@ import (
 //     took none of it, or where it is safe to repeat (RFC 9110, 9.2.2) and not a byte of an answer had come.
 //   - A pooled connection on which anything but silence waits is not used: its end, or an answer nobody asked for.
 //   - A connection is pooled only after the body's end has been read, the request has been sent whole, and neither side
-//     asked to close it.
+//     asked to close it; where the request waited for 100 Continue, only if that came.
 //   - An answer that comes while the request is still being sent is passed on. What the socket does not take at once is
 //     sent by a goroutine, which ends with the request, or with the connection.
 //   - When the request's context ends, the connection is closed.

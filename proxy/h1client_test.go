@@ -435,6 +435,38 @@ func TestH1ExpectContinue(t *testing.T) {
 	}
 }
 
+// An answer to the head alone may cross with the body that nobody has asked for: what the upstream takes that for is not
+// known, so nothing else goes over the connection.
+func TestH1UnaskedBodies(t *testing.T) {
+	for _, tt := range []struct {
+		name, before, after string
+		pooled              int
+	}{
+		{"nothing was said", "", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", 0},
+		{"it was welcome", "HTTP/1.1 100 Continue\r\n\r\n", h1OK, 1},
+		{"it was welcome in the end", "", "HTTP/1.1 100 Continue\r\n\r\n" + h1OK, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+				if _, err := http.ReadRequest(br); err != nil {
+					return
+				}
+				_, _ = io.WriteString(conn, tt.before)
+				_, _ = io.ReadFull(br, make([]byte, 3))
+				_, _ = io.WriteString(conn, tt.after)
+				_, _ = br.ReadByte() // until it is closed
+			})
+			p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = time.Minute })
+			if _, _, err := h1Do(t, p, "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(h1Idle(p)); got != tt.pooled {
+				t.Errorf("%d connections are kept, want %d", got, tt.pooled)
+			}
+		})
+	}
+}
+
 func TestH1HeaderTimeout(t *testing.T) {
 	release := make(chan struct{})
 	addr := h1Serve(t, answerEach(func(_ int, r *http.Request) string {

@@ -37,7 +37,8 @@ type h1Conn struct {
 	deadline time.Time
 	headBy   time.Time
 	upload   *h1Upload // of the request under way; nil = none is needed
-	cut      bool      // the request was not sent whole, and will not be
+	cut      bool      // the request was not sent whole, and will not be, or nobody knows whether it was taken for one
+	wanted   bool      // 100 Continue has come
 
 	readable, probe func(fd uintptr) bool // for raw.Read
 	quiet           bool                  // what probe found
@@ -170,7 +171,7 @@ func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request)
 }
 
 func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (resp *http.Response, sent bool, err error) {
-	c.answered, c.headLeft = false, maxHead
+	c.answered, c.wanted, c.headLeft = false, false, maxHead
 	if r.waits {
 		if sent, err = r.sendHead(c); err == nil {
 			resp, err = c.welcome(w, in)
@@ -180,6 +181,7 @@ func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (res
 			return resp, sent, err
 		}
 	}
+	unasked := r.waits && !c.wanted
 	n, err := r.send(c)
 	sent = sent || n > 0
 	if err != nil {
@@ -202,6 +204,8 @@ func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (res
 			err = cause
 		}
 	}
+	// The answer may be one to the head alone, and crossed with the body, which is another request to the upstream then.
+	c.cut = c.cut || unasked && !c.wanted
 	return resp, sent, err
 }
 
@@ -228,6 +232,7 @@ func (c *h1Conn) welcome(w http.ResponseWriter, in *http.Request) (*http.Respons
 	if err != nil || resp.StatusCode != http.StatusContinue {
 		return resp, err
 	}
+	c.wanted = true
 	return nil, nil
 }
 
@@ -255,6 +260,7 @@ func (c *h1Conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Respon
 			c.headLeft, c.headBy = math.MaxInt64, time.Time{}
 			return resp, nil
 		}
+		c.wanted = true
 	}
 }
 
