@@ -151,23 +151,47 @@ func (list sources) first(h http.Header, req *dialect.Request) string {
 	return ""
 }
 
-// read returns what stands at the source, "" where nothing does, or where a header stands twice.
-func (s source) read(h http.Header, req *dialect.Request) string {
-	value := ""
-	switch s.field {
-	case "prompt_cache_key":
-		value = req.CacheKey
-	case "user":
-		value = req.User
-	case "conversation":
-		value = req.Conversation
-	case "metadata.user_id":
-		value = req.MetadataUser
-	default:
-		if len(h[s.header]) == 1 {
-			value = h[s.header][0]
+// all is whatever stands at any of the sources. Marks are looked for in it: a mark that stands twice is one, while of two
+// ids none is.
+func (list sources) all(h http.Header, req *dialect.Request) []string {
+	var values []string
+	for _, s := range list {
+		at := []string{s.value(h, req)}
+		if s.header != "" {
+			at = h[s.header]
+		}
+		for _, v := range at {
+			if v = s.of(v); v != "" {
+				values = append(values, v)
+			}
 		}
 	}
+	return values
+}
+
+// read returns what stands at the source, "" where nothing does, or where a header stands twice.
+func (s source) read(h http.Header, req *dialect.Request) string { return s.of(s.value(h, req)) }
+
+// value is the header, where it stands once, or the field of the body.
+func (s source) value(h http.Header, req *dialect.Request) string {
+	switch s.field {
+	case "prompt_cache_key":
+		return req.CacheKey
+	case "user":
+		return req.User
+	case "conversation":
+		return req.Conversation
+	case "metadata.user_id":
+		return req.MetadataUser
+	}
+	if len(h[s.header]) == 1 {
+		return h[s.header][0]
+	}
+	return ""
+}
+
+// of is the part of value that the source names.
+func (s source) of(value string) string {
 	if s.member == "" || value == "" {
 		return value
 	}

@@ -47,6 +47,12 @@ func TestClientsAreRecognised(t *testing.T) {
 			header: []string{"Originator", "codex_exec", "X-OpenAI-Subagent", "collab_spawn"}},
 		{name: "Codex compaction", client: "codex", sub: true, side: true,
 			header: []string{"Originator", "codex_exec", "X-OpenAI-Subagent", "compact"}},
+		{name: "Codex sub-agent, said twice", client: "codex", sub: true,
+			header: []string{"Originator", "codex_exec", "X-OpenAI-Subagent", "collab_spawn", "X-OpenAI-Subagent", "collab_spawn"}},
+		{name: "Codex compaction, said twice", client: "codex", sub: true, side: true,
+			header: []string{"Originator", "codex_exec", "X-OpenAI-Subagent", "", "X-OpenAI-Subagent", "compact"}},
+		{name: "Codex warming up, said twice", client: "codex", side: true,
+			header: []string{"Originator", "codex_exec", "X-Codex-Turn-Metadata", strings.Replace(codexMeta, "KIND", "turn", 1), "X-Codex-Turn-Metadata", strings.Replace(codexMeta, "KIND", "prewarm", 1)}},
 		{name: "Claude Code", client: "claude-code", conversation: "ses-0", user: "acc-1", install: "dev-1",
 			header: []string{"X-Claude-Code-Session-Id", "ses-0", "User-Agent", "claude-cli/2.1.197 (external, sdk-cli)"},
 			req:    dialect.Request{MetadataUser: claudeIDs}},
@@ -106,7 +112,7 @@ func TestClientsAreRecognised(t *testing.T) {
 					t.Errorf("%s: got %q, want %q", id.what, id.got, id.want)
 				}
 			}
-			if got := c.subAgent.first(h, req) != ""; got != tt.sub {
+			if got := len(c.subAgent.all(h, req)) > 0; got != tt.sub {
 				t.Errorf("sub-agent: got %v, want %v", got, tt.sub)
 			}
 			if got := c.isSide(h, req, c.human(req.Texts(req.Turn))); got != tt.side {

@@ -157,7 +157,7 @@ func (x *exchange) recognise() {
 		x.rights = rights{replay: x.rights.replay}
 		return
 	}
-	if x.client.subAgent.first(x.r.Header, x.req) == "" || len(x.r.Header[headerMemory]) > 0 {
+	if len(x.client.subAgent.all(x.r.Header, x.req)) == 0 || len(x.r.Header[headerMemory]) > 0 {
 		return
 	}
 	switch x.h.cfg.Identity.SubAgents {

@@ -92,7 +92,7 @@ func (c *client) isSide(h http.Header, req *dialect.Request, said string) bool {
 			s.NoStream && req.Stream,
 			s.MaxTokens > 0 && (req.MaxTokens == 0 || req.MaxTokens > s.MaxTokens),
 			s.Alone && !alone(req),
-			s.source != nil && !slices.Contains(s.Values, s.source.first(h, req)):
+			s.source != nil && !slices.ContainsFunc(s.source.all(h, req), func(v string) bool { return slices.Contains(s.Values, v) }):
 			return false
 		}
 		if s.System == "" {
