@@ -114,6 +114,7 @@ func (x *exchange) reachedEncoded(h http.Header, t *tee) {
 	if x.placing == nil || !ok || !encoded(h) {
 		return
 	}
+	defer x.h.guard("read answer", nil)
 	if plain, err := decodeAnswer(h, t.join(), x.h.cfg.Limits.TeeBytes); err == nil {
 		x.reached(reader.ReplyID(plain))
 	}

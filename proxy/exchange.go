@@ -334,12 +334,7 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 	}
 	head, whole := peekRefusal(resp.Body)
 	resp.Body = whole
-	why, err := decodeAnswer(resp.Header, head, refusalPeek)
-	if err != nil {
-		why = nil
-	}
-	template := dialect.TemplateRefusal(why)
-	length := resp.StatusCode == http.StatusRequestEntityTooLarge || dialect.ContextLength(resp.StatusCode, why)
+	template, length, content := x.whyRefused(resp, head)
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {
 		return resp, nil
 	}
@@ -351,9 +346,21 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 	x.h.stats.Retries.Add(1)
 	x.status, x.memories = StatusRejected, 0
 	if original.StatusCode/100 == 2 {
-		x.rejected(template, !template && !length && !dialect.ContentRefusal(why))
+		x.rejected(template, !template && !length && !content)
 	}
 	return original, nil
+}
+
+// whyRefused reads in the beginning of a refusal whether a template, the length or what was said is at fault. One that can't
+// be read says nothing.
+func (x *exchange) whyRefused(resp *http.Response, head []byte) (template, length, content bool) {
+	defer x.h.guard("read refusal", nil)
+	length = resp.StatusCode == http.StatusRequestEntityTooLarge
+	why, err := decodeAnswer(resp.Header, head, refusalPeek)
+	if err != nil {
+		return false, length, false
+	}
+	return dialect.TemplateRefusal(why), length || dialect.ContextLength(resp.StatusCode, why), dialect.ContentRefusal(why)
 }
 
 // tee starts the copy of an answer that somebody will read.

@@ -1,0 +1,21 @@
+package proxy
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+)
+
+// What reads an upstream's bytes for memory's sake may fail in any way, and the client has its answer all the same.
+func TestReadersOfAnswersAreGuarded(t *testing.T) {
+	r := newRig(t)
+	x := &exchange{h: r.h, d: dialect.Responses{}, placing: &placing{}}
+	if template, length, content := x.whyRefused(nil, nil); template || length || content {
+		t.Error("a refusal that can't be read says why")
+	}
+	x.reachedEncoded(http.Header{"Content-Encoding": {"gzip"}}, nil)
+	if got := r.h.stats.Panics.Load(); got != 2 {
+		t.Errorf("%d panics are counted, want 2", got)
+	}
+}
