@@ -66,17 +66,17 @@ func newBody(budget *budget) *body {
 }
 
 // A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and
-// send nothing would use up the budget of all. It begins with firstRoom, or its length where that is less, and gets some
-// times as much whenever that is full: up to largeBody quadrupled, so that little is copied, above it doubled.
+// send nothing would use up the budget of all. It begins with firstRoom, or its length where that is less, and gets more
+// whenever that is full: at first firstMore times as much, so that of most bodies little is copied, then it is doubled.
 const (
-	firstRoom = 4 << 10
-	largeBody = 1 << 20
+	firstRoom = 16 << 10
+	firstMore = 16
 )
 
 // moreRoom is how much is added to room that is full, of at most left.
 func moreRoom(room, left int64) int64 {
-	if room < largeBody {
-		return min(3*room, left)
+	if room == firstRoom {
+		return min(firstMore*room, left)
 	}
 	return min(room, left)
 }

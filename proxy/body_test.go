@@ -17,7 +17,7 @@ import (
 func TestReadBody(t *testing.T) {
 	const limit = 4 << 20
 	whole := strings.Repeat("0123456789abcdef", (limit+16)/16)
-	for _, n := range []int{0, 1, 1000, firstRoom, firstRoom + 1, 100_000, largeBody, largeBody + 1, 3 << 20, limit, limit + 1} {
+	for _, n := range []int{0, 1, 1000, firstRoom, firstRoom + 1, 100_000, (firstMore + 1) * firstRoom, (firstMore+1)*firstRoom + 1, 3 << 20, limit, limit + 1} {
 		for _, announced := range []bool{true, false} {
 			b := &budget{limit: 16 << 20}
 			length := int64(-1)
@@ -51,7 +51,7 @@ func TestReadBody(t *testing.T) {
 
 // Who announces a body and does not send all of it has sent none.
 func TestShortBodies(t *testing.T) {
-	for _, length := range []int64{2, 1000, firstRoom, largeBody, 2 * largeBody} {
+	for _, length := range []int64{2, 1000, firstRoom, (firstMore + 1) * firstRoom, 2 * (firstMore + 1) * firstRoom} {
 		b := &budget{limit: 16 << 20}
 		_, _, err := readBody(strings.NewReader(strings.Repeat("x", int(length-1))), length, 4<<20, b)
 		if !errors.Is(err, io.ErrUnexpectedEOF) || b.used.Load() != 0 {
@@ -100,7 +100,7 @@ func TestAnnouncedIsNotHeld(t *testing.T) {
 	for range 100 {
 		mustWrite(t, w, strings.Repeat("x", 20_000))
 		come += 20_000
-		if used := b.used.Load(); used > int64(4*come) {
+		if used := b.used.Load(); used > int64((firstMore+1)*come) {
 			t.Errorf("%d bytes are held for %d that came", used, come)
 		}
 	}
