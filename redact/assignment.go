@@ -44,12 +44,31 @@ func (s *scanner) passwordAssignment(start, end int) {
 		return
 	}
 	from, stop, quoted, ok := s.assigned(end)
+	if whole := s.toClosingQuote(from, stop, quoted); ok && whole > stop {
+		stop, quoted = whole, true
+	}
 	if ok && (s.crowded(from, stop, quoted) || s.isPassword(from, stop, quoted)) {
 		s.addAssigned(rulePassword, from, stop)
 		return
 	}
 	s.toldPassword(start, end)
 }
+
+// toClosingQuote is where a password with blanks between quotation marks ends. Its first word is none of a sentence.
+func (s *scanner) toClosingQuote(from, stop int, quoted bool) int {
+	if quoted || from == 0 || strings.IndexByte("\"'`", s.text[from-1]) < 0 || !strings.ContainsAny(s.text[from:stop], "0123456789!@#$%^&*~+?") {
+		return stop
+	}
+	rest := s.text[stop:min(len(s.text), stop+maxBlanks)]
+	n := strings.IndexByte(rest, s.text[from-1])
+	if n < 0 || strings.IndexByte(rest[:n], '\n') >= 0 {
+		return stop
+	}
+	return stop + n
+}
+
+// maxBlanks is how far the closing quotation mark of a password with blanks is looked for, in bytes.
+const maxBlanks = 64
 
 // shortPassword is passwordAssignment for names such as pass, pw and psk, which are parts of other words, too: they count
 // at the end of an identifier only, and before an equals sign, a colon or, as a flag, a blank.

@@ -82,6 +82,21 @@ func TestPartsOfKeys(t *testing.T) {
 	}
 }
 
+// TestPasswordsWithBlanks: between quotation marks the whole of it goes.
+func TestPasswordsWithBlanks(t *testing.T) {
+	r := newRedactor(t)
+	for text, want := range map[string]string{
+		`DB_PASSWORD="p@ss w0rd with blanks 9"`:             `DB_PASSWORD="[PASSWORD]"`,
+		`{"password":"p@ss w0rd-9!x","user":"ann"}`:         `{"password":"[PASSWORD]","user":"ann"}`,
+		`password: "the one that you know", she said`:       `password: "the one that you know", she said`,
+		"password: 'Kestrel88! is\nnot closed here' at all": "password: '[PASSWORD] is\nnot closed here' at all",
+	} {
+		if got, _ := r.Redact(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 // TestOrdinaryNumbersStay: years and names of words are no secrets.
 func TestOrdinaryNumbersStay(t *testing.T) {
 	r := newRedactor(t)
