@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,7 +17,7 @@ import (
 	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
-// The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and logs of a store that is open, and is gone when it was closed in
+// The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and the newest log of a store that is open, and is gone when it was closed in
 // good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
 // into a table, tables were merged into others, or into none where nothing of them lasts. The manifest is a log of all that, and the inventory
 // counts what it holds: where it has grown, it holds all that it held then, and what it does not name any more went by its own word. Where it has
@@ -127,8 +126,8 @@ func (s *Store) noteFiles(se *session) error {
 		return err
 	}
 	now.tables, now.counts = tables, counts // among the files are some that are being made, or were merged into others
-	if len(now.logs) > 0 && time.Since(se.changed) < manifestSettles {
-		now.logs = []uint64{slices.Max(now.logs)} // others may just have been made into tables, and be about to go
+	if len(now.logs) > 0 {
+		now.logs = []uint64{slices.Max(now.logs)} // others go once they are tables, and whoever reads them holds that up
 	}
 	content := now.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
@@ -162,7 +161,7 @@ func (se *session) namedTables() ([]uint64, manifestCounts, error) {
 }
 
 func (se *session) read(m knownManifest) {
-	se.manifest, se.named, se.changed = m, slices.Sorted(maps.Keys(m.tables)), time.Now()
+	se.manifest, se.named = m, slices.Sorted(maps.Keys(m.tables))
 }
 
 // knownManifest is what a manifest names, and which one that was. Badger appends to it for ten thousand tables before it writes it anew, so
@@ -176,9 +175,6 @@ type knownManifest struct {
 func (m knownManifest) is(now fs.FileInfo) bool {
 	return m.info != nil && os.SameFile(m.info, now) && m.info.Size() == now.Size() && m.info.ModTime().Equal(now.ModTime())
 }
-
-// manifestSettles is how long after a change of the manifest a log that was made into a table may still be there.
-const manifestSettles = time.Second
 
 // manifestTries: a record that Badger is just writing can't be read.
 const manifestTries = 5
@@ -259,7 +255,7 @@ func (s *Store) noteBefore() error {
 	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })
 	logs := found.logs[:0]
 	for _, id := range found.logs {
-		if some, err := hasRecords(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))); err != nil {
+		if some, err := holdsTransaction(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))); err != nil {
 			return err
 		} else if some {
 			logs = append(logs, id)
@@ -299,17 +295,24 @@ func namedTables(path string, o badgerdb.Options) (map[uint64]bool, manifestCoun
 	return named, manifestCounts{manifest.Creations, manifest.Deletions}, nil
 }
 
-// hasRecords says whether anything stands behind the head of a log.
-func hasRecords(path string) (bool, error) {
-	f, err := os.Open(path)
+// holdsTransaction says whether a log holds a whole transaction. One that holds none, for a kill came in its first, Badger deletes
+// when it opens, without a word in the manifest.
+func holdsTransaction(path string) (bool, error) {
+	b, err := os.ReadFile(path)
 	if err != nil {
 		return false, err
 	}
-	defer f.Close()
-	head := make([]byte, logHead+8<<10)
-	n, err := io.ReadFull(f, head)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
+	for at := min(logHead, len(b)); ; {
+		n := logRecord(b[at:])
+		if n == 0 {
+			return false, nil
+		}
+		if b[at]&inTransaction == 0 { // the record at a transaction's end, or one that stands alone
+			return true, nil
+		}
+		at += n
 	}
-	return n > logHead && len(bytes.TrimRight(head[logHead:n], "\x00")) > 0, err
 }
+
+// inTransaction marks, in a record's meta, one of a transaction whose end is still to come.
+const inTransaction = 1 << 6

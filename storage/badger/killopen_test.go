@@ -272,3 +272,60 @@ func TestInventoryWhileMerging(t *testing.T) {
 		t.Errorf("%d tables were made: the test shows nothing", merged)
 	}
 }
+
+// A kill within the first transaction of a log leaves one without any, which Badger deletes when it opens: no log is missing then.
+func TestKilledInTheFirstTransaction(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	mustClose(t, s)
+	copied := func(from string) Config {
+		to := cfg
+		to.Dir = t.TempDir() + "/store"
+		if err := os.CopyFS(to.Dir, os.DirFS(from)); err != nil { // what a kill leaves
+			t.Fatal(err)
+		}
+		return to
+	}
+	s = mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("lost", "text"))
+	torn := copied(cfg.Dir)
+	mustClose(t, s)
+	logs, err := filepath.Glob(torn.Dir + "/data/*.mem")
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("logs: %q, %v", logs, err)
+	}
+	b, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole, err := holdsTransaction(logs[0]); !whole || err != nil {
+		t.Fatalf("a transaction is not found: %v", err)
+	}
+	at := logHead
+	for b[at]&inTransaction != 0 {
+		at += logRecord(b[at:])
+	}
+	if at == logHead {
+		t.Fatal("the transaction is one record")
+	}
+	clear(b[at:])
+	write(t, logs[0], string(b))
+	s = New(torn, nil)
+	if err := errors.Join(s.verify(), s.noteBefore()); err != nil {
+		t.Fatal(err)
+	}
+	noted, err := os.ReadFile(torn.Dir + "/data/open")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, torn)
+	again := copied(torn.Dir)
+	mustClose(t, s)
+	write(t, again.Dir+"/data/open", string(noted)) // killed before it was written anew
+	s = mustOpen(t, again)
+	defer mustClose(t, s)
+	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged > 0 {
+		t.Errorf("%v, %+v", err, s.Health())
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -34,8 +33,7 @@ type session struct {
 	noting   sync.Mutex // guards the inventory and what follows
 	unnoted  bool       // the inventory names nothing, and stays so
 	manifest knownManifest
-	named    []uint64  // its tables, in order
-	changed  time.Time // when it was read
+	named    []uint64 // its tables, in order
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey
