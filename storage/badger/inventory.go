@@ -128,6 +128,9 @@ func (s *Store) noteFiles(se *session) error {
 	now.tables, now.counts = tables, counts // among the files are some that are being made, or were merged into others
 	if len(now.logs) > 0 {
 		now.logs = []uint64{slices.Max(now.logs)} // others go once they are tables, and whoever reads them holds that up
+		if !begun(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", now.logs[0]))) {
+			now.logs = nil // Badger deletes one that is empty when it closes
+		}
 	}
 	content := now.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
@@ -312,6 +315,18 @@ func holdsTransaction(path string) (bool, error) {
 		}
 		at += n
 	}
+}
+
+// begun says whether anything was written to a log.
+func begun(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false // made into a table meanwhile
+	}
+	defer f.Close()
+	var first [8]byte
+	n, _ := f.ReadAt(first[:], logHead)
+	return len(bytes.Trim(first[:n], "\x00")) > 0
 }
 
 // inTransaction marks, in a record's meta, one of a transaction whose end is still to come.
