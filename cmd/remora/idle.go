@@ -3,18 +3,21 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync/atomic"
 	"time"
 )
 
 // Bounds of giving memory back.
 const (
 	idleTick    = time.Second
-	idleAllocs  = 16 << 20  // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
-	idleGarbage = 3 << 20   // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
-	idleMapped  = 2 << 20   // bytes of files, mapped in since they were let go of: less is not worth it
-	quietAllocs = 128 << 10 // bytes allocated in a tick: less is nothing going on
+	burstWindow = idleTick / 4 // of a tick that a collection ended: of less no rate is made out
+	idleAllocs  = 16 << 20     // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
+	idleGarbage = 3 << 20      // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
+	idleMapped  = 2 << 20      // bytes of files, mapped in since they were let go of: less is not worth it
+	quietAllocs = 128 << 10    // bytes allocated in a tick: less is nothing going on
 )
 
 // Bounds of the collector's headroom.
@@ -58,6 +61,33 @@ func memoryLimit() uint64 {
 	return limit
 }
 
+// burstRate is how many bytes a whole tick would allocate at the rate of allocs bytes in so much of one. At the end of a tick a
+// burst that began within it would have had the small headroom of a quiet process for up to all of it, and dozens of
+// collections.
+func burstRate(allocs uint64, elapsed time.Duration) uint64 {
+	return uint64(float64(allocs) * float64(idleTick) / float64(min(max(elapsed, burstWindow), idleTick)))
+}
+
+// collections sends after each run of the collector, without waiting for the receiver, until stop is called.
+func collections() (ran <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	var stopped atomic.Bool
+	type mark struct{ _ *mark }
+	var found func(*mark)
+	found = func(m *mark) {
+		if stopped.Load() {
+			return
+		}
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+		runtime.SetFinalizer(m, found)
+	}
+	runtime.SetFinalizer(new(mark), found)
+	return c, func() { stopped.Store(true) }
+}
+
 // giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
 // runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
 // collector its headroom, unless GOGC is set. unmap lets go of pages of mapped files, which come back at a touch.
@@ -74,13 +104,26 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 	own := percent == mostGCPercent
 	debug.SetGCPercent(percent)
 	headroom := headroomWithin(memoryLimit())
+	collected, ignore := collections()
+	defer ignore()
 	var files mappedFiles
+	began := time.Now() // the tick
 	for last, left := uint64(0), uint64(0); ; {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-collected:
+			metrics.Read(samples[:1])
+			rate := burstRate(samples[0].Value.Uint64()-last, time.Since(began))
+			metrics.Read(samples[3:])
+			if want := gcPercent(rate, samples[3].Value.Uint64(), headroom); own && want > percent {
+				percent = want
+				debug.SetGCPercent(percent)
+			}
+			continue
 		case <-tick.C:
 		}
+		began = time.Now()
 		metrics.Read(samples)
 		allocs, objects, free, live := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()
 		if want := gcPercent(allocs-last, live, headroom); own && want != percent {

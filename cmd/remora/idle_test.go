@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+	"time"
+)
 
 func TestMappedFiles(t *testing.T) {
 	const mib = 1 << 20
@@ -26,5 +30,43 @@ func TestMappedFiles(t *testing.T) {
 		if got := m.due(tick.allocs, tick.mapped); got != tick.want {
 			t.Errorf("tick %d: %t, want %t", i, got, tick.want)
 		}
+	}
+}
+
+func TestBurstRate(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		allocs  uint64
+		elapsed time.Duration
+		want    uint64
+	}{
+		{4 * mib, 10 * time.Millisecond, 16 * mib}, // may be all there is to come
+		{40 * mib, idleTick / 2, 80 * mib},
+		{40 * mib, idleTick, 40 * mib},
+		{40 * mib, 3 * idleTick, 40 * mib}, // the tick was late
+	} {
+		if got := burstRate(tt.allocs, tt.elapsed); got != tt.want {
+			t.Errorf("%d bytes in %v: got %d, want %d", tt.allocs, tt.elapsed, got, tt.want)
+		}
+	}
+}
+
+func TestCollections(t *testing.T) {
+	collected, ignore := collections()
+	for range 3 { // again and again
+		runtime.GC()
+		<-collected
+	}
+	ignore()
+	runtime.GC() // what is under way may still tell
+	runtime.GC()
+	for len(collected) > 0 {
+		<-collected
+	}
+	runtime.GC()
+	select {
+	case <-collected:
+		t.Error("a collection was told of after the end")
+	default:
 	}
 }
