@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 )
 
 func serveCommand() command {
@@ -28,6 +30,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go: that is a log line lost, and no request
 	spareProcessors(s.getenv)
 	if c.memory > 0 && s.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(c.memory)
