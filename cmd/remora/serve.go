@@ -35,7 +35,8 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if c.memory > 0 && s.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(c.memory)
 	}
-	log := c.log.logger(s.err)
+	log, logged := c.log.queued(s.err)
+	defer logged()
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {
 		return err

@@ -130,3 +130,19 @@ func TestHangupDrains(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// Whoever reads the log may stop reading, as a terminal does at Ctrl-S. Requests go on, and Remora ends when it is told to.
+func TestServesWhenTheLogStandsStill(t *testing.T) {
+	s := startServe(t, &proxytest.LLM{})
+	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: time.Minute}
+	defer one.CloseIdleConnections()
+	for n := range 1000 { // 200 KiB of lines, and a pipe holds 64
+		if code, err := s.ask(one); err != nil || code != http.StatusOK {
+			t.Fatalf("request %d is answered %d, %v", n, code, err)
+		}
+	}
+	s.signal(syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
