@@ -51,7 +51,7 @@ func TestLogQueueNeverWaits(t *testing.T) {
 		synctest.Wait() // it is being written
 		long := strings.Repeat("x", 1<<10)
 		for range 2 * logBacklog >> 10 {
-			log.Info(long)
+			log.Info("long", "x", long)
 		}
 		close(out.on)
 		synctest.Wait()
