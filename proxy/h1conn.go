@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -274,7 +275,7 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 		resp, err := http.ReadResponse(&c.br, in)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, notHTTP(err)
 		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusContinue:
 			return resp, nil
 		case resp.StatusCode < 100 || resp.StatusCode == http.StatusSwitchingProtocols:
@@ -283,4 +284,12 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 			passInformational(w, resp.StatusCode, resp.Header)
 		}
 	}
+}
+
+// notHTTP marks the error that a head was read with where the connection is not at fault: what came is no HTTP.
+func notHTTP(err error) error {
+	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errHeadTooLarge) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", errNotHTTP, err)
 }

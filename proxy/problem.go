@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -103,6 +104,8 @@ func explain(up *Upstream, err error) problem {
 		return problemBody
 	case errors.Is(err, errBadResponse):
 		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with a status that no request asked for")
+	case errors.Is(err, errNotHTTP), strings.Contains(err.Error(), ": malformed HTTP "): // http.Transport has no error of its own for it
+		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with what is no HTTP/1.1; does its URL name the right scheme and port?")
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		return newProblem(http.StatusBadGateway, "upstream-tls", host+" does not speak TLS; is its URL http instead of https?")
 	case errors.As(err, &authority):

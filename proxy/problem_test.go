@@ -36,7 +36,7 @@ func TestProblems(t *testing.T) {
 	secure.StartTLS()
 	defer secure.Close()
 	_, securePort, _ := net.SplitHostPort(secure.Listener.Addr().String())
-	hangup := newCanned(t, map[string]string{"/close": "", "/101/close": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"})
+	hangup := newCanned(t, map[string]string{"/close": "", "/alert/close": "\x15\x03\x01\x00\x02\x02\x46", "/smtp/close": "220 mail.example ESMTP\r\n\r\n", "/101/close": "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"})
 	plain := hopListen(t, http.NotFoundHandler())
 
 	tests := []struct {
@@ -51,6 +51,9 @@ func TestProblems(t *testing.T) {
 		{"plain HTTP to a TLS server", "http://127.0.0.1:" + securePort, "/", 400, ""},
 		{"hangs up", "http://" + hangup.addr, "/close", 502, "upstream-failed"},
 		{"switches unasked", "http://" + hangup.addr, "/101/close", 502, "upstream-protocol"},
+		{"answers with a TLS alert", "http://" + hangup.addr, "/alert/close", 502, "upstream-protocol"},
+		{"is a mail server", "http://" + hangup.addr, "/smtp/close", 502, "upstream-protocol"},
+		{"is a mail server to http.Transport", "http://" + hangup.addr, "/smtp/close", 502, "upstream-protocol"},
 		{"silent", "http://" + silent.Addr().String(), "/", 504, "upstream-timeout"},
 		{"silent at the handshake", "https://" + silent.Addr().String(), "/", 504, "upstream-timeout"},
 	}
@@ -58,6 +61,7 @@ func TestProblems(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := DefaultTransportConfig()
 			cfg.ResponseHeaderTimeout, cfg.TLSTimeout = 50*time.Millisecond, 50*time.Millisecond
+			cfg.ProxyFromEnvironment = strings.HasSuffix(tt.name, "http.Transport") // of loopback addresses there is no proxy
 			if tt.status != 504 {
 				cfg.ResponseHeaderTimeout, cfg.TLSTimeout = patience, patience
 			}

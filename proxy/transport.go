@@ -160,6 +160,7 @@ func (p *plane) closeIdle() {
 var (
 	errBadTarget   = errors.New("request target has no path")
 	errBadResponse = errors.New("upstream answered with a status out of place")
+	errNotHTTP     = errors.New("upstream answered with no HTTP")
 )
 
 // roundTrip sends in with the given body to up and returns the response's head. Informational responses go to w

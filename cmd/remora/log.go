@@ -31,12 +31,25 @@ const (
 	levelError logLevel = "error"
 )
 
-func (c logConfig) logger(w io.Writer) *slog.Logger {
+func (c logConfig) logger(w io.Writer) *slog.Logger { return c.form(w, isTerminal(w)) }
+
+func (c logConfig) form(w io.Writer, terminal bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.slogLevel()}
-	if c.format == formatText || c.format == formatAuto && isTerminal(w) {
+	if c.format == formatText || c.format == formatAuto && terminal {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
+}
+
+// queued is logger for whoever must not wait for w. Its last lines are written by done.
+func (c logConfig) queued(w io.Writer) (log *slog.Logger, done func()) {
+	q := newLogQueue(w)
+	log = c.form(q, isTerminal(w))
+	q.lost = func(lines int) {
+		log.Warn("lines of the log were lost: whoever reads it is slow, or had stopped", "lines", lines)
+	}
+	go q.run()
+	return log, q.close
 }
 
 func (c logConfig) slogLevel() slog.Level {

@@ -3,8 +3,8 @@
 // This package wires the others together and knows everything: the shape of the configuration file, the commands, the
 // OpenTelemetry SDK. The other packages take typed configuration and know neither files nor environment.
 //
-// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told to stop by SIGTERM or SIGINT exits 0 after
-// what was in flight is finished and stored; the second signal ends it at once.
+// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told to stop by SIGTERM, SIGINT or the SIGHUP of a
+// terminal that was closed exits 0 after what was in flight is finished and stored; the second signal ends it at once.
 package main
 
 import (
@@ -33,9 +33,20 @@ func main() { os.Exit(mainExit()) }
 
 func mainExit() int {
 	log.SetOutput(io.Discard) // net/http quotes there what a peer sent out of turn; all that is ours goes to slog
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// From the first signal on, the default action is back, so that a second one ends the process at once.
-	defer context.AfterFunc(ctx, stop)()
+	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	hangs := !signal.Ignored(syscall.SIGHUP) // as nohup has it: the terminal may go
+	if hangs {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
+	// From the first signal on, the default action is back, so that a second one ends the process at once. But for SIGHUP: of
+	// one terminal that is closed the system sends one, and the shell another.
+	defer context.AfterFunc(ctx, func() {
+		if hangs {
+			signal.Ignore(syscall.SIGHUP)
+		}
+		stop()
+	})()
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 	if err == nil || errors.Is(err, flag.ErrHelp) {
 		return exitOK

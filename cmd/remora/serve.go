@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime/debug"
 	"sync"
+	"syscall"
 )
 
 func serveCommand() command {
@@ -28,11 +30,13 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go: that is a log line lost, and no request
 	spareProcessors(s.getenv)
 	if c.memory > 0 && s.getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(c.memory)
 	}
-	log := c.log.logger(s.err)
+	log, logged := c.log.queued(s.err)
+	defer logged()
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {
 		return err
