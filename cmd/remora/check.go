@@ -207,9 +207,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if c.keyless != "" {
 		return "", errors.New(c.keyless)
 	}
-	if begun, err := storeBegun(c.storage.Dir); err != nil {
-		return "", err
-	} else if !begun {
+	if !storeBegun(c.storage.Dir) {
 		return "not there yet, can be made", writable(c.storage.Dir)
 	}
 	found := ""
@@ -238,15 +236,15 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(met(s), missing(s))
 }
 
-// storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there.
-func storeBegun(dir string) (bool, error) {
+// storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
+// one from looking, opening it tells.
+func storeBegun(dir string) bool {
 	for _, name := range [...]string{"VERSION", "data"} {
-		_, err := os.Stat(filepath.Join(dir, name))
-		if !errors.Is(err, fs.ErrNotExist) {
-			return err == nil, err
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
 		}
 	}
-	return false, nil
+	return false
 }
 
 // met is what opening the store found damaged. It opens all the same, and mends its files: whoever opens it next finds nothing.
