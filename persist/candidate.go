@@ -131,6 +131,9 @@ func judge(s string) span {
 	if others(s) {
 		return span{reject: rejectQuoted}
 	}
+	if !m.has(markStanding) && unreal(ws) {
+		return span{reject: rejectFiction}
+	}
 	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && lexicon.personal[ws[main].folded])
 	if !asks && !orders && !mixed(ws, main) {
 		if sp, ok := statement(s, ws, main, m); ok {

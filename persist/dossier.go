@@ -248,11 +248,10 @@ func normalised(ws []word) string {
 // contentOf returns the sorted distinct words that say something, and whether the statement is in the negative.
 func contentOf(ws []word) (content []string, negative bool) {
 	for i := range ws {
-		w := ws[i].folded
-		switch {
-		case lexicon.negation[w] || dislike[w]:
+		switch w := ws[i].folded; {
+		case negates(w, func(k int) string { return folded(ws, i+k) }):
 			negative = !negative
-		case polar[w]:
+		case polar[w], w == "longer" && folded(ws, i-1) == "no":
 		case !lexicon.stop[w]:
 			content = append(content, stemmed(w))
 		}
@@ -261,9 +260,22 @@ func contentOf(ws []word) (content []string, negative bool) {
 	return slices.Compact(content), negative
 }
 
-// polar words carry liking and no matter; dislike is their opposite.
+// negates says whether a word turns what is said into its opposite. "ne" does so where nothing behind it does: "ne ... pas" is
+// one negation. at returns the words behind it.
+func negates(w string, at func(int) string) bool {
+	if w == "ne" {
+		for k := 1; k <= 4; k++ {
+			if next := at(k); next == "pas" || next == "jamais" {
+				return false
+			}
+		}
+	}
+	return lexicon.negation[w] || dislike[w]
+}
+
+// polar words carry liking, or go with yes and no ("always", "not anymore"), and no matter; dislike is their opposite.
 var (
-	polar   = setOf("like love enjoy prefer adore really liebe mag aime adore gusta gustan encanta allowed")
+	polar   = setOf("like love enjoy prefer adore really liebe mag aime adore gusta gustan encanta allowed always anymore immer mehr toujours siempre")
 	dislike = setOf("hate dislike avoid detest hasse deteste odio stopped quit")
 )
 
@@ -318,7 +330,7 @@ func (f *fact) near(g *fact) bool {
 	if union := len(a) + len(b) - same; same*5 < union*4 {
 		return false
 	}
-	return resemble(f.norm, g.norm)
+	return resemble(f.norm, g.norm) && sameSense(f.norm, g.norm)
 }
 
 // distinctive words make another statement of one that is alike otherwise.

@@ -341,13 +341,20 @@ func (g *merging) corrected(f *fact) *fact {
 					shared++
 				}
 			}
-			if shared*2 < min(len(f.content), len(old.content)) || shared < most || shared == most && best != nil && !old.after(best) {
+			if shared*2 < min(len(f.content), len(old.content)) || shared < min(len(f.content), len(old.content)) && ofOneself(f.norm) != ofOneself(old.norm) || // "No, my son ..." takes back nothing of "I ..."
+				shared < most || shared == most && best != nil && !old.after(best) {
 				continue
 			}
 			best, most = old, shared
 		}
 	}
 	return best
+}
+
+// ofOneself says whether normalised words begin in the first person.
+func ofOneself(norm string) bool {
+	w, _, _ := strings.Cut(norm, " ")
+	return first[w]
 }
 
 // revoke deletes the facts of a turn that was replaced, but for those whose words still stand in its text and those that

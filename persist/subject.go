@@ -54,6 +54,9 @@ func subjectOf(ws []word) (subject, value string) {
 				break
 			}
 			rest := ws[i+1:]
+			if len(rest) > 0 && lexicon.negation[rest[0].folded] {
+				break // "my name is not Peter" says nothing of what it is
+			}
 			if !strings.HasPrefix(about, "=") {
 				if kind = kindOfValue(rest); kind == "" {
 					break
@@ -67,24 +70,28 @@ func subjectOf(ws []word) (subject, value string) {
 		next := folded(i + 1)
 		switch {
 		case (w == "call" || w == "appelle" || w == "appelez") && (next == "me" || next == "moi"), w == "nenn" && next == "mich", w == "je" && next == "me" && folded(i+2) == "appelle":
-			return "name|", normalised(ws[min(i+2, len(ws)):])
+			if value := ws[min(i+2, len(ws)):]; asked(ws[:i]) && isName(value) {
+				return "name|", normalised(value)
+			}
 		case w == "llamame", w == "heisse", w == "llamo":
 			return "name|", normalised(ws[i+1:])
-		case dwelling[w] && atPlaces[next] && selfish(ws[:i]):
+		case dwelling[w] && atPlaces[next] && ofSpeaker(ws[:i]):
 			return "home|", normalised(ws[i+2:])
-		case working[w] && atFirms[next] && selfish(ws[:i]):
+		case working[w] && atFirms[next] && ofSpeaker(ws[:i]):
 			return "work|", normalised(ws[i+2:])
-		case w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge":
+		case (w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge") && ofSpeaker(ws[:i]):
 			if a, b, ok := versus(ws[i+1:]); ok {
 				both := []string{a, b}
 				slices.Sort(both)
 				return "prefer " + strings.Join(both, " / ") + "|", a
 			}
 		case (w == "i" && next == "am" || w == "ich" && next == "bin") && isAge(ws, i+2):
-			return "age|number", folded(i + 2)
-		case (w == "ai" || w == "tengo") && (folded(i+2) == "ans" || folded(i+2) == "anos"):
+			if i == 0 || ws[i].clause && !conditional(ws[:i]) {
+				return "age|number", folded(i + 2)
+			}
+		case (w == "ai" || w == "tengo") && ofSpeaker(ws[:i]) && (folded(i+2) == "ans" || folded(i+2) == "anos"):
 			return "age|number", next
-		case w == "weigh" || w == "wiege" || w == "pese" || w == "peso":
+		case (w == "weigh" || w == "wiege" || w == "pese" || w == "peso") && ofSpeaker(ws[:i]) && strings.ContainsAny(next+folded(i+2), "0123456789"):
 			return "weight|number", normalised(ws[i+1:])
 		case w == "decided" || w == "chose" || w == "picked" || w == "going" && next == "with" || w == "entschieden" || w == "decide" || w == "decidido" || w == "choisi" || w == "elegido":
 			for j := len(ws) - 1; j > i; j-- {
@@ -142,15 +149,58 @@ func kindOfValue(ws []word) string {
 	return ""
 }
 
-// selfish says whether the words before a verb are about the speaker: "I", "I currently", "we".
-func selfish(ws []word) bool {
+// ofSpeaker says whether the words before a verb make it the speaker's own, and so: "I", "My wife and I", "I have been", nothing
+// in Spanish. "I have a sister living in ..." is about the sister, and "I no longer work at ..." tells where one does not.
+func ofSpeaker(ws []word) bool {
+	if conditional(ws) {
+		return false
+	}
 	for i := range ws {
-		switch ws[i].folded {
-		case "i", "we", "ich", "wir", "je", "nous", "yo":
+		if w := ws[i].folded; lexicon.negation[w] || w == "no" || w == "ya" {
+			return false
+		}
+	}
+	for i := len(ws) - 1; i >= 0; i-- {
+		switch w := ws[i].folded; {
+		case first[w]:
+			return true
+		case !lexicon.sets["adverb"][w] && !auxiliary[w]:
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	first      = setOf("i we ich wir je nous yo nosotros")
+	auxiliary  = setOf("am are have had been do bin sind habe haben suis sommes ai avons estoy estamos he hemos me")
+	conditions = setOf("if when whenever before after until till once unless while wenn falls als bevor bis nachdem sobald quand lorsque si cuando hasta antes despues")
+	askers     = setOf("please you can could should may just simply always do prefer to that bitte du kannst darfst sollst tu peux vous pouvez il svp puedes everyone everybody")
+)
+
+// conditional says whether a clause tells of another time or case than now: "when I am 60".
+func conditional(ws []word) bool {
+	for i := range ws {
+		if conditions[ws[i].folded] {
 			return true
 		}
 	}
-	return len(ws) == 0
+	return false
+}
+
+// asked says whether the words before "call me" are nobody else's: "my kids call me ..." gives no name.
+func asked(ws []word) bool {
+	for i := range ws {
+		if !askers[ws[i].folded] && !first[ws[i].folded] && !lexicon.sets["adverb"][ws[i].folded] {
+			return false
+		}
+	}
+	return true
+}
+
+// isName says whether what follows "call me" may be a name: "call me at 8", "call me back" have none.
+func isName(ws []word) bool {
+	return len(ws) > 0 && !lexicon.stop[ws[0].folded] && !conditions[ws[0].folded] && !lexicon.relative[ws[0].folded] && !strings.ContainsAny(ws[0].folded, "0123456789")
 }
 
 // versus reads "tea over coffee".

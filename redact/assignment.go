@@ -180,7 +180,7 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 // how .NET writes settings.
 func operator(text string, i, limit int) (end int, xml bool) {
 	rest := text[i:limit]
-	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
+	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "→", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
 		if strings.HasPrefix(rest, op) {
 			return i + len(op), op == ">" || op == ":"
 		}

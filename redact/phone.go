@@ -155,7 +155,7 @@ var phoneWords = []string{
 	"phone", "mobile", "cell", "tel:", "tel.", "tel ", "fax", "desk:", "whatsapp", "hotline", "call me", "call us", "call him", "call her",
 	"call them", "call at", "text me", "ring me", "reach me", "reach us", "reach him", "reach her", "dial", "answering at", "messages to",
 	"message to", "sms to", "sms", "registered ", "contact number", "my number", "his number", "her number", "our number", "their number",
-	"telefon", "handy", "mobil", "móvil", "teléfono", "celular", "téléphone", "portable", "numéro", "телефон", "电话", "電話", "手机", "전화",
+	"telefon", "handy", "mobil", "móvil", "teléfono", "celular", "téléphone", "portable", "numéro", "телефон", "тел.", "тел:", "电话", "電話", "手机", "전화",
 }
 
 // phoneWord reports one of phoneWords shortly before i, in the same or the line before.

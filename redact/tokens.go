@@ -389,12 +389,13 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).terraform, ".atlasv1.")
 	on((*scanner).maxmind, "_mmk")
 	on((*scanner).tokenAssignment, "token", "secret", "api_key", "apikey", "api-key", "access_key", "accesskey", "access-key",
-		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key", "api key", "access key", "auth key", "license key",
+		"private_key", "private-key", "privatekey", "credential", "license_key", "auth_key", "authkey", "encryption_key", "signing_key", "api key", "access key", "auth key", "license key", "private key", "secret key", "signing key", "encryption key",
 		"app_key", "appkey", "app-key", "account_key", "accountkey", "account-key", "master_key", "masterkey", "master-key", "shared_key", "sharedkey",
 		"storage_key", "storagekey", "subscription-key", "subscription_key", "subscriptionkey", "sas_key", "write_key", "writekey", "write-key", "sas-key", "service_key", "client_key",
 		"client-key", "clientkey", "deploy_key", "session_key", "sessionkey", "encryption-key", "encryptionkey", "signing-key", "signingkey")
 	on((*scanner).passwordAssignment, "password", "passwd", "passphrase", "pwd", "passwort", "contraseña", "mot de passe", "passcode", "kennwort",
-		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호")
+		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호",
+		"parola", "şifre", "heslo", "jelszó", "salasana", "mật khẩu", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน")
 	on((*scanner).shortPassword, "pass", "psk", "pw")
 	on((*scanner).key, "clave")
 	on((*scanner).securedString, "securestring ")

@@ -14,6 +14,9 @@ func (s *scanner) toldPassword(start, end int) {
 	}
 	from, stop := s.word(end + 1)
 	before := s.before(start, 48)
+	if s.quoted(end+1, from, stop) && s.addTold(from, stop) {
+		return
+	}
 	switch said := strings.ToLower(s.text[from:stop]); said {
 	case "to", "auf", "à", "a":
 		around := before + strings.ToLower(s.text[stop:min(len(s.text), stop+64)])
@@ -29,8 +32,19 @@ func (s *scanner) toldPassword(start, end int) {
 		if s.addTold(old, end) && s.text[to:behind] == "to" {
 			s.addTold(s.word(behind + 1))
 		}
+	case "-", "–", "—":
+		s.addTold(s.word(stop + 1))
+	case "has", "was", "got", "wurde":
+		s.toldAsChanged(stop)
 	default:
+		if at(s.text, end+1) == '(' {
+			s.toldBehindBrackets(end + 1)
+			return
+		}
 		if !containsAny(before, tellers) {
+			if value := s.text[from:stop]; len(value) > minPassword && strings.ContainsAny(value[1:len(value)-1], "!@#$%^&*~+?") && mixedCase(value) {
+				s.addTold(from, stop) // no word is written like this
+			}
 			return
 		}
 		if s.netrc(start) && stop-from >= minPassword && !isTemplate(s.text[from:stop]) {
@@ -38,6 +52,37 @@ func (s *scanner) toldPassword(start, end int) {
 		} else {
 			s.addTold(from, stop)
 		}
+	}
+}
+
+// quoted reports that the word at from is all that stands between the quotation marks that open at i.
+func (s *scanner) quoted(i, from, stop int) bool {
+	return from == i+1 && stop > from && at(s.text, stop) == s.text[i]
+}
+
+// toldAsChanged finds "password has been changed to hunter2", from behind "has".
+func (s *scanner) toldAsChanged(i int) {
+	behind := s.text[i:min(len(s.text), i+40)]
+	for _, to := range [...]string{" to ", " auf "} {
+		if n := strings.Index(behind, to); n >= 0 && containsAny(strings.ToLower(behind[:n]), []string{"set", "chang", "reset", "updat", "rotat", "änder"}) {
+			s.addTold(s.word(i + n + len(to)))
+			return
+		}
+	}
+}
+
+// toldBehindBrackets finds "password (for the VPN): hunter2", from the bracket on.
+func (s *scanner) toldBehindBrackets(i int) {
+	n := strings.IndexAny(s.text[i:min(len(s.text), i+40)], ")\n")
+	if n < 0 || s.text[i+n] != ')' {
+		return
+	}
+	i += n + 1
+	switch n := copula(s.text[i:min(len(s.text), i+maxGap)]); {
+	case n > 0:
+		s.addTold(s.word(i + n))
+	case at(s.text, i) == ':' && at(s.text, i+1) == ' ':
+		s.addTold(s.word(i + 2))
 	}
 }
 

@@ -207,7 +207,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if c.keyless != "" {
 		return "", errors.New(c.keyless)
 	}
-	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+	if !storeBegun(c.storage.Dir) {
 		return "not there yet, can be made", writable(c.storage.Dir)
 	}
 	found := ""
@@ -220,7 +220,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	}
 	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
 		s := running.Status()
-		err = errors.Join(look(running), running.Close(), missing(s))
+		err = errors.Join(look(running), running.Close(), met(s), missing(s))
 		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err
 	}
 	s, err := probeStore(ctx, c, look)
@@ -233,7 +233,26 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if !s.Open {
 		return "", errors.Join(errors.New(s.Reason), missing(s))
 	}
-	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), missing(s)
+	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(met(s), missing(s))
+}
+
+// storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
+// one from looking, opening it tells.
+func storeBegun(dir string) bool {
+	for _, name := range [...]string{"VERSION", "data"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// met is what opening the store found damaged. It opens all the same, and mends its files: whoever opens it next finds nothing.
+func met(s process.Status) error {
+	if s.Damaged == 0 {
+		return nil
+	}
+	return fmt.Errorf("damage was met %d times: some of what was stored is lost; what a damaged log held is kept in a copy, log.damaged-*, where there was one", s.Damaged)
 }
 
 // missing is what a person has to see to.
