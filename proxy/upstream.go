@@ -113,6 +113,8 @@ func parseUpstreamURL(s string) (*url.URL, error) {
 		return nil, errors.New("must begin with http:// or https://")
 	case u.Hostname() == "":
 		return nil, errors.New("must name a host")
+	case strings.ContainsRune(u.Host, ','):
+		return nil, errors.New("must be one URL: several are upstreams of their own")
 	case u.User != nil:
 		return nil, errors.New("must not hold a user or password")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":

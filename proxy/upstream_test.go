@@ -183,6 +183,7 @@ func TestValidateUpstreams(t *testing.T) {
 		{Name: "a", URL: "https://user:sk-secret@host", Paths: []string{"v1", "/a?b"}},
 		{Name: "a", URL: "https://host/?key=sk-secret", Paths: []string{"/", "/x"}},
 		{Name: "b", URL: "https://:443/", Paths: []string{"/x/"}},
+		{Name: "c", URL: "http://a,http://b", Paths: []string{"/y/"}},
 	})
 	want := []string{
 		`upstreams[0].name: must not be empty`,
@@ -195,6 +196,7 @@ func TestValidateUpstreams(t *testing.T) {
 		`upstreams[2].name: is that of upstreams[1]`,
 		`upstreams[3].url: must name a host`,
 		`upstreams[3].paths[0]: is taken by upstreams[2]`,
+		`upstreams[4].url: must be one URL: several are upstreams of their own`,
 	}
 	var got []string
 	for _, e := range unjoin(err) {

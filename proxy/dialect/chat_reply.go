@@ -197,10 +197,13 @@ func tokens(v gjson.Result) int64 {
 // withoutThinking cuts the reasoning that models without a parser of their own put in front of the answer. One that was
 // not closed leaves no answer.
 func withoutThinking(text string) string {
-	after, ok := strings.CutPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>")
-	if !ok {
-		return text
+	before, answer, closed := strings.Cut(text, "</think>")
+	if strings.HasPrefix(strings.TrimLeft(before, " \n\r\t"), "<think>") {
+		return strings.TrimLeft(answer, " \n\r\t")
 	}
-	_, answer, _ := strings.Cut(after, "</think>")
-	return strings.TrimLeft(answer, " \n\r\t")
+	// A chat template may have opened it in the prompt. An answer that speaks of the tag has it within a line.
+	if closed && !strings.Contains(before, "<think>") && (answer == "" || answer[0] == '\n' || answer[0] == '\r') {
+		return strings.TrimLeft(answer, " \n\r\t")
+	}
+	return text
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,10 +83,15 @@ var replyFormats = []struct {
 		"{\"message\":{\"content\":%s},\"done\":false}\n", "{\"message\":{\"content\":\"\"},\"done\":true}\n", "stop"},
 }
 
+// openedInPrompt: reasoning without a tag of its own, then the answer. The first tag of the text is meant.
+var openedInPrompt = regexp.MustCompile(`(?s)^(.*?)</think>($|[\r\n].*)`)
+
 // FuzzReplyText: one text, as a JSON body and as a stream cut anywhere between its runes, is the same reply.
 func FuzzReplyText(f *testing.F) {
 	f.Add("Hello 😀 \"there\"\n", uint8(3))
 	f.Add("<think>\nhm</think>\n\nTea.", uint8(1))
+	f.Add("Hm, tea.\n</think>\n\nTea.", uint8(2))
+	f.Add("It ends with </think> in a line of its own:\n</think>\n", uint8(0))
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		runes := []rune(text)
 		text = string(runes)
@@ -108,6 +114,8 @@ func FuzzReplyText(f *testing.F) {
 			if name != "messages" && strings.HasPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>") {
 				_, answer, _ := strings.Cut(text, "</think>")
 				want = strings.TrimLeft(answer, " \n\r\t")
+			} else if m := openedInPrompt.FindStringSubmatch(text); m != nil && name != "messages" && !strings.Contains(strings.ReplaceAll(m[1], "/", ""), "<think>") {
+				want = strings.TrimLeft(m[2], " \n\r\t")
 			}
 			if got, err := format.d.Reply(body); err != nil || got.Text != want || got.Finish != format.finish || got.Calls {
 				t.Errorf("%s: Reply: got %+v, %v, want %q", name, got, err, want)
