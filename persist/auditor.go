@@ -371,12 +371,5 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 	p.auditor.settling = append(p.auditor.settling, done)
 	p.auditor.mu.Unlock()
 	wake(p.auditor.wake)
-	select {
-	case <-done:
-		return nil
-	case <-p.stopped:
-		return ErrClosed
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return p.await(ctx, done)
 }

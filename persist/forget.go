@@ -59,10 +59,7 @@ func (e *Erasure) record(b storage.Bucket, n int) {
 // said is saved again only if it is said again.
 func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids ...string) (Erasure, error) {
 	var out Erasure
-	if err := scope.Validate(); err != nil {
-		return out, err
-	}
-	open, err := p.gate.close(ctx)
+	open, err := p.closeFor(ctx, scope)
 	if err != nil {
 		return out, err
 	}

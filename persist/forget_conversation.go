@@ -16,10 +16,7 @@ import (
 // is theirs still: a fact that rests on a passage of another conversation stays, in the words of that.
 func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, conversation string) (Erasure, error) {
 	var out Erasure
-	if err := scope.Validate(); err != nil {
-		return out, err
-	}
-	open, err := p.gate.close(ctx)
+	open, err := p.closeFor(ctx, scope)
 	if err != nil {
 		return out, err
 	}

@@ -30,14 +30,19 @@ func (p *Pipeline) ForgetAll(ctx context.Context, scopes []storage.Scope) (Erasu
 	return p.forgetScopes(ctx, scopes)
 }
 
-func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
-	var out Erasure
+// closeFor closes the gate for the forgetting of what is in scopes.
+func (p *Pipeline) closeFor(ctx context.Context, scopes ...storage.Scope) (open func(), err error) {
 	for _, s := range scopes {
 		if err := s.Validate(); err != nil {
-			return out, err
+			return nil, err
 		}
 	}
-	open, err := p.gate.close(ctx)
+	return p.gate.close(ctx)
+}
+
+func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
+	var out Erasure
+	open, err := p.closeFor(ctx, scopes...)
 	if err != nil {
 		return out, err
 	}

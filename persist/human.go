@@ -62,36 +62,45 @@ func foreignLine(line string) bool {
 // cutFences removes what stands between ``` or ~~~, to the end where it is not closed, and writes it to cut.
 func cutFences(s string, cut *strings.Builder) string {
 	for _, fence := range [...]string{"```", "~~~"} {
-		for from := 0; ; {
-			i := strings.Index(s[from:], fence)
+		var kept strings.Builder
+		at := 0 // s[:at] is done with
+		for {
+			i := strings.Index(s[at:], fence)
 			if i < 0 {
 				break
 			}
-			i += from
+			i += at
 			end := len(s)
 			if j := strings.Index(s[i+3:], fence); j >= 0 {
 				end = i + 3 + j + 3
 			}
 			if cut != nil {
-				cut.WriteString(s[i+3:end] + "\n")
+				cut.WriteString(s[i+3 : end])
+				cut.WriteByte('\n')
 			}
-			s = s[:i] + "\n" + s[end:]
-			from = i + 1
+			kept.WriteString(s[at:i])
+			kept.WriteByte('\n')
+			at = end
+		}
+		if at > 0 {
+			s = kept.String() + s[at:]
 		}
 	}
 	return s
 }
 
-// maxElements bounds how many elements of a message are cut; what follows stays.
+// maxElements bounds how many elements of a message are cut, and how often the end of one is looked for; what follows stays.
 const maxElements = 64
 
 // cutElements removes <name ...>...</name> with all that is in it, and writes it to cut.
 func cutElements(s string, cut *strings.Builder) string {
+	var kept strings.Builder
+	at := 0 // s[:at] is done with
 	from := 0
 	for range maxElements {
 		i := strings.IndexByte(s[from:], '<')
 		if i < 0 {
-			return s
+			break
 		}
 		i += from
 		from = i + 1
@@ -105,13 +114,19 @@ func cutElements(s string, cut *strings.Builder) string {
 		closing := "</" + s[from:from+n] + ">"
 		if j := strings.Index(s[from:], closing); j >= 0 {
 			if cut != nil {
-				cut.WriteString(s[from:from+j] + "\n")
+				cut.WriteString(s[from : from+j])
+				cut.WriteByte('\n')
 			}
-			s = s[:i] + "\n" + s[from+j+len(closing):]
-			from = i + 1
+			kept.WriteString(s[at:i])
+			kept.WriteByte('\n')
+			from += j + len(closing)
+			at = from
 		}
 	}
-	return s
+	if at == 0 {
+		return s
+	}
+	return kept.String() + s[at:]
 }
 
 // thoughts are the elements in which models that think aloud do so.
@@ -130,18 +145,31 @@ func cutThoughts(s string) string {
 				s = s[j+len(closing):]
 			}
 		}
-		for {
-			i := strings.Index(s, opening)
-			if i < 0 {
+		for range maxThoughtRounds {
+			if !strings.Contains(s, opening) {
 				break
 			}
-			j := strings.Index(s[i:], closing)
-			if j < 0 {
-				s = s[:i]
-				break
-			}
-			s = s[:i] + s[i+j+len(closing):]
+			s = cutThought(s, opening, closing)
 		}
+		s, _, _ = strings.Cut(s, opening)
 	}
 	return s
+}
+
+// maxThoughtRounds bounds how often cutting thoughts may join what is around them to the beginning of another; from such a one on, all goes.
+const maxThoughtRounds = 8
+
+// cutThought removes what stands between opening and closing, to the end where it is not closed. It reads s once.
+func cutThought(s, opening, closing string) string {
+	var kept strings.Builder
+	for {
+		before, inside, found := strings.Cut(s, opening)
+		kept.WriteString(before)
+		if !found {
+			return kept.String()
+		}
+		if _, s, found = strings.Cut(inside, closing); !found {
+			return kept.String()
+		}
+	}
 }

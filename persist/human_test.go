@@ -54,3 +54,33 @@ func TestOwnWords(t *testing.T) {
 		t.Errorf("own words are gone: %q", got)
 	}
 }
+
+// A message that is all but fences, elements or thoughts is read as fast as any other: this takes minutes where each cut copies the rest.
+func TestOwnWordsOfNothingElse(t *testing.T) {
+	for _, p := range []string{
+		"```", "```x", "~~~```", "~~~x~~~\n", "<a>", "<a></a>", "<a><b></a>", "<a ", "<", "<think>", "</think>", "<think></think>", "<think>x</think>y",
+		"<think><thinking>", "</thinking><think>", "<thought>x</thought>", "<thi<think></think>nk>", "> a\n", "    a\n",
+	} {
+		text := strings.Repeat(p, 1<<20/len(p))
+		own := ownWords(text)
+		if len(own) > len(text) || strings.Contains(own, "```") || strings.Contains(own, "<think>") {
+			t.Errorf("%q: %d bytes are left of %d, begun by %.40q", p, len(own), len(text), own)
+		}
+		if got := foreignWords(text); len(got) > 2*len(text) {
+			t.Errorf("%q: %d bytes are foreign of %d", p, len(got), len(text))
+		}
+	}
+}
+
+// What is around a thought that was cut may be another's beginning.
+func TestThoughtsOutOfThoughts(t *testing.T) {
+	for in, want := range map[string]string{
+		"a<thi<think>b</think>nk>c</think>d": "ad",
+		"a<thi<think>b</think>nk>c":          "a",
+		"a" + strings.Repeat("<thi", 20) + "<think></think>" + strings.Repeat("nk></think>", 20) + "b": "a" + strings.Repeat("<thi", 12),
+	} {
+		if got := cutThoughts(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

@@ -238,7 +238,12 @@ func (p *Pipeline) Flush(ctx context.Context) error {
 	case <-done:
 		return nil
 	default:
+		return p.await(ctx, done)
 	}
+}
+
+// await returns when done is closed, unless the pipeline has stopped or ctx is done before.
+func (p *Pipeline) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil

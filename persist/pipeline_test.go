@@ -51,6 +51,7 @@ func TestWhatIsNotStored(t *testing.T) {
 	}{
 		{"recalled block", block + "\nWhat is my name?", "Ana", []string{"What is my name?", "Ana"}, -1},
 		{"quoted block", "hi", "You sent:\n" + block, []string{"hi", "You sent:"}, -1},
+		{"block that lost its opening tag", "hi", "You sent:\n" + block[strings.Index(block, "\n")+1:], []string{"hi", "You sent:"}, -1},
 		{"only block", block, "", nil, DropEmpty},
 		{"empty", " \n", "", nil, DropEmpty},
 		{"only placeholders", "anna@example.org", "[EMAIL]", nil, DropRedactedAll},

@@ -35,6 +35,7 @@ type exchange struct {
 	rights   rights
 	body     *body         // as it came, held once; nil = not in memory
 	stream   io.ReadCloser // where body is nil
+	open     *openBody     // that, over HTTP/1
 	plain    *body         // body, decoded; body itself where it has no content encoding
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
@@ -153,7 +154,7 @@ func (x *exchange) read() bool {
 	if x.rights != (rights{}) {
 		limit = x.h.cfg.Limits.BodyBytes
 	} else if x.r.ContentLength <= 0 || x.r.ContentLength > limit {
-		x.stream = x.h.plane.requestBody(x.w, x.r)
+		x.streams(x.h.plane.requestBody(x.w, x.r))
 		return true
 	}
 	src := x.h.plane.requestBody(x.w, x.r)
@@ -172,15 +173,23 @@ func (x *exchange) read() bool {
 	}
 	x.body = b
 	if rest != nil {
-		x.stream = struct {
+		x.streams(struct {
 			io.Reader
 			io.Closer
-		}{rest, src}
+		}{rest, src})
 		if x.rights != (rights{}) {
 			x.status, x.rights = StatusTooLarge, rights{}
 		}
 	}
 	return true
+}
+
+// streams has the body go to the upstream as it comes.
+func (x *exchange) streams(src io.ReadCloser) {
+	if x.stream = src; x.r.ProtoMajor == 1 && x.r.ContentLength != 0 {
+		x.open = newOpenBody(x.w, x.r, src)
+		x.stream = x.open
+	}
 }
 
 // remember works out what to insert. Whatever goes wrong in it, the original goes out.
@@ -244,8 +253,12 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	x.h.stats.statuses[x.status].Add(1)
 	setStatus(x.w.Header(), x.toldStatus(), strconv.Itoa(x.memories))
 	x.trace.memory(x.status, x.memories)
+	early := x.open.answer(x.w.Header())
 	if err != nil {
 		x.failed(err)
+		if early {
+			x.open.abandon()
+		}
 		return
 	}
 	x.trace.answered(resp.StatusCode)
@@ -264,6 +277,9 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	x.hand(resp, t, out)
 	x.finish(resp.StatusCode, out)
 	out.abort()
+	if early {
+		x.open.abandon()
+	}
 }
 
 // failed tells the client what went wrong with the upstream, if it is still there.

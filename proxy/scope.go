@@ -43,7 +43,8 @@ const localTenant = "local"
 type IdentityConfig struct {
 	// Tenant is auto, key, or the name of the one tenant that all traffic belongs to.
 	Tenant string
-	// Tenants maps key hashes, as `remora` prints them (64 hex digits), to tenant names: several keys, one memory.
+	// Tenants maps key hashes, as `remora tenant hash` prints them (64 hex digits), to tenant names: several keys, one memory. It counts
+	// where tenants are by key.
 	Tenants map[string]string
 	// Anonymous is auto, keyHolder or off.
 	Anonymous string
@@ -266,18 +267,23 @@ func KeyHash(secret []byte, key string) string {
 // credential is what the client shows the upstream: Authorization (a bearer token without the word), x-api-key or api-key.
 func credential(h http.Header) string {
 	if v := h.Get("Authorization"); v != "" {
-		if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
-			return strings.TrimSpace(token)
-		}
-		if strings.EqualFold(v, "Bearer") { // an empty key, as some SDKs send it
-			return ""
-		}
-		return v
+		return AuthorizedKey(v)
 	}
 	if v := h.Get("X-Api-Key"); v != "" {
 		return v
 	}
 	return h.Get("Api-Key")
+}
+
+// AuthorizedKey is the credential in the value of an Authorization header. A key on its own is itself.
+func AuthorizedKey(v string) string {
+	if scheme, token, ok := strings.Cut(v, " "); ok && strings.EqualFold(scheme, "Bearer") {
+		return strings.TrimSpace(token)
+	}
+	if strings.EqualFold(v, "Bearer") { // an empty key, as some SDKs send it
+		return ""
+	}
+	return v
 }
 
 // firstHeader returns the first named header that has a value. ok is false where that header stands twice with

@@ -20,6 +20,16 @@
 	VBROADCASTI128 OFF(DI), Y7; \
 	VPSHUFB INDEX, Y7, DST
 
+// FACTOR multiplies Y0 by what the table at OFF(DI) has for four bits of each word of Y2: the lowest where SHIFT is $8, the next where
+// it is $4. Y3 masks them, and it uses Y1 and Y7.
+#define FACTOR(SHIFT, OFF) \
+	VPSLLW SHIFT, Y2, Y1; \
+	VPAND Y3, Y1, Y1; \
+	VPOR Y10, Y1, Y1; \
+	LOOK(OFF, Y1, Y1); \
+	VPMULHUW Y1, Y0, Y0; \
+	VPSUBW Y8, Y0, Y0
+
 // HALF makes the bounds of 16 turns, eight from each lane: of those whose briefs stand at OFF(R10) and 64 bytes behind, whose
 // user's and assistant's parts are the bytes of PARTS, and where OUT is set if the parts are too large. It leaves them in OUT,
 // and uses Y0 to Y3 and Y7.
@@ -54,18 +64,8 @@
 	VPCMPEQW Y9, Y0, Y1; \
 	VPOR Y1, OUT, OUT; \
 	VPSLLW $8, Y11, Y3; \
-	VPSLLW $8, Y2, Y1; \
-	VPAND Y3, Y1, Y1; \
-	VPOR Y10, Y1, Y1; \
-	LOOK(LOWF, Y1, Y1); \
-	VPMULHUW Y1, Y0, Y0; \
-	VPSUBW Y8, Y0, Y0; \
-	VPSLLW $4, Y2, Y1; \
-	VPAND Y3, Y1, Y1; \
-	VPOR Y10, Y1, Y1; \
-	LOOK(HIGHF, Y1, Y1); \
-	VPMULHUW Y1, Y0, Y0; \
-	VPSUBW Y8, Y0, Y0; \
+	FACTOR($8, LOWF); \
+	FACTOR($4, HIGHF); \
 	VPSRLW $1, OUT, OUT; \
 	VPOR Y0, OUT, OUT
 

@@ -36,15 +36,7 @@ func TestNothingLandsOfAForgottenMemory(t *testing.T) {
 			}
 			return nil
 		})
-		asked, answer := make(chan struct{}), make(chan struct{})
-		first := true
-		em.onDocs = func() {
-			if first {
-				first = false
-				close(asked)
-				<-answer
-			}
-		}
+		asked, answer := heldUp(em)
 		e := vectorEngine(t, em, local)
 		<-asked
 		release, err := e.Hold(t.Context(), alice)
@@ -92,15 +84,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 	t.Run("embedded meanwhile", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			local, em := newLocal(memories(100)), newFake()
-			asked, answer := make(chan struct{}), make(chan struct{})
-			first := true
-			em.onDocs = func() {
-				if first {
-					first = false
-					close(asked)
-					<-answer
-				}
-			}
+			asked, answer := heldUp(em)
 			e := vectorEngine(t, em, local)
 			<-asked
 			erase(t, e, local, func() {
@@ -204,4 +188,18 @@ func TestHoldIsOneScopes(t *testing.T) {
 			t.Error("something is left behind")
 		}
 	})
+}
+
+// heldUp has the first texts wait: asked is closed when they come, and to close answer lets them be embedded.
+func heldUp(em *fakeEmbedder) (asked <-chan struct{}, answer chan<- struct{}) {
+	came, let := make(chan struct{}), make(chan struct{})
+	first := true
+	em.onDocs = func() {
+		if first {
+			first = false
+			close(came)
+			<-let
+		}
+	}
+	return came, let
 }

@@ -46,16 +46,22 @@ func (c canary) needle() string {
 	return longest
 }
 
-// output gathers what the program writes while others read it.
-type output struct {
+// lockedBuffer gathers what the program writes while others read it.
+type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // flock is the whole program between a client and a model that says what it was told, with all that it writes kept.
@@ -63,7 +69,7 @@ type flock struct {
 	t          *testing.T
 	llm        *proxytest.LLM
 	url, data  string
-	log, spans output
+	log, spans lockedBuffer
 	remora     *system
 	stop       func()
 }
@@ -209,9 +215,9 @@ func TestCanariesOfTheWholeProgram(t *testing.T) {
 	}
 	f.stop()
 	all["the log"], all["the spans"] = &strings.Builder{}, &strings.Builder{}
-	all["the log"].WriteString(f.log.b.String())
-	all["the spans"].WriteString(f.spans.b.String())
-	if !strings.Contains(f.spans.b.String(), "persist") || !strings.Contains(f.log.b.String(), "exchange") {
+	all["the log"].WriteString(f.log.String())
+	all["the spans"].WriteString(f.spans.String())
+	if !strings.Contains(f.spans.String(), "persist") || !strings.Contains(f.log.String(), "exchange") {
 		t.Error("log and spans are not what they should be")
 	}
 	files := 0

@@ -129,6 +129,7 @@ func ask(args []string) error {
 	stream := f.Bool("stream", false, "")
 	want := f.String("until", "", "")
 	memory := f.String("memory", "on", "")
+	key := f.String("key", "", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -147,6 +148,9 @@ func ask(args []string) error {
 			return err
 		}
 		request.Header.Set("X-Remora-Memory", *memory)
+		if *key != "" {
+			request.Header.Set("Authorization", "Bearer "+*key)
+		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			return err

@@ -49,21 +49,7 @@ func TestMillionTurns(t *testing.T) {
 	} else if testing.Short() {
 		turns = 300
 	}
-	limit, part := int64(smallMachine), int64(smallPart)
-	if storagetest.Raced() {
-		limit, part = 8*limit, 8*part
-	}
-	m := &million{t: t, dir: rigDir(t), turns: turns, group: storagetest.NewGroup(t, "container", limit)}
-	model := httptest.NewServer(http.HandlerFunc(m.answer))
-	defer model.Close()
-	serve := m.launch(model.URL)
-	m.remote = dialServe(t, m.dir)
-	defer m.remote.Close()
-	child := childOf(serve.Process.Pid) // it listens, so it is there
-	if child == 0 {
-		t.Fatal("the store's process is not found")
-	}
-
+	m, serve, child := newMillion(t, "container", turns)
 	ctx, stop := context.WithCancel(t.Context())
 	var watching, talking sync.WaitGroup
 	watching.Go(func() { m.watch(ctx, serve.Process.Pid, child) })
@@ -90,8 +76,8 @@ func TestMillionTurns(t *testing.T) {
 	if n := m.group.Kills(); n != 0 {
 		t.Errorf("the kernel killed %d processes for memory", n)
 	}
-	if m.anon > part {
-		t.Errorf("%d MiB not of files, want at most %d", m.anon>>20, part>>20)
+	if m.anon > m.part {
+		t.Errorf("%d MiB not of files, want at most %d", m.anon>>20, m.part>>20)
 	}
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -111,6 +97,7 @@ type million struct {
 	dir     string
 	url     string
 	turns   int
+	part    int64 // bytes, what is not of files, at most
 	group   *storagetest.Group
 	remote  *process.Remote
 	next    atomic.Int64 // user
@@ -128,6 +115,26 @@ type million struct {
 }
 
 const turnsPerUser = 1000
+
+// newMillion starts a Remora in a group of that name with a small machine's memory. child is its store's process.
+func newMillion(t *testing.T, group string, turns int, env ...string) (m *million, serve *exec.Cmd, child int) {
+	t.Helper()
+	m = &million{t: t, dir: rigDir(t), turns: turns, part: smallPart}
+	limit := int64(smallMachine)
+	if storagetest.Raced() {
+		limit, m.part = 8*limit, 8*m.part
+	}
+	m.group = storagetest.NewGroup(t, group, limit)
+	model := httptest.NewServer(http.HandlerFunc(m.answer))
+	t.Cleanup(model.Close)
+	serve = m.launch(model.URL, env...)
+	m.remote = dialServe(t, m.dir)
+	t.Cleanup(func() { _ = m.remote.Close() })
+	if child = childOf(serve.Process.Pid); child == 0 { // it listens, so it is there
+		t.Fatal("the store's process is not found")
+	}
+	return m, serve, child
+}
 
 func (m *million) users() int { return (m.turns + turnsPerUser - 1) / turnsPerUser }
 

@@ -43,7 +43,7 @@ func (c *config) identitySettings() []setting {
 	i := &c.proxy.Identity
 	return []setting{
 		{key: "identity.tenant", at: text(&i.Tenant), doc: "`auto`, `key`, or the name of the one tenant that all traffic belongs to. `key`: each upstream credential is a tenant, known by its HMAC. `auto`: one tenant on a loopback listener outside containers (one person's machine), else `key`."},
-		{key: "identity.tenants", at: mapping{&i.Tenants}, doc: "Gives several credentials one memory: key hash (64 hex digits) to tenant name."},
+		{key: "identity.tenants", at: mapping{&i.Tenants}, doc: "Gives several credentials one memory, where tenants are by key: key hash (64 hex digits, which `remora tenant hash` prints of a key on its standard input) to tenant name."},
 		{key: "identity.anonymous", at: choice(&i.Anonymous, proxy.AnonymousAuto, proxy.AnonymousKeyHolder, proxy.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else the installation that a known client tells of, else `off`."},
 		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
 		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},

@@ -4,15 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
 // TestStalledStore has the store of a Remora in 128 MiB stand still while traffic goes on as fast as it can: for REMORA_STALL, or two
@@ -23,21 +20,7 @@ func TestStalledStore(t *testing.T) {
 	if d, err := time.ParseDuration(os.Getenv("REMORA_STALL")); err == nil {
 		stall = d
 	}
-	limit, part := int64(smallMachine), int64(smallPart)
-	if storagetest.Raced() {
-		limit, part = 8*limit, 8*part
-	}
-	m := &million{t: t, dir: rigDir(t), group: storagetest.NewGroup(t, "stall", limit)}
-	model := httptest.NewServer(http.HandlerFunc(m.answer))
-	defer model.Close()
-	serve := m.launch(model.URL, "REMORA_STORAGE_HANG_TIMEOUT=1h")
-	m.remote = dialServe(t, m.dir)
-	defer m.remote.Close()
-	child := childOf(serve.Process.Pid) // it listens, so it is there
-	if child == 0 {
-		t.Fatal("the store's process is not found")
-	}
-
+	m, serve, child := newMillion(t, "stall", 0, "REMORA_STORAGE_HANG_TIMEOUT=1h")
 	ctx, stop := context.WithCancel(t.Context())
 	var watching, talking sync.WaitGroup
 	watching.Go(func() { m.watch(ctx, serve.Process.Pid, child) })
@@ -95,8 +78,8 @@ func TestStalledStore(t *testing.T) {
 	if n := m.group.Kills(); n != 0 {
 		t.Errorf("the kernel killed %d processes for memory", n)
 	}
-	if m.anon > part {
-		t.Errorf("%d MiB not of files, want at most %d", m.anon>>20, part>>20)
+	if m.anon > m.part {
+		t.Errorf("%d MiB not of files, want at most %d", m.anon>>20, m.part>>20)
 	}
 	told := m.farewell()
 	if p := told.Proxy; p.Assembled+p.Lost != m.said.Load() || p.NotCopied+p.Undecoded+p.Panics > 0 {

@@ -64,23 +64,6 @@ type rig struct {
 	said map[string]bool    // what got an answer while memory was not said to be away for that user
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // newRig starts a Remora with its data in dir, and awaits its memory.
 func newRig(t *testing.T, dir string, change func(*config)) *rig {
 	t.Helper()

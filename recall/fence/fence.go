@@ -11,7 +11,8 @@
 //
 //   - One memory is one line. Nothing in a memory can open or close a fence, end its line, hide from a human reader or
 //     pass for a token of a chat template: [Render] neutralises it.
-//   - Strip(Render(...).Text) is empty, and Strip leaves a text that holds no fence unchanged, byte for byte.
+//   - Strip(Render(...).Text) is empty, and Strip leaves a text that holds no fence, and no rule with memories behind it,
+//     unchanged, byte for byte.
 //   - The same arguments give the same bytes.
 //
 // Everything here is pure and safe for concurrent use.

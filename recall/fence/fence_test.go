@@ -117,6 +117,8 @@ func TestStrip(t *testing.T) {
 	other := fence.Render("aaaabbbbccccdddd", []fence.Line{{ID: "x", Text: "three"}}, fence.Options{NoRule: true}).Text
 	quoted := "> " + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n> ") + "\n"
 	flat := strings.ReplaceAll(strings.TrimSpace(block), "\n", " ")
+	_, unopened, _ := strings.Cut(block, "\n")
+	bare := strings.TrimSuffix(unopened, "</remora-memory-"+id+">\n")
 	for _, tt := range []struct{ name, in, want string }{
 		{"none", "a - b\n> - c\n</remora>", "a - b\n> - c\n</remora>"},
 		{"whole", "before\n" + block + "after", "before\nafter"},
@@ -135,6 +137,20 @@ func TestStrip(t *testing.T) {
 		{"ids differ", "<remora-memory-4f1c0a9be77d>\n- one\n</remora-memory-4f1c0a9be77e>\nkeep", "keep"},
 		{"nested", "<remora-memory-aaaaaaaaaaaa>\n" + block + "</remora-memory-aaaaaaaaaaaa>\nkeep", "keep"},
 		{"closing alone", "a </remora-memory-4f1c0a9be77d> b", "a  b"},
+		{"without its opening tag", "a\n" + unopened + "\nb\n- c", "a\n\nb\n- c"},
+		{"without its tags", "a\n" + bare + "\nb\n- c", "a\n\nb\n- c"},
+		{"quoted, without its tags", "a\n> " + strings.ReplaceAll(strings.TrimSpace(bare), "\n", "\n> ") + "\nb", "a\nb"},
+		{"crlf, without its tags", "a\r\n" + strings.ReplaceAll(bare, "\n", "\r\n") + "b", "a\r\nb"},
+		{"on one line, without its tags", "a\n" + strings.ReplaceAll(strings.TrimSpace(bare), "\n", " ") + "\nb", "a\nb"},
+		{"inline, without its opening tag", "x " + strings.ReplaceAll(strings.TrimSpace(unopened), "\n", " ") + " y", "x  y"},
+		{"json, without its opening tag", `{"content":"` + strings.ReplaceAll(unopened, "\n", `\n`) + `hi"}`, `{"content":"\nhi"}`},
+		{"twice without tags", bare + "keep\n" + bare, "keep\n"},
+		{"without tags, then whole", bare + "keep\n" + block + "too", "keep\ntoo"},
+		{"the rule alone", "It says:\n" + fence.Rule + "\nand that's all.\n- c", "It says:\n" + fence.Rule + "\nand that's all.\n- c"},
+		{"the rule within a line", "It says: " + fence.Rule + "\n- c", "It says: " + fence.Rule + "\n- c"},
+		{"half of the rule", fence.Rule[:60] + "\n- c", fence.Rule[:60] + "\n- c"},
+		{"a tag's end alone, far from a rule", fence.Rule + "\nMy own words.\n</remora-memory-" + id + ">\n", fence.Rule + "\nMy own words.\n"},
+		{"joined by the removal of a rule", "<\n" + bare + "remora-memory-aaaaaaaaaaaa>\nx", "x"},
 		{"joined by removal", "<remora-mem" + strings.TrimSpace(flat) + "ory-aaaaaaaaaaaa> x", " x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -217,7 +233,7 @@ func FuzzRender(f *testing.F) {
 
 func FuzzStrip(f *testing.F) {
 	block := fence.Render(id, []fence.Line{{ID: "a", Text: "one"}}, fence.Options{}).Text
-	for _, s := range []string{"", "plain - text", block, "> " + block, block[:40], "<remora-mem" + block + "ory-aaaaaaaaaaaa>", "</remora-memory-aaaaaaaaaaaa>" + block} {
+	for _, s := range []string{"", "plain - text", block, "> " + block, block[:40], "<remora-mem" + block + "ory-aaaaaaaaaaaa>", "</remora-memory-aaaaaaaaaaaa>" + block, block[strings.Index(block, "\n")+1:], "<\n" + fence.Rule + "\n- a\nremora-memory-aaaaaaaaaaaa>"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

@@ -6,11 +6,17 @@ import (
 	"testing"
 )
 
+// needBlocks: without AVX2 there is one way only, and nothing to compare it with.
+func needBlocks(tb testing.TB) {
+	tb.Helper()
+	if !hasPlainBlocks() {
+		tb.Skip("the processor has no AVX2")
+	}
+}
+
 // What the processor can do at once changes nothing, wherever something stands that matters.
 func TestPlainBlocks(t *testing.T) {
-	if !hasPlainBlocks() {
-		t.Skip("skipped: there is nothing to compare on this processor")
-	}
+	needBlocks(t)
 	rnd := rand.New(rand.NewPCG(1, 2))
 	const usual = "for a more remarkable summer, her 3 dear friends' \"memory\" re (most); or e.m."
 	words := strings.Fields("Remora memory r e m o ra mem ory the re-mo r. r, re R.E R-e-M rem rm 12 zr rz")
@@ -83,9 +89,7 @@ func checkBlocks(t *testing.T, text string, end int) {
 // Every byte by itself, at every place of a text of ordinary words: what is odd is never left out, and what ordinary text
 // consists of is.
 func TestPlainBlocksEveryByte(t *testing.T) {
-	if !hasPlainBlocks() {
-		t.Skip("skipped: there is nothing to compare on this processor")
-	}
+	needBlocks(t)
 	const text = "The quick brown fox jumps over the lazy dog; then it sits down by a tall old oak tree to sleep"
 	if n := plainBlocks(text); n != len(text)-plainAhead {
 		t.Fatalf("ordinary text is looked at from %d on", n)
@@ -106,10 +110,8 @@ func TestPlainBlocksEveryByte(t *testing.T) {
 func FuzzPlainBlocks(f *testing.F) {
 	f.Add("My daughter Mia is allergic to peanuts, and her memory of the summer in Rome remains", 60)
 	f.Add("a longer text of which the rémora-memory begins here: remora-memory-0123456789ab ends", 80)
+	needBlocks(f)
 	f.Fuzz(func(t *testing.T, text string, end int) {
-		if !hasPlainBlocks() {
-			t.Skip()
-		}
 		if end < 0 || end > len(text) {
 			end = len(text)
 		}

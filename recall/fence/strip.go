@@ -8,40 +8,89 @@ const name = "remora-memory-"
 // maxRounds bounds how often taking a block out may join the text around it to a new tag.
 const maxRounds = 16
 
-// Contains reports whether a tag of a fence stands in text.
-func Contains(text string) bool {
+// Contains reports whether there is anything in text that [Strip] takes out.
+func Contains(text string) bool { return first(text) >= 0 }
+
+// first is where the first tag of a fence, or block without one, stands in text, -1 where there is none.
+func first(text string) int {
+	at, _ := nextUnfenced(text, 0)
 	if !mayContain(text) {
-		return false
+		return at
 	}
-	_, found := nextTag(text, 0)
-	return found || cutAt(text) >= 0
+	tagAt := cutAt(text)
+	if t, found := nextTag(text, 0); found {
+		tagAt = t.start
+	}
+	if at < 0 || tagAt >= 0 && tagAt < at {
+		return tagAt
+	}
+	return at
 }
 
 // Strip takes every block out of text, wherever it stands: whole, quoted line by line ("> "), cut off before its end,
-// nested, escaped, from another Remora. A text without one is returned unchanged.
+// without its opening tag, nested, escaped, from another Remora. A text without one is returned unchanged.
 //
 // A block with its end goes whole, together with the quotation marks before it and the line end after it. Of a block
-// without its end only those lines go that have the shape of a block's lines, so that text which follows is kept.
-// A closing tag on its own goes alone.
+// without its end only those lines go that have the shape of a block's lines, so that text which follows is kept. The same
+// holds where the tags were left out, as models do that repeat what they read, if the rule begins a line and memories
+// follow it: nobody's own words do. The rule alone tells nothing of anybody, and stays. A closing tag on its own goes alone.
 func Strip(text string) string {
 	for range maxRounds {
-		if !mayContain(text) {
+		if !mayContain(text) && !strings.Contains(text, Rule) {
 			return text
 		}
-		out := stripOnce(text)
+		out := stripUnfenced(stripTags(text))
 		if out == text {
 			return text
 		}
 		text = out
 	}
 	// Somebody builds tags out of tags. What stands before the first is safe.
-	if t, found := nextTag(text, 0); found {
-		text = text[:t.start]
+	if at := first(text); at >= 0 {
+		text = text[:at]
 	}
 	return text
 }
 
-func stripOnce(text string) string {
+// stripUnfenced takes out blocks that lost their tags.
+func stripUnfenced(text string) string {
+	var b strings.Builder
+	at := 0
+	for {
+		start, end := nextUnfenced(text, at)
+		if start < 0 {
+			break
+		}
+		b.WriteString(text[at:start])
+		at = end
+	}
+	if at == 0 {
+		return text
+	}
+	b.WriteString(text[at:])
+	return b.String()
+}
+
+// nextUnfenced is the first block from from on that begins with its rule, start is -1 where none does.
+func nextUnfenced(text string, from int) (start, end int) {
+	for at := from; ; {
+		i := strings.Index(text[at:], Rule)
+		if i < 0 {
+			return -1, 0
+		}
+		at += i
+		start, wholeLine := lineStart(text, at, from)
+		if at += len(Rule); !wholeLine {
+			continue
+		}
+		if end = shapeEnd(text, at); strings.Contains(text[at:end], "- ") {
+			return start, end
+		}
+		at = end // of a rule in between no more would be found
+	}
+}
+
+func stripTags(text string) string {
 	tags := allTags(text)
 	next := nextSameID(text, tags)
 	var b strings.Builder
@@ -55,7 +104,12 @@ func stripOnce(text string) string {
 		start, wholeLine := lineStart(text, t.start, at)
 		end := t.end
 		i++
-		if !t.closing {
+		if t.closing {
+			// Of a block whose lines were joined, only the tag says where it ends.
+			if r := strings.LastIndex(text[at:t.start], Rule); r >= 0 && !strings.Contains(text[at+r:t.start], "\n") {
+				start, wholeLine = lineStart(text, at+r, at)
+			}
+		} else {
 			// A second opening tag with the id comes first only where this block was cut off.
 			if c := next[i-1]; c >= 0 && tags[c].closing {
 				end = tags[c].end

@@ -91,7 +91,7 @@ func FuzzTags(f *testing.F) {
 func TestStripReadsWhatIsNearlyTags(t *testing.T) {
 	for _, p := range []string{
 		"<remora-memory-", "remora-memory-", "</", "-", "<remora-memory-0", "<   remora-memory-   ", "<remora-memory-0123456789ab",
-		"<remora-memory-" + strings.Repeat("a", 65),
+		"<remora-memory-" + strings.Repeat("a", 65), Rule + "\n", Rule + " ", "> " + Rule, Rule[:len(Rule)-1],
 	} {
 		text := strings.Repeat(p, 4<<20/len(p)) + "."
 		if got := Strip(text); got != text { // the dot keeps the last from being one that is cut off

@@ -64,6 +64,42 @@ func TestKilledOpening(t *testing.T) {
 	}
 }
 
+// Badger deletes the newest log when it closes and nothing is in it, and the inventory goes after that. A kill in between is no damage.
+func TestKilledClosing(t *testing.T) {
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	mustClose(t, s)
+	s = mustOpen(t, cfg)
+	if err := s.NoteFiles(); err != nil {
+		t.Fatal(err)
+	}
+	open, err := s.listFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.session.db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	closed, err := s.listFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(open.logs) != 1 || len(closed.logs) != 0 || !slices.Equal(open.tables, closed.tables) {
+		t.Fatalf("open: %+v, closed: %+v: the test shows nothing", open, closed)
+	}
+	to := cfg
+	to.Dir = t.TempDir() + "/store"
+	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	s = mustOpen(t, to)
+	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged > 0 {
+		t.Errorf("%v, %+v", err, s.Health())
+	}
+}
+
 // An erasure takes tables away without making newer ones. A kill before the inventory knows is no damage either.
 func TestKilledAfterErasing(t *testing.T) {
 	cfg := testConfig(t)

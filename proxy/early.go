@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// openBody is the body of an HTTP/1 request that goes to the upstream as it comes. The upstream may answer before all of it has come, a
+// refusal most of all, and the client is to have that answer at once. Left to itself, net/http reads a body to its end before it writes
+// the head of an answer, or 256 KiB of it, and waits for whoever is reading it.
+//
+// What holds, where the answer comes before the body's end, and only there:
+//   - The answer goes to the client as any other, while the upstream is given what else comes. It says that the connection closes:
+//     nobody knows where on it the next request would begin.
+//   - When the answer is over, nobody reads the body any more: net/http gives its reader to another connection. What the client still
+//     sends is taken for a while, up to 256 KiB of it, so that the end of the connection does not take the answer with it. A client
+//     that sends more before it reads may lose the answer, as with any server that does not take all.
+//   - One that sends nothing ends by the read deadline of guardedBody: with it ends the answer, if that is still under way. One that takes
+//     nothing ends by the write deadline of relay.
+//
+// Over HTTP/2 none of this is needed.
+type openBody struct {
+	io.Reader // what is left of in
+	in        io.Closer
+	ctl       *http.ResponseController
+	turn      chan struct{} // full while a Read is under way
+	ended     atomic.Bool   // there is nothing more to read
+	over      atomic.Bool   // nor is anything to be read
+}
+
+func newOpenBody(w http.ResponseWriter, in *http.Request, src io.Reader) *openBody {
+	return &openBody{Reader: src, in: in.Body, ctl: http.NewResponseController(w), turn: make(chan struct{}, 1)}
+}
+
+// lingering is how long what a client sends is taken after an early answer.
+const lingering = 500 * time.Millisecond
+
+func (b *openBody) Read(p []byte) (int, error) {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if b.over.Load() {
+		return 0, errBodyClosed
+	}
+	n, err := b.Reader.Read(p)
+	if err != nil {
+		b.ended.Store(true)
+	}
+	return n, err
+}
+
+// Close keeps what follows from being read. It does not wait for the client, as closing the server's own body does.
+func (b *openBody) Close() error {
+	b.over.Store(true)
+	return nil
+}
+
+// answer makes h that of an answer which does not wait for the body's end, and says whether it is one. A nil b has ended.
+func (b *openBody) answer(h http.Header) (early bool) {
+	if b == nil || b.ended.Load() || b.ctl.EnableFullDuplex() != nil {
+		return false
+	}
+	h["Connection"] = []string{"close"}
+	return true
+}
+
+// abandon is called when an early answer has been written, as the handler's last act: once that has returned, the server would end a
+// Read that is under way, and would wait for the rest of the body without a deadline.
+func (b *openBody) abandon() {
+	b.over.Store(true)
+	grace := time.NewTimer(uploadGrace)
+	defer grace.Stop()
+	select {
+	case b.turn <- struct{}{}: // the client sends, or nobody reads
+		_ = b.ctl.SetReadDeadline(time.Now().Add(lingering)) // for what the server takes
+	case <-grace.C:
+		_ = b.ctl.SetReadDeadline(time.Now())
+		b.turn <- struct{}{}
+		_ = b.in.Close() // at once, after that deadline
+	}
+	<-b.turn
+}
