@@ -77,6 +77,7 @@ func (x *exchange) serve() {
 	}
 	if x.up == nil {
 		setStatus(x.w.Header(), x.toldStatus(), "0")
+		x.h.plane.leaveBody(x.w, x.r)
 		problemNoUpstream.write(x.w)
 		return
 	}
@@ -85,6 +86,7 @@ func (x *exchange) serve() {
 		x.h.stats.statuses[x.status].Add(1)
 		if x.h.fallsBack(x.r, x.mode()) {
 			x.w.Header()["Upgrade"] = []string{"HTTP/1.1"} // RFC 9110, 15.5.22
+			x.h.plane.leaveBody(x.w, x.r)
 			problemFallback.write(x.w)
 			x.finish(problemFallback.Status, relayed{})
 			return

@@ -322,6 +322,7 @@ const LivePath = "/.remora/livez"
 // ServeHTTP takes one request through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == LivePath {
+		h.plane.leaveBody(w, r)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte("ok\n"))
 		return

@@ -308,6 +308,14 @@ func (p *plane) requestBody(w http.ResponseWriter, in *http.Request) io.ReadClos
 	return &guardedBody{body: in.Body, ctl: http.NewResponseController(w), idle: p.stream.ReadIdle}
 }
 
+// leaveBody is called where in is answered without a look at its body: the server takes what comes of it, without a deadline of
+// its own, before it writes a short answer.
+func (p *plane) leaveBody(w http.ResponseWriter, in *http.Request) {
+	if in.Body != nil && in.Body != http.NoBody {
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.stream.ReadIdle))
+	}
+}
+
 // Errors of guardedBody: the client's fault, whoever meets them.
 var (
 	errSlowBody   = errors.New("request body too slow")

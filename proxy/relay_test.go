@@ -347,3 +347,20 @@ func TestPooledConnectionClosedByUpstream(t *testing.T) {
 		}
 	}
 }
+
+// TestBodyThatNobodyReads: an answer that has no use for a body does not wait for one that never comes.
+func TestBodyThatNobodyReads(t *testing.T) {
+	r := newRig(t, func(c *Config, _ *Deps) {
+		c.Streams.ReadIdle = 100 * time.Millisecond
+		c.Upstreams[0].Paths = []string{"/v1/"}
+	})
+	for _, target := range []string{LivePath, "/elsewhere"} {
+		c := dialEarly(t, r)
+		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n", target); err != nil {
+			t.Fatal(err)
+		}
+		if all, err := io.ReadAll(c.br); err != nil || !strings.HasPrefix(string(all), "HTTP/1.1 ") {
+			t.Errorf("%s: got %q, %v, want an answer and the connection's end", target, all, err)
+		}
+	}
+}
