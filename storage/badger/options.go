@@ -31,6 +31,7 @@ type sizes struct {
 	levelZero  int // tables in it that call for a merge
 	stall      int // tables in it that stop writes
 	block      int // of a table
+	inline     int // the longest value of a record that is not chunked
 	chunk      int // of a record
 	threshold  int64
 	maxTxn     int // bytes of a transaction; Badger's own limit is 15 % of a memory table
@@ -44,7 +45,7 @@ type sizes struct {
 func largeSizes() sizes {
 	return sizes{
 		memTable: 8 << 20, baseTable: 2 << 20, tableGrows: 2, memTables: 2, levelZero: 8, stall: 18,
-		block: 4 << 10, chunk: chunkSize, threshold: 1 << 20, maxTxn: (8 << 20) * 14 / 100, maxEntries: 12_000, maxWrite: storage.MaxWrite,
+		block: 4 << 10, inline: inlineSize, chunk: chunkSize, threshold: 1 << 20, maxTxn: (8 << 20) * 14 / 100, maxEntries: 12_000, maxWrite: storage.MaxWrite,
 	}
 }
 
@@ -56,7 +57,7 @@ func largeSizes() sizes {
 func smallSizes() sizes {
 	return sizes{
 		memTable: 11 << 17, baseTable: 1 << 20, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
-		block: 32 << 10, chunk: 15 << 9, threshold: 208 << 10, maxTxn: (11 << 17) * 145 / 1000, maxEntries: 2_200, maxWrite: 160 << 10,
+		block: 32 << 10, inline: 15 << 9, chunk: 15 << 9, threshold: 208 << 10, maxTxn: (11 << 17) * 145 / 1000, maxEntries: 2_200, maxWrite: 160 << 10,
 	}
 }
 

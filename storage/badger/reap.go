@@ -183,7 +183,7 @@ func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, er
 		return 0, err
 	}
 	se.dropChunks(stale)
-	se.waste.bytes += len(stale) * chunkSize
+	se.waste.bytes += len(stale) * inlineSize // at least
 	return len(removals), nil
 }
 

@@ -228,7 +228,7 @@ func TestReplacedBytesGo(t *testing.T) {
 // TestReplacedRecordsGo: what a record said before goes, too, though nothing else was deleted: a segment of vectors that is
 // written anew without one of them, or as one whose value lies in chunks.
 func TestReplacedRecordsGo(t *testing.T) {
-	for _, size := range []int{100, 2 * chunkSize} {
+	for _, size := range []int{100, 2 * inlineSize} {
 		s := mustOpen(t, testConfig(t))
 		put := func(seed byte) []byte {
 			t.Helper()

@@ -34,7 +34,10 @@ const (
 	recordHeaderSize = recordExpiryAt + 8
 	flagChunked      = 1
 
-	chunkSize = 256 << 10 // or less, where memory is short
+	// inlineSize is the longest value that is not chunked, and chunkSize the longest chunk; less where memory is short. Badger's
+	// iterators copy a value twice on the way: a chunk stays in the processor's cache meanwhile.
+	inlineSize = 256 << 10
+	chunkSize  = 32 << 10
 	// recordOverhead is what a record takes of a transaction beside its key and value, rounded up.
 	recordOverhead = 160
 )
@@ -126,10 +129,10 @@ func longestInline(records []storage.Record, size sizes) int {
 	slices.Sort(lengths)
 	for _, n := range lengths {
 		if room -= n; room < 0 {
-			return min(n-1, size.chunk)
+			return min(n-1, size.inline)
 		}
 	}
-	return size.chunk
+	return size.inline
 }
 
 // sealRecord makes the entry of a record, and its chunks if the value is longer than longest.

@@ -136,7 +136,7 @@ func TestMovedWithinScope(t *testing.T) {
 	mustClose(t, s)
 	raw(t, s, func(txn *badgerdb.Txn) error {
 		memories, ledger, chunks := keysOf(txn, levelMemory), keysOf(txn, 'l'), keysOf(txn, levelChunk)
-		if len(memories) != 2 || len(ledger) != 2 || len(chunks) != 4 {
+		if len(memories) != 2 || len(ledger) != 2 || len(chunks) != 2*10 {
 			t.Fatalf("got %d memories, %d records, %d chunks", len(memories), len(ledger), len(chunks))
 		}
 		return errors.Join(

@@ -346,7 +346,7 @@ func TestLeftOverChunks(t *testing.T) {
 	other := record
 	other.Key = "never committed"
 	for _, r := range []storage.Record{record, other} {
-		_, chunks := s.session.sealRecord(key, r, chunkSize)
+		_, chunks := s.session.sealRecord(key, r, inlineSize)
 		b := s.session.newBatch()
 		for _, c := range chunks {
 			if err := b.add([]change{c}); err != nil {
@@ -362,15 +362,16 @@ func TestLeftOverChunks(t *testing.T) {
 		defer txn.Discard()
 		return len(keysOf(txn, levelChunk))
 	}
-	if got := chunks(); got != 12 {
-		t.Fatalf("got %d chunks, want 12", got)
+	const each = 1 << 20 / chunkSize
+	if got := chunks(); got != 3*each {
+		t.Fatalf("got %d chunks, want %d", got, 3*each)
 	}
 	mustClose(t, s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := chunks(); got != 4 {
-		t.Errorf("after opening: got %d chunks, want the 4 of the record", got)
+	if got := chunks(); got != each {
+		t.Errorf("after opening: got %d chunks, want the %d of the record", got, each)
 	}
 	if err := s.DeleteRecords(t.Context(), []storage.RecordRef{record.Ref()}); err != nil {
 		t.Fatal(err)

@@ -106,8 +106,8 @@ func TestSmallSizes(t *testing.T) {
 		if int64(size.maxTxn) >= db.MaxBatchSize() || int64(size.maxEntries) >= db.MaxBatchCount() {
 			t.Errorf("transactions of %d bytes and %d entries, Badger takes %d and %d", size.maxTxn, size.maxEntries, db.MaxBatchSize(), db.MaxBatchCount())
 		}
-		if chunk := size.chunk + recordOverhead; chunk > size.maxTxn || int64(chunk) > size.threshold {
-			t.Errorf("a chunk doesn't fit %+v", size)
+		if longest := max(size.inline, size.chunk) + recordOverhead; longest > size.maxTxn || int64(longest) > size.threshold {
+			t.Errorf("a value doesn't fit %+v", size)
 		}
 		if names := storage.MaxRecords * (storage.MaxID + recordOverhead); names > size.maxTxn {
 			t.Errorf("the names of one call take %d bytes of %d", names, size.maxTxn)
