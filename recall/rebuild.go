@@ -76,14 +76,14 @@ func (ix *index) compact() {
 	ix.learnOfEnough()
 	total := 0
 	for i := range ix.posts {
-		total += len(ix.posts[i].buf)
+		total += roomy(len(ix.posts[i].buf))
 	}
-	all := make([]byte, 0, total)
+	all := make([]byte, total)
 	for i := range ix.posts {
 		p := &ix.posts[i]
-		from := len(all)
-		all = append(all, p.buf...)
-		p.buf = all[from:len(all):len(all)]
+		room := roomy(len(p.buf))
+		n := copy(all, p.buf)
+		p.buf, all = all[:n:room], all[room:]
 	}
 	ix.postBytes = int64(total)
 	ix.posts, ix.turns, ix.briefs, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.chains), clipped(ix.mems)
@@ -103,5 +103,9 @@ func clipped[S ~[]E, E any](s S) S {
 	if cap(s)-len(s) < len(s)/16 {
 		return s
 	}
-	return append(make(S, 0, len(s)+len(s)/64), s...)
+	return append(make(S, 0, roomy(len(s))), s...)
 }
+
+// roomy is what to reserve for n of something that grows slowly: without room, the first that is added would copy them all, and the
+// first turn that is added to a large index all the postings of its words.
+func roomy(n int) int { return n + n/64 }
