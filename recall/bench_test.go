@@ -138,7 +138,7 @@ func BenchmarkRestore(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			if err := errors.Join(err, err2, err3, ix.complete()); err != nil {
+			if err := errors.Join(err, err2, err3, ix.complete(sampleEvery)); err != nil {
 				b.Fatal(err)
 			}
 		}

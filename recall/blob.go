@@ -18,13 +18,16 @@ import (
 //	part       uint32, its number
 //	checksum   uint32, CRC-32C of what follows
 //
-// and its content. Hashes and tables are in it, with their seed: to make them anew takes a look at every record. What follows
-// from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the index
-// is then built from the records.
+// and its content. Hashes, tables and counts of postings are in it: to make them anew takes a look at every record and posting. What
+// follows from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the
+// index is then built from the records.
+//
+// That what a blob holds can be searched without a fault is checked before it is written (verify), all of it. To read one looks at
+// samples: the store's seal and the checksum tell that it is the blob that was written.
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 4
+const blobVersion = 5
 
 const (
 	blobMagic  = "RRIX"
@@ -69,8 +72,11 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 	p.b = binary.LittleEndian.AppendUint64(p.b, ix.seed)
 	p.names(&ix.terms, &kept)
 	for i := range ix.posts {
-		p.uint(uint64(len(ix.posts[i].buf)))
-		kept.b = append(kept.b, ix.posts[i].buf...)
+		l := &ix.posts[i]
+		for _, v := range [...]uint32{uint32(len(l.buf)), l.df, l.last, l.facts} {
+			p.uint(uint64(v))
+		}
+		kept.b = append(kept.b, l.buf...)
 	}
 	p.names(&ix.convs.names, &kept)
 	for i := range ix.convs.list {
@@ -151,6 +157,6 @@ func (p *packer) turn(t *turn) {
 	for _, v := range [...]uint16{t.count, t.userLen, t.asstLen, t.speaker, t.lives} {
 		p.b = le.AppendUint16(p.b, v)
 	}
-	p.b = append(p.b, byte(t.flags&^turnSpoken), byte(t.traits))
+	p.b = append(p.b, byte(t.flags), byte(t.traits))
 	p.b = le.AppendUint32(le.AppendUint64(p.b, t.key), t.chain)
 }

@@ -96,7 +96,7 @@ const (
 	turnFact           // a fact, curated or entry: no neighbours
 	turnResource       // a passage of a document
 	turnExpires        // at least one of its memories has an expiry
-	turnSpoken         // a passage of the user's, and none or one of the assistant's behind it; not in a blob
+	turnSpoken         // a passage of the user's, and none or one of the assistant's behind it
 )
 
 // lastDay is the last whole day, since the epoch, before a time.

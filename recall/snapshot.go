@@ -65,7 +65,7 @@ type rest struct {
 	changes  int    // since the last snapshot
 	changed  time.Time
 	unsaved  bool // there are changes, or there is no snapshot
-	hopeless bool // the tally is not the store's: no snapshot until something changes
+	hopeless bool // the tally is not the store's, or the index not sound: no snapshot until something changes
 }
 
 // touch notes a change.
@@ -161,7 +161,8 @@ func (e *Engine) saveScope(ctx context.Context, s *scopeIndex) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, errOtherMemories) && !s.rest.unsaved { // nothing has changed since, so no Add is on its way
+	// Nothing has changed since, so no Add is on its way; nor will what can't be searched be so in a second.
+	if (errors.Is(err, errOtherMemories) || errors.Is(err, errBlob)) && !s.rest.unsaved {
 		s.rest.hopeless = true
 		return
 	}
@@ -220,8 +221,12 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 		return nil
 	}
 	until := ix.firstExpiry()
+	parts := ix.encode(t, rand.Uint64())
+	if err := verify(parts); err != nil {
+		return fmt.Errorf("verify: %w", err)
+	}
 	var records []storage.Record
-	for i, part := range ix.encode(t, rand.Uint64()) {
+	for i, part := range parts {
 		records = append(records, storage.Record{
 			Bucket: storage.BucketIndex, Scope: scope, Key: fmt.Sprintf("%s%04d", snapshotKey, i), Value: part, ExpiresAt: until,
 		})
@@ -414,7 +419,7 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	case len(chunks) > 0:
 		return nil, nil, errBlob
 	}
-	return ix, t, ix.complete()
+	return ix, t, ix.complete(sampleEvery)
 }
 
 // take makes chunks of a part, and returns the lengths of those that are still to come.

@@ -7,22 +7,36 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// sound checks postings and makes what follows from them.
-func (p *postings) sound(turns uint32) bool {
+// soundPostings reports whether postings can be read to their end, and are what is noted of them.
+func (ix *index) soundPostings(p *postings) bool {
+	last, df, ok := p.count(uint32(len(ix.turns)))
+	if !ok || last != p.last || df != p.df {
+		return false
+	}
+	facts := uint32(0)
+	for buf, now := p.buf, uint32(0); ix.liveFacts > 0 && len(buf) > 0; {
+		buf, now, _ = next(buf, now)
+		facts += ix.turns[now-1].fact()
+	}
+	return facts == p.facts
+}
+
+// count reads postings of so many turns to the end: the last one, and how many there are.
+func (p *postings) count(turns uint32) (last, df uint32, ok bool) {
 	// Four entries at a time where all their distances take one byte, as most do.
 	const (
 		each = 0x0001000100010001
 		low  = 0xff * each
 		high = 0x80 * each
 	)
-	buf, last, df := p.buf, uint32(0), uint32(0)
+	buf := p.buf
 	for i := 0; i < len(buf); df++ {
 		if i+8 <= len(buf) {
 			w := binary.LittleEndian.Uint64(buf[i:]) & low
 			if w&high == 0 && (w+(high-each))&high == high { // none is 0
 				d := uint32(w * each >> 48)
 				if d > turns-last {
-					return false
+					return 0, 0, false
 				}
 				last += d
 				i += 8
@@ -35,18 +49,31 @@ func (p *postings) sound(turns uint32) bool {
 		if d >= 0x80 {
 			n := 0
 			if d, n = binary.Uvarint(buf[i-1:]); n <= 0 {
-				return false
+				return 0, 0, false
 			}
 			i += n - 1
 		}
 		if i >= len(buf) || d-1 >= uint64(turns-last) {
-			return false
+			return 0, 0, false
 		}
 		last += uint32(d)
 		i++
 	}
-	p.last, p.df = last, df
-	return true
+	return last, df, true
+}
+
+// soundTurn reports whether the records of a turn can be read to their ends, and are what is noted of them.
+func (ix *index) soundTurn(n int32) bool {
+	t := &ix.turns[n]
+	spoken := t.count <= 2
+	for m := t.mem; m < t.mem+int32(t.count); m++ {
+		asst, ok := ix.sound(m, t)
+		if !ok {
+			return false
+		}
+		spoken = spoken && asst == (m > t.mem)
+	}
+	return spoken == (t.flags&turnSpoken != 0)
 }
 
 // sound reports whether the record of a passage can be read to its end, and whether it is the assistant's.

@@ -65,7 +65,8 @@ func TestSoundPostings(t *testing.T) {
 			rest = rest[n+1:]
 		}
 		got := postings{buf: p.buf}
-		if is := got.sound(turns); is != ok || ok && (got.last != want.last || got.df != want.df) {
+		var is bool
+		if got.last, got.df, is = got.count(turns); is != ok || ok && (got.last != want.last || got.df != want.df) {
 			t.Fatalf("%x below %d: got %v and %+v, want %v and %+v", p.buf, turns, is, got, ok, want)
 		}
 		if ok {

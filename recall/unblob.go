@@ -80,7 +80,8 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	ix.posts = make([]postings, ix.terms.len())
 	before := len(kept.b)
 	for i := range ix.posts {
-		ix.posts[i].buf = kept.bytes(u.uint())
+		l := &ix.posts[i]
+		l.buf, l.df, l.last, l.facts = kept.bytes(u.uint()), uint32(u.uint()), uint32(u.uint()), uint32(u.uint())
 	}
 	ix.postBytes = int64(before - len(kept.b))
 	if !ix.convs.names.read(&u, &kept) || kept.failed || len(kept.b) > 0 {
@@ -104,7 +105,8 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	for i := range ix.spoken {
 		ix.spoken[i] = int(u.uint() & (1<<32 - 1))
 	}
-	ix.turns = make([]turn, u.count(turnRow))
+	turns := u.count(turnRow)
+	ix.turns = make([]turn, turns, roomy(turns)) // or the first turn that is added would copy them all
 	rows, mems := u.bytes(uint64(len(ix.turns)*turnRow)), 0
 	for i := range ix.turns {
 		ix.turns[i].read(rows[i*turnRow:][:turnRow])
@@ -114,7 +116,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	if u.failed || mems > len(u.b) {
 		return nil, nil, nil, errBlob
 	}
-	ix.mems = make([]mem, mems)
+	ix.mems = make([]mem, mems, roomy(mems))
 	last := place(0)
 	for n := range ix.turns {
 		t := &ix.turns[n]
@@ -181,31 +183,22 @@ func (t *turn) read(row []byte) {
 	}
 }
 
-// complete checks all that decode and the chunks brought, and makes what a blob does not hold. An index that passes can
-// be searched without a fault, whatever made the blob.
-func (ix *index) complete() error {
-	ix.briefs, ix.chains = make([]brief, len(ix.turns)), make([]uint8, len(ix.turns))
-	order := make([]int32, 0, len(ix.turns))
+// complete makes what a blob does not hold of what decode and the chunks brought, and looks at one in so many of its records and lists
+// of postings. An index of which it has looked at all can be searched without a fault, whatever made the blob.
+func (ix *index) complete(every int) error {
+	turns := len(ix.turns)
+	ix.briefs, ix.chains = make([]brief, turns, roomy(turns)), make([]uint8, turns, roomy(turns))
+	order := make([]int32, 0, turns)
 	sorted := true
 	for i := range ix.turns {
 		t := &ix.turns[i]
 		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
-			t.flags&^(turnFact|turnResource|turnExpires) != 0 {
+			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken) != 0 {
 			return errBlob
-		}
-		spoken := t.count <= 2
-		for m := t.mem; m < t.mem+int32(t.count); m++ {
-			asst, ok := ix.sound(m, t)
-			if !ok {
-				return errBlob
-			}
-			spoken = spoken && asst == (m > t.mem)
-		}
-		if spoken {
-			t.flags |= turnSpoken
 		}
 		ix.briefs[i], ix.chains[i] = t.brief(), chainBit(t.chain)
 		ix.live++
+		ix.liveFacts += int(t.fact())
 		ix.liveMems += int(t.count)
 		ix.count(t, +1)
 		if t.conv >= 0 && t.flags&turnFact == 0 {
@@ -220,25 +213,64 @@ func (ix *index) complete() error {
 		ix.link(n)
 	}
 	for i := range ix.posts {
-		if !ix.posts[i].sound(uint32(len(ix.turns))) {
+		if p := &ix.posts[i]; int(p.last) > turns || p.df > p.last || p.facts > p.df {
 			return errBlob
 		}
 	}
-	ix.countFacts()
+	if !ix.sample(every) {
+		return errBlob
+	}
 	ix.widen()
 	return nil
 }
 
-// countFacts finds out how many of the turns are facts, in all and by term.
-func (ix *index) countFacts() {
-	for i := range ix.turns {
-		ix.liveFacts += int(ix.turns[i].fact())
-	}
-	for i := range ix.posts {
-		p := &ix.posts[i]
-		for buf, now := p.buf, uint32(0); ix.liveFacts > 0 && len(buf) > 0; {
-			buf, now, _ = next(buf, now)
-			p.facts += ix.turns[now-1].fact()
+// sampleEvery: one in so many turns and lists of postings is looked at where a blob is read.
+const sampleEvery = 64
+
+// sample reports whether one in so many turns and lists of postings, the first and the last among them, is sound.
+func (ix *index) sample(every int) bool {
+	for i := 0; i < len(ix.turns); i = nextSample(i, every, len(ix.turns)) {
+		if !ix.soundTurn(int32(i)) {
+			return false
 		}
 	}
+	for i := 0; i < len(ix.posts); i = nextSample(i, every, len(ix.posts)) {
+		if !ix.soundPostings(&ix.posts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func nextSample(i, every, n int) int {
+	if i < n-1 {
+		return min(i+every, n-1)
+	}
+	return n
+}
+
+// verify reads a blob as if to load it, and looks at all of it.
+func verify(parts [][]byte) error {
+	var r blobReader
+	var content [][]byte
+	for _, part := range parts {
+		c, err := r.open(part)
+		if err != nil {
+			return err
+		}
+		content = append(content, c)
+	}
+	ix, _, chunks, err := decode(content[0], content[1])
+	if err != nil {
+		return err
+	}
+	for _, part := range content[2:] {
+		if chunks, err = ix.arena.take(part, chunks); err != nil {
+			return err
+		}
+	}
+	if len(chunks) > 0 {
+		return errBlob
+	}
+	return ix.complete(1)
 }
