@@ -29,14 +29,17 @@ type termCount struct {
 	tell, ask, asst uint16
 }
 
-// passage counts the terms of one passage. It returns them, and how many there are, marks left out. The
-// ids are valid until the next passage.
-func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32, n int) {
-	ids = c.ids[:0]
+// number returns the numbers of terms, valid until the next passage.
+func (c *termCounts) number(ix *index, terms []string) []uint32 {
+	c.ids = c.ids[:0]
 	for _, s := range terms {
-		ids = append(ids, ix.term(s))
+		c.ids = append(c.ids, ix.term(s))
 	}
-	c.ids = ids
+	return c.ids
+}
+
+// passage counts the terms of one passage, and returns how many there are, marks left out.
+func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	for i := 0; i < len(ids); {
 		end := i
 		for end < len(ids) && !isMark(ids[end]) {
@@ -57,7 +60,7 @@ func (c *termCounts) passage(ix *index, terms []string, asst bool) (ids []uint32
 		n += end - i
 		i = end + 1
 	}
-	return ids, n
+	return n
 }
 
 // of returns the count of a term, valid until the next call.

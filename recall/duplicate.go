@@ -11,22 +11,56 @@ import (
 type signature [4]uint8
 
 func sign(terms []string) signature {
-	low := [4]uint32{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
+	low := noMinhash
 	for _, t := range terms {
-		h := uint64(14695981039346656037) // FNV-1a
-		for i := 0; i < len(t); i++ {
-			h = (h ^ uint64(t[i])) * 1099511628211
-		}
-		for k := range low {
-			h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
-			low[k] = min(low[k], uint32(h>>32))
-		}
+		low.take(minhashOf(t))
 	}
-	var s signature
-	for k, v := range low {
+	return low.signature()
+}
+
+// minhash is four hashes of a term, or the least of those of many.
+type minhash [4]uint32
+
+var noMinhash = minhash{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
+
+func minhashOf[T string | []byte](term T) (m minhash) {
+	h := uint64(14695981039346656037) // FNV-1a
+	for i := 0; i < len(term); i++ {
+		h = (h ^ uint64(term[i])) * 1099511628211
+	}
+	for k := range m {
+		h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
+		m[k] = uint32(h >> 32)
+	}
+	return m
+}
+
+func (m *minhash) take(o minhash) {
+	for k := range m {
+		m[k] = min(m[k], o[k])
+	}
+}
+
+func (m *minhash) signature() (s signature) {
+	for k, v := range m {
 		s[k] = uint8(v ^ v>>8 ^ v>>16 ^ v>>24)
 	}
 	return s
+}
+
+// termHashes are the hashes of an index's terms, by number, while it is built.
+type termHashes []minhash
+
+// sign is sign for terms by number.
+func (t *termHashes) sign(ix *index, ids []uint32) signature {
+	low := noMinhash
+	for _, id := range ids {
+		for int(id) >= len(*t) {
+			*t = append(*t, minhashOf(ix.terms.raw(uint32(len(*t)))))
+		}
+		low.take((*t)[id])
+	}
+	return low.signature()
 }
 
 func (s signature) like(o signature) bool {

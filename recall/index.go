@@ -130,6 +130,7 @@ type workspace struct {
 	pack   packer
 	coded  []byte
 	seen   *seenWords // of the index's coder; while an index is built
+	hashes termHashes
 	// conversation is that of the turn before, mostly that of the next.
 	conversation struct {
 		id     string
@@ -159,6 +160,7 @@ func (ix *index) space() *workspace {
 type passage struct {
 	memory   *storage.Memory
 	terms    []string
+	numbers  []uint32 // of the terms, instead of them, where the index is being built
 	traits   traits
 	language language
 	print    uint64 // fingerprint, where snapshots are kept
@@ -222,7 +224,14 @@ func (ix *index) put(ps []passage) {
 		pack.b = pack.b[:0]
 		asst := p.memory.Provenance.Role == storage.RoleAssistant
 		spoken = spoken && asst == (i > 0)
-		ids, length := counts.passage(ix, p.terms, asst)
+		ids := p.numbers
+		var sig signature
+		if ids != nil {
+			sig = ix.work.hashes.sign(ix, ids)
+		} else {
+			ids, sig = counts.number(ix, p.terms), sign(p.terms)
+		}
+		length := counts.passage(ids, asst)
 		if asst {
 			asstLen += length
 		} else {
@@ -239,7 +248,7 @@ func (ix *index) put(ps []passage) {
 			}
 			t.flags |= turnExpires
 		}
-		ix.packPassage(pack, &t, first, p.memory, ids, asst, sign(p.terms))
+		ix.packPassage(pack, &t, first, p.memory, ids, asst, sig)
 		ix.mems = append(ix.mems, mem{rec: ix.arena.add(pack.b), turn: n})
 		ix.liveMems++
 		if ix.coder == nil {

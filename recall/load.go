@@ -83,6 +83,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		}
 		if q.After == "" && page.Next != "" {
 			words = newAnalyzer(loadWords)
+			words.of = ix
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
@@ -99,8 +100,13 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
 			group.flush()
-			ix = e.fit(ix)
-			group.ix = ix
+			if fitted := e.fit(ix); fitted != ix {
+				ix, group.ix = fitted, fitted
+				if words.of != nil { // it knows the numbers of the old one
+					words = newAnalyzer(loadWords)
+					words.of = ix
+				}
+			}
 		}
 		e.hold(s, ix.bytes()+scopeOverhead)
 		if page.Next == "" {

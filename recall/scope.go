@@ -118,7 +118,13 @@ func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
 	case slices.Contains(m.Tags, tagPreference):
 		a.traits |= wishes
 	}
-	return passage{memory: m, terms: slices.Clone(a.terms), traits: a.traits, language: a.language}
+	p := passage{memory: m, traits: a.traits, language: a.language}
+	if with.of != nil {
+		p.numbers = slices.Clone(a.numbers)
+	} else {
+		p.terms = slices.Clone(a.terms)
+	}
+	return p
 }
 
 // prepare analyses what Add was given; that needs no lock.

@@ -21,6 +21,8 @@ const maxWord = 96
 type analyzer struct {
 	seed  maphash.Seed
 	cache []atomic.Pointer[word]
+	// of is the index whose terms it numbers, nil for none. Such an analyzer is of one goroutine, the one that builds the index.
+	of *index
 }
 
 // How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
@@ -60,7 +62,9 @@ const (
 
 // analysis is what is known of a text.
 type analysis struct {
+	of       *index     // the analyzer's
 	terms    []string   // in order, with repetitions, and a mark after each sentence but an unfinished last one
+	numbers  []uint32   // of terms, where there is an index
 	standing []standing // of terms
 	proper   []string   // those of words with a capital letter inside a sentence
 	hints    timeHints  // only of ASCII
@@ -77,6 +81,9 @@ func (a *analysis) endSentence(mark string) {
 
 func (a *analysis) add(term string) {
 	a.terms, a.standing = append(a.terms, term), append(a.standing, unsure)
+	if a.of != nil {
+		a.numbers = append(a.numbers, a.of.term(term))
+	}
 }
 
 // sentenceOpens reports whether no term of a sentence was read since the last mark.
@@ -90,6 +97,7 @@ func (a *analysis) sentenceOpens() bool {
 //
 // The language is the text's own where its function words tell it, else the one given.
 func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
+	out.of, out.numbers = a.of, out.numbers[:0]
 	out.terms, out.standing, out.proper, out.traits, out.hints = out.terms[:0], out.standing[:0], out.proper[:0], 0, 0
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
@@ -186,6 +194,9 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		}
 		if len(e.terms) == 1 {
 			out.terms, out.standing = append(out.terms, e.terms[0]), append(out.standing, e.standing)
+			if a.of != nil {
+				out.numbers = append(out.numbers, e.numberIn(a.of))
+			}
 		} else {
 			for _, t := range e.terms {
 				out.add(t)
@@ -230,8 +241,17 @@ type word struct {
 	traits   traits
 	hints    timeHints
 	standing standing  // of the term, if there is one
+	number   uint32    // of the term in the index that is built, where there is one: number + 1, 0 = not known
 	terms    []string  // stems; none for a stop word
 	sole     [1]string // where terms is, if there is one
+}
+
+// numberIn is the number of the word's one term in the index that is built.
+func (e *word) numberIn(ix *index) uint32 {
+	if e.number == 0 {
+		e.number = ix.term(e.terms[0]) + 1
+	}
+	return e.number - 1
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)

@@ -1,0 +1,35 @@
+package recall
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// A large load numbers the terms of an index as it reads the words. What it makes of a text is what is made of one that is added,
+// also where the index is made smaller on the way, which numbers them anew.
+func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
+	for name, most := range map[string]int64{"all": 64 << 20, "the newest": 250 << 10} {
+		t.Run(name, func(t *testing.T) {
+			cfg := patient()
+			cfg.MaxScopeBytes = most
+			e, _ := newEngine(t, cfg, town(3*storage.MaxPage))
+			recallIDs(t, e, Request{Newest: "Where is the quince?"})
+			v, _ := e.scopes.Load(alice)
+			ix := v.(*scopeIndex).ix
+			if few := ix.omitted > 0; few != (name != "all") {
+				t.Fatalf("%d memories are left out of %d", ix.omitted, ix.liveMems)
+			}
+			for i := range ix.mems {
+				text := ix.memory(int32(i), alice).Text
+				var a analysis
+				e.analyzer.analyze(text, langEnglish, &a)
+				h := ix.head(int32(i))
+				if got := ix.passage(int32(i), 0).terms; !slices.Equal(got, a.terms) || h.signature != sign(a.terms) {
+					t.Fatalf("memory %d, %q: got %q signed %v, want %q signed %v", i, text, got, h.signature, a.terms, sign(a.terms))
+				}
+			}
+		})
+	}
+}
