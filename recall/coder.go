@@ -133,13 +133,18 @@ func learn(texts [][]byte) *coder {
 	return c
 }
 
-// wordLength is how much of t a symbol may take at most: a blank and the letters behind it, or one byte.
+// wordLength is how much of t is taken for a word when symbols are learnt: a blank, and the letters or other characters behind it.
+// A blank before letters is theirs; a zero is a word of its own, as no symbol has one.
 func wordLength(t []byte) int {
-	n := 1
-	if t[0] != ' ' && !letter(t[0]) {
-		return n
+	if t[0] == 0 {
+		return 1
 	}
-	for n < len(t) && n < maxSymbol && letter(t[n]) {
+	letters := letter(t[0])
+	if t[0] == ' ' && len(t) > 1 {
+		letters = letter(t[1])
+	}
+	n := 1
+	for n < len(t) && n < maxSymbol && t[n] != 0 && letter(t[n]) == letters && !(t[n] == ' ' && n+1 < len(t) && letter(t[n+1])) {
 		n++
 	}
 	return n

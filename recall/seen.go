@@ -7,7 +7,7 @@ import (
 )
 
 // seenWords remembers the codes that words begin with, while many texts are coded with one coder: most words have come before.
-// What it gives is what the coder gives, as no symbol of more than two bytes has any but letters behind its first.
+// What it gives is what the coder gives, as behind its first byte a symbol has either letters or none.
 type seenWords [1 << seenBits]seenWord
 
 type seenWord struct {
@@ -44,8 +44,8 @@ func newSeenWord(c *coder, word uint64, length int) seenWord {
 // literal reports whether the first byte is no symbol, nor begins one.
 func (w *seenWord) literal() bool { return byte(w.code) == literal }
 
-// firstWord cuts eight bytes, the first lowest, behind the letters that follow the first of them, but leaves at least two; and
-// returns how many are left.
+// firstWord cuts eight bytes, the first lowest, behind the letters that follow the first of them, or the characters that are none;
+// and returns how many are left.
 func firstWord(head uint64) (word uint64, length int) {
 	const (
 		each = 0x0101010101010101
@@ -54,8 +54,11 @@ func firstWord(head uint64) (word uint64, length int) {
 	)
 	lower := head&low7 | 0x20*each
 	letters := (lower + (0x80-'a')*each) &^ (lower + (0x7f-'z')*each) & high
-	others := ^(letters | head) & high &^ 0xff
-	length = max(bits.TrailingZeros64(others)/8, 2)
+	others := ^(letters | head) & high
+	if others&0x8000 != 0 {
+		others ^= high
+	}
+	length = bits.TrailingZeros64(others&^0xff) / 8
 	return head & (1<<(8*length) - 1), length
 }
 
