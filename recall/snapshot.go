@@ -86,9 +86,9 @@ func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
 // snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
 // fills more than a record: that is at some 150,000 memories.
 func (ix *index) snapshotable() bool {
-	const aTurn, aMemory = 52, 6 // bytes, at most but in odd cases
+	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
 	names := ix.terms.held() + ix.convs.names.held()
-	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
+	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
 	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, ix.postBytes+names) < storage.MaxRecord &&
 		len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-2)
 }
