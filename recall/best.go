@@ -27,8 +27,13 @@ func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit 
 	}
 	s.picked = hits
 	if len(hits) > k {
-		limit := float64(s.lowest(k))
-		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < limit })
+		limit, n := float64(s.lowest(k)), 0
+		for _, h := range hits {
+			if hits[n] = h; !(h.score < limit) {
+				n++
+			}
+		}
+		hits = hits[:n]
 	}
 	return hits
 }
@@ -38,7 +43,7 @@ func (ix *index) sortFirst(hits []hit, n int) {
 	n = min(n, len(hits))
 	ix.sort(hits[:n])
 	for i := n; i < len(hits) && n > 0; i++ {
-		if h := hits[i]; ix.worse(hits[n-1], h) < 0 {
+		if h := hits[i]; h.score >= hits[n-1].score && ix.worse(hits[n-1], h) < 0 {
 			hits[i] = hits[n-1]
 			ix.insert(hits[:n], h)
 		}
