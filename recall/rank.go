@@ -55,19 +55,32 @@ type cell struct {
 	found bool // it has a score
 }
 
-// choose makes the cells of the candidates.
-func (s *scratch) choose(ix *index, seeds []int32) {
-	cells := s.cells[:0]
-	for i, word := range s.chosen {
-		s.before[i] = int32(len(cells))
+// choose makes the cells of the candidates. alone says that these are the seeds.
+func (s *scratch) choose(ix *index, seeds []int32, alone bool) {
+	chosen, before := s.chosen, s.before[:len(s.chosen)]
+	n := 0
+	for i, word := range chosen {
+		before[i] = int32(n)
+		n += bits.OnesCount64(word)
+	}
+	if cap(s.cells) < n {
+		s.cells = make([]cell, n+n/4)
+	}
+	cells, k := s.cells[:n], 0
+	for i, word := range chosen {
 		for ; word != 0; word &= word - 1 {
 			n := int32(i<<6 | bits.TrailingZeros64(word))
-			cells = append(cells, cell{turn: n, brief: ix.briefs[n]})
+			c := &cells[k]
+			k++
+			*c = cell{}
+			c.turn, c.brief, c.seed = n, ix.briefs[n], alone
 		}
 	}
 	s.cells, s.ranked = cells, s.ranked[:0]
-	for _, n := range seeds {
-		cells[s.place(n)].seed = true
+	if !alone {
+		for _, n := range seeds {
+			cells[s.place(n)].seed = true
+		}
 	}
 }
 
@@ -245,8 +258,7 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	fw := ix.fieldWeights(q, w)
 	considered = ix.survey(q, w, &fw, s, k, f)
 	seeds := ix.pick(q, w, s, k, f)
-	ix.nominate(seeds, s)
-	s.choose(ix, seeds)
+	s.choose(ix, seeds, ix.nominate(seeds, s))
 	at := 0
 	for at < len(s.spans) {
 		concept := s.spans[at].concept
