@@ -5,31 +5,35 @@ import (
 	"slices"
 )
 
-// best returns the k best of the turns that rank scored and that pass, and some more, in no order; it clears the scores. The
-// result is valid until the scratch is used again.
+// best returns the k best of the candidates that have a score and that pass, and some more, in no order. The result is valid until
+// the scratch is used again.
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
 	hits := s.picked[:0]
 	clear(s.counts[:])
 	all, inBrief := f.passAll(), q.inBrief()
-	for _, n := range s.found {
-		score := s.score[n]
-		s.score[n] = 0
-		if !all && !f.pass(n) {
+	for _, i := range s.ranked {
+		c := &s.cells[i]
+		if !all && !c.seed && !f.pass(c.turn) {
 			continue
 		}
-		h := hit{turn: n, score: float64(score)}
+		h := hit{turn: c.turn, score: float64(c.score)}
 		if inBrief {
-			h.score *= s.factors.of(ix.briefs[n])
+			h.score *= s.factors.of(c.brief)
 		} else {
-			h.score *= ix.factors(&ix.turns[n], q, w, nil)
+			h.score *= ix.factors(&ix.turns[c.turn], q, w, nil)
 		}
 		s.counts[bucketOf(float32(h.score))]++
 		hits = append(hits, h)
 	}
 	s.picked = hits
 	if len(hits) > k {
-		limit := float64(s.lowest(k))
-		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.score < limit })
+		limit, n := float64(s.lowest(k)), 0
+		for _, h := range hits {
+			if hits[n] = h; !(h.score < limit) {
+				n++
+			}
+		}
+		hits = hits[:n]
 	}
 	return hits
 }
@@ -39,7 +43,7 @@ func (ix *index) sortFirst(hits []hit, n int) {
 	n = min(n, len(hits))
 	ix.sort(hits[:n])
 	for i := n; i < len(hits) && n > 0; i++ {
-		if h := hits[i]; ix.worse(hits[n-1], h) < 0 {
+		if h := hits[i]; h.score >= hits[n-1].score && ix.worse(hits[n-1], h) < 0 {
 			hits[i] = hits[n-1]
 			ix.insert(hits[:n], h)
 		}

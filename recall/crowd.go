@@ -97,7 +97,7 @@ func (ix *index) bestOfCrowd(k int, k1 float32, q *query, s *scratch, f *filter)
 func (ix *index) countMark(n int32, s *scratch, f *filter) {
 	mark := s.sums[n]
 	if f != nil {
-		if f.hides() && !f.pass(n) {
+		if f.hides() && f.carried(n) && !f.pass(n) {
 			return
 		}
 		mark = s.factors.rough(mark, ix.briefs[n])

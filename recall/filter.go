@@ -71,7 +71,7 @@ func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
-	if f.anyKind() && !f.mayBe(f.ix.chains[n]) { // mostly, and the turn itself is mostly far away
+	if f.anyKind() && !f.carried(n) { // mostly, and the turn itself is mostly far away
 		return f.ix.briefs[n]&briefDead == 0
 	}
 	t := &f.ix.turns[n]
@@ -87,6 +87,9 @@ func (f *filter) pass(n int32) bool {
 	}
 	return t.chain == 0 || !f.mayBe(chainBit(t.chain)) || !f.carries(t)
 }
+
+// carried reports whether the request may carry the turn. A turn that is alive and that it does not carry passes where anyKind does.
+func (f *filter) carried(n int32) bool { return f.mayBe(f.ix.chains[n]) }
 
 // mayBe reports whether a turn with this chainBit may be one that the request carries.
 func (f *filter) mayBe(bit uint8) bool { return f.mayHide[bit>>6]>>(bit&63)&1 != 0 }

@@ -7,8 +7,7 @@ import (
 
 // heldBy sums sure * weight over the terms of the query that a passage of turn n covers.
 func (s *selection) heldBy(n int32, packed []byte) float64 {
-	if s.scratch.chosen.has(n) {
-		h := &s.scratch.holds[n]
+	if h, ok := s.scratch.holdings(n); ok {
 		if weight, ok := s.q.heldAmong(h.user|h.kin|h.assistant, packed); ok {
 			return weight
 		}
@@ -17,7 +16,7 @@ func (s *selection) heldBy(n int32, packed []byte) float64 {
 }
 
 // heldByUser is what the user's text holds, from what was noted of it; not ok where that does not tell.
-func (q *query) heldByUser(noted *holdings) (weight float64, ok bool) {
+func (q *query) heldByUser(noted holdings) (weight float64, ok bool) {
 	if noted.kin != 0 || noted.user&beyond != 0 {
 		return 0, false
 	}

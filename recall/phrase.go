@@ -11,7 +11,7 @@ func (ix *index) phrases(q *query, w *Weights, hits []hit, s *scratch) {
 	}
 	for i := range hits {
 		hits[i].phrased = true
-		if s.chosen.has(hits[i].turn) && !s.several(hits[i].turn) {
+		if noted, ok := s.holdings(hits[i].turn); ok && !noted.several() {
 			continue
 		}
 		if v := ix.phrase(hits[i].turn, q, w, nil); v > 0 {

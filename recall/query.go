@@ -23,14 +23,16 @@ type query struct {
 
 	own, words []queryWord // space for those of terms
 	passes     filter
-	lower, ids []byte // space for the text in lower case, and for the ids of the result's lines
+	lower, ids []byte   // space for the text in lower case, and for the ids of the result's lines
+	hashes     []uint64 // of the terms
+	sink       byte     // gives the reads of approachTerms a use
 }
 
 // reset makes q a query without terms. Its space is kept.
 func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
-	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0], ids: q.ids[:0]}
+	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0], ids: q.ids[:0], hashes: q.hashes[:0]}
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.
@@ -154,10 +156,15 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
 	rarest := idf(n, 1)
 	own := slices.Grow(q.own[:0], len(q.terms))
+	q.hashes = q.hashes[:0]
+	for i := range q.terms {
+		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].stem))
+	}
+	q.sink = ix.approachTerms(q.hashes)
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
-		if id, ok := ix.terms.find(t.stem); ok && ix.posts[id].df > 0 {
+		if id, ok := ix.terms.findHashed(t.stem, q.hashes[i]); ok && ix.posts[id].df > 0 {
 			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
@@ -204,6 +211,41 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
 		}
 	}
+}
+
+// approachTerms reads a little of all that is known of the terms with these hashes, step by step, as approach does of hits: four
+// pointers lead from a hash to the postings.
+func (ix *index) approachTerms(hashes []uint64) (read byte) {
+	t := &ix.terms
+	if len(t.at.slots) == 0 || len(t.ends) == 0 {
+		return 0
+	}
+	mask, low := uint64(len(t.at.slots)-1), t.at.low()
+	for len(hashes) > 0 {
+		var ids [16]uint32
+		n := min(len(hashes), len(ids))
+		for i, h := range hashes[:n] {
+			ids[i] = t.at.slots[h&mask]
+		}
+		for i := range ids[:n] {
+			id := ids[i]&low - 1 // mostly the term's
+			if id >= uint32(len(t.ends)) {
+				id = 0
+			}
+			ids[i] = id
+			read += byte(t.ends[id])
+		}
+		for _, id := range ids[:n] {
+			if name := t.raw(id); len(name) > 0 {
+				read += name[0]
+			}
+			if buf := ix.posts[id].buf; len(buf) > 0 {
+				read += buf[0]
+			}
+		}
+		hashes = hashes[n:]
+	}
+	return read
 }
 
 // onlySocial reports whether nothing is said but small talk and speakers' names.

@@ -17,17 +17,18 @@ type scratch struct {
 	sums    []float32 // by turn, the survey's scores
 	marks   []float32 // the same with their factors, in the order of found
 	seeds   []int32   // what pick returned
-	score   []float32 // by turn
-	x       []float32 // by turn, of the concept at hand
+	cells   []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
 	session []float32 // by conversation, of the concept at hand
 	near    bitset    // turns whose text counts for a candidate
 	chosen  bitset    // candidates
+	before  []int32   // how many candidates stand before each word of chosen
 	met     bitset    // conversations of candidates
 	entries []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
 	nearby  []uint32  // those of one word in turns that are near
 	spans   []span    // of the words in entries
-	found   []int32   // turns with a score
-	touched []int32   // turns with an x
+	found   []int32   // turns with a sum
+	touched []int32   // cells with an x
+	ranked  []int32   // cells with a score, in the order in which they got it
 	talked  []int32   // conversations with a session
 	order   []int
 	costs   []int
@@ -37,11 +38,63 @@ type scratch struct {
 	normsOf fieldWeights // that norms were made of
 	factors briefFactors
 	crowd   crowd
-	holds   []holdings // by turn, of the candidates
-	hits    []hit      // of the result
-	taken   []taken    // of the result
-	text    []byte     // of the result
-	sink    byte       // gives the reads of approach a use
+	hits    []hit   // of the result
+	taken   []taken // of the result
+	text    []byte  // of the result
+	sink    byte    // gives the reads of approach a use
+}
+
+// cell is what is known of a candidate. Two take a line of the processor's cache, where arrays by turn took four for each.
+type cell struct {
+	turn  int32
+	brief brief
+	x     float32 // of the concept at hand
+	score float32 // before the factors
+	holds holdings
+	seed  bool // pick returned it, so it passes
+	found bool // it has a score
+}
+
+// choose makes the cells of the candidates. alone says that these are the seeds.
+func (s *scratch) choose(ix *index, seeds []int32, alone bool) {
+	chosen, before := s.chosen, s.before[:len(s.chosen)]
+	n := 0
+	for i, word := range chosen {
+		before[i] = int32(n)
+		n += bits.OnesCount64(word)
+	}
+	if cap(s.cells) < n {
+		s.cells = make([]cell, n+n/4)
+	}
+	cells, k := s.cells[:n], 0
+	for i, word := range chosen {
+		for ; word != 0; word &= word - 1 {
+			n := int32(i<<6 | bits.TrailingZeros64(word))
+			c := &cells[k]
+			k++
+			*c = cell{}
+			c.turn, c.brief, c.seed = n, ix.briefs[n], alone
+		}
+	}
+	s.cells, s.ranked = cells, s.ranked[:0]
+	if !alone {
+		for _, n := range seeds {
+			cells[s.place(n)].seed = true
+		}
+	}
+}
+
+// place is where a candidate's cell stands.
+func (s *scratch) place(n int32) int32 {
+	return s.before[n>>6] + int32(bits.OnesCount64(s.chosen[n>>6]&(1<<(n&63)-1)))
+}
+
+// holdings are what was noted of a turn; not ok if it is no candidate.
+func (s *scratch) holdings(n int32) (h holdings, ok bool) {
+	if !s.chosen.has(n) {
+		return h, false
+	}
+	return s.cells[s.place(n)].holds, true
 }
 
 // holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
@@ -50,30 +103,28 @@ type holdings struct{ user, kin, assistant uint32 }
 
 const beyond uint32 = 1 << 30 // any of the concepts from the 31st on
 
-func (s *scratch) note(n int32, concept int, itself bool, tf frequency) {
+func (h *holdings) note(concept int, itself bool, tf frequency) {
 	bit := uint32(1) << min(concept, 30)
 	if tf&userFrequency != 0 {
 		if itself {
-			s.holds[n].user |= bit
+			h.user |= bit
 		} else {
-			s.holds[n].kin |= bit
+			h.kin |= bit
 		}
 	}
 	if tf >= assistantOnce {
-		s.holds[n].assistant |= bit
+		h.assistant |= bit
 	}
 }
 
 // onlyAssistant reports whether the assistant's text may hold what the user's does not.
-func (s *scratch) onlyAssistant(n int32) bool {
-	h := s.holds[n]
+func (h holdings) onlyAssistant() bool {
 	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
 // several reports whether the user's text holds two concepts or more.
-func (s *scratch) several(n int32) bool {
-	u := s.holds[n].user
-	return u&(u-1) != 0 || u&beyond != 0
+func (h holdings) several() bool {
+	return h.user&(h.user-1) != 0 || h.user&beyond != 0
 }
 
 // span is one word's part of entries.
@@ -98,17 +149,17 @@ func (b *bitset) grow(n int) {
 }
 
 func (s *scratch) grow(ix *index) {
-	if n := len(ix.turns); len(s.score) < n {
+	if n := len(ix.turns); len(s.sums) < n {
 		s.sums = make([]float32, n+n/4)
-		s.score = make([]float32, n+n/4)
-		s.x = make([]float32, n+n/4)
-		s.holds = make([]holdings, n+n/4)
 	}
 	if n := len(ix.convs.list); len(s.session) < n {
 		s.session = make([]float32, n+n/4)
 	}
 	s.near.grow(len(ix.turns))
 	s.chosen.grow(len(ix.turns))
+	if len(s.before) < len(s.chosen) {
+		s.before = make([]int32, len(s.chosen))
+	}
 	s.met.grow(len(ix.convs.list))
 	s.entries, s.spans, s.found = s.entries[:0], s.spans[:0], s.found[:0]
 }
@@ -117,12 +168,7 @@ func (s *scratch) grow(ix *index) {
 func (s *scratch) clear() {
 	clear(s.taken)
 	s.hits, s.taken = s.hits[:0], s.taken[:0]
-	for i, word := range s.chosen {
-		for ; word != 0; word &= word - 1 {
-			s.holds[i<<6|bits.TrailingZeros64(word)] = holdings{}
-		}
-		s.chosen[i] = 0
-	}
+	clear(s.chosen)
 }
 
 // idf is ln(1 + (n - df + 0.5) / (df + 0.5)).
@@ -202,8 +248,8 @@ const maxTalk = 64
 // talks reports whether the text of conversation c counts for its turns.
 func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxTalk }
 
-// rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.found, their
-// scores before the factors in s.score, which best clears. It returns how many turns have words of the query themselves.
+// rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.cells. It returns how
+// many turns have words of the query themselves.
 func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix)
 	if q.inBrief() {
@@ -211,34 +257,33 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	}
 	fw := ix.fieldWeights(q, w)
 	considered = ix.survey(q, w, &fw, s, k, f)
-	ix.nominate(ix.pick(q, w, s, k, f), s)
+	seeds := ix.pick(q, w, s, k, f)
+	s.choose(ix, seeds, ix.nominate(seeds, s))
 	at := 0
 	for at < len(s.spans) {
 		concept := s.spans[at].concept
 		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
 			word := &s.spans[at]
 			for _, e := range ix.close(word, s) {
-				n := int32(e >> 8)
-				ix.gather(n, frequency(e), word.share, &fw, s)
-				if s.chosen.has(n) {
-					s.note(n, concept, word.itself, frequency(e))
-				}
+				ix.gather(int32(e>>8), frequency(e), concept, word, &fw, s)
 			}
 		}
 		qt := &q.terms[concept]
 		weight := float32(qt.idf * qt.weight)
-		for _, n := range s.touched {
-			x := s.x[n]
-			s.x[n] = 0
-			if !ix.briefs[n].alone() {
-				if t := &ix.turns[n]; s.session[t.conv] > 0 {
+		for _, i := range s.touched {
+			c := &s.cells[i]
+			x := c.x
+			if !c.brief.alone() {
+				if t := &ix.turns[c.turn]; s.session[t.conv] > 0 {
 					x += s.session[t.conv] * fw.sessionNorm(&ix.convs.list[t.conv])
 				}
 			}
-			if s.score[n] == 0 {
-				s.found = append(s.found, n)
+			c.x = 0
+			if !c.found {
+				c.found = true
+				s.ranked = append(s.ranked, i)
 			}
-			s.score[n] += weight * x / (fw.k1 + x)
+			c.score += weight * x / (fw.k1 + x)
 		}
 		for _, c := range s.talked {
 			s.session[c] = 0
@@ -269,69 +314,83 @@ func (ix *index) close(word *span, s *scratch) []uint32 {
 	return out[:k]
 }
 
-// gather adds the evidence of one word in turn n to the candidates that it counts for.
-func (ix *index) gather(n int32, tf frequency, share float32, f *fieldWeights, s *scratch) {
-	if b := ix.briefs[n]; b&(briefAlone|briefLong) == briefAlone { // all of it that counts stands in the brief
-		norm := s.norms.userLength[b.user()]
-		assistant := tf.assistant() * s.norms.assistantLength[b.assistant()]
-		own := f.user*(tf.tell()*norm*share) + f.userAsk*(tf.ask()*norm*share) + f.assistant*share*assistant
-		if b&briefTalks != 0 {
-			own += share * tf.all() * f.aloneNorm(int(b.user())+int(b.assistant()))
+// gather adds the evidence of one word in turn n to the candidates that it counts for, and notes it.
+func (ix *index) gather(n int32, tf frequency, concept int, word *span, f *fieldWeights, s *scratch) {
+	at := int32(-1)
+	if s.chosen.has(n) {
+		at = s.place(n)
+		c := &s.cells[at]
+		c.holds.note(concept, word.itself, tf)
+		if b := c.brief; b&(briefAlone|briefLong) == briefAlone { // all of it that counts stands in the brief
+			norm := s.norms.userLength[b.user()]
+			assistant := tf.assistant() * s.norms.assistantLength[b.assistant()]
+			own := f.user*(tf.tell()*norm*word.share) + f.userAsk*(tf.ask()*norm*word.share) + f.assistant*word.share*assistant
+			if b&briefTalks != 0 {
+				own += word.share * tf.all() * f.aloneNorm(int(b.user())+int(b.assistant()))
+			}
+			s.add(at, own)
+			return
 		}
-		s.add(n, own)
-		return
 	}
 	t := &ix.turns[n]
 	tell, ask, assistant := f.own(t, tf)
-	tell *= share
-	ask *= share
-	own := f.user*tell + f.userAsk*ask + f.assistant*share*assistant
+	tell *= word.share
+	ask *= word.share
+	own := f.user*tell + f.userAsk*ask + f.assistant*word.share*assistant
 	if t.alone() { // its text is all of its conversation's
 		if t.conv >= 0 {
-			own += share * tf.all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
+			own += word.share * tf.all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
 		}
-		s.add(n, own)
+		s.add(at, own)
 		return
 	}
-	s.add(n, own)
+	s.add(at, own)
 	if f.session > 0 && ix.talks(t.conv) {
 		if s.session[t.conv] == 0 {
 			s.talked = append(s.talked, t.conv)
 		}
-		s.session[t.conv] += share * tf.all()
+		s.session[t.conv] += word.share * tf.all()
 	}
 	if tell+ask == 0 {
 		return
 	}
 	if m := t.next; m >= 0 { // to the turn after, this one is the one before
-		s.add(m, f.before1.of(tell, ask))
+		s.lend(m, f.before1.of(tell, ask))
 		if m = ix.turns[m].next; m >= 0 {
-			s.add(m, f.before2.of(tell, ask))
+			s.lend(m, f.before2.of(tell, ask))
 			if m = ix.turns[m].next; m >= 0 {
-				s.add(m, f.away.of(tell, ask))
+				s.lend(m, f.away.of(tell, ask))
 			}
 		}
 	}
 	if m := t.prev; m >= 0 {
-		s.add(m, f.after1.of(tell, ask))
+		s.lend(m, f.after1.of(tell, ask))
 		if m = ix.turns[m].prev; m >= 0 {
-			s.add(m, f.after2.of(tell, ask))
+			s.lend(m, f.after2.of(tell, ask))
 			if m = ix.turns[m].prev; m >= 0 {
-				s.add(m, f.away.of(tell, ask))
+				s.lend(m, f.away.of(tell, ask))
 			}
 		}
 	}
 }
 
-// add counts evidence for a candidate; for other turns it is nothing.
-func (s *scratch) add(n int32, v float32) {
-	if v == 0 || !s.chosen.has(n) {
+// lend adds evidence to turn n; if that is no candidate it is nothing.
+func (s *scratch) lend(n int32, v float32) {
+	if s.chosen.has(n) {
+		s.add(s.place(n), v)
+	}
+}
+
+// add counts evidence for the candidate at a place, -1 for what is none.
+func (s *scratch) add(at int32, v float32) {
+	if v == 0 || at < 0 {
 		return
 	}
-	if s.x[n] == 0 {
-		s.touched = append(s.touched, n)
+	c := &s.cells[at]
+	if c.x == 0 {
+		s.touched = append(s.touched, at)
 	}
-	s.x[n] += v
+	c.x += v
 }
 
 // factors multiplies what does not depend on a term. With parts, it notes each factor that is not 1.

@@ -29,7 +29,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	f := &q.passes
 	e.filter(ix, req, f)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
-	q.vector.addTo(q, s)
+	q.vector.addTo(ix, q, s)
 	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
 	if ctx.Err() != nil {
 		top.hits = nil
@@ -306,11 +306,12 @@ func cost(m *storage.Memory, text int) int {
 func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
-	if t.flags&turnSpoken != 0 && s.scratch.chosen.has(n) && (t.count == 1 || !s.scratch.onlyAssistant(n)) && s.filter.shows(s.ix, t, t.mem) {
+	noted, known := s.scratch.holdings(n)
+	if t.flags&turnSpoken != 0 && known && (t.count == 1 || !noted.onlyAssistant()) && s.filter.shows(s.ix, t, t.mem) {
 		if !weigh { // the assistant's holds no more
 			return t.mem, 0
 		}
-		if held, ok := s.q.heldByUser(&s.scratch.holds[n]); ok {
+		if held, ok := s.q.heldByUser(noted); ok {
 			return t.mem, held
 		}
 	}
@@ -322,7 +323,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	}
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		h := s.ix.head(i)
-		if h.assistant && best >= 0 && t.count == 2 && s.scratch.chosen.has(n) && !s.scratch.onlyAssistant(n) {
+		if h.assistant && best >= 0 && t.count == 2 && known && !noted.onlyAssistant() {
 			continue // it holds no more than the user's
 		}
 		weight := s.heldBy(n, h.packed)

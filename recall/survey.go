@@ -302,29 +302,39 @@ func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int3
 		limit = s.lowest(k)
 	}
 	check := f.anyKind() && f.hides() // only of the best it matters whether the request carries them
+	if cap(s.seeds) < len(found) {
+		s.seeds = make([]int32, len(found)+len(found)/4)
+	}
 	for {
-		best := s.seeds[:0]
-		hidden := false
+		best, n := s.seeds[:len(found)], 0
 		for i, mark := range marks {
-			if mark < limit {
-				continue
+			best[n] = found[i]
+			if !(mark < limit) { // which can't be foretold: there is no branch for it
+				n++
 			}
-			if n := found[i]; !check || f.pass(n) {
-				best = append(best, n)
-				continue
-			}
-			s.counts[bucketOf(mark)]--
-			marks[i] = noMark
-			hidden = true
 		}
-		s.seeds = best
-		if !hidden {
+		s.seeds = best[:n]
+		if !check || !s.hide(marks, limit, f) {
 			break
 		}
 		limit = s.lowest(k)
 	}
 	s.found = s.found[:0]
 	return s.seeds[:min(len(s.seeds), 2*k)]
+}
+
+// hide takes the marks of those seeds that the request carries, and reports whether there are any.
+func (s *scratch) hide(marks []float32, limit float32, f *filter) bool {
+	if !slices.ContainsFunc(s.seeds, func(n int32) bool { return f.carried(n) && !f.pass(n) }) {
+		return false // mostly
+	}
+	for i, mark := range marks {
+		if !(mark < limit) && !f.pass(s.found[i]) {
+			s.counts[bucketOf(mark)]--
+			marks[i] = noMark
+		}
+	}
+	return true
 }
 
 // noMark is of turns that are not to be picked.
@@ -356,14 +366,17 @@ func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, mar
 	}
 }
 
-// nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those.
-func (ix *index) nominate(seeds []int32, s *scratch) {
+// nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those. It reports
+// whether these are the seeds alone.
+func (ix *index) nominate(seeds []int32, s *scratch) (alone bool) {
+	alone = true
 	for _, seed := range seeds {
 		s.chosen.set(seed)
 		s.near.set(seed)
 		if ix.briefs[seed].alone() {
 			continue
 		}
+		alone = false
 		t := &ix.turns[seed]
 		whole := ix.talks(t.conv)
 		if whole && !s.met.has(t.conv) {
@@ -392,4 +405,5 @@ func (ix *index) nominate(seeds []int32, s *scratch) {
 		s.met[c>>6] = 0
 	}
 	s.talked = s.talked[:0]
+	return alone
 }

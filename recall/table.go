@@ -122,7 +122,14 @@ func (s *names) raw(n uint32) []byte {
 
 // find returns the number of v.
 func (s *names) find(v string) (uint32, bool) {
-	return s.at.find(xxh3.HashStringSeed(v, s.seed), func(n uint32) bool { return string(s.raw(n)) == v })
+	return s.findHashed(v, s.hashOf(v))
+}
+
+func (s *names) hashOf(v string) uint64 { return xxh3.HashStringSeed(v, s.seed) }
+
+// findHashed is find of what has this hash.
+func (s *names) findHashed(v string, hash uint64) (uint32, bool) {
+	return s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v })
 }
 
 // number returns the number of v, which is new if it has not come before.

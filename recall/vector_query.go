@@ -166,7 +166,7 @@ func (v *evidence) addend(n int32, q *query) float64 {
 }
 
 // addTo makes the turns that are like the query candidates beside those that rank found.
-func (v *evidence) addTo(q *query, s *scratch) {
+func (v *evidence) addTo(ix *index, q *query, s *scratch) {
 	if v == nil {
 		return
 	}
@@ -175,10 +175,18 @@ func (v *evidence) addTo(q *query, s *scratch) {
 		if add <= 0 {
 			continue
 		}
-		if s.score[n] == 0 {
-			s.found = append(s.found, n)
+		at := int32(len(s.cells))
+		if s.chosen.has(n) {
+			at = s.place(n)
+		} else {
+			s.cells = append(s.cells, cell{turn: n, brief: ix.briefs[n]})
 		}
-		s.score[n] += float32(add)
+		c := &s.cells[at]
+		if !c.found {
+			c.found = true
+			s.ranked = append(s.ranked, at)
+		}
+		c.score += float32(add)
 	}
 }
 

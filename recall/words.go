@@ -71,6 +71,7 @@ type analysis struct {
 	ascii    bool
 	traits   traits
 	language language // langUnknown where nothing tells it
+	sink     byte     // gives the reads of ahead a use
 }
 
 func (a *analysis) endSentence(mark string) {
@@ -118,18 +119,22 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	}
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
 	from, end := 0, 0
-	start := true           // at the start of a sentence or after a comma, where a capital letter says nothing
-	spoke := wishWithin + 1 // how many words ago the speaker named themselves
+	var next [wordsAhead]asciiToken // of ASCII
+	read, at := 0, 0                // of next
+	start := true                   // at the start of a sentence or after a comma, where a capital letter says nothing
+	spoke := wishWithin + 1         // how many words ago the speaker named themselves
 	for {
 		var w string
+		var e *word
 		if ascii {
-			if from = end; from == len(text) {
-				break
+			if at == read {
+				if read, at = a.ahead(lang, text, end, &next, out), 0; read == 0 {
+					break
+				}
 			}
-			end = from + asciiWord(text[from:])
-			if w = text[from:end]; w[0] == ' ' {
-				continue
-			}
+			from, end, e = next[at].from, next[at].end, next[at].known
+			w = text[from:end]
+			at++
 		} else {
 			if !it.Next() {
 				break
@@ -176,7 +181,9 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			}
 			continue
 		}
-		e := a.word(lang, w)
+		if e == nil {
+			e = a.word(lang, w)
+		}
 		spoke++
 		if e.traits != 0 {
 			out.traits |= e.traits &^ ofWords
@@ -213,10 +220,17 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 // languageFactor tells the hashes of a word in one language from those in another.
 const languageFactor = 0x9e3779b97f4a7c15
 
+func (a *analyzer) hash(l language, w string) uint64 {
+	return maphash.String(a.seed, w) + uint64(l)*languageFactor
+}
+
+// place is the first of a word's two places in the cache.
+func (a *analyzer) place(hash uint64) int { return int(hash) & (len(a.cache) - 2) }
+
 // word finds a word in its two places in the cache, or reads it, which moves the one that stands in the first to the second.
 func (a *analyzer) word(l language, w string) *word {
-	hash := maphash.String(a.seed, w) + uint64(l)*languageFactor
-	i := int(hash) & (len(a.cache) - 2)
+	hash := a.hash(l, w)
+	i := a.place(hash)
 	first := a.cache[i].Load()
 	if first != nil && first.hash == hash {
 		return first

@@ -36,6 +36,45 @@ func asciiWord(text string) int {
 	return 1
 }
 
+// asciiToken is a word or a sign of an ASCII text.
+type asciiToken struct {
+	from, end int
+	hash      uint64
+	known     *word // what the cache has in the word's first place; nil = look for it
+}
+
+// wordsAhead is how many words and signs are looked up at once.
+const wordsAhead = 16
+
+// ahead finds the words and signs from a place on. What the cache knows of each is far away, at the end of two pointers, so all
+// are followed side by side rather than each when its turn comes.
+func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]asciiToken, out *analysis) (n int) {
+	for from < len(text) && n < len(next) {
+		end := from + asciiWord(text[from:])
+		if text[from] != ' ' {
+			t := &next[n]
+			t.from, t.end, t.known = from, end, nil
+			if asciiKinds[text[from]] <= kindJoiner && end-from <= maxWord {
+				t.hash = a.hash(l, text[from:end])
+				t.known = a.cache[a.place(t.hash)].Load()
+			}
+			n++
+		}
+		from = end
+	}
+	for i := range next[:n] {
+		if t := &next[i]; t.known != nil && t.known.hash != t.hash {
+			t.known = nil
+		}
+	}
+	for i := range next[:n] {
+		if e := next[i].known; e != nil && len(e.sole[0]) > 0 {
+			out.sink += e.sole[0][0]
+		}
+	}
+	return n
+}
+
 // What a character is to the rules. The first three make words; signs that join have bits.
 const (
 	kindLetter   uint8 = 1
