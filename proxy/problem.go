@@ -82,6 +82,9 @@ func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool
 	return p, in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
 }
 
+// environmentProxy stands for a proxy without its URL, which may hold a password.
+const environmentProxy = "the proxy that HTTP_PROXY or HTTPS_PROXY names"
+
 func explain(up *Upstream, err error) problem {
 	host := up.URL.Host
 	var (
@@ -94,8 +97,15 @@ func explain(up *Upstream, err error) problem {
 		alert     tls.AlertError
 		netErr    net.Error
 		op        *net.OpError
+		refusal   proxyRefusal
 	)
 	switch {
+	case errors.As(err, &refusal):
+		return newProblem(http.StatusBadGateway, "upstream-unreachable", fmt.Sprintf("%s answered %d on the way to %s", environmentProxy, refusal, host))
+	case errors.As(err, &op) && op.Op == "proxyconnect" && op.Timeout(): // so http.Transport marks what came of a proxy
+		return newProblem(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+environmentProxy+", on the way to "+host+", took too long")
+	case errors.As(err, &op) && op.Op == "proxyconnect":
+		return newProblem(http.StatusBadGateway, "upstream-unreachable", environmentProxy+" could not be reached on the way to "+host)
 	case errors.Is(err, errBadTarget):
 		return problemTarget
 	case errors.Is(err, errSlowBody):

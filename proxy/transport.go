@@ -14,6 +14,7 @@ import (
 	"net/textproto"
 	"net/url"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -113,9 +114,20 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 	}
 	if c.ProxyFromEnvironment {
 		t.Proxy = http.ProxyFromEnvironment
+		t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
+			if r.StatusCode != http.StatusOK {
+				return proxyRefusal(r.StatusCode)
+			}
+			return nil
+		}
 	}
 	return t
 }
+
+// proxyRefusal is the status that a proxy of the environment answered CONNECT with.
+type proxyRefusal int
+
+func (p proxyRefusal) Error() string { return "the proxy answers " + strconv.Itoa(int(p)) }
 
 // newUpgradeTransport is newTransport for requests that leave HTTP: over HTTP/1.1 and never pooled afterwards.
 func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {

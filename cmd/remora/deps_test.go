@@ -80,6 +80,7 @@ var homes = []struct {
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel", []string{"cmd/remora", "proxy", "persist", "recall"}, "Spans are made where the work is done; the layers below stay free of them."},
+	{"github.com/go-logr/logr", []string{"cmd/remora"}, "The SDK logs through it, and what it logs of its settings may hold a key."},
 	{"github.com/zeebo/xxh3", []string{"proxy", "proxy/dialect", "recall", "storage"}, "The chain hash is the ledger's, fingerprints are the store's, and recall follows them; what must resist an attacker uses HMAC-SHA256."},
 	{"github.com/klauspost/compress", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},
 	{"github.com/andybalholm/brotli", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},

@@ -134,7 +134,7 @@ func (s *system) run(ctx context.Context) error {
 		{"persistence", s.afterStore(s.pipeline.Run), s.config.persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
-		{"telemetry", s.flushTelemetry, exportPatience},
+		s.telemetryStage(),
 		{"memory", s.giveBack, exportPatience},
 	}
 	if s.forward != nil {
@@ -185,13 +185,18 @@ func (s *system) reap(ctx context.Context) error {
 	return nil
 }
 
+// telemetryStage ends by itself at exportPatience: a collector that hangs is no failure of the run.
+func (s *system) telemetryStage() stage {
+	return stage{"telemetry", s.flushTelemetry, 2 * exportPatience}
+}
+
 // flushTelemetry waits for its turn and sends the spans that the stages before it have made.
 func (s *system) flushTelemetry(ctx context.Context) error {
 	<-ctx.Done()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
 	defer cancel()
 	if err := s.telemetry.shutdown(last); err != nil {
-		s.log.Warn("spans were lost", "error", err)
+		s.log.Warn("spans were lost", "error", telemetryFailure(err))
 	}
 	return nil
 }

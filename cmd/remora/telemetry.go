@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
@@ -32,6 +33,7 @@ type telemetry struct {
 // OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*. A collector that is away costs spans, never requests.
 func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Writer, log *slog.Logger) (telemetry, error) {
 	off := noTelemetry()
+	otel.SetLogger(logr.FromSlogHandler(sdkLog{log}))
 	exporter, destination, err := spanExporter(ctx, getenv, stdout)
 	if err != nil || exporter == nil {
 		return off, err
@@ -47,7 +49,7 @@ func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Wr
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
 		return off, fmt.Errorf("describe this service: %w", err)
 	}
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry failed", "error", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("telemetry failed", "error", telemetryFailure(err)) }))
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(described))
 	return telemetry{
 		traces:      provider,

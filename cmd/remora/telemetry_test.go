@@ -9,6 +9,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTelemetryIsOffUnlessAsked(t *testing.T) {
@@ -70,4 +72,64 @@ func TestSpansAreFlushed(t *testing.T) {
 			t.Errorf("the collector did not get %q", want)
 		}
 	}
+}
+
+// Collectors quote the key that they refuse, and the SDK the variable that it can't read.
+func TestTelemetryFailuresTellNoKey(t *testing.T) {
+	const key = "the-collectors-key"
+	for name, answer := range map[string]func(http.ResponseWriter){
+		"401": func(w http.ResponseWriter) { http.Error(w, "no such key: "+key, http.StatusUnauthorized) },
+		"partial": func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/x-protobuf")
+			message := "\x08\x01\x12" + string(rune(len(key))) + key // 1 span rejected, and why
+			_, _ = w.Write([]byte("\x0a" + string(rune(len(message))) + message))
+		},
+	} {
+		collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w) }))
+		got := exportOne(t, collector.URL)
+		collector.Close()
+		if strings.Contains(got, key) || !strings.Contains(got, "the collector ") {
+			t.Errorf("%s: the log says %s", name, got)
+		}
+	}
+	for name, value := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS": key, "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "authorization=%ZZ" + key, "OTEL_EXPORTER_OTLP_TIMEOUT": key,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, value)
+			if got := exportOne(t, "http://127.0.0.1:1"); strings.Contains(got, key) || !strings.Contains(got, "OTEL_") {
+				t.Errorf("the log says %s", got)
+			}
+		})
+	}
+}
+
+// exportOne sends one span and returns what is logged.
+func exportOne(t *testing.T, endpoint string) string {
+	var logged bytes.Buffer
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint) // the SDK reads it itself
+	tracing, err := openTelemetry(t.Context(), environment("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint), io.Discard, slog.New(slog.NewTextHandler(&logged, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := tracing.traces.Tracer("test").Start(t.Context(), "one span")
+	span.End()
+	_ = tracing.shutdown(t.Context())
+	return logged.String()
+}
+
+// A collector that hangs at the end costs its spans and the time that it is given, and the run has not failed for it.
+func TestHungCollectorFailsNoRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &system{log: slog.New(slog.DiscardHandler), telemetry: telemetry{shutdown: func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second) // to wind up
+			return ctx.Err()
+		}}}
+		ctx, stop := context.WithCancel(t.Context())
+		stop()
+		if err := runStages(ctx, s.log, s.telemetryStage()); err != nil {
+			t.Error(err)
+		}
+	})
 }

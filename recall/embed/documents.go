@@ -59,24 +59,64 @@ func (c *Client) Documents(ctx context.Context, texts []string) ([][]float32, er
 // batch fills to. A batch that the server refuses as such is halved until the text that it can't take stands alone.
 func (c *Client) batch(ctx context.Context, texts []string, to [][]float32) error {
 	vectors, err := c.attempts(ctx, texts)
-	if err == nil {
-		if len(texts) > 1 && !slices.ContainsFunc(vectors, func(v []float32) bool { return v != nil }) {
-			return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse) // that is not about the texts
-		}
+	usable := slices.ContainsFunc(vectors, func(v []float32) bool { return v != nil })
+	switch {
+	case usable:
 		copy(to, vectors)
 		return nil
-	}
-	if !isAboutTexts(err) {
+	case err == nil && len(texts) > 1:
+		return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse) // that is not about the texts
+	case err != nil && !isAboutTexts(err):
 		return err
 	}
+	if err := c.takesPlain(ctx); err != nil {
+		return err
+	}
+	return c.halves(ctx, texts, to)
+}
+
+// halves is what becomes of a batch that was refused by a server that takes others.
+func (c *Client) halves(ctx context.Context, texts []string, to [][]float32) error {
 	if len(texts) == 1 {
 		return nil
 	}
 	half := len(texts) / 2
-	if err := c.batch(ctx, texts[:half], to[:half]); err != nil {
-		return err
+	for _, part := range [...]struct {
+		texts []string
+		to    [][]float32
+	}{{texts[:half], to[:half]}, {texts[half:], to[half:]}} {
+		vectors, err := c.attempts(ctx, part.texts)
+		switch {
+		case err == nil:
+			copy(part.to, vectors)
+		case !isAboutTexts(err):
+			return err
+		default:
+			if err := c.halves(ctx, part.texts, part.to); err != nil {
+				return err
+			}
+		}
 	}
-	return c.batch(ctx, texts[half:], to[half:])
+	return nil
+}
+
+// plainText is one that every server takes.
+const plainText = "memory"
+
+// takesPlain returns an error where the server refuses even what no text can be at fault for: a model or a dimension
+// that it does not have, which many answer with the status of a bad text. The memories are not at fault then, and must
+// not be given up for it.
+func (c *Client) takesPlain(ctx context.Context) error {
+	vectors, err := c.attempts(ctx, []string{c.cfg.DocumentPrefix + plainText})
+	switch {
+	case err != nil && isAboutTexts(err):
+		return fmt.Errorf("%w, whatever the text; are model and dimensions right?", err)
+	case err != nil:
+		return err
+	case vectors[0] == nil:
+		return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse)
+	}
+	return nil
 }
 
 // isAboutTexts reports a refusal that other texts might not meet.

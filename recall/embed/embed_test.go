@@ -196,6 +196,40 @@ func TestDocumentsAreTriedAgain(t *testing.T) {
 	}
 }
 
+// A server that refuses every text, as many do for a model or a dimension that they don't have, refuses none: that must
+// be told, and the memories tried again. Nor is each of them asked for alone.
+func TestServerThatRefusesEverything(t *testing.T) {
+	for name, answer := range map[string]func(w http.ResponseWriter, q question) bool{
+		"400": status(http.StatusBadRequest),
+		"422": status(http.StatusUnprocessableEntity),
+		"NaN": func(w http.ResponseWriter, q question) bool {
+			return len(q.Input) == 1 && body(`{"data":[{"index":0,"embedding":[NaN,1]}]}`)(w, q)
+		},
+	} {
+		for _, texts := range [][]string{{"a"}, {"a", "b", "c", "d", "e", "f", "g", "h"}} {
+			if name == "NaN" && len(texts) > 1 {
+				continue
+			}
+			s := newServer(t)
+			s.behave(answer)
+			c := newClient(t, config(s))
+			if v, err := c.Documents(t.Context(), texts); err == nil || v != nil {
+				t.Errorf("%s, %d texts: got %v, %v, want an error", name, len(texts), v, err)
+			}
+			if st := c.Stats(); st.Refused != 0 {
+				t.Errorf("%s, %d texts: %d count as refused", name, len(texts), st.Refused)
+			}
+			if n := len(s.requests()); n != 2 {
+				t.Errorf("%s, %d texts: got %d requests, want the batch and a plain text", name, len(texts), n)
+			}
+			s.behave(nil)
+			if v, err := c.Documents(t.Context(), texts); err != nil || v[0] == nil {
+				t.Errorf("%s, %d texts, mended: %v", name, len(texts), err)
+			}
+		}
+	}
+}
+
 // A roundTripper in place of the network, for tests of time.
 type roundTripper func(*http.Request) (*http.Response, error)
 
