@@ -10,7 +10,8 @@ import (
 // interrupt.
 type h1Body struct {
 	c    *h1Conn       // nil = let go of
-	src  io.ReadCloser // net/http's, which knows the framing
+	src  io.ReadCloser // net/http's, which knows the framing; nil = left bytes of the connection are the body
+	left int64
 	stop func() bool   // ends the watch over the request's context
 	keep bool          // the connection may serve again
 	eof  bool          // src has ended
@@ -29,7 +30,7 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	n, err := 0, io.EOF
 	if !b.eof {
 		b.c.borrow()
-		n, err = b.src.Read(p)
+		n, err = b.read(p)
 	}
 	if err == io.EOF && n > 0 && b.c.upload != nil {
 		b.eof = true // the last bytes do not wait for the request to be sent
@@ -38,6 +39,21 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	if err != nil {
 		b.err = err
 		b.end(err == io.EOF)
+	}
+	return n, err
+}
+
+// read is src.Read.
+func (b *h1Body) read(p []byte) (int, error) {
+	if b.src != nil {
+		return b.src.Read(p)
+	}
+	n, err := b.c.br.Read(p[:min(int64(len(p)), b.left)])
+	switch b.left -= int64(n); {
+	case b.left == 0:
+		err = io.EOF
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
 	}
 	return n, err
 }

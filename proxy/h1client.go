@@ -13,7 +13,8 @@ import (
 
 // h1Client speaks HTTP/1.1 without TLS to one upstream, on the goroutine of whoever asks. http.Transport hands every
 // exchange to two goroutines of the connection and back, which is most of what it costs, and each of a thousand streams
-// keeps their stacks (docs/decisions/0010-own-http1-client.md). Responses are parsed by net/http here too.
+// keeps their stacks (docs/decisions/0010-own-http1-client.md). Responses are parsed by net/http here too, but for
+// the ordinary ones (readResponse).
 //
 // What holds:
 //   - A request goes out once. It is sent again, on a new connection and at most once, only where a reused connection

@@ -160,7 +160,11 @@ func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request)
 		c.giveBack()
 		return nil, sent, err
 	}
-	b := &h1Body{c: c, src: resp.Body, stop: stop, keep: !resp.Close && !c.cut}
+	b, own := resp.Body.(*h1Body)
+	if !own {
+		b = &h1Body{src: resp.Body}
+	}
+	b.c, b.stop, b.keep = c, stop, !resp.Close && !c.cut
 	resp.Request = nil // of no use to anybody, and a stream would keep it
 	if resp.Body == http.NoBody && c.upload == nil {
 		b.end(true)
@@ -272,7 +276,7 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 			return nil, err
 		}
 		c.borrow()
-		resp, err := http.ReadResponse(&c.br, in)
+		resp, err := readResponse(&c.br, in)
 		switch {
 		case err != nil:
 			return nil, notHTTP(err)
