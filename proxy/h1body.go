@@ -12,10 +12,10 @@ type h1Body struct {
 	c    *h1Conn       // nil = let go of
 	src  io.ReadCloser // net/http's, which knows the framing; nil = left bytes of the connection are the body
 	left int64
-	stop func() bool   // ends the watch over the request's context
-	keep bool          // the connection may serve again
-	eof  bool          // src has ended
-	err  error         // of reads after the end
+	stop func() bool // ends the watch over the request's context
+	keep bool        // the connection may serve again
+	eof  bool        // src has ended
+	err  error       // of reads after the end
 
 	mu          sync.Mutex // held to let go of c, and by interrupt
 	interrupted bool

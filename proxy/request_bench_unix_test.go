@@ -107,4 +107,3 @@ func readMessage(conn io.Reader, buf []byte) int {
 	}
 	return 0
 }
-
