@@ -65,11 +65,10 @@ func wireHost(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to target with the given body.
+// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with the given body.
 //
 // The response's body belongs to the caller's goroutine and must be read to its end or closed.
-func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, target *url.URL, body outBody) (*http.Response, error) {
-	uri := target.RequestURI()
+func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body outBody) (*http.Response, error) {
 	if !isToken(in.Method) || !isRequestTarget(uri) {
 		return nil, errBadTarget
 	}

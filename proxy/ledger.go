@@ -61,8 +61,8 @@ func (c LedgerConfig) Validate() error {
 type chainHash = xxh3.Uint128
 
 func chainText(h chainHash) string {
-	b := h.Bytes()
-	return hex.EncodeToString(b[:])
+	var text [chainTextLen]byte
+	return string(appendChainText(text[:0], h))
 }
 
 // chainTextLen is the length of a chainText.
@@ -134,8 +134,9 @@ type scopeLedger struct {
 
 // entry is what is known of one turn, up to maxVariants ways in which it was sent, or of one position.
 type entry struct {
-	variants []*variant // in order of creation
-	at       *position  // nil = the entry is a turn's
+	variants []*variant  // in order of creation
+	first    [1]*variant // room for them: most turns have one
+	at       *position   // nil = the entry is a turn's
 }
 
 func (e *entry) size() (n int64) {
@@ -401,6 +402,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	e := s.entries[h]
 	if e == nil {
 		e = &entry{}
+		e.variants = e.first[:0]
 		s.entries[h] = e
 	}
 	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
@@ -419,7 +421,9 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 		e.variants = slices.Delete(e.variants, oldest, oldest+1)
 		s.partial = true
 	}
-	e.variants = append(e.variants, v)
+	if e.variants = append(e.variants, v); len(e.variants) > 1 {
+		e.first = [1]*variant{} // they have moved
+	}
 	l.charge(s, grown)
 	return nil, stale
 }

@@ -211,7 +211,11 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 				x.status = StatusUnsupported
 				return
 			}
-			out = append(out, ins...)
+			if out == nil {
+				out = ins
+			} else {
+				out = append(out, ins...)
+			}
 		}
 		x.memories += len(b.Spans)
 		if x.status == StatusEmpty || x.side {
@@ -347,7 +351,10 @@ func (x *exchange) earlierTurns(w walk) []string {
 	for ; text != ""; text = text[chainTextLen:] {
 		turns = append(turns, text[:chainTextLen])
 	}
-	return slices.AppendSeq(turns, maps.Keys(w.heldTurns))
+	if len(w.heldTurns) > 0 {
+		turns = slices.AppendSeq(turns, maps.Keys(w.heldTurns))
+	}
+	return turns
 }
 
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no
@@ -396,7 +403,8 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 		}
 	}
 	if history || !known {
-		return "chain:" + chainText(w.chain[first])
+		var text [len("chain:") + chainTextLen]byte
+		return string(appendChainText(append(text[:0], "chain:"...), w.chain[first]))
 	}
 	return "new:" + randomName()
 }

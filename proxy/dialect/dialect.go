@@ -138,7 +138,8 @@ type Request struct {
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
 	parts                partTypes
-	texts                []string // of the newest turn
+	texts                []string  // of the newest turn
+	room                 [1]string // of texts
 }
 
 // settle finds the newest turn once all messages are known. What it says must be readable.
@@ -152,7 +153,7 @@ func (r *Request) settle() error {
 	switch {
 	case r.Turn >= 0:
 		var err error
-		if r.texts, err = r.textsOf(r.Turn); err != nil {
+		if r.texts, err = r.textsOf(r.Turn, r.room[:0]); err != nil {
 			return err
 		}
 	case r.PreviousID == "" && !r.Held:
@@ -192,31 +193,35 @@ func (r *Request) Texts(i int) []string {
 	if i == r.Turn {
 		return r.texts
 	}
-	texts, err := r.textsOf(i)
+	texts, err := r.textsOf(i, nil)
 	if err != nil {
 		return nil
 	}
 	return texts
 }
 
-func (r *Request) textsOf(i int) ([]string, error) {
+func (r *Request) textsOf(i int, room []string) ([]string, error) {
 	m := r.Messages[i]
-	return contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole)
+	return contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole, room)
 }
 
 // SystemBegins are the beginnings, of at most n bytes or a little more, of the texts that the system prompt consists of,
 // as far as they stand before the conversation.
 func (r *Request) SystemBegins(n int) []string {
 	if r.systemEnd > r.systemStart {
-		texts, _ := contentPieces(r.Body, span{r.systemStart, r.systemEnd}, r.parts, n)
+		texts, _ := contentPieces(r.Body, span{r.systemStart, r.systemEnd}, r.parts, n, nil)
 		return texts
 	}
 	var all []string
 	for _, m := range r.Messages {
 		switch m.Role {
 		case RoleSystem:
-			texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, n)
-			all = append(all, texts...)
+			texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, n, nil)
+			if all == nil {
+				all = texts
+			} else {
+				all = append(all, texts...)
+			}
 		case RoleUser, RoleAssistant:
 			return all
 		}
