@@ -61,10 +61,11 @@ func (b *h1Body) read(p []byte) (int, error) {
 // ready says whether Read has something to go on with and will not have to wait, or hardly.
 func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
-// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile.
-func (b *h1Body) await() {
+// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile. much says that the caller's is
+// larger than the connection's.
+func (b *h1Body) await(much bool) {
 	if !b.ready() {
-		_ = b.c.await() // Read meets the same error
+		_ = b.c.await(much) // Read meets the same error
 	}
 }
 
@@ -109,7 +110,7 @@ func (b *h1Body) letGo() (c *h1Conn, whole bool) {
 // end lets go of the connection. whole says that the body was read to its end.
 func (b *h1Body) end(whole bool) {
 	c, open := b.letGo()
-	keep := whole && open && b.keep && c.br.Buffered() == 0 && c.upload.sent()
+	keep := whole && open && b.keep && c.ended == nil && c.br.Buffered() == 0 && c.upload.sent()
 	keep = b.stop() && keep
 	c.giveBack()
 	c.upload = nil

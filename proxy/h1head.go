@@ -26,7 +26,10 @@ func readResponse(br *bufio.Reader, in *http.Request) (*http.Response, error) {
 }
 
 // field is where a header field stands in a head.
-type field struct{ name, colon, value, end int }
+type field struct{ name, colon, value, end uint16 }
+
+// mostHead is how long an ordinary head may be, in bytes: what is buffered at once.
+const mostHead = h1ReadBuffer
 
 // mostFields is how many fields a head may have to be ordinary.
 const mostFields = 32
@@ -38,6 +41,7 @@ const mostFields = 32
 // the first thing that http.ReadResponse does to them.
 func ordinary(b []byte, method string) (*http.Response, int) {
 	const proto, status = "HTTP/1.1", len("HTTP/1.1 ")
+	b = b[:min(len(b), mostHead)]
 	if len(b) < status+4 || string(b[:status-1]) != proto || b[status-1] != ' ' || method == http.MethodHead {
 		return nil, 0
 	}
@@ -63,34 +67,35 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 			at += 2
 			break
 		}
-		f := field{name: at, colon: canonical(b, at)}
-		if f.colon < 0 || n == mostFields {
+		name, colon := at, canonical(b, at)
+		if colon < 0 || n == mostFields {
 			return nil, 0
 		}
-		if f.end = lineEnd(b, f.colon+1); f.end < 0 {
+		value, end := colon+1, lineEnd(b, colon+1)
+		if end < 0 {
 			return nil, 0
 		}
-		at = f.end + 2
-		for f.value = f.colon + 1; f.value < f.end && b[f.value] == ' '; f.value++ {
+		at = end + 2
+		for ; value < end && b[value] == ' '; value++ {
 		}
-		for ; f.end > f.value && b[f.end-1] == ' '; f.end-- {
+		for ; end > value && b[end-1] == ' '; end-- {
 		}
-		switch string(b[f.name:f.colon]) {
+		switch string(b[name:colon]) {
 		case "Content-Length":
 			if length >= 0 {
 				return nil, 0
 			}
-			if length = digits(b[f.value:f.end]); length < 0 {
+			if length = digits(b[value:end]); length < 0 {
 				return nil, 0
 			}
 		case "Connection": // the one word that changes nothing
-			if !bytes.EqualFold(b[f.value:f.end], []byte("keep-alive")) {
+			if !bytes.EqualFold(b[value:end], []byte("keep-alive")) {
 				return nil, 0
 			}
 		case "Transfer-Encoding", "Trailer", "Pragma":
 			return nil, 0
 		}
-		fields[n] = f
+		fields[n] = field{uint16(name), uint16(colon), uint16(value), uint16(end)}
 	}
 	if length < 0 {
 		return nil, 0

@@ -164,7 +164,7 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 	for {
 		if own != nil && !own.ready() {
 			copier.giveBack()
-			own.await()
+			own.await(copier.large)
 		}
 		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
