@@ -229,6 +229,38 @@ func (r *Request) SystemBegins(n int) []string {
 	return all
 }
 
+// SystemMayBegin is false where no text of the system prompt, as SystemBegins has them, begins with prefix, white space
+// aside. It decodes nothing, so it is true also where the first letters are not plain to see.
+func (r *Request) SystemMayBegin(prefix string) bool {
+	may := func(start, end int) bool {
+		raw := r.Body[start:end]
+		if len(raw) < 2 || raw[0] != '"' {
+			return len(raw) > 0 && raw[0] == '['
+		}
+		raw = raw[1 : len(raw)-1]
+		n := min(len(raw), len(prefix))
+		seen := plain(raw[:n])
+		if seen > 0 && raw[0] == ' ' {
+			return true
+		}
+		return string(raw[:seen]) == prefix[:seen] && (seen < n || n == len(prefix))
+	}
+	if r.systemEnd > r.systemStart {
+		return may(r.systemStart, r.systemEnd)
+	}
+	for _, m := range r.Messages {
+		switch m.Role {
+		case RoleSystem:
+			if may(m.contentStart, m.contentEnd) {
+				return true
+			}
+		case RoleUser, RoleAssistant:
+			return false
+		}
+	}
+	return false
+}
+
 // System is the text of the system prompt, as far as it stands before the conversation; "" where there is none.
 func (r *Request) System() string {
 	if r.systemEnd > r.systemStart {
