@@ -130,11 +130,15 @@ func repeatable(in *http.Request, body outBody) bool {
 	return len(in.Header["Idempotency-Key"]) > 0 || len(in.Header["X-Idempotency-Key"]) > 0
 }
 
-// isToken says whether s can be a method. Over HTTP/2 anything comes in.
+// isToken says whether s can be a method, or the name of a field (RFC 9110, 5.6.2). Over HTTP/2 anything comes in.
 func isToken(s string) bool {
+	const (
+		low = (1<<10-1)<<'0' | 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.'
+		all = low | (1<<26-1)<<'a' | (1<<26-1)<<'A' | 1<<'^' | 1<<'_' | 1<<'`' | 1<<'|' | 1<<'~'
+	)
 	for i := range len(s) {
-		c := s[i]
-		if ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		c := s[i] // what is shifted by more than its width is 0
+		if (uint64(low)>>c|uint64(all>>64)>>(c-64))&1 == 0 {
 			return false
 		}
 	}
