@@ -61,6 +61,7 @@ func grow(b []byte, n int) []byte {
 type body struct {
 	bytes   []byte
 	charged int64
+	room    []byte // lent with it, see spare
 	budget  *budget
 	lease   lease // one reference is the holder's
 }
@@ -75,7 +76,18 @@ func newBody(budget *budget) *body {
 func (b *body) free() {
 	b.budget.release(b.charged)
 	giveBuffer(b.bytes)
-	b.bytes = nil
+	if b.room != nil {
+		giveBuffer(b.room)
+	}
+	b.bytes, b.room = nil, nil
+}
+
+// spare is empty, with room for about n bytes that go out with b's: it is held as long as they are. It is lent once.
+func (b *body) spare(n int) []byte {
+	if b.room == nil {
+		b.room = takeBuffer(n)
+	}
+	return b.room[:0]
 }
 
 // A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and

@@ -49,7 +49,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	s := h.ledger.of(scope)
 	start := s.chainStart(secret)
 	began := time.Now()
-	ctx := x.deadline(s, scope)
+	ctx := x.deadline(s, scope, began)
 	defer ctx.end()
 	ready := awaitLedger(ctx, s)
 	from := x.origin(s, start, ready == "")
@@ -238,6 +238,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 		}
 	}
 	if fresh.Text != "" && x.rights.inject {
+		x.req.Room = x.plain.spare(len(fresh.Text) + len(fresh.Text)/8 + blockFrame)
 		put(x.req.Turn, p, fresh, StatusInjected)
 	}
 	if len(system) > 0 {
@@ -250,6 +251,9 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 	}
 	return out
 }
+
+// blockFrame is what a block gets around it, in bytes, and no more than an estimate.
+const blockFrame = 64
 
 // search recalls for the newest turn, in which a human says text. before is what was said in the turn before it, where the upstream
 // holds that.
@@ -425,8 +429,7 @@ func (x *exchange) model() modelKey {
 }
 
 // deadline is how long memory may take for this request.
-func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) *lazyDeadline {
-	now := time.Now()
+func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) *lazyDeadline {
 	end := now.Add(x.h.cfg.FirstDeadline)
 	select {
 	case <-s.loaded:

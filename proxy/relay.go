@@ -173,10 +173,11 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 				late.drop()
 				late = nil
 			}
-			now := time.Now()
-			if (in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded) && now.Sub(armed) > p.stream.WriteIdle/4 {
-				armed = now
-				_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
+			if in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded {
+				if now := time.Now(); now.Sub(armed) > p.stream.WriteIdle/4 {
+					armed = now
+					_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
+				}
 			}
 			if werr := writeFlush(&ctl, w, buf[:n]); werr != nil {
 				r.fail(failedClient, fmt.Errorf("write to client: %w", werr))

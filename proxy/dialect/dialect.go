@@ -127,6 +127,9 @@ type Request struct {
 	// Unstored: the server was asked not to keep the answer, so no later request over HTTP can continue it.
 	Unstored bool
 
+	// Room is where Insert may write, behind its length, as far as it has room. Insertions stand there then.
+	Room []byte
+
 	// Turn is the index in Messages of the newest user message; Parse fails with ErrNoUser where there is none. -1 = the
 	// newest one is at the server: the request adds to it, as a step of a tool loop does.
 	Turn int
@@ -139,7 +142,7 @@ type Request struct {
 	firstKey             int // offset of the first key of the body
 	parts                partTypes
 	texts                []string  // of the newest turn
-	room                 [1]string // of texts
+	one                  [1]string // room for texts
 }
 
 // settle finds the newest turn once all messages are known. What it says must be readable.
@@ -153,7 +156,7 @@ func (r *Request) settle() error {
 	switch {
 	case r.Turn >= 0:
 		var err error
-		if r.texts, err = r.textsOf(r.Turn, r.room[:0]); err != nil {
+		if r.texts, err = r.textsOf(r.Turn, r.one[:0]); err != nil {
 			return err
 		}
 	case r.PreviousID == "" && !r.Held:
