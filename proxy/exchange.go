@@ -57,6 +57,7 @@ type exchange struct {
 	found []recall.Scored // room for what recall finds, kept from request to request
 	lines []fence.Line    // the same for the lines of a block
 
+	chain   []chainHash  // and for the hashes of a chain
 	guarded *guardedBody // what read reads from, kept likewise
 }
 
@@ -71,7 +72,10 @@ func (x *exchange) recycle() {
 	if x.guarded != nil {
 		*x.guarded = guardedBody{}
 	}
-	*x = exchange{found: x.found, lines: x.lines, guarded: x.guarded}
+	if cap(x.chain) > mostChain {
+		x.chain = nil
+	}
+	*x = exchange{found: x.found, lines: x.lines, chain: x.chain[:0], guarded: x.guarded}
 	exchanges.Put(x)
 }
 

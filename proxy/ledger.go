@@ -75,8 +75,9 @@ func appendChainText(dst []byte, h chainHash) []byte {
 
 // chain walks the messages of req and returns the hash after each of them. A system prompt beside the messages (system,
 // instructions) is no part of it: agents change theirs between turns, which would drop every entry. See docs/dialects.md.
-func chain(seed chainHash, req *dialect.Request) []chainHash {
-	out := make([]chainHash, len(req.Messages))
+// It stands in room where that is large enough.
+func chain(seed chainHash, req *dialect.Request, room []chainHash) []chainHash {
+	out := slices.Grow(room[:0], len(req.Messages))[:len(req.Messages)]
 	var b [32]byte
 	h := seed
 	for i := range req.Messages {
@@ -241,8 +242,8 @@ func (c LedgerConfig) full(w walk) bool { return w.count >= c.MaxBlocks || w.tok
 
 // walk finds what to replay. named is the conversation that the request names, or "". peek: the request is no part of
 // the conversation and leaves no trace.
-func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, named string, peek bool) walk {
-	w := walk{chain: chain(seed, req)}
+func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room []chainHash, named string, peek bool) walk {
+	w := walk{chain: chain(seed, req, room)}
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,14 +62,15 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	}
 	var w walk
 	if ready == "" {
-		w = h.ledger.walk(s, from.seed, x.req, named, x.counts)
+		w = h.ledger.walk(s, from.seed, x.req, x.chain, named, x.counts)
 		if from.known {
 			h.ledger.hold(s, &w, from.seed, x.counts)
 		}
 	} else {
-		w = walk{chain: chain(from.seed, x.req)}
+		w = walk{chain: chain(from.seed, x.req, x.chain)}
 		x.status = ready
 	}
+	x.chain = w.chain
 	placement, accepts := h.learned.placement(x.model(), scope, h.placement(x.d))
 	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
 		placement = dialect.InUser // learned before a restart
@@ -96,7 +97,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	newest := w.chain[x.req.Turn]
 	human := x.words()
 	x.persist = x.persist && human != ""
-	x.turn = x.newTurn(scope, conv, chainText(newest), human)
+	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), human)
 	x.splice.newest = newest
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
@@ -324,6 +325,9 @@ func (x *exchange) search(
 // mostKept is of how many memories an exchange keeps the room for the next request; more are rare, and would hold 16 KiB.
 const mostKept = 32
 
+// mostChain is the same for the hashes of a chain, of 16 bytes each.
+const mostChain = 256
+
 // keep lets the next request use the room of memories, which must not be read any more.
 func (x *exchange) keep(found []recall.Scored) {
 	found = found[:cap(found)] // a memory that was refused stands behind the end
@@ -407,10 +411,23 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 		}
 	}
 	if history || !known {
-		var text [len("chain:") + chainTextLen]byte
-		return string(appendChainText(append(text[:0], "chain:"...), w.chain[first]))
+		var text [len(chainPrefix) + chainTextLen]byte
+		return string(appendChainText(append(text[:0], chainPrefix...), w.chain[first]))
 	}
 	return "new:" + randomName()
+}
+
+// chainPrefix begins the ids of conversations that are named by their first turn.
+const chainPrefix = "chain:"
+
+// chainTextIn is chainText, out of the conversation's id where that is named by h.
+func chainTextIn(conv string, h chainHash) string {
+	var text [chainTextLen]byte
+	b := appendChainText(text[:0], h)
+	if rest, ok := strings.CutPrefix(conv, chainPrefix); ok && rest == string(b) {
+		return rest
+	}
+	return string(b)
 }
 
 func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
