@@ -70,7 +70,7 @@ func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
 		c.borrow()
 		c.now, c.fd = true, fd
 		_, err := c.br.Peek(1)
-		if c.now = false; err == errNothing {
+		if c.now = false; errors.Is(err, errNothing) {
 			c.giveBack()
 			return false
 		}

@@ -146,32 +146,28 @@ func lineEnd(b []byte, at int) int {
 }
 
 // canonical brings the name of the field that begins at at to its canonical form and returns where its colon is; -1 where
-// it has none, or is no name.
+// it has none, or is no name. Then it is left as it is: http.ReadResponse spares what it takes for half a name.
 func canonical(b []byte, at int) int {
-	upper := true
-	for i := at; i < len(b); i++ {
-		switch c := b[i]; {
-		case c == ':' && i > at:
-			return i
-		case 'a' <= c && c <= 'z':
-			if upper {
-				b[i] = c - 'a' + 'A'
-			}
-			upper = false
-		case 'A' <= c && c <= 'Z':
-			if !upper {
-				b[i] = c - 'A' + 'a'
-			}
-			upper = false
-		case c == '-':
-			upper = true
-		case '0' <= c && c <= '9', c == '_':
-			upper = false
-		default:
+	colon := at
+	for ; colon < len(b) && b[colon] != ':'; colon++ {
+		if c := b[colon]; ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && c != '-' && c != '_' {
 			return -1
 		}
 	}
-	return -1
+	if colon == at || colon == len(b) {
+		return -1
+	}
+	upper := true
+	for i, c := range b[at:colon] {
+		switch {
+		case upper && 'a' <= c && c <= 'z':
+			b[at+i] = c - 'a' + 'A'
+		case !upper && 'A' <= c && c <= 'Z':
+			b[at+i] = c - 'A' + 'a'
+		}
+		upper = c == '-'
+	}
+	return colon
 }
 
 // digits is the number that b is in decimal, of at most 18 digits; -1 where it is none.

@@ -87,6 +87,7 @@ var extraordinaryResponses = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: a\x00b\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nx~y: a\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX y: a\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-A : a\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n: a\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: a\r\n \r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: \r\n\r\nok",
