@@ -11,8 +11,12 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled.
-var buffers [13]sync.Pool
+// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled. What the pools hold
+// are pointers to slices, and boxes are those that hold none, so that none is made for a buffer that comes back.
+var (
+	buffers [13]sync.Pool
+	boxes   = sync.Pool{New: func() any { return new([]byte) }}
+)
 
 const (
 	smallestBuffer = 10 // log2
@@ -24,8 +28,11 @@ func takeBuffer(n int) []byte {
 	if c > largestBuffer {
 		return make([]byte, 0, n)
 	}
-	if p, ok := buffers[c-smallestBuffer].Get().(*[]byte); ok {
-		return (*p)[:0]
+	if box, ok := buffers[c-smallestBuffer].Get().(*[]byte); ok {
+		b := (*box)[:0]
+		*box = nil
+		boxes.Put(box)
+		return b
 	}
 	return make([]byte, 0, 1<<c)
 }
@@ -35,7 +42,9 @@ func giveBuffer(b []byte) {
 	if c < smallestBuffer || c > largestBuffer || cap(b) != 1<<c {
 		return
 	}
-	buffers[c-smallestBuffer].Put(&b)
+	box := boxes.Get().(*[]byte)
+	*box = b
+	buffers[c-smallestBuffer].Put(box)
 }
 
 // grow makes room for n more bytes.
@@ -52,17 +61,33 @@ func grow(b []byte, n int) []byte {
 type body struct {
 	bytes   []byte
 	charged int64
-	lease   *lease // one reference is the holder's
+	room    []byte // lent with it, see spare
+	budget  *budget
+	lease   lease // one reference is the holder's
 }
 
 func newBody(budget *budget) *body {
-	b := &body{}
-	b.lease = newLease(func() {
-		budget.release(b.charged)
-		giveBuffer(b.bytes)
-		b.bytes = nil
-	})
+	b := &body{budget: budget}
+	b.lease.begin(b)
 	return b
+}
+
+// free is for the lease.
+func (b *body) free() {
+	b.budget.release(b.charged)
+	giveBuffer(b.bytes)
+	if b.room != nil {
+		giveBuffer(b.room)
+	}
+	b.bytes, b.room = nil, nil
+}
+
+// spare is empty, with room for about n bytes that go out with b's: it is held as long as they are. It is lent once.
+func (b *body) spare(n int) []byte {
+	if b.room == nil {
+		b.room = takeBuffer(n)
+	}
+	return b.room[:0]
 }
 
 // A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and

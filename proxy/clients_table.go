@@ -85,9 +85,13 @@ func newClients(configured []Client) *clients {
 // of returns the client that sent h; it is never nil. Rules that look at the system prompt need req; without it they
 // don't match.
 func (t *clients) of(h http.Header, req *dialect.Request) *client {
+	var name string // most rules look at the same header as the one before
+	var values []string
 	for _, c := range t.known {
 		if slices.ContainsFunc(c.Match, func(m Match) bool {
-			values := h[m.Header]
+			if m.Header != name {
+				name, values = m.Header, h[m.Header]
+			}
 			return len(values) > 0 && len(values[0]) >= len(m.Prefix) && strings.EqualFold(values[0][:len(m.Prefix)], m.Prefix) &&
 				(m.System == "" || req != nil && beginsOne(req.SystemBegins(systemBegin), m.System))
 		}) {

@@ -47,7 +47,7 @@ func (o origin) conversation() string {
 	case o.known:
 		return o.at.conv
 	default:
-		return "chain:" + chainText(o.seed)
+		return chainPrefix + chainText(o.seed)
 	}
 }
 

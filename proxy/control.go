@@ -114,6 +114,6 @@ func (x *exchange) toldStatus() Status {
 
 // setStatus writes the status headers. It must come before the response head.
 func setStatus(h http.Header, s Status, memories string) {
-	h[headerStatus] = []string{string(s)}
-	h[headerMemories] = []string{memories}
+	values := []string{string(s), memories}
+	h[headerStatus], h[headerMemories] = values[:1:1], values[1:]
 }

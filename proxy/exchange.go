@@ -56,6 +56,9 @@ type exchange struct {
 
 	found []recall.Scored // room for what recall finds, kept from request to request
 	lines []fence.Line    // the same for the lines of a block
+
+	chain   []chainHash  // and for the hashes of a chain
+	guarded *guardedBody // what read reads from, kept likewise
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -66,7 +69,13 @@ const passBuffer = 1 << 20
 //
 //go:noinline
 func (x *exchange) recycle() {
-	*x = exchange{found: x.found, lines: x.lines}
+	if x.guarded != nil {
+		*x.guarded = guardedBody{}
+	}
+	if cap(x.chain) > mostChain {
+		x.chain = nil
+	}
+	*x = exchange{found: x.found, lines: x.lines, chain: x.chain[:0], guarded: x.guarded}
 	exchanges.Put(x)
 }
 
@@ -159,7 +168,7 @@ func (x *exchange) read() bool {
 		x.streams(x.h.plane.requestBody(x.w, x.r))
 		return true
 	}
-	src := x.h.plane.requestBody(x.w, x.r)
+	src := x.h.plane.guard(x.w, x.r, &x.guarded)
 	b, rest, err := readBody(src, x.r.ContentLength, limit, &x.h.bodies)
 	if err != nil {
 		x.trace.failed("request_body")
@@ -175,6 +184,7 @@ func (x *exchange) read() bool {
 	}
 	x.body = b
 	if rest != nil {
+		x.guarded = nil // it goes on with the stream
 		x.streams(struct {
 			io.Reader
 			io.Closer
@@ -330,11 +340,11 @@ func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error
 	body := streamBody(x.stream, x.r.ContentLength)
 	switch {
 	case len(inserts) > 0:
-		body = memoryBody(x.plain.lease, dialect.Splice(x.plain.bytes, inserts)...)
+		body = memoryBody(&x.plain.lease, dialect.Splice(x.plain.bytes, inserts)...)
 		x.encoding = x.r.Header["Content-Encoding"]
 		delete(x.r.Header, "Content-Encoding")
 	case x.body != nil:
-		body = memoryBody(x.body.lease, x.body.bytes)
+		body = memoryBody(&x.body.lease, x.body.bytes)
 		if x.encoding != nil { // the first try left without
 			x.r.Header["Content-Encoding"] = x.encoding
 		}
@@ -466,8 +476,9 @@ const maxLoggedPath = 256 // bytes
 
 // newTurn is the turn as far as the request tells it. Its id follows when its answer is read.
 func (x *exchange) newTurn(scope storage.Scope, conv, chain, text string) persist.Turn {
-	return persist.Turn{
-		Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy",
-		Messages: []persist.Message{{Role: storage.RoleUser, Text: text, Time: x.h.stamp(x.start)}},
+	t := persist.Turn{Scope: scope, Conversation: conv, Chain: chain, Model: x.req.Model, Source: "proxy"}
+	if x.persist {
+		t.Messages = append(make([]persist.Message, 0, 2), persist.Message{Role: storage.RoleUser, Text: text, Time: x.h.stamp(x.start)})
 	}
+	return t
 }

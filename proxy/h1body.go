@@ -10,11 +10,12 @@ import (
 // interrupt.
 type h1Body struct {
 	c    *h1Conn       // nil = let go of
-	src  io.ReadCloser // net/http's, which knows the framing
-	stop func() bool   // ends the watch over the request's context
-	keep bool          // the connection may serve again
-	eof  bool          // src has ended
-	err  error         // of reads after the end
+	src  io.ReadCloser // net/http's, which knows the framing; nil = left bytes of the connection are the body
+	left int64
+	stop func() bool // ends the watch over the request's context
+	keep bool        // the connection may serve again
+	eof  bool        // src has ended
+	err  error       // of reads after the end
 
 	mu          sync.Mutex // held to let go of c, and by interrupt
 	interrupted bool
@@ -29,7 +30,7 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	n, err := 0, io.EOF
 	if !b.eof {
 		b.c.borrow()
-		n, err = b.src.Read(p)
+		n, err = b.read(p)
 	}
 	if err == io.EOF && n > 0 && b.c.upload != nil {
 		b.eof = true // the last bytes do not wait for the request to be sent
@@ -42,13 +43,29 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// read is src.Read.
+func (b *h1Body) read(p []byte) (int, error) {
+	if b.src != nil {
+		return b.src.Read(p)
+	}
+	n, err := b.c.br.Read(p[:min(int64(len(p)), b.left)])
+	switch b.left -= int64(n); {
+	case b.left == 0:
+		err = io.EOF
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
 // ready says whether Read has something to go on with and will not have to wait, or hardly.
 func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
-// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile.
-func (b *h1Body) await() {
+// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile. much says that the caller's is
+// larger than the connection's.
+func (b *h1Body) await(much bool) {
 	if !b.ready() {
-		_ = b.c.await() // Read meets the same error
+		_ = b.c.await(much) // Read meets the same error
 	}
 }
 
@@ -93,7 +110,7 @@ func (b *h1Body) letGo() (c *h1Conn, whole bool) {
 // end lets go of the connection. whole says that the body was read to its end.
 func (b *h1Body) end(whole bool) {
 	c, open := b.letGo()
-	keep := whole && open && b.keep && c.br.Buffered() == 0 && c.upload.sent()
+	keep := whole && open && b.keep && c.ended == nil && c.br.Buffered() == 0 && c.upload.sent()
 	keep = b.stop() && keep
 	c.giveBack()
 	c.upload = nil

@@ -13,7 +13,8 @@ import (
 
 // h1Client speaks HTTP/1.1 without TLS to one upstream, on the goroutine of whoever asks. http.Transport hands every
 // exchange to two goroutines of the connection and back, which is most of what it costs, and each of a thousand streams
-// keeps their stacks (docs/decisions/0010-own-http1-client.md). Responses are parsed by net/http here too.
+// keeps their stacks (docs/decisions/0010-own-http1-client.md). Responses are parsed by net/http here too, but for
+// the ordinary ones (readResponse).
 //
 // What holds:
 //   - A request goes out once. It is sent again, on a new connection and at most once, only where a reused connection
@@ -64,11 +65,10 @@ func wireHost(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to target with the given body.
+// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with the given body.
 //
 // The response's body belongs to the caller's goroutine and must be read to its end or closed.
-func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, target *url.URL, body outBody) (*http.Response, error) {
-	uri := target.RequestURI()
+func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body outBody) (*http.Response, error) {
 	if !isToken(in.Method) || !isRequestTarget(uri) {
 		return nil, errBadTarget
 	}
@@ -130,11 +130,15 @@ func repeatable(in *http.Request, body outBody) bool {
 	return len(in.Header["Idempotency-Key"]) > 0 || len(in.Header["X-Idempotency-Key"]) > 0
 }
 
-// isToken says whether s can be a method. Over HTTP/2 anything comes in.
+// isToken says whether s can be a method, or the name of a field (RFC 9110, 5.6.2). Over HTTP/2 anything comes in.
 func isToken(s string) bool {
+	const (
+		low = (1<<10-1)<<'0' | 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.'
+		all = low | (1<<26-1)<<'a' | (1<<26-1)<<'A' | 1<<'^' | 1<<'_' | 1<<'`' | 1<<'|' | 1<<'~'
+	)
 	for i := range len(s) {
-		c := s[i]
-		if ('a' > c || c > 'z') && ('A' > c || c > 'Z') && ('0' > c || c > '9') && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		c := s[i] // what is shifted by more than its width is 0
+		if (uint64(low)>>c|uint64(all>>64)>>(c-64))&1 == 0 {
 			return false
 		}
 	}

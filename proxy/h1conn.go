@@ -41,8 +41,12 @@ type h1Conn struct {
 	cut      bool      // the request was not sent whole, and will not be, or nobody knows whether it was taken for one
 	wanted   bool      // 100 Continue has come
 
-	readable, probe func(fd uintptr) bool // for raw.Read
-	quiet           bool                  // what probe found
+	readable, fill, probe func(fd uintptr) bool // for raw.Read
+	quiet                 bool                  // what probe found
+
+	now   bool    // Read reads from fd, and does not wait
+	fd    uintptr // while now is set
+	ended error   // what fill met in the place of bytes: every Read meets it from then on
 }
 
 // maxHead bounds the head of a response, informational ones before it included.
@@ -62,6 +66,17 @@ func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
 	}
 	c := &h1Conn{client: t, tcp: tcp, raw: raw, close: func() { _ = tcp.Close() }}
 	c.readable = func(fd uintptr) bool { return peek(fd) != peekNothing }
+	c.fill = func(fd uintptr) bool {
+		c.borrow()
+		c.now, c.fd = true, fd
+		_, err := c.br.Peek(1)
+		if c.now = false; errors.Is(err, errNothing) {
+			c.giveBack()
+			return false
+		}
+		c.ended = err
+		return true
+	}
 	c.probe = func(fd uintptr) bool { c.quiet = peek(fd) == peekNothing; return true }
 	return c, nil
 }
@@ -77,14 +92,19 @@ func (c *h1Conn) silent() bool {
 	}
 }
 
-// await returns when there is something to read, be it the end. No buffer is held meanwhile.
-func (c *h1Conn) await() error {
-	if c.br.Buffered() > 0 {
+// await returns when there is something to read, be it the end. No buffer is held meanwhile. What came is in br then, but
+// where much is coming, which a large read is to take past br: that is left where it is.
+func (c *h1Conn) await(much bool) error {
+	if c.br.Buffered() > 0 || c.ended != nil {
 		return nil
 	}
 	c.giveBack()
+	look := c.fill
+	if much {
+		look = c.readable
+	}
 	for {
-		if err := c.raw.Read(c.readable); !c.extended(err) {
+		if err := c.raw.Read(look); !c.extended(err) {
 			return err
 		}
 	}
@@ -114,10 +134,16 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	if c.headLeft <= 0 {
 		return 0, errHeadTooLarge
 	}
+	if c.ended != nil {
+		return 0, c.ended
+	}
 	p = p[:min(int64(len(p)), c.headLeft)]
 	for {
-		n, err := c.tcp.Read(p)
-		if n == 0 && c.extended(err) {
+		var n int
+		var err error
+		if c.now {
+			n, err = readNow(c.fd, p)
+		} else if n, err = c.tcp.Read(p); n == 0 && c.extended(err) {
 			continue
 		}
 		c.headLeft -= int64(n)
@@ -160,7 +186,11 @@ func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request)
 		c.giveBack()
 		return nil, sent, err
 	}
-	b := &h1Body{c: c, src: resp.Body, stop: stop, keep: !resp.Close && !c.cut}
+	b, own := resp.Body.(*h1Body)
+	if !own {
+		b = &h1Body{src: resp.Body}
+	}
+	b.c, b.stop, b.keep = c, stop, !resp.Close && !c.cut
 	resp.Request = nil // of no use to anybody, and a stream would keep it
 	if resp.Body == http.NoBody && c.upload == nil {
 		b.end(true)
@@ -222,7 +252,7 @@ func (c *h1Conn) welcome(w http.ResponseWriter, in *http.Request) (*http.Respons
 	c.headBy = time.Now().Add(continueWait)
 	c.deadline = c.headBy
 	_ = c.tcp.SetReadDeadline(c.deadline) // a read that follows meets the same error
-	if err := c.await(); err != nil {
+	if err := c.await(false); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, nil
 		}
@@ -268,11 +298,11 @@ func (c *h1Conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Respon
 // readAny reads the head of the final response, or of a 100 Continue. Other informational ones are passed on.
 func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	for {
-		if err := c.await(); err != nil {
+		if err := c.await(false); err != nil {
 			return nil, err
 		}
 		c.borrow()
-		resp, err := http.ReadResponse(&c.br, in)
+		resp, err := readResponse(&c.br, in)
 		switch {
 		case err != nil:
 			return nil, notHTTP(err)

@@ -148,3 +148,31 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 		}
 	}
 }
+
+// A connection that is reset tells so once. Whoever meets that while waiting for more must not let the body, which the
+// connection's end would end, look whole.
+func TestH1ResetIsNoEnd(t *testing.T) {
+	reset := make(chan struct{})
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		_, _ = http.ReadRequest(br)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\npart")
+		<-reset
+		_ = conn.(*net.TCPConn).SetLinger(0)
+	})
+	p := h1Plane(t, addr, true, nil)
+	in, body := h1Incoming(t, h1Get)
+	resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b := resp.Body.(*h1Body)
+	if _, err := io.ReadFull(b, make([]byte, len("part"))); err != nil {
+		t.Fatal(err)
+	}
+	close(reset)
+	b.await(false)
+	if rest, err := io.ReadAll(b); err == nil {
+		t.Errorf("the body ended with %q and without an error", rest)
+	}
+}

@@ -2,7 +2,13 @@
 
 package proxy
 
-import "syscall"
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
 
 // ownH1Client says that a connection can be looked into without reading from it, which an h1Client needs. Elsewhere
 // http.Transport speaks to plain upstreams, too.
@@ -25,6 +31,27 @@ func peek(fd uintptr) int {
 			return peekNothing
 		default:
 			return peekSomething
+		}
+	}
+}
+
+// errNothing: nothing waits on the socket.
+var errNothing = errors.New("nothing to read")
+
+// readNow reads from a socket what is there. It does not wait.
+func readNow(fd uintptr, p []byte) (int, error) {
+	for {
+		n, err := syscall.Read(int(fd), p)
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN:
+			return 0, errNothing
+		case err != nil:
+			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", err)}
+		case n == 0 && len(p) > 0:
+			return 0, io.EOF
+		default:
+			return n, nil
 		}
 	}
 }

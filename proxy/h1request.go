@@ -19,9 +19,10 @@ import (
 // h1Request is a request as it goes out, once: its head, and with it the pieces of a body in memory, in one system call
 // and without copying the body.
 type h1Request struct {
-	head    bytes.Buffer // and what frames the pieces
-	pieces  net.Buffers  // what is left to send: head, body, framing
-	room    [8][]byte    // of pieces
+	head    bytes.Buffer  // and what frames the pieces
+	pieces  net.Buffers   // what is left to send: head, body, framing
+	room    [8][]byte     // of pieces
+	fields  [24]headField // room for appendFields
 	body    outBody
 	in      *http.Request
 	chunked bool
@@ -68,8 +69,7 @@ func newH1Request(in *http.Request, uri, host string, body outBody) *h1Request {
 		b.Write(strconv.AppendInt(b.AvailableBuffer(), body.length, 10))
 		b.WriteString("\r\n")
 	}
-	_ = in.Header.WriteSubset(b, framingHeaders)
-	b.WriteString("\r\n")
+	b.Write(append(appendFields(b.AvailableBuffer(), in.Header, r.fields[:]), "\r\n"...))
 	return r
 }
 
@@ -77,11 +77,6 @@ var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // expectsContinue says whether in waits to be told that its body is welcome.
 func expectsContinue(in *http.Request) bool { return listed(in.Header["Expect"], "100-continue") }
-
-// framingHeaders are those that newH1Request writes itself.
-var framingHeaders = map[string]bool{
-	"Host": true, "User-Agent": true, "Content-Length": true, "Transfer-Encoding": true, "Trailer": true,
-}
 
 // release gives r back to its pool. Whoever sends the last of it does, once.
 func (r *h1Request) release() {

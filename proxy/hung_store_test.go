@@ -32,7 +32,7 @@ func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 		for i := range 4 {
 			began := time.Now()
 			s := h.ledger.of(scope)
-			ctx := x.deadline(s, scope)
+			ctx := x.deadline(s, scope, time.Now())
 			if got := awaitLedger(ctx, s); got != StatusTimeout {
 				t.Fatalf("request %d: %s", i, got)
 			}

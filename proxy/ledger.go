@@ -61,8 +61,8 @@ func (c LedgerConfig) Validate() error {
 type chainHash = xxh3.Uint128
 
 func chainText(h chainHash) string {
-	b := h.Bytes()
-	return hex.EncodeToString(b[:])
+	var text [chainTextLen]byte
+	return string(appendChainText(text[:0], h))
 }
 
 // chainTextLen is the length of a chainText.
@@ -75,8 +75,9 @@ func appendChainText(dst []byte, h chainHash) []byte {
 
 // chain walks the messages of req and returns the hash after each of them. A system prompt beside the messages (system,
 // instructions) is no part of it: agents change theirs between turns, which would drop every entry. See docs/dialects.md.
-func chain(seed chainHash, req *dialect.Request) []chainHash {
-	out := make([]chainHash, len(req.Messages))
+// It stands in room where that is large enough.
+func chain(seed chainHash, req *dialect.Request, room []chainHash) []chainHash {
+	out := slices.Grow(room[:0], len(req.Messages))[:len(req.Messages)]
 	var b [32]byte
 	h := seed
 	for i := range req.Messages {
@@ -134,8 +135,9 @@ type scopeLedger struct {
 
 // entry is what is known of one turn, up to maxVariants ways in which it was sent, or of one position.
 type entry struct {
-	variants []*variant // in order of creation
-	at       *position  // nil = the entry is a turn's
+	variants []*variant  // in order of creation
+	first    [1]*variant // room for them: most turns have one
+	at       *position   // nil = the entry is a turn's
 }
 
 func (e *entry) size() (n int64) {
@@ -240,8 +242,8 @@ func (c LedgerConfig) full(w walk) bool { return w.count >= c.MaxBlocks || w.tok
 
 // walk finds what to replay. named is the conversation that the request names, or "". peek: the request is no part of
 // the conversation and leaves no trace.
-func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, named string, peek bool) walk {
-	w := walk{chain: chain(seed, req)}
+func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room []chainHash, named string, peek bool) walk {
+	w := walk{chain: chain(seed, req, room)}
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -401,6 +403,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	e := s.entries[h]
 	if e == nil {
 		e = &entry{}
+		e.variants = e.first[:0]
 		s.entries[h] = e
 	}
 	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
@@ -419,7 +422,9 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 		e.variants = slices.Delete(e.variants, oldest, oldest+1)
 		s.partial = true
 	}
-	e.variants = append(e.variants, v)
+	if e.variants = append(e.variants, v); len(e.variants) > 1 {
+		e.first = [1]*variant{} // they have moved
+	}
 	l.charge(s, grown)
 	return nil, stale
 }

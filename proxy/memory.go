@@ -49,7 +49,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	s := h.ledger.of(scope)
 	start := s.chainStart(secret)
 	began := time.Now()
-	ctx := x.deadline(s, scope)
+	ctx := x.deadline(s, scope, began)
 	defer ctx.end()
 	ready := awaitLedger(ctx, s)
 	from := x.origin(s, start, ready == "")
@@ -62,14 +62,15 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	}
 	var w walk
 	if ready == "" {
-		w = h.ledger.walk(s, from.seed, x.req, named, x.counts)
+		w = h.ledger.walk(s, from.seed, x.req, x.chain, named, x.counts)
 		if from.known {
 			h.ledger.hold(s, &w, from.seed, x.counts)
 		}
 	} else {
-		w = walk{chain: chain(from.seed, x.req)}
+		w = walk{chain: chain(from.seed, x.req, x.chain)}
 		x.status = ready
 	}
+	x.chain = w.chain
 	placement, accepts := h.learned.placement(x.model(), scope, h.placement(x.d))
 	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
 		placement = dialect.InUser // learned before a restart
@@ -96,7 +97,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	newest := w.chain[x.req.Turn]
 	human := x.words()
 	x.persist = x.persist && human != ""
-	x.turn = x.newTurn(scope, conv, chainText(newest), human)
+	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), human)
 	x.splice.newest = newest
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
@@ -211,7 +212,11 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 				x.status = StatusUnsupported
 				return
 			}
-			out = append(out, ins...)
+			if out == nil {
+				out = ins
+			} else {
+				out = append(out, ins...)
+			}
 		}
 		x.memories += len(b.Spans)
 		if x.status == StatusEmpty || x.side {
@@ -234,6 +239,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 		}
 	}
 	if fresh.Text != "" && x.rights.inject {
+		x.req.Room = x.plain.spare(len(fresh.Text) + len(fresh.Text)/8 + blockFrame)
 		put(x.req.Turn, p, fresh, StatusInjected)
 	}
 	if len(system) > 0 {
@@ -246,6 +252,9 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 	}
 	return out
 }
+
+// blockFrame is what a block gets around it, in bytes, and no more than an estimate.
+const blockFrame = 64
 
 // search recalls for the newest turn, in which a human says text. before is what was said in the turn before it, where the upstream
 // holds that.
@@ -316,6 +325,9 @@ func (x *exchange) search(
 // mostKept is of how many memories an exchange keeps the room for the next request; more are rare, and would hold 16 KiB.
 const mostKept = 32
 
+// mostChain is the same for the hashes of a chain, of 16 bytes each.
+const mostChain = 256
+
 // keep lets the next request use the room of memories, which must not be read any more.
 func (x *exchange) keep(found []recall.Scored) {
 	found = found[:cap(found)] // a memory that was refused stands behind the end
@@ -347,7 +359,10 @@ func (x *exchange) earlierTurns(w walk) []string {
 	for ; text != ""; text = text[chainTextLen:] {
 		turns = append(turns, text[:chainTextLen])
 	}
-	return slices.AppendSeq(turns, maps.Keys(w.heldTurns))
+	if len(w.heldTurns) > 0 {
+		turns = slices.AppendSeq(turns, maps.Keys(w.heldTurns))
+	}
+	return turns
 }
 
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no
@@ -396,9 +411,23 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 		}
 	}
 	if history || !known {
-		return "chain:" + chainText(w.chain[first])
+		var text [len(chainPrefix) + chainTextLen]byte
+		return string(appendChainText(append(text[:0], chainPrefix...), w.chain[first]))
 	}
 	return "new:" + randomName()
+}
+
+// chainPrefix begins the ids of conversations that are named by their first turn.
+const chainPrefix = "chain:"
+
+// chainTextIn is chainText, out of the conversation's id where that is named by h.
+func chainTextIn(conv string, h chainHash) string {
+	var text [chainTextLen]byte
+	b := appendChainText(text[:0], h)
+	if rest, ok := strings.CutPrefix(conv, chainPrefix); ok && rest == string(b) {
+		return rest
+	}
+	return string(b)
 }
 
 func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
@@ -417,8 +446,7 @@ func (x *exchange) model() modelKey {
 }
 
 // deadline is how long memory may take for this request.
-func (x *exchange) deadline(s *scopeLedger, scope storage.Scope) *lazyDeadline {
-	now := time.Now()
+func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) *lazyDeadline {
 	end := now.Add(x.h.cfg.FirstDeadline)
 	select {
 	case <-s.loaded:

@@ -62,13 +62,13 @@ func (b outBody) open() *pieceReader {
 // another until it is closed and no read is in progress, and the last one to let go frees them. The methods of a nil
 // lease do nothing.
 type lease struct {
-	refs atomic.Int32
-	free func()
+	refs  atomic.Int32
+	bytes interface{ free() } // which runs once, in any goroutine
 }
 
-// newLease returns a lease with one reference, the caller's. free runs once, in any goroutine.
-func newLease(free func()) *lease {
-	l := &lease{free: free}
+// begin makes l one with one reference, the caller's.
+func (l *lease) begin(bytes interface{ free() }) *lease {
+	l.bytes = bytes
 	l.refs.Store(1)
 	return l
 }
@@ -81,7 +81,7 @@ func (l *lease) take() {
 
 func (l *lease) release() {
 	if l != nil && l.refs.Add(-1) == 0 {
-		l.free()
+		l.bytes.free()
 	}
 }
 

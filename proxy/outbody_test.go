@@ -8,6 +8,13 @@ import (
 	"testing/iotest"
 )
 
+// newLease returns a lease with one reference, whose end calls free.
+func newLease(free func()) *lease { return new(lease).begin(freeFunc(free)) }
+
+type freeFunc func()
+
+func (f freeFunc) free() { f() }
+
 func TestPieceReader(t *testing.T) {
 	for _, pieces := range [][][]byte{
 		{}, {{}}, {[]byte("one")}, {[]byte("a"), {}, []byte("bc"), []byte("def"), {}},

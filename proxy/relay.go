@@ -136,7 +136,7 @@ func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Respon
 	w.WriteHeader(resp.StatusCode)
 
 	r := relayed{Status: resp.StatusCode}
-	p.copyBody(http.NewResponseController(w), w, in, resp, sink, &r)
+	p.copyBody(*http.NewResponseController(w), w, in, resp, sink, &r)
 	if r.Complete {
 		copyTrailers(h, resp.Trailer, announced)
 	}
@@ -144,7 +144,7 @@ func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Respon
 }
 
 // copyBody moves resp.Body to w and says in r how it went.
-func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
+func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
 	if resp.Body == http.NoBody {
 		r.Complete = true
 		return
@@ -164,7 +164,7 @@ func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Req
 	for {
 		if own != nil && !own.ready() {
 			copier.giveBack()
-			own.await()
+			own.await(copier.large)
 		}
 		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
@@ -173,12 +173,13 @@ func (p *plane) copyBody(ctl *http.ResponseController, w io.Writer, in *http.Req
 				late.drop()
 				late = nil
 			}
-			now := time.Now()
-			if (in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded) && now.Sub(armed) > p.stream.WriteIdle/4 {
-				armed = now
-				_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
+			if in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded {
+				if now := time.Now(); now.Sub(armed) > p.stream.WriteIdle/4 {
+					armed = now
+					_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
+				}
 			}
-			if werr := writeFlush(ctl, w, buf[:n]); werr != nil {
+			if werr := writeFlush(&ctl, w, buf[:n]); werr != nil {
 				r.fail(failedClient, fmt.Errorf("write to client: %w", werr))
 				return
 			}
@@ -230,7 +231,7 @@ func feed(sink func([]byte), p []byte) (ok bool) {
 // may flush the head of the next response early, which is harmless, and never touches a writer that was dropped.
 type lateHead struct {
 	mu    sync.Mutex
-	ctl   *http.ResponseController // nil when dropped
+	ctl   http.ResponseController // zero when dropped
 	timer *time.Timer
 }
 
@@ -241,7 +242,7 @@ var lateHeads = sync.Pool{New: func() any {
 	return l
 }}
 
-func (l *lateHead) arm(ctl *http.ResponseController) {
+func (l *lateHead) arm(ctl http.ResponseController) {
 	l.mu.Lock()
 	l.ctl = ctl
 	l.mu.Unlock()
@@ -251,9 +252,9 @@ func (l *lateHead) arm(ctl *http.ResponseController) {
 func (l *lateHead) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ctl != nil {
+	if l.ctl != (http.ResponseController{}) {
 		_ = l.ctl.Flush() // the write that follows meets the same error
-		l.ctl = nil
+		l.ctl = http.ResponseController{}
 	}
 }
 
@@ -264,7 +265,7 @@ func (l *lateHead) drop() {
 	}
 	l.timer.Stop()
 	l.mu.Lock()
-	l.ctl = nil
+	l.ctl = http.ResponseController{}
 	l.mu.Unlock()
 	lateHeads.Put(l)
 }
@@ -302,10 +303,20 @@ func copyTrailers(h, trailer http.Header, announced int) {
 
 // requestBody is in's body under the ReadIdle deadline, for whoever reads or streams it.
 func (p *plane) requestBody(w http.ResponseWriter, in *http.Request) io.ReadCloser {
+	var g *guardedBody
+	return p.guard(w, in, &g)
+}
+
+// guard is requestBody in a guardedBody that is there already, or is made and left at g.
+func (p *plane) guard(w http.ResponseWriter, in *http.Request, g **guardedBody) io.ReadCloser {
 	if in.Body == nil || in.Body == http.NoBody {
 		return http.NoBody
 	}
-	return &guardedBody{body: in.Body, ctl: http.NewResponseController(w), idle: p.stream.ReadIdle}
+	if *g == nil {
+		*g = new(guardedBody)
+	}
+	**g = guardedBody{body: in.Body, ctl: *http.NewResponseController(w), idle: p.stream.ReadIdle}
+	return *g
 }
 
 // leaveBody is called where in is answered without a look at its body: the server takes what comes of it, without a deadline of
@@ -326,7 +337,7 @@ var (
 // server reads afterwards is the client leaving.
 type guardedBody struct {
 	body  io.ReadCloser
-	ctl   *http.ResponseController
+	ctl   http.ResponseController
 	idle  time.Duration
 	armed time.Time
 }

@@ -72,13 +72,14 @@ func benchmarkRemember(b *testing.B, history string) {
 		x.up = h.plane.choose(r)
 		x.d = h.route(r).d
 		x.allow()
-		x.body = newBenchBody(body)
+		x.body = newBody(&h.bodies)
+		x.body.bytes = body
 		if inserts := x.remember(); len(inserts) != 1 {
 			b.Fatalf("%d insertions, status %s", len(inserts), x.status)
 		}
 		x.accepted()
+		x.body.bytes = nil
+		x.body.lease.release()
 		x.recycle()
 	}
 }
-
-func newBenchBody(b []byte) *body { return &body{bytes: b} }

@@ -98,6 +98,9 @@ func (c *client) isSide(h http.Header, req *dialect.Request, said string) bool {
 		if s.System == "" {
 			return true
 		}
+		if !read && !req.SystemMayBegin(s.System) {
+			return false
+		}
 		if !read {
 			system, read = req.SystemBegins(systemBegin), true
 		}

@@ -188,7 +188,7 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 	}
 	cleanRequest(in.Header)
 	if up.plain != nil {
-		return up.plain.roundTrip(w, in, target, body)
+		return up.plain.roundTrip(w, in, target.RequestURI(), body)
 	}
 
 	inform := &informer{w: w}
@@ -218,9 +218,9 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 }
 
 // outgoing is in as it goes to target.
-func outgoing(ctx context.Context, in *http.Request, target *url.URL, body outBody) *http.Request {
+func outgoing(ctx context.Context, in *http.Request, target url.URL, body outBody) *http.Request {
 	out := in.WithContext(ctx)
-	out.URL, out.Host = target, ""
+	out.URL, out.Host = &target, ""
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
 	out.Close = false
 	var trailer http.Header

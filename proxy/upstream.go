@@ -181,15 +181,15 @@ func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
 
 // target returns where in goes: the configured scheme and host, the joined path, and the path and query exactly as the
 // client wrote them. Neither the Host header nor an absolute-form target has a say. ok is false where the target has no path.
-func (u *Upstream) target(in *http.Request) (target *url.URL, ok bool) {
-	target = &url.URL{Scheme: u.URL.Scheme, Host: u.URL.Host}
+func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
+	target = url.URL{Scheme: u.URL.Scheme, Host: u.URL.Host}
 	if in.RequestURI == "*" {
 		target.Opaque = "*"
 		return target, true
 	}
 	path := rawPath(in)
 	if !strings.HasPrefix(path, "/") {
-		return nil, false
+		return target, false
 	}
 	target.RawQuery = in.URL.RawQuery
 	target.ForceQuery = in.URL.ForceQuery

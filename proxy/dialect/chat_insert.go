@@ -13,14 +13,14 @@ func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertio
 	switch p {
 	case BeforeUser:
 		at := req.Messages[turn].Start
-		return []Insertion{{at, chatMessageText("user", text)}}, nil
+		return []Insertion{{at, req.chatMessageText("user", text)}}, nil
 	case InUser:
 		return req.prependContent(turn, text)
 	case System:
 		last := req.lastSystem()
 		if last < 0 {
 			// The array's first message starts right after the bracket and its whitespace.
-			return []Insertion{{req.Messages[0].Start, chatMessageText("system", text)}}, nil
+			return []Insertion{{req.Messages[0].Start, req.chatMessageText("system", text)}}, nil
 		}
 		return req.appendContent(last, text)
 	default:
@@ -29,11 +29,21 @@ func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertio
 }
 
 // chatMessageText is a whole message and the comma after it.
-func chatMessageText(role, text string) []byte {
+func (r *Request) chatMessageText(role, text string) []byte {
 	const before, between, after = `{"role":"`, `","content":"`, `"},`
-	b := make([]byte, 0, len(before)+len(role)+len(between)+quotedLen(text)+len(after))
+	b := r.room(len(before) + len(role) + len(between) + quotedLen(text) + len(after))
 	b = append(append(append(b, before...), role...), between...)
 	return append(appendQuoted(b, text), after...)
+}
+
+// room is empty, with room for n bytes.
+func (r *Request) room(n int) []byte {
+	used := len(r.Room)
+	if cap(r.Room)-used < n {
+		return make([]byte, 0, n)
+	}
+	r.Room = r.Room[:used+n]
+	return r.Room[used : used : used+n]
 }
 
 // partFrame and itemFrame are room for what is written around a text part's text and around an item's, in bytes.

@@ -113,7 +113,7 @@ func (s *scanner) partMember(name []byte) span {
 // types, and whatever else content may be, have none. It fails at keys that aren't UTF-8 and at broken texts, with the text
 // up to there.
 func contentText(body []byte, v span, types partTypes) (string, error) {
-	texts, err := contentPieces(body, v, types, whole)
+	texts, err := contentPieces(body, v, types, whole, nil)
 	if len(texts) == 1 {
 		return texts[0], err
 	}
@@ -123,8 +123,9 @@ func contentText(body []byte, v span, types partTypes) (string, error) {
 // whole asks for texts without a bound.
 const whole = math.MaxInt
 
-// contentPieces is contentText with its texts apart, and of each at most n bytes, or as many as the last escape adds.
-func contentPieces(body []byte, v span, types partTypes, n int) ([]string, error) {
+// contentPieces is contentText with its texts apart, and of each at most n bytes, or as many as the last escape adds. A
+// single one is put into room, which is empty and may be nil.
+func contentPieces(body []byte, v span, types partTypes, n int, room []string) ([]string, error) {
 	s := scanner{b: body, i: v.start, skims: true, parts: types}
 	if v.start == v.end {
 		return nil, nil
@@ -136,7 +137,7 @@ func contentPieces(body []byte, v span, types partTypes, n int) ([]string, error
 			s.fail(ErrMalformed)
 			return nil, s.err
 		}
-		return []string{text}, nil
+		return append(room, text), nil
 	case '[':
 		var texts []string
 		for range s.elements {

@@ -127,6 +127,9 @@ type Request struct {
 	// Unstored: the server was asked not to keep the answer, so no later request over HTTP can continue it.
 	Unstored bool
 
+	// Room is where Insert may write, behind its length, as far as it has room. Insertions stand there then.
+	Room []byte
+
 	// Turn is the index in Messages of the newest user message; Parse fails with ErrNoUser where there is none. -1 = the
 	// newest one is at the server: the request adds to it, as a step of a tool loop does.
 	Turn int
@@ -138,7 +141,8 @@ type Request struct {
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
 	parts                partTypes
-	texts                []string // of the newest turn
+	texts                []string  // of the newest turn
+	one                  [1]string // room for texts
 }
 
 // settle finds the newest turn once all messages are known. What it says must be readable.
@@ -152,7 +156,7 @@ func (r *Request) settle() error {
 	switch {
 	case r.Turn >= 0:
 		var err error
-		if r.texts, err = r.textsOf(r.Turn); err != nil {
+		if r.texts, err = r.textsOf(r.Turn, r.one[:0]); err != nil {
 			return err
 		}
 	case r.PreviousID == "" && !r.Held:
@@ -192,36 +196,72 @@ func (r *Request) Texts(i int) []string {
 	if i == r.Turn {
 		return r.texts
 	}
-	texts, err := r.textsOf(i)
+	texts, err := r.textsOf(i, nil)
 	if err != nil {
 		return nil
 	}
 	return texts
 }
 
-func (r *Request) textsOf(i int) ([]string, error) {
+func (r *Request) textsOf(i int, room []string) ([]string, error) {
 	m := r.Messages[i]
-	return contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole)
+	return contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, whole, room)
 }
 
 // SystemBegins are the beginnings, of at most n bytes or a little more, of the texts that the system prompt consists of,
 // as far as they stand before the conversation.
 func (r *Request) SystemBegins(n int) []string {
 	if r.systemEnd > r.systemStart {
-		texts, _ := contentPieces(r.Body, span{r.systemStart, r.systemEnd}, r.parts, n)
+		texts, _ := contentPieces(r.Body, span{r.systemStart, r.systemEnd}, r.parts, n, nil)
 		return texts
 	}
 	var all []string
 	for _, m := range r.Messages {
 		switch m.Role {
 		case RoleSystem:
-			texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, n)
-			all = append(all, texts...)
+			texts, _ := contentPieces(r.Body, span{m.contentStart, m.contentEnd}, r.parts, n, nil)
+			if all == nil {
+				all = texts
+			} else {
+				all = append(all, texts...)
+			}
 		case RoleUser, RoleAssistant:
 			return all
 		}
 	}
 	return all
+}
+
+// SystemMayBegin is false where no text of the system prompt, as SystemBegins has them, begins with prefix, white space
+// aside. It decodes nothing, so it is true also where the first letters are not plain to see.
+func (r *Request) SystemMayBegin(prefix string) bool {
+	may := func(start, end int) bool {
+		raw := r.Body[start:end]
+		if len(raw) < 2 || raw[0] != '"' {
+			return len(raw) > 0 && raw[0] == '['
+		}
+		raw = raw[1 : len(raw)-1]
+		n := min(len(raw), len(prefix))
+		seen := plain(raw[:n])
+		if seen > 0 && raw[0] == ' ' {
+			return true
+		}
+		return string(raw[:seen]) == prefix[:seen] && (seen < n || n == len(prefix))
+	}
+	if r.systemEnd > r.systemStart {
+		return may(r.systemStart, r.systemEnd)
+	}
+	for _, m := range r.Messages {
+		switch m.Role {
+		case RoleSystem:
+			if may(m.contentStart, m.contentEnd) {
+				return true
+			}
+		case RoleUser, RoleAssistant:
+			return false
+		}
+	}
+	return false
 }
 
 // System is the text of the system prompt, as far as it stands before the conversation; "" where there is none.

@@ -59,6 +59,9 @@ func unquoteBegin(raw []byte, n int) (_ string, ok bool) {
 		}
 		at += size
 	}
+	if plain(raw[1:at]) == at-1 {
+		return string(raw[1:at]), true
+	}
 	text, ok := appendUnquoted(make([]byte, 0, at), raw[:at+1]) // which leaves the last byte out
 	return string(text), ok
 }
