@@ -148,7 +148,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	s.http.BaseContext = func(net.Listener) context.Context { return base }
+	within := context.WithValue(base, closingKey{}, ctx.Done())
+	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
 	failed := make(chan error, 1)
 	go func() { failed <- s.http.Serve(s.listener) }()
@@ -175,6 +176,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancelLast()
 	s.quiesce(last)
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
+}
+
+// closingKey is that of a request's context under which it has what doorCloses returns.
+type closingKey struct{}
+
+// doorCloses is closed when the door that a request came through closes. It is nil where nothing tells.
+func doorCloses(request context.Context) <-chan struct{} {
+	closing, _ := request.Value(closingKey{}).(<-chan struct{})
+	return closing
 }
 
 // cutGrace is how long handlers may take to notice that they were cut.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gobwas/ws"
+
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
@@ -20,13 +22,18 @@ import (
 // Memory works for one response at a time, in the order in which they were asked for. Once that can't be told any more,
 // no answer would find its question: after a message over the body limit or the budget, an event over socketFrame, or
 // maxPending responses at once, the socket is carried on without memory until it ends.
+//
+// When the door closes, a socket on which no response is awaited is told so and ends, the others do once they have theirs.
 type socket struct {
 	x        *exchange // of the upgrade
 	header   http.Header
 	upstream io.Writer
-	end      func() // closes both sides
+	end      func()        // closes both sides
+	over     chan struct{} // closed when they are
+	finished chan struct{} // holds one: a response has ended
 
 	toUpstream *lane // a refused message is sent again beside the client's
+	toClient   *lane // the farewell comes beside the upstream's messages
 
 	mu      sync.Mutex
 	pending []*frameExchange // the first of them is being answered, by the goroutine that reads the upstream
@@ -59,7 +66,9 @@ func (x *exchange) enriches() bool {
 }
 
 func newSocket(x *exchange) *socket {
-	return &socket{x: x, header: x.r.Header.Clone(), toUpstream: newLane()}
+	return &socket{
+		x: x, header: x.r.Header.Clone(), toUpstream: newLane(), toClient: newLane(), over: make(chan struct{}), finished: make(chan struct{}, 1),
+	}
 }
 
 // carry takes the place of tunnel.
@@ -67,6 +76,7 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 	closeBoth := sync.OnceFunc(func() {
 		_ = client.Close()
 		_ = upstream.Close()
+		close(s.over)
 	})
 	defer closeBoth()
 	defer context.AfterFunc(ctx, closeBoth)()
@@ -81,12 +91,14 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 		}
 		fromClient = up.run()
 	})
+	asks.Go(func() { s.leave(doorCloses(ctx), client) })
 	down := &pump{
-		src: upstream, dst: client, limit: socketFrame, budget: &s.x.h.tees, to: newLane(),
+		src: upstream, dst: client, limit: socketFrame, budget: &s.x.h.tees, to: s.toClient,
 		change: s.answered, missed: func() { s.lose(true); s.cut() }, idle: idle, late: closeBoth,
 	}
 	fromUpstream = down.run()
 	closeBoth()
+	s.toClient.close()
 	asks.Wait()
 	s.toUpstream.close()
 	s.again.Wait()
@@ -94,6 +106,35 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 		s.done(y, relayed{Status: http.StatusSwitchingProtocols, Failed: failedUpstream, Err: io.ErrUnexpectedEOF})
 	}
 	return fromClient, fromUpstream
+}
+
+// leave ends the socket once closing is closed and no response is awaited.
+func (s *socket) leave(closing <-chan struct{}, client io.Writer) {
+	for closes := false; ; {
+		select {
+		case <-s.over:
+			return
+		case <-closing:
+			closing, closes = nil, true
+		case <-s.finished:
+		}
+		if !closes {
+			continue
+		}
+		s.mu.Lock()
+		awaited := len(s.pending) + s.refused
+		s.mu.Unlock()
+		if awaited > 0 {
+			continue
+		}
+		s.toClient.Lock()
+		if s.toClient.free() {
+			_ = ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
+		}
+		s.toClient.release()
+		s.end()
+		return
+	}
 }
 
 // asked is given each message of the client's.
@@ -325,4 +366,8 @@ func (s *socket) done(y *frameExchange, out relayed) {
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}
 	y.hand(resp, y.tee, out)
 	y.finish(out.Status, out)
+	select {
+	case s.finished <- struct{}{}:
+	default:
+	}
 }

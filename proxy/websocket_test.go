@@ -355,3 +355,54 @@ func FuzzPump(f *testing.F) {
 		}
 	})
 }
+
+// TestSocketLeavesWithTheDoor: a socket that waits for its client holds up no end; one that waits for an answer has that first.
+func TestSocketLeavesWithTheDoor(t *testing.T) {
+	for _, awaited := range []bool{false, true} {
+		t.Run(fmt.Sprint("awaited ", awaited), func(t *testing.T) {
+			answers := make(chan struct{})
+			s := newSocketRig(t, func(int, string) []string { <-answers; return events("resp_0") })
+			<-s.head // of the rig's own socket
+			door := runServer(t, s.h, nil)
+			conn, _, _, err := ws.Dialer{}.Dial(t.Context(), "ws://"+door.Addr().String()+"/v1/responses")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(patience))
+			s.conn = conn
+			if awaited {
+				s.send(create("", "Hi"))
+				s.upstreamGot()
+			}
+			door.stop()
+			for closed := false; !closed; {
+				c, err := net.Dial("tcp", door.Addr().String())
+				if closed = err != nil; !closed {
+					c.Close()
+				}
+			}
+			close(answers)
+			if awaited {
+				for _, want := range events("resp_0") {
+					if got := s.receive(); got != want {
+						t.Errorf("got %s, want %s", got, want)
+					}
+				}
+			}
+			f, err := ws.ReadFrame(conn)
+			if err != nil || f.Header.OpCode != ws.OpClose {
+				t.Fatalf("got %+v, %v, want a farewell", f.Header, err)
+			}
+			if code, _ := ws.ParseCloseFrameData(f.Payload); code != ws.StatusGoingAway {
+				t.Errorf("got %d, want %d", code, ws.StatusGoingAway)
+			}
+			if err := wait(t, door.done); err != nil {
+				t.Errorf("Serve: got %v, want a clean drain", err)
+			}
+			if awaited {
+				s.stored(1)
+			}
+		})
+	}
+}
