@@ -70,6 +70,9 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			case sp.reject != "":
 				out.reject(sp.reject)
 			case proposals == nil || sp.candidate.remembered:
+				if sp.candidate.answers {
+					sp.candidate.asked, sp.candidate.answers = askedBefore(t.window, i)
+				}
 				candidates = append(candidates, sp.candidate)
 			}
 		}
