@@ -58,3 +58,46 @@ func TestNoAsAnAnswer(t *testing.T) {
 		})
 	}
 }
+
+// TestCorrectionByAFragment: what takes back a value and is no sentence is the statement before with that value, where there is no doubt.
+func TestCorrectionByAFragment(t *testing.T) {
+	const couscous = "I see. Tell me more about the couscous dinner, the mint tea and the guests."
+	for _, c := range []struct{ before, after, want string }{
+		{"My budget for the bathroom is 2,000 euros.", "No, I meant 3,000 euros for the bathroom.", "My budget for the bathroom is 3,000 euros."},
+		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 euros", "My budget for the bathroom is 3,000 euros."},
+		{"My budget for the bathroom is $2,000.", "Wait, $3,000. Can you make a plan?", "My budget for the bathroom is $3,000."},
+		{"Meine Miete beträgt 900 Euro.", "Nein, 950 Euro.", "Meine Miete beträgt 950 Euro."},
+		{"Our demo in the big hall is on Friday.", "Sorry, I meant Monday.", "Our demo in the big hall is on Monday."},
+		{"My thesis defence is on 3 March.", "oops, 5 March", "My thesis defence is on 5 March."},
+		// in doubt
+		{"My budget for the bathroom is 2,000 euros.", "sorry, 3 tiles", ""},
+		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 euros for the kitchen", ""},
+		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 or 4,000 euros", ""},
+		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 euros?", ""},
+		{"My budget for the bathroom is 2,000 euros. Can you find a bath for 900 euros?", "sorry, 800 euros", ""},
+		{"My budget for the bathroom is 2,000 euros.", "3,000 euros for the bathroom would be better", ""},
+		{"My budgets are 2,000 euros for the bathroom and 5,000 euros for the garden.", "sorry, 3,000 euros", ""},
+		{"My budget for the bathroom is 2,000 euros. My rent is 900 euros.", "sorry, 3,000 euros", ""},
+	} {
+		want := []string{`"` + c.want + `"`}
+		if c.want == "" {
+			want = dialog(t, c.before, couscous)
+		}
+		got := dialog(t, c.before, couscous, c.after, couscous)
+		for i := range got { // without dates
+			q, _ := quotation(got[i])
+			got[i] = `"` + q + `"`
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {
+			t.Errorf("%q, then %q (-want +got):\n%s", c.before, c.after, diff)
+		}
+	}
+	tiles := "The tiles alone cost 1,500 euros, so there is not much left for the rest of the room."
+	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", tiles, "Sorry, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
+		t.Errorf("another amount between: %v", got)
+	}
+	question := "Will the bathroom tiles cost 3,500 euros?"
+	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", question, "No, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
+		t.Errorf("an answer: %v", got)
+	}
+}
