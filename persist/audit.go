@@ -63,6 +63,11 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectTime)
 			continue
 		}
+		if proposals == nil {
+			if c := mended(t.window, i); c != nil {
+				candidates = append(candidates, c)
+			}
+		}
 		for _, sp := range spansOf(m.text, m.at, i) {
 			switch {
 			case sp.forget != "":
@@ -70,6 +75,9 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			case sp.reject != "":
 				out.reject(sp.reject)
 			case proposals == nil || sp.candidate.remembered:
+				if sp.candidate.answers {
+					sp.candidate.asked, sp.candidate.answers = askedBefore(t.window, i)
+				}
 				candidates = append(candidates, sp.candidate)
 			}
 		}

@@ -98,6 +98,67 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
+// TestMissingKey: turns of a user whose key is missing are dropped, and those of the others in the same batches are stored and audited.
+func TestMissingKey(t *testing.T) {
+	dir := t.TempDir()
+	store := openBadger(t, dir)
+	run := func(turn string) Stats {
+		t.Helper()
+		p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+		for i := range 3 {
+			mustEnqueue(t, p.Pipeline, turnOf(userScope(i), turn, "My dog is called "+turn+".", "Nice."))
+		}
+		mustFlush(t, p.Pipeline)
+		p.stop()
+		return p.Stats()
+	}
+	run("Rex")
+	reopen := func() {
+		t.Helper()
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, err := filepath.Glob(filepath.Join(dir, "store", "keyring", "scopes", "*", "*"))
+	if err != nil || len(keys) != 3 {
+		t.Fatalf("keys: %v, %v", keys, err)
+	}
+	content, err := os.ReadFile(keys[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(keys[0]); err != nil {
+		t.Fatal(err)
+	}
+	reopen()
+	if s := run("Bello"); s.Indexed != 2 || s.Dropped[DropPoison] != 1 {
+		t.Errorf("indexed %d, dropped %v, want 2, and 1 as poison", s.Indexed, s.Dropped)
+	}
+	if err := os.WriteFile(keys[0], content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reopen()
+	first, both := 0, 0
+	for i := range 3 {
+		of := strings.Join(texts(t, store, userScope(i)), " ")
+		switch {
+		case strings.Contains(of, "Rex") && strings.Contains(of, "Bello"):
+			both++
+		case strings.Contains(of, "Rex"):
+			first++
+		}
+	}
+	if first != 1 || both != 2 {
+		t.Errorf("%d users with the first turn alone and %d with both, want 1 and 2", first, both)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func BenchmarkEnqueue(b *testing.B) {
 	cfg := DefaultConfig()
 	cfg.QueueTurns, cfg.QueueBytes = 1<<40, 1<<50

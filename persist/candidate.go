@@ -20,6 +20,8 @@ type candidate struct {
 	remembered bool      // asked for: "remember that ..."
 	suspicious bool      // shaped like an instruction to a model
 	corrects   bool      // takes back something said before
+	answers    bool      // does so by a bare "no" to a question, and so only if that was about it
+	asked      []string  // telling words of that question, sorted
 	q          quality
 }
 
@@ -75,7 +77,7 @@ func spansOf(text string, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = rejectQuoted
 	}
-	for _, s := range sentences(own) {
+	for i, s := range sentences(own) {
 		if len(out) == maxSpans {
 			break
 		}
@@ -88,7 +90,8 @@ func spansOf(text string, at time.Time, message int) []span {
 			sp = span{reject: framed}
 		}
 		if c := sp.candidate; c != nil {
-			c.at, c.message, c.corrects = at, message, corrects(appendWords(space[:0], s))
+			back, bare := corrects(appendWords(space[:0], s))
+			c.at, c.message, c.corrects, c.answers = at, message, back, bare && i == 0
 			c.dates = datesIn(c.quote, c.words, at)
 			c.suspicious = instructs(c.quote)
 		}
@@ -205,60 +208,6 @@ func mainWord(ws []word) int {
 		}
 	}
 	return 0
-}
-
-// takesBack returns how many words say that something said before was wrong, 0 if these don't.
-func takesBack(ws []word) int {
-	for _, row := range takingBack[ws[0].folded] {
-		if begins(ws, row) {
-			return len(row)
-		}
-	}
-	if lexicon.sets["correcting"][ws[0].folded] && (len(ws) == 1 || ws[1].clause || lexicon.sets["correcting"][ws[1].folded]) {
-		return 1
-	}
-	return 0
-}
-
-var takingBack = rows(`
-	i meant
-	i mean
-	i was wrong
-	got that wrong
-	i got that wrong
-	my mistake
-	my bad
-	scratch that
-	let me correct that
-	hang on
-	ich meinte
-	ich meine
-	mein fehler
-	stimmt nicht
-	je voulais dire
-	je me suis trompe
-	je me suis trompee
-	queria decir
-	quise decir
-	me equivoque
-	me he equivocado
-`)
-
-// corrects says whether a sentence begins by taking something back.
-func corrects(ws []word) bool {
-	for i := 0; i < len(ws); {
-		if takesBack(ws[i:]) > 0 {
-			return true
-		}
-		if !lexicon.lead[ws[i].folded] {
-			return false
-		}
-		if w := ws[i].folded; (w == "no" || w == "nein" || w == "non") && i == 0 && i+1 < len(ws) && ws[i+1].clause {
-			return true
-		}
-		i++
-	}
-	return false
 }
 
 // statement makes a candidate of a whole sentence that neither asks nor orders.

@@ -52,7 +52,8 @@ type fact struct {
 	said                   storage.Time // when it was last said
 	place                  int64        // where, among statements of the same time; known of what this dossier has seen audited
 	superseded             string       // by which, "" = it is current
-	corrects               bool         // it takes back a statement that this dossier has not seen yet
+	corrects, answers      bool         // it takes back a statement that this dossier has not seen yet: see candidate
+	asked                  []string
 }
 
 // factOverhead is of its place in the maps, too.

@@ -154,7 +154,7 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 	put := func() {
 		g.put(m)
 		kept := g.d.facts[m.ID]
-		kept.place, kept.corrects = f.place, f.corrects
+		kept.place, kept.corrects, kept.answers, kept.asked = f.place, f.corrects, f.answers, f.asked
 	}
 	if c.suspicious {
 		m.Trust, m.Tags = quarantinedTrust, append(m.Tags, TagQuarantined)
@@ -168,8 +168,9 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 	}
 	out := mergedNew
 	rivals := g.rivals(f)
-	f.corrects = c.corrects
+	f.corrects, f.answers, f.asked = c.corrects, c.answers, c.asked
 	if old := g.corrected(f); old != nil {
+		f.asked, old.asked = nil, nil
 		if f.corrects, old.corrects = false, false; !slices.Contains(rivals, old) {
 			rivals = append(rivals, old)
 		}
@@ -332,7 +333,7 @@ func (g *merging) corrected(f *fact) *fact {
 	for _, w := range f.content {
 		for _, old := range g.d.byWord[w] {
 			later := old.after(f)
-			if old.id == f.id || old.conversation != f.conversation || later && !old.corrects || !later && !f.corrects {
+			if old.id == f.id || old.conversation != f.conversation || later && (!old.corrects || !old.takesBack(f)) || !later && (!f.corrects || !f.takesBack(old)) {
 				continue
 			}
 			shared := 0

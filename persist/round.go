@@ -242,13 +242,35 @@ func (r *roundWork) commit() {
 		}
 	}
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
-		do("store audit", func() error { return p.local.PutRecords(r.work, last(batch)) })
+		r.store(last(batch), do)
 	}
 	if r.ended {
 		return
 	}
 	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
 		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
+	}
+}
+
+// store keeps records, those of each scope by themselves if one of them is to blame.
+func (r *roundWork) store(records []storage.Record, do func(what string, try func() error) bool) {
+	put := func(records []storage.Record) func() error {
+		return func() error { return r.p.local.PutRecords(r.work, records) }
+	}
+	err := r.p.retry(r.ctx, r.work, "store audit", put(records))
+	switch {
+	case err == nil:
+		return
+	case !permanent(err):
+		r.ended = true
+		return
+	}
+	byScope := make(map[storage.Scope][]storage.Record)
+	for _, record := range records {
+		byScope[record.Scope] = append(byScope[record.Scope], record)
+	}
+	for _, records := range byScope {
+		do("store audit", put(records))
 	}
 }
 

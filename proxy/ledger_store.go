@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -303,19 +304,38 @@ func (st *ledgerStore) restore(scope storage.Scope, u *unsaved) {
 // write stores what is in writing. Where it replaces, the old segments go first: what is forgotten must not come back,
 // what is lost only costs cache.
 func (st *ledgerStore) write(ctx context.Context) error {
-	var records []storage.Record
-	for scope, u := range st.writing { // only a commit changes it
+	var all []storage.Record
+	spans := make(map[storage.Scope][2]int, len(st.writing)) // of each in all
+	for scope, u := range st.writing {                       // only a commit changes it
 		if u.replace {
-			if err := st.clear(ctx, scope); err != nil {
+			if err := st.clear(ctx, scope); err != nil && !errors.Is(err, storage.ErrDamaged) {
 				return err
 			}
 		}
+		from := len(all)
 		for _, rows := range u.segments {
-			records = append(records, storage.Record{
+			all = append(all, storage.Record{
 				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
 			})
 		}
+		spans[scope] = [2]int{from, len(all)}
 	}
+	err := st.putRecords(ctx, all)
+	if !errors.Is(err, storage.ErrDamaged) {
+		return err
+	}
+	for scope, span := range spans { // one has lost its key: the others don't wait for it
+		switch err := st.putRecords(ctx, all[span[0]:span[1]]); {
+		case errors.Is(err, storage.ErrDamaged):
+			st.dropped.Add(int64(st.writing[scope].count))
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+func (st *ledgerStore) putRecords(ctx context.Context, records []storage.Record) error {
 	if len(records) == 0 {
 		return nil
 	}

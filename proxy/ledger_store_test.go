@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -148,6 +149,49 @@ func TestLedgerOutlivesAnOutage(t *testing.T) {
 	again := restart(r)
 	if got := again.post(chat("user: q0", "assistant: fine", "user: next")); got.memories != "1" {
 		t.Errorf("status %s with %s memories after the outage, want 1", got.status, got.memories)
+	}
+}
+
+// keylessLocal refuses the records of one scope, and with them a whole call, as a store does that lacks the scope's key.
+type keylessLocal struct {
+	storage.Local
+	scope storage.Scope
+}
+
+func (l keylessLocal) PutRecords(ctx context.Context, records []storage.Record) error {
+	for _, r := range records {
+		if r.Scope == l.scope {
+			return storage.ErrDamaged
+		}
+	}
+	return l.Local.PutRecords(ctx, records)
+}
+
+func (l keylessLocal) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	if scope == l.scope {
+		return storage.RecordPage{}, storage.ErrDamaged
+	}
+	return l.Local.Records(ctx, bucket, scope, after, limit)
+}
+
+// TestLedgerBesideAMissingKey: a user whose key is missing holds up nobody else's ledger.
+func TestLedgerBesideAMissingKey(t *testing.T) {
+	scopeOf := func(user string) storage.Scope {
+		return storage.Scope{Tenant: "t", App: "a", Project: "p", User: user}
+	}
+	mem := storagetest.Memory()
+	st := newLedgerStore(keylessLocal{mem, scopeOf("lost")}, nil)
+	for _, user := range []string{"lost", "kept"} {
+		st.put(scopeOf(user), chainHash{Lo: 1}, &entry{variants: []*variant{{block: fence.Block{Text: "x"}}}}, 0)
+	}
+	if !st.flush(t.Context()) {
+		t.Error("the store refused")
+	}
+	if left := segments(t, mem); len(left) != 1 || left[0].Scope != scopeOf("kept") {
+		t.Errorf("%d segments, want the other user's one", len(left))
+	}
+	if n := st.dropped.Load(); n != 1 {
+		t.Errorf("%d entries were dropped, want 1", n)
 	}
 }
 

@@ -86,6 +86,15 @@ func validCH(id string) bool {
 	return strings.HasPrefix(id, "756") && dot(id, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1, 3, 1)%10 == 0
 }
 
+func validCL(id string) bool {
+	n := len(id) - 1
+	sum := 0
+	for i := range n {
+		sum += digit(id, n-1-i) * (2 + i%6)
+	}
+	return "0123456789K0"[11-sum%11] == id[n] && distinct(id[:n]) > 1
+}
+
 func validCN(id string) bool {
 	year := numeric(id, 6, 10)
 	if id[0] == '0' || year < 1900 || year > 2100 || !day(numeric(id, 12, 14), numeric(id, 10, 12)) {
@@ -200,8 +209,11 @@ func validJP(id string) bool {
 	return check == digit(id, 11) && distinct(id) > 1
 }
 
+// Since October 2020 the digits behind the seventh are random, without a check digit.
+func datedKR(id string) bool { return day(numeric(id, 4, 6), numeric(id, 2, 4)) && distinct(id) > 2 }
+
 func validKR(id string) bool {
-	return id[6] != '0' && day(numeric(id, 4, 6), numeric(id, 2, 4)) && (11-dot(id, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)%11)%10 == digit(id, 12)
+	return id[6] != '0' && datedKR(id) && (11-dot(id, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)%11)%10 == digit(id, 12)
 }
 
 func validMX(id string) bool {
@@ -210,7 +222,11 @@ func validMX(id string) bool {
 	for i := range 17 {
 		sum += strings.IndexByte(alphabet, id[i]) * (18 - i)
 	}
-	return (id[10] == 'H' || id[10] == 'M' || id[10] == 'X') && day(numeric(id, 8, 10), numeric(id, 6, 8)) && (10-sum%10)%10 == digit(id, 17)
+	return datedMX(id) && (10-sum%10)%10 == digit(id, 17)
+}
+
+func datedMX(id string) bool {
+	return (id[10] == 'H' || id[10] == 'M' || id[10] == 'X') && day(numeric(id, 8, 10), numeric(id, 6, 8))
 }
 
 func validNO(id string) bool {
@@ -232,6 +248,14 @@ func validRO(id string) bool {
 		check = 1
 	}
 	return id[0] != '0' && day(numeric(id, 5, 7), numeric(id, 3, 5)) && check == digit(id, 12)
+}
+
+func validINN(id string) bool {
+	return dot(id, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 10) && dot(id, 3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 11) && distinct(id) > 1
+}
+
+func validSNILS(id string) bool {
+	return dot(id, 9, 8, 7, 6, 5, 4, 3, 2, 1)%101%100 == numeric(id, 9, 11) && distinct(id[:9]) > 1
 }
 
 func validSE(id string) bool {

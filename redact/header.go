@@ -62,6 +62,25 @@ func (s *scanner) cookies(_, end int) {
 	s.cookiesTo = i
 }
 
+// sessionCookie finds the value of a cookie that servers keep sessions by, where it stands alone.
+func (s *scanner) sessionCookie(start, end int) {
+	t := s.text
+	if start > 0 && isAlnum(t[start-1]) {
+		return
+	}
+	i := s.runTo(end, 5, func(c byte) bool { return strings.IndexByte("\"'`:= ", c) >= 0 })
+	if !strings.ContainsAny(t[end:i], ":=") {
+		return
+	}
+	stop := s.runTo(i, maxAssigned, func(c byte) bool { return c > ' ' && strings.IndexByte(";\"'`\\,<>()[]{}&", c) < 0 })
+	if value := strings.TrimRight(t[i:stop], ".:?!"); len(value) >= 16 && mixed(value) && randomValue(value) {
+		s.add(ruleAuthorization, i, i+len(value))
+	}
+}
+
+// sessionCookies are the names that the commonest servers and frameworks give them.
+var sessionCookies = []string{"phpsessid", "connect.sid", "jsessionid", "asp.net_sessionid", "aspsessionid", "laravel_session", "ci_session", "_session_id", "sessionid"}
+
 // tracker reports cookies that count visitors, which open nothing.
 func tracker(name string) bool {
 	return strings.HasPrefix(name, "_ga") || strings.HasPrefix(name, "_g") && len(name) <= 5 || strings.HasPrefix(name, "_fb") || strings.HasPrefix(name, "__utm")

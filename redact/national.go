@@ -11,6 +11,8 @@ type nationalID struct {
 	words       []string
 	// valid gets digits and letters, in capitals, without separators.
 	valid func(id string) bool
+	// spoken is what is asked of those of told instead; nil = valid.
+	spoken func(id string) bool
 }
 
 // maxIDLetters is how many letters a layout begins with at most; minIDLength and maxIDLength are the shortest and the
@@ -24,44 +26,53 @@ const (
 // nationalIDs are checked as the registers publish it. Where two share a layout the first that is valid wins.
 var nationalIDs = []nationalID{
 	{"id-at", "Austrian social insurance numbers", "weights modulo 11", nil, []string{"0000 000000", "0000000000"},
-		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT},
+		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT, nil},
 	{"id-au", "Australian tax file numbers", "weights modulo 11", nil, []string{"000 000 000", "000000000"},
-		[]string{"tfn", "tax file"}, weighted("1 4 3 7 5 8 6 9 10", 11)},
+		[]string{"tfn", "tax file"}, weighted("1 4 3 7 5 8 6 9 10", 11), nil},
 	{"id-be", "Belgian national register numbers", "modulo 97, date", []string{"00.00.00-000.00"}, []string{"00000000000"},
-		[]string{"rijksregister", "registre national", "nationalregister", "niss", "insz", "national number", "numéro national"}, validBE},
+		[]string{"rijksregister", "registre national", "nationalregister", "niss", "insz", "national number", "numéro national"}, validBE, nil},
 	{"id-br", "Brazilian CPF numbers", "two check digits modulo 11", []string{"000.000.000-00"}, []string{"00000000000"},
-		[]string{"cpf", "cadastro de pessoa"}, validCPF},
+		[]string{"cpf", "cadastro de pessoa"}, validCPF, nil},
 	{"id-ca", "Canadian social insurance numbers", "Luhn", nil, []string{"000-000-000", "000 000 000", "000000000"},
-		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, luhnID},
-	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, nil, nil, validCH},
-	{"id-cn", "Chinese resident identity numbers", "modulo 11-2 of ISO 7064, date", []string{"000000000000000000", "00000000000000000A"}, nil, nil, validCN},
-	{"id-cz", "Czech and Slovak birth numbers", "modulo 11, date", []string{"000000/0000"}, nil, nil, validCZ},
+		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, luhnID, nil},
+	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, nil, nil, validCH, nil},
+	{"id-cl", "Chilean RUT numbers", "modulo 11", nil,
+		[]string{"00.000.000-0", "00.000.000-A", "0.000.000-0", "0.000.000-A", "00000000-0", "00000000-A", "0000000-0", "0000000-A"},
+		[]string{" rut ", " rut:", " rut.", "(rut", "r.u.t", "rol único", "rol unico"}, validCL, nil},
+	{"id-cn", "Chinese resident identity numbers", "modulo 11-2 of ISO 7064, date", []string{"000000000000000000", "00000000000000000A"}, nil, nil, validCN, nil},
+	{"id-cz", "Czech and Slovak birth numbers", "modulo 11, date", []string{"000000/0000"}, nil, nil, validCZ, nil},
 	{"id-de", "German tax identification numbers", "modulo 11-10 of ISO 7064", nil, []string{"00 000 000 000", "00000000000"},
-		[]string{"steuer", "idnr", "id-nr", "tax id", "tin:", "identifikationsnummer"}, validDE},
+		[]string{"steuer", "idnr", "id-nr", "tax id", "tin:", "identifikationsnummer"}, validDE, nil},
 	{"id-es", "Spanish DNI and NIE numbers", "letter modulo 23", nil, []string{"00000000A", "00000000-A", "A0000000A"},
-		[]string{"dni", "nie", "nif", "documento", "identidad"}, validES},
-	{"id-fi", "Finnish personal identity codes", "character modulo 31, date", []string{"000000-000A", "000000-0000", "000000A000A", "000000A0000"}, nil, nil, validFI},
-	{"id-fr", "French social security numbers", "modulo 97, month", []string{"0 00 00 00 000 000 00", "0 00 00 00 000 000-00", "000000000000000"}, nil, nil, validFR},
-	{"id-gb", "British NHS numbers", "weights modulo 11", nil, []string{"000 000 0000", "000-000-0000", "0000000000"}, []string{"nhs"}, validNHS},
-	{"id-hr", "Croatian OIB numbers", "modulo 11-10 of ISO 7064", nil, []string{"00000000000"}, []string{"oib"}, mod1110},
-	{"id-ie", "Irish PPS numbers", "letter modulo 23", nil, []string{"0000000A", "0000000AA"}, []string{"pps"}, validIE},
-	{"id-in", "Indian Aadhaar numbers", "Verhoeff", nil, []string{"0000 0000 0000", "0000-0000-0000", "000000000000"}, []string{"aadhaar", "aadhar", "uidai"}, validIN},
-	{"id-it", "Italian tax codes", "check letter", []string{"AAAAAA00A00A000A"}, nil, nil, validIT},
+		[]string{"dni", "nie", "nif", "documento", "identidad"}, validES, nil},
+	{"id-fi", "Finnish personal identity codes", "character modulo 31, date", []string{"000000-000A", "000000-0000", "000000A000A", "000000A0000"}, nil, nil, validFI, nil},
+	{"id-fr", "French social security numbers", "modulo 97, month", []string{"0 00 00 00 000 000 00", "0 00 00 00 000 000-00", "000000000000000"}, nil, nil, validFR, nil},
+	{"id-gb", "British NHS numbers", "weights modulo 11", nil, []string{"000 000 0000", "000-000-0000", "0000000000"}, []string{"nhs"}, validNHS, nil},
+	{"id-hr", "Croatian OIB numbers", "modulo 11-10 of ISO 7064", nil, []string{"00000000000"}, []string{"oib"}, mod1110, nil},
+	{"id-ie", "Irish PPS numbers", "letter modulo 23", nil, []string{"0000000A", "0000000AA"}, []string{"pps"}, validIE, nil},
+	{"id-in", "Indian Aadhaar numbers", "Verhoeff", nil, []string{"0000 0000 0000", "0000-0000-0000", "000000000000"}, []string{"aadhaar", "aadhar", "uidai"}, validIN, nil},
+	{"id-it", "Italian tax codes", "check letter", []string{"AAAAAA00A00A000A"}, nil, nil, validIT, nil},
 	{"id-jp", "Japanese individual numbers", "weights modulo 11", nil, []string{"0000 0000 0000", "000000000000"},
-		[]string{"マイナンバー", "個人番号", "my number", "mynumber", "individual number"}, validJP},
-	{"id-kr", "Korean resident registration numbers", "weights modulo 11, date", []string{"000000-0000000"}, nil, nil, validKR},
-	{"id-mx", "Mexican CURP codes", "check digit modulo 10, date", []string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"}, nil, nil, validMX},
+		[]string{"マイナンバー", "個人番号", "my number", "mynumber", "individual number"}, validJP, nil},
+	{"id-kr", "Korean resident registration numbers", "weights modulo 11, date", []string{"000000-0000000"},
+		[]string{"000000-0000000", "0000000000000"}, []string{"주민등록", "주민번호", " rrn", "resident registration"}, validKR, datedKR},
+	{"id-mx", "Mexican CURP codes", "check digit modulo 10, date", []string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"},
+		[]string{"AAAA000000AAAAAA00", "AAAA000000AAAAAAA0"}, []string{"curp", "clave única", "clave unica"}, validMX, datedMX},
 	{"id-nl", "Dutch citizen service numbers", "weights modulo 11", nil, []string{"000000000", "0000.00.000"},
-		[]string{"bsn", "burgerservice", "sofinummer", "sofi-nummer"}, weighted("9 8 7 6 5 4 3 2 -1", 11)},
-	{"id-no", "Norwegian identity numbers", "two check digits modulo 11, date", []string{"000000 00000", "00000000000"}, nil, nil, validNO},
-	{"id-pl", "Polish PESEL numbers", "weights modulo 10", nil, []string{"00000000000"}, []string{"pesel"}, weighted("1 3 7 9 1 3 7 9 1 3 1", 10)},
-	{"id-pt", "Portuguese tax numbers", "weights modulo 11", nil, []string{"000000000", "000 000 000"}, []string{"nif", "contribuinte"}, validPT},
-	{"id-ro", "Romanian personal numeric codes", "weights modulo 11", nil, []string{"0000000000000"}, []string{"cnp", "cod numeric"}, validRO},
-	{"id-se", "Swedish personal identity numbers", "Luhn, date", []string{"000000-0000", "00000000-0000", "000000+0000"}, nil, nil, validSE},
-	{"id-sg", "Singaporean NRIC and FIN numbers", "check letter", nil, []string{"A0000000A"}, []string{"nric", "fin ", "fin:", "identity card"}, validSG},
-	{"id-tr", "Turkish identity numbers", "two check digits", nil, []string{"00000000000"}, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR},
-	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", nil, []string{"A000000000"}, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW},
-	{"id-za", "South African identity numbers", "Luhn, date", nil, []string{"0000000000000"}, []string{"id number", "identity number", "id no", "sa id"}, validZA},
+		[]string{"bsn", "burgerservice", "sofinummer", "sofi-nummer"}, weighted("9 8 7 6 5 4 3 2 -1", 11), nil},
+	{"id-no", "Norwegian identity numbers", "two check digits modulo 11, date", []string{"000000 00000", "00000000000"}, nil, nil, validNO, nil},
+	{"id-pl", "Polish PESEL numbers", "weights modulo 10", nil, []string{"00000000000"}, []string{"pesel"}, weighted("1 3 7 9 1 3 7 9 1 3 1", 10), nil},
+	{"id-pt", "Portuguese tax numbers", "weights modulo 11", nil, []string{"000000000", "000 000 000"}, []string{"nif", "contribuinte"}, validPT, nil},
+	{"id-ro", "Romanian personal numeric codes", "weights modulo 11", nil, []string{"0000000000000"}, []string{"cnp", "cod numeric"}, validRO, nil},
+	{"id-ru", "Russian tax numbers of persons (INN)", "two check digits modulo 11", nil, []string{"000000000000"},
+		[]string{"инн", " inn ", " inn:", "(inn"}, validINN, nil},
+	{"id-ru-snils", "Russian insurance numbers (SNILS)", "modulo 101", nil, []string{"000-000-000 00", "000-000-000-00", "000 000 000 00", "00000000000"},
+		[]string{"снилс", "snils"}, validSNILS, nil},
+	{"id-se", "Swedish personal identity numbers", "Luhn, date", []string{"000000-0000", "00000000-0000", "000000+0000"}, nil, nil, validSE, nil},
+	{"id-sg", "Singaporean NRIC and FIN numbers", "check letter", nil, []string{"A0000000A"}, []string{"nric", "fin ", "fin:", "identity card"}, validSG, nil},
+	{"id-tr", "Turkish identity numbers", "two check digits", nil, []string{"00000000000"}, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR, nil},
+	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", nil, []string{"A000000000"}, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW, nil},
+	{"id-za", "South African identity numbers", "Luhn, date", nil, []string{"0000000000000"}, []string{"id number", "identity number", "id no", "sa id"}, validZA, nil},
 }
 
 // national finds such a number that begins at i and returns its end, or i.
@@ -80,18 +91,21 @@ func (s *scanner) national(i int) int {
 			continue
 		}
 		end := laidOut(&shape, lengths, id.alone)
-		if end == 0 {
+		found := end > 0 && id.valid(compactID(s.text[i:i+end]))
+		if !found {
 			if end = laidOut(&shape, lengths, id.told); end == 0 {
 				continue
 			}
 			if before == "" {
 				before = " " + s.before(i, 40)
 			}
-			if !containsAny(before, id.words) {
-				continue
+			valid := id.spoken
+			if valid == nil {
+				valid = id.valid
 			}
+			found = containsAny(before, id.words) && valid(compactID(s.text[i:i+end]))
 		}
-		if id.valid(compactID(s.text[i : i+end])) {
+		if found {
 			s.add(ruleNational+ruleID(n), i, i+end)
 			return i + end
 		}

@@ -120,7 +120,33 @@ func (s *scanner) ipv6(colon int) {
 	if strings.Contains(value, "::") && strings.Count(value, ":") < 3 && strings.IndexByte(value, ':') < 3 && value[0] != ':' {
 		return // a::1 and the like is code
 	}
+	if !s.addressed(from, value) {
+		return
+	}
 	s.add(ruleIP, from, from+len(value))
+}
+
+// addressed tells an address from times and ratios, which have no hex letters and short numbers: 12:34:56::78. Other than by those it is
+// known by how many groups it has, by a zone or prefix behind it, or by a word before it.
+func (s *scanner) addressed(from int, value string) bool {
+	if strings.Count(value, ":") >= 5 {
+		return true
+	}
+	run := 0
+	for i := range len(value) {
+		switch c := value[i]; {
+		case !isDigit(c) && c != ':':
+			return true // a letter, or an IPv4 address at the end
+		case c == ':':
+			run = 0
+		default:
+			if run++; run > 2 {
+				return true
+			}
+		}
+	}
+	behind := at(s.text, from+len(value))
+	return behind == '%' || behind == '/' || containsAny(s.before(from, 24), []string{"ip", "addr", "host", "gateway", "dns", "server", "ping"})
 }
 
 // ipv4 finds a dotted address that begins at i and returns its end, or i. Versions are told by what stands in front.

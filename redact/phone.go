@@ -55,7 +55,7 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	case strings.HasPrefix(digits, "00") && len(digits) >= 10:
 		ok = international("+"+digits[2:]) || s.phoneWord(from)
 	case s.phoneWord(from) || s.phoneWordAfter(stop):
-		ok = len(groups) > 1 || len(digits) <= 11
+		ok = len(groups) > 1 || len(digits) <= 11 || containsAny(s.before(from, 24), messengers) && international("+"+digits)
 	case len(groups) > 1:
 		ok = s.redactor.phones.national(digits, groups)
 	}
@@ -154,9 +154,12 @@ func (p phoneRules) national(digits string, groups []int) bool {
 var phoneWords = []string{
 	"phone", "mobile", "cell", "tel:", "tel.", "tel ", "fax", "desk:", "whatsapp", "hotline", "call me", "call us", "call him", "call her",
 	"call them", "call at", "text me", "ring me", "reach me", "reach us", "reach him", "reach her", "dial", "answering at", "messages to",
-	"message to", "sms to", "sms", "registered ", "contact number", "my number", "his number", "her number", "our number", "their number",
+	"message to", "sms to", "sms", "viber", "registered ", "contact number", "my number", "his number", "her number", "our number", "their number",
 	"telefon", "handy", "mobil", "móvil", "teléfono", "celular", "téléphone", "portable", "numéro", "телефон", "тел.", "тел:", "电话", "電話", "手机", "전화",
 }
+
+// messengers name their users by numbers in international format, which many write without the plus sign.
+var messengers = []string{"whatsapp", "viber"}
 
 // phoneWord reports one of phoneWords shortly before i, in the same or the line before.
 func (s *scanner) phoneWord(i int) bool {

@@ -397,7 +397,7 @@ func FuzzRedact(f *testing.F) {
 		f.Add(c.in)
 	}
 	f.Add("anna@example.org:s3cret@4111111111111111")
-	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "benign.txt"} {
+	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt", "benign.txt"} {
 		for _, s := range readSamples(f, file) {
 			f.Add(s.text)
 		}

@@ -97,9 +97,9 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 		{ID: "huggingface", Placeholder: "[API_KEY]", Finds: "Hugging Face tokens", Checked: keyChecks},
 		{ID: "messaging", Placeholder: "[API_KEY]", Finds: "Discord, Telegram, Twilio, SendGrid, Mailchimp, Mailgun keys", Checked: keyChecks},
 		{ID: "vendor", Placeholder: "[API_KEY]", Finds: "keys of other vendors that bear a prefix of their own", Checked: keyChecks},
-		{ID: "authorization", Placeholder: "[TOKEN]", Finds: "Bearer, Basic and Token credentials in headers", Checked: "Basic decodes to user:password; others look random"},
+		{ID: "authorization", Placeholder: "[TOKEN]", Finds: "Bearer, Basic and Token credentials in headers, session cookies", Checked: "Basic decodes to user:password; others look random"},
 		{ID: "password", Placeholder: "[PASSWORD]", Finds: "passwords and passphrases that are assigned or told", Checked: "no variable, template, path or plain word"},
-		{ID: "code", Placeholder: "[CODE]", Finds: "PINs, security codes of cards, one-time codes", Checked: "a word that says so, 3 to 8 digits"},
+		{ID: "code", Placeholder: "[CODE]", Finds: "PINs, security codes of cards, one-time codes, recovery codes", Checked: "a word that says so; 3 to 8 digits, recovery codes 8 letters and digits at least"},
 		{ID: "assignment", Placeholder: "[SECRET]", Finds: "values assigned to a token, key, secret or credential", Checked: "looks random; the name does not say that it is made up"},
 	}
 	for _, s := range services() {
@@ -122,6 +122,8 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 		switch {
 		case n.alone == nil:
 			checked += "; a word that says so nearby"
+		case n.spoken != nil:
+			checked += "; behind a word that says so the date alone"
 		case n.told != nil:
 			checked += "; without its separators a word that says so nearby"
 		}

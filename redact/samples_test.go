@@ -127,7 +127,7 @@ var knownMisses = map[string]string{
 // Secrets and personal data as they come in texts are found, but for those that are known not to be.
 func TestSamples(t *testing.T) {
 	r := newRedactor(t)
-	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt"} {
+	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt"} {
 		all, missed := readSamples(t, file), 0
 		for _, s := range all {
 			out, findings := r.Redact(s.text)
@@ -152,7 +152,7 @@ var knownFalse = map[string]string{}
 
 func TestBenignSamples(t *testing.T) {
 	r := newRedactor(t)
-	for _, file := range []string{"benign.txt", "freshbenign.txt"} {
+	for _, file := range []string{"benign.txt", "freshbenign.txt", "thirdbenign.txt"} {
 		all, flagged := readSamples(t, file), 0
 		for _, s := range all {
 			out, findings := r.Redact(s.text)

@@ -376,6 +376,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).authorization, "bearer ", "basic ", "authorization: token ")
 	on((*scanner).authorizationHeader, "authorization")
 	on((*scanner).cookies, "cookie")
+	on((*scanner).sessionCookie, sessionCookies...)
 	on((*scanner).encodedPair, "auth\"", "_auth")
 	on((*scanner).manifest, "kind: secret", "kind: \"secret\"")
 	on((*scanner).pgpass, ":5432:", ":5433:")
@@ -401,6 +402,9 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).securedString, "securestring ")
 	on((*scanner).shortCode, "pin", "cvv", "cvc", "otp", "passcode", "verification code", "security code", "one-time code", "login code", "access code",
 		"authentication code", "2fa code", "bestätigungscode", "einmalcode", "code de vérification", "código de verificación")
+	on((*scanner).recoveryCodes, "recovery code", "backup code", "rescue code", "wiederherstellungscode", "code de récupération", "codes de récupération",
+		"código de recuperación", "códigos de recuperación")
+	on((*scanner).toldCredentials, "credentials", "creds", "zugangsdaten", "identifiants", "credenciales")
 	on((*scanner).seedPhrase, "seed phrase", "recovery phrase", "mnemonic", "seed words", "secret phrase")
 	on((*scanner).awsAccount, "aws_account_id", "awsaccountid")
 	on((*scanner).obfuscatedEmail, writtenAt...)

@@ -83,6 +83,7 @@ func restore(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	defer in.Close()
+	privateFiles()
 	done, err := badger.Restore(ctx, c.storage, in)
 	if err != nil {
 		return err

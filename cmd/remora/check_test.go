@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -18,6 +20,13 @@ func TestCheckTellsOfDamage(t *testing.T) {
 		want  string // of the error; "" = none
 	}{
 		"whole": {func(string) error { return nil }, ""},
+		"a user's key is gone": {func(dir string) error {
+			keys, err := filepath.Glob(filepath.Join(dir, "keyring", "scopes", "*", "*"))
+			if err != nil || len(keys) != 1 {
+				t.Fatalf("keys: %v, %v", keys, err)
+			}
+			return os.Remove(keys[0])
+		}, "missing: 1 scopes"},
 		"a log is gone": {func(dir string) error {
 			logs, err := filepath.Glob(filepath.Join(dir, "data", "*.mem"))
 			if err != nil || len(logs) != 1 {
@@ -51,7 +60,7 @@ func TestCheckTellsOfDamage(t *testing.T) {
 		if err := c.spoil(dir); err != nil {
 			t.Fatal(err)
 		}
-		told, err := storeState(t.Context(), cfg, false)
+		told, err := storeState(t.Context(), cfg, true)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %q, %v, want %q", name, told, err, c.want)
 		}

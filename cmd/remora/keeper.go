@@ -112,6 +112,7 @@ var (
 
 // Run keeps the store open until ctx ends.
 func (k *keeper) Run(ctx context.Context) error {
+	privateFiles()
 	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
 		if badger.IsMissing(dir) {
 			k.log.Error("the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away", "mark", dir)

@@ -168,6 +168,7 @@ func withStore(ctx context.Context, c config, do func(store openStore) error) er
 	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}
+	privateFiles()
 	store := badger.New(c.storage, nil)
 	if err := store.Open(ctx); err != nil {
 		if strings.HasPrefix(store.Health().Reason, "locked:") { // by one that could not be reached

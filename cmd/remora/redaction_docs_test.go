@@ -53,10 +53,13 @@ after eight rounds, which takes rules made for it, the whole of it becomes one p
 - Names and postal addresses are out of reach without a model, as is anything that is private by its meaning alone.
 - In our own samples (redact/testdata): of 246 texts with a secret the rules missed 99 at first sight, 4 after they had been mended;
   of a second set of 88, written afterwards, 19 at first sight, 1 now. Of 102 texts with personal data 15 at first sight, none now. Of 163
-  texts with neither 3 were flagged, of a second set of 116 texts 4; none now. On the public fixtures of secret scanners 99.7 % of 627
+  texts with neither 3 were flagged, of a second set of 116 texts 4; none now. A third set, of 35 and 22,
+  has what a hostile reader found, and its like: nothing of it is missed or flagged now. On the public fixtures of secret scanners 99.7 % of 627
   secrets are found and 9.4 % of 160 non-secrets flagged (8.6 % of the half that rules were not made on). Most of the latter that we looked at are
   keys of the right form that a test of another vendor's rule calls none.
-- One-time codes, PINs and security codes of cards are taken out only behind a word that says so ("your code is 123456" stays).
+- One-time codes, PINs, recovery codes and security codes of cards are taken out only behind a word that says so ("your code is 123456" stays).
+- An IPv6 address of few, short groups of digits (12:34:56::78) is taken for a time or ratio unless a prefix, a zone or a word says what it is.
+- Nine digits in the groups of a social security number are one, whatever is counted.
 - A password that contains "your", or that has a blank and stands in a sentence, stays; so does "anna / Kestrel88".
 - A password of letters only that stands in a sentence without quotes is taken for a word.
 - A random value that nothing around it calls a key, and that has no form of its own, stays.

@@ -43,7 +43,7 @@ func verifyStore(ctx context.Context, store verifiable) (told string, err error)
 	}
 	told = fmt.Sprintf("%d memories of %d scopes verified", sum.Memories, scopes)
 	if sum.Damaged+sum.Missing+altered+unreadable > 0 {
-		return told, fmt.Errorf("%s; damaged: %d memories, missing: %d memories, not as they were written: %d scopes, keys unreadable: %d scopes",
+		return told, fmt.Errorf("%s; damaged: %d memories, missing: %d memories, not as they were written: %d scopes, keys unreadable or missing: %d scopes",
 			told, sum.Damaged, sum.Missing, altered, unreadable)
 	}
 	return told, nil

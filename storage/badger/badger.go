@@ -11,7 +11,8 @@
 //   - Disk keys are keyed hashes. In the clear stand: kinds of records, event times in milliseconds, counts, sizes and
 //     expiry times. layout.go has the table.
 //   - A key is generated only for a new store. Where there is data and the key or the keyring is missing or wrong, the
-//     store refuses to open and touches nothing.
+//     store refuses to open and touches nothing. A data key is generated only for a scope without data: where it is missing,
+//     nothing of the scope is read or written but by Erase, with an error that wraps [storage.ErrDamaged].
 //   - Delete makes records unreadable through this package at once; their sealed bytes stay in the files, openable with the
 //     scope's data key, until a Reap has Badger compact them away, a day later at the latest. Erase destroys the data key
 //     first and then has Badger drop the bytes; an erasure cut short by a crash is finished before the store opens again.

@@ -160,6 +160,10 @@ func (se *session) finishErase(scopes []hash16, prefixes [][]byte) error {
 	if err := se.drop(prefixes); err != nil {
 		return err
 	}
+	// A log that came back after a power cut would be data without a key, and without the mark that says why.
+	if err := syncDir(se.db.Opts().Dir); err != nil {
+		return err
+	}
 	for _, h := range scopes {
 		if err := se.keys.unmark(h); err != nil {
 			return err

@@ -128,7 +128,7 @@ func (s *Store) noteFiles(se *session) error {
 	now.tables, now.counts = tables, counts // among the files are some that are being made, or were merged into others
 	if len(now.logs) > 0 {
 		now.logs = []uint64{slices.Max(now.logs)} // others go once they are tables, and whoever reads them holds that up
-		if !begun(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", now.logs[0]))) {
+		if !begun(s.logPath(now.logs[0])) {
 			now.logs = nil // Badger deletes one that is empty when it closes
 		}
 	}
@@ -136,7 +136,36 @@ func (s *Store) noteFiles(se *session) error {
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
 		return nil
 	}
+	if err := s.syncLogs(now.logs, se.synced); err != nil {
+		return err
+	}
+	se.synced = now.logs
 	return writeDurably(s.inventoryPath(), content)
+}
+
+// syncLogs makes what logs hold durable before they are named, but for those that it has done that for: one that is named and empty has lost
+// something, then, and is not one that the machine's end kept from being filled.
+func (s *Store) syncLogs(logs, done []uint64) error {
+	for _, id := range logs {
+		if slices.Contains(done, id) {
+			continue
+		}
+		f, err := os.OpenFile(s.logPath(id), os.O_RDWR, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // made into a table meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(f.Sync(), f.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) logPath(id uint64) string {
+	return filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))
 }
 
 // namedTables are those of the manifest, in order. Needs noting.
@@ -196,7 +225,7 @@ func (se *session) unnote() (note func(), err error) {
 	return note, writeDurably(filepath.Join(se.db.Opts().Dir, inventoryName), inventory{}.encode())
 }
 
-// lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone, and tables
+// lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone or empty, and tables
 // that the manifest does not name any more.
 func (s *Store) lostFiles(named map[uint64]bool, counts manifestCounts) (logs, tables int, err error) {
 	b, err := os.ReadFile(s.inventoryPath())
@@ -223,8 +252,8 @@ func (s *Store) lostFiles(named map[uint64]bool, counts manifestCounts) (logs, t
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, id := range was.logs {
-		if !slices.Contains(now.logs, id) {
+	for _, id := range was.logs { // Badger empties one before it removes it, and both only once the manifest names the table that it became
+		if !slices.Contains(now.logs, id) || !begun(s.logPath(id)) {
 			logs++
 		}
 	}
@@ -258,7 +287,7 @@ func (s *Store) noteBefore() error {
 	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })
 	logs := found.logs[:0]
 	for _, id := range found.logs {
-		if some, err := holdsTransaction(filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))); err != nil {
+		if some, err := holdsTransaction(s.logPath(id)); err != nil {
 			return err
 		} else if some {
 			logs = append(logs, id)
@@ -269,6 +298,9 @@ func (s *Store) noteBefore() error {
 	content := found.encode()
 	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
 		return nil
+	}
+	if err := s.syncLogs(found.logs, nil); err != nil {
+		return err
 	}
 	return writeDurably(s.inventoryPath(), content)
 }

@@ -43,6 +43,10 @@ type keyring struct {
 	mu     sync.Mutex
 	recent *list.List // of *scopeKey, most recently used first, at most cachedKeys
 	cached map[hash16]*list.Element
+	empty  map[hash16]struct{} // scopes that were found to have neither key nor data, at most emptyScopes
+
+	// holdsData says whether the store has anything of a scope; nil while there is no store. Called with mu held.
+	holdsData func(h hash16) bool
 }
 
 // scopeKey is what a scope's values are sealed with.
@@ -57,6 +61,9 @@ type scopeKey struct {
 // cachedKeys bounds the unwrapped keys in memory, about 1.5 KiB each; beyond, the least recently used is read again.
 const cachedKeys = 512
 
+// emptyScopes bounds what is known to be empty, 16 bytes each; beyond, it is looked for anew.
+const emptyScopes = 4096
+
 const secretSize = 32
 
 // keyID tells one data key from another, and nothing about it.
@@ -70,13 +77,18 @@ func newKeyID(dataKey []byte) (keyID, error) {
 	return keyID(id), nil
 }
 
+// errNoKey: data of a scope are there and its key is not. It lies in the data rather than in the store's state, so that callers go on
+// with other scopes.
+var errNoKey = fmt.Errorf("key missing: there are data of this user, but their key is not in the keyring; put it back, no new one is made where there are data: %w",
+	storage.ErrDamaged)
+
 var errWrongKey = errors.New("the key is not the one that this store was made with")
 
 // openKeyring opens the keyring in dir, or makes one if make is set.
 func openKeyring(dir string, k *kek, keyFile string, create bool) (*keyring, error) {
 	kr := &keyring{
 		dir: dir, keks: []*kek{k}, keyFile: keyFile, write: writeDurably,
-		recent: list.New(), cached: make(map[hash16]*list.Element),
+		recent: list.New(), cached: make(map[hash16]*list.Element), empty: make(map[hash16]struct{}),
 	}
 	if create {
 		for _, d := range []string{dir, filepath.Join(dir, "scopes"), filepath.Join(dir, "erased")} {
@@ -124,7 +136,7 @@ func (k *keyring) markPath(h hash16) string {
 	return filepath.Join(k.dir, "erased", hex.EncodeToString(h[:]))
 }
 
-// find returns the key of a scope, nil if it has none, which means that it has no data either.
+// find returns the key of a scope, nil if it has none and no data either; with data it is errNoKey.
 func (k *keyring) find(h hash16) (*scopeKey, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -138,12 +150,31 @@ func (k *keyring) findLocked(h hash16) (*scopeKey, error) {
 	}
 	scope, key, err := k.readLocked(h)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, k.missedLocked(h)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return k.keepLocked(h, scope, key)
+}
+
+// missedLocked tells a scope that is new or erased, which is nil, from one that has lost its key. Where an erasure has destroyed it the
+// mark stands until the data are gone too, so it is looked for first; nobody makes or destroys a key meanwhile.
+func (k *keyring) missedLocked(h hash16) error {
+	if _, known := k.empty[h]; known || k.holdsData == nil {
+		return nil
+	}
+	if marked, err := exists(k.markPath(h)); marked || err != nil {
+		return err
+	}
+	if k.holdsData(h) {
+		return errNoKey
+	}
+	if len(k.empty) >= emptyScopes {
+		clear(k.empty)
+	}
+	k.empty[h] = struct{}{}
+	return nil
 }
 
 // readLocked reads the file of a scope.
@@ -199,6 +230,7 @@ func (k *keyring) obtain(scope storage.Scope) (*scopeKey, error) {
 	if sk != nil || err != nil {
 		return sk, err
 	}
+	delete(k.empty, h)
 	key := make([]byte, KeySize)
 	rand.Read(key)
 	var plain []byte

@@ -247,6 +247,7 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return err
 		}
 	}
+	se.keys.holdsData = s.orphans(se)
 	if err := s.finishRotation(ctx, se.keys); err != nil {
 		return err
 	}

@@ -147,8 +147,8 @@ func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, e
 		if err != nil && !errors.Is(err, storage.ErrDamaged) {
 			return 0, err
 		}
-		if err != nil || key == nil { // a lost key: there is no digest either
-			err = b.add(changes)
+		if err != nil || key == nil { // a lost key: should it come back, the digest is made of what is left then
+			err = b.add(append(changes, change{key: digestKey(h), remove: true}))
 		} else if p, ok := parsePointer(key, id, value); ok {
 			err = b.addCounted(key, changes, minus(p.counted()))
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Scopes implements [storage.ScopeLister], in order of hashes. It reads the keyring alone.
+// Scopes implements [storage.ScopeLister], in order of hashes. It reads the keyring alone, but for the last page, on which those that have
+// data and no key count as damaged: their names are lost with the key.
 func (s *Store) Scopes(ctx context.Context, after string, limit int) (page storage.ScopePage, err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -47,6 +48,11 @@ func (s *Store) Scopes(ctx context.Context, after string, limit int) (page stora
 		}
 		return ctx.Err()
 	})
+	if err == nil && page.Next == "" {
+		var lost int
+		lost, err = se.keyless(ctx)
+		page.Damaged += lost
+	}
 	return page, err
 }
 

@@ -34,6 +34,7 @@ type session struct {
 	unnoted  bool       // the inventory names nothing, and stays so
 	manifest knownManifest
 	named    []uint64 // its tables, in order
+	synced   []uint64 // logs of the inventory, which were synced before they came into it
 
 	backups  atomic.Int32 // under way
 	rotating sync.Mutex   // by RotateKey

@@ -187,11 +187,11 @@ func (s *Store) verifyManifest(tables []string) error {
 	return nil
 }
 
-// missLogs tells of logs that are gone: nothing brings them back, so the store opens without them.
+// missLogs tells of logs that are gone or were emptied: nothing brings them back, so the store opens without them.
 func (s *Store) missLogs(n int) {
 	if n > 0 {
 		s.damaged.Add(uint64(n))
-		s.log.Error("a log is missing: some of what was stored last is lost", "logs", n, "directory", s.dataDir())
+		s.log.Error("a log is missing or was emptied: some of what was stored last is lost", "logs", n, "directory", s.dataDir())
 	}
 }
 

@@ -1,0 +1,46 @@
+package badger
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestEmptiedLog: a log that held something when it was noted, and is empty where a kill left the store, is told of as one that is gone: what
+// was stored last is lost with it.
+func TestEmptiedLog(t *testing.T) {
+	for name, spoil := range map[string]func(path string) error{
+		"cut to nothing": func(path string) error { return os.Truncate(path, 0) },
+		"zeros": func(path string) error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(path, make([]byte, info.Size()), 0o600)
+		},
+		"whole": func(string) error { return nil },
+	} {
+		cfg := testConfig(t)
+		s := mustOpen(t, cfg)
+		mustPut(t, s, scopeOf("u"), memory("id", "text"))
+		if err := s.NoteFiles(); err != nil {
+			t.Fatal(err)
+		}
+		to := cfg
+		to.Dir = filepath.Join(t.TempDir(), "store")
+		if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
+			t.Fatal(err)
+		}
+		logs, err := filepath.Glob(filepath.Join(to.Dir, "data", "*.mem"))
+		if err != nil || len(logs) != 1 {
+			t.Fatalf("logs: %v, %v", logs, err)
+		}
+		if err := spoil(logs[0]); err != nil {
+			t.Fatal(err)
+		}
+		got := mustOpen(t, to).Health().Damaged
+		if want := map[bool]uint64{true: 0, false: 1}[name == "whole"]; got != want {
+			t.Errorf("%s: %d damaged, want %d", name, got, want)
+		}
+	}
+}
