@@ -128,7 +128,7 @@ func declining(ws []word) bool {
 			continue
 		}
 		switch next := what + 1; { // "don't save it to disk" is about something else
-		case next == len(ws), ws[next].clause, lexicon.conjunctions[ws[next].folded], ws[next].folded == "please", ws[next].folded == "anywhere":
+		case next == len(ws), ws[next].clause, ws[next].in(inConjunctions), ws[next].folded == "please", ws[next].folded == "anywhere":
 			return true
 		case (ws[next].folded == "in" || ws[next].folded == "to") && folded(ws, next+1) == "your":
 			return true
@@ -182,7 +182,7 @@ var fictions = rows(`
 // fictional looks at the beginnings of clauses, behind greetings.
 func fictional(ws []word) bool {
 	for i := range ws {
-		if i > 0 && !ws[i].clause && !lexicon.lead[ws[i-1].folded] && !lexicon.conjunctions[ws[i-1].folded] {
+		if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
 			continue
 		}
 		for _, row := range fictions[ws[i].folded] {
@@ -230,7 +230,7 @@ func tagged(ws []word) bool {
 			return true
 		case (first == "is" || first == "was") && (folded(tail, 1) == "that" || folded(tail, 1) == "it" || folded(tail, 1) == "not"):
 			return true
-		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (lexicon.personal[tail[len(tail)-1].folded] || whoDoesNot[tail[len(tail)-1].folded]):
+		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (tail[len(tail)-1].in(inPersonal) || whoDoesNot[tail[len(tail)-1].folded]):
 			return true
 		}
 	}

@@ -61,7 +61,7 @@ func (c *counter) reset() {
 // countWords counts the words of text that say something.
 func countWords(into map[string]int, text string) {
 	for w := range eachWord(text) {
-		if telling(w.folded) {
+		if w.telling() {
 			into[w.folded]++
 		}
 	}
@@ -70,7 +70,7 @@ func countWords(into map[string]int, text string) {
 // read counts the words of text.
 func (c *counter) read(text string) {
 	for w := range eachWord(text) {
-		if telling(w.folded) {
+		if w.telling() {
 			c.add(w.folded, 1)
 		}
 	}

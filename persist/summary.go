@@ -37,14 +37,16 @@ type Keyword struct {
 	Count int
 }
 
-// Of Chinese and Japanese no character is left out but kana and those that are in every other sentence.
-func telling(w string) bool {
-	if len(w) == 3 && w[0] >= 0xe3 && w[0] <= 0xe9 {
-		if r, _ := utf8.DecodeRuneInString(w); ideograph(r) {
+// telling says whether a word says something. Of Chinese and Japanese no character is left out but kana and those that are in
+// every other sentence.
+func (w *word) telling() bool {
+	f := w.folded
+	if len(f) == 3 && f[0] >= 0xe3 && f[0] <= 0xe9 {
+		if r, _ := utf8.DecodeRuneInString(f); ideograph(r) {
 			return r >= 0x3400 && !strings.ContainsRune(commonIdeographs, r)
 		}
 	}
-	return !lexicon.stop[w] && (len(w) > 2 || len(w) > 1 && w[0] >= utf8.RuneSelf) && strings.Trim(w, "0123456789.,-") != ""
+	return !w.in(inStop) && (len(f) > 2 || len(f) > 1 && f[0] >= utf8.RuneSelf) && (f[0] >= 'a' || strings.Trim(f, "0123456789.,-") != "")
 }
 
 // read takes in messages that it has not seen.
