@@ -16,6 +16,11 @@ func instructs(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
+	return look(text).mayInstruct() && instructing(text)
+}
+
+// instructing is instructs for text that may, and is no longer than maxInstruct.
+func instructing(text string) bool {
 	if hiddenTags(text) || shaped(text) || decoded(text, shaped) {
 		return true
 	}

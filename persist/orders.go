@@ -21,6 +21,11 @@ func orders(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
+	return look(text).mayOrder() && ordering(text)
+}
+
+// ordering is orders for text that may, and is no longer than maxInstruct.
+func ordering(text string) bool {
 	ascii := isASCII(text)
 	for i := range foreignTokens {
 		t := &foreignTokens[i]
@@ -110,7 +115,7 @@ func needed(l *wordBook) map[string]bool {
 }
 
 // ordinary words are in every other text, more so than those of the stop list.
-var ordinary = setOf("from on new answer answers use next first only always never add write put note tell show say")
+var ordinary = setOf("remember from on new answer answers use next first only always never add write put note tell show say")
 
 // mayOrder is a cheap necessary condition of orders: one of the words of orderWords.
 func mayOrder(text string) bool { return orderFilter.in(text) }
