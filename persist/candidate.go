@@ -63,11 +63,15 @@ type span struct {
 
 // spansOf reads one message of the user.
 func spansOf(text string, at time.Time, message int) []span {
+	return spansIn(ownTextOf(text), at, message)
+}
+
+// spansIn is spansOf for the own words of a message.
+func spansIn(own ownText, at time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
-	own := ownWords(text)
 	framed := ""
-	switch frameOf(own) {
+	switch frameOf(own.text) {
 	case frameDeclined:
 		framed = rejectDeclined
 	case frameFiction:
@@ -75,7 +79,7 @@ func spansOf(text string, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = rejectQuoted
 	}
-	for _, s := range sentences(own) {
+	for _, s := range sentences(own.text) {
 		if len(out) == maxSpans {
 			break
 		}
@@ -90,7 +94,7 @@ func spansOf(text string, at time.Time, message int) []span {
 		if c := sp.candidate; c != nil {
 			c.at, c.message, c.corrects = at, message, corrects(appendWords(space[:0], s))
 			c.dates = datesIn(c.quote, c.words, at)
-			c.suspicious = instructs(c.quote)
+			c.suspicious = own.mayInstruct() && instructs(c.quote)
 		}
 		out = append(out, sp)
 	}
@@ -339,7 +343,7 @@ func told(ws []word) marks {
 	for i := range ws {
 		w := &ws[i]
 		switch {
-		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings|inVague), w.in(inPassing) && i < 4:
+		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings | inVague), w.in(inPassing) && i < 4:
 			return 0
 		case w.in(inPersonal):
 			ours = true

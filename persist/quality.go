@@ -73,7 +73,7 @@ func (w *QualityWeights) coherence(window []windowMessage) float64 {
 		}
 		answered = answered || asked != "" && asked != who && strings.TrimSpace(m.text) != ""
 		asked = ""
-		if strings.ContainsAny(m.text, "?？") {
+		if strings.IndexByte(m.text, '?') >= 0 || strings.Contains(m.text, "？") {
 			asked = who
 		}
 	}
