@@ -167,11 +167,6 @@ func (s *Summary) size() int64 {
 	return int64(n)
 }
 
-func (s *Summary) encode() ([]byte, error) {
-	s.Version = summaryVersion
-	return json.Marshal(s)
-}
-
 func decodeSummary(value []byte) (*Summary, error) {
 	var s Summary
 	if err := json.Unmarshal(value, &s); err != nil || s.Version != summaryVersion {
