@@ -23,20 +23,19 @@ func frameOf(own string) frame {
 	if transcribes(lower) {
 		return frameTranscript
 	}
-	if containsAny(lower, "pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine", "suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos") && anySentence(own, fictional) {
+	if mayBeFiction.in(lower) && anySentence(own, fictional) {
 		return frameFiction
 	}
 	return framePlain
 }
 
-func containsAny(s string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
+var (
+	mayBeFiction = newNeedles("pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine",
+		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos")
+	mayDeclineBy = newNeedles("remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
+		"guarde", "recuerde", "retenez")
+	mayTranscribe = newNeedles("assistant:", "ai:", "bot:")
+)
 
 // anySentence asks is of every sentence that is not code.
 func anySentence(own string, is func(ws []word) bool) bool {
@@ -55,7 +54,7 @@ func declined(text string) bool {
 }
 
 func mayDecline(lower string) bool {
-	return containsAny(lower, "remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde", "guarde", "recuerde", "retenez")
+	return mayDeclineBy.in(lower)
 }
 
 func declines(own string) bool { return anySentence(own, declining) }
@@ -196,7 +195,7 @@ func fictional(ws []word) bool {
 
 // transcribes finds lines of both sides of a conversation.
 func transcribes(lower string) bool {
-	if !strings.Contains(lower, "assistant:") && !strings.Contains(lower, "ai:") && !strings.Contains(lower, "bot:") {
+	if !mayTranscribe.in(lower) {
 		return false
 	}
 	asked, answered := false, false

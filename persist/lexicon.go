@@ -81,7 +81,7 @@ func parseLexicon(text string, first int) *wordBook {
 		if raw[0] == ':' {
 			section, name, _ = strings.Cut(raw[1:], " ")
 			if section == "set" && l.sets[name] == nil {
-				if l.sets[name] = map[string]bool{}; first+len(l.setBit) >= 64 || first == 0 && len(l.setBit) == firstOrderBit {
+				if l.sets[name] = map[string]bool{}; first+len(l.setBit) >= 63 || first == 0 && len(l.setBit) == firstOrderBit {
 					panic("lexicon: too many sets")
 				}
 				l.setBit[name] = 1 << (first + len(l.setBit))

@@ -89,6 +89,9 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 			note(part)
 		}
 	}
+	for w := range dateWords {
+		note(w).sets |= inDates
+	}
 	for w := range dropVerbs {
 		note(w)
 	}
@@ -160,6 +163,9 @@ func knownAs(w string) *known { return find(heard, w, hashOf(w)) }
 
 // in says whether the word is in a set of the lexicon, by its bit.
 func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }
+
+// inDates is the bit of dateWords: the last one, which no book has.
+const inDates = 1 << 63
 
 // The sets of the lexicon that words are looked for in most.
 var (
