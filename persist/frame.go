@@ -16,7 +16,7 @@ const (
 
 // frameOf reads the own words of a message.
 func frameOf(own string) frame {
-	lower := strings.ToLower(own)
+	lower := smalled(own)
 	if mayDecline(lower) && declines(own) {
 		return frameDeclined
 	}
@@ -50,7 +50,7 @@ func anySentence(own string, is func(ws []word) bool) bool {
 
 // declined says whether a message asks not to be kept.
 func declined(text string) bool {
-	return mayDecline(strings.ToLower(text)) && declines(ownWords(text))
+	return mayDecline(smalled(text)) && declines(ownWords(text))
 }
 
 func mayDecline(lower string) bool {
@@ -198,6 +198,7 @@ func transcribes(lower string) bool {
 	if !mayTranscribe.in(lower) {
 		return false
 	}
+	lower = strings.ToLower(lower)
 	asked, answered := false, false
 	for line := range strings.Lines(lower) {
 		who, _, _ := strings.Cut(strings.TrimLeft(line, " \t*>#-"), ":")

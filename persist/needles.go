@@ -24,22 +24,52 @@ func newNeedles(all ...string) *needles {
 
 func needleHash(three uint32) uint32 { return three * 0x9e3779b1 >> (32 - 12) }
 
-// in says whether lower, which is in small letters, holds any.
-func (n *needles) in(lower string) bool {
-	if len(lower) < 3 {
+// in says whether text holds any, in small letters or the capitals of ASCII.
+func (n *needles) in(text string) bool {
+	if len(text) < 3 {
 		return false
 	}
-	three := uint32(lower[0])<<8 | uint32(lower[1])<<16
-	for i := 2; i < len(lower); i++ {
-		three = three>>8 | uint32(lower[i])<<16
+	three := uint32(smallOf[text[0]])<<8 | uint32(smallOf[text[1]])<<16
+	for i := 2; i < len(text); i++ {
+		three = three>>8 | uint32(smallOf[text[i]])<<16
 		if h := needleHash(three); n.bits[h/64]&(1<<(h%64)) == 0 {
 			continue
 		}
-		for _, s := range n.list[lower[i-2]%32] {
-			if strings.HasPrefix(lower[i-2:], s) {
+		for _, s := range n.list[text[i-2]%32] {
+			if beginsWith(text[i-2:], s) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+func beginsWith(text, s string) bool {
+	if len(text) < len(s) {
+		return false
+	}
+	for i := range len(s) {
+		if smallOf[text[i]] != s[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// smallOf are bytes with the capitals of ASCII made small.
+var smallOf = func() (small [256]byte) {
+	for c := range small {
+		if small[c] = byte(c); c >= 'A' && c <= 'Z' {
+			small[c] |= 0x20
+		}
+	}
+	return small
+}()
+
+// smalled is text in a form that needles find all of its letters in: most text is ASCII, and is its own.
+func smalled(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	return strings.ToLower(text)
 }

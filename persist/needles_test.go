@@ -14,11 +14,11 @@ func TestNeedles(t *testing.T) {
 	for range 100_000 {
 		text := make([]byte, r.IntN(12))
 		for i := range text {
-			text[i] = "abcd \xe9"[r.IntN(6)]
+			text[i] = "abcdA \xe9"[r.IntN(7)]
 		}
 		want := false
 		for _, s := range all {
-			want = want || strings.Contains(string(text), s)
+			want = want || strings.Contains(strings.ReplaceAll(string(text), "A", "a"), s)
 		}
 		if got := n.in(string(text)); got != want {
 			t.Fatalf("%q: %v, want %v", text, got, want)

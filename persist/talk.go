@@ -244,7 +244,10 @@ func asks(ms []windowMessage) bool {
 
 // mayAsk is a cheap necessary condition: one of the verbs that remember and forget patterns hold.
 func mayAsk(text string) bool {
-	return mayAskBy.in(fold(text))
+	if !isASCII(text) {
+		text = fold(text)
+	}
+	return mayAskBy.in(text)
 }
 
 var mayAskBy = newNeedles("rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
