@@ -187,5 +187,4 @@ var (
 	inMonths       = lexicon.setBit["months"]
 	inRelative     = lexicon.setBit["relative"]
 	inDue          = lexicon.setBit["dueword"]
-	inNegation     = lexicon.setBit["negation"]
 )
