@@ -12,7 +12,7 @@ type looks struct {
 	ascii    bool // where not, only foreign is known
 	token    bool // one of roleTokens may stand in it
 	attempts bool // a word that attempts needs may
-	orders   bool // a word or a sign that orders needs may
+	orders   bool // a word that orders needs may; "assistant" is one, so the ASCII of foreignTokens needs no look of its own
 	spread   bool // it has a row of letters that unspaced joins
 	encoded  bool // a row that decoded looks into
 	foreign  bool // what foreignWords needs
@@ -137,9 +137,6 @@ func (l *looks) sign(text string) {
 		return
 	}
 	first, second := text[0], text[1]
-	if first == '\n' && second == 'A' { // "\nAssistant:", of foreignTokens
-		l.orders = true
-	}
 	if second >= 'A' && second <= 'Z' {
 		second |= 0x20
 	}
