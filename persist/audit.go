@@ -42,16 +42,24 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			countWords(space.window, ownWords(m.text))
 			continue
 		}
-		space.said.read(ownWords(m.text))
-		space.fresh = append(space.fresh, *m)
+		space.take(m)
 	}
-	for _, k := range space.said.list {
-		space.window[k.Word] += k.Count
+	distinct := len(space.said.list) // words of the fresh messages; those of the summary come behind
+	t.summary.read(space)
+	keywords := t.summary.keywords()
+	for _, k := range keywords {
+		if at, ok := space.said.at[k]; ok && at < distinct {
+			space.window[k]++
+		}
 	}
-	t.summary.readCounted(space.fresh, space)
+	fresh := space.own
 	for i := range t.window {
 		m := &t.window[i]
-		if !m.fresh || !m.user {
+		if !m.fresh {
+			continue
+		}
+		own := fresh[0]
+		if fresh = fresh[1:]; !m.user {
 			continue
 		}
 		took := clock().Sub(begun)
@@ -68,7 +76,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 				candidates = append(candidates, c)
 			}
 		}
-		for _, sp := range spansOf(m.text, m.at, i) {
+		for _, sp := range spansIn(own, m.at, i) {
 			switch {
 			case sp.forget != "":
 				out.requests = append(out.requests, p.forgetRequest(g.d, m, t.conversation, sp.forget))
@@ -90,7 +98,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectRefused)
 		}
 	}
-	r := cfg.Weights.relevance(space.window, t.summary.keywords())
+	r := cfg.Weights.relevance(space.window, keywords)
 	h := cfg.Weights.coherence(t.window)
 	sum := 0.0
 	for _, c := range candidates {

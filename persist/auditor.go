@@ -1,8 +1,8 @@
 package persist
 
 import (
+	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -39,17 +39,18 @@ type auditor struct {
 	recovered  []dueMark
 
 	// The rest is the auditor's own while it is inside the gate, and an erasure's while the gate is closed.
-	talks    map[talkKey]*talk
-	dossiers map[storage.Scope]*dossier
-	cached   int64
-	held     int64          // bytes of talks
-	asking   int            // calls of the distiller under way
-	calling  int            // the number of the last one
-	breath   breath         // of the round
-	breathed time.Duration  // in this round
-	waited   time.Duration  // for the store, at its end
-	reading  reading        // of the audit at hand
-	calls    sync.WaitGroup // of those under way
+	talks      map[talkKey]*talk
+	dossiers   map[storage.Scope]*dossier
+	cached     int64
+	held       int64          // bytes of talks
+	asking     int            // calls of the distiller under way
+	calling    int            // the number of the last one
+	breath     breath         // of the round
+	breathed   time.Duration  // in this round
+	waited     time.Duration  // for the store, at its end
+	reading    reading        // of the audit at hand
+	byIdleness []idle         // room for shrink to sort them
+	calls      sync.WaitGroup // of those under way
 }
 
 func newAuditor(p *Pipeline) *auditor {
@@ -269,6 +270,12 @@ func (a *auditor) over(share int64) bool {
 	return int64(len(a.talks)) > most || a.held > bytes && len(a.talks) > 1
 }
 
+// idle is a conversation by when it was last heard of.
+type idle struct {
+	since int64
+	*talk
+}
+
 // overfull is the share, one in so many, by which conversations may pass their bounds until no more is heard: so those that go
 // are found at a time.
 const overfull = 8
@@ -284,26 +291,36 @@ func (a *auditor) shrink(r *roundWork) {
 	if !a.over(0) {
 		return
 	}
-	var going []*talk
+	var going []idle // since is their scope's place from here on
 	most, held := len(a.talks), a.held
-	for _, idlest := range slices.SortedFunc(maps.Values(a.talks), func(x, y *talk) int { return x.last.Compare(y.last) }) {
+	idlest := a.byIdleness[:0]
+	for _, t := range a.talks {
+		idlest = append(idlest, idle{t.last.UnixNano(), t})
+	}
+	slices.SortFunc(idlest, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
+	for _, t := range idlest {
 		if most-len(going) <= a.p.cfg.Audit.MaxConversations && (held <= a.p.cfg.Audit.MaxBytes || most-len(going) <= 1) {
 			break
 		}
-		held -= idlest.size()
-		going = append(going, idlest)
+		held -= t.size()
+		going = append(going, t)
 	}
+	clear(idlest)
+	a.byIdleness = idlest
 	place := map[storage.Scope]int{}
 	for i, t := range going {
-		if _, ok := place[t.scope]; !ok {
-			place[t.scope] = i
-			if a.dossiers[t.scope] != nil { // those whose facts are here go first
-				place[t.scope] -= len(going)
+		at, ok := place[t.scope]
+		if !ok {
+			if at = i; a.dossiers[t.scope] != nil { // those whose facts are here go first
+				at -= len(going)
 			}
+			place[t.scope] = at
 		}
+		going[i].since = int64(at)
 	}
-	slices.SortStableFunc(going, func(x, y *talk) int { return place[x.scope] - place[y.scope] })
-	for _, t := range going {
+	slices.SortStableFunc(going, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
+	for _, of := range going {
+		t := of.talk
 		if t.dirty() && !r.room(t.scope) {
 			continue
 		}

@@ -46,7 +46,9 @@ type AuditRecord struct {
 
 func (r *AuditRecord) encode(at time.Time) ([]byte, error) {
 	r.Version, r.At = auditVersion, storage.TimeOf(at)
-	return json.Marshal(r)
+	w := jsonWriter{make([]byte, 0, 512)}
+	r.appendTo(&w)
+	return w.b, nil
 }
 
 // Audits lists what is kept of a scope's audits, newest first.

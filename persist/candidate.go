@@ -65,11 +65,15 @@ type span struct {
 
 // spansOf reads one message of the user.
 func spansOf(text string, at time.Time, message int) []span {
+	return spansIn(ownTextOf(text), at, message)
+}
+
+// spansIn is spansOf for the own words of a message.
+func spansIn(own ownText, at time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
-	own := ownWords(text)
 	framed := ""
-	switch frameOf(own) {
+	switch frameOf(own.text) {
 	case frameDeclined:
 		framed = rejectDeclined
 	case frameFiction:
@@ -77,7 +81,7 @@ func spansOf(text string, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = rejectQuoted
 	}
-	for i, s := range sentences(own) {
+	for i, s := range sentences(own.text) {
 		if len(out) == maxSpans {
 			break
 		}
@@ -93,7 +97,7 @@ func spansOf(text string, at time.Time, message int) []span {
 			back, bare := corrects(appendWords(space[:0], s))
 			c.at, c.message, c.corrects, c.answers = at, message, back, bare && i == 0
 			c.dates = datesIn(c.quote, c.words, at)
-			c.suspicious = instructs(c.quote)
+			c.suspicious = own.mayInstruct() && instructs(c.quote)
 		}
 		out = append(out, sp)
 	}
@@ -137,7 +141,7 @@ func judge(s string) span {
 	if !m.has(markStanding) && unreal(ws) {
 		return span{reject: rejectFiction}
 	}
-	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && lexicon.personal[ws[main].folded])
+	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && ws[main].in(inPersonal))
 	if !asks && !orders && !mixed(ws, main) {
 		if sp, ok := statement(s, ws, main, m); ok {
 			return sp
@@ -187,7 +191,7 @@ var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo
 // mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
 func mixed(ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
-		if (ws[i].clause || lexicon.conjunctions[ws[i-1].folded]) && lexicon.asking[ws[i].folded] {
+		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
 			if m := lexicon.marksAt(ws, i); m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0 {
 				return true
 			}
@@ -199,7 +203,7 @@ func mixed(ws []word, main int) bool {
 // mainWord skips greetings and joints, and what begins a correction: "Hi, by the way, I ...", "No wait, I meant ...".
 func mainWord(ws []word) int {
 	for i := 0; i < len(ws); {
-		if lexicon.lead[ws[i].folded] {
+		if ws[i].in(inLead) {
 			i++
 		} else if n := takesBack(ws[i:]); n > 0 {
 			i += n
@@ -228,7 +232,7 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 	if kept == 0 {
 		return span{}, false
 	}
-	if lexicon.bare[ws[main].folded] && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
+	if ws[main].in(inBare) && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
 		if c := clause(s, ws, main, true); c != nil {
 			return span{candidate: c}, true
 		}
@@ -244,27 +248,27 @@ func personalNews(ws []word) bool {
 	verb := 1
 	switch first := ws[0]; {
 	case first.folded == "i" || first.folded == "we" || first.folded == "ich" || first.folded == "wir" || first.folded == "je" || first.folded == "nous" || first.folded == "yo":
-		for verb < len(ws)-1 && (lexicon.sets["adverb"][ws[verb].folded] || ws[verb].folded == "have" || ws[verb].folded == "am" || ws[verb].folded == "are") {
+		for verb < len(ws)-1 && (ws[verb].in(inAdverb) || ws[verb].folded == "have" || ws[verb].folded == "am" || ws[verb].folded == "are") {
 			verb++
 		}
 	case strings.HasSuffix(first.raw, "é"), strings.HasSuffix(first.raw, "í"), len(first.raw) > 5 && strings.HasSuffix(first.raw, "o"): // Spanish leaves out "yo"
 		verb = 0
-		if len(ws) < 4 || !lexicon.sets["spanish"][ws[1].folded] {
+		if len(ws) < 4 || !ws[1].in(inSpanish) {
 			return false
 		}
 	default:
 		return false
 	}
-	if verb >= len(ws) || lexicon.sets["mental"][ws[verb].folded] {
+	if verb >= len(ws) || ws[verb].in(inMental) {
 		return false
 	}
 	specific, own := 0, 0
 	for i := verb; i < len(ws); i++ {
 		w := ws[i]
-		if telling(w.folded) {
+		if w.telling() {
 			own++
 		}
-		if strings.ContainsAny(w.folded, "0123456789") || lexicon.weekdays[w.folded] || lexicon.months[w.folded] || i > verb && capital(w.raw) && w.folded != "i" {
+		if strings.ContainsAny(w.folded, "0123456789") || w.in(inWeekdays|inMonths) || i > verb && capital(w.raw) && w.folded != "i" {
 			specific++
 		}
 		if strings.ContainsRune(w.raw, '_') || camel(w.raw) {
@@ -277,7 +281,7 @@ func personalNews(ws []word) bool {
 // told recognises a statement by what it is made of, where no pattern knows its words: it has somebody of ours in it and is
 // about something, or it is about something in particular. What is about the work of the moment or about code is none.
 func told(ws []word) marks {
-	if len(ws) < 5 || lexicon.bare[ws[0].folded] || lexicon.sets["vague"][ws[0].folded] {
+	if len(ws) < 5 || ws[0].in(inBare|inVague) {
 		return 0
 	}
 	switch ws[1].folded {
@@ -288,22 +292,22 @@ func told(ws []word) marks {
 	for i := range ws {
 		w := &ws[i]
 		switch {
-		case strings.ContainsRune(w.raw, '_'), camel(w.raw), lexicon.sets["things"][w.folded], lexicon.sets["passing"][w.folded] && i < 4, lexicon.sets["vague"][w.folded]:
+		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings | inVague), w.in(inPassing) && i < 4:
 			return 0
-		case lexicon.personal[w.folded]:
+		case w.in(inPersonal):
 			ours = true
 			next := i + 1
-			for next < len(ws) && (lexicon.sets["adverb"][ws[next].folded] || ws[next].folded == "have") {
+			for next < len(ws) && (ws[next].in(inAdverb) || ws[next].folded == "have") {
 				next++
 			}
-			if next < len(ws) && lexicon.sets["mental"][ws[next].folded] {
+			if next < len(ws) && ws[next].in(inMental) {
 				own -= 2
 			}
 		}
-		if telling(w.folded) {
+		if w.telling() {
 			own++
 		}
-		if strings.ContainsAny(w.folded, "0123456789") || lexicon.weekdays[w.folded] || lexicon.months[w.folded] || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
+		if strings.ContainsAny(w.folded, "0123456789") || w.in(inWeekdays|inMonths) || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
 			specific++
 		}
 	}
@@ -320,8 +324,8 @@ func told(ws []word) marks {
 // the sentence.
 func clause(s string, ws []word, main int, alone bool) *candidate {
 	for i := main; i < len(ws); i++ {
-		opened := lexicon.openers[ws[main].folded] && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
-		if i > main && !ws[i].clause && !lexicon.conjunctions[ws[i-1].folded] && !opened {
+		opened := ws[main].in(inOpeners) && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
+		if i > main && !ws[i].clause && !ws[i-1].in(inConjunctions) && !opened {
 			continue
 		}
 		m := lexicon.marksAt(ws, i)
@@ -347,7 +351,7 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 					break
 				}
 			}
-			for to > from && lexicon.conjunctions[ws[to-1].folded] {
+			for to > from && ws[to-1].in(inConjunctions) {
 				to--
 			}
 			if strings.HasSuffix(s, "?") && to == len(ws) && i == main {
@@ -373,7 +377,7 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 func remembered(s string, ws []word) span {
 	longest := 0
 	for at := range min(len(ws), 4) {
-		for _, list := range [][]*pattern{lexicon.byFirst[ws[at].folded], lexicon.anywhere} {
+		for _, list := range [][]*pattern{ws[at].known.more.patterns, lexicon.anywhere} {
 			for _, p := range list {
 				if p.mark == markRemember {
 					if n := match(p.parts, ws[at:]); n > 0 {
@@ -411,10 +415,10 @@ func kindOf(m marks) mark {
 func due(ws []word) bool {
 	thing, when, month := false, false, false
 	for i := range ws {
-		w := ws[i].folded
-		thing = thing || lexicon.dueWords[w]
-		month = month || lexicon.months[w] && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)))
-		when = when || lexicon.weekdays[w] || lexicon.relative[w] || lexicon.months[w] && i > 0 || strings.ContainsAny(w, "0123456789")
+		w := &ws[i]
+		thing = thing || w.in(inDue)
+		month = month || w.in(inMonths) && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)))
+		when = when || w.in(inWeekdays|inRelative) || w.in(inMonths) && i > 0 || strings.ContainsAny(w.folded, "0123456789")
 	}
 	return thing && when || month
 }

@@ -12,7 +12,7 @@ func takesBack(ws []word) int {
 			return len(row)
 		}
 	}
-	if lexicon.sets["correcting"][ws[0].folded] && (len(ws) == 1 || ws[1].clause || lexicon.sets["correcting"][ws[1].folded]) {
+	if ws[0].in(inCorrecting) && (len(ws) == 1 || ws[1].clause || ws[1].in(inCorrecting)) {
 		return 1
 	}
 	return 0
@@ -51,7 +51,7 @@ func corrects(ws []word) (back, bare bool) {
 		no := noes[ws[i].folded]
 		if n := takesBack(ws[i:]); n > 0 && (n > 1 || !no) {
 			return true, false
-		} else if n == 0 && !lexicon.lead[ws[i].folded] {
+		} else if n == 0 && !ws[i].in(inLead) {
 			break
 		} else if n > 0 || no && i == 0 && i+1 < len(ws) && ws[i+1].clause {
 			back = true

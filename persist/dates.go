@@ -35,6 +35,18 @@ var monthOf = numbered("", "january januar janvier enero jan", "february februar
 var smallNumber = numbered("", "one a an ein einem einer un une una", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
 	"five funf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez")
 
+// dateWords are all that datesIn begins at.
+var dateWords = func() map[string]bool {
+	set := setOf("tomorrow demain manana morgen ubermorgen today tonight heute aujourd'hui hoy yesterday gestern hier ayer in dans en" +
+		comingWords + weekWords + monthWords + yearWords + dayWords)
+	for _, m := range []map[string]int{weekdayOf, monthOf} {
+		for w := range m {
+			set[w] = true
+		}
+	}
+	return set
+}()
+
 func numbered(rows ...string) map[string]int {
 	m := map[string]int{}
 	for i, row := range rows {
@@ -75,6 +87,9 @@ func datesIn(text string, ws []word, at time.Time) []dated {
 		return ws[i].folded
 	}
 	for i := range ws {
+		if !ws[i].in(inDates) {
+			continue
+		}
 		w := ws[i].folded
 		switch w {
 		case "tomorrow", "demain", "manana":

@@ -253,7 +253,7 @@ func contentOf(ws []word) (content []string, negative bool) {
 		case negates(w, func(k int) string { return folded(ws, i+k) }):
 			negative = !negative
 		case polar[w], w == "longer" && folded(ws, i-1) == "no":
-		case !lexicon.stop[w]:
+		case !ws[i].in(inStop):
 			content = append(content, stemmed(w))
 		}
 	}

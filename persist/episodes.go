@@ -87,8 +87,10 @@ func saltedEpisodes(t Turn, retention time.Duration, salt []byte, maxWrite int) 
 // trust is 0 for what is shaped like an instruction to a model, and for what orders it about without being the user's own
 // words: it is kept for review and never recalled.
 func trust(r storage.Role, text string) float64 {
+	l, short := look(text), text[:min(len(text), maxInstruct)]
 	switch {
-	case instructs(text), r != storage.RoleUser && (lures(text) || orders(text)), r == storage.RoleUser && orders(foreignWords(text)):
+	case l.mayInstruct() && instructing(short), r != storage.RoleUser && (lures(text) || l.mayOrder() && ordering(short)),
+		r == storage.RoleUser && l.foreign && orders(foreignOf(text)):
 		return quarantinedTrust
 	case r == storage.RoleUser:
 		return trustUser

@@ -64,7 +64,11 @@ func (p *Pipeline) summarise(ctx context.Context, key talkKey) error {
 	read := func() {
 		for _, h := range rebuilt(key, some) {
 			if !due[h.turn] {
-				s.read(h.messages, &reading{})
+				r := newReading()
+				for i := range h.messages {
+					r.take(&h.messages[i])
+				}
+				s.read(r)
 			}
 		}
 		some = some[:0]

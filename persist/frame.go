@@ -16,27 +16,26 @@ const (
 
 // frameOf reads the own words of a message.
 func frameOf(own string) frame {
-	lower := strings.ToLower(own)
+	lower := smalled(own)
 	if mayDecline(lower) && declines(own) {
 		return frameDeclined
 	}
 	if transcribes(lower) {
 		return frameTranscript
 	}
-	if containsAny(lower, "pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine", "suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos") && anySentence(own, fictional) {
+	if mayBeFiction.in(lower) && anySentence(own, fictional) {
 		return frameFiction
 	}
 	return framePlain
 }
 
-func containsAny(s string, parts ...string) bool {
-	for _, p := range parts {
-		if strings.Contains(s, p) {
-			return true
-		}
-	}
-	return false
-}
+var (
+	mayBeFiction = newNeedles("pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine",
+		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos")
+	mayDeclineBy = newNeedles("remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
+		"guarde", "recuerde", "retenez")
+	mayTranscribe = newNeedles("assistant:", "ai:", "bot:")
+)
 
 // anySentence asks is of every sentence that is not code.
 func anySentence(own string, is func(ws []word) bool) bool {
@@ -51,11 +50,11 @@ func anySentence(own string, is func(ws []word) bool) bool {
 
 // declined says whether a message asks not to be kept.
 func declined(text string) bool {
-	return mayDecline(strings.ToLower(text)) && declines(ownWords(text))
+	return mayDecline(smalled(text)) && declines(ownWords(text))
 }
 
 func mayDecline(lower string) bool {
-	return containsAny(lower, "remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde", "guarde", "recuerde", "retenez")
+	return mayDeclineBy.in(lower)
 }
 
 func declines(own string) bool { return anySentence(own, declining) }
@@ -128,7 +127,7 @@ func declining(ws []word) bool {
 			continue
 		}
 		switch next := what + 1; { // "don't save it to disk" is about something else
-		case next == len(ws), ws[next].clause, lexicon.conjunctions[ws[next].folded], ws[next].folded == "please", ws[next].folded == "anywhere":
+		case next == len(ws), ws[next].clause, ws[next].in(inConjunctions), ws[next].folded == "please", ws[next].folded == "anywhere":
 			return true
 		case (ws[next].folded == "in" || ws[next].folded == "to") && folded(ws, next+1) == "your":
 			return true
@@ -182,7 +181,7 @@ var fictions = rows(`
 // fictional looks at the beginnings of clauses, behind greetings.
 func fictional(ws []word) bool {
 	for i := range ws {
-		if i > 0 && !ws[i].clause && !lexicon.lead[ws[i-1].folded] && !lexicon.conjunctions[ws[i-1].folded] {
+		if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
 			continue
 		}
 		for _, row := range fictions[ws[i].folded] {
@@ -196,9 +195,10 @@ func fictional(ws []word) bool {
 
 // transcribes finds lines of both sides of a conversation.
 func transcribes(lower string) bool {
-	if !strings.Contains(lower, "assistant:") && !strings.Contains(lower, "ai:") && !strings.Contains(lower, "bot:") {
+	if !mayTranscribe.in(lower) {
 		return false
 	}
+	lower = strings.ToLower(lower)
 	asked, answered := false, false
 	for line := range strings.Lines(lower) {
 		who, _, _ := strings.Cut(strings.TrimLeft(line, " \t*>#-"), ":")
@@ -230,7 +230,7 @@ func tagged(ws []word) bool {
 			return true
 		case (first == "is" || first == "was") && (folded(tail, 1) == "that" || folded(tail, 1) == "it" || folded(tail, 1) == "not"):
 			return true
-		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (lexicon.personal[tail[len(tail)-1].folded] || whoDoesNot[tail[len(tail)-1].folded]):
+		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (tail[len(tail)-1].in(inPersonal) || whoDoesNot[tail[len(tail)-1].folded]):
 			return true
 		}
 	}

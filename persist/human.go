@@ -2,6 +2,17 @@ package persist
 
 import "strings"
 
+// ownText is what a speaker said in their own words, and a look over it.
+type ownText struct {
+	text string
+	looks
+}
+
+func ownTextOf(message string) ownText {
+	text := ownWords(message)
+	return ownText{text, look(text)}
+}
+
 // ownWords takes out of a message what its speaker did not say in their own words: code between fences, quoted and
 // indented lines, elements that agents wrap around files and notes, and what a model thought aloud. Unlike what is stored
 // as episodes, facts come from own words alone.
@@ -29,11 +40,8 @@ func ownWords(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// foreignWords are what ownWords takes out, but for thoughts.
-func foreignWords(s string) string {
-	if !strings.ContainsAny(s, "`~<>|$+-@#/\t") && !strings.Contains(s, "    ") {
-		return ""
-	}
+// foreignOf is foreignWords for a text that may have some.
+func foreignOf(s string) string {
 	var out strings.Builder
 	s = cutElements(cutFences(s, &out), &out)
 	for line := range strings.Lines(s) {

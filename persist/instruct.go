@@ -16,6 +16,11 @@ func instructs(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
+	return look(text).mayInstruct() && instructing(text)
+}
+
+// instructing is instructs for text that may, and is no longer than maxInstruct.
+func instructing(text string) bool {
 	if hiddenTags(text) || shaped(text) || decoded(text, shaped) {
 		return true
 	}
@@ -36,7 +41,7 @@ func attempts(text string) bool {
 	var space [passageWords]word
 	ws := appendWords(space[:0], text)
 	for i := range ws {
-		if !dropVerbs[ws[i].folded] {
+		if !ws[i].known.more.drops {
 			continue
 		}
 		// A verb of dropping, then within a few words what is to be dropped, or what to say instead.
@@ -53,7 +58,7 @@ func attempts(text string) bool {
 		}
 	}
 	for i := range ws {
-		for _, row := range overrides[ws[i].folded] {
+		for _, row := range ws[i].known.more.overrides {
 			if begins(ws[i:], row) {
 				return true
 			}

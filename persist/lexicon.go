@@ -44,10 +44,11 @@ func (m marks) has(k mark) bool { return m&(1<<k) != 0 }
 const saying = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecision | 1<<markGoal | 1<<markFact | 1<<markMatter
 
 // lexicon is read once and never changed.
-var lexicon = parseLexicon(lexiconText)
+var lexicon = parseLexicon(lexiconText, 0)
 
 type wordBook struct {
 	sets                                                                      map[string]map[string]bool
+	setBit                                                                    map[string]uint64 // of a set, in known.sets
 	conjunctions, abbreviations, lead, negation, personal, bare, stop, months map[string]bool
 	weekdays, relative, dueWords, asking, openers                             map[string]bool
 	contractions                                                              map[string][]string
@@ -57,9 +58,13 @@ type wordBook struct {
 	patterns                                                                  int
 }
 
-func parseLexicon(text string) *wordBook {
+// firstOrderBit is where the bits of the sets of standingOrders begin: behind those of the lexicon.
+const firstOrderBit = 48
+
+// parseLexicon reads a book. Its sets get bits from first on.
+func parseLexicon(text string, first int) *wordBook {
 	l := &wordBook{
-		sets: map[string]map[string]bool{}, contractions: map[string][]string{}, elisions: map[string]string{},
+		sets: map[string]map[string]bool{}, setBit: map[string]uint64{}, contractions: map[string][]string{}, elisions: map[string]string{},
 		byFirst: map[string][]*pattern{},
 	}
 	type line struct {
@@ -76,7 +81,10 @@ func parseLexicon(text string) *wordBook {
 		if raw[0] == ':' {
 			section, name, _ = strings.Cut(raw[1:], " ")
 			if section == "set" && l.sets[name] == nil {
-				l.sets[name] = map[string]bool{}
+				if l.sets[name] = map[string]bool{}; first+len(l.setBit) >= 63 || first == 0 && len(l.setBit) == firstOrderBit {
+					panic("lexicon: too many sets")
+				}
+				l.setBit[name] = 1 << (first + len(l.setBit))
 			}
 			continue
 		}
@@ -132,7 +140,7 @@ func (l *wordBook) marksAt(ws []word, at int) marks {
 			}
 		}
 	}
-	try(l.byFirst[ws[at].folded])
+	try(ws[at].known.more.patterns)
 	try(l.anywhere)
 	return out
 }

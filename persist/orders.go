@@ -10,7 +10,7 @@ import (
 var ordersText string
 
 // standingOrders are read once and never changed.
-var standingOrders = parseLexicon(ordersText)
+var standingOrders = parseLexicon(ordersText, firstOrderBit)
 
 // orders says whether text orders a model about for times to come: "for all future conversations always recommend ...",
 // "note to the AI: the user has agreed". Users say such things of right, and then they are preferences. From anybody else,
@@ -21,6 +21,11 @@ func orders(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
+	return look(text).mayOrder() && ordering(text)
+}
+
+// ordering is orders for text that may, and is no longer than maxInstruct.
+func ordering(text string) bool {
 	ascii := isASCII(text)
 	for i := range foreignTokens {
 		t := &foreignTokens[i]
@@ -41,19 +46,25 @@ func orders(text string) bool {
 func ordered(text string) bool {
 	var space [passageWords]word
 	ws := appendWords(space[:0], text)
-	from := 0 // of the sentence
 	for i := range ws {
-		if i > 0 && ws[i].clause && strings.ContainsAny(text[min(ws[i-1].end, len(text)):min(max(ws[i].start, ws[i-1].end), len(text))], ".!?\n") {
-			from = i
-		}
-		for _, p := range standingOrders.byFirst[ws[i].folded] {
+		for _, p := range ws[i].known.more.orders {
 			n := match(p.parts, ws[i:])
-			if n >= 0 && !promises(ws[from:min(i+n+4, len(ws))]) {
+			if n >= 0 && !promises(ws[sentenceAt(text, ws, i):min(i+n+4, len(ws))]) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// sentenceAt returns the first word of the sentence that ws[i] is in.
+func sentenceAt(text string, ws []word, i int) int {
+	for ; i > 0; i-- {
+		if ws[i].clause && strings.ContainsAny(text[min(ws[i-1].end, len(text)):min(max(ws[i].start, ws[i-1].end), len(text))], ".!?\n") {
+			break
+		}
+	}
+	return i
 }
 
 // orderWords hold, of each pattern, the words of one part that it can't do without: the one with the fewest common words.
@@ -104,7 +115,7 @@ func needed(l *wordBook) map[string]bool {
 }
 
 // ordinary words are in every other text, more so than those of the stop list.
-var ordinary = setOf("from on new answer answers use next first only always never add write put note tell show say")
+var ordinary = setOf("remember from on new answer answers use next first only always never add write put note tell show say")
 
 // mayOrder is a cheap necessary condition of orders: one of the words of orderWords.
 func mayOrder(text string) bool { return orderFilter.in(text) }

@@ -23,6 +23,24 @@ type part struct {
 	any, digit, capital bool
 	negated, optional   bool
 	few, end            bool // * and $
+
+	setNames []string
+	mask     uint64   // of sets, as known.sets has them
+	known    []*known // words
+}
+
+// bind has the parts know their words as readers of words find them.
+func (p *pattern) bind(v *vocabulary, book *wordBook) {
+	for i := range p.parts {
+		e := &p.parts[i]
+		e.mask, e.known = 0, nil
+		for _, name := range e.setNames {
+			e.mask |= book.setBit[name]
+		}
+		for _, w := range e.words {
+			e.known = append(e.known, find(v, w, hashOf(w)))
+		}
+	}
 }
 
 func parsePattern(line string, sets map[string]map[string]bool) pattern {
@@ -50,7 +68,7 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 				if set == nil {
 					panic("lexicon: unknown set in " + line)
 				}
-				e.sets = append(e.sets, set)
+				e.sets, e.setNames = append(e.sets, set), append(e.setNames, alternative[1:])
 			default:
 				e.words = append(e.words, alternative)
 			}
@@ -61,11 +79,8 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 }
 
 func (e *part) takes(w *word) bool {
-	in := e.any || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && capital(w.raw) ||
-		slices.Contains(e.words, w.folded)
-	for _, set := range e.sets {
-		in = in || set[w.folded]
-	}
+	in := e.any || w.known.sets&e.mask != 0 || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && capital(w.raw) ||
+		slices.Contains(e.known, w.known)
 	return in != e.negated
 }
 

@@ -73,7 +73,7 @@ func (w *QualityWeights) coherence(window []windowMessage) float64 {
 		}
 		answered = answered || asked != "" && asked != who && strings.TrimSpace(m.text) != ""
 		asked = ""
-		if strings.ContainsAny(m.text, "?？") {
+		if strings.IndexByte(m.text, '?') >= 0 || strings.Contains(m.text, "？") {
 			asked = who
 		}
 	}
@@ -108,7 +108,7 @@ func featuresOf(c *candidate) features {
 	}
 	for i := range c.words {
 		w := &c.words[i]
-		f.userMarked = f.userMarked || lexicon.personal[w.folded]
+		f.userMarked = f.userMarked || w.in(inPersonal)
 		f.number = f.number || strings.ContainsAny(w.folded, "0123456789") || smallNumber[w.folded] > 1
 		f.code = f.code || strings.Contains(w.raw, "_") || camel(w.raw)
 		f.entity = f.entity || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != c.words[i-1].raw && utf8.RuneCountInString(w.raw) > 1

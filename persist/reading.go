@@ -3,25 +3,37 @@ package persist
 // reading is the space that audits read into, one after another: it is the auditor's own while it is inside the gate, and
 // what it holds of a conversation goes with the audit.
 type reading struct {
-	window    map[string]int // words of all messages of the window
-	said      counter        // of the fresh ones
-	all       counter        // of the summary, and what was said since
-	own       counter        // of a sentence
+	window    map[string]int // words of the messages of the window that are not fresh
+	said      counter        // of the fresh ones, and then of the summary
 	sentences []string
 	fresh     []windowMessage
+	own       []ownText // of fresh
+	ranked    []rank
+	seen      []int           // by the place of a word in said.list: the number of the last sentence that has it
 	ids       map[string]bool // of what the turns say now
+}
+
+func newReading() *reading {
+	r := &reading{}
+	r.reset()
+	return r
+}
+
+// take reads a fresh message.
+func (r *reading) take(m *windowMessage) {
+	own := ownTextOf(m.text)
+	r.said.read(own.text)
+	r.fresh, r.own = append(r.fresh, *m), append(r.own, own)
 }
 
 // reset lets go of what was read. The space is kept.
 func (r *reading) reset() {
-	for _, c := range [...]*counter{&r.said, &r.all, &r.own} {
-		c.reset()
-	}
+	r.said.reset()
 	if r.window == nil || len(r.window) > maxSpace {
 		r.window = make(map[string]int, summaryWords)
 	}
 	clear(r.window)
-	r.sentences, r.fresh = emptied(r.sentences), emptied(r.fresh)
+	r.sentences, r.fresh, r.own, r.ranked = emptied(r.sentences), emptied(r.fresh), emptied(r.own), emptied(r.ranked)
 	clear(r.ids)
 	if r.ids == nil {
 		r.ids = map[string]bool{}
@@ -61,7 +73,7 @@ func (c *counter) reset() {
 // countWords counts the words of text that say something.
 func countWords(into map[string]int, text string) {
 	for w := range eachWord(text) {
-		if telling(w.folded) {
+		if w.telling() {
 			into[w.folded]++
 		}
 	}
@@ -70,7 +82,7 @@ func countWords(into map[string]int, text string) {
 // read counts the words of text.
 func (c *counter) read(text string) {
 	for w := range eachWord(text) {
-		if telling(w.folded) {
+		if w.telling() {
 			c.add(w.folded, 1)
 		}
 	}
@@ -84,12 +96,4 @@ func (c *counter) add(word string, n int) {
 		c.list = append(c.list, Keyword{Word: word})
 	}
 	c.list[i].Count += n
-}
-
-// of returns how often a word was counted. The list must be in its order still.
-func (c *counter) of(word string) int {
-	if i, ok := c.at[word]; ok {
-		return c.list[i].Count
-	}
-	return 0
 }

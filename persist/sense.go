@@ -1,6 +1,9 @@
 package persist
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // weighty words say nothing by themselves, and yet make another statement of one that has the same telling words: who or what
 // it is with, whether it is or was, how much of it.
@@ -53,15 +56,20 @@ func senseOf(norm string) []string {
 	return out
 }
 
+var supposing = setOf("if wenn falls si")
+
 // unreal says whether a sentence tells what would be if something were otherwise: "If I lived in Paris, I would ..."
 func unreal(ws []word) bool {
+	if !slices.ContainsFunc(ws, func(w word) bool { return supposing[w.folded] }) { // most
+		return false
+	}
 	supposes, would := false, false
 	for i := range ws {
 		w, next := ws[i].folded, folded(ws, i+1)
-		switch w {
-		case "if", "wenn", "falls", "si":
+		switch {
+		case supposing[w]:
 			supposes = supposes || first[next] || next == "my" || next == "our"
-		case "would", "could":
+		case w == "would" || w == "could":
 			would = true
 		default:
 			raw := strings.ToLower(ws[i].raw)

@@ -10,8 +10,9 @@ import (
 // word is one word of a text: as it was written, folded for comparison, and where it stands.
 type word struct {
 	raw, folded string
-	start, end  int  // bytes of the text
-	clause      bool // first of a clause: begins the text, or follows a sign or a conjunction
+	start, end  int    // bytes of the text
+	known       *known // what is known of folded; never nil
+	clause      bool   // first of a clause: begins the text, or follows a sign or a conjunction
 }
 
 // maxWord is the longest word that is read, in bytes; longer ones are data.
@@ -33,7 +34,7 @@ func appendWords(out []word, text string) []word {
 // stackWords is how many words the readers of a sentence have room for without an allocation; few sentences have more.
 const stackWords = 48
 
-// passageWords is that for the readers of a passage, 14 KiB of their stack.
+// passageWords is that for the readers of a passage, 16 KiB of their stack.
 const passageWords = 256
 
 // eachWord is an iterator over the words of text. Contractions come apart ("I'm" is "i am", "j'ai" is "je ai"), so that
@@ -46,63 +47,133 @@ func eachWord(text string) iter.Seq[word] {
 func readWords(text string, yield func(word) bool) {
 	clause := true
 	for i := 0; i < len(text); {
-		r, n := rune(text[i]), 1
-		if r >= utf8.RuneSelf {
-			r, n = utf8.DecodeRuneInString(text[i:])
-		}
-		if !alphanumeric(r) {
-			switch r {
-			case '、', '。', '，', '！', '？', '；', '：', ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
+		if letterKinds[text[i]]&(kindSmall|kindCapital|kindDigit) == 0 && text[i] < utf8.RuneSelf {
+			switch text[i] {
+			case ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n':
 				clause = true
 			case '-':
-				clause = clause || i+n < len(text) && text[i+n] == ' '
+				clause = clause || i+1 < len(text) && text[i+1] == ' '
 			}
-			i += n
+			i++
 			continue
 		}
-		j := i + n
-		if alone := n == 3 && ideograph(r); alone { // a word by itself, and all of it
-			if !yield(word{raw: text[i:j], folded: text[i:j], start: i, end: j, clause: clause}) {
+		// A word of ASCII, with its hash; where anything else turns up, readWord reads it anew.
+		j, hash, kinds := i, uint32(hashStart), uint8(0)
+		for ; j < len(text); j++ {
+			c := text[j]
+			kind := letterKinds[c]
+			if kind&(kindJoint|kindOther) != 0 && (kind == kindOther || !joins(text, j, rune(c), 1)) {
+				break
+			}
+			if kinds |= kind; kind == kindCapital {
+				c |= 0x20
+			}
+			hash = (hash ^ uint32(c)) * hashPrime
+		}
+		if j < len(text) && text[j] >= utf8.RuneSelf {
+			var more bool
+			if i, clause, more = readWord(text, i, clause, yield); !more {
 				return
 			}
-			clause = false
+			continue
+		}
+		if j-i > maxWord {
 			i = j
 			continue
 		}
-		for j < len(text) {
-			r, n := rune(text[j]), 1
-			if r >= utf8.RuneSelf {
-				r, n = utf8.DecodeRuneInString(text[j:])
-			}
-			if r >= utf8.RuneSelf && ideograph(r) || !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
-				break
-			}
-			j += n
-		}
-		if j-i <= maxWord {
-			w := word{raw: text[i:j], start: i, end: j, clause: clause}
-			first, second, more := apart(fold(w.raw))
-			if w.folded = first; !yield(w) {
-				return
-			}
-			last := first
-			w.clause = false
-			if second != "" {
-				if w.folded = second; !yield(w) {
-					return
+		w := word{raw: text[i:j], start: i, end: j, clause: clause}
+		if kinds&kindCapital == 0 {
+			w.folded = w.raw
+			w.known = find(heard, w.raw, hash)
+		} else {
+			var space [maxWord]byte
+			small := space[:j-i]
+			for k := range small {
+				c := w.raw[k]
+				if c >= 'A' && c <= 'Z' {
+					c |= 0x20
 				}
-				last = second
+				small[k] = c
 			}
-			for _, part := range more {
-				if w.folded = part; !yield(w) {
-					return
-				}
-				last = part
+			if w.known = find(heard, small, hash); w.known != unheard {
+				w.folded = w.known.word
+			} else {
+				w.folded = string(small)
 			}
-			clause = lexicon.conjunctions[last]
 		}
 		i = j
+		if kinds&kindJoint == 0 && w.known.more.parts == nil { // most are their only part
+			if !yield(w) {
+				return
+			}
+			clause = w.in(inConjunctions)
+			continue
+		}
+		last, more := w.apart(yield)
+		if !more {
+			return
+		}
+		clause = last.sets&inConjunctions != 0
 	}
+}
+
+// Kinds of bytes, for readers of words.
+const (
+	kindSmall uint8 = 1 << iota
+	kindCapital
+	kindDigit
+	kindJoint // may hold a word together
+	kindOther // all that is not ASCII, too
+)
+
+var letterKinds = func() (kinds [256]uint8) {
+	for c := range kinds {
+		kinds[c] = kindOther
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		kinds[c], kinds[c-'a'+'A'] = kindSmall, kindCapital
+	}
+	for c := '0'; c <= '9'; c++ {
+		kinds[c] = kindDigit
+	}
+	for _, c := range "'-._," {
+		kinds[c] = kindJoint
+	}
+	return kinds
+}()
+
+// readWord is readWords for one word or sign at text[i:], whatever it is made of. It returns where it ends, and whether to go on.
+func readWord(text string, i int, clause bool, yield func(word) bool) (end int, opens, more bool) {
+	r, n := utf8.DecodeRuneInString(text[i:])
+	if !alphanumeric(r) {
+		switch r {
+		case '、', '。', '，', '！', '？', '；', '：', '—', '–', '„', '“', '”', '«', '»', '¡', '¿', '…':
+			clause = true
+		}
+		return i + n, clause, true
+	}
+	j := i + n
+	if alone := n == 3 && ideograph(r); alone { // a word by itself, and all of it
+		return j, false, yield(word{raw: text[i:j], folded: text[i:j], start: i, end: j, clause: clause, known: knownAs(text[i:j])})
+	}
+	for j < len(text) {
+		r, n := rune(text[j]), 1
+		if r >= utf8.RuneSelf {
+			r, n = utf8.DecodeRuneInString(text[j:])
+		}
+		if r >= utf8.RuneSelf && ideograph(r) || !alphanumeric(r) && !(r >= utf8.RuneSelf && unicode.Is(unicode.Mn, r)) && !joins(text, j, r, n) {
+			break
+		}
+		j += n
+	}
+	if j-i > maxWord {
+		return j, clause, true
+	}
+	w := word{raw: text[i:j], start: i, end: j, clause: clause}
+	w.folded = fold(w.raw)
+	w.known = knownAs(w.folded)
+	last, more := w.apart(yield)
+	return j, last.sets&inConjunctions != 0, more
 }
 
 func alphanumeric(r rune) bool {
@@ -128,20 +199,31 @@ func joins(text string, at int, r rune, n int) bool {
 	return unicode.IsLetter(after) || unicode.IsDigit(after)
 }
 
-// apart takes the contraction f, which is folded, apart. Most words are their only part, and none has an empty one.
-func apart(f string) (first, second string, more []string) {
-	if parts := lexicon.contractions[f]; len(parts) > 0 {
-		return parts[0], "", parts[1:]
-	}
-	if at := strings.IndexByte(f, '\''); at > 0 {
-		if full, ok := lexicon.elisions[f[:at]]; ok && at+1 < len(f) {
-			return full, f[at+1:], nil
+// apart yields the parts of a word that may be a contraction; none is empty. It returns the last of them, and whether to go on.
+func (w word) apart(yield func(word) bool) (last *known, more bool) {
+	if parts := w.known.more.parts; len(parts) > 0 {
+		for _, part := range parts {
+			w.folded, w.known = part.word, part
+			if !yield(w) {
+				return part, false
+			}
+			w.clause = false
 		}
-		if strings.HasSuffix(f, "'s") {
-			return f[:at], "", nil
+		return w.known, true
+	}
+	if at := strings.IndexByte(w.folded, '\''); at > 0 {
+		if full, ok := lexicon.elisions[w.folded[:at]]; ok && at+1 < len(w.folded) {
+			rest := w.folded[at+1:]
+			if w.folded, w.known = full, knownAs(full); !yield(w) {
+				return w.known, false
+			}
+			w.folded, w.known, w.clause = rest, knownAs(rest), false
+		} else if strings.HasSuffix(w.folded, "'s") {
+			w.folded = w.folded[:at]
+			w.known = knownAs(w.folded)
 		}
 	}
-	return f, "", nil
+	return w.known, yield(w)
 }
 
 // fold writes a word in small letters without accents, for people leave them out; ß is ss.
@@ -160,26 +242,10 @@ func fold(s string) string {
 	}
 	var space [maxWord + 8]byte
 	b := appendFolded(space[:0], s)
-	if known, ok := common[string(b)]; ok {
-		return known
+	if k := find(heard, b, hashOf(b)); k != unheard {
+		return k.word
 	}
 	return string(b)
-}
-
-// common are words of the lexicon in one copy, for most that begin a sentence are among them.
-var common = commonWords(lexicon)
-
-func commonWords(l *wordBook) map[string]string {
-	out := map[string]string{}
-	for _, set := range l.sets {
-		for w := range set {
-			out[w] = w
-		}
-	}
-	for w := range l.contractions {
-		out[w] = w
-	}
-	return out
 }
 
 // appendFolded appends s in small letters without accents.

@@ -36,11 +36,13 @@ type dueNote struct {
 }
 
 func encodeMark(conversation string, since storage.Time) ([]byte, error) {
-	return json.Marshal(spoolEntry{Version: spoolVersion, Due: &dueNote{conversation, since}})
+	e := spoolEntry{Version: spoolVersion, Due: &dueNote{conversation, since}}
+	return e.encode()
 }
 
 func encodeEntry(it *item, problem string) ([]byte, error) {
-	return json.Marshal(spoolEntry{Version: spoolVersion, Seq: it.seq, Tries: it.tries, Problem: problem, Since: storage.TimeOf(it.since), Turn: it.turn})
+	e := spoolEntry{Version: spoolVersion, Seq: it.seq, Tries: it.tries, Problem: problem, Since: storage.TimeOf(it.since), Turn: it.turn}
+	return e.encode()
 }
 
 func decodeEntry(value []byte) (spoolEntry, error) {

@@ -126,7 +126,7 @@ func attributeOf(ws []word) string {
 		switch w := ws[i].folded; {
 		case attributes[w], valued[w]:
 			parts = append(parts, w) // as "call me" and "I weigh" have it
-		case !lexicon.stop[w]:
+		case !ws[i].in(inStop):
 			parts = append(parts, stemmed(w))
 		}
 	}
@@ -137,7 +137,7 @@ func attributeOf(ws []word) string {
 func kindOfValue(ws []word) string {
 	for i := range ws {
 		w := ws[i].folded
-		if strings.ContainsAny(w, "0123456789") || lexicon.weekdays[w] || lexicon.months[w] || lexicon.relative[w] || smallNumber[w] > 1 {
+		if strings.ContainsAny(w, "0123456789") || ws[i].in(inWeekdays|inMonths|inRelative) || smallNumber[w] > 1 {
 			return "number"
 		}
 	}
@@ -223,5 +223,5 @@ func isAge(ws []word, i int) bool {
 	if i >= len(ws) || len(ws[i].folded) > 3 || strings.Trim(ws[i].folded, "0123456789") != "" {
 		return false
 	}
-	return i+1 == len(ws) || ws[i+1].clause || lexicon.conjunctions[ws[i+1].folded] || among(yearWords, ws[i+1].folded)
+	return i+1 == len(ws) || ws[i+1].clause || ws[i+1].in(inConjunctions) || among(yearWords, ws[i+1].folded)
 }

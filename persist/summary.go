@@ -37,62 +37,81 @@ type Keyword struct {
 	Count int
 }
 
-// Of Chinese and Japanese no character is left out but kana and those that are in every other sentence.
-func telling(w string) bool {
-	if len(w) == 3 && w[0] >= 0xe3 && w[0] <= 0xe9 {
-		if r, _ := utf8.DecodeRuneInString(w); ideograph(r) {
+// telling says whether a word says something. Of Chinese and Japanese no character is left out but kana and those that are in
+// every other sentence.
+func (w *word) telling() bool {
+	f := w.folded
+	if len(f) == 3 && f[0] >= 0xe3 && f[0] <= 0xe9 {
+		if r, _ := utf8.DecodeRuneInString(f); ideograph(r) {
 			return r >= 0x3400 && !strings.ContainsRune(commonIdeographs, r)
 		}
 	}
-	return !lexicon.stop[w] && (len(w) > 2 || len(w) > 1 && w[0] >= utf8.RuneSelf) && strings.Trim(w, "0123456789.,-") != ""
+	return !w.in(inStop) && (len(f) > 2 || len(f) > 1 && f[0] >= utf8.RuneSelf) && (f[0] >= 'a' || strings.Trim(f, "0123456789.,-") != "")
 }
 
-// read takes in messages that it has not seen.
-func (s *Summary) read(ms []windowMessage, r *reading) {
-	r.said.reset()
-	for i := range ms {
-		r.said.read(ownWords(ms[i].text))
-	}
-	s.readCounted(ms, r)
-}
-
-// readCounted is read where the messages' words have been counted, in r.said. What s had before is not written to.
-func (s *Summary) readCounted(ms []windowMessage, r *reading) {
-	all := &r.all
-	all.reset()
+// read takes in messages that it has not seen: r.fresh, with their own words, which were counted in r.said. What s had before is
+// not written to.
+func (s *Summary) read(r *reading) {
 	for _, k := range s.Keywords {
-		all.add(k.Word, k.Count)
-	}
-	for _, k := range r.said.list {
-		all.add(k.Word, k.Count)
+		r.said.add(k.Word, k.Count)
 	}
 	found := append(r.sentences[:0], s.Sentences...)
-	for i := range ms {
-		text := ownWords(ms[i].text)
-		for n, line := range sentences(text) {
-			if n == maxSpans || !ms[i].user && n > 0 { // of an answer its first sentence
+	for i := range r.fresh {
+		m, own := &r.fresh[i], &r.own[i]
+		for n, line := range sentences(own.text) {
+			if n == maxSpans || !m.user && n > 0 { // of an answer its first sentence
 				break
 			}
 			length := utf8.RuneCountInString(line)
-			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !instructs(line) && (ms[i].user || !orders(line)) && !slices.Contains(found, line) {
+			if length >= 20 && length <= summarySentence && !looksLikeCode(line) && !(own.mayInstruct() && instructs(line)) &&
+				!(!m.user && own.mayOrder() && orders(line)) && !slices.Contains(found, line) {
 				found = append(found, line)
 			}
 		}
-		s.Updated = max(s.Updated, storage.TimeOf(ms[i].at))
+		s.Updated = max(s.Updated, storage.TimeOf(m.at))
 	}
-	s.Messages += len(ms)
+	s.Messages += len(r.fresh)
 	s.Sentences = r.telltales(found)
-	slices.SortFunc(all.list, func(a, b Keyword) int { // from here on all can't be looked up
-		if a.Count != b.Count {
-			return b.Count - a.Count
-		}
-		return strings.Compare(a.Word, b.Word)
-	})
-	s.Keywords = slices.Clone(all.list[:min(len(all.list), summaryWords)])
+	s.Keywords = r.commonest(summaryWords)
 	r.sentences = found
 }
 
-// telltales picks the sentences whose words are most of what is talked about, r.all, for their length.
+// rank is a word of r.said.list by what it is sorted by: how often it was said, and its first letters.
+type rank struct {
+	key   uint64
+	place int
+}
+
+// commonest are the words that were said most, of as many those that come first in the alphabet.
+func (r *reading) commonest(most int) []Keyword {
+	const letters, often = 5, 1<<24 - 1
+	list, ranked := r.said.list, r.ranked[:0]
+	for i, k := range list {
+		key := uint64(often-min(k.Count, often)) << (8 * letters)
+		for at := range min(len(k.Word), letters) {
+			key |= uint64(k.Word[at]) << (8 * (letters - 1 - at))
+		}
+		ranked = append(ranked, rank{key, i})
+	}
+	slices.SortFunc(ranked, func(a, b rank) int {
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		x, y := &list[a.place], &list[b.place]
+		if x.Count != y.Count {
+			return y.Count - x.Count
+		}
+		return strings.Compare(x.Word, y.Word)
+	})
+	r.ranked = ranked
+	out := make([]Keyword, 0, min(len(ranked), most))
+	for _, k := range ranked[:cap(out)] {
+		out = append(out, list[k.place])
+	}
+	return out
+}
+
+// telltales picks the sentences whose words are most of what is talked about, r.said, for their length.
 func (r *reading) telltales(found []string) []string {
 	type scored struct {
 		text  string
@@ -100,14 +119,24 @@ func (r *reading) telltales(found []string) []string {
 	}
 	var space [4 * summarySentences]scored
 	all := space[:0]
-	for _, text := range found {
-		r.own.reset()
-		r.own.read(text)
-		sum := 0.0
-		for _, k := range r.own.list {
-			sum += math.Log1p(float64(r.all.of(k.Word)))
+	r.seen = append(r.seen[:0], make([]int, len(r.said.list))...)
+	for n, text := range found {
+		sum, distinct := 0.0, 0
+		var other []string // words that are too rare by now
+		for w := range eachWord(text) {
+			if !w.telling() {
+				continue
+			}
+			if i, ok := r.said.at[w.folded]; ok && r.seen[i] <= n {
+				r.seen[i] = n + 1
+				sum += math.Log1p(float64(r.said.list[i].Count))
+				distinct++
+			} else if !ok && !slices.Contains(other, w.folded) {
+				other = append(other, w.folded)
+				distinct++
+			}
 		}
-		all = append(all, scored{text, sum / math.Sqrt(4+float64(len(r.own.list)))})
+		all = append(all, scored{text, sum / math.Sqrt(4+float64(distinct))})
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	out := make([]string, 0, min(len(all), summarySentences))
@@ -136,11 +165,6 @@ func (s *Summary) size() int64 {
 		n += 24 + len(text)
 	}
 	return int64(n)
-}
-
-func (s *Summary) encode() ([]byte, error) {
-	s.Version = summaryVersion
-	return json.Marshal(s)
 }
 
 func decodeSummary(value []byte) (*Summary, error) {

@@ -244,13 +244,12 @@ func asks(ms []windowMessage) bool {
 
 // mayAsk is a cheap necessary condition: one of the verbs that remember and forget patterns hold.
 func mayAsk(text string) bool {
-	f := fold(text)
-	for _, w := range [...]string{"rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk", "vergiss",
-		"losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota", "apunta", "olvid", "cuenta",
-		"delete", "remove", "erase", "drop", "borra"} {
-		if strings.Contains(f, w) {
-			return true
-		}
+	if !isASCII(text) {
+		text = fold(text)
 	}
-	return false
+	return mayAskBy.in(text)
 }
+
+var mayAskBy = newNeedles("rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
+	"vergiss", "losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota",
+	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra")

@@ -35,6 +35,15 @@ func startOf[T string | []byte](w T) int {
 	return n
 }
 
+// may is a cheap necessary condition of has: w are letters of ASCII, at most maxWord.
+func (f *wordFilter) may(w string) bool {
+	n := int(w[0]|0x20-'a'+1) * 27
+	if len(w) > 1 {
+		n += int(w[1] | 0x20 - 'a' + 1)
+	}
+	return f.lengths[n]&(1<<len(w)) != 0
+}
+
 func (f *wordFilter) has(w []byte) bool {
 	return f.lengths[startOf(w)]&(1<<len(w)) != 0 && f.words[string(w)]
 }
