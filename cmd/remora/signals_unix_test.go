@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -106,6 +107,9 @@ func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 // A terminal that is closed ends Remora as SIGTERM does: what is in flight is finished. The shell's SIGHUP beside the
 // system's is no second thought.
 func TestHangupDrains(t *testing.T) {
+	heard := make(chan os.Signal, 1) // what a test under nohup ignores, those that it starts ignore too
+	signal.Notify(heard, syscall.SIGHUP)
+	defer signal.Stop(heard)
 	s := startServe(t, &proxytest.LLM{Delay: 500 * time.Millisecond, Answer: func(proxytest.Recorded) proxytest.Reply {
 		return proxytest.Reply{Text: "an answer of several words that takes a while"}
 	}})
