@@ -228,3 +228,8 @@ func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
 	}
 	return writeFrame(dst, h, payload)
 }
+
+// writeFarewell tells a client that the socket ends because its server does.
+func writeFarewell(client io.Writer) error {
+	return ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
+}

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/gobwas/ws"
-
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
@@ -129,7 +127,7 @@ func (s *socket) leave(closing <-chan struct{}, client io.Writer) {
 		}
 		s.toClient.Lock()
 		if s.toClient.free() {
-			_ = ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
+			_ = writeFarewell(client)
 		}
 		s.toClient.release()
 		s.end()
