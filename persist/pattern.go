@@ -33,12 +33,18 @@ type part struct {
 func (p *pattern) bind(v *vocabulary, book *wordBook) {
 	for i := range p.parts {
 		e := &p.parts[i]
-		e.mask, e.known = 0, nil
+		if e.mask != 0 || e.known != nil {
+			continue // it stands under several words
+		}
 		for _, name := range e.setNames {
 			e.mask |= book.setBit[name]
 		}
-		for _, w := range e.words {
-			e.known = append(e.known, find(v, w, hashOf(w)))
+		if len(e.words) == 0 {
+			continue
+		}
+		e.known = make([]*known, len(e.words))
+		for i, w := range e.words {
+			e.known[i] = find(v, w, hashOf(w))
 		}
 	}
 }

@@ -49,8 +49,9 @@ func hashOf[T string | []byte](w T) uint32 {
 
 // newVocabulary takes in all words of both books, and has their patterns know them.
 func newVocabulary(l, orders *wordBook) *vocabulary {
-	places := map[string]int{}
-	v := &vocabulary{slots: make([]uint32, vocabularySlots)}
+	const many = vocabularySlots / 2 // words, about
+	places := make(map[string]int, many)
+	v := &vocabulary{slots: make([]uint32, vocabularySlots), list: make([]known, 0, many)}
 	note := func(w string) *known {
 		at, ok := places[w]
 		if !ok {
