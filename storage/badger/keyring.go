@@ -183,7 +183,11 @@ func (k *keyring) readLocked(h hash16) (scope storage.Scope, key []byte, err err
 	if err != nil {
 		return scope, nil, err
 	}
-	return openScopeFile(k.keks, h, content)
+	scope, key, err = openScopeFile(k.keks, h, content)
+	if errors.Is(err, errWrongKey) { // the store's own secrets were opened: it is this file alone that does not belong here
+		err = fmt.Errorf("keyring scope: wrapped by another key-encryption key: %w", storage.ErrDamaged)
+	}
+	return scope, key, err
 }
 
 func openScopeFile(keks []*kek, h hash16, content []byte) (scope storage.Scope, key []byte, err error) {

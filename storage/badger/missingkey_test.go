@@ -182,3 +182,28 @@ func TestReapWithoutItsKey(t *testing.T) {
 		t.Errorf("Verify: got %+v, %v, want the one that lasts", v, err)
 	}
 }
+
+// TestForeignScopeKey: a file of another store's in the place of a user's key is that user's damage. As something that passes, it would
+// have writers try again for ever, and everybody behind them wait.
+func TestForeignScopeKey(t *testing.T) {
+	var files [2]string
+	var cfgs [2]Config
+	for i := range cfgs {
+		cfgs[i] = testConfig(t)
+		s := mustOpen(t, cfgs[i])
+		mustPut(t, s, scopeOf("u"), memory("id", "text"))
+		files[i] = s.session.keys.scopePath(s.session.keys.scope(scopeOf("u")))
+		mustClose(t, s)
+	}
+	foreign, err := os.ReadFile(files[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, files[0], string(foreign))
+	s := mustOpen(t, cfgs[0])
+	err = s.Put(t.Context(), []storage.Write{{Scope: scopeOf("u"), Memories: []storage.Memory{memory("more", "text")}}})
+	if !errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrUnavailable) {
+		t.Errorf("Put: got %v, want ErrDamaged", err)
+	}
+	mustPut(t, s, scopeOf("v"), memory("id", "text"))
+}
