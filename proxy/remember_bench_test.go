@@ -34,28 +34,11 @@ func BenchmarkRemember(b *testing.B) {
 
 // benchmarkRemember puts history between the system prompt and the question.
 func benchmarkRemember(b *testing.B, history string) {
-	var found recall.Result
-	for i := range 8 {
-		found.Memories = append(found.Memories, recall.Scored{Memory: storage.Memory{
-			ID: fmt.Sprintf("f%031d", i), Text: fmt.Sprintf("Please remember that the meeting number %d is on Thursday near the old harbour. My sister likes the blue one.", i),
-			Kind: storage.KindEpisode, EventTime: 1_780_000_000_000, Provenance: storage.Provenance{Role: storage.RoleUser},
-		}})
-	}
-	cfg := DefaultConfig()
-	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
-	cfg.Identity.Loopback = true
-	h, err := New(cfg, Deps{Recall: &givenRecall{found}, Local: storagetest.Memory(), Redact: func(s string) string { return s }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); h.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	h := benchHandler(b, "http://127.0.0.1:1")
 	text := `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 40) +
 		`"},` + history + `{"role":"user","content":"Where is the meeting of number 000000000000?"}]}`
 	digits := strings.Index(text, "000000000000")
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/v1/chat/completions", nil)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://127.0.0.1/v1/chat/completions", nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -68,7 +51,7 @@ func benchmarkRemember(b *testing.B, history string) {
 		n++
 		copy(body[digits:], fmt.Sprintf("%012d", n))
 		x := exchanges.Get().(*exchange)
-		x.h, x.r, x.ctx, x.start, x.status = h, r, ctx, h.deps.Now(), StatusUnsupported
+		x.h, x.r, x.ctx, x.start, x.status = h, r, b.Context(), h.deps.Now(), StatusUnsupported
 		x.up = h.plane.choose(r)
 		x.d = h.route(r).d
 		x.allow()
@@ -82,4 +65,28 @@ func benchmarkRemember(b *testing.B, history string) {
 		x.body.lease.release()
 		x.recycle()
 	}
+}
+
+// benchHandler is a Handler before upstream that recalls eight memories for each request.
+func benchHandler(b *testing.B, upstream string) *Handler {
+	b.Helper()
+	var found recall.Result
+	for i := range 8 {
+		found.Memories = append(found.Memories, recall.Scored{Memory: storage.Memory{
+			ID: fmt.Sprintf("f%031d", i), Text: fmt.Sprintf("Please remember that the meeting number %d is on Thursday near the old harbour. My sister likes the blue one.", i),
+			Kind: storage.KindEpisode, EventTime: 1_780_000_000_000, Provenance: storage.Provenance{Role: storage.RoleUser},
+		}})
+	}
+	cfg := DefaultConfig()
+	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: upstream, Paths: []string{"/"}}}
+	cfg.Identity.Loopback = true
+	h, err := New(cfg, Deps{Recall: &givenRecall{found}, Local: storagetest.Memory(), Redact: func(s string) string { return s }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); h.Run(ctx) }()
+	b.Cleanup(func() { cancel(); <-done })
+	return h
 }

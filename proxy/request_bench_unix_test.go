@@ -5,16 +5,11 @@ package proxy
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
 	"strings"
 	"testing"
-
-	"github.com/remora-proxy/remora/recall"
-	"github.com/remora-proxy/remora/storage"
-	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
 // BenchmarkRequest is one request that reads memory, from socket to socket, with all but recall itself and the program
@@ -31,24 +26,7 @@ func BenchmarkRequest(b *testing.B) {
 			}
 		}
 	})
-	var found recall.Result
-	for i := range 8 {
-		found.Memories = append(found.Memories, recall.Scored{Memory: storage.Memory{
-			ID: fmt.Sprintf("f%031d", i), Text: fmt.Sprintf("Please remember that the meeting number %d is on Thursday near the old harbour. My sister likes the blue one.", i),
-			Kind: storage.KindEpisode, EventTime: 1_780_000_000_000, Provenance: storage.Provenance{Role: storage.RoleUser},
-		}})
-	}
-	cfg := DefaultConfig()
-	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://" + upstream, Paths: []string{"/"}}}
-	cfg.Identity.Loopback = true
-	h, err := New(cfg, Deps{Recall: &givenRecall{found}, Local: storagetest.Memory(), Redact: func(s string) string { return s }})
-	if err != nil {
-		b.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(b.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); h.Run(ctx) }()
-	defer func() { cancel(); <-done }()
+	h := benchHandler(b, "http://"+upstream)
 	door := strings.TrimPrefix(hopListen(b, h), "http://")
 
 	body := `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 40) +
