@@ -226,7 +226,7 @@ func proposed(p *distill.Proposal, window []windowMessage) *candidate {
 		}
 	}
 	c := &candidate{quote: p.Quote, statement: p.Statement, kind: kind, words: words(p.Statement), at: m.at, message: p.Message}
-	c.dates = datesIn(p.Quote, ws, m.at)
+	c.dates = datesIn(ws, m.at)
 	c.suspicious = instructs(p.Quote)
 	return c
 }

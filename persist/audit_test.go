@@ -72,7 +72,7 @@ func TestQualityParts(t *testing.T) {
 			t.Errorf("%q is no candidate: %s", c.text, sp.reject)
 			continue
 		}
-		sp.candidate.dates = datesIn(sp.candidate.quote, sp.candidate.words, time.Now())
+		sp.candidate.dates = datesIn(sp.candidate.words, time.Now())
 		want := c.want
 		if strings.HasPrefix(c.text, "My goal") {
 			want += .25
@@ -136,7 +136,7 @@ func TestDates(t *testing.T) {
 		"Guten Morgen, mein Exam war März 2024.": "",
 	} {
 		var notes []string
-		for _, d := range datesIn(text, words(text), at) {
+		for _, d := range datesIn(words(text), at) {
 			notes = append(notes, d.note(text))
 		}
 		if got := strings.Join(notes, "; "); got != want && !(want == "" && strings.HasPrefix(got, "Fridays")) {

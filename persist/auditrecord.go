@@ -44,11 +44,11 @@ type AuditRecord struct {
 	TookMicros   int64
 }
 
-func (r *AuditRecord) encode(at time.Time) ([]byte, error) {
+func (r *AuditRecord) encode(at time.Time) []byte {
 	r.Version, r.At = auditVersion, storage.TimeOf(at)
 	w := jsonWriter{make([]byte, 0, 512)}
 	r.appendTo(&w)
-	return w.b, nil
+	return w.b
 }
 
 // Audits lists what is kept of a scope's audits, newest first.

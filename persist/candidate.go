@@ -96,7 +96,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 		if c := sp.candidate; c != nil {
 			back, bare := corrects(appendWords(space[:0], s))
 			c.at, c.message, c.corrects, c.answers = at, message, back, bare && i == 0
-			c.dates = datesIn(c.quote, c.words, at)
+			c.dates = datesIn(c.words, at)
 			c.suspicious = own.mayInstruct() && instructs(c.quote)
 		}
 		out = append(out, sp)

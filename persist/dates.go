@@ -68,10 +68,10 @@ const (
 
 func among(list, w string) bool { return strings.Contains(list, " "+w+" ") }
 
-// datesIn finds the dates that text names in relation to at: tomorrow, next Friday, in two weeks, 3 March. A weekday is
+// datesIn finds the dates that ws name in relation to at: tomorrow, next Friday, in two weeks, 3 March. A weekday is
 // the next one to come; "next" with a weekday is that of the following week, as most speakers mean it. Days are UTC's.
 // Recurring ones ("every Friday", "on Fridays") are none.
-func datesIn(text string, ws []word, at time.Time) []dated {
+func datesIn(ws []word, at time.Time) []dated {
 	var out []dated
 	today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
 	add := func(from, to int, day time.Time, what string) {

@@ -20,18 +20,13 @@ const (
 	trustAssistant = 0.5
 )
 
-// Episodes returns the searchable passages of a redacted turn: each message cut at the ends of sentences, or else of
+// episodesOf returns the searchable passages of a redacted turn: each message cut at the ends of sentences, or else of
 // words, into at most PassageRunes characters. EventTime rises by at least a millisecond from passage to passage, so that
-// order of speech is order of time. What goes beyond the largest write of a store is left out, with the mark of a cut.
+// order of speech is order of time. What goes beyond maxWrite is left out, with the mark of a cut. Where there is a salt,
+// and room for them beside all texts, they have the originals of their placeholders.
 //
-// The result depends on the turn alone, and its ids are those that storage.Write wants of a turn. Originals are left out.
-func Episodes(t Turn, retention time.Duration) []storage.Memory {
-	return saltedEpisodes(t, retention, nil, storage.MaxWrite)
-}
-
-// saltedEpisodes are Episodes with the originals of their placeholders, where there is a salt and room for them beside
-// all texts.
-func saltedEpisodes(t Turn, retention time.Duration, salt []byte, maxWrite int) (out []storage.Memory) {
+// The result depends on the arguments alone, and its ids are those that storage.Write wants of a turn.
+func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out []storage.Memory) {
 	var originals []map[string]string // by memory
 	var last storage.Time
 	size := 0

@@ -16,7 +16,7 @@ func TestEpisodes(t *testing.T) {
 	turn := turnOf(testScope, "t1", "When is it?", "On Monday.")
 	turn.Messages[0].Time, turn.Messages[0].Speaker = 5000, "Ana"
 	turn.Messages[1].Time = 4000 // a clock that went back
-	got := Episodes(turn, time.Second)
+	got := episodesOf(turn, time.Second, nil, storage.MaxWrite)
 	want := []storage.Memory{{
 		ID: "t1.0", Scope: testScope, Conversation: "c1", Kind: storage.KindEpisode, Text: "When is it?", Trust: 1, Source: "test",
 		Provenance: storage.Provenance{Turn: "t1", Chain: "c0ffee", Role: storage.RoleUser, Speaker: "Ana", Seq: 0, Model: "m"},
@@ -66,7 +66,7 @@ func TestPassages(t *testing.T) {
 		{"lines", strings.Repeat("a line without a full stop\n", 100), nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ms := Episodes(turnOf(testScope, "t1", c.text, ""), time.Hour)
+			ms := episodesOf(turnOf(testScope, "t1", c.text, ""), time.Hour, nil, storage.MaxWrite)
 			var passages []string
 			var whole strings.Builder
 			for i, m := range ms {
@@ -103,7 +103,7 @@ func TestEpisodesFitOneWrite(t *testing.T) {
 	}
 	for _, messages := range [][]Message{turn.Messages, turn.Messages[1:]} {
 		turn.Messages = messages
-		ms := Episodes(turn, time.Hour)
+		ms := episodesOf(turn, time.Hour, nil, storage.MaxWrite)
 		if err := (storage.Write{Scope: testScope, Turn: turn.ID, Memories: ms}).Validate(); err != nil {
 			t.Error(err)
 		}

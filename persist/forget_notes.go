@@ -88,10 +88,6 @@ func (p *Pipeline) summarise(ctx context.Context, key talkKey) error {
 	if read(); s.Messages == 0 {
 		return nil
 	}
-	value, err := s.encode()
-	if err != nil {
-		return err
-	}
 	expires := storage.TimeOf(time.Now().Add(p.cfg.Audit.Retention))
-	return p.local.PutRecords(ctx, []storage.Record{{Bucket: storage.BucketSummary, Scope: key.scope, Key: recordKey(key.conversation), Value: value, ExpiresAt: expires}})
+	return p.local.PutRecords(ctx, []storage.Record{{Bucket: storage.BucketSummary, Scope: key.scope, Key: recordKey(key.conversation), Value: s.encode(), ExpiresAt: expires}})
 }

@@ -77,7 +77,7 @@ func mended(window []windowMessage, i int) *candidate {
 		}
 	}
 	c := &candidate{quote: quote, kind: old.kind, words: words(quote), at: m.at, message: i, corrects: true}
-	c.dates = datesIn(quote, c.words, m.at)
+	c.dates = datesIn(c.words, m.at)
 	c.suspicious = instructs(s)
 	return c
 }

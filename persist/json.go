@@ -94,7 +94,7 @@ func (w *jsonWriter) quote(s string) {
 	w.b = append(append(b, s[kept:]...), '"')
 }
 
-func (s *Summary) encode() ([]byte, error) {
+func (s *Summary) encode() []byte {
 	s.Version = summaryVersion
 	w := jsonWriter{make([]byte, 0, 256+40*len(s.Keywords)+summarySentence*len(s.Sentences))}
 	w.int(`{"Version":`, int64(s.Version))
@@ -110,7 +110,7 @@ func (s *Summary) encode() ([]byte, error) {
 	w.int(`,"Messages":`, int64(s.Messages))
 	w.int(`,"Updated":`, int64(s.Updated))
 	w.raw("}")
-	return slices.Clip(w.b), nil
+	return slices.Clip(w.b)
 }
 
 // list appends n elements, or null.

@@ -44,12 +44,10 @@ func FuzzJSON(f *testing.F) {
 			turn.Messages = append(turn.Messages, m)
 			r.Rejected[s+string(rune('a'+4-i))] = int(n)
 		}
-		got, err := sum.encode()
-		same("summary", got, err, sum)
-		got, err = r.encode(storage.Time(5).Std())
-		same("record", got, err, r)
+		same("summary", sum.encode(), nil, sum)
+		same("record", r.encode(storage.Time(5).Std()), nil, r)
 		e := spoolEntry{Version: 1, Seq: uint64(n), Tries: int(k), Problem: s, Since: storage.Time(n), Turn: turn}
-		got, err = e.encode()
+		got, err := e.encode()
 		same("entry", got, err, e)
 		e.Due = &dueNote{s, storage.Time(n)}
 		got, err = e.encode()

@@ -318,7 +318,7 @@ func (k *killed) nothingLost(t *testing.T, dir string) {
 		}
 	}
 	for id := range k.acknowledged {
-		for _, m := range Episodes(killTurn(id), time.Hour) {
+		for _, m := range episodesOf(killTurn(id), time.Hour, nil, storage.MaxWrite) {
 			if stored[m.Text] == 0 {
 				t.Errorf("lost: %.60s", m.Text)
 			}

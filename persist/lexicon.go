@@ -47,15 +47,13 @@ const saying = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecisi
 var lexicon = parseLexicon(lexiconText, 0)
 
 type wordBook struct {
-	sets                                                                      map[string]map[string]bool
-	setBit                                                                    map[string]uint64 // of a set, in known.sets
-	conjunctions, abbreviations, lead, negation, personal, bare, stop, months map[string]bool
-	weekdays, relative, dueWords, asking, openers                             map[string]bool
-	contractions                                                              map[string][]string
-	elisions                                                                  map[string]string
-	byFirst                                                                   map[string][]*pattern
-	anywhere                                                                  []*pattern // those that may begin with any word
-	patterns                                                                  int
+	sets                                                      map[string]map[string]bool
+	setBit                                                    map[string]uint64 // of a set, in known.sets
+	abbreviations, negation, stop, months, weekdays, relative map[string]bool
+	contractions                                              map[string][]string
+	elisions                                                  map[string]string
+	byFirst                                                   map[string][]*pattern
+	anywhere                                                  []*pattern // those that may begin with any word
 }
 
 // firstOrderBit is where the bits of the sets of standingOrders begin: behind those of the lexicon.
@@ -113,11 +111,8 @@ func parseLexicon(text string, first int) *wordBook {
 			l.byFirst[w] = append(l.byFirst[w], &parsed)
 		}
 	}
-	l.patterns = len(patterns)
-	l.conjunctions, l.abbreviations, l.lead, l.negation = l.sets["conjunctions"], l.sets["abbreviations"], l.sets["lead"], l.sets["negation"]
-	l.personal, l.bare, l.stop, l.months = l.sets["personal"], l.sets["bare"], l.sets["stop"], l.sets["months"]
-	l.weekdays, l.relative, l.dueWords, l.asking = l.sets["weekdays"], l.sets["relative"], l.sets["dueword"], l.sets["asking"]
-	l.openers = l.sets["openers"]
+	l.abbreviations, l.negation, l.stop = l.sets["abbreviations"], l.sets["negation"], l.sets["stop"]
+	l.months, l.weekdays, l.relative = l.sets["months"], l.sets["weekdays"], l.sets["relative"]
 	return l
 }
 

@@ -101,7 +101,7 @@ func TestOriginalsGiveWayToText(t *testing.T) {
 		text, originals := red.RedactKeeping(b.String())
 		turn.Messages = append(turn.Messages, Message{Role: storage.RoleUser, Text: strings.TrimSpace(text), Originals: originals})
 	}
-	bare, full := Episodes(turn, 1), saltedEpisodes(turn, 1, []byte("salt"), storage.MaxWrite)
+	bare, full := episodesOf(turn, 1, nil, storage.MaxWrite), episodesOf(turn, 1, []byte("salt"), storage.MaxWrite)
 	if len(bare) != len(full) {
 		t.Fatalf("got %d memories, want %d", len(full), len(bare))
 	}

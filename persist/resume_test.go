@@ -28,7 +28,7 @@ func TestErasureDuringRecovery(t *testing.T) {
 		for i := range users {
 			turn := saidAt(fmt.Sprint("t", i), "I live in Porto.", "Nice. Dinner is at eight with the guests.", time.Now())
 			turn.Scope = userScope(i)
-			if err := store.Put(t.Context(), []storage.Write{{Scope: turn.Scope, Turn: turn.ID, Memories: Episodes(turn, century)}}); err != nil {
+			if err := store.Put(t.Context(), []storage.Write{{Scope: turn.Scope, Turn: turn.ID, Memories: episodesOf(turn, century, nil, storage.MaxWrite)}}); err != nil {
 				t.Fatal(err)
 			}
 			value, err := encodeMark("c1", 0)

@@ -119,11 +119,12 @@ func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) e
 	}
 	found.record.Distilled = proposals != nil
 	r.p.stats.audited(&found)
-	return r.write(t, g.d, &found)
+	r.write(t, g.d, &found)
+	return nil
 }
 
 // write adds the records of an audit.
-func (r *roundWork) write(t *talk, d *dossier, f *finding) error {
+func (r *roundWork) write(t *talk, d *dossier, f *finding) {
 	cfg := &r.p.cfg.Audit
 	now := time.Now()
 	expires := storage.TimeOf(now.Add(cfg.Retention))
@@ -131,20 +132,12 @@ func (r *roundWork) write(t *talk, d *dossier, f *finding) error {
 		r.records = append(r.records, storage.Record{Bucket: bucket, Scope: t.scope, Key: key, Value: value, ExpiresAt: expires})
 	}
 	if cfg.KeepRecords > 0 {
-		value, err := f.record.encode(now)
-		if err != nil {
-			return err
-		}
-		add(storage.BucketAudit, fmt.Sprintf("%s%05d", auditPrefix, d.records%cfg.KeepRecords), value)
+		add(storage.BucketAudit, fmt.Sprintf("%s%05d", auditPrefix, d.records%cfg.KeepRecords), f.record.encode(now))
 		d.records++
 	}
 	if cfg.KeepSummaries > 0 {
-		value, err := t.summary.encode()
-		if err != nil {
-			return err
-		}
 		key := recordKey(t.conversation)
-		add(storage.BucketSummary, key, value)
+		add(storage.BucketSummary, key, t.summary.encode())
 		d.summaries[key] = t.summary.Updated
 		for len(d.summaries) > cfg.KeepSummaries {
 			oldest := key
@@ -173,7 +166,6 @@ func (r *roundWork) write(t *talk, d *dossier, f *finding) error {
 			d.pending = d.pending[1:]
 		}
 	}
-	return nil
 }
 
 // commit writes all of it.

@@ -129,7 +129,7 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		if salt, err = p.salt(ctx, it.turn); err != nil {
 			return err
 		}
-		episodes[i] = saltedEpisodes(it.turn, p.cfg.Retention, salt, p.cfg.MaxWrite)
+		episodes[i] = episodesOf(it.turn, p.cfg.Retention, salt, p.cfg.MaxWrite)
 		if known[it] {
 			if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
 				return err

@@ -259,7 +259,7 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	}
 	resp, err := x.roundTrip(inserts)
 	if err == nil && len(inserts) > 0 {
-		resp, err = x.unharmed(resp)
+		resp = x.unharmed(resp)
 	}
 	x.letGo() // a stream may go on for minutes, and the request is not needed any more
 	x.h.stats.statuses[x.status].Add(1)
@@ -354,21 +354,21 @@ func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error
 
 // unharmed looks at the answer to an enriched request. Where the upstream refuses it, the original bytes are sent, once,
 // and their answer is the client's.
-func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
+func (x *exchange) unharmed(resp *http.Response) *http.Response {
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
 	default:
-		return resp, nil
+		return resp
 	}
 	head, whole := peekRefusal(resp.Body)
 	resp.Body = whole
 	template, length, content := x.whyRefused(resp, head)
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {
-		return resp, nil
+		return resp
 	}
 	original, err := x.roundTrip(nil)
 	if err != nil {
-		return resp, nil // the refusal is all there is to tell
+		return resp // the refusal is all there is to tell
 	}
 	_ = resp.Body.Close()
 	x.h.stats.Retries.Add(1)
@@ -376,7 +376,7 @@ func (x *exchange) unharmed(resp *http.Response) (*http.Response, error) {
 	if original.StatusCode/100 == 2 {
 		x.rejected(template, !template && !length && !content)
 	}
-	return original, nil
+	return original
 }
 
 // whyRefused reads in the beginning of a refusal whether a template, the length or what was said is at fault. One that can't

@@ -289,9 +289,7 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 // lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, date, colon, line end.
 const lineOverhead = 18
 
-// Cost is the tokens that a memory takes in a block: half its bytes, rounded up.
-func Cost(m *storage.Memory) int { return cost(m, len(m.Text)) }
-
+// cost is the tokens that so many bytes of a memory's text take in a block: half the bytes, rounded up.
 func cost(m *storage.Memory, text int) int {
 	who := len(m.Provenance.Speaker)
 	if who == 0 {

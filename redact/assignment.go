@@ -22,7 +22,7 @@ func (s *scanner) tokenAssignment(start, end int) {
 		if !quoted && strings.IndexByte(value, '*') >= 0 {
 			return // arithmetic
 		}
-		if s.crowded(from, stop, quoted) || len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
+		if s.crowded(from, quoted) || len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
 			s.addAssigned(ruleAssignment, from, stop)
 		}
 	}
@@ -47,7 +47,7 @@ func (s *scanner) passwordAssignment(start, end int) {
 	if whole := s.toClosingQuote(from, stop, quoted); ok && whole > stop {
 		stop, quoted = whole, true
 	}
-	if ok && (s.crowded(from, stop, quoted) || s.isPassword(from, stop, quoted)) {
+	if ok && (s.crowded(from, quoted) || s.isPassword(from, stop, quoted)) {
 		s.addAssigned(rulePassword, from, stop)
 		return
 	}
@@ -82,7 +82,7 @@ func (s *scanner) shortPassword(start, end int) {
 		return
 	}
 	from, stop, quoted, ok := s.assigned(end)
-	if ok && s.crowded(from, stop, quoted) {
+	if ok && s.crowded(from, quoted) {
 		s.addAssigned(rulePassword, from, stop)
 		return
 	}
@@ -320,7 +320,7 @@ func (s *scanner) bareEnd(i, limit int) (stop int) {
 
 // crowded reports that so many assignments stand in one bare value that judging each would cost too much. No key is named
 // that often: what is left of the value is taken for a secret, whatever it looks like.
-func (s *scanner) crowded(from, stop int, quoted bool) bool {
+func (s *scanner) crowded(from int, quoted bool) bool {
 	if quoted || from < s.bareFrom || from > s.bareTo {
 		return false
 	}

@@ -101,7 +101,7 @@ func (s *scanner) card(i int) int {
 	if stop-i >= 12 {
 		digits, ends = []byte(s.text[i:stop]), nil
 	} else {
-		digits, ends = cardGroups(s.text, i, digits, ends)
+		digits, ends = cardGroups(i, digits, ends)
 	}
 	n := len(digits)
 	if n < 12 || n > 19 || !luhn(digits) {
@@ -122,7 +122,7 @@ func (s *scanner) card(i int) int {
 }
 
 // cardGroups cuts digits to the groups of a printed card number: 4-4-4-4(-3), 4-6-5 or 4-6-4.
-func cardGroups(text string, i int, digits []byte, ends []int) ([]byte, []int) {
+func cardGroups(i int, digits []byte, ends []int) ([]byte, []int) {
 	var sizes []int
 	last, at := 0, i
 	for k, e := range ends {

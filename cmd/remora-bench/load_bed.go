@@ -44,7 +44,6 @@ type bed struct {
 	upstream string // address of the mock upstream
 	secure   string // address of the one that speaks TLS; "" = not started
 	cert     certificate
-	mock     *process
 	procs    []*process // all that were started, the mock upstream too
 
 	memories  int
@@ -72,7 +71,7 @@ func openBed(ctx context.Context, o loadOptions, stderr io.Writer) (*bed, error)
 	}
 	b := &bed{remora: remora, logLevel: o.logLevel, self: self, dir: dir, stderr: stderr, memories: o.memories, introduced: map[string]int{}}
 	b.questions, b.talk = benchQuestions(o.memories), benchTalk()
-	b.mock, b.upstream, err = b.child(ctx, "upstream", "-listen", o.upstream)
+	_, b.upstream, err = b.child(ctx, "upstream", "-listen", o.upstream)
 	if err != nil {
 		return nil, errors.Join(err, b.close())
 	}

@@ -99,7 +99,7 @@ func newFlock(t *testing.T) *flock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := c.log.logger(&f.log)
+	log := c.log.form(&f.log, false)
 	tracing, err := openTelemetry(t.Context(), env, &f.spans, log)
 	if err != nil {
 		t.Fatal(err)

@@ -31,8 +31,6 @@ const (
 	levelError logLevel = "error"
 )
 
-func (c logConfig) logger(w io.Writer) *slog.Logger { return c.form(w, isTerminal(w)) }
-
 func (c logConfig) form(w io.Writer, terminal bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.slogLevel()}
 	if c.format == formatText || c.format == formatAuto && terminal {
@@ -41,7 +39,7 @@ func (c logConfig) form(w io.Writer, terminal bool) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// queued is logger for whoever must not wait for w. Its last lines are written by done.
+// queued makes a log for whoever must not wait for w. Its last lines are written by done.
 func (c logConfig) queued(w io.Writer) (log *slog.Logger, done func()) {
 	q := newLogQueue(w)
 	log = c.form(q, isTerminal(w))

@@ -20,7 +20,7 @@ func TestLogger(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var b bytes.Buffer
-			log := test.config.logger(&b)
+			log := test.config.form(&b, false)
 			log.Debug("detail")
 			if got := b.Len() > 0; got != test.debug {
 				t.Errorf("debug is logged: got %v, want %v", got, test.debug)

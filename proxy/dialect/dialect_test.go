@@ -109,7 +109,7 @@ func TestParseLeavesBodyAlone(t *testing.T) {
 			}
 			for _, p := range placements {
 				if insertions, err := d.Insert(req, req.Turn, p.placement, goldenBlock); err == nil {
-					Join(Splice(body, insertions))
+					bytes.Join(Splice(body, insertions), nil)
 				}
 			}
 			if !bytes.Equal(body, before) {
@@ -184,7 +184,7 @@ func TestInsertionsCompose(t *testing.T) {
 		insertions = append(insertions, ins...)
 	}
 	before := slices.Clone(insertions)
-	got := string(Join(Splice(req.Body, insertions)))
+	got := string(bytes.Join(Splice(req.Body, insertions), nil))
 	want := `{"messages":[{"role":"system","content":"s\n\nfirst\n\nsecond"},{"role":"user","content":"1"},{"role":"user","content":"a"},` +
 		`{"role":"user","content":"before"},{"role":"user","content":[{"type":"text","text":"2"}]},{"role":"user","content":"3"},{"role":"user","content":"in\n\nc"}]}`
 	if got != want {
@@ -252,7 +252,7 @@ func TestReplayGrowsOnly(t *testing.T) {
 					insertions = append(insertions, ins...)
 				}
 			}
-			spliced := string(Join(Splice(req.Body, insertions)))
+			spliced := string(bytes.Join(Splice(req.Body, insertions), nil))
 			got := spliced[:strings.LastIndex(spliced, `],"n":`)]
 			if !strings.HasPrefix(got, previous) {
 				t.Errorf("placement %d, %d messages: %s\ndoes not start with %s", placement, n, got, previous)

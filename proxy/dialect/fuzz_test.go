@@ -262,7 +262,7 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 		}
 		return
 	}
-	spliced := Join(Splice(req.Body, insertions))
+	spliced := bytes.Join(Splice(req.Body, insertions), nil)
 
 	// A string that becomes a list takes two insertions, one on each side.
 	if len(insertions) > 2 || len(insertions) == 2 && req.Body[insertions[0].At] != '"' {
@@ -280,7 +280,7 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 // checkRest: all other bytes are as they were, so cutting the inserted ones out again gives the body.
 func checkRest(t *testing.T, body []byte, insertions []Insertion) {
 	t.Helper()
-	bare := Join(Splice(body, insertions))
+	bare := bytes.Join(Splice(body, insertions), nil)
 	for _, in := range slices.Backward(insertions) {
 		at := in.At
 		for _, before := range insertions {

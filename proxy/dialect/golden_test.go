@@ -106,7 +106,7 @@ func (g golden) request(body []byte) []txtar.File {
 		if ins, err := g.d.Insert(req, req.Turn, p.placement, goldenBlock); err != nil {
 			out.Data = fmt.Appendf(nil, "error: %v\n", err)
 		} else {
-			out.Data = Join(Splice(body, ins))
+			out.Data = bytes.Join(Splice(body, ins), nil)
 		}
 		files = append(files, out)
 	}

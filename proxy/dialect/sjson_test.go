@@ -41,7 +41,7 @@ func TestSpliceAgreesWithSjson(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(string(want), string(Join(Splice([]byte(body), ins)))); diff != "" {
+		if diff := cmp.Diff(string(want), string(bytes.Join(Splice([]byte(body), ins), nil))); diff != "" {
 			t.Errorf("(-sjson +splice)\n%s", diff)
 		}
 	}

@@ -30,6 +30,3 @@ func Splice(body []byte, insertions []Insertion) [][]byte {
 	}
 	return pieces
 }
-
-// Join concatenates pieces.
-func Join(pieces [][]byte) []byte { return slices.Concat(pieces...) }
