@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
+	"reflect"
 	"time"
 )
 
@@ -46,88 +46,78 @@ func (c cell) warmup() time.Duration { return min(c.duration/4, time.Second) + 1
 // settleLimit bounds how long a target may go on working after its last response, e.g. on its disk.
 const settleLimit = 3 * time.Second
 
-// figures are what one target reached in one round, or the medians of all rounds. NaN = not known.
+// figures are what one target reached in one round, or the medians of all rounds. NaN = not known. Times are in
+// microseconds.
 type figures struct {
-	rps        float64
-	p50, p99   float64 // latency, us
-	first      float64 // median until the first byte of the body, us
-	cpu        float64 // seconds of the target's own process per 10,000 requests, what it does after the last response included
-	rss        float64 // MiB
-	delayP99   float64 // of events, us
-	delayMax   float64
-	addedP50   float64 // above direct, us
-	addedP99   float64
-	addedFirst float64
-	// Ratios to the tuned bare ReverseProxy in the same round.
-	ratioRPS, ratioCPU, ratioP50, ratioP99, ratioFirst float64
-	ratioAddedP50                                      float64
-	overP50, overP99                                   float64 // above the ReverseProxy's, us
-	overDelayP99                                       float64
+	RPS        number `json:"rps"`
+	P50        number `json:"p50_us"`
+	P99        number `json:"p99_us"`
+	First      number `json:"first_byte_us"` // median until the first byte of the body
+	CPU        number `json:"cpu_s_per_10k"` // of the target's own process, what it does after the last response included
+	RSS        number `json:"rss_mib"`
+	DelayP99   number `json:"event_delay_p99_us"`
+	DelayMax   number `json:"event_delay_max_us"`
+	AddedP50   number `json:"added_p50_us"` // above direct
+	AddedP99   number `json:"added_p99_us"`
+	AddedFirst number `json:"added_first_byte_us"`
+	// Ratios to the tuned bare ReverseProxy in the same round, and what is above its figures.
+	RatioRPS      number `json:"ratio_rps"`
+	RatioCPU      number `json:"ratio_cpu"`
+	RatioP50      number `json:"ratio_p50"`
+	RatioP99      number `json:"ratio_p99"`
+	RatioFirst    number `json:"ratio_first_byte"`
+	RatioAddedP50 number `json:"ratio_added_p50"`
+	OverP50       number `json:"-"`
+	OverP99       number `json:"-"`
+	OverDelayP99  number `json:"-"`
 	// Of the forward door alone: its time per request (the inverse of the throughput) and its CPU per request to those of
 	// the reverse door in the same round, as they are, and with what TLS towards the client adds to the ReverseProxy's.
-	timeReverse, timeReverseTLS, cpuReverse, cpuReverseTLS float64
+	TimeReverse    number `json:"time_to_reverse"`
+	TimeReverseTLS number `json:"time_to_reverse_tls"`
+	CPUReverse     number `json:"cpu_to_reverse"`
+	CPUReverseTLS  number `json:"cpu_to_reverse_tls"`
 }
 
-// mergeFigures gives the median over rounds of every figure but the longest delay.
+// each lists the fields.
+func (f *figures) each() []*number {
+	v := reflect.ValueOf(f).Elem()
+	all := make([]*number, v.NumField())
+	for i := range all {
+		all[i] = v.Field(i).Addr().Interface().(*number)
+	}
+	return all
+}
+
+// mergeFigures gives the median over rounds of every figure but the longest delay, of which none may get lost.
 func mergeFigures(rounds []figures) figures {
 	var out figures
-	pick := func(field func(*figures) *float64) {
-		values := make([]float64, len(rounds))
+	values := make([]float64, len(rounds))
+	for k, field := range out.each() {
 		for i := range rounds {
-			values[i] = *field(&rounds[i])
+			values[i] = float64(*rounds[i].each()[k])
 		}
-		*field(&out) = median(values)
+		*field = number(median(values))
 	}
-	for _, field := range figureFields {
-		pick(field)
-	}
-	for _, r := range rounds { // the one that is not a median: no round's longest delay may get lost
-		if r.delayMax > out.delayMax {
-			out.delayMax = r.delayMax
+	for _, r := range rounds {
+		if r.DelayMax > out.DelayMax {
+			out.DelayMax = r.DelayMax
 		}
 	}
 	return out
 }
 
-var figureFields = []func(*figures) *float64{
-	func(f *figures) *float64 { return &f.rps },
-	func(f *figures) *float64 { return &f.p50 },
-	func(f *figures) *float64 { return &f.p99 },
-	func(f *figures) *float64 { return &f.first },
-	func(f *figures) *float64 { return &f.cpu },
-	func(f *figures) *float64 { return &f.rss },
-	func(f *figures) *float64 { return &f.delayP99 },
-	func(f *figures) *float64 { return &f.delayMax },
-	func(f *figures) *float64 { return &f.addedP50 },
-	func(f *figures) *float64 { return &f.addedP99 },
-	func(f *figures) *float64 { return &f.addedFirst },
-	func(f *figures) *float64 { return &f.ratioRPS },
-	func(f *figures) *float64 { return &f.ratioCPU },
-	func(f *figures) *float64 { return &f.ratioP50 },
-	func(f *figures) *float64 { return &f.ratioP99 },
-	func(f *figures) *float64 { return &f.ratioFirst },
-	func(f *figures) *float64 { return &f.ratioAddedP50 },
-	func(f *figures) *float64 { return &f.overP50 },
-	func(f *figures) *float64 { return &f.overP99 },
-	func(f *figures) *float64 { return &f.overDelayP99 },
-	func(f *figures) *float64 { return &f.timeReverse },
-	func(f *figures) *float64 { return &f.timeReverseTLS },
-	func(f *figures) *float64 { return &f.cpuReverse },
-	func(f *figures) *float64 { return &f.cpuReverseTLS },
-}
-
 // cellResult is what one target reached in one cell.
 type cellResult struct {
-	cell   string
-	target string
+	Cell   string `json:"cell"`
+	Target string `json:"target"`
 	figures
-	requests  int
-	errors    int
-	lastError error
-	late      int
-	events    int
-	merged    int
-	statuses  map[string]int
+	Events    int            `json:"events"`
+	Merged    int            `json:"merged_reads"`
+	Requests  int            `json:"requests"`
+	Errors    int            `json:"errors"`
+	LastError string         `json:"last_error,omitempty"`
+	Late      int            `json:"late"`
+	Statuses  map[string]int `json:"statuses"`
 }
 
 // measureCell runs all targets in turn, round after round, so that whatever else the machine does in between falls on
@@ -136,7 +126,7 @@ func (b *bed) measureCell(ctx context.Context, c cell, targets []target) ([]cell
 	results := make([]cellResult, len(targets))
 	rounds := make([][]figures, len(targets))
 	for i, t := range targets {
-		results[i] = cellResult{cell: c.name(), target: t.name, statuses: map[string]int{}}
+		results[i] = cellResult{Cell: c.name(), Target: t.name, Statuses: map[string]int{}}
 	}
 	for range c.rounds {
 		now := make([]figures, len(targets))
@@ -160,16 +150,16 @@ func (b *bed) measureCell(ctx context.Context, c cell, targets []target) ([]cell
 }
 
 func (r *cellResult) take(m *measured) {
-	r.requests += m.requests
-	r.errors += m.errors
+	r.Requests += m.requests
+	r.Errors += m.errors
 	if m.lastError != nil {
-		r.lastError = m.lastError
+		r.LastError = m.lastError.Error()
 	}
-	r.late += m.late
-	r.events += m.events
-	r.merged += m.merged
-	for s, n := range maps.All(m.statuses) {
-		r.statuses[s] += n
+	r.Late += m.late
+	r.Events += m.events
+	r.Merged += m.merged
+	for s, n := range m.statuses {
+		r.Statuses[s] += n
 	}
 }
 
@@ -205,27 +195,22 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 		if t.proc.ended() { // the errors tell of it
 			return m, f, nil
 		}
-		f.cpu = (after.cpu - before.cpu).Seconds() / float64(m.requests) * 10_000
-		f.rss = float64(after.rss) / (1 << 20)
+		f.CPU = number((after.cpu - before.cpu).Seconds() / float64(m.requests) * 10_000)
+		f.RSS = mib(after.rss)
 	}
 	return m, f, nil
 }
 
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func micros(d time.Duration) number { return number(d) / number(time.Microsecond) }
 
 func (m *measured) figures() figures {
-	nan := math.NaN()
-	f := figures{
-		rps: float64(m.requests) / m.elapsed.Seconds(),
-		p50: micros(m.latency.quantile(.5)), p99: micros(m.latency.quantile(.99)),
-		first: micros(m.first.quantile(.5)),
-		cpu:   nan, rss: nan, delayP99: nan, delayMax: nan,
-	}
-	if m.latency.n == 0 {
-		f.p50, f.p99, f.first = nan, nan, nan
+	f := unknownFigures()
+	f.RPS = number(float64(m.requests) / m.elapsed.Seconds())
+	if m.latency.n > 0 {
+		f.P50, f.P99, f.First = micros(m.latency.quantile(.5)), micros(m.latency.quantile(.99)), micros(m.first.quantile(.5))
 	}
 	if m.delays.n > 0 {
-		f.delayP99, f.delayMax = micros(m.delays.quantile(.99)), micros(m.delays.max)
+		f.DelayP99, f.DelayMax = micros(m.delays.quantile(.99)), micros(m.delays.max)
 	}
 	return f
 }
@@ -242,33 +227,33 @@ func compare(targets []target, now []figures) {
 	direct, reverse := by[targetDirect], by[targetReverse]
 	for i := range now {
 		f := &now[i]
-		f.addedP50 = f.p50 - direct.p50
-		f.addedP99 = f.p99 - direct.p99
-		f.addedFirst = f.first - direct.first
-		f.ratioRPS = f.rps / reverse.rps
-		f.ratioCPU = f.cpu / reverse.cpu
-		f.ratioP50 = f.p50 / reverse.p50
-		f.ratioP99 = f.p99 / reverse.p99
-		f.ratioFirst = f.first / reverse.first
-		f.ratioAddedP50 = f.addedP50 / (reverse.p50 - direct.p50)
-		f.overP50 = f.p50 - reverse.p50
-		f.overP99 = f.p99 - reverse.p99
-		f.overDelayP99 = f.delayP99 - reverse.delayP99
+		f.AddedP50 = f.P50 - direct.P50
+		f.AddedP99 = f.P99 - direct.P99
+		f.AddedFirst = f.First - direct.First
+		f.RatioRPS = f.RPS / reverse.RPS
+		f.RatioCPU = f.CPU / reverse.CPU
+		f.RatioP50 = f.P50 / reverse.P50
+		f.RatioP99 = f.P99 / reverse.P99
+		f.RatioFirst = f.First / reverse.First
+		f.RatioAddedP50 = f.AddedP50 / (reverse.P50 - direct.P50)
+		f.OverP50 = f.P50 - reverse.P50
+		f.OverP99 = f.P99 - reverse.P99
+		f.OverDelayP99 = f.DelayP99 - reverse.DelayP99
 		own, plain := unknownFigures(), by[targetPlain]
 		if targets[i].name == targetForward {
 			own = by[targetDoor]
 		}
-		f.timeReverse = own.rps / f.rps
-		f.timeReverseTLS = 1 / f.rps / (1/own.rps + 1/reverse.rps - 1/plain.rps)
-		f.cpuReverse = f.cpu / own.cpu
-		f.cpuReverseTLS = f.cpu / (own.cpu + reverse.cpu - plain.cpu)
+		f.TimeReverse = own.RPS / f.RPS
+		f.TimeReverseTLS = 1 / f.RPS / (1/own.RPS + 1/reverse.RPS - 1/plain.RPS)
+		f.CPUReverse = f.CPU / own.CPU
+		f.CPUReverseTLS = f.CPU / (own.CPU + reverse.CPU - plain.CPU)
 	}
 }
 
 func unknownFigures() figures {
 	var f figures
-	for _, field := range figureFields {
-		*field(&f) = math.NaN()
+	for _, field := range f.each() {
+		*field = number(math.NaN())
 	}
 	return f
 }

@@ -10,8 +10,8 @@ import (
 // requirement is one line of what must be reached.
 type requirement struct {
 	what     string
-	measured float64
-	limit    float64
+	measured number
+	limit    number
 	atLeast  bool // or at most
 	info     bool // told for comparison, not required
 }
@@ -44,21 +44,21 @@ func (r requirement) verdict() string {
 
 func (p report) requirement(r requirement) error {
 	nan := number(math.NaN())
-	line := requirementLine{r.what, number(r.measured), nan, nan, r.verdict()}
+	line := requirementLine{r.what, r.measured, nan, nan, r.verdict()}
 	bound := "         "
 	switch {
 	case r.info:
 	case r.atLeast:
-		line.AtLeast = number(r.limit)
+		line.AtLeast = r.limit
 		bound = fmt.Sprintf(">= %-6g", r.limit)
 	default:
-		line.AtMost = number(r.limit)
+		line.AtMost = r.limit
 		bound = fmt.Sprintf("<= %-6g", r.limit)
 	}
 	if p.json {
 		return p.object(line)
 	}
-	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, cellText(r.measured, 3), bound, r.what)
+	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, r.measured.text(3), bound, r.what)
 	return err
 }
 
@@ -98,15 +98,15 @@ type mustRun struct {
 	found  []requirement
 }
 
-func (m *mustRun) atLeast(limit, measured float64, format string, args ...any) {
+func (m *mustRun) atLeast(limit, measured number, format string, args ...any) {
 	m.found = append(m.found, requirement{what: fmt.Sprintf(format, args...), measured: measured, limit: limit, atLeast: true})
 }
 
-func (m *mustRun) atMost(limit, measured float64, format string, args ...any) {
+func (m *mustRun) atMost(limit, measured number, format string, args ...any) {
 	m.found = append(m.found, requirement{what: fmt.Sprintf(format, args...), measured: measured, limit: limit})
 }
 
-func (m *mustRun) info(measured float64, format string, args ...any) {
+func (m *mustRun) info(measured number, format string, args ...any) {
 	m.found = append(m.found, requirement{what: fmt.Sprintf(format, args...), measured: measured, info: true})
 }
 
@@ -123,7 +123,7 @@ func (m *mustRun) results(ctx context.Context, c cell, targets []target) (map[st
 	}
 	byTarget := make(map[string]cellResult, len(all))
 	for _, r := range all {
-		byTarget[r.target] = r
+		byTarget[r.Target] = r
 	}
 	return byTarget, m.report.cells(all)
 }
@@ -136,7 +136,7 @@ func (m *mustRun) passing(ctx context.Context) error {
 	}
 	for _, want := range []struct {
 		kib        int
-		pass, read float64
+		pass, read number
 	}{{1, 1.15, .75}, {256, 1, .8}} {
 		for _, conns := range []int{16, 64} {
 			c := m.cell(want.kib, conns)
@@ -145,23 +145,23 @@ func (m *mustRun) passing(ctx context.Context) error {
 				return err
 			}
 			pass, read := r[targetPass], r[targetRead]
-			m.atLeast(want.pass, pass.ratioRPS, "passing through, %s: throughput ratio", c.name())
-			m.atMost(.85, pass.ratioCPU, "passing through, %s: CPU per request ratio", c.name())
-			m.atLeast(want.read, read.ratioRPS, "reading, %s: throughput ratio", c.name())
+			m.atLeast(want.pass, pass.RatioRPS, "passing through, %s: throughput ratio", c.name())
+			m.atMost(.85, pass.RatioCPU, "passing through, %s: CPU per request ratio", c.name())
+			m.atLeast(want.read, read.RatioRPS, "reading, %s: throughput ratio", c.name())
 			m.atLeast(.99, share(read, "injected"), "reading, %s: share of requests that got a memory", c.name())
-			m.atMost(0, float64(pass.errors+read.errors), "passing through and reading, %s: errors", c.name())
+			m.atMost(0, number(pass.Errors+read.Errors), "passing through and reading, %s: errors", c.name())
 		}
 	}
 	return stopTargets(targets, m.report)
 }
 
 // share is how many of the answers bore a status of Remora.
-func share(r cellResult, status string) float64 {
+func share(r cellResult, status string) number {
 	total := 0
-	for _, n := range r.statuses {
+	for _, n := range r.Statuses {
 		total += n
 	}
-	return float64(r.statuses[status]) / float64(total)
+	return number(r.Statuses[status]) / number(total)
 }
 
 // openLoop: everything on, 500 requests a second against an upstream of 20 ms.
@@ -180,12 +180,12 @@ func (m *mustRun) openLoop(ctx context.Context) error {
 		return err
 	}
 	on := r[targetOn]
-	m.atMost(1.3, on.ratioAddedP50, "everything on, %s: added p50 ratio", c.name())
-	m.info(on.ratioP50, "everything on, %s: p50 ratio, the upstream's 20 ms included", c.name())
+	m.atMost(1.3, on.RatioAddedP50, "everything on, %s: added p50 ratio", c.name())
+	m.info(on.RatioP50, "everything on, %s: p50 ratio, the upstream's 20 ms included", c.name())
 	// Without direct, whose median moves by as much as a proxy adds: idle processors wake late.
-	m.info(on.overP50, "everything on, %s: p50 above the ReverseProxy's, us", c.name())
-	m.atMost(1000, on.overP99, "everything on, %s: p99 above the ReverseProxy's, us", c.name())
-	m.atMost(0, float64(on.errors), "everything on, %s: errors", c.name())
+	m.info(on.OverP50, "everything on, %s: p50 above the ReverseProxy's, us", c.name())
+	m.atMost(1000, on.OverP99, "everything on, %s: p99 above the ReverseProxy's, us", c.name())
+	m.atMost(0, number(on.Errors), "everything on, %s: errors", c.name())
 	return m.stopCounted(targets, "everything on, "+c.name())
 }
 
@@ -231,7 +231,7 @@ func (m *mustRun) durable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		perSecond := counters.persistedTurns() / time.Since(start).Seconds()
+		perSecond := counters.persistedTurns() / number(time.Since(start).Seconds())
 		what := fmt.Sprintf("everything on, closed loop, %d users, upstream of %v", c.users, latency)
 		if latency > 0 {
 			m.atLeast(2000, perSecond, "%s: durable turns a second", what)
@@ -261,14 +261,14 @@ func (m *mustRun) streams(ctx context.Context) error {
 			return err
 		}
 		on, reverse := r[targetOn], r[targetReverse]
-		m.atMost(1.15, on.ratioFirst, "everything on, %s: first byte ratio", c.name())
+		m.atMost(1.15, on.RatioFirst, "everything on, %s: first byte ratio", c.name())
 		// The kernel may wake the reader late under any proxy, the ReverseProxy too. One that holds events back does so
 		// all the time.
 		m.atMost(max(perEvent(reverse), .002), perEvent(on), "everything on, %s: stalls per event in which events came together", c.name())
-		m.atMost(1000, on.overDelayP99, "everything on, %s: event delay p99 above the ReverseProxy's, us", c.name())
-		m.atMost(0, float64(on.errors), "everything on, %s: errors", c.name())
+		m.atMost(1000, on.OverDelayP99, "everything on, %s: event delay p99 above the ReverseProxy's, us", c.name())
+		m.atMost(0, number(on.Errors), "everything on, %s: errors", c.name())
 	}
 	return stopTargets(targets, m.report)
 }
 
-func perEvent(r cellResult) float64 { return float64(r.merged) / float64(r.events) }
+func perEvent(r cellResult) number { return number(r.Merged) / number(r.Events) }

@@ -16,9 +16,9 @@ func (m *mustRun) dialects(ctx context.Context) error {
 			return err
 		}
 		read := r[targetRead]
-		m.atLeast(.75, read.ratioRPS, "reading, %s: throughput ratio", c.name())
+		m.atLeast(.75, read.RatioRPS, "reading, %s: throughput ratio", c.name())
 		m.atLeast(.99, share(read, "injected"), "reading, %s: share of requests that got a memory", c.name())
-		m.atMost(0, float64(read.errors), "reading, %s: errors", c.name())
+		m.atMost(0, number(read.Errors), "reading, %s: errors", c.name())
 	}
 	return stopTargets(targets, m.report)
 }
@@ -37,13 +37,13 @@ func (m *mustRun) forwardDoor(ctx context.Context) error {
 		return err
 	}
 	f := r[targetForward]
-	m.atMost(1.15, 1/f.ratioRPS, "forward door, %s: time per request to the ReverseProxy's over TLS", c.name())
-	m.info(f.ratioCPU, "forward door, %s: CPU per request to the ReverseProxy's over TLS", c.name())
-	m.info(f.timeReverseTLS, "forward door, %s: time per request to the reverse door's and what TLS to clients costs the ReverseProxy", c.name())
-	m.info(f.cpuReverseTLS, "forward door, %s: CPU per request to the same", c.name())
-	m.info(f.timeReverse, "forward door, %s: time per request to the reverse door's, plain HTTP to clients", c.name())
-	m.info(f.cpuReverse, "forward door, %s: CPU per request to the same", c.name())
+	m.atMost(1.15, 1/f.RatioRPS, "forward door, %s: time per request to the ReverseProxy's over TLS", c.name())
+	m.info(f.RatioCPU, "forward door, %s: CPU per request to the ReverseProxy's over TLS", c.name())
+	m.info(f.TimeReverseTLS, "forward door, %s: time per request to the reverse door's and what TLS to clients costs the ReverseProxy", c.name())
+	m.info(f.CPUReverseTLS, "forward door, %s: CPU per request to the same", c.name())
+	m.info(f.TimeReverse, "forward door, %s: time per request to the reverse door's, plain HTTP to clients", c.name())
+	m.info(f.CPUReverse, "forward door, %s: CPU per request to the same", c.name())
 	m.atLeast(1, share(f, "off"), "forward door, %s: share of requests that were intercepted", c.name()) // a tunnel has no status
-	m.atMost(0, float64(f.errors), "forward door, %s: errors", c.name())
+	m.atMost(0, number(f.Errors), "forward door, %s: errors", c.name())
 	return stopTargets(targets, m.report)
 }

@@ -211,14 +211,14 @@ type remoraCounters struct {
 }
 
 // persistedTurns and droppedTurns are NaN where Remora did not tell.
-func (c remoraCounters) persistedTurns() float64 { return c.orNaN(c.persisted) }
-func (c remoraCounters) droppedTurns() float64   { return c.orNaN(c.dropped) }
+func (c remoraCounters) persistedTurns() number { return c.orNaN(c.persisted) }
+func (c remoraCounters) droppedTurns() number   { return c.orNaN(c.dropped) }
 
-func (c remoraCounters) orNaN(n int64) float64 {
+func (c remoraCounters) orNaN(n int64) number {
 	if !c.known {
-		return math.NaN()
+		return number(math.NaN())
 	}
-	return float64(n)
+	return number(n)
 }
 
 // parseRemoraCounters reads the line with which Remora ends. Dropped is what persistence refused, for whatever reason,

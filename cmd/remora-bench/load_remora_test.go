@@ -31,11 +31,11 @@ func buildRemora(t *testing.T) string {
 
 // loadLines runs load and returns its lines of cells by cell and target, and of counters by target. Where the machine was
 // so busy that a cell is not enough, it runs again, and for longer.
-func loadLines(t *testing.T, enough func(cellLine) bool, args ...string) (cells map[string]cellLine, counters map[string]countersLine) {
+func loadLines(t *testing.T, enough func(cellResult) bool, args ...string) (cells map[string]cellResult, counters map[string]countersLine) {
 	t.Helper()
 	for each := 100 * time.Millisecond; each < 10*time.Second; each *= 4 {
 		cells, counters = loadOnce(t, append(args, "-duration", each.String())...)
-		if !slices.ContainsFunc(slices.Collect(maps.Values(cells)), func(l cellLine) bool { return l.Errors == 0 && !enough(l) }) {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(cells)), func(l cellResult) bool { return l.Errors == 0 && !enough(l) }) {
 			break
 		}
 	}
@@ -43,21 +43,21 @@ func loadLines(t *testing.T, enough func(cellLine) bool, args ...string) (cells 
 }
 
 // someAnswered wants a request in every cell, and an event where there are streams.
-func someAnswered(l cellLine) bool {
+func someAnswered(l cellResult) bool {
 	return l.Requests > 0 && (l.Events > 0 || !strings.Contains(l.Cell, "sse"))
 }
 
-func loadOnce(t *testing.T, args ...string) (map[string]cellLine, map[string]countersLine) {
+func loadOnce(t *testing.T, args ...string) (map[string]cellResult, map[string]countersLine) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	var out, problems bytes.Buffer
 	if err := run(t.Context(), append([]string{"load", "-json", "-rounds", "1"}, args...), os.Getenv, nil, &out, &problems); err != nil {
 		t.Fatalf("%v\n%s", err, problems.String())
 	}
-	cells, counters := map[string]cellLine{}, map[string]countersLine{}
+	cells, counters := map[string]cellResult{}, map[string]countersLine{}
 	for line := range strings.Lines(out.String()) {
 		var total countersLine
-		var cell cellLine
+		var cell cellResult
 		dec := json.NewDecoder(strings.NewReader(line))
 		dec.DisallowUnknownFields()
 		if dec.Decode(&total) == nil && total.Cell == "total" {
@@ -78,7 +78,7 @@ func loadOnce(t *testing.T, args ...string) (map[string]cellLine, map[string]cou
 }
 
 // checkAnswered fails where a request did, or where none was answered, and where Remora says anything else than allowed.
-func checkAnswered(t *testing.T, name string, l cellLine, allowed ...string) {
+func checkAnswered(t *testing.T, name string, l cellResult, allowed ...string) {
 	t.Helper()
 	if l.Requests == 0 || l.Errors > 0 {
 		t.Errorf("%s: %d requests, %d errors, the last: %s", name, l.Requests, l.Errors, l.LastError)
@@ -107,7 +107,7 @@ func TestLoadRemora(t *testing.T) {
 
 // Memory is found, inserted and stored in every dialect.
 func testLoadDialects(t *testing.T, remora string) {
-	enough := func(l cellLine) bool {
+	enough := func(l cellResult) bool {
 		return someAnswered(l) && (l.Target != targetRead || l.Statuses["injected"] > 0)
 	}
 	cells, counters := loadLines(t, enough, "-remora", remora, "-log", "info", "-targets", "pass,read,on", "-dialect", "chat,responses,messages",

@@ -11,24 +11,29 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
+var nan = number(math.NaN())
+
+// numbers compares them as floats, of which no two that are not known differ.
+var numbers = cmp.Options{cmp.Transformer("float64", func(n number) float64 { return float64(n) }), cmpopts.EquateNaNs(), cmpopts.EquateApprox(1e-9, 0)}
+
 func TestCompare(t *testing.T) {
 	targets := []target{{name: targetDirect}, {name: targetReverse}, {name: targetPass}}
 	now := []figures{
-		{rps: 1000, p50: 10, p99: 20, first: 9, cpu: math.NaN()},
-		{rps: 100, p50: 110, p99: 220, first: 109, cpu: 2},
-		{rps: 150, p50: 60, p99: 300, first: 59, cpu: 1},
+		{RPS: 1000, P50: 10, P99: 20, First: 9, CPU: nan},
+		{RPS: 100, P50: 110, P99: 220, First: 109, CPU: 2},
+		{RPS: 150, P50: 60, P99: 300, First: 59, CPU: 1},
 	}
 	compare(targets, now)
 	got := now[2]
 	want := figures{
-		rps: 150, p50: 60, p99: 300, first: 59, cpu: 1,
-		addedP50: 50, addedP99: 280, addedFirst: 50,
-		ratioRPS: 1.5, ratioCPU: .5, ratioP50: 60. / 110, ratioP99: 300. / 220, ratioFirst: 59. / 109, ratioAddedP50: .5,
-		overP50:     -50,
-		overP99:     80,
-		timeReverse: math.NaN(), timeReverseTLS: math.NaN(), cpuReverse: math.NaN(), cpuReverseTLS: math.NaN(),
+		RPS: 150, P50: 60, P99: 300, First: 59, CPU: 1,
+		AddedP50: 50, AddedP99: 280, AddedFirst: 50,
+		RatioRPS: 1.5, RatioCPU: .5, RatioP50: 60. / 110, RatioP99: 300. / 220, RatioFirst: 59. / 109, RatioAddedP50: .5,
+		OverP50:     -50,
+		OverP99:     80,
+		TimeReverse: nan, TimeReverseTLS: nan, CPUReverse: nan, CPUReverseTLS: nan,
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(figures{}), cmpopts.EquateNaNs()); diff != "" {
+	if diff := cmp.Diff(want, got, numbers); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -37,22 +42,22 @@ func TestCompare(t *testing.T) {
 // would take 2 ms. The forward door takes 2.5.
 func TestCompareForwardDoor(t *testing.T) {
 	targets := []target{{name: targetReverse}, {name: targetPlain}, {name: targetDoor}, {name: targetForward}}
-	now := []figures{{rps: 250, cpu: 4}, {rps: 1000. / 3, cpu: 3}, {rps: 1000, cpu: 1}, {rps: 400, cpu: 5}}
+	now := []figures{{RPS: 250, CPU: 4}, {RPS: 1000. / 3, CPU: 3}, {RPS: 1000, CPU: 1}, {RPS: 400, CPU: 5}}
 	compare(targets, now)
-	ofReverse := func(f figures) []float64 {
-		return []float64{f.timeReverse, f.timeReverseTLS, f.cpuReverse, f.cpuReverseTLS}
+	ofReverse := func(f figures) []number {
+		return []number{f.TimeReverse, f.TimeReverseTLS, f.CPUReverse, f.CPUReverseTLS}
 	}
-	if diff := cmp.Diff([]float64{2.5, 1.25, 5, 2.5}, ofReverse(now[3]), cmpopts.EquateApprox(1e-9, 0)); diff != "" {
+	if diff := cmp.Diff([]number{2.5, 1.25, 5, 2.5}, ofReverse(now[3]), numbers); diff != "" {
 		t.Errorf("to the reverse door (-want +got)\n%s", diff)
 	}
-	if got, want := now[3].ratioRPS, 1.6; got != want {
+	if got, want := now[3].RatioRPS, number(1.6); got != want {
 		t.Errorf("throughput to the ReverseProxy's = %v, want %v", got, want)
 	}
-	unknown := []float64{math.NaN(), math.NaN(), math.NaN(), math.NaN()}
-	alone := []figures{{rps: 400, cpu: 5}}
+	unknown := []number{nan, nan, nan, nan}
+	alone := []figures{{RPS: 400, CPU: 5}}
 	compare([]target{{name: targetForward}}, alone)
 	for what, f := range map[string]figures{"the ReverseProxy": now[0], "the reverse door": now[2], "the forward door alone": alone[0]} {
-		if diff := cmp.Diff(unknown, ofReverse(f), cmpopts.EquateNaNs()); diff != "" {
+		if diff := cmp.Diff(unknown, ofReverse(f), numbers); diff != "" {
 			t.Errorf("%s has ratios to the reverse door (-want +got)\n%s", what, diff)
 		}
 	}
@@ -60,10 +65,10 @@ func TestCompareForwardDoor(t *testing.T) {
 
 // Without a ReverseProxy or direct in the run, what refers to them is not known.
 func TestCompareWithoutBaseline(t *testing.T) {
-	now := []figures{{rps: 150, p50: 60}}
+	now := []figures{{RPS: 150, P50: 60}}
 	compare([]target{{name: targetPass}}, now)
-	for name, got := range map[string]float64{"ratioRPS": now[0].ratioRPS, "addedP50": now[0].addedP50} {
-		if !math.IsNaN(got) {
+	for name, got := range map[string]number{"ratioRPS": now[0].RatioRPS, "addedP50": now[0].AddedP50} {
+		if !math.IsNaN(float64(got)) {
 			t.Errorf("%s = %v, want NaN", name, got)
 		}
 	}
@@ -71,16 +76,16 @@ func TestCompareWithoutBaseline(t *testing.T) {
 
 // Ratios are medians of the rounds' ratios, not ratios of medians. The longest delay is that of all rounds.
 func TestMergeFigures(t *testing.T) {
-	got := mergeFigures([]figures{{rps: 1, ratioRPS: 3, delayMax: 9}, {rps: 5, ratioRPS: 1}, {rps: 3, ratioRPS: 2}})
-	if diff := cmp.Diff(figures{rps: 3, ratioRPS: 2, delayMax: 9}, got, cmp.AllowUnexported(figures{})); diff != "" {
+	got := mergeFigures([]figures{{RPS: 1, RatioRPS: 3, DelayMax: 9}, {RPS: 5, RatioRPS: 1}, {RPS: 3, RatioRPS: 2}})
+	if diff := cmp.Diff(figures{RPS: 3, RatioRPS: 2, DelayMax: 9}, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
 func TestCellLine(t *testing.T) {
-	r := cellResult{cell: "json-1KiB-c1", target: "on", requests: 7, statuses: map[string]int{"injected": 7}}
+	r := cellResult{Cell: "json-1KiB-c1", Target: "on", Requests: 7, Statuses: map[string]int{"injected": 7}}
 	r.figures = unknownFigures()
-	r.rps, r.ratioRPS = 1234.56789, .98765
+	r.RPS, r.RatioRPS = 1234.56789, .98765
 	var out strings.Builder
 	if err := (report{out: &out, json: true}).cells([]cellResult{r}); err != nil {
 		t.Fatal(err)
@@ -113,8 +118,8 @@ func TestRequirement(t *testing.T) {
 		{requirement{measured: 1.1, limit: 1.15, atLeast: true}, "FAIL"},
 		{requirement{measured: .8, limit: .85}, "PASS"},
 		{requirement{measured: .9, limit: .85}, "FAIL"},
-		{requirement{measured: math.NaN(), limit: .85}, "FAIL"},
-		{requirement{measured: math.NaN(), limit: .85, atLeast: true}, "FAIL"},
+		{requirement{measured: nan, limit: .85}, "FAIL"},
+		{requirement{measured: nan, limit: .85, atLeast: true}, "FAIL"},
 		{requirement{measured: 7, info: true}, "INFO"},
 	} {
 		if got := tc.r.verdict(); got != tc.want {

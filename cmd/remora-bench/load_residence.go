@@ -31,9 +31,9 @@ func (m *mustRun) residence(ctx context.Context) error {
 // idleAfter is how long a process is left alone before its memory counts as an idle one's.
 const idleAfter = 3 * time.Second
 
-func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+func mib(bytes int64) number { return number(bytes) / (1 << 20) }
 
-func (m *mustRun) idleRSS(ctx context.Context) (float64, error) {
+func (m *mustRun) idleRSS(ctx context.Context) (number, error) {
 	p, _, err := m.startRemora(ctx, "idle", filepath.Join(m.dir, "idle"), m.logLevel)
 	if err != nil {
 		return 0, err
@@ -48,7 +48,7 @@ func (m *mustRun) idleRSS(ctx context.Context) (float64, error) {
 }
 
 // loadedRSS asks as the large user for two seconds, which loads the index, and lets the process come to rest.
-func (m *mustRun) loadedRSS(ctx context.Context) (float64, error) {
+func (m *mustRun) loadedRSS(ctx context.Context) (number, error) {
 	t, err := m.remoraTarget(ctx, targetRead)
 	if err != nil {
 		return 0, err
@@ -59,8 +59,8 @@ func (m *mustRun) loadedRSS(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r[targetRead].statuses["injected"] == 0 {
-		return 0, fmt.Errorf("no request of the user with %d memories got one: %v", m.memories, r[targetRead].statuses)
+	if r[targetRead].Statuses["injected"] == 0 {
+		return 0, fmt.Errorf("no request of the user with %d memories got one: %v", m.memories, r[targetRead].Statuses)
 	}
 	t.proc.rest(ctx, idleAfter, 10*idleAfter)
 	rss := mib(t.proc.usage().rss)
@@ -72,7 +72,7 @@ func (m *mustRun) loadedRSS(ctx context.Context) (float64, error) {
 const residentStreams = 1000
 
 // streamRSS is the growth of a fresh process per stream, in KiB, at its highest.
-func (m *mustRun) streamRSS(ctx context.Context) (float64, error) {
+func (m *mustRun) streamRSS(ctx context.Context) (number, error) {
 	t := target{name: targetOn, memory: remoraTargets[targetOn]}
 	var err error
 	if t.proc, t.addr, err = m.startRemora(ctx, "streams", filepath.Join(m.dir, "streams"), m.logLevel); err != nil {
@@ -92,11 +92,11 @@ func (m *mustRun) streamRSS(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if on := r[targetOn]; on.errors > 0 {
-		err = fmt.Errorf("%d streams failed, the last: %w", on.errors, on.lastError)
+	if on := r[targetOn]; on.Errors > 0 {
+		err = fmt.Errorf("%d streams failed, the last: %s", on.Errors, on.LastError)
 	}
 	_, stopped := t.stop()
-	return float64(highest-before) / 1024 / residentStreams, errors.Join(err, stopped)
+	return number(highest-before) / 1024 / residentStreams, errors.Join(err, stopped)
 }
 
 // peakRSS samples until ctx ends.
