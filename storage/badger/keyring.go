@@ -6,6 +6,7 @@ import (
 	"crypto/hkdf"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -195,12 +196,18 @@ func openScopeFile(keks []*kek, h hash16, content []byte) (scope storage.Scope, 
 	if err != nil {
 		return scope, nil, err
 	}
-	d := decoder{rest: plain, text: string(plain)}
-	scope = storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
-	if d.bad || len(d.rest) != KeySize {
-		return scope, nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+	for _, part := range []*string{&scope.Tenant, &scope.App, &scope.Project, &scope.User} {
+		n, used := binary.Uvarint(plain)
+		if used <= 0 || n > uint64(len(plain)-used) {
+			return storage.Scope{}, nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+		}
+		end := used + int(n)
+		*part, plain = string(plain[used:end]), plain[end:]
 	}
-	return scope, d.rest, nil
+	if len(plain) != KeySize {
+		return storage.Scope{}, nil, fmt.Errorf("keyring scope: %w", storage.ErrDamaged)
+	}
+	return scope, plain, nil
 }
 
 func (k *keyring) keepLocked(h hash16, scope storage.Scope, key []byte) (*scopeKey, error) {
@@ -239,7 +246,7 @@ func (k *keyring) obtain(scope storage.Scope) (*scopeKey, error) {
 	rand.Read(key)
 	var plain []byte
 	for _, part := range []string{scope.Tenant, scope.App, scope.Project, scope.User} {
-		plain = appendString(plain, part)
+		plain = append(binary.AppendUvarint(plain, uint64(len(part))), part...)
 	}
 	path := k.scopePath(h)
 	if err := makeDir(filepath.Dir(path)); err != nil {

@@ -141,7 +141,7 @@ func addDigests(ctx context.Context, se *session) error {
 		p.version = version
 		if err == nil {
 			var m storage.Memory
-			if m, err = decodeMemory(plain); err == nil {
+			if m, err = storage.DecodeMemory(plain); err == nil {
 				p.print, p.expires = m.Fingerprint(), m.ExpiresAt
 			}
 		}

@@ -56,6 +56,17 @@ func schema1(t *testing.T) Config {
 	}
 }
 
+// fullMemory stands in the fixture.
+func fullMemory() storage.Memory {
+	return storage.Memory{
+		ID: "id", Conversation: "c", Kind: storage.KindFact, Text: "text", Entities: []string{"a", ""}, Tags: []string{"t"},
+		Priority: 0.5, Confidence: 0.25, Trust: 1, Source: "proxy",
+		Provenance: storage.Provenance{Turn: "t", Chain: "c", Role: storage.RoleUser, Speaker: "s", Seq: -1, Model: "m"},
+		Redactions: map[string]string{"b": "2", "a": "1"}, Embedding: &storage.Embedding{Model: "e", Vector: []float32{1, -2}},
+		CreatedAt: 1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "s", ExpiresAt: 6, DeletedAt: 7,
+	}
+}
+
 // wantSchema1 checks that all of the fixture is there.
 func wantSchema1(t *testing.T, s *Store) {
 	t.Helper()

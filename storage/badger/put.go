@@ -86,7 +86,7 @@ func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (chan
 		}
 		if old.live {
 			m.CreatedAt, m.UpdatedAt = old.memory.CreatedAt, old.memory.UpdatedAt
-			if bytes.Equal(appendMemory(nil, &m), old.plain) {
+			if bytes.Equal(storage.AppendMemory(nil, &m), old.plain) {
 				continue
 			}
 			created, version = old.memory.CreatedAt, old.version+1
@@ -105,7 +105,7 @@ func (se *session) plan(txn *badgerdb.Txn, key *scopeKey, w storage.Write) (chan
 		p := pointer{at: m.EventTime, version: version, print: m.Fingerprint(), expires: m.ExpiresAt}
 		counts = counts.Plus(p.counted())
 		changes = append(changes,
-			change{key: place, value: sealVersioned(key, place, version, appendMemory(nil, &m))},
+			change{key: place, value: sealVersioned(key, place, version, storage.AppendMemory(nil, &m))},
 			change{key: nameKey(levelIndex, key.hash, id), value: p.encode(key, id)})
 	}
 	if w.Turn == "" {
@@ -188,7 +188,7 @@ func (se *session) stored(txn *badgerdb.Txn, key *scopeKey, id string, at storag
 		err = fmt.Errorf("version %d in the place of %d: %w", version, s.version, storage.ErrDamaged)
 	}
 	if err == nil {
-		s.memory, err = decodeMemory(s.plain)
+		s.memory, err = storage.DecodeMemory(s.plain)
 	}
 	if err != nil {
 		s.damaged = err

@@ -165,7 +165,7 @@ func (sc *scanner) take(buf, diskKey, value []byte, at storage.Time) ([]byte, er
 	if err != nil {
 		return buf, err
 	}
-	m, err := decodeMemory(plain)
+	m, err := storage.DecodeMemory(plain)
 	if err != nil {
 		return plain, err
 	}

@@ -205,17 +205,20 @@ func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
 	if err != nil {
 		return h, err
 	}
-	d := decoder{rest: plain}
 	if headerSize == recordHeaderSize {
 		h.expires = storage.Time(binary.BigEndian.Uint64(value[recordExpiryAt:]))
 	} else {
-		h.expires = storage.Time(d.varint())
+		expires, used := binary.Varint(plain)
+		if used <= 0 {
+			return h, fmt.Errorf("open record: %w", storage.ErrDamaged)
+		}
+		h.expires, plain = storage.Time(expires), plain[used:]
 	}
-	size, used := binary.Uvarint(d.rest)
-	if d.bad || used <= 0 || size > storage.MaxRecord {
+	size, used := binary.Uvarint(plain)
+	if used <= 0 || size > storage.MaxRecord {
 		return h, fmt.Errorf("open record: %w", storage.ErrDamaged)
 	}
-	h.size, h.name = int(size), string(d.rest[used:])
+	h.size, h.name = int(size), string(plain[used:])
 	return h, nil
 }
 

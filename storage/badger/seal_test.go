@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -205,61 +203,6 @@ func TestManyScopes(t *testing.T) {
 	keys := s.session.keys
 	if got := keys.recent.Len(); got != cachedKeys || len(keys.cached) != got {
 		t.Errorf("cached keys: got %d and %d, want %d", got, len(keys.cached), cachedKeys)
-	}
-}
-
-func fullMemory() storage.Memory {
-	return storage.Memory{
-		ID: "id", Conversation: "c", Kind: storage.KindFact, Text: "text", Entities: []string{"a", ""}, Tags: []string{"t"},
-		Priority: 0.5, Confidence: 0.25, Trust: 1, Source: "proxy",
-		Provenance: storage.Provenance{Turn: "t", Chain: "c", Role: storage.RoleUser, Speaker: "s", Seq: -1, Model: "m"},
-		Redactions: map[string]string{"b": "2", "a": "1"}, Embedding: &storage.Embedding{Model: "e", Vector: []float32{1, -2}},
-		CreatedAt: 1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "s", ExpiresAt: 6, DeletedAt: 7,
-	}
-}
-
-// FuzzDecodeMemory: no bytes make it panic or allocate beyond their size, and what decodes encodes to a memory that is equal.
-func FuzzDecodeMemory(f *testing.F) {
-	m := fullMemory()
-	whole := appendMemory(nil, &m)
-	f.Add(whole)
-	f.Add(appendMemory(nil, &storage.Memory{}))
-	for i := range whole {
-		f.Add(whole[:i])
-		flipped := slices.Clone(whole)
-		flipped[i] = 0xff
-		f.Add(flipped)
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := decodeMemory(b)
-		if err != nil {
-			if !errors.Is(err, storage.ErrDamaged) {
-				t.Errorf("got %v, want ErrDamaged", err)
-			}
-			return
-		}
-		again, err := decodeMemory(appendMemory(nil, &m))
-		if err != nil || !bytes.Equal(appendMemory(nil, &again), appendMemory(nil, &m)) {
-			t.Errorf("a second time it reads %+v, %v, first %+v", again, err, m)
-		}
-	})
-}
-
-// TestDecodeTruncated: no proper prefix of an encoding is taken for a memory.
-func TestDecodeTruncated(t *testing.T) {
-	want := fullMemory()
-	whole := appendMemory(nil, &want)
-	for i := range whole {
-		if _, err := decodeMemory(whole[:i]); !errors.Is(err, storage.ErrDamaged) {
-			t.Errorf("%d of %d bytes: got %v, want ErrDamaged", i, len(whole), err)
-		}
-	}
-	got, err := decodeMemory(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("decoded (-want +got):\n%s", d)
 	}
 }
 

@@ -126,9 +126,7 @@ func (d *decoder) writes() []storage.Write {
 		if d.bad {
 			return nil
 		}
-		w := storage.Write{Scope: storage.Scope{
-			Tenant: d.ownString(), App: d.ownString(), Project: d.ownString(), User: d.ownString(),
-		}, Turn: d.ownString()}
+		w := storage.Write{Scope: d.ownScope(), Turn: d.ownString()}
 		if n := d.count(minMemory); n > 0 {
 			w.Memories = make([]storage.Memory, n)
 			for i := range w.Memories {

@@ -180,7 +180,7 @@ func (c *calls) Scan(ctx context.Context, scope storage.Scope, q storage.Query) 
 }
 
 // minMemory is the least that a memory takes on the wire.
-const minMemory = 4 + 1 + 24 + 15
+const minMemory = 4 + 1 + 1 + 48
 
 // Delete implements [storage.Store].
 func (c *calls) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {

@@ -2,13 +2,11 @@ package process
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Values on the wire. Strings and lists are preceded by their length as uvarint, times are varints, floats are IEEE 754
-// little-endian. Both ends are of one build, so there are no versions.
+// Values on the wire. Strings and lists are preceded by their length as uvarint, times are varints. Both ends are of one build, so there are no versions.
 
 func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
@@ -22,10 +20,6 @@ func appendStrings[T ~string](b []byte, list []T) []byte {
 	return b
 }
 
-func appendFloat(b []byte, f float64) []byte {
-	return binary.LittleEndian.AppendUint64(b, math.Float64bits(f))
-}
-
 func appendScope(b []byte, s storage.Scope) []byte {
 	b = appendString(b, s.Tenant)
 	b = appendString(b, s.App)
@@ -37,6 +31,11 @@ func (d *decoder) scope() storage.Scope {
 	return storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
 }
 
+// ownScope is a scope in strings by themselves: see ownString.
+func (d *decoder) ownScope() storage.Scope {
+	return storage.Scope{Tenant: d.ownString(), App: d.ownString(), Project: d.ownString(), User: d.ownString()}
+}
+
 // How a memory tells its scope.
 const (
 	scopeNone  = iota // the zero one
@@ -44,7 +43,7 @@ const (
 	scopeOwn
 )
 
-// appendMemory puts its length, 4 bytes, before it, so that the strings of one memory can share one allocation.
+// appendMemory puts its length, 4 bytes, before it.
 func appendMemory(b []byte, m *storage.Memory, outer storage.Scope) []byte {
 	at := len(b)
 	b = append(b, 0, 0, 0, 0)
@@ -56,42 +55,7 @@ func appendMemory(b []byte, m *storage.Memory, outer storage.Scope) []byte {
 	default:
 		b = appendScope(append(b, scopeOwn), m.Scope)
 	}
-	b = appendString(b, m.ID)
-	b = appendString(b, m.Conversation)
-	b = appendString(b, m.Kind)
-	b = appendString(b, m.Text)
-	b = appendStrings(b, m.Entities)
-	b = appendStrings(b, m.Tags)
-	b = appendFloat(b, m.Priority)
-	b = appendFloat(b, m.Confidence)
-	b = appendFloat(b, m.Trust)
-	b = appendString(b, m.Source)
-	p := &m.Provenance
-	b = appendString(b, p.Turn)
-	b = appendString(b, p.Chain)
-	b = appendString(b, p.Role)
-	b = appendString(b, p.Speaker)
-	b = binary.AppendVarint(b, int64(p.Seq))
-	b = appendString(b, p.Model)
-	b = binary.AppendUvarint(b, uint64(len(m.Redactions)))
-	for k, v := range m.Redactions {
-		b = appendString(b, k)
-		b = appendString(b, v)
-	}
-	for _, t := range [...]storage.Time{m.CreatedAt, m.UpdatedAt, m.EventTime, m.ValidFrom, m.ValidTo, m.ExpiresAt, m.DeletedAt} {
-		b = binary.AppendVarint(b, int64(t))
-	}
-	b = appendString(b, m.SupersededBy)
-	b = binary.AppendUvarint(b, m.Version)
-	if m.Embedding == nil {
-		b = append(b, 0)
-	} else {
-		b = appendString(append(b, 1), m.Embedding.Model)
-		b = binary.AppendUvarint(b, uint64(len(m.Embedding.Vector)))
-		for _, f := range m.Embedding.Vector {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(f))
-		}
-	}
+	b = storage.AppendMemory(binary.AppendUvarint(b, m.Version), m)
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-4))
 	return b
 }
@@ -109,61 +73,23 @@ func (d *decoder) memory(m *storage.Memory, outer storage.Scope) {
 	}
 	d.rest = body[n:]
 	in := newDecoder(body[:n])
-	in.memoryFields(m, outer)
-	if in.bad || len(in.rest) > 0 {
-		d.fail()
-	}
-}
-
-func (d *decoder) memoryFields(m *storage.Memory, outer storage.Scope) {
-	switch d.byte() {
+	scope := storage.Scope{}
+	switch in.byte() {
 	case scopeNone:
 	case scopeOuter:
-		m.Scope = outer
+		scope = outer
 	case scopeOwn:
-		m.Scope = d.scope()
+		scope = in.ownScope()
 	default:
+		in.fail()
+	}
+	version := in.uvarint()
+	var err error
+	if *m, err = storage.DecodeMemory(in.rest); err != nil || in.bad {
 		d.fail()
+		return
 	}
-	m.ID = d.string()
-	m.Conversation = d.string()
-	m.Kind = storage.Kind(d.string())
-	m.Text = d.string()
-	m.Entities = strings[string](d)
-	m.Tags = strings[string](d)
-	m.Priority = d.float()
-	m.Confidence = d.float()
-	m.Trust = d.float()
-	m.Source = d.string()
-	p := &m.Provenance
-	p.Turn = d.string()
-	p.Chain = d.string()
-	p.Role = storage.Role(d.string())
-	p.Speaker = d.string()
-	p.Seq = int(d.varint())
-	p.Model = d.string()
-	if n := d.count(2); n > 0 {
-		m.Redactions = make(map[string]string, n)
-		for range n {
-			k := d.string()
-			m.Redactions[k] = d.string()
-		}
-	}
-	for _, t := range [...]*storage.Time{&m.CreatedAt, &m.UpdatedAt, &m.EventTime, &m.ValidFrom, &m.ValidTo, &m.ExpiresAt, &m.DeletedAt} {
-		*t = storage.Time(d.varint())
-	}
-	m.SupersededBy = d.string()
-	m.Version = d.uvarint()
-	if d.byte() == 1 {
-		m.Embedding = &storage.Embedding{Model: d.string()}
-		if n := d.count(4); n > 0 {
-			m.Embedding.Vector = make([]float32, n)
-			for i := range m.Embedding.Vector {
-				m.Embedding.Vector[i] = math.Float32frombits(binary.LittleEndian.Uint32(d.rest[4*i:]))
-			}
-			d.rest = d.rest[4*n:]
-		}
-	}
+	m.Scope, m.Version = scope, version
 }
 
 func appendRecord(b []byte, r *storage.Record) []byte {
@@ -190,9 +116,7 @@ func appendRef(b []byte, r storage.RecordRef) []byte {
 }
 
 func (d *decoder) ref() storage.RecordRef {
-	return storage.RecordRef{Bucket: storage.Bucket(d.ownString()), Scope: storage.Scope{
-		Tenant: d.ownString(), App: d.ownString(), Project: d.ownString(), User: d.ownString(),
-	}, Key: d.ownString()}
+	return storage.RecordRef{Bucket: storage.Bucket(d.ownString()), Scope: d.ownScope(), Key: d.ownString()}
 }
 
 func (s Status) encode() []byte {
@@ -313,14 +237,4 @@ func strings[T ~string](d *decoder) []T {
 		list = append(list, T(d.string()))
 	}
 	return list
-}
-
-func (d *decoder) float() float64 {
-	if len(d.rest) < 8 {
-		d.fail()
-		return 0
-	}
-	f := math.Float64frombits(binary.LittleEndian.Uint64(d.rest))
-	d.rest = d.rest[8:]
-	return f
 }

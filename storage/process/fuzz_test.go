@@ -17,13 +17,9 @@ import (
 )
 
 func sample() storage.Memory {
-	return storage.Memory{
-		ID: "id", Scope: someone("u"), Conversation: "c", Kind: storage.KindFact, Text: "text \x00\xff €", Entities: []string{"e", ""}, Tags: []string{"t"},
-		Priority: .5, Confidence: .25, Trust: 1, Source: "proxy",
-		Provenance: storage.Provenance{Turn: "t", Chain: "c", Role: storage.RoleUser, Speaker: "s", Seq: -3, Model: "m"},
-		Redactions: map[string]string{"k": "v"}, Embedding: &storage.Embedding{Model: "e", Vector: []float32{1, -2}},
-		CreatedAt: 1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "x", ExpiresAt: 6, DeletedAt: 7, Version: 8,
-	}
+	m := storagetest.Full("id", -3)
+	m.Scope, m.Version = someone("u"), 8
+	return m
 }
 
 func FuzzMemory(f *testing.F) {
@@ -131,6 +127,9 @@ func FuzzAnswer(f *testing.F) {
 }
 
 func TestMemoryIsWhole(t *testing.T) {
+	if n := len(appendMemory(nil, &storage.Memory{}, storage.Scope{})); n != minMemory {
+		t.Errorf("the empty memory takes %d bytes, want minMemory, %d", n, minMemory)
+	}
 	for _, want := range []storage.Memory{{}, sample(), {Embedding: &storage.Embedding{}}} {
 		for _, outer := range []storage.Scope{someone("u"), someone("v")} {
 			var got storage.Memory
@@ -145,7 +144,7 @@ func TestMemoryIsWhole(t *testing.T) {
 
 func BenchmarkEncode(b *testing.B) {
 	m := sample()
-	m.Text = string(make([]byte, 600))
+	m.Text, m.Redactions = string(make([]byte, 600)), nil
 	buf := make([]byte, 0, 4096)
 	for b.Loop() {
 		buf = appendMemory(buf[:0], &m, m.Scope)
@@ -154,7 +153,7 @@ func BenchmarkEncode(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	m := sample()
-	m.Text = string(make([]byte, 600))
+	m.Text, m.Redactions = string(make([]byte, 600)), nil
 	buf := appendMemory(nil, &m, m.Scope)
 	b.ReportAllocs()
 	for b.Loop() {

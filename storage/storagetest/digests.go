@@ -52,9 +52,9 @@ func digests(t *testing.T, o Opened) {
 	}
 	step("nothing is known of the scope")
 
-	a, b := full("a", 5), simple("b", 5)
+	a, b := Full("a", 5), simple("b", 5)
 	put(t, o.Store, scope, a, b)
-	put(t, o.Store, other, full("a", 5))
+	put(t, o.Store, other, Full("a", 5))
 	step("put", a, b)
 	put(t, o.Store, scope, a, b)
 	step("put again", a, b)
@@ -98,7 +98,7 @@ func digests(t *testing.T, o Opened) {
 		t.Fatal(err)
 	}
 	step("erased")
-	wantDigest(t, "the neighbour", o, other, digestOf(full("a", 5)))
+	wantDigest(t, "the neighbour", o, other, digestOf(Full("a", 5)))
 	o = o.Reopen(t)
 	step("erased, reopened")
 	put(t, o.Store, scope, b)

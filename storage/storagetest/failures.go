@@ -11,7 +11,7 @@ import (
 
 func durable(t *testing.T, o Opened) {
 	scope := scopeOf("u")
-	want := full("id", 1)
+	want := Full("id", 1)
 	put(t, o.Store, scope, want)
 	want.Scope, want.Version = scope, 1
 	record := storage.Record{Bucket: storage.BucketLedger, Scope: scope, Key: "k", Value: []byte("v"), ExpiresAt: 32503680000000}

@@ -90,7 +90,7 @@ func foreignIDs(t *testing.T, o Opened) {
 func erase(t *testing.T, o Opened) {
 	gone, kept := scopeOf("gone"), scopeOf("kept")
 	for _, s := range []storage.Scope{gone, kept} {
-		put(t, o.Store, s, full("a", 1), full("b", 2), full("deleted before", 3))
+		put(t, o.Store, s, Full("a", 1), Full("b", 2), Full("deleted before", 3))
 		putWrites(t, o.Store, turnOf(s, "turn", 3, "said"))
 		if _, err := o.Store.Delete(t.Context(), s, "deleted before"); err != nil {
 			t.Fatal(err)

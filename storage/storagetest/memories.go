@@ -10,7 +10,7 @@ import (
 
 func putAndReadBack(t *testing.T, o Opened) {
 	scope := scopeOf("u")
-	want := full("id", 1234)
+	want := Full("id", 1234)
 	put(t, o.Store, scope, want)
 	want.Scope, want.Version = scope, 1
 	diff(t, "Memory", read(t, o.Store, scope, "id"), want)
@@ -39,16 +39,16 @@ func putAndReadBack(t *testing.T, o Opened) {
 
 func replacement(t *testing.T, o Opened) {
 	scope := scopeOf("u")
-	first := full("id", 1000)
+	first := Full("id", 1000)
 	put(t, o.Store, scope, first)
 
-	same := full("id", 1000)
+	same := Full("id", 1000)
 	same.CreatedAt, same.UpdatedAt, same.Version = 9, 9, 77
 	put(t, o.Store, scope, same)
 	first.Scope, first.Version = scope, 1
 	diff(t, "after an identical write", read(t, o.Store, scope, "id"), first)
 
-	second := full("id", 500) // also moves in the order of time
+	second := Full("id", 500) // also moves in the order of time
 	second.Text, second.CreatedAt, second.UpdatedAt = "changed", 9, 3333
 	put(t, o.Store, scope, second)
 	second.Scope, second.Version, second.CreatedAt = scope, 2, first.CreatedAt
@@ -220,12 +220,12 @@ func copies(t *testing.T, o Opened) {
 		m.Redactions["h1"] = "spoilt"
 		m.Embedding.Vector[0], m.Embedding.Model = 99, "spoilt"
 	}
-	given := full("id", 1)
+	given := Full("id", 1)
 	put(t, o.Store, scope, given)
 	spoil(given)
 	spoil(read(t, o.Store, scope, "id"))
 	spoil(scanAll(t, o.Store, scope, storage.Query{})[0])
-	want := full("id", 1)
+	want := Full("id", 1)
 	want.Scope, want.Version = scope, 1
 	diff(t, "memory after callers changed theirs", read(t, o.Store, scope, "id"), want)
 

@@ -83,8 +83,8 @@ func scopeOf(user string) storage.Scope {
 	return storage.Scope{Tenant: "tenant", App: "app", Project: "project", User: user}
 }
 
-// full has every field set that a caller can set.
-func full(id string, at storage.Time) storage.Memory {
+// Full has every field set that a caller can set.
+func Full(id string, at storage.Time) storage.Memory {
 	return storage.Memory{
 		ID: id, Conversation: "conv\x00ersation", Kind: storage.KindFact,
 		Text:     "Ana's budget is 4200 €\x00\xff and the text need not be UTF-8",

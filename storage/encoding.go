@@ -1,4 +1,4 @@
-package badger
+package storage
 
 import (
 	"encoding/binary"
@@ -6,17 +6,16 @@ import (
 	"maps"
 	"math"
 	"slices"
-
-	"github.com/remora-proxy/remora/storage"
 )
 
-// The plain text of a memory: the format byte, the embedding's vector, then the other fields in the order of
-// storage.Memory without Scope, which the place tells, and without Version, which the seal's header has. Strings and lists are preceded by their length as
-// uvarint, times are varints, floats are IEEE 754 little-endian. Equal memories give equal bytes. New fields go to the
-// end with a new format byte; decodeMemory keeps reading the old ones.
+// The binary form of a memory: the format byte, the embedding's vector, then the other fields in the order of [Memory]
+// without Scope and Version. Strings and lists are preceded by their length as uvarint, times are varints, floats are IEEE
+// 754 little-endian. It stands on disks: new fields go to the end with a new format byte, and the old ones are still read.
 const memoryFormat = 1
 
-func appendMemory(b []byte, m *storage.Memory) []byte {
+// AppendMemory appends the binary form of m to b, without its Scope and its Version: where it stands tells them. Equal
+// memories give equal bytes.
+func AppendMemory(b []byte, m *Memory) []byte {
 	b = append(b, memoryFormat)
 	if m.Embedding == nil {
 		b = append(b, 0)
@@ -44,11 +43,13 @@ func appendMemory(b []byte, m *storage.Memory) []byte {
 	b = binary.AppendVarint(b, int64(m.Provenance.Seq))
 	b = appendString(b, m.Provenance.Model)
 	b = binary.AppendUvarint(b, uint64(len(m.Redactions)))
-	for _, k := range slices.Sorted(maps.Keys(m.Redactions)) {
-		b = appendString(b, k)
-		b = appendString(b, m.Redactions[k])
+	if len(m.Redactions) > 0 { // few have some
+		for _, k := range slices.Sorted(maps.Keys(m.Redactions)) {
+			b = appendString(b, k)
+			b = appendString(b, m.Redactions[k])
+		}
 	}
-	for _, t := range []storage.Time{m.CreatedAt, m.UpdatedAt, m.EventTime, m.ValidFrom, m.ValidTo} {
+	for _, t := range []Time{m.CreatedAt, m.UpdatedAt, m.EventTime, m.ValidFrom, m.ValidTo} {
 		b = binary.AppendVarint(b, int64(t))
 	}
 	b = appendString(b, m.SupersededBy)
@@ -60,17 +61,18 @@ func appendMemory(b []byte, m *storage.Memory) []byte {
 	return b
 }
 
-// decodeMemory shares nothing with plain. The strings of one memory share one allocation.
-func decodeMemory(plain []byte) (m storage.Memory, err error) {
-	if len(plain) == 0 || plain[0] != memoryFormat {
-		return m, fmt.Errorf("decode memory: unknown format: %w", storage.ErrDamaged)
+// DecodeMemory reads what [AppendMemory] wrote, all of encoded; the error wraps [ErrDamaged]. The memory shares nothing
+// with encoded. Its strings share one allocation.
+func DecodeMemory(encoded []byte) (m Memory, err error) {
+	if len(encoded) == 0 || encoded[0] != memoryFormat {
+		return m, fmt.Errorf("decode memory: unknown format: %w", ErrDamaged)
 	}
-	d := decoder{rest: plain[1:]}
+	d := decoder{rest: encoded[1:]}
 	m.Embedding = d.embedding()
 	d.text = string(d.rest)
 	m.ID = d.string()
 	m.Conversation = d.string()
-	m.Kind = storage.Kind(d.string())
+	m.Kind = Kind(d.string())
 	m.Text = d.string()
 	m.Entities = d.strings()
 	m.Tags = d.strings()
@@ -80,28 +82,28 @@ func decodeMemory(plain []byte) (m storage.Memory, err error) {
 	m.Source = d.string()
 	m.Provenance.Turn = d.string()
 	m.Provenance.Chain = d.string()
-	m.Provenance.Role = storage.Role(d.string())
+	m.Provenance.Role = Role(d.string())
 	m.Provenance.Speaker = d.string()
 	m.Provenance.Seq = int(d.varint())
 	m.Provenance.Model = d.string()
 	if n := d.count(); n > 0 {
-		m.Redactions = make(map[string]string, n)
-		for range n {
+		m.Redactions = make(map[string]string, min(n, 64))
+		for ; n > 0 && !d.bad; n-- {
 			k := d.string()
 			m.Redactions[k] = d.string()
 		}
 	}
-	for _, t := range []*storage.Time{&m.CreatedAt, &m.UpdatedAt, &m.EventTime, &m.ValidFrom, &m.ValidTo} {
-		*t = storage.Time(d.varint())
+	for _, t := range []*Time{&m.CreatedAt, &m.UpdatedAt, &m.EventTime, &m.ValidFrom, &m.ValidTo} {
+		*t = Time(d.varint())
 	}
 	m.SupersededBy = d.string()
-	m.ExpiresAt = storage.Time(d.varint())
-	m.DeletedAt = storage.Time(d.varint())
+	m.ExpiresAt = Time(d.varint())
+	m.DeletedAt = Time(d.varint())
 	if m.Embedding != nil {
 		m.Embedding.Model = d.string()
 	}
 	if d.bad || len(d.rest) != 0 {
-		return storage.Memory{}, fmt.Errorf("decode memory: %w", storage.ErrDamaged)
+		return Memory{}, fmt.Errorf("decode memory: %w", ErrDamaged)
 	}
 	return m, nil
 }
@@ -177,9 +179,9 @@ func (d *decoder) strings() []string {
 	if n == 0 {
 		return nil
 	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = d.string()
+	list := make([]string, 0, min(n, 64)) // an element takes 16 times what it may take encoded
+	for ; n > 0 && !d.bad; n-- {
+		list = append(list, d.string())
 	}
 	return list
 }
@@ -195,7 +197,7 @@ func (d *decoder) float() float64 {
 }
 
 // embedding reads all of an embedding but its model's name.
-func (d *decoder) embedding() *storage.Embedding {
+func (d *decoder) embedding() *Embedding {
 	if d.byte() != 1 {
 		return nil
 	}
@@ -204,7 +206,7 @@ func (d *decoder) embedding() *storage.Embedding {
 		d.fail()
 		return nil
 	}
-	e := new(storage.Embedding)
+	e := new(Embedding)
 	if n > 0 {
 		e.Vector = make([]float32, n)
 	}
