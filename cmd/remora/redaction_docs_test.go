@@ -72,6 +72,17 @@ after eight rounds, which takes rules made for it, the whole of it becomes one p
 ` + "`remora-bench redact -secrets FILE -pii FILE`" + ` measures reach and cost on data of yours.
 `
 
+// redactionServices ends in the middle of a row.
+const redactionServices = `
+## Keys told by their vendor's name
+
+A value that is assigned to a name which holds one of these words, has the length and alphabet of that vendor's keys and looks
+random becomes ` + "`[API_KEY]`" + `. The table is rule data of [gitleaks](https://github.com/gitleaks/gitleaks) 8.30.1 (MIT,
+` + "`redact/gitleaks/LICENSE`" + `).
+
+| The name holds | Ids |
+| --- | ---`
+
 // redactionDocs is docs/redaction.md.
 func redactionDocs() string {
 	var b strings.Builder
@@ -84,11 +95,24 @@ func redactionDocs() string {
 			}
 		}
 	}
-	service := func(r redact.Rule) bool { return strings.HasPrefix(r.Finds, "keys assigned to a name") }
+	const named = "keys assigned to a name that holds "
+	service := func(r redact.Rule) bool { return strings.HasPrefix(r.Finds, named) }
 	table("Personal data", func(r redact.Rule) bool { return r.Personal })
 	table("Secrets", func(r redact.Rule) bool { return !r.Personal && !service(r) })
-	table("Keys told by their vendor's name", service)
-	b.WriteString("\nThe last table is rule data of [gitleaks](https://github.com/gitleaks/gitleaks) 8.30.1 (MIT, `redact/gitleaks/LICENSE`).\n")
+	b.WriteString(redactionServices)
+	before := ""
+	for _, r := range redact.Rules() {
+		switch {
+		case !service(r):
+			continue
+		case r.Finds == before:
+			fmt.Fprintf(&b, ", `%s`", r.ID)
+		default:
+			fmt.Fprintf(&b, " |\n| %s | `%s`", strings.TrimPrefix(r.Finds, named), r.ID)
+		}
+		before = r.Finds
+	}
+	b.WriteString(" |\n")
 	return b.String()
 }
 
