@@ -28,11 +28,7 @@ func killed(t *testing.T) (cfg Config, backup []byte) {
 	if err := s.NoteFiles(); err != nil {
 		t.Fatal(err)
 	}
-	to := cfg
-	to.Dir = filepath.Join(t.TempDir(), "store")
-	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	to := leftByKill(t, cfg)
 	return to, backup
 }
 
@@ -75,10 +71,7 @@ func TestRestoreAfterKill(t *testing.T) {
 func TestDamagedInventory(t *testing.T) {
 	cfg, _ := killed(t)
 	path := filepath.Join(cfg.Dir, "data", inventoryName)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := mustRead(t, path)
 	s := New(cfg, nil)
 	for at := range whole {
 		altered := bytes.Clone(whole)

@@ -2,6 +2,7 @@ package badger
 
 import (
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -33,6 +34,36 @@ func mustClose(t testing.TB, s *Store) {
 	if err := s.Close(); err != nil {
 		t.Errorf("Close: %v", err)
 	}
+}
+
+// leftByKill is a copy of a store as it lies there: what is left if it is killed now.
+func leftByKill(t *testing.T, cfg Config) Config {
+	t.Helper()
+	from := cfg.Dir
+	cfg.Dir = filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(cfg.Dir, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// onlyLog is the path of the log of a store that has one.
+func onlyLog(t *testing.T, cfg Config) string {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(cfg.Dir, "data", "*.mem"))
+	if err != nil || len(logs) != 1 {
+		t.Fatalf("logs: %q, %v", logs, err)
+	}
+	return logs[0]
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 func TestContractInLittleMemory(t *testing.T) {

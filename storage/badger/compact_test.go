@@ -38,10 +38,7 @@ func TestCompactionsAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := os.ReadFile(strings.TrimSpace(string(out)) + "/levels.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := mustRead(t, strings.TrimSpace(string(out))+"/levels.go")
 	if !strings.Contains(string(source), fmt.Sprintf("Debugf(%q", compactionDone+": %v")) {
 		t.Error("Badger's subcompact does not log its discard stats any more: find another place, or whether the loss is mended")
 	}
@@ -59,14 +56,9 @@ func TestScrub(t *testing.T) {
 		t.Fatalf("whole store: %v, %v", damaged, err)
 	}
 	path := cfg.Dir + "/data/000001.sst"
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := mustRead(t, path)
 	b[len(b)/3] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	write(t, path, string(b))
 	if err := os.WriteFile(cfg.Dir+"/data/000099.sst", make([]byte, 5000), 0o600); err != nil { // as one in the making
 		t.Fatal(err)
 	}
@@ -87,11 +79,7 @@ func TestVerify(t *testing.T) {
 		if err := s.NoteFiles(); err != nil {
 			t.Fatal(err)
 		}
-		to := cfg
-		to.Dir = t.TempDir() + "/store"
-		if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
-			t.Fatal(err)
-		}
+		to := leftByKill(t, cfg)
 		mustClose(t, s)
 		return to
 	}

@@ -209,9 +209,7 @@ func TestOpensOverEmptyFiles(t *testing.T) {
 	}
 	mustClose(t, s)
 	for _, name := range []string{"00090.mem", "00091.mem"} {
-		if err := os.WriteFile(filepath.Join(cfg.Dir, "data", name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, filepath.Join(cfg.Dir, "data", name), "")
 	}
 	s = mustOpen(t, cfg)
 	defer mustClose(t, s)

@@ -2,7 +2,6 @@ package badger
 
 import (
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -26,16 +25,8 @@ func TestEmptiedLog(t *testing.T) {
 		if err := s.NoteFiles(); err != nil {
 			t.Fatal(err)
 		}
-		to := cfg
-		to.Dir = filepath.Join(t.TempDir(), "store")
-		if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
-			t.Fatal(err)
-		}
-		logs, err := filepath.Glob(filepath.Join(to.Dir, "data", "*.mem"))
-		if err != nil || len(logs) != 1 {
-			t.Fatalf("logs: %v, %v", logs, err)
-		}
-		if err := spoil(logs[0]); err != nil {
+		to := leftByKill(t, cfg)
+		if err := spoil(onlyLog(t, to)); err != nil {
 			t.Fatal(err)
 		}
 		got := mustOpen(t, to).Health().Damaged

@@ -125,10 +125,7 @@ func TestRotationOverAnothersKey(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
 	check := fillRotation(t, s)
-	text, err := os.ReadFile(cfg.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := mustRead(t, cfg.KeyFile)
 	other := strings.Repeat("0a", KeySize) + "\n"
 	write(t, cfg.KeyFile, other)
 	if _, err := s.RotateKey(t.Context(), ""); !errors.Is(err, storage.ErrInvalid) || !strings.Contains(err.Error(), "not the one in use") {

@@ -27,11 +27,7 @@ func TestKilledOpening(t *testing.T) {
 				mustPut(t, s, scopeOf("u"), memory("id", "text"))
 				mustClose(t, s)
 				s = mustOpen(t, cfg)
-				to := cfg
-				to.Dir = t.TempDir() + "/store"
-				if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
-					t.Fatal(err)
-				}
+				to := leftByKill(t, cfg)
 				mustClose(t, s)
 				if !inventory { // killed before it was written
 					if err := os.Remove(to.Dir + "/data/open"); err != nil {
@@ -39,21 +35,14 @@ func TestKilledOpening(t *testing.T) {
 					}
 				}
 				if unnamed {
-					b, err := os.ReadFile(to.Dir + "/data/000001.sst")
-					if err != nil {
-						t.Fatal(err)
-					}
+					b := mustRead(t, to.Dir+"/data/000001.sst")
 					write(t, to.Dir+"/data/000002.sst", string(b))
 				}
 				s = New(to, nil)
 				if err := s.verify(); err != nil { // the second start
 					t.Fatal(err)
 				}
-				logs, err := filepath.Glob(to.Dir + "/data/*.mem")
-				if err != nil || len(logs) != 1 {
-					t.Fatalf("logs: %q, %v", logs, err)
-				}
-				if err := os.Remove(logs[0]); err != nil {
+				if err := os.Remove(onlyLog(t, to)); err != nil {
 					t.Fatal(err)
 				}
 				s = mustOpen(t, to) // the third
@@ -89,11 +78,7 @@ func TestKilledClosing(t *testing.T) {
 	if len(open.logs) != 1 || len(closed.logs) != 0 || !slices.Equal(open.tables, closed.tables) {
 		t.Fatalf("open: %+v, closed: %+v: the test shows nothing", open, closed)
 	}
-	to := cfg
-	to.Dir = t.TempDir() + "/store"
-	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
-		t.Fatal(err)
-	}
+	to := leftByKill(t, cfg)
 	mustClose(t, s)
 	s = mustOpen(t, to)
 	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged > 0 {
@@ -111,11 +96,7 @@ func TestKilledAfterErasing(t *testing.T) {
 	if _, err := s.Erase(t.Context(), scopeOf("gone")); err != nil {
 		t.Fatal(err)
 	}
-	to := cfg
-	to.Dir = t.TempDir() + "/store"
-	if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil { // what a kill leaves
-		t.Fatal(err)
-	}
+	to := leftByKill(t, cfg)
 	mustClose(t, s)
 	if s = mustOpen(t, to); s.Health().Damaged > 0 {
 		t.Errorf("%+v", s.Health())
@@ -134,12 +115,9 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	if err := s.NoteFiles(); err != nil {
 		t.Fatal(err)
 	}
-	one, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	one := mustRead(t, path)
 	var keys [][]byte
-	err = s.session.db.View(func(txn *badgerdb.Txn) error {
+	err := s.session.db.View(func(txn *badgerdb.Txn) error {
 		it := newIterator(txn, nil)
 		defer it.Close()
 		for it.Rewind(); it.Valid(); it.Next() {
@@ -170,14 +148,8 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	noted, err := os.ReadFile(s.inventoryPath())
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := mustRead(t, path)
+	noted := mustRead(t, s.inventoryPath())
 	if err := s.session.flush(); err != nil { // out of the first level, where Badger merges nothing of itself
 		t.Fatal(err)
 	}
@@ -196,12 +168,8 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	if len(named) >= len(before) {
 		t.Fatalf("tables %v, before %v: the test shows nothing", named, before)
 	}
-	left := func() Config { // what a kill leaves
-		to := cfg
-		to.Dir = t.TempDir() + "/store"
-		if err := os.CopyFS(to.Dir, os.DirFS(cfg.Dir)); err != nil {
-			t.Fatal(err)
-		}
+	left := func() Config {
+		to := leftByKill(t, cfg)
 		write(t, to.Dir+"/data/"+inventoryName, string(noted))
 		return to
 	}
@@ -287,10 +255,7 @@ func TestInventoryWhileMerging(t *testing.T) {
 		}
 		// What is looked at between two readings of the same manifest is what a kill could have left.
 		for {
-			before, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			before := mustRead(t, path)
 			named, counts, err := namedTables(path, s.session.db.Opts())
 			if err != nil {
 				continue // a record is just being written
@@ -322,27 +287,13 @@ func TestKilledInTheFirstTransaction(t *testing.T) {
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	mustClose(t, s)
-	copied := func(from string) Config {
-		to := cfg
-		to.Dir = t.TempDir() + "/store"
-		if err := os.CopyFS(to.Dir, os.DirFS(from)); err != nil { // what a kill leaves
-			t.Fatal(err)
-		}
-		return to
-	}
 	s = mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("lost", "text"))
-	torn := copied(cfg.Dir)
+	torn := leftByKill(t, cfg)
 	mustClose(t, s)
-	logs, err := filepath.Glob(torn.Dir + "/data/*.mem")
-	if err != nil || len(logs) != 1 {
-		t.Fatalf("logs: %q, %v", logs, err)
-	}
-	b, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if whole, err := holdsTransaction(logs[0]); !whole || err != nil {
+	log := onlyLog(t, torn)
+	b := mustRead(t, log)
+	if whole, err := holdsTransaction(log); !whole || err != nil {
 		t.Fatalf("a transaction is not found: %v", err)
 	}
 	at := logHead
@@ -353,17 +304,14 @@ func TestKilledInTheFirstTransaction(t *testing.T) {
 		t.Fatal("the transaction is one record")
 	}
 	clear(b[at:])
-	write(t, logs[0], string(b))
+	write(t, log, string(b))
 	s = New(torn, nil)
 	if err := errors.Join(s.verify(), s.noteBefore()); err != nil {
 		t.Fatal(err)
 	}
-	noted, err := os.ReadFile(torn.Dir + "/data/open")
-	if err != nil {
-		t.Fatal(err)
-	}
+	noted := mustRead(t, torn.Dir+"/data/open")
 	s = mustOpen(t, torn)
-	again := copied(torn.Dir)
+	again := leftByKill(t, torn)
 	mustClose(t, s)
 	write(t, again.Dir+"/data/open", string(noted)) // killed before it was written anew
 	s = mustOpen(t, again)

@@ -43,10 +43,7 @@ func TestMissingScopeKey(t *testing.T) {
 				}
 			}
 			path := s.session.keys.scopePath(s.session.keys.scope(lost))
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := mustRead(t, path)
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
@@ -94,9 +91,7 @@ func TestMissingScopeKey(t *testing.T) {
 			mustPut(t, s, kept, memory("b", "new"))
 			mustPut(t, s, scopeOf("new"), memory("b", "new"))
 
-			if err := os.WriteFile(path, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			write(t, path, string(content))
 			mustPut(t, s, lost, memory("b", "new"))
 			told(0)
 			if v, err := storage.Verify(t.Context(), s, lost); err != nil || !v.Whole() {
@@ -195,13 +190,10 @@ func TestForeignScopeKey(t *testing.T) {
 		files[i] = s.session.keys.scopePath(s.session.keys.scope(scopeOf("u")))
 		mustClose(t, s)
 	}
-	foreign, err := os.ReadFile(files[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := mustRead(t, files[1])
 	write(t, files[0], string(foreign))
 	s := mustOpen(t, cfgs[0])
-	err = s.Put(t.Context(), []storage.Write{{Scope: scopeOf("u"), Memories: []storage.Memory{memory("more", "text")}}})
+	err := s.Put(t.Context(), []storage.Write{{Scope: scopeOf("u"), Memories: []storage.Memory{memory("more", "text")}}})
 	if !errors.Is(err, storage.ErrDamaged) || errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Put: got %v, want ErrDamaged", err)
 	}

@@ -85,10 +85,7 @@ func TestRefusals(t *testing.T) {
 			[]string{"damaged", "VERSION is missing"}},
 		{"damaged keyring", false, func(t *testing.T, cfg *Config) {
 			path := filepath.Join(cfg.Dir, "keyring", "secrets")
-			content, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := mustRead(t, path)
 			content[len(content)-1] ^= 1
 			write(t, path, string(content))
 		}, []string{"damaged", "keyring secrets"}},

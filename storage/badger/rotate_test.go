@@ -52,10 +52,7 @@ func wrappedBy(t *testing.T, k *keyring) map[kekID]int {
 	t.Helper()
 	n := map[kekID]int{}
 	count := func(name, path string) {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := mustRead(t, path)
 		all, err := wrappings(name, content)
 		if err != nil {
 			t.Fatal(err)
@@ -76,10 +73,7 @@ func TestRotateKey(t *testing.T) {
 	s := mustOpen(t, cfg)
 	check := fillRotation(t, s)
 	old := kekIn(t, cfg.KeyFile)
-	oldText, err := os.ReadFile(cfg.KeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	oldText := mustRead(t, cfg.KeyFile)
 	done, err := s.RotateKey(t.Context(), "")
 	fresh := kekIn(t, cfg.KeyFile)
 	kept := cfg.keyFileOf(old.id)
@@ -204,10 +198,7 @@ func TestRotateToConfiguredKey(t *testing.T) {
 	if err != nil || !done.Pending || done.Keys != rotationScopes {
 		t.Errorf("RotateKey: got %+v, %v, want it pending", done, err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := mustRead(t, path)
 	newKey, err := ParseKey(text)
 	if err != nil {
 		t.Fatal(err)

@@ -119,10 +119,7 @@ func TestEraseDropsBytes(t *testing.T) {
 
 	keys := s.session.keys
 	goneHash, keptHash := keys.scope(gone), keys.scope(kept)
-	wrapped, err := os.ReadFile(keys.scopePath(goneHash))
-	if err != nil {
-		t.Fatal(err)
-	}
+	wrapped := mustRead(t, keys.scopePath(goneHash))
 	present := func() (n int) {
 		n = occurrences(t, cfg.Dir, traceOf(goneHash))
 		return n + occurrences(t, cfg.Dir, []byte(hex.EncodeToString(goneHash[:]))) + occurrences(t, cfg.Dir, wrapped[12:])

@@ -40,11 +40,7 @@ func TestSizes(t *testing.T) {
 			if err := s.NoteFiles(); err != nil {
 				t.Fatal(err)
 			}
-			crashed := cfg
-			crashed.Dir = filepath.Join(t.TempDir(), "store")
-			if err := os.CopyFS(crashed.Dir, os.DirFS(cfg.Dir)); err != nil {
-				t.Fatal(err)
-			}
+			crashed := leftByKill(t, cfg)
 			if tt.cut {
 				cutLogs(t, crashed.Dir)
 			}
@@ -85,10 +81,7 @@ func cutLogs(t *testing.T, dir string) {
 // logEnd is where a log's last record ends.
 func logEnd(t *testing.T, path string) int64 {
 	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := mustRead(t, path)
 	at := logHead
 	for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
 		at += n
@@ -170,11 +163,7 @@ func TestSmallTablesAndSmallRecords(t *testing.T) {
 	if err := s.NoteFiles(); err != nil {
 		t.Fatal(err)
 	}
-	crashed := cfg
-	crashed.Dir = filepath.Join(t.TempDir(), "store")
-	if err := os.CopyFS(crashed.Dir, os.DirFS(cfg.Dir)); err != nil {
-		t.Fatal(err)
-	}
+	crashed := leftByKill(t, cfg)
 	cutLogs(t, crashed.Dir)
 	crashed.MemoryBytes = smallMemory - 1
 	mustClose(t, mustOpen(t, crashed))
