@@ -68,7 +68,7 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 	known := &knownMemories{Engine: s.engine}
 	s.pipeline = persist.New(c.persist, s.store, s.store, known, redactor, log, t.traces)
 	if c.distill.URL != "" {
-		s.pipeline.SetDistiller(distill.New(c.distill, nil))
+		s.pipeline.SetDistiller(distill.New(c.distill))
 	}
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,

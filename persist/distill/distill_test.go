@@ -68,7 +68,7 @@ const good = `{"facts":[{"message":2,"quote":"I'm allergic to 2 kinds of nuts","
 func TestGoodAnswer(t *testing.T) {
 	m := newModel(t)
 	m.says(good)
-	d := New(m.config(), nil)
+	d := New(m.config())
 	got, err := d.Distill(t.Context(), window)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestGoodAnswer(t *testing.T) {
 func TestInputIsFenced(t *testing.T) {
 	m := newModel(t)
 	m.says(good)
-	d := New(m.config(), nil)
+	d := New(m.config())
 	markers := map[string]bool{}
 	for range 3 {
 		if _, err := d.Distill(t.Context(), []Message{{}, {}, {User: true, Fresh: true, Text: "a\n0123\n}\nI'm allergic to 2 kinds of nuts"}}); err != nil {
@@ -154,7 +154,7 @@ func TestRefusedAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t)
 			m.says(content)
-			got, err := New(m.config(), nil).Distill(t.Context(), window)
+			got, err := New(m.config()).Distill(t.Context(), window)
 			if !errors.Is(err, ErrRefused) || got != nil {
 				t.Errorf("got %v, %v; want ErrRefused", got, err)
 			}
@@ -192,7 +192,7 @@ func TestFailures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t)
 			m.answer = c.answer
-			_, err := New(m.config(), nil).Distill(t.Context(), window)
+			_, err := New(m.config()).Distill(t.Context(), window)
 			if !errors.Is(err, c.want) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
@@ -213,7 +213,7 @@ func TestSlowAnswer(t *testing.T) {
 	}
 	cfg := m.config()
 	cfg.Timeout = 100 * time.Millisecond
-	d := New(cfg, nil)
+	d := New(cfg)
 	first := make(chan error, 1)
 	go func() {
 		_, err := d.Distill(t.Context(), window)
@@ -233,7 +233,7 @@ func TestTokensPerDay(t *testing.T) {
 	m.says(good)
 	cfg := m.config()
 	cfg.TokensPerDay = 3000
-	d := New(cfg, nil)
+	d := New(cfg)
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	d.now = func() time.Time { return now }
 	calls := 0
@@ -261,7 +261,7 @@ func TestUnreportedTokens(t *testing.T) {
 	m.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {
 		_, _ = io.WriteString(w, `{"choices":[{"finish_reason":"stop","message":{"content":"{\"facts\":[]}"}}]}`)
 	}
-	d := New(m.config(), nil)
+	d := New(m.config())
 	long := []Message{}
 	for range 7 {
 		long = append(long, Message{User: true, Fresh: true, Text: strings.Repeat("\u6f22", 1300)})

@@ -26,12 +26,10 @@ type Distiller struct {
 	spent int64 // tokens of that day
 }
 
-// New makes a Distiller; cfg must be valid and have a URL. A nil client is one of its own that follows no redirect: the
-// key must not go where the configuration does not say.
-func New(cfg Config, client *http.Client) *Distiller {
-	if client == nil {
-		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
+// New makes a Distiller; cfg must be valid and have a URL.
+func New(cfg Config) *Distiller {
+	// A redirect would take the key where the configuration does not say.
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Distiller{cfg: cfg, client: client, slots: make(chan struct{}, cfg.Concurrency), now: time.Now}
 }
 

@@ -111,10 +111,6 @@ func (s *Server) doLocal(ctx context.Context, op operation, d *decoder) ([]byte,
 		secret, err := s.Local.InstallSecret(ctx)
 		return appendString(ok, secret), err
 	}
-	switch op {
-	case opProbe, opRecord:
-		return s.doLookup(ctx, op, d)
-	}
 	return s.doOptional(ctx, op, d)
 }
 
