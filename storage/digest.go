@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"context"
 	"encoding/binary"
 	"math"
 
@@ -24,13 +23,6 @@ func (d *Digest) Remove(m *Memory) { d.Memories--; d.Sum -= m.Fingerprint() }
 // Plus is d with the records of o beside its own.
 func (d Digest) Plus(o Digest) Digest {
 	return Digest{Memories: d.Memories + o.Memories, Sum: d.Sum + o.Sum}
-}
-
-// Digester is what a [Store] offers that keeps a digest of each scope, changed in the same commit as its memories. A
-// record that has expired counts until the store has really removed it. A scope that nothing is known of has the zero
-// Digest.
-type Digester interface {
-	Digest(ctx context.Context, scope Scope) (Digest, error)
 }
 
 // Fingerprint is a hash of all that a caller writes in m but its scope, its redactions and its embedding. What the

@@ -237,6 +237,11 @@ func Buckets() []Bucket {
 	return []Bucket{BucketSpool, BucketLedger, BucketIndex, BucketSummary, BucketAudit}
 }
 
+// Volatile says that records of this bucket can be made again, or done without: those put last may be lost when the
+// machine crashes, though not when a process does, and not those put before the last durable write. Deleting them is
+// durable like everything else.
+func (b Bucket) Volatile() bool { return b == BucketLedger || b == BucketIndex }
+
 // Record is a local value. Values are sealed like memories.
 type Record struct {
 	Bucket    Bucket

@@ -70,17 +70,3 @@ func readThrough(ctx context.Context, s Store, scope Scope) (v Verification, rea
 		}
 	}
 }
-
-// ScopeLister is what a [Store] offers that can name the scopes that it holds something of, or has held since they were
-// last erased, in an order of its own. The cursor is as in [Page].
-type ScopeLister interface {
-	Scopes(ctx context.Context, after string, limit int) (ScopePage, error)
-}
-
-// ScopePage is one page of scopes.
-type ScopePage struct {
-	Scopes []Scope
-	Next   string
-	// Damaged counts scopes whose name cannot be read.
-	Damaged int
-}

@@ -1,8 +1,23 @@
 package main
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
-// fill writes zeros, where nothing cheaper takes a file's blocks.
+// allocate makes a file whose blocks are taken, unlike those of a sparse one.
+func allocate(path string, size uint64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = takeBlocks(f, size); errors.Is(err, errors.ErrUnsupported) {
+		err = fill(f, size)
+	}
+	return errors.Join(err, f.Close())
+}
+
+// fill writes zeros.
 func fill(f *os.File, size uint64) error {
 	zeros := make([]byte, 1<<20)
 	for left := size; left > 0; {

@@ -117,6 +117,9 @@ var (
 	_ storage.KeyRotator  = (*Store)(nil)
 	_ storage.Backuper    = (*Store)(nil)
 	_ storage.BulkEraser  = (*Store)(nil)
+
+	_ storage.Prober       = (*Store)(nil)
+	_ storage.RecordReader = (*Store)(nil)
 )
 
 // New makes a closed store: call Run, or Open and Close. A nil log discards.
