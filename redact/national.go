@@ -149,13 +149,6 @@ func idShape(text string, i int) (shape [maxIDLength]byte, lengths uint32) {
 	}
 }
 
-func at(text string, i int) byte {
-	if i < len(text) {
-		return text[i]
-	}
-	return 0
-}
-
 // compactID is text without separators, in capitals.
 func compactID(text string) string {
 	var b [maxIDLength]byte

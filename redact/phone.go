@@ -28,17 +28,17 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	for from > 0 && i-from < 2 && (s.text[from-1] == '(' || s.text[from-1] == '+') {
 		from--
 	}
-	if c := s.at(from - 1); isWord(c) || c == '#' && !s.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
+	if c := at(s.text, from-1); isWord(c) || c == '#' && !s.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
 		return s.run(i, isDigit), false
 	}
 	end, digits, groups := s.phoneSequence(i)
 	number := s.text[from:end]
 	stop := s.extension(end)
-	if c := s.at(stop); isWord(c) || c == '%' || c == '@' || c == '/' {
+	if c := at(s.text, stop); isWord(c) || c == '%' || c == '@' || c == '/' {
 		return end, false
 	}
-	if c := s.at(stop); c == '-' || c == '.' || c == ':' {
-		if next := s.at(stop + 1); isDigit(next) {
+	if c := at(s.text, stop); c == '-' || c == '.' || c == ':' {
+		if next := at(s.text, stop+1); isDigit(next) {
 			return end, false
 		}
 	}
@@ -67,14 +67,6 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	}
 	s.add(rulePhone, from, stop)
 	return stop, true
-}
-
-// at returns the byte at i, 0 outside the text.
-func (s *scanner) at(i int) byte {
-	if i < 0 || i >= len(s.text) {
-		return 0
-	}
-	return s.text[i]
 }
 
 // phoneSequence reads digit groups with the separators that phone numbers have between them.
@@ -108,10 +100,10 @@ func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
 
 // extension returns the end of an extension such as x123 or ext. 12 behind end, or end.
 func (s *scanner) extension(end int) int {
-	if c := s.at(end); strings.IndexByte(" eExX#", c) < 0 {
+	if c := at(s.text, end); strings.IndexByte(" eExX#", c) < 0 {
 		return end
 	}
-	if next := s.at(end + 1); s.text[end] == ' ' && strings.IndexByte("eExX#", next) < 0 {
+	if next := at(s.text, end+1); s.text[end] == ' ' && strings.IndexByte("eExX#", next) < 0 {
 		return end
 	}
 	rest := strings.ToLower(s.text[end:min(len(s.text), end+12)])

@@ -194,11 +194,7 @@ func (s *scanner) azureSecret(start, end int) {
 		return
 	}
 	word := func(c byte) bool { return isWord(c) || c == '~' || c == '.' || c == '-' }
-	from := start - 4
-	stop := end
-	for stop < len(s.text) && stop-end <= 34 && word(s.text[stop]) {
-		stop++
-	}
+	from, stop := start-4, s.runTo(end, 35, word)
 	if !word(s.text[from]) || !word(s.text[from+1]) || !word(s.text[from+2]) || from > 0 && isWord(s.text[from-1]) {
 		return
 	}
@@ -210,10 +206,7 @@ func (s *scanner) azureSecret(start, end int) {
 // mailchimp finds 32 hex digits before -us and a data centre number.
 func (s *scanner) mailchimp(start, end int) {
 	stop := s.run(end, isDigit)
-	from := start
-	for from > 0 && start-from < 33 && (isDigit(s.text[from-1]) || s.text[from-1] >= 'a' && s.text[from-1] <= 'f') {
-		from--
-	}
+	from := s.back(start, 33, func(c byte) bool { return isDigit(c) || c >= 'a' && c <= 'f' })
 	if stop > end && stop-end <= 2 && start-from == 32 && (from == 0 || !isWord(s.text[from-1])) {
 		s.add(ruleMessaging, from, stop)
 	}
@@ -274,10 +267,7 @@ func (s *scanner) discord(dot int) {
 	if dot < 24 || dot+34 >= len(s.text) || s.text[dot+7] != '.' {
 		return
 	}
-	from := dot
-	for from > 0 && dot-from < 27 && isBase64URL(s.text[from-1]) {
-		from--
-	}
+	from := s.back(dot, 27, isBase64URL)
 	stop := s.run(dot+8, isBase64URL)
 	if n := dot - from; n < 24 || n > 26 || stop-dot-8 < 27 || s.run(dot+1, isBase64URL) != dot+7 {
 		return
@@ -293,16 +283,21 @@ func (s *scanner) telegram(colon int) {
 	if colon < 7 || colon+35 > len(s.text) || s.text[colon+1] != 'A' {
 		return
 	}
-	from := colon
-	for from > 0 && isDigit(s.text[from-1]) {
-		from--
-	}
+	from := s.back(colon, 11, isDigit)
 	stop := s.run(colon+1, isBase64URL)
 	n, m := colon-from, stop-colon-1
 	if n < 7 || n > 10 || m < 34 || m > 35 || from > 0 && isWord(s.text[from-1]) && !strings.HasSuffix(s.text[:from], "/bot") {
 		return
 	}
 	s.add(ruleMessaging, from, stop)
+}
+
+// at is the byte at i, 0 outside the text.
+func at(text string, i int) byte {
+	if i < 0 || i >= len(text) {
+		return 0
+	}
+	return text[i]
 }
 
 // back returns the start of the run of bytes before i that satisfy in, at most limit of them.
