@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"maps"
 	"time"
 )
 
@@ -106,9 +107,7 @@ func (p *Pipeline) Metrics() Metrics {
 		m.Audits.MeanMicros = float64(c.auditMicros.Load()) / float64(n)
 	}
 	c.rejectedMu.Lock()
-	for why, n := range c.rejected {
-		m.Rejections[why] = n
-	}
+	maps.Copy(m.Rejections, c.rejected)
 	c.rejectedMu.Unlock()
 	a := p.auditor
 	a.mu.Lock()

@@ -147,8 +147,7 @@ func explain(up *Upstream, err error) problem {
 // cause names the innermost error by type, and by text where the text is a constant of the system: messages further out
 // may quote what a peer sent.
 func cause(err error) string {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno.Error()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"maps"
 	"slices"
 )
 
@@ -47,10 +48,7 @@ func (ix *index) capture() *index {
 	c.turns = slices.Clone(ix.turns)
 	c.convs.list = slices.Clone(ix.convs.list)
 	c.arena.chunks = slices.Clone(ix.arena.chunks)
-	c.speakers = make(map[string]uint16, len(ix.speakers))
-	for k, v := range ix.speakers {
-		c.speakers[k] = v
-	}
+	c.speakers = maps.Clone(ix.speakers)
 	c.names, c.shapeOf, c.work = nil, nil, nil
 	for _, t := range []*table{&c.byTurn, &c.byID, &c.terms.at, &c.convs.names.at} {
 		t.slots = slices.Clone(t.slots)

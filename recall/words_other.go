@@ -1,6 +1,9 @@
 package recall
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // functionWords are the stop words of the languages beside English; a text's language is told by them, too.
 var functionWords = [languages]string{
@@ -61,12 +64,9 @@ tot toate nimic da mulțumesc`,
 var languagesOf = func() map[string][]language {
 	m := map[string][]language{}
 	add := func(w string, l language) {
-		for _, have := range m[w] {
-			if have == l {
-				return
-			}
+		if !slices.Contains(m[w], l) {
+			m[w] = append(m[w], l)
 		}
-		m[w] = append(m[w], l)
 	}
 	for w := range stopWords {
 		add(w, langEnglish)
@@ -84,10 +84,5 @@ func isStop(l language, w string) bool {
 	if l <= langEnglish {
 		return stopWords[w]
 	}
-	for _, in := range languagesOf[w] {
-		if in == l {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(languagesOf[w], l)
 }
