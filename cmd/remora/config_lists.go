@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/remora-proxy/remora/proxy"
 )
 
 // objectList is a setting that is a list of objects, each with these fields. In text it has no form.
@@ -57,21 +55,6 @@ func (l objectList[T]) encode() any {
 		out[i] = tree(l.fields(&(*l.to)[i]))
 	}
 	return out
-}
-
-func upstreamList(to *[]proxy.UpstreamConfig) value {
-	return objectList[proxy.UpstreamConfig]{to, upstreamFields, ", or REMORA_UPSTREAM for one upstream of every path"}
-}
-
-// upstreamFields are the keys of one upstream, in the order in which they are written.
-func upstreamFields(c *proxy.UpstreamConfig) []setting {
-	return []setting{
-		{key: "name", at: text(&c.Name), doc: "Stands in logs and traces. Unique."},
-		{key: "url", at: text(&c.URL), doc: "`http` or `https`, a host, and optionally a path, which is put in front of every request's path without doubling what both have in common. No credentials: keys belong in the client's headers."},
-		{key: "paths", at: names(&c.Paths), doc: "Path prefixes, in whole segments, that this upstream serves. `/` takes what no other prefix does; the longest prefix wins."},
-		{key: "headers", at: names(&c.Headers), doc: "Names of request headers: a request that carries one comes to this upstream where only `/` covers its path. For paths that several APIs have."},
-		{key: "caFile", at: text(&c.CAFile), doc: "PEM file of the certificate authorities to trust for this upstream in place of the system's. Empty = the system's."},
-	}
 }
 
 // mapping is an object whose keys are data. In text it is "key=value,key=value".

@@ -1,6 +1,26 @@
 package main
 
-import "github.com/remora-proxy/remora/proxy"
+import (
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/redact"
+)
+
+// The fields of settings that are lists of objects.
+
+func upstreamList(to *[]proxy.UpstreamConfig) value {
+	return objectList[proxy.UpstreamConfig]{to, upstreamFields, ", or REMORA_UPSTREAM for one upstream of every path"}
+}
+
+// upstreamFields are the keys of one upstream, in the order in which they are written.
+func upstreamFields(c *proxy.UpstreamConfig) []setting {
+	return []setting{
+		{key: "name", at: text(&c.Name), doc: "Stands in logs and traces. Unique."},
+		{key: "url", at: text(&c.URL), doc: "`http` or `https`, a host, and optionally a path, which is put in front of every request's path without doubling what both have in common. No credentials: keys belong in the client's headers."},
+		{key: "paths", at: names(&c.Paths), doc: "Path prefixes, in whole segments, that this upstream serves. `/` takes what no other prefix does; the longest prefix wins."},
+		{key: "headers", at: names(&c.Headers), doc: "Names of request headers: a request that carries one comes to this upstream where only `/` covers its path. For paths that several APIs have."},
+		{key: "caFile", at: text(&c.CAFile), doc: "PEM file of the certificate authorities to trust for this upstream in place of the system's. Empty = the system's."},
+	}
+}
 
 // clientFields are the keys of one client, in the order in which they are written.
 func clientFields(c *proxy.Client) []setting {
@@ -54,5 +74,23 @@ func preambleFields(p *proxy.Preamble) []setting {
 	return []setting{
 		{key: "begins", at: text(&p.Begins), doc: "A text begins so;"},
 		{key: "ends", at: text(&p.Ends), doc: "up to the last of these it is cut away."},
+	}
+}
+
+// customRules is the setting of the redaction rules that a person adds.
+func customRules(to *[]redact.CustomRule) value {
+	return objectList[redact.CustomRule]{to, ruleFields, ""}
+}
+
+func ruleFields(r *redact.CustomRule) []setting {
+	if r.Validator == "" {
+		r.Validator = redact.ValidateNone
+	}
+	return []setting{
+		{key: "id", at: text(&r.ID), doc: "Of a-z, 0-9 and -, up to 64. Unique, also among the [built-in rules](redaction.md)."},
+		{key: "pattern", at: text(&r.Pattern), doc: "Regular expression (RE2), up to 1,000 bytes, that does not match the empty string. Its first group is replaced, or without one the whole match."},
+		{key: "placeholder", at: text(&r.Placeholder), doc: "`[NAME]`, where NAME is 2 to 19 of A-Z and _."},
+		{key: "validator", at: choice(&r.Validator, redact.Validators()...), doc: "What the value must pass besides. `luhn`: the check digit of cards; `mod97`: the check digits of IBANs; `entropy`: at least 3 bits per byte. Left out = `none`."},
+		{key: "keywords", at: names(&r.Keywords), doc: "Up to 10 words of 2 to 32 bytes. With them the pattern runs only over texts that hold one, in any case; without, over all, which costs time."},
 	}
 }
