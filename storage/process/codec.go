@@ -6,7 +6,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Values on the wire. Strings and lists are preceded by their length as uvarint, times are varints. Both ends are of one build, so there are no versions.
+// Values on the wire. Strings and lists are preceded by their length as uvarint, times are varints; a memory is in the form
+// of [storage.AppendMemory]. Both ends are of one build, so there are no versions.
 
 func appendString[T ~string | ~[]byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
