@@ -30,11 +30,12 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	e.filter(ix, req, f)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
 	q.vector.addTo(ix, q, s)
-	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
+	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
+	top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
 	if ctx.Err() != nil {
 		top.hits = nil
 	} else {
-		top.first(topK * phrasesPerMemory)
+		top.first(max(topK*phrasesPerMemory, coverTurns))
 		s.sink = ix.approach(top.hits[:top.sorted])
 		ix.phrases(q, w, top.hits[:top.sorted], s)
 		ix.sort(top.hits[:top.sorted])
