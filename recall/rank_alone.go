@@ -1,9 +1,12 @@
 package recall
 
+import "slices"
+
 // rankAlone is what rank does where all candidates are turns without neighbours, whose text is all that counts for them. There is no
 // branch on what can't be foretold.
 func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 	cells, m := s.cells, &s.norms
+	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // one more, for the next that was found before
 	for spans := s.spans; len(spans) > 0; {
 		concept, n := spans[0].concept, 1
 		for n < len(spans) && spans[n].concept == concept {
@@ -43,12 +46,20 @@ func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 					s.add(at, x)
 					continue
 				}
+				ranked[found] = at
+				if !c.found {
+					found++
+				}
 				c.found = true
 				c.score += weight * x / (f.k1 + x)
 			}
 		}
 		for _, i := range s.touched {
 			c := &cells[i]
+			ranked[found] = i
+			if !c.found {
+				found++
+			}
 			c.found = true
 			c.score += weight * c.x / (f.k1 + c.x)
 			c.x = 0
@@ -56,11 +67,7 @@ func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 		s.touched = s.touched[:0]
 		spans = spans[n:]
 	}
-	for i := range cells {
-		if cells[i].found {
-			s.ranked = append(s.ranked, int32(i))
-		}
-	}
+	s.ranked = ranked[:found] // the rarest words' first: mostly the best
 }
 
 // ownAlone is the evidence of a word in turn n, which has no neighbours and whose brief does not tell how long it is.

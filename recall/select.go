@@ -36,7 +36,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		top.hits = nil
 	} else {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
-		s.sink = ix.approach(top.hits[:top.sorted])
+		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
 		ix.phrases(q, w, top.hits[:top.sorted], s)
 		ix.sort(top.hits[:top.sorted])
 		if q.vector != nil || req.Explain {
@@ -73,19 +73,24 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	return res, nil
 }
 
-// approach reads a little of each hit's record, all of one kind before the next, so that the processor fetches them side by side
-// rather than, as what follows would, one after the other: they lie scattered over memory that is rarely in a cache.
-func (ix *index) approach(hits []hit) (read byte) {
+// approach reads a little of the records of the first hits, and of those of the others in which there may be phrases; all of one kind
+// before the next, so that the processor fetches them side by side rather than, as what follows would, one after the other: they lie
+// scattered over memory that is rarely in a cache.
+func (ix *index) approach(hits []hit, first int, s *scratch) (read byte) {
 	var at [2 * 16]int32
-	hits = hits[:min(len(hits), len(at))]
-	for i := range hits {
-		at[i] = ix.turns[hits[i].turn].mem
+	n := 0
+	for i := 0; i < len(hits) && n < len(at); i++ {
+		if i >= first && !s.mayHavePhrase(hits[i].turn) {
+			continue
+		}
+		at[n] = ix.turns[hits[i].turn].mem
+		n++
 	}
-	for i := range hits {
+	for i := range at[:n] {
 		at[i] = int32(ix.mems[at[i]].rec)
 	}
-	for i := range hits {
-		rec := ix.arena.from(place(at[i]))
+	for _, rec := range at[:n] {
+		rec := ix.arena.from(place(rec))
 		read += rec[0]
 		for line := cacheLine; line < min(len(rec), 4*cacheLine); line += cacheLine {
 			read += rec[line]
