@@ -23,7 +23,7 @@ func (ix *index) phrases(q *query, w *Weights, hits []hit, s *scratch) {
 // mayHavePhrase reports whether there may be a phrase in turn n.
 func (s *scratch) mayHavePhrase(n int32) bool {
 	noted, ok := s.holdings(n)
-	return !ok || noted.several()
+	return !ok || noted.neighbours()
 }
 
 // phrase is what the best passage of a turn adds. With parts, it notes the pairs.

@@ -122,9 +122,9 @@ func (h holdings) onlyAssistant() bool {
 	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
-// several reports whether the user's text holds two concepts or more.
-func (h holdings) several() bool {
-	return h.user&(h.user-1) != 0 || h.user&beyond != 0
+// neighbours reports whether the user's text holds two terms that follow one another in the query.
+func (h holdings) neighbours() bool {
+	return h.user&(h.user>>1) != 0 || h.user&beyond != 0
 }
 
 // span is one word's part of entries.

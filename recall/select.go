@@ -3,6 +3,7 @@ package recall
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -198,8 +199,9 @@ func (s *selection) take(h hit, p int32) Reason {
 		return CutTopK
 	}
 	at := len(s.taken)
-	s.taken = append(s.taken, taken{head: s.ix.head(p)}) // in place, like the memory: both are large
+	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, like the memory: both are large; what is behind the end is zero
 	found := &s.taken[at]
+	found.head = s.ix.head(p)
 	why := CutDuplicate
 	if !s.ix.duplicate(s.taken[:at], found) {
 		why = s.add(h, p, found)
