@@ -60,7 +60,7 @@ func (q *query) inBrief() bool {
 // briefFactors are the factors of turns by what stands in their brief, where that tells all.
 type briefFactors struct {
 	speaker uint16 // of the query, 0 for none
-	filled  bool   // by is there, for queries of that intent
+	filled  bool   // by is there, for queries of this intent; the weights are always the same
 	intent  intent
 	by      [2][signs]float64 // the second of what that speaker said
 }

@@ -29,7 +29,7 @@ type query struct {
 	sink       byte     // gives the reads of approachTerms a use
 }
 
-// reset makes q a query without terms. Its space is kept.
+// reset makes q a query without terms. Its space is kept; whatever is none is named here, as copying all of it would take longer.
 func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
