@@ -8,7 +8,10 @@ import (
 // best returns the k best of the candidates that have a score and that pass, and some more, in no order. The result is valid until
 // the scratch is used again.
 func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
-	hits := s.picked[:0]
+	if cap(s.picked) < len(s.ranked) {
+		s.picked = make([]hit, len(s.ranked)+len(s.ranked)/4)
+	}
+	hits, n := s.picked[:len(s.ranked)], 0
 	clear(s.counts[:])
 	all, inBrief := f.passAll(), q.inBrief()
 	for _, i := range s.ranked {
@@ -23,9 +26,10 @@ func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit 
 			h.score *= ix.factors(&ix.turns[c.turn], q, w, nil)
 		}
 		s.counts[bucketOf(float32(h.score))]++
-		hits = append(hits, h)
+		hits[n] = h
+		n++
 	}
-	s.picked = hits
+	hits = hits[:n]
 	if len(hits) > k {
 		limit, n := float64(s.lowest(k)), 0
 		for _, h := range hits {

@@ -59,7 +59,9 @@ func (q *query) inBrief() bool {
 
 // briefFactors are the factors of turns by what stands in their brief, where that tells all.
 type briefFactors struct {
-	speaker uint16            // of the query, 0 for none
+	speaker uint16 // of the query, 0 for none
+	filled  bool   // by is there, for queries of this intent; the weights are always the same
+	intent  intent
 	by      [2][signs]float64 // the second of what that speaker said
 }
 
@@ -68,6 +70,10 @@ var inTurn = [...]uint8{uint8(firstPerson), opens, uint8(wishes), uint8(hasTime)
 
 func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
 	b.speaker = q.speaker
+	if b.filled && b.intent == q.intent { // mostly
+		return
+	}
+	b.filled, b.intent = true, q.intent
 	b.by[0][0], b.by[1][0] = 1, w.Speaker
 	var done [signs]uint8 // the signs whose factors are there
 	n := 1

@@ -23,12 +23,14 @@ type coder struct {
 }
 
 const (
-	wideCodes  = 192
-	literal    = 255
-	maxSymbol  = 8
-	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
-	headBits   = 12
-	headBytes  = 4
+	wideCodes = 192
+	literal   = 255
+	// literalCodes is what the code of a byte that is no symbol comes to, counted as those of two bytes.
+	literalCodes = wideCodes + (literal-wideCodes)<<8
+	maxSymbol    = 8
+	maxSymbols   = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	headBits     = 12
+	headBytes    = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
 	// saves. One that is built from records waits for more, from all over which it learns; at most so much text is not coded yet.
@@ -274,8 +276,14 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 		const some = 256
 		stop := min(i+some, len(codes)-1) // the last byte has none behind it
 		n := len(dst)
-		dst = slices.Grow(dst, (some+2)*maxSymbol)
+		dst = slices.Grow(dst, (some+decodedAtOnce)*maxSymbol)
 		space := dst[:cap(dst)]
+		if read, wrote, ok := c.decodeMost(space[n:], codes[i:], some); ok {
+			i += read
+			n += wrote
+		} else {
+			return dst[:n], false
+		}
 		for i < stop {
 			k := uint(codes[i])
 			if k == literal {
@@ -307,6 +315,9 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	}
 	return dst, true
 }
+
+// decodedAtOnce is how many codes decodeMost takes at once, at most; they stand in eight bytes.
+const decodedAtOnce = 4
 
 // held is the heap that it takes, in bytes.
 func (c *coder) held() int64 {

@@ -92,8 +92,12 @@ func (t *taken) readBits() {
 	t.known = true
 	b, packed := &t.bits, t.packed
 	for at := 0; at < len(packed); {
-		var id uint32
-		if id, at = nextTerm(packed, at); !isMark(id) {
+		id := uint32(packed[at])
+		at++
+		if id >= 0x80 { // nextTerm, which is not inlined
+			id, at = nextTerm(packed, at-1)
+		}
+		if !isMark(id) {
 			h := id * 0x9e3779b1 >> 23
 			b[h>>6] |= 1 << (h & 63)
 		}

@@ -11,13 +11,19 @@ func (ix *index) phrases(q *query, w *Weights, hits []hit, s *scratch) {
 	}
 	for i := range hits {
 		hits[i].phrased = true
-		if noted, ok := s.holdings(hits[i].turn); ok && !noted.several() {
+		if !s.mayHavePhrase(hits[i].turn) {
 			continue
 		}
 		if v := ix.phrase(hits[i].turn, q, w, nil); v > 0 {
 			hits[i].score += v * ix.factors(&ix.turns[hits[i].turn], q, w, nil)
 		}
 	}
+}
+
+// mayHavePhrase reports whether there may be a phrase in turn n.
+func (s *scratch) mayHavePhrase(n int32) bool {
+	noted, ok := s.holdings(n)
+	return !ok || noted.neighbours()
 }
 
 // phrase is what the best passage of a turn adds. With parts, it notes the pairs.

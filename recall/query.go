@@ -22,17 +22,20 @@ type query struct {
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms
+	read       analysis
 	passes     filter
 	lower, ids []byte   // space for the text in lower case, and for the ids of the result's lines
 	hashes     []uint64 // of the terms
 	sink       byte     // gives the reads of approachTerms a use
 }
 
-// reset makes q a query without terms. Its space is kept.
+// reset makes q a query without terms. Its space is kept; whatever is none is named here, as copying all of it would take longer.
 func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
-	*q = query{terms: q.terms[:0], own: q.own[:0], words: q.words[:0], passes: q.passes, lower: q.lower[:0], ids: q.ids[:0], hashes: q.hashes[:0]}
+	q.terms, q.own, q.words, q.lower, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.lower[:0], q.ids[:0], q.hashes[:0]
+	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.dates, q.vector = 0, 0, 0, 0, 0, false, nil, nil
+	clear(q.filter[:])
 }
 
 // queryTerm is a term of the query with the words that may stand for it: a concept.
@@ -63,10 +66,8 @@ func (r *Request) words() string {
 // their own.
 func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual language) *query {
 	w := &e.cfg.Weights
-	q := e.queries.Get().(*query)
-	q.reset()
-	a := e.analyses.Get().(*analysis)
-	defer e.analyses.Put(a)
+	q := e.queries.Get().(*query) // goes back without terms
+	a := &q.read
 	text := ends(newest)
 	e.analyzer.analyze(text, usual, a)
 	q.add(a, w, 1)

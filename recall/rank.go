@@ -122,9 +122,9 @@ func (h holdings) onlyAssistant() bool {
 	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
-// several reports whether the user's text holds two concepts or more.
-func (h holdings) several() bool {
-	return h.user&(h.user-1) != 0 || h.user&beyond != 0
+// neighbours reports whether the user's text holds two terms that follow one another in the query.
+func (h holdings) neighbours() bool {
+	return h.user&(h.user>>1) != 0 || h.user&beyond != 0
 }
 
 // span is one word's part of entries.
@@ -258,14 +258,26 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	fw := ix.fieldWeights(q, w)
 	considered = ix.survey(q, w, &fw, s, k, f)
 	seeds := ix.pick(q, w, s, k, f)
-	s.choose(ix, seeds, ix.nominate(seeds, s))
+	alone := ix.nominate(seeds, s)
+	s.choose(ix, seeds, alone)
+	if alone {
+		ix.rankAlone(q, &fw, s)
+	} else {
+		ix.rankAmong(q, &fw, s)
+	}
+	clear(s.near)
+	return considered
+}
+
+// rankAmong scores the candidates with what the turns near them lend.
+func (ix *index) rankAmong(q *query, fw *fieldWeights, s *scratch) {
 	at := 0
 	for at < len(s.spans) {
 		concept := s.spans[at].concept
 		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
 			word := &s.spans[at]
 			for _, e := range ix.close(word, s) {
-				ix.gather(int32(e>>8), frequency(e), concept, word, &fw, s)
+				ix.gather(int32(e>>8), frequency(e), concept, word, fw, s)
 			}
 		}
 		qt := &q.terms[concept]
@@ -290,8 +302,6 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		}
 		s.touched, s.talked = s.touched[:0], s.talked[:0]
 	}
-	clear(s.near)
-	return considered
 }
 
 // close returns the postings of a word in turns that are near candidates; they are valid until the next call.

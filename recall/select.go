@@ -3,6 +3,7 @@ package recall
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -30,12 +31,13 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	e.filter(ix, req, f)
 	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
 	q.vector.addTo(ix, q, s)
-	top := ranking{ix: ix, hits: ix.best(q, w, s, topK*candidatesPerMemory, f), keep: topK * candidatesPerMemory}
+	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
+	top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
 	if ctx.Err() != nil {
 		top.hits = nil
 	} else {
-		top.first(topK * phrasesPerMemory)
-		s.sink = ix.approach(top.hits[:top.sorted])
+		top.first(max(topK*phrasesPerMemory, coverTurns))
+		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
 		ix.phrases(q, w, top.hits[:top.sorted], s)
 		ix.sort(top.hits[:top.sorted])
 		if q.vector != nil || req.Explain {
@@ -72,19 +74,24 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	return res, nil
 }
 
-// approach reads a little of each hit's record, all of one kind before the next, so that the processor fetches them side by side
-// rather than, as what follows would, one after the other: they lie scattered over memory that is rarely in a cache.
-func (ix *index) approach(hits []hit) (read byte) {
+// approach reads a little of the records of the first hits, and of those of the others in which there may be phrases; all of one kind
+// before the next, so that the processor fetches them side by side rather than, as what follows would, one after the other: they lie
+// scattered over memory that is rarely in a cache.
+func (ix *index) approach(hits []hit, first int, s *scratch) (read byte) {
 	var at [2 * 16]int32
-	hits = hits[:min(len(hits), len(at))]
-	for i := range hits {
-		at[i] = ix.turns[hits[i].turn].mem
+	n := 0
+	for i := 0; i < len(hits) && n < len(at); i++ {
+		if i >= first && !s.mayHavePhrase(hits[i].turn) {
+			continue
+		}
+		at[n] = ix.turns[hits[i].turn].mem
+		n++
 	}
-	for i := range hits {
+	for i := range at[:n] {
 		at[i] = int32(ix.mems[at[i]].rec)
 	}
-	for i := range hits {
-		rec := ix.arena.from(place(at[i]))
+	for _, rec := range at[:n] {
+		rec := ix.arena.from(place(rec))
 		read += rec[0]
 		for line := cacheLine; line < min(len(rec), 4*cacheLine); line += cacheLine {
 			read += rec[line]
@@ -192,8 +199,9 @@ func (s *selection) take(h hit, p int32) Reason {
 		return CutTopK
 	}
 	at := len(s.taken)
-	s.taken = append(s.taken, taken{head: s.ix.head(p)}) // in place, like the memory: both are large
+	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, like the memory: both are large; what is behind the end is zero
 	found := &s.taken[at]
+	found.head = s.ix.head(p)
 	why := CutDuplicate
 	if !s.ix.duplicate(s.taken[:at], found) {
 		why = s.add(h, p, found)

@@ -90,9 +90,15 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		narrow, late := considered > maxFound, false
 		adds := qt.idf * qt.weight * float64(most)
 		if enough := k / 2; considered >= enough && s.costs[i] > 2*considered {
-			least := float64(ix.kth(enough, f.k1, q, s))
-			narrow = narrow || rest*bound < least
-			late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
+			decide := func(least float64) bool {
+				narrow = narrow || rest*bound < least
+				late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
+				return late
+			}
+			// A crowd makes least no smaller, and mostly need not be asked.
+			if !s.crowd.isOpen() || !decide(float64(s.kth(enough))) {
+				decide(float64(ix.kth(enough, f.k1, q, s)))
+			}
 		}
 		rest -= adds
 		weight := float32(qt.idf * qt.weight)

@@ -70,59 +70,105 @@ func Render(id string, lines []Line, o Options) Block {
 	}
 	id = hexOnly(id)
 	size := 2*(len(name)+len(id)+5) + len(Rule)
-	for _, l := range lines {
-		size += len(l.Text) + len(l.Who) + len("- 2006-01-02 : \n")
+	for i := range lines {
+		size += len(lines[i].Text) + len(lines[i].Who) + len("- 2006-01-02 : \n")
 	}
 	var b strings.Builder
 	b.Grow(size)
-	write := func(parts ...string) {
-		for _, p := range parts {
-			b.WriteString(p)
-		}
-	}
 	spans := make([]Span, 0, len(lines))
-	write("<", name, id, ">\n")
-	if !o.NoRule {
-		write(Rule, "\n")
+	b.WriteString("<" + name)
+	b.WriteString(id)
+	if o.NoRule {
+		b.WriteString(">\n")
+	} else {
+		b.WriteString(">\n" + Rule + "\n")
 	}
-	said, who := "", "" // by whom the line before was
-	for _, l := range lines {
+	var p prefix
+	for i := range lines {
+		l := &lines[i]
 		text := Neutralise(l.Text, limit)
 		if text == "" {
 			continue
 		}
 		start := b.Len()
-		write("- ")
-		if l.Time != 0 {
-			var day [16]byte
-			b.Write(appendDay(day[:0], l.Time.Std()))
-			write(" ")
-		}
-		if l.Who != said { // mostly one of two
-			said, who = l.Who, strings.ReplaceAll(Neutralise(l.Who, maxWho), ":", " ")
-		}
-		if who != "" {
-			write(who, ": ")
-		}
-		write(text, "\n")
+		b.Write(p.of(l))
+		b.WriteString(text)
+		b.WriteByte('\n')
 		spans = append(spans, Span{ID: l.ID, Start: start, End: b.Len()})
 	}
 	if len(spans) == 0 {
 		return Block{}
 	}
-	write("</", name, id, ">\n")
+	b.WriteString("</" + name)
+	b.WriteString(id)
+	b.WriteString(">\n")
 	return Block{Text: b.String(), Spans: spans}
 }
 
-// appendDay is AppendFormat with time.DateOnly, at a tenth of the cost.
-func appendDay(b []byte, t time.Time) []byte {
-	year, month, day := t.Date()
-	if year < 0 || year > 9999 {
-		return t.AppendFormat(b, time.DateOnly)
+// prefix is what stands before the text of a line, mostly the same as before the one above.
+type prefix struct {
+	bytes []byte
+	made  bool
+	day   int64 // of bytes; there is none where dated is false
+	dated bool
+	said  string // by whom, as it was given
+	space [4 + len(time.DateOnly) + maxWho]byte
+}
+
+func (p *prefix) of(l *Line) []byte {
+	day, dated := dayOf(l.Time), l.Time != 0
+	if p.made && p.day == day && p.dated == dated && p.said == l.Who {
+		return p.bytes
 	}
-	digit := func(n int) byte { return byte('0' + n%10) }
+	p.made, p.day, p.dated, p.said = true, day, dated, l.Who
+	b := append(p.space[:0], "- "...)
+	if dated {
+		b = append(appendDay(b, day), ' ')
+	}
+	if l.Who != "" {
+		if who := strings.ReplaceAll(Neutralise(l.Who, maxWho), ":", " "); who != "" {
+			b = append(append(b, who...), ": "...)
+		}
+	}
+	p.bytes = b
+	return b
+}
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+// dayOf numbers the days, from the one on which Unix time begins.
+func dayOf(t storage.Time) int64 {
+	day := int64(t) / dayMillis
+	if int64(t)%dayMillis < 0 {
+		day--
+	}
+	return day
+}
+
+// appendDay is AppendFormat with time.DateOnly, at a fraction of the cost. (Howard Hinnant, chrono-compatible low-level date
+// algorithms: years begin in March, so that the leap day is the last.)
+func appendDay(b []byte, day int64) []byte {
+	const (
+		before1970 = 719_468 // days from 0000-03-01
+		perEra     = 146_097 // in 400 years
+	)
+	d := day + before1970
+	if day < -before1970+366 || day > 2_932_000 { // not within the years 2 to 9997
+		return time.Unix(day*(dayMillis/1000), 0).UTC().AppendFormat(b, time.DateOnly)
+	}
+	of := d % perEra
+	year := (of - of/1460 + of/36524 - of/(perEra-1)) / 365
+	of -= 365*year + year/4 - year/100
+	month := (5*of + 2) / 153 // from March
+	of -= (153*month + 2) / 5
+	year += d / perEra * 400
+	if month += 3; month > 12 {
+		month -= 12
+		year++
+	}
+	digit := func(n int64) byte { return byte('0' + n%10) }
 	return append(b, digit(year/1000), digit(year/100), digit(year/10), digit(year), '-',
-		digit(int(month)/10), digit(int(month)), '-', digit(day/10), digit(day))
+		digit(month/10), digit(month), '-', digit((of+1)/10), digit(of+1))
 }
 
 // Without returns the block with the lines of these memories taken out, every other byte kept, or an empty block when no
@@ -151,10 +197,16 @@ func (b Block) Without(ids map[string]struct{}) Block {
 }
 
 func hexOnly(id string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' || r >= 'a' && r <= 'f' {
-			return r
+	isHex := func(c rune) bool { return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' }
+	for i := 0; i < len(id); i++ {
+		if !isHex(rune(id[i])) {
+			return strings.Map(func(r rune) rune {
+				if isHex(r) {
+					return r
+				}
+				return -1
+			}, id)
 		}
-		return -1
-	}, id)
+	}
+	return id
 }
