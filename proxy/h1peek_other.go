@@ -6,6 +6,8 @@ import "errors"
 
 const ownH1Client = false
 
+const ownDoor = false
+
 const (
 	peekNothing = iota
 	peekSomething
@@ -16,3 +18,5 @@ func peek(uintptr) int { return peekSomething }
 var errNothing = errors.New("nothing to read")
 
 func readNow(uintptr, []byte) (int, error) { return 0, errNothing }
+
+func peekEnd(uintptr) (something, end bool) { return true, false }

@@ -14,6 +14,9 @@ import (
 // http.Transport speaks to plain upstreams, too.
 const ownH1Client = true
 
+// ownDoor says the same of the connections of clients, which a door needs. Elsewhere net/http serves all of them.
+const ownDoor = ownH1Client
+
 // What peek finds.
 const (
 	peekNothing   = iota
@@ -52,6 +55,21 @@ func readNow(fd uintptr, p []byte) (int, error) {
 			return 0, io.EOF
 		default:
 			return n, nil
+		}
+	}
+}
+
+// peekEnd looks what waits on a socket: something says that anything does, end that it is no bytes but the end, or an error.
+func peekEnd(fd uintptr) (something, end bool) {
+	var one [1]byte
+	for {
+		n, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+		switch err {
+		case syscall.EINTR:
+		case syscall.EAGAIN:
+			return false, false
+		default:
+			return true, err != nil || n <= 0
 		}
 	}
 }
