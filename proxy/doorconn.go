@@ -22,6 +22,7 @@ type doorConn struct {
 	door   *door
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
+	out    *quickWriter
 	ctx    context.Context // of its requests; ends with the connection
 	cancel context.CancelFunc
 	blank  *http.Request // what its requests have in common
@@ -60,7 +61,7 @@ func newDoorConn(d *door, tcp *net.TCPConn, base context.Context) (*doorConn, er
 	if err != nil {
 		return nil, err
 	}
-	c := &doorConn{door: d, tcp: tcp, raw: raw}
+	c := &doorConn{door: d, tcp: tcp, raw: raw, out: newQuickWriter(raw)}
 	c.ctx, c.cancel = context.WithCancel(base)
 	c.blank = (&http.Request{RemoteAddr: tcp.RemoteAddr().String()}).WithContext(c.ctx)
 	c.writer.c, c.writer.header = c, http.Header{}
@@ -253,15 +254,15 @@ func (c *doorConn) watchOver(turn uint32) {
 // waitForEnd ends the context of the request under way when the client has left. What else comes is left where it is.
 func (c *doorConn) waitForEnd(done chan struct{}) {
 	defer close(done)
-	end := false
-	err := c.raw.Read(func(fd uintptr) (something bool) {
-		something, end = peekEnd(fd)
-		return something
+	found := peekNothing
+	err := c.raw.Read(func(fd uintptr) bool {
+		found = peek(fd)
+		return found != peekNothing
 	})
 	c.mu.Lock()
 	told := c.aborted && errors.Is(err, os.ErrDeadlineExceeded)
 	c.mu.Unlock()
-	if end || err != nil && !told {
+	if found == peekEnd || err != nil && !told {
 		c.cancel()
 	}
 }

@@ -110,7 +110,7 @@ func (w *doorWriter) makeRoom(n int) {
 // send sends what waits. No buffer is held for what comes later.
 func (w *doorWriter) send() {
 	if len(w.out) > 0 && w.failed == nil {
-		_, err := w.c.tcp.Write(w.out)
+		_, err := w.c.out.Write(w.out)
 		w.fail(err)
 	}
 	giveBuffer(w.out)
