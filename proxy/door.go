@@ -26,8 +26,8 @@ type door struct {
 }
 
 // watchEvery is how often the door looks for exchanges that take long. The client of one that was under way twice is watched. Most
-// are over before, and cost nothing.
-const watchEvery = 5 * time.Millisecond
+// are over before, and cost nothing; a client that leaves is noticed within twice that.
+const watchEvery = 20 * time.Millisecond
 
 func newDoor(s *Server) *door {
 	return &door{
@@ -61,8 +61,11 @@ func (d *door) accept(l *net.TCPListener, base context.Context) error {
 func (d *door) enter(c *doorConn) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.closing.Load() {
+		return false
+	}
 	d.conns[c] = struct{}{}
-	return !d.closing.Load()
+	return true
 }
 
 func (d *door) leave(c *doorConn) {
