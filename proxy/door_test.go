@@ -484,3 +484,37 @@ func TestDoorKeepsAnswersApart(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A handler that has returned, or panicked, is not held up by who still reads the body for it.
+func TestDoorDoesNotWaitForReaders(t *testing.T) {
+	for _, panics := range []bool{false, true} {
+		read := make(chan error, 1)
+		address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_ = http.NewResponseController(w).EnableFullDuplex()
+			go func() {
+				_, err := io.ReadAll(r.Body)
+				read <- err
+			}()
+			time.Sleep(50 * time.Millisecond)
+			_, _ = io.WriteString(w, "early")
+			_ = http.NewResponseController(w).Flush()
+			if panics {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(patience))
+		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\nab")
+		b, err := io.ReadAll(conn)
+		if errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(string(b), "early") {
+			t.Errorf("panics %v: got %q, %v", panics, b, err)
+		}
+		if err := wait(t, read); err == nil {
+			t.Errorf("panics %v: the body was read whole", panics)
+		}
+	}
+}

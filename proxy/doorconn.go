@@ -171,6 +171,7 @@ func (c *doorConn) exchange(a *doorRequest) (again bool) {
 				c.door.complain()
 			}
 		}
+		c.stopReading()
 		a.body.end()
 		c.deafen()
 		w.end()
@@ -199,6 +200,16 @@ func (c *doorConn) read(p []byte) (int, error) {
 		c.cancel()
 	}
 	return n, err
+}
+
+// stopReading ends a read of the body that is still under way: the handler that has returned left it to another goroutine.
+func (c *doorConn) stopReading() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading {
+		c.want = longAgo
+		c.move(longAgo)
+	}
 }
 
 // setReadDeadline is what a handler asks for. It reaches the socket when that is read.

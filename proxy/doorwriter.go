@@ -54,6 +54,9 @@ func (w *doorWriter) end() {
 	}
 	giveBuffer(w.out)
 	giveBuffer(w.held)
+	if len(w.header) > mostFields {
+		w.header = http.Header{} // a cleared one is as large as it ever was
+	}
 	clear(w.header)
 	*w = doorWriter{c: w.c, header: w.header}
 }
@@ -205,6 +208,7 @@ func (w *doorWriter) finish() bool {
 		w.out = w.appendTrailers(append(w.out, "0\r\n"...))
 	}
 	w.send()
+	w.c.stopReading()
 	w.drain()
 	if w.gently && w.failed == nil {
 		w.c.closeGently()

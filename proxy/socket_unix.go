@@ -1,4 +1,4 @@
-//go:build darwin || freebsd || netbsd || openbsd || dragonfly || (linux && !amd64 && !arm64)
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly || (linux && (race || (!amd64 && !arm64)))
 
 package proxy
 
@@ -7,8 +7,16 @@ import (
 	"syscall"
 )
 
-func recvNow(fd uintptr, p []byte, flags int) (int, syscall.Errno) {
-	n, _, err := syscall.Recvfrom(int(fd), p, flags|syscall.MSG_DONTWAIT)
+// recvNow and sendNow are those of socket_linux.go, of which the race detector knows that what was written before bytes were sent is
+// seen by who has read them.
+
+func recvNow(fd uintptr, p []byte, flags int) (n int, errno syscall.Errno) {
+	var err error
+	if flags == 0 {
+		n, err = syscall.Read(int(fd), p)
+	} else {
+		n, _, err = syscall.Recvfrom(int(fd), p, flags|syscall.MSG_DONTWAIT)
+	}
 	return n, errnoOf(err)
 }
 
