@@ -369,6 +369,12 @@ func TestDoorNoticesWhoLeaves(t *testing.T) {
 
 // A door that closes ends connections that wait, and lets a request under way finish, whose answer says so.
 func TestDoorCloses(t *testing.T) {
+	for _, pause := range []time.Duration{0, 50 * time.Millisecond} { // with none it may not have begun to wait
+		t.Run(pause.String(), func(t *testing.T) { closeDoor(t, pause) })
+	}
+}
+
+func closeDoor(t *testing.T, pause time.Duration) {
 	began, release := make(chan struct{}, 1), make(chan struct{})
 	s := runServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		began <- struct{}{}
@@ -397,6 +403,7 @@ func TestDoorCloses(t *testing.T) {
 	}
 	_, _ = io.WriteString(busy, get)
 	wait(t, began)
+	time.Sleep(pause)
 	s.stop()
 	if _, err := idleReader.ReadByte(); err != io.EOF {
 		t.Errorf("a connection that waits ends with %v", err)
@@ -429,7 +436,7 @@ func TestDoorIdles(t *testing.T) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience))
 	br := bufio.NewReader(conn)
-	for range 3 {
+	for range 6 {
 		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab")
 		resp, err := http.ReadResponse(br, nil)
 		if err != nil {
