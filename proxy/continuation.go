@@ -136,7 +136,14 @@ func (x *exchange) watch(sink func([]byte)) func([]byte) {
 		if x.placing == nil || len(head) == replyHead {
 			return
 		}
-		head = append(head, p[:min(len(p), replyHead-len(head))]...)
+		if p = p[:min(len(p), replyHead-len(head))]; len(head) == 0 { // in the first, as a rule, which needs no copy then
+			if x.reached(reader.ReplyID(p)); x.placing == nil {
+				return
+			}
+			head = append(head, p...)
+			return
+		}
+		head = append(head, p...)
 		x.reached(reader.ReplyID(head))
 	}
 }

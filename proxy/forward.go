@@ -162,6 +162,7 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 	own.Listen, own.Drain = cfg.Listen, cfg.Drain
 	f.server = NewServer(f, own, log)
 	f.server.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
+	f.server.tunnels = true
 	return f, nil
 }
 

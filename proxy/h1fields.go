@@ -25,6 +25,13 @@ func appendFields(b []byte, h http.Header, room []headField) []byte {
 		}
 	}
 	sortFields(fields)
+	b = appendSorted(b, fields)
+	clear(room[:min(len(fields), len(room))])
+	return b
+}
+
+// appendSorted appends fields as they stand in a head.
+func appendSorted(b []byte, fields []headField) []byte {
 	for _, f := range fields {
 		if !isToken(f.name) {
 			continue
@@ -37,7 +44,6 @@ func appendFields(b []byte, h http.Header, room []headField) []byte {
 			b = append(append(b, textproto.TrimString(v)...), "\r\n"...)
 		}
 	}
-	clear(room[:min(len(fields), len(room))])
 	return b
 }
 

@@ -2,17 +2,29 @@
 
 package proxy
 
-import "errors"
+import (
+	"errors"
+	"syscall"
+)
 
 const ownH1Client = false
+
+const ownDoor = false
 
 const (
 	peekNothing = iota
 	peekSomething
+	peekEnd
 )
 
-func peek(uintptr) int { return peekSomething }
+func peek(uintptr) int { return peekEnd }
 
 var errNothing = errors.New("nothing to read")
 
 func readNow(uintptr, []byte) (int, error) { return 0, errNothing }
+
+type quickWriter struct{}
+
+func newQuickWriter(syscall.RawConn) *quickWriter { return nil }
+
+func (*quickWriter) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }

@@ -14,21 +14,27 @@ import (
 // http.Transport speaks to plain upstreams, too.
 const ownH1Client = true
 
+// ownDoor says the same of the connections of clients, which a door needs. Elsewhere net/http serves all of them.
+const ownDoor = ownH1Client
+
 // What peek finds.
 const (
 	peekNothing   = iota
-	peekSomething // bytes, the end, or an error
+	peekSomething // bytes
+	peekEnd       // the end, or an error
 )
 
 // peek looks whether something waits on a socket. It neither waits nor reads.
 func peek(fd uintptr) int {
 	var one [1]byte
 	for {
-		_, _, err := syscall.Recvfrom(int(fd), one[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
-		switch err {
-		case syscall.EINTR:
-		case syscall.EAGAIN:
+		n, err := recvNow(fd, one[:], syscall.MSG_PEEK)
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.EAGAIN:
 			return peekNothing
+		case err != 0 || n <= 0:
+			return peekEnd
 		default:
 			return peekSomething
 		}
@@ -41,17 +47,58 @@ var errNothing = errors.New("nothing to read")
 // readNow reads from a socket what is there. It does not wait.
 func readNow(fd uintptr, p []byte) (int, error) {
 	for {
-		n, err := syscall.Read(int(fd), p)
+		n, err := recvNow(fd, p, 0)
 		switch {
 		case err == syscall.EINTR:
 		case err == syscall.EAGAIN:
 			return 0, errNothing
-		case err != nil:
-			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", err)}
+		case err != 0:
+			return 0, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("recv", err)}
 		case n == 0 && len(p) > 0:
 			return 0, io.EOF
 		default:
 			return n, nil
 		}
 	}
+}
+
+// quickWriter writes to a socket: what it takes at once without a word to the scheduler (see sendNow). It is used by one goroutine.
+type quickWriter struct {
+	raw  syscall.RawConn
+	put  func(fd uintptr) bool
+	left []byte
+	err  error
+}
+
+func newQuickWriter(raw syscall.RawConn) *quickWriter {
+	q := &quickWriter{raw: raw}
+	q.put = func(fd uintptr) bool {
+		for len(q.left) > 0 {
+			n, err := sendNow(fd, q.left)
+			switch {
+			case err == syscall.EINTR:
+			case err == syscall.EAGAIN:
+				return false
+			case err != 0:
+				q.err = &net.OpError{Op: "write", Net: "tcp", Err: os.NewSyscallError("send", err)}
+				return true
+			default:
+				q.left = q.left[n:]
+			}
+		}
+		return true
+	}
+	return q
+}
+
+// Write implements io.Writer, with the deadline of the socket. p should be short.
+func (q *quickWriter) Write(p []byte) (int, error) {
+	q.left, q.err = p, nil
+	err := q.raw.Write(q.put)
+	if err == nil {
+		err = q.err
+	}
+	n := len(p) - len(q.left)
+	q.left = nil
+	return n, err
 }

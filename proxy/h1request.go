@@ -91,6 +91,7 @@ func (r *h1Request) release() {
 
 // Bounds of sending on the handler's goroutine, which reads no answer meanwhile.
 const (
+	copiedBody = 8 << 10               // head and body up to this are sent as one piece
 	inlineBody = 16 << 10              // a body up to this any socket takes at once
 	inlineWait = 20 * time.Millisecond // for a larger one; what is left then, a goroutine sends
 )
@@ -115,6 +116,13 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 		}
 		r.upload(c)
 		return int64(n), nil
+	}
+	if !r.chunked && int64(r.head.Len())+r.body.length <= copiedBody {
+		for _, p := range r.body.pieces {
+			r.head.Write(p)
+		}
+		n, err := c.out.Write(r.head.Bytes())
+		return int64(n), err
 	}
 	r.pieces = append(r.room[:0], r.head.Bytes())
 	if r.chunked {

@@ -254,7 +254,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 }
 
 // blockFrame is what a block gets around it, in bytes, and no more than an estimate.
-const blockFrame = 64
+const blockFrame = 192
 
 // search recalls for the newest turn, in which a human says text. before is what was said in the turn before it, where the upstream
 // holds that.

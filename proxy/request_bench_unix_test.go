@@ -27,7 +27,7 @@ func BenchmarkRequest(b *testing.B) {
 		}
 	})
 	h := benchHandler(b, "http://"+upstream)
-	door := strings.TrimPrefix(hopListen(b, h), "http://")
+	door := hopServe(b, h)
 
 	body := `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat("Be brief and kind. ", 40) +
 		`"},{"role":"user","content":"Where is the meeting of number 000000000000?"}]}`

@@ -85,12 +85,11 @@ func (r *rig) start(cfg Config, deps Deps) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); h.Run(ctx) }()
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	r.t.Cleanup(func() { cancel(); <-done }) // after the door
+	r.h, r.url = h, "http://"+hopServe(r.t, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		defer r.served.Add(1)
 		h.ServeHTTP(w, req)
 	}))
-	r.t.Cleanup(func() { srv.Close(); cancel(); <-done })
-	r.h, r.url = h, srv.URL
 }
 
 func (r *rig) clock() time.Time {

@@ -304,11 +304,9 @@ func firstHeader(h http.Header, names []string) (value string, ok bool) {
 }
 
 // cleanID makes a client's id fit for a scope: what is too long or has control characters is known by its hash. The result
-// keeps nothing but itself alive.
+// keeps nothing but itself alive: a header's value may be a part of all that the head holds.
 func cleanID(v string) string {
-	if trimmed := strings.TrimSpace(v); len(trimmed) < len(v) {
-		v = strings.Clone(trimmed)
-	}
+	v = strings.Clone(strings.TrimSpace(v))
 	if len(v) <= storage.MaxScopePart && !strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return v
 	}

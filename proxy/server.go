@@ -81,8 +81,10 @@ type Server struct {
 	cfg      ServerConfig
 	log      *slog.Logger
 	http     *http.Server
+	handler  http.Handler
 	listener net.Listener
 	active   atomic.Int64 // handlers running, those that have taken over their connection included
+	tunnels  bool         // most of what comes is taken over: net/http serves all of it
 }
 
 // NewServer makes a door that h serves. It does not listen yet. log may be nil.
@@ -90,7 +92,7 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{cfg: cfg, log: log}
+	s := &Server{cfg: cfg, log: log, handler: h}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
@@ -151,17 +153,31 @@ func (s *Server) Serve(ctx context.Context) error {
 	within := context.WithValue(base, closingKey{}, ctx.Done())
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
-	failed := make(chan error, 1)
-	go func() { failed <- s.http.Serve(s.listener) }()
+	listener, failed, d := s.listener, make(chan error, 2), (*door)(nil)
+	if tcp, ok := listener.(*net.TCPListener); ok && ownDoor && !s.tunnels {
+		d = newDoor(s)
+		listener = d.handed
+		go func() {
+			if err := d.accept(tcp, within); ctx.Err() == nil {
+				failed <- err
+			}
+		}()
+	}
+	go func() { failed <- s.http.Serve(listener) }()
 	select {
 	case err := <-failed:
 		_ = s.http.Close()
+		d.cut()
 		return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
 	case <-ctx.Done():
 	}
 
 	drained, cancel := context.WithTimeout(base, s.cfg.Drain)
 	defer cancel()
+	if d != nil {
+		_ = s.listener.Close()
+		d.shut()
+	}
 	err := s.http.Shutdown(drained)
 	if served := <-failed; err == nil && !errors.Is(served, http.ErrServerClosed) {
 		err = served // it returns as soon as Shutdown has begun, and for no other reason
@@ -172,6 +188,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	left := s.active.Load()
 	cut() // tunnels end with their context
 	_ = s.http.Close()
+	d.cut()
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
 	defer cancelLast()
 	s.quiesce(last)

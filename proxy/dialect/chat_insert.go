@@ -54,7 +54,9 @@ const (
 
 // textPart is a text part without commas.
 func (t partTypes) textPart(b []byte, text string) []byte {
-	b = slices.Grow(b, quotedLen(text)+partFrame)
+	if cap(b)-len(b) < len(text)+partFrame {
+		b = slices.Grow(b, quotedLen(text)+partFrame)
+	}
 	b = append(b, `{"type":`...)
 	b = append(b, t.name()...)
 	b = append(b, `,"text":"`...)

@@ -171,14 +171,15 @@ func (Messages) Insert(req *Request, turn int, p Placement, text string) ([]Inse
 	case p == InUser && req.contentKind(turn) == '"':
 		return req.prependContent(turn, text)
 	case req.contentKind(turn) == '"':
-		block := append(req.parts.textPart([]byte{'['}, text), `,{"type":"text","text":`...)
+		block := append(req.room(1+quotedLen(text)+partFrame), '[')
+		block = append(req.parts.textPart(block, text), `,{"type":"text","text":`...)
 		return []Insertion{{m.contentStart, block}, {m.contentEnd, []byte(`}]`)}}, nil
 	case req.contentKind(turn) == '[':
 		at := req.lastBlock(turn)
 		if at < 0 {
 			return nil, fmt.Errorf("%w: message %d is empty", ErrNoPlace, turn)
 		}
-		return []Insertion{{at, append(req.parts.textPart(nil, text), ',')}}, nil
+		return []Insertion{{at, append(req.parts.textPart(req.room(quotedLen(text)+partFrame), text), ',')}}, nil
 	default:
 		return nil, fmt.Errorf("%w: message %d has no text content", ErrNoPlace, turn)
 	}

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/zeebo/xxh3"
@@ -254,16 +253,16 @@ func (Responses) Insert(req *Request, turn int, p Placement, text string) ([]Ins
 	case p != BeforeUser:
 		return nil, fmt.Errorf("%w: unknown placement %d", ErrNoPlace, p)
 	case req.Body[m.Start] == '"':
-		head := append(messageItem([]byte{'['}, text), `,{"type":"message","role":"user","content":[{"type":"input_text","text":`...)
+		head := append(req.room(1+quotedLen(text)+itemFrame), '[')
+		head = append(messageItem(head, text), `,{"type":"message","role":"user","content":[{"type":"input_text","text":`...)
 		return []Insertion{{m.Start, head}, {m.End, []byte(`}]}]`)}}, nil
 	default:
-		return []Insertion{{m.Start, append(messageItem(nil, text), ',')}}, nil
+		return []Insertion{{m.Start, append(messageItem(req.room(quotedLen(text)+itemFrame), text), ',')}}, nil
 	}
 }
 
-// messageItem is a whole user message in the form that every server takes.
+// messageItem appends a whole user message in the form that every server takes.
 func messageItem(b []byte, text string) []byte {
-	b = slices.Grow(b, quotedLen(text)+itemFrame)
 	b = append(b, `{"type":"message","role":"user","content":[`...)
 	b = responsesParts.textPart(b, text)
 	return append(b, `]}`...)

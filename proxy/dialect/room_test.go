@@ -10,17 +10,32 @@ import (
 
 // Insertions are the same wherever they are written, and stand beside each other.
 func TestInsertIntoRoom(t *testing.T) {
-	body := []byte(`{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`)
+	for name, test := range map[string]struct {
+		d    Dialect
+		body string
+		last int // turns are the first message and this one
+	}{
+		"chat": {Chat{}, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, 2},
+		"messages": {Messages{}, `{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},` +
+			`{"role":"user","content":[{"type":"text","text":"c"}]}]}`, 2},
+		"responses": {Responses{}, `{"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, 2},
+		"string":    {Responses{}, `{"input":"a"}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) { insertIntoRoom(t, test.d, []byte(test.body), test.last) })
+	}
+}
+
+func insertIntoRoom(t *testing.T, d Dialect, body []byte, last int) {
 	texts := []string{"one", strings.Repeat("\"two\"\n", 40), strings.Repeat("\u2028\x01", 30)} // the last is longer than it is taken to be
 	insert := func(room []byte) (out []string) {
-		req, err := Chat{}.Parse(body)
+		req, err := d.Parse(body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		req.Room = room
 		var all []Insertion
 		for i, text := range texts {
-			ins, err := Chat{}.Insert(req, 2*(i%2), BeforeUser, text)
+			ins, err := d.Insert(req, last*(i%2), BeforeUser, text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +47,7 @@ func TestInsertIntoRoom(t *testing.T) {
 		return out
 	}
 	want := insert(nil)
-	for _, n := range []int{0, 40, 100, 400, 500, 600, 4000} {
+	for _, n := range []int{0, 40, 100, 400, 500, 600, 1000, 4000} {
 		if diff := cmp.Diff(want, insert(make([]byte, 0, n))); diff != "" {
 			t.Errorf("room for %d bytes: %s", n, diff)
 		}

@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"context"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// door accepts the connections of a Server and serves ordinary requests on them itself; the rest it hands to net/http.
+type door struct {
+	cfg     ServerConfig
+	handler http.Handler
+	active  *atomic.Int64 // exchanges under way
+	log     *log.Logger
+	handed  *handedOver // where net/http takes connections from
+	closing atomic.Bool
+
+	mu      sync.Mutex
+	conns   map[*doorConn]struct{}
+	watches atomic.Bool // timer runs
+	timer   *time.Timer
+}
+
+// watchEvery is how often the door looks for exchanges that take long. The client of one that was under way twice is watched. Most
+// are over before, and cost nothing; a client that leaves is noticed within twice that.
+const watchEvery = 20 * time.Millisecond
+
+func newDoor(s *Server) *door {
+	return &door{
+		cfg: s.cfg, handler: s.handler, active: &s.active, log: s.http.ErrorLog,
+		handed: &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}, conns: map[*doorConn]struct{}{},
+	}
+}
+
+// accept takes connections until l is closed, and returns its error then.
+func (d *door) accept(l *net.TCPListener, base context.Context) error {
+	for pause := time.Duration(0); ; {
+		tcp, err := l.AcceptTCP()
+		if err != nil {
+			if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { // out of files, as a rule
+				pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+				time.Sleep(pause)
+				continue
+			}
+			return err
+		}
+		pause = 0
+		c, err := newDoorConn(d, tcp, base)
+		if err != nil || !d.enter(c) {
+			_ = tcp.Close()
+			continue
+		}
+		go c.serve()
+	}
+}
+
+func (d *door) enter(c *doorConn) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closing.Load() {
+		return false
+	}
+	d.conns[c] = struct{}{}
+	return true
+}
+
+func (d *door) leave(c *doorConn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.conns, c)
+}
+
+// shut ends connections that serve nothing, and keeps others from serving once more. The listener is closed already.
+func (d *door) shut() {
+	d.closing.Store(true)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		if c.waits.CompareAndSwap(waitsIdle, waitsOver) {
+			_ = c.tcp.Close()
+		}
+	}
+}
+
+// cut ends all connections. A nil d has none.
+func (d *door) cut() {
+	if d == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for c := range d.conns {
+		_ = c.tcp.Close()
+	}
+}
+
+// watch sees to it that exchanges which take long are noticed.
+func (d *door) watch() {
+	if d.watches.Load() || !d.watches.CompareAndSwap(false, true) {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.timer == nil {
+		d.timer = time.AfterFunc(watchEvery, d.look)
+		return
+	}
+	d.timer.Reset(watchEvery)
+}
+
+// look has the clients of those watched that it saw before, and comes back for others.
+func (d *door) look() {
+	d.watches.Store(false) // whoever begins from here on calls watch
+	fresh := false
+	d.mu.Lock()
+	for c := range d.conns {
+		turn := c.turn.Load()
+		switch {
+		case turn%2 == 0:
+		case turn == c.seen:
+			c.watchOver(turn)
+		default:
+			c.seen, fresh = turn, true
+		}
+	}
+	d.mu.Unlock()
+	if fresh {
+		d.watch()
+	}
+}
+
+// complain tells of a panic in a handler as net/http does, which is told not to quote anything.
+func (d *door) complain() { d.log.Print("panic") }

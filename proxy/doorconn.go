@@ -1,0 +1,285 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// doorConn is one client's connection while all that came on it are ordinary requests (see ordinaryRequest). It serves them on one
+// goroutine, which waits for the next without a buffer. With the first that is out of the ordinary the connection goes to net/http,
+// for good.
+//
+// What net/http does by a goroutine for each request, to notice a client that leaves, is done here only for those that take long: see
+// door.watch.
+type doorConn struct {
+	door   *door
+	tcp    *net.TCPConn
+	raw    syscall.RawConn
+	out    *quickWriter
+	ctx    context.Context // of its requests; ends with the connection
+	cancel context.CancelFunc
+	blank  *http.Request // what its requests have in common
+
+	ahead    *[mostHead]byte // what has been read ahead stands in ahead[from:to]; nil = nothing
+	from, to int
+	ended    error // what fill met in the place of bytes
+	fill     func(fd uintptr) bool
+	waits    atomic.Int32 // waitsNot, waitsIdle or waitsOver
+	writer   doorWriter   // of the request under way
+
+	// turn counts beginnings and ends of the times in which only the end of the connection is read, if anything: odd = it is such a
+	// time. seen is the watch's.
+	turn atomic.Uint32
+	seen uint32
+
+	mu       sync.Mutex // guards what follows
+	want     time.Time  // the read deadline that is meant; zero = none
+	have     time.Time  // the one that the socket has, which is moved as seldom as can be
+	reading  bool       // of a body, from the socket
+	watching chan struct{}
+	aborted  bool // the watch was told to end
+}
+
+// What a connection does between requests.
+const (
+	waitsNot  = iota // it serves one
+	waitsIdle        // it may be closed
+	waitsOver        // it has been, or nothing is to be closed any more
+)
+
+var aheads = sync.Pool{New: func() any { return new([mostHead]byte) }}
+
+func newDoorConn(d *door, tcp *net.TCPConn, base context.Context) (*doorConn, error) {
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	c := &doorConn{door: d, tcp: tcp, raw: raw, out: newQuickWriter(raw)}
+	c.ctx, c.cancel = context.WithCancel(base)
+	c.blank = (&http.Request{RemoteAddr: tcp.RemoteAddr().String()}).WithContext(c.ctx)
+	c.writer.c, c.writer.header = c, http.Header{}
+	c.fill = func(fd uintptr) bool {
+		if c.ahead == nil {
+			c.ahead = aheads.Get().(*[mostHead]byte)
+		}
+		n, err := readNow(fd, c.ahead[:])
+		if errors.Is(err, errNothing) {
+			c.giveBack()
+			return false
+		}
+		c.from, c.to, c.ended = 0, n, err
+		return true
+	}
+	return c, nil
+}
+
+// giveBack gives the buffer back once all of it is read.
+func (c *doorConn) giveBack() {
+	if c.ahead != nil && c.from == c.to {
+		aheads.Put(c.ahead)
+		c.ahead = nil
+	}
+}
+
+// serve serves until the connection ends or is handed on.
+func (c *doorConn) serve() {
+	defer c.cancel()
+	defer c.door.leave(c)
+	by := time.Now().Add(c.door.cfg.HeaderTimeout)
+	for c.await(by) {
+		a, n := ordinaryRequest(c.ahead[c.from:c.to], c.blank)
+		if a == nil {
+			rest := append([]byte(nil), c.ahead[c.from:c.to]...)
+			c.from = c.to
+			c.giveBack()
+			_ = c.tcp.SetReadDeadline(time.Time{})
+			c.door.handed.hand(&aheadConn{Conn: c.tcp, ahead: rest})
+			return
+		}
+		c.from += n
+		if !c.exchange(a) {
+			break
+		}
+		by = time.Now().Add(c.door.cfg.IdleTimeout)
+	}
+	_ = c.tcp.Close()
+	c.from = c.to
+	c.giveBack()
+}
+
+// await waits for bytes of a request, at most until by, and says whether any are there and are to be served.
+func (c *doorConn) await(by time.Time) bool {
+	c.waits.Store(waitsIdle)
+	for c.from == c.to {
+		if c.giveBack(); c.door.closing.Load() { // or shut closes it
+			return false
+		}
+		c.mu.Lock()
+		if c.want = by; c.have.IsZero() || c.have.After(by) {
+			c.move(by)
+		}
+		c.mu.Unlock()
+		err := c.raw.Read(c.fill)
+		if err == nil && c.to > c.from {
+			break
+		}
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || !time.Now().Before(by) {
+			return false
+		}
+		c.mu.Lock() // one of before, which passed too early
+		c.move(by)
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	c.want = time.Time{}
+	c.mu.Unlock()
+	return c.waits.CompareAndSwap(waitsIdle, waitsNot) && !c.door.closing.Load()
+}
+
+// move sets the socket's read deadline. Needs c.mu.
+func (c *doorConn) move(t time.Time) {
+	if !t.Equal(c.have) {
+		c.have = t
+		_ = c.tcp.SetReadDeadline(t) // a read that follows meets the same error
+	}
+}
+
+// exchange serves one request and says whether the connection may serve another.
+func (c *doorConn) exchange(a *doorRequest) (again bool) {
+	c.door.active.Add(1)
+	defer c.door.active.Add(-1)
+	w := &c.writer
+	w.begin(a)
+	if a.body.left > 0 {
+		a.body.c = c
+		a.request.Body = &a.body
+	} else {
+		c.giveBack()
+		c.listen()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			again = false
+			if p != http.ErrAbortHandler {
+				c.door.complain()
+			}
+		}
+		c.stopReading()
+		a.body.end()
+		c.deafen()
+		w.end()
+	}()
+	c.door.handler.ServeHTTP(w, &a.request)
+	return w.finish() && c.ctx.Err() == nil
+}
+
+// read reads from the body of the request under way.
+func (c *doorConn) read(p []byte) (int, error) {
+	if c.from < c.to {
+		n := copy(p, c.ahead[c.from:c.to])
+		c.from += n
+		c.giveBack()
+		return n, nil
+	}
+	c.mu.Lock()
+	c.reading = true
+	c.move(c.want)
+	c.mu.Unlock()
+	n, err := c.tcp.Read(p)
+	c.mu.Lock()
+	c.reading = false
+	c.mu.Unlock()
+	if err != nil {
+		c.cancel()
+	}
+	return n, err
+}
+
+// stopReading ends a read of the body that is still under way: the handler that has returned left it to another goroutine.
+func (c *doorConn) stopReading() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reading {
+		c.want = longAgo
+		c.move(longAgo)
+	}
+}
+
+// setReadDeadline is what a handler asks for. It reaches the socket when that is read.
+func (c *doorConn) setReadDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.want = t; c.reading || c.watching != nil {
+		c.move(t)
+	}
+}
+
+// listen begins a time in which the end of the connection tells that the client has left.
+func (c *doorConn) listen() {
+	c.turn.Add(1)
+	c.door.watch()
+}
+
+// deafen ends it.
+func (c *doorConn) deafen() {
+	if c.turn.Load()%2 == 0 {
+		return
+	}
+	c.turn.Add(1)
+	c.mu.Lock()
+	done := c.watching
+	if done != nil {
+		c.aborted = true
+		c.move(longAgo)
+	}
+	c.mu.Unlock()
+	if done != nil {
+		<-done
+		c.mu.Lock()
+		c.watching, c.aborted = nil, false
+		c.mu.Unlock()
+	}
+}
+
+var longAgo = time.Unix(1, 0)
+
+// watchOver begins to watch for the end, where turn still is the connection's.
+func (c *doorConn) watchOver(turn uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turn.Load() != turn || c.watching != nil {
+		return
+	}
+	c.watching = make(chan struct{})
+	c.move(c.want)
+	go c.waitForEnd(c.watching)
+}
+
+// waitForEnd ends the context of the request under way when the client has left. What else comes is left where it is.
+func (c *doorConn) waitForEnd(done chan struct{}) {
+	defer close(done)
+	found := peekNothing
+	err := c.raw.Read(func(fd uintptr) bool {
+		found = peek(fd)
+		return found != peekNothing
+	})
+	c.mu.Lock()
+	told := c.aborted && errors.Is(err, os.ErrDeadlineExceeded)
+	c.mu.Unlock()
+	if found == peekEnd || err != nil && !told {
+		c.cancel()
+	}
+}
+
+// closeGently lets the client read the answer before what it still sends meets a closed connection.
+func (c *doorConn) closeGently() {
+	_ = c.tcp.CloseWrite()
+	time.Sleep(lingering)
+}
