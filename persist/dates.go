@@ -135,7 +135,9 @@ func datesIn(ws []word, at time.Time) []dated {
 			case among(" dernier pasado ", word(i+1)):
 				to, ahead = i+1, ahead-7
 			}
-			add(from, to, today.AddDate(0, 0, ahead), "day")
+			if ahead < 0 || from < i || to > i || !isPast(ws, i) {
+				add(from, to, today.AddDate(0, 0, ahead), "day")
+			}
 		}
 		unit, n := "", 0
 		switch {
@@ -175,8 +177,12 @@ func datesIn(ws []word, at time.Time) []dated {
 				continue // it says the year itself
 			}
 			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-			if date.Before(today.AddDate(0, 0, -60)) { // long past: next year's is meant
+			past := isPast(ws, from)
+			if date.Before(today.AddDate(0, 0, -60)) && !past { // long past: next year's is meant
 				date = date.AddDate(1, 0, 0)
+			}
+			if past && date.After(today) { // last year's, or the day that something was booked for
+				continue
 			}
 			add(from, to, date, "day")
 		}
