@@ -334,8 +334,8 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	}
 }
 
-// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, date, colon, line end.
-const lineOverhead = 18
+// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
+const lineOverhead = 22
 
 // cost is the tokens that so many bytes of a memory's text take in a block: half the bytes, rounded up.
 func cost(m *storage.Memory, text int) int {

@@ -4,7 +4,7 @@
 //
 //	<remora-memory-4f1c0a9be77d>
 //	Reference data from earlier conversations ... (the rule)
-//	- 2026-05-03 user: I moved to Lisbon in March.
+//	- Sun 2026-05-03 user: I moved to Lisbon in March.
 //	</remora-memory-4f1c0a9be77d>
 //
 // Invariants:
@@ -38,7 +38,7 @@ const maxWho = 64
 // Line is one memory in a block.
 type Line struct {
 	ID   string
-	Time storage.Time // its day is shown, in UTC; 0 shows none
+	Time storage.Time // its day is shown, in UTC, with the weekday, by which "next Friday" can be told; 0 shows none
 	Who  string       // speaker or source, "" shows none
 	Text string
 }
@@ -71,7 +71,7 @@ func Render(id string, lines []Line, o Options) Block {
 	id = hexOnly(id)
 	size := 2*(len(name)+len(id)+5) + len(Rule)
 	for _, l := range lines {
-		size += len(l.Text) + len(l.Who) + len("- 2006-01-02 : \n")
+		size += len(l.Text) + len(l.Who) + len("- Mon 2006-01-02 : \n")
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -94,7 +94,7 @@ func Render(id string, lines []Line, o Options) Block {
 		start := b.Len()
 		write("- ")
 		if l.Time != 0 {
-			var day [16]byte
+			var day [24]byte
 			b.Write(appendDay(day[:0], l.Time.Std()))
 			write(" ")
 		}
@@ -114,12 +114,15 @@ func Render(id string, lines []Line, o Options) Block {
 	return Block{Text: b.String(), Spans: spans}
 }
 
-// appendDay is AppendFormat with time.DateOnly, at a tenth of the cost.
+const dayLayout = "Mon 2006-01-02"
+
+// appendDay is AppendFormat with dayLayout, at a tenth of the cost.
 func appendDay(b []byte, t time.Time) []byte {
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
-		return t.AppendFormat(b, time.DateOnly)
+		return t.AppendFormat(b, dayLayout)
 	}
+	b = append(append(b, t.Weekday().String()[:3]...), ' ')
 	digit := func(n int) byte { return byte('0' + n%10) }
 	return append(b, digit(year/1000), digit(year/100), digit(year/10), digit(year), '-',
 		digit(int(month)/10), digit(int(month)), '-', digit(day/10), digit(day))
