@@ -167,3 +167,18 @@ func TestContinuationsRecallNothing(t *testing.T) {
 		t.Error("a question that needs the one before recalls nothing")
 	}
 }
+
+// Where one lives now is told by "moved to", in other words than the question.
+func TestWhereOneLivesIsWhereOneMoved(t *testing.T) {
+	for question, turns := range map[string][2]string{
+		"Where do I live?":         {"I live in Berlin with Jonas.", "We've settled in Hamburg now."},
+		"Wo wohne ich?":            {"Ich wohne in Köln und bin 54.", "Ich bin nach Düsseldorf umgezogen."},
+		"Où est-ce que j'habite ?": {"J'habite à Lyon avec mon fils.", "J'ai déménagé à Grenoble."},
+		"¿Dónde vivo?":             {"Vivo en Sevilla con mi novio.", "Me he mudado a Cádiz."},
+	} {
+		e, _ := newEngine(t, patient(), together(exchange("c1", 1, turns[0], "Noted."), exchange("c2", 2, turns[1], "Noted.")))
+		if got := recallLines(t, e, Request{Newest: question}); len(got) != 2 {
+			t.Errorf("%s got %q", question, got)
+		}
+	}
+}
