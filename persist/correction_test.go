@@ -2,6 +2,7 @@ package persist
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -105,5 +106,19 @@ func TestCorrectionByAFragment(t *testing.T) {
 	question := "Will the bathroom tiles cost 3,500 euros?"
 	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", question, "No, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
 		t.Errorf("an answer: %v", got)
+	}
+}
+
+// TestMoves: where one moved is where one lives now.
+func TestMoves(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Ich wohne in Köln am Dom.", "Ich bin letzten Monat nach Düsseldorf umgezogen."},
+		{"Vivo en Sevilla cerca del río.", "Me he mudado a Cádiz."},
+		{"J'habite à Lyon depuis longtemps.", "J'ai déménagé à Grenoble."},
+		{"We live in Berlin near the park.", "We've settled in Hamburg now."},
+	} {
+		if got := dialog(t, c[0], "Thank you, noted.", c[1], "Thank you, noted."); len(got) != 1 || !strings.HasPrefix(got[0], `"`+c[1][:8]) {
+			t.Errorf("%q: holds %q", c, got)
+		}
 	}
 }
