@@ -53,6 +53,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 		}
 	}
 	fresh := space.own
+	played := t.played
 	for i := range t.window {
 		m := &t.window[i]
 		if !m.fresh {
@@ -71,7 +72,10 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			out.reject(rejectTime)
 			continue
 		}
-		if proposals == nil {
+		playing := played
+		played = plays(own.text, played)
+		playing = playing || played
+		if proposals == nil && !playing {
 			if c := mended(t.window, i); c != nil {
 				candidates = append(candidates, c)
 			}
@@ -82,6 +86,8 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 				out.requests = append(out.requests, p.forgetRequest(g.d, m, t.conversation, sp.forget))
 			case sp.reject != "":
 				out.reject(sp.reject)
+			case playing:
+				out.reject(rejectFiction)
 			case proposals == nil || sp.candidate.remembered:
 				if sp.candidate.answers {
 					sp.candidate.asked, sp.candidate.answers = askedBefore(t.window, i)
@@ -90,6 +96,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 			}
 		}
 	}
+	t.played = played
 	for i := range proposals {
 		proposals[i].Statement = p.redacted(proposals[i].Statement)
 		if c := proposed(&proposals[i], t.window); c != nil {

@@ -27,6 +27,8 @@ var takingBack = rows(`
 	my mistake
 	my bad
 	scratch that
+	make that
+	make it
 	let me correct that
 	hang on
 	ich meinte

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +70,13 @@ func TestCorrectionByAFragment(t *testing.T) {
 		{"Meine Miete beträgt 900 Euro.", "Nein, 950 Euro.", "Meine Miete beträgt 950 Euro."},
 		{"Our demo in the big hall is on Friday.", "Sorry, I meant Monday.", "Our demo in the big hall is on Monday."},
 		{"My thesis defence is on 3 March.", "oops, 5 March", "My thesis defence is on 5 March."},
+		{"My sister's birthday is June 3rd.", "No wait, June 13th.", "My sister's birthday is June 13th."},
+		{"Meine Prüfung ist am 3. Mai.", "Sorry, 13. Mai.", "Meine Prüfung ist am 13. Mai."},
+		{"I have two cats in my flat.", "sorry, three cats. I forgot about Momo.", "I have three cats in my flat."},
+		{"My interview is at 3pm on Tuesday.", "make that 4pm", "My interview is at 4pm on Tuesday."},
 		// in doubt
+		{"I have two cats in my flat.", "sorry, three dogs", ""},
+		{"My budget for the bathroom is 2,000 euros.", "make it 4 columns", ""},
 		{"My budget for the bathroom is 2,000 euros.", "sorry, 3 tiles", ""},
 		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 euros for the kitchen", ""},
 		{"My budget for the bathroom is 2,000 euros.", "sorry, 3,000 or 4,000 euros", ""},
@@ -99,5 +106,19 @@ func TestCorrectionByAFragment(t *testing.T) {
 	question := "Will the bathroom tiles cost 3,500 euros?"
 	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", question, "No, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
 		t.Errorf("an answer: %v", got)
+	}
+}
+
+// TestMoves: where one moved is where one lives now.
+func TestMoves(t *testing.T) {
+	for _, c := range [][2]string{
+		{"Ich wohne in Köln am Dom.", "Ich bin letzten Monat nach Düsseldorf umgezogen."},
+		{"Vivo en Sevilla cerca del río.", "Me he mudado a Cádiz."},
+		{"J'habite à Lyon depuis longtemps.", "J'ai déménagé à Grenoble."},
+		{"We live in Berlin near the park.", "We've settled in Hamburg now."},
+	} {
+		if got := dialog(t, c[0], "Thank you, noted.", c[1], "Thank you, noted."); len(got) != 1 || !strings.HasPrefix(got[0], `"`+c[1][:8]) {
+			t.Errorf("%q: holds %q", c, got)
+		}
 	}
 }

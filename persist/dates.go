@@ -109,6 +109,15 @@ func datesIn(ws []word, at time.Time) []dated {
 			add(i, i, today.AddDate(0, 0, -1), "day")
 		}
 		if day, ok := weekdayOf[w]; ok && !among(recurring, word(i-1)) && utf8.RuneCountInString(w) > 3 {
+			if nearMonth(ws, i) { // "Friday, 13 March": the day of the month tells
+				continue
+			}
+			if to, number := dayBehind(ws, i); number > 0 {
+				if date, ok := nextSuch(today, time.Weekday(day), number); ok {
+					add(i, to, date, "day")
+				}
+				continue
+			}
 			from, to := i, i
 			ahead := (day - int(today.Weekday()) + 7) % 7
 			if ahead == 0 {
@@ -126,7 +135,9 @@ func datesIn(ws []word, at time.Time) []dated {
 			case among(" dernier pasado ", word(i+1)):
 				to, ahead = i+1, ahead-7
 			}
-			add(from, to, today.AddDate(0, 0, ahead), "day")
+			if ahead < 0 || from < i || to > i || !isPast(ws, i) {
+				add(from, to, today.AddDate(0, 0, ahead), "day")
+			}
 		}
 		unit, n := "", 0
 		switch {
@@ -166,13 +177,55 @@ func datesIn(ws []word, at time.Time) []dated {
 				continue // it says the year itself
 			}
 			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-			if date.Before(today.AddDate(0, 0, -60)) { // long past: next year's is meant
+			past := isPast(ws, from)
+			if date.Before(today.AddDate(0, 0, -60)) && !past { // long past: next year's is meant
 				date = date.AddDate(1, 0, 0)
+			}
+			if past && date.After(today) { // last year's, or the day that something was booked for
+				continue
 			}
 			add(from, to, date, "day")
 		}
 	}
 	return out
+}
+
+// nearMonth says whether a weekday stands beside a month with a day: "Friday, March 13", "13. März, ein Freitag".
+func nearMonth(ws []word, weekday int) bool {
+	for i := max(weekday-3, 0); i < min(weekday+5, len(ws)); i++ {
+		if monthOf[ws[i].folded] > 0 && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)) || isDay(folded(ws, i-2))) {
+			return true
+		}
+	}
+	return false
+}
+
+// dayBehind finds the day of a month that a weekday is said with, and where it stands: "Monday the 28th", "Montag, den 28.", "lunes 28".
+func dayBehind(ws []word, weekday int) (at, day int) {
+	at = weekday + 1
+	article := among(" the den dem der le el ", folded(ws, at))
+	if article {
+		at++
+	}
+	if day = dayOf(folded(ws, at)); day == 0 {
+		return 0, 0
+	}
+	ordinal := strings.TrimLeft(ws[at].folded, "0123456789") != ""
+	if next := folded(ws, at+1); !article && !ordinal && next != "" && !ws[at+1].clause && !ws[at+1].in(inConjunctions) {
+		return 0, 0 // "on Monday 3 people come"
+	}
+	return at, day
+}
+
+// nextSuch is the first day to come that is this weekday and this day of its month, within a year.
+func nextSuch(today time.Time, weekday time.Weekday, day int) (time.Time, bool) {
+	for month := range 12 {
+		date := time.Date(today.Year(), today.Month()+time.Month(month), day, 0, 0, 0, 0, time.UTC)
+		if date.Day() == day && date.Weekday() == weekday && !date.Before(today) {
+			return date, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // following is how many days ahead the weekday of next week is; a week begins on Monday.

@@ -105,9 +105,25 @@ func withValue(statement, correction, between string) string {
 	return statement[:old[0][0]] + to + statement[old[0][1]:]
 }
 
+// amounts are numbers with what they count, and days of a month.
 func amounts(s string) (out [][2]int) {
+	var space [stackWords]word
+	ws := appendWords(space[:0], s)
+	for i := range ws {
+		switch w := &ws[i]; {
+		case lexicon.months[w.folded] && isDay(folded(ws, i+1)):
+			out = append(out, [2]int{w.start, ws[i+1].end})
+		case lexicon.months[w.folded] && isDay(folded(ws, i-1)):
+			out = append(out, [2]int{ws[i-1].start, w.end})
+		case smallNumber[w.folded] > 1 && i+1 < len(ws) && !ws[i+1].clause && !ws[i+1].in(inStop):
+			out = append(out, [2]int{w.start, ws[i+1].end})
+		}
+	}
+	days := len(out)
 	for _, at := range amount.FindAllStringIndex(s, -1) {
-		out = append(out, [2]int{at[0], at[1]})
+		if !slices.ContainsFunc(out[:days], func(o [2]int) bool { return at[0] < o[1] && o[0] < at[1] }) {
+			out = append(out, [2]int{at[0], at[1]})
+		}
 	}
 	return out
 }
@@ -124,12 +140,17 @@ func days(s string) (out [][2]int) {
 
 // counts tells what an amount counts; of a weekday it is nothing.
 func counts(value string) string {
-	if !strings.ContainsAny(value, "0123456789") {
+	unit := fold(strings.Trim(value, "0123456789., "))
+	for w := range strings.FieldsSeq(unit) {
+		if lexicon.months[w] {
+			return "month"
+		}
+	}
+	if lexicon.weekdays[unit] {
 		return ""
 	}
-	unit := fold(strings.Trim(value, "0123456789., "))
-	if lexicon.months[unit] {
-		return "month"
+	if number, counted, ok := strings.Cut(unit, " "); ok && smallNumber[number] > 1 {
+		unit = counted
 	}
-	return unit
+	return stemmed(unit)
 }

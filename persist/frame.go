@@ -178,16 +178,84 @@ var fictions = rows(`
 	supongamos
 `)
 
+// Role play goes on in the messages that follow, until it is said to be over.
+var (
+	playsBegin = rows(`
+		let us role
+		let us roleplay
+		let us role-play
+		let us play a role
+		role play
+		role-play
+		roleplay
+		pretend you
+		pretend to be you
+		pretend that you
+		lass uns ein rollenspiel
+		spielen wir ein rollenspiel
+		rollenspiel
+		faisons un jeu de role
+		jeu de role
+		hagamos un juego de rol
+		juego de rol
+	`)
+	playsEnd = rows(`
+		end of role
+		end of the role
+		end of roleplay
+		end role
+		end the role
+		stop the role
+		stop role
+		stop roleplay
+		out of character
+		ooc
+		back to reality
+		enough of the role
+		no more role
+		rollenspiel ende
+		ende des rollenspiels
+		fin du jeu
+		fin del juego
+	`)
+	mayPlay = newNeedles("role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego")
+)
+
+// plays says whether role play goes on behind a message, if it did before it.
+func plays(own string, before bool) bool {
+	if !mayPlay.in(smalled(own)) {
+		return before
+	}
+	anySentence(own, func(ws []word) bool {
+		for i := range ws {
+			if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
+				continue
+			}
+			before = (before || startsOne(ws[i:], playsBegin)) && !startsOne(ws[i:], playsEnd)
+		}
+		return false
+	})
+	return before
+}
+
+// startsOne says whether words begin with one of rows.
+func startsOne(ws []word, rows map[string][][]string) bool {
+	for _, row := range rows[ws[0].folded] {
+		if begins(ws, row) {
+			return true
+		}
+	}
+	return false
+}
+
 // fictional looks at the beginnings of clauses, behind greetings.
 func fictional(ws []word) bool {
 	for i := range ws {
 		if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
 			continue
 		}
-		for _, row := range fictions[ws[i].folded] {
-			if begins(ws[i:], row) {
-				return true
-			}
+		if startsOne(ws[i:], fictions) {
+			return true
 		}
 	}
 	return false

@@ -30,6 +30,13 @@ func TestFrames(t *testing.T) {
 		"Complete: I live in",
 		"User: I live in Paris.\nAssistant: Nice.\nWhat did the user say?",
 		"The README says: I prefer tabs.",
+		"Proofread this email:\n\nDear Ms Smith,\nI am a senior engineer at Acme and I live in Boston.\nRegards, John",
+		"Can you translate the text below:\nI live in Boston. I have two kids.",
+		"Summarize this article: The bank raised rates by 0.25 points. I think my view is that inflation will stay at 3 percent.",
+		"How would you answer this message:\nI moved to Rome and I have a new job at Fiat.",
+		"Bitte korrigiere folgenden Text:\nIch wohne in Bonn und habe zwei Kinder.",
+		"Corrige cette lettre :\nJ'habite à Lyon et j'ai deux enfants.",
+		"Traduce al inglés:\nVivo en Sevilla y tengo dos hijos.",
 	} {
 		for _, sp := range spansOf(text, time.Now(), 0) {
 			if sp.candidate != nil {
@@ -38,6 +45,9 @@ func TestFrames(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
+		"A few things about me:\nI live in Boston. I have two kids.":    "I live in Boston",
+		"My setup: I use pnpm and Node 20.":                             "I use pnpm",
+		"I need help with my review of the flat:\nI live in Boston.":    "I live in Boston",
 		"I don't remember that, but I live in Paris.":                   "I live in Paris",
 		"I'm allergic to peanuts, can you suggest a recipe?":            "I'm allergic to peanuts",
 		"Remember that my name is Anna.":                                "my name is Anna",
@@ -86,5 +96,23 @@ func TestDeclinedTurnsAreNotStored(t *testing.T) {
 				t.Errorf("%q: %d turns counted as declined", text, got)
 			}
 		})
+	}
+}
+
+// TestRolePlayGoesOn: what is said in role is nobody's, in the messages that follow, too, until the play is over.
+func TestRolePlayGoesOn(t *testing.T) {
+	got := dialog(t,
+		"Let's role-play. You are a tavern keeper, I'm Sir Roland and I live in Camelot.", "Welcome, Sir Roland! Take a seat by the fire and have an ale.",
+		"My horse is called Thunder and I'm allergic to dragons.", "Thunder is in the stable, and no dragon comes in here.",
+		"I have three brothers in Avalon.", "They were here last week, and drank all the mead.",
+		"OK, end of the role play. I'm allergic to walnuts.", "Noted.",
+		"My car is a blue Golf.", "Nice.",
+	)
+	want := []string{`"I'm allergic to walnuts."`, `"My car is a blue Golf."`}
+	if !slices.Equal(got, want) && !slices.Equal(got, want[1:]) { // what ends the play may count as part of it
+		t.Errorf("got %q", got)
+	}
+	if got := dialog(t, "My role is head of platform at Siemens.", "I see.", "My car is a blue Golf.", "Nice."); len(got) != 2 {
+		t.Errorf("a role of one's own: got %q", got)
 	}
 }

@@ -52,19 +52,43 @@ func foreignOf(s string) string {
 	return out.String()
 }
 
-// foreignLine recognises quotations, tables, shell prompts, patches and stack traces.
+// foreignLine recognises quotations, tables, shell prompts, patches, stack traces, and lines of logs by the time that they begin with.
 func foreignLine(line string) bool {
 	t := strings.TrimRight(line, "\r\n")
 	if strings.HasPrefix(t, "\t") || strings.HasPrefix(t, "    ") {
 		return true
 	}
 	t = strings.TrimLeft(t, " ")
-	for _, p := range [...]string{">", "|", "$ ", "+++", "---", "@@", "at ", "File \"", "Traceback", "#!", "//", "/*", "<?", "#include"} {
+	for _, p := range [...]string{">", "|", "$ ", "+++", "---", "@@", "at ", "File \"", "Traceback", "#!", "//", "/*", "<?", "#include", "panic: ", "goroutine ", "npm ERR!", "npm error ",
+		"Caused by: ", "Exception in thread "} {
 		if strings.HasPrefix(t, p) {
 			return true
 		}
 	}
-	return false
+	return timed(t)
+}
+
+// timed says whether a line begins with a date and a time, or a time with seconds: "2026-03-02T10:11:12Z ERROR", "[10:11:12] warn".
+func timed(line string) bool {
+	line = strings.TrimPrefix(line, "[")
+	if like(line, "0000-00-00") || like(line, "0000/00/00") {
+		line = strings.TrimLeft(line[10:], "T ")
+		return like(line, "00:00")
+	}
+	return like(line, "00:00:00")
+}
+
+// like says whether a text begins with digits where form has them, and else with its signs.
+func like(text, form string) bool {
+	if len(text) < len(form) {
+		return false
+	}
+	for i := range len(form) {
+		if form[i] == '0' && (text[i] < '0' || text[i] > '9') || form[i] != '0' && text[i] != form[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // cutFences removes what stands between ``` or ~~~, to the end where it is not closed, and writes it to cut.

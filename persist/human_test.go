@@ -55,6 +55,15 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
+// Lines of logs are nobody's words, though they stand in the first person.
+func TestOwnWordsAreNoLogs(t *testing.T) {
+	text := "I live in Porto.\n2026-03-02T10:11:12Z ERROR my deadline is Friday\n[2026-03-02 10:11] my name is Bob\n10:11:12 I have two cats\n" +
+		"panic: I have two goroutines\nnpm ERR! my token is gone\n2026-03-02 is my deadline.\n10:30 is my appointment."
+	if got, want := ownWords(text), "I live in Porto.\n2026-03-02 is my deadline.\n10:30 is my appointment."; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // A message that is all but fences, elements or thoughts is read as fast as any other: this takes minutes where each cut copies the rest.
 func TestOwnWordsOfNothingElse(t *testing.T) {
 	for _, p := range []string{

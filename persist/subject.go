@@ -22,7 +22,7 @@ var (
 		alquiler presupuesto plazo fecha entrega sueldo jefe jefa cita boda base`)
 	copulas  = setOf("is are was ist sind est sont es son moved runs costs liegt betragt lauft cuesta coute")
 	owners   = setOf("my our the mein meine unser unsere der die das mon ma mes notre le la les mi mis nuestro nuestra el los")
-	dwelling = setOf("live living based moved relocated wohne lebe habite vis vivo resido")
+	dwelling = setOf("live living based moved relocated settled wohne lebe habite demenage emmenage vis vivo resido mudado mude mudamos")
 	atPlaces = setOf("in to at near outside bei a en")
 	working  = setOf("work working arbeite travaille trabajo")
 	atFirms  = setOf("at for bei chez para en fur")
@@ -30,8 +30,7 @@ var (
 
 // subjectOf returns what a statement is about and the value that it gives, or "".
 func subjectOf(ws []word) (subject, value string) {
-	first := mainWord(ws)
-	ws = ws[first:]
+	ws = ws[mainWord(ws):]
 	if len(ws) < 3 {
 		return "", ""
 	}
@@ -77,6 +76,12 @@ func subjectOf(ws []word) (subject, value string) {
 			return "name|", normalised(ws[i+1:])
 		case dwelling[w] && atPlaces[next] && ofSpeaker(ws[:i]):
 			return "home|", normalised(ws[i+2:])
+		case w == "nach" && (first[folded(0)] || first[folded(1)] || first[folded(2)]):
+			for j := i + 2; j < min(len(ws), i+5); j++ {
+				if f := folded(j); f == "umgezogen" || f == "gezogen" {
+					return "home|", normalised(ws[i+1 : j])
+				}
+			}
 		case working[w] && atFirms[next] && ofSpeaker(ws[:i]):
 			return "work|", normalised(ws[i+2:])
 		case (w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge") && ofSpeaker(ws[:i]):
@@ -173,7 +178,7 @@ func ofSpeaker(ws []word) bool {
 
 var (
 	first      = setOf("i we ich wir je nous yo nosotros")
-	auxiliary  = setOf("am are have had been do bin sind habe haben suis sommes ai avons estoy estamos he hemos me")
+	auxiliary  = setOf("am are have had been do bin sind habe haben suis sommes ai avons estoy estamos he hemos me nos")
 	conditions = setOf("if when whenever before after until till once unless while wenn falls als bevor bis nachdem sobald quand lorsque si cuando hasta antes despues")
 	askers     = setOf("please you can could should may just simply always do prefer to that bitte du kannst darfst sollst tu peux vous pouvez il svp puedes everyone everybody")
 )

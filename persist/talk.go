@@ -26,6 +26,7 @@ type talk struct {
 	asked    int             // number of the distiller's call that is under way for it, 0 = none
 	replaced map[string]bool // turns that were replaced by other words of the user's since the last audit
 	summary  *Summary        // nil until it was read or begun
+	played   bool            // role play goes on behind what was audited
 	bytes    int64           // of the window's texts
 
 	summarised int64 // bytes of the summary

@@ -60,7 +60,9 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 			add(PartAssistant, f.assistant*assistant)
 			if !t.alone() {
 				b1, b2, b3 := ix.neighbours(n, func(t *turn) int32 { return t.prev })
-				lent(PartBefore1, b1, f.before1)
+				if b1 >= 0 {
+					lent(PartBefore1, b1, f.toNext(&ix.turns[b1]))
+				}
 				lent(PartBefore2, b2, f.before2)
 				lent(PartAway3, b3, f.away)
 				a1, a2, a3 := ix.neighbours(n, func(t *turn) int32 { return t.next })

@@ -101,13 +101,17 @@ func (f *filter) shows(ix *index, t *turn, i int32) bool {
 			return false
 		}
 	}
-	if len(f.visible) > 0 {
-		var space [storage.MaxID]byte
-		if _, ok := f.visible[string(ix.appendID(space[:0], i))]; ok {
-			return false
-		}
+	return !f.seen(ix, i)
+}
+
+// seen reports whether passage i stands in a block that the request carries.
+func (f *filter) seen(ix *index, i int32) bool {
+	if len(f.visible) == 0 {
+		return false
 	}
-	return true
+	var space [storage.MaxID]byte
+	_, ok := f.visible[string(ix.appendID(space[:0], i))]
+	return ok
 }
 
 // carries reports whether the request carries the turn itself.

@@ -45,6 +45,7 @@ type queryTerm struct {
 	weight float64
 	idf    float64
 	sure   float64     // idf for the gate
+	lent   bool        // by the message before
 	words  []queryWord // those that the index knows, the term itself first if it does
 }
 
@@ -70,6 +71,9 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	a := &q.read
 	text := ends(newest)
 	e.analyzer.analyze(text, usual, a)
+	if !a.ascii && isSmallTalk(text) {
+		return q
+	}
 	q.add(a, w, 1)
 	if a.traits&firstPerson != 0 {
 		q.intent |= fromSpeaker
@@ -85,7 +89,11 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
 		if text := previous(); text != "" {
 			e.analyzer.analyze(ends(humanWords(text)), usual, a)
+			own := len(q.terms)
 			q.add(a, w, e.cfg.BorrowWeight)
+			for i := range q.terms[own:] {
+				q.terms[own+i].lent = true
+			}
 		}
 	}
 	return q
@@ -249,10 +257,10 @@ func (ix *index) approachTerms(hashes []uint64) (read byte) {
 	return read
 }
 
-// onlySocial reports whether nothing is said but small talk and speakers' names.
+// onlySocial reports whether nothing is said but small talk and speakers' names, whatever the message before lent: "ok", "go on".
 func (ix *index) onlySocial(q *query) bool {
 	for _, t := range q.terms {
-		if t.standing&(isSocial|isLight) == 0 && ix.names[t.stem] == 0 {
+		if !t.lent && t.standing&(isSocial|isLight) == 0 && ix.names[t.stem] == 0 {
 			return false
 		}
 	}

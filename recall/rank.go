@@ -186,6 +186,7 @@ type fieldWeights struct {
 	userFlat, assistantFlat, sessionFlat   float32 // 1 - b
 	userSlope, assistantSlope, sessSlope   float32 // b / mean length
 	before1, before2, after1, after2, away lend
+	answered                               float32 // before1.ask of a turn that holds the answer
 }
 
 func (ix *index) fieldWeights(q *query, w *Weights) fieldWeights {
@@ -196,12 +197,20 @@ func (ix *index) fieldWeights(q *query, w *Weights) fieldWeights {
 		sessSlope: slope(w.SessionB, ix.userLen+ix.asstLen, int64(len(ix.convs.list))),
 		before1:   lend{float32(w.Before1), float32(w.Before1Ask)}, before2: lend{float32(w.Before2), float32(w.Before2Ask)},
 		after1: lend{float32(w.After1), float32(w.After1Ask)}, after2: lend{float32(w.After2), float32(w.After2Ask)},
-		away: lend{float32(w.Away3), float32(w.Away3Ask)},
+		away: lend{float32(w.Away3), float32(w.Away3Ask)}, answered: float32(w.Before1Answered),
 	}
 	if q.intent&wantsAssistant != 0 {
 		f.assistant *= float32(w.AssistantAsked)
 	}
 	return f
+}
+
+// toNext is what a turn is worth to the one after. Where nobody has answered in the turn itself, the next one likely answers.
+func (f *fieldWeights) toNext(t *turn) lend {
+	if t.asstLen > 0 {
+		return lend{f.before1.tell, f.answered}
+	}
+	return f.before1
 }
 
 // slope is b over the mean length.
@@ -365,7 +374,7 @@ func (ix *index) gather(n int32, tf frequency, concept int, word *span, f *field
 		return
 	}
 	if m := t.next; m >= 0 { // to the turn after, this one is the one before
-		s.lend(m, f.before1.of(tell, ask))
+		s.lend(m, f.toNext(t).of(tell, ask))
 		if m = ix.turns[m].next; m >= 0 {
 			s.lend(m, f.before2.of(tell, ask))
 			if m = ix.turns[m].next; m >= 0 {

@@ -95,6 +95,8 @@ const (
 	CutDuplicate Reason = "duplicate" // says the same as a memory that ranked higher
 	CutBudget    Reason = "budget"    // did not fit the token budget
 	CutTopK      Reason = "topK"      // ranked below the last that was asked for
+	CutFloor     Reason = "floor"     // far below the best
+	CutEmpty     Reason = "empty"     // small talk
 )
 
 // Cut is a candidate that was not returned.

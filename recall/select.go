@@ -115,6 +115,7 @@ type selection struct {
 	weights *Weights
 	explain bool
 	lines   bool
+	gated   bool // what is not worth a line is left out
 	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories
@@ -164,11 +165,25 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		}
 		return
 	}
+	floor := 0.0
+	if s.gated = gate > 0; s.gated && !vectorsOnly {
+		floor = floorShare * s.ix.matched(top, s.q, s.weights)
+	}
 	for i := 0; i < min(len(top), r.keep); i++ {
 		if i == r.sorted {
 			r.rest()
 		}
 		h := top[i]
+		if h.score < floor && !s.explain {
+			return
+		}
+		beside := s.beside(h.turn)
+		if h.score < floor || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+			if s.explain {
+				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
+			}
+			continue
+		}
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
@@ -184,17 +199,26 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		} else {
 			p, _ = s.passage(h.turn, false)
 		}
-		if why := s.take(h, p); why != "" && s.explain {
+		why := CutVisible
+		if p >= 0 && s.gated {
+			if p = s.telling(h.turn, p); p < 0 {
+				why = CutEmpty
+			}
+		}
+		if p >= 0 {
+			why = s.take(h, p, 0)
+		}
+		switch {
+		case why != "" && s.explain:
 			s.cut(max(p, s.ix.turns[h.turn].mem), h, why)
+		case why == "" && s.gated && !beside:
+			s.answer(h)
 		}
 	}
 }
 
-// take adds a passage, or says what speaks against it.
-func (s *selection) take(h hit, p int32) Reason {
-	if p < 0 {
-		return CutVisible
-	}
+// take adds a passage, of whose text a line shows at most so many bytes unless that is 0, or says what speaks against it.
+func (s *selection) take(h hit, p int32, limit int) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
@@ -204,7 +228,7 @@ func (s *selection) take(h hit, p int32) Reason {
 	found.head = s.ix.head(p)
 	why := CutDuplicate
 	if !s.ix.duplicate(s.taken[:at], found) {
-		why = s.add(h, p, found)
+		why = s.add(h, p, found, limit)
 	}
 	if why != "" {
 		*found = taken{}
@@ -215,7 +239,7 @@ func (s *selection) take(h hit, p int32) Reason {
 
 // add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there, the ids of
 // lines in s.q.ids.
-func (s *selection) add(h hit, p int32, found *taken) Reason {
+func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.res.Memories == nil {
 		if s.res.Memories = s.into[:0]; cap(s.into) < s.topK {
 			s.res.Memories = make([]Scored, 0, s.topK)
@@ -228,6 +252,9 @@ func (s *selection) add(h hit, p int32, found *taken) Reason {
 	before, ids := s.scratch.text, s.q.ids
 	if s.lines {
 		s.scratch.text, s.q.ids, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before, ids)
+		if limit > 0 {
+			s.shorten(&found.own, limit)
+		}
 	} else {
 		s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
 	}
@@ -268,8 +295,8 @@ func (s *selection) finish() {
 	}
 }
 
-// repeats reports whether m is a fact whose words stand in a passage that was taken, of the turn that it came from, or
-// such a passage of a fact.
+// repeats reports whether m is a fact whose words stand in a passage that was taken or that the request carries, of the turn that it
+// came from, or such a passage of a fact that was taken.
 func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 	if own.turn.from == own.turn.to || m.Provenance.Role == storage.RoleAssistant {
 		return false
@@ -279,9 +306,30 @@ func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 		all = s.q.ids
 	}
 	turn := func(o *ownStrings) []byte { return all[o.turn.from:o.turn.to] }
+	if m.Kind == storage.KindFact && s.stands(turn(own)) {
+		return true
+	}
 	for i := range s.res.Memories {
 		o := &s.res.Memories[i].Memory
 		if o.Kind != m.Kind && o.Provenance.Role != storage.RoleAssistant && bytes.Equal(turn(&s.taken[i].own), turn(own)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stands reports whether the request carries a passage of the user's of this turn in a block.
+func (s *selection) stands(turn []byte) bool {
+	if len(s.filter.visible) == 0 {
+		return false
+	}
+	n, ok := s.ix.turnByKey(hashID(s.ix.seed, turn))
+	if !ok {
+		return false
+	}
+	t := &s.ix.turns[n]
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if h := s.ix.head(i); !h.assistant && s.filter.seen(s.ix, i) {
 			return true
 		}
 	}
@@ -294,8 +342,8 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	}
 }
 
-// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, date, colon, line end.
-const lineOverhead = 18
+// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
+const lineOverhead = 22
 
 // cost is the tokens that so many bytes of a memory's text take in a block: half the bytes, rounded up.
 func cost(m *storage.Memory, text int) int {
@@ -312,6 +360,7 @@ func cost(m *storage.Memory, text int) int {
 func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
+	hidden := false
 	noted, known := s.scratch.holdings(n)
 	if t.flags&turnSpoken != 0 && known && (t.count == 1 || !noted.onlyAssistant()) && s.filter.shows(s.ix, t, t.mem) {
 		if !weigh { // the assistant's holds no more
@@ -336,9 +385,17 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		if h.assistant {
 			weight *= 0.999
 		}
-		if weight > held && s.filter.shows(s.ix, t, i) {
-			best, held = i, weight
+		if weight <= held {
+			continue
 		}
+		if s.filter.shows(s.ix, t, i) {
+			best, held = i, weight
+		} else {
+			hidden = true
+		}
+	}
+	if hidden && held == 0 { // what is left of the turn says nothing of what is sought
+		return -1, 0
 	}
 	return best, max(held, 0)
 }

@@ -32,6 +32,7 @@ type Weights struct {
 
 	// Neighbours in the same conversation lend their user's text: one and two turns before, one and two after, three away.
 	Before1, Before1Ask float64
+	Before1Answered     float64 // instead of Before1Ask where the answer stands in that turn
 	Before2, Before2Ask float64
 	After1, After1Ask   float64
 	After2, After2Ask   float64
@@ -69,7 +70,7 @@ func DefaultWeights() Weights {
 		K1:   1.6,
 		User: 1, UserAsk: 0.8, UserB: 0.4,
 		Assistant: 0.11, AssistantB: 0.85, AssistantAsked: 1.5,
-		Before1: 0.15, Before1Ask: 1.5,
+		Before1: 0.15, Before1Ask: 1.5, Before1Answered: 0.5,
 		Before2: 0.44, Before2Ask: 0.3,
 		After1: 0.35, After1Ask: 0.13,
 		After2: 0.15, After2Ask: 0.15,
@@ -103,6 +104,7 @@ func (w *Weights) List() []Weight {
 		{"assistantAsked", "Multiplies `assistant` where the message is about what the assistant said.", &w.AssistantAsked, false},
 		{"before1", "What the turn before tells.", &w.Before1, false},
 		{"before1Ask", "What the turn before asks.", &w.Before1Ask, false},
+		{"before1Answered", "What it asks where the answer stands in that turn.", &w.Before1Answered, false},
 		{"before2", "What is told two turns before.", &w.Before2, false},
 		{"before2Ask", "What is asked two turns before.", &w.Before2Ask, false},
 		{"after1", "What the turn after tells.", &w.After1, false},

@@ -1,6 +1,9 @@
 package recall
 
-import "sync"
+import (
+	"strings"
+	"sync"
+)
 
 // spelling is what is known of an English word as it is spelled, in lower case, and of the stem that is spelled so: one look
 // where there are ten lists.
@@ -43,6 +46,13 @@ var spellings = sync.OnceValue(func() map[string]spelling {
 	list(requestWords, 0, ofRequest)
 	list(lightWords, 0, isLight)
 	list(socialWords, 0, isSocial)
+	for l, words := range socialElsewhere {
+		for w := range strings.FieldsSeq(words) {
+			for _, l := range [...]language{language(l), langEnglish} { // of a word alone nothing tells the language
+				with(stemIn(l, w), func(s *spelling) { s.standing |= isSocial })
+			}
+		}
+	}
 	for w := range related() {
 		with(w, func(s *spelling) { s.standing |= hasRelated })
 	}

@@ -237,7 +237,7 @@ func (s *scanner) ssn(i, stop int) int {
 		return i
 	}
 	digits := bare.Replace(t[i:end])
-	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" {
+	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" || !s.ssnWord(i) && s.counts(end) {
 		return i
 	}
 	s.add(ruleSSN, i, end)

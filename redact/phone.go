@@ -54,6 +54,7 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 		ok = international("+"+digits) || s.phoneWord(from)
 	case strings.HasPrefix(digits, "00") && len(digits) >= 10:
 		ok = international("+"+digits[2:]) || s.phoneWord(from)
+	case len(groups) == 1 && s.counts(stop):
 	case s.phoneWord(from) || s.phoneWordAfter(stop):
 		ok = len(groups) > 1 || len(digits) <= 11 || containsAny(s.before(from, 24), messengers) && international("+"+digits)
 	case len(groups) > 1:

@@ -56,6 +56,11 @@ var redactions = []struct{ name, in, want string }{
 	{"ssn plain", "my social security number is 123456789", "my social security number is [SSN]"},
 	{"not ssn: area", "666-45-6789", "666-45-6789"},
 	{"not ssn: part number", "A123-45-6789-1", "A123-45-6789-1"},
+	{"not phone: counted", "WhatsApp 2000000000 users", "WhatsApp 2000000000 users"},
+	{"not phone: counted with more", "the phone app has 3000000000 monthly active users.", "the phone app has 3000000000 monthly active users."},
+	{"not ssn: counted", "I earn 123-45-6789 points", "I earn 123-45-6789 points"},
+	{"ssn: said to be one", "my SSN 123-45-6789 points to me", "my SSN [SSN] points to me"},
+	{"phone: not counted", "WhatsApp 4915123456789 please", "WhatsApp [PHONE] please"},
 
 	{"iban", "to DE89 3704 0044 0532 0130 00 please", "to [IBAN] please"},
 	{"iban plain", "GB82WEST12345698765432", "[IBAN]"},

@@ -59,7 +59,7 @@ after eight rounds, which takes rules made for it, the whole of it becomes one p
   keys of the right form that a test of another vendor's rule calls none.
 - One-time codes, PINs, recovery codes and security codes of cards are taken out only behind a word that says so ("your code is 123456" stays).
 - An IPv6 address of few, short groups of digits (12:34:56::78) is taken for a time or ratio unless a prefix, a zone or a word says what it is.
-- Nine digits in the groups of a social security number are one, whatever is counted.
+- Nine digits in the groups of a social security number are one, unless a word for what is counted follows ("123-45-6789 points").
 - A password that contains "your", or that has a blank and stands in a sentence, stays; so does "anna / Kestrel88".
 - A password of letters only that stands in a sentence without quotes is taken for a word.
 - A random value that nothing around it calls a key, and that has no form of its own, stays.

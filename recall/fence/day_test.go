@@ -12,7 +12,7 @@ import (
 func TestAppendDay(t *testing.T) {
 	check := func(ms int64) {
 		t.Helper()
-		want := time.UnixMilli(ms).UTC().Format(time.DateOnly)
+		want := time.UnixMilli(ms).UTC().Format("Mon 2006-01-02")
 		if got := string(appendDay(nil, dayOf(storage.Time(ms)))); got != want {
 			t.Fatalf("%d ms: %s, want %s", ms, got, want)
 		}

@@ -4,7 +4,7 @@
 //
 //	<remora-memory-4f1c0a9be77d>
 //	Reference data from earlier conversations ... (the rule)
-//	- 2026-05-03 user: I moved to Lisbon in March.
+//	- Sun 2026-05-03 user: I moved to Lisbon in March.
 //	</remora-memory-4f1c0a9be77d>
 //
 // Invariants:
@@ -38,7 +38,7 @@ const maxWho = 64
 // Line is one memory in a block.
 type Line struct {
 	ID   string
-	Time storage.Time // its day is shown, in UTC; 0 shows none
+	Time storage.Time // its day is shown, in UTC, with the weekday, by which "next Friday" can be told; 0 shows none
 	Who  string       // speaker or source, "" shows none
 	Text string
 }
@@ -71,7 +71,7 @@ func Render(id string, lines []Line, o Options) Block {
 	id = hexOnly(id)
 	size := 2*(len(name)+len(id)+5) + len(Rule)
 	for i := range lines {
-		size += len(lines[i].Text) + len(lines[i].Who) + len("- 2006-01-02 : \n")
+		size += len(lines[i].Text) + len(lines[i].Who) + len("- : \n") + len(dayLayout)
 	}
 	var b strings.Builder
 	b.Grow(size)
@@ -112,7 +112,7 @@ type prefix struct {
 	day   int64 // of bytes; there is none where dated is false
 	dated bool
 	said  string // by whom, as it was given
-	space [4 + len(time.DateOnly) + maxWho]byte
+	space [5 + len(dayLayout) + maxWho]byte
 }
 
 func (p *prefix) of(l *Line) []byte {
@@ -145,7 +145,9 @@ func dayOf(t storage.Time) int64 {
 	return day
 }
 
-// appendDay is AppendFormat with time.DateOnly, at a fraction of the cost. (Howard Hinnant, chrono-compatible low-level date
+const dayLayout = "Mon 2006-01-02"
+
+// appendDay is AppendFormat with dayLayout, at a fraction of the cost. (Howard Hinnant, chrono-compatible low-level date
 // algorithms: years begin in March, so that the leap day is the last.)
 func appendDay(b []byte, day int64) []byte {
 	const (
@@ -154,8 +156,10 @@ func appendDay(b []byte, day int64) []byte {
 	)
 	d := day + before1970
 	if day < -before1970+366 || day > 2_932_000 { // not within the years 2 to 9997
-		return time.Unix(day*(dayMillis/1000), 0).UTC().AppendFormat(b, time.DateOnly)
+		return time.Unix(day*(dayMillis/1000), 0).UTC().AppendFormat(b, dayLayout)
 	}
+	weekday := 3 * ((d + 3) % 7) // 0000-03-01 is a Wednesday
+	b = append(append(b, "SunMonTueWedThuFriSat"[weekday:weekday+3]...), ' ')
 	of := d % perEra
 	year := (of - of/1460 + of/36524 - of/(perEra-1)) / 365
 	of -= 365*year + year/4 - year/100

@@ -30,7 +30,7 @@ func TestRender(t *testing.T) {
 	}
 	got := fence.Render(id, lines, fence.Options{})
 	want := "<remora-memory-4f1c0a9be77d>\n" + fence.Rule + "\n" +
-		"- 2026-05-03 user: I moved to Lisbon in March.\n" +
+		"- Sun 2026-05-03 user: I moved to Lisbon in March.\n" +
 		"- The card is [CARD].\n" +
 		"</remora-memory-4f1c0a9be77d>\n"
 	if d := cmp.Diff(want, got.Text); d != "" {
@@ -40,7 +40,7 @@ func TestRender(t *testing.T) {
 	for _, s := range got.Spans {
 		shown = append(shown, s.ID+"|"+got.Text[s.Start:s.End])
 	}
-	if d := cmp.Diff([]string{"a|- 2026-05-03 user: I moved to Lisbon in March.\n", "b|- The card is [CARD].\n"}, shown); d != "" {
+	if d := cmp.Diff([]string{"a|- Sun 2026-05-03 user: I moved to Lisbon in March.\n", "b|- The card is [CARD].\n"}, shown); d != "" {
 		t.Error(d)
 	}
 	if got := fence.Render(id, lines, fence.Options{NoRule: true}).Text; strings.Contains(got, fence.Rule) {

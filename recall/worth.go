@@ -1,0 +1,115 @@
+package recall
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// What passed the gate must still be worth its line: a block is read by a model that takes every line of it for meant. With
+// [Request.NoGate] none of this applies.
+
+const (
+	// floorShare is the least share of the best score that is worth a line. Measured: see docs/recall.md.
+	floorShare = 0.25
+	// besideFloor is how many times as much a turn needs that holds its own answer and no word of the query.
+	besideFloor = 2.4
+	// maxEmpty is the most terms of what can say nothing, marks included.
+	maxEmpty = 4
+	// maxQuestion is the most terms of a question that is shown with its answer. A longer one tells something by itself, and with the
+	// answers to such fewer other memories fit into a block: measured.
+	maxQuestion = 16
+	// maxAnswer is how much of an answer a line shows behind its question, in bytes.
+	maxAnswer = 400
+	cutAnswer = " ..."
+)
+
+// beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer.
+func (s *selection) beside(n int32) bool {
+	holds, known := s.scratch.holdings(n)
+	return known && holds.user|holds.kin|holds.assistant == 0 && s.ix.turns[n].asstLen > 0
+}
+
+// shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
+func (t *turn) shortQuestion() bool { return t.traits&asks != 0 && t.userLen <= maxQuestion }
+
+// saysNothing reports whether a passage is no more than small talk: "yes", "thank you so much!".
+func (ix *index) saysNothing(h *head) bool {
+	if h.terms > maxEmpty {
+		return false
+	}
+	for at := 0; at < len(h.packed); {
+		var id uint32
+		if id, at = nextTerm(h.packed, at); id == markQuestion {
+			return false
+		} else if !isMark(id) && spellings()[string(ix.terms.raw(id))].standing&isSocial == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// telling is passage p of turn n, or where that says nothing the first that does; -1 if none does.
+func (s *selection) telling(n, p int32) int32 {
+	h := s.ix.head(p)
+	if !s.ix.saysNothing(&h) {
+		return p
+	}
+	t := &s.ix.turns[n]
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if h := s.ix.head(i); !s.ix.saysNothing(&h) && s.filter.shows(s.ix, t, i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// answer adds what the assistant answered to the question that was taken last: a question by itself tells a reader nothing.
+func (s *selection) answer(h hit) {
+	t := &s.ix.turns[h.turn]
+	last := len(s.res.Memories) - 1
+	if t.asstLen == 0 || t.userLen > maxQuestion || len(s.res.Memories) == s.topK || s.res.Memories[last].Memory.Provenance.Role != storage.RoleUser {
+		return
+	}
+	if t.traits&asks == 0 { // "recommend a hotel"
+		text := s.taken[last].own.text
+		lower := append(s.q.lower[:0], s.scratch.text[text.from:text.to]...)
+		for i, c := range lower {
+			if c >= 'A' && c <= 'Z' {
+				lower[i] |= 0x20
+			}
+		}
+		if s.q.lower = lower; readIntent(lower)&wantsAdvice == 0 {
+			return
+		}
+	}
+	best, held := int32(-1), -1.0
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if p := s.ix.head(i); p.assistant && !s.ix.saysNothing(&p) {
+			if weight := s.heldBy(h.turn, p.packed); weight > held && s.filter.shows(s.ix, t, i) {
+				best, held = i, weight
+			}
+		}
+	}
+	if best >= 0 {
+		s.take(h, best, maxAnswer)
+	}
+}
+
+// shorten cuts the text of a line to at most limit bytes at a blank, cutAnswer included.
+func (s *selection) shorten(own *ownStrings, limit int) {
+	from, to := int(own.text.from), int(own.text.to)
+	if to-from <= limit {
+		return
+	}
+	text := s.scratch.text[from : from+limit-len(cutAnswer)]
+	if blank := bytes.LastIndexAny(text, " \n"); blank > len(text)/2 {
+		text = text[:blank]
+	}
+	for len(text) > 0 && !utf8.RuneStart(s.scratch.text[from+len(text)]) { // no character is cut through
+		text = text[:len(text)-1]
+	}
+	s.scratch.text = append(s.scratch.text[:from+len(text)], cutAnswer...)
+	own.text.to = int32(len(s.scratch.text))
+}
