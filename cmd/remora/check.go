@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,12 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 	transport := &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true}
 	if t.ProxyFromEnvironment {
 		transport.Proxy = http.ProxyFromEnvironment
+		transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+			if answer.StatusCode != http.StatusOK { // its own words may quote a password
+				return fmt.Errorf("the proxy answers %d", answer.StatusCode)
+			}
+			return nil
+		}
 	}
 	if u.CAFile != "" {
 		pem, err := os.ReadFile(u.CAFile)
@@ -161,11 +168,27 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 	}
 	start := time.Now()
 	response, err := transport.RoundTrip(request) // follows no redirect
+	way := wayOf(transport, request)
 	if err != nil {
+		if way != "" {
+			err = fmt.Errorf("%w (%s)", err, strings.TrimPrefix(way, ", "))
+		}
 		return "", err
 	}
 	response.Body.Close()
-	return fmt.Sprintf("answers %d over %s in %s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond)), nil
+	return fmt.Sprintf("answers %d over %s in %s%s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond), way), nil
+}
+
+// wayOf names the proxy of the environment on the way of a request, without its credentials; "" = none.
+func wayOf(t *http.Transport, r *http.Request) string {
+	if t.Proxy == nil {
+		return ""
+	}
+	via, err := t.Proxy(r)
+	if err != nil || via == nil {
+		return ""
+	}
+	return fmt.Sprintf(", through the proxy %s, which HTTP_PROXY or HTTPS_PROXY names", via.Host)
 }
 
 // checkEmbeddings asks for the vector of a word, as recall would, if a server is set.
@@ -218,9 +241,9 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		}
 		return err
 	}
-	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
 		s := running.Status()
-		err = errors.Join(look(running), running.Close(), met(s), missing(s))
+		err = errors.Join(look(running), running.Close(), ailing(s), met(s), missing(s))
 		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err
 	}
 	s, err := probeStore(ctx, c, look)
@@ -233,7 +256,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if !s.Open {
 		return "", errors.Join(errors.New(s.Reason), missing(s))
 	}
-	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(met(s), missing(s))
+	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(ailing(s), met(s), missing(s))
 }
 
 // storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
@@ -245,6 +268,14 @@ func storeBegun(dir string) bool {
 		}
 	}
 	return false
+}
+
+// ailing is why a store that may well be open takes nothing, such as a disk without space.
+func ailing(s process.Status) error {
+	if s.Reason == "" {
+		return nil
+	}
+	return errors.New(s.Reason)
 }
 
 // met is what opening the store found damaged. It opens all the same, and mends its files: whoever opens it next finds nothing.
