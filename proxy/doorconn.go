@@ -93,7 +93,10 @@ func (c *doorConn) serve() {
 	defer c.cancel()
 	defer c.door.leave(c)
 	by := time.Now().Add(c.door.cfg.HeaderTimeout)
-	for c.await(by) {
+	for posted := false; c.await(by); {
+		if posted && c.skipLineEnds() {
+			continue
+		}
 		a, n := ordinaryRequest(c.ahead[c.from:c.to], c.blank)
 		if a == nil {
 			rest := append([]byte(nil), c.ahead[c.from:c.to]...)
@@ -104,7 +107,7 @@ func (c *doorConn) serve() {
 			return
 		}
 		c.from += n
-		if !c.exchange(a) {
+		if posted = a.request.Method == http.MethodPost; !c.exchange(a) {
 			break
 		}
 		by = time.Now().Add(c.door.cfg.IdleTimeout)
@@ -112,6 +115,14 @@ func (c *doorConn) serve() {
 	_ = c.tcp.Close()
 	c.from = c.to
 	c.giveBack()
+}
+
+// skipLineEnds takes what old clients send behind the body of a POST, and says whether nothing else is there. It is as much as net/http
+// takes.
+func (c *doorConn) skipLineEnds() bool {
+	for most := c.from + 4; c.from < min(c.to, most) && (c.ahead[c.from] == '\r' || c.ahead[c.from] == '\n'); c.from++ {
+	}
+	return c.from == c.to
 }
 
 // await waits for bytes of a request, at most until by, and says whether any are there and are to be served.
