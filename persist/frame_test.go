@@ -46,6 +46,7 @@ func TestFrames(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"A few things about me:\nI live in Boston. I have two kids.":    "I live in Boston",
+		"We decided on the following:\n- We use pnpm and Node 20.":      "We use pnpm",
 		"My setup: I use pnpm and Node 20.":                             "I use pnpm",
 		"I need help with my review of the flat:\nI live in Boston.":    "I live in Boston",
 		"I don't remember that, but I live in Paris.":                   "I live in Paris",

@@ -25,10 +25,11 @@ const (
 	cutAnswer = " ..."
 )
 
-// beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer.
+// beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer. Where
+// vectors count they may speak for any.
 func (s *selection) beside(n int32) bool {
 	holds, known := s.scratch.holdings(n)
-	return known && holds.user|holds.kin|holds.assistant == 0 && s.ix.turns[n].asstLen > 0
+	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && s.ix.turns[n].asstLen > 0
 }
 
 // shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
