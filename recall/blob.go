@@ -4,41 +4,36 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"hash/crc32"
 	"maps"
 	"slices"
 )
 
 // A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
-// names, each further one up to partChunks chunks of the arena, as they are in memory, so that loading does not copy them. Every
-// part is
+// names, each further one chunks of the arena, as they are in memory, so that loading does not copy them. Every part is
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
 //	build      uint64, the same in all parts of one blob
 //	part       uint32, its number
-//	checksum   uint32, CRC-32C of what follows
 //
 // and its content. Hashes, tables and counts of postings are in it: to make them anew takes a look at every record and posting. What
-// follows from the rest (links, sums) is not. Whatever is wrong with a blob, from a flipped bit to another version, is errBlob: the
+// follows from the rest (links, sums) is not. Whatever is wrong with a blob, from a lost part to another version, is errBlob: the
 // index is then built from the records.
 //
 // That what a blob holds can be searched without a fault is checked before it is written (verify), all of it. To read one looks at
-// samples: the store's seal and the checksum tell that it is the blob that was written.
+// samples: that it is the blob which was written is the store's to know, whose seals tell of any bit that has changed.
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 5
+const blobVersion = 6
 
 const (
 	blobMagic  = "RRIX"
-	partHeader = 24
-	partChunks = 4
+	partHeader = 20
+	maxPart    = 8 << 20 // of chunks in a part, in bytes; but for one that is larger
 )
 
 var errBlob = errors.New("index snapshot damaged or of another version")
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // capture is a copy of an index that stands still while the index goes on. It shares what is only ever appended to, so
 // it takes a moment; it can be read like an index, not searched nor changed.
@@ -71,10 +66,17 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 	p.names(&ix.terms, &kept)
 	for i := range ix.posts {
 		l := &ix.posts[i]
-		for _, v := range [...]uint32{uint32(len(l.buf)), l.df, l.last, l.facts} {
-			p.uint(uint64(v))
+		for _, v := range [...]uint32{uint32(len(l.buf)), l.df, l.last} {
+			p.b = binary.LittleEndian.AppendUint32(p.b, v)
 		}
 		kept.b = append(kept.b, l.buf...)
+	}
+	some := slices.ContainsFunc(ix.posts, func(l postings) bool { return l.facts > 0 })
+	if p.b = append(p.b, 0); some {
+		p.b[len(p.b)-1] = 1
+		for i := range ix.posts {
+			p.uint(uint64(ix.posts[i].facts))
+		}
 	}
 	p.names(&ix.convs.names, &kept)
 	for i := range ix.convs.list {
@@ -109,15 +111,20 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		p.uint(uint64(len(c)))
 	}
 	parts := [][]byte{p.b, kept.b}
-	for chunks := range slices.Chunk(ix.arena.chunks, partChunks) {
-		parts = append(parts, append(make([]byte, partHeader), bytes.Join(chunks, nil)...))
+	for rest := ix.arena.chunks; len(rest) > 0; {
+		n, size := 1, len(rest[0])
+		for n < len(rest) && size+len(rest[n]) <= maxPart {
+			size += len(rest[n])
+			n++
+		}
+		parts = append(parts, append(make([]byte, partHeader), bytes.Join(rest[:n], nil)...))
+		rest = rest[n:]
 	}
 	for i, part := range parts {
 		copy(part, blobMagic)
 		binary.LittleEndian.PutUint32(part[4:], blobVersion)
 		binary.LittleEndian.PutUint64(part[8:], build)
 		binary.LittleEndian.PutUint32(part[16:], uint32(i))
-		binary.LittleEndian.PutUint32(part[20:], crc32.Checksum(part[partHeader:], castagnoli))
 	}
 	return parts
 }
@@ -146,8 +153,11 @@ func (p *packer) coder(c *coder) {
 	}
 }
 
-// turnRow is what a turn takes in a blob, in bytes: all of one size are read many times faster than as varints.
-const turnRow = 36
+// What a turn and a list of postings take in a blob, in bytes: all of one size are read many times faster than as varints.
+const (
+	turnRow = 36
+	postRow = 12
+)
 
 func (p *packer) turn(t *turn) {
 	le := binary.LittleEndian

@@ -20,9 +20,11 @@ import (
 // A snapshot holds texts, so what was forgotten must not stay in it: after Forget it is deleted within a second, after Erased it is
 // deleted, and it expires with the first of its memories.
 
-// SnapshotStore is what the source of an engine offers for it to keep snapshots.
+// SnapshotStore is what the source of an engine offers for it to keep snapshots. What its Record returns is what was put, to the bit,
+// or [storage.ErrDamaged]: nothing else is looked at but samples.
 type SnapshotStore interface {
 	storage.Digester
+	storage.RecordReader
 	Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error)
 	PutRecords(ctx context.Context, records []storage.Record) error
 	DeleteRecords(ctx context.Context, refs []storage.RecordRef) error
@@ -30,7 +32,7 @@ type SnapshotStore interface {
 
 const (
 	snapshotKey = "recall-" // and the number of the part
-	// snapshotPage is how many records are read at a time: what follows a snapshot in its bucket is not for it.
+	// snapshotPage is how many records are listed at a time: what follows a snapshot in its bucket is not for it.
 	snapshotPage = 4
 	// snapshotLeast is the smallest index, in memories, that has a snapshot: a smaller one is built in a few milliseconds.
 	snapshotLeast = 256
@@ -90,7 +92,7 @@ func (ix *index) snapshotable() bool {
 	names := ix.terms.held() + ix.convs.names.held()
 	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
 	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, ix.postBytes+names) < storage.MaxRecord &&
-		len(ix.arena.chunks) <= partChunks*(storage.MaxRecords-2)
+		len(ix.arena.chunks) <= storage.MaxRecords-2
 }
 
 // keepSnapshots writes what is due until ctx ends.
@@ -228,7 +230,7 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	var records []storage.Record
 	for i, part := range parts {
 		records = append(records, storage.Record{
-			Bucket: storage.BucketIndex, Scope: scope, Key: fmt.Sprintf("%s%04d", snapshotKey, i), Value: part, ExpiresAt: until,
+			Bucket: storage.BucketIndex, Scope: scope, Key: partKey(i), Value: part, ExpiresAt: until,
 		})
 	}
 	if err := e.snapshots.PutRecords(ctx, records); err != nil {
@@ -242,6 +244,8 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	}
 	return errors.Join(err, e.deleteSnapshot(ctx, scope, ""), other(same))
 }
+
+func partKey(n int) string { return fmt.Sprintf("%s%04d", snapshotKey, n) }
 
 func other(same bool) error {
 	if same {
@@ -279,43 +283,35 @@ func (ix *index) firstExpiry() (first storage.Time) {
 
 // deleteSnapshot deletes the parts behind a key.
 func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, after string) error {
-	var refs []storage.RecordRef
-	err := e.snapshotRecords(ctx, scope, func(r *storage.Record) error {
-		if r.Key > after {
-			refs = append(refs, storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key})
-		}
-		return nil
-	})
+	refs, err := e.snapshotParts(ctx, scope, after)
 	if len(refs) > 0 {
 		err = errors.Join(err, e.snapshots.DeleteRecords(ctx, refs))
 	}
 	return err
 }
 
-// snapshotRecords reads the parts of a snapshot in their order.
-func (e *Engine) snapshotRecords(ctx context.Context, scope storage.Scope, each func(r *storage.Record) error) error {
-	for after := ""; ; {
-		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, after, snapshotPage)
+// snapshotParts lists the parts of a snapshot behind a key, those that can be read.
+func (e *Engine) snapshotParts(ctx context.Context, scope storage.Scope, after string) (refs []storage.RecordRef, err error) {
+	for from := ""; ; {
+		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, from, snapshotPage)
 		if err != nil {
-			return err
+			return refs, err
 		}
 		for i := range page.Records {
 			switch r := &page.Records[i]; {
-			case strings.HasPrefix(r.Key, snapshotKey):
-				if err := each(r); err != nil {
-					return err
-				}
-			case r.Key > snapshotKey: // vectors
-				return nil
+			case strings.HasPrefix(r.Key, snapshotKey) && r.Key > after:
+				refs = append(refs, r.Ref())
+			case r.Key > snapshotKey && !strings.HasPrefix(r.Key, snapshotKey): // vectors
+				return refs, nil
 			}
 		}
 		if page.Damaged > 0 {
-			return errBlob
+			return refs, errBlob
 		}
-		if page.Next == "" || page.Next == after {
-			return nil
+		if page.Next == "" || page.Next == from {
+			return refs, nil
 		}
-		after = page.Next
+		from = page.Next
 	}
 }
 
@@ -385,56 +381,54 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 		return nil, nil, err
 	}
 	var reader blobReader
-	var first []byte
-	var chunks []int
-	err = e.snapshotRecords(ctx, scope, func(r *storage.Record) error {
-		if ix != nil && len(chunks) == 0 {
-			return nil // left by a larger one
+	next := func() ([]byte, error) {
+		ref := storage.RecordRef{Bucket: storage.BucketIndex, Scope: scope, Key: partKey(int(reader.next))}
+		r, err := e.snapshots.Record(ctx, ref)
+		switch {
+		case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrNotFound) && reader.next > 0:
+			return nil, errBlob
+		case err != nil:
+			return nil, err
 		}
-		part, err := reader.open(r.Value)
-		if err != nil {
-			return err
-		}
-		if ix != nil {
-			chunks, err = ix.arena.take(part, chunks)
-			return err
-		}
-		if first == nil {
-			if got := blobDigest(&unpacker{b: part}); got != want {
-				return errOtherMemories
-			}
-			first = part
-			return nil
-		}
-		ix, t, chunks, err = decode(first, part)
-		return err
-	})
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case first == nil:
+		return reader.open(r.Value)
+	}
+	first, err := next()
+	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil, nil
-	case ix == nil:
-		return nil, nil, errBlob
-	case len(chunks) > 0:
-		return nil, nil, errBlob
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if got := blobDigest(&unpacker{b: first}); got != want {
+		return nil, nil, errOtherMemories
+	}
+	second, err := next()
+	if err != nil {
+		return nil, nil, err
+	}
+	ix, t, chunks, err := decode(first, second)
+	for err == nil && len(chunks) > 0 {
+		var part []byte
+		if part, err = next(); err == nil {
+			chunks, err = ix.arena.take(part, chunks)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	return ix, t, ix.complete(sampleEvery)
 }
 
 // take makes chunks of a part, and returns the lengths of those that are still to come.
 func (a *arena) take(part []byte, lengths []int) ([]int, error) {
-	for i := 0; i < partChunks && len(lengths) > 0; i++ {
-		n := lengths[0]
-		if n < 0 || n > len(part) {
+	for first := true; first || len(part) > 0; first = false {
+		if len(lengths) == 0 || lengths[0] <= 0 || lengths[0] > len(part) {
 			return nil, errBlob
 		}
+		n := lengths[0]
 		a.chunks = append(a.chunks, part[:n:n])
 		a.size += int64(n)
 		part, lengths = part[n:], lengths[1:]
-	}
-	if len(part) > 0 {
-		return nil, errBlob
 	}
 	return lengths, nil
 }

@@ -164,20 +164,25 @@ func (t *table) read(u *unpacker, n int) bool {
 	t.width = int(u.uint())
 	size := u.count(4)
 	raw := u.bytes(4 * uint64(size))
-	if u.failed || t.width > 31 || size&(size-1) != 0 || n > 0 && n >= 1<<t.width {
+	if u.failed || t.width > 31 || size&(size-1) != 0 || n > 0 && n >= 1<<t.width-1 {
 		return false
 	}
 	t.slots = make([]uint32, size)
-	low, free := t.low(), 0
+	// Half of the slots are empty, which can't be foretold, so nothing branches on what one holds.
+	low, free, gone, good := t.low(), 0, 0, 0
 	for i := range t.slots {
 		s := binary.LittleEndian.Uint32(raw[4*i:])
 		t.slots[i] = s
 		if s == 0 {
 			free++
-		} else if s != removed && (s&low == 0 || s&low > uint32(n)) {
-			return false
+		}
+		if s == removed {
+			gone++
+		}
+		if s&low-1 < uint32(n) { // 0 wraps around
+			good++
 		}
 	}
 	t.used = size - free
-	return free > 0 || size == 0 && n == 0
+	return free+gone+good == size && (free > 0 || size == 0 && n == 0)
 }

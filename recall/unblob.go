@@ -2,7 +2,6 @@ package recall
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
@@ -23,13 +22,11 @@ func (r *blobReader) open(part []byte) ([]byte, error) {
 	if r.next == 0 {
 		r.build = build
 	}
-	content := part[partHeader:]
-	if build != r.build || binary.LittleEndian.Uint32(part[16:]) != r.next ||
-		binary.LittleEndian.Uint32(part[20:]) != crc32.Checksum(content, castagnoli) {
+	if build != r.build || binary.LittleEndian.Uint32(part[16:]) != r.next {
 		return nil, errBlob
 	}
 	r.next++
-	return content, nil
+	return part[partHeader:], nil
 }
 
 // blobDigest reads the digest of the memories that a blob was built from.
@@ -78,12 +75,22 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 		return nil, nil, nil, errBlob
 	}
 	ix.posts = make([]postings, ix.terms.len())
+	rows := u.bytes(uint64(len(ix.posts) * postRow))
+	if u.failed {
+		return nil, nil, nil, errBlob
+	}
 	before := len(kept.b)
 	for i := range ix.posts {
-		l := &ix.posts[i]
-		l.buf, l.df, l.last, l.facts = kept.bytes(u.uint()), uint32(u.uint()), uint32(u.uint()), uint32(u.uint())
+		l, row := &ix.posts[i], rows[i*postRow:][:postRow]
+		l.buf = kept.bytes(uint64(binary.LittleEndian.Uint32(row)))
+		l.df, l.last = binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
 	}
 	ix.postBytes = int64(before - len(kept.b))
+	if u.byte() > 0 {
+		for i := range ix.posts {
+			ix.posts[i].facts = uint32(u.uint())
+		}
+	}
 	if !ix.convs.names.read(&u, &kept) || kept.failed || len(kept.b) > 0 {
 		return nil, nil, nil, errBlob
 	}
@@ -107,7 +114,8 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	}
 	turns := u.count(turnRow)
 	ix.turns = make([]turn, turns, roomy(turns)) // or the first turn that is added would copy them all
-	rows, mems := u.bytes(uint64(len(ix.turns)*turnRow)), 0
+	mems := 0
+	rows = u.bytes(uint64(len(ix.turns) * turnRow))
 	for i := range ix.turns {
 		ix.turns[i].read(rows[i*turnRow:][:turnRow])
 		ix.turns[i].mem = int32(mems)
@@ -143,7 +151,13 @@ func (s *names) read(u, kept *unpacker) bool {
 	s.ends = make([]uint32, u.count(1))
 	total := uint64(0)
 	for i := range s.ends {
-		n := u.uint()
+		n := uint64(0)
+		if len(u.b) > 0 && u.b[0] < 0x80 { // as most
+			n = uint64(u.b[0])
+			u.b = u.b[1:]
+		} else {
+			n = u.uint()
+		}
 		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}
@@ -196,7 +210,7 @@ func (ix *index) complete(every int) error {
 			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken) != 0 {
 			return errBlob
 		}
-		ix.briefs[i], ix.chains[i] = t.brief(), chainBit(t.chain)
+		ix.chains[i] = chainBit(t.chain)
 		ix.live++
 		ix.liveFacts += int(t.fact())
 		ix.liveMems += int(t.count)
@@ -209,8 +223,17 @@ func (ix *index) complete(every int) error {
 	if !sorted {
 		slices.SortStableFunc(order, func(a, b int32) int { return int(min(max(ix.turns[a].time-ix.turns[b].time, -1), 1)) })
 	}
-	for _, n := range order {
-		ix.link(n)
+	for _, n := range order { // as link, of what is in order
+		t := &ix.turns[n]
+		c := &ix.convs.list[t.conv]
+		if t.prev = c.last; t.prev >= 0 {
+			ix.turns[t.prev].next = n
+		}
+		c.last = n
+		c.count++
+	}
+	for i := range ix.turns {
+		ix.briefs[i] = ix.turns[i].brief()
 	}
 	for i := range ix.posts {
 		if p := &ix.posts[i]; int(p.last) > turns || p.df > p.last || p.facts > p.df {
