@@ -5,13 +5,15 @@ type termCounts struct {
 	list  []termCount
 	slots []uint32 // hash table of the terms: place in list + 1; at most half full, a power of two
 	ids   []uint32 // of the passage at hand
+	once  []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
+	nth   uint16   // passage of the turn
 }
 
 const leastSlots = 128
 
 // reset empties c. Its space is kept.
 func (c *termCounts) reset() {
-	c.list, c.slots = c.list[:0], cleared(c.slots, leastSlots)
+	c.list, c.slots, c.nth = c.list[:0], cleared(c.slots, leastSlots), 0
 }
 
 // cleared is n zeros, in the space of s if that is enough.
@@ -27,6 +29,7 @@ func cleared(s []uint32, n int) []uint32 {
 type termCount struct {
 	term            uint32
 	tell, ask, asst uint16
+	last            uint16 // passage of the assistant's that has it
 }
 
 // number returns the numbers of terms, valid until the next passage.
@@ -40,6 +43,8 @@ func (c *termCounts) number(ix *index, terms []string) []uint32 {
 
 // passage counts the terms of one passage, and returns how many there are, marks left out.
 func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
+	c.once = c.once[:0]
+	c.nth++
 	for i := 0; i < len(ids); {
 		end := i
 		for end < len(ids) && !isMark(ids[end]) {
@@ -50,7 +55,10 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 			t := c.of(id)
 			switch {
 			case asst:
-				t.asst++
+				if t.asst++; t.last != c.nth {
+					t.last = c.nth
+					c.once = append(c.once, id)
+				}
 			case asked:
 				t.ask++
 			default:

@@ -30,7 +30,8 @@ type index struct {
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
-	coder    *coder // nil until there is enough text to learn from
+	coder    *coder    // nil until there is enough text to learn from
+	words    *analyzer // reads texts as they were read
 	work     *workspace
 	plain    int64 // bytes of text before it learns
 	building bool  // from records: it learns later, and from more of them
@@ -116,8 +117,8 @@ type conv struct {
 	project uint32
 }
 
-func newIndex(seed uint64) *index {
-	ix := &index{seed: seed, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
+func newIndex(seed uint64, words *analyzer) *index {
+	ix := &index{seed: seed, words: words, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
 	ix.terms.seed, ix.convs.names.seed = seed, seed
 	ix.term(endOfStatement)
 	ix.term(endOfQuestion)
@@ -233,6 +234,7 @@ func (ix *index) put(ps []passage) {
 		}
 		length := counts.passage(ids, asst)
 		if asst {
+			ids = counts.once
 			asstLen += length
 		} else {
 			userLen += length
@@ -457,15 +459,20 @@ func (ix *index) removeMemory(i int32) {
 
 // passage reads back what put was given, but for the traits, which are the turn's.
 func (ix *index) passage(i int32, of traits) passage {
-	h := ix.head(i)
-	p := passage{terms: make([]string, 0, h.terms), traits: of}
+	h, m := ix.head(i), ix.memory(i, storage.Scope{})
+	p := passage{memory: &m, traits: of}
+	if h.assistant {
+		var a analysis
+		ix.words.analyze(m.Text, langEnglish, &a)
+		p.terms = a.terms
+		return p
+	}
+	p.terms = make([]string, 0, h.terms)
 	for at := 0; at < len(h.packed); {
 		var id uint32
 		id, at = nextTerm(h.packed, at)
 		p.terms = append(p.terms, ix.spelled(id))
 	}
-	m := ix.memory(i, storage.Scope{})
-	p.memory = &m
 	return p
 }
 

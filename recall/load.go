@@ -69,7 +69,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		}
 		t = &tally{}
 	}
-	ix = newIndex(e.seed)
+	ix = newIndex(e.seed, e.analyzer)
 	ix.building = true
 	group := turnGroup{ix: ix}
 	words := e.analyzer

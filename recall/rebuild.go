@@ -43,7 +43,7 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 		}
 	}
 	slices.SortStableFunc(alive, func(a, b int32) int { return cmp.Compare(ix.turns[a].time, ix.turns[b].time) })
-	out := newIndex(ix.seed)
+	out := newIndex(ix.seed, ix.words)
 	out.building = true
 	out.omitted, out.spoken = ix.omitted, ix.spoken
 	for _, n := range alive[:max(len(alive)-keep, 0)] {

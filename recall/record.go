@@ -10,10 +10,11 @@ import (
 
 // A record is one passage in the arena:
 //
-//	terms<<1 | assistant   uvarint: how many terms there are, marks included
+//	terms<<1 | assistant   uvarint: how many terms there are
 //	length                 uvarint: bytes that the terms take
 //	signature              four bytes
-//	terms                  uvarints
+//	terms                  uvarints: the user's in order, marks included; of the assistant's, which are some times as long and of which
+//	                       nothing asks for more, each word once, where it stands first
 //	marks                  one byte: which of what follows is there
 //	turn, chain            strings, but where the turn's first passage has the same
 //	seq                    uvarint
@@ -37,10 +38,10 @@ const (
 
 // head is the start of a record.
 type head struct {
-	terms     int // marks included
+	terms     int // in packed
 	assistant bool
 	signature signature
-	packed    []byte   // the terms
+	packed    []byte   // the terms, see above
 	rest      unpacker // what follows them
 }
 

@@ -416,6 +416,7 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	if err != nil {
 		return nil, nil, err
 	}
+	ix.words = e.analyzer
 	return ix, t, ix.complete(sampleEvery)
 }
 

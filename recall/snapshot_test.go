@@ -585,6 +585,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		e := New(patient(), &fakeSource{}, nil, nil)
 		defer e.Close()
+		ix.words = e.analyzer
 		for _, newest := range []string{"I told you about", "Where is Ada?", "hello 5"} {
 			q := e.readQuery(newest, nil, time.Now(), ix.usualLanguage())
 			if _, err := e.search(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {

@@ -80,7 +80,7 @@ func TestSoundPostings(t *testing.T) {
 
 // The hash of an id is the same whether it comes as text or stands in a record, and no two of these ids share one.
 func TestHashOfAnID(t *testing.T) {
-	ix := newIndex(1)
+	ix := newIndex(1, newAnalyzer(cachedWords))
 	seen := map[uint64]string{}
 	long := strings.Repeat("ab", storage.MaxID/2)
 	for _, turn := range []string{"deadbeef", "\xde\xad\xbe\xef", "abc", "ABCDEF01", "a.3", "deadbeef.3", "x.", ".5", "1.07", long, "0123456789abcdef"} {
@@ -105,7 +105,7 @@ func TestHashOfAnID(t *testing.T) {
 
 // When an index learns to code texts, those that are there are coded, too, and come back as they were; what was captured before stands.
 func TestLearningKeepsMemories(t *testing.T) {
-	ix := newIndex(1)
+	ix := newIndex(1, newAnalyzer(cachedWords))
 	a := newAnalyzer(cachedWords)
 	var all []storage.Memory
 	said := town(97)

@@ -62,7 +62,7 @@ func (u *unpacker) count(size int) int {
 	return int(n)
 }
 
-// decode reads the first two parts of a blob and returns the index without its arena, the tally, and the lengths of the
+// decode reads the first two parts of a blob and returns the index without its arena and analyzer, the tally, and the lengths of the
 // chunks that the further parts hold. It keeps the second part, nothing of the first.
 func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) {
 	u, kept := unpacker{b: part}, unpacker{b: second}
@@ -70,7 +70,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	for range u.count(16) {
 		t.setGhost(u.uint64(), u.uint64())
 	}
-	ix = newIndex(u.uint64())
+	ix = newIndex(u.uint64(), nil)
 	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
 		return nil, nil, nil, errBlob
 	}

@@ -190,7 +190,7 @@ func TestProjectsRankAndHideNothing(t *testing.T) {
 		ms[i].Conversation = fmt.Sprint("c", i)
 		ms[i].Tags = []string{storage.ProjectTag + fmt.Sprint("p", i)}
 	}
-	ix := newIndex(1)
+	ix := newIndex(1, newAnalyzer(cachedWords))
 	e, _ := newEngine(t, patient(), ms)
 	for i := range ms {
 		got := recallIDs(t, e, Request{Newest: "which script do we deploy with?", Project: fmt.Sprint("p", i), NoGate: true})

@@ -77,7 +77,7 @@ func TestWishesInText(t *testing.T) {
 
 // The products of the factors by what stands in a brief are those of the turn itself, to the bit.
 func TestBriefFactorsAreTheTurns(t *testing.T) {
-	ix := newIndex(New(patient(), nil, nil, nil).seed)
+	ix := newIndex(1, newAnalyzer(cachedWords))
 	w := DefaultWeights()
 	for in := range intent(1 << 7) {
 		q := &query{intent: in, speaker: uint16(in & 1)}
