@@ -116,8 +116,8 @@ func learn(texts [][]byte) *coder {
 			all = append(all, candidate{uint64(b), 1, count, int(count)})
 		}
 	}
-	for p, count := range pairs {
-		if count > 4 && p>>8 != 0 && p&255 != 0 {
+	for p, count := range pairs { // none that ends in a blank: it would take from the words behind it the one that is theirs
+		if count > 4 && p>>8 != 0 && p&255 != 0 && p&255 != ' ' {
 			all = append(all, candidate{uint64(p>>8) | uint64(p&255)<<8, 2, count, int(count)})
 		}
 	}
