@@ -17,7 +17,7 @@ type seenWord struct {
 	length uint8  // of what it stands for
 }
 
-const seenBits = 12
+const seenBits = 13
 
 // of returns what stands for the start of eight bytes, the first lowest; c is always the same coder.
 func (m *seenWords) of(c *coder, head uint64) *seenWord {

@@ -64,8 +64,8 @@ const (
 type analysis struct {
 	of       *index     // the analyzer's
 	terms    []string   // in order, with repetitions, and a mark after each sentence but an unfinished last one
-	numbers  []uint32   // of terms, where there is an index
 	standing []standing // of terms
+	numbers  []uint32   // where there is an index: those of terms, instead of them
 	proper   []string   // those of words with a capital letter inside a sentence
 	hints    timeHints  // only of ASCII
 	ascii    bool
@@ -74,21 +74,30 @@ type analysis struct {
 	sink     byte     // gives the reads of ahead a use
 }
 
-func (a *analysis) endSentence(mark string) {
-	if !a.sentenceOpens() {
+func (a *analysis) endSentence(mark string, number uint32) {
+	switch {
+	case a.sentenceOpens():
+	case a.of != nil:
+		a.numbers = append(a.numbers, number)
+	default:
 		a.add(mark)
 	}
 }
 
 func (a *analysis) add(term string) {
-	a.terms, a.standing = append(a.terms, term), append(a.standing, unsure)
 	if a.of != nil {
 		a.numbers = append(a.numbers, a.of.term(term))
+		return
 	}
+	a.terms, a.standing = append(a.terms, term), append(a.standing, unsure)
 }
 
 // sentenceOpens reports whether no term of a sentence was read since the last mark.
 func (a *analysis) sentenceOpens() bool {
+	if a.of != nil {
+		n := len(a.numbers)
+		return n == 0 || isMark(a.numbers[n-1])
+	}
 	n := len(a.terms)
 	return n == 0 || a.terms[n-1] == endOfStatement || a.terms[n-1] == endOfQuestion
 }
@@ -147,19 +156,19 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		}
 		switch {
 		case r == '?' || r == '؟' || r == '？':
-			out.endSentence(endOfQuestion)
+			out.endSentence(endOfQuestion, markQuestion)
 			out.traits |= asks
 			start = true
 			continue
 		case len(w) == n && (r == '.' || r == '!' || r == ';' || r == '\n' || r == '\r' || r == '。' || r == '！'):
-			out.endSentence(endOfStatement)
+			out.endSentence(endOfStatement, markStatement)
 			start = true
 			continue
 		case r == ',' || r == ':':
 			start = true
 			continue
 		case r == '\r': // CR LF
-			out.endSentence(endOfStatement)
+			out.endSentence(endOfStatement, markStatement)
 			continue
 		case r < utf8.RuneSelf && asciiKinds[r] > kindJoiner && r != '.' || r >= utf8.RuneSelf && !unicode.IsLetter(r) && !unicode.IsNumber(r):
 			continue
@@ -199,15 +208,15 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 				out.hints |= hintISO
 			}
 		}
-		if len(e.terms) == 1 {
-			out.terms, out.standing = append(out.terms, e.terms[0]), append(out.standing, e.standing)
-			if a.of != nil {
-				out.numbers = append(out.numbers, e.numberIn(a.of))
-			}
-		} else {
+		switch {
+		case len(e.terms) != 1:
 			for _, t := range e.terms {
 				out.add(t)
 			}
+		case a.of != nil:
+			out.numbers = append(out.numbers, e.numberIn(a.of))
+		default:
+			out.terms, out.standing = append(out.terms, e.terms[0]), append(out.standing, e.standing)
 		}
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName

@@ -40,7 +40,7 @@ func asciiWord(text string) int {
 type asciiToken struct {
 	from, end int
 	hash      uint64
-	known     *word // what the cache has in the word's first place; nil = look for it
+	known     *word // what the cache has; nil = look for it
 }
 
 // wordsAhead is how many words and signs are looked up at once.
@@ -64,8 +64,13 @@ func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]as
 	}
 	for i := range next[:n] {
 		if t := &next[i]; t.known != nil && t.known.hash != t.hash {
-			t.known = nil
+			if t.known = a.cache[a.place(t.hash)+1].Load(); t.known != nil && t.known.hash != t.hash {
+				t.known = nil
+			}
 		}
+	}
+	if a.of != nil { // the number is all that is asked for
+		return n
 	}
 	for i := range next[:n] {
 		if e := next[i].known; e != nil && len(e.sole[0]) > 0 {
