@@ -9,7 +9,7 @@ import (
 )
 
 // A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
-// names, each further one chunks of the arena, as they are in memory, so that loading does not copy them. Every part is
+// names, with room for the first turns that are added, each further one chunks of the arena, as they are in memory, so that loading does not copy them. Every part is
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
@@ -54,7 +54,7 @@ func (ix *index) capture() *index {
 // encode returns the parts of a blob. The index has no removed turns.
 func (ix *index) encode(t *tally, build uint64) [][]byte {
 	p := packer{b: make([]byte, partHeader, partHeader+64*len(ix.turns)+4*len(ix.mems))}
-	kept := packer{b: make([]byte, partHeader, partHeader+int(ix.postBytes)+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
+	kept := packer{b: make([]byte, partHeader, partHeader+roomy(int(ix.postBytes))+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
 	p.uint(uint64(t.digest.Memories))
 	p.b = binary.LittleEndian.AppendUint64(p.b, t.digest.Sum)
 	p.uint(uint64(len(t.ghosts)))
@@ -70,6 +70,7 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 			p.b = binary.LittleEndian.AppendUint32(p.b, v)
 		}
 		kept.b = append(kept.b, l.buf...)
+		kept.b = append(kept.b, make([]byte, roomy(len(l.buf))-len(l.buf))...)
 	}
 	some := slices.ContainsFunc(ix.posts, func(l postings) bool { return l.facts > 0 })
 	if p.b = append(p.b, 0); some {

@@ -91,7 +91,7 @@ func (ix *index) snapshotable() bool {
 	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
 	names := ix.terms.held() + ix.convs.names.held()
 	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
-	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, ix.postBytes+names) < storage.MaxRecord &&
+	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
 		len(ix.arena.chunks) <= storage.MaxRecords-2
 }
 

@@ -74,7 +74,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
 		return nil, nil, nil, errBlob
 	}
-	ix.posts = make([]postings, ix.terms.len())
+	ix.posts = make([]postings, ix.terms.len(), roomy(ix.terms.len()))
 	rows := u.bytes(uint64(len(ix.posts) * postRow))
 	if u.failed {
 		return nil, nil, nil, errBlob
@@ -82,7 +82,11 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	before := len(kept.b)
 	for i := range ix.posts {
 		l, row := &ix.posts[i], rows[i*postRow:][:postRow]
-		l.buf = kept.bytes(uint64(binary.LittleEndian.Uint32(row)))
+		n := binary.LittleEndian.Uint32(row)
+		if l.buf = kept.bytes(uint64(roomy(int(n)))); kept.failed {
+			return nil, nil, nil, errBlob
+		}
+		l.buf = l.buf[:n]
 		l.df, l.last = binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
 	}
 	ix.postBytes = int64(before - len(kept.b))
@@ -148,7 +152,8 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 
 // read reads what packer.names wrote. No string is empty.
 func (s *names) read(u, kept *unpacker) bool {
-	s.ends = make([]uint32, u.count(1))
+	n := u.count(1)
+	s.ends = make([]uint32, n, roomy(n))
 	total := uint64(0)
 	for i := range s.ends {
 		n := uint64(0)
