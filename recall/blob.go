@@ -9,7 +9,8 @@ import (
 )
 
 // A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
-// names, with room for the first turns that are added, each further one chunks of the arena, as they are in memory, so that loading does not copy them. Every part is
+// names, with room for the first turns that are added; each further one is chunks of the arena, as they are in memory, so that loading
+// does not copy them. Every part is
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
