@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
@@ -77,6 +78,9 @@ func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Er
 	one.Queued = p.dropItems(p.itemsOf(func(t *Turn) bool { return t.Scope == scope }))
 	p.auditor.forget(of)
 	spooled, err := p.spooledOf(ctx, scope, func(*spoolEntry, bool) bool { return true })
+	if errors.Is(err, storage.ErrDamaged) { // its key is lost, which must not keep it: what can't be read goes unread
+		spooled, err = inSpool{}, nil
+	}
 	if err != nil {
 		return one, err
 	}

@@ -309,3 +309,40 @@ func TestForgetHoldsTheIndex(t *testing.T) {
 		p.stop()
 	})
 }
+
+// keyless is a store that has lost the key of a scope: it can be erased, and until then not read.
+type keyless struct {
+	*faulty
+	lost storage.Scope
+}
+
+func (k *keyless) Records(ctx context.Context, b storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	if scope == k.lost {
+		return storage.RecordPage{}, fmt.Errorf("key missing: %w", storage.ErrDamaged)
+	}
+	return k.faulty.Records(ctx, b, scope, after, limit)
+}
+
+func (k *keyless) Erase(ctx context.Context, scope storage.Scope) (storage.Receipt, error) {
+	if scope == k.lost {
+		k.lost = storage.Scope{}
+	}
+	return k.faulty.Erase(ctx, scope)
+}
+
+// A user whose key is lost is erased all the same, which is the way to begin anew.
+func TestForgetUserWithoutKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &keyless{faulty: newFaulty()}
+		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p.tell(t, said("t1", "I'm allergic to peanuts."))
+		store.lost = testScope
+		got, err := p.ForgetUser(t.Context(), testScope)
+		if err != nil || got.Memories == 0 {
+			t.Errorf("receipt: %+v, %v", got, err)
+		}
+		if left := everything(t, store.faulty, testScope); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	})
+}
