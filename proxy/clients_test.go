@@ -216,7 +216,7 @@ func TestUserOfKnownClients(t *testing.T) {
 		agent string
 		want  string // "" = nobody
 	}{
-		"one person's machine, all clients alike": {IdentityConfig{Tenant: TenantAuto, Anonymous: AnonymousAuto, Loopback: true}, "claude-cli/2", anonymousUser},
+		"one person's machine, all clients alike": {IdentityConfig{Tenant: TenantAuto, Anonymous: AnonymousAuto, Loopback: true}, "claude-cli/2", KeyHolderUser},
 		"behind one key, the account":             {IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}, "claude-cli/2", "acc-1"},
 		"an object of ids of an unknown client":   {IdentityConfig{Tenant: TenantKey, Anonymous: AnonymousOff}, "curl/8", ""},
 	} {

@@ -19,7 +19,7 @@ func TestForwardedIsNotOnePersons(t *testing.T) {
 		tenant  string
 		user    string
 	}{
-		{nil, StatusInjected, localTenant, anonymousUser},
+		{nil, StatusInjected, localTenant, KeyHolderUser},
 		{[]string{"X-Forwarded-For", "203.0.113.5"}, StatusNoUser, "", ""},
 		{[]string{"Via", "1.1 front"}, StatusNoUser, "", ""},
 		{[]string{"X-Real-Ip", "203.0.113.5", headerUser, "ann"}, StatusInjected, "key:", "ann"},

@@ -293,7 +293,7 @@ func TestUnstoredResponsesLeaveNoPosition(t *testing.T) {
 		r := held(t)
 		r.post(`{` + store + `"model":"m","input":"q"}`)
 		r.settle()
-		s := r.h.ledger.of(storage.Scope{Tenant: "local", App: defaultPart, Project: defaultPart, User: anonymousUser})
+		s := r.h.ledger.of(storage.Scope{Tenant: "local", App: DefaultPart, Project: DefaultPart, User: KeyHolderUser})
 		s.mu.Lock()
 		if n := len(s.entries); n != want {
 			t.Errorf("%q: %d entries, want %d", store, n, want)

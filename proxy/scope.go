@@ -31,10 +31,11 @@ const (
 	SubAgentsOff  = "off"
 )
 
-// anonymousUser is the user of keyHolder mode. The NUL keeps it apart from every id a client can send (see cleanID).
-const anonymousUser = "\x00key-holder"
+// KeyHolderUser is the user of keyHolder mode. The NUL keeps it apart from every id a client can send (see cleanID).
+const KeyHolderUser = "\x00key-holder"
 
-const defaultPart = "default"
+// DefaultPart is the app or project of requests that name none.
+const DefaultPart = "default"
 
 // localTenant is whose memory it is on one person's machine, whatever key their programs use.
 const localTenant = "local"
@@ -199,7 +200,7 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c 
 		installation := cleanID(c.installation.first(h, req))
 		switch {
 		case id.keyHolder:
-			s.User = anonymousUser
+			s.User = KeyHolderUser
 		case installation != "" && id.installations:
 			s.User = "installation:" + installation
 		default:
@@ -215,7 +216,7 @@ func (id *identity) scope(secret []byte, h http.Header, req *dialect.Request, c 
 			return s, false
 		}
 		if *p.part = cleanID(v); *p.part == "" {
-			*p.part = defaultPart
+			*p.part = DefaultPart
 		}
 	}
 	return s, true

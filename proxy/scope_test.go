@@ -23,7 +23,7 @@ func TestScope(t *testing.T) {
 		none   bool
 	}{
 		{name: "own machine", change: func(c *IdentityConfig) { c.Loopback = true },
-			want: storage.Scope{Tenant: "local", User: anonymousUser}},
+			want: storage.Scope{Tenant: "local", User: KeyHolderUser}},
 		{name: "own machine in a container", change: func(c *IdentityConfig) { c.Loopback, c.Container = true, true },
 			header: pairs{"Authorization", "Bearer sk-1"}, none: true},
 		{name: "container with a user", change: func(c *IdentityConfig) { c.Container = true },
@@ -32,7 +32,7 @@ func TestScope(t *testing.T) {
 		{name: "api-key", header: pairs{"Api-Key", "sk-3", headerUser, "ann"}, want: storage.Scope{Tenant: keyed("sk-3"), User: "ann"}},
 		{name: "no user off loopback", header: pairs{"Authorization", "Bearer sk-1"}, none: true},
 		{name: "key holder asked for", change: func(c *IdentityConfig) { c.Anonymous = AnonymousKeyHolder },
-			header: pairs{"Authorization", "Bearer sk-1"}, want: storage.Scope{Tenant: keyed("sk-1"), User: anonymousUser}},
+			header: pairs{"Authorization", "Bearer sk-1"}, want: storage.Scope{Tenant: keyed("sk-1"), User: KeyHolderUser}},
 		{name: "dummy key off loopback", header: pairs{"Authorization", "Bearer ollama", headerUser, "ann"}, none: true},
 		{name: "empty bearer", header: pairs{"Authorization", "Bearer ", headerUser, "ann"}, none: true},
 		{name: "no key off loopback", header: pairs{headerUser, "ann"}, none: true},
@@ -51,11 +51,11 @@ func TestScope(t *testing.T) {
 		{name: "metadata", change: func(c *IdentityConfig) { c.Loopback = true },
 			req: dialect.Request{MetadataUser: "m"}, want: storage.Scope{Tenant: "local", User: "m"}},
 		{name: "app and project", change: func(c *IdentityConfig) { c.Loopback = true },
-			header: pairs{headerApp, "crm", headerProject, "x"}, want: storage.Scope{Tenant: "local", App: "crm", Project: "x", User: anonymousUser}},
+			header: pairs{headerApp, "crm", headerProject, "x"}, want: storage.Scope{Tenant: "local", App: "crm", Project: "x", User: KeyHolderUser}},
 		{name: "user named twice", change: func(c *IdentityConfig) { c.Loopback = true },
 			header: pairs{headerUser, "ann", headerUser, "bob"}, none: true},
 		{name: "nobody can be the key holder by name", change: func(c *IdentityConfig) { c.Loopback = true },
-			req: dialect.Request{User: anonymousUser}, want: storage.Scope{Tenant: "local", User: cleanID(anonymousUser)}},
+			req: dialect.Request{User: KeyHolderUser}, want: storage.Scope{Tenant: "local", User: cleanID(KeyHolderUser)}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			cfg := DefaultIdentityConfig()
@@ -75,7 +75,7 @@ func TestScope(t *testing.T) {
 			}
 			for _, p := range []*string{&tt.want.App, &tt.want.Project} {
 				if *p == "" {
-					*p = defaultPart
+					*p = DefaultPart
 				}
 			}
 			if got != tt.want {
@@ -86,7 +86,7 @@ func TestScope(t *testing.T) {
 			}
 		})
 	}
-	if cleanID(anonymousUser) == anonymousUser {
+	if cleanID(KeyHolderUser) == KeyHolderUser {
 		t.Error("a client can name the anonymous user")
 	}
 	if long := cleanID(strings.Repeat("x", 600)); len(long) > storage.MaxScopePart {

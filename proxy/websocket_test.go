@@ -310,7 +310,7 @@ func TestSocketSideCalls(t *testing.T) {
 	s.stored(1)
 	s.persist.mu.Lock()
 	defer s.persist.mu.Unlock()
-	if got := s.persist.turns[0].Scope.User; got != anonymousUser {
+	if got := s.persist.turns[0].Scope.User; got != KeyHolderUser {
 		t.Errorf("metadata of the frame named the user %q", got)
 	}
 }

@@ -218,7 +218,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		}
 		return err
 	}
-	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
 		s := running.Status()
 		err = errors.Join(look(running), running.Close(), met(s), missing(s))
 		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err

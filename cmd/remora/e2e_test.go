@@ -130,6 +130,8 @@ func ask(args []string) error {
 	want := f.String("until", "", "")
 	memory := f.String("memory", "on", "")
 	key := f.String("key", "", "")
+	user := f.String("user", "", "")
+	conversation := f.String("conversation", "", "")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
@@ -150,6 +152,12 @@ func ask(args []string) error {
 		request.Header.Set("X-Remora-Memory", *memory)
 		if *key != "" {
 			request.Header.Set("Authorization", "Bearer "+*key)
+		}
+		if *user != "" {
+			request.Header.Set("X-Remora-User", *user)
+		}
+		if *conversation != "" {
+			request.Header.Set("X-Remora-Conversation", *conversation)
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {

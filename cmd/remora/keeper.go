@@ -264,7 +264,7 @@ func (k *keeper) listen(ctx context.Context, server *process.Server) {
 	if until(ctx, func() bool { return k.store.Health().Open }) != nil {
 		return
 	}
-	if err := server.Listen(ctx, k.cfg.Store.Dir); err != nil {
+	if err := server.Listen(ctx, k.cfg.Store.Dir, process.StoreSocket); err != nil {
 		k.log.Warn("commands can't reach this Remora", "error", err)
 	}
 }

@@ -131,7 +131,7 @@ func exportKeys(s streams, c config, file string) error {
 }
 
 func importKeys(s streams, c config, file string) error {
-	if running, err := process.Dial(c.storage.Dir, readBuild().String()); err == nil {
+	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
 		return errors.Join(fmt.Errorf("a Remora uses %s: stop it first; nothing was imported", c.storage.Dir), running.Close())
 	}
 	in, err := openIn(s, file)
@@ -164,7 +164,7 @@ func withStore(ctx context.Context, c config, do func(store openStore) error) er
 	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("there is no store in %s", c.storage.Dir)
 	}
-	running, away := process.Dial(c.storage.Dir, readBuild().String())
+	running, away := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String())
 	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}

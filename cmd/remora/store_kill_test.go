@@ -132,7 +132,7 @@ func (k *killedPrograms) run(round int) {
 // watch notes which turns the spool has, until ctx ends.
 func (k *killedPrograms) watch(ctx context.Context) {
 	for ; ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
-		remote, err := process.Dial(k.dir, readBuild().String())
+		remote, err := process.Dial(k.dir, process.StoreSocket, readBuild().String())
 		if err != nil {
 			continue
 		}
@@ -255,7 +255,7 @@ func (k *killedPrograms) launch() *exec.Cmd {
 func dialServe(t *testing.T, dir string) *process.Remote {
 	t.Helper()
 	for start := time.Now(); ; time.Sleep(5 * time.Millisecond) {
-		r, err := process.Dial(dir, readBuild().String())
+		r, err := process.Dial(dir, process.StoreSocket, readBuild().String())
 		if err == nil {
 			return r
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// system is Remora put together and listening, but not yet running.
+// system is Remora put together, but not yet running.
 type system struct {
 	config    config
 	log       *slog.Logger
@@ -31,12 +31,33 @@ type system struct {
 	embedder  *embed.Client // nil = none
 	pipeline  *persist.Pipeline
 	handler   *proxy.Handler
-	door      *proxy.Server
+	door      *proxy.Server  // nil = none yet
 	forward   *proxy.Forward // nil = none
 	started   time.Time
 }
 
-// newSystem wires the parts, in this order from the disk up, and opens the listeners; the rest of the start is run's.
+// newSystem is assemble, with its doors open; the rest of the start is run's.
+func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
+	s, err := assemble(c, log, t)
+	if err != nil {
+		return nil, err
+	}
+	s.door = proxy.NewServer(s.handler, c.server, log)
+	if err := s.door.Listen(); err != nil {
+		return nil, inUse(err)
+	}
+	if c.forward.Listen != "" {
+		if s.forward, err = newForward(c, s.handler, log); err != nil {
+			return nil, err
+		}
+		if err := s.forward.Listen(); err != nil {
+			return nil, inUse(err)
+		}
+	}
+	return s, nil
+}
+
+// assemble wires the parts behind the doors, in this order from the disk up.
 //
 //	client ---HTTP---> door ----------+
 //	client --CONNECT-> forward        |
@@ -50,7 +71,7 @@ type system struct {
 //	          memories, spool       |      |  indexes, loaded when a user comes
 //	                                v      |  and vectors, asked of recall.embeddings.url if one is set
 //	                                store -+  in a process of its own, by a socket
-func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
+func assemble(c config, log *slog.Logger, t telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
 	s.store = newStore(c, log)
 	redactor, err := redact.New(c.redact)
@@ -78,18 +99,6 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 		return nil, err
 	}
 	known.handler = s.handler
-	s.door = proxy.NewServer(s.handler, c.server, log)
-	if err := s.door.Listen(); err != nil {
-		return nil, inUse(err)
-	}
-	if c.forward.Listen != "" {
-		if s.forward, err = newForward(c, s.handler, log); err != nil {
-			return nil, err
-		}
-		if err := s.forward.Listen(); err != nil {
-			return nil, inUse(err)
-		}
-	}
 	return s, nil
 }
 
@@ -125,11 +134,22 @@ const (
 
 // run serves until ctx ends, then stops in the order of the data, so that every turn that was answered is stored.
 func (s *system) run(ctx context.Context) error {
+	door := s.door.Serve
+	if s.forward != nil {
+		door = together(door, s.forward.Serve)
+	}
+	return runStages(ctx, s.log, append([]stage{
+		{"door", s.afterStore(door), s.config.server.Drain + closePatience},
+		{"commands", s.listen, closePatience},
+	}, s.behind()...)...)
+}
+
+// behind is what works behind the doors.
+func (s *system) behind() []stage {
 	quietly := func(run func(context.Context)) func(context.Context) error {
 		return func(ctx context.Context) error { run(ctx); return nil }
 	}
-	stages := []stage{
-		{"door", s.afterStore(s.door.Serve), s.config.server.Drain + closePatience},
+	return []stage{
 		{"exchanges", quietly(s.handler.Run), handPatience},
 		{"persistence", s.afterStore(s.pipeline.Run), s.config.persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
@@ -137,10 +157,6 @@ func (s *system) run(ctx context.Context) error {
 		s.telemetryStage(),
 		{"memory", s.giveBack, exportPatience},
 	}
-	if s.forward != nil {
-		stages[0].run = s.afterStore(together(s.door.Serve, s.forward.Serve))
-	}
-	return runStages(ctx, s.log, stages...)
 }
 
 // giveBack returns memory while nothing goes on, that of a store in this process included.

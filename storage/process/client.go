@@ -129,9 +129,9 @@ type Remote struct {
 	conn *link
 }
 
-// Dial connects to the socket that [Listen] made for a store in dir.
-func Dial(dir, build string) (*Remote, error) {
-	conn, err := dialSocket(dir)
+// Dial connects to the socket of that name that [Server.Listen] made in dir.
+func Dial(dir, name, build string) (*Remote, error) {
+	conn, err := dialSocket(dir, name)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,13 @@ import (
 	"sync"
 )
 
-// SocketName is the socket's name in the directory of the store.
-const SocketName = "remora.sock"
+// Names of sockets in the directory of the store.
+const (
+	// StoreSocket is served by whoever has the store open.
+	StoreSocket = "remora.sock"
+	// FrontSocket is served by who uses it, for what the store alone can't do.
+	FrontSocket = "serve.sock"
+)
 
 // maxPath is the longest address of a socket that every system takes, without the zero byte at its end.
 const maxPath = 103
@@ -20,10 +25,11 @@ const maxPath = 103
 // maxPeers bounds connections to the socket. More are hung up on.
 const maxPeers = 16
 
-// Listen serves commands on a socket in dir until ctx ends. Whoever calls it has the store open, and with that the only
-// right to dir, so a socket that is there was left behind.
-func (s *Server) Listen(ctx context.Context, dir string) error {
-	l, err := listen(dir)
+// Listen serves commands on a socket of that name in dir until ctx ends. Whoever calls it has the store open, by itself or by
+// its child, and with that the only right to dir, so a socket that is there was left behind.
+func (s *Server) Listen(ctx context.Context, dir, name string) error {
+	path := filepath.Join(dir, name)
+	l, err := listen(path)
 	if err != nil {
 		return fmt.Errorf("listen for commands: %w", err)
 	}
@@ -35,7 +41,7 @@ func (s *Server) Listen(ctx context.Context, dir string) error {
 		conn, err := l.AcceptUnix()
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return errors.Join(os.Remove(filepath.Join(dir, SocketName)))
+				return errors.Join(os.Remove(path))
 			}
 			return fmt.Errorf("accept command: %w", err)
 		}
@@ -71,7 +77,8 @@ func (s *Server) admit(conn *net.UnixConn) error {
 	return nil
 }
 
-func listen(dir string) (*net.UnixListener, error) {
+func listen(path string) (*net.UnixListener, error) {
+	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -79,7 +86,6 @@ func listen(dir string) (*net.UnixListener, error) {
 	if info.Mode().Perm()&0o002 != 0 { // made with 0700; a volume may be the group's
 		return nil, fmt.Errorf("everybody may write to %s", dir)
 	}
-	path := filepath.Join(dir, SocketName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -99,8 +105,8 @@ func listen(dir string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-func dialSocket(dir string) (net.Conn, error) {
-	path := filepath.Join(dir, SocketName)
+func dialSocket(dir, name string) (net.Conn, error) {
+	path := filepath.Join(dir, name)
 	short, done, err := shortPath(path)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@
 //
 // Both ends of a connection must be of the same build, and say so in their first frame; frame.go has the protocol. All
 // sizes that a peer names are checked against bounds, and nothing is allocated for what has not arrived. A frame that breaks the
-// protocol ends the connection. Commands reach the store of a running Remora by [Listen] and [Dial]; the socket is for
+// protocol ends the connection. Commands reach the store of a running Remora by [Server.Listen] and [Dial]; the socket is for
 // the same user only, by mode and by the credentials of the peer.
 package process
 

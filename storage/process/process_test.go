@@ -481,20 +481,20 @@ func TestListenAndDial(t *testing.T) {
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Dial(dir, testBuild); err == nil {
+			if _, err := Dial(dir, StoreSocket, testBuild); err == nil {
 				t.Error("dialled nobody")
 			}
 			for range 2 { // the second time over a socket that was left behind
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
-				go func() { ended <- serverOf(storagetest.Memory()).Listen(ctx, dir) }()
+				go func() { ended <- serverOf(storagetest.Memory()).Listen(ctx, dir, StoreSocket) }()
 				var r *Remote
 				await(t, "socket", func() (ok bool) {
 					var err error
-					r, err = Dial(dir, testBuild)
+					r, err = Dial(dir, StoreSocket, testBuild)
 					return err == nil
 				})
-				info, err := os.Stat(filepath.Join(dir, SocketName))
+				info, err := os.Stat(filepath.Join(dir, StoreSocket))
 				if err != nil || info.Mode().Perm() != 0o600 {
 					t.Errorf("socket: %v, %v", info, err)
 				}
@@ -509,7 +509,7 @@ func TestListenAndDial(t *testing.T) {
 					t.Errorf("Listen: %v", err)
 				}
 				_ = r.Close()
-				if err := os.WriteFile(filepath.Join(dir, SocketName), nil, 0o600); err != nil {
+				if err := os.WriteFile(filepath.Join(dir, StoreSocket), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+// listen serves what commands ask of a Remora that runs and its store alone can't do, from when the store is open. Nobody
+// but this user and root is let in.
+func (s *system) listen(ctx context.Context) error {
+	defer func() { <-ctx.Done() }()
+	if !process.Supported || until(ctx, func() bool { return s.store.Status().Open }) != nil {
+		return nil
+	}
+	server := &process.Server{
+		Store: s.store, Local: s.store, Status: s.store.Status, Admin: s.command, Build: readBuild().String(), Log: s.log,
+	}
+	if err := server.Listen(ctx, s.config.storage.Dir, process.FrontSocket); err != nil && ctx.Err() == nil {
+		s.log.Warn("'remora forget' can't reach this Remora", "error", err)
+	}
+	return nil
+}
+
+const forgetName = "forget"
+
+// command does what a command asks for. What is forgotten is told to whoever asked, and counted in the log.
+func (s *system) command(ctx context.Context, name string, args []byte, _ io.Writer) ([]byte, error) {
+	if name != forgetName {
+		return nil, fmt.Errorf("this Remora knows nothing of %q: %w", name, errors.ErrUnsupported)
+	}
+	var f forgetting
+	if err := json.Unmarshal(args, &f); err != nil {
+		return nil, errors.New("what to forget can't be read")
+	}
+	done, err := s.forget(ctx, f)
+	s.log.Info("a command had memories forgotten", "scopes", done.Scopes, "memories", done.Memories, "turns", done.Turns, "whole", err == nil)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(done)
+}

@@ -1,0 +1,354 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+func forgetCommand() command {
+	return command{
+		name:    "forget",
+		summary: "forget memories, a conversation, a user or everything",
+		usage: `remora forget ID...              memories, by the ids that remora list shows, and the facts that came from them; what
+                                 stands before an id's dot names all that was said in that turn, the answer included
+       remora forget --conversation ID  all that was said in it
+       remora forget --all --user USER  a user, with the key that the memories and their backups are sealed with
+       remora forget --all --tenant T   all users of a tenant; without --tenant or --user, of the store
+       remora forget --dismiss ID...    requests of remora list --forget, without forgetting anything
+       each with [--user USER] [--tenant TENANT] [--app APP] [--project PROJECT] [--data DIRECTORY] [--config FILE]
+
+It goes from the disk, from what is searched and from what conversations that are going on repeat, also beside a running
+Remora, on the same machine and as the same user. It can't be undone.`,
+		run: forgetMemories,
+	}
+}
+
+// forgetting is what to forget: of the scopes selected, All, or a Conversation, or the memories with these IDs; or the
+// requests with these IDs, to Dismiss.
+type forgetting struct {
+	Of           selection
+	All          bool
+	Conversation string
+	Dismiss      bool
+	IDs          []string
+}
+
+// forgotten counts what is gone.
+type forgotten struct {
+	Scopes   int
+	Memories int
+	Derived  int // of them, facts that came from what was named
+	Turns    int // that were not memories yet
+	Requests int // dismissed
+	// Unreadable counts scopes that were passed over, since whose they are is lost with their key.
+	Unreadable int
+	NotFound   []string
+}
+
+func forgetMemories(ctx context.Context, s streams, args []string) error {
+	f := newFlags(forgetCommand(), s)
+	flags := configFlags(f)
+	of := selectionFlags(f)
+	var what forgetting
+	f.BoolVar(&what.All, "all", false, "forget all of those selected, for good")
+	f.StringVar(&what.Conversation, "conversation", "", "forget the conversation of this `id`")
+	f.BoolVar(&what.Dismiss, "dismiss", false, "take requests to forget off their list")
+	yes := f.Bool("yes", false, "with --all and neither --tenant nor --user: yes, everything")
+	rest, err := parseArgs(f, args, 0, maxForget)
+	if err != nil {
+		return err
+	}
+	what.Of, what.IDs = *of, rest
+	switch {
+	case what.All && (what.Conversation != "" || what.Dismiss || len(rest) > 0), what.Conversation != "" && (what.Dismiss || len(rest) > 0):
+		return wrongCall(f, "one of ids, --conversation and --all")
+	case !what.All && what.Conversation == "" && len(rest) == 0:
+		return wrongCall(f, "nothing to forget is named: ids, --conversation or --all")
+	case what.All && what.Of.Tenant == "" && what.Of.User == "" && !*yes:
+		return wrongCall(f, "--all without --user or --tenant forgets everybody's memories: say --yes as well")
+	}
+	c, err := sealedConfig(flags, s)
+	if err != nil {
+		return err
+	}
+	done, err := what.run(ctx, c, s)
+	if err != nil {
+		return err
+	}
+	return done.tell(s.err, what)
+}
+
+// flushPatience bounds the wait for what was said just before.
+const flushPatience = 10 * time.Second
+
+// maxForget is how many ids one call takes.
+const maxForget = 10_000
+
+// run has the Remora that runs do it, whose indexes and conversations hold what is to be forgotten, or puts one together
+// that does nothing else.
+func (f forgetting) run(ctx context.Context, c config, s streams) (done forgotten, err error) {
+	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return done, fmt.Errorf("there is no store in %s", c.storage.Dir)
+	}
+	running, away := process.Dial(c.storage.Dir, process.FrontSocket, readBuild().String())
+	if away != nil {
+		return f.alone(ctx, c, s, away)
+	}
+	defer func() { err = errors.Join(err, running.Close()) }()
+	args, err := json.Marshal(f)
+	if err != nil {
+		return done, err
+	}
+	answer, err := running.Admin(ctx, forgetName, args, nil)
+	if err != nil {
+		return done, err
+	}
+	return done, json.Unmarshal(answer, &done)
+}
+
+// alone runs all that stands behind the doors for as long as it takes. away says why no running Remora was asked.
+func (f forgetting) alone(ctx context.Context, c config, s streams, away error) (done forgotten, err error) {
+	c.store.setAside, c.store.reserveBytes, c.log.level = false, 0, levelWarn
+	sys, err := assemble(c, c.log.logger(s.err), noTelemetry())
+	if err != nil {
+		return done, err
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- runStages(running, sys.log, sys.behind()...) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-ended)
+	}()
+	opening, cancel := context.WithTimeout(ctx, storeOpening)
+	defer cancel()
+	var status process.Status
+	err = until(opening, func() bool {
+		status = sys.store.Status()
+		return status.Open || status.FailedOpens > 0 || status.Restarts >= maxCrashes
+	})
+	if err != nil {
+		return done, err
+	}
+	if !status.Open {
+		err := errors.New(status.Reason)
+		if strings.HasPrefix(status.Reason, "locked:") { // by one that could not be reached
+			err = errors.Join(err, away)
+		}
+		return done, err
+	}
+	return sys.forget(ctx, f)
+}
+
+// forget does it. Cut short, some of it is done, and it can be repeated.
+func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
+	// A user of whom all is still on its way is not listed. What does not get there is dropped by the erasure, where it is known.
+	flushing, cancel := context.WithTimeout(ctx, flushPatience)
+	_ = s.pipeline.Flush(flushing)
+	cancel()
+	scopes, unreadable, err := scopesOf(ctx, s.store, f.Of)
+	if err != nil {
+		return done, err
+	}
+	switch {
+	case f.All:
+		return s.forgetAll(ctx, f.Of, scopes, unreadable)
+	case f.Conversation != "":
+		for _, scope := range scopes {
+			e, err := s.pipeline.ForgetConversation(ctx, scope, f.Conversation)
+			done.add(e)
+			if err != nil {
+				return done, err
+			}
+		}
+		return done, nil
+	case f.Dismiss:
+		return s.dismiss(ctx, scopes, f.IDs)
+	}
+	return s.forgetMemories(ctx, scopes, f.IDs)
+}
+
+func (s *system) forgetAll(ctx context.Context, of selection, scopes []storage.Scope, unreadable int) (done forgotten, err error) {
+	// What is named exactly goes also where its key is lost, and with it its name.
+	if scope, ok := of.exact(); ok && len(scopes) == 0 && unreadable > 0 {
+		scopes = append(scopes, scope)
+	}
+	for _, scope := range scopes {
+		e, err := s.pipeline.ForgetUser(ctx, scope)
+		done.add(e)
+		if err != nil {
+			return done, err
+		}
+	}
+	done.Scopes = len(scopes)
+	if of != (selection{}) {
+		_, done.Unreadable, err = scopesOf(ctx, s.store, of)
+		return done, err
+	}
+	if unreadable > 0 {
+		receipt, err := s.store.EraseAll(ctx)
+		done.Scopes += receipt.Scopes
+		done.Memories += receipt.Memories
+		return done, err
+	}
+	return done, nil
+}
+
+func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids []string) (done forgotten, err error) {
+	left := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		left[id] = true
+	}
+	for _, scope := range scopes {
+		var own []string
+		for _, id := range ids {
+			if !left[id] {
+				continue
+			}
+			switch _, err := s.store.Memory(ctx, scope, id); {
+			case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrInvalid):
+			case err == nil, errors.Is(err, storage.ErrDamaged):
+				own = append(own, id)
+				delete(left, id)
+			default:
+				return done, err
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		e, err := s.pipeline.ForgetMemories(ctx, scope, own...)
+		done.add(e)
+		if err != nil {
+			return done, err
+		}
+	}
+	for _, scope := range scopes {
+		if len(left) == 0 {
+			break
+		}
+		own, err := passagesOf(ctx, s.store, scope, left)
+		if err != nil {
+			return done, err
+		}
+		if len(own) == 0 {
+			continue
+		}
+		e, err := s.pipeline.ForgetMemories(ctx, scope, own...)
+		done.add(e)
+		if err != nil {
+			return done, err
+		}
+	}
+	done.notFound(ids, left)
+	return done, nil
+}
+
+// passagesOf lists the passages of a scope's turns, and takes the turns that it found off the list.
+func passagesOf(ctx context.Context, store storage.Store, scope storage.Scope, turns map[string]bool) (ids []string, err error) {
+	found := map[string]bool{}
+	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}}); ; {
+		page, err := store.Scan(ctx, scope, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Memories {
+			if m := &page.Memories[i]; turns[m.Provenance.Turn] {
+				found[m.Provenance.Turn] = true
+				ids = append(ids, m.ID)
+			}
+		}
+		if page.Next == "" {
+			break
+		}
+		q.After = page.Next
+	}
+	for turn := range found {
+		delete(turns, turn)
+	}
+	return ids, nil
+}
+
+func (s *system) dismiss(ctx context.Context, scopes []storage.Scope, ids []string) (done forgotten, err error) {
+	left := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		left[id] = true
+	}
+	for _, scope := range scopes {
+		all, err := s.pipeline.PendingForgets(ctx, scope)
+		if err != nil {
+			return done, err
+		}
+		for i := range all {
+			if id := all[i].ID; left[id] {
+				if err := s.pipeline.DismissForget(ctx, scope, id); err != nil {
+					return done, err
+				}
+				done.Requests++
+				delete(left, id)
+			}
+		}
+	}
+	done.notFound(ids, left)
+	return done, nil
+}
+
+func (d *forgotten) add(e persist.Erasure) {
+	if e.Memories+e.Queued+e.Spooled > 0 {
+		d.Scopes++
+	}
+	d.Memories += e.Memories
+	d.Derived += e.Derived
+	d.Turns += e.Queued + e.Spooled
+}
+
+func (d *forgotten) notFound(ids []string, left map[string]bool) {
+	for _, id := range ids {
+		if left[id] {
+			d.NotFound = append(d.NotFound, id)
+			delete(left, id)
+		}
+	}
+}
+
+// tell says what is gone; what was not there is a failure.
+func (d forgotten) tell(w io.Writer, f forgetting) error {
+	switch {
+	case f.Dismiss:
+		fmt.Fprintf(w, "dismissed %d requests\n", d.Requests)
+	case f.All:
+		fmt.Fprintf(w, "forgot %d users: %d memories, %d turns that were not stored yet\n", d.Scopes, d.Memories, d.Turns)
+		if d.Scopes == 0 {
+			break
+		}
+		fmt.Fprintln(w, "their data keys are destroyed, so no backup brings them back beside this keyring: replace exported keyrings (remora keys export)")
+	default:
+		fmt.Fprintf(w, "forgot %d memories, of them %d facts that came from the others, and %d turns that were not stored yet\n", d.Memories, d.Derived, d.Turns)
+		if d.Memories > 0 {
+			fmt.Fprintln(w, "backups that were made before still hold them")
+		}
+	}
+	switch {
+	case d.Unreadable > 0:
+		fmt.Fprintf(w, "left: %d users whose key is missing or damaged, so that whose they are is not known; name their tenant and user exactly, or forget everything\n", d.Unreadable)
+	case len(d.NotFound) > 0:
+		return fmt.Errorf("not found: %s", strings.Join(d.NotFound, ", "))
+	case f.All && d.Scopes == 0:
+		return errors.New("there is nobody like that")
+	case f.Conversation != "" && d.Memories+d.Turns == 0:
+		return errors.New("not found: nothing is remembered of that conversation")
+	}
+	return nil
+}

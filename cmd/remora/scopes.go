@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// selection names scopes. An empty part is any.
+type selection struct{ Tenant, App, Project, User string }
+
+// selectionFlags are the flags of commands that work on some scopes.
+func selectionFlags(f *flag.FlagSet) *selection {
+	s := &selection{}
+	part := func(to *string, name string) {
+		f.Func(name, "only of this `"+name+"`, as remora list shows it", func(given string) (err error) {
+			*to, err = readPart(given)
+			return err
+		})
+	}
+	part(&s.Tenant, "tenant")
+	part(&s.App, "app")
+	part(&s.Project, "project")
+	part(&s.User, "user")
+	return s
+}
+
+func (s selection) covers(scope storage.Scope) bool {
+	part := func(want, is string) bool { return want == "" || want == is }
+	return part(s.Tenant, scope.Tenant) && part(s.App, scope.App) && part(s.Project, scope.Project) && part(s.User, scope.User)
+}
+
+// exact is the one scope that can be meant where tenant and user are named: of a user whose key is lost the store knows no
+// name.
+func (s selection) exact() (scope storage.Scope, ok bool) {
+	scope = storage.Scope{Tenant: s.Tenant, App: s.App, Project: s.Project, User: s.User}
+	if scope.App == "" {
+		scope.App = proxy.DefaultPart
+	}
+	if scope.Project == "" {
+		scope.Project = proxy.DefaultPart
+	}
+	return scope, s.Tenant != "" && s.User != ""
+}
+
+// keyHolder is shown for the user of requests that name none.
+const keyHolder = "(key holder)"
+
+// showPart writes a part of a scope for people and shells: as it is, or quoted where it could be taken for something else
+// or would do something to a terminal. readPart reads it back.
+func showPart(part string) string {
+	plain := part != "" && !strings.HasPrefix(part, "(") && !strings.ContainsAny(part, " \"'\\")
+	switch {
+	case part == proxy.KeyHolderUser:
+		return keyHolder
+	case plain && strconv.Quote(part) == `"`+part+`"`:
+		return part
+	}
+	return strconv.Quote(part)
+}
+
+func readPart(shown string) (string, error) {
+	switch {
+	case shown == keyHolder:
+		return proxy.KeyHolderUser, nil
+	case shown == "":
+		return "", fmt.Errorf("is empty")
+	case strings.HasPrefix(shown, `"`):
+		return strconv.Unquote(shown)
+	}
+	return shown, nil
+}
+
+func showScope(s storage.Scope) string {
+	return fmt.Sprintf("tenant %s, app %s, project %s, user %s", showPart(s.Tenant), showPart(s.App), showPart(s.Project), showPart(s.User))
+}
+
+// scopesOf lists the scopes that are meant. unreadable counts those of the store whose name is lost with their key.
+func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (scopes []storage.Scope, unreadable int, err error) {
+	for after := ""; ; {
+		page, err := store.Scopes(ctx, after, 0)
+		if err != nil {
+			return nil, 0, fmt.Errorf("list users: %w", err)
+		}
+		unreadable += page.Damaged
+		for _, scope := range page.Scopes {
+			if of.covers(scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+		if page.Next == "" {
+			return scopes, unreadable, nil
+		}
+		after = page.Next
+	}
+}
