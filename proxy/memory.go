@@ -35,6 +35,9 @@ type splice struct {
 func (x *exchange) whose() (secret []byte, scope storage.Scope, ok bool) {
 	if secret = x.h.installSecret(x.ctx); secret == nil {
 		x.status = StatusUnavailable
+		if x.rights.persist {
+			x.h.stats.TooEarly.Add(1)
+		}
 		return nil, scope, false
 	}
 	if scope, ok = x.h.identity.scope(secret, x.r.Header, x.req, x.client); !ok {

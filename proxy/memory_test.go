@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -480,6 +481,24 @@ func testMemoryFailsOpen(t *testing.T, a api) {
 				t.Errorf("next turn (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// nameless is a store that was never open yet.
+type nameless struct{ storage.Local }
+
+func (nameless) InstallSecret(context.Context) ([]byte, error) {
+	return nil, storage.ErrUnavailable
+}
+
+// Before the store was open nobody knows whose a turn is. It goes out, and what is not remembered is counted.
+func TestBeforeTheStoreWasOpen(t *testing.T) {
+	r := newRig(t, func(_ *Config, d *Deps) { d.Local = nameless{d.Local} })
+	for _, mode := range []string{"on", "read", "off"} {
+		r.post(chat("user: q1"), headerMemory, mode)
+	}
+	if n, early := len(r.turns()), r.h.Stats().TooEarly.Load(); n != 0 || early != 1 {
+		t.Errorf("%d turns, %d counted as too early, want 0 and 1", n, early)
 	}
 }
 

@@ -206,6 +206,7 @@ type Stats struct {
 	NotFinal    atomic.Int64             // answers that end no turn: tool calls, errors, cut streams
 	Assembled   atomic.Int64             // turns handed to persistence
 	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
+	TooEarly    atomic.Int64             // requests to be remembered before the store could first say who is who: theirs are no turns
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 }
 

@@ -54,6 +54,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { remora.watchMemory(watched) })
+	watch.Go(func() { tellLosses(watched, log, remora.losses) })
 
 	err = remora.run(ctx)
 	remora.farewell(err)

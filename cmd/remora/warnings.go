@@ -11,7 +11,7 @@ import (
 
 // warnings are what works, and is hardly meant. serve logs them and check tells them.
 func (c config) warnings(environ []string, where place) []string {
-	told := misspelt(environ, c.settings())
+	told := append(misspelt(environ, c.settings()), unexported(environ)...)
 	files := badger.KeyFiles(c.storage)
 	for _, file := range files {
 		told = append(told, exposed("key file", file, where)...)
@@ -21,6 +21,17 @@ func (c config) warnings(environ []string, where place) []string {
 	}
 	if c.caKey != "" {
 		told = append(told, exposed("key of the certificate authority", c.caKey, where)...)
+	}
+	return told
+}
+
+// unexported tells of exports that are asked for and that there are none of: whoever waits for them would wait in vain.
+func unexported(environ []string) (told []string) {
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if (name == "OTEL_METRICS_EXPORTER" || name == "OTEL_LOGS_EXPORTER") && value != "" && value != "none" {
+			told = append(told, name+" is set: Remora exports traces only")
+		}
 	}
 	return told
 }

@@ -35,6 +35,13 @@ func TestMisspelt(t *testing.T) {
 	}
 }
 
+func TestUnexported(t *testing.T) {
+	got := unexported([]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_LOGS_EXPORTER=none", "OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER_X=1", "OTEL_LOGS_EXPORTER="})
+	if len(got) != 1 || !strings.HasPrefix(got[0], "OTEL_METRICS_EXPORTER is set") {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestKeysInTheOpen(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files have no modes")

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Losses are told while they happen, each once, and no more than a line a minute.
+func TestLossesAreTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		lost := map[string]uint64{}
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			tellLosses(ctx, log, func() map[string]uint64 {
+				return map[string]uint64{"full": lost["full"], "rateLimited": lost["rateLimited"]}
+			})
+		}()
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass(time.Hour)
+		lost["full"] = 3
+		pass(lossTick)
+		lost["full"], lost["rateLimited"] = 5, 7
+		pass(lossTick)
+		pass(lossTold)
+		pass(time.Hour)
+		stop()
+		<-done
+		want := `level=WARN msg="turns are not remembered" turns.full=3
+level=WARN msg="turns are not remembered" turns.full=2 turns.rateLimited=7
+`
+		if got := strings.TrimSpace(out.String()); got != strings.TrimSpace(want) {
+			t.Errorf("got:\n%s\nwant:\n%s", got, want)
+		}
+	})
+}
