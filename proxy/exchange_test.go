@@ -253,7 +253,7 @@ func TestExchangeSpan(t *testing.T) {
 	delete(got, attrServerPort)
 	want := map[attribute.Key]string{
 		attrOperation: "chat", attrProvider: "mock", attrServerAddress: host, attrRequestModel: "m", attrResponseModel: "m",
-		attrResponseID: "c1", attrFinish: `["stop"]`, attrInputTokens: "7", attrOutputTokens: "2", attrCachedTokens: "0",
+		attrResponseID: "c1", attrFinish: `["stop"]`, attrInputTokens: "7", attrOutputTokens: "2",
 		attrHTTPStatus: "200", attrStatus: "injected", attrMemories: "1",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -262,6 +262,22 @@ func TestExchangeSpan(t *testing.T) {
 	for k, v := range got {
 		if strings.Contains(v, "private") {
 			t.Errorf("%s holds content", k)
+		}
+	}
+
+	// A request without a model has no name to show.
+	exporter.Reset()
+	r.post(`{"messages":[{"role":"user","content":"q3"}]}`)
+	r.one()
+	r.settle()
+	for _, s := range exporter.GetSpans() {
+		if s.Name != "chat" {
+			t.Errorf("span %q without a model", s.Name)
+		}
+		for _, a := range s.Attributes {
+			if a.Key == attrRequestModel {
+				t.Error("a model that was not named")
+			}
 		}
 	}
 

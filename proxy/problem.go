@@ -79,6 +79,9 @@ func (p problem) encode() []byte {
 func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool) {
 	p = explain(up, err)
 	p.cause = cause(err)
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
+		p.cause = op.Op + ": " + p.cause
+	}
 	return p, in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
 }
 

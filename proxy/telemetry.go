@@ -75,6 +75,9 @@ func (s *exchangeSpan) model(model string) {
 	if s == nil {
 		return
 	}
+	if model == "" {
+		return
+	}
 	s.span.SetName("chat " + model)
 	s.span.SetAttributes(attrRequestModel.String(model))
 }
@@ -121,7 +124,10 @@ func (s *exchangeSpan) reply(r dialect.Reply) {
 		s.span.SetAttributes(attrFinish.StringSlice([]string{r.Finish}))
 	}
 	if u := r.Usage; u != (dialect.Usage{}) {
-		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output), attrCachedTokens.Int64(u.Cached))
+		s.span.SetAttributes(attrInputTokens.Int64(u.Input), attrOutputTokens.Int64(u.Output))
+		if u.Cached > 0 {
+			s.span.SetAttributes(attrCachedTokens.Int64(u.Cached))
+		}
 		if u.Written > 0 {
 			s.span.SetAttributes(attrWrittenTokens.Int64(u.Written))
 		}

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,12 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 	transport := &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true}
 	if t.ProxyFromEnvironment {
 		transport.Proxy = http.ProxyFromEnvironment
+		transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
+			if answer.StatusCode != http.StatusOK { // its own words may quote a password
+				return fmt.Errorf("the proxy answers %d", answer.StatusCode)
+			}
+			return nil
+		}
 	}
 	if u.CAFile != "" {
 		pem, err := os.ReadFile(u.CAFile)
@@ -161,11 +168,27 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 	}
 	start := time.Now()
 	response, err := transport.RoundTrip(request) // follows no redirect
+	way := wayOf(transport, request)
 	if err != nil {
+		if way != "" {
+			err = fmt.Errorf("%w (%s)", err, strings.TrimPrefix(way, ", "))
+		}
 		return "", err
 	}
 	response.Body.Close()
-	return fmt.Sprintf("answers %d over %s in %s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond)), nil
+	return fmt.Sprintf("answers %d over %s in %s%s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond), way), nil
+}
+
+// wayOf names the proxy of the environment on the way of a request, without its credentials; "" = none.
+func wayOf(t *http.Transport, r *http.Request) string {
+	if t.Proxy == nil {
+		return ""
+	}
+	via, err := t.Proxy(r)
+	if err != nil || via == nil {
+		return ""
+	}
+	return fmt.Sprintf(", through the proxy %s, which HTTP_PROXY or HTTPS_PROXY names", via.Host)
 }
 
 // checkEmbeddings asks for the vector of a word, as recall would, if a server is set.
