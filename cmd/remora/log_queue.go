@@ -94,3 +94,18 @@ func (q *logQueue) close() {
 	case <-patience.C:
 	}
 }
+
+// lastWord writes a line at the end of the process, for at most logPatience: who does not read must not keep it from ending.
+func lastWord(w io.Writer, line string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.WriteString(w, line)
+	}()
+	patience := time.NewTimer(logPatience)
+	defer patience.Stop()
+	select {
+	case <-done:
+	case <-patience.C:
+	}
+}

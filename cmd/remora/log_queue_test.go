@@ -82,3 +82,21 @@ func TestLogQueueEnds(t *testing.T) {
 		close(out.on) // or its goroutine would outlive the test
 	})
 }
+
+// Nor does the process stay for whoever does not read why it failed.
+func TestLastWord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := haltedWriter{on: make(chan struct{})}
+		began := time.Now()
+		lastWord(&out, "remora: cut\n")
+		if waited := time.Since(began); waited != logPatience {
+			t.Errorf("the end took %v", waited)
+		}
+		close(out.on)
+		synctest.Wait()
+		lastWord(&out, "remora: cut again\n")
+		if got := out.b.String(); got != "remora: cut\nremora: cut again\n" {
+			t.Errorf("got %q", got)
+		}
+	})
+}

@@ -55,7 +55,7 @@ func mainExit() int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	fmt.Fprintln(os.Stderr, "remora:", err)
+	lastWord(os.Stderr, fmt.Sprintln("remora:", err))
 	return exitFail
 }
 
