@@ -24,8 +24,12 @@ func (p *Pipeline) itemsOf(of func(*Turn) bool) (found []*item) {
 func (p *Pipeline) dropItems(gone []*item) (queued int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	waiting := make(map[*item]bool, len(p.queued)) // some of them may have been tried
+	for _, it := range p.queued {
+		waiting[it] = true
+	}
 	for _, it := range gone {
-		if it.ref.Key == "" {
+		if waiting[it] {
 			queued++
 		}
 		p.inFlight.finish(it)

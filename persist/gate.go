@@ -1,6 +1,9 @@
 package persist
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // gate lets an erasure in between the stages' batches. Each stage holds it while it has turns in its hands; an erasure
 // closes it for all of them, and then knows that no turn is anywhere but in the lists and in the store.
@@ -28,7 +31,24 @@ func (g *gate) enter(work context.Context) bool {
 
 func (g *gate) leave() { <-g.slots }
 
-// close waits until all stages have let go and keeps them out until open is called. While the store is away a stage may
+// wanted says that an erasure waits for the stages to let go, or is at work.
+func (g *gate) wanted() bool { return len(g.alone) > 0 }
+
+// errYield ends a stage's attempt at a store that is away, or full, for the sake of an erasure that waits, and that it may well serve.
+var errYield = errors.New("an erasure waits")
+
+// yielding is try for a stage that can take its turns up again later.
+func (g *gate) yielding(try func() error) func() error {
+	return func() error {
+		err := try()
+		if err != nil && !permanent(err) && g.wanted() {
+			return errYield
+		}
+		return err
+	}
+}
+
+// close waits until all stages have let go and keeps them out until open is called. While the store is away the auditor may
 // hold on until it comes back, so ctx should have a deadline.
 func (g *gate) close(ctx context.Context) (open func(), err error) {
 	select {

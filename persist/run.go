@@ -101,7 +101,7 @@ func (p *Pipeline) abandon() {
 const worthTelling = time.Second
 
 // retry calls try until it returns nil or an error that repeating won't mend, with backoff in between, and returns that
-// error. It gives up with the context's error when work ends. While ctx is alive waits are full; once it has ended
+// error, or errYield. It gives up with the context's error when work ends. While ctx is alive waits are full; once it has ended
 // (draining) waits are short, for there is little time.
 func (p *Pipeline) retry(ctx, work context.Context, what string, try func() error) error {
 	wait := firstBackoff
@@ -116,7 +116,7 @@ func (p *Pipeline) retry(ctx, work context.Context, what string, try func() erro
 			return nil
 		case work.Err() != nil:
 			return work.Err()
-		case permanent(err):
+		case permanent(err), errors.Is(err, errYield):
 			return err
 		}
 		p.stats.retries.Add(1)

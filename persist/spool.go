@@ -135,6 +135,9 @@ func (p *Pipeline) prepareAll(batch []*item) []*item {
 }
 
 func (p *Pipeline) prepareItem(it *item) error {
+	if it.seq != 0 { // it was, before an erasure came in between
+		return nil
+	}
 	var err error
 	for range maxTries {
 		err = guard(func() error {
@@ -151,8 +154,8 @@ func (p *Pipeline) prepareItem(it *item) error {
 	return err
 }
 
-// spool makes items durable in one commit. Those that the store refuses are dropped; when the work is cut short all
-// are returned as unsaved.
+// spool makes items durable in one commit. Those that the store refuses are dropped; when the work is cut short, or
+// gives way to an erasure, all are returned as unsaved.
 func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
 	records := make([]storage.Record, 0, len(items))
 	for _, it := range items {
@@ -178,7 +181,7 @@ func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, uns
 	if len(records) == 0 {
 		return nil, nil
 	}
-	err := p.retry(ctx, work, "spool", func() error { return p.local.PutRecords(work, records) })
+	err := p.retry(ctx, work, "spool", p.gate.yielding(func() error { return p.local.PutRecords(work, records) }))
 	switch {
 	case err == nil:
 		p.stats.persisted.Add(uint64(len(durable)))

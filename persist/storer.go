@@ -40,17 +40,19 @@ func (p *Pipeline) runStorer(ctx, work context.Context, spooling <-chan struct{}
 		}
 		if len(unsaved) > 0 {
 			p.mu.Lock()
-			p.spooled = append(unsaved, p.spooled...) // for abandon to count; they stay in the spool
+			p.spooled = append(unsaved, p.spooled...) // for abandon to count, at the end; they stay in the spool
 			p.mu.Unlock()
-			return
+			if work.Err() != nil {
+				return
+			}
 		}
 	}
 }
 
 // storeBatch stores a batch in one go, or turn by turn when one of them is to blame. It returns what it could not store
-// before the work ended.
+// before the work ended, or an erasure came.
 func (p *Pipeline) storeBatch(ctx, work context.Context, batch []*item) []*item {
-	err := p.retry(ctx, work, "store", func() error { return p.upsert(work, batch) })
+	err := p.retry(ctx, work, "store", p.gate.yielding(func() error { return p.upsert(work, batch) }))
 	switch {
 	case err == nil:
 		p.complete(ctx, work, batch)
@@ -61,7 +63,7 @@ func (p *Pipeline) storeBatch(ctx, work context.Context, batch []*item) []*item 
 	for i, it := range batch {
 		var err error
 		for ; it.tries < maxTries; it.tries++ {
-			err = p.retry(ctx, work, "store", func() error { return p.upsert(work, []*item{it}) })
+			err = p.retry(ctx, work, "store", p.gate.yielding(func() error { return p.upsert(work, []*item{it}) }))
 			if err == nil || !permanent(err) {
 				break
 			}

@@ -90,8 +90,11 @@ func forgetMemories(ctx context.Context, s streams, args []string) error {
 	return done.tell(s.err, what)
 }
 
-// flushPatience bounds the wait for what was said just before.
-const flushPatience = 10 * time.Second
+// flushPatience bounds the wait for what was said just before, forgetPatience each erasure.
+const (
+	flushPatience  = 5 * time.Second
+	forgetPatience = time.Minute
+)
 
 // maxForget is how many ids one call takes.
 const maxForget = 10_000
@@ -167,7 +170,9 @@ func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err 
 		return s.forgetAll(ctx, f.Of, scopes, unreadable)
 	case f.Conversation != "":
 		for _, scope := range scopes {
-			e, err := s.pipeline.ForgetConversation(ctx, scope, f.Conversation)
+			e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
+				return s.pipeline.ForgetConversation(ctx, scope, f.Conversation)
+			})
 			done.add(e)
 			if err != nil {
 				return done, err
@@ -180,13 +185,28 @@ func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err 
 	return s.forgetMemories(ctx, scopes, f.IDs)
 }
 
+// patiently bounds one erasure, which waits for turns that can't be stored now, such as on a disk that is full.
+func (s *system) patiently(ctx context.Context, erase func(context.Context) (persist.Erasure, error)) (persist.Erasure, error) {
+	bounded, cancel := context.WithTimeout(ctx, forgetPatience)
+	defer cancel()
+	e, err := erase(bounded)
+	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
+		why := s.store.Status().Reason
+		if why == "" {
+			why = "it is busy"
+		}
+		err = fmt.Errorf("not all is forgotten: the store did not come to it in %s: %s; forget it again when that is over", forgetPatience, why)
+	}
+	return e, err
+}
+
 func (s *system) forgetAll(ctx context.Context, of selection, scopes []storage.Scope, unreadable int) (done forgotten, err error) {
 	// What is named exactly goes also where its key is lost, and with it its name.
 	if scope, ok := of.exact(); ok && len(scopes) == 0 && unreadable > 0 {
 		scopes = append(scopes, scope)
 	}
 	for _, scope := range scopes {
-		e, err := s.pipeline.ForgetUser(ctx, scope)
+		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) { return s.pipeline.ForgetUser(ctx, scope) })
 		done.add(e)
 		if err != nil {
 			return done, err
@@ -229,7 +249,9 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 		if len(own) == 0 {
 			continue
 		}
-		e, err := s.pipeline.ForgetMemories(ctx, scope, own...)
+		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
+			return s.pipeline.ForgetMemories(ctx, scope, own...)
+		})
 		done.add(e)
 		if err != nil {
 			return done, err
@@ -246,7 +268,9 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 		if len(own) == 0 {
 			continue
 		}
-		e, err := s.pipeline.ForgetMemories(ctx, scope, own...)
+		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
+			return s.pipeline.ForgetMemories(ctx, scope, own...)
+		})
 		done.add(e)
 		if err != nil {
 			return done, err

@@ -1,0 +1,68 @@
+package persist
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestErasureWhileNothingIsStored: where a disk is full, nothing can be written and everything erased. Turns that wait to be
+// stored hold up no erasure; those of others are stored afterwards, once, with the originals of what was redacted.
+func TestErasureWhileNothingIsStored(t *testing.T) {
+	for _, refused := range []string{"PutRecords", "Put"} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := DefaultConfig()
+			cfg.Audit.Enabled = false
+			store := newFaulty()
+			p := start(t, New(cfg, store, store, &indexed{}, redactor(t), nil, nil))
+			defer p.stop()
+			mustEnqueue(t, p.Pipeline, said("t1", "I'm allergic to peanuts."))
+			mustFlush(t, p.Pipeline)
+			full := func(on bool) {
+				store.mu.Lock()
+				defer store.mu.Unlock()
+				store.fault = nil
+				if on {
+					store.fault = func(method string, _ int) (error, bool) {
+						if method == refused {
+							return fmt.Errorf("%w: no space", storage.ErrUnavailable), false
+						}
+						return nil, false
+					}
+				}
+			}
+			full(true)
+			other := said("o1", "My address is ines@example.org, and I live in Graz.")
+			other.Scope = userScope(2)
+			mustEnqueue(t, p.Pipeline, other, said("t2", "I live in Porto."))
+			time.Sleep(time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			got, err := p.ForgetUser(ctx, testScope)
+			if err != nil || got.Memories == 0 || got.Queued+got.Spooled == 0 {
+				t.Errorf("%s: %+v, %v", refused, got, err)
+			}
+			full(false)
+			mustFlush(t, p.Pipeline)
+			if left := everything(t, store, testScope); len(left) > 0 {
+				t.Errorf("%s: left %v", refused, left)
+			}
+			page, err := store.Scan(t.Context(), userScope(2), storage.Query{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(page.Memories, func(m storage.Memory) bool { return m.Provenance.Role == storage.RoleUser })
+			if len(page.Memories) != 2 || i < 0 || len(page.Memories[i].Redactions) != 1 {
+				t.Errorf("%s: of the other are stored %+v", refused, page.Memories)
+			}
+			if s := p.Stats(); s.Indexed != 2 || s.Persisted > 3 || s.QueueTurns != 0 {
+				t.Errorf("%s: stats %+v", refused, s)
+			}
+		})
+	}
+}
