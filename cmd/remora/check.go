@@ -243,7 +243,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	}
 	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
 		s := running.Status()
-		err = errors.Join(look(running), running.Close(), met(s), missing(s))
+		err = errors.Join(look(running), running.Close(), ailing(s), met(s), missing(s))
 		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err
 	}
 	s, err := probeStore(ctx, c, look)
@@ -256,7 +256,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if !s.Open {
 		return "", errors.Join(errors.New(s.Reason), missing(s))
 	}
-	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(met(s), missing(s))
+	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(ailing(s), met(s), missing(s))
 }
 
 // storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
@@ -268,6 +268,14 @@ func storeBegun(dir string) bool {
 		}
 	}
 	return false
+}
+
+// ailing is why a store that may well be open takes nothing, such as a disk without space.
+func ailing(s process.Status) error {
+	if s.Reason == "" {
+		return nil
+	}
+	return errors.New(s.Reason)
 }
 
 // met is what opening the store found damaged. It opens all the same, and mends its files: whoever opens it next finds nothing.

@@ -3,10 +3,13 @@
 package main
 
 import (
+	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -65,4 +68,46 @@ func TestCheckTellsOfDamage(t *testing.T) {
 			t.Errorf("%s: got %q, %v, want %q", name, told, err, c.want)
 		}
 	}
+}
+
+// TestCheckTellsOfAFullDisk: a store that is open and takes no writes is nothing that works.
+func TestCheckTellsOfAFullDisk(t *testing.T) {
+	cfg := demoConfig(rigDir(t), "http://127.0.0.1:1")
+	cfg.store = defaultStoreConfig()
+	cfg.store.isolation = isolationInline
+	free, err := badger.New(cfg.storage, nil).MeasureFree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const aFile = 512 << 20
+	if free < 4*aFile {
+		t.Skip("there is not enough space to have some and take it")
+	}
+	cfg.storage.MinFreeBytes = free - aFile/2
+	store := newStore(cfg, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- store.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	opening, late := context.WithTimeout(t.Context(), patience)
+	defer late()
+	if err := until(opening, func() bool { return store.Status().Open }); err != nil {
+		t.Skip("somebody else has taken the space")
+	}
+	if err := allocate(filepath.Join(t.TempDir(), "fill"), aFile); err != nil {
+		t.Skip(err)
+	}
+	for range 1000 { // until that is noticed, and the socket is there
+		told, err := storeState(t.Context(), cfg, false)
+		if err != nil && strings.Contains(err.Error(), "no space") && strings.Contains(told, "in use by a Remora that runs") {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("it is not told")
 }
