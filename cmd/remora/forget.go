@@ -124,7 +124,7 @@ func (f forgetting) run(ctx context.Context, c config, s streams) (done forgotte
 // alone runs all that stands behind the doors for as long as it takes. away says why no running Remora was asked.
 func (f forgetting) alone(ctx context.Context, c config, s streams, away error) (done forgotten, err error) {
 	c.store.setAside, c.store.reserveBytes, c.log.level = false, 0, levelWarn
-	sys, err := assemble(c, c.log.logger(s.err), noTelemetry())
+	sys, err := assemble(c, c.log.form(s.err, isTerminal(s.err)), noTelemetry())
 	if err != nil {
 		return done, err
 	}
