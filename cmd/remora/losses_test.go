@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,20 +21,21 @@ func TestLossesAreTold(t *testing.T) {
 			}
 			return a
 		}}))
-		lost := map[string]uint64{}
+		var full, limited atomic.Uint64
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			tellLosses(ctx, log, func() map[string]uint64 {
-				return map[string]uint64{"full": lost["full"], "rateLimited": lost["rateLimited"]}
+				return map[string]uint64{"full": full.Load(), "rateLimited": limited.Load()}
 			})
 		}()
 		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
 		pass(time.Hour)
-		lost["full"] = 3
+		full.Store(3)
 		pass(lossTick)
-		lost["full"], lost["rateLimited"] = 5, 7
+		full.Store(5)
+		limited.Store(7)
 		pass(lossTick)
 		pass(lossTold)
 		pass(time.Hour)
