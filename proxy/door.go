@@ -19,10 +19,19 @@ type door struct {
 	handed  *handedOver // where net/http takes connections from
 	closing atomic.Bool
 
-	mu      sync.Mutex
-	conns   map[*doorConn]struct{}
-	watches atomic.Bool // timer runs
-	timer   *time.Timer
+	mu    sync.Mutex
+	conns map[*doorConn]struct{}
+
+	// What look is to look at, not at all connections: most of thousands do nothing.
+	looks        sync.Mutex
+	fresh, older []underWay // begun since the last look, and before it
+	timer        *time.Timer
+}
+
+// underWay is a time of c's in which the end of the connection tells that the client has left; see doorConn.turn.
+type underWay struct {
+	c    *doorConn
+	turn uint32
 }
 
 // watchEvery is how often the door looks for exchanges that take long. The client of one that was under way twice is watched. Most
@@ -42,6 +51,7 @@ func (d *door) accept(l *net.TCPListener, base context.Context) error {
 		tcp, err := l.AcceptTCP()
 		if err != nil {
 			if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { // out of files, as a rule
+				d.log.Print("accept")
 				pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 				time.Sleep(pause)
 				continue
@@ -98,13 +108,14 @@ func (d *door) cut() {
 	}
 }
 
-// watch sees to it that exchanges which take long are noticed.
-func (d *door) watch() {
-	if d.watches.Load() || !d.watches.CompareAndSwap(false, true) {
+// watch sees to it that u is noticed where it takes long.
+func (d *door) watch(u underWay) {
+	d.looks.Lock()
+	defer d.looks.Unlock()
+	d.fresh = append(d.fresh, u)
+	if len(d.fresh)+len(d.older) > 1 { // the timer runs
 		return
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.timer == nil {
 		d.timer = time.AfterFunc(watchEvery, d.look)
 		return
@@ -112,24 +123,17 @@ func (d *door) watch() {
 	d.timer.Reset(watchEvery)
 }
 
-// look has the clients of those watched that it saw before, and comes back for others.
+// look has the clients of those watched that were under way at the last look already, and comes back for the others.
 func (d *door) look() {
-	d.watches.Store(false) // whoever begins from here on calls watch
-	fresh := false
-	d.mu.Lock()
-	for c := range d.conns {
-		turn := c.turn.Load()
-		switch {
-		case turn%2 == 0:
-		case turn == c.seen:
-			c.watchOver(turn)
-		default:
-			c.seen, fresh = turn, true
-		}
+	d.looks.Lock()
+	defer d.looks.Unlock()
+	for _, u := range d.older {
+		u.c.watchOver(u.turn)
 	}
-	d.mu.Unlock()
-	if fresh {
-		d.watch()
+	clear(d.older)
+	d.older, d.fresh = d.fresh, d.older[:0]
+	if len(d.older) > 0 {
+		d.timer.Reset(watchEvery)
 	}
 }
 

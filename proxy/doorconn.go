@@ -35,9 +35,8 @@ type doorConn struct {
 	writer   doorWriter   // of the request under way
 
 	// turn counts beginnings and ends of the times in which only the end of the connection is read, if anything: odd = it is such a
-	// time. seen is the watch's.
+	// time.
 	turn atomic.Uint32
-	seen uint32
 
 	mu       sync.Mutex // guards what follows
 	want     time.Time  // the read deadline that is meant; zero = none
@@ -95,6 +94,7 @@ func (c *doorConn) serve() {
 	by := time.Now().Add(c.door.cfg.HeaderTimeout)
 	for posted := false; c.await(by); {
 		if posted && c.skipLineEnds() {
+			c.door.active.Add(-1)
 			continue
 		}
 		a, n := ordinaryRequest(c.ahead[c.from:c.to], c.blank)
@@ -104,6 +104,7 @@ func (c *doorConn) serve() {
 			c.giveBack()
 			_ = c.tcp.SetReadDeadline(time.Time{})
 			c.door.handed.hand(&aheadConn{Conn: c.tcp, ahead: rest})
+			c.door.active.Add(-1)
 			return
 		}
 		c.from += n
@@ -125,7 +126,7 @@ func (c *doorConn) skipLineEnds() bool {
 	return c.from == c.to
 }
 
-// await waits for bytes of a request, at most until by, and says whether any are there and are to be served.
+// await waits for bytes of a request, at most until by, and says whether any are there and are to be served. Then they count as active.
 func (c *doorConn) await(by time.Time) bool {
 	c.waits.Store(waitsIdle)
 	for c.from == c.to {
@@ -151,7 +152,12 @@ func (c *doorConn) await(by time.Time) bool {
 	c.mu.Lock()
 	c.want = time.Time{}
 	c.mu.Unlock()
-	return c.waits.CompareAndSwap(waitsIdle, waitsNot) && !c.door.closing.Load()
+	c.door.active.Add(1) // before shut can take it for one that serves: the process would end between this and the handler
+	if c.waits.CompareAndSwap(waitsIdle, waitsNot) && !c.door.closing.Load() {
+		return true
+	}
+	c.door.active.Add(-1)
+	return false
 }
 
 // move sets the socket's read deadline. Needs c.mu.
@@ -162,9 +168,8 @@ func (c *doorConn) move(t time.Time) {
 	}
 }
 
-// exchange serves one request and says whether the connection may serve another.
-func (c *doorConn) exchange(a *doorRequest) (again bool) {
-	c.door.active.Add(1)
+// exchange serves one request, which is active until then, and says whether the connection may serve another.
+func (c *doorConn) exchange(a *doorRequest) bool {
 	defer c.door.active.Add(-1)
 	w := &c.writer
 	w.begin(a)
@@ -175,12 +180,13 @@ func (c *doorConn) exchange(a *doorRequest) (again bool) {
 		c.giveBack()
 		c.listen()
 	}
+	finished := false
 	defer func() {
-		if p := recover(); p != nil {
-			again = false
-			if p != http.ErrAbortHandler {
-				c.door.complain()
-			}
+		if p := recover(); p != nil && p != http.ErrAbortHandler {
+			c.door.complain()
+		}
+		if !finished { // by a panic or runtime.Goexit: who still reads the body is not waited for
+			_ = c.tcp.Close()
 		}
 		c.stopReading()
 		a.body.end()
@@ -188,7 +194,9 @@ func (c *doorConn) exchange(a *doorRequest) (again bool) {
 		w.end()
 	}()
 	c.door.handler.ServeHTTP(w, &a.request)
-	return w.finish() && c.ctx.Err() == nil
+	again := w.finish() && c.ctx.Err() == nil
+	finished = true
+	return again
 }
 
 // read reads from the body of the request under way.
@@ -227,15 +235,14 @@ func (c *doorConn) stopReading() {
 func (c *doorConn) setReadDeadline(t time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.want = t; c.reading || c.watching != nil {
+	if c.want = t; c.reading || c.watching != nil && !c.aborted { // or deafen would wait for the client
 		c.move(t)
 	}
 }
 
 // listen begins a time in which the end of the connection tells that the client has left.
 func (c *doorConn) listen() {
-	c.turn.Add(1)
-	c.door.watch()
+	c.door.watch(underWay{c, c.turn.Add(1)})
 }
 
 // deafen ends it.

@@ -141,7 +141,9 @@ type aheadConn struct {
 func (c *aheadConn) Read(p []byte) (int, error) {
 	if len(c.ahead) > 0 {
 		n := copy(p, c.ahead)
-		c.ahead = c.ahead[n:]
+		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+			c.ahead = nil // the connection may live for hours
+		}
 		return n, nil
 	}
 	return c.Conn.Read(p)
