@@ -52,31 +52,6 @@ func TestDoorWatchEndsWhateverTheDeadline(t *testing.T) {
 	}
 }
 
-// A handler that gives up ends the connection, though somebody is reading the body of the request.
-func TestDoorGivesUpWhileTheBodyIsRead(t *testing.T) {
-	address := servedBy(t, true, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		began := make(chan struct{})
-		go func() {
-			_, _ = r.Body.Read(make([]byte, 1))
-			close(began)
-			_, _ = io.ReadAll(r.Body)
-		}()
-		<-began
-		time.Sleep(20 * time.Millisecond)
-		panic(http.ErrAbortHandler)
-	}))
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetReadDeadline(time.Now().Add(patience))
-	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\nab")
-	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("the connection ends with %v", err)
-	}
-}
-
 // A request counts from when it is taken, not from when its handler begins: a door that drains would be done in between.
 func TestDoorCountsWhatItTakes(t *testing.T) {
 	c, client := doorConnection(t)
