@@ -10,7 +10,8 @@ import (
 )
 
 // doorWriter is the http.ResponseWriter of a request on a doorConn. What it writes is what net/http does, byte for byte
-// (TestDoorWritesAsNetHTTPDoes); what no handler here asks for it does not know: a Transfer-Encoding, hijacking.
+// (TestDoorWritesAsNetHTTPDoes); what no handler here asks for it does not know: a Transfer-Encoding, hijacking. It serves the next request
+// of the connection, too: a handler must not let others keep it.
 type doorWriter struct {
 	c      *doorConn
 	body   *doorBody

@@ -54,6 +54,7 @@ func (c *config) distillSettings() []setting {
 		{key: "distill.tokensPerDay", at: integer(&d.TokensPerDay), most: 1e12, doc: "Tokens of prompts and answers in a UTC day. Beyond, the rules do it."},
 		{key: "distill.timeout", at: duration(&d.Timeout), doc: "For one call."},
 		{key: "distill.maxTokens", at: integer(&d.MaxTokens), doc: "Tokens of one answer."},
+		{key: "distill.proxyFromEnvironment", at: boolean(&d.ProxyFromEnvironment), doc: "Reaches the endpoint through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
 		{key: "distill.maxFacts", at: integer(&d.MaxFacts), doc: "Statements in one answer; a longer one is refused."},
 	}
 }

@@ -57,6 +57,9 @@ type Config struct {
 	Timeout time.Duration
 	// MaxTokens bounds an answer, MaxFacts the proposals in it.
 	MaxTokens, MaxFacts int
+	// ProxyFromEnvironment reaches the endpoint through HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which may well name Remora's own
+	// forward door.
+	ProxyFromEnvironment bool
 }
 
 // DefaultConfig is off.

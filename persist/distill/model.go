@@ -28,8 +28,14 @@ type Distiller struct {
 
 // New makes a Distiller; cfg must be valid and have a URL.
 func New(cfg Config) *Distiller {
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, MaxConnsPerHost: cfg.Concurrency, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
+	}
+	if cfg.ProxyFromEnvironment {
+		transport.Proxy = http.ProxyFromEnvironment
+	}
 	// A redirect would take the key where the configuration does not say.
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Distiller{cfg: cfg, client: client, slots: make(chan struct{}, cfg.Concurrency), now: time.Now}
 }
 
