@@ -231,6 +231,16 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 	for _, id := range ids {
 		left[id] = true
 	}
+	take := func(scope storage.Scope, own []string) error {
+		if len(own) == 0 {
+			return nil
+		}
+		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
+			return s.pipeline.ForgetMemories(ctx, scope, own...)
+		})
+		done.add(e)
+		return err
+	}
 	for _, scope := range scopes {
 		var own []string
 		for _, id := range ids {
@@ -246,14 +256,7 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 				return done, err
 			}
 		}
-		if len(own) == 0 {
-			continue
-		}
-		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
-			return s.pipeline.ForgetMemories(ctx, scope, own...)
-		})
-		done.add(e)
-		if err != nil {
+		if err := take(scope, own); err != nil {
 			return done, err
 		}
 	}
@@ -265,14 +268,7 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 		if err != nil {
 			return done, err
 		}
-		if len(own) == 0 {
-			continue
-		}
-		e, err := s.patiently(ctx, func(ctx context.Context) (persist.Erasure, error) {
-			return s.pipeline.ForgetMemories(ctx, scope, own...)
-		})
-		done.add(e)
-		if err != nil {
+		if err := take(scope, own); err != nil {
 			return done, err
 		}
 	}
