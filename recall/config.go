@@ -10,8 +10,8 @@ import (
 type Config struct {
 	// TopK is how many memories a request gets at most, 1..MaxTopK.
 	TopK int
-	// BudgetTokens bounds what they cost together; a memory costs half its line's bytes, rounded up, which no common
-	// tokenizer exceeds on running text.
+	// BudgetTokens bounds what they cost together, two bytes of a line for a token, which no common tokenizer exceeds on
+	// running text. Where they would cost more, long ones are shown in part and the last may be left out.
 	BudgetTokens int
 	// Deadline bounds a request whose scope is loaded, FirstDeadline one that finds it not loaded.
 	Deadline      time.Duration

@@ -76,10 +76,12 @@ func (s signature) like(o signature) bool {
 // taken is a passage that is part of a result.
 type taken struct {
 	head
+	mem   int32
 	bits  termBits
 	known bool     // bits are
 	terms []uint32 // distinct, once they were needed
 	own   ownStrings
+	limit int // of its text, where all together are too long
 }
 
 // termBits has a bit for each distinct term, which some may share.

@@ -335,7 +335,7 @@ func TestSelection(t *testing.T) {
 		{"this chat, unknown", Request{Conversation: "new", Scopes: []SearchScope{CurrentChat}}, "1234567"},
 		{"resources", Request{Scopes: []SearchScope{Resources}}, "123457"},
 		{"all but resources", Request{Scopes: []SearchScope{AllUserMemory}}, "6"},
-		{"budget leaves the long one out", Request{BudgetTokens: 300}, "5"},
+		{"budget shortens the long one", Request{BudgetTokens: 300}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			want := []string{}

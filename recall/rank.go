@@ -41,6 +41,7 @@ type scratch struct {
 	hits    []hit   // of the result
 	taken   []taken // of the result
 	text    []byte  // of the result
+	sights  []sight // in the text at hand
 	sink    byte    // gives the reads of approach a use
 }
 

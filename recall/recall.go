@@ -59,7 +59,7 @@ type Request struct {
 	Now          time.Time
 	Scopes       []SearchScope // empty = the configuration's
 	TopK         int           // 0 = the configuration's
-	BudgetTokens int           // 0 = the configuration's
+	BudgetTokens int           // 0 = the configuration's; for its sake texts may be parts, with "..." where they were cut
 	NoGate       bool          // rank whatever matches: benchmarks and explanations
 	Explain      bool          // fill Scored.Parts and Result.Cut, which takes longer
 	// Lines asks for no more of the memories than a line of a block shows: ID, Kind, Text, EventTime, and the Role and the Speaker of

@@ -299,6 +299,8 @@ type ownStrings struct {
 
 type span32 struct{ from, to int32 }
 
+func (s span32) length() int { return int(s.to - s.from) }
+
 func (s span32) of(all string) string { return all[s.from:s.to] }
 
 // giveTo completes a memory that was unpacked.

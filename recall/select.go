@@ -47,17 +47,19 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	res := Result{Considered: considered}
 	if len(top.hits) > 0 {
 		sel := selection{
-			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, budget: req.BudgetTokens, gate: e.cfg.Gate, weights: w,
+			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
 			explain: req.Explain, lines: req.Lines, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
-		if sel.budget <= 0 {
-			sel.budget = e.cfg.BudgetTokens
+		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
+			sel.budget = bytesPerToken * e.cfg.BudgetTokens
 		}
+		sel.room = sel.budget
 		gate := e.cfg.Gate
 		if req.NoGate {
 			gate = 0
 		}
 		sel.fill(ctx, &top, gate)
+		sel.fit()
 		sel.finish()
 		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
@@ -110,7 +112,8 @@ type selection struct {
 	filter  *filter
 	topK    int
 	into    []Scored
-	budget  int     // tokens left
+	budget  int     // of the request, bytes
+	room    int     // what is left of it if no text is longer than minExcerpt
 	gate    float64 // of the settings
 	weights *Weights
 	explain bool
@@ -225,7 +228,7 @@ func (s *selection) take(h hit, p int32, limit int) Reason {
 	at := len(s.taken)
 	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, like the memory: both are large; what is behind the end is zero
 	found := &s.taken[at]
-	found.head = s.ix.head(p)
+	found.head, found.mem = s.ix.head(p), p
 	why := CutDuplicate
 	if !s.ix.duplicate(s.taken[:at], found) {
 		why = s.add(h, p, found, limit)
@@ -253,7 +256,7 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.lines {
 		s.scratch.text, s.q.ids, found.own = s.ix.unpackLine(&found.rest, s.ix.mems[p].turn, &m.Memory, before, ids)
 		if limit > 0 {
-			s.shorten(&found.own, limit)
+			s.cutAnswer(&found.own, limit)
 		}
 	} else {
 		s.scratch.text, found.own = s.ix.unpackMemory(&found.rest, s.ix.mems[p].turn, s.scope, &m.Memory, before)
@@ -265,13 +268,13 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.repeats(&m.Memory, &found.own) {
 		return refuse(CutDuplicate)
 	}
-	cost := cost(&m.Memory, int(found.own.text.to-found.own.text.from))
-	if cost > s.budget {
+	least := overhead(&m.Memory) + min(found.own.text.length(), minExcerpt)
+	if least > s.room {
 		return refuse(CutBudget)
 	}
+	s.room -= least
 	m.Score = h.score
 	s.res.Memories = s.res.Memories[:n+1]
-	s.budget -= cost
 	s.hits = append(s.hits, h)
 	return ""
 }
@@ -340,18 +343,6 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	if len(s.res.Cut) < MaxTopK {
 		s.res.Cut = append(s.res.Cut, Cut{ID: string(s.ix.appendID(nil, p)), Score: h.score, Reason: why})
 	}
-}
-
-// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
-const lineOverhead = 22
-
-// cost is the tokens that so many bytes of a memory's text take in a block: half the bytes, rounded up.
-func cost(m *storage.Memory, text int) int {
-	who := len(m.Provenance.Speaker)
-	if who == 0 {
-		who = len(m.Provenance.Role)
-	}
-	return (text + who + lineOverhead + 1) / 2
 }
 
 // passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,

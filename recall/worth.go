@@ -22,7 +22,6 @@ const (
 	maxQuestion = 16
 	// maxAnswer is how much of an answer a line shows behind its question, in bytes.
 	maxAnswer = 400
-	cutAnswer = " ..."
 )
 
 // beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer. Where
@@ -98,19 +97,19 @@ func (s *selection) answer(h hit) {
 	}
 }
 
-// shorten cuts the text of a line to at most limit bytes at a blank, cutAnswer included.
-func (s *selection) shorten(own *ownStrings, limit int) {
+// cutAnswer cuts the text of a line to at most limit bytes at a blank, omission included.
+func (s *selection) cutAnswer(own *ownStrings, limit int) {
 	from, to := int(own.text.from), int(own.text.to)
 	if to-from <= limit {
 		return
 	}
-	text := s.scratch.text[from : from+limit-len(cutAnswer)]
+	text := s.scratch.text[from : from+limit-len(omission)]
 	if blank := bytes.LastIndexAny(text, " \n"); blank > len(text)/2 {
 		text = text[:blank]
 	}
 	for len(text) > 0 && !utf8.RuneStart(s.scratch.text[from+len(text)]) { // no character is cut through
 		text = text[:len(text)-1]
 	}
-	s.scratch.text = append(s.scratch.text[:from+len(text)], cutAnswer...)
+	s.scratch.text = append(s.scratch.text[:from+len(text)], omission...)
 	own.text.to = int32(len(s.scratch.text))
 }

@@ -94,8 +94,8 @@ func TestLongAnswersAreCut(t *testing.T) {
 		if len(got) != 2 {
 			t.Fatalf("%.20s: got %q", answer, got)
 		}
-		short, ok := strings.CutSuffix(strings.TrimPrefix(got[1], "assistant: "), cutAnswer)
-		if !ok || len(short)+len(cutAnswer) > maxAnswer || len(short) < maxAnswer/2 || !strings.HasPrefix(answer, short) {
+		short, ok := strings.CutSuffix(strings.TrimPrefix(got[1], "assistant: "), omission)
+		if !ok || len(short)+len(omission) > maxAnswer || len(short) < maxAnswer/2 || !strings.HasPrefix(answer, short) {
 			t.Errorf("got %q", got[1])
 		}
 		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "how should I clean the carpet?", BudgetTokens: 1e6})

@@ -65,6 +65,29 @@ type recallReport struct {
 	latency       []time.Duration // of requests as the proxy makes them
 	indexBytes    int64
 	vectors       map[recall.VectorStatus]int // requests by what embeddings did
+	blocks        blockReport
+}
+
+// blockReport is what the blocks hold that the proxy would insert for the questions, in sums over them.
+type blockReport struct {
+	lines, bytes int
+	evidence     float64 // share of the units that are evidence
+}
+
+func (b *blockReport) add(memories []recall.Scored, units []int, gold map[int]bool) error {
+	shown := map[int]bool{}
+	for _, s := range memories {
+		unit, err := unitOf(s, units)
+		if err != nil {
+			return err
+		}
+		if b.bytes += len(s.Memory.Text); gold[unit] {
+			shown[unit] = true
+		}
+	}
+	b.lines += len(memories)
+	b.evidence += float64(len(shown)) / float64(len(gold))
+	return nil
 }
 
 // patientConfig is the default but for deadlines, which a slow machine would miss, and room for what is measured.
@@ -123,6 +146,9 @@ func (r *recallReport) conversation(ctx context.Context, m *memory, d dataset, c
 			return fmt.Errorf("recall: %w", err)
 		}
 		r.latency = append(r.latency, time.Since(start))
+		if err := r.blocks.add(res.Memories, units, gold); err != nil {
+			return err
+		}
 		if r.vectors == nil {
 			r.vectors = map[recall.VectorStatus]int{}
 		}
@@ -157,20 +183,30 @@ func rank(ctx context.Context, e *recall.Engine, req recall.Request, units []int
 	}
 	var ranking []int
 	for _, s := range res.Memories {
-		var i int
-		if _, err := fmt.Sscanf(s.Memory.Provenance.Turn, "%x", &i); err != nil {
-			return nil, fmt.Errorf("recall: turn %q is not of this run", s.Memory.Provenance.Turn)
+		unit, err := unitOf(s, units)
+		if err != nil {
+			return nil, err
 		}
-		if unit := units[i-1]; !slices.Contains(ranking, unit) {
+		if !slices.Contains(ranking, unit) {
 			ranking = append(ranking, unit)
 		}
 	}
 	return ranking, nil
 }
 
+func unitOf(s recall.Scored, units []int) (int, error) {
+	var i int
+	if _, err := fmt.Sscanf(s.Memory.Provenance.Turn, "%x", &i); err != nil {
+		return 0, fmt.Errorf("recall: turn %q is not of this run", s.Memory.Provenance.Turn)
+	}
+	return units[i-1], nil
+}
+
 func (r *recallReport) object() map[string]any {
 	o := r.overall.object()
 	o["dataset"], o["unit"], o["index_bytes"] = r.dataset, r.unit, r.indexBytes
+	n := float64(max(r.overall.n, 1))
+	o["block_lines"], o["block_bytes"], o["block_evidence"] = number(float64(r.blocks.lines)/n), number(float64(r.blocks.bytes)/n), number(r.blocks.evidence/n)
 	o["p50_us"] = number(percentile(r.latency, 0.5).Seconds() * 1e6)
 	o["p99_us"] = number(percentile(r.latency, 0.99).Seconds() * 1e6)
 	if r.vectors[recall.VectorsOff] < len(r.latency) {
@@ -214,6 +250,8 @@ func (r *recallReport) print(w io.Writer) error {
 	if r.vectors[recall.VectorsOff] < len(r.latency) {
 		fmt.Fprintf(w, "questions by what embeddings did: %v\n", r.vectors)
 	}
+	n := float64(max(r.overall.n, 1))
+	fmt.Fprintf(w, "a block as the proxy inserts it: %.1f lines, %.0f bytes of text, %.3f of the evidence\n", float64(r.blocks.lines)/n, float64(r.blocks.bytes)/n, r.blocks.evidence/n)
 	_, err := fmt.Fprintf(w, "latency p50 %v, p99 %v; indexes %d bytes\n", percentile(r.latency, 0.5), percentile(r.latency, 0.99), r.indexBytes)
 	return err
 }

@@ -71,7 +71,7 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.deadline", at: duration(&r.Deadline), doc: "What memory may add to a request. At the deadline the request goes out without it."},
 		{key: "recall.firstDeadline", at: duration(&r.FirstDeadline), doc: "The same while the user's index or ledger is not in memory yet."},
 		{key: "recall.topK", at: integer(&r.TopK), doc: "Memories in one block, at most (1 to 100)."},
-		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text."},
+		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text. Where memories cost more together, long ones are shown in part."},
 		{key: "recall.gate", at: number(&r.Gate), doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
 		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
 		{key: "recall.maxBytes", at: size(&r.MaxBytes), holds: "recall.maxScopeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},

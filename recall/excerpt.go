@@ -1,0 +1,309 @@
+package recall
+
+import (
+	"bytes"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// Where memories cost more together than the budget, long ones are shown in part: what of them holds the words of the query, in whole
+// sentences where these fit. So a few long passages don't keep all others out of a block.
+
+const (
+	bytesPerToken = 2 // at least, on running text
+	// shareOfLeft is what a memory may take of the budget that better ones left. minExcerpt is the least part of a text that is
+	// worth a line, in bytes. Both measured: see docs/recall.md.
+	shareOfLeft = 0.4
+	minExcerpt  = 150
+	// maxSights is how many words of the query are looked at in one text, maxStems how many different ones.
+	maxSights = 64
+	maxStems  = 32
+	omission  = " ..."
+)
+
+// fit shortens texts until the memories cost no more than the budget together: the best may take its share of all, the next the same of
+// what is left, and so on, but none less than minExcerpt; what then does not fit is left out. What is left over at the end is theirs again,
+// in the same order.
+func (s *selection) fit() {
+	room, whole := s.budget, 0
+	for i := range s.taken {
+		whole += overhead(&s.res.Memories[i].Memory) + s.taken[i].own.text.length()
+	}
+	if whole <= room { // mostly
+		return
+	}
+	for i := 0; i < len(s.taken); {
+		t := &s.taken[i]
+		t.limit = min(t.own.text.length(), max(int(float64(room)*shareOfLeft), minExcerpt))
+		if cost := overhead(&s.res.Memories[i].Memory) + t.limit; cost <= room {
+			room -= cost
+			i++
+		} else {
+			s.leaveOut(i)
+		}
+	}
+	for i := range s.taken {
+		t := &s.taken[i]
+		more := min(t.own.text.length()-t.limit, room)
+		room -= more
+		s.shorten(t, t.limit+more)
+	}
+}
+
+// leaveOut takes memory i out of the result.
+func (s *selection) leaveOut(i int) {
+	if s.explain {
+		s.cut(s.taken[i].mem, s.hits[i], CutBudget)
+	}
+	n := len(s.taken) - 1
+	copy(s.taken[i:], s.taken[i+1:])
+	copy(s.hits[i:], s.hits[i+1:])
+	copy(s.res.Memories[i:], s.res.Memories[i+1:])
+	s.taken[n], s.res.Memories[n] = taken{}, Scored{}
+	s.taken, s.hits, s.res.Memories = s.taken[:n], s.hits[:n], s.res.Memories[:n]
+}
+
+// shorten cuts a text that is longer than limit bytes, in its place.
+func (s *selection) shorten(t *taken, limit int) {
+	if t.own.text.length() <= limit {
+		return
+	}
+	text := s.scratch.text[t.own.text.from:t.own.text.to]
+	from, to := excerpt(text, s.sights(t.packed, text), s.q, limit-2*len(omission))
+	n := 0
+	if from > 0 {
+		n = len(omission)
+	}
+	more := to < len(text)
+	n += copy(text[n:], text[from:to])
+	if from > 0 {
+		copy(text, omission[1:]+" ")
+	}
+	for n > 0 && (text[n-1] == ' ' || text[n-1] == '\n') {
+		n--
+	}
+	if more {
+		n += copy(text[n:], omission)
+	}
+	t.own.text.to = t.own.text.from + int32(n)
+}
+
+// sight is where a word of the query stands in a text.
+type sight struct {
+	from, to int32
+	concept  uint8
+}
+
+// excerpt is the part of a text, room bytes long at most, that holds most of the query by weight, with as much as fits of the sentences
+// that follow, and then of those before.
+func excerpt(text []byte, seen []sight, q *query, room int) (from, to int) {
+	best := -1.0
+	for i := range seen {
+		var held [4]uint64 // concepts: Config.MaxTerms is at most 256
+		weight := 0.0
+		for j := i; j < len(seen) && int(seen[j].to-seen[i].from) <= room; j++ {
+			k := seen[j].concept
+			if held[k>>6]&(1<<(k&63)) != 0 {
+				continue
+			}
+			held[k>>6] |= 1 << (k & 63)
+			weight += q.terms[k].sure * q.terms[k].weight
+			if f, t := int(seen[i].from), int(seen[j].to); weight > best || weight == best && t-f < to-from {
+				best, from, to = weight, f, t
+			}
+		}
+	}
+	if begin := sentenceBegin(text, from); to-begin <= room {
+		from = begin
+	} else { // of a long one about as much as of what follows
+		from = wordBegin(text, max(begin, from-(room-(to-from))/2), from)
+	}
+	to = lastEnd(text, from, room, max(to, from+room/2))
+	for from > 0 {
+		begin := sentenceBegin(text, from-1)
+		if to-begin > room {
+			break
+		}
+		from = begin
+	}
+	return from, to
+}
+
+// sights returns where words of the query stand in a text, whose terms are packed: words that begin like a stem which both have. Not
+// found are irregular forms.
+func (s *selection) sights(packed, text []byte) []sight {
+	var stems [maxStems][]byte
+	var concepts [maxStems]uint8
+	var by [256]uint32 // stems by their first byte
+	n := 0
+	for at := 0; at < len(packed) && n < maxStems; {
+		var id uint32
+		if id, at = nextTerm(packed, at); !s.q.may(id) {
+			continue
+		}
+		k := s.q.conceptOf(id)
+		if k < 0 {
+			continue
+		}
+		stem := s.ix.terms.raw(id)
+		if c := stem[len(stem)-1]; len(stem) > 3 && (c == 'i' || c == 'e') { // "stori" of "story", "use" of "using"
+			stem = stem[:len(stem)-1]
+		}
+		known := false
+		for _, before := range stems[:n] {
+			known = known || bytes.Equal(before, stem)
+		}
+		if !known {
+			stems[n], concepts[n] = stem, uint8(k)
+			by[stem[0]] |= 1 << n
+			n++
+		}
+	}
+	seen := s.scratch.sights[:0]
+	for at := 0; at < len(text) && len(seen) < maxSights; {
+		if !inWord(text[at]) {
+			at++
+			continue
+		}
+		for left := by[lower(text[at])]; left != 0; left &= left - 1 {
+			if i := bits.TrailingZeros32(left); hasStem(text[at:], stems[i]) {
+				seen = append(seen, sight{int32(at), int32(at + len(stems[i])), concepts[i]})
+				break
+			}
+		}
+		if text[at] >= utf8.RuneSelf { // words need no blank between them
+			_, size := utf8.DecodeRune(text[at:])
+			at += size
+			continue
+		}
+		for at < len(text) && text[at] < utf8.RuneSelf && inWord(text[at]) {
+			at++
+		}
+	}
+	s.scratch.sights = seen
+	return seen
+}
+
+// conceptOf returns the term of the query that a word stands for, -1 if for none.
+func (q *query) conceptOf(id uint32) int {
+	for k := range q.terms {
+		for _, w := range q.terms[k].words {
+			if w.id == id {
+				return k
+			}
+		}
+	}
+	return -1
+}
+
+func inWord(c byte) bool { return letter(c) || isDigit(c) }
+
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		c |= 0x20
+	}
+	return c
+}
+
+// hasStem reports whether text begins with a stem, which is in lower case.
+func hasStem(text, stem []byte) bool {
+	if len(text) < len(stem) {
+		return false
+	}
+	for i, c := range stem {
+		if lower(text[i]) != c {
+			return false
+		}
+	}
+	return true
+}
+
+// afterEnd is where the sentence after one that ends at i begins, -1 if none ends there.
+func afterEnd(text []byte, i int) int {
+	blank := func(at int) bool { return text[at] == ' ' || text[at] == '\n' }
+	next := i + 1
+	switch c := text[i]; {
+	case c == '\n':
+	case c == '.' || c == '!' || c == '?':
+		if next < len(text) && !blank(next) {
+			return -1
+		}
+	case c >= utf8.RuneSelf:
+		r, size := utf8.DecodeRune(text[i:])
+		if r != '。' && r != '！' && r != '？' {
+			return -1
+		}
+		next = i + size
+	default:
+		return -1
+	}
+	for next < len(text) && blank(next) {
+		next++
+	}
+	return next
+}
+
+// sentenceBegin is where the sentence begins that byte i stands in.
+func sentenceBegin(text []byte, i int) int {
+	for at := i - 1; at >= 0; at-- {
+		if next := afterEnd(text, at); next >= 0 && next <= i {
+			return next
+		}
+	}
+	return 0
+}
+
+// lastEnd is where the last sentence ends that fits into room bytes from a place on, or if that is before least the last word.
+func lastEnd(text []byte, from, room, least int) int {
+	if len(text)-from <= room {
+		return len(text)
+	}
+	sentence, word := 0, 0
+	for at := from; at < from+room; at++ {
+		if next := afterEnd(text, at); next >= 0 {
+			sentence = min(next, from+room)
+		}
+		if text[at] == ' ' || text[at] == '\n' {
+			word = at
+		}
+	}
+	switch {
+	case sentence >= least:
+		return sentence
+	case word >= least:
+		return word
+	}
+	return runeBegin(text, from+room, least)
+}
+
+// wordBegin is where a word begins from a place on, end if none does before.
+func wordBegin(text []byte, from, end int) int {
+	for at := from; at < end; at++ {
+		if text[at] == ' ' || text[at] == '\n' {
+			return at + 1
+		}
+	}
+	return min(end, runeBegin(text, from, 0))
+}
+
+// runeBegin is where the character begins that byte i is of, but not before least.
+func runeBegin(text []byte, i, least int) int {
+	for i > least && !utf8.RuneStart(text[i]) {
+		i--
+	}
+	return i
+}
+
+// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
+const lineOverhead = 22
+
+// overhead is how many bytes a memory's line has beside its text.
+func overhead(m *storage.Memory) int {
+	who := len(m.Provenance.Speaker)
+	if who == 0 {
+		who = len(m.Provenance.Role)
+	}
+	return who + lineOverhead
+}

@@ -1,0 +1,135 @@
+package recall
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// long is what a user says at length, with one sentence that matters at a place.
+func long(turn int, filler, telling string, at int) string {
+	var all []string
+	for i := range 28 {
+		if i == at {
+			all = append(all, telling)
+		}
+		all = append(all, fmt.Sprintf("%s %c%c%d.", filler, 'a'+turn, 'A'+i, 1000*turn+i))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestLongMemoriesShareTheBudget(t *testing.T) {
+	for _, tt := range []struct{ name, filler, telling, asked, means string }{
+		{"English", "We talked about the weather of week", "The marathon in Lisbon starts at %d o'clock.", "When do the marathons of Lisbon start?", "marathon in Lisbon starts at"},
+		{"Russian", "Мы говорили о погоде недели", "Марафон в Лиссабоне начинается в %d часов.", "Когда начинается марафон в Лиссабоне?", "Марафон в Лиссабоне начинается в"},
+		{"Chinese", "我们谈论了天气情况", "里斯本马拉松比赛于%d点开始。", "里斯本马拉松比赛几点开始？", "里斯本马拉松比赛于"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			whole := make([]string, 5)
+			for i := range whole {
+				whole[i] = long(i, tt.filler, fmt.Sprintf(tt.telling, 7+i), 4*i)
+			}
+			e, _ := newEngine(t, patient(), texts(whole...))
+			for _, lines := range []bool{false, true} {
+				res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: tt.asked, Lines: lines})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(res.Memories) < 4 {
+					t.Fatalf("got %d memories, want most of the five", len(res.Memories))
+				}
+				bytes := 0
+				for i, m := range res.Memories {
+					text := m.Memory.Text
+					bytes += len(text) + overhead(&m.Memory)
+					part := strings.TrimSuffix(strings.TrimPrefix(text, "... "), omission)
+					of := ""
+					for _, w := range whole {
+						if strings.Contains(w, part) {
+							of = w
+						}
+					}
+					if of == "" || len(text) >= len(of) {
+						t.Fatalf("line %d is no part of a memory: %q", i, text)
+					}
+					if !strings.Contains(text, tt.means) {
+						t.Errorf("line %d leaves out what was asked for: %q", i, text)
+					}
+					if strings.HasPrefix(text, "... ") == strings.HasPrefix(of, part) || strings.HasSuffix(text, omission) == strings.HasSuffix(of, part) {
+						t.Errorf("line %d does not show where it was cut: %q", i, text)
+					}
+				}
+				if limit := bytesPerToken * DefaultConfig().BudgetTokens; bytes > limit || bytes < limit*3/4 {
+					t.Errorf("the lines take %d bytes of %d", bytes, limit)
+				}
+			}
+		})
+	}
+}
+
+func TestShortMemoriesStayWhole(t *testing.T) {
+	short := []string{"The marathon in Lisbon starts at nine.", "Tom runs the marathon in Lisbon, too.", "I trained for the marathon in Lisbon with Ann."}
+	e, _ := newEngine(t, patient(), texts(append(short, long(9, "A marathon in Lisbon of week", "We ran.", 3))...))
+	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "When does the marathon in Lisbon start?", BudgetTokens: 250, NoGate: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, cut := 0, 0
+	for _, m := range res.Memories {
+		if len(m.Memory.Text) >= minExcerpt {
+			cut++
+		}
+		for _, s := range short {
+			if m.Memory.Text == s {
+				whole++
+			}
+		}
+	}
+	if whole != 3 || cut != 1 {
+		t.Errorf("got %d short memories whole and %d long ones in part: %+v", whole, cut, res.Memories)
+	}
+}
+
+func TestBudgetTooSmallForAnExcerpt(t *testing.T) {
+	e, _ := newEngine(t, bare(), texts(strings.Repeat("apple juice ", 80), "apple one"))
+	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "apple juice", BudgetTokens: 40, Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Memories) != 1 || res.Memories[0].Memory.Text != "apple one" || len(res.Cut) != 1 || res.Cut[0].Reason != CutBudget {
+		t.Errorf("got %+v", res)
+	}
+}
+
+// FuzzExcerpt holds that an excerpt fits, cuts no character through, and holds a word of the query wherever one that fits was seen.
+func FuzzExcerpt(f *testing.F) {
+	f.Add("One thing. Another thing that matters! And a third?", "matters", 25)
+	f.Add("里斯本马拉松比赛于9点开始。我们谈论了天气情况。", "马拉松", 20)
+	f.Add("no-blanks-at-all-"+strings.Repeat("x", 300), "all", 150)
+	f.Add("", "", 0)
+	f.Fuzz(func(t *testing.T, text, word string, room int) {
+		if !utf8.ValidString(text) || !utf8.ValidString(word) || room < minExcerpt-2*len(omission) || room >= len(text) {
+			return
+		}
+		q := query{terms: []queryTerm{{weight: 1, sure: 1}}}
+		var seen []sight
+		if word != "" {
+			for at := 0; len(seen) < maxSights; {
+				i := strings.Index(text[at:], word)
+				if i < 0 {
+					break
+				}
+				seen = append(seen, sight{from: int32(at + i), to: int32(at + i + len(word))})
+				at += i + len(word)
+			}
+		}
+		from, to := excerpt([]byte(text), seen, &q, room)
+		if from < 0 || to > len(text) || to <= from || to-from > room || !utf8.ValidString(text[from:to]) {
+			t.Fatalf("got %d to %d of %d, room %d", from, to, len(text), room)
+		}
+		if len(seen) > 0 && len(word) <= room && !strings.Contains(text[from:to], word) {
+			t.Fatalf("%q does not hold %q", text[from:to], word)
+		}
+	})
+}
