@@ -20,6 +20,7 @@ const (
 	// maxSights is how many words of the query are looked at in one text, maxStems how many different ones.
 	maxSights = 64
 	maxStems  = 32
+	maxEnding = 16 // of a word behind its stem, in bytes
 	omission  = " ..."
 )
 
@@ -167,19 +168,27 @@ func (s *selection) sights(packed, text []byte) []sight {
 			at++
 			continue
 		}
-		for left := by[lower(text[at])]; left != 0; left &= left - 1 {
+		found := -1
+		for left := by[lower(text[at])]; left != 0 && found < 0; left &= left - 1 {
 			if i := bits.TrailingZeros32(left); hasStem(text[at:], stems[i]) {
-				seen = append(seen, sight{int32(at), int32(at + len(stems[i])), concepts[i]})
-				break
+				found = i
 			}
 		}
+		begin := at
 		if text[at] >= utf8.RuneSelf { // words need no blank between them
 			_, size := utf8.DecodeRune(text[at:])
 			at += size
-			continue
+		} else {
+			for at < len(text) && text[at] < utf8.RuneSelf && inWord(text[at]) {
+				at++
+			}
 		}
-		for at < len(text) && text[at] < utf8.RuneSelf && inWord(text[at]) {
-			at++
+		if found >= 0 {
+			end := begin + len(stems[found])
+			if at <= end+maxEnding {
+				end = max(at, end)
+			}
+			seen = append(seen, sight{int32(begin), int32(end), concepts[found]})
 		}
 	}
 	s.scratch.sights = seen
@@ -227,7 +236,7 @@ func afterEnd(text []byte, i int) int {
 	switch c := text[i]; {
 	case c == '\n':
 	case c == '.' || c == '!' || c == '?':
-		if next < len(text) && !blank(next) {
+		if next < len(text) && !blank(next) || c == '.' && opensItem(text[:i]) {
 			return -1
 		}
 	case c >= utf8.RuneSelf:
@@ -243,6 +252,13 @@ func afterEnd(text []byte, i int) int {
 		next++
 	}
 	return next
+}
+
+// opensItem reports whether a text ends with the number of an item of a list, at the begin of a line.
+func opensItem(text []byte) bool {
+	line := text[bytes.LastIndexByte(text, '\n')+1:]
+	number := bytes.TrimLeft(line, " ")
+	return len(number) > 0 && len(number) <= 2 && len(bytes.Trim(number, "0123456789")) == 0
 }
 
 // sentenceBegin is where the sentence begins that byte i stands in.

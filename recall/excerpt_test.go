@@ -68,6 +68,28 @@ func TestLongMemoriesShareTheBudget(t *testing.T) {
 	}
 }
 
+func TestExcerptsEndWithWords(t *testing.T) {
+	listed := "What I pack for the hike:\n"
+	for i := 1; i < 60; i++ {
+		listed += fmt.Sprintf("%d. Item%c%c of wool\n", i, 'a'+i%26, 'a'+i%7)
+	}
+	endless := strings.Repeat("and on it went with the hiking towards nowhere in particular ", 30)
+	for _, whole := range []string{listed, endless} {
+		e, _ := newEngine(t, patient(), texts(whole))
+		for tokens := 100; tokens < 400; tokens += 7 {
+			res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "hike", BudgetTokens: tokens, NoGate: true})
+			if err != nil || len(res.Memories) != 1 {
+				t.Fatalf("got %+v, %v", res, err)
+			}
+			part := strings.TrimSuffix(strings.TrimPrefix(res.Memories[0].Memory.Text, "... "), omission)
+			behind := strings.TrimLeft(whole[strings.Index(whole, part)+len(part):], " \n")
+			if before := part[len(part)-1]; isDigit(before) && behind[0] == '.' || before == '.' || !strings.ContainsAny(whole[strings.Index(whole, part)+len(part):][:1], " \n") {
+				t.Fatalf("%d tokens: ends in %q, before %.20q", tokens, part[len(part)-20:], behind)
+			}
+		}
+	}
+}
+
 func TestShortMemoriesStayWhole(t *testing.T) {
 	short := []string{"The marathon in Lisbon starts at nine.", "Tom runs the marathon in Lisbon, too.", "I trained for the marathon in Lisbon with Ann."}
 	e, _ := newEngine(t, patient(), texts(append(short, long(9, "A marathon in Lisbon of week", "We ran.", 3))...))
