@@ -16,7 +16,8 @@ type door struct {
 	handler http.Handler
 	active  *atomic.Int64 // exchanges under way
 	log     *log.Logger
-	handed  *handedOver // where net/http takes connections from
+	within  func(context.Context, net.Conn) context.Context // as http.Server.ConnContext
+	handed  *handedOver                                     // where net/http takes connections from
 	closing atomic.Bool
 
 	mu    sync.Mutex
@@ -40,15 +41,15 @@ const watchEvery = 20 * time.Millisecond
 
 func newDoor(s *Server) *door {
 	return &door{
-		cfg: s.cfg, handler: s.handler, active: &s.active, log: s.http.ErrorLog,
+		cfg: s.cfg, handler: s.handler, active: &s.active, log: s.http.ErrorLog, within: s.http.ConnContext,
 		handed: &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}, conns: map[*doorConn]struct{}{},
 	}
 }
 
-// accept takes connections until l is closed, and returns its error then.
-func (d *door) accept(l *net.TCPListener, base context.Context) error {
+// accept takes connections until l is closed, and returns its error then. What is not for a door goes to net/http.
+func (d *door) accept(l net.Listener, base context.Context) error {
 	for pause := time.Duration(0); ; {
-		tcp, err := l.AcceptTCP()
+		conn, err := l.Accept()
 		if err != nil {
 			if t, ok := err.(interface{ Temporary() bool }); ok && t.Temporary() { // out of files, as a rule
 				d.log.Print("accept")
@@ -59,9 +60,18 @@ func (d *door) accept(l *net.TCPListener, base context.Context) error {
 			return err
 		}
 		pause = 0
-		c, err := newDoorConn(d, tcp, base)
+		tcp, secure := socketOf(conn)
+		if tcp == nil {
+			d.handed.hand(conn)
+			continue
+		}
+		ctx := base
+		if d.within != nil {
+			ctx = d.within(base, conn)
+		}
+		c, err := newDoorConn(d, tcp, secure, ctx)
 		if err != nil || !d.enter(c) {
-			_ = tcp.Close()
+			_ = conn.Close()
 			continue
 		}
 		go c.serve()
@@ -84,14 +94,23 @@ func (d *door) leave(c *doorConn) {
 	delete(d.conns, c)
 }
 
-// shut ends connections that serve nothing, and keeps others from serving once more. The listener is closed already.
+// shut ends connections that serve nothing, and keeps others from serving once more. The listener is closed already. Over TLS that may
+// wait for the client, some seconds (see secureConn): such connections count as active until then.
 func (d *door) shut() {
 	d.closing.Store(true)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for c := range d.conns {
-		if c.waits.CompareAndSwap(waitsIdle, waitsOver) {
+		switch {
+		case !c.waits.CompareAndSwap(waitsIdle, waitsOver):
+		case c.tls == nil:
 			_ = c.tcp.Close()
+		default:
+			d.active.Add(1)
+			go func() {
+				defer d.active.Add(-1)
+				_ = c.tls.Close()
+			}()
 		}
 	}
 }

@@ -5,6 +5,7 @@ package proxy
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -14,24 +15,25 @@ import (
 )
 
 // doorConnection is the door's end of a connection, which nobody serves, and the client's.
-func doorConnection(t *testing.T) (*doorConn, net.Conn) {
+func doorConnection(t *testing.T, on wire) (*doorConn, net.Conn) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	accepted := make(chan net.Conn, 1)
+	var s served
+	if on.secure {
+		a, roots := authority(t)
+		decrypt := newInterceptor(a, nil, DefaultServerConfig(), nil)
+		go func() { conn, _ := decrypt.conns.Accept(); accepted <- conn }()
+		s.tls = &tls.Config{RootCAs: roots, ServerName: interceptedHost}
+		s.address = acceptAll(t, func(conn net.Conn) { decrypt.take(context.Background(), conn, interceptedHost, func() {}) })
+	} else {
+		s.address = acceptAll(t, func(conn net.Conn) { accepted <- conn })
 	}
-	defer l.Close()
-	client, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _, _ = client.Close(), conn.Close() })
+	client := s.dial(t)
+	conn := wait(t, accepted)
+	t.Cleanup(func() { _ = conn.Close() })
 	d := newDoor(NewServer(http.NotFoundHandler(), DefaultServerConfig(), nil))
-	c, err := newDoorConn(d, conn.(*net.TCPConn), context.Background())
+	tcp, secure := socketOf(conn)
+	c, err := newDoorConn(d, tcp, secure, context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +42,10 @@ func doorConnection(t *testing.T) (*doorConn, net.Conn) {
 }
 
 // Whoever has read a body to its end takes its deadline away, in the midst of the end of the exchange, too.
-func TestDoorWatchEndsWhateverTheDeadline(t *testing.T) {
-	c, _ := doorConnection(t)
+func TestDoorWatchEndsWhateverTheDeadline(t *testing.T) { onEachWire(t, doorWatchEnds) }
+
+func doorWatchEnds(t *testing.T, on wire) {
+	c, _ := doorConnection(t, on)
 	for range 2000 {
 		c.listen()
 		c.watchOver(c.turn.Load())
@@ -53,8 +57,10 @@ func TestDoorWatchEndsWhateverTheDeadline(t *testing.T) {
 }
 
 // A request counts from when it is taken, not from when its handler begins: a door that drains would be done in between.
-func TestDoorCountsWhatItTakes(t *testing.T) {
-	c, client := doorConnection(t)
+func TestDoorCountsWhatItTakes(t *testing.T) { onEachWire(t, doorCountsWhatItTakes) }
+
+func doorCountsWhatItTakes(t *testing.T, on wire) {
+	c, client := doorConnection(t, on)
 	_, _ = io.WriteString(client, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 	if !c.await(time.Now().Add(patience)) || c.door.active.Load() != 1 {
 		t.Fatalf("%d active", c.door.active.Load())
@@ -68,17 +74,13 @@ func TestDoorCountsWhatItTakes(t *testing.T) {
 // What the door keeps of exchanges to look at goes with them.
 func TestDoorForgetsWhatIsOver(t *testing.T) {
 	d := make(chan *door, 1)
-	address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := wire{}.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		select {
 		case d <- w.(*doorWriter).c.door:
 		default:
 		}
-	}))
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	}), nil)
+	conn := s.dial(t)
 	br := bufio.NewReader(conn)
 	for range 100 {
 		_, _ = fmt.Fprint(conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")

@@ -56,13 +56,17 @@ func asSeen(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// conversation is what the server at address says to raw, cut into pieces by r, until it hangs up or has been quiet for long enough.
-func conversation(address, raw string, r *rand.Rand, quiet time.Duration) string {
-	conn, err := net.Dial("tcp", address)
+// conversation is what s says to raw, cut into pieces by r, until it hangs up or has been quiet for long enough.
+func conversation(s served, raw string, r *rand.Rand, quiet time.Duration) string {
+	var choppy *choppyConn // beneath TLS
+	conn, err := s.dialBeneath(func(c net.Conn) net.Conn { choppy = &choppyConn{Conn: c}; return choppy })
 	if err != nil {
 		return err.Error()
 	}
 	defer conn.Close()
+	if choppy != nil {
+		choppy.chop(rand.New(rand.NewPCG(r.Uint64(), 4)))
+	}
 	said, heard := make(chan struct{}), make(chan string, 1)
 	var mu sync.Mutex
 	last, done := time.Now(), false
@@ -89,6 +93,9 @@ func conversation(address, raw string, r *rand.Rand, quiet time.Duration) string
 	}()
 	go func() {
 		defer close(said)
+		if choppy != nil {
+			defer choppy.calm()
+		}
 		for left := raw; left != ""; {
 			n := len(left)
 			switch r.IntN(4) {
@@ -119,7 +126,7 @@ func conversation(address, raw string, r *rand.Rand, quiet time.Duration) string
 			break
 		}
 	}
-	_ = conn.(*net.TCPConn).CloseWrite()
+	_ = closeWrite(conn)
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	all := <-heard
 	all = strings.ReplaceAll(all, "Connection: close\r\n", "") // net/http leaves it out after a body that broke off
@@ -218,12 +225,14 @@ func lineStarts(raw string) func(func(int) bool) {
 
 // Whatever comes on a connection, in whatever pieces, the door and net/http see the same requests on it and say the same. With
 // REMORA_DOOR_CASES=n it tries n others at each run.
-func TestDoorIsNetHTTPByConnection(t *testing.T) {
+func TestDoorIsNetHTTPByConnection(t *testing.T) { onEachWire(t, doorIsNetHTTPByConnection) }
+
+func doorIsNetHTTPByConnection(t *testing.T, on wire) {
 	cases, from := 300, uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("REMORA_DOOR_CASES")); err == nil {
 		cases, from = n, uint64(time.Now().UnixNano())
 	}
-	here, there := servedBy(t, true, http.HandlerFunc(asSeen)), servedBy(t, false, http.HandlerFunc(asSeen))
+	here, there := on.serve(t, true, http.HandlerFunc(asSeen), nil), on.serve(t, false, http.HandlerFunc(asSeen), nil)
 	turns := make(chan struct{}, 64)
 	var wg sync.WaitGroup
 	for i := range uint64(cases) {

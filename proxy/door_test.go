@@ -149,17 +149,11 @@ func bodiless(w http.ResponseWriter, code int) {
 	}
 }
 
-// answersAt is all that h's server says to raw and to requests that follow, until it hangs up or says nothing more.
-func answersAt(t *testing.T, address, raw string) string {
+// answersAt is all that a server says to raw and to requests that follow, until it hangs up or says nothing more.
+func answersAt(t *testing.T, s served, raw string) string {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, raw+"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	conn := s.dial(t)
+	_, _ = io.WriteString(conn, raw+"GET /last HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n") // it may hang up in between
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	b, err := io.ReadAll(conn)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -194,24 +188,9 @@ func unchunked(b string) string {
 	return out.String()
 }
 
-// servedBy runs a server for h, by a door or by net/http alone.
-func servedBy(t *testing.T, own bool, h http.Handler) string {
-	t.Helper()
-	cfg := DefaultServerConfig()
-	cfg.Listen, cfg.Drain = "127.0.0.1:0", time.Second
-	s := NewServer(h, cfg, nil)
-	s.tunnels = !own
-	if err := s.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx) }()
-	t.Cleanup(func() { cancel(); <-done })
-	return s.Addr().String()
-}
+func TestDoorWritesAsNetHTTPDoes(t *testing.T) { onEachWire(t, doorWritesAsNetHTTPDoes) }
 
-func TestDoorWritesAsNetHTTPDoes(t *testing.T) {
+func doorWritesAsNetHTTPDoes(t *testing.T, on wire) {
 	mux := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if h, ok := doorAnswers[r.URL.Path]; ok {
 			h(w, r)
@@ -219,7 +198,7 @@ func TestDoorWritesAsNetHTTPDoes(t *testing.T) {
 		}
 		http.NotFound(w, r)
 	})
-	here, there := servedBy(t, true, mux), servedBy(t, false, mux)
+	here, there := on.serve(t, true, mux, nil), on.serve(t, false, mux, nil)
 	for path := range doorAnswers {
 		for _, body := range []string{"", "hello", strings.Repeat("e", 9000), strings.Repeat("f", 300<<10)} {
 			t.Run(fmt.Sprintf("%s/%d", path[1:], len(body)), func(t *testing.T) {
@@ -238,23 +217,23 @@ func TestDoorWritesAsNetHTTPDoes(t *testing.T) {
 }
 
 // Whatever follows, no byte is lost and none is read twice.
-func TestDoorHandsOnWhatIsOutOfTheOrdinary(t *testing.T) {
+func TestDoorHandsOnWhatIsOutOfTheOrdinary(t *testing.T) { onEachWire(t, doorHandsOn) }
+
+func doorHandsOn(t *testing.T, on wire) {
 	var mu sync.Mutex
 	var own []bool
-	address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := on.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if on.secure != (r.TLS != nil && r.TLS.HandshakeComplete) {
+			t.Errorf("%s: TLS %v", r.Method, r.TLS)
+		}
 		b, _ := io.ReadAll(r.Body)
 		_, mine := w.(*doorWriter)
 		mu.Lock()
 		own = append(own, mine)
 		mu.Unlock()
 		_, _ = fmt.Fprintf(w, "%s %s", r.Method, b)
-	}))
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	}), nil)
+	conn := s.dial(t)
 	br := bufio.NewReader(conn)
 	ask := func(want string, parts ...string) {
 		t.Helper()
@@ -286,13 +265,8 @@ func TestDoorHandsOnWhatIsOutOfTheOrdinary(t *testing.T) {
 		t.Errorf("served by the door: %v, want %v", own, want)
 	}
 
-	half, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer half.Close()
-	_ = half.SetDeadline(time.Now().Add(patience))
-	conn, br = half, bufio.NewReader(half)
+	conn = s.dial(t)
+	br = bufio.NewReader(conn)
 	ask("POST mn", post[:20], post[20:]+"mn") // a head in two pieces
 	if own[len(own)-1] {
 		t.Error("half a head was taken for a whole one")
@@ -300,10 +274,12 @@ func TestDoorHandsOnWhatIsOutOfTheOrdinary(t *testing.T) {
 }
 
 // A client that leaves ends its request's context, and one that only sends ahead does not.
-func TestDoorNoticesWhoLeaves(t *testing.T) {
+func TestDoorNoticesWhoLeaves(t *testing.T) { onEachWire(t, doorNoticesWhoLeaves) }
+
+func doorNoticesWhoLeaves(t *testing.T, on wire) {
 	began, ended := make(chan struct{}, 1), make(chan error, 1)
 	release := make(chan struct{})
-	address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := on.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, own := w.(*doorWriter); !own {
 			t.Error("net/http serves it")
 		}
@@ -315,33 +291,32 @@ func TestDoorNoticesWhoLeaves(t *testing.T) {
 		case <-release:
 			_, _ = io.WriteString(w, r.URL.Path)
 		}
-	}))
+	}), nil)
 	const post = "POST /%d HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab"
-	for _, leave := range []func(*net.TCPConn){
-		func(c *net.TCPConn) { _ = c.Close() },
-		func(c *net.TCPConn) { _ = c.SetLinger(0); _ = c.Close() },
-		func(c *net.TCPConn) { _ = c.CloseWrite() },
+	for _, leave := range []func(net.Conn){
+		func(c net.Conn) { _ = c.Close() },
+		func(c net.Conn) { _ = socketBeneath(c).Close() },
+		func(c net.Conn) { _ = socketBeneath(c).SetLinger(0); _ = socketBeneath(c).Close() },
+		func(c net.Conn) { _ = closeWrite(c) },
 	} {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
+		conn := s.dial(t)
 		_, _ = fmt.Fprintf(conn, post, 0)
 		wait(t, began)
 		time.Sleep(10 * watchEvery)
-		leave(conn.(*net.TCPConn))
+		leave(conn)
 		if err := wait(t, ended); !errors.Is(err, context.Canceled) {
 			t.Errorf("ended with %v", err)
 		}
 	}
-
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
+	early := s.dial(t) // leaves behind what it has sent ahead
+	_, _ = fmt.Fprintf(early, post+"GET /0 HTTP/1.1\r\n", 0)
+	wait(t, began)
+	_ = closeWrite(early)
+	if err := wait(t, ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+
+	conn := s.dial(t)
 	br := bufio.NewReader(conn)
 	_, _ = fmt.Fprintf(conn, post, 1)
 	wait(t, began)
@@ -371,29 +346,22 @@ func TestDoorNoticesWhoLeaves(t *testing.T) {
 
 // A door that closes ends connections that wait, and lets a request under way finish, whose answer says so.
 func TestDoorCloses(t *testing.T) {
-	for _, pause := range []time.Duration{0, 50 * time.Millisecond} { // with none it may not have begun to wait
-		t.Run(pause.String(), func(t *testing.T) { closeDoor(t, pause) })
-	}
+	onEachWire(t, func(t *testing.T, on wire) {
+		for _, pause := range []time.Duration{0, 50 * time.Millisecond} { // with none it may not have begun to wait
+			t.Run(pause.String(), func(t *testing.T) { closeDoor(t, on, pause) })
+		}
+	})
 }
 
-func closeDoor(t *testing.T, pause time.Duration) {
+func closeDoor(t *testing.T, on wire, pause time.Duration) {
 	began, release := make(chan struct{}, 1), make(chan struct{})
-	s := runServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := on.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		began <- struct{}{}
 		<-release
 		_, _ = io.WriteString(w, "done")
-	}), nil)
-	dial := func() (net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", s.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = conn.Close() })
-		_ = conn.SetDeadline(time.Now().Add(patience))
-		return conn, bufio.NewReader(conn)
-	}
-	idle, idleReader := dial()
-	busy, busyReader := dial()
+	}), func(c *ServerConfig) { c.Drain = patience })
+	idle, busy := s.dial(t), s.dial(t)
+	idleReader, busyReader := bufio.NewReader(idle), bufio.NewReader(busy)
 	const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 	_, _ = io.WriteString(idle, get)
 	wait(t, began)
@@ -424,19 +392,16 @@ func closeDoor(t *testing.T, pause time.Duration) {
 }
 
 // A connection that waits ends with its time, whatever deadlines requests before have left.
-func TestDoorIdles(t *testing.T) {
-	s := runServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+func TestDoorIdles(t *testing.T) { onEachWire(t, doorIdles) }
+
+func doorIdles(t *testing.T, on wire) {
+	s := on.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Millisecond))
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 		b, err := io.ReadAll(r.Body)
 		_, _ = fmt.Fprintf(w, "%d %v", len(b), err)
 	}), func(c *ServerConfig) { c.IdleTimeout = 300 * time.Millisecond })
-	conn, err := net.Dial("tcp", s.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(patience))
+	conn := s.dial(t)
 	br := bufio.NewReader(conn)
 	for range 6 {
 		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\nab")
@@ -455,17 +420,16 @@ func TestDoorIdles(t *testing.T) {
 }
 
 // What a client sends that hangs up in the midst of a body ends with an error, and its context.
-func TestDoorBodyBreaksOff(t *testing.T) {
+func TestDoorBodyBreaksOff(t *testing.T) { onEachWire(t, doorBodyBreaksOff) }
+
+func doorBodyBreaksOff(t *testing.T, on wire) {
 	got := make(chan error, 2)
-	address := servedBy(t, true, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := on.serve(t, true, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		got <- err
 		got <- r.Context().Err()
-	}))
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}), nil)
+	conn := s.dial(t)
 	_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\nab")
 	time.Sleep(20 * time.Millisecond)
 	_ = conn.Close()
@@ -479,15 +443,15 @@ func TestDoorBodyBreaksOff(t *testing.T) {
 
 // Nothing of one request's answer gets into the next's.
 func TestDoorKeepsAnswersApart(t *testing.T) {
-	address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := wire{}.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/1" {
 			w.Header().Set("X-Secret", "1")
 			w.Header().Set("Trailer", "X-T")
 			_, _ = io.WriteString(w, "secret")
 			w.Header().Set("X-T", "secret")
 		}
-	}))
-	got := answersAt(t, address, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n")
+	}), nil)
+	got := answersAt(t, s, "GET /1 HTTP/1.1\r\nHost: h\r\n\r\nGET /2 HTTP/1.1\r\nHost: h\r\n\r\n")
 	_, rest, _ := strings.Cut(got, "secret map[X-T:[secret]] <nil>\n")
 	if rest == "" || bytes.Contains(bytes.ToLower([]byte(rest)), []byte("secret")) || strings.Contains(rest, "X-T") {
 		t.Errorf("got %q", got)
@@ -495,10 +459,12 @@ func TestDoorKeepsAnswersApart(t *testing.T) {
 }
 
 // A handler that has returned, or panicked, is not held up by who still reads the body for it.
-func TestDoorDoesNotWaitForReaders(t *testing.T) {
+func TestDoorDoesNotWaitForReaders(t *testing.T) { onEachWire(t, doorDoesNotWaitForReaders) }
+
+func doorDoesNotWaitForReaders(t *testing.T, on wire) {
 	for _, panics := range []bool{false, true} {
 		read := make(chan error, 1)
-		address := servedBy(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s := on.serve(t, true, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_ = http.NewResponseController(w).EnableFullDuplex()
 			go func() {
 				_, err := io.ReadAll(r.Body)
@@ -510,13 +476,8 @@ func TestDoorDoesNotWaitForReaders(t *testing.T) {
 			if panics {
 				panic(http.ErrAbortHandler)
 			}
-		}))
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		_ = conn.SetDeadline(time.Now().Add(patience))
+		}), nil)
+		conn := s.dial(t)
 		_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\nab")
 		b, err := io.ReadAll(conn)
 		if errors.Is(err, os.ErrDeadlineExceeded) || !strings.Contains(string(b), "early") {

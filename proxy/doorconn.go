@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -21,15 +22,16 @@ import (
 type doorConn struct {
 	door   *door
 	tcp    *net.TCPConn
+	tls    *secureConn // nil = plain
 	raw    syscall.RawConn
-	out    *quickWriter
+	conn   net.Conn // tcp or tls
+	out    io.Writer
 	ctx    context.Context // of its requests; ends with the connection
 	cancel context.CancelFunc
 	blank  *http.Request // what its requests have in common
 
 	ahead    *[mostHead]byte // what has been read ahead stands in ahead[from:to]; nil = nothing
 	from, to int
-	ended    error // what fill met in the place of bytes
 	fill     func(fd uintptr) bool
 	waits    atomic.Int32 // waitsNot, waitsIdle or waitsOver
 	writer   doorWriter   // of the request under way
@@ -55,28 +57,45 @@ const (
 
 var aheads = sync.Pool{New: func() any { return new([mostHead]byte) }}
 
-func newDoorConn(d *door, tcp *net.TCPConn, base context.Context) (*doorConn, error) {
+// newDoorConn makes a connection that nobody serves yet. secure is nil where tcp is plain.
+func newDoorConn(d *door, tcp *net.TCPConn, secure *secureConn, base context.Context) (*doorConn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	c := &doorConn{door: d, tcp: tcp, raw: raw, out: newQuickWriter(raw)}
+	c := &doorConn{door: d, tcp: tcp, tls: secure, raw: raw, conn: tcp, out: newQuickWriter(raw)}
 	c.ctx, c.cancel = context.WithCancel(base)
 	c.blank = (&http.Request{RemoteAddr: tcp.RemoteAddr().String()}).WithContext(c.ctx)
-	c.writer.c, c.writer.header = c, http.Header{}
-	c.fill = func(fd uintptr) bool {
-		if c.ahead == nil {
-			c.ahead = aheads.Get().(*[mostHead]byte)
-		}
-		n, err := readNow(fd, c.ahead[:])
-		if errors.Is(err, errNothing) {
-			c.giveBack()
-			return false
-		}
-		c.from, c.to, c.ended = 0, n, err
-		return true
+	if secure != nil {
+		state := secure.ConnectionState()
+		c.conn, c.out, c.blank.TLS = secure, secure, &state
 	}
+	c.writer.c, c.writer.header = c, http.Header{}
+	c.fill = c.readAhead
 	return c, nil
+}
+
+// readAhead reads what is there, behind what has been read ahead, and says whether that is anything: bytes, or the end in their place.
+func (c *doorConn) readAhead(fd uintptr) bool {
+	if c.ahead == nil {
+		c.ahead = aheads.Get().(*[mostHead]byte)
+	}
+	if c.from == c.to {
+		c.from, c.to = 0, 0
+	}
+	var n int
+	var err error
+	if c.tls != nil {
+		n, err = c.tls.readNow(fd, c.ahead[c.to:])
+	} else {
+		n, err = readNow(fd, c.ahead[c.to:])
+	}
+	if errors.Is(err, errNothing) {
+		c.giveBack()
+		return false
+	}
+	c.to += n
+	return true
 }
 
 // giveBack gives the buffer back once all of it is read.
@@ -103,7 +122,7 @@ func (c *doorConn) serve() {
 			c.from = c.to
 			c.giveBack()
 			_ = c.tcp.SetReadDeadline(time.Time{})
-			c.door.handed.hand(&aheadConn{Conn: c.tcp, ahead: rest})
+			c.door.handed.hand(c.handedOn(rest))
 			c.door.active.Add(-1)
 			return
 		}
@@ -113,7 +132,7 @@ func (c *doorConn) serve() {
 		}
 		by = time.Now().Add(c.door.cfg.IdleTimeout)
 	}
-	_ = c.tcp.Close()
+	_ = c.conn.Close()
 	c.from = c.to
 	c.giveBack()
 }
@@ -211,7 +230,7 @@ func (c *doorConn) read(p []byte) (int, error) {
 	c.reading = true
 	c.move(c.want)
 	c.mu.Unlock()
-	n, err := c.tcp.Read(p)
+	n, err := c.conn.Read(p)
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()
@@ -285,7 +304,7 @@ func (c *doorConn) waitForEnd(done chan struct{}) {
 	defer close(done)
 	found := peekNothing
 	err := c.raw.Read(func(fd uintptr) bool {
-		found = peek(fd)
+		found = c.look(fd)
 		return found != peekNothing
 	})
 	c.mu.Lock()
@@ -296,8 +315,34 @@ func (c *doorConn) waitForEnd(done chan struct{}) {
 	}
 }
 
+// handedOn is the connection for net/http, which is to read ahead first.
+func (c *doorConn) handedOn(ahead []byte) net.Conn {
+	if c.tls != nil {
+		return &secureAheadConn{aheadConn{Conn: c.tls, ahead: ahead}, c.tls.Conn}
+	}
+	return &aheadConn{Conn: c.tcp, ahead: ahead}
+}
+
+// look says what waits on the connection. Of TLS, which alone knows what is in its records, that is read ahead.
+func (c *doorConn) look(fd uintptr) int {
+	if c.tls == nil {
+		return peek(fd)
+	}
+	had := c.to - c.from
+	switch {
+	case had > 0 && c.to == len(c.ahead):
+		return peekSomething
+	case !c.readAhead(fd):
+		return peekNothing
+	case c.to-c.from == had:
+		return peekEnd
+	default:
+		return peekSomething
+	}
+}
+
 // closeGently lets the client read the answer before what it still sends meets a closed connection.
 func (c *doorConn) closeGently() {
-	_ = c.tcp.CloseWrite()
+	_ = closeWrite(c.conn)
 	time.Sleep(lingering)
 }

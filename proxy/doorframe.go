@@ -84,6 +84,12 @@ func (w *doorWriter) piece(p []byte) {
 		}
 		return
 	}
+	if w.c.tls != nil {
+		if w.records(p); w.chunked {
+			w.records(crlf)
+		}
+		return
+	}
 	w.pieces = append(w.room[:0], w.out, p)
 	if w.chunked {
 		w.pieces = append(w.pieces, crlf)
@@ -95,6 +101,31 @@ func (w *doorWriter) piece(p []byte) {
 	clear(w.room[:])
 	w.pieces = nil
 	w.out = w.out[:0]
+}
+
+// records is piece of what is too much to be copied whole: of p, only what fills w.out, and what is left for the next record.
+func (w *doorWriter) records(p []byte) {
+	for len(p) > 0 {
+		if n := len(p) - len(p)%cap(w.out); len(w.out) == 0 && n > 0 {
+			w.put(p[:n])
+			p = p[n:]
+			continue
+		}
+		n := copy(w.out[len(w.out):cap(w.out)], p)
+		w.out, p = w.out[:len(w.out)+n], p[n:]
+		if len(w.out) == cap(w.out) {
+			w.put(w.out)
+			w.out = w.out[:0]
+		}
+	}
+}
+
+// put sends p.
+func (w *doorWriter) put(p []byte) {
+	if len(p) > 0 && w.failed == nil {
+		_, err := w.c.out.Write(p)
+		w.fail(err)
+	}
 }
 
 // makeRoom sees to it that n bytes can be appended without being moved.
@@ -109,10 +140,7 @@ func (w *doorWriter) makeRoom(n int) {
 
 // send sends what waits. No buffer is held for what comes later.
 func (w *doorWriter) send() {
-	if len(w.out) > 0 && w.failed == nil {
-		_, err := w.c.out.Write(w.out)
-		w.fail(err)
-	}
+	w.put(w.out)
 	giveBuffer(w.out)
 	w.out = nil
 }

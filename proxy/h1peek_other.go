@@ -19,8 +19,6 @@ const (
 
 func peek(uintptr) int { return peekEnd }
 
-var errNothing = errors.New("nothing to read")
-
 func readNow(uintptr, []byte) (int, error) { return 0, errNothing }
 
 type quickWriter struct{}

@@ -3,7 +3,6 @@
 package proxy
 
 import (
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -40,9 +39,6 @@ func peek(fd uintptr) int {
 		}
 	}
 }
-
-// errNothing: nothing waits on the socket.
-var errNothing = errors.New("nothing to read")
 
 // readNow reads from a socket what is there. It does not wait.
 func readNow(fd uintptr, p []byte) (int, error) {

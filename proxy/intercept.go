@@ -66,7 +66,7 @@ func (r *router) named(i Intercept, t TransportConfig) (*Upstream, error) {
 	return up, err
 }
 
-// interceptor takes decrypted connections to an http.Server of their own, with the handler of the reverse door, so that
+// interceptor takes decrypted connections to a Server of their own, with the handler of the reverse door, so that
 // streams, cancellation and shutdown are the same there.
 type interceptor struct {
 	authority *Authority
@@ -95,7 +95,7 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 	i.server.http.Protocols.SetUnencryptedHTTP2(false)
 	i.server.http.Protocols.SetHTTP2(true)
 	i.server.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, interceptedKey{}, c.(*tls.Conn).NetConn().(*interceptedConn).host)
+		return context.WithValue(ctx, interceptedKey{}, interceptedHostOf(c))
 	}
 	i.server.listener = i.conns
 	return i
@@ -106,7 +106,7 @@ type interceptedKey struct{}
 // take makes conn a TLS server for host and hands it over. It returns once the handshake is done or has failed; release
 // is called when the connection is closed.
 func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
-	c := tls.Server(&interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release)}, i.tls)
+	c := tls.Server(newInterceptedConn(conn, host, release), i.tls)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
@@ -117,18 +117,6 @@ func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, rele
 		return
 	}
 	i.conns.hand(c)
-}
-
-// interceptedConn is the client's end of a tunnel that was taken over.
-type interceptedConn struct {
-	net.Conn
-	host    string
-	release func()
-}
-
-func (c *interceptedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }
 
 // handedOver is a listener whose connections come from elsewhere.

@@ -154,11 +154,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
 	listener, failed, d := s.listener, make(chan error, 2), (*door)(nil)
-	if tcp, ok := listener.(*net.TCPListener); ok && ownDoor && !s.tunnels {
+	if ownDoor && !s.tunnels {
 		d = newDoor(s)
 		listener = d.handed
 		go func() {
-			if err := d.accept(tcp, within); ctx.Err() == nil {
+			if err := d.accept(s.listener, within); ctx.Err() == nil {
 				failed <- err
 			}
 		}()
