@@ -2,6 +2,7 @@ package persist
 
 import (
 	"context"
+	"slices"
 
 	"github.com/remora-proxy/remora/persist/distill"
 )
@@ -60,6 +61,10 @@ func (a *auditor) answered(r *roundWork, ans *answer) {
 	if t == nil || t.asked != ans.number { // audited without it meanwhile, or erased
 		return
 	}
+	r.touch(t)
+	again := *ans
+	again.proposals = slices.Clone(ans.proposals)
+	r.undoing.answers = append(r.undoing.answers, again)
 	t.asked = 0
 	if ans.err != nil {
 		a.p.stats.distillFailed.Add(1)

@@ -18,7 +18,8 @@ import (
 const (
 	roundAudits   = 32 // audits between two commits
 	roundTime     = 50 * time.Millisecond
-	backlog       = 512 // turns on their way from which on the auditor takes a smaller share
+	longestRest   = 10 * time.Second // a round that waited an hour for a store that was away is no work of an hour
+	backlog       = 512              // turns on their way from which on the auditor takes a smaller share
 	heardOverhead = 256
 )
 
@@ -89,7 +90,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		a.p.gate.leave()
 		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
 		rest := time.Duration(a.patience())*max(time.Since(begun)-2*a.breathed-a.waited, 0) + a.waited
-		if !pause(rest, nil, ending, work.Done()) {
+		if !pause(min(rest, longestRest), nil, ending, work.Done()) {
 			return
 		}
 		if more {
@@ -158,6 +159,9 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		if !ok {
 			break
 		}
+		again := h
+		again.messages = slices.Clone(h.messages)
+		r.undoing.heard = append(r.undoing.heard, again)
 		a.hear(r, &h)
 		a.breathed += a.breath.take(work)
 	}
@@ -176,6 +180,10 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	worked := time.Now()
 	r.commit()
 	a.waited = time.Since(worked)
+	if r.ended && work.Err() == nil {
+		r.undo()
+		more = true
+	}
 	a.evict(nil)
 	if len(settling) > 0 {
 		if more || a.asking > 0 {
@@ -188,7 +196,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			}
 		}
 	}
-	return more && !r.ended
+	return more
 }
 
 func (a *auditor) nextHeard() (heardTurn, bool) {
@@ -217,9 +225,11 @@ func (a *auditor) take(r *roundWork, h *heardTurn) {
 	t := a.talks[h.talkKey]
 	if t == nil {
 		t = &talk{talkKey: h.talkKey}
+		r.undoing.made(h.talkKey)
 		a.talks[h.talkKey] = t
 		a.held += t.size()
 	}
+	r.touch(t)
 	before := t.size()
 	defer func() { a.held += t.size() - before }()
 	if d := a.dossiers[h.scope]; d != nil && !h.again {

@@ -48,8 +48,8 @@ func (g *gate) yielding(try func() error) func() error {
 	}
 }
 
-// close waits until all stages have let go and keeps them out until open is called. While the store is away the auditor may
-// hold on until it comes back, so ctx should have a deadline.
+// close waits until all stages have let go and keeps them out until open is called. A stage whose call to the store hangs, or that
+// clears the spool of a store that is away, holds on, so ctx should have a deadline.
 func (g *gate) close(ctx context.Context) (open func(), err error) {
 	select {
 	case g.alone <- struct{}{}:

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -69,6 +70,17 @@ func (a *auditor) note(hs []heardTurn) []storage.Record {
 	return nil
 }
 
+// unmarked has the next turn of conversations marked as due, whose marks could not be written.
+func (a *auditor) unmarked(marks []storage.Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	failed := make(map[string]bool, len(marks))
+	for i := range marks {
+		failed[marks[i].Key] = true
+	}
+	maps.DeleteFunc(a.marked, func(_ talkKey, key string) bool { return failed[key] })
+}
+
 // resume takes up the audits that were due when an earlier run ended.
 func (a *auditor) resume(due []dueMark) {
 	a.mu.Lock()
@@ -81,6 +93,7 @@ func (a *auditor) resume(due []dueMark) {
 
 // recall takes up the audits of a scope that were due when an earlier run ended: it reads the conversations' messages back.
 func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
+	r.undoing.marks = append(r.undoing.marks, due...)
 	episodes := map[string][]storage.Memory{}
 	since := map[string]storage.Time{}
 	for _, m := range due {
@@ -89,7 +102,7 @@ func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
 	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
 		begun := time.Now()
 		var page storage.Page
-		err := a.p.retry(r.ctx, r.work, "audit", func() (err error) {
+		err := r.retry("audit", func() (err error) {
 			page, err = a.p.store.Scan(r.work, scope, q)
 			return err
 		})

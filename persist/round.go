@@ -14,15 +14,23 @@ import (
 
 // roundWork is some audits and what they change, written in one go: first the facts, then the index is told, then the
 // records, then marks that nothing needs go. Each step can be repeated; a crash between two of them costs a
-// repetition, for facts have ids of their words. While the store is away the round waits, holding the gate.
+// repetition, for facts have ids of their words. While the store is away, or full, the round waits, holding the gate, until an
+// erasure wants it: then the round is undone, and made anew after that.
 type roundWork struct {
 	*auditor
 	ctx, work context.Context
 	mergings  map[storage.Scope]*merging
 	records   []storage.Record
+	found     []finding
 	stale     []storage.RecordRef // records beyond their bounds
 	audits    int
-	ended     bool // the work ended: what was not committed is due at the next start
+	ended     bool // the work ended, or an erasure came: what was not committed is due at the next start, or in the next round
+	undoing   undoing
+}
+
+// retry is the pipeline's, and yields to an erasure.
+func (r *roundWork) retry(what string, try func() error) error {
+	return r.p.retry(r.ctx, r.work, what, r.p.gate.yielding(try))
 }
 
 // full says whether the round has done enough: it holds what its audits change, and the facts of all their scopes.
@@ -52,7 +60,7 @@ func (r *roundWork) merging(scope storage.Scope) (*merging, error) {
 	if d == nil {
 		r.evict(r.mergings)
 		rest := func(took time.Duration) { pause(took, nil, nil, r.work.Done()) }
-		err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+		err := r.retry("audit", func() (err error) {
 			d, err = r.p.loadDossier(r.work, scope, rest)
 			return err
 		})
@@ -73,6 +81,7 @@ func (r *roundWork) audit(t *talk, proposals []distill.Proposal) {
 		return
 	}
 	r.audits++
+	r.touch(t)
 	g, err := r.merging(t.scope)
 	if err == nil && r.p.cfg.Audit.Enabled {
 		err = r.inspect(t, g, proposals)
@@ -91,7 +100,7 @@ func (r *roundWork) audit(t *talk, proposals []distill.Proposal) {
 
 func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) error {
 	if t.summary == nil {
-		err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+		err := r.retry("audit", func() (err error) {
 			t.summary, err = r.p.summaryOf(r.work, g.d, t.conversation)
 			return err
 		})
@@ -102,7 +111,7 @@ func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) e
 	before := *t.summary // whose lists an audit replaces
 	var found finding
 	late := false
-	err := r.p.retry(r.ctx, r.work, "audit", func() (err error) {
+	err := r.retry("audit", func() (err error) {
 		again := before
 		t.summary = &again
 		found, err = r.p.inspect(r.work, t, g, proposals, time.Now)
@@ -118,7 +127,7 @@ func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) e
 		return errTooLong
 	}
 	found.record.Distilled = proposals != nil
-	r.p.stats.audited(&found)
+	r.found = append(r.found, found)
 	r.write(t, g.d, &found)
 	return nil
 }
@@ -175,7 +184,7 @@ func (r *roundWork) commit() {
 		return
 	}
 	do := func(what string, try func() error) bool {
-		err := p.retry(r.ctx, r.work, what, try)
+		err := r.retry(what, try)
 		if err != nil && !permanent(err) {
 			r.ended = true
 		} else if err != nil {
@@ -199,7 +208,7 @@ func (r *roundWork) commit() {
 	}
 	together := true // unless one of the scopes is to blame
 	if len(all) > 0 {
-		err := p.retry(r.ctx, r.work, "store facts", func() error { return p.store.Put(r.work, all) })
+		err := r.retry("store facts", func() error { return p.store.Put(r.work, all) })
 		if together = err == nil; err != nil && !permanent(err) {
 			r.ended = true
 			return
@@ -239,6 +248,9 @@ func (r *roundWork) commit() {
 	if r.ended {
 		return
 	}
+	for i := range r.found {
+		p.stats.audited(&r.found[i])
+	}
 	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
 		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
 	}
@@ -249,7 +261,7 @@ func (r *roundWork) store(records []storage.Record, do func(what string, try fun
 	put := func(records []storage.Record) func() error {
 		return func() error { return r.p.local.PutRecords(r.work, records) }
 	}
-	err := r.p.retry(r.ctx, r.work, "store audit", put(records))
+	err := r.retry("store audit", put(records))
 	switch {
 	case err == nil:
 		return
@@ -291,7 +303,7 @@ func (r *roundWork) trim(d *dossier) {
 	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
 		begun := time.Now()
 		var page storage.Page
-		err := p.retry(r.ctx, r.work, "trim episodes", func() (err error) {
+		err := r.retry("trim episodes", func() (err error) {
 			page, err = p.store.Scan(r.work, d.scope, q)
 			return err
 		})
@@ -318,7 +330,7 @@ func (r *roundWork) trim(d *dossier) {
 		ids = append(ids, e.id)
 	}
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
-		err := p.retry(r.ctx, r.work, "trim episodes", func() error { _, err := p.store.Delete(r.work, d.scope, batch...); return err })
+		err := r.retry("trim episodes", func() error { _, err := p.store.Delete(r.work, d.scope, batch...); return err })
 		if err != nil {
 			r.ended = !permanent(err)
 			return

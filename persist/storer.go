@@ -265,8 +265,14 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 			heard = append(heard, h)
 		}
 	}
+	unmarked := false
 	for marks := p.auditor.note(heard); len(marks) > 0; marks = p.auditor.note(heard) {
-		err := p.retry(ctx, work, "mark audits", func() error { return p.local.PutRecords(work, marks) })
+		err := p.retry(ctx, work, "mark audits", p.gate.yielding(func() error { return p.local.PutRecords(work, marks) }))
+		if errors.Is(err, errYield) {
+			unmarked = true
+			defer p.auditor.unmarked(marks)
+			continue
+		}
 		if err != nil && !permanent(err) {
 			break // the work ended: the turns are in the spool still
 		}
@@ -275,6 +281,9 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 		wake(p.auditor.wake)
 	}
 	p.finish(items...) // searchable: nobody needs to wait for the spool
+	if unmarked {
+		return // what stays in the spool is found stored by the next run, and audited
+	}
 	if err := p.retry(ctx, work, "clear spool", func() error { return p.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {
 		p.log.Error("spool can't be cleared", "error", err)
 	}
