@@ -3,6 +3,7 @@ package recall
 import (
 	"math"
 	"slices"
+	"time"
 )
 
 // fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
@@ -16,11 +17,22 @@ func (e *Engine) fit(ix *index) *index {
 		before := ix.omitted
 		ix = ix.rebuilt(keep, nil)
 		if n := ix.omitted - before; n > 0 {
-			e.omitted.Add(n)
-			e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", n)
+			e.omit(n)
 		}
 	}
 	return ix
+}
+
+// omittedTold is how often is told that indexes are larger than their bound, at most: those of users who say much are again every few
+// turns.
+const omittedTold = time.Hour
+
+// omit counts memories that were left out.
+func (e *Engine) omit(n int64) {
+	all, now, told := e.omitted.Add(n), time.Now().UnixNano(), e.omittedTold.Load()
+	if (told == 0 || now-told >= int64(omittedTold)) && e.omittedTold.CompareAndSwap(told, now) {
+		e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", all)
+	}
 }
 
 // hold sets what a scope counts for, its vectors besides, and drops others if that is too much.

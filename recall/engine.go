@@ -54,6 +54,8 @@ type Engine struct {
 
 	loaded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
 
+	omittedTold atomic.Int64 // when it was last told, in nanoseconds; 0 = never
+
 	vec vectorWork
 }
 

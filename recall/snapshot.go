@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
@@ -25,15 +24,12 @@ import (
 type SnapshotStore interface {
 	storage.Digester
 	storage.RecordReader
-	Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error)
 	PutRecords(ctx context.Context, records []storage.Record) error
 	DeleteRecords(ctx context.Context, refs []storage.RecordRef) error
 }
 
 const (
 	snapshotKey = "recall-" // and the number of the part
-	// snapshotPage is how many records are listed at a time: what follows a snapshot in its bucket is not for it.
-	snapshotPage = 4
 	// snapshotLeast is the smallest index, in memories, that has a snapshot: a smaller one is built in a few milliseconds.
 	snapshotLeast = 256
 	// A changed index is written once it has been left alone for Config.SnapshotAfter if at least one in snapshotShare of its
@@ -240,9 +236,9 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	same, err := current()
 	if err == nil && same && !gone() {
 		// A larger one that was there before may have left parts.
-		return e.deleteSnapshot(ctx, scope, records[len(records)-1].Key)
+		return e.deleteSnapshot(ctx, scope, len(records))
 	}
-	return errors.Join(err, e.deleteSnapshot(ctx, scope, ""), other(same))
+	return errors.Join(err, e.deleteSnapshot(ctx, scope, 0), other(same))
 }
 
 func partKey(n int) string { return fmt.Sprintf("%s%04d", snapshotKey, n) }
@@ -281,38 +277,17 @@ func (ix *index) firstExpiry() (first storage.Time) {
 	return first
 }
 
-// deleteSnapshot deletes the parts behind a key.
-func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, after string) error {
-	refs, err := e.snapshotParts(ctx, scope, after)
-	if len(refs) > 0 {
-		err = errors.Join(err, e.snapshots.DeleteRecords(ctx, refs))
+// deleteSnapshot deletes the parts of a snapshot from a number on. It names all that there could be, since a snapshot is written in one
+// commit: to list them would unseal them.
+func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, from int) error {
+	var refs []storage.RecordRef
+	for n := from; n < storage.MaxRecords; n++ {
+		refs = append(refs, storage.RecordRef{Bucket: storage.BucketIndex, Scope: scope, Key: partKey(n)})
 	}
-	return err
-}
-
-// snapshotParts lists the parts of a snapshot behind a key, those that can be read.
-func (e *Engine) snapshotParts(ctx context.Context, scope storage.Scope, after string) (refs []storage.RecordRef, err error) {
-	for from := ""; ; {
-		page, err := e.snapshots.Records(ctx, storage.BucketIndex, scope, from, snapshotPage)
-		if err != nil {
-			return refs, err
-		}
-		for i := range page.Records {
-			switch r := &page.Records[i]; {
-			case strings.HasPrefix(r.Key, snapshotKey) && r.Key > after:
-				refs = append(refs, r.Ref())
-			case r.Key > snapshotKey && !strings.HasPrefix(r.Key, snapshotKey): // vectors
-				return refs, nil
-			}
-		}
-		if page.Damaged > 0 {
-			return refs, errBlob
-		}
-		if page.Next == "" || page.Next == from {
-			return refs, nil
-		}
-		from = page.Next
+	if len(refs) == 0 {
+		return nil
 	}
+	return e.snapshots.DeleteRecords(ctx, refs)
 }
 
 // stale notes that a scope's snapshot holds what was forgotten.
@@ -335,7 +310,7 @@ func (e *Engine) Erased(scope storage.Scope, _ ...string) {
 	}
 	ctx, cancel := context.WithTimeout(e.life, snapshotTimeout)
 	defer cancel()
-	if err := e.deleteSnapshot(ctx, scope, ""); err != nil && !errors.Is(err, errBlob) {
+	if err := e.deleteSnapshot(ctx, scope, 0); err != nil {
 		e.stale(scope)
 	}
 }
@@ -347,7 +322,7 @@ func (e *Engine) deleteStale(ctx context.Context) {
 	e.staleScopes = map[storage.Scope]struct{}{}
 	e.mu.Unlock()
 	for scope := range all {
-		if err := e.deleteSnapshot(ctx, scope, ""); err != nil && !errors.Is(err, errBlob) {
+		if err := e.deleteSnapshot(ctx, scope, 0); err != nil {
 			e.stale(scope)
 		}
 	}
