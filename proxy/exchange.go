@@ -100,7 +100,7 @@ func (x *exchange) serve() {
 			x.finish(problemFallback.Status, relayed{})
 			return
 		}
-		carry := carrier(tunnel)
+		carry := tunnelFor(x.r)
 		if x.enriches() {
 			carry = newSocket(x).carry
 			delete(x.r.Header, "Sec-Websocket-Extensions")

@@ -10,8 +10,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -151,82 +149,6 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 
 // CloseWrite closes the sending half.
 func (c *aheadConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// halfOpenIdle bounds how long a tunnel with one side finished waits for the other without a byte from it.
-const halfOpenIdle = time.Minute
-
-// tunnel carries bytes between a and b until both have ended, one has failed, or ctx has. The end of one side is passed
-// to the other as a half-close. It closes both and holds 2 x 32 KiB meanwhile. It returns the bytes from a and from b.
-func tunnel(ctx context.Context, a, b io.ReadWriteCloser) (fromA, fromB int64) {
-	closeBoth := sync.OnceFunc(func() {
-		_ = a.Close()
-		_ = b.Close()
-	})
-	defer closeBoth()
-	defer context.AfterFunc(ctx, closeBoth)()
-
-	t := &halfOpen{close: closeBoth}
-	defer t.stop()
-	var wg sync.WaitGroup
-	wg.Go(func() { fromA = t.carry(b, a) })
-	fromB = t.carry(a, b)
-	wg.Wait()
-	return fromA, fromB
-}
-
-// halfOpen closes a tunnel whose one side has ended and whose other side keeps silent.
-type halfOpen struct {
-	close func()
-	half  atomic.Bool
-	mu    sync.Mutex
-	timer *time.Timer
-}
-
-// carry copies src to dst and returns the bytes written.
-func (t *halfOpen) carry(dst io.Writer, src io.Reader) (total int64) {
-	buf := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buf)
-	for {
-		n, err := src.Read(buf[:])
-		if n > 0 {
-			if t.half.Load() {
-				t.extend()
-			}
-			m, werr := dst.Write(buf[:n])
-			total += int64(m)
-			if werr != nil {
-				t.close()
-				return total
-			}
-		}
-		if err != nil {
-			if err != io.EOF || closeWrite(dst) != nil {
-				t.close()
-			}
-			t.half.Store(true)
-			t.extend()
-			return total
-		}
-	}
-}
-
-func (t *halfOpen) extend() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timer == nil {
-		t.timer = time.AfterFunc(halfOpenIdle, t.close)
-		return
-	}
-	t.timer.Reset(halfOpenIdle)
-}
-
-func (t *halfOpen) stop() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-}
 
 // closeWrite tells the peer that no more comes, where the connection can.
 func closeWrite(w io.Writer) error {

@@ -1,0 +1,143 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gobwas/ws"
+)
+
+// TestIdleTunnelsEndWithTheDoor: those in which something may be awaited go on.
+func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
+	frame := func(f ws.Frame) []byte {
+		var b bytes.Buffer
+		if err := ws.WriteFrame(&b, f); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	question := frame(ws.MaskFrame(ws.NewTextFrame([]byte("What is the weather like?"))))
+	answer := frame(ws.NewTextFrame(bytes.Repeat([]byte("Fine. "), 20_000)))
+	ping, pong := frame(ws.NewPingFrame(nil)), frame(ws.MaskFrame(ws.NewPongFrame([]byte("x"))))
+	const long = time.Hour
+	for _, c := range []struct {
+		name     string
+		client   [][]byte // what each side says before the door closes, client first
+		upstream [][]byte
+		silent   time.Duration // before the door closes
+		later    bool          // the upstream says something a minute after
+		stays    time.Duration // for so long after the door has closed, at least
+		farewell bool
+	}{
+		{name: "nothing said", silent: long, farewell: true},
+		{name: "answered", client: [][]byte{question}, upstream: [][]byte{answer}, silent: long, farewell: true},
+		{name: "answered just now", client: [][]byte{question}, upstream: [][]byte{answer}, stays: tunnelIdle, farewell: true},
+		{name: "awaited", client: [][]byte{question}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
+		{name: "kept alive", client: [][]byte{question}, upstream: [][]byte{answer, ping}, silent: long, farewell: true},
+		{name: "awaited and kept alive", client: [][]byte{question, pong}, upstream: [][]byte{ping}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
+		{name: "in the midst of a frame", upstream: [][]byte{answer[:1000]}, silent: long},
+		{name: "in the midst of a head", upstream: [][]byte{answer[:3]}, silent: long},
+	} {
+		for _, websocket := range []bool{true, false} {
+			if !websocket && c.name == "awaited and kept alive" {
+				continue // nobody knows there what is said
+			}
+			t.Run(fmt.Sprint(c.name, " websocket ", websocket), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					client, near := net.Pipe()
+					far, upstream := net.Pipe()
+					closing, carry := make(chan struct{}), tunnel
+					if websocket {
+						carry = socketTunnel
+					}
+					done := make(chan time.Time, 1)
+					go func() {
+						carry(context.WithValue(t.Context(), closingKey{}, (<-chan struct{})(closing)), near, far)
+						done <- time.Now()
+					}()
+					heard, asked := make(chan []byte, 1), make(chan []byte, 1)
+					read := func(from io.Reader, to chan []byte) {
+						b, _ := io.ReadAll(from)
+						to <- b
+					}
+					go read(client, heard)
+					go read(upstream, asked)
+					var want, sent []byte
+					for _, b := range c.client {
+						mustWrite(t, client, string(b))
+						sent = append(sent, b...)
+					}
+					for _, b := range c.upstream {
+						mustWrite(t, upstream, string(b))
+						want = append(want, b...)
+					}
+					synctest.Wait()
+					time.Sleep(c.silent)
+					close(closing)
+					began := time.Now()
+					if c.later {
+						time.Sleep(time.Minute)
+						select {
+						case <-done:
+							t.Fatal("it ended while an answer was awaited")
+						default:
+						}
+						mustWrite(t, upstream, string(answer))
+						want = append(want, answer...)
+					}
+					if took := (<-done).Sub(began); took < c.stays || took > c.stays+time.Second {
+						t.Errorf("it ended after %v, want %v", took, c.stays)
+					}
+					if websocket && c.farewell {
+						want = append(want, frame(ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))...)
+					}
+					if got := <-heard; !bytes.Equal(got, want) {
+						t.Errorf("the client got %d bytes, want %d", len(got), len(want))
+					}
+					if got := <-asked; !bytes.Equal(got, sent) {
+						t.Errorf("the upstream got %d bytes, want %d", len(got), len(sent))
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestFramesInPieces: frames are followed wherever they are cut.
+func TestFramesInPieces(t *testing.T) {
+	var all bytes.Buffer
+	ends := map[int]bool{0: true}
+	for _, n := range []int{0, 1, 125, 126, 300, 65_536} {
+		for _, f := range []ws.Frame{ws.NewTextFrame(make([]byte, n)), ws.MaskFrame(ws.NewBinaryFrame(make([]byte, n)))} {
+			if err := ws.WriteFrame(&all, f); err != nil {
+				t.Fatal(err)
+			}
+			ends[all.Len()] = true
+		}
+	}
+	for _, size := range []int{1, 2, 7, 100, 1 << 20} {
+		f := &frames{}
+		for at, b := 0, all.Bytes(); len(b) > 0; {
+			n := min(size, len(b))
+			f.says(b[:n])
+			if at, b = at+n, b[n:]; f.between() != ends[at] {
+				t.Fatalf("pieces of %d: at %d between is %v", size, at, f.between())
+			}
+		}
+	}
+	for _, f := range []ws.Frame{ws.NewPingFrame([]byte("x")), ws.MaskFrame(ws.NewPongFrame(nil)), ws.NewCloseFrame(nil)} {
+		var b bytes.Buffer
+		if err := ws.WriteFrame(&b, f); err != nil {
+			t.Fatal(err)
+		}
+		if (&frames{}).says(b.Bytes()) {
+			t.Errorf("%v says something", f.Header.OpCode)
+		}
+	}
+}

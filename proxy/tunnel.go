@@ -1,0 +1,121 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// halfOpenIdle bounds how long a tunnel with one side finished waits for the other without a byte from it.
+const halfOpenIdle = time.Minute
+
+// tunnel carries bytes between a client and its upstream until both have ended, one has failed, or ctx has. The end of one side is
+// passed to the other as a half-close. Once the door has closed it ends when it is idle. It closes both and holds 2 x 32 KiB meanwhile.
+// It returns the bytes from both.
+func tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
+	return carryBoth(ctx, client, upstream, &talk{})
+}
+
+// socketTunnel is tunnel for a WebSocket, whose pings say nothing, and whose client is told why it ends.
+func socketTunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
+	return carryBoth(ctx, client, upstream, &talk{fromClient: &frames{}, fromUpstream: &frames{}})
+}
+
+// tunnelFor is what carries an upgrade that gets no memory.
+func tunnelFor(r *http.Request) carrier {
+	if strings.EqualFold(strings.Join(r.Header["Upgrade"], ","), "websocket") {
+		return socketTunnel
+	}
+	return tunnel
+}
+
+func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *talk) (fromClient, fromUpstream int64) {
+	over := make(chan struct{})
+	closeBoth := sync.OnceFunc(func() {
+		close(over)
+		_ = client.Close()
+		_ = upstream.Close()
+	})
+	var leaving sync.WaitGroup
+	defer leaving.Wait()
+	defer closeBoth()
+	defer context.AfterFunc(ctx, closeBoth)()
+	said.at = time.Now()
+	if closing := doorCloses(ctx); closing != nil {
+		leaving.Go(func() {
+			if !said.falls(closing, over) {
+				return
+			}
+			defer said.client.Unlock()
+			if said.fromUpstream.between() {
+				_ = writeFarewell(client)
+			}
+			closeBoth()
+		})
+	}
+	t := &halfOpen{close: closeBoth}
+	defer t.stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { fromClient = t.carry(toUpstream{upstream, said}, client) })
+	fromUpstream = t.carry(toClient{client, said}, upstream)
+	wg.Wait()
+	return fromClient, fromUpstream
+}
+
+// halfOpen closes a tunnel whose one side has ended and whose other side keeps silent.
+type halfOpen struct {
+	close func()
+	half  atomic.Bool
+	mu    sync.Mutex
+	timer *time.Timer
+}
+
+// carry copies src to dst and returns the bytes written.
+func (t *halfOpen) carry(dst io.Writer, src io.Reader) (total int64) {
+	buf := largeBuffers.Get().(*[largeBuffer]byte)
+	defer largeBuffers.Put(buf)
+	for {
+		n, err := src.Read(buf[:])
+		if n > 0 {
+			if t.half.Load() {
+				t.extend()
+			}
+			m, werr := dst.Write(buf[:n])
+			total += int64(m)
+			if werr != nil {
+				t.close()
+				return total
+			}
+		}
+		if err != nil {
+			if err != io.EOF || closeWrite(dst) != nil {
+				t.close()
+			}
+			t.half.Store(true)
+			t.extend()
+			return total
+		}
+	}
+}
+
+func (t *halfOpen) extend() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer == nil {
+		t.timer = time.AfterFunc(halfOpenIdle, t.close)
+		return
+	}
+	t.timer.Reset(halfOpenIdle)
+}
+
+func (t *halfOpen) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
