@@ -3,6 +3,7 @@ package persist
 import (
 	"context"
 	"errors"
+	"sync"
 )
 
 // gate lets an erasure in between the stages' batches. Each stage holds it while it has turns in its hands; an erasure
@@ -10,13 +11,16 @@ import (
 type gate struct {
 	slots chan struct{} // one for each stage that has something in its hands
 	alone chan struct{} // one closer at a time
+
+	mu    sync.Mutex
+	knock chan struct{} // closed while an erasure waits or is at work
 }
 
 // stages that pass the gate: spooler, storer, auditor.
 const stages = 3
 
 func newGate() gate {
-	return gate{slots: make(chan struct{}, stages), alone: make(chan struct{}, 1)}
+	return gate{slots: make(chan struct{}, stages), alone: make(chan struct{}, 1), knock: make(chan struct{})}
 }
 
 // enter waits while the gate is closed; false means that work has ended.
@@ -31,8 +35,33 @@ func (g *gate) enter(work context.Context) bool {
 
 func (g *gate) leave() { <-g.slots }
 
-// wanted says that an erasure waits for the stages to let go, or is at work.
-func (g *gate) wanted() bool { return len(g.alone) > 0 }
+// asked is closed when an erasure waits for the stages to let go, or is at work.
+func (g *gate) asked() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.knock
+}
+
+func (g *gate) wanted() bool {
+	select {
+	case <-g.asked():
+		return true
+	default:
+		return false
+	}
+}
+
+// ask has wanted say so until answered is called. The caller is alone.
+func (g *gate) ask() (answered func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.knock)
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.knock = make(chan struct{})
+	}
+}
 
 // errYield ends a stage's attempt at a store that is away, or full, for the sake of an erasure that waits, and that it may well serve.
 var errYield = errors.New("an erasure waits")
@@ -56,6 +85,7 @@ func (g *gate) close(ctx context.Context) (open func(), err error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+	answered := g.ask()
 	for n := range stages {
 		select {
 		case g.slots <- struct{}{}:
@@ -63,6 +93,7 @@ func (g *gate) close(ctx context.Context) (open func(), err error) {
 			for range n {
 				<-g.slots
 			}
+			answered()
 			<-g.alone
 			return nil, ctx.Err()
 		}
@@ -71,6 +102,7 @@ func (g *gate) close(ctx context.Context) (open func(), err error) {
 		for range stages {
 			<-g.slots
 		}
+		answered()
 		<-g.alone
 	}, nil
 }

@@ -106,6 +106,7 @@ const worthTelling = time.Second
 func (p *Pipeline) retry(ctx, work context.Context, what string, try func() error) error {
 	wait := firstBackoff
 	failing := false
+	var served <-chan struct{} // the erasure that has had its attempt
 	for {
 		err := guard(try)
 		switch {
@@ -127,6 +128,10 @@ func (p *Pipeline) retry(ctx, work context.Context, what string, try func() erro
 		if ctx.Err() != nil {
 			wait = firstBackoff
 		}
+		asked := p.gate.asked() // an erasure does not wait for the next attempt, which may yield to it
+		if asked == served {
+			asked = nil
+		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -135,6 +140,9 @@ func (p *Pipeline) retry(ctx, work context.Context, what string, try func() erro
 			return work.Err()
 		case <-done(ctx):
 			timer.Stop()
+		case <-asked:
+			timer.Stop()
+			served = asked
 		}
 		wait = min(2*wait, lastBackoff)
 	}

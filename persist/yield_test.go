@@ -43,7 +43,11 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			time.Sleep(time.Minute)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
+			began := time.Now()
 			got, err := p.ForgetUser(ctx, testScope)
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("%s: it took %v", refused, took)
+			}
 			if err != nil || got.Memories == 0 || got.Queued+got.Spooled == 0 {
 				t.Errorf("%s: %+v, %v", refused, got, err)
 			}

@@ -33,7 +33,7 @@ func restoreCommand() command {
 
 func backup(ctx context.Context, s streams, args []string) error {
 	f := newFlags(backupCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	rest, err := parseArgs(f, args, 1, 1)
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (c *counter) Write(b []byte) (int, error) {
 
 func restore(ctx context.Context, s streams, args []string) error {
 	f := newFlags(restoreCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	rest, err := parseArgs(f, args, 1, 1)
 	if err != nil {
 		return err

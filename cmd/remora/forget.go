@@ -59,7 +59,7 @@ type forgotten struct {
 
 func forgetMemories(ctx context.Context, s streams, args []string) error {
 	f := newFlags(forgetCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	of := selectionFlags(f)
 	var what forgetting
 	f.BoolVar(&what.All, "all", false, "forget all of those selected, for good")
@@ -158,9 +158,11 @@ func (f forgetting) alone(ctx context.Context, c config, s streams, away error) 
 // forget does it. Cut short, some of it is done, and it can be repeated.
 func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
 	// A user of whom all is still on its way is not listed. What does not get there is dropped by the erasure, where it is known.
-	flushing, cancel := context.WithTimeout(ctx, flushPatience)
-	_ = s.pipeline.Flush(flushing)
-	cancel()
+	if s.store.Status().Reason == "" { // else nothing gets there
+		flushing, cancel := context.WithTimeout(ctx, flushPatience)
+		_ = s.pipeline.Flush(flushing)
+		cancel()
+	}
 	scopes, unreadable, err := scopesOf(ctx, s.store, f.Of)
 	if err != nil {
 		return done, err

@@ -33,7 +33,7 @@ func keysCommand() command {
 
 func keys(ctx context.Context, s streams, args []string) error {
 	f := newFlags(keysCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	newKeyFile := f.String("new-key-file", "", "rotate: take the new key from `file`, which is made if it is not there; the store is then to be configured with it")
 	rest, err := parseArgs(f, args, 1, 2)
 	if err != nil {

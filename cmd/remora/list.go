@@ -41,7 +41,7 @@ type listing struct {
 
 func listMemories(ctx context.Context, s streams, args []string) error {
 	f := newFlags(listCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	var l listing
 	of := selectionFlags(f)
 	f.BoolVar(&l.users, "users", false, "show users and counts")

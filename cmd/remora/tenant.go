@@ -33,7 +33,7 @@ What is printed names the key in identity.tenants of this store, and of no other
 
 func tenant(ctx context.Context, s streams, args []string) error {
 	f := newFlags(tenantCommand(), s)
-	flags := configFlags(f)
+	flags := storeFlags(f)
 	rest, err := parseArgs(f, args, 1, 1)
 	if err != nil {
 		return err
