@@ -315,7 +315,12 @@ func (x *exchange) search(
 		}
 		lines = append(lines, fence.Line{ID: m.ID, Time: m.EventTime, Who: who, Text: text}) // the id is kept with the block
 	}
-	block := fence.Render(randomName(), lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	name, fits := randomName(), len(lines)
+	block := fence.Render(name, lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	for w.tokens+tokensOf(block) > x.h.cfg.Ledger.MaxTokens && block.Text != "" { // as many as the conversation has room for
+		fits--
+		block = fence.Render(name, lines[:fits], fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
+	}
 	if clear(lines); len(lines) <= mostKept {
 		x.lines = lines[:0]
 	}

@@ -209,6 +209,7 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"terminate": terminate,
 			"awaitfile": awaitFile,
+			"awaitlist": awaitList,
 		},
 	})
 }
@@ -249,4 +250,20 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
+}
+
+// awaitlist COUNT REGEXP ARGUMENTS...: waits until so many lines of remora list match.
+func awaitList(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	line, err := regexp.Compile("(?m)" + args[1])
+	ts.Check(err)
+	out := ""
+	for start := time.Now(); time.Since(start) < patience; time.Sleep(50 * time.Millisecond) {
+		ts.Check(ts.Exec("remora", append([]string{"list"}, args[2:]...)...))
+		if out = ts.ReadFile("stdout"); len(line.FindAllString(out, -1)) == want {
+			return
+		}
+	}
+	ts.Fatalf("remora list does not come to show %d of %q, but:\n%s", want, args[1], out)
 }

@@ -57,10 +57,10 @@ func (c *config) limitSettings() []setting {
 	return []setting{
 		{key: "limits.bodyBytes", at: size(&l.BodyBytes), share: 1.0 / 16, least: 1 << 20, doc: "Larger request bodies stream through without memory."},
 		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), holds: "limits.bodyBytes", share: 1.0 / 16, least: 1 << 20, doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
-		{key: "limits.teeBytes", at: size(&l.TeeBytes), share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered."},
+		{key: "limits.teeBytes", at: size(&l.TeeBytes), share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered, and counted."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes), holds: "limits.teeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
 		{key: "limits.assemblies", at: integer(&l.Assemblies), most: 1 << 16, doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
-		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), most: 16 << 20, doc: "Larger request heads are refused with 431."},
+		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), most: 16 << 20, doc: "Request heads that are larger by more than 4 KiB are refused with 431."},
 		{key: "limits.idleConnections", at: integer(&c.proxy.Transport.MaxIdlePerHost), most: 1 << 16, doc: "Connections kept open to one upstream. More are opened as needed, and closed after use."},
 	}
 }
@@ -125,7 +125,7 @@ func (c *config) injectionSettings() []setting {
 		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
 		{key: "injection.replayWindow", at: duration(&l.ReplayWindow), doc: "The same newest message within it is a retry and gets the same block; later, memory is searched anew."},
 		{key: "injection.maxBlocks", at: integer(&l.MaxBlocks), doc: "Blocks in one conversation. At the bound nothing new is added; what stands is never taken out."},
-		{key: "injection.maxTokens", at: integer(&l.MaxTokens), doc: "Tokens of all blocks in one conversation; the same holds."},
+		{key: "injection.maxTokens", at: integer(&l.MaxTokens), doc: "Tokens of all blocks in one conversation; the same holds. A block that would pass it holds fewer memories."},
 		{key: "injection.maxBytes", at: size(&l.MaxBytes), share: 1.0 / 64, least: 1 << 20, doc: "What is remembered of insertions in memory, all users together. Beyond, the least recently used user's is dropped and loaded again when needed."},
 	}
 }
@@ -148,7 +148,7 @@ func (c *config) persistSettings() []setting {
 		{key: "persist.batchTurns", at: integer(&p.BatchTurns), doc: "Or when there are so many."},
 		{key: "persist.maxBatchTurns", at: integer(&p.MaxBatchTurns), doc: "Turns of one batch where there is a backlog (batchTurns to 500)."},
 		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), doc: "Longer messages are cut."},
-		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered."},
+		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered. A change holds for what is said from then on."},
 		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout), doc: "How long storing goes on after SIGTERM. What is in the spool by then is stored at the next start."},
 		{key: "persist.workers", at: integer(&p.Workers), most: 1024, doc: "Turns that are redacted side by side. 0 = as many as there are processors, up to 4."},
 		{key: "persist.maxQuarantined", at: integer(&p.MaxQuarantined), doc: "Turns that failed three times and are kept for inspection. Beyond, they are dropped and counted."},

@@ -51,7 +51,7 @@ func (c *config) distillSettings() []setting {
 		{key: "distill.model", at: text(&d.Model), doc: "The model that is asked."},
 		{key: "distill.key", at: secret(&d.Key), doc: "Its API key. Empty = none is sent. Clients' keys are never used for it: to ask an upstream, give its address in `distill.url` and a key of your own here."},
 		{key: "distill.concurrency", at: integer(&d.Concurrency), most: 1024, doc: "Calls at once. Beyond, the rules do it."},
-		{key: "distill.tokensPerDay", at: integer(&d.TokensPerDay), most: 1e12, doc: "Tokens of prompts and answers in a UTC day. Beyond, the rules do it."},
+		{key: "distill.tokensPerDay", at: integer(&d.TokensPerDay), most: 1e12, doc: "Tokens of prompts and answers in a UTC day, or since the start. Beyond, the rules do it."},
 		{key: "distill.timeout", at: duration(&d.Timeout), doc: "For one call."},
 		{key: "distill.maxTokens", at: integer(&d.MaxTokens), doc: "Tokens of one answer."},
 		{key: "distill.proxyFromEnvironment", at: boolean(&d.ProxyFromEnvironment), doc: "Reaches the endpoint through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
