@@ -265,11 +265,9 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 			heard = append(heard, h)
 		}
 	}
-	unmarked := false
 	for marks := p.auditor.note(heard); len(marks) > 0; marks = p.auditor.note(heard) {
 		err := p.retry(ctx, work, "mark audits", p.gate.yielding(func() error { return p.local.PutRecords(work, marks) }))
-		if errors.Is(err, errYield) {
-			unmarked = true
+		if errors.Is(err, errYield) { // the audit would be lost at a crash
 			defer p.auditor.unmarked(marks)
 			continue
 		}
@@ -281,9 +279,6 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 		wake(p.auditor.wake)
 	}
 	p.finish(items...) // searchable: nobody needs to wait for the spool
-	if unmarked {
-		return // what stays in the spool is found stored by the next run, and audited
-	}
 	if err := p.retry(ctx, work, "clear spool", func() error { return p.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {
 		p.log.Error("spool can't be cleared", "error", err)
 	}
