@@ -91,8 +91,9 @@ func (b *body) spare(n int) []byte {
 }
 
 // A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and
-// send nothing would use up the budget of all. It begins with firstRoom, or its length where that is less, and gets more
-// whenever that is full: at first firstMore times as much, so that of most bodies little is copied, then it is doubled.
+// send nothing would use up the budget of all. One that has come already gets all of it: it is read at once, into its place.
+// Any other begins with firstRoom, or its length where that is less, and gets more whenever that is full: at first firstMore
+// times as much, so that of most bodies little is copied, then it is doubled.
 const (
 	firstRoom = 16 << 10
 	firstMore = 16
@@ -118,6 +119,9 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 	}
 	most := min(announced, limit)
 	size := min(most, firstRoom)
+	if w, ok := src.(interface{ come() bool }); ok && size < announced && announced == most && w.come() {
+		size = most
+	}
 	if !budget.acquire(size) {
 		return nil, src, nil
 	}

@@ -47,6 +47,13 @@ func (b *doorBody) read(p []byte) (int, error) {
 	return n, b.err
 }
 
+// come says whether all that is left of the body has come and waits to be read. Where that can't be known it says no.
+func (b *doorBody) come() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !b.closed && b.err == nil && b.c.waiting() >= b.left
+}
+
 // Close takes what is left of the body, where that is little enough, as net/http's does.
 func (b *doorBody) Close() error {
 	b.mu.Lock()

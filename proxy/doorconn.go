@@ -33,6 +33,8 @@ type doorConn struct {
 	ahead    *[mostHead]byte // what has been read ahead stands in ahead[from:to]; nil = nothing
 	from, to int
 	fill     func(fd uintptr) bool
+	count    func(fd uintptr)
+	there    int          // what count found
 	waits    atomic.Int32 // waitsNot, waitsIdle or waitsOver
 	writer   doorWriter   // of the request under way
 
@@ -72,6 +74,7 @@ func newDoorConn(d *door, tcp *net.TCPConn, secure *secureConn, base context.Con
 	}
 	c.writer.c, c.writer.header = c, http.Header{}
 	c.fill = c.readAhead
+	c.count = func(fd uintptr) { c.there = waiting(fd) }
 	return c, nil
 }
 
@@ -238,6 +241,14 @@ func (c *doorConn) read(p []byte) (int, error) {
 		c.cancel()
 	}
 	return n, err
+}
+
+// waiting is how many bytes have come and have not been read, as far as is known: of what waits under TLS the length is not.
+func (c *doorConn) waiting() int64 {
+	if c.there = 0; c.tls == nil {
+		_ = c.raw.Control(c.count) // which fails on a closed connection alone
+	}
+	return int64(c.to - c.from + c.there)
 }
 
 // stopReading ends a read of the body that is still under way: the handler that has returned left it to another goroutine.
