@@ -19,7 +19,8 @@ type scratch struct {
 	seeds   []int32   // what pick returned
 	cells   []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
 	session []float32 // by conversation, of the concept at hand
-	near    bitset    // turns whose text counts for a candidate
+	near    bitset    // turns whose text counts for a candidate; until there are any, the first of found
+	marked  int       // how many of found are in near
 	chosen  bitset    // candidates
 	before  []int32   // how many candidates stand before each word of chosen
 	met     bitset    // conversations of candidates

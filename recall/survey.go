@@ -128,6 +128,10 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 	if s.crowd.isOpen() {
 		ix.fromCrowd(k*seedsPerTurn, f.k1, q, s, passing)
 	}
+	if s.marked > 0 {
+		clear(s.near)
+		s.marked = 0
+	}
 	return considered
 }
 
@@ -151,25 +155,26 @@ func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 		}
 		return added
 	}
-	n := ^uint32(0) // one before the first turn
-	for i := 0; i+1 < len(buf); {
-		d, tf := uint32(buf[i]), buf[i+1]
-		i += 2
-		if d >= 0x80 {
-			v, k := binary.Uvarint(buf[i-2:])
-			d = uint32(v)
-			i += k - 1
-			tf = buf[i-1]
-		}
-		n += d
-		if sum := sums[n]; sum != 0 {
-			l := briefs[n]
-			x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-			sums[n] = sum + weight*x/(k1+x) + found0
-			added++
-		}
+	from := len(s.entries)
+	s.entries = sift(s.entries, buf, s.markFound())
+	left := s.entries[from:]
+	for _, e := range left {
+		n, tf := e>>8, e&0xff
+		l := briefs[n]
+		x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
+		sums[n] = sums[n] + weight*x/(k1+x) + found0
 	}
-	return added
+	s.entries = s.entries[:from]
+	return len(left)
+}
+
+// markFound returns the set of the turns in found.
+func (s *scratch) markFound() bitset {
+	for _, n := range s.found[s.marked:] {
+		s.near.set(n)
+	}
+	s.marked = len(s.found)
+	return s.near
 }
 
 // tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
@@ -225,21 +230,7 @@ func (ix *index) decodeNear(id uint32, s *scratch) {
 		s.entries = out
 		return
 	}
-	n := ^uint32(0)
-	for i, buf := 0, p.buf; i+1 < len(buf); {
-		d, tf := uint32(buf[i]), buf[i+1]
-		i += 2
-		if d >= 0x80 {
-			v, k := binary.Uvarint(buf[i-2:])
-			d = uint32(v)
-			i += k - 1
-			tf = buf[i-1]
-		}
-		if n += d; near[n>>6]&(1<<(n&63)) != 0 {
-			out = append(out, n<<8|uint32(tf))
-		}
-	}
-	s.entries = out
+	s.entries = sift(out, p.buf, near)
 }
 
 // buckets of scores, by the upper bits of their floating point form: 16 for every power of two from 2^-8 to 2^12. What is
