@@ -18,7 +18,7 @@ type scratch struct {
 	marks   []float32 // the same with their factors, in the order of found
 	seeds   []int32   // what pick returned
 	cells   []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
-	session []float32 // by conversation, of the concept at hand
+	session []float32 // by talk, of the concept at hand; that of 0 counts for nothing
 	near    bitset    // turns whose text counts for a candidate; until there are any, the first of found
 	marked  int       // how many of found are in near
 	chosen  bitset    // candidates
@@ -30,7 +30,7 @@ type scratch struct {
 	found   []int32   // turns with a sum
 	touched []int32   // cells with an x
 	ranked  []int32   // cells with a score, in the order in which they got it
-	talked  []int32   // conversations with a session
+	talked  []int32   // talks with a session; for nominate, conversations
 	order   []int
 	costs   []int
 	picked  []hit
@@ -46,19 +46,21 @@ type scratch struct {
 	sink    byte    // gives the reads of approach a use
 }
 
-// cell is what is known of a candidate. Two take a line of the processor's cache, where arrays by turn took four for each.
+// cell is what is known of a candidate. It takes 40 bytes in one place, where arrays by turn took four lines of the processor's cache.
 type cell struct {
 	turn  int32
 	brief brief
 	x     float32 // of the concept at hand
 	score float32 // before the factors
 	holds holdings
-	seed  bool // pick returned it, so it passes
-	found bool // it has a score
+	talk  int32   // the conversation whose text counts for it, numbered from one; 0 for none
+	norm  float32 // of the talk's length, 0 for none
+	seed  bool    // pick returned it, so it passes
+	found bool    // it has a score
 }
 
 // choose makes the cells of the candidates. alone says that these are the seeds.
-func (s *scratch) choose(ix *index, seeds []int32, alone bool) {
+func (s *scratch) choose(ix *index, seeds []int32, alone bool, f *fieldWeights) {
 	chosen, before := s.chosen, s.before[:len(s.chosen)]
 	n := 0
 	for i, word := range chosen {
@@ -69,6 +71,7 @@ func (s *scratch) choose(ix *index, seeds []int32, alone bool) {
 		s.cells = make([]cell, n+n/4)
 	}
 	cells, k := s.cells[:n], 0
+	conv, talk, norm := int32(-1), int32(0), float32(0)
 	for i, word := range chosen {
 		for ; word != 0; word &= word - 1 {
 			n := int32(i<<6 | bits.TrailingZeros64(word))
@@ -76,6 +79,16 @@ func (s *scratch) choose(ix *index, seeds []int32, alone bool) {
 			k++
 			*c = cell{}
 			c.turn, c.brief, c.seed = n, ix.briefs[n], alone
+			if c.brief.alone() {
+				continue
+			}
+			if of := ix.turns[n].conv; of != conv { // mostly that of the one before
+				conv, talk, norm = of, 0, 0
+				if f.session > 0 && ix.talks(conv) {
+					talk, norm = conv+1, f.sessionNorm(&ix.convs.list[conv])
+				}
+			}
+			c.talk, c.norm = talk, norm
 		}
 	}
 	s.cells, s.ranked = cells, s.ranked[:0]
@@ -105,18 +118,20 @@ type holdings struct{ user, kin, assistant uint32 }
 
 const beyond uint32 = 1 << 30 // any of the concepts from the 31st on
 
-func (h *holdings) note(concept int, itself bool, tf frequency) {
-	bit := uint32(1) << min(concept, 30)
-	if tf&userFrequency != 0 {
-		if itself {
-			h.user |= bit
-		} else {
-			h.kin |= bit
-		}
+// bits are those of a word that is the term itself, of one that may stand for it, and of any: one of the first two is 0.
+func (s *span) bits() (itself, kin, bit uint32) {
+	bit = 1 << min(s.concept, 30)
+	if s.itself {
+		return bit, 0, bit
 	}
-	if tf >= assistantOnce {
-		h.assistant |= bit
-	}
+	return 0, bit, bit
+}
+
+// note notes a word, by its bits.
+func (h *holdings) note(tf frequency, itself, kin, bit uint32) {
+	h.user |= itself * tf.byUser()
+	h.kin |= kin * tf.byUser()
+	h.assistant |= bit * tf.byAssistant()
 }
 
 // onlyAssistant reports whether the assistant's text may hold what the user's does not.
@@ -154,7 +169,7 @@ func (s *scratch) grow(ix *index) {
 	if n := len(ix.turns); len(s.sums) < n {
 		s.sums = make([]float32, n+n/4)
 	}
-	if n := len(ix.convs.list); len(s.session) < n {
+	if n := len(ix.convs.list) + 1; len(s.session) < n {
 		s.session = make([]float32, n+n/4)
 	}
 	s.near.grow(len(ix.turns))
@@ -270,7 +285,7 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	considered = ix.survey(q, w, &fw, s, k, f)
 	seeds := ix.pick(q, w, s, k, f)
 	alone := ix.nominate(seeds, s)
-	s.choose(ix, seeds, alone)
+	s.choose(ix, seeds, alone, &fw)
 	if alone {
 		ix.rankAlone(q, &fw, s)
 	} else {
@@ -278,41 +293,6 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 	}
 	clear(s.near)
 	return considered
-}
-
-// rankAmong scores the candidates with what the turns near them lend.
-func (ix *index) rankAmong(q *query, fw *fieldWeights, s *scratch) {
-	at := 0
-	for at < len(s.spans) {
-		concept := s.spans[at].concept
-		for ; at < len(s.spans) && s.spans[at].concept == concept; at++ {
-			word := &s.spans[at]
-			for _, e := range ix.close(word, s) {
-				ix.gather(int32(e>>8), frequency(e), concept, word, fw, s)
-			}
-		}
-		qt := &q.terms[concept]
-		weight := float32(qt.idf * qt.weight)
-		for _, i := range s.touched {
-			c := &s.cells[i]
-			x := c.x
-			if !c.brief.alone() {
-				if t := &ix.turns[c.turn]; s.session[t.conv] > 0 {
-					x += s.session[t.conv] * fw.sessionNorm(&ix.convs.list[t.conv])
-				}
-			}
-			c.x = 0
-			if !c.found {
-				c.found = true
-				s.ranked = append(s.ranked, i)
-			}
-			c.score += weight * x / (fw.k1 + x)
-		}
-		for _, c := range s.talked {
-			s.session[c] = 0
-		}
-		s.touched, s.talked = s.touched[:0], s.talked[:0]
-	}
 }
 
 // close returns the postings of a word in turns that are near candidates; they are valid until the next call.
@@ -333,85 +313,6 @@ func (ix *index) close(word *span, s *scratch) []uint32 {
 		k += int(near[e>>14] >> (e >> 8 & 63) & 1) // mostly not, but that can't be foretold
 	}
 	return out[:k]
-}
-
-// gather adds the evidence of one word in turn n to the candidates that it counts for, and notes it.
-func (ix *index) gather(n int32, tf frequency, concept int, word *span, f *fieldWeights, s *scratch) {
-	at := int32(-1)
-	if s.chosen.has(n) {
-		at = s.place(n)
-		c := &s.cells[at]
-		c.holds.note(concept, word.itself, tf)
-		if b := c.brief; b&(briefAlone|briefLong) == briefAlone { // all of it that counts stands in the brief
-			norm := s.norms.userLength[b.user()]
-			assistant := tf.assistant() * s.norms.assistantLength[b.assistant()]
-			own := f.user*(tf.tell()*norm*word.share) + f.userAsk*(tf.ask()*norm*word.share) + f.assistant*word.share*assistant
-			if b&briefTalks != 0 {
-				own += word.share * tf.all() * f.aloneNorm(int(b.user())+int(b.assistant()))
-			}
-			s.add(at, own)
-			return
-		}
-	}
-	t := &ix.turns[n]
-	tell, ask, assistant := f.own(t, tf)
-	tell *= word.share
-	ask *= word.share
-	own := f.user*tell + f.userAsk*ask + f.assistant*word.share*assistant
-	if t.alone() { // its text is all of its conversation's
-		if t.conv >= 0 {
-			own += word.share * tf.all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
-		}
-		s.add(at, own)
-		return
-	}
-	s.add(at, own)
-	if f.session > 0 && ix.talks(t.conv) {
-		if s.session[t.conv] == 0 {
-			s.talked = append(s.talked, t.conv)
-		}
-		s.session[t.conv] += word.share * tf.all()
-	}
-	if tell+ask == 0 {
-		return
-	}
-	if m := t.next; m >= 0 { // to the turn after, this one is the one before
-		s.lend(m, f.toNext(t).of(tell, ask))
-		if m = ix.turns[m].next; m >= 0 {
-			s.lend(m, f.before2.of(tell, ask))
-			if m = ix.turns[m].next; m >= 0 {
-				s.lend(m, f.away.of(tell, ask))
-			}
-		}
-	}
-	if m := t.prev; m >= 0 {
-		s.lend(m, f.after1.of(tell, ask))
-		if m = ix.turns[m].prev; m >= 0 {
-			s.lend(m, f.after2.of(tell, ask))
-			if m = ix.turns[m].prev; m >= 0 {
-				s.lend(m, f.away.of(tell, ask))
-			}
-		}
-	}
-}
-
-// lend adds evidence to turn n; if that is no candidate it is nothing.
-func (s *scratch) lend(n int32, v float32) {
-	if s.chosen.has(n) {
-		s.add(s.place(n), v)
-	}
-}
-
-// add counts evidence for the candidate at a place, -1 for what is none.
-func (s *scratch) add(at int32, v float32) {
-	if v == 0 || at < 0 {
-		return
-	}
-	c := &s.cells[at]
-	if c.x == 0 {
-		s.touched = append(s.touched, at)
-	}
-	c.x += v
 }
 
 // factors multiplies what does not depend on a term. With parts, it notes each factor that is not 1.

@@ -16,17 +16,12 @@ func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 		weight := float32(qt.idf * qt.weight)
 		for i := range spans[:n] {
 			word := &spans[i]
-			share, bit := word.share, uint32(1)<<min(concept, 30) // see holdings.note
-			itself, kin := bit, uint32(0)
-			if !word.itself {
-				itself, kin = 0, bit
-			}
+			share := word.share
+			itself, kin, bit := word.bits()
 			for _, e := range ix.close(word, s) {
 				at, tf := s.place(int32(e>>8)), frequency(e)
 				c := &cells[at]
-				c.holds.user |= itself * tf.byUser()
-				c.holds.kin |= kin * tf.byUser()
-				c.holds.assistant |= bit * tf.byAssistant()
+				c.holds.note(tf, itself, kin, bit)
 				x := float32(0)
 				if b := c.brief; b&briefLong == 0 { // mostly: all of it that counts stands in the brief
 					norm := m.userLength[b.user()]
@@ -68,6 +63,15 @@ func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 		spans = spans[n:]
 	}
 	s.ranked = ranked[:found] // the rarest words' first: mostly the best
+}
+
+// add counts evidence for the candidate at a place.
+func (s *scratch) add(at int32, v float32) {
+	c := &s.cells[at]
+	if c.x == 0 {
+		s.touched = append(s.touched, at)
+	}
+	c.x += v
 }
 
 // ownAlone is the evidence of a word in turn n, which has no neighbours and whose brief does not tell how long it is.

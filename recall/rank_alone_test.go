@@ -52,7 +52,7 @@ func TestRankAloneLikeAmong(t *testing.T) {
 			t.Fatal("a turn has neighbours")
 		}
 		cells := func(rank func(*query, *fieldWeights, *scratch)) string {
-			s.choose(ix, seeds, true)
+			s.choose(ix, seeds, true, &fw)
 			rank(q, &fw, s)
 			if len(s.ranked) != len(s.cells) {
 				t.Fatalf("%q: %d of %d have a score", req.Newest, len(s.ranked), len(s.cells))

@@ -366,35 +366,36 @@ func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, mar
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those. It reports
 // whether these are the seeds alone.
 func (ix *index) nominate(seeds []int32, s *scratch) (alone bool) {
+	turns, near, chosen := ix.turns, s.near, s.chosen
 	alone = true
 	for _, seed := range seeds {
-		s.chosen.set(seed)
-		s.near.set(seed)
+		chosen.set(seed)
+		near.set(seed)
 		if ix.briefs[seed].alone() {
 			continue
 		}
 		alone = false
-		t := &ix.turns[seed]
-		whole := ix.talks(t.conv)
-		if whole && !s.met.has(t.conv) {
-			s.met.set(t.conv)
-			s.talked = append(s.talked, t.conv)
-			for n := ix.convs.list[t.conv].last; n >= 0; n = ix.turns[n].prev {
-				s.near.set(n)
+		conv := turns[seed].conv
+		whole := ix.talks(conv)
+		if whole && !s.met.has(conv) {
+			s.met.set(conv)
+			s.talked = append(s.talked, conv)
+			for n := ix.convs.list[conv].last; n >= 0; n = ix.before(n) {
+				near.set(n)
 			}
 		}
 		around := reach
 		if !whole {
 			around = 2 * reach
 		}
-		for n, i := t.prev, 1; n >= 0 && i <= around; n, i = ix.turns[n].prev, i+1 {
-			if s.near.set(n); i <= reach {
-				s.chosen.set(n)
+		for n, i := ix.before(seed), 1; n >= 0 && i <= around; n, i = ix.before(n), i+1 {
+			if near.set(n); i <= reach {
+				chosen.set(n)
 			}
 		}
-		for n, i := t.next, 1; n >= 0 && i <= around; n, i = ix.turns[n].next, i+1 {
-			if s.near.set(n); i <= reach {
-				s.chosen.set(n)
+		for n, i := ix.after(seed), 1; n >= 0 && i <= around; n, i = ix.after(n), i+1 {
+			if near.set(n); i <= reach {
+				chosen.set(n)
 			}
 		}
 	}
@@ -403,4 +404,21 @@ func (ix *index) nominate(seeds []int32, s *scratch) (alone bool) {
 	}
 	s.talked = s.talked[:0]
 	return alone
+}
+
+// before is the turn before another in its conversation, -1 for none. Mostly it is numbered so, too, which a processor that foretells
+// the branch goes by until it has read the turn: else a walk waits for one turn after the other.
+func (ix *index) before(n int32) int32 {
+	if t := &ix.turns[n]; t.prev != n-1 {
+		return t.prev
+	}
+	return n - 1
+}
+
+// after is the turn behind another in its conversation, -1 for none.
+func (ix *index) after(n int32) int32 {
+	if t := &ix.turns[n]; t.next != n+1 {
+		return t.next
+	}
+	return n + 1
 }
