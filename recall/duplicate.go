@@ -3,7 +3,6 @@ package recall
 import (
 	"bytes"
 	"math/bits"
-	"slices"
 )
 
 // signature is four small minhashes of a passage's distinct terms. Of two passages that share nine tenths of their terms
@@ -78,8 +77,7 @@ type taken struct {
 	head
 	mem   int32
 	bits  termBits
-	known bool     // bits are
-	terms []uint32 // distinct, once they were needed
+	known bool // bits are
 	own   ownStrings
 	limit int // of its text, where all together are too long
 }
@@ -117,7 +115,7 @@ func (b *termBits) apart(n int, o *termBits) bool {
 }
 
 // duplicate reports whether a passage says the same as one that was taken before.
-func (ix *index) duplicate(before []taken, h *taken) bool {
+func (ix *index) duplicate(before []taken, h *taken, both *termTable) bool {
 	for i := range before {
 		t := &before[i]
 		if !h.signature.like(t.signature) {
@@ -131,56 +129,72 @@ func (ix *index) duplicate(before []taken, h *taken) bool {
 		if h.bits.apart(h.head.terms, &t.bits) || t.bits.apart(t.head.terms, &h.bits) {
 			continue
 		}
-		if h.terms == nil {
-			h.terms = distinct(make([]uint32, 0, h.head.terms), h.packed)
-		}
-		if t.terms == nil {
-			t.terms = distinct(make([]uint32, 0, t.head.terms), t.packed)
-		}
-		if ix.alike(h.terms, t.terms) {
+		if ix.alike(h, t, both) {
 			return true
 		}
 	}
 	return false
 }
 
-// distinct returns the sorted distinct terms of a passage, in the space of buf.
-func distinct(buf []uint32, packed []byte) []uint32 {
-	for at := 0; at < len(packed); {
-		var id uint32
-		if id, at = nextTerm(packed, at); !isMark(id) {
-			buf = append(buf, id)
-		}
-	}
-	slices.Sort(buf)
-	return slices.Compact(buf)
-}
-
 // alike reports near duplicates: nine tenths of the distinct terms shared (Jaccard), and none of the others a number, for
 // texts that differ in a number say different things. Texts without terms are never alike.
-func (ix *index) alike(a, b []uint32) bool {
-	if len(a) == 0 || len(b) == 0 || len(a)*10 < len(b)*9 || len(b)*10 < len(a)*9 {
+func (ix *index) alike(a, b *taken, both *termTable) bool {
+	both.clear(len(a.packed) + len(b.packed)) // a term takes a byte or more
+	ofA, _ := both.note(a.packed, 1)
+	ofB, same := both.note(b.packed, 2)
+	if ofA == 0 || ofB == 0 || same*10 < (ofA+ofB-same)*9 {
 		return false
 	}
-	same := 0
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		var odd uint32
-		switch {
-		case j == len(b) || i < len(a) && a[i] < b[j]:
-			odd = a[i]
-			i++
-		case i == len(a) || b[j] < a[i]:
-			odd = b[j]
-			j++
-		default:
-			same++
-			i++
-			j++
-			continue
-		}
-		if isDigit(ix.terms.raw(odd)[0]) {
+	for _, slot := range both.slots {
+		if in := slot & 3; (in == 1 || in == 2) && isDigit(ix.terms.raw(slot >> 2)[0]) {
 			return false
 		}
 	}
-	return same*10 >= (len(a)+len(b)-same)*9
+	return true
+}
+
+// termTable is a hash table of the terms of two passages: term<<2 | which of them has it, 1 and 2. 0 is an empty place, as the term
+// 0 is a mark.
+type termTable struct {
+	slots []uint32 // a power of two of them
+	shift int      // takes a hash to a place
+}
+
+// keptTerms is the largest table that is kept for the next request.
+const keptTerms = 1 << 14
+
+// clear makes room for at most so many terms, and one more.
+func (t *termTable) clear(most int) {
+	size := bits.Len(uint(most))
+	if t.slots, t.shift = t.slots[:min(1<<size, cap(t.slots))], 32-size; len(t.slots) < 1<<size {
+		t.slots = make([]uint32, 1<<size)
+		return
+	}
+	clear(t.slots)
+}
+
+// note notes the terms of a passage, and returns how many there are and how many of them were there.
+func (t *termTable) note(packed []byte, which uint32) (distinct, before int) {
+	for at := 0; at < len(packed); {
+		id := uint32(packed[at])
+		at++
+		if id >= 0x80 { // nextTerm, which is not inlined
+			id, at = nextTerm(packed, at-1)
+		}
+		if isMark(id) {
+			continue
+		}
+		i := id * 0x9e3779b1 >> t.shift
+		for t.slots[i] != 0 && t.slots[i]>>2 != id {
+			i = (i + 1) & uint32(len(t.slots)-1)
+		}
+		if had := t.slots[i] & 3; had&which == 0 {
+			distinct++
+			if had != 0 {
+				before++
+			}
+			t.slots[i] = id<<2 | had | which
+		}
+	}
+	return distinct, before
 }

@@ -43,7 +43,8 @@ type scratch struct {
 	taken   []taken // of the result
 	text    []byte  // of the result
 	sights  []sight // in the text at hand
-	sink    byte    // gives the reads of approach a use
+	alike   termTable
+	sink    byte // gives the reads of approach a use
 }
 
 // cell is what is known of a candidate. It takes 40 bytes in one place, where arrays by turn took four lines of the processor's cache.
@@ -185,6 +186,9 @@ func (s *scratch) grow(ix *index) {
 func (s *scratch) clear() {
 	clear(s.taken)
 	s.hits, s.taken = s.hits[:0], s.taken[:0]
+	if cap(s.alike.slots) > keptTerms {
+		s.alike.slots = nil
+	}
 	clear(s.chosen)
 }
 

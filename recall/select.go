@@ -230,7 +230,7 @@ func (s *selection) take(h hit, p int32, limit int) Reason {
 	found := &s.taken[at]
 	found.head, found.mem = s.ix.head(p), p
 	why := CutDuplicate
-	if !s.ix.duplicate(s.taken[:at], found) {
+	if !s.ix.duplicate(s.taken[:at], found, &s.scratch.alike) {
 		why = s.add(h, p, found, limit)
 	}
 	if why != "" {
