@@ -164,12 +164,13 @@ func (s *selection) sights(packed, text []byte) []sight {
 	}
 	seen := s.scratch.sights[:0]
 	for at := 0; at < len(text) && len(seen) < maxSights; {
-		if !inWord(text[at]) {
+		first := wordBytes[text[at]]
+		if first == 0 {
 			at++
 			continue
 		}
 		found := -1
-		for left := by[lower(text[at])]; left != 0 && found < 0; left &= left - 1 {
+		for left := by[first]; left != 0 && found < 0; left &= left - 1 {
 			if i := bits.TrailingZeros32(left); hasStem(text[at:], stems[i]) {
 				found = i
 			}
@@ -179,8 +180,7 @@ func (s *selection) sights(packed, text []byte) []sight {
 			_, size := utf8.DecodeRune(text[at:])
 			at += size
 		} else {
-			for at < len(text) && text[at] < utf8.RuneSelf && inWord(text[at]) {
-				at++
+			for at++; at < len(text) && wordBytes[text[at]] != 0 && text[at] < utf8.RuneSelf; at++ {
 			}
 		}
 		if found >= 0 {
@@ -207,7 +207,15 @@ func (q *query) conceptOf(id uint32) int {
 	return -1
 }
 
-func inWord(c byte) bool { return letter(c) || isDigit(c) }
+// wordBytes are the bytes of words in lower case, 0 for others.
+var wordBytes = func() (all [256]byte) {
+	for i := range all {
+		if c := byte(i); letter(c) || isDigit(c) {
+			all[i] = lower(c)
+		}
+	}
+	return all
+}()
 
 func lower(c byte) byte {
 	if c >= 'A' && c <= 'Z' {
@@ -264,6 +272,9 @@ func opensItem(text []byte) bool {
 // sentenceBegin is where the sentence begins that byte i stands in.
 func sentenceBegin(text []byte, i int) int {
 	for at := i - 1; at >= 0; at-- {
+		if c := text[at]; c > '?' && c < utf8.RuneSelf { // mostly: no sentence ends with it
+			continue
+		}
 		if next := afterEnd(text, at); next >= 0 && next <= i {
 			return next
 		}
@@ -278,6 +289,9 @@ func lastEnd(text []byte, from, room, least int) int {
 	}
 	sentence, word := 0, 0
 	for at := from; at < from+room; at++ {
+		if c := text[at]; c > '?' && c < utf8.RuneSelf { // mostly: nothing ends with it
+			continue
+		}
 		if next := afterEnd(text, at); next >= 0 {
 			sentence = min(next, from+room)
 		}
