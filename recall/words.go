@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"hash/maphash"
 	"strings"
 	"sync/atomic"
 	"unicode"
@@ -19,7 +18,7 @@ const maxWord = 96
 
 // analyzer turns text into terms. It is safe for concurrent use: its only state is a cache of a fixed number of words.
 type analyzer struct {
-	seed  maphash.Seed
+	seed  wordSeed
 	cache []atomic.Pointer[word]
 	// of is the index whose terms it numbers, nil for none. Such an analyzer is of one goroutine, the one that builds the index.
 	of *index
@@ -33,7 +32,7 @@ const (
 )
 
 func newAnalyzer(words int) *analyzer {
-	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], words)}
+	return &analyzer{seed: newWordSeed(), cache: make([]atomic.Pointer[word], words)}
 }
 
 // traits say what a word or a text is about beside its terms.
@@ -141,9 +140,15 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 					break
 				}
 			}
-			from, end, e = next[at].from, next[at].end, next[at].known
-			w = text[from:end]
+			t := &next[at]
 			at++
+			from, end = int(t.from), int(t.end)
+			w = text[from:end]
+			if t.place >= 0 {
+				if e = a.cache[t.place].Load(); e.hash != t.hash { // another has taken its place
+					e = a.word(lang, w)
+				}
+			}
 		} else {
 			if !it.Next() {
 				break
@@ -155,6 +160,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			r, n = utf8.DecodeRuneInString(w)
 		}
 		switch {
+		case e != nil: // a word that has come before
 		case r == '?' || r == '؟' || r == '？':
 			out.endSentence(endOfQuestion, markQuestion)
 			out.traits |= asks
@@ -230,7 +236,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 const languageFactor = 0x9e3779b97f4a7c15
 
 func (a *analyzer) hash(l language, w string) uint64 {
-	return maphash.String(a.seed, w) + uint64(l)*languageFactor
+	return a.seed.of(w) + uint64(l)*languageFactor
 }
 
 // place is the first of a word's two places in the cache.

@@ -38,42 +38,76 @@ func asciiWord(text string) int {
 
 // asciiToken is a word or a sign of an ASCII text.
 type asciiToken struct {
-	from, end int
+	from, end int32
+	place     int32 // of the word in the cache; -1 = it is not there
 	hash      uint64
-	known     *word // what the cache has; nil = look for it
 }
 
 // wordsAhead is how many words and signs are looked up at once.
 const wordsAhead = 16
 
+// cutWord returns the end of the word that begins at from with a letter, and its hash.
+func (s wordSeed) cutWord(text string, from int) (end int, hash uint64) {
+	if len(text)-from > 16 { // else some of what is read stands behind the end
+		head, n := leading(eight(text[from:]))
+		tail, more := uint64(0), 0
+		if n == 8 {
+			tail, more = leading(eight(text[from+8:]))
+			n += more
+		}
+		if end = from + n; more < 8 {
+			switch kind := asciiKinds[text[end]]; {
+			case kind == kindBlank || kind == kindOther:
+				return end, s.of16(head, tail, n)
+			case kind&joinsLetters != 0 && (end+1 == len(text) || asciiKinds[text[end+1]] != kindLetter), kind == joinsDigits:
+				return end, s.of16(head, tail, n)
+			}
+		}
+	}
+	end = from + asciiWord(text[from:])
+	return end, s.of(text[from:end])
+}
+
 // ahead finds the words and signs from a place on. What the cache knows of each is far away, at the end of two pointers, so all
 // are followed side by side rather than each when its turn comes.
 func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]asciiToken, out *analysis) (n int) {
+	var first [wordsAhead]*word
 	for from < len(text) && n < len(next) {
-		end := from + asciiWord(text[from:])
-		if text[from] != ' ' {
-			t := &next[n]
-			t.from, t.end, t.known = from, end, nil
-			if asciiKinds[text[from]] <= kindJoiner && end-from <= maxWord {
-				t.hash = a.hash(l, text[from:end])
-				t.known = a.cache[a.place(t.hash)].Load()
-			}
+		kind, end := asciiKinds[text[from]], from+1
+		t := &next[n]
+		t.from, t.place = int32(from), -1
+		first[n] = nil
+		if kind == kindLetter {
+			end, t.hash = a.seed.cutWord(text, from)
+		} else if end = from + asciiWord(text[from:]); kind <= kindJoiner {
+			t.hash = a.seed.of(text[from:end])
+		}
+		if t.end = int32(end); kind <= kindJoiner && end-from <= maxWord {
+			t.hash += uint64(l) * languageFactor
+			t.place = int32(a.place(t.hash))
+			first[n] = a.cache[t.place].Load()
+		}
+		if kind != kindBlank {
 			n++
 		}
-		from = end
-	}
-	for i := range next[:n] {
-		if t := &next[i]; t.known != nil && t.known.hash != t.hash {
-			if t.known = a.cache[a.place(t.hash)+1].Load(); t.known != nil && t.known.hash != t.hash {
-				t.known = nil
-			}
+		if from = end; from < len(text) && text[from] == ' ' {
+			from++
 		}
 	}
-	if a.of != nil { // the number is all that is asked for
-		return n
-	}
 	for i := range next[:n] {
-		if e := next[i].known; e != nil && len(e.sole[0]) > 0 {
+		t := &next[i]
+		if t.place < 0 {
+			continue
+		}
+		e := first[i]
+		if e == nil || e.hash != t.hash {
+			t.place++
+			if e = a.cache[t.place].Load(); e == nil || e.hash != t.hash {
+				t.place = -1
+				continue
+			}
+		}
+		if a.of == nil && len(e.sole[0]) > 0 { // else the number is all that is asked for
 			out.sink += e.sole[0][0]
 		}
 	}
