@@ -73,7 +73,9 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 // compact ends the building of an index, and gives back what growing has reserved.
 func (ix *index) compact() {
 	ix.building = false
-	ix.learnOfEnough()
+	if !ix.later {
+		ix.learnOfEnough()
+	}
 	total := 0
 	for i := range ix.posts {
 		total += roomy(len(ix.posts[i].buf))

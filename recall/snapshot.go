@@ -215,6 +215,7 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	if lapsed := ix.anyMemory(expired); ix.dead > 0 || lapsed {
 		ix = ix.rebuilt(len(ix.turns), expired)
 	}
+	ix.learnOfEnough() // of a copy, or of what nobody asks any more
 	if gone() {
 		return nil
 	}
