@@ -94,8 +94,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			return nil, nil, false, fmt.Errorf("load index: %w", err)
 		}
 		if q.After == "" && page.Next != "" {
-			words = newAnalyzer(loadWords)
-			words.of = ix
+			words = newAnalyzerOf(ix, loadWords)
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
@@ -115,8 +114,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			if fitted := e.fit(ix); fitted != ix {
 				ix, group.ix = fitted, fitted
 				if words.of != nil { // it knows the numbers of the old one
-					words = newAnalyzer(loadWords)
-					words.of = ix
+					words = newAnalyzerOf(ix, loadWords)
 				}
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -85,11 +84,7 @@ func TestBuiltIndexLearns(t *testing.T) {
 	}
 
 	recallIDs(t, e, Request{Newest: "hello"})
-	for until := time.Now().Add(time.Minute); e.Stats().Uncoded > 0 && time.Now().Before(until); {
-		time.Sleep(time.Millisecond)
-	}
-	v, _ := e.scopes.Load(alice)
-	s := v.(*scopeIndex)
+	s := resting(t, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if now := s.ix.bytes(); s.ix.coder == nil || s.ix.later || now > plain*9/10 || s.held.Load() != now+scopeOverhead {

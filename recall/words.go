@@ -21,18 +21,26 @@ type analyzer struct {
 	seed  wordSeed
 	cache []atomic.Pointer[word]
 	// of is the index whose terms it numbers, nil for none. Such an analyzer is of one goroutine, the one that builds the index.
-	of *index
+	of    *index
+	known knownWords // where it reads for an index
 }
 
 // How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 13
-	loadWords   = 1 << 15
+	loadWords   = 1 << 15 // of knownWords
 )
 
 func newAnalyzer(words int) *analyzer {
 	return &analyzer{seed: newWordSeed(), cache: make([]atomic.Pointer[word], words)}
+}
+
+// newAnalyzerOf returns one that reads for an index.
+func newAnalyzerOf(ix *index, words int) *analyzer {
+	a := newAnalyzer(cachedWords)
+	a.of, a.known = ix, make(knownWords, words)
+	return a
 }
 
 // traits say what a word or a text is about beside its terms.
@@ -133,7 +141,8 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	spoke := wishWithin + 1         // how many words ago the speaker named themselves
 	for {
 		var w string
-		var e *word
+		var e *word          // what is known of it
+		var known *knownWord // or where it is
 		if ascii {
 			if at == read {
 				if read, at = a.ahead(lang, text, end, &next, out), 0; read == 0 {
@@ -144,8 +153,14 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			at++
 			from, end = int(t.from), int(t.end)
 			w = text[from:end]
-			if t.place >= 0 {
-				if e = a.cache[t.place].Load(); e.hash != t.hash { // another has taken its place
+			switch {
+			case t.place < 0:
+			case a.of != nil:
+				if known = &a.known[t.place]; known.hash != t.hash { // another has taken its place
+					known = nil
+				}
+			default:
+				if e = a.cache[t.place].Load(); e.hash != t.hash { // as well
 					e = a.word(lang, w)
 				}
 			}
@@ -160,7 +175,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			r, n = utf8.DecodeRuneInString(w)
 		}
 		switch {
-		case e != nil: // a word that has come before
+		case e != nil || known != nil: // a word that has come before
 		case r == '?' || r == '؟' || r == '？':
 			out.endSentence(endOfQuestion, markQuestion)
 			out.traits |= asks
@@ -196,25 +211,37 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			}
 			continue
 		}
-		if e == nil {
-			e = a.word(lang, w)
+		if e == nil && known == nil {
+			if e = a.word(lang, w); ascii && a.of != nil {
+				a.known.note(e, a.of)
+			}
 		}
 		spoke++
-		if e.traits != 0 {
-			out.traits |= e.traits &^ ofWords
-			if e.traits&firstPerson != 0 {
+		traits, hints := traits(0), timeHints(0)
+		if known != nil {
+			traits, hints = known.traits, known.hints
+		} else {
+			traits, hints = e.traits, e.hints
+		}
+		if traits != 0 {
+			out.traits |= traits &^ ofWords
+			if traits&firstPerson != 0 {
 				spoke = 0
 			}
-			if e.traits&wishes != 0 && spoke <= wishWithin || e.traits&orders != 0 && start && out.sentenceOpens() {
+			if traits&wishes != 0 && spoke <= wishWithin || traits&orders != 0 && start && out.sentenceOpens() {
 				out.traits |= wishes
 			}
 		}
-		if e.hints != 0 {
-			if out.hints |= e.hints; e.hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
+		if hints != 0 {
+			if out.hints |= hints; hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
 				out.hints |= hintISO
 			}
 		}
 		switch {
+		case known != nil:
+			if known.number > 0 {
+				out.numbers = append(out.numbers, known.number-1)
+			}
 		case len(e.terms) != 1:
 			for _, t := range e.terms {
 				out.add(t)
@@ -226,7 +253,9 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		}
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName
-			out.proper = append(out.proper, e.terms...)
+			if known == nil { // else nobody asks
+				out.proper = append(out.proper, e.terms...)
+			}
 		}
 		start = start && (w == "Please" || w == "please")
 	}

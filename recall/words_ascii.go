@@ -39,9 +39,11 @@ func asciiWord(text string) int {
 // asciiToken is a word or a sign of an ASCII text.
 type asciiToken struct {
 	from, end int32
-	place     int32 // of the word in the cache; -1 = it is not there
+	place     int32 // of the word in what the analyzer remembers; -1 = it is not there
 	hash      uint64
 }
+
+const maybeThere = 0 // the place of a word that was not looked for
 
 // wordsAhead is how many words and signs are looked up at once.
 const wordsAhead = 16
@@ -57,7 +59,7 @@ func (s wordSeed) cutWord(text string, from int) (end int, hash uint64) {
 		}
 		if end = from + n; more < 8 {
 			switch kind := asciiKinds[text[end]]; {
-			case kind == kindBlank || kind == kindOther:
+			case kind&kindOther != 0 || kind == kindBlank:
 				return end, s.of16(head, tail, n)
 			case kind&joinsLetters != 0 && (end+1 == len(text) || asciiKinds[text[end+1]] != kindLetter), kind == joinsDigits:
 				return end, s.of16(head, tail, n)
@@ -68,30 +70,45 @@ func (s wordSeed) cutWord(text string, from int) (end int, hash uint64) {
 	return end, s.of(text[from:end])
 }
 
-// ahead finds the words and signs from a place on. What the cache knows of each is far away, at the end of two pointers, so all
-// are followed side by side rather than each when its turn comes.
+// ahead finds the words and signs from a place on. What the analyzer knows of each is far away, so all are followed side by side
+// rather than each when its turn comes.
 func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]asciiToken, out *analysis) (n int) {
-	var first [wordsAhead]*word
 	for from < len(text) && n < len(next) {
-		kind, end := asciiKinds[text[from]], from+1
-		t := &next[n]
-		t.from, t.place = int32(from), -1
-		first[n] = nil
-		if kind == kindLetter {
+		t, end := &next[n], from+1
+		kind := asciiKinds[text[from]]
+		switch kind {
+		case kindBlank, kindIdle:
+			from = end
+			continue
+		case kindLetter:
 			end, t.hash = a.seed.cutWord(text, from)
-		} else if end = from + asciiWord(text[from:]); kind <= kindJoiner {
+		case kindDigit, kindJoiner:
+			end = from + asciiWord(text[from:])
 			t.hash = a.seed.of(text[from:end])
+		default:
+			end = from + asciiWord(text[from:])
 		}
-		if t.end = int32(end); kind <= kindJoiner && end-from <= maxWord {
+		t.from, t.end, t.place = int32(from), int32(end), -1
+		if kind <= kindJoiner && end-from <= maxWord {
 			t.hash += uint64(l) * languageFactor
+			t.place = maybeThere
+		}
+		n++
+		from = end
+	}
+	if a.of != nil {
+		for i := range next[:n] {
+			if t := &next[i]; t.place == maybeThere {
+				t.place = a.known.find(t.hash)
+			}
+		}
+		return n
+	}
+	var first [wordsAhead]*word
+	for i := range next[:n] {
+		if t := &next[i]; t.place == maybeThere {
 			t.place = int32(a.place(t.hash))
-			first[n] = a.cache[t.place].Load()
-		}
-		if kind != kindBlank {
-			n++
-		}
-		if from = end; from < len(text) && text[from] == ' ' {
-			from++
+			first[i] = a.cache[t.place].Load()
 		}
 	}
 	for i := range next[:n] {
@@ -107,7 +124,7 @@ func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]as
 				continue
 			}
 		}
-		if a.of == nil && len(e.sole[0]) > 0 { // else the number is all that is asked for
+		if len(e.sole[0]) > 0 {
 			out.sink += e.sole[0][0]
 		}
 	}
@@ -121,12 +138,16 @@ const (
 	kindJoiner   uint8 = 3 // the underscore
 	kindBlank    uint8 = 4
 	kindOther    uint8 = 8
+	kindIdle     uint8 = 12 // and nothing is made of it by itself
 	joinsLetters uint8 = 16
 	joinsDigits  uint8 = 32
 )
 
 var asciiKinds = func() (kinds [256]uint8) {
 	for c := range kinds {
+		kinds[c] = kindIdle
+	}
+	for _, c := range "!?\r\n" {
 		kinds[c] = kindOther
 	}
 	for c := 'a'; c <= 'z'; c++ {
