@@ -84,10 +84,18 @@ func (ix *index) packPassage(p *packer, t *turn, first, m *storage.Memory, terms
 		length += uvarintLen(uint64(id))
 	}
 	p.uint(uint64(length))
-	p.b = append(p.b, sig[:]...)
+	b := append(p.b, sig[:]...)
 	for _, id := range terms {
-		p.uint(uint64(id))
+		switch {
+		case id < 1<<7:
+			b = append(b, byte(id))
+		case id < 1<<14:
+			b = append(b, byte(id)|0x80, byte(id>>7))
+		default:
+			b = binary.AppendUvarint(b, uint64(id))
+		}
 	}
+	p.b = b
 	ix.packMemory(p, t, first, m)
 }
 

@@ -282,7 +282,13 @@ func (a *analyzer) word(l language, w string) *word {
 	if e := a.cache[i+1].Load(); e != nil && e.hash == hash {
 		return e
 	}
-	e := readWord(l, strings.Clone(w))
+	var e *word
+	if lower := w[0] | 0x20; lower != w[0] && isPlain(w) { // but for its capital, another
+		e = a.word(l, string(lower)+w[1:]).copy()
+		first = a.cache[i].Load()
+	} else {
+		e = readWord(l, strings.Clone(w))
+	}
 	e.hash = hash
 	a.cache[i].Store(e)
 	if first != nil {
@@ -367,6 +373,15 @@ func readWord(l language, w string) *word {
 		e.terms = append(e.terms, stemIn(l, p))
 	}
 	return e
+}
+
+// copy is a word of the same terms.
+func (e *word) copy() *word {
+	c := *e
+	if len(c.terms) == 1 {
+		c.take(c.sole[0])
+	}
+	return &c
 }
 
 // take makes a stem the word's one term.

@@ -33,3 +33,19 @@ func TestReadingForAnIndex(t *testing.T) {
 		}
 	}
 }
+
+// A word that is remembered, or taken from what is known of it without its capital, is what reading it gives.
+func TestCapitalsAreReadOnce(t *testing.T) {
+	for l := range languages {
+		a := newAnalyzer(1 << 10)
+		for w := range strings.FieldsSeq("I May Went Running Haus Was Prefer Always Yesterday March Mice A The Monday's iPhone L'ami Über 3rd 2019 Ada running may") {
+			for range 2 {
+				got, want := a.word(l, w), readWord(l, w)
+				if diff := cmp.Diff(want.terms, got.terms); diff != "" || got.traits != want.traits || got.hints != want.hints || got.standing != want.standing ||
+					got.hash != a.hash(l, w) || want.sole != got.sole {
+					t.Errorf("%s in language %d: %+v, want %+v", w, l, got, want)
+				}
+			}
+		}
+	}
+}
