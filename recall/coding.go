@@ -128,6 +128,7 @@ func (e *Engine) codeTexts(s *scopeIndex) {
 	records, mems := arena{chunks: slices.Clone(ix.arena.chunks)}, ix.mems // which are only ever appended to
 	s.mu.RUnlock()
 	c := codeRecords(&records, mems)
+	c.arena.clip()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ix != ix || !ix.later {

@@ -93,10 +93,16 @@ func (ix *index) compact() {
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work = nil
 	ix.widen()
-	if n := len(ix.arena.chunks); n > 0 {
-		c := &ix.arena.chunks[n-1]
-		ix.arena.size -= int64(cap(*c) - len(*c))
+	ix.arena.clip()
+}
+
+// clip gives back what the last chunk has reserved.
+func (a *arena) clip() {
+	if n := len(a.chunks); n > 0 {
+		c := &a.chunks[n-1]
+		a.size -= int64(cap(*c))
 		*c = clipped(*c)
+		a.size += int64(cap(*c))
 	}
 }
 

@@ -87,6 +87,10 @@ func TestBuiltIndexLearns(t *testing.T) {
 	s := resting(t, e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	chunks := s.ix.arena.chunks
+	if last := chunks[len(chunks)-1]; cap(last)-len(last) > len(last)/16+4<<10 {
+		t.Errorf("%d bytes of records have room for %d more", len(last), cap(last)-len(last))
+	}
 	if now := s.ix.bytes(); s.ix.coder == nil || s.ix.later || now > plain*9/10 || s.held.Load() != now+scopeOverhead {
 		t.Errorf("%d bytes, of which %d are counted, %d before its texts were to be coded; left to do: %v", now, s.held.Load(), plain, s.ix.later)
 	}
