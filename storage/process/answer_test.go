@@ -37,8 +37,10 @@ func TestRecordsOfAllSizes(t *testing.T) {
 func TestOddSizes(t *testing.T) {
 	size := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
 	for name, sent := range map[string]func(call uint32) []byte{
-		"too large": func(call uint32) []byte { return append(appendHead(nil, call, kindSize, false, 4), size(maxMessage+1)...) },
-		"short":     func(call uint32) []byte { return append(appendHead(nil, call, kindSize, false, 3), 1, 2, 3) },
+		"too large": func(call uint32) []byte {
+			return append(appendHead(nil, call, kindSize, false, 4), size(maxMessage+1)...)
+		},
+		"short": func(call uint32) []byte { return append(appendHead(nil, call, kindSize, false, 3), 1, 2, 3) },
 		"twice": func(call uint32) []byte {
 			one := append(appendHead(nil, call, kindSize, false, 4), size(1)...)
 			return append(one, one...)
