@@ -26,7 +26,7 @@ import (
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 6
+const blobVersion = 7
 
 const (
 	blobMagic  = "RRIX"
@@ -113,12 +113,12 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		p.uint(uint64(len(c)))
 	}
 	parts := [][]byte{p.b, kept.b}
-	for rest := ix.arena.chunks; len(rest) > 0; {
-		n, size := 1, len(rest[0])
-		for n < len(rest) && size+len(rest[n]) <= maxPart {
-			size += len(rest[n])
-			n++
-		}
+	rest := ix.arena.chunks
+	lengths := make([]int, len(rest))
+	for i, c := range rest {
+		lengths[i] = len(c)
+	}
+	for _, n := range partsOf(lengths) {
 		parts = append(parts, append(make([]byte, partHeader), bytes.Join(rest[:n], nil)...))
 		rest = rest[n:]
 	}
@@ -127,6 +127,20 @@ func (ix *index) encode(t *tally, build uint64) [][]byte {
 		binary.LittleEndian.PutUint32(part[4:], blobVersion)
 		binary.LittleEndian.PutUint64(part[8:], build)
 		binary.LittleEndian.PutUint32(part[16:], uint32(i))
+	}
+	return parts
+}
+
+// partsOf says how many chunks of these lengths, in bytes, stand in each of the parts behind the second.
+func partsOf(lengths []int) (parts []int) {
+	for len(lengths) > 0 {
+		n, size := 1, lengths[0]
+		for n < len(lengths) && size+lengths[n] <= maxPart {
+			size += lengths[n]
+			n++
+		}
+		parts = append(parts, n)
+		lengths = lengths[n:]
 	}
 	return parts
 }

@@ -9,6 +9,10 @@ import (
 // fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
 func (e *Engine) fit(ix *index) *index {
 	keep := math.MaxInt
+	if ix.later && ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
+		ix.learnOfEnough()
+		ix.work = nil
+	}
 	for ix.wasteful() || (ix.bytes() > e.cfg.MaxScopeBytes || ix.full()) && ix.live > 1 {
 		if b := ix.bytes(); b > e.cfg.MaxScopeBytes || ix.full() {
 			share := 0.9 * min(float64(e.cfg.MaxScopeBytes)/float64(b), 1)

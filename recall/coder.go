@@ -33,9 +33,11 @@ const (
 	headBytes    = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
-	// saves. One that is built from records waits for more, from all over which it learns; at most so much text is not coded yet.
+	// saves. One that is built anew waits for learnLate, and one that is built from records for mostPlain or until it has answered,
+	// and learns from all over it; at most so much text is not coded yet.
 	learnFrom = 256 << 10
 	learnLate = 2 << 20
+	mostPlain = 8 << 20
 	// An index learns from one byte in learnShare of its text, but from learnFrom at least and learnMost at most: twice as much saves
 	// another 7 % of the text, and takes a tenth of the load from records where texts are short.
 	learnShare = 8

@@ -52,7 +52,7 @@ type Engine struct {
 	erasing        erasures
 	staleScopes    map[storage.Scope]struct{} // guarded by mu
 
-	loaded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
+	loaded, uncoded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
 
 	omittedTold atomic.Int64 // when it was last told, in nanoseconds; 0 = never
 
@@ -121,6 +121,7 @@ type Stats struct {
 	Bytes    int64 // estimated heap of all indexes
 	MaxBytes int64
 	Loads    int64 // finished
+	Uncoded  int64 // indexes now that were built and take more than they will, as their texts are not coded yet
 	Failures int64 // loads that failed
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
@@ -134,7 +135,7 @@ type Stats struct {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Failures: e.failed.Load(),
+		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Uncoded: e.uncoded.Load(), Failures: e.failed.Load(),
 		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
 		Restored: e.restored.Load(), Rejected: e.rejected.Load(), Saved: e.saved.Load(),
 	}

@@ -100,6 +100,18 @@ func patient() Config {
 	return cfg
 }
 
+// resting is alice's scope once the engine does nothing to it of its own accord.
+func resting(t testing.TB, e *Engine) *scopeIndex {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); e.Stats().Uncoded > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("texts are not coded in a minute")
+		}
+	}
+	v, _ := e.scopes.Load(alice)
+	return v.(*scopeIndex)
+}
+
 func recallIDs(t testing.TB, e *Engine, req Request) []string {
 	t.Helper()
 	if req.Scope == (storage.Scope{}) {

@@ -6,8 +6,7 @@ import "testing"
 func TestEvictedIndexesCount(t *testing.T) {
 	src := newDigesting(t, town(1000))
 	e := loadedEngine(t, src)
-	v, _ := e.scopes.Load(alice)
-	s := v.(*scopeIndex)
+	s := resting(t, e)
 	one := evicted{alice, s.ix, s.rest.tally, s.ix.bytes()}
 	before := e.held.Load()
 	e.cfg.MaxBytes = 2*evictedShare*one.bytes + 1

@@ -59,11 +59,11 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 			e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
 		}
 	}
-	v, _ := e.scopes.Load(alice)
+	ix := resting(t, e).ix
 	ask := func() string {
 		return []string{"", "", "Zoe ", "when ", "how many ", "did you say ", "what should I do? "}[r.IntN(7)] + sentence() + []string{"", sentence()}[r.IntN(2)]
 	}
-	return e, v.(*scopeIndex).ix, ask
+	return e, ix, ask
 }
 
 // chainOf is the chain of a turn of randomScope.

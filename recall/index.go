@@ -35,6 +35,7 @@ type index struct {
 	work     *workspace
 	plain    int64 // bytes of text before it learns
 	building bool  // from records: it learns later, and from more of them
+	later    bool  // built from records: its texts are coded beside questions, by Engine.codeTexts
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
@@ -283,7 +284,7 @@ func (ix *index) put(ps []passage) {
 	if t.conv >= 0 && t.flags&turnFact == 0 {
 		ix.link(n)
 	}
-	if !ix.building || ix.plain >= learnLate {
+	if ix.plain >= ix.learnsAt() {
 		ix.learnOfEnough()
 	}
 	if len(ix.turns)%wideFrom == 0 {
@@ -302,51 +303,6 @@ func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
 // chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
 func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
-
-// learnOfEnough learns if it has not yet and there is enough text for it.
-func (ix *index) learnOfEnough() {
-	if ix.coder == nil && ix.plain >= learnFrom {
-		ix.learn()
-	}
-}
-
-// learn makes the coder from the texts that are there, and codes them.
-func (ix *index) learn() {
-	type record struct{ head, text []byte }
-	records := make([]record, len(ix.mems))
-	total, damaged := 0, false
-	for i := range ix.mems {
-		rec := ix.arena.from(ix.mems[i].rec)
-		u := readHead(rec).rest
-		skipToText(&u)
-		head := rec[:len(rec)-len(u.b)]
-		text := u.bytes(u.uint() >> 1)
-		damaged = damaged || u.failed // of a damaged snapshot: nothing tells where it ends
-		records[i] = record{head, text}
-		total += len(text)
-	}
-	var sample [][]byte // from all over, as people come to talk of other things
-	size := min(max(total/learnShare, learnFrom), learnMost, total)
-	for i, due := 0, 0; i < len(records); i++ {
-		if due += size; due >= total {
-			sample = append(sample, records[i].text)
-			due -= total
-		}
-	}
-	ix.coder = learn(sample)
-	if damaged {
-		return // texts that are not coded stay readable
-	}
-	// What was captured keeps the arena as it was, so the new one and its places stand beside it.
-	pack := &ix.space().pack
-	ix.work.seen = new(seenWords)
-	ix.arena, ix.mems = arena{}, slices.Clone(ix.mems)
-	for i, r := range records {
-		pack.b = append(pack.b[:0], r.head...)
-		ix.packText(pack, r.text)
-		ix.mems[i].rec = ix.arena.add(pack.b)
-	}
-}
 
 // count adds a turn to the sums behind the mean lengths, or takes it out.
 func (ix *index) count(t *turn, sign int64) {

@@ -10,8 +10,16 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// runLoad builds the index and publishes it, or notes why it could not.
+// runLoad builds the index and publishes it, and codes its texts if that is left to do.
 func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
+	if e.publish(ctx, s) {
+		e.codeTexts(s)
+		e.uncoded.Add(-1)
+	}
+}
+
+// publish builds the index and lets it answer, or notes why it could not. It reports whether its texts are to be coded.
+func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 	began := time.Now()
 	ix, t, restored, err := e.build(ctx, s)
 	s.mu.Lock()
@@ -21,7 +29,7 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 	defer close(done)
 	if s.gone {
 		s.err = errGone
-		return
+		return false
 	}
 	if err == nil && len(s.pending) > maxPending {
 		err = fmt.Errorf("load index: too many changes while loading: %w", storage.ErrUnavailable)
@@ -31,7 +39,7 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
 		e.hold(s, scopeOverhead)
 		e.log.Warn("recall index not loaded", "error", err)
-		return
+		return false
 	}
 	s.ix, s.rest = ix, rest{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}
 	if restored {
@@ -47,6 +55,10 @@ func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
 	e.hold(s, s.ix.bytes()+scopeOverhead)
 	e.vectorsLoaded(s)
 	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
+	if s.ix.later {
+		e.uncoded.Add(1)
+	}
+	return s.ix.later
 }
 
 // build reads a snapshot or scans the store. A panic while reading what is stored is a failed load, not the end of the
@@ -70,7 +82,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		t = &tally{}
 	}
 	ix = newIndex(e.seed, e.analyzer)
-	ix.building = true
+	ix.building, ix.later = true, true
 	group := turnGroup{ix: ix}
 	words := e.analyzer
 	for q := (storage.Query{Limit: storage.MaxPage}); ; {
@@ -82,8 +94,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			return nil, nil, false, fmt.Errorf("load index: %w", err)
 		}
 		if q.After == "" && page.Next != "" {
-			words = newAnalyzer(loadWords)
-			words.of = ix
+			words = newAnalyzerOf(ix, loadWords)
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
@@ -103,8 +114,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			if fitted := e.fit(ix); fitted != ix {
 				ix, group.ix = fitted, fitted
 				if words.of != nil { // it knows the numbers of the old one
-					words = newAnalyzer(loadWords)
-					words.of = ix
+					words = newAnalyzerOf(ix, loadWords)
 				}
 			}
 		}
@@ -118,6 +128,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		q.After = page.Next
 	}
 	group.flush()
+	ix.later = ix.later && ix.coder == nil && ix.plain >= learnFrom
 	ix.compact()
 	return ix, t, false, nil
 }

@@ -16,8 +16,7 @@ func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 			cfg.MaxScopeBytes = most
 			e, _ := newEngine(t, cfg, town(3*storage.MaxPage))
 			recallIDs(t, e, Request{Newest: "Where is the quince?"})
-			v, _ := e.scopes.Load(alice)
-			ix := v.(*scopeIndex).ix
+			ix := resting(t, e).ix
 			if few := ix.omitted > 0; few != (name != "all") {
 				t.Fatalf("%d memories are left out of %d", ix.omitted, ix.liveMems)
 			}

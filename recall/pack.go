@@ -71,6 +71,18 @@ func (u *unpacker) uint() uint64 {
 	return v
 }
 
+// cutUint reads what packer.uint wrote at the front of b: 0, and nothing is left, where there is none.
+func cutUint(b []byte) (v uint64, rest []byte) {
+	if len(b) > 0 && b[0] < 0x80 {
+		return uint64(b[0]), b[1:]
+	}
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		return 0, nil
+	}
+	return v, b[n:]
+}
+
 func (u *unpacker) int() int64 {
 	v := u.uint()
 	return int64(v>>1) ^ -int64(v&1)

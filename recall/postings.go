@@ -31,8 +31,11 @@ func (f frequency) assistant() float32 { return float32(f >> 5) }
 func (f frequency) all() float32       { return float32(f&7 + f>>3&3 + f>>5) }
 
 func (p *postings) add(turn uint32, f frequency) {
-	p.buf = binary.AppendUvarint(p.buf, uint64(turn+1-p.last))
-	p.buf = append(p.buf, byte(f))
+	if d := turn + 1 - p.last; d < 0x80 { // as most
+		p.buf = append(p.buf, byte(d), byte(f))
+	} else {
+		p.buf = append(binary.AppendUvarint(p.buf, uint64(d)), byte(f))
+	}
 	p.last = turn + 1
 	p.df++
 }

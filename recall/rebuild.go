@@ -73,7 +73,9 @@ func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
 // compact ends the building of an index, and gives back what growing has reserved.
 func (ix *index) compact() {
 	ix.building = false
-	ix.learnOfEnough()
+	if !ix.later {
+		ix.learnOfEnough()
+	}
 	total := 0
 	for i := range ix.posts {
 		total += roomy(len(ix.posts[i].buf))
@@ -91,10 +93,16 @@ func (ix *index) compact() {
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work = nil
 	ix.widen()
-	if n := len(ix.arena.chunks); n > 0 {
-		c := &ix.arena.chunks[n-1]
-		ix.arena.size -= int64(cap(*c) - len(*c))
+	ix.arena.clip()
+}
+
+// clip gives back what the last chunk has reserved.
+func (a *arena) clip() {
+	if n := len(a.chunks); n > 0 {
+		c := &a.chunks[n-1]
+		a.size -= int64(cap(*c))
 		*c = clipped(*c)
+		a.size += int64(cap(*c))
 	}
 }
 

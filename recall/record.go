@@ -84,10 +84,18 @@ func (ix *index) packPassage(p *packer, t *turn, first, m *storage.Memory, terms
 		length += uvarintLen(uint64(id))
 	}
 	p.uint(uint64(length))
-	p.b = append(p.b, sig[:]...)
+	b := append(p.b, sig[:]...)
 	for _, id := range terms {
-		p.uint(uint64(id))
+		switch {
+		case id < 1<<7:
+			b = append(b, byte(id))
+		case id < 1<<14:
+			b = append(b, byte(id)|0x80, byte(id>>7))
+		default:
+			b = binary.AppendUvarint(b, uint64(id))
+		}
 	}
+	p.b = b
 	ix.packMemory(p, t, first, m)
 }
 
@@ -144,7 +152,7 @@ func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 		p.scores(m.Priority, m.Confidence, m.Trust)
 	}
 	ix.packShape(p, m)
-	ix.packText(p, []byte(m.Text))
+	ix.space().packText(p, ix.coder, []byte(m.Text))
 }
 
 // scores writes three numbers that are mostly 0, 1 or 0.5.
@@ -178,17 +186,17 @@ func (u *unpacker) scores(v ...*float64) {
 	}
 }
 
-func (ix *index) packText(p *packer, text []byte) {
-	if ix.coder != nil {
-		work := ix.space()
-		if work.seen != nil {
-			work.coded = work.seen.encode(ix.coder, work.coded[:0], text)
+// packText writes a text, coded if there is a coder and that makes it shorter.
+func (w *workspace) packText(p *packer, c *coder, text []byte) {
+	if c != nil {
+		if w.seen != nil {
+			w.coded = w.seen.encode(c, w.coded[:0], text)
 		} else {
-			work.coded = ix.coder.encode(work.coded[:0], text)
+			w.coded = c.encode(w.coded[:0], text)
 		}
-		if len(work.coded) < len(text) {
-			p.uint(uint64(len(work.coded))<<1 | 1)
-			p.b = append(p.b, work.coded...)
+		if len(w.coded) < len(text) {
+			p.uint(uint64(len(w.coded))<<1 | 1)
+			p.b = append(p.b, w.coded...)
 			return
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What the memory of words gives is what the coder gives by itself, for words that have come before and for new ones.
@@ -44,16 +46,52 @@ func TestFirstWord(t *testing.T) {
 	}
 }
 
-// An index that is built from records learns when it is complete, though it has less text than it would wait for.
+// An index that is built from records codes its texts when it has answered, though it has less of them than it would wait for. What
+// comes and goes meanwhile is as if it had been there before.
 func TestBuiltIndexLearns(t *testing.T) {
-	e, _ := newEngine(t, patient(), town(6000))
-	recallIDs(t, e, Request{Newest: "hello"})
-	v, _ := e.scopes.Load(alice)
-	ix := v.(*scopeIndex).ix
-	if ix.plain < learnFrom || ix.plain >= learnLate {
-		t.Fatalf("%d bytes of text prove nothing", ix.plain)
+	ms := town(6000)
+	e, _ := newEngine(t, patient(), ms[:5000])
+	ix, _, _, err := e.build(t.Context(), &scopeIndex{scope: alice})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if ix.building || ix.coder == nil {
-		t.Errorf("building %v, coder %v", ix.building, ix.coder)
+	if ix.coder != nil || ix.building || ix.plain < learnFrom {
+		t.Fatalf("building %v, coder %v, %d bytes of text", ix.building, ix.coder, ix.plain)
+	}
+	plain := ix.bytes()
+	records, mems := ix.arena, ix.mems
+	c := codeRecords(&records, mems)
+	for i := 5000; i < len(ms); i++ {
+		ix.apply(e.prepare(ms[i].Provenance.Turn, ms[i:i+1]))
+	}
+	ix.apply(change{gone: []string{ms[7].ID}})
+	all := func() (texts []string) {
+		for i := range ix.mems {
+			texts = append(texts, ix.memory(int32(i), alice).Text)
+		}
+		return texts
+	}
+	want, before := all(), ix.bytes()
+	if ix.coder != nil {
+		t.Error("an Add had to code all texts")
+	}
+	ix.take(c)
+	if diff := cmp.Diff(want, all()); diff != "" {
+		t.Errorf("texts (-plain +coded)\n%s", diff)
+	}
+	if now := ix.bytes(); now > before*9/10 || len(ix.mems) <= len(mems) {
+		t.Errorf("%d memories in %d bytes, %d in %d before", len(ix.mems), now, len(mems), before)
+	}
+
+	recallIDs(t, e, Request{Newest: "hello"})
+	s := resting(t, e)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	chunks := s.ix.arena.chunks
+	if last := chunks[len(chunks)-1]; cap(last)-len(last) > len(last)/16+4<<10 {
+		t.Errorf("%d bytes of records have room for %d more", len(last), cap(last)-len(last))
+	}
+	if now := s.ix.bytes(); s.ix.coder == nil || s.ix.later || now > plain*9/10 || s.held.Load() != now+scopeOverhead {
+		t.Errorf("%d bytes, of which %d are counted, %d before its texts were to be coded; left to do: %v", now, s.held.Load(), plain, s.ix.later)
 	}
 }

@@ -215,6 +215,7 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	if lapsed := ix.anyMemory(expired); ix.dead > 0 || lapsed {
 		ix = ix.rebuilt(len(ix.turns), expired)
 	}
+	ix.learnOfEnough() // of a copy, or of what nobody asks any more
 	if gone() {
 		return nil
 	}
@@ -355,19 +356,11 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	if err != nil {
 		return nil, nil, err
 	}
-	var reader blobReader
-	next := func() ([]byte, error) {
-		ref := storage.RecordRef{Bucket: storage.BucketIndex, Scope: scope, Key: partKey(int(reader.next))}
-		r, err := e.snapshots.Record(ctx, ref)
-		switch {
-		case errors.Is(err, storage.ErrDamaged), errors.Is(err, storage.ErrNotFound) && reader.next > 0:
-			return nil, errBlob
-		case err != nil:
-			return nil, err
-		}
-		return reader.open(r.Value)
-	}
-	first, err := next()
+	ctx, cancel := context.WithCancel(ctx)
+	parts := partReader{ctx: ctx, from: e.snapshots, scope: scope}
+	defer parts.leave()
+	defer cancel()
+	first, err := parts.next()
 	if errors.Is(err, storage.ErrNotFound) {
 		return nil, nil, nil
 	}
@@ -377,16 +370,25 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	if got := blobDigest(&unpacker{b: first}); got != want {
 		return nil, nil, errOtherMemories
 	}
-	second, err := next()
+	for range partsAhead { // there is one of chunks, at least
+		parts.ask()
+	}
+	second, err := parts.next()
 	if err != nil {
 		return nil, nil, err
 	}
 	ix, t, chunks, err := decode(first, second)
-	for err == nil && len(chunks) > 0 {
+	for left := len(partsOf(chunks)); err == nil && left > 0; left-- {
+		for len(parts.asked) < min(left, partsAhead) {
+			parts.ask()
+		}
 		var part []byte
-		if part, err = next(); err == nil {
+		if part, err = parts.next(); err == nil {
 			chunks, err = ix.arena.take(part, chunks)
 		}
+	}
+	if err == nil && len(chunks) > 0 {
+		err = errBlob
 	}
 	if err != nil {
 		return nil, nil, err

@@ -344,8 +344,7 @@ func TestUnsoundIndexLeavesNoSnapshot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			src := newDigesting(t, town(1500))
 			e := loadedEngine(t, src)
-			v, _ := e.scopes.Load(alice)
-			ix := v.(*scopeIndex).ix
+			ix := resting(t, e).ix
 			breakIt(ix)
 			e.saveDue(t.Context(), always)
 			if got := e.Stats(); got.Saved != 0 || len(src.parts(t)) != 0 {
@@ -391,8 +390,7 @@ func TestTallyFollowsTheStore(t *testing.T) {
 			e.Forget(alice, ids...)
 		}
 		want, _ := src.Digest(t.Context(), alice)
-		v, _ := e.scopes.Load(alice)
-		if got := v.(*scopeIndex).rest.tally.digest; got != want {
+		if got := resting(t, e).rest.tally.digest; got != want {
 			t.Fatalf("step %d: got %+v, want %+v", step, got, want)
 		}
 	}
@@ -530,7 +528,7 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 // An index from an older build's snapshot must match the queries of this one: whoever changes what analysis makes of a
 // text, changes blobVersion, and the sum here.
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
-	const version, want = 6, 4057308898
+	const version, want = 7, 4057308898
 	sum := crc32.NewIEEE()
 	a, out := newAnalyzer(cachedWords), new(analysis)
 	fixture, err := os.ReadFile("testdata/conversations.txt")
@@ -551,8 +549,7 @@ func smallBlob(t testing.TB) [][]byte {
 	ms := town(24)
 	ms[3].Kind, ms[5].ID, ms[6].Tags, ms[8].Conversation = storage.KindFact, "a strange id", []string{"x"}, "other"
 	e := loadedEngine(t, newDigesting(t, ms))
-	v, _ := e.scopes.Load(alice)
-	s := v.(*scopeIndex)
+	s := resting(t, e)
 	s.ix.learn()
 	var parts [][]byte
 	for _, p := range s.ix.rebuilt(100, nil).encode(s.rest.tally, 1) {

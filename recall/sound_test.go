@@ -173,8 +173,7 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 	e.Add(alice, "", []storage.Memory{fact})
 	wantIDs(t, "the turn", recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true}), turn.ID)
 	wantIDs(t, "the fact", recallIDs(t, e, Request{Newest: "Is the gate green?", NoGate: true}), fact.ID)
-	v, _ := e.scopes.Load(alice)
-	if live := v.(*scopeIndex).ix.live; live != 2 {
+	if live := resting(t, e).ix.live; live != 2 {
 		t.Errorf("%d turns, want 2", live)
 	}
 }
@@ -186,8 +185,7 @@ func TestLearnFromADamagedRecord(t *testing.T) {
 	m.CreatedAt, m.UpdatedAt, m.ValidFrom, m.Version = m.EventTime, m.EventTime, m.EventTime, 1 // so that the lists come first
 	e, _ := newEngine(t, patient(), []storage.Memory{m, said(2, "The gate is green.")})
 	recallIDs(t, e, Request{Newest: "Where is the quince?", NoGate: true})
-	v, _ := e.scopes.Load(alice)
-	ix := v.(*scopeIndex).ix
+	ix := resting(t, e).ix
 	u := ix.head(0).rest
 	ix.identity(&u, ix.mems[0].turn)
 	u.b[0] = 0x7f // more entities than there are bytes

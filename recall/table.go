@@ -150,39 +150,47 @@ func (s *names) hash(n uint32) uint64 { return xxh3.HashSeed(s.raw(n), s.seed) }
 // held is the heap that it takes, in bytes.
 func (s *names) held() int64 { return int64(cap(s.bytes) + 4*cap(s.ends) + 4*len(s.at.slots)) }
 
+func (s *names) sound() bool { return s.at.sound(len(s.ends)) }
+
 // table writes a table as it is.
 func (p *packer) table(t *table) {
 	p.uint(uint64(t.width))
+	p.uint(uint64(t.used))
 	p.uint(uint64(len(t.slots)))
 	for _, s := range t.slots {
 		p.b = binary.LittleEndian.AppendUint32(p.b, s)
 	}
 }
 
-// read reads what packer.table wrote, of n numbers from 0 on. It is not ok where a search might not end, or find another number.
-func (t *table) read(u *unpacker, n int) bool {
-	t.width = int(u.uint())
+// read reads what packer.table wrote; what its slots hold is for sound to tell.
+func (t *table) read(u *unpacker) bool {
+	t.width, t.used = int(u.uint()&63), int(u.uint()&(1<<32-1))
 	size := u.count(4)
 	raw := u.bytes(4 * uint64(size))
-	if u.failed || t.width > 31 || size&(size-1) != 0 || n > 0 && n >= 1<<t.width-1 {
+	if u.failed || t.width > 31 || size&(size-1) != 0 || t.used > size {
 		return false
 	}
 	t.slots = make([]uint32, size)
-	// Half of the slots are empty, which can't be foretold, so nothing branches on what one holds.
-	low, free, gone, good := t.low(), 0, 0, 0
 	for i := range t.slots {
-		s := binary.LittleEndian.Uint32(raw[4*i:])
-		t.slots[i] = s
+		t.slots[i] = binary.LittleEndian.Uint32(raw)
+		raw = raw[4:]
+	}
+	return true
+}
+
+// sound reports whether any search ends, and finds none but the n numbers from 0 on.
+func (t *table) sound(n int) bool {
+	if n > 0 && n >= 1<<t.width-1 {
+		return false
+	}
+	used := 0
+	for _, s := range t.slots {
 		if s == 0 {
-			free++
+			continue
 		}
-		if s == removed {
-			gone++
-		}
-		if s&low-1 < uint32(n) { // 0 wraps around
-			good++
+		if used++; s != removed && s&t.low()-1 >= uint32(n) { // 0 wraps around
+			return false
 		}
 	}
-	t.used = size - free
-	return free+gone+good == size && (free > 0 || size == 0 && n == 0)
+	return used == t.used && (used < len(t.slots) || used == 0 && n == 0)
 }

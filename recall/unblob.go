@@ -129,15 +129,18 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 		return nil, nil, nil, errBlob
 	}
 	ix.mems = make([]mem, mems, roomy(mems))
-	last := place(0)
+	last, rest := place(0), u.b
 	for n := range ix.turns {
 		t := &ix.turns[n]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			last += place(u.uint())
+			var v uint64
+			v, rest = cutUint(rest)
+			last += place(v)
 			ix.mems[i] = mem{rec: last, turn: int32(n)}
 		}
 	}
-	if !ix.byTurn.read(&u, len(ix.turns)) || !ix.byID.read(&u, len(ix.mems)) {
+	u.b = rest
+	if !ix.byTurn.read(&u) || !ix.byID.read(&u) {
 		return nil, nil, nil, errBlob
 	}
 	chunks = make([]int, u.count(1))
@@ -155,21 +158,18 @@ func (s *names) read(u, kept *unpacker) bool {
 	n := u.count(1)
 	s.ends = make([]uint32, n, roomy(n))
 	total := uint64(0)
+	rest := u.b // to write to u each time takes twice as long
 	for i := range s.ends {
-		n := uint64(0)
-		if len(u.b) > 0 && u.b[0] < 0x80 { // as most
-			n = uint64(u.b[0])
-			u.b = u.b[1:]
-		} else {
-			n = u.uint()
-		}
+		var n uint64
+		n, rest = cutUint(rest)
 		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}
 		s.ends[i] = uint32(total)
 	}
+	u.b = rest
 	s.bytes = kept.bytes(total)
-	return s.at.read(u, len(s.ends))
+	return !kept.failed && s.at.read(u)
 }
 
 func (u *unpacker) coder() (*coder, error) {
@@ -181,8 +181,10 @@ func (u *unpacker) coder() (*coder, error) {
 		return nil, errBlob
 	}
 	c := &coder{symbols: make([]uint64, n), lengths: make([]uint8, n)}
+	rows := u.bytes(uint64(9 * n))
 	for i := range n {
-		c.lengths[i], c.symbols[i] = u.byte(), u.uint64()
+		row := rows[9*i:][:9]
+		c.lengths[i], c.symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
 		if l := c.lengths[i]; l == 0 || l > maxSymbol {
 			return nil, errBlob
 		}
@@ -245,7 +247,7 @@ func (ix *index) complete(every int) error {
 			return errBlob
 		}
 	}
-	if !ix.sample(every) {
+	if every == 1 && !(ix.byTurn.sound(turns) && ix.byID.sound(len(ix.mems)) && ix.terms.sound() && ix.convs.names.sound()) || !ix.sample(every) {
 		return errBlob
 	}
 	ix.widen()

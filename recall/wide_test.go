@@ -62,8 +62,7 @@ func TestWide(t *testing.T) {
 		ix.tallyFound(&ix.posts[id], 1, 2, fw.k1, sc)
 		return sc.sums
 	}
-	v, _ := e.scopes.Load(alice)
-	s := v.(*scopeIndex)
+	s := resting(t, e)
 	check("grown", s.ix)
 	s.ix = s.ix.rebuilt(turns, func(int32) bool { return false })
 	check("rebuilt", s.ix)

@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"hash/maphash"
 	"strings"
 	"sync/atomic"
 	"unicode"
@@ -19,21 +18,29 @@ const maxWord = 96
 
 // analyzer turns text into terms. It is safe for concurrent use: its only state is a cache of a fixed number of words.
 type analyzer struct {
-	seed  maphash.Seed
+	seed  wordSeed
 	cache []atomic.Pointer[word]
 	// of is the index whose terms it numbers, nil for none. Such an analyzer is of one goroutine, the one that builds the index.
-	of *index
+	of    *index
+	known knownWords // where it reads for an index
 }
 
 // How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 13
-	loadWords   = 1 << 15
+	loadWords   = 1 << 15 // of knownWords
 )
 
 func newAnalyzer(words int) *analyzer {
-	return &analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], words)}
+	return &analyzer{seed: newWordSeed(), cache: make([]atomic.Pointer[word], words)}
+}
+
+// newAnalyzerOf returns one that reads for an index.
+func newAnalyzerOf(ix *index, words int) *analyzer {
+	a := newAnalyzer(cachedWords)
+	a.of, a.known = ix, make(knownWords, words)
+	return a
 }
 
 // traits say what a word or a text is about beside its terms.
@@ -134,16 +141,29 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	spoke := wishWithin + 1         // how many words ago the speaker named themselves
 	for {
 		var w string
-		var e *word
+		var e *word          // what is known of it
+		var known *knownWord // or where it is
 		if ascii {
 			if at == read {
 				if read, at = a.ahead(lang, text, end, &next, out), 0; read == 0 {
 					break
 				}
 			}
-			from, end, e = next[at].from, next[at].end, next[at].known
-			w = text[from:end]
+			t := &next[at]
 			at++
+			from, end = int(t.from), int(t.end)
+			w = text[from:end]
+			switch {
+			case t.place < 0:
+			case a.of != nil:
+				if known = &a.known[t.place]; known.hash != t.hash { // another has taken its place
+					known = nil
+				}
+			default:
+				if e = a.cache[t.place].Load(); e.hash != t.hash { // as well
+					e = a.word(lang, w)
+				}
+			}
 		} else {
 			if !it.Next() {
 				break
@@ -155,6 +175,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			r, n = utf8.DecodeRuneInString(w)
 		}
 		switch {
+		case e != nil || known != nil: // a word that has come before
 		case r == '?' || r == '؟' || r == '？':
 			out.endSentence(endOfQuestion, markQuestion)
 			out.traits |= asks
@@ -190,25 +211,37 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			}
 			continue
 		}
-		if e == nil {
-			e = a.word(lang, w)
+		if e == nil && known == nil {
+			if e = a.word(lang, w); ascii && a.of != nil {
+				a.known.note(e, a.of)
+			}
 		}
 		spoke++
-		if e.traits != 0 {
-			out.traits |= e.traits &^ ofWords
-			if e.traits&firstPerson != 0 {
+		traits, hints := traits(0), timeHints(0)
+		if known != nil {
+			traits, hints = known.traits, known.hints
+		} else {
+			traits, hints = e.traits, e.hints
+		}
+		if traits != 0 {
+			out.traits |= traits &^ ofWords
+			if traits&firstPerson != 0 {
 				spoke = 0
 			}
-			if e.traits&wishes != 0 && spoke <= wishWithin || e.traits&orders != 0 && start && out.sentenceOpens() {
+			if traits&wishes != 0 && spoke <= wishWithin || traits&orders != 0 && start && out.sentenceOpens() {
 				out.traits |= wishes
 			}
 		}
-		if e.hints != 0 {
-			if out.hints |= e.hints; e.hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
+		if hints != 0 {
+			if out.hints |= hints; hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
 				out.hints |= hintISO
 			}
 		}
 		switch {
+		case known != nil:
+			if known.number > 0 {
+				out.numbers = append(out.numbers, known.number-1)
+			}
 		case len(e.terms) != 1:
 			for _, t := range e.terms {
 				out.add(t)
@@ -220,7 +253,9 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		}
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName
-			out.proper = append(out.proper, e.terms...)
+			if known == nil { // else nobody asks
+				out.proper = append(out.proper, e.terms...)
+			}
 		}
 		start = start && (w == "Please" || w == "please")
 	}
@@ -230,7 +265,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 const languageFactor = 0x9e3779b97f4a7c15
 
 func (a *analyzer) hash(l language, w string) uint64 {
-	return maphash.String(a.seed, w) + uint64(l)*languageFactor
+	return a.seed.of(w) + uint64(l)*languageFactor
 }
 
 // place is the first of a word's two places in the cache.
@@ -247,7 +282,13 @@ func (a *analyzer) word(l language, w string) *word {
 	if e := a.cache[i+1].Load(); e != nil && e.hash == hash {
 		return e
 	}
-	e := readWord(l, strings.Clone(w))
+	var e *word
+	if lower := w[0] | 0x20; lower != w[0] && isPlain(w) { // but for its capital, another
+		e = a.word(l, string(lower)+w[1:]).copy()
+		first = a.cache[i].Load()
+	} else {
+		e = readWord(l, strings.Clone(w))
+	}
 	e.hash = hash
 	a.cache[i].Store(e)
 	if first != nil {
@@ -332,6 +373,15 @@ func readWord(l language, w string) *word {
 		e.terms = append(e.terms, stemIn(l, p))
 	}
 	return e
+}
+
+// copy is a word of the same terms.
+func (e *word) copy() *word {
+	c := *e
+	if len(c.terms) == 1 {
+		c.take(c.sole[0])
+	}
+	return &c
 }
 
 // take makes a stem the word's one term.

@@ -38,42 +38,93 @@ func asciiWord(text string) int {
 
 // asciiToken is a word or a sign of an ASCII text.
 type asciiToken struct {
-	from, end int
+	from, end int32
+	place     int32 // of the word in what the analyzer remembers; -1 = it is not there
 	hash      uint64
-	known     *word // what the cache has; nil = look for it
 }
+
+const maybeThere = 0 // the place of a word that was not looked for
 
 // wordsAhead is how many words and signs are looked up at once.
 const wordsAhead = 16
 
-// ahead finds the words and signs from a place on. What the cache knows of each is far away, at the end of two pointers, so all
-// are followed side by side rather than each when its turn comes.
+// cutWord returns the end of the word that begins at from with a letter, and its hash.
+func (s wordSeed) cutWord(text string, from int) (end int, hash uint64) {
+	if len(text)-from > 16 { // else some of what is read stands behind the end
+		head, n := leading(eight(text[from:]))
+		tail, more := uint64(0), 0
+		if n == 8 {
+			tail, more = leading(eight(text[from+8:]))
+			n += more
+		}
+		if end = from + n; more < 8 {
+			switch kind := asciiKinds[text[end]]; {
+			case kind&kindOther != 0 || kind == kindBlank:
+				return end, s.of16(head, tail, n)
+			case kind&joinsLetters != 0 && (end+1 == len(text) || asciiKinds[text[end+1]] != kindLetter), kind == joinsDigits:
+				return end, s.of16(head, tail, n)
+			}
+		}
+	}
+	end = from + asciiWord(text[from:])
+	return end, s.of(text[from:end])
+}
+
+// ahead finds the words and signs from a place on. What the analyzer knows of each is far away, so all are followed side by side
+// rather than each when its turn comes.
 func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]asciiToken, out *analysis) (n int) {
 	for from < len(text) && n < len(next) {
-		end := from + asciiWord(text[from:])
-		if text[from] != ' ' {
-			t := &next[n]
-			t.from, t.end, t.known = from, end, nil
-			if asciiKinds[text[from]] <= kindJoiner && end-from <= maxWord {
-				t.hash = a.hash(l, text[from:end])
-				t.known = a.cache[a.place(t.hash)].Load()
-			}
-			n++
+		t, end := &next[n], from+1
+		kind := asciiKinds[text[from]]
+		switch kind {
+		case kindBlank, kindIdle:
+			from = end
+			continue
+		case kindLetter:
+			end, t.hash = a.seed.cutWord(text, from)
+		case kindDigit, kindJoiner:
+			end = from + asciiWord(text[from:])
+			t.hash = a.seed.of(text[from:end])
+		default:
+			end = from + asciiWord(text[from:])
 		}
+		t.from, t.end, t.place = int32(from), int32(end), -1
+		if kind <= kindJoiner && end-from <= maxWord {
+			t.hash += uint64(l) * languageFactor
+			t.place = maybeThere
+		}
+		n++
 		from = end
 	}
-	for i := range next[:n] {
-		if t := &next[i]; t.known != nil && t.known.hash != t.hash {
-			if t.known = a.cache[a.place(t.hash)+1].Load(); t.known != nil && t.known.hash != t.hash {
-				t.known = nil
+	if a.of != nil {
+		for i := range next[:n] {
+			if t := &next[i]; t.place == maybeThere {
+				t.place = a.known.find(t.hash)
 			}
 		}
-	}
-	if a.of != nil { // the number is all that is asked for
 		return n
 	}
+	var first [wordsAhead]*word
 	for i := range next[:n] {
-		if e := next[i].known; e != nil && len(e.sole[0]) > 0 {
+		if t := &next[i]; t.place == maybeThere {
+			t.place = int32(a.place(t.hash))
+			first[i] = a.cache[t.place].Load()
+		}
+	}
+	for i := range next[:n] {
+		t := &next[i]
+		if t.place < 0 {
+			continue
+		}
+		e := first[i]
+		if e == nil || e.hash != t.hash {
+			t.place++
+			if e = a.cache[t.place].Load(); e == nil || e.hash != t.hash {
+				t.place = -1
+				continue
+			}
+		}
+		if len(e.sole[0]) > 0 {
 			out.sink += e.sole[0][0]
 		}
 	}
@@ -87,12 +138,16 @@ const (
 	kindJoiner   uint8 = 3 // the underscore
 	kindBlank    uint8 = 4
 	kindOther    uint8 = 8
+	kindIdle     uint8 = 12 // and nothing is made of it by itself
 	joinsLetters uint8 = 16
 	joinsDigits  uint8 = 32
 )
 
 var asciiKinds = func() (kinds [256]uint8) {
 	for c := range kinds {
+		kinds[c] = kindIdle
+	}
+	for _, c := range "!?\r\n" {
 		kinds[c] = kindOther
 	}
 	for c := 'a'; c <= 'z'; c++ {

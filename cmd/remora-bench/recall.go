@@ -110,6 +110,9 @@ func measureRecall(ctx context.Context, cfg recall.Config, d dataset, unit strin
 			return nil, err
 		}
 	}
+	for m.engine.Stats().Uncoded > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
 	r.indexBytes = m.engine.Stats().Bytes
 	return r, nil
 }

@@ -4,10 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
+	storeprocess "github.com/remora-proxy/remora/storage/process"
 )
 
 // BenchmarkRestore loads an index of 10,000 memories from the real store: from its snapshot, and from the records that it
@@ -50,8 +52,9 @@ func benchmarkRestore(b *testing.B, said *speech) {
 			b.Fatal(err)
 		}
 	}
+	src := recall.Source(store)
 	load := func(cfg recall.Config) recall.Stats {
-		e := recall.New(cfg, store, nil, nil)
+		e := recall.New(cfg, src, nil, nil)
 		if _, err := e.Recall(b.Context(), recall.Request{Scope: userScope(1), Newest: "Where does the cat sleep?"}); err != nil {
 			b.Fatal(err)
 		}
@@ -69,6 +72,30 @@ func benchmarkRestore(b *testing.B, said *speech) {
 		b.Fatalf("got %+v, want a snapshot written", got)
 	}
 	b.Run("snapshot", func(b *testing.B) {
+		for b.Loop() {
+			if got := load(patientConfig()); got.Restored != 1 {
+				b.Fatalf("got %+v, want a load from the snapshot", got)
+			}
+		}
+	})
+	// As where the store is a process of its own, but for its processors.
+	server := &storeprocess.Server{Store: store, Local: store, Status: func() storeprocess.Status { return storeprocess.Status{Open: true} }, Build: "bench"}
+	dir := b.TempDir()
+	go func() { _ = server.Listen(b.Context(), dir, storeprocess.StoreSocket) }()
+	remote, err := storeprocess.Dial(dir, storeprocess.StoreSocket, "bench")
+	for range 1000 {
+		if err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+		remote, err = storeprocess.Dial(dir, storeprocess.StoreSocket, "bench")
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = remote.Close() }()
+	src = remote
+	b.Run("socket", func(b *testing.B) {
 		for b.Loop() {
 			if got := load(patientConfig()); got.Restored != 1 {
 				b.Fatalf("got %+v, want a load from the snapshot", got)

@@ -119,6 +119,9 @@ func (r *scaleRow) measure(ctx context.Context, e *recall.Engine, src *madeUp, u
 	}
 	scan = src.spent
 	r.load = time.Since(start) - scan // the texts are made while they are scanned
+	for e.Stats().Uncoded > 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
 	r.heap = float64(heapInUse()-min(before, heapInUse())) / float64(r.memories)
 	r.counted = float64(e.Stats().Bytes) / float64(r.memories)
 	r.text = float64(src.bytes) / float64(max(src.made, 1))

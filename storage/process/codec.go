@@ -94,17 +94,29 @@ func (d *decoder) memory(m *storage.Memory, outer storage.Scope) {
 }
 
 func appendRecord(b []byte, r *storage.Record) []byte {
+	return append(appendRecordHead(b, r), r.Value...)
+}
+
+// appendRecordHead leaves out the value, which follows.
+func appendRecordHead(b []byte, r *storage.Record) []byte {
 	b = appendRef(b, r.Ref())
 	b = binary.AppendVarint(b, int64(r.ExpiresAt))
-	return appendString(b, r.Value)
+	return binary.AppendUvarint(b, uint64(len(r.Value)))
 }
 
 // record copies the value: what it stands in is used again.
 func (d *decoder) record() storage.Record {
+	r := d.recordInPlace()
+	r.Value = append([]byte(nil), r.Value...)
+	return r
+}
+
+// recordInPlace does not copy the value.
+func (d *decoder) recordInPlace() storage.Record {
 	ref := d.ref()
 	r := storage.Record{Bucket: ref.Bucket, Scope: ref.Scope, Key: ref.Key, ExpiresAt: storage.Time(d.varint())}
 	if n := d.count(1); n > 0 {
-		r.Value = append([]byte(nil), d.rest[:n]...)
+		r.Value = d.rest[:n:n]
 		d.rest = d.rest[n:]
 	}
 	return r

@@ -26,6 +26,7 @@ import (
 //	credit   to the server: a piece of the stream was taken, one more may come
 //	ping     to the server
 //	pong     from the server: its Status
+//	size     from the server, before an answer of several frames: its length, 4 bytes, little-endian
 const (
 	kindHello byte = iota + 1
 	kindBoot
@@ -36,13 +37,14 @@ const (
 	kindCredit
 	kindPing
 	kindPong
+	kindSize
 )
 
 const headSize = 10
 
 const (
 	magic    = "remora store"
-	protocol = 1
+	protocol = 2
 )
 
 // errProtocol ends a connection.
@@ -70,7 +72,7 @@ func (f *frames) next() (frame, error) {
 	}
 	n := binary.LittleEndian.Uint32(head[:])
 	got := frame{call: binary.LittleEndian.Uint32(head[4:]), kind: head[8], more: head[9] == 1}
-	if n > maxFrame || head[9] > 1 || got.kind < kindHello || got.kind > kindPong {
+	if n > maxFrame || head[9] > 1 || got.kind < kindHello || got.kind > kindSize {
 		return frame{}, errProtocol
 	}
 	if cap(f.buf) < int(n) {

@@ -72,7 +72,7 @@ func FuzzCall(f *testing.F) {
 		if operation(op) == opAdmin {
 			return
 		}
-		_, _ = s.answer(t.Context(), operation(op), newDecoder(args), io.Discard)
+		_, _, _ = s.answer(t.Context(), operation(op), newDecoder(args), io.Discard)
 	})
 }
 
@@ -108,7 +108,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(appendRecordPage([]byte{codeOK}, &records))
 	f.Add(errorAnswer(storage.ErrDamaged))
 	f.Add(Status{Aside: []string{"a"}}.encode())
-	f.Add(hello{protocol: 1, build: "b"}.encode())
+	f.Add(hello{protocol: protocol, build: "b"}.encode())
 	f.Fuzz(func(_ *testing.T, b []byte) {
 		d := newDecoder(b)
 		if n := d.count(minMemory); n > 0 {
@@ -172,6 +172,26 @@ func BenchmarkCall(b *testing.B) {
 	for b.Loop() {
 		if _, err := r.InstallSecret(b.Context()); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkLargeRecord reads a part of a snapshot of a large index.
+func BenchmarkLargeRecord(b *testing.B) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := connectedTo(b, serverOf(storagetest.Memory()), ours, theirs)
+	record := storage.Record{Bucket: storage.BucketIndex, Scope: someone("u"), Key: "part", Value: bytes.Repeat([]byte{1}, 5<<20)}
+	if err := r.PutRecords(b.Context(), []storage.Record{record}); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(len(record.Value)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if got, err := r.Record(b.Context(), record.Ref()); err != nil || len(got.Value) != len(record.Value) {
+			b.Fatal(len(got.Value), err)
 		}
 	}
 }

@@ -239,6 +239,17 @@ func (l *link) take(f frame) error {
 		if first {
 			close(l.onward)
 		}
+	case kindSize: // or the answer would be copied each time that it has outgrown its space
+		if len(f.body) != 4 || f.more || p != nil && p.answer != nil {
+			return errProtocol
+		}
+		n := binary.LittleEndian.Uint32(f.body)
+		if n > maxMessage {
+			return errProtocol
+		}
+		if p != nil {
+			p.answer = make([]byte, 0, n)
+		}
 	case kindAnswer:
 		if p == nil {
 			return nil // called off

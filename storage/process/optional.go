@@ -113,7 +113,7 @@ func (c *calls) Record(ctx context.Context, ref storage.RecordRef) (storage.Reco
 	if err != nil {
 		return storage.Record{}, err
 	}
-	r := d.record()
+	r := d.recordInPlace() // which is all that the answer holds
 	return r, c.whole(d)
 }
 
@@ -198,16 +198,19 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 			}
 		}
 		return ok, err
-	case opRecord:
-		ref := d.ref()
-		reader, has := s.Local.(storage.RecordReader)
-		if err := d.offered(has); err != nil {
-			return nil, err
-		}
-		r, err := reader.Record(ctx, ref)
-		return appendRecord(ok, &r), err
 	}
 	return nil, fmt.Errorf("store call: unknown operation %d: %w", op, storage.ErrInvalid)
+}
+
+// record answers opRecord in two pieces: the value may be megabytes.
+func (s *Server) record(ctx context.Context, d *decoder) (head, value []byte, err error) {
+	ref := d.ref()
+	reader, has := s.Local.(storage.RecordReader)
+	if err := d.offered(has); err != nil {
+		return nil, nil, err
+	}
+	r, err := reader.Record(ctx, ref)
+	return appendRecordHead([]byte{codeOK}, &r), r.Value, err
 }
 
 // offered checks the arguments, and that the store has what is asked for.

@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"encoding/binary"
 	"errors"
 	"io"
 	"sync"
@@ -15,7 +16,8 @@ type message struct {
 	call uint32
 	kind byte
 	body []byte
-	sent int
+	tail []byte // what follows it
+	sent int    // of the body, or of the tail when that has taken its place
 }
 
 // outbox sends messages, a frame of each in turn, so that a large one never holds up a small one. Nobody who puts one in
@@ -33,16 +35,26 @@ func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
 
 // put takes a message, unless too many bytes wait already; those of the connection itself, a few bytes each, it always takes.
 func (o *outbox) put(call uint32, kind byte, body []byte) error {
+	return o.putBoth(call, kind, body, nil)
+}
+
+// putBoth is put of a message in two pieces.
+func (o *outbox) putBoth(call uint32, kind byte, body, tail []byte) error {
+	n := len(body) + len(tail)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
 		return errClosed
 	}
-	if (kind == kindCall || kind == kindAnswer) && o.bytes > 0 && o.bytes+len(body) > maxHeld {
+	if (kind == kindCall || kind == kindAnswer) && o.bytes > 0 && o.bytes+n > maxHeld {
 		return errBusy
 	}
-	o.queue = append(o.queue, &message{call: call, kind: kind, body: body})
-	o.bytes += len(body)
+	if kind == kindAnswer && n > maxFrame {
+		o.queue = append(o.queue, &message{call: call, kind: kindSize, body: binary.LittleEndian.AppendUint32(nil, uint32(n))})
+		o.bytes += 4
+	}
+	o.queue = append(o.queue, &message{call: call, kind: kind, body: body, tail: tail})
+	o.bytes += n
 	o.signal()
 	return nil
 }
@@ -96,12 +108,13 @@ func (o *outbox) run(to io.Writer) error {
 		}
 		m := o.queue[0]
 		o.queue = o.queue[1:]
-		piece := m.body[m.sent:]
-		more := len(piece) > maxFrame
-		if more {
-			piece = piece[:maxFrame]
+		if m.sent == len(m.body) && len(m.tail) > 0 {
+			m.body, m.tail, m.sent = m.tail, nil, 0
 		}
+		piece := m.body[m.sent:]
+		piece = piece[:min(len(piece), maxFrame)]
 		m.sent += len(piece)
+		more := m.sent < len(m.body) || len(m.tail) > 0
 		o.bytes -= len(piece)
 		if more {
 			o.queue = append(o.queue, m)

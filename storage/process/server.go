@@ -171,7 +171,7 @@ func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, wor
 	off := call.off
 	c.mu.Unlock()
 	if off || call.refuse != nil {
-		c.finish(id, call, nil, call.refuse, off)
+		c.finish(id, call, nil, nil, call.refuse, off)
 		return nil
 	}
 	op := operation(call.body[0])
@@ -190,8 +190,8 @@ func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, wor
 	}
 	args := newDecoder(call.body[callHead:])
 	do := func() {
-		results, err := c.server.answer(ctx, op, args, &streamWriter{ctx: ctx, conn: c, call: id, credit: call.credit})
-		c.finish(id, call, results, err, false)
+		results, tail, err := c.server.answer(ctx, op, args, &streamWriter{ctx: ctx, conn: c, call: id, credit: call.credit})
+		c.finish(id, call, results, tail, err, false)
 	}
 	if !op.changes() {
 		working.Go(do)
@@ -202,18 +202,18 @@ func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, wor
 		return nil
 	default:
 		call.cancel()
-		c.finish(id, call, nil, errBusy, false)
+		c.finish(id, call, nil, nil, errBusy, false)
 		return nil
 	}
 }
 
 // finish sends the answer and lets go of the call.
-func (c *serverConn) finish(id uint32, call *serverCall, results []byte, err error, silent bool) {
+func (c *serverConn) finish(id uint32, call *serverCall, results, tail []byte, err error, silent bool) {
 	if call.cancel != nil {
 		call.cancel()
 	}
 	if err != nil {
-		results = errorAnswer(err)
+		results, tail = errorAnswer(err), nil
 	}
 	c.mu.Lock()
 	delete(c.calls, id)
@@ -223,7 +223,7 @@ func (c *serverConn) finish(id uint32, call *serverCall, results []byte, err err
 	if silent {
 		return
 	}
-	if err := c.out.put(id, kindAnswer, results); errors.Is(err, errBusy) {
+	if err := c.out.putBoth(id, kindAnswer, results, tail); errors.Is(err, errBusy) {
 		_ = c.out.put(id, kindAnswer, errorAnswer(errBusy)) // a few bytes; if even they don't fit, the client's deadline tells
 	}
 }
@@ -275,8 +275,8 @@ func (w *streamWriter) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// answer does what a call asks for. A panic of the store is its failure, not the process'.
-func (s *Server) answer(ctx context.Context, op operation, args *decoder, stream io.Writer) (results []byte, err error) {
+// answer does what a call asks for; the tail follows the results. A panic of the store is its failure, not the process'.
+func (s *Server) answer(ctx context.Context, op operation, args *decoder, stream io.Writer) (results, tail []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("store call panicked", "operation", int(op), "stack", string(debug.Stack()))
@@ -284,11 +284,14 @@ func (s *Server) answer(ctx context.Context, op operation, args *decoder, stream
 		}
 	}()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if op == opRecord {
+		return s.record(ctx, args)
 	}
 	results, err = s.do(ctx, op, args, stream)
 	if err == nil && len(results) > maxMessage {
-		return nil, fmt.Errorf("an answer of %d bytes is more than %d: %w", len(results), maxMessage, storage.ErrInvalid)
+		return nil, nil, fmt.Errorf("an answer of %d bytes is more than %d: %w", len(results), maxMessage, storage.ErrInvalid)
 	}
-	return results, err
+	return results, nil, err
 }

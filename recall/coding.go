@@ -1,0 +1,145 @@
+package recall
+
+import (
+	"slices"
+	"time"
+)
+
+// codeAfter is how long a built index answers questions before its texts are coded: the one that waited for it, at least.
+const codeAfter = 20 * time.Millisecond
+
+// learnsAt is how much text an index has before it learns from it.
+func (ix *index) learnsAt() int64 {
+	switch {
+	case ix.later:
+		return mostPlain
+	case ix.building:
+		return learnLate
+	}
+	return learnFrom
+}
+
+// learnOfEnough learns if it has not yet and there is enough text for it.
+func (ix *index) learnOfEnough() {
+	if ix.coder == nil && ix.plain >= learnFrom {
+		ix.learn()
+	}
+}
+
+// learn makes the coder from the texts that are there, and codes them.
+func (ix *index) learn() { ix.take(codeRecords(&ix.arena, ix.mems)) }
+
+// coded are records whose texts are coded.
+type coded struct {
+	coder  *coder
+	seen   *seenWords // of the coder
+	arena  arena
+	places []place // none where a record is damaged: texts that are not coded stay readable
+}
+
+// codeRecords learns from the texts of records, and codes them. It changes nothing of what it is given.
+func codeRecords(from *arena, mems []mem) *coded {
+	type record struct{ head, text []byte }
+	records := make([]record, len(mems))
+	total, damaged := 0, false
+	for i := range mems {
+		head, text, ok := cutText(from.from(mems[i].rec))
+		damaged = damaged || !ok // of a damaged snapshot: nothing tells where it ends
+		records[i] = record{head, text}
+		total += len(text)
+	}
+	var sample [][]byte // from all over, as people come to talk of other things
+	size := min(max(total/learnShare, learnFrom), learnMost, total)
+	for i, due := 0, 0; i < len(records); i++ {
+		if due += size; due >= total {
+			sample = append(sample, records[i].text)
+			due -= total
+		}
+	}
+	c := &coded{coder: learn(sample), seen: new(seenWords)}
+	if damaged {
+		return c
+	}
+	c.places = make([]place, len(records))
+	var pack packer
+	var work workspace
+	work.seen = c.seen
+	for i, r := range records {
+		pack.b = append(pack.b[:0], r.head...)
+		work.packText(&pack, c.coder, r.text)
+		c.places[i] = c.arena.add(pack.b)
+	}
+	return c
+}
+
+// cutText returns what stands before the text of a record that is not coded, and the text.
+func cutText(rec []byte) (head, text []byte, ok bool) {
+	u := readHead(rec).rest
+	skipToText(&u)
+	head = rec[:len(rec)-len(u.b)]
+	text = u.bytes(u.uint() >> 1)
+	return head, text, !u.failed
+}
+
+// take makes the coded records those of the index, and codes what came to it since. What was captured keeps the arena as it was,
+// so the new one and its places stand beside it.
+func (ix *index) take(c *coded) {
+	ix.coder, ix.later = c.coder, false
+	if c.places == nil {
+		return
+	}
+	work := ix.space()
+	work.seen = c.seen
+	old := ix.arena
+	ix.arena, ix.mems = c.arena, slices.Clone(ix.mems)
+	for i, p := range c.places {
+		ix.mems[i].rec = p
+	}
+	for i := len(c.places); i < len(ix.mems); i++ {
+		head, text, _ := cutText(old.from(ix.mems[i].rec)) // it was written here
+		work.pack.b = append(work.pack.b[:0], head...)
+		work.packText(&work.pack, ix.coder, text)
+		ix.mems[i].rec = ix.arena.add(work.pack.b)
+	}
+}
+
+// codeTexts codes the texts of an index that was built without: that takes a fifth of the time that building takes, and none
+// of a question's. A panic leaves them as they are.
+func (e *Engine) codeTexts(s *scopeIndex) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.log.Warn("recall index keeps its texts as they are: panic while they were coded")
+		}
+	}()
+	wait := time.NewTimer(codeAfter)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-e.life.Done():
+		return
+	}
+	select { // as loads, which take as much: so that few indexes at a time stand in memory twice
+	case e.slots <- struct{}{}:
+		defer func() { <-e.slots }()
+	case <-e.life.Done():
+		return
+	}
+	s.mu.RLock()
+	ix := s.ix
+	if ix == nil || !ix.later {
+		s.mu.RUnlock()
+		return
+	}
+	records, mems := arena{chunks: slices.Clone(ix.arena.chunks)}, ix.mems // which are only ever appended to
+	s.mu.RUnlock()
+	c := codeRecords(&records, mems)
+	c.arena.clip()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ix != ix || !ix.later {
+		return
+	}
+	ix.take(c)
+	ix.work = nil
+	e.hold(s, ix.bytes()+scopeOverhead)
+}
