@@ -1,17 +1,23 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/textproto"
 	"sync"
 )
 
 // h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine, but for
 // interrupt.
 type h1Body struct {
-	c    *h1Conn       // nil = let go of
-	src  io.ReadCloser // net/http's, which knows the framing; nil = left bytes of the connection are the body
+	c    *h1Conn        // nil = let go of
+	src  io.ReadCloser  // net/http's, which knows the framing; nil = what follows does
+	of   *http.Response // whose body is chunked, and gets the trailers; nil = left bytes of the connection are the body
 	left int64
+	data io.Reader   // of the chunks; nil = none has been read yet
 	stop func() bool // ends the watch over the request's context
 	keep bool        // the connection may serve again
 	eof  bool        // src has ended
@@ -45,8 +51,11 @@ func (b *h1Body) Read(p []byte) (int, error) {
 
 // read is src.Read.
 func (b *h1Body) read(p []byte) (int, error) {
-	if b.src != nil {
+	switch {
+	case b.src != nil:
 		return b.src.Read(p)
+	case b.of != nil:
+		return b.readChunks(p)
 	}
 	n, err := b.c.br.Read(p[:min(int64(len(p)), b.left)])
 	switch b.left -= int64(n); {
@@ -57,6 +66,59 @@ func (b *h1Body) read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// readChunks is read for a chunked body.
+func (b *h1Body) readChunks(p []byte) (int, error) {
+	if b.data == nil {
+		b.data = httputil.NewChunkedReader(&b.c.br)
+	}
+	n, err := b.data.Read(p)
+	if err == io.EOF {
+		if terr := b.readTrailers(); terr != nil {
+			err = terr
+		}
+	}
+	return n, err
+}
+
+// Errors of trailers. The texts are net/http's.
+var (
+	errTrailersCut  = errors.New("unexpected EOF reading trailer")
+	errTrailersLong = errors.New("suspiciously long trailer after chunked body")
+)
+
+// readTrailers reads what follows the last chunk. It has to fit into the buffer, or it might have no end.
+func (b *h1Body) readTrailers() error {
+	br := &b.c.br
+	switch end, err := br.Peek(len(crlf)); {
+	case bytes.Equal(end, crlf): // as a rule
+		_, _ = br.Discard(len(crlf))
+		return nil
+	case len(end) < len(crlf):
+		return errTrailersCut
+	case err != nil:
+		return err
+	}
+	for n := len(headEnd); ; n++ {
+		seen, err := br.Peek(n)
+		if bytes.HasSuffix(seen, headEnd) {
+			break
+		}
+		if err != nil {
+			return errTrailersLong
+		}
+	}
+	trailers, err := textproto.NewReader(br).ReadMIMEHeader()
+	if err == io.EOF {
+		return errTrailersCut
+	}
+	if err == nil {
+		b.of.Trailer = http.Header(trailers)
+	}
+	return err
+}
+
+var headEnd = []byte("\r\n\r\n")
 
 // ready says whether Read has something to go on with and will not have to wait, or hardly.
 func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }

@@ -36,9 +36,9 @@ const mostFields = 32
 
 // ordinary reads the head that b begins with and returns its length with the response, whose body is an h1Body without a
 // connection. It returns nil for all but heads that are here whole, have lines that end in CRLF and values of printable
-// ASCII, and whose body, that may be none, is framed by one Content-Length and nothing else: FuzzOrdinary holds it to that
-// what it reads is what http.ReadResponse does. It may bring names of fields in b to their canonical form even so, which is
-// the first thing that http.ReadResponse does to them.
+// ASCII, and whose body, that may be none, is framed by one Content-Length, or is chunked and announces no trailers:
+// FuzzOrdinary holds it to that what it reads is what http.ReadResponse does. It may bring names of fields in b to their
+// canonical form even so, which is the first thing that http.ReadResponse does to them.
 func ordinary(b []byte, method string) (*http.Response, int) {
 	const proto, status = "HTTP/1.1", len("HTTP/1.1 ")
 	b = b[:min(len(b), mostHead)]
@@ -61,7 +61,7 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 	}
 
 	var fields [mostFields]field
-	n, at, length := 0, first+2, int64(-1)
+	n, at, length, chunked := 0, first+2, int64(-1), -1 // chunked is the field that says so
 	for ; ; n++ {
 		if at+1 < len(b) && b[at] == '\r' && b[at+1] == '\n' {
 			at += 2
@@ -92,12 +92,17 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 			if !bytes.EqualFold(b[value:end], []byte("keep-alive")) {
 				return nil, 0
 			}
-		case "Transfer-Encoding", "Trailer", "Pragma":
+		case "Transfer-Encoding":
+			if chunked >= 0 || !bytes.EqualFold(b[value:end], []byte("chunked")) {
+				return nil, 0
+			}
+			chunked = n
+		case "Trailer", "Pragma":
 			return nil, 0
 		}
 		fields[n] = field{uint16(name), uint16(colon), uint16(value), uint16(end)}
 	}
-	if length < 0 {
+	if length < 0 == (chunked < 0) { // both are as strange as neither
 		return nil, 0
 	}
 
@@ -107,6 +112,7 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 		resp   http.Response
 		body   h1Body
 		values [8]string
+		framed [1]string // for resp.TransferEncoding
 	}{}
 	values := a.values[:]
 	if n > len(values) {
@@ -114,6 +120,9 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 	}
 	header := make(http.Header, n)
 	for i, f := range fields[:n] {
+		if i == chunked {
+			continue
+		}
 		name := text[f.name:f.colon]
 		if more := header[name]; more != nil {
 			header[name] = append(more, text[f.value:f.end])
@@ -126,7 +135,13 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 		Status: text[status:first], StatusCode: code, Proto: proto, ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: http.NoBody, ContentLength: length,
 	}
-	if length > 0 {
+	switch {
+	case chunked >= 0:
+		a.framed[0] = "chunked"
+		a.resp.TransferEncoding = a.framed[:]
+		a.body.of = &a.resp
+		a.resp.Body = &a.body
+	case length > 0:
 		a.body.left = length
 		a.resp.Body = &a.body
 	}

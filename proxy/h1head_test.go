@@ -53,7 +53,7 @@ func readWith(own bool, raw, method string, chunk int) readOutcome {
 	}
 	b, err := io.ReadAll(body)
 	if err != nil {
-		out.BodyFailed = err.Error()
+		out.BodyFailed = strings.TrimPrefix(err.Error(), "http: ")
 	}
 	out.Body, out.Trailer = string(b), resp.Trailer
 	rest, _ := io.ReadAll(&c.br)
@@ -73,6 +73,16 @@ var ordinaryResponses = []string{
 	"HTTP/1.1 999 \r\nContent-Length: 3\r\nConnection: Keep-Alive\r\n\r\nab",
 	"HTTP/1.1 205 Reset\r\nContent-Length: 1\r\nKeep-Alive: timeout=5\r\n\r\nab",
 	"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", mostFields-1) + "Content-Length: 1\r\n\r\nab",
+	"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\ntransfer-encoding:  Chunked \r\nX: y\r\n\r\n5\r\nhello\r\n0A;x=y\r\n and more.\r\n0\r\n\r\nHTTP/1.1",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx-Sum: 1\r\nX-Sum: 2\r\n\r\nmore",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum : 1\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: " + strings.Repeat("1", h1ReadBuffer) + "\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
 }
 
 // extraordinaryResponses are none of those, by a little.
@@ -96,6 +106,11 @@ var extraordinaryResponses = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive, close\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTrailer: X\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nPragma: no-cache\r\n\r\nok",
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: \r\n\r\n0\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X\r\n\r\n0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: a\r\n",
 	"HTTP/1.1 200 OK\r\nX: a\r\n\r\n",
