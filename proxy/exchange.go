@@ -52,6 +52,7 @@ type exchange struct {
 	persist  bool   // the turn is stored if its answer is final
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
+	taken    bool   // accepted was told so
 	placing  *placing
 
 	found []recall.Scored // room for what recall finds, kept from request to request
@@ -274,7 +275,8 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 		return
 	}
 	x.trace.answered(resp.StatusCode)
-	if resp.StatusCode/100 == 2 {
+	accepted := resp.StatusCode/100 == 2
+	if accepted && !begunStream(resp) {
 		x.accepted()
 	}
 	t := x.tee(resp)
@@ -282,10 +284,13 @@ func (x *exchange) send(inserts []dialect.Insertion) {
 	if t != nil {
 		sink = t.write
 	}
-	if resp.StatusCode/100 == 2 {
-		sink = x.watch(sink)
+	if accepted {
+		sink = x.accepting(x.watch(sink))
 	}
 	out := x.h.plane.relay(x.w, x.r, resp, sink)
+	if accepted { // and nothing of a body reached the client
+		x.accepted()
+	}
 	x.hand(resp, t, out)
 	x.finish(resp.StatusCode, out)
 	out.abort()

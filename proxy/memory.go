@@ -9,6 +9,7 @@ import (
 	"errors"
 	"hash"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -376,8 +377,29 @@ func (x *exchange) earlierTurns(w walk) []string {
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no
 // upstream has accepted leaves nothing on the disk.
 func (x *exchange) accepted() {
-	if sp := x.splice; sp.ledger != nil {
+	if sp := x.splice; sp.ledger != nil && !x.taken {
+		x.taken = true
 		x.h.ledger.confirm(sp.ledger, sp.newest, sp.written != nil)
+	}
+}
+
+// begunStream says whether the first of a stream is here, so that accepted may follow it: nothing is waited for before the client
+// has it, and its end the client gets when relay has returned. Of another answer the client may have all by then.
+func begunStream(resp *http.Response) bool {
+	b, own := resp.Body.(*h1Body)
+	return own && resp.ContentLength < 0 && b.ready()
+}
+
+// accepting calls accepted once the client has the first of the answer, which does not wait for it, and before sink.
+func (x *exchange) accepting(sink func([]byte)) func([]byte) {
+	if x.splice.ledger == nil {
+		return sink
+	}
+	return func(p []byte) {
+		x.accepted()
+		if sink != nil {
+			sink(p)
+		}
 	}
 }
 
