@@ -21,6 +21,7 @@ type dossier struct {
 	bySubject map[string][]*fact
 	byTurn    map[string][]*fact
 	byWord    map[string][]*fact      // current ones, by each telling word
+	talks     map[string]int          // how many facts there are of each conversation
 	episodes  int64                   // bytes of their texts
 	records   int                     // number of the next audit record
 	places    int64                   // given to statements so far
@@ -67,7 +68,7 @@ func (f *fact) size() int64 {
 func newDossier(scope storage.Scope) *dossier {
 	return &dossier{
 		scope: scope, facts: map[string]*fact{}, byNorm: map[string]*fact{}, bySubject: map[string][]*fact{},
-		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, summaries: map[string]storage.Time{}, forgotten: map[uint64]storage.Time{}, bytes: factOverhead,
+		byTurn: map[string][]*fact{}, byWord: map[string][]*fact{}, talks: map[string]int{}, summaries: map[string]storage.Time{}, forgotten: map[uint64]storage.Time{}, bytes: factOverhead,
 	}
 }
 
@@ -125,6 +126,7 @@ func (d *dossier) add(f *fact) {
 	}
 	d.facts[f.id] = f
 	d.byTurn[f.turn] = append(d.byTurn[f.turn], f)
+	d.talks[f.conversation]++
 	if f.superseded == "" && f.trust > 0 {
 		d.byNorm[f.norm] = f
 		for _, w := range f.content {
@@ -144,6 +146,9 @@ func (d *dossier) remove(f *fact) {
 	delete(d.facts, f.id)
 	d.retire(f)
 	drop(d.byTurn, f.turn, f)
+	if d.talks[f.conversation]--; d.talks[f.conversation] == 0 {
+		delete(d.talks, f.conversation)
+	}
 	d.bytes -= f.size()
 }
 

@@ -328,6 +328,9 @@ func (g *merging) rivals(f *fact) []*fact {
 // half of the shorter's at least; of two alike, the one that was said last. Of what was said before a correction that is
 // known already, for the better scored come first, it is that correction.
 func (g *merging) corrected(f *fact) *fact {
+	if g.d.talks[f.conversation] == 0 { // mostly: nothing of it is known, and the words may be those of thousands
+		return nil
+	}
 	var best *fact
 	most := 0
 	for _, w := range f.content {
