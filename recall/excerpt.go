@@ -82,7 +82,7 @@ func (s *selection) shorten(t *taken, limit int) {
 	if from > 0 {
 		copy(text, omission[1:]+" ")
 	}
-	for n > 0 && (text[n-1] == ' ' || text[n-1] == '\n') {
+	for n > 0 && blank(text[n-1]) {
 		n--
 	}
 	if more {
@@ -237,14 +237,18 @@ func hasStem(text, stem []byte) bool {
 	return true
 }
 
+func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
+
 // afterEnd is where the sentence after one that ends at i begins, -1 if none ends there.
 func afterEnd(text []byte, i int) int {
-	blank := func(at int) bool { return text[at] == ' ' || text[at] == '\n' }
 	next := i + 1
 	switch c := text[i]; {
 	case c == '\n':
 	case c == '.' || c == '!' || c == '?':
-		if next < len(text) && !blank(next) || c == '.' && opensItem(text[:i]) {
+		for next < len(text) && next-i <= maxClosing && closes(text[next]) {
+			next++
+		}
+		if next < len(text) && !blank(text[next]) || c == '.' && opensItem(text[:i]) {
 			return -1
 		}
 	case c >= utf8.RuneSelf:
@@ -256,21 +260,37 @@ func afterEnd(text []byte, i int) int {
 	default:
 		return -1
 	}
-	for next < len(text) && blank(next) {
+	for next < len(text) && blank(text[next]) {
 		next++
 	}
 	return next
 }
 
+// maxClosing is how many quotes, brackets and marks of Markdown may close with a sentence.
+const maxClosing = 4
+
+func closes(c byte) bool { return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == '_' || c == '`' }
+
 // opensItem reports whether a text ends with the number of an item of a list, at the begin of a line.
 func opensItem(text []byte) bool {
-	line := text[bytes.LastIndexByte(text, '\n')+1:]
-	number := bytes.TrimLeft(line, " ")
-	return len(number) > 0 && len(number) <= 2 && len(bytes.Trim(number, "0123456789")) == 0
+	n := len(text)
+	for n > 0 && len(text)-n <= 2 && isDigit(text[n-1]) {
+		n--
+	}
+	if digits := len(text) - n; digits == 0 || digits > 2 {
+		return false
+	}
+	for n > 0 && text[n-1] == ' ' {
+		n--
+	}
+	return n == 0 || text[n-1] == '\n'
 }
 
-// sentenceBegin is where the sentence begins that byte i stands in.
+// sentenceBegin is where the sentence begins that byte i stands in; a blank is of the sentence before it.
 func sentenceBegin(text []byte, i int) int {
+	for i > 0 && blank(text[i]) { // and nothing in it ends: each would look at all of it again
+		i--
+	}
 	for at := i - 1; at >= 0; at-- {
 		if c := text[at]; c > '?' && c < utf8.RuneSelf { // mostly: no sentence ends with it
 			continue
@@ -294,8 +314,8 @@ func lastEnd(text []byte, from, room, least int) int {
 		}
 		if next := afterEnd(text, at); next >= 0 {
 			sentence = min(next, from+room)
-		}
-		if text[at] == ' ' || text[at] == '\n' {
+			at = next - 1 // blanks are looked at once
+		} else if blank(text[at]) {
 			word = at
 		}
 	}
@@ -311,7 +331,7 @@ func lastEnd(text []byte, from, room, least int) int {
 // wordBegin is where a word begins from a place on, end if none does before.
 func wordBegin(text []byte, from, end int) int {
 	for at := from; at < end; at++ {
-		if text[at] == ' ' || text[at] == '\n' {
+		if blank(text[at]) {
 			return at + 1
 		}
 	}

@@ -130,8 +130,10 @@ func FuzzExcerpt(f *testing.F) {
 	f.Add("里斯本马拉松比赛于9点开始。我们谈论了天气情况。", "马拉松", 20)
 	f.Add("no-blanks-at-all-"+strings.Repeat("x", 300), "all", 150)
 	f.Add("", "", 0)
+	f.Add(strings.Repeat("\x80", 400)+"\xff"+strings.Repeat("\x80", 400), "\xff", 150)
+	f.Add("One.\r\n\r\nTwo \"is said.\" Three.\x00"+strings.Repeat(" 1. 2.\r\n", 60), "said", 150)
 	f.Fuzz(func(t *testing.T, text, word string, room int) {
-		if !utf8.ValidString(text) || !utf8.ValidString(word) || room < minExcerpt-2*len(omission) || room >= len(text) {
+		if room < minExcerpt-2*len(omission) || room >= len(text) {
 			return
 		}
 		q := query{terms: []queryTerm{{weight: 1, sure: 1}}}
@@ -147,11 +149,41 @@ func FuzzExcerpt(f *testing.F) {
 			}
 		}
 		from, to := excerpt([]byte(text), seen, &q, room)
-		if from < 0 || to > len(text) || to <= from || to-from > room || !utf8.ValidString(text[from:to]) {
+		if from < 0 || to > len(text) || to <= from || to-from > room || utf8.ValidString(text) && !utf8.ValidString(text[from:to]) {
 			t.Fatalf("got %d to %d of %d, room %d", from, to, len(text), room)
 		}
-		if len(seen) > 0 && len(word) <= room && !strings.Contains(text[from:to], word) {
+		if utf8.ValidString(text) && utf8.ValidString(word) && len(seen) > 0 && len(word) <= room && !strings.Contains(text[from:to], word) {
 			t.Fatalf("%q does not hold %q", text[from:to], word)
 		}
 	})
+}
+
+// Of a text of megabytes every byte is looked at a few times: were it once for each other one, this would take hours.
+func TestExcerptsOfAnyTextAreFound(t *testing.T) {
+	const size = 4 << 20
+	for _, filler := range []string{"\n", " ", "\r\n", ". ", "1. ", "a. ", ".", "。", "\x80", "e\u0301", "\n\n   1", "\"", ".\"* "} {
+		half := strings.Repeat(filler, size/len(filler))
+		text := []byte(half + " found " + half)
+		at := int32(len(half) + 1)
+		from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &query{terms: []queryTerm{{weight: 1, sure: 1}}}, 20_000)
+		if to-from > 20_000 || !strings.Contains(string(text[from:to]), "found") {
+			t.Errorf("%q: got %d to %d", filler, from, to)
+		}
+	}
+}
+
+func TestSentencesEndWithWhatClosesThem(t *testing.T) {
+	for _, tt := range []struct{ text, of, want string }{
+		{`He said "stop." Then he left.`, "Then", "Then"},
+		{"**Be quick.** Then leave.", "Then", "Then"},
+		{"(It rained.)\tThen it stopped.", "stopped", "Then"},
+		{"It rained.\r\nThen it stopped.", "stopped", "Then"},
+		{"See remora.go for more.", "more", "See"},
+		{"Steps:\n 1. Rinse it", "Rinse", "1."},
+		{"In 2024. Then", "Then", "Then"},
+	} {
+		if got := sentenceBegin([]byte(tt.text), strings.Index(tt.text, tt.of)); !strings.HasPrefix(tt.text[got:], tt.want) {
+			t.Errorf("%q: the sentence of %q begins at %q", tt.text, tt.of, tt.text[got:])
+		}
+	}
 }
