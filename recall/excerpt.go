@@ -3,7 +3,10 @@ package recall
 import (
 	"bytes"
 	"math/bits"
+	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -137,7 +140,7 @@ func excerpt(text []byte, seen []sight, q *query, room int) (from, to int) {
 func (s *selection) sights(packed, text []byte) []sight {
 	var stems [maxStems][]byte
 	var concepts [maxStems]uint8
-	var by [256]uint32 // stems by their first byte
+	var by [256]uint32 // stems by their first character
 	n := 0
 	for at := 0; at < len(packed) && n < maxStems; {
 		var id uint32
@@ -149,6 +152,9 @@ func (s *selection) sights(packed, text []byte) []sight {
 			continue
 		}
 		stem := s.ix.terms.raw(id)
+		if len(stem) == 0 {
+			continue
+		}
 		if c := stem[len(stem)-1]; len(stem) > 3 && (c == 'i' || c == 'e') { // "stori" of "story", "use" of "using"
 			stem = stem[:len(stem)-1]
 		}
@@ -158,37 +164,41 @@ func (s *selection) sights(packed, text []byte) []sight {
 		}
 		if !known {
 			stems[n], concepts[n] = stem, uint8(k)
-			by[stem[0]] |= 1 << n
+			r, _ := folded(stem)
+			by[byte(r)] |= 1 << n
 			n++
 		}
 	}
 	seen := s.scratch.sights[:0]
 	for at := 0; at < len(text) && len(seen) < maxSights; {
 		first := wordBytes[text[at]]
-		if first == 0 {
+		if first == 0 && text[at] < utf8.RuneSelf {
 			at++
 			continue
 		}
-		found := -1
-		for left := by[first]; left != 0 && found < 0; left &= left - 1 {
-			if i := bits.TrailingZeros32(left); hasStem(text[at:], stems[i]) {
-				found = i
+		r, size := rune(first), 1
+		if first == 0 {
+			if r, size = folded(text[at:]); !wordly(r) {
+				at += size
+				continue
 			}
 		}
-		begin := at
-		if text[at] >= utf8.RuneSelf { // words need no blank between them
-			_, size := utf8.DecodeRune(text[at:])
-			at += size
-		} else {
-			for at++; at < len(text) && wordBytes[text[at]] != 0 && text[at] < utf8.RuneSelf; at++ {
+		begin, end := at, -1
+		concept := uint8(0)
+		for left := by[byte(r)]; left != 0 && end < 0; left &= left - 1 {
+			i := bits.TrailingZeros32(left)
+			if n := hasStem(text[at:], stems[i]); n >= 0 {
+				end, concept = begin+n, concepts[i]
 			}
 		}
-		if found >= 0 {
-			end := begin + len(stems[found])
+		if at += size; !spaceless(r) { // words of these need no blank between them
+			at = wordEnd(text, at)
+		}
+		if end >= 0 {
 			if at <= end+maxEnding {
 				end = max(at, end)
 			}
-			seen = append(seen, sight{int32(begin), int32(end), concepts[found]})
+			seen = append(seen, sight{int32(begin), int32(end), concept})
 		}
 	}
 	s.scratch.sights = seen
@@ -207,9 +217,9 @@ func (q *query) conceptOf(id uint32) int {
 	return -1
 }
 
-// wordBytes are the bytes of words in lower case, 0 for others.
+// wordBytes are the ASCII bytes of words in lower case, 0 for others.
 var wordBytes = func() (all [256]byte) {
-	for i := range all {
+	for i := range utf8.RuneSelf {
 		if c := byte(i); letter(c) || isDigit(c) {
 			all[i] = lower(c)
 		}
@@ -224,17 +234,78 @@ func lower(c byte) byte {
 	return c
 }
 
-// hasStem reports whether text begins with a stem, which is in lower case.
-func hasStem(text, stem []byte) bool {
-	if len(text) < len(stem) {
-		return false
+// wordly reports whether a character is of a word.
+func wordly(r rune) bool {
+	if r < utf8.RuneSelf {
+		return wordBytes[r] != 0
 	}
-	for i, c := range stem {
-		if lower(text[i]) != c {
-			return false
+	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
+}
+
+// wordEnd is where a word goes on to that byte i may be of.
+func wordEnd(text []byte, i int) int {
+	for i < len(text) {
+		if wordBytes[text[i]] != 0 {
+			i++
+			continue
 		}
+		if text[i] < utf8.RuneSelf {
+			break
+		}
+		r, size := utf8.DecodeRune(text[i:])
+		if !wordly(r) || spaceless(r) {
+			break
+		}
+		i += size
 	}
-	return true
+	return i
+}
+
+// folded is the first character of a text in lower case, without accents: stemmers take these away.
+func folded(text []byte) (r rune, size int) {
+	if c := text[0]; c < utf8.RuneSelf {
+		return rune(lower(c)), 1
+	}
+	r, size = utf8.DecodeRune(text)
+	if base := norm.NFD.Properties(text[:size]).Decomposition(); len(base) > 0 {
+		r, _ = utf8.DecodeRune(base)
+	}
+	return unicode.ToLower(r), size
+}
+
+// hasStem returns how long that is which a text begins with like a stem, -1 if it does not. Accents that stand alone say nothing.
+func hasStem(text, stem []byte) int {
+	i := 0
+	for j := 0; j < len(stem); {
+		if i == len(text) {
+			return -1
+		}
+		if c := text[i]; c < utf8.RuneSelf && stem[j] < utf8.RuneSelf {
+			if lower(c) != stem[j] {
+				return -1
+			}
+			i, j = accentsEnd(text, i+1), accentsEnd(stem, j+1)
+			continue
+		}
+		a, n := folded(text[i:])
+		b, m := folded(stem[j:])
+		if a != b {
+			return -1
+		}
+		i, j = accentsEnd(text, i+n), accentsEnd(stem, j+m)
+	}
+	return i
+}
+
+func accentsEnd(text []byte, i int) int {
+	for i < len(text) && text[i] >= utf8.RuneSelf {
+		r, size := utf8.DecodeRune(text[i:])
+		if !unicode.Is(unicode.Mn, r) {
+			break
+		}
+		i += size
+	}
+	return i
 }
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
@@ -269,7 +340,9 @@ func afterEnd(text []byte, i int) int {
 // maxClosing is how many quotes, brackets and marks of Markdown may close with a sentence.
 const maxClosing = 4
 
-func closes(c byte) bool { return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == '_' || c == '`' }
+func closes(c byte) bool {
+	return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == '_' || c == '`'
+}
 
 // opensItem reports whether a text ends with the number of an item of a list, at the begin of a line.
 func opensItem(text []byte) bool {

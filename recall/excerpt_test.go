@@ -187,3 +187,22 @@ func TestSentencesEndWithWhatClosesThem(t *testing.T) {
 		}
 	}
 }
+
+// The words of a query are found as the text spells them: with capitals and accents, and not in the middle of other words.
+func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
+	for _, tt := range []struct{ asked, filler, telling string }{
+		{"Когда Роман приедет?", "И романтика вечера в городе нам понравилась.", "Роман приедет в пятницу."},
+		{"¿Cuándo cantamos la canción?", "Hablamos de la semana y del trabajo con los amigos.", "Canción nueva: el martes."},
+		{"Wo stehen die Bücher?", "Wir sprachen mit der Familie über das Wetter der Woche.", "Bücher: im Regal."},
+		{"Où est l'école?", "Nous avons parlé du temps de la semaine avec les amis.", "École : rue Monge."},
+		{"Πότε είναι ο μαραθώνιος;", "Μιλήσαμε για τον καιρό της εβδομάδας.", "Μαραθώνιος: την Κυριακή."},
+		{"Où est l'école?", "Nous avons parlé du temps de la semaine avec les amis.", "E\u0301cole : rue Monge."},
+	} {
+		whole := strings.Repeat(tt.filler+" ", 12) + tt.telling + strings.Repeat(" "+tt.filler, 12)
+		e, _ := newEngine(t, patient(), texts(whole))
+		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: tt.asked, BudgetTokens: 200, NoGate: true})
+		if err != nil || len(res.Memories) != 1 || !strings.Contains(res.Memories[0].Memory.Text, tt.telling) {
+			t.Errorf("%s: got %+v, %v", tt.asked, res.Memories, err)
+		}
+	}
+}
