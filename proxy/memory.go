@@ -265,7 +265,7 @@ const blockFrame = 192
 func (x *exchange) search(
 	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
 ) (fence.Block, int, Status) {
-	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Lines: true, Into: x.found}
+	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Lines: true, Screen: x.h.deps.Redact, Into: x.found}
 	carries := x.req.Turn > 0 || named != ""
 	if carries {
 		q.VisibleChains = x.earlierTurns(w)

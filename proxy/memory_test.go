@@ -542,6 +542,9 @@ func TestRecalledTextIsRedacted(t *testing.T) {
 	r.recall.memories[0].Provenance.Speaker = "s3cret anna"
 	r.post(chat("user: what is the word?"))
 	body := r.one().body
+	if asked := r.recall.asked(); len(asked) != 1 || asked[0].Screen == nil || asked[0].Screen("s3cret") != "[SECRET]" {
+		t.Error("texts are not screened before they are cut")
+	}
 	if strings.Contains(body, "s3cret") || !strings.Contains(body, "[SECRET] anna: the word is [SECRET]") {
 		t.Errorf("sent %s", body)
 	}

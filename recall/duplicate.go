@@ -80,6 +80,8 @@ type taken struct {
 	known bool // bits are
 	own   ownStrings
 	limit int // of its text, where all together are too long
+	// answers: the question is the one before, which was taken for what is asked.
+	answers bool
 }
 
 // termBits has a bit for each distinct term, which some may share.

@@ -44,7 +44,10 @@ func (s *selection) fit() {
 		if cost := overhead(&s.res.Memories[i].Memory) + t.limit; cost <= room {
 			room -= cost
 			i++
-		} else {
+			continue
+		}
+		s.leaveOut(i)
+		if i < len(s.taken) && s.taken[i].answers { // which tells nothing by itself
 			s.leaveOut(i)
 		}
 	}
@@ -74,6 +77,9 @@ func (s *selection) shorten(t *taken, limit int) {
 	if t.own.text.length() <= limit {
 		return
 	}
+	if s.screened(&t.own); t.own.text.length() <= limit {
+		return
+	}
 	text := s.scratch.text[t.own.text.from:t.own.text.to]
 	from, to := excerpt(text, s.sights(t.packed, text), s.q, limit-2*len(omission))
 	n := 0
@@ -92,6 +98,19 @@ func (s *selection) shorten(t *taken, limit int) {
 		n += copy(text[n:], omission)
 	}
 	t.own.text.to = t.own.text.from + int32(n)
+}
+
+// screened applies the request's screen to a text of which a part is taken.
+func (s *selection) screened(own *ownStrings) {
+	if s.screen == nil {
+		return
+	}
+	text := string(s.scratch.text[own.text.from:own.text.to])
+	if out := s.screen(text); out != text {
+		own.text.from = int32(len(s.scratch.text)) // behind all others
+		s.scratch.text = append(s.scratch.text, out...)
+		own.text.to = int32(len(s.scratch.text))
+	}
 }
 
 // sight is where a word of the query stands in a text.

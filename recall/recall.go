@@ -60,8 +60,11 @@ type Request struct {
 	Scopes       []SearchScope // empty = the configuration's
 	TopK         int           // 0 = the configuration's
 	BudgetTokens int           // 0 = the configuration's; for its sake texts may be parts, with "..." where they were cut
-	NoGate       bool          // rank whatever matches: benchmarks and explanations
-	Explain      bool          // fill Scored.Parts and Result.Cut, which takes longer
+	// Screen, if not nil, is applied to the whole of a text before a part of it is taken: what is no more to be shown may not be known
+	// by its part. It is called before Recall returns. Texts that are returned whole are left to the caller.
+	Screen  func(text string) string
+	NoGate  bool // rank whatever matches: benchmarks and explanations
+	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
 	// Lines asks for no more of the memories than a line of a block shows: ID, Kind, Text, EventTime, and the Role and the Speaker of
 	// their Provenance. What else a memory has lies scattered, and takes as long to read as its text.
 	// The IDs are parts of one string, which holds nothing else.

@@ -48,7 +48,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	if len(top.hits) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
-			explain: req.Explain, lines: req.Lines, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			explain: req.Explain, lines: req.Lines, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
 			sel.budget = bytesPerToken * e.cfg.BudgetTokens
@@ -118,7 +118,8 @@ type selection struct {
 	weights *Weights
 	explain bool
 	lines   bool
-	gated   bool // what is not worth a line is left out
+	screen  func(string) string // of the request
+	gated   bool                // what is not worth a line is left out
 	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories

@@ -93,16 +93,21 @@ func (s *selection) answer(h hit) {
 		}
 	}
 	if best >= 0 {
-		s.take(h, best, maxAnswer)
+		if s.take(h, best, maxAnswer) == "" {
+			s.taken[len(s.taken)-1].answers = true
+		}
 	}
 }
 
 // cutAnswer cuts the text of a line to at most limit bytes at a blank, omission included.
 func (s *selection) cutAnswer(own *ownStrings, limit int) {
-	from, to := int(own.text.from), int(own.text.to)
-	if to-from <= limit {
+	if own.text.length() <= limit {
 		return
 	}
+	if s.screened(own); own.text.length() <= limit {
+		return
+	}
+	from := int(own.text.from)
 	text := s.scratch.text[from : from+limit-len(omission)]
 	if blank := bytes.LastIndexAny(text, " \n"); blank > len(text)/2 {
 		text = text[:blank]
