@@ -21,7 +21,7 @@ const (
 	shareOfLeft = 0.4
 	minExcerpt  = 150
 	// maxSights is how many words of the query are looked at in one text, maxStems how many different ones.
-	maxSights = 64
+	maxSights = 256
 	maxStems  = 32
 	maxEnding = 16 // of a word behind its stem, in bytes
 	omission  = " ..."

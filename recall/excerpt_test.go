@@ -206,3 +206,13 @@ func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
 		}
 	}
 }
+
+// A word that stands in every sentence does not keep a part from the place that holds the others, too.
+func TestExcerptsLookBehindFrequentWords(t *testing.T) {
+	whole := strings.Repeat("We had apples again. ", 90) + "The apples of Lisbon cost nine." + strings.Repeat(" And more of it came.", 20)
+	e, _ := newEngine(t, patient(), texts(whole))
+	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "What do apples of Lisbon cost?", BudgetTokens: 200, NoGate: true})
+	if err != nil || len(res.Memories) != 1 || !strings.Contains(res.Memories[0].Memory.Text, "cost nine") {
+		t.Errorf("got %+v, %v", res.Memories, err)
+	}
+}
