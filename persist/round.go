@@ -258,6 +258,7 @@ func (r *roundWork) commit() {
 	for i := range r.found {
 		p.stats.audited(&r.found[i])
 	}
+	r.undoing = undoing{} // all of it stands. What can't be cleared now, the next start finds
 	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
 		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
 	}

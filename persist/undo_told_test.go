@@ -92,3 +92,30 @@ func TestUndoneRoundsAreIndexed(t *testing.T) {
 		}
 	})
 }
+
+// TestStoredRoundsStand: a round of which only old marks could not be cleared is not made again.
+func TestStoredRoundsStand(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		other := said("o1", "I live in Graz.")
+		other.Scope = userScope(2)
+		p.tell(t, other)
+		p.tell(t, said("t1", "I live in Porto."))
+		time.Sleep(idleMark - time.Minute)
+		second := said("t2", "My sister Ines is allergic to peanuts.")
+		second.Conversation = "elsewhere"
+		mustEnqueue(t, p.Pipeline, second)
+		mustFlush(t, p.Pipeline)
+		synctest.Wait()
+		store.refusing(func(m string) bool { return m == "DeleteRecords" })
+		time.Sleep(idleMark) // the first mark goes together with the audit of the second
+		_, _ = p.ForgetUser(t.Context(), userScope(2)) // which fails, or not: it finds no marks, or some
+		time.Sleep(time.Minute)
+		store.refusing(nil)
+		if err := p.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if made := p.Metrics().Audits.Made; made != 3 {
+			t.Errorf("%d audits were made, want 3", made)
+		}
+	})
+}
