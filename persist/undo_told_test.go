@@ -107,7 +107,7 @@ func TestStoredRoundsStand(t *testing.T) {
 		mustFlush(t, p.Pipeline)
 		synctest.Wait()
 		store.refusing(func(m string) bool { return m == "DeleteRecords" })
-		time.Sleep(idleMark) // the first mark goes together with the audit of the second
+		time.Sleep(idleMark)                           // the first mark goes together with the audit of the second
 		_, _ = p.ForgetUser(t.Context(), userScope(2)) // which fails, or not: it finds no marks, or some
 		time.Sleep(time.Minute)
 		store.refusing(nil)

@@ -53,13 +53,15 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, near := net.Pipe()
 					far, upstream := net.Pipe()
+					ctx, cancel := context.WithTimeout(t.Context(), 2*long) // or one that never falls would run for ever
+					defer cancel()
 					closing, carry := make(chan struct{}), tunnel
 					if websocket {
 						carry = socketTunnel
 					}
 					done := make(chan time.Time, 1)
 					go func() {
-						carry(context.WithValue(t.Context(), closingKey{}, (<-chan struct{})(closing)), near, far)
+						carry(context.WithValue(ctx, closingKey{}, (<-chan struct{})(closing)), near, far)
 						done <- time.Now()
 					}()
 					heard, asked := make(chan []byte, 1), make(chan []byte, 1)
@@ -74,6 +76,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 						mustWrite(t, client, string(b))
 						sent = append(sent, b...)
 					}
+					synctest.Wait() // what the upstream says is an answer
 					for _, b := range c.upstream {
 						mustWrite(t, upstream, string(b))
 						want = append(want, b...)
