@@ -195,13 +195,13 @@ func (r *roundWork) commit() {
 	now := storage.TimeOf(time.Now())
 	var all []storage.Write
 	writes := make(map[storage.Scope][]storage.Write, len(r.mergings))
-	changed := make(map[storage.Scope][]storage.Memory, len(r.mergings))
 	for scope, g := range r.mergings {
 		p.stats.factsEvicted.Add(uint64(g.evict(now)))
+		var changed []storage.Memory
 		for _, id := range g.order {
-			changed[scope] = append(changed[scope], *g.changed[id])
+			changed = append(changed, *g.changed[id])
 		}
-		for batch := range slices.Chunk(changed[scope], factsPerWrite) {
+		for batch := range slices.Chunk(changed, factsPerWrite) {
 			writes[scope] = append(writes[scope], storage.Write{Scope: scope, Memories: batch})
 		}
 		all = append(all, writes[scope]...)
@@ -214,12 +214,22 @@ func (r *roundWork) commit() {
 			return
 		}
 	}
+	// The index is told at once: if a later step gives way to an erasure, the next round finds nothing new in these facts.
+	stored := func(ws []storage.Write) {
+		for _, w := range ws {
+			p.tell(func(x Indexer) { x.Add(w.Scope, "", w.Memories) })
+		}
+	}
+	if together {
+		stored(all)
+	}
 	for scope, g := range r.mergings {
-		facts := changed[scope]
 		ok := true
 		if !together {
 			for _, w := range writes[scope] {
-				ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{w}) })
+				if ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{w}) }); ok {
+					stored([]storage.Write{w})
+				}
 			}
 		}
 		if ok && len(g.gone) > 0 {
@@ -231,9 +241,6 @@ func (r *roundWork) commit() {
 		if !ok {
 			delete(r.dossiers, scope) // it is ahead of the store: read it anew
 			continue
-		}
-		if len(facts) > 0 {
-			p.tell(func(x Indexer) { x.Add(scope, "", facts) })
 		}
 		if len(g.gone) > 0 {
 			p.tell(func(x Indexer) { x.Forget(scope, g.gone...) })
@@ -251,6 +258,7 @@ func (r *roundWork) commit() {
 	for i := range r.found {
 		p.stats.audited(&r.found[i])
 	}
+	r.undoing = undoing{} // all of it stands. What can't be cleared now, the next start finds
 	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
 		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
 	}

@@ -8,8 +8,9 @@ import (
 )
 
 // When a door closes, its tunnels end that are idle: in which for so long nothing was said, and the upstream said the last thing, if
-// anything was said at all. What the client has said last may be a question whose answer takes long.
-const tunnelIdle = 5 * time.Second
+// anything was said at all. What the client has said last may be a question whose answer takes long; a model that has begun to answer
+// may think for some seconds before it goes on.
+const tunnelIdle = 15 * time.Second
 
 // talk is what is known of a tunnel whose bytes mean nothing here.
 type talk struct {

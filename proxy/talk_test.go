@@ -38,6 +38,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 		{name: "nothing said", silent: long, farewell: true},
 		{name: "answered", client: [][]byte{question}, upstream: [][]byte{answer}, silent: long, farewell: true},
 		{name: "answered just now", client: [][]byte{question}, upstream: [][]byte{answer}, stays: tunnelIdle, farewell: true},
+		{name: "a pause in the midst of an answer", client: [][]byte{question}, upstream: [][]byte{answer}, silent: 8 * time.Second, stays: 5 * time.Second, farewell: true},
 		{name: "awaited", client: [][]byte{question}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
 		{name: "kept alive", client: [][]byte{question}, upstream: [][]byte{answer, ping}, silent: long, farewell: true},
 		{name: "awaited and kept alive", client: [][]byte{question, pong}, upstream: [][]byte{ping}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
@@ -52,13 +53,15 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, near := net.Pipe()
 					far, upstream := net.Pipe()
+					ctx, cancel := context.WithTimeout(t.Context(), 2*long) // or one that never falls would run for ever
+					defer cancel()
 					closing, carry := make(chan struct{}), tunnel
 					if websocket {
 						carry = socketTunnel
 					}
 					done := make(chan time.Time, 1)
 					go func() {
-						carry(context.WithValue(t.Context(), closingKey{}, (<-chan struct{})(closing)), near, far)
+						carry(context.WithValue(ctx, closingKey{}, (<-chan struct{})(closing)), near, far)
 						done <- time.Now()
 					}()
 					heard, asked := make(chan []byte, 1), make(chan []byte, 1)
@@ -73,6 +76,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 						mustWrite(t, client, string(b))
 						sent = append(sent, b...)
 					}
+					synctest.Wait() // what the upstream says is an answer
 					for _, b := range c.upstream {
 						mustWrite(t, upstream, string(b))
 						want = append(want, b...)
@@ -91,7 +95,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 						mustWrite(t, upstream, string(answer))
 						want = append(want, answer...)
 					}
-					if took := (<-done).Sub(began); took < c.stays || took > c.stays+time.Second {
+					if took := (<-done).Sub(began); took < c.stays || took > c.stays+3*time.Second {
 						t.Errorf("it ended after %v, want %v", took, c.stays)
 					}
 					if websocket && c.farewell {

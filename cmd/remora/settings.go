@@ -183,7 +183,7 @@ func (c *config) storageSettings() []setting {
 func (c *config) timeoutSettings() []setting {
 	s, t := &c.server, &c.proxy.Transport
 	return []setting{
-		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM. What is left then is cut, and the exit code 1. A WebSocket or other upgraded connection in which nothing was said for 5 s ends before, unless the client said the last thing; a WebSocket's client is told so (1001)."},
+		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM. What is left then is cut, and the exit code 1. A WebSocket or other upgraded connection in which nothing was said for 15 s ends before, unless the client said the last thing; a WebSocket's client is told so (1001)."},
 		{key: "timeouts.header", at: duration(&s.HeaderTimeout), doc: "A client that takes longer to send its request's head is cut off."},
 		{key: "timeouts.idle", at: duration(&s.IdleTimeout), doc: "How long a client's connection is kept open between requests."},
 		{key: "timeouts.readIdle", at: duration(&c.proxy.Streams.ReadIdle), doc: "A request whose body sends nothing for so long is ended; so is, with `websocket: enrich`, a socket in the midst of a message."},
