@@ -21,6 +21,7 @@ func (s *selection) sights(packed, text []byte) []sight {
 	var stems [maxStems][]byte
 	var concepts [maxStems]uint8
 	var by [256]uint32 // stems by their first character
+	opens := wide      // the bytes that such a character may begin with
 	n := 0
 	for at := 0; at < len(packed) && n < maxStems; {
 		var id uint32
@@ -46,39 +47,36 @@ func (s *selection) sights(packed, text []byte) []sight {
 			stems[n], concepts[n] = stem, uint8(k)
 			r, _ := folded(stem)
 			by[byte(r)] |= 1 << n
+			if r < utf8.RuneSelf {
+				opens[r], opens[upper(byte(r))] = 1, 1
+			}
 			n++
 		}
 	}
 	seen := s.scratch.sights[:0]
-	for at := 0; at < len(text) && len(seen) < maxSights; {
-		first := wordBytes[text[at]]
-		if first == 0 && text[at] < utf8.RuneSelf {
-			at++
+	for at := 0; at < len(text) && len(seen) < maxSights; at++ {
+		if opens[text[at]] == 0 {
 			continue
 		}
-		r, size := rune(first), 1
-		if first == 0 {
-			if r, size = folded(text[at:]); !wordly(r) {
-				at += size
+		r, size := folded(text[at:])
+		if !beginsWord(text, at, r) {
+			continue
+		}
+		for left := by[byte(r)]; left != 0; left &= left - 1 {
+			i := bits.TrailingZeros32(left)
+			n := hasStem(text[at:], stems[i])
+			if n < 0 {
 				continue
 			}
-		}
-		begin, end := at, -1
-		concept := uint8(0)
-		for left := by[byte(r)]; left != 0 && end < 0; left &= left - 1 {
-			i := bits.TrailingZeros32(left)
-			if n := hasStem(text[at:], stems[i]); n >= 0 {
-				end, concept = begin+n, concepts[i]
+			next, end := at+size, at+n
+			if !spaceless(r) { // words of these need no blank between them
+				next = wordEnd(text, next)
 			}
-		}
-		if at += size; !spaceless(r) { // words of these need no blank between them
-			at = wordEnd(text, at)
-		}
-		if end >= 0 {
-			if at <= end+maxEnding {
-				end = max(at, end)
+			if next <= end+maxEnding {
+				end = max(next, end)
 			}
-			seen = append(seen, sight{int32(begin), int32(end), concept})
+			seen = append(seen, sight{int32(at), int32(end), concepts[i]})
+			break
 		}
 	}
 	s.scratch.sights = seen
@@ -112,6 +110,43 @@ func lower(c byte) byte {
 		c |= 0x20
 	}
 	return c
+}
+
+func upper(c byte) byte {
+	if c >= 'a' && c <= 'z' {
+		c &^= 0x20
+	}
+	return c
+}
+
+// wide are the bytes that characters outside ASCII begin with.
+var wide = func() (all [256]byte) {
+	for i := utf8.RuneSelf; i < len(all); i++ {
+		if utf8.RuneStart(byte(i)) {
+			all[i] = 1
+		}
+	}
+	return all
+}()
+
+// beginsWord reports whether a word begins with the character r at byte i.
+func beginsWord(text []byte, i int, r rune) bool {
+	if r >= utf8.RuneSelf {
+		if !wordly(r) {
+			return false
+		}
+		if spaceless(r) {
+			return true
+		}
+	}
+	if i == 0 {
+		return true
+	}
+	if before := text[i-1]; before < utf8.RuneSelf {
+		return wordBytes[before] == 0
+	}
+	before, _ := utf8.DecodeLastRune(text[:i])
+	return !wordly(before) || spaceless(before)
 }
 
 // wordly reports whether a character is of a word.
