@@ -88,8 +88,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		more := a.round(ctx, work, asking)
 		next := a.nextDue()
 		a.p.gate.leave()
-		// Rest for some times as long as it worked, longer while turns queue up, then until something is due or heard.
-		rest := a.waited + restAfter(time.Since(begun)-a.breathed-a.waited, a.breathed, a.patience())
+		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
+		rest := time.Duration(a.patience())*max(time.Since(begun)-2*a.breathed-a.waited, 0) + a.waited
 		if !pause(min(rest, longestRest), nil, ending, work.Done()) {
 			return
 		}
@@ -104,11 +104,6 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 			return
 		}
 	}
-}
-
-// restAfter is what of patience times the work has not been rested between.
-func restAfter(worked, breathed time.Duration, patience int) time.Duration {
-	return max(time.Duration(patience)*worked-breathed, 0)
 }
 
 // pause waits for d or a wake-up; false means that one of the ends came first.
