@@ -12,7 +12,7 @@ import (
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests three times as long as it worked, so that it takes a quarter of a processor at most; a
+// conversation at a time, and rests three times what it worked beyond its pauses, so that it takes half a processor at most; a
 // tenth while turns queue up, half while someone waits for it.
 
 const (
@@ -88,7 +88,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		more := a.round(ctx, work, asking)
 		next := a.nextDue()
 		a.p.gate.leave()
-		// Rest for some times as long as it took, longer while turns queue up, then until something is due or heard.
+		// Rest for some times as long as it took less its pauses, twice: a round that gave way for as long as it worked goes on at once. Longer
+		// while turns queue up, then until something is due or heard.
 		rest := time.Duration(a.patience())*max(time.Since(begun)-2*a.breathed-a.waited, 0) + a.waited
 		if !pause(min(rest, longestRest), nil, ending, work.Done()) {
 			return
