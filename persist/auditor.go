@@ -12,8 +12,8 @@ import (
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests three times what it worked beyond its pauses, so that it takes half a processor at most; a
-// tenth while turns queue up, half while someone waits for it.
+// conversation at a time, and rests three times what it worked beyond its pauses, so that it takes half a processor at most.
+// It rests longer while turns queue up, and less while someone waits for it.
 
 const (
 	roundAudits   = 32 // audits between two commits
