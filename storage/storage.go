@@ -100,6 +100,10 @@ const (
 // It ranks memories, and keeps none from anybody.
 const ProjectTag = "project:"
 
+// OutdatedTag is on an episode that holds a statement of the user's which a later one supersedes. It may still be recalled, for what else
+// it says, and is shown as what it is.
+const OutdatedTag = "outdated"
+
 // Role says who spoke.
 type Role string
 

@@ -166,10 +166,9 @@ func backupLevel(ctx context.Context, f *frameWriter, txn *badgerdb.Txn, prefix 
 
 // Restored is what [Restore] did.
 type Restored struct {
-	From    storage.Time // when the backup was made
-	Scopes  int
-	Entries int
-	Erased  int // scopes left out, since they have been erased after the backup, or their key is not in the keyring
+	From   storage.Time // when the backup was made
+	Scopes int
+	Erased int // scopes left out, since they have been erased after the backup, or their key is not in the keyring
 }
 
 // restoringDir is where what is restored lies until all of it is there.
@@ -288,7 +287,7 @@ func (s *Store) load(ctx context.Context, keys *keyring, frames *frameReader, do
 
 func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, done *Restored) error {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	var scope *hash16 // nil before the first
 	wanted := false
 	for {
@@ -324,7 +323,6 @@ func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, 
 			if err := b.add([]change{{key: fields[0], value: fields[1]}}); err != nil {
 				return err
 			}
-			done.Entries++
 		default:
 			return errAltered
 		}

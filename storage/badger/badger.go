@@ -147,10 +147,9 @@ type Health struct {
 	// Missing is the mark that the data of this store's keys were gone when it was opened; "" = they were not.
 	Missing string
 
-	// Opening says that an attempt to open it is under way. FailedOpens counts those that failed since it was last open;
-	// Damage says that the last one failed on its files (not on keys, locks, rights or space), and Damages how many did in a
-	// row; Hopeless that there will be no other one in this process.
-	Opening     bool
+	// FailedOpens counts the attempts to open it that failed since it was last open; Damage says that the last one failed on
+	// its files (not on keys, locks, rights or space), and Damages how many did in a row; Hopeless that there will be no
+	// other one in this process.
 	FailedOpens uint64
 	Damage      bool
 	Damages     uint64
@@ -165,7 +164,7 @@ func (s *Store) Health() Health {
 	s.mu.Lock()
 	h := Health{
 		Open: s.session != nil, Reason: s.reason,
-		Opening: s.opening, FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless, Missing: s.missing,
+		FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless, Missing: s.missing,
 	}
 	s.mu.Unlock()
 	h.FreeBytes = s.space.last()

@@ -30,7 +30,7 @@ func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) 
 		return 0, err
 	}
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	for _, id := range ids {
 		if err := ctx.Err(); err != nil {
 			return 0, err

@@ -151,12 +151,12 @@ func (c Config) makeKEK() (k *kek, file string, undo func() error, err error) {
 				c.KeyFile)
 		}
 	}
-	k, err = makeKEK(c.KeyFile)
+	k, err = readOrMakeKEK(c.KeyFile)
 	return k, c.KeyFile, undo, err
 }
 
-// makeKEK reads a key file, or makes one.
-func makeKEK(path string) (*kek, error) {
+// readOrMakeKEK reads a key file, or makes one.
+func readOrMakeKEK(path string) (*kek, error) {
 	k, err := readKEK(path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err

@@ -28,7 +28,7 @@ import (
 //	                  backup brings back what it opens
 //	rotating          while the key-encryption key is being replaced, the id of the new one
 //
-// wrap.go has the form of a file.
+// kek.go has the form of a file.
 type keyring struct {
 	dir string
 	namer

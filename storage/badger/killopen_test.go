@@ -16,17 +16,23 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
+// reopened is a store that was closed with the memory "id" of the user "u" in it, and is open again.
+func reopened(t *testing.T) (Config, *Store) {
+	t.Helper()
+	cfg := testConfig(t)
+	s := mustOpen(t, cfg)
+	mustPut(t, s, scopeOf("u"), memory("id", "text"))
+	mustClose(t, s)
+	return cfg, mustOpen(t, cfg)
+}
+
 // A kill while Badger opens a store may fall between its deleting a log without a record and its making a new one, and one
 // before may have left a table that a merge had just made. Neither is damage.
 func TestKilledOpening(t *testing.T) {
 	for _, inventory := range []bool{true, false} {
 		for _, unnamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("inventory %v, unnamed table %v", inventory, unnamed), func(t *testing.T) {
-				cfg := testConfig(t)
-				s := mustOpen(t, cfg)
-				mustPut(t, s, scopeOf("u"), memory("id", "text"))
-				mustClose(t, s)
-				s = mustOpen(t, cfg)
+				cfg, s := reopened(t)
 				to := leftByKill(t, cfg)
 				mustClose(t, s)
 				if !inventory { // killed before it was written
@@ -56,11 +62,7 @@ func TestKilledOpening(t *testing.T) {
 
 // Badger deletes the newest log when it closes and nothing is in it, and the inventory goes after that. A kill in between is no damage.
 func TestKilledClosing(t *testing.T) {
-	cfg := testConfig(t)
-	s := mustOpen(t, cfg)
-	mustPut(t, s, scopeOf("u"), memory("id", "text"))
-	mustClose(t, s)
-	s = mustOpen(t, cfg)
+	cfg, s := reopened(t)
 	if err := s.NoteFiles(); err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +108,7 @@ func TestKilledAfterErasing(t *testing.T) {
 // A merge may leave nothing, where all that it merges was deleted. A kill before the inventory knows is no damage; that the
 // manifest ends before what the inventory names still is, and so it is where tables are gone by no word of it.
 func TestKilledAfterAnEmptyMerge(t *testing.T) {
-	cfg := testConfig(t)
-	s := mustOpen(t, cfg)
-	mustPut(t, s, scopeOf("u"), memory("id", "text"))
-	mustClose(t, s)
-	s = mustOpen(t, cfg)
+	cfg, s := reopened(t)
 	path := filepath.Join(s.dataDir(), "MANIFEST")
 	if err := s.NoteFiles(); err != nil {
 		t.Fatal(err)
@@ -283,11 +281,7 @@ func TestInventoryWhileMerging(t *testing.T) {
 
 // A kill within the first transaction of a log leaves one without any, which Badger deletes when it opens: no log is missing then.
 func TestKilledInTheFirstTransaction(t *testing.T) {
-	cfg := testConfig(t)
-	s := mustOpen(t, cfg)
-	mustPut(t, s, scopeOf("u"), memory("id", "text"))
-	mustClose(t, s)
-	s = mustOpen(t, cfg)
+	cfg, s := reopened(t)
 	mustPut(t, s, scopeOf("u"), memory("lost", "text"))
 	torn := leftByKill(t, cfg)
 	mustClose(t, s)

@@ -109,7 +109,7 @@ func (s *Store) migrate(ctx context.Context, se *session) error {
 // and index entries held the event time alone.
 func addDigests(ctx context.Context, se *session) error {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	txn := se.db.NewTransaction(false)
 	defer txn.Discard()
 

@@ -40,7 +40,7 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 	}
 
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	wasted := se.waste.bytes
 	for i, w := range writes {
 		if err := ctx.Err(); err != nil {

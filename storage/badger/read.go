@@ -209,13 +209,22 @@ func (sc *scanner) trim() {
 	}
 }
 
+// fewOnPage is how many memories make it likely that the page will be full: from there on it has its space at once, as what a page
+// holds takes hundreds of kilobytes, several times if it grew.
+const fewOnPage = 64
+
 // flush moves the tie to the page, as far as there is room.
 func (sc *scanner) flush() {
 	slices.SortFunc(sc.tie, func(a, b sized) int { return cmp.Compare(a.ID, b.ID) })
-	for _, m := range sc.tie {
-		if n := len(sc.page.Memories); n >= sc.want || (n > 0 && sc.bytes > maxPageBytes) {
+	for i := range sc.tie {
+		m := &sc.tie[i]
+		n := len(sc.page.Memories)
+		if n >= sc.want || (n > 0 && sc.bytes > maxPageBytes) {
 			sc.more = true
 			break
+		}
+		if n == fewOnPage {
+			sc.page.Memories = slices.Grow(sc.page.Memories, sc.want-n)
 		}
 		sc.countPassed()
 		sc.page.Memories = append(sc.page.Memories, m.Memory)

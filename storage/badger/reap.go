@@ -130,7 +130,7 @@ func clearExpiry(level byte, value []byte) storage.Time {
 // reapMemories removes the memories that these index entries point to, unless they have changed meanwhile. Needs the turn.
 func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	for _, k := range keys {
 		value, err := get(b.txn, k)
 		if err != nil {
@@ -163,7 +163,7 @@ func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, e
 // reapEntries removes turns or records. Needs the turn.
 func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	var removals []change
 	for _, k := range keys {
 		value, err := get(b.txn, k)
@@ -255,7 +255,7 @@ func (se *session) compactWaste(ctx context.Context, now storage.Time) error {
 		left = waste{since: started, last: se.waste.last}
 	}
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	mark := change{key: wasteKey, value: appendTime(nil, left.since), remove: left.since == 0}
 	if err := b.add([]change{mark}); err != nil {
 		return err
@@ -290,7 +290,7 @@ func (se *session) compact() error {
 // and offers no other way. Needs the turn.
 func (se *session) flush() error {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	if err := b.add([]change{{key: flushKey, value: bytes.Clone(flushKey)}}); err != nil {
 		return err
 	}

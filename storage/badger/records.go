@@ -70,7 +70,7 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 	records = lastOfEach(records)
 	longest := longestInline(records, se.sizes)
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	heads := make([]change, 0, len(records))
 	for _, r := range records {
 		if err := ctx.Err(); err != nil {
@@ -192,7 +192,7 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 		return err
 	}
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	var removals []change
 	var stale [][]byte
 	for _, r := range refs {
@@ -277,7 +277,7 @@ func (se *session) dropChunks(recordKeys [][]byte) {
 // sweepChunks removes the left-over chunks under a prefix. Needs the turn.
 func (se *session) sweepChunks(ctx context.Context, prefix []byte) error {
 	b := se.newBatch()
-	defer func() { b.discard() }()
+	defer b.discard()
 	txn := se.db.NewTransaction(false)
 	defer txn.Discard()
 	it := newIterator(txn, prefix)

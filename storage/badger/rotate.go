@@ -57,7 +57,7 @@ func (s *Store) RotateKey(ctx context.Context, newKeyFile string) (done storage.
 
 // rotateTo is for a key that is configured elsewhere.
 func (s *Store) rotateTo(ctx context.Context, keys *keyring, newKeyFile string) (done storage.KeyRotation, err error) {
-	next, err := makeKEK(newKeyFile)
+	next, err := readOrMakeKEK(newKeyFile)
 	if err != nil {
 		return done, err
 	}

@@ -11,7 +11,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
@@ -50,27 +49,6 @@ func (s *Store) verify() error {
 	}
 	return s.noteBefore()
 }
-
-// mendRegistry puts a damaged register of Badger's encryption keys out of the way. Badger refuses to open with one, and
-// makes a new one where there is none; ours are empty, since records are sealed before Badger sees them.
-func (s *Store) mendRegistry() error {
-	path := filepath.Join(s.dataDir(), badgerdb.KeyRegistryFileName)
-	b, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil || len(b) == registrySize && bytes.HasSuffix(b, []byte(registryText)) {
-		return err
-	}
-	s.log.Warn("a file of no consequence was damaged and is made anew", "file", path)
-	return os.Rename(path, path+".damaged")
-}
-
-// An initialisation vector of 16 bytes, then a text by which Badger tells whether it has the right key: in the clear where there is none.
-const (
-	registryText = "Hello Badger"
-	registrySize = 16 + len(registryText)
-)
 
 // verifyLogs looks for write-ahead logs that lack something. What Badger can't read of one it cuts off, so a copy is kept; the store opens
 // with what there is, which is nearly all.
@@ -145,18 +123,11 @@ func (s *Store) verifyManifest(tables []string) error {
 	if err := manifestWhole(f, info.Size()); err != nil {
 		return damagedFile(path, err.Error())
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
+	named, counts, err := namedTables(path, badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
 	if err != nil {
 		return damagedFile(path, "can't be read: "+err.Error())
 	}
-	named := make(map[uint64]bool, len(manifest.Tables))
-	for id := range manifest.Tables {
-		named[id] = true
-	}
-	s.manifest = knownManifest{info, named, manifestCounts{manifest.Creations, manifest.Deletions}}
+	s.manifest = knownManifest{info, named, counts}
 	there := make(map[string]bool, len(tables))
 	for _, t := range tables {
 		info, err := os.Stat(t)
@@ -167,8 +138,8 @@ func (s *Store) verifyManifest(tables []string) error {
 	}
 	if logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem")); err != nil {
 		return err
-	} else if open, _ := exists(s.inventoryPath()); !open && len(logs) == 0 && len(tables) > len(manifest.Tables) {
-		n := len(tables) - len(manifest.Tables)
+	} else if open, _ := exists(s.inventoryPath()); !open && len(logs) == 0 && len(tables) > len(named) {
+		n := len(tables) - len(named)
 		return damagedFile(path, fmt.Sprintf("does not name %d tables of a store that was closed in good order", n))
 	}
 	for id := range named {
@@ -176,7 +147,7 @@ func (s *Store) verifyManifest(tables []string) error {
 			return damagedFile(name, "is missing or empty")
 		}
 	}
-	lostLogs, lostTables, err := s.lostFiles(named, s.manifest.counts)
+	lostLogs, lostTables, err := s.lostFiles(named, counts)
 	if err != nil {
 		return err
 	}
@@ -299,46 +270,3 @@ func logRecord(b []byte) int {
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
-// SetAside renames data/ of a store that is not open, so that the next opening makes a new one beside it, and returns the
-// new name. The keyring stays: what was set aside can be opened with it, and erasing a user makes that user's
-// part of it unreadable as well.
-func (s *Store) SetAside(at storage.Time) (string, error) {
-	unlock, free, err := lockDir(s.dataDir())
-	switch {
-	case err != nil:
-		return "", err
-	case !free:
-		return "", unavailable("another process has it")
-	}
-	defer unlock()
-	to := filepath.Join(s.cfg.Dir, asidePrefix+at.Std().Format(asideTime))
-	if err := os.Rename(s.dataDir(), to); err != nil {
-		return "", fmt.Errorf("set store aside: %w", err)
-	}
-	s.mu.Lock()
-	s.replaced = true
-	s.attempts, s.damages, s.damage, s.reason = 0, 0, false, "not opened yet"
-	s.mu.Unlock()
-	return to, syncDir(s.cfg.Dir)
-}
-
-const (
-	asidePrefix = "data.damaged-"
-	asideTime   = "20060102T150405.000Z"
-)
-
-// Aside lists what SetAside has renamed in a store's directory, oldest first, and marks of data that went otherwise ([IsMissing]).
-func Aside(dir string) []string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // then there is nothing to find
-	}
-	var names []string
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), asidePrefix) || IsMissing(e.Name()) {
-			names = append(names, filepath.Join(dir, e.Name()))
-		}
-	}
-	return names
-}

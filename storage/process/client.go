@@ -144,24 +144,14 @@ func connect(conn net.Conn, build string) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	<-first(l)
+	select { // until the first status has come
+	case <-l.onward:
+	case <-l.stopped:
+	case <-time.After(handshakeTimeout):
+	}
 	r.conn = l
 	r.link = func() (*link, error) { return l, nil }
 	return r, nil
-}
-
-// first is closed once the first status has come, or the connection has ended.
-func first(l *link) <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case <-l.onward:
-		case <-l.stopped:
-		case <-time.After(handshakeTimeout):
-		}
-	}()
-	return done
 }
 
 // Status is that of the moment of Dial.

@@ -21,6 +21,13 @@ func appendStrings[T ~string](b []byte, list []T) []byte {
 	return b
 }
 
+func appendBool(b []byte, v bool) []byte {
+	if v {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
 func appendScope(b []byte, s storage.Scope) []byte {
 	b = appendString(b, s.Tenant)
 	b = appendString(b, s.App)
@@ -133,13 +140,7 @@ func (d *decoder) ref() storage.RecordRef {
 }
 
 func (s Status) encode() []byte {
-	b := []byte{0, 0}
-	if s.Open {
-		b[0] = 1
-	}
-	if s.Opening {
-		b[1] = 1
-	}
+	b := appendBool(appendBool(nil, s.Open), s.Opening)
 	b = appendString(b, s.Reason[:min(len(s.Reason), maxText)])
 	for _, n := range [...]uint64{s.FailedOpens, s.FreeBytes, s.Damaged, s.Panics} {
 		b = binary.AppendUvarint(b, n)
@@ -150,7 +151,7 @@ func (s Status) encode() []byte {
 func decodeStatus(b []byte) (Status, bool) {
 	d := newDecoder(b)
 	s := Status{
-		Open: d.byte() == 1, Opening: d.byte() == 1, Reason: d.string(),
+		Open: d.bool(), Opening: d.bool(), Reason: d.string(),
 		FailedOpens: d.uvarint(), FreeBytes: d.uvarint(), Damaged: d.uvarint(), Panics: d.uvarint(), Aside: strings[string](d),
 	}
 	return s, !d.bad && len(d.rest) == 0
@@ -178,6 +179,8 @@ func (d *decoder) byte() byte {
 	d.rest = d.rest[1:]
 	return b
 }
+
+func (d *decoder) bool() bool { return d.byte() == 1 }
 
 func (d *decoder) varint() int64 {
 	v, n := binary.Varint(d.rest)

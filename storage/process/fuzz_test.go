@@ -142,26 +142,6 @@ func TestMemoryIsWhole(t *testing.T) {
 	}
 }
 
-func BenchmarkEncode(b *testing.B) {
-	m := sample()
-	m.Text, m.Redactions = string(make([]byte, 600)), nil
-	buf := make([]byte, 0, 4096)
-	for b.Loop() {
-		buf = appendMemory(buf[:0], &m, m.Scope)
-	}
-}
-
-func BenchmarkDecode(b *testing.B) {
-	m := sample()
-	m.Text, m.Redactions = string(make([]byte, 600)), nil
-	buf := appendMemory(nil, &m, m.Scope)
-	b.ReportAllocs()
-	for b.Loop() {
-		var got storage.Memory
-		newDecoder(buf).memory(&got, m.Scope)
-	}
-}
-
 func BenchmarkCall(b *testing.B) {
 	ours, theirs, err := socketPair()
 	if err != nil {

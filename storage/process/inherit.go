@@ -42,7 +42,7 @@ func Inherit() (net.Conn, []byte, error) {
 }
 
 // LowerPriority makes the system prefer other processes to this one, by 0 to 19, where it knows of that. A process that was
-// started with a lower priority keeps it.
+// started with a lower priority keeps it. On Linux whoever wakes up also interrupts it sooner (longSlice).
 func LowerPriority(nice int) error {
 	if nice == 0 {
 		return nil

@@ -41,7 +41,7 @@ func (s *Server) Listen(ctx context.Context, dir, name string) error {
 		conn, err := l.AcceptUnix()
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
-				return errors.Join(os.Remove(path))
+				return os.Remove(path)
 			}
 			return fmt.Errorf("accept command: %w", err)
 		}

@@ -62,7 +62,7 @@ func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRo
 	if err != nil {
 		return storage.KeyRotation{}, err
 	}
-	done := storage.KeyRotation{From: d.string(), To: d.string(), Keys: int(d.uvarint()), Pending: d.byte() == 1, Unreadable: int(d.uvarint()), NewFile: d.string(), OldFile: d.string()}
+	done := storage.KeyRotation{From: d.string(), To: d.string(), Keys: int(d.uvarint()), Pending: d.bool(), Unreadable: int(d.uvarint()), NewFile: d.string(), OldFile: d.string()}
 	return done, c.whole(d)
 }
 
@@ -102,7 +102,7 @@ func (c *calls) Probe(ctx context.Context, refs []storage.MemoryRef) ([]bool, er
 	}
 	found := make([]bool, len(refs))
 	for i := range found {
-		found[i] = d.byte() == 1
+		found[i] = d.bool()
 	}
 	return found, c.whole(d)
 }
@@ -122,16 +122,16 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 	switch op {
 	case opDigest:
 		scope := d.scope()
-		keeper, has := s.Store.(storage.Digester)
-		if err := d.offered(has); err != nil {
+		keeper, err := offered[storage.Digester](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		digest, err := keeper.Digest(ctx, scope)
 		return appendDigest(ok, digest), err
 	case opScopes:
 		after, limit := d.string(), int(d.varint())
-		lister, has := s.Store.(storage.ScopeLister)
-		if err := d.offered(has); err != nil {
+		lister, err := offered[storage.ScopeLister](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		page, err := lister.Scopes(ctx, after, limit)
@@ -143,40 +143,36 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 		return b, err
 	case opReap:
 		now := storage.Time(d.varint())
-		reaper, has := s.Store.(storage.Reaper)
-		if err := d.offered(has); err != nil {
+		reaper, err := offered[storage.Reaper](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		n, err := reaper.Reap(ctx, now)
 		return binary.AppendUvarint(ok, uint64(n)), err
 	case opEraseTenant:
 		tenant := d.ownString()
-		eraser, has := s.Store.(storage.BulkEraser)
-		if err := d.offered(has); err != nil {
+		eraser, err := offered[storage.BulkEraser](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		receipt, err := eraser.EraseTenant(ctx, tenant)
 		return appendReceipt(ok, receipt), err
 	case opEraseAll:
-		eraser, has := s.Store.(storage.BulkEraser)
-		if err := d.offered(has); err != nil {
+		eraser, err := offered[storage.BulkEraser](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		receipt, err := eraser.EraseAll(ctx)
 		return appendReceipt(ok, receipt), err
 	case opRotateKey:
 		file := d.string()
-		rotator, has := s.Store.(storage.KeyRotator)
-		if err := d.offered(has); err != nil {
+		rotator, err := offered[storage.KeyRotator](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		done, err := rotator.RotateKey(ctx, file)
 		b := binary.AppendUvarint(appendString(appendString(ok, done.From), done.To), uint64(done.Keys))
-		pending := byte(0)
-		if done.Pending {
-			pending = 1
-		}
-		b = binary.AppendUvarint(append(b, pending), uint64(done.Unreadable))
+		b = binary.AppendUvarint(appendBool(b, done.Pending), uint64(done.Unreadable))
 		return appendString(appendString(b, done.NewFile), done.OldFile), err
 	case opProbe:
 		var refs []storage.MemoryRef
@@ -186,16 +182,13 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 			}
 			refs = append(refs, storage.MemoryRef{Scope: d.scope(), ID: d.string()})
 		}
-		prober, has := s.Store.(storage.Prober)
-		if err := d.offered(has); err != nil {
+		prober, err := offered[storage.Prober](s.Store, d)
+		if err != nil {
 			return nil, err
 		}
 		found, err := prober.Probe(ctx, refs)
 		for _, known := range found {
-			ok = append(ok, 0)
-			if known {
-				ok[len(ok)-1] = 1
-			}
+			ok = appendBool(ok, known)
 		}
 		return ok, err
 	}
@@ -205,23 +198,24 @@ func (s *Server) doOptional(ctx context.Context, op operation, d *decoder) ([]by
 // record answers opRecord in two pieces: the value may be megabytes.
 func (s *Server) record(ctx context.Context, d *decoder) (head, value []byte, err error) {
 	ref := d.ref()
-	reader, has := s.Local.(storage.RecordReader)
-	if err := d.offered(has); err != nil {
+	reader, err := offered[storage.RecordReader](s.Local, d)
+	if err != nil {
 		return nil, nil, err
 	}
 	r, err := reader.Record(ctx, ref)
 	return appendRecordHead([]byte{codeOK}, &r), r.Value, err
 }
 
-// offered checks the arguments, and that the store has what is asked for.
-func (d *decoder) offered(has bool) error {
+// offered is the store as one that has what is asked for, once the arguments have been read to their end.
+func offered[T any](store any, d *decoder) (T, error) {
+	has, ok := store.(T)
 	switch {
 	case !d.ended():
-		return errArguments
-	case !has:
-		return fmt.Errorf("the store does not offer this: %w", errors.ErrUnsupported)
+		return has, errArguments
+	case !ok:
+		return has, fmt.Errorf("the store does not offer this: %w", errors.ErrUnsupported)
 	}
-	return nil
+	return has, nil
 }
 
 func appendDigest(b []byte, d storage.Digest) []byte {

@@ -2,16 +2,24 @@ package process
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 const priorityChild = "REMORA_TEST_PRIORITY" // what the child is to ask for
 
-// TestLowerPriority: a process gets the priority that is asked for, but never a higher one than it was started with.
+// TestLowerPriority: a process gets the priority that is asked for, but never a higher one than it was started with, and yields to who
+// wakes up meanwhile, with all of its threads.
 func TestLowerPriority(t *testing.T) {
 	if ask := os.Getenv(priorityChild); ask != "" {
 		var nice int
@@ -21,7 +29,7 @@ func TestLowerPriority(t *testing.T) {
 		if err := LowerPriority(nice); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("nice=%d\n", niceness(t))
+		fmt.Printf("nice=%d\nslices=%v\n", niceness(t), slicesOf(t))
 		return
 	}
 	own := niceness(t)
@@ -31,10 +39,59 @@ func TestLowerPriority(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), "nice", "-n", fmt.Sprint(tt.started), os.Args[0], "-test.run=^TestLowerPriority$")
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", priorityChild, tt.asked))
 		out, err := cmd.CombinedOutput()
+		if want := longSlice; tt.asked > 0 && slicesKnown(t) && !bytes.Contains(out, fmt.Appendf(nil, "slices=[%v]\n", want)) {
+			t.Errorf("asked for %d: want slices of %v in all threads in %q", tt.asked, want, out)
+		}
 		if err != nil || !bytes.Contains(out, fmt.Appendf(nil, "nice=%d\n", tt.want)) {
 			t.Errorf("started with %d, asked for %d: error %v, want nice=%d in %q", tt.started, tt.asked, err, tt.want, out)
 		}
 	}
+}
+
+// slicesOf are the different slices that the threads of this process ask for, some made just now among them.
+func slicesOf(t *testing.T) []time.Duration {
+	done := make(chan struct{})
+	defer close(done)
+	for range 8 { // more than a process has that has just begun
+		made := make(chan struct{})
+		go func() {
+			runtime.LockOSThread() // so that the others are run by other threads
+			close(made)
+			<-done
+		}()
+		<-made
+	}
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []time.Duration
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := unix.SchedGetAttr(id, 0)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, time.Duration(a.Runtime))
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// slicesKnown says whether the kernel knows of slices that threads ask for.
+func slicesKnown(t *testing.T) bool {
+	a, err := unix.SchedGetAttr(0, 0)
+	known := err == nil && a.Policy == unix.SCHED_NORMAL && a.Runtime > 0
+	if !known {
+		t.Log("this kernel has no slices, or does not tell of them")
+	}
+	return known
 }
 
 func niceness(t *testing.T) int {

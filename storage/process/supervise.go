@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -254,12 +253,4 @@ func (ch *child) cause() error {
 		fault = true
 	}
 	return &crashError{text: text, trace: last, fault: fault && !ch.tail.starved()}
-}
-
-var _ slog.LogValuer = Status{}
-
-// LogValue leaves out what is zero.
-func (s Status) LogValue() slog.Value {
-	return slog.GroupValue(slog.Bool("open", s.Open), slog.String("reason", s.Reason), slog.Uint64("damaged", s.Damaged),
-		slog.Uint64("restarts", s.Restarts), slog.Int("aside", len(s.Aside)))
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -59,14 +60,9 @@ func (t *tail) pass(line []byte) bool {
 	for _, key := range []string{slog.LevelKey, slog.MessageKey, slog.TimeKey} {
 		delete(fields, key)
 	}
-	keys := make([]string, 0, len(fields))
-	for key := range fields {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	at, _ := time.Parse(time.RFC3339Nano, written)
 	record := slog.NewRecord(at, level, message, 0)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		record.AddAttrs(slog.Any(key, fields[key]))
 	}
 	if ctx := context.Background(); t.log.Enabled(ctx, level) {

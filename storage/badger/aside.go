@@ -1,14 +1,60 @@
 package badger
 
 import (
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
-const missingPrefix = "data.missing-"
+const (
+	asidePrefix   = "data.damaged-"
+	missingPrefix = "data.missing-"
+	asideTime     = "20060102T150405.000Z"
+)
+
+// SetAside renames data/ of a store that is not open, so that the next opening makes a new one beside it, and returns the
+// new name. The keyring stays: what was set aside can be opened with it, and erasing a user makes that user's
+// part of it unreadable as well.
+func (s *Store) SetAside(at storage.Time) (string, error) {
+	unlock, free, err := lockDir(s.dataDir())
+	switch {
+	case err != nil:
+		return "", err
+	case !free:
+		return "", unavailable("another process has it")
+	}
+	defer unlock()
+	to := filepath.Join(s.cfg.Dir, asidePrefix+at.Std().Format(asideTime))
+	if err := os.Rename(s.dataDir(), to); err != nil {
+		return "", fmt.Errorf("set store aside: %w", err)
+	}
+	s.mu.Lock()
+	s.replaced = true
+	s.attempts, s.damages, s.damage, s.reason = 0, 0, false, "not opened yet"
+	s.mu.Unlock()
+	return to, syncDir(s.cfg.Dir)
+}
+
+// Aside lists what SetAside has renamed in a store's directory, oldest first, and marks of data that went otherwise ([IsMissing]).
+func Aside(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // then there is nothing to find
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), asidePrefix) || IsMissing(e.Name()) {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	return names
+}
 
 // IsMissing says that what [Aside] names is no store that was set aside, but the mark that data/ was gone when the store was opened.
 func IsMissing(path string) bool { return strings.HasPrefix(filepath.Base(path), missingPrefix) }

@@ -1,11 +1,15 @@
 package badger
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+
+	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
 // mendHeads clears the id of the encryption key in the heads of logs. Badger refuses to open where one names a key that
@@ -43,3 +47,24 @@ func (s *Store) mendHead(path string) error {
 	}
 	return errors.Join(err, f.Close())
 }
+
+// mendRegistry puts a damaged register of Badger's encryption keys out of the way. Badger refuses to open with one, and
+// makes a new one where there is none; ours are empty, since records are sealed before Badger sees them.
+func (s *Store) mendRegistry() error {
+	path := filepath.Join(s.dataDir(), badgerdb.KeyRegistryFileName)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || len(b) == registrySize && bytes.HasSuffix(b, []byte(registryText)) {
+		return err
+	}
+	s.log.Warn("a file of no consequence was damaged and is made anew", "file", path)
+	return os.Rename(path, path+".damaged")
+}
+
+// An initialisation vector of 16 bytes, then a text by which Badger tells whether it has the right key: in the clear where there is none.
+const (
+	registryText = "Hello Badger"
+	registrySize = 16 + len(registryText)
+)
