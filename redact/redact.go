@@ -76,6 +76,7 @@ type Redactor struct {
 	rules        [families][]Rule
 	enabled      [families][]bool
 	placeholders map[string]bool
+	secrets      map[string]bool // placeholders of secrets that the built-in rules find
 	keywords     *automaton
 	actions      []action // by keyword number
 	phones       phoneRules
@@ -87,7 +88,7 @@ func New(cfg Config) (*Redactor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Redactor{rules: builtIn(), placeholders: map[string]bool{}, phones: phoneRules{regions: slices.Clone(cfg.PhoneRegions)}}
+	r := &Redactor{rules: builtIn(), placeholders: map[string]bool{}, secrets: map[string]bool{}, phones: phoneRules{regions: slices.Clone(cfg.PhoneRegions)}}
 	r.custom, _ = compileCustom(cfg.Rules)
 	for _, c := range cfg.Rules {
 		r.rules[familyCustom>>8] = append(r.rules[familyCustom>>8], Rule{ID: c.ID, Placeholder: c.Placeholder})
@@ -97,6 +98,9 @@ func New(cfg Config) (*Redactor, error) {
 		for i, rule := range rules {
 			r.enabled[family][i] = !slices.Contains(cfg.Disable, rule.ID)
 			r.placeholders[rule.Placeholder] = true
+			if !rule.Personal && family != int(familyCustom>>8) {
+				r.secrets[rule.Placeholder] = true
+			}
 		}
 	}
 	words, actions := keywordActions(cfg.Rules)
@@ -156,6 +160,20 @@ func (r *Redactor) OnlyPlaceholders(text string) bool {
 		i++
 	}
 	return any
+}
+
+// HidesSecret reports whether text holds the placeholder of a secret that a built-in rule finds. What it tells of it is gone for good.
+func (r *Redactor) HidesSecret(text string) bool {
+	for from := 0; ; {
+		start, end, ok := r.nextPlaceholder(text, from)
+		if !ok {
+			return false
+		}
+		if r.secrets[text[start:end]] {
+			return true
+		}
+		from = end
+	}
 }
 
 // scan returns the spans of one pass, in order and without overlap, none of them inside a placeholder of text.

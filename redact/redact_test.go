@@ -250,6 +250,23 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
+// TestHidesSecret: what a person may still edit, and what a rule of one's own hides, is no secret that is gone.
+func TestHidesSecret(t *testing.T) {
+	r := custom(t, CustomRule{ID: "project", Placeholder: "[PROJECT]", Pattern: `\bfalcon\b`})
+	for text, want := range map[string]bool{
+		"my key is [API_KEY], put it in .env": true,
+		"[EMAIL] wants [JWT]":                 true,
+		"write to [EMAIL]":                    false,
+		"[PROJECT] is late":                   false,
+		"[NOT_OURS] and [":                    false,
+		"nothing":                             false,
+	} {
+		if got := r.HidesSecret(text); got != want {
+			t.Errorf("HidesSecret(%q): got %v, want %v", text, got, want)
+		}
+	}
+}
+
 func TestOnlyPlaceholders(t *testing.T) {
 	r := newRedactor(t)
 	for text, want := range map[string]bool{
