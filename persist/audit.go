@@ -111,6 +111,7 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 	for _, c := range candidates {
 		c.q = quality{r: r, h: h, i: cfg.Weights.importance(c), c: cfg.Weights.recency(newest.Sub(c.at))}
 		c.q.total = cfg.Weights.total(c.q)
+		c.heeded = heeded(c)
 		sum += c.q.total
 		out.record.Best = max(out.record.Best, c.q.total)
 	}
@@ -125,6 +126,12 @@ func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals [
 	slices.SortStableFunc(candidates, func(a, b *candidate) int {
 		if a.remembered != b.remembered {
 			if a.remembered {
+				return -1
+			}
+			return 1
+		}
+		if a.heeded != b.heeded { // what harms if it is forgotten is not to be the fourth of an audit
+			if a.heeded {
 				return -1
 			}
 			return 1
@@ -196,7 +203,7 @@ func (p *Pipeline) unfit(c *candidate, saved int) string {
 		return rejectUnimportant
 	case len([]rune(factText(c))) > p.cfg.Facts.MaxCharacters:
 		return rejectLong
-	case p.redact != nil && p.redact.OnlyPlaceholders(c.quote):
+	case p.redact != nil && (p.redact.OnlyPlaceholders(c.quote) || p.redact.HidesSecret(c.quote)):
 		return rejectPlaceholders
 	case c.remembered:
 		return ""

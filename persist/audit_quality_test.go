@@ -11,7 +11,7 @@ import (
 // TestPlantedFacts audits sets of conversations as they would be live: those that the rules were tuned on, and those that
 // were written afterwards. At least 80 % of the planted facts are saved, and at most 10 % of the rest.
 func TestPlantedFacts(t *testing.T) {
-	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt", "strangers-a.txt", "strangers-b.txt", "chinese-japanese.txt", "chinese-japanese-held-out.txt"} {
+	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt", "strangers-a.txt", "strangers-b.txt", "chinese-japanese.txt", "chinese-japanese-held-out.txt", "lives.txt"} {
 		t.Run(file, func(t *testing.T) {
 			facts, saved, noise, wrong, corrected, held := 0, 0, 0, 0, 0, 0
 			for _, c := range readPlanted(t, file) {

@@ -12,8 +12,8 @@ import (
 )
 
 // The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests three times what it worked beyond its pauses, so that it takes half a processor at most.
-// It rests longer while turns queue up, and less while someone waits for it.
+// conversation at a time, and rests three times as long as it worked, pauses within its work counted in, so that it takes a quarter
+// of a processor at most. It rests longer while turns queue up, and less while someone waits for it.
 
 const (
 	roundAudits   = 32 // audits between two commits
@@ -43,15 +43,16 @@ type auditor struct {
 	talks      map[talkKey]*talk
 	dossiers   map[storage.Scope]*dossier
 	cached     int64
-	held       int64          // bytes of talks
-	asking     int            // calls of the distiller under way
-	calling    int            // the number of the last one
-	breath     breath         // of the round
-	breathed   time.Duration  // in this round
-	waited     time.Duration  // for the store, at its end
-	reading    reading        // of the audit at hand
-	byIdleness []idle         // room for shrink to sort them
-	calls      sync.WaitGroup // of those under way
+	held       int64                      // bytes of talks
+	doubts     map[storage.Scope][]string // memories that the index may have to be told of
+	asking     int                        // calls of the distiller under way
+	calling    int                        // the number of the last one
+	breath     breath                     // of the round
+	breathed   time.Duration              // in this round
+	waited     time.Duration              // for the store, at its end
+	reading    reading                    // of the audit at hand
+	byIdleness []idle                     // room for shrink to sort them
+	calls      sync.WaitGroup             // of those under way
 }
 
 func newAuditor(p *Pipeline) *auditor {
@@ -88,9 +89,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		more := a.round(ctx, work, asking)
 		next := a.nextDue()
 		a.p.gate.leave()
-		// Rest for some times as long as it took less its pauses, twice: a round that gave way for as long as it worked goes on at once. Longer
-		// while turns queue up, then until something is due or heard.
-		rest := time.Duration(a.patience())*max(time.Since(begun)-2*a.breathed-a.waited, 0) + a.waited
+		// Rest for some times as long as it worked, longer while turns queue up, then until something is due or heard.
+		rest := a.waited + restAfter(time.Since(begun)-a.breathed-a.waited, a.breathed, a.patience())
 		if !pause(min(rest, longestRest), nil, ending, work.Done()) {
 			return
 		}
@@ -105,6 +105,11 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// restAfter is what of patience times the work has not been rested between.
+func restAfter(worked, breathed time.Duration, patience int) time.Duration {
+	return max(time.Duration(patience)*worked-breathed, 0)
 }
 
 // pause waits for d or a wake-up; false means that one of the ends came first.
@@ -131,6 +136,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	marks, answers, settling := a.recovered, a.answers, a.settling
 	a.recovered, a.answers, a.settling = nil, nil, nil
 	a.mu.Unlock()
+	r.resolve()
 	byScope := map[storage.Scope][]dueMark{}
 	for _, m := range marks {
 		byScope[m.scope] = append(byScope[m.scope], m)

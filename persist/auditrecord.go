@@ -46,9 +46,8 @@ type AuditRecord struct {
 
 func (r *AuditRecord) encode(at time.Time) []byte {
 	r.Version, r.At = auditVersion, storage.TimeOf(at)
-	w := jsonWriter{make([]byte, 0, 512)}
-	r.appendTo(&w)
-	return w.b
+	b, _ := json.Marshal(r) // nothing in it can't be encoded
+	return b
 }
 
 // Audits lists what is kept of a scope's audits, newest first.

@@ -40,3 +40,20 @@ func TestPressed(t *testing.T) {
 		}
 	}
 }
+
+func TestAuditorRestsInAll(t *testing.T) {
+	for _, tt := range []struct {
+		worked, breathed time.Duration
+		patience         int
+		want             time.Duration
+	}{
+		{10 * time.Millisecond, 0, 3, 30 * time.Millisecond},
+		{10 * time.Millisecond, 10 * time.Millisecond, 3, 20 * time.Millisecond}, // it gave way for as long as it worked
+		{10 * time.Millisecond, 10 * time.Millisecond, 1, 0},
+		{time.Millisecond, 10 * time.Millisecond, 3, 0},
+	} {
+		if got := restAfter(tt.worked, tt.breathed, tt.patience); got != tt.want {
+			t.Errorf("after %v of work, %v of pauses, patience %d: %v, want %v", tt.worked, tt.breathed, tt.patience, got, tt.want)
+		}
+	}
+}

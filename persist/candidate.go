@@ -18,6 +18,7 @@ type candidate struct {
 	message    int       // its message in the window
 	place      int64     // among all statements of the window
 	remembered bool      // asked for: "remember that ..."
+	heeded     bool      // about health, as what someone must not eat
 	suspicious bool      // shaped like an instruction to a model
 	corrects   bool      // takes back something said before
 	answers    bool      // does so by a bare "no" to a question, and so only if that was about it
@@ -81,6 +82,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = rejectQuoted
 	}
+	mayTell := mayBeTale.in(smalled(own.text))
 	pasted := false // all that follows is a text to work on
 	for i, s := range sentences(own.text) {
 		if len(out) == maxSpans {
@@ -106,6 +108,11 @@ func spansIn(own ownText, at time.Time, message int) []span {
 			c.suspicious = own.mayInstruct() && instructs(c.quote)
 		}
 		out = append(out, sp)
+		if mayTell && framed == "" {
+			if ws := appendWords(space[:0], s); len(ws) > 0 && someClause(ws, tales) {
+				framed = rejectFiction
+			}
+		}
 	}
 	return out
 }
@@ -132,6 +139,7 @@ func judge(s string) span {
 	if main > 0 {
 		m |= lexicon.marksAt(ws, main)
 	}
+	hands := shows(ws[main:]) && !strings.Contains(s, ":")
 	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
 	switch {
 	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
@@ -141,14 +149,14 @@ func judge(s string) span {
 	case m.has(markForget), m.has(markNeverMind):
 		return span{reject: rejectCommand}
 	}
-	if others(s) {
+	if others(s) || allQuoted(s) {
 		return span{reject: rejectQuoted}
 	}
 	if !m.has(markStanding) && unreal(ws) {
 		return span{reject: rejectFiction}
 	}
 	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && ws[main].in(inPersonal))
-	if !asks && !orders && !mixed(ws, main) {
+	if !asks && !orders && !hands && !mixed(s, ws, main) {
 		if sp, ok := statement(s, ws, main, m); ok {
 			return sp
 		}
@@ -160,13 +168,13 @@ func judge(s string) span {
 	if at := strings.Index(s, ": "); orders && at > ws[main].start {
 		return span{reject: rejectCommand} // "Translate: I am ..." is about somebody else's words
 	}
-	if c := clause(s, ws, main, asks || orders || mixed(ws, main)); c != nil {
+	if c := clause(s, ws, main, asks || orders || hands || mixed(s, ws, main)); c != nil && !(hands && strings.HasPrefix(s[ws[main].start:], c.quote)) {
 		return span{candidate: c}
 	}
 	switch {
 	case asks:
 		return span{reject: rejectQuestion}
-	case orders:
+	case orders, hands:
 		return span{reject: rejectCommand}
 	case m.has(markTransient):
 		return span{reject: rejectPassing}
@@ -174,6 +182,18 @@ func judge(s string) span {
 		return span{reject: rejectSmallTalk}
 	}
 	return span{reject: rejectNothing}
+}
+
+// shows says whether a sentence hands something over: "Here is my letter." What it is for stands beside it.
+func shows(ws []word) bool {
+	switch ws[0].folded {
+	case "here", "below", "attached", "hier", "aqui":
+		next := folded(ws, 1)
+		return next == "is" || next == "are" || next == "ist" || next == "sind" || next == "esta" || next == "estan" || next == "tienes"
+	case "voici", "anbei":
+		return true
+	}
+	return false
 }
 
 // others says whether a sentence announces words that are not its speaker's: "The README says: I prefer tabs.", "Complete: I ...".
@@ -186,6 +206,13 @@ func others(s string) bool {
 	return workedOn[before] || says[before[strings.LastIndexByte(before, ' ')+1:]]
 }
 
+// allQuoted says whether a sentence is a quotation and no more.
+func allQuoted(s string) bool {
+	sign, _ := utf8.DecodeRuneInString(s)
+	end := quotationEnd(s, 0, sign)
+	return end > 0 && strings.Trim(s[end:], ".!? ") == ""
+}
+
 var (
 	says     = setOf("says said reads writes wrote states stated")
 	workedOn = setOf("complete continue finish translate classify rewrite rephrase paraphrase correct proofread summarize summarise label tag")
@@ -195,10 +222,10 @@ var (
 var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
 
 // mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
-func mixed(ws []word, main int) bool {
+func mixed(s string, ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
 		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
-			if m := lexicon.marksAt(ws, i); m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0 {
+			if m := lexicon.marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0) && !quoted(s, ws[i].start) {
 				return true
 			}
 		}
@@ -347,7 +374,7 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 		}
 		if alone {
 			for j := i + 1; j < len(ws); j++ {
-				if !ws[j].clause {
+				if !ws[j].clause || quoted(s, ws[j].start) {
 					continue
 				}
 				at := lexicon.marksAt(ws, j)

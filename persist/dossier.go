@@ -46,6 +46,7 @@ type fact struct {
 	subject                string
 	value                  string
 	negative               bool
+	denies                 []string // content of its first clause where that is in the negative and another follows: "it isn't nuts, it's milk"
 	trust                  float64
 	priority               float64
 	notes                  string       // the dates that its words meant when it was first said
@@ -61,7 +62,7 @@ type fact struct {
 const factOverhead = 600
 
 func (f *fact) size() int64 {
-	n := factOverhead + len(f.id) + len(f.turn) + len(f.conversation) + 3*len(f.norm) + 32*len(f.content) + len(f.subject) + len(f.value)
+	n := factOverhead + len(f.id) + len(f.turn) + len(f.conversation) + 3*len(f.norm) + 32*(len(f.content)+len(f.denies)) + len(f.subject) + len(f.value)
 	return int64(n)
 }
 
@@ -118,6 +119,15 @@ func (f *fact) read(quote string) {
 	f.content, f.negative = contentOf(ws)
 	f.signs = signsOf(f.content)
 	f.subject, f.value = subjectOf(ws)
+	end := 1
+	for end < len(ws) && !ws[end].clause {
+		end++
+	}
+	if end < len(ws) {
+		if denied, negative := contentOf(ws[:end]); negative && len(denied) > 1 {
+			f.denies = denied
+		}
+	}
 }
 
 func (d *dossier) add(f *fact) {

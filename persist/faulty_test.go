@@ -243,7 +243,11 @@ func (f *faulty) commits() int {
 	return len(f.spool)
 }
 
-// heal ends all faults.
+func (f *faulty) Erase(ctx context.Context, scope storage.Scope) (receipt storage.Receipt, err error) {
+	err = f.call("Erase", func() error { receipt, err = f.Mem.Erase(ctx, scope); return err })
+	return receipt, err
+}
+
 func (f *faulty) Delete(ctx context.Context, scope storage.Scope, ids ...string) (n int, err error) {
 	err = f.call("Delete", func() error { n, err = f.Mem.Delete(ctx, scope, ids...); return err })
 	return n, err
@@ -256,4 +260,5 @@ func (f *faulty) breakBy(fault func(method string, n int) (err error, after bool
 	f.fault = fault
 }
 
+// heal ends all faults.
 func (f *faulty) heal() { f.breakBy(nil) }

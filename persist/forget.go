@@ -33,17 +33,6 @@ type Erasure struct {
 	At      storage.Time
 }
 
-func (e *Erasure) add(o Erasure) {
-	e.Queued += o.Queued
-	e.Spooled += o.Spooled
-	e.Memories += o.Memories
-	e.Derived += o.Derived
-	e.At = max(e.At, o.At)
-	for b, n := range o.Records {
-		e.record(b, n)
-	}
-}
-
 func (e *Erasure) record(b storage.Bucket, n int) {
 	if n == 0 {
 		return
@@ -130,7 +119,23 @@ func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids 
 	if err := p.erase(ctx, scope, slices.Sorted(maps.Keys(found)), &out); err != nil {
 		return out, err
 	}
-	return out, p.forgetNotes(ctx, scope, turns, talks, &out)
+	return out, p.surely(ctx, func() error { return p.forgetNotes(ctx, scope, turns, talks, &out) })
+}
+
+// surePatience is how long a store that fails is asked again for what an erasure has begun: longer than its process takes to come back.
+const surePatience = 10 * time.Second
+
+// surely does what an erasure has begun, and fails with the store's error. Where its answer is lost what it was to erase may be gone, so
+// that whoever repeated the erasure would be told that there is nothing, and what comes behind were not done.
+func (p *Pipeline) surely(ctx context.Context, try func() error) error {
+	bounded, cancel := context.WithTimeout(ctx, surePatience)
+	defer cancel()
+	var last error
+	err := p.retry(bounded, bounded, "forget", func() error { last = try(); return last })
+	if err != nil && last != nil {
+		return last
+	}
+	return err
 }
 
 // erase removes memories and tells the index, which writes nothing of the scope meanwhile: a vector that landed in between
@@ -142,18 +147,21 @@ func (p *Pipeline) erase(ctx context.Context, scope storage.Scope, ids []string,
 	}
 	defer release()
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
-		n, err := p.store.Delete(ctx, scope, batch...)
-		out.Memories += n
-		p.stats.erasedMemories.Add(uint64(n))
-		if err != nil {
+		err := p.surely(ctx, func() error {
+			n, err := p.store.Delete(ctx, scope, batch...)
+			out.Memories += n
+			p.stats.erasedMemories.Add(uint64(n))
 			return err
-		}
-		p.tell(func(x Indexer) {
+		})
+		p.tell(func(x Indexer) { // also where it failed: it may have happened
 			x.Forget(scope, batch...)
 			if e, ok := x.(Eraser); ok {
 				e.Erased(scope, batch...)
 			}
 		})
+		if err != nil {
+			return err
+		}
 	}
 	delete(p.auditor.dossiers, scope) // to be read anew
 	out.At = storage.TimeOf(time.Now())

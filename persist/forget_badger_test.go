@@ -160,7 +160,7 @@ func TestForgottenEverywhere(t *testing.T) {
 		t.Errorf("durian: left in %q, %d records", where, n)
 	}
 	gone(1, "durian")
-	if _, err := p.ForgetAll(t.Context(), []storage.Scope{userScope(0), userScope(1)}); err != nil {
+	if _, err := p.ForgetUser(t.Context(), userScope(0)); err != nil {
 		t.Fatal(err)
 	}
 	gone(0, "medlar")

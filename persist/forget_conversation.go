@@ -164,6 +164,12 @@ func (p *Pipeline) keepElsewhere(ctx context.Context, scope storage.Scope, conve
 	}
 	facts := make([]storage.Memory, 0, len(changed))
 	for _, m := range changed {
+		if m.SupersededBy == "" {
+			holds := func(string, string) bool { return false }
+			if facts, err = p.retagged(ctx, scope, m.Provenance.Turn, holds, facts); err != nil {
+				return err
+			}
+		}
 		facts = append(facts, *m)
 	}
 	for batch := range slices.Chunk(facts, factsPerWrite) {
@@ -171,7 +177,7 @@ func (p *Pipeline) keepElsewhere(ctx context.Context, scope storage.Scope, conve
 			return err
 		}
 	}
-	p.tell(func(x Indexer) { x.Add(scope, "", facts) })
+	p.tell(func(x Indexer) { x.Add(scope, "", withoutOriginals(facts)) })
 	return nil
 }
 

@@ -8,7 +8,15 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// itemsOf lists turns that are between the stages. The gate is closed, so none is elsewhere.
+// Waiting lists the scopes of turns that are not memories yet. A store knows nothing of a scope whose turns are all of them still
+// on their way to it, so whoever looks for the scopes to forget asks here first, and the store after that.
+func (p *Pipeline) Waiting() []storage.Scope {
+	scopes := map[storage.Scope]bool{}
+	p.itemsOf(func(t *Turn) bool { scopes[t.Scope] = true; return false })
+	return slices.Collect(maps.Keys(scopes))
+}
+
+// itemsOf lists turns that are not memories yet. With the gate closed they are all between the stages.
 func (p *Pipeline) itemsOf(of func(*Turn) bool) (found []*item) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

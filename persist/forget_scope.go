@@ -22,42 +22,25 @@ type Holder interface {
 
 // ForgetUser removes everything of a scope, and destroys its data key.
 func (p *Pipeline) ForgetUser(ctx context.Context, scope storage.Scope) (Erasure, error) {
-	return p.forgetScopes(ctx, []storage.Scope{scope})
-}
-
-// ForgetAll removes everything of all scopes given, in one go: nothing is stored between two of them. A store does not
-// list its scopes, so whoever knows them names them.
-func (p *Pipeline) ForgetAll(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
-	return p.forgetScopes(ctx, scopes)
-}
-
-// closeFor closes the gate for the forgetting of what is in scopes.
-func (p *Pipeline) closeFor(ctx context.Context, scopes ...storage.Scope) (open func(), err error) {
-	for _, s := range scopes {
-		if err := s.Validate(); err != nil {
-			return nil, err
-		}
-	}
-	return p.gate.close(ctx)
-}
-
-func (p *Pipeline) forgetScopes(ctx context.Context, scopes []storage.Scope) (Erasure, error) {
-	var out Erasure
-	open, err := p.closeFor(ctx, scopes...)
+	open, err := p.closeFor(ctx, scope)
 	if err != nil {
-		return out, err
+		return Erasure{}, err
 	}
 	defer open()
-	for _, scope := range scopes {
-		one, err := p.forgetScope(ctx, scope)
-		out.add(one)
-		if err != nil {
-			return out, err
-		}
+	out, err := p.forgetScope(ctx, scope)
+	if err == nil {
 		p.stats.erasures.Add(1)
-		p.stats.erasedMemories.Add(uint64(one.Memories))
+		p.stats.erasedMemories.Add(uint64(out.Memories))
 	}
-	return out, nil
+	return out, err
+}
+
+// closeFor closes the gate for the forgetting of what is in scope.
+func (p *Pipeline) closeFor(ctx context.Context, scope storage.Scope) (open func(), err error) {
+	if err := scope.Validate(); err != nil {
+		return nil, err
+	}
+	return p.gate.close(ctx)
 }
 
 // holdIndex has what writes by itself leave a scope alone until release is called.
@@ -87,23 +70,24 @@ func (p *Pipeline) forgetScope(ctx context.Context, scope storage.Scope) (one Er
 	if err := p.dropSpooled(ctx, spooled, &one); err != nil {
 		return one, err
 	}
-	receipt, err := p.store.Erase(ctx, scope)
-	if err != nil {
-		return one, err
-	}
-	one.Memories, one.At = receipt.Memories, receipt.At
-	for b, n := range receipt.Records {
-		one.record(b, n)
-	}
-	if err := p.dropRecords(ctx, scope, &one); err != nil {
-		return one, err
-	}
-	p.tell(func(x Indexer) {
+	defer p.tell(func(x Indexer) { // also where it fails: it may have happened
 		if d, ok := x.(Dropper); ok {
 			d.Drop(scope)
 		}
 	})
-	return one, nil
+	err = p.surely(ctx, func() error {
+		receipt, err := p.store.Erase(ctx, scope)
+		one.Memories += receipt.Memories
+		one.At = receipt.At
+		for b, n := range receipt.Records {
+			one.record(b, n)
+		}
+		return err
+	})
+	if err != nil {
+		return one, err
+	}
+	return one, p.surely(ctx, func() error { return p.dropRecords(ctx, scope, &one) })
 }
 
 // dropRecords removes what is left of a scope's local records: where memories live elsewhere than local records, Erase

@@ -32,6 +32,7 @@ func frameOf(own string) frame {
 var (
 	mayBeFiction = newNeedles("pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine",
 		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos")
+	mayBeTale    = newNeedles("story", "poem", "fairy tale", "geschichte", "histoire", "historia", "cuento")
 	mayDeclineBy = newNeedles("remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
 		"guarde", "recuerde", "retenez")
 	mayTranscribe = newNeedles("assistant:", "ai:", "bot:")
@@ -178,6 +179,29 @@ var fictions = rows(`
 	supongamos
 `)
 
+// tales ask for a text: what comes behind them is what it is to tell. What stands before is the user's own: "Our Mia was born on May 3.
+// Write a poem about it."
+var tales = rows(`
+	write a story
+	write a short story
+	write me a story
+	write me a short story
+	tell me a story
+	write a poem
+	write me a poem
+	write a fairy tale
+	schreib eine geschichte
+	schreib mir eine geschichte
+	schreibe eine geschichte
+	erzahl mir eine geschichte
+	ecris une histoire
+	raconte une histoire
+	raconte moi une histoire
+	escribe una historia
+	escribe un cuento
+	cuentame un cuento
+`)
+
 // Role play goes on in the messages that follow, until it is said to be over.
 var (
 	playsBegin = rows(`
@@ -248,13 +272,15 @@ func startsOne(ws []word, rows map[string][][]string) bool {
 	return false
 }
 
-// fictional looks at the beginnings of clauses, behind greetings.
-func fictional(ws []word) bool {
+func fictional(ws []word) bool { return someClause(ws, fictions) }
+
+// someClause looks at the beginnings of clauses, behind greetings.
+func someClause(ws []word, rows map[string][][]string) bool {
 	for i := range ws {
 		if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
 			continue
 		}
-		if startsOne(ws[i:], fictions) {
+		if startsOne(ws[i:], rows) {
 			return true
 		}
 	}

@@ -28,15 +28,9 @@ func instructing(text string) bool {
 	return p != text && shaped(p)
 }
 
-func shaped(text string) bool {
-	token, verbs := suspect(text)
-	if token || !verbs {
-		return token
-	}
-	return attempts(text)
-}
+func shaped(text string) bool { return holdsRoleToken(text) || attempts(text) }
 
-// attempts is shaped for text that may be.
+// attempts says whether text tells a model to drop its rules, or to say something in their place.
 func attempts(text string) bool {
 	var space [passageWords]word
 	ws := appendWords(space[:0], text)
@@ -67,22 +61,22 @@ func attempts(text string) bool {
 	return false
 }
 
-// suspect says whether text, in small letters, holds one of roleTokens, and whether it may hold a word that attempts need.
-func suspect(text string) (token, verbs bool) {
+// holdsRoleToken says whether text, in small letters, holds one of roleTokens.
+func holdsRoleToken(text string) bool {
 	for i, r := range text {
 		if r < utf8.RuneSelf && r != '<' && r != '[' && r != '#' && r != '"' && r != '\n' {
 			continue
 		}
 		for _, t := range roleTokensBy[unicode.ToLower(r)] {
 			if beginsLower(text[i:], t) {
-				return true, true
+				return true
 			}
 		}
 	}
-	return false, attemptWords.in(text)
+	return false
 }
 
-// attemptWords are the words that shaped looks for first.
+// attemptWords are the words without one of which nothing attempts.
 var attemptWords = newWordFilter(dropVerbs, telltaleWords)
 
 // roleTokensBy are roleTokens by their first character.

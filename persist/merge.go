@@ -93,11 +93,12 @@ type merging struct {
 	d       *dossier
 	changed map[string]*storage.Memory
 	order   []string
-	gone    []string // ids of facts to delete
+	gone    []string        // ids of facts to delete
+	turned  map[string]bool // turns of whose facts one was superseded, or holds again
 }
 
 func (p *Pipeline) newMerging(d *dossier) *merging {
-	return &merging{p: p, d: d, changed: map[string]*storage.Memory{}}
+	return &merging{p: p, d: d, changed: map[string]*storage.Memory{}, turned: map[string]bool{}}
 }
 
 func (g *merging) put(m storage.Memory) {
@@ -194,11 +195,13 @@ func (g *merging) merge(ctx context.Context, c *candidate, from *windowMessage, 
 			}
 			m.SupersededBy = old.id
 			put()
+			g.turned[m.Provenance.Turn] = true
 			return mergedStale, nil
 		}
 		stored.ValidTo, stored.SupersededBy = max(m.EventTime, stored.ValidFrom), m.ID // it is the later if a clock was ahead
 		m.Tags = append(m.Tags, tag+old.id)
 		g.put(*stored)
+		g.turned[old.turn] = true
 		out = mergedSuperseded
 	}
 	put()
@@ -319,8 +322,18 @@ func (g *merging) rivals(f *fact) []*fact {
 	g.d.similar(f, func(old *fact) {
 		if old.negative != f.negative && old.signs == f.signs && slices.Equal(old.content, f.content) && !slices.Contains(out, old) {
 			out = append(out, old)
+		} else if !f.negative && slices.Equal(old.denies, f.content) && !slices.Contains(out, old) {
+			out = append(out, old)
 		}
 	})
+	if len(f.denies) > 0 {
+		first := fact{id: f.id, content: f.denies}
+		g.d.similar(&first, func(old *fact) {
+			if !old.negative && slices.Equal(old.content, f.denies) && !slices.Contains(out, old) {
+				out = append(out, old)
+			}
+		})
+	}
 	return out
 }
 
@@ -366,6 +379,7 @@ func ofOneself(norm string) bool {
 // again.
 func (g *merging) revoke(ctx context.Context, turn, text string, proposed map[string]bool) (n int, err error) {
 	text = " " + normalised(words(text)) + " "
+	g.turned[turn] = true // its passages are new
 	var ids []string
 	for _, f := range g.d.byTurn[turn] {
 		ids = append(ids, f.id)
@@ -391,6 +405,7 @@ func (g *merging) revoke(ctx context.Context, turn, text string, proposed map[st
 				}
 			}
 			g.put(*m)
+			g.turned[old.turn] = true
 		}
 		g.drop(f)
 		n++

@@ -90,27 +90,3 @@ func (p *Pipeline) Contradictions(ctx context.Context, scope storage.Scope) ([]C
 	})
 	return out, nil
 }
-
-// QuarantinedMemories lists the memories that are kept for review and never recalled: those with Trust 0. A reviewer lets
-// one go with [Pipeline.ForgetMemories], or stores it again with another trust.
-func (p *Pipeline) QuarantinedMemories(ctx context.Context, scope storage.Scope) ([]storage.Memory, error) {
-	var out []storage.Memory
-	err := p.eachMemory(ctx, scope, storage.Query{}, func(m *storage.Memory) {
-		if m.Trust == 0 && m.DeletedAt == 0 && (m.Kind == storage.KindFact || m.Kind == storage.KindEpisode) {
-			out = append(out, *m)
-		}
-	})
-	return out, err
-}
-
-// Changed tells the pipeline that someone else has changed facts of a scope, so that it reads them anew before it merges
-// with them. It may be left out: what it would touch is read again first in any case.
-func (p *Pipeline) Changed(ctx context.Context, scope storage.Scope) error {
-	open, err := p.gate.close(ctx)
-	if err != nil {
-		return err
-	}
-	defer open()
-	delete(p.auditor.dossiers, scope)
-	return nil
-}

@@ -8,7 +8,7 @@ import (
 // pattern is a row of words to be found at the start of a clause. Its elements, as lexicon.txt writes them:
 //
 //	word    that word                @set    a word of the set
-//	#       a word with a digit      A       a word with a capital
+//	#       a word with a digit      A       a word with a capital: no pronoun, and nothing that passes
 //	_       any word                 *       up to four words
 //	x|y     one of them              !x|y    a word that is none of them
 //	x?      x or nothing             $       the end
@@ -85,7 +85,7 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 }
 
 func (e *part) takes(w *word) bool {
-	in := e.any || w.known.sets&e.mask != 0 || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && capital(w.raw) ||
+	in := e.any || w.known.sets&e.mask != 0 || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && capital(w.raw) && !w.in(inBare|inPassing|inAnybody) ||
 		slices.Contains(e.known, w.known)
 	return in != e.negated
 }

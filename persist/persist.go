@@ -145,6 +145,7 @@ type Pipeline struct {
 	gate    gate
 	auditor *auditor
 	telling sync.Mutex // one call of the index at a time
+	turns   turnLock
 	secret  atomic.Pointer[[]byte]
 
 	mu       sync.Mutex // guards what follows
@@ -173,6 +174,7 @@ func New(cfg Config, store storage.Store, local storage.Local, index Indexer, re
 		tracer:  tp.Tracer(tracerName),
 		limiter: limiter{rate: cfg.TurnsPerSecond},
 		stopped: make(chan struct{}),
+		turns:   make(turnLock, 1),
 		wakeA:   make(chan struct{}, 1),
 		wakeB:   make(chan struct{}, 1),
 		gate:    newGate(),

@@ -116,6 +116,16 @@ func featuresOf(c *candidate) features {
 	return f
 }
 
+// heeded says whether a statement is one that harms if an answer does not heed it: what somebody is allergic to, an illness.
+func heeded(c *candidate) bool {
+	for i := range c.words {
+		if c.words[i].in(inHeeded) {
+			return true
+		}
+	}
+	return strings.Contains(c.quote, "过敏") || strings.Contains(c.quote, "過敏") || strings.Contains(c.quote, "アレルギー")
+}
+
 // camel recognises camelCase.
 func camel(s string) bool {
 	for i := 1; i < len(s); i++ {

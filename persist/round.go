@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/remora-proxy/remora/persist/distill"
@@ -193,11 +194,27 @@ func (r *roundWork) commit() {
 		return err == nil
 	}
 	now := storage.TimeOf(time.Now())
+	unlock := func() {}
+	for _, g := range r.mergings {
+		if len(g.turned) == 0 {
+			continue
+		}
+		if p.turns.lock(r.work) != nil {
+			r.ended = true
+			return
+		}
+		unlock = sync.OnceFunc(p.turns.unlock)
+		defer unlock()
+		break
+	}
 	var all []storage.Write
 	writes := make(map[storage.Scope][]storage.Write, len(r.mergings))
 	for scope, g := range r.mergings {
+		var changed []storage.Memory // passages first: facts that a crash leaves behind are found to be stored, and nothing is done again
+		if !do("look at passages", func() (err error) { changed, err = g.outdated(r.work); return err }) && r.ended {
+			return
+		}
 		p.stats.factsEvicted.Add(uint64(g.evict(now)))
-		var changed []storage.Memory
 		for _, id := range g.order {
 			changed = append(changed, *g.changed[id])
 		}
@@ -211,17 +228,21 @@ func (r *roundWork) commit() {
 		err := r.retry("store facts", func() error { return p.store.Put(r.work, all) })
 		if together = err == nil; err != nil && !permanent(err) {
 			r.ended = true
+			for i := range all {
+				r.doubtWrite(&all[i])
+			}
 			return
 		}
 	}
 	// The index is told at once: if a later step gives way to an erasure, the next round finds nothing new in these facts.
 	stored := func(ws []storage.Write) {
 		for _, w := range ws {
-			p.tell(func(x Indexer) { x.Add(w.Scope, "", w.Memories) })
+			p.tell(func(x Indexer) { x.Add(w.Scope, "", withoutOriginals(w.Memories)) })
 		}
 	}
 	if together {
 		stored(all)
+		unlock()
 	}
 	for scope, g := range r.mergings {
 		ok := true
@@ -229,6 +250,9 @@ func (r *roundWork) commit() {
 			for _, w := range writes[scope] {
 				if ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{w}) }); ok {
 					stored([]storage.Write{w})
+				} else if r.ended {
+					r.doubtWrite(&w)
+					return
 				}
 			}
 		}
@@ -236,6 +260,7 @@ func (r *roundWork) commit() {
 			ok = do("delete facts", func() error { _, err := p.store.Delete(r.work, scope, g.gone...); return err })
 		}
 		if r.ended {
+			r.doubt(scope, g.gone...)
 			return
 		}
 		if !ok {
@@ -249,6 +274,7 @@ func (r *roundWork) commit() {
 			r.trim(g.d)
 		}
 	}
+	unlock()
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
 		r.store(last(batch), do)
 	}
@@ -340,7 +366,9 @@ func (r *roundWork) trim(d *dossier) {
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
 		err := r.retry("trim episodes", func() error { _, err := p.store.Delete(r.work, d.scope, batch...); return err })
 		if err != nil {
-			r.ended = !permanent(err)
+			if r.ended = !permanent(err); r.ended {
+				r.doubt(d.scope, batch...)
+			}
 			return
 		}
 		p.tell(func(x Indexer) { x.Forget(d.scope, batch...) })

@@ -37,12 +37,12 @@ type dueNote struct {
 
 func encodeMark(conversation string, since storage.Time) ([]byte, error) {
 	e := spoolEntry{Version: spoolVersion, Due: &dueNote{conversation, since}}
-	return e.encode()
+	return json.Marshal(&e)
 }
 
 func encodeEntry(it *item, problem string) ([]byte, error) {
 	e := spoolEntry{Version: spoolVersion, Seq: it.seq, Tries: it.tries, Problem: problem, Since: storage.TimeOf(it.since), Turn: it.turn}
-	return e.encode()
+	return json.Marshal(&e)
 }
 
 func decodeEntry(value []byte) (spoolEntry, error) {
@@ -143,7 +143,9 @@ func (p *Pipeline) prepareItem(it *item) error {
 		err = guard(func() error {
 			kept, err := p.prepare(it.turn)
 			if err == nil {
+				p.mu.Lock() // Waiting may look at it
 				it.turn = kept
+				p.mu.Unlock()
 			}
 			return err
 		})

@@ -95,6 +95,10 @@ const (
 
 // upsert writes a batch and tells the index. Counters move only when all of it has succeeded.
 func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
+	if err := p.turns.lock(ctx); err != nil {
+		return err
+	}
+	defer p.turns.unlock()
 	ctx, span := p.tracer.Start(ctx, spanName, trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", spanName), attribute.Int("remora.turns", len(batch))))
 	defer func() {
@@ -202,7 +206,7 @@ type turnKey struct {
 func (it *item) key() turnKey { return turnKey{it.turn.Scope, it.turn.ID} }
 
 // compare looks at what the store has of a turn. The same words said by the same are the same turn, whatever the time:
-// a client's retry carries another one.
+// a client's retry carries another one. What is known of a passage that stays the same is known of the new one.
 func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
 	for seq := 0; ; seq++ {
 		m, err := p.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
@@ -222,6 +226,9 @@ func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Mem
 		}
 		if seq >= len(episodes) || !sameWords(m, episodes[seq]) {
 			return replaced, nil
+		}
+		if slices.Contains(m.Tags, storage.OutdatedTag) {
+			episodes[seq].Tags = append(episodes[seq].Tags, storage.OutdatedTag)
 		}
 	}
 }

@@ -16,7 +16,7 @@ var (
 		adresse geburtstag lieblingsfarbe lieblingsessen wohnort nom prenom anniversaire prefere preferee nombre apellido direccion cumpleanos favorito favorita`)
 	valued = setOf(`age job title role employer company boss manager supervisor landlord doctor dentist salary rent budget deadline pension
 		weight height size goal target car number appointment meeting flight launch release exam wedding party trip demo interview port version
-		branch region license lease rate limit password team thesis submission surgery freeze standup migration database editor host price password
+		branch region license lease rate limit password team thesis submission surgery freeze standup migration database db editor host price password
 		chef chefin miete budget frist termin abgabe hochzeit gehalt vermieter arzt version datenbank
 		loyer echeance salaire rendez-vous livraison mariage chef base
 		alquiler presupuesto plazo fecha entrega sueldo jefe jefa cita boda base`)
@@ -63,6 +63,9 @@ func subjectOf(ws []word) (subject, value string) {
 			}
 			return strings.TrimPrefix(about, "=") + "|" + kind, normalised(rest)
 		}
+	}
+	if subject, value, ok := renamed(ws); ok {
+		return subject, value
 	}
 	for i := range min(len(ws), 6) {
 		w := folded(i)
@@ -111,6 +114,48 @@ func subjectOf(ws []word) (subject, value string) {
 	return "", ""
 }
 
+// renamed reads "we renamed the staging database to orders_2", "we moved the standup, it's now at ten": another value of what "the staging
+// database is ..." gives one to.
+func renamed(ws []word) (subject, value string, ok bool) {
+	if !first[ws[0].folded] {
+		return "", "", false
+	}
+	i := 1
+	for i < len(ws) && (ws[i].in(inAdverb) || auxiliary[ws[i].folded]) {
+		i++
+	}
+	if i+2 >= len(ws) || !renaming[ws[i].folded] || !owners[ws[i+1].folded] {
+		return "", "", false
+	}
+	about := ws[i+2:]
+	for j := 1; j < len(about) && j <= 4; j++ {
+		rest := about[j:]
+		switch w := rest[0].folded; {
+		case w == "to":
+			rest = rest[1:]
+		case w == "it" && folded(rest, 1) == "is":
+			rest = rest[2:]
+			for len(rest) > 0 && (rest[0].folded == "now" || rest[0].folded == "called") {
+				rest = rest[1:]
+			}
+		default:
+			continue
+		}
+		name := attributeOf(about[:j])
+		kind := ""
+		if !strings.HasPrefix(name, "=") {
+			kind = kindOfValue(rest)
+		}
+		if name == "" || len(rest) == 0 || kind == "" && !strings.HasPrefix(name, "=") {
+			return "", "", false
+		}
+		return strings.TrimPrefix(name, "=") + "|" + kind, normalised(rest), true
+	}
+	return "", "", false
+}
+
+var renaming = setOf("renamed moved changed switched migrated postponed pushed rescheduled")
+
 // attributeOf returns the telling words before the verb if one of them is an attribute, with = where any value excludes
 // any other.
 func attributeOf(ws []word) string {
@@ -129,6 +174,8 @@ func attributeOf(ws []word) string {
 	var parts []string
 	for i := range ws {
 		switch w := ws[i].folded; {
+		case w == "db":
+			parts = append(parts, "database")
 		case attributes[w], valued[w]:
 			parts = append(parts, w) // as "call me" and "I weigh" have it
 		case !ws[i].in(inStop):

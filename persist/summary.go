@@ -37,6 +37,12 @@ type Keyword struct {
 	Count int
 }
 
+func (s *Summary) encode() []byte {
+	s.Version = summaryVersion
+	b, _ := json.Marshal(s) // nothing in it can't be encoded
+	return b
+}
+
 // telling says whether a word says something. Of Chinese and Japanese no character is left out but kana and those that are in
 // every other sentence.
 func (w *word) telling() bool {

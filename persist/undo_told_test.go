@@ -2,12 +2,16 @@ package persist
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -49,7 +53,19 @@ func (x *catalogue) Add(scope storage.Scope, _ string, ms []storage.Memory) {
 	}
 }
 
-func (x *catalogue) Forget(storage.Scope, ...string) {}
+func (x *catalogue) Forget(scope storage.Scope, ids ...string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ids[scope] = slices.DeleteFunc(x.ids[scope], func(id string) bool { return slices.Contains(ids, id) })
+}
+
+// of lists what it knows of a scope, each once.
+func (x *catalogue) of(scope storage.Scope) []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ids := slices.Sorted(slices.Values(x.ids[scope]))
+	return slices.Compact(ids)
+}
 
 // TestUndoneRoundsAreIndexed: facts that a round has stored before it gives way to an erasure can be found, though the next one finds
 // nothing new in what they were made of.
@@ -118,4 +134,94 @@ func TestStoredRoundsStand(t *testing.T) {
 			t.Errorf("%d audits were made, want 3", made)
 		}
 	})
+}
+
+// TestUndoneWritesAreIndexed: a write or a deletion that happened, though the store said that it failed, is told to the index when its
+// round has given way to an erasure.
+func TestUndoneWritesAreIndexed(t *testing.T) {
+	for name, lost := range map[string]string{"a write": "Put", "a deletion": "Delete"} {
+		synctest.Test(t, func(t *testing.T) {
+			store, index := newFaulty(), &catalogue{ids: map[storage.Scope][]string{}}
+			cfg := DefaultConfig()
+			cfg.Facts.EpisodeBytes = 100 // so that there is something to delete
+			p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
+			defer p.stop()
+			gone := said("g1", "I live in Faro.")
+			gone.Scope = userScope(9)
+			p.tell(t, gone)
+			mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+			mustFlush(t, p.Pipeline)
+			synctest.Wait()
+			store.breakBy(func(method string, _ int) (error, bool) { // until it is over, whatever it does
+				if method == lost {
+					return fmt.Errorf("%w: connection lost", storage.ErrUnavailable), true
+				}
+				return nil, false
+			})
+			time.Sleep(10 * time.Minute) // the audit is due
+			if _, err := p.ForgetUser(t.Context(), gone.Scope); err != nil {
+				t.Fatal(err)
+			}
+			store.heal()
+			if err := p.Settle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			page, err := store.Scan(t.Context(), testScope, storage.Query{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []string
+			for _, m := range page.Memories {
+				want = append(want, m.ID)
+			}
+			slices.Sort(want)
+			if len(factsOf(t, store, testScope)) == 0 || lost == "Delete" && len(want) > 2 {
+				t.Fatalf("%s: nothing was lost: %v", name, want)
+			}
+			if diff := cmp.Diff(want, index.of(testScope)); diff != "" {
+				t.Errorf("%s: the index knows (-stored +indexed):\n%s", name, diff)
+			}
+		})
+	}
+}
+
+// TestErasureWhoseAnswerIsLost: what is erased, though the store said that it failed, is told to the index and counted as erased, and what
+// was noted of it goes as well; where the store goes on failing, the index is told all the same.
+func TestErasureWhoseAnswerIsLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		lost   string
+		forget func(context.Context, running) (Erasure, error)
+	}{
+		"a memory": {"Delete", func(ctx context.Context, p running) (Erasure, error) {
+			return p.ForgetMemories(ctx, testScope, "t1.0", "t1.1")
+		}},
+		"a user": {"Erase", func(ctx context.Context, p running) (Erasure, error) { return p.ForgetUser(ctx, testScope) }},
+	} {
+		for _, forGood := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				store, index := newFaulty(), &dropping{}
+				p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+				defer p.stop()
+				p.tell(t, said("t1", "I'm allergic to peanuts and hazelnuts."))
+				before := store.count(c.lost)
+				store.breakBy(func(method string, n int) (error, bool) {
+					if method == c.lost && (forGood || n == before+1) {
+						return fmt.Errorf("%w: connection lost", storage.ErrUnavailable), true
+					}
+					return nil, false
+				})
+				_, err := c.forget(t.Context(), p)
+				if forGood != errors.Is(err, storage.ErrUnavailable) || !forGood && err != nil {
+					t.Errorf("%s, for good %v: %v", name, forGood, err)
+				}
+				if len(index.forgot)+len(index.dropped) == 0 {
+					t.Errorf("%s, for good %v: the index was not told", name, forGood)
+				}
+				store.heal()
+				if left := everything(t, store, testScope); !forGood && strings.Contains(fmt.Sprint(left), "summary") {
+					t.Errorf("%s: left %v", name, left)
+				}
+			})
+		}
+	}
 }

@@ -183,6 +183,8 @@ var (
 	inSpanish      = lexicon.setBit["spanish"]
 	inVague        = lexicon.setBit["vague"]
 	inThings       = lexicon.setBit["things"]
+	inAnybody      = lexicon.setBit["anybody"]
+	inHeeded       = lexicon.setBit["heeded"]
 	inPassing      = lexicon.setBit["passing"]
 	inWeekdays     = lexicon.setBit["weekdays"]
 	inMonths       = lexicon.setBit["months"]

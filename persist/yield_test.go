@@ -43,6 +43,9 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			time.Sleep(time.Minute)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
+			if w := p.Waiting(); len(w) != 2 || !slices.Contains(w, testScope) || !slices.Contains(w, other.Scope) {
+				t.Errorf("%s: waiting are turns of %v", refused, w)
+			}
 			began := time.Now()
 			got, err := p.ForgetUser(ctx, testScope)
 			if took := time.Since(began); took > time.Second {
@@ -63,6 +66,9 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			i := slices.IndexFunc(page.Memories, func(m storage.Memory) bool { return m.Provenance.Role == storage.RoleUser })
 			if len(page.Memories) != 2 || i < 0 || len(page.Memories[i].Redactions) != 1 {
 				t.Errorf("%s: of the other are stored %+v", refused, page.Memories)
+			}
+			if w := p.Waiting(); len(w) > 0 {
+				t.Errorf("%s: at the end there wait turns of %v", refused, w)
 			}
 			if s := p.Stats(); s.Indexed != 2 || s.Persisted > 3 || s.QueueTurns != 0 {
 				t.Errorf("%s: stats %+v", refused, s)

@@ -49,8 +49,10 @@ func readWords(text string, yield func(word) bool) {
 	for i := 0; i < len(text); {
 		if letterKinds[text[i]]&(kindSmall|kindCapital|kindDigit) == 0 && text[i] < utf8.RuneSelf {
 			switch text[i] {
-			case ',', ';', ':', '.', '!', '?', '(', ')', '"', '\n':
+			case ',', ';', ':', '!', '?', '(', ')', '"', '\n':
 				clause = true
+			case '.':
+				clause = clause || !ordinal(text, i)
 			case '-':
 				clause = clause || i+1 < len(text) && text[i+1] == ' '
 			}
@@ -174,6 +176,16 @@ func readWord(text string, i int, clause bool, yield func(word) bool) (end int, 
 	w.known = knownAs(w.folded)
 	last, more := w.apart(yield)
 	return j, last.sets&inConjunctions != 0, more
+}
+
+// ordinal says whether the dot at text[at] makes a number the day of a date, as German writes it ("am 14. September"). One that
+// begins a line numbers an item of a list.
+func ordinal(text string, at int) bool {
+	from := at
+	for from > 0 && at-from < 3 && text[from-1] >= '0' && text[from-1] <= '9' {
+		from--
+	}
+	return from < at && at-from < 3 && from > 0 && text[from-1] == ' ' && at+1 < len(text) && text[at+1] == ' '
 }
 
 func alphanumeric(r rune) bool {
@@ -307,6 +319,12 @@ func readSentences(text string, yield func(int, string) bool) {
 	}
 	for i := 0; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
+		if to := quotationEnd(text, i, r); to > 0 {
+			if i = to; endsSentence(text, to) && !cut(to) {
+				return
+			}
+			continue
+		}
 		i += n
 		switch r {
 		case '\n', '\r', '。', '！', '？', '…':
@@ -326,6 +344,59 @@ func readSentences(text string, yield func(int, string) bool) {
 		}
 	}
 	cut(len(text))
+}
+
+// maxQuotation bounds a quotation that is held together, in bytes; sentences of a longer one come apart.
+const maxQuotation = 400
+
+// quotationEnd returns where the quotation that the sign at text[at] opens is over, 0 if it opens none that is closed on the same line.
+// What somebody is quoted with is one statement with who said it: 'Julia wrote: "I got the job! I start in May"'.
+func quotationEnd(text string, at int, sign rune) int {
+	closing := ""
+	switch sign {
+	case '"':
+		if before, _ := utf8.DecodeLastRuneInString(text[:at]); at > 0 && before != ' ' && before != '(' && before != '\n' && before != ':' {
+			return 0
+		}
+		closing = `"`
+	case '“', '„':
+		closing = "”“\""
+	case '«':
+		closing = "»"
+	case '「':
+		closing = "」"
+	default:
+		return 0
+	}
+	from := at + utf8.RuneLen(sign)
+	rest, _, _ := strings.Cut(text[from:min(len(text), from+maxQuotation)], "\n")
+	end := -1
+	for _, c := range closing { // IndexAny takes ten times as long where nothing is found, which every sign of a text may cost
+		if i := strings.IndexRune(rest, c); i >= 0 && (end < 0 || i < end) {
+			end = i
+		}
+	}
+	if end <= 0 {
+		return 0
+	}
+	_, n := utf8.DecodeRuneInString(rest[end:])
+	to := from + end + n
+	if after, _ := utf8.DecodeRuneInString(text[to:]); sign == '"' && to < len(text) && alphanumeric(after) {
+		return 0 // 5" by 7"
+	}
+	return to
+}
+
+// endsSentence says whether a quotation that ends with a sentence, at text[:to], ends the one around it.
+func endsSentence(text string, to int) bool {
+	quoted := strings.TrimRight(text[:to], "\"”“»」")
+	last, _ := utf8.DecodeLastRuneInString(quoted)
+	if !strings.ContainsRune(".!?。！？…", last) {
+		return false
+	}
+	rest := strings.TrimLeft(text[to:], " ")
+	next, _ := utf8.DecodeRuneInString(rest)
+	return rest == "" || rest != text[to:] && unicode.IsUpper(next)
 }
 
 // abbreviates says whether the dot at the end of s, before rest, is not the end of a sentence.

@@ -36,13 +36,10 @@ func ordering(text string) bool {
 			return true
 		}
 	}
-	if text = plain(text); !mayOrder(text) {
-		return false
-	}
-	return ordered(text)
+	return ordered(plain(text))
 }
 
-// ordered is orders for text that may.
+// ordered is ordering by patterns of words.
 func ordered(text string) bool {
 	var space [passageWords]word
 	ws := appendWords(space[:0], text)
@@ -116,9 +113,6 @@ func needed(l *wordBook) map[string]bool {
 
 // ordinary words are in every other text, more so than those of the stop list.
 var ordinary = setOf("remember from on new answer answers use next first only always never add write put note tell show say")
-
-// mayOrder is a cheap necessary condition of orders: one of the words of orderWords.
-func mayOrder(text string) bool { return orderFilter.in(text) }
 
 // promises says whether somebody speaks of what they will do themselves.
 func promises(ws []word) bool {

@@ -1,0 +1,152 @@
+package persist
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// outdatedIn lists the texts of a scope's episodes that bear the tag.
+func outdatedIn(t *testing.T, store *faulty) (out []string) {
+	t.Helper()
+	page, err := store.Scan(t.Context(), testScope, storage.Query{Kinds: []storage.Kind{storage.KindEpisode}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range page.Memories {
+		if slices.Contains(m.Tags, storage.OutdatedTag) {
+			out = append(out, m.Text)
+		}
+	}
+	return out
+}
+
+// TestPassagesOfSupersededFacts: what was said of old bears a mark, in the store and in the index, for as long as something newer holds.
+func TestPassagesOfSupersededFacts(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+		index.panic = "at none"
+		first := in("c1", 9*time.Hour, "t1", "I live in Berlin. My sister is called Ines.")()
+		first.Project = "p1"
+		p.tell(t, first)
+		if got := outdatedIn(t, store); len(got) > 0 {
+			t.Errorf("before: %q", got)
+		}
+		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		want := []string{"I live in Berlin. My sister is called Ines."}
+		if diff := cmp.Diff(want, outdatedIn(t, store)); diff != "" {
+			t.Errorf("superseded (-want +got):\n%s", diff)
+		}
+		index.mu.Lock()
+		told := slices.ContainsFunc(index.turns[""], func(m storage.Memory) bool {
+			return slices.Equal(m.Tags, []string{storage.ProjectTag + "p1", storage.OutdatedTag})
+		})
+		index.mu.Unlock()
+		if !told {
+			t.Error("the index was not told")
+		}
+		if _, err := p.ForgetConversation(t.Context(), testScope, "c2"); err != nil {
+			t.Fatal(err)
+		}
+		if got := outdatedIn(t, store); len(got) > 0 {
+			t.Errorf("it holds again: %q", got)
+		}
+		p.tell(t, in("c3", 10*time.Hour, "t3", "I live in Porto.")()) // told late
+		if diff := cmp.Diff([]string{"I live in Porto."}, outdatedIn(t, store)); diff != "" {
+			t.Errorf("told late (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestReplacedTurnsKeepTheMark: a regenerated reply writes a turn's passages anew, and takes back what a changed turn had superseded.
+func TestReplacedTurnsKeepTheMark(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin.")())
+		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		again := in("c1", 9*time.Hour, "t1", "I live in Berlin.")()
+		again.Messages[1].Text = "Another answer, about the mint tea."
+		p.tell(t, again)
+		if diff := cmp.Diff([]string{"I live in Berlin."}, outdatedIn(t, store)); diff != "" {
+			t.Errorf("with another reply (-want +got):\n%s", diff)
+		}
+		p.tell(t, in("c2", 8*time.Hour, "t2", "I like Munich a lot, but only in summer.")())
+		if got := outdatedIn(t, store); len(got) > 0 {
+			t.Errorf("taken back: %q", got)
+		}
+	})
+}
+
+// TestMarkedPassagesKeepTheirOriginals: a passage that is marked keeps the originals of personal data, and the index is not handed them.
+func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+		index.panic = "at none"
+		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. Write to anna@example.org about it.")())
+		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		kept := func() (n int) {
+			for _, m := range memories(t, store, testScope) {
+				n += len(m.Redactions)
+			}
+			return n
+		}
+		if n := len(outdatedIn(t, store)); n != 1 || kept() == 0 {
+			t.Errorf("%d passages are marked, %d originals kept", n, kept())
+		}
+		if _, err := p.ForgetConversation(t.Context(), testScope, "c2"); err != nil { // which takes the mark away
+			t.Fatal(err)
+		}
+		if kept() == 0 {
+			t.Error("the originals are lost")
+		}
+		index.mu.Lock()
+		defer index.mu.Unlock()
+		if slices.ContainsFunc(index.turns[""], func(m storage.Memory) bool { return m.Redactions != nil }) {
+			t.Error("the index was handed originals")
+		}
+	})
+}
+
+// TestMarksGiveWayToNewWords: a turn that gets new words while the mark of its old ones waits for the store keeps the new ones.
+func TestMarksGiveWayToNewWords(t *testing.T) {
+	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())
+		marking := make(chan struct{})
+		healed := false
+		store.breakBy(func(method string, _ int) (error, bool) {
+			if method != "Put" || healed {
+				return nil, false
+			}
+			for _, w := range store.lastPut() {
+				for _, m := range w.Memories {
+					if slices.Contains(m.Tags, storage.OutdatedTag) {
+						healed = true
+						close(marking)
+						return storage.ErrUnavailable, false
+					}
+				}
+			}
+			return nil, false
+		})
+		mustEnqueue(t, p.Pipeline, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		settled := make(chan error, 1)
+		go func() { settled <- p.Settle(t.Context()) }()
+		<-marking
+		mustEnqueue(t, p.Pipeline, in("c1", 9*time.Hour, "t1", "The harbour of Porto is nice.")())
+		mustFlush(t, p.Pipeline)
+		if err := <-settled; err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m, err := store.Memory(t.Context(), testScope, storage.TurnMemoryID("t1", 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "The harbour of Porto is nice."; m.Text != want || len(m.Tags) > 0 {
+			t.Errorf("got %q with %q, want %q", m.Text, m.Tags, want)
+		}
+	})
+}
