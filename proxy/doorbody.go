@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"sync"
@@ -92,4 +93,35 @@ func (b *doorBody) end() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.closed = true
+}
+
+// mostAtOnce bounds one call that copies to or from a socket behind the scheduler's back, in bytes. It takes some 100 us, for which a
+// collection may have to wait: told of it, the scheduler would give the processor away within 20 us, and whoever comes back finds
+// its caches full of another's body.
+const mostAtOnce = 512 << 10
+
+// bodyReader reads from a socket for doorConn.read, one read at a time.
+type bodyReader struct {
+	look func(fd uintptr) bool // readNow
+	p    []byte
+	n    int
+	err  error
+}
+
+// read waits for what there is. Of a plain connection it is copied without a word to the scheduler, see mostAtOnce.
+func (b *bodyReader) read(c *doorConn, p []byte) (int, error) {
+	if c.tls != nil {
+		return c.tls.Read(p)
+	}
+	b.p = p[:min(len(p), mostAtOnce)]
+	if err := c.raw.Read(b.look); err != nil {
+		b.n, b.err = 0, err
+	}
+	b.p = nil
+	return b.n, b.err
+}
+
+func (b *bodyReader) readNow(fd uintptr) bool {
+	b.n, b.err = readNow(fd, b.p)
+	return !errors.Is(b.err, errNothing)
 }

@@ -34,7 +34,8 @@ type doorConn struct {
 	from, to int
 	fill     func(fd uintptr) bool
 	count    func(fd uintptr)
-	there    int          // what count found
+	there    int // what count found
+	body     bodyReader
 	waits    atomic.Int32 // waitsNot, waitsIdle or waitsOver
 	writer   doorWriter   // of the request under way
 
@@ -75,6 +76,7 @@ func newDoorConn(d *door, tcp *net.TCPConn, secure *secureConn, base context.Con
 	c.writer.c, c.writer.header = c, http.Header{}
 	c.fill = c.readAhead
 	c.count = func(fd uintptr) { c.there = waiting(fd) }
+	c.body.look = c.body.readNow
 	return c, nil
 }
 
@@ -233,7 +235,7 @@ func (c *doorConn) read(p []byte) (int, error) {
 	c.reading = true
 	c.move(c.want)
 	c.mu.Unlock()
-	n, err := c.conn.Read(p)
+	n, err := c.body.read(c, p)
 	c.mu.Lock()
 	c.reading = false
 	c.mu.Unlock()

@@ -59,6 +59,7 @@ type exchange struct {
 	lines []fence.Line    // the same for the lines of a block
 
 	chain   []chainHash  // and for the hashes of a chain
+	turns   [][16]byte   // and for those that recall is told of
 	guarded *guardedBody // what read reads from, kept likewise
 }
 
@@ -76,7 +77,10 @@ func (x *exchange) recycle() {
 	if cap(x.chain) > mostChain {
 		x.chain = nil
 	}
-	*x = exchange{found: x.found, lines: x.lines, chain: x.chain[:0], guarded: x.guarded}
+	if cap(x.turns) > mostChain {
+		x.turns = nil
+	}
+	*x = exchange{found: x.found, lines: x.lines, chain: x.chain[:0], turns: x.turns[:0], guarded: x.guarded}
 	exchanges.Put(x)
 }
 
@@ -324,6 +328,7 @@ func (x *exchange) letGo() {
 	if x.body != nil {
 		x.body.lease.release()
 	}
+	x.req.Release()
 	x.body, x.plain, x.req, x.said = nil, nil, nil, ""
 }
 
@@ -452,7 +457,9 @@ func (x *exchange) finish(code int, out relayed) {
 	}
 	switch out.Failed {
 	case failedClient:
-		x.cause = "client left"
+		if x.cause = "client left"; errors.Is(out.Err, errTakesNothing) {
+			x.cause = errTakesNothing.Error()
+		}
 	case failedUpstream:
 		x.cause = cause(out.Err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
@@ -157,6 +158,39 @@ func testLargeAnswersAreNotRemembered(t *testing.T, a api) {
 				t.Errorf("persisted %d, skipped %d, want 0 and 1", n, r.h.Stats().TeeSkipped.Load())
 			}
 		})
+	}
+}
+
+// TestCopiesShareABudget: while the copies of others take limits.teesBytes an answer is not remembered, and afterwards the next is.
+func TestCopiesShareABudget(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, func(c *Config, _ *Deps) { c.Limits.TeeBytes, c.Limits.TeesBytes = 64<<10, 64<<10 })
+	r.answers(replyWith(strings.Repeat("long ", 1000)))
+	if !r.h.tees.acquire(60 << 10) {
+		t.Fatal("the budget is taken")
+	}
+	r.posted++ // and not by post, which waits until all is given back
+	resp, err := http.Post(r.url+r.path, "application/json", strings.NewReader(chat("user: one")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	for deadline := time.Now().Add(patience); r.h.Stats().TeeSkipped.Load() == 0 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+	r.h.tees.release(60 << 10)
+	if n := len(r.turns()); n != 0 || r.h.Stats().TeeSkipped.Load() != 1 {
+		t.Errorf("beyond the budget: persisted %d, skipped %d", n, r.h.Stats().TeeSkipped.Load())
+	}
+	r.post(chat("user: two"))
+	if n := len(r.turns()); n != 1 || r.h.Stats().TeeSkipped.Load() != 1 {
+		t.Errorf("within it: persisted %d, skipped %d", n, r.h.Stats().TeeSkipped.Load())
+	}
+	if !r.h.tees.acquire(64 << 10) {
+		t.Error("not all of the budget is given back")
 	}
 }
 

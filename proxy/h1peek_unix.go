@@ -64,10 +64,34 @@ type quickWriter struct {
 	put  func(fd uintptr) bool
 	left []byte
 	err  error
+
+	pour   func(fd uintptr)
+	pieces net.Buffers // what pour is to send, or has left
 }
 
 func newQuickWriter(raw syscall.RawConn) *quickWriter {
 	q := &quickWriter{raw: raw}
+	q.pour = func(fd uintptr) {
+		for {
+			for len(q.pieces) > 0 && len(q.pieces[0]) == 0 {
+				q.pieces = q.pieces[1:]
+			}
+			if len(q.pieces) == 0 {
+				return
+			}
+			n, err := sendPiecesNow(fd, q.pieces)
+			if n <= 0 && err != syscall.EINTR {
+				return
+			}
+			for n > 0 {
+				take := min(n, len(q.pieces[0]))
+				if q.pieces[0] = q.pieces[0][take:]; len(q.pieces[0]) == 0 {
+					q.pieces = q.pieces[1:]
+				}
+				n -= take
+			}
+		}
+	}
 	q.put = func(fd uintptr) bool {
 		for len(q.left) > 0 {
 			n, err := sendNow(fd, q.left)
@@ -85,6 +109,14 @@ func newQuickWriter(raw syscall.RawConn) *quickWriter {
 		return true
 	}
 	return q
+}
+
+// take writes what the socket takes of pieces at once, and leaves the rest. An error is left to the write of that.
+func (q *quickWriter) take(pieces net.Buffers) (rest net.Buffers) {
+	q.pieces = pieces
+	_ = q.raw.Control(q.pour) // which fails on a closed connection alone
+	rest, q.pieces = q.pieces, nil
+	return rest
 }
 
 // Write implements io.Writer, with the deadline of the socket. p should be short.

@@ -92,8 +92,7 @@ func (r *h1Request) release() {
 // Bounds of sending on the handler's goroutine, which reads no answer meanwhile.
 const (
 	copiedBody = 8 << 10               // head and body up to this are sent as one piece
-	inlineBody = 16 << 10              // a body up to this any socket takes at once
-	inlineWait = 20 * time.Millisecond // for a larger one; what is left then, a goroutine sends
+	inlineWait = 20 * time.Millisecond // for what the socket does not take at once; what is left then, a goroutine sends
 )
 
 // sendHead sends the head alone and says whether any of it left.
@@ -135,17 +134,27 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 	} else {
 		r.pieces = append(r.pieces, r.body.pieces...)
 	}
-	if r.body.length <= inlineBody {
-		return r.pieces.WriteTo(c.tcp)
+	size := r.left()
+	if r.pieces = c.out.take(r.pieces); len(r.pieces) == 0 {
+		return size, nil
 	}
 	_ = c.tcp.SetWriteDeadline(time.Now().Add(inlineWait)) // a write that follows meets the same error
-	n, err := r.pieces.WriteTo(c.tcp)
+	_, err := r.pieces.WriteTo(c.tcp)
 	_ = c.tcp.SetWriteDeadline(time.Time{})
+	n := size - r.left()
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		r.upload(c)
 		return n, nil
 	}
 	return n, err
+}
+
+// left is how much of the pieces has not been sent.
+func (r *h1Request) left() (n int64) {
+	for _, p := range r.pieces {
+		n += int64(len(p))
+	}
+	return n
 }
 
 var crlf = []byte("\r\n")

@@ -80,10 +80,13 @@ func (h hop) finish(r relayed) {
 }
 
 // hopServe runs a door until the test ends and returns its address.
-func hopServe(tb testing.TB, h http.Handler) string {
+func hopServe(tb testing.TB, h http.Handler, set ...func(*ServerConfig)) string {
 	tb.Helper()
 	cfg := DefaultServerConfig()
 	cfg.Listen, cfg.Drain = "127.0.0.1:0", time.Second
+	for _, f := range set {
+		f(&cfg)
+	}
 	s := NewServer(h, cfg, nil)
 	if err := s.Listen(); err != nil {
 		tb.Fatal(err)

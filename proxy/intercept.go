@@ -69,17 +69,16 @@ func (r *router) named(i Intercept, t TransportConfig) (*Upstream, error) {
 // interceptor takes decrypted connections to a Server of their own, with the handler of the reverse door, so that
 // streams, cancellation and shutdown are the same there.
 type interceptor struct {
-	authority *Authority
-	handlers  map[string]http.Handler // by host
-	server    *Server
-	conns     *handedOver
-	tls       *tls.Config
-	timeout   time.Duration // of the handshake
-	log       *slog.Logger
+	handlers map[string]http.Handler // by host
+	server   *Server
+	conns    *handedOver
+	tls      *tls.Config
+	timeout  time.Duration // of the handshake
+	log      *slog.Logger
 }
 
 func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerConfig, log *slog.Logger) *interceptor {
-	i := &interceptor{authority: a, handlers: handlers, timeout: sc.HeaderTimeout, log: log}
+	i := &interceptor{handlers: handlers, timeout: sc.HeaderTimeout, log: log}
 	i.conns = &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}
 	i.tls = &tls.Config{
 		NextProtos: []string{"h2", "http/1.1"},

@@ -120,7 +120,8 @@ type scopeLedger struct {
 	start  chainHash // of the scope's chains, once seed has run
 
 	mu      sync.Mutex
-	entries map[chainHash]*entry
+	entries map[chainHash]*entry // set adds to them
+	marks   marks
 	bytes   int64
 	swept   time.Time
 	forgets int64 // how often some of its memories were forgotten
@@ -231,10 +232,11 @@ type walk struct {
 	// newest is the variant to replay at the newest turn; nil = the turn is new here.
 	newest *variant
 	// count and tokens are of all blocks that the conversation carries before the newest turn, with those that the
-	// upstream holds; heldTurns (as chainText) and heldIDs (of memories) are what it holds.
-	count, tokens      int
-	heldTurns, heldIDs map[string]struct{}
-	forgets            int64 // the scope's at that time
+	// upstream holds; heldTurns and heldIDs (of memories) are what it holds.
+	count, tokens int
+	heldTurns     map[chainHash]struct{}
+	heldIDs       map[string]struct{}
+	forgets       int64 // the scope's at that time
 }
 
 // full says whether the conversation carries as much as it may.
@@ -265,7 +267,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 	first := req.Turn // the first turn with an entry, as far as is known
 	for i := req.Turn; i >= 0 && conv == ""; i-- {
 		if req.Messages[i].Role == dialect.RoleUser {
-			e := s.entries[w.chain[i]]
+			e := s.at(w.chain[i])
 			if e != nil {
 				first = i
 			}
@@ -289,7 +291,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 	case req.Turn+1 < len(req.Messages):
 		w.newest = l.follow(s, w.chain[req.Turn], req.Messages[req.Turn+1].Hash, conv, now, peek)
 	default:
-		w.newest = s.entries[w.chain[req.Turn]].retry(named, now, l.cfg.ReplayWindow)
+		w.newest = s.at(w.chain[req.Turn]).retry(named, now, l.cfg.ReplayWindow)
 	}
 	if w.newest != nil {
 		add(req.Turn, w.newest)
@@ -323,7 +325,7 @@ func (e *entry) latest(now time.Time, ttl time.Duration, sole bool) string {
 // that next has followed before, or the newest that nothing has followed yet if it was sent since; else the newest,
 // whose bytes were the last to be sent. The pick is bound to next.
 func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time.Time, peek bool) *variant {
-	e := s.entries[h]
+	e := s.at(h)
 	if e == nil {
 		return nil
 	}
@@ -404,7 +406,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	if e == nil {
 		e = &entry{}
 		e.variants = e.first[:0]
-		s.entries[h] = e
+		s.set(h, e)
 	}
 	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
 		stands := *twin // others may change it

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/klauspost/compress/s2"
-	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -22,8 +21,7 @@ var errEntry = errors.New("unreadable ledger entry")
 // compressed (s2), since the blocks of one user have many lines in common.
 
 func appendRow(b []byte, h chainHash, e *entry) []byte {
-	b = binary.BigEndian.AppendUint64(b, h.Hi)
-	b = binary.BigEndian.AppendUint64(b, h.Lo)
+	b = appendHash(b, h)
 	at := len(b) + 4
 	b = appendEntry(append(b, 0x80, 0x80, 0x80, 0), e)
 	for i, n := 0, len(b)-at; i < 4; i++ {
@@ -47,7 +45,7 @@ func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error)
 func readRows(rows []byte, entries map[chainHash]*entry) (size int64, err error) {
 	d := decoder{rows}
 	for len(d.rest) > 0 {
-		h := chainHash{Hi: d.uint64(), Lo: d.uint64()}
+		h := d.hash()
 		encoded := d.take(d.uint(uint64(len(d.rest))))
 		if d.broken() {
 			return size, errEntry
@@ -88,19 +86,23 @@ func appendEntry(b []byte, e *entry) []byte {
 			b = binary.AppendUvarint(b, uint64(sp.Start))
 			b = binary.AppendUvarint(b, uint64(sp.End))
 		}
-		b = binary.BigEndian.AppendUint64(b, v.next.Hi)
-		b = binary.BigEndian.AppendUint64(b, v.next.Lo)
+		b = appendHash(b, v.next)
 		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.created)))
 		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.used)))
 	}
 	return b
 }
 
+func appendHash(b []byte, h chainHash) []byte {
+	b = binary.BigEndian.AppendUint64(b, h.Hi)
+	return binary.BigEndian.AppendUint64(b, h.Lo)
+}
+
 func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeEntry refuses what encodeEntry does not write: a block is replayed to an upstream, so it must be whole.
+// decodeEntry refuses what appendEntry does not write: a block is replayed to an upstream, so it must be whole.
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
@@ -125,7 +127,7 @@ func decodeEntry(b []byte) (*entry, error) {
 			at = sp.End
 			v.block.Spans = append(v.block.Spans, sp)
 		}
-		v.next = xxh3.Uint128{Hi: d.uint64(), Lo: d.uint64()}
+		v.next = d.hash()
 		v.created = storage.Time(d.uint(1 << 62)).Std()
 		v.used = storage.Time(d.uint(1 << 62)).Std()
 		if d.broken() || v.placement > dialect.System {
@@ -179,5 +181,7 @@ func (d *decoder) uint64() uint64 {
 	}
 	return 0
 }
+
+func (d *decoder) hash() chainHash { return chainHash{Hi: d.uint64(), Lo: d.uint64()} }
 
 func (d *decoder) string() string { return string(d.take(d.uint(uint64(len(d.rest))))) }

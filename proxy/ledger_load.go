@@ -53,7 +53,7 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 					e.variants = e.variants[1:]
 				}
 			}
-			s.entries[h] = e
+			s.set(h, e)
 		}
 		s.confirmed = s.confirmed || got.segments > 0 || len(entries) > 0
 		l.charge(s, size)

@@ -40,10 +40,7 @@ func (p *position) size() int64 {
 
 // heldKey is where requests start that continue something which the upstream holds: a response, or a conversation.
 func heldKey(start chainHash, kind byte, id string) chainHash {
-	b := make([]byte, 0, 17+len(id))
-	b = binary.BigEndian.AppendUint64(b, start.Hi)
-	b = binary.BigEndian.AppendUint64(b, start.Lo)
-	b = append(b, kind)
+	b := append(appendHash(make([]byte, 0, 17+len(id)), start), kind)
 	return xxh3.Hash128(append(b, id...))
 }
 
@@ -77,7 +74,7 @@ func (l *ledger) place(s *scopeLedger, p position, keys ...chainHash) {
 			grown -= e.size()
 		}
 		at := p
-		s.entries[key] = &entry{at: &at}
+		s.set(key, &entry{at: &at})
 		l.charge(s, grown)
 		l.save(s, key)
 	}
@@ -103,7 +100,7 @@ func (l *ledger) hold(s *scopeLedger, w *walk, key chainHash, peek bool) {
 	now := l.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w.heldTurns, w.heldIDs = map[string]struct{}{}, map[string]struct{}{}
+	w.heldTurns, w.heldIDs = map[chainHash]struct{}{}, map[string]struct{}{}
 	var system []replayed
 	for range positionParents {
 		e := s.entries[key]
@@ -116,7 +113,7 @@ func (l *ledger) hold(s *scopeLedger, w *walk, key chainHash, peek bool) {
 			l.save(s, key)
 		}
 		for _, h := range slices.Backward(p.turns) {
-			w.heldTurns[chainText(h)] = struct{}{}
+			w.heldTurns[h] = struct{}{}
 			v := s.entries[h].sent(p.conv)
 			if v == nil {
 				continue
@@ -169,18 +166,12 @@ func appendPosition(b []byte, p *position) []byte {
 	return binary.AppendUvarint(b, uint64(storage.TimeOf(p.used)))
 }
 
-func appendHash(b []byte, h chainHash) []byte {
-	b = binary.BigEndian.AppendUint64(b, h.Hi)
-	return binary.BigEndian.AppendUint64(b, h.Lo)
-}
-
 // decodePosition reads what follows the version byte.
 func decodePosition(d decoder) (*position, error) {
-	hash := func() chainHash { return chainHash{Hi: d.uint64(), Lo: d.uint64()} }
 	p := &position{conv: d.string()}
-	p.parent, p.self, p.newest = hash(), hash(), hash()
+	p.parent, p.self, p.newest = d.hash(), d.hash(), d.hash()
 	for range d.uint(positionTurns) {
-		p.turns = append(p.turns, hash())
+		p.turns = append(p.turns, d.hash())
 	}
 	p.used = storage.Time(d.uint(1 << 62)).Std()
 	if d.broken() || len(d.rest) > 0 {

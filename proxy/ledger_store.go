@@ -351,7 +351,7 @@ func (st *ledgerStore) clear(ctx context.Context, scope storage.Scope) error {
 		}
 		refs := make([]storage.RecordRef, 0, len(page.Records))
 		for _, r := range page.Records {
-			refs = append(refs, storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key})
+			refs = append(refs, r.Ref())
 		}
 		if err := st.local.DeleteRecords(ctx, refs); err != nil {
 			return err

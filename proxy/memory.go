@@ -280,7 +280,7 @@ func (x *exchange) search(
 		q.Previous = func() string { return before }
 	}
 	if carries && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
-		q.VisibleChains = append(q.VisibleChains, x.turn.Chain)
+		q.VisibleChains = append(q.VisibleChains, w.chain[x.req.Turn].Bytes())
 	}
 	for _, b := range w.blocks {
 		for _, sp := range b.block.Spans {
@@ -314,6 +314,9 @@ func (x *exchange) search(
 		if who == "" {
 			who = string(m.Kind)
 		}
+		if slices.Contains(m.Tags, storage.OutdatedTag) {
+			text = outdatedMark + text
+		}
 		lines = append(lines, fence.Line{ID: m.ID, Time: m.EventTime, Who: who, Text: text}) // the id is kept with the block
 	}
 	name, fits := randomName(), len(lines)
@@ -330,6 +333,9 @@ func (x *exchange) search(
 	}
 	return block, len(block.Spans), StatusInjected
 }
+
+// outdatedMark is before the text of a memory in which something was said that a later statement supersedes.
+const outdatedMark = "(in part outdated) "
 
 // mostKept is of how many memories an exchange keeps the room for the next request; more are rare, and would hold 16 KiB.
 const mostKept = 32
@@ -351,26 +357,18 @@ func (x *exchange) keep(found []recall.Scored) {
 	}
 }
 
-// earlierTurns are the chain hashes, as text, of the user messages before the newest, with those that the upstream holds.
-func (x *exchange) earlierTurns(w walk) []string {
-	var space [8 * chainTextLen]byte
-	all := space[:0]
-	if n := chainTextLen * (x.req.Turn/2 + 1); n > len(space) {
-		all = make([]byte, 0, n)
-	}
+// earlierTurns are the chain hashes of the user messages before the newest, with those that the upstream holds. They stand in x.turns.
+func (x *exchange) earlierTurns(w walk) [][16]byte {
+	turns := slices.Grow(x.turns[:0], x.req.Turn/2+len(w.heldTurns)+2)
 	for i := range x.req.Turn {
 		if x.req.Messages[i].Role == dialect.RoleUser {
-			all = appendChainText(all, w.chain[i])
+			turns = append(turns, w.chain[i].Bytes())
 		}
 	}
-	text := string(all) // one for all of them: a conversation has hundreds
-	turns := make([]string, 0, len(text)/chainTextLen+len(w.heldTurns)+1)
-	for ; text != ""; text = text[chainTextLen:] {
-		turns = append(turns, text[:chainTextLen])
+	for h := range w.heldTurns {
+		turns = append(turns, h.Bytes())
 	}
-	if len(w.heldTurns) > 0 {
-		turns = slices.AppendSeq(turns, maps.Keys(w.heldTurns))
-	}
+	x.turns = turns
 	return turns
 }
 

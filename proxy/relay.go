@@ -160,7 +160,8 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 		defer func() { late.drop() }()
 	}
 
-	var armed time.Time
+	bound := newWriteBound(ctl, in.ProtoMajor >= 2, p.stream.WriteIdle)
+	defer bound.drop()
 	for {
 		if own != nil && !own.ready() {
 			copier.giveBack()
@@ -173,13 +174,15 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 				late.drop()
 				late = nil
 			}
-			if in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded {
-				if now := time.Now(); now.Sub(armed) > p.stream.WriteIdle/4 {
-					armed = now
-					_ = ctl.SetWriteDeadline(now.Add(p.stream.WriteIdle)) // a writer that can't has no bound
-				}
+			guarded := in.ProtoMajor >= 2 || r.Bytes > unguarded || n > unguarded
+			if guarded {
+				bound.begin()
 			}
-			if werr := writeFlush(&ctl, w, buf[:n]); werr != nil {
+			werr := writeFlush(&ctl, w, buf[:n])
+			if guarded {
+				werr = bound.end(werr)
+			}
+			if werr != nil {
 				r.fail(failedClient, fmt.Errorf("write to client: %w", werr))
 				return
 			}
@@ -195,6 +198,7 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 			}
 		}
 		if err == io.EOF {
+			bound.last()
 			r.Complete = true
 			return
 		}

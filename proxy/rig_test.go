@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -208,6 +209,7 @@ func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result,
 		previous := q.Previous()
 		q.Previous = func() string { return previous }
 	}
+	q.VisibleChains = slices.Clone(q.VisibleChains) // lent until then
 	f.requests = append(f.requests, q)
 	if f.do != nil {
 		f.do()
@@ -217,12 +219,17 @@ func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result,
 		if _, seen := q.VisibleIDs[m.ID]; seen {
 			continue
 		}
-		if m.Provenance.Chain != "" && slices.Contains(q.VisibleChains, m.Provenance.Chain) {
+		if m.Provenance.Chain != "" && visible(q, m.Provenance.Chain) {
 			continue
 		}
 		res.Memories = append(res.Memories, recall.Scored{Memory: m, Score: 1})
 	}
 	return res, f.err
+}
+
+// visible says whether q names the turn with this chain as one that the request carries.
+func visible(q recall.Request, chain string) bool {
+	return slices.ContainsFunc(q.VisibleChains, func(c [16]byte) bool { return hex.EncodeToString(c[:]) == chain })
 }
 
 func (f *fakeRecall) Loaded(storage.Scope) bool { return true }

@@ -19,9 +19,12 @@ type ServerConfig struct {
 	Listen string
 	// HeaderTimeout bounds the reading of a request's head, IdleTimeout the wait for the next request on a connection.
 	// It is longer than the usual clients keep theirs, so that it is they who hang up. Bodies are bounded by idleness alone
-	// (TransportConfig.ReadIdle and WriteIdle), never by a total time.
+	// (StreamConfig), never by a total time.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
+	// WriteIdle closes an HTTP/2 connection that takes nothing for so long while something waits to be sent: what resets one of its
+	// streams could not be sent either. It is StreamConfig.WriteIdle, which bounds answers. 0 = no bound.
+	WriteIdle time.Duration
 	// MaxHeaderBytes bounds the head of a request.
 	MaxHeaderBytes int
 	// Drain is how long exchanges in flight may go on after the door has closed. What is left then is cut.
@@ -34,6 +37,7 @@ func DefaultServerConfig() ServerConfig {
 		Listen:         "127.0.0.1:8787",
 		HeaderTimeout:  10 * time.Second,
 		IdleTimeout:    3 * time.Minute,
+		WriteIdle:      DefaultStreamConfig().WriteIdle,
 		MaxHeaderBytes: 1 << 20,
 		Drain:          25 * time.Second, // a pod is given 30 s
 	}
@@ -103,6 +107,7 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 			h.ServeHTTP(w, r)
 		}),
 		Protocols:                    protocols,
+		HTTP2:                        &http.HTTP2Config{WriteByteTimeout: cfg.WriteIdle},
 		ReadHeaderTimeout:            cfg.HeaderTimeout,
 		IdleTimeout:                  cfg.IdleTimeout,
 		MaxHeaderBytes:               cfg.MaxHeaderBytes,
@@ -151,7 +156,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	base, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
-	within := context.WithValue(base, closingKey{}, ctx.Done())
+	within := context.WithValue(base, closingKey{}, &closing{begun: ctx.Done(), drain: s.cfg.Drain})
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
 	listener, failed, d := s.listener, make(chan error, 2), (*door)(nil)
@@ -200,13 +205,19 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
 }
 
-// closingKey is that of a request's context under which it has what doorCloses returns.
+// closing tells what a request came through when its door closes, and how long it may go on from then on.
+type closing struct {
+	begun <-chan struct{}
+	drain time.Duration
+}
+
+// closingKey is that of a request's context under which it has what closingOf returns.
 type closingKey struct{}
 
-// doorCloses is closed when the door that a request came through closes. It is nil where nothing tells.
-func doorCloses(request context.Context) <-chan struct{} {
-	closing, _ := request.Value(closingKey{}).(<-chan struct{})
-	return closing
+// closingOf is nil where nothing tells.
+func closingOf(request context.Context) *closing {
+	c, _ := request.Value(closingKey{}).(*closing)
+	return c
 }
 
 // cutGrace is how long handlers may take to notice that they were cut.

@@ -22,3 +22,19 @@ func sendNow(fd uintptr, p []byte) (int, syscall.Errno) {
 		fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0)
 	return int(n), err
 }
+
+// sendPiecesNow is sendNow of the first pieces, none of which is empty.
+func sendPiecesNow(fd uintptr, pieces [][]byte) (int, syscall.Errno) {
+	var vec [8]syscall.Iovec
+	n, left := 0, mostAtOnce
+	for n < min(len(pieces), len(vec)) && left > 0 {
+		size := min(len(pieces[n]), left)
+		vec[n].Base = unsafe.SliceData(pieces[n])
+		vec[n].SetLen(size)
+		n, left = n+1, left-size
+	}
+	msg := syscall.Msghdr{Iov: &vec[0], Iovlen: uint64(n)}
+	sent, _, err := syscall.RawSyscall6(syscall.SYS_SENDMSG,
+		fd, uintptr(unsafe.Pointer(&msg)), syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, 0, 0, 0)
+	return int(sent), err
+}

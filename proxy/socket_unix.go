@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// recvNow and sendNow are those of socket_linux.go, of which the race detector knows that what was written before bytes were sent is
+// recvNow, sendNow and sendPiecesNow are those of socket_linux.go, of which the race detector knows that what was written before bytes were sent is
 // seen by who has read them.
 
 func recvNow(fd uintptr, p []byte, flags int) (n int, errno syscall.Errno) {
@@ -24,6 +24,8 @@ func sendNow(fd uintptr, p []byte) (int, syscall.Errno) {
 	n, err := syscall.Write(int(fd), p)
 	return n, errnoOf(err)
 }
+
+func sendPiecesNow(fd uintptr, pieces [][]byte) (int, syscall.Errno) { return sendNow(fd, pieces[0]) }
 
 func errnoOf(err error) (errno syscall.Errno) {
 	if err != nil && !errors.As(err, &errno) {

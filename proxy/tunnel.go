@@ -45,9 +45,9 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 	defer closeBoth()
 	defer context.AfterFunc(ctx, closeBoth)()
 	said.at = time.Now()
-	if closing := doorCloses(ctx); closing != nil {
+	if door := closingOf(ctx); door != nil {
 		leaving.Go(func() {
-			if !said.falls(closing, over) {
+			if !said.falls(door, over) {
 				return
 			}
 			defer said.client.Unlock()

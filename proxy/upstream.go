@@ -141,22 +141,31 @@ type Upstream struct {
 	upgrades  *http.Transport
 }
 
+// Roots are the authorities of CAFile; nil where none is named, which means the system's.
+func (c UpstreamConfig) Roots() (*x509.CertPool, error) {
+	if c.CAFile == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("read caFile: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("caFile %s holds no PEM certificate", c.CAFile)
+	}
+	return roots, nil
+}
+
 // openUpstream reads the CA file and builds the transports. It dials nothing.
 func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
 	u, err := parseUpstreamURL(c.URL)
 	if err != nil {
 		return nil, fmt.Errorf("upstream %s: url: %w", c.Name, err)
 	}
-	var roots *x509.CertPool
-	if c.CAFile != "" {
-		pem, err := os.ReadFile(c.CAFile)
-		if err != nil {
-			return nil, fmt.Errorf("upstream %s: read caFile: %w", c.Name, err)
-		}
-		roots = x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("upstream %s: caFile %s holds no PEM certificate", c.Name, c.CAFile)
-		}
+	roots, err := c.Roots()
+	if err != nil {
+		return nil, fmt.Errorf("upstream %s: %w", c.Name, err)
 	}
 	up := &Upstream{
 		Name:  c.Name,

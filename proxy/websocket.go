@@ -89,7 +89,7 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 		}
 		fromClient = up.run()
 	})
-	asks.Go(func() { s.leave(doorCloses(ctx), client) })
+	asks.Go(func() { s.leave(closingOf(ctx), client) })
 	down := &pump{
 		src: upstream, dst: client, limit: socketFrame, budget: &s.x.h.tees, to: s.toClient,
 		change: s.answered, missed: func() { s.lose(true); s.cut() }, idle: idle, late: closeBoth,
@@ -106,8 +106,12 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 	return fromClient, fromUpstream
 }
 
-// leave ends the socket once closing is closed and no response is awaited.
-func (s *socket) leave(closing <-chan struct{}, client io.Writer) {
+// leave ends the socket once the door closes and no response is awaited.
+func (s *socket) leave(door *closing, client io.Writer) {
+	var closing <-chan struct{} // never, where nothing tells
+	if door != nil {
+		closing = door.begun
+	}
 	for closes := false; ; {
 		select {
 		case <-s.over:
@@ -185,6 +189,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		y.status, y.memories = StatusTooLarge, 0
 		y.rejected(false, false)
 	}
+	y.req.Release()
 	y.body, y.plain, y.req = nil, nil, nil
 	if !s.enter(y) {
 		if pieces != nil {

@@ -26,7 +26,7 @@ import (
 
 // blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
 // build would not match its queries. A test holds it against the analysis of a fixture.
-const blobVersion = 7
+const blobVersion = 8
 
 const (
 	blobMagic  = "RRIX"

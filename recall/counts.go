@@ -1,5 +1,7 @@
 package recall
 
+import "math/bits"
+
 // termCounts counts the terms of one turn.
 type termCounts struct {
 	list  []termCount
@@ -9,11 +11,15 @@ type termCounts struct {
 	nth   uint16   // passage of the turn
 }
 
-const leastSlots = 128
+const (
+	leastSlots  = 128
+	likelySlots = 2048
+)
 
-// reset empties c. Its space is kept.
-func (c *termCounts) reset() {
-	c.list, c.slots, c.nth = c.list[:0], cleared(c.slots, leastSlots), 0
+// reset empties c for at most so many terms, likely: it has room for more. Its space is kept.
+func (c *termCounts) reset(terms int) {
+	slots := min(max(1<<bits.Len(uint(2*terms)), leastSlots), likelySlots)
+	c.list, c.slots, c.nth = c.list[:0], cleared(c.slots, slots), 0
 }
 
 // cleared is n zeros, in the space of s if that is enough.

@@ -52,14 +52,19 @@ type termHashes []minhash
 
 // sign is sign for terms by number.
 func (t *termHashes) sign(ix *index, ids []uint32) signature {
-	low := noMinhash
-	for _, id := range ids {
-		for int(id) >= len(*t) {
-			*t = append(*t, minhashOf(ix.terms.raw(uint32(len(*t)))))
-		}
-		low.take((*t)[id])
+	for n := len(*t); n < ix.terms.len(); n++ {
+		*t = append(*t, minhashOf(ix.terms.raw(uint32(n))))
 	}
+	low := noMinhash
+	low.takeAll(*t, ids)
 	return low.signature()
+}
+
+// takeEach is takeAll one by one.
+func (m *minhash) takeEach(hashes []minhash, ids []uint32) {
+	for _, id := range ids {
+		m.take(hashes[id])
+	}
 }
 
 func (s signature) like(o signature) bool {

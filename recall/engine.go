@@ -239,7 +239,7 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	if e.tracer != nil {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
 	}
-	if len(q.terms) == 0 { // nothing is asked
+	if len(q.terms) == 0 && q.self == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil
 	}
 	if q.vector, err = e.evidence(s, a); err != nil {

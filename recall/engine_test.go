@@ -340,8 +340,8 @@ func TestSelection(t *testing.T) {
 		gone string // ids missing from all, by turn number
 	}{
 		{"all, the near duplicate collapses", Request{}, ""},
-		{"visible chain", Request{VisibleChains: []string{fmt.Sprintf("%032x", 4)}}, "4"},
-		{"visible chains, one unknown", Request{VisibleChains: []string{fmt.Sprintf("%032x", 4), fmt.Sprintf("%032x", 99), fmt.Sprintf("%032x", 2), fmt.Sprintf("%032x", 4)}}, "24"},
+		{"visible chain", Request{VisibleChains: [][16]byte{{15: 4}}}, "4"},
+		{"visible chains, one unknown", Request{VisibleChains: [][16]byte{{15: 4}, {15: 0x99}, {15: 2}, {15: 4}}}, "24"},
 		{"visible id", Request{VisibleIDs: map[string]struct{}{"00000001-0": {}, "00000007-0": {}}}, "17"},
 		{"this chat", Request{Conversation: "c1", Scopes: []SearchScope{CurrentChat}}, "67"},
 		{"this chat, unknown", Request{Conversation: "new", Scopes: []SearchScope{CurrentChat}}, "1234567"},

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"slices"
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/storage"
@@ -154,7 +155,7 @@ func afterEnd(text []byte, i int) int {
 		for next < len(text) && next-i <= maxClosing && closes(text[next]) {
 			next++
 		}
-		if next < len(text) && !blank(text[next]) || c == '.' && opensItem(text[:i]) {
+		if next < len(text) && !blank(text[next]) || c == '.' && (opensItem(text[:i]) || abbreviates(text[:i])) {
 			return -1
 		}
 	case c >= utf8.RuneSelf:
@@ -233,7 +234,7 @@ func lastEnd(text []byte, from, room, least int) int {
 	case word >= least:
 		return word
 	}
-	return runeBegin(text, from+room, least)
+	return clusterBegin(text, from+room, least)
 }
 
 // wordBegin is where a word begins from a place on, end if none does before.
@@ -243,25 +244,24 @@ func wordBegin(text []byte, from, end int) int {
 			return at + 1
 		}
 	}
-	return min(end, runeBegin(text, from, 0))
+	return clusterEnd(text, from, end)
 }
 
-// runeBegin is where the character begins that byte i is of, but not before least.
-func runeBegin(text []byte, i, least int) int {
-	for i > least && !utf8.RuneStart(text[i]) {
-		i--
-	}
-	return i
-}
-
-// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
-const lineOverhead = 22
+const (
+	// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
+	lineOverhead = 22
+	// outdatedOverhead is what says there that storage.OutdatedTag is one of a memory's: "(in part outdated) ".
+	outdatedOverhead = 19
+)
 
 // overhead is how many bytes a memory's line has beside its text.
 func overhead(m *storage.Memory) int {
 	who := len(m.Provenance.Speaker)
 	if who == 0 {
 		who = len(m.Provenance.Role)
+	}
+	if slices.Contains(m.Tags, storage.OutdatedTag) {
+		who += outdatedOverhead
 	}
 	return who + lineOverhead
 }

@@ -181,6 +181,14 @@ func TestSentencesEndWithWhatClosesThem(t *testing.T) {
 		{"See remora.go for more.", "more", "See"},
 		{"Steps:\n 1. Rinse it", "Rinse", "1."},
 		{"In 2024. Then", "Then", "Then"},
+		{"I saw Dr. Smith and Mrs. J. Doe today", "today", "I saw"},
+		{"Bring fruit, e.g. apples, z.B. Birnen", "Birnen", "Bring"},
+		{"The U.S. Senate met at 5 p.m. sharp", "sharp", "The U.S."},
+		{"It costs 3.5 euros", "euros", "It costs"},
+		{"So did I. Then we left", "left", "Then"},
+		{"I met the Dr.Then we left... Then", "left", "I met"},
+		{"He was there... Then we left", "left", "Then"},
+		{"Версия д-р. Потом ушли", "ушли", "Потом"},
 	} {
 		if got := sentenceBegin([]byte(tt.text), strings.Index(tt.text, tt.of)); !strings.HasPrefix(tt.text[got:], tt.want) {
 			t.Errorf("%q: the sentence of %q begins at %q", tt.text, tt.of, tt.text[got:])
@@ -214,5 +222,34 @@ func TestExcerptsLookBehindFrequentWords(t *testing.T) {
 	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "What do apples of Lisbon cost?", BudgetTokens: 200, NoGate: true})
 	if err != nil || len(res.Memories) != 1 || !strings.Contains(res.Memories[0].Memory.Text, "cost nine") {
 		t.Errorf("got %+v, %v", res.Memories, err)
+	}
+}
+
+// Of what a reader takes for one character no part is shown.
+func TestExcerptsCutNoCluster(t *testing.T) {
+	for _, cluster := range []string{"👨‍👩‍👧‍👦", "🇵🇹🇩🇪"[:8], "👍🏽", "e\u0301\u0323", "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "한", "क्षि"} {
+		text := []byte(strings.Repeat(cluster, 100) + "found" + strings.Repeat(cluster, 100))
+		at := int32(100 * len(cluster))
+		for room := 150; room < 150+2*len(cluster); room++ {
+			from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &query{terms: []queryTerm{{weight: 1, sure: 1}}}, room)
+			before, after, _ := strings.Cut(string(text[from:to]), "found")
+			if len(before)%len(cluster) != 0 || len(after)%len(cluster) != 0 || to-from > room || len(before)+len(after) < room-4*len(cluster)-5 {
+				t.Fatalf("%s in %d bytes: %q", cluster, room, text[from:to])
+			}
+		}
+	}
+}
+
+// TestFirstClusterIsNotCut: what a text begins with is one character for its reader, too.
+func TestFirstClusterIsNotCut(t *testing.T) {
+	family := "👨‍👩‍👧‍👦"
+	text := []byte(family + "found")
+	for i := 1; i < len(family); i++ {
+		if got := clusterEnd(text, i, len(text)); got != len(family) {
+			t.Errorf("from byte %d: got %d, want %d", i, got, len(family))
+		}
+		if got := clusterBegin(text, i, 0); got != 0 {
+			t.Errorf("to byte %d: got %d, want 0", i, got)
+		}
 	}
 }

@@ -13,10 +13,10 @@ type filter struct {
 	chat      int32 // conversation to stay in, -2 for none; unless everyone
 	episodes  bool  // anything but resources
 	resources bool
-	everyone  bool      // not only this chat
-	chains    []string  // of the turns that the request carries
-	hashes    []uint32  // chainHash of each, in order
-	mayHide   [4]uint64 // a bit for each of them, which some may share
+	everyone  bool            // not only this chat
+	chains    [][usualID]byte // of the turns that the request carries
+	hashes    []uint32        // chainHash of each, in order
+	mayHide   [4]uint64       // a bit for each of them, which some may share
 	visible   map[string]struct{}
 }
 
@@ -40,7 +40,7 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 		f.chains = req.VisibleChains
 		f.hashes = slices.Grow(f.hashes, len(f.chains))
 		for _, c := range f.chains {
-			h := ix.chainHash(c)
+			h := chainHash(hashRaw(ix.seed, c[:], true))
 			f.hashes = append(f.hashes, h)
 			bit := chainBit(h)
 			f.mayHide[bit>>6] |= 1 << (bit & 63)
@@ -121,5 +121,5 @@ func (f *filter) carries(t *turn) bool {
 	}
 	u := f.ix.head(t.mem).rest
 	d := f.ix.identity(&u, f.ix.mems[t.mem].turn)
-	return slices.Contains(f.chains, string(appendRaw(nil, d.chain, d.chainHex)))
+	return d.chainHex && len(d.chain) == usualID && slices.Contains(f.chains, [usualID]byte(d.chain))
 }

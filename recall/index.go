@@ -34,8 +34,9 @@ type index struct {
 	words    *analyzer // reads texts as they were read
 	work     *workspace
 	plain    int64 // bytes of text before it learns
-	building bool  // from records: it learns later, and from more of them
-	later    bool  // built from records: its texts are coded beside questions, by Engine.codeTexts
+	building bool  // from records: it learns later, and from more of them, and its postings go to the log
+	log      postingLog
+	later    bool // built from records: its texts are coded beside questions, by Engine.codeTexts
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
@@ -218,7 +219,11 @@ func (ix *index) put(ps []passage) {
 		t.flags |= turnFact
 	}
 	counts, pack := &ix.space().counts, &ix.work.pack
-	counts.reset()
+	terms := 0
+	for i := range ps {
+		terms += len(ps[i].terms) + len(ps[i].numbers)
+	}
+	counts.reset(terms)
 	var userLen, asstLen int
 	spoken := t.count <= 2
 	for i := range ps[:t.count] {
@@ -262,14 +267,10 @@ func (ix *index) put(ps []passage) {
 		t.flags |= turnSpoken
 	}
 	t.userLen, t.asstLen = uint16(min(userLen, 1<<16-1)), uint16(min(asstLen, 1<<16-1))
-	for _, c := range counts.list {
-		p := &ix.posts[c.term]
-		before := cap(p.buf)
-		p.add(uint32(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		if p.facts += t.fact(); p.wide != 0 {
-			ix.widened(p, int(n), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		}
-		ix.postBytes += int64(cap(p.buf) - before)
+	if ix.building {
+		ix.log.add(uint32(n), t.fact() > 0, counts.list)
+	} else {
+		ix.post(uint32(n), t.fact(), counts.list)
 	}
 	ix.turns = append(ix.turns, t)
 	ix.briefs = append(ix.briefs, t.brief())
@@ -287,8 +288,26 @@ func (ix *index) put(ps []passage) {
 	if ix.plain >= ix.learnsAt() {
 		ix.learnOfEnough()
 	}
-	if len(ix.turns)%wideFrom == 0 {
+	switch {
+	case ix.building:
+		if ix.log.used == logChunks {
+			ix.spreadLog()
+		}
+	case len(ix.turns)%wideFrom == 0:
 		ix.widen()
+	}
+}
+
+// post adds a turn to the lists of its terms.
+func (ix *index) post(turn, fact uint32, list []termCount) {
+	for _, c := range list {
+		p := &ix.posts[c.term]
+		before := cap(p.buf)
+		p.add(turn, newFrequency(int(c.tell), int(c.ask), int(c.asst)))
+		if p.facts += fact; p.wide != 0 {
+			ix.widened(p, int(turn), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
+		}
+		ix.postBytes += int64(cap(p.buf) - before)
 	}
 }
 
@@ -376,7 +395,7 @@ func (ix *index) remove(n int32) {
 	ix.briefs[n] = t.brief()
 	ix.byTurn.remove(t.key, uint32(n))
 	counts := &ix.space().counts // which put is not using yet
-	counts.reset()
+	counts.reset(0)
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		ix.liveMems--
 		h := ix.head(i)
@@ -389,6 +408,10 @@ func (ix *index) remove(n int32) {
 		ix.byID.remove(ix.idHash(uint32(i)), uint32(i))
 	}
 	for _, c := range counts.list {
+		if ix.building {
+			ix.log.gone = append(ix.log.gone, goneTerm{c.term, t.fact()})
+			continue
+		}
 		ix.posts[c.term].df--
 		ix.posts[c.term].facts -= t.fact()
 	}

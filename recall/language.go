@@ -90,29 +90,54 @@ func detect(text string, ascii bool, usual language) language {
 
 // plainlyEnglish reports whether a word stands in an ASCII text that only English has, and has often.
 func plainlyEnglish(text string) bool {
-	var lower [8]byte
-	n, seen := 0, 0
-	for i := 0; i <= len(text) && seen < detectWords; i++ {
-		if i < len(text) {
-			if c := text[i] | 0x20; c >= 'a' && c <= 'z' {
-				if n < len(lower) {
-					lower[n] = c
-				}
-				n++
-				continue
-			}
+	for seen := 0; seen < detectWords && text != ""; {
+		var head uint64
+		if len(text) >= 8 {
+			head = eight(text)
+		} else {
+			head = few(text)
 		}
-		if n > 0 && n <= len(lower) {
-			switch string(lower[:n]) {
-			case "the", "and", "are", "what", "when", "where", "who", "how", "why", "did", "does", "my", "you", "your", "with", "this", "that",
-				"they", "from", "about", "which", "can", "could", "would", "should", "were", "been":
-				return true
-			}
+		word, n := leading(head)
+		if n == 0 {
+			text = text[1:]
+			continue
 		}
-		if n > 0 {
-			seen++
+		text = text[n:]
+		for seen++; n == 8 && text != "" && asciiKinds[text[0]] == kindLetter; { // none is that long
+			text = text[1:]
 		}
-		n = 0
+		if onlyEnglish.has(word | blanks) {
+			return true
+		}
+	}
+	return false
+}
+
+const blanks = ' ' * eachByte // which make small letters of capitals, too
+
+// onlyEnglish are the words for plainlyEnglish.
+var onlyEnglish = func() (table headTable) {
+	for w := range strings.FieldsSeq(`the and are what when where who how why did does my you your with this that they from about which can could
+		would should were been`) {
+		i := table.place(few(w) | blanks)
+		for table[i] != 0 {
+			i = (i + 1) % uint64(len(table))
+		}
+		table[i] = few(w) | blanks
+	}
+	return table
+}()
+
+// headTable is a hash table of words of at most eight letters: these, the first lowest, and blanks.
+type headTable [128]uint64
+
+func (t *headTable) place(word uint64) uint64 { return word * languageFactor >> 57 }
+
+func (t *headTable) has(word uint64) bool {
+	for i := t.place(word); t[i] != 0; i = (i + 1) % uint64(len(t)) {
+		if t[i] == word {
+			return true
+		}
 	}
 	return false
 }
@@ -138,10 +163,17 @@ func stemIn(l language, w string) string {
 		w = plain(w)
 		l = langEnglish
 	}
-	if l == langEnglish && ownStem(w) {
-		return w
-	}
 	return stemBy(l, w, unicode.Is(unicode.Latin, r))
+}
+
+// isLower reports whether a word is lower-case ASCII letters.
+func isLower(w string) bool {
+	for i := range len(w) {
+		if w[i] < 'a' || w[i] > 'z' {
+			return false
+		}
+	}
+	return true
 }
 
 // stemsAsEnglish reports whether words in Latin letters that stand in a text of the language are taken for English ones.
@@ -158,80 +190,20 @@ func stemKnown(l language, w, base string) string {
 		if l = langEnglish; base != "" {
 			w = base
 		}
-		if ownStem(w) {
-			return w
-		}
 	}
 	return stemBy(l, w, true)
 }
 
 func stemBy(l language, w string, latin bool) string {
+	if l == langEnglish && len(w) <= maxWord && isLower(w) {
+		return stemEnglish(w)
+	}
 	env := snowballstem.NewEnv(w)
 	stemmers[l](env)
 	if l != langEnglish && latin {
 		return plain(env.Current()) // people leave accents out
 	}
 	return env.Current()
-}
-
-// ownStem reports whether an English word is its own stem for certain: it ends in two letters that no suffix ends in and no
-// exception either. The stemmer comes to the same at a hundred times the cost, which counts for the words of a message that were
-// never seen.
-func ownStem(w string) bool {
-	if len(w) < 3 {
-		return false
-	}
-	before := w[len(w)-2]
-	switch w[len(w)-1] {
-	case 'e', 's':
-		return false
-	case 'c': // ic
-		if before == 'i' {
-			return false
-		}
-	case 'd': // ed
-		if before == 'e' {
-			return false
-		}
-	case 'g': // ing
-		if before == 'n' {
-			return false
-		}
-	case 'i': // li, ti, ci, gi
-		if before == 'l' || before == 't' || before == 'c' || before == 'g' {
-			return false
-		}
-	case 'l': // al, ful, ll
-		if before == 'a' || before == 'u' || before == 'l' {
-			return false
-		}
-	case 'm': // ism
-		if before == 's' {
-			return false
-		}
-	case 'n': // ion
-		if before == 'o' {
-			return false
-		}
-	case 'r': // er, or
-		if before == 'e' || before == 'o' {
-			return false
-		}
-	case 't': // ant, ent
-		if before == 'n' {
-			return false
-		}
-	case 'y': // a consonant is followed by an i in the stem
-		if before != 'a' && before != 'e' && before != 'i' && before != 'o' && before != 'u' {
-			return false
-		}
-	}
-	for i := range len(w) {
-		if w[i] < 'a' || w[i] > 'z' {
-			return false
-		}
-	}
-	return true
 }
 
 // plain takes the accents off the Latin letters of European languages.

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,6 +16,9 @@ func TestLines(t *testing.T) {
 	for i := range 60 {
 		user := said(i, fmt.Sprintf("My aunt number %d sails her boat near the harbour of town %d.", i, i%7))
 		user.Conversation, user.Tags, user.Entities = fmt.Sprint("talk ", i/4), []string{"tag"}, []string{"aunt", "boat"}
+		if i%5 == 0 {
+			user.Tags = append(user.Tags, storage.OutdatedTag)
+		}
 		user.Provenance.Chain = fmt.Sprintf("%032x", i)
 		user.Provenance.Speaker = []string{"", "Mia", "Tom"}[i%3]
 		ms = append(ms, user)
@@ -45,8 +49,12 @@ func TestLines(t *testing.T) {
 			if m.Kind == storage.KindFact {
 				facts++
 			}
+			var tags []string
+			if slices.Contains(m.Tags, storage.OutdatedTag) {
+				tags = []string{storage.OutdatedTag}
+			}
 			*m = storage.Memory{
-				ID: m.ID, Kind: m.Kind, Text: m.Text, EventTime: m.EventTime,
+				Tags: tags, ID: m.ID, Kind: m.Kind, Text: m.Text, EventTime: m.EventTime,
 				Provenance: storage.Provenance{Role: m.Provenance.Role, Speaker: m.Provenance.Speaker},
 			}
 		}

@@ -106,8 +106,9 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 				group.add(e.passage(words, m))
 			}
 		}
-		if ix.bytes() > e.cfg.MaxScopeBytes {
-			ix.learnOfEnough() // rather than drop memories that would fit
+		if ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
+			ix.spreadLog()
+			ix.learnOfEnough()
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
 			group.flush()
@@ -137,12 +138,13 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 // those of other turns may stand between them, so a small window of turns is kept open.
 type turnGroup struct {
 	ix   *index
-	open []openTurn
+	open [openTurns]openTurn
+	next int // of open, the next to be closed
 }
 
 type openTurn struct {
 	key      turnName
-	passages []passage
+	passages []passage // none where no turn is open
 }
 
 const openTurns = 16
@@ -150,23 +152,32 @@ const openTurns = 16
 func (g *turnGroup) add(p passage) {
 	key := turnKey(p.memory)
 	for i := range g.open {
-		if g.open[i].key == key {
-			g.open[i].passages = append(g.open[i].passages, p)
+		if t := &g.open[i]; t.key == key {
+			t.passages = append(t.passages, p)
 			return
 		}
 	}
-	if len(g.open) == openTurns {
-		g.ix.merge(g.open[0].passages)
-		g.open = slices.Delete(g.open, 0, 1)
+	g.close()
+	t := &g.open[g.next]
+	t.key, t.passages = key, append(t.passages, p)
+	g.next = (g.next + 1) % openTurns
+}
+
+// close closes the next turn, if one is open there.
+func (g *turnGroup) close() {
+	t := &g.open[g.next]
+	if len(t.passages) > 0 {
+		g.ix.merge(t.passages)
 	}
-	g.open = append(g.open, openTurn{key, []passage{p}})
+	clear(t.passages)
+	t.key, t.passages = turnName{}, t.passages[:0]
 }
 
 func (g *turnGroup) flush() {
-	for _, t := range g.open {
-		g.ix.merge(t.passages)
+	for range g.open {
+		g.close()
+		g.next = (g.next + 1) % openTurns
 	}
-	g.open = nil
 }
 
 // merge adds passages to what the index has of their turn already.

@@ -133,11 +133,13 @@ func (u *unpacker) string() string {
 	return string(s)
 }
 
-// skipStrings reads past what strings reads.
-func (u *unpacker) skipStrings() {
+// skipStrings reads past what strings reads, and says whether one of them is what is sought, which is no hexadecimal number.
+func (u *unpacker) skipStrings(sought string) (found bool) {
 	for n := u.uint(); n > 0 && !u.failed; n-- {
-		u.raw()
+		s, h := u.raw()
+		found = found || !h && string(s) == sought
 	}
+	return found
 }
 
 func (u *unpacker) strings() []string {

@@ -17,6 +17,10 @@ type query struct {
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing
+	brisk   bool // a command of a few words
+	self    self // it asks what is known of the user
+	asks    bool
+	ofUser  bool // it is about who asks
 	dates   []days
 	vector  *evidence  // nil without embeddings
 	filter  [16]uint64 // which words the query may have, by the low bits of their id
@@ -34,7 +38,7 @@ func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
 	q.terms, q.own, q.words, q.lower, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.lower[:0], q.ids[:0], q.hashes[:0]
-	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.dates, q.vector = 0, 0, 0, 0, 0, false, nil, nil
+	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.brisk, q.self, q.asks, q.ofUser, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, nil, nil
 	clear(q.filter[:])
 }
 
@@ -75,6 +79,9 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 		return q
 	}
 	q.add(a, w, 1)
+	if len(q.terms) <= maxBrisk || !a.ascii {
+		q.self = selfOf(text)
+	}
 	if a.traits&firstPerson != 0 {
 		q.intent |= fromSpeaker
 	}
@@ -86,6 +93,9 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	} else if a.hints != 0 && !now.IsZero() {
 		q.dates = datesOf(string(q.lower), now.UTC(), a.hints)
 	}
+	q.asks = a.traits&asks != 0 || opensAsking(q.lower)
+	q.ofUser = a.traits&firstPerson != 0 || (a.language > langEnglish || !a.ascii) && ofOneself(q.lower)
+	q.brisk = q.isBrisk(a)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
 		if text := previous(); text != "" {
 			e.analyzer.analyze(ends(humanWords(text)), usual, a)
@@ -161,7 +171,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 // resolve looks the terms up, takes the names of speakers out and keeps the limit heaviest terms.
 func (ix *index) resolve(q *query, limit int, w *Weights) {
 	ix.resolveNames(q)
-	q.idle = q.idle && ix.onlySocial(q)
+	q.idle = q.idle && ix.onlySocial(q) || q.onlyFigures()
 	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
 	rarest := idf(n, 1)
 	own := slices.Grow(q.own[:0], len(q.terms))

@@ -20,7 +20,7 @@ func (ix *index) bytes() int64 {
 	for _, by := range ix.wide {
 		wide += cap(by)
 	}
-	return ix.arena.size + int64(wide) + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.shapeBytes +
+	return ix.arena.size + int64(wide) + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.log.bytes() + ix.shapeBytes +
 		int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead + int64(cap(ix.convs.list))*convOverhead + ix.convs.names.held() +
 		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.held() + 1024
 }
@@ -76,18 +76,7 @@ func (ix *index) compact() {
 	if !ix.later {
 		ix.learnOfEnough()
 	}
-	total := 0
-	for i := range ix.posts {
-		total += roomy(len(ix.posts[i].buf))
-	}
-	all := make([]byte, total)
-	for i := range ix.posts {
-		p := &ix.posts[i]
-		room := roomy(len(p.buf))
-		n := copy(all, p.buf)
-		p.buf, all = all[:n:room], all[room:]
-	}
-	ix.postBytes = int64(total)
+	ix.compactLists()
 	ix.posts, ix.turns, ix.briefs, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.chains), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)

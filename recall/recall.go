@@ -50,9 +50,9 @@ type Request struct {
 	// Previous returns the text of the user turn before as the client sent it, or ""; nil = there is none. Few messages are
 	// so short that it is asked for, and then before Recall returns, on its goroutine, perhaps twice.
 	Previous func() string
-	// VisibleChains are provenance chain hashes of turns that the request carries itself; VisibleIDs are memories that
-	// stand in blocks replayed in it. Neither is returned.
-	VisibleChains []string
+	// VisibleChains are provenance chain hashes of turns that the request carries itself, as the bytes whose lower-case hex
+	// they are in memories; VisibleIDs are memories that stand in blocks replayed in it. Neither is returned, and neither kept.
+	VisibleChains [][16]byte
 	VisibleIDs    map[string]struct{}
 	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
 	Project      string
@@ -66,7 +66,7 @@ type Request struct {
 	NoGate  bool // rank whatever matches: benchmarks and explanations
 	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
 	// Lines asks for no more of the memories than a line of a block shows: ID, Kind, Text, EventTime, and the Role and the Speaker of
-	// their Provenance. What else a memory has lies scattered, and takes as long to read as its text.
+	// their Provenance, and storage.OutdatedTag where it has that. What else a memory has lies scattered, and takes as long to read as its text.
 	// The IDs are parts of one string, which holds nothing else.
 	Lines bool
 	// Into is room for Result.Memories, which stand in its array, from the start, if that has room for TopK. Whatever is

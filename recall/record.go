@@ -386,7 +386,9 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []by
 		ids = strconv.AppendInt(append(ids, '.'), int64(d.seq), 10)
 	}
 	own.id.to = int32(len(ids))
-	u.skipDetails(d.mark)
+	if u.skipDetails(d.mark) {
+		m.Tags = []string{storage.OutdatedTag}
+	}
 	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // as unpackShape, which copies all of it
 		s := &ix.shapes[v-1]
 		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
@@ -439,8 +441,8 @@ func skipToText(u *unpacker) {
 	}
 }
 
-// skipDetails reads past what stands between the event and the shape.
-func (u *unpacker) skipDetails(mark byte) {
+// skipDetails reads past what stands between the event and the shape, and says whether storage.OutdatedTag is among it.
+func (u *unpacker) skipDetails(mark byte) (outdated bool) {
 	if mark&markConversation != 0 {
 		u.raw()
 	}
@@ -450,13 +452,14 @@ func (u *unpacker) skipDetails(mark byte) {
 		}
 	}
 	if mark&markLists != 0 {
-		u.skipStrings()
-		u.skipStrings()
+		u.skipStrings("")
+		outdated = u.skipStrings(storage.OutdatedTag)
 	}
 	if mark&markScores != 0 {
 		var a float64
 		u.scores(&a, &a, &a)
 	}
+	return outdated
 }
 
 // expires is when memory i expires, 0 for never.

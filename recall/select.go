@@ -29,13 +29,17 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
 	f := &q.passes
 	e.filter(ix, req, f)
-	considered := ix.rank(q, w, s, topK*candidatesPerMemory, f)
-	q.vector.addTo(ix, q, s)
 	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
-	top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
+	hits, known := ix.answers(q, f, s, req, topK)
+	considered := len(hits)
+	if top.hits, top.sorted = hits, len(hits); !known {
+		considered = ix.rank(q, w, s, topK*candidatesPerMemory, f)
+		q.vector.addTo(ix, q, s)
+		top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
+	}
 	if ctx.Err() != nil {
 		top.hits = nil
-	} else {
+	} else if !known {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
 		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
 		ix.phrases(q, w, top.hits[:top.sorted], s)
@@ -48,14 +52,14 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	if len(top.hits) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
-			explain: req.Explain, lines: req.Lines, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
+			explain: req.Explain, lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
 			sel.budget = bytesPerToken * e.cfg.BudgetTokens
 		}
 		sel.room = sel.budget
 		gate := e.cfg.Gate
-		if req.NoGate {
+		if req.NoGate || known {
 			gate = 0
 		}
 		sel.fill(ctx, &top, gate)
@@ -63,7 +67,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		sel.finish()
 		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
-			if req.Explain {
+			if req.Explain && !known {
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
 			}
 		}
@@ -120,6 +124,7 @@ type selection struct {
 	lines   bool
 	screen  func(string) string // of the request
 	gated   bool                // what is not worth a line is left out
+	first   bool                // no word is looked for: what was said first in a turn is shown
 	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories
@@ -153,12 +158,19 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	held := 0.0
 	for i := range top[:min(len(top), coverTurns)] {
 		var h float64
+		if s.first {
+			chosen[i] = s.opening(top[i].turn)
+			continue
+		}
 		chosen[i], h = s.passage(top[i].turn, true)
 		held = max(held, h)
 	}
-	s.res.Relevance = relevance(s.q, s.ix.matched(top, s.q, s.weights), held)
+	s.res.Relevance = 1
+	if !s.first {
+		s.res.Relevance = relevance(s.q, s.ix.matched(top, s.q, s.weights), held)
+	}
 	vectorsOnly := false
-	if v := s.q.vector; v != nil {
+	if v := s.q.vector; v != nil && !s.first {
 		s.res.Relevance, vectorsOnly = v.relevance(s.q, top, s.gate)
 		vectorsOnly = vectorsOnly && gate > 0
 	}
@@ -171,7 +183,11 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	}
 	floor := 0.0
 	if s.gated = gate > 0; s.gated && !vectorsOnly {
-		floor = floorShare * s.ix.matched(top, s.q, s.weights)
+		share := floorShare
+		if s.q.brisk {
+			share = briskFloor
+		}
+		floor = share * s.ix.matched(top, s.q, s.weights)
 	}
 	for i := 0; i < min(len(top), r.keep); i++ {
 		if i == r.sorted {
@@ -181,8 +197,8 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		if h.score < floor && !s.explain {
 			return
 		}
-		beside := s.beside(h.turn)
-		if h.score < floor || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+		beside := !s.first && s.beside(h.turn)
+		if h.score < floor || beside && s.gated && s.q.brisk || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
 			}
@@ -198,19 +214,29 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			continue
 		}
 		var p int32
-		if i < coverTurns {
+		switch {
+		case i < coverTurns:
 			p = chosen[i]
-		} else {
+		case s.first:
+			p = s.opening(h.turn)
+		default:
 			p, _ = s.passage(h.turn, false)
 		}
 		why := CutVisible
 		if p >= 0 && s.gated {
-			if p = s.telling(h.turn, p); p < 0 {
+			if p = s.telling(h.turn, p); p >= 0 && s.q.brisk && s.echoes(h.turn) {
+				p = -1
+			}
+			if p < 0 {
 				why = CutEmpty
 			}
 		}
 		if p >= 0 {
-			why = s.take(h, p, 0)
+			limit := 0
+			if s.gated && s.told(h, p) {
+				limit = maxAnswer
+			}
+			why = s.take(h, p, limit)
 		}
 		switch {
 		case why != "" && s.explain:
@@ -268,6 +294,9 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	}
 	if s.repeats(&m.Memory, &found.own) {
 		return refuse(CutDuplicate)
+	}
+	if s.gated && (s.idleWords(&found.own) || m.Memory.Provenance.Role != storage.RoleAssistant && s.madeUp(&found.own)) {
+		return refuse(CutEmpty)
 	}
 	least := overhead(&m.Memory) + min(found.own.text.length(), minExcerpt)
 	if least > s.room {
@@ -344,6 +373,17 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	if len(s.res.Cut) < MaxTopK {
 		s.res.Cut = append(s.res.Cut, Cut{ID: string(s.ix.appendID(nil, p)), Score: h.score, Reason: why})
 	}
+}
+
+// opening is the first passage of a turn that may be shown, -1 if none may.
+func (s *selection) opening(n int32) int32 {
+	t := &s.ix.turns[n]
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		if s.filter.shows(s.ix, t, i) {
+			return i
+		}
+	}
+	return -1
 }
 
 // passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,

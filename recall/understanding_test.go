@@ -101,7 +101,7 @@ func TestAnalyze(t *testing.T) {
 		{"J'ai acheté des pommes pour l'école", "achet pomm ecol", langFrench},
 		{"Los perros están en la casa", "perr cas", langSpanish},
 		{"Кто построил теплицы?", "постро теплиц ?", langRussian},
-		{"東京に行く", "東 京 東京 に 京に 行 に行 く 行く", langUnknown},
+		{"東京に行く", "東 京 東京 行 行く", langUnknown},
 		{"ｆｕｌｌ ｗｉｄｔｈ", "full width", langUnknown},
 		{"port 5432 and v2.3", "port 5432 v2.3 v 2 3", langEnglish},
 		{"\x00\xff\xfe \u200b", "", langUnknown},

@@ -20,16 +20,15 @@ const maxWord = 96
 type analyzer struct {
 	seed  wordSeed
 	cache []atomic.Pointer[word]
-	// of is the index whose terms it numbers, nil for none. Such an analyzer is of one goroutine, the one that builds the index.
-	of    *index
-	known knownWords // where it reads for an index
+	// of is there where it reads for an index. Such an analyzer is of one goroutine, the one that builds the index.
+	of *reading
 }
 
 // How many words an analyzer remembers, powers of two: a table in which a newer word takes the place of an older one. The
 // engine's own serves questions and new turns; a large load has one for its time.
 const (
 	cachedWords = 1 << 13
-	loadWords   = 1 << 15 // of knownWords
+	loadWords   = 1 << 15 // of finding.known
 )
 
 func newAnalyzer(words int) *analyzer {
@@ -38,9 +37,8 @@ func newAnalyzer(words int) *analyzer {
 
 // newAnalyzerOf returns one that reads for an index.
 func newAnalyzerOf(ix *index, words int) *analyzer {
-	a := newAnalyzer(cachedWords)
-	a.of, a.known = ix, make(knownWords, words)
-	return a
+	seed := newWordSeed()
+	return &analyzer{seed: seed, of: &reading{ix: ix, finding: newFinding(seed, words)}}
 }
 
 // traits say what a word or a text is about beside its terms.
@@ -114,20 +112,26 @@ func (a *analysis) sentenceOpens() bool {
 //
 // The language is the text's own where its function words tell it, else the one given.
 func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
-	out.of, out.numbers = a.of, out.numbers[:0]
+	out.of, out.numbers = nil, out.numbers[:0]
 	out.terms, out.standing, out.proper, out.traits, out.hints = out.terms[:0], out.standing[:0], out.proper[:0], 0, 0
 	if len(text) > maxText {
 		text = strings.ToValidUTF8(text[:maxText], "")
 	}
-	ascii := isASCII(text)
+	ascii := a.isASCII(text)
 	if !ascii && !norm.NFKC.IsNormalString(text) {
 		text = norm.NFKC.String(text)
-		ascii = isASCII(text)
+		ascii = a.isASCII(text)
 	}
 	out.ascii = ascii
 	lang := detect(text, ascii, otherwise)
 	if out.language = lang; lang == langUnknown {
 		lang = otherwise
+	}
+	if a.of != nil {
+		if out.of = a.of.ix; ascii {
+			a.readFor(text, lang, out)
+			return
+		}
 	}
 	var it *words.Iterator[string]
 	if !ascii {
@@ -141,8 +145,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 	spoke := wishWithin + 1         // how many words ago the speaker named themselves
 	for {
 		var w string
-		var e *word          // what is known of it
-		var known *knownWord // or where it is
+		var e *word // what is known of it
 		if ascii {
 			if at == read {
 				if read, at = a.ahead(lang, text, end, &next, out), 0; read == 0 {
@@ -153,14 +156,8 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			at++
 			from, end = int(t.from), int(t.end)
 			w = text[from:end]
-			switch {
-			case t.place < 0:
-			case a.of != nil:
-				if known = &a.known[t.place]; known.hash != t.hash { // another has taken its place
-					known = nil
-				}
-			default:
-				if e = a.cache[t.place].Load(); e.hash != t.hash { // as well
+			if t.place >= 0 {
+				if e = a.cache[t.place].Load(); e.hash != t.hash { // another has taken its place
 					e = a.word(lang, w)
 				}
 			}
@@ -175,7 +172,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			r, n = utf8.DecodeRuneInString(w)
 		}
 		switch {
-		case e != nil || known != nil: // a word that has come before
+		case e != nil: // a word that has come before
 		case r == '?' || r == '؟' || r == '？':
 			out.endSentence(endOfQuestion, markQuestion)
 			out.traits |= asks
@@ -202,58 +199,57 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 			for i := 0; i < len(w); {
 				_, n := utf8.DecodeRuneInString(w[i:])
 				c := w[i : i+n]
-				out.add(c)
+				if !particles[c] {
+					out.add(c)
+				}
 				if prevEnd == from+i {
-					out.add(text[prevEnd-len(prev) : prevEnd+n])
+					if pair := text[prevEnd-len(prev) : prevEnd+n]; !particles[pair] && !hinges(prev, c) {
+						out.add(pair)
+					}
 				}
 				prev, prevEnd = c, from+i+n
 				i += n
 			}
 			continue
 		}
-		if e == nil && known == nil {
-			if e = a.word(lang, w); ascii && a.of != nil {
-				a.known.note(e, a.of)
-			}
+		var m meaning
+		switch {
+		case a.of != nil:
+			m = a.meaning(lang, w)
+		case e == nil:
+			e = a.word(lang, w)
+			fallthrough
+		default:
+			m.traits = e.traits
 		}
 		spoke++
-		traits, hints := traits(0), timeHints(0)
-		if known != nil {
-			traits, hints = known.traits, known.hints
-		} else {
-			traits, hints = e.traits, e.hints
-		}
-		if traits != 0 {
-			out.traits |= traits &^ ofWords
-			if traits&firstPerson != 0 {
+		if m.traits != 0 {
+			out.traits |= m.traits &^ ofWords
+			if m.traits&firstPerson != 0 {
 				spoke = 0
 			}
-			if traits&wishes != 0 && spoke <= wishWithin || traits&orders != 0 && start && out.sentenceOpens() {
+			if m.traits&wishes != 0 && spoke <= wishWithin || m.traits&orders != 0 && start && out.sentenceOpens() {
 				out.traits |= wishes
 			}
 		}
-		if hints != 0 {
-			if out.hints |= hints; hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
+		if e != nil && e.hints != 0 {
+			if out.hints |= e.hints; e.hints&hintYear != 0 && end < len(text) && (text[end] == '-' || text[end] == '/') {
 				out.hints |= hintISO
 			}
 		}
 		switch {
-		case known != nil:
-			if known.number > 0 {
-				out.numbers = append(out.numbers, known.number-1)
-			}
+		case a.of != nil:
+			out.numbers = a.of.appendTerms(out.numbers, m)
 		case len(e.terms) != 1:
 			for _, t := range e.terms {
 				out.add(t)
 			}
-		case a.of != nil:
-			out.numbers = append(out.numbers, e.numberIn(a.of))
 		default:
 			out.terms, out.standing = append(out.terms, e.terms[0]), append(out.standing, e.standing)
 		}
 		if !start && unicode.IsUpper(r) && len(w) > 1 && w[1] != '\'' {
 			out.traits |= hasName
-			if known == nil { // else nobody asks
+			if e != nil { // else nobody asks
 				out.proper = append(out.proper, e.terms...)
 			}
 		}
@@ -305,17 +301,8 @@ type word struct {
 	traits   traits
 	hints    timeHints
 	standing standing  // of the term, if there is one
-	number   uint32    // of the term in the index that is built, where there is one: number + 1, 0 = not known
 	terms    []string  // stems; none for a stop word
 	sole     [1]string // where terms is, if there is one
-}
-
-// numberIn is the number of the word's one term in the index that is built.
-func (e *word) numberIn(ix *index) uint32 {
-	if e.number == 0 {
-		e.number = ix.term(e.terms[0]) + 1
-	}
-	return e.number - 1
 }
 
 // readWord finds the terms of one word: its stem, and for a compound (an identifier, a host name, letters next to digits)
@@ -442,6 +429,15 @@ func spaceless(r rune) bool {
 		return true
 	}
 	return false
+}
+
+// isASCII is isASCII, and has the text's blocks read where they are wanted.
+func (a *analyzer) isASCII(text string) (ascii bool) {
+	if a.of == nil {
+		return isASCII(text)
+	}
+	a.of.blocks, ascii = blocksOf(text, a.of.blocks)
+	return ascii
 }
 
 func isASCII(s string) bool {

@@ -96,14 +96,6 @@ func (a *analyzer) ahead(l language, text string, from int, next *[wordsAhead]as
 		n++
 		from = end
 	}
-	if a.of != nil {
-		for i := range next[:n] {
-			if t := &next[i]; t.place == maybeThere {
-				t.place = a.known.find(t.hash)
-			}
-		}
-		return n
-	}
 	var first [wordsAhead]*word
 	for i := range next[:n] {
 		if t := &next[i]; t.place == maybeThere {

@@ -1,45 +1,197 @@
 package recall
 
-// knownWords is what an analyzer that reads for an index remembers of the words with one term or none, at hand without a look
-// anywhere else: a table in which a newer word takes the place of an older one. Each line of a cache has four.
-type knownWords []knownWord
+import (
+	"slices"
+	"unicode/utf8"
+)
 
-type knownWord struct {
-	hash   uint64 // as word's; 0 = no word is here
-	number uint32 // of the term + 1, 0 = none
+// reading is what an analyzer has that reads for an index: where another makes terms of words it makes numbers, and needs no look
+// anywhere else for a word that has come before.
+type reading struct {
+	ix *index
+	// terms are those of the known words that have more than one: how many, then their numbers. Behind kept stand those of a word
+	// that is not remembered.
+	terms []uint32
+	kept  int
+	finding
+}
+
+// mostTerms bounds reading.kept; words of several terms that come later are read each time.
+const mostTerms = 1 << 16
+
+// meaning is what an index makes of a word or a sign.
+type meaning struct {
+	number uint32 // of the one term + 1, 0 = none; of several terms, where they stand in reading.terms
 	traits traits
-	hints  timeHints
+	kind   wordKind
 }
 
-const knownAside = 4
+// wordKind is 0 of what is not known.
+type wordKind uint8
 
-// find returns a word's place, -1 if it is not there.
-func (k knownWords) find(hash uint64) int32 {
-	line := int32(hash) & int32(len(k)-knownAside)
-	for i := range int32(knownAside) {
-		if at := line + (int32(hash>>32)+i)&(knownAside-1); k[at].hash == hash {
-			return at
-		}
+const (
+	isKnown wordKind = 1 << iota
+	hasMore          // terms than one
+	saysPlease
+	isSign
+	endsStatement
+	endsQuestion
+	opensNext // a capital letter behind it says nothing
+)
+
+// meaning finds out what a word or a sign is, and remembers it. It is good until the next call.
+func (a *analyzer) meaning(l language, w string) meaning {
+	r, hash := a.of, a.hash(l, w)
+	m := r.meaningOf(hash)
+	if m.kind != 0 {
+		return m
 	}
-	return -1
+	remember := true
+	if lower := w[0] | 0x20; lower != w[0] && isPlain(w) { // but for its capital, another
+		var letters [maxWord]byte
+		copy(letters[:], w)
+		letters[0] = lower
+		m = a.meaning(l, string(letters[:len(w)]))
+	} else {
+		m, remember = r.read(l, w)
+	}
+	if remember {
+		r.note(hash, m)
+	}
+	return m
 }
 
-// note remembers a word that was not there, of the index ix.
-func (k knownWords) note(e *word, ix *index) {
-	if len(e.terms) > 1 {
-		return
+// read is meaning for what is not known.
+func (r *reading) read(l language, w string) (m meaning, remember bool) {
+	switch c := w[0]; {
+	case c >= utf8.RuneSelf || asciiKinds[c] <= kindJoiner:
+	case c == '?':
+		return meaning{kind: isKnown | isSign | endsQuestion | opensNext}, true
+	case c == ',', c == ':':
+		return meaning{kind: isKnown | isSign | opensNext}, true
+	case len(w) > 1: // CR LF
+		return meaning{kind: isKnown | isSign | endsStatement}, true
+	default:
+		return meaning{kind: isKnown | isSign | endsStatement | opensNext}, true
 	}
-	w := knownWord{hash: e.hash, traits: e.traits, hints: e.hints}
-	if len(e.terms) == 1 {
-		w.number = e.numberIn(ix) + 1
+	if isLower(w) {
+		return r.readLower(l, w), true
 	}
-	line := int32(e.hash) & int32(len(k)-knownAside)
-	place := line + int32(e.hash>>32)&(knownAside-1)
-	for i := range int32(knownAside) {
-		if at := line + (int32(e.hash>>32)+i)&(knownAside-1); k[at].hash == 0 {
-			place = at
-			break
+	e := readWord(l, w)
+	m = meaning{traits: e.traits, kind: isKnown}
+	switch len(e.terms) {
+	case 0:
+		return m, true
+	case 1:
+		m.number = r.ix.term(e.terms[0]) + 1
+		return m, true
+	}
+	m.kind |= hasMore
+	m.number = uint32(r.kept)
+	r.terms = append(r.terms[:r.kept], uint32(len(e.terms)))
+	for _, t := range e.terms {
+		r.terms = append(r.terms, r.ix.term(t))
+	}
+	if len(r.terms) > mostTerms {
+		return m, false
+	}
+	r.kept = len(r.terms)
+	return m, true
+}
+
+// readLower is read for lower-case letters: as readWord, with less ado.
+func (r *reading) readLower(l language, w string) (m meaning) {
+	known := spellings()[w]
+	m = meaning{traits: known.traits, kind: isKnown}
+	if w == "please" {
+		m.kind |= saysPlease
+	}
+	if l <= langEnglish && !known.stop || l > langEnglish && !isStop(l, w) {
+		m.number = r.ix.term(stemKnown(l, w, known.base)) + 1
+	}
+	return m
+}
+
+// appendTerms appends the numbers of a word's terms.
+func (r *reading) appendTerms(numbers []uint32, m meaning) []uint32 {
+	switch {
+	case m.kind&hasMore != 0:
+		more := r.terms[m.number:]
+		return append(numbers, more[1:1+more[0]]...)
+	case m.number > 0:
+		return append(numbers, m.number-1)
+	}
+	return numbers
+}
+
+// readFor is analyze for an ASCII text that is read for an index, of which there are blocks.
+func (a *analyzer) readFor(text string, l language, out *analysis) {
+	r := a.of
+	sentence := sentence{start: true, spoke: wishWithin + 1}
+	for r.start(text, uint64(l)*languageFactor); ; {
+		found := r.next()
+		if len(found) == 0 {
+			return
 		}
+		a.take(text, l, found, &sentence, out)
 	}
-	k[place] = w
+}
+
+// sentence is where reading has come to.
+type sentence struct {
+	start bool // at its start or after a comma, where a capital letter says nothing
+	spoke int  // how many words ago the speaker named themselves
+}
+
+// take makes terms and traits of what was found.
+func (a *analyzer) take(text string, l language, found []foundWord, at *sentence, out *analysis) {
+	out.numbers = slices.Grow(out.numbers, len(found)) // endSentence adds one for each sign, at most
+	traits, start, spoke := out.traits, at.start, at.spoke
+	for i := range found {
+		w := &found[i]
+		if w.kind != isKnown {
+			if w.kind == 0 {
+				w.meaning = a.meaning(l, text[w.from:w.end])
+			}
+			if w.kind&isSign != 0 {
+				if w.kind&endsQuestion != 0 {
+					out.endSentence(endOfQuestion, markQuestion)
+					traits |= asks
+				} else if w.kind&endsStatement != 0 {
+					out.endSentence(endOfStatement, markStatement)
+				}
+				start = start || w.kind&opensNext != 0
+				continue
+			}
+		}
+		spoke++
+		if w.traits != 0 {
+			traits |= w.traits &^ ofWords
+			if w.traits&firstPerson != 0 {
+				spoke = 0
+			}
+			if w.traits&wishes != 0 && spoke <= wishWithin || w.traits&orders != 0 && start && out.sentenceOpens() {
+				traits |= wishes
+			}
+		}
+		if traits&hasName == 0 && !start && w.end-w.from > 1 {
+			if c := text[w.from]; c >= 'A' && c <= 'Z' && text[w.from+1] != '\'' {
+				traits |= hasName
+			}
+		}
+		start = start && w.kind&saysPlease != 0
+		if w.kind&hasMore != 0 {
+			out.numbers = slices.Grow(a.of.appendTerms(out.numbers, w.meaning), len(found))
+			continue
+		}
+		// Which words have a term can't be foretold, so there is no branch for it.
+		n := len(out.numbers)
+		numbers := out.numbers[:n+1]
+		numbers[n] = w.number - 1
+		if w.number > 0 {
+			n++
+		}
+		out.numbers = numbers[:n]
+	}
+	out.traits, at.start, at.spoke = traits, start, spoke
 }

@@ -5,33 +5,57 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// What is read for an index is what is read without one, however few words are remembered.
-func TestReadingForAnIndex(t *testing.T) {
-	var texts []string
-	for _, m := range town(800) {
-		texts = append(texts, m.Text)
+// FuzzReadingForAnIndex: what is read for an index is what is read without one, however few words are remembered.
+func FuzzReadingForAnIndex(f *testing.F) {
+	for _, m := range town(20) {
+		f.Add(m.Text)
 	}
-	texts = append(texts, "I'd PREFER tea, please! It's user_service.go:8080 \"v2.3\"; (see a.b) - 3.14?\r\nOn 2019-05-06 Der Hund schläft. "+
-		strings.Repeat("abcdefgh", 3)+" abcdefgh abcdefghi counterrevolution "+strings.Repeat("x", maxWord+1)+" end")
+	odd := "I'd PREFER tea, please! It's user_service.go:8080 \"v2.3\"; (see a.b) - 3.14?\r\nOn 2019-05-06 Der Hund schläft. " +
+		strings.Repeat("abcdefgh", 3) + " abcdefgh abcdefghi counterrevolution " + strings.Repeat("x", maxWord+1) + " end"
+	for i := range len(odd) {
+		f.Add(odd[i:])
+	}
+	for i := range blockSize { // wherever a block ends
+		f.Add(strings.Repeat(" ", i) + "user.name it's 3rd 4x_y 5a _b __ a:b 6.7 c.\r\nd counterrevolutionary abcdefghijklmnop Q " + strings.Repeat("-", blockSize))
+	}
+	for _, s := range []string{
+		"", "?", "a", strings.Repeat("a", 64), strings.Repeat("a", 63) + "\n" + strings.Repeat("b", 63) + ".c " + strings.Repeat("d", maxWord),
+		strings.Repeat("x", 60) + ".md:2 and" + strings.Repeat("y_", 40) + " z", "def\n\nghi\n  return 1\n" + strings.Repeat(" ", 64) + "\r\n\r.",
+		"Please Always tell Ada. please Never. I really do prefer it", "\x00\x7f!\"#$%&()*+-/<=>?@[]^`{|}~a.'b", "我们的 rest’s ＡＢＣ ünder l'enfant dell'arte",
+	} {
+		f.Add(s)
+		f.Add(s + strings.Repeat(" the end of it", 9))
+	}
+	type reader struct {
+		ix *index
+		of *analyzer
+	}
+	var readers []reader
 	for _, words := range []int{knownAside, 64, loadWords} {
 		ix := newIndex(1, nil)
-		of, plain := newAnalyzerOf(ix, words), newAnalyzer(cachedWords)
+		readers = append(readers, reader{ix, newAnalyzerOf(ix, words)})
+	}
+	plain := newAnalyzer(cachedWords)
+	f.Fuzz(func(t *testing.T, text string) {
 		var got, want analysis
-		for _, text := range texts {
-			of.analyze(text, langEnglish, &got)
-			plain.analyze(text, langEnglish, &want)
-			var terms []string
-			for _, n := range got.numbers {
-				terms = append(terms, ix.spelled(n))
-			}
-			if diff := cmp.Diff(want.terms, terms); diff != "" || got.traits != want.traits || got.hints != want.hints {
-				t.Fatalf("%d words remembered, %q: traits %b, want %b; hints %b, want %b; terms (-plain +for an index)\n%s",
-					words, text, got.traits, want.traits, got.hints, want.hints, diff)
+		for _, r := range readers {
+			for _, otherwise := range []language{langEnglish, langFrench} {
+				r.of.analyze(text, otherwise, &got)
+				plain.analyze(text, otherwise, &want)
+				var terms []string
+				for _, n := range got.numbers {
+					terms = append(terms, r.ix.spelled(n))
+				}
+				if diff := cmp.Diff(want.terms, terms, cmpopts.EquateEmpty()); diff != "" || got.traits != want.traits || got.language != want.language {
+					t.Fatalf("%d words remembered, %q: traits %b, want %b; language %d, want %d; terms (-plain +for an index)\n%s",
+						knownAside*len(r.of.of.known), text, got.traits, want.traits, got.language, want.language, diff)
+				}
 			}
 		}
-	}
+	})
 }
 
 // A word that is remembered, or taken from what is known of it without its capital, is what reading it gives.

@@ -60,7 +60,17 @@ tot toate nimic da mulțumesc`,
 	langArabic: `في من على إلى عن مع هذا هذه ذلك تلك التي الذي و أو لكن لا ما لم لن أن إن كان كانت هو هي هم أنا أنت نحن كل بعد قبل عند حتى كيف متى أين لماذا هل`,
 }
 
-// languagesOf says in which languages a word is a function word.
+// telltales tell a text's language, too, but carry a topic: what people begin with who introduce themselves, where the function words
+// are those of several languages ("me llamo Javier, vivo en Valencia y ...").
+var telltales = [languages]string{
+	langGerman:     "hallo heiße wohne arbeite",
+	langFrench:     "bonjour bonsoir salut m'appelle appelle habite j'habite travaille",
+	langSpanish:    "hola llamo llama vivo vive trabajo quiero puedo hija hijo años cumpleaños",
+	langItalian:    "ciao chiamo abito vivo lavoro",
+	langPortuguese: "olá oi chamo moro trabalho",
+}
+
+// languagesOf says in which languages a word is a function word or one of telltales.
 var languagesOf = func() map[string][]language {
 	m := map[string][]language{}
 	add := func(w string, l language) {
@@ -76,13 +86,21 @@ var languagesOf = func() map[string][]language {
 			add(w, language(l))
 		}
 	}
+	for l, words := range telltales {
+		for _, w := range strings.Fields(words) {
+			add(w, language(l))
+		}
+	}
 	return m
 }()
+
+// tells are the telltales of all languages. None is a function word anywhere.
+var tells = set(strings.Join(telltales[:], " "))
 
 // isStop reports whether a lower-case word carries no topic in the language.
 func isStop(l language, w string) bool {
 	if l <= langEnglish {
 		return stopWords[w]
 	}
-	return slices.Contains(languagesOf[w], l)
+	return slices.Contains(languagesOf[w], l) && !tells[w]
 }

@@ -28,7 +28,7 @@ const (
 // vectors count they may speak for any.
 func (s *selection) beside(n int32) bool {
 	holds, known := s.scratch.holdings(n)
-	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && s.ix.turns[n].asstLen > 0
+	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.brisk)
 }
 
 // shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
@@ -48,6 +48,69 @@ func (ix *index) saysNothing(h *head) bool {
 		}
 	}
 	return true
+}
+
+// idleWords reports whether a text is small talk in a script without spaces, whose terms do not tell.
+func (s *selection) idleWords(own *ownStrings) bool {
+	text := s.scratch.text[own.text.from:own.text.to]
+	return len(text) <= maxSmallTalk && len(text) > 0 && text[0] >= utf8.RuneSelf && isSmallTalk(string(text))
+}
+
+// madeUpBy are the words that begin a text of which what "I" says is nobody's: to be translated, a play, a fancy.
+var madeUpBy = set(`translate imagine pretend suppose hypothetically roleplay role-play übersetze übersetz übersetzen angenommen rollenspiel
+traduis traduire traduisez imagine imaginons imagina traduce traducir traduzca supongamos traduci traduza`)
+
+// beforeMadeUp may stand before them.
+var beforeMadeUp = set("lol haha ok okay hey hi so please can could you let's lets just now bitte kannst du peux tu puedes stell dir vor")
+
+// ownWords are those with which other languages speak of oneself.
+var ownWords = set("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis yo mi mis me soy tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+
+// ofOneself reports whether a text in lower case, in another language than English, is about its speaker.
+func ofOneself(lower []byte) bool {
+	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
+		return true
+	}
+	for rest := lower; len(rest) > 0; {
+		var w []byte
+		if w, rest = cutWord(rest); ownWords[string(w)] {
+			return true
+		}
+	}
+	return false
+}
+
+// madeUp reports whether a text is such a one, and the query, which asks about the user, not about that.
+func (s *selection) madeUp(own *ownStrings) bool {
+	if !s.q.ofUser || !s.q.asks {
+		return false
+	}
+	text := s.scratch.text[own.text.from:own.text.to]
+	if len(text) > 0 && text[0] >= utf8.RuneSelf {
+		head := text[:min(len(text), 3*maxSmallTalk)]
+		if quotes := bytes.IndexAny(head, "「“『"); quotes > 0 && (bytes.Contains(head[:quotes], []byte("翻译")) || bytes.Contains(head[:quotes], []byte("翻譯")) || bytes.Contains(head[:quotes], []byte("訳して"))) {
+			return true
+		}
+	}
+	var space [maxSmallTalk]byte
+	lower := space[:copy(space[:], text)]
+	for i, c := range lower {
+		if c >= 'A' && c <= 'Z' || i > 0 && lower[i-1] == 0xc3 && c >= 0x80 && c < 0x9f { // À to Þ
+			lower[i] = c | 0x20
+		}
+	}
+	for range 6 {
+		var w []byte
+		if w, lower = cutWord(lower); len(w) == 0 {
+			return false
+		}
+		if word := string(w); madeUpBy[word] {
+			return !s.q.has(stem(word))
+		} else if !beforeMadeUp[word] {
+			return false
+		}
+	}
+	return false
 }
 
 // telling is passage p of turn n, or where that says nothing the first that does; -1 if none does.
@@ -97,6 +160,21 @@ func (s *selection) answer(h hit) {
 			s.taken[len(s.taken)-1].answers = true
 		}
 	}
+}
+
+// told adds what the user said in a few words in the turn of an assistant's passage p: the assistant spoke of it ("Agreed. Here is the
+// code"), and it is what holds.
+func (s *selection) told(h hit, p int32) bool {
+	t := &s.ix.turns[h.turn]
+	if head := s.ix.head(p); !head.assistant || t.traits&asks != 0 || t.userLen > maxQuestion || len(s.res.Memories)+1 >= s.topK {
+		return false
+	}
+	for i := t.mem; i < p; i++ {
+		if u := s.ix.head(i); !u.assistant && u.terms > maxEmpty && s.filter.shows(s.ix, t, i) {
+			return s.take(h, i, maxAnswer) == ""
+		}
+	}
+	return false
 }
 
 // cutAnswer cuts the text of a line to at most limit bytes at a blank, omission included.

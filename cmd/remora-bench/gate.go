@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -120,7 +121,11 @@ func measureGate(ctx context.Context, d dataset, unit string) (*gateReport, erro
 func relevance(ctx context.Context, e *recall.Engine, d dataset, store conversation, text, turn string, now time.Time) (float64, error) {
 	req := recall.Request{Scope: scopeOf(d, store), Newest: text, Now: now, NoGate: true}
 	if turn != "" {
-		req.VisibleChains = []string{turn}
+		chain, err := hex.DecodeString(turn)
+		if err != nil {
+			return 0, fmt.Errorf("turn: %w", err)
+		}
+		req.VisibleChains = [][16]byte{[16]byte(chain)}
 	}
 	res, err := e.Recall(ctx, req)
 	if err != nil {

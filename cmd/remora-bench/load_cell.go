@@ -19,6 +19,7 @@ type cell struct {
 	users    int
 	rounds   int
 	duration time.Duration // per target and round
+	ends     bool          // the target is told to end right after: it is not waited for, and its CPU is not known
 }
 
 // name is the cell's name in reports, e.g. "json-16KiB-c64-r500" or "forward-messages-sse-1KiB-c1".
@@ -189,7 +190,7 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 		return nil, figures{}, err
 	}
 	f := m.figures()
-	if t.proc != nil {
+	if t.proc != nil && !c.ends {
 		t.proc.settle(ctx, settleLimit)
 		after := t.proc.usage()
 		if t.proc.ended() { // the errors tell of it

@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -224,30 +225,23 @@ func (c remoraCounters) orNaN(n int64) number {
 // parseRemoraCounters reads the line with which Remora ends. Dropped is what persistence refused, for whatever reason,
 // and what the proxy lost before it.
 func parseRemoraCounters(lines []string) remoraCounters {
-	for i := len(lines) - 1; i >= 0; i-- {
+	for _, text := range slices.Backward(lines) {
 		var line struct {
 			Msg   string `json:"msg"`
 			Proxy struct {
 				Lost int64 `json:"lost"`
 			} `json:"proxy"`
 			Persist struct {
-				Persisted *int64 `json:"persisted"`
-				Dropped   any    `json:"dropped"` // a number, or a number by reason
+				Persisted *int64           `json:"persisted"`
+				Dropped   map[string]int64 `json:"dropped"` // by reason
 			} `json:"persist"`
 		}
-		if json.Unmarshal([]byte(lines[i]), &line) != nil || line.Msg != "stopped" || line.Persist.Persisted == nil {
+		if json.Unmarshal([]byte(text), &line) != nil || line.Msg != "stopped" || line.Persist.Persisted == nil {
 			continue
 		}
 		c := remoraCounters{known: true, persisted: *line.Persist.Persisted, dropped: line.Proxy.Lost}
-		switch d := line.Persist.Dropped.(type) {
-		case float64:
-			c.dropped += int64(d)
-		case map[string]any:
-			for _, n := range d {
-				if n, ok := n.(float64); ok {
-					c.dropped += int64(n)
-				}
-			}
+		for _, n := range line.Persist.Dropped {
+			c.dropped += n
 		}
 		return c
 	}

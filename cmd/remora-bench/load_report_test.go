@@ -136,7 +136,6 @@ func TestParseRemoraCounters(t *testing.T) {
 		want  remoraCounters
 	}{
 		{"reasons apart", []string{`{"msg":"exchange"}`, stopped, ""}, remoraCounters{known: true, persisted: 5, dropped: 4}},
-		{"one number", []string{`{"msg":"stopped","persist":{"persisted":5,"dropped":3}}`}, remoraCounters{known: true, persisted: 5, dropped: 3}},
 		{"cut or absent", []string{`ted":5}`, "", `{"msg":"exchange","persisted":3}`}, remoraCounters{}},
 	} {
 		if diff := cmp.Diff(tc.want, parseRemoraCounters(tc.lines), cmp.AllowUnexported(remoraCounters{})); diff != "" {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -40,8 +39,8 @@ func checkCommand() command {
 	}
 }
 
-// check tells on the standard error what it found, and writes the configuration in effect, secrets hidden, to the
-// standard output. It changes nothing: a store that is not there yet is not made.
+// check writes the configuration in effect, secrets hidden, to the standard output, and tells on the standard error what it found: last,
+// where a terminal shows it. It changes nothing: a store that is not there yet is not made.
 func check(ctx context.Context, s streams, args []string) error {
 	f := newFlags(checkCommand(), s)
 	flags := configFlags(f)
@@ -57,6 +56,9 @@ func check(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := writeConfig(s.out, c.settings()); err != nil {
+		return err
+	}
 	if c.source != "" {
 		fmt.Fprintf(s.err, "configuration %s: ok\n", c.source)
 	} else {
@@ -67,12 +69,10 @@ func check(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintf(s.err, "warning: %s\n", w)
 	}
 	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c, *verify)
-	if err := writeConfig(s.out, c.settings()); err != nil {
-		return err
-	}
 	if failed > 0 {
 		return fmt.Errorf("check: %d failed", failed)
 	}
+	fmt.Fprintln(s.err, "check: all is well")
 	return nil
 }
 
@@ -141,7 +141,13 @@ func checkForward(w io.Writer, c config) (failed int) {
 func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	transport := &http.Transport{ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true}
+	roots, err := u.Roots()
+	if err != nil {
+		return "", err
+	}
+	transport := &http.Transport{
+		ForceAttemptHTTP2: true, DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: &tls.Config{RootCAs: roots},
+	}
 	if t.ProxyFromEnvironment {
 		transport.Proxy = http.ProxyFromEnvironment
 		transport.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, answer *http.Response) error {
@@ -150,17 +156,6 @@ func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig)
 			}
 			return nil
 		}
-	}
-	if u.CAFile != "" {
-		pem, err := os.ReadFile(u.CAFile)
-		if err != nil {
-			return "", err
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return "", fmt.Errorf("caFile %s holds no PEM certificate", u.CAFile)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots}
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.URL, nil)
 	if err != nil {
@@ -250,7 +245,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if strings.HasPrefix(s.Reason, "locked:") && !verify {
+	if locked(s.Reason) && !verify {
 		return "in use, " + s.Reason, missing(s)
 	}
 	if !s.Open {
@@ -317,13 +312,7 @@ func probeStore(ctx context.Context, c config, look func(openStore) error) (proc
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(running) }()
-	opening, cancel := context.WithTimeout(ctx, storeOpening)
-	defer cancel()
-	var last process.Status
-	err := until(opening, func() bool {
-		last = s.Status()
-		return last.Open || last.FailedOpens > 0 || last.Restarts >= maxCrashes
-	})
+	last, err := opened(ctx, s)
 	if err == nil && last.Open {
 		err = look(s)
 	}

@@ -78,6 +78,7 @@ func (c *config) settle(where place) {
 	c.storage.MemoryBytes = c.store.memoryBytes
 	c.persist.MaxWrite = c.storage.MaxWrite()
 	c.proxy.RecallDeadline, c.proxy.FirstDeadline = c.recall.Deadline, c.recall.FirstDeadline
+	c.server.WriteIdle = c.proxy.Streams.WriteIdle
 	c.proxy.Identity.Loopback = loopback(c.server.Listen) && (c.forward.Listen == "" || loopback(c.forward.Listen))
 	c.proxy.Identity.Container = where.container
 	if c.storage.Dir == "" {

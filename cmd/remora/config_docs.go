@@ -13,8 +13,8 @@ Settings come from four places, each winning over the one before:
 
 The file is strict: a key that does not exist, stands twice or has a value of the wrong type is an error, and all errors are
 told at once, each with its key and line. [config.example.json](../config.example.json) is nothing but the defaults; a file of yours
-needs only what differs. ` + "`remora check`" + ` tells what is wrong, reaches for the upstreams, the embeddings server and the store, and prints the configuration in
-effect with secrets hidden.
+needs only what differs. ` + "`remora check`" + ` tells what is wrong, or prints the configuration in effect with secrets hidden, reaches for the upstreams, the
+embeddings server and the store, and says last what it found.
 
 Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes. Where no other bound is told, an integer is 1,048,576 at most (limits.assemblies,
 limits.idleConnections and forward.maxTunnels 65,536; workers, loads and calls at once 1,024; distill.tokensPerDay 10^12), a size 1 TiB

@@ -138,6 +138,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"proxy.Identity.Container": "is found out",
 		"proxy.RecallDeadline":     "is recall.Deadline",
 		"proxy.FirstDeadline":      "is recall.FirstDeadline",
+		"server.WriteIdle":         "is proxy.Streams.WriteIdle",
 		"recall.Vectors.Embedder":  "is made of embeddings",
 		"recall.Vectors.Redact":    "is the redactor",
 		"persist.MaxWrite":         "is the store's",
@@ -175,7 +176,7 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 }
 
 func TestPrecedence(t *testing.T) {
-	file := writeFile(t, `{"listen": "127.0.0.1:1001", "storage": {"dir": "/from/file"}, "recall": {"topK": 5, "deadline": "40ms"}}`)
+	file := writeFile(t, `{"listen": "127.0.0.1:1001", "storage": {"dir": "/from/file"}, "recall": {"topK": 5, "deadline": "40ms"}, "timeouts": {"writeIdle": "4m"}}`)
 	env := environment("REMORA_CONFIG", file, "REMORA_STORAGE_DIR", "/from/env", "REMORA_RECALL_TOP_K", "6",
 		"REMORA_UPSTREAM", "https://env.example", "REMORA_IDENTITY_USER_HEADERS", "X-A, X-B",
 		"REMORA_IDENTITY_TENANTS", strings.Repeat("ab", 32)+"=team")
@@ -189,6 +190,7 @@ func TestPrecedence(t *testing.T) {
 		{"storage.keyFile, by default", filepath.ToSlash(c.storage.KeyFile), "/home/ada/.config/remora/store.key"},
 		{"recall.deadline, of the file", c.recall.Deadline.String(), "40ms"},
 		{"the proxy's deadline, the same", c.proxy.RecallDeadline.String(), "40ms"},
+		{"what a connection may take nothing for, as an answer", c.server.WriteIdle.String(), "4m0s"},
 		{"upstream, of the flag", c.proxy.Upstreams[0].URL, "https://flag.example"},
 		{"headers, of the environment", strings.Join(c.proxy.Identity.UserHeaders, "|"), "X-A|X-B"},
 		{"tenants, of the environment", c.proxy.Identity.Tenants[strings.Repeat("ab", 32)], "team"},

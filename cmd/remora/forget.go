@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,8 +100,8 @@ const maxForget = 10_000
 // run has the Remora that runs do it, whose indexes and conversations hold what is to be forgotten, or puts one together
 // that does nothing else.
 func (f forgetting) run(ctx context.Context, c config, s streams) (done forgotten, err error) {
-	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
-		return done, fmt.Errorf("there is no store in %s", c.storage.Dir)
+	if err := thereIsAStore(c); err != nil {
+		return done, err
 	}
 	running, away := process.Dial(c.storage.Dir, process.FrontSocket, readBuild().String())
 	if away != nil {
@@ -135,19 +133,13 @@ func (f forgetting) alone(ctx context.Context, c config, s streams, away error) 
 		stop()
 		err = errors.Join(err, <-ended)
 	}()
-	opening, cancel := context.WithTimeout(ctx, storeOpening)
-	defer cancel()
-	var status process.Status
-	err = until(opening, func() bool {
-		status = sys.store.Status()
-		return status.Open || status.FailedOpens > 0 || status.Restarts >= maxCrashes
-	})
+	status, err := opened(ctx, sys.store)
 	if err != nil {
 		return done, err
 	}
 	if !status.Open {
 		err := errors.New(status.Reason)
-		if strings.HasPrefix(status.Reason, "locked:") { // by one that could not be reached
+		if locked(status.Reason) { // by one that could not be reached
 			err = errors.Join(err, away)
 		}
 		return done, err
@@ -157,15 +149,21 @@ func (f forgetting) alone(ctx context.Context, c config, s streams, away error) 
 
 // forget does it. Cut short, some of it is done, and it can be repeated.
 func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
-	// A user of whom all is still on its way is not listed. What does not get there is dropped by the erasure, where it is known.
+	// What was said just before gets an id to be found by, and is counted as the memory that it is.
 	if s.store.Status().Reason == "" { // else nothing gets there
 		flushing, cancel := context.WithTimeout(ctx, flushPatience)
 		_ = s.pipeline.Flush(flushing)
 		cancel()
 	}
+	waiting := s.pipeline.Waiting() // before the store is asked: what leaves the queue meanwhile is there
 	scopes, unreadable, err := scopesOf(ctx, s.store, f.Of)
 	if err != nil {
 		return done, err
+	}
+	for _, scope := range waiting { // such as a user of whom all waits for a full disk
+		if f.Of.covers(scope) && !slices.Contains(scopes, scope) {
+			scopes = append(scopes, scope)
+		}
 	}
 	switch {
 	case f.All:

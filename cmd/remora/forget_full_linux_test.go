@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -53,6 +55,15 @@ func TestForgetWhileTheDiskIsFull(t *testing.T) {
 				time.Sleep(2 * stallTick)
 				if err != nil || done.Scopes != 1 || done.Memories == 0 || done.Turns == 0 || took > forgetPatience/4 && r.stalls.Load() == stalls {
 					t.Errorf("forgot %+v, %v, after %v; the store says %+v", done, err, took, r.sys.store.Status())
+				}
+				newcomer := selection{User: rigName(rigUsers)} // of whom the store knows nothing yet
+				r.say(http.DefaultClient, rigUsers)
+				r.await("a newcomer's turn", func() bool {
+					return slices.ContainsFunc(r.sys.pipeline.Waiting(), newcomer.covers)
+				})
+				done, err = r.sys.forget(t.Context(), forgetting{All: true, Of: newcomer})
+				if err != nil || done.Scopes != 1 || done.Turns != 1 {
+					t.Errorf("forgot of a newcomer %+v, %v; the store says %+v", done, err, r.sys.store.Status())
 				}
 				free()
 				r.await("space", func() bool { return r.sys.store.Status().Reason == "" })

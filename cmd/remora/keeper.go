@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -270,16 +268,7 @@ func (k *keeper) listen(ctx context.Context, server *process.Server) {
 }
 
 func (k *keeper) server(build string) *process.Server {
-	return &process.Server{Store: k.store, Local: k.store, Status: k.Status, Admin: k.admin, Build: build, Log: k.log}
-}
-
-// admin does what commands ask of a store that is in use.
-func (k *keeper) admin(_ context.Context, name string, _ []byte, _ io.Writer) ([]byte, error) {
-	switch name {
-	case "status":
-		return json.Marshal(k.Status())
-	}
-	return nil, fmt.Errorf("this store knows nothing of %q: %w", name, errors.ErrUnsupported)
+	return &process.Server{Store: k.store, Local: k.store, Status: k.Status, Build: build, Log: k.log}
 }
 
 func (k *keeper) reservePath() string { return filepath.Join(k.cfg.Store.Dir, "reserve") }

@@ -3,15 +3,11 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -148,59 +144,4 @@ func importKeys(s streams, c config, file string) error {
 		fmt.Fprintf(s.err, "%d scopes were erased after these keys were made: what is here of them is erased when the store is next opened\n", done.Condemned)
 	}
 	return nil
-}
-
-// sealedConfig is the configuration of a command that needs a store and a key.
-func sealedConfig(flags *overrides, s streams) (config, error) {
-	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
-	if err == nil && c.keyless != "" {
-		err = errors.New(c.keyless)
-	}
-	return c, err
-}
-
-// withStore uses the store of the Remora that runs on this directory, or opens one that nobody has open.
-func withStore(ctx context.Context, c config, do func(store openStore) error) error {
-	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no store in %s", c.storage.Dir)
-	}
-	running, away := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String())
-	if away == nil {
-		return errors.Join(do(running), running.Close())
-	}
-	privateFiles()
-	store := badger.New(c.storage, nil)
-	if err := store.Open(ctx); err != nil {
-		if strings.HasPrefix(store.Health().Reason, "locked:") { // by one that could not be reached
-			err = errors.Join(err, away)
-		}
-		return err
-	}
-	return errors.Join(do(store), store.Close())
-}
-
-// parseArgs allows flags and arguments in any order, and from least to most arguments.
-func parseArgs(f *flag.FlagSet, args []string, least, most int) (rest []string, err error) {
-	for {
-		if err := f.Parse(args); err != nil {
-			if errors.Is(err, flag.ErrHelp) {
-				return nil, err
-			}
-			return nil, usageError{err.Error()}
-		}
-		if args = f.Args(); len(args) == 0 {
-			break
-		}
-		rest, args = append(rest, args[0]), args[1:]
-	}
-	if len(rest) < least || len(rest) > most {
-		return nil, wrongCall(f, "wrong number of arguments")
-	}
-	return rest, nil
-}
-
-func wrongCall(f *flag.FlagSet, what string) error {
-	fmt.Fprintf(f.Output(), "remora %s: %s\n", f.Name(), what)
-	f.Usage()
-	return usageError{what}
 }

@@ -71,7 +71,7 @@ func (c *config) recallSettings() []setting {
 		{key: "recall.deadline", at: duration(&r.Deadline), doc: "What memory may add to a request. At the deadline the request goes out without it."},
 		{key: "recall.firstDeadline", at: duration(&r.FirstDeadline), doc: "The same while the user's index or ledger is not in memory yet."},
 		{key: "recall.topK", at: integer(&r.TopK), doc: "Memories in one block, at most (1 to 100)."},
-		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text. Where memories cost more together, long ones are shown in part."},
+		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text; English takes about half of that. Where memories cost more together, long ones are shown in part."},
 		{key: "recall.gate", at: number(&r.Gate), doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
 		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
 		{key: "recall.maxBytes", at: size(&r.MaxBytes), holds: "recall.maxScopeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
@@ -183,11 +183,11 @@ func (c *config) storageSettings() []setting {
 func (c *config) timeoutSettings() []setting {
 	s, t := &c.server, &c.proxy.Transport
 	return []setting{
-		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM. What is left then is cut, and the exit code 1. A WebSocket or other upgraded connection in which nothing was said for 15 s ends before, unless the client said the last thing; a WebSocket's client is told so (1001)."},
+		{key: "timeouts.shutdown", at: duration(&s.Drain), doc: "How long requests and streams in flight may go on after SIGTERM. What is left then is cut, and the exit code 1. A WebSocket or other upgraded connection in which nothing was said for 15 s ends before. Where the client said the last thing, which may be a question or a sign of life, it ends after a minute, or a second before this time is over, and is not counted as cut. A WebSocket's client is told so (1001)."},
 		{key: "timeouts.header", at: duration(&s.HeaderTimeout), doc: "A client that takes longer to send its request's head is cut off."},
 		{key: "timeouts.idle", at: duration(&s.IdleTimeout), doc: "How long a client's connection is kept open between requests."},
 		{key: "timeouts.readIdle", at: duration(&c.proxy.Streams.ReadIdle), doc: "A request whose body sends nothing for so long is ended; so is, with `websocket: enrich`, a socket in the midst of a message."},
-		{key: "timeouts.writeIdle", at: duration(&c.proxy.Streams.WriteIdle), doc: "An answer whose client takes nothing for so long is ended."},
+		{key: "timeouts.writeIdle", at: duration(&c.proxy.Streams.WriteIdle), doc: "An answer whose client takes nothing for so long is ended, and an HTTP/2 connection that takes nothing at all."},
 		{key: "timeouts.dial", at: duration(&t.DialTimeout), doc: "For a connection to an upstream."},
 		{key: "timeouts.tls", at: duration(&t.TLSTimeout), doc: "For the TLS handshake with an upstream."},
 		{key: "timeouts.responseHeader", at: duration(&t.ResponseHeaderTimeout), doc: "From the sent request to the head of the answer; a model may think for long. `0s` = no bound. Bodies and streams have no time limit."},

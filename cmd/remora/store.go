@@ -195,6 +195,3 @@ const settleAfter = time.Second
 
 // storeGCPercent trades processor time, of which the store uses little, for memory.
 const storeGCPercent = 50
-
-// storeOpening bounds how long a command waits for a store to open.
-const storeOpening = 30 * time.Second

@@ -17,31 +17,24 @@ type verifiable interface {
 // verifyStore reads all memories. What is amiss is an error.
 func verifyStore(ctx context.Context, store verifiable) (told string, err error) {
 	var sum storage.Verification
-	scopes, altered, unreadable := 0, 0, 0
-	for after := ""; ; {
-		page, err := store.Scopes(ctx, after, 0)
+	altered := 0
+	scopes, unreadable, err := scopesOf(ctx, store, selection{})
+	if err != nil {
+		return "", err
+	}
+	for _, scope := range scopes {
+		v, err := storage.Verify(ctx, store, scope)
 		if err != nil {
 			return "", err
 		}
-		unreadable += page.Damaged
-		for _, scope := range page.Scopes {
-			v, err := storage.Verify(ctx, store, scope)
-			if err != nil {
-				return "", err
-			}
-			scopes++
-			sum.Memories += v.Memories
-			sum.Damaged += v.Damaged
-			sum.Missing += v.Missing
-			if v.Altered {
-				altered++
-			}
-		}
-		if after = page.Next; after == "" {
-			break
+		sum.Memories += v.Memories
+		sum.Damaged += v.Damaged
+		sum.Missing += v.Missing
+		if v.Altered {
+			altered++
 		}
 	}
-	told = fmt.Sprintf("%d memories of %d scopes verified", sum.Memories, scopes)
+	told = fmt.Sprintf("%d memories of %d scopes verified", sum.Memories, len(scopes))
 	if sum.Damaged+sum.Missing+altered+unreadable > 0 {
 		return told, fmt.Errorf("%s; damaged: %d memories, missing: %d memories, not as they were written: %d scopes, keys unreadable or missing: %d scopes",
 			told, sum.Damaged, sum.Missing, altered, unreadable)

@@ -35,11 +35,9 @@ func (Chat) Parse(body []byte) (*Request, error) {
 		case "model":
 			req.Model = s.id()
 		case "stream":
-			v := s.skip()
-			req.Stream = string(body[v.start:v.end]) == "true"
+			req.Stream = s.is("true")
 		case "tools", "functions":
-			v := s.skip()
-			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
+			req.Tools = s.holdsSomething() || req.Tools
 		case "max_tokens", "max_completion_tokens":
 			req.MaxTokens = s.number()
 		case "user":
@@ -85,8 +83,10 @@ func (r *Request) finish(s *scanner) (*Request, error) {
 // messages consumes the array of messages, each of which read consumes, but for those that are written in one of ways.
 func (s *scanner) messages(req *Request, ways []usual, read func(*scanner) Message) {
 	req.arrayStart = s.i
-	// Room for messages of 4 KiB on average spares large bodies a second allocation.
-	req.Messages = make([]Message, 0, min(4+len(s.b)/4096, 128))
+	if req.lent == nil {
+		req.lent = messageRooms.Get().(*[messageRoom]Message)
+	}
+	req.Messages = req.lent[:0]
 	for n := range s.elements {
 		if n == MaxMessages {
 			s.fail(fmt.Errorf("%w: more than %d messages", ErrMalformed, MaxMessages))
@@ -180,6 +180,18 @@ func holdsSomething(raw []byte) bool {
 		}
 	}
 	return false
+}
+
+// holdsSomething consumes a value and says whether it is an array with elements or an object with members.
+func (s *scanner) holdsSomething() bool {
+	v := s.skip()
+	return s.err == nil && holdsSomething(s.b[v.start:v.end])
+}
+
+// is consumes a value and says whether it is written so.
+func (s *scanner) is(literal string) bool {
+	v := s.skip()
+	return string(s.b[v.start:v.end]) == literal
 }
 
 // small consumes a value and hands it to gjson. The scanner has checked it, and that it is not too deep.

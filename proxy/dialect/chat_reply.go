@@ -96,8 +96,7 @@ func (r *chatReply) read(object []byte, name string) error {
 			v := s.small()
 			r.failed = r.failed || v.IsObject() || stringOf(v) != ""
 		case "object":
-			v := s.skip()
-			r.failed = r.failed || string(object[v.start:v.end]) == `"error"`
+			r.failed = s.is(`"error"`) || r.failed
 		default:
 			s.skip()
 		}
@@ -160,8 +159,7 @@ func (r *chatReply) readMessage(message []byte) {
 				r.refused = true
 			}
 		case "tool_calls", "function_call":
-			v := s.skip()
-			r.reply.Calls = r.reply.Calls || holdsSomething(message[v.start:v.end])
+			r.reply.Calls = s.holdsSomething() || r.reply.Calls
 		default:
 			s.skip()
 		}

@@ -1,6 +1,6 @@
 // Package dialect reads and extends the request bodies of LLM APIs and reads their replies.
 //
-// Everything here is a pure function of bytes: no I/O, no clock, no randomness, no state. A body is never decoded and
+// Everything here is a pure function of bytes: no I/O, no clock, no randomness, no state but room that is used again. A body is never decoded and
 // encoded again; extending it means inserting bytes at offsets, and every other byte stays as it was. Input is
 // untrusted: nothing here panics, recurses without bound or allocates more than a small multiple of its input.
 //
@@ -16,6 +16,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/zeebo/xxh3"
 )
@@ -141,8 +142,23 @@ type Request struct {
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
 	parts                partTypes
-	texts                []string  // of the newest turn
-	one                  [1]string // room for texts
+	texts                []string              // of the newest turn
+	one                  [1]string             // room for texts
+	lent                 *[messageRoom]Message // room for Messages, as long as they fit; nil = there is none
+}
+
+// messageRoom is of how many messages the room is used again, for another request. It is 8 KiB.
+const messageRoom = 128
+
+var messageRooms = sync.Pool{New: func() any { return new([messageRoom]Message) }}
+
+// Release lets another request have the room of r's messages, which r has no more. It may be left out. A nil r has none.
+func (r *Request) Release() {
+	if r == nil || r.lent == nil {
+		return
+	}
+	messageRooms.Put(r.lent)
+	r.Messages, r.lent = nil, nil
 }
 
 // settle finds the newest turn once all messages are known. What it says must be readable.

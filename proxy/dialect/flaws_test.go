@@ -174,7 +174,7 @@ func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte,
 		}
 	}
 	found := *req
-	found.Body, found.texts = want.Body, want.texts
+	found.Body, found.texts, found.lent = want.Body, want.texts, want.lent
 	found.Messages = slices.Clone(req.Messages)
 	for i := range found.Messages {
 		found.Messages[i].Hash = want.Messages[i].Hash

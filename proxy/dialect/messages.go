@@ -38,11 +38,9 @@ func (Messages) Parse(body []byte) (*Request, error) {
 		case "model":
 			req.Model = s.id()
 		case "stream":
-			v := s.skip()
-			req.Stream = string(body[v.start:v.end]) == "true"
+			req.Stream = s.is("true")
 		case "tools":
-			v := s.skip()
-			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
+			req.Tools = s.holdsSomething() || req.Tools
 		case "max_tokens":
 			req.MaxTokens = s.number()
 		case "metadata":

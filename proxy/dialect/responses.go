@@ -55,22 +55,17 @@ func (Responses) Parse(body []byte) (*Request, error) {
 			}
 		case "background":
 			once(&background)
-			v := s.skip()
-			req.Background = string(body[v.start:v.end]) == "true"
+			req.Background = s.is("true")
 		case "generate":
-			v := s.skip()
-			req.Warmup = string(body[v.start:v.end]) == "false"
+			req.Warmup = s.is("false")
 		case "store":
-			v := s.skip()
-			req.Unstored = string(body[v.start:v.end]) == "false"
+			req.Unstored = s.is("false")
 		case "model":
 			req.Model = s.id()
 		case "stream":
-			v := s.skip()
-			req.Stream = string(body[v.start:v.end]) == "true"
+			req.Stream = s.is("true")
 		case "tools":
-			v := s.skip()
-			req.Tools = req.Tools || s.err == nil && holdsSomething(body[v.start:v.end])
+			req.Tools = s.holdsSomething() || req.Tools
 		case "max_output_tokens":
 			req.MaxTokens = s.number()
 		case "user":

@@ -1,4 +1,4 @@
-// Package proxytest has a language model that is none: an OpenAI-compatible server for tests, demonstrations and
+// Package proxytest is a fake language model: an OpenAI-compatible server for tests, demonstrations and
 // documentation. It answers what it is told to, refuses like the strict servers do, and remembers what it was sent.
 package proxytest
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +33,8 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 		client   [][]byte // what each side says before the door closes, client first
 		upstream [][]byte
 		silent   time.Duration // before the door closes
-		later    bool          // the upstream says something a minute after
+		later    bool          // the upstream says something 50 s after
+		drain    time.Duration // of the door, long if 0
 		stays    time.Duration // for so long after the door has closed, at least
 		farewell bool
 	}{
@@ -39,9 +42,13 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 		{name: "answered", client: [][]byte{question}, upstream: [][]byte{answer}, silent: long, farewell: true},
 		{name: "answered just now", client: [][]byte{question}, upstream: [][]byte{answer}, stays: tunnelIdle, farewell: true},
 		{name: "a pause in the midst of an answer", client: [][]byte{question}, upstream: [][]byte{answer}, silent: 8 * time.Second, stays: 5 * time.Second, farewell: true},
-		{name: "awaited", client: [][]byte{question}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
+		{name: "awaited", client: [][]byte{question}, silent: 5 * time.Second, later: true, stays: 50*time.Second + tunnelIdle, farewell: true},
+		{name: "awaited in vain", client: [][]byte{question}, silent: 5 * time.Second, stays: answerWait - 5*time.Second, farewell: true},
+		{name: "a sign of life", client: [][]byte{question}, silent: long, farewell: true},
+		{name: "awaited at the end", client: [][]byte{question}, drain: 25 * time.Second, stays: 25*time.Second - lastCall, farewell: true},
+		{name: "awaited at the end of a short drain", client: [][]byte{question}, drain: lastCall, stays: lastCall / 2, farewell: true},
 		{name: "kept alive", client: [][]byte{question}, upstream: [][]byte{answer, ping}, silent: long, farewell: true},
-		{name: "awaited and kept alive", client: [][]byte{question, pong}, upstream: [][]byte{ping}, silent: long, later: true, stays: time.Minute + tunnelIdle, farewell: true},
+		{name: "awaited and kept alive", client: [][]byte{question, pong}, upstream: [][]byte{ping}, silent: 5 * time.Second, later: true, stays: 50*time.Second + tunnelIdle, farewell: true},
 		{name: "in the midst of a frame", upstream: [][]byte{answer[:1000]}, silent: long},
 		{name: "in the midst of a head", upstream: [][]byte{answer[:3]}, silent: long},
 	} {
@@ -49,19 +56,22 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 			if !websocket && c.name == "awaited and kept alive" {
 				continue // nobody knows there what is said
 			}
+			if c.drain == 0 {
+				c.drain = 2 * long
+			}
 			t.Run(fmt.Sprint(c.name, " websocket ", websocket), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					client, near := net.Pipe()
 					far, upstream := net.Pipe()
 					ctx, cancel := context.WithTimeout(t.Context(), 2*long) // or one that never falls would run for ever
 					defer cancel()
-					closing, carry := make(chan struct{}), tunnel
+					begun, carry := make(chan struct{}), tunnel
 					if websocket {
 						carry = socketTunnel
 					}
 					done := make(chan time.Time, 1)
 					go func() {
-						carry(context.WithValue(ctx, closingKey{}, (<-chan struct{})(closing)), near, far)
+						carry(context.WithValue(ctx, closingKey{}, &closing{begun: begun, drain: c.drain}), near, far)
 						done <- time.Now()
 					}()
 					heard, asked := make(chan []byte, 1), make(chan []byte, 1)
@@ -83,10 +93,10 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 					}
 					synctest.Wait()
 					time.Sleep(c.silent)
-					close(closing)
+					close(begun)
 					began := time.Now()
 					if c.later {
-						time.Sleep(time.Minute)
+						time.Sleep(50 * time.Second)
 						select {
 						case <-done:
 							t.Fatal("it ended while an answer was awaited")
@@ -143,5 +153,64 @@ func TestFramesInPieces(t *testing.T) {
 		if (&frames{}).says(b.Bytes()) {
 			t.Errorf("%v says something", f.Header.OpCode)
 		}
+	}
+}
+
+// TestUnansweredSocketsAreNotCut: a socket in whose last words nobody can tell a question from a sign of life is no failure of the
+// drain, from which the exit code is made; one in the midst of an answer is.
+func TestUnansweredSocketsAreNotCut(t *testing.T) {
+	for _, answering := range []bool{false, true} {
+		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				panic(err)
+			}
+			defer conn.Close()
+			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
+			if _, err := io.ReadFull(rw.Reader, make([]byte, 8)); err != nil {
+				return
+			}
+			for answering {
+				if _, err := io.WriteString(conn, "\x81\x02hi"); err != nil {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			_, _ = io.Copy(io.Discard, conn)
+		}))
+		asked := make(chan struct{})
+		p := hopPlane(t, upstream.URL)
+		cfg := DefaultServerConfig()
+		cfg.Listen, cfg.Drain = "127.0.0.1:0", 2*time.Second
+		s := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			p.upgrade(w, r, p.choose(r), func(ctx context.Context, client, upstream io.ReadWriteCloser) (int64, int64) {
+				close(asked)
+				return socketTunnel(ctx, client, upstream)
+			})
+		}), cfg, nil)
+		if err := s.Listen(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.Serve(ctx) }()
+		conn, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, conn, fmt.Sprintf(upgradeHead, "")+"\x81\x82\x00\x00\x00\x00hi")
+		wait(t, asked)
+		heard := make(chan []byte, 1)
+		go func() { b, _ := io.ReadAll(conn); heard <- b }()
+		time.Sleep(100 * time.Millisecond)
+		cancel()
+		if err := <-ended; (err != nil) != answering {
+			t.Errorf("answering %v: the drain ended with %v", answering, err)
+		}
+		if got := <-heard; !answering && !bytes.HasSuffix(got, []byte("\x88\x02\x03\xe9")) {
+			t.Errorf("the client is told %q", got)
+		}
+		conn.Close()
+		upstream.Close()
 	}
 }

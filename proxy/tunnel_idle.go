@@ -7,10 +7,15 @@ import (
 	"time"
 )
 
-// When a door closes, its tunnels end that are idle: in which for so long nothing was said, and the upstream said the last thing, if
-// anything was said at all. What the client has said last may be a question whose answer takes long; a model that has begun to answer
-// may think for some seconds before it goes on.
-const tunnelIdle = 15 * time.Second
+// When a door closes, its tunnels end that are idle: in which for so long nothing was said. A model that has begun to answer may think for
+// some seconds before it goes on. What the client has said last may be a question whose answer takes longer, or a sign of life that
+// wants none, which nobody can tell here: it is awaited for answerWait, and no longer than the door's drain, of which lastCall is left
+// for the ending, so that the tunnel is not counted as cut.
+const (
+	tunnelIdle = 15 * time.Second
+	answerWait = time.Minute
+	lastCall   = time.Second
+)
 
 // talk is what is known of a tunnel whose bytes mean nothing here.
 type talk struct {
@@ -61,32 +66,39 @@ func (t *talk) note(byClient bool) {
 	t.at, t.asked = time.Now(), byClient
 }
 
-// idle says whether the tunnel is.
-func (t *talk) idle() bool {
+// idle says whether the tunnel is. At the last call what the client has said is awaited no more.
+func (t *talk) idle(last bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.asked && time.Since(t.at) >= tunnelIdle
+	if t.asked {
+		return last || time.Since(t.at) >= answerWait
+	}
+	return time.Since(t.at) >= tunnelIdle
 }
 
-// falls waits until closing is closed and the tunnel idle, and says whether that comes before over is closed. It returns with client
+// falls waits until the door closes and the tunnel is idle, and says whether that comes before over is closed. It returns with client
 // locked then: what the upstream says from now on comes too late.
-func (t *talk) falls(closing, over <-chan struct{}) bool {
+func (t *talk) falls(door *closing, over <-chan struct{}) bool {
 	select {
-	case <-closing:
+	case <-door.begun:
 	case <-over:
 		return false
 	}
+	end := time.NewTimer(max(door.drain-lastCall, door.drain/2))
+	defer end.Stop()
 	look := time.NewTicker(tunnelIdle / 50)
 	defer look.Stop()
-	for {
+	for last := false; ; {
 		if t.client.TryLock() { // else a client takes its time over what was said
-			if t.idle() {
+			if t.idle(last) {
 				return true
 			}
 			t.client.Unlock()
 		}
 		select {
 		case <-look.C:
+		case <-end.C:
+			last = true
 		case <-over:
 			return false
 		}

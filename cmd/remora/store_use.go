@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/remora-proxy/remora/storage/badger"
+	"github.com/remora-proxy/remora/storage/process"
+)
+
+// How commands come by a store.
+
+// sealedConfig is the configuration of a command that needs a store and a key.
+func sealedConfig(flags *overrides, s streams) (config, error) {
+	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	if err == nil && c.keyless != "" {
+		err = errors.New(c.keyless)
+	}
+	return c, err
+}
+
+// withStore uses the store of the Remora that runs on this directory, or opens one that nobody has open.
+func withStore(ctx context.Context, c config, do func(store openStore) error) error {
+	if err := thereIsAStore(c); err != nil {
+		return err
+	}
+	running, away := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String())
+	if away == nil {
+		return errors.Join(do(running), running.Close())
+	}
+	privateFiles()
+	store := badger.New(c.storage, nil)
+	if err := store.Open(ctx); err != nil {
+		if locked(store.Health().Reason) { // by one that could not be reached
+			err = errors.Join(err, away)
+		}
+		return err
+	}
+	return errors.Join(do(store), store.Close())
+}
+
+func thereIsAStore(c config) error {
+	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store in %s", c.storage.Dir)
+	}
+	return nil
+}
+
+// locked says that a store is not open because another process has it.
+func locked(reason string) bool { return strings.HasPrefix(reason, "locked:") }
+
+// storeOpening bounds how long a command waits for a store to open.
+const storeOpening = 30 * time.Second
+
+// opened waits until a store that is being run is open, or has failed to open.
+func opened(ctx context.Context, store memoryStore) (last process.Status, err error) {
+	ctx, cancel := context.WithTimeout(ctx, storeOpening)
+	defer cancel()
+	err = until(ctx, func() bool {
+		last = store.Status()
+		return last.Open || last.FailedOpens > 0 || last.Restarts >= maxCrashes
+	})
+	return last, err
+}

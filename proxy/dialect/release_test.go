@@ -1,0 +1,33 @@
+package dialect
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What is released is lent to others: nobody reads it any more, and a conversation that does not fit into it is whole all the same.
+func TestRelease(t *testing.T) {
+	body := func(n int) []byte {
+		return []byte(`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, n-1) + `{"role":"user","content":"y"}]}`)
+	}
+	for _, n := range []int{1, messageRoom, messageRoom + 1, 3 * messageRoom} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			for range 3 {
+				req, err := Chat{}.Parse(body(n))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(req.Messages) != n || req.Turn != n-1 || req.Messages[0].Hash != req.Messages[max(n-2, 0)].Hash {
+					t.Fatalf("%d messages, the newest turn %d, of %d", len(req.Messages), req.Turn, n)
+				}
+				req.Release()
+				req.Release()
+				if req.Messages != nil {
+					t.Error("the request still has the room")
+				}
+			}
+		})
+	}
+	(*Request)(nil).Release()
+}

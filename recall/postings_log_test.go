@@ -1,0 +1,79 @@
+package recall
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestLoggedPostings: lists that come from the log are those to which each turn was added, whenever it is emptied, with turns that are
+// removed and said anew, and with facts.
+func TestLoggedPostings(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	logged, plain := newIndex(1, newAnalyzer(64)), newIndex(1, newAnalyzer(64))
+	logged.building = true
+	for i := range 3000 {
+		turn := i
+		if i%5 == 0 {
+			turn = r.IntN(i + 1) // said anew, some at once, some after the log was emptied
+		}
+		m := said(turn, "x")
+		if turn%7 == 0 {
+			m.Kind = storage.KindFact
+		}
+		var terms []string
+		for range 1 + r.IntN(12) {
+			terms = append(terms, strings.Repeat("w", 1+r.IntN(3))+fmt.Sprint(int(r.ExpFloat64()*40)))
+		}
+		for _, ix := range []*index{logged, plain} {
+			ix.put([]passage{{memory: &m, terms: terms}})
+		}
+		if r.IntN(200) == 0 {
+			logged.spreadLog()
+		}
+	}
+	logged.compactLists()
+	if len(logged.posts) != len(plain.posts) {
+		t.Fatalf("%d terms, want %d", len(logged.posts), len(plain.posts))
+	}
+	room := int64(0)
+	for i := range plain.posts {
+		got, want := &logged.posts[i], &plain.posts[i]
+		if !bytes.Equal(got.buf, want.buf) || got.last != want.last || got.df != want.df || got.facts != want.facts {
+			t.Errorf("%s: got %+v, want %+v", plain.spelled(uint32(i)), got, want)
+		}
+		room += int64(cap(got.buf))
+	}
+	if room != logged.postBytes {
+		t.Errorf("%d bytes counted, %d taken", logged.postBytes, room)
+	}
+}
+
+// TestPostingLogChunks: a turn may fill several chunks.
+func TestPostingLogChunks(t *testing.T) {
+	var l postingLog
+	list := make([]termCount, 2*logChunk+5)
+	for i := range list {
+		list[i] = termCount{term: uint32(len(list) - i), tell: 1}
+	}
+	l.add(3, false, list[:7])
+	l.add(4, false, list)
+	entries, ends := l.sorted(len(list) + 1)
+	if len(entries) != len(list)+7 || l.used != 0 || int(ends[len(list)]) != len(entries) {
+		t.Fatalf("%d entries, %d chunks left, the last ends at %d", len(entries), l.used, ends[len(list)])
+	}
+	once := len(list) - 7 // terms that stand in one turn
+	for i, e := range entries {
+		want := uint32(4<<8 | 1)
+		if i >= once && (i-once)%2 == 0 {
+			want = 3<<8 | 1
+		}
+		if e != want {
+			t.Fatalf("entry %d: %x, want %x", i, e, want)
+		}
+	}
+}
