@@ -92,6 +92,7 @@ func FuzzReplyText(f *testing.F) {
 	f.Add("<think>\nhm</think>\n\nTea.", uint8(1))
 	f.Add("Hm, tea.\n</think>\n\nTea.", uint8(2))
 	f.Add("It ends with </think> in a line of its own:\n</think>\n", uint8(0))
+	f.Add("Tags are <t/hink> and\n</think>\n", uint8(0))
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		runes := []rune(text)
 		text = string(runes)
@@ -114,7 +115,7 @@ func FuzzReplyText(f *testing.F) {
 			if name != "messages" && strings.HasPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>") {
 				_, answer, _ := strings.Cut(text, "</think>")
 				want = strings.TrimLeft(answer, " \n\r\t")
-			} else if m := openedInPrompt.FindStringSubmatch(text); m != nil && name != "messages" && !strings.Contains(strings.ReplaceAll(m[1], "/", ""), "<think>") {
+			} else if m := openedInPrompt.FindStringSubmatch(text); m != nil && name != "messages" && !strings.Contains(m[1], "<think>") && !strings.Contains(m[1], "</think>") {
 				want = strings.TrimLeft(m[2], " \n\r\t")
 			}
 			if got, err := format.d.Reply(body); err != nil || got.Text != want || got.Finish != format.finish || got.Calls {
