@@ -17,7 +17,7 @@ type query struct {
 	speaker uint16  // the one speaker that the query names, 0 if none or several
 	intent  intent
 	idle    bool // small talk: it asks nothing and names nothing
-	brisk   bool // a command of a few words
+	command bool // a command of a few words
 	self    self // it asks what is known of the user
 	asks    bool
 	ofUser  bool // it is about who asks
@@ -38,7 +38,7 @@ func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
 	q.terms, q.own, q.words, q.lower, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.lower[:0], q.ids[:0], q.hashes[:0]
-	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.brisk, q.self, q.asks, q.ofUser, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, nil, nil
+	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.command, q.self, q.asks, q.ofUser, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, nil, nil
 	clear(q.filter[:])
 }
 
@@ -79,7 +79,7 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 		return q
 	}
 	q.add(a, w, 1)
-	if len(q.terms) <= maxBrisk || !a.ascii {
+	if len(q.terms) <= commandTerms || !a.ascii {
 		q.self = selfOf(text)
 	}
 	if a.traits&firstPerson != 0 {
@@ -95,7 +95,7 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	}
 	q.asks = a.traits&asks != 0 || opensAsking(q.lower)
 	q.ofUser = a.traits&firstPerson != 0 || (a.language > langEnglish || !a.ascii) && ofOneself(q.lower)
-	q.brisk = q.isBrisk(a)
+	q.command = q.isCommand(a)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
 		if text := previous(); text != "" {
 			e.analyzer.analyze(ends(humanWords(text)), usual, a)

@@ -184,8 +184,8 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	floor := 0.0
 	if s.gated = gate > 0; s.gated && !vectorsOnly {
 		share := floorShare
-		if s.q.brisk {
-			share = briskFloor
+		if s.q.command {
+			share = commandFloor
 		}
 		floor = share * s.ix.matched(top, s.q, s.weights)
 	}
@@ -198,7 +198,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			return
 		}
 		beside := !s.first && s.beside(h.turn)
-		if h.score < floor || beside && s.gated && s.q.brisk || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+		if h.score < floor || beside && s.gated && s.q.command || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
 			}
@@ -224,7 +224,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		}
 		why := CutVisible
 		if p >= 0 && s.gated {
-			if p = s.telling(h.turn, p); p >= 0 && s.q.brisk && s.echoes(h.turn) {
+			if p = s.telling(h.turn, p); p >= 0 && s.q.command && s.echoes(h.turn) {
 				p = -1
 			}
 			if p < 0 {

@@ -28,7 +28,7 @@ const (
 // vectors count they may speak for any.
 func (s *selection) beside(n int32) bool {
 	holds, known := s.scratch.holdings(n)
-	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.brisk)
+	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.command)
 }
 
 // shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.

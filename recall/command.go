@@ -2,15 +2,15 @@ package recall
 
 import "bytes"
 
-// A brisk message is a command of a few words: "run the tests", "commit this". What it is about stands in what is visible, so what the
+// A command is a message of a few words: "run the tests", "commit this". What it is about stands in what is visible, so what the
 // memory may add is how the user wants it done ("always run the linter before committing"), never that it was said before or what went on
 // around it then.
 
 const (
-	// maxBrisk is the most terms of a brisk message of its own.
-	maxBrisk = 3
-	// briskFloor is floorShare for them.
-	briskFloor = 0.5
+	// commandTerms is the most terms of a command of its own.
+	commandTerms = 3
+	// commandFloor is floorShare for commands.
+	commandFloor = 0.5
 )
 
 // askingWords begin messages that ask without a question mark.
@@ -18,9 +18,9 @@ var askingWords = set(`what whats what's which who whose whom where when why how
 wer wie wo was wann warum wieso welche welcher welches wen wem ist sind hat habe kann gibt qui que quoi où quand comment pourquoi combien quel quelle est
 qué que quién quien dónde donde cuándo cuando cómo como cuál cual cuánto hay chi cosa dove quando come quale quem onde qual wat waar wanneer hoe`)
 
-// isBrisk reports whether a message with these terms of its own is a command of a few words.
-func (q *query) isBrisk(a *analysis) bool {
-	return !q.asks && a.traits&(hasNumber|firstPerson|hasName) == 0 && q.intent == 0 && len(q.dates) == 0 && len(q.terms) > 0 && len(q.terms) <= maxBrisk
+// isCommand reports whether a message with these terms of its own is a command of a few words.
+func (q *query) isCommand(a *analysis) bool {
+	return !q.asks && a.traits&(hasNumber|firstPerson|hasName) == 0 && q.intent == 0 && len(q.dates) == 0 && len(q.terms) > 0 && len(q.terms) <= commandTerms
 }
 
 // opensAsking reports whether a text in lower case begins with one of askingWords.
@@ -44,7 +44,7 @@ func (s *selection) echoes(n int32) bool {
 		if h.assistant {
 			continue
 		}
-		if h.terms > maxBrisk+2 { // with marks
+		if h.terms > commandTerms+2 { // with marks
 			return false
 		}
 		for at := 0; at < len(h.packed); {
