@@ -359,6 +359,9 @@ func readWord(l language, w string) *word {
 		}
 		e.terms = append(e.terms, stemIn(l, p))
 	}
+	if len(e.terms) == 1 {
+		e.standing = spellings()[e.terms[0]].standing
+	}
 	return e
 }
 
