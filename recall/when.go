@@ -265,6 +265,7 @@ func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literal
 		for from > 0 && from < i && wordByte(text[from-1]) {
 			from++
 		}
+		from = max(from-1, 0) // what stands before says whether a word begins
 		found = append(found, e.FindAllStringSubmatch(text[from:min(i+after, len(text))], maxDates)...)
 	}
 	return found

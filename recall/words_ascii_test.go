@@ -94,6 +94,7 @@ func FuzzTimeHints(f *testing.F) {
 	for _, s := range []string{
 		"on 8 may 2023", "may 8th, 2023 or 2025-03-05", "in 2019", "'last week'", "3 weeks ago_", "the day before yesterday", "on the 3rd", "on monday's",
 		"this summer", "in the past two months", "\u00ablast year\u00bb", "on the 25th of december",
+		"'" + strings.Repeat("u", 29) + "last week",
 	} {
 		f.Add(s)
 	}
