@@ -381,6 +381,7 @@ func FuzzScan(f *testing.F) {
 	for _, body := range goldenInputs(f, Chat{}, "request") {
 		f.Add(body)
 	}
+	f.Add([]byte(`["\q",` + strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth+1)))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		s := scanner{b: body}
 		s.begin()
@@ -397,6 +398,9 @@ func FuzzScan(f *testing.F) {
 		skims.begin()
 		skimmed := skims.skip()
 		skims.end()
+		if errors.Is(skims.err, ErrTooDeep) { // behind a flaw that ended the first walk
+			return
+		}
 		if got, want := skims.err == nil, json.Valid(repair(body, '~')); got != want {
 			t.Fatalf("%q, skimmed: got %v, want %v", body, skims.err, want)
 		} else if raw := body[skimmed.start:skimmed.end]; got && hashWithoutMarkers(raw) != hashCompact(raw) && !bytes.Contains(body, []byte(cacheMarker)) {
