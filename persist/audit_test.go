@@ -169,6 +169,30 @@ func TestDates(t *testing.T) {
 	}
 }
 
+// A day that its month does not have is no date.
+func TestDaysThatNoMonthHas(t *testing.T) {
+	for _, tt := range []struct{ said, text, want string }{
+		{"2028-02-01", "The party is on February 29th.", "February 29th = Tuesday 2028-02-29"},
+		{"2026-02-01", "The party is on February 29th.", ""},
+		{"2028-06-01", "The party is on February 29th.", ""}, // next year's
+		{"2027-06-01", "The party is on February 29th.", "February 29th = Tuesday 2028-02-29"},
+		{"2026-05-01", "The party is on June 31st.", ""},
+		{"2026-12-31", "The party is on January 1st.", "January 1st = Friday 2027-01-01"},
+	} {
+		at, err := time.Parse(time.DateOnly, tt.said)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		for _, d := range datesIn(words(tt.text), at) {
+			got += d.note(tt.text)
+		}
+		if got != tt.want {
+			t.Errorf("%q on %s: got %q, want %q", tt.text, tt.said, got, tt.want)
+		}
+	}
+}
+
 // said makes a turn of the user's words alone.
 func said(id, text string) Turn {
 	return turnOf(testScope, id, text, "I see. Tell me more about the couscous dinner, the mint tea and the guests on Saturday.")

@@ -179,7 +179,10 @@ func datesIn(ws []word, at time.Time) []dated {
 			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 			past := isPast(ws, from)
 			if date.Before(today.AddDate(0, 0, -60)) && !past { // long past: next year's is meant
-				date = date.AddDate(1, 0, 0)
+				date = time.Date(year+1, time.Month(month), day, 0, 0, 0, 0, time.UTC)
+			}
+			if date.Day() != day { // the month has no such day
+				continue
 			}
 			if past && date.After(today) { // last year's, or the day that something was booked for
 				continue

@@ -53,6 +53,27 @@ func TestReadDates(t *testing.T) {
 	}
 }
 
+// A day of the month is the latest that there was.
+func TestReadDaysThatFewMonthsHave(t *testing.T) {
+	for _, tt := range []struct{ now, text, want string }{
+		{"2025-03-05", "on the 31st", "2025-01-31"},
+		{"2025-03-05", "on the 29th", "2025-01-29"},
+		{"2024-03-05", "on the 29th", "2024-02-29"},
+		{"2025-01-05", "on the 31st", "2024-12-31"},
+		{"2025-12-31", "on the 31st", "2025-12-31"},
+		{"2025-07-01", "on the 31st", "2025-05-31"},
+	} {
+		now, err := time.Parse(time.DateOnly, tt.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := readDates(tt.text, now)
+		if len(got) != 1 || got[0].to != got[0].from+1 || time.Unix(got[0].from*86400, 0).UTC().Format(time.DateOnly) != tt.want {
+			t.Errorf("%s, said on %s: got %v, want %s", tt.text, tt.now, got, tt.want)
+		}
+	}
+}
+
 func TestReadIntent(t *testing.T) {
 	for text, want := range map[string]intent{
 		"when did i move?":                                    wantsTime,

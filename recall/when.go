@@ -240,9 +240,13 @@ func (r *dateReader) relative(text string) {
 	}
 	for _, m := range r.find(hintNth, onTheNth, text, "on the ") {
 		if d, _ := strconv.Atoi(m[1]); d >= 1 && d <= 31 {
-			t := time.Date(r.now.Year(), r.now.Month(), d, 0, 0, 0, 0, time.UTC)
+			month := r.now.Month()
 			if d > r.now.Day() {
-				t = t.AddDate(0, -1, 0)
+				month--
+			}
+			t := time.Date(r.now.Year(), month, d, 0, 0, 0, 0, time.UTC)
+			if t.Day() != d { // that month has no such day, so the one before has
+				t = time.Date(r.now.Year(), month-1, d, 0, 0, 0, 0, time.UTC)
 			}
 			r.span(t, 0, 0, 1)
 		}
