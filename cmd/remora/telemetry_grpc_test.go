@@ -87,4 +87,3 @@ func TestTelemetryOverGRPC(t *testing.T) {
 		}
 	})
 }
-
