@@ -109,11 +109,15 @@ func (d *door) shut() {
 			d.active.Add(1)
 			go func() {
 				defer d.active.Add(-1)
+				defer time.AfterFunc(mostGoodbye, func() { _ = c.tcp.Close() }).Stop() // TLS's own bound begins behind what it writes
 				_ = c.tls.Close()
 			}()
 		}
 	}
 }
+
+// mostGoodbye bounds the wait for one client at the door's end.
+const mostGoodbye = 5 * time.Second
 
 // cut ends all connections. A nil d has none.
 func (d *door) cut() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // secureConn is a client's connection that speaks TLS, at a door. The handshake is over. Its Close tells the client, if the socket is
@@ -77,14 +78,15 @@ type interceptedConn struct {
 	net.Conn
 	host    string
 	release func()
+	idle    time.Duration // ServerConfig.WriteIdle
 
 	// While now, reads are from the socket fd and end with errNothing instead of waiting. Both belong to who reads.
 	now bool
 	fd  uintptr
 }
 
-func newInterceptedConn(conn net.Conn, host string, release func()) *interceptedConn {
-	return &interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release)}
+func newInterceptedConn(conn net.Conn, host string, release func(), idle time.Duration) *interceptedConn {
+	return &interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release), idle: idle}
 }
 
 func (c *interceptedConn) Read(p []byte) (int, error) {
@@ -92,6 +94,19 @@ func (c *interceptedConn) Read(p []byte) (int, error) {
 		return readNow(c.fd, p)
 	}
 	return c.Conn.Read(p)
+}
+
+// largestSign is more than the bytes of a record in which TLS speaks for itself.
+const largestSign = 64
+
+// Write ends the connection where its client takes nothing for idle of what TLS itself answers while it reads, as the client's wish for
+// new keys: no deadline of reading frees who reads from that, and there need be none of writing. What requests are answered has bounds
+// of its own.
+func (c *interceptedConn) Write(p []byte) (int, error) {
+	if len(p) <= largestSign && c.idle > 0 {
+		defer time.AfterFunc(c.idle, func() { _ = c.Conn.Close() }).Stop()
+	}
+	return c.Conn.Write(p)
 }
 
 func (c *interceptedConn) Close() error {

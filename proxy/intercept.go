@@ -105,7 +105,7 @@ type interceptedKey struct{}
 // take makes conn a TLS server for host and hands it over. It returns once the handshake is done or has failed; release
 // is called when the connection is closed.
 func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
-	c := tls.Server(newInterceptedConn(conn, host, release), i.tls)
+	c := tls.Server(newInterceptedConn(conn, host, release, i.server.cfg.WriteIdle), i.tls)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {

@@ -17,8 +17,9 @@ var exportFailures = [...]struct {
 	told    string
 }{
 	{regexp.MustCompile(`^failed to send to \S+: (\d{3})\b`), "the collector answers "},
-	{regexp.MustCompile(`^rpc error: code = (\w+)`), "the collector answers "},
-	{regexp.MustCompile(`^(retry-able request failure)`), "the collector does not take them now: "},
+	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (Unavailable)\b`), "the collector is away, or answers "},
+	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (\w+)`), "the collector answers "}, // behind why it was not tried again
+	{regexp.MustCompile(`^(?:[a-z ]+: )?(retry-able request failure)`), "the collector does not take them now: "},
 	{regexp.MustCompile(`^OTLP partial success: .*\((\d+ spans) rejected\)$`), "the collector rejected "},
 }
 
@@ -29,16 +30,16 @@ func telemetryFailure(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Error()
 	}
+	for _, f := range exportFailures {
+		if m := f.pattern.FindStringSubmatch(text); m != nil {
+			return f.told + m[1]
+		}
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the collector takes too long"
 	}
 	if !export {
 		return text
-	}
-	for _, f := range exportFailures {
-		if m := f.pattern.FindStringSubmatch(text); m != nil {
-			return f.told + m[1]
-		}
 	}
 	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
 		err = inner

@@ -105,10 +105,10 @@ func TestTelemetryFailuresTellNoKey(t *testing.T) {
 }
 
 // exportOne sends one span and returns what is logged.
-func exportOne(t *testing.T, endpoint string) string {
+func exportOne(t *testing.T, endpoint string, env ...string) string {
 	var logged bytes.Buffer
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint) // the SDK reads it itself
-	tracing, err := openTelemetry(t.Context(), environment("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint), io.Discard, slog.New(slog.NewTextHandler(&logged, nil)))
+	tracing, err := openTelemetry(t.Context(), environment(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)...), io.Discard, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
