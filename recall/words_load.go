@@ -13,6 +13,8 @@ type reading struct {
 	// that is not remembered.
 	terms []uint32
 	kept  int
+	// islands are the parts of a text that are read one character after the other.
+	islands []span32
 	finding
 }
 
@@ -37,6 +39,7 @@ const (
 	endsStatement
 	endsQuestion
 	opensNext // a capital letter behind it says nothing
+	saysEnglish
 )
 
 // meaning finds out what a word or a sign is, and remembers it. It is good until the next call.
@@ -106,6 +109,9 @@ func (r *reading) readLower(l language, w string) (m meaning) {
 	if w == "please" {
 		m.kind |= saysPlease
 	}
+	if len(w) <= 8 && onlyEnglish.has(few(w)|blanks) {
+		m.kind |= saysEnglish
+	}
 	if l <= langEnglish && !known.stop || l > langEnglish && !isStop(l, w) {
 		m.number = r.ix.term(stemKnown(l, w, known.base)) + 1
 	}
@@ -124,23 +130,57 @@ func (r *reading) appendTerms(numbers []uint32, m meaning) []uint32 {
 	return numbers
 }
 
-// readFor is analyze for an ASCII text that is read for an index, of which there are blocks.
-func (a *analyzer) readFor(text string, l language, out *analysis) {
+// readFor is analyze for a text that is read for an index, of which there are blocks.
+func (a *analyzer) readFor(text string, ascii bool, otherwise language, out *analysis) {
 	r := a.of
+	r.islands = r.islands[:0]
+	if !ascii {
+		r.setAside(text)
+	}
+	// The words are looked up in the language that is likely the text's; what they are then tells it, mostly.
+	l := max(otherwise, langEnglish)
+	out.language = langEnglish
+	r.start(text, uint64(l)*languageFactor)
+	found := r.next()
+	if l > langEnglish || !ascii || !tellEnglish(found) {
+		if is := out.tongue(text, ascii, otherwise); is != l {
+			l = is
+			r.start(text, uint64(l)*languageFactor)
+			found = r.next()
+		}
+	}
 	sentence := sentence{start: true, spoke: wishWithin + 1}
-	for r.start(text, uint64(l)*languageFactor); ; {
-		found := r.next()
+	for islands := r.islands; ; {
+		for n := 0; len(islands) > 0; islands = islands[1:] {
+			for n = 0; n < len(found) && int32(found[n].from) < islands[0].from; {
+				n++
+			}
+			if n == len(found) && n > 0 { // others may stand before it
+				break
+			}
+			a.take(text, l, found[:n], &sentence, out)
+			a.read(text, islands[0], l, &sentence, out)
+			found = found[n:]
+		}
 		if len(found) == 0 {
 			return
 		}
 		a.take(text, l, found, &sentence, out)
+		found = r.next()
 	}
 }
 
-// sentence is where reading has come to.
-type sentence struct {
-	start bool // at its start or after a comma, where a capital letter says nothing
-	spoke int  // how many words ago the speaker named themselves
+// tellEnglish reports what plainlyEnglish does if one of the words is known to tell it, and is among those that it looks at.
+func tellEnglish(found []foundWord) bool {
+	for i := range found {
+		if found[i].from >= 2*detectWords {
+			return false
+		}
+		if found[i].kind&saysEnglish != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // take makes terms and traits of what was found.
@@ -149,7 +189,7 @@ func (a *analyzer) take(text string, l language, found []foundWord, at *sentence
 	traits, start, spoke := out.traits, at.start, at.spoke
 	for i := range found {
 		w := &found[i]
-		if w.kind != isKnown {
+		if w.kind&^saysEnglish != isKnown {
 			if w.kind == 0 {
 				w.meaning = a.meaning(l, text[w.from:w.end])
 			}
