@@ -6,6 +6,9 @@ import "math/bits"
 type termCounts struct {
 	list  []termCount
 	slots []uint32 // hash table of the terms: place in list + 1; at most half full, a power of two
+	// While an index is built byTerm, by number, takes the place of slots: where a term stands, if it was counted in this round.
+	byTerm []termPlace
+	round  uint32
 	ids   []uint32 // of the passage at hand
 	once  []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
 	nth   uint16   // passage of the turn
@@ -16,10 +19,26 @@ const (
 	likelySlots = 2048
 )
 
+type termPlace struct{ round, at uint32 }
+
 // reset empties c for at most so many terms, likely: it has room for more. Its space is kept.
-func (c *termCounts) reset(terms int) {
+func (c *termCounts) reset(terms int, building bool) {
+	c.list, c.nth = c.list[:0], 0
+	if building {
+		c.round++
+		if c.byTerm == nil {
+			c.growByTerm(leastSlots)
+		}
+		return
+	}
+	c.byTerm = nil
 	slots := min(max(1<<bits.Len(uint(2*terms)), leastSlots), likelySlots)
-	c.list, c.slots, c.nth = c.list[:0], cleared(c.slots, slots), 0
+	c.slots = cleared(c.slots, slots)
+}
+
+// growByTerm makes room for the term of this number, and many more.
+func (c *termCounts) growByTerm(term uint32) {
+	c.byTerm = append(c.byTerm, make([]termPlace, int(term)+1)...)
 }
 
 // cleared is n zeros, in the space of s if that is enough.
@@ -79,6 +98,17 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 
 // of returns the count of a term, valid until the next call.
 func (c *termCounts) of(term uint32) *termCount {
+	if c.byTerm != nil {
+		if int(term) >= len(c.byTerm) {
+			c.growByTerm(term)
+		}
+		p := &c.byTerm[term]
+		if p.round != c.round {
+			*p = termPlace{c.round, uint32(len(c.list))}
+			c.list = append(c.list, termCount{term: term})
+		}
+		return &c.list[p.at]
+	}
 	at := c.slot(term)
 	if n := c.slots[at]; n > 0 {
 		return &c.list[n-1]

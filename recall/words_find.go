@@ -7,10 +7,11 @@ type finding struct {
 	known  []knownLine
 	seed   wordSeed
 	text   string
-	blocks []block // its own, and an empty one
-	salt   uint64  // of the hashes
-	nth    int     // block that is read
-	left   uint64  // where words and signs begin in it that are still to be found
+	blocks []block  // its own, and an empty one
+	salt   uint64   // of the hashes
+	nth    int      // block that is read
+	tail   [32]byte // of findPlain: the last 16 bytes of the text
+	left   uint64   // where words and signs begin in it that are still to be found
 	found  [foundAtOnce]foundWord
 }
 

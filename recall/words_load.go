@@ -35,9 +35,7 @@ const (
 	isKnown wordKind = 1 << iota
 	hasMore          // terms than one
 	saysPlease
-	isSign
-	endsStatement
-	endsQuestion
+	isSign // its number is that of a mark
 	opensNext // a capital letter behind it says nothing
 	saysEnglish
 )
@@ -69,13 +67,13 @@ func (r *reading) read(l language, w string) (m meaning, remember bool) {
 	switch c := w[0]; {
 	case c >= utf8.RuneSelf || asciiKinds[c] <= kindJoiner:
 	case c == '?':
-		return meaning{kind: isKnown | isSign | endsQuestion | opensNext}, true
+		return meaning{number: markQuestion + 1, traits: asks, kind: isKnown | isSign | opensNext}, true
 	case c == ',', c == ':':
 		return meaning{kind: isKnown | isSign | opensNext}, true
 	case len(w) > 1: // CR LF
-		return meaning{kind: isKnown | isSign | endsStatement}, true
+		return meaning{number: markStatement + 1, kind: isKnown | isSign}, true
 	default:
-		return meaning{kind: isKnown | isSign | endsStatement | opensNext}, true
+		return meaning{number: markStatement + 1, kind: isKnown | isSign | opensNext}, true
 	}
 	if isLower(w) {
 		return r.readLower(l, w), true
@@ -185,32 +183,21 @@ func tellEnglish(found []foundWord) bool {
 
 // take makes terms and traits of what was found.
 func (a *analyzer) take(text string, l language, found []foundWord, at *sentence, out *analysis) {
-	out.numbers = slices.Grow(out.numbers, len(found)) // endSentence adds one for each sign, at most
-	traits, start, spoke := out.traits, at.start, at.spoke
+	out.numbers = slices.Grow(out.numbers, len(found))
+	traits, start, spoke, open := out.traits, at.start, at.spoke, number(out.sentenceOpens())
 	for i := range found {
 		w := &found[i]
-		if w.kind&^saysEnglish != isKnown {
-			if w.kind == 0 {
-				w.meaning = a.meaning(l, text[w.from:w.end])
-			}
-			if w.kind&isSign != 0 {
-				if w.kind&endsQuestion != 0 {
-					out.endSentence(endOfQuestion, markQuestion)
-					traits |= asks
-				} else if w.kind&endsStatement != 0 {
-					out.endSentence(endOfStatement, markStatement)
-				}
-				start = start || w.kind&opensNext != 0
-				continue
-			}
+		if w.kind == 0 {
+			w.meaning = a.meaning(l, text[w.from:w.end])
 		}
-		spoke++
-		if w.traits != 0 {
-			traits |= w.traits &^ ofWords
+		// Which are signs and which words have a term can't be foretold, so there is no branch for it.
+		traits |= w.traits &^ ofWords
+		spoke += 1 - number(w.kind&isSign != 0)
+		if w.traits&(firstPerson|ofWords) != 0 {
 			if w.traits&firstPerson != 0 {
 				spoke = 0
 			}
-			if w.traits&wishes != 0 && spoke <= wishWithin || w.traits&orders != 0 && start && out.sentenceOpens() {
+			if w.traits&wishes != 0 && spoke <= wishWithin || w.traits&orders != 0 && start && open != 0 {
 				traits |= wishes
 			}
 		}
@@ -219,19 +206,27 @@ func (a *analyzer) take(text string, l language, found []foundWord, at *sentence
 				traits |= hasName
 			}
 		}
-		start = start && w.kind&saysPlease != 0
+		start = (number(start)&number(w.kind&(isSign|saysPlease) != 0) | number(w.kind&opensNext != 0)) != 0
 		if w.kind&hasMore != 0 {
 			out.numbers = slices.Grow(a.of.appendTerms(out.numbers, w.meaning), len(found))
+			open = number(out.sentenceOpens())
 			continue
 		}
-		// Which words have a term can't be foretold, so there is no branch for it.
 		n := len(out.numbers)
 		numbers := out.numbers[:n+1]
 		numbers[n] = w.number - 1
-		if w.number > 0 {
-			n++
-		}
-		out.numbers = numbers[:n]
+		mark := number(w.number-1 <= markQuestion)
+		added := number(w.number != 0) &^ (mark & open) // no mark where a sentence opens
+		open = open&^added | mark&added
+		out.numbers = numbers[:n+added]
 	}
 	out.traits, at.start, at.spoke = traits, start, spoke
+}
+
+// number is 1 for true.
+func number(is bool) (n int) {
+	if is {
+		n = 1
+	}
+	return n
 }
