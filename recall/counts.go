@@ -1,6 +1,9 @@
 package recall
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // termCounts counts the terms of one turn.
 type termCounts struct {
@@ -9,9 +12,9 @@ type termCounts struct {
 	// While an index is built byTerm, by number, takes the place of slots: where a term stands, if it was counted in this round.
 	byTerm []termPlace
 	round  uint32
-	ids   []uint32 // of the passage at hand
-	once  []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
-	nth   uint16   // passage of the turn
+	ids    []uint32 // of the passage at hand
+	once   []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
+	nth    uint16   // passage of the turn
 }
 
 const (
@@ -70,6 +73,9 @@ func (c *termCounts) number(ix *index, terms []string) []uint32 {
 func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	c.once = c.once[:0]
 	c.nth++
+	if c.byTerm != nil {
+		return c.passageByTerm(ids, asst)
+	}
 	for i := 0; i < len(ids); {
 		end := i
 		for end < len(ids) && !isMark(ids[end]) {
@@ -93,6 +99,49 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 		n += end - i
 		i = end + 1
 	}
+	return n
+}
+
+// passageByTerm is passage where there is byTerm. Which terms have come before, and which are marks, can't be foretold, so there is no
+// branch for it: what may be a new count is written behind the last, and stays where it is one.
+func (c *termCounts) passageByTerm(ids []uint32, asst bool) (n int) {
+	counted, kept := len(c.list), 0
+	list, once := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)]
+	asked, next := false, 0 // where what follows a mark begins
+	for i, id := range ids {
+		if i == next && !asst {
+			for next < len(ids) && !isMark(ids[next]) {
+				next++
+			}
+			asked = next < len(ids) && ids[next] == markQuestion
+			next++
+		}
+		if int(id) >= len(c.byTerm) {
+			c.growByTerm(id)
+		}
+		p := &c.byTerm[id]
+		at, fresh, counts := p.at, number(p.round != c.round), number(!isMark(id))
+		if fresh != 0 {
+			at = uint32(counted)
+		}
+		list[counted] = termCount{term: id}
+		*p = termPlace{c.round * uint32(counts), at}
+		t := &list[at]
+		switch {
+		case asst:
+			t.asst++
+			once[kept] = id
+			kept += number(t.last != c.nth) & counts
+			t.last = c.nth
+		case asked:
+			t.ask++
+		default:
+			t.tell++
+		}
+		counted += fresh & counts
+		n += counts
+	}
+	c.list, c.once = list[:counted], once[:kept]
 	return n
 }
 
@@ -141,3 +190,6 @@ const (
 )
 
 func isMark(id uint32) bool { return id <= markQuestion }
+
+// atStart reports whether a sentence begins behind these terms.
+func atStart(ids []uint32) bool { return len(ids) == 0 || isMark(ids[len(ids)-1]) }

@@ -100,8 +100,7 @@ func (a *analysis) add(term string) {
 // sentenceOpens reports whether no term of a sentence was read since the last mark.
 func (a *analysis) sentenceOpens() bool {
 	if a.of != nil {
-		n := len(a.numbers)
-		return n == 0 || isMark(a.numbers[n-1])
+		return atStart(a.numbers)
 	}
 	n := len(a.terms)
 	return n == 0 || a.terms[n-1] == endOfStatement || a.terms[n-1] == endOfQuestion

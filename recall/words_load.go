@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 )
@@ -15,6 +16,7 @@ type reading struct {
 	kept  int
 	// islands are the parts of a text that are read one character after the other.
 	islands []span32
+	space   []uint32 // of keep
 	finding
 }
 
@@ -35,7 +37,7 @@ const (
 	isKnown wordKind = 1 << iota
 	hasMore          // terms than one
 	saysPlease
-	isSign // its number is that of a mark
+	isSign    // its number is that of a mark
 	opensNext // a capital letter behind it says nothing
 	saysEnglish
 )
@@ -140,7 +142,7 @@ func (a *analyzer) readFor(text string, ascii bool, otherwise language, out *ana
 	out.language = langEnglish
 	r.start(text, uint64(l)*languageFactor)
 	found := r.next()
-	if l > langEnglish || !ascii || !tellEnglish(found) {
+	if l > langEnglish || !ascii || !r.tellsEnglish(found) {
 		if is := out.tongue(text, ascii, otherwise); is != l {
 			l = is
 			r.start(text, uint64(l)*languageFactor)
@@ -168,14 +170,19 @@ func (a *analyzer) readFor(text string, ascii bool, otherwise language, out *ana
 	}
 }
 
-// tellEnglish reports what plainlyEnglish does if one of the words is known to tell it, and is among those that it looks at.
-func tellEnglish(found []foundWord) bool {
+// tellsEnglish reports what plainlyEnglish does if one of the words that were found is known to tell it, and is among those that it looks
+// at.
+func (f *finding) tellsEnglish(found []foundWord) bool {
+	seen, before, end := 0, uint64(0), 0 // runs of letters, and where more than enough of them stand
+	for i := 0; i < len(f.blocks) && seen <= detectWords; i++ {
+		letters := f.blocks[i].letters
+		seen += bits.OnesCount64(letters &^ (letters<<1 | before))
+		before = letters >> (blockSize - 1)
+		end = i * blockSize
+	}
 	for i := range found {
-		if found[i].from >= 2*detectWords {
-			return false
-		}
 		if found[i].kind&saysEnglish != 0 {
-			return true
+			return int(found[i].from) < end || seen <= detectWords
 		}
 	}
 	return false
@@ -183,8 +190,8 @@ func tellEnglish(found []foundWord) bool {
 
 // take makes terms and traits of what was found.
 func (a *analyzer) take(text string, l language, found []foundWord, at *sentence, out *analysis) {
-	out.numbers = slices.Grow(out.numbers, len(found))
-	traits, start, spoke, open := out.traits, at.start, at.spoke, number(out.sentenceOpens())
+	numbers := slices.Grow(out.numbers, len(found))
+	traits, start, spoke, open := out.traits, at.start, at.spoke, number(atStart(out.numbers))
 	for i := range found {
 		w := &found[i]
 		if w.kind == 0 {
@@ -208,20 +215,32 @@ func (a *analyzer) take(text string, l language, found []foundWord, at *sentence
 		}
 		start = (number(start)&number(w.kind&(isSign|saysPlease) != 0) | number(w.kind&opensNext != 0)) != 0
 		if w.kind&hasMore != 0 {
-			out.numbers = slices.Grow(a.of.appendTerms(out.numbers, w.meaning), len(found))
-			open = number(out.sentenceOpens())
+			numbers = slices.Grow(a.of.appendTerms(numbers, w.meaning), len(found)-i)
+			open = number(atStart(numbers))
 			continue
 		}
-		n := len(out.numbers)
-		numbers := out.numbers[:n+1]
+		n := len(numbers)
+		numbers = numbers[:n+1]
 		numbers[n] = w.number - 1
 		mark := number(w.number-1 <= markQuestion)
 		added := number(w.number != 0) &^ (mark & open) // no mark where a sentence opens
 		open = open&^added | mark&added
-		out.numbers = numbers[:n+added]
+		numbers = numbers[:n+added]
 	}
-	out.traits, at.start, at.spoke = traits, start, spoke
+	out.numbers, out.traits, at.start, at.spoke = numbers, traits, start, spoke
 }
+
+// keep copies the numbers of a text, beside those of others.
+func (r *reading) keep(numbers []uint32) []uint32 {
+	if cap(r.space)-len(r.space) < len(numbers) {
+		r.space = make([]uint32, 0, max(keptNumbers, len(numbers)))
+	}
+	n := len(r.space)
+	r.space = append(r.space, numbers...)
+	return r.space[n:len(r.space):len(r.space)]
+}
+
+const keptNumbers = 1 << 13
 
 // number is 1 for true.
 func number(is bool) (n int) {
