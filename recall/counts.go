@@ -41,7 +41,9 @@ func (c *termCounts) reset(terms int, building bool) {
 
 // growByTerm makes room for the term of this number, and many more.
 func (c *termCounts) growByTerm(term uint32) {
-	c.byTerm = append(c.byTerm, make([]termPlace, int(term)+1)...)
+	if int(term) >= len(c.byTerm) {
+		c.byTerm = append(c.byTerm, make([]termPlace, int(term)+1)...)
+	}
 }
 
 // cleared is n zeros, in the space of s if that is enough.
@@ -74,7 +76,13 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	c.once = c.once[:0]
 	c.nth++
 	if c.byTerm != nil {
-		return c.passageByTerm(ids, asst)
+		if len(ids) > 0 {
+			c.growByTerm(slices.Max(ids))
+		}
+		if asst {
+			return c.assistantsByTerm(ids)
+		}
+		return c.usersByTerm(ids)
 	}
 	for i := 0; i < len(ids); {
 		end := i
@@ -102,55 +110,66 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	return n
 }
 
-// passageByTerm is passage where there is byTerm. Which terms have come before, and which are marks, can't be foretold, so there is no
-// branch for it: what may be a new count is written behind the last, and stays where it is one.
-func (c *termCounts) passageByTerm(ids []uint32, asst bool) (n int) {
-	counted, kept := len(c.list), 0
-	list, once := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)]
-	asked, next := false, 0 // where what follows a mark begins
-	for i, id := range ids {
-		if i == next && !asst {
-			for next < len(ids) && !isMark(ids[next]) {
-				next++
-			}
-			asked = next < len(ids) && ids[next] == markQuestion
-			next++
-		}
-		if int(id) >= len(c.byTerm) {
-			c.growByTerm(id)
-		}
-		p := &c.byTerm[id]
-		at, fresh, counts := p.at, number(p.round != c.round), number(!isMark(id))
-		if fresh != 0 {
+// assistantsByTerm and usersByTerm are passage where there is byTerm. Which terms have come before, and which are marks, can't be foretold,
+// so there is no branch for it: what may be a new count is written behind the last, and stays there if it is one.
+func (c *termCounts) assistantsByTerm(ids []uint32) (n int) {
+	counted, kept, nth, round := len(c.list), 0, c.nth, c.round
+	list, once, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)], c.byTerm
+	for _, id := range ids {
+		p := &byTerm[id]
+		counts, fresh, at := number(!isMark(id)), number(p.round != round), p.at
+		if p.round != round {
 			at = uint32(counted)
 		}
+		*p = termPlace{round * uint32(counts), at}
 		list[counted] = termCount{term: id}
-		*p = termPlace{c.round * uint32(counts), at}
-		t := &list[at]
-		switch {
-		case asst:
-			t.asst++
-			once[kept] = id
-			kept += number(t.last != c.nth) & counts
-			t.last = c.nth
-		case asked:
-			t.ask++
-		default:
-			t.tell++
-		}
 		counted += fresh & counts
+		once[kept] = id
+		t := &list[at]
+		kept += number(t.last != nth) & counts
+		t.last = nth
+		t.asst++
 		n += counts
 	}
 	c.list, c.once = list[:counted], once[:kept]
 	return n
 }
 
+func (c *termCounts) usersByTerm(ids []uint32) (n int) {
+	counted, round := len(c.list), c.round
+	list, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], c.byTerm
+	for len(ids) > 0 {
+		end := slices.IndexFunc(ids, isMark)
+		asked := uint16(0)
+		if end < 0 {
+			end = len(ids)
+		} else if ids[end] == markQuestion {
+			asked = 1
+		}
+		for _, id := range ids[:end] {
+			p := &byTerm[id]
+			at := p.at
+			if p.round != round {
+				at = uint32(counted)
+			}
+			list[counted] = termCount{term: id}
+			counted += number(p.round != round)
+			*p = termPlace{round, at}
+			t := &list[at]
+			t.ask += asked
+			t.tell += 1 - asked
+		}
+		n += end
+		ids = ids[min(end+1, len(ids)):]
+	}
+	c.list = list[:counted]
+	return n
+}
+
 // of returns the count of a term, valid until the next call.
 func (c *termCounts) of(term uint32) *termCount {
 	if c.byTerm != nil {
-		if int(term) >= len(c.byTerm) {
-			c.growByTerm(term)
-		}
+		c.growByTerm(term)
 		p := &c.byTerm[term]
 		if p.round != c.round {
 			*p = termPlace{c.round, uint32(len(c.list))}
