@@ -3,17 +3,14 @@
 
 // TAIL has the last 16 bytes of the text read where more can be read behind them. They are for words that begin among them.
 #define TAIL \
-	VMOVDQU (SI)(R12*1), X0; \
-	VMOVDQU X0, finding_tail(CX); \
-	LEAQ    finding_tail(CX), SI; \
-	SUBQ    R12, SI; \
-	ADDQ    $15, R12
+	LEAQ finding_tail(CX), SI; \
+	SUBQ R12, SI; \
+	ADDQ $15, R12
 
 // func findPlain(f *finding, n int) int
 //
 // CX is f, SI the text, R8 the block, R9 where it begins, AX what is left of it, R10 and R11 the next block's letters and joins, turned
-// by one bit, DI where what is found goes, R12 the last place where sixteen bytes can be read: once
-// TAIL was done, the last of the text.
+// by one bit, DI where what is found goes, R12 the last place where sixteen bytes can be read; once TAIL was done, the last of the text.
 TEXT ·findPlain(SB), NOSPLIT, $0-24
 	MOVQ f+0(FP), CX
 	MOVQ n+8(FP), DI
