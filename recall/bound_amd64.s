@@ -86,9 +86,9 @@ TEXT ·boundsOf(SB), NOSPLIT, $0-48
 	VPSLLW       $7, Y10, Y10        // 0x80, as words
 	VPBROADCASTW BASE(DI), Y12
 	MOVWLZX      USERSHIFT(DI), AX
-	MOVQ         AX, X13
+	VMOVQ        AX, X13
 	MOVWLZX      ASSTSHIFT(DI), AX
-	MOVQ         AX, X14
+	VMOVQ        AX, X14
 
 loop:
 	// What the words add: for the user in Y2, for the assistant in Y3.
@@ -143,7 +143,7 @@ TEXT ·overOf(SB), NOSPLIT, $0-32
 	MOVQ         over+16(FP), DI
 	MOVQ         n+24(FP), CX
 	DECQ         AX
-	MOVQ         AX, X0
+	VMOVQ        AX, X0
 	VPBROADCASTW X0, Y0
 
 next:

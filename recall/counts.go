@@ -1,14 +1,20 @@
 package recall
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // termCounts counts the terms of one turn.
 type termCounts struct {
 	list  []termCount
 	slots []uint32 // hash table of the terms: place in list + 1; at most half full, a power of two
-	ids   []uint32 // of the passage at hand
-	once  []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
-	nth   uint16   // passage of the turn
+	// While an index is built byTerm, by number, takes the place of slots: where a term stands, if it was counted in this round.
+	byTerm []termPlace
+	round  uint32
+	ids    []uint32 // of the passage at hand
+	once   []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
+	nth    uint16   // passage of the turn
 }
 
 const (
@@ -16,10 +22,28 @@ const (
 	likelySlots = 2048
 )
 
+type termPlace struct{ round, at uint32 }
+
 // reset empties c for at most so many terms, likely: it has room for more. Its space is kept.
-func (c *termCounts) reset(terms int) {
+func (c *termCounts) reset(terms int, building bool) {
+	c.list, c.nth = c.list[:0], 0
+	if building {
+		c.round++
+		if c.byTerm == nil {
+			c.growByTerm(leastSlots)
+		}
+		return
+	}
+	c.byTerm = nil
 	slots := min(max(1<<bits.Len(uint(2*terms)), leastSlots), likelySlots)
-	c.list, c.slots, c.nth = c.list[:0], cleared(c.slots, slots), 0
+	c.slots = cleared(c.slots, slots)
+}
+
+// growByTerm makes room for the term of this number, and many more.
+func (c *termCounts) growByTerm(term uint32) {
+	if int(term) >= len(c.byTerm) {
+		c.byTerm = append(c.byTerm, make([]termPlace, int(term)+1)...)
+	}
 }
 
 // cleared is n zeros, in the space of s if that is enough.
@@ -51,6 +75,15 @@ func (c *termCounts) number(ix *index, terms []string) []uint32 {
 func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	c.once = c.once[:0]
 	c.nth++
+	if c.byTerm != nil {
+		if len(ids) > 0 {
+			c.growByTerm(slices.Max(ids))
+		}
+		if asst {
+			return c.assistantsByTerm(ids)
+		}
+		return c.usersByTerm(ids)
+	}
 	for i := 0; i < len(ids); {
 		end := i
 		for end < len(ids) && !isMark(ids[end]) {
@@ -77,8 +110,73 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	return n
 }
 
+// assistantsByTerm and usersByTerm are passage where there is byTerm. Which terms have come before, and which are marks, can't be foretold,
+// so there is no branch for it: what may be a new count is written behind the last, and stays there if it is one.
+func (c *termCounts) assistantsByTerm(ids []uint32) (n int) {
+	counted, kept, nth, round := len(c.list), 0, c.nth, c.round
+	list, once, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)], c.byTerm
+	for _, id := range ids {
+		p := &byTerm[id]
+		counts, fresh, at := number(!isMark(id)), number(p.round != round), p.at
+		if p.round != round {
+			at = uint32(counted)
+		}
+		*p = termPlace{round * uint32(counts), at}
+		list[counted] = termCount{term: id}
+		counted += fresh & counts
+		once[kept] = id
+		t := &list[at]
+		kept += number(t.last != nth) & counts
+		t.last = nth
+		t.asst++
+		n += counts
+	}
+	c.list, c.once = list[:counted], once[:kept]
+	return n
+}
+
+func (c *termCounts) usersByTerm(ids []uint32) (n int) {
+	counted, round := len(c.list), c.round
+	list, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], c.byTerm
+	for len(ids) > 0 {
+		end := slices.IndexFunc(ids, isMark)
+		asked := uint16(0)
+		if end < 0 {
+			end = len(ids)
+		} else if ids[end] == markQuestion {
+			asked = 1
+		}
+		for _, id := range ids[:end] {
+			p := &byTerm[id]
+			at := p.at
+			if p.round != round {
+				at = uint32(counted)
+			}
+			list[counted] = termCount{term: id}
+			counted += number(p.round != round)
+			*p = termPlace{round, at}
+			t := &list[at]
+			t.ask += asked
+			t.tell += 1 - asked
+		}
+		n += end
+		ids = ids[min(end+1, len(ids)):]
+	}
+	c.list = list[:counted]
+	return n
+}
+
 // of returns the count of a term, valid until the next call.
 func (c *termCounts) of(term uint32) *termCount {
+	if c.byTerm != nil {
+		c.growByTerm(term)
+		p := &c.byTerm[term]
+		if p.round != c.round {
+			*p = termPlace{c.round, uint32(len(c.list))}
+			c.list = append(c.list, termCount{term: term})
+		}
+		return &c.list[p.at]
+	}
 	at := c.slot(term)
 	if n := c.slots[at]; n > 0 {
 		return &c.list[n-1]
@@ -111,3 +209,6 @@ const (
 )
 
 func isMark(id uint32) bool { return id <= markQuestion }
+
+// atStart reports whether a sentence begins behind these terms.
+func atStart(ids []uint32) bool { return len(ids) == 0 || isMark(ids[len(ids)-1]) }

@@ -40,8 +40,9 @@ type index struct {
 	shapes   []shape
 	shapeOf  map[shape]uint32
 
-	byTurn table // by turn.key
-	byID   table // memories, by the hash of their id
+	byTurn table    // by turn.key
+	byID   table    // memories, by the hash of their id
+	ids    []uint64 // while it is built, those hashes
 
 	live, liveMems     int
 	liveFacts          int   // of the live turns
@@ -223,7 +224,7 @@ func (ix *index) put(ps []passage) {
 	for i := range ps {
 		terms += len(ps[i].terms) + len(ps[i].numbers)
 	}
-	counts.reset(terms)
+	counts.reset(terms, ix.building)
 	var userLen, asstLen int
 	spoken := t.count <= 2
 	for i := range ps[:t.count] {
@@ -277,7 +278,11 @@ func (ix *index) put(ps []passage) {
 	ix.chains = append(ix.chains, chainBit(t.chain))
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
-		ix.byID.add(ix.hash(ps[i].memory.ID), uint32(t.mem)+uint32(i), ix.idHash)
+		id := ix.hash(ps[i].memory.ID)
+		if ix.building {
+			ix.ids = append(ix.ids, id)
+		}
+		ix.byID.add(id, uint32(t.mem)+uint32(i), ix.idHash)
 	}
 	ix.live++
 	ix.liveFacts += int(t.fact())
@@ -395,7 +400,7 @@ func (ix *index) remove(n int32) {
 	ix.briefs[n] = t.brief()
 	ix.byTurn.remove(t.key, uint32(n))
 	counts := &ix.space().counts // which put is not using yet
-	counts.reset(0)
+	counts.reset(0, ix.building)
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		ix.liveMems--
 		h := ix.head(i)

@@ -67,12 +67,12 @@ func detect(text string, ascii bool, usual language) language {
 		return langEnglish
 	}
 	var hits [languages]int
-	seen := 0
-	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) {
-		if seen++; seen > detectWords {
+	for seen := 0; seen < detectWords; seen++ {
+		var word string
+		if word, text = nextWord(text); word == "" {
 			break
 		}
-		for _, l := range languagesOf[strings.ToLower(w)] {
+		for _, l := range languagesTold(word) {
 			hits[l]++
 		}
 	}
@@ -86,6 +86,49 @@ func detect(text string, ascii bool, usual language) language {
 		return langUnknown
 	}
 	return best
+}
+
+// nextWord cuts off the first run of letters and apostrophes, "" where there is none.
+func nextWord(text string) (word, rest string) {
+	from := -1
+	for i := 0; i < len(text); {
+		c, n := rune(text[i]), 1
+		letter := c == '\'' || asciiKinds[text[i]] == kindLetter
+		if c >= utf8.RuneSelf {
+			c, n = utf8.DecodeRuneInString(text[i:])
+			letter = c == '’' || unicode.IsLetter(c)
+		}
+		switch {
+		case letter && from < 0:
+			from = i
+		case !letter && from >= 0:
+			return text[from:i], text[i:]
+		}
+		i += n
+	}
+	if from < 0 {
+		return "", ""
+	}
+	return text[from:], ""
+}
+
+// languagesTold are the languages in which a word is a function word or one of telltales.
+func languagesTold(w string) []language {
+	var lower [16]byte
+	if len(w) > len(lower) {
+		return languagesOf[strings.ToLower(w)]
+	}
+	for i := range len(w) {
+		c := w[i]
+		if c >= utf8.RuneSelf {
+			return languagesOf[strings.ToLower(w)]
+		}
+		if c != '\'' {
+			c |= 0x20
+		}
+		lower[i] = c
+	}
+	return languagesOf[string(lower[:len(w)])]
 }
 
 // plainlyEnglish reports whether a word stands in an ASCII text that only English has, and has often.

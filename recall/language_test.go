@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 )
 
 // FuzzPlainlyEnglish holds the quick look for English words against a plain one.
@@ -24,6 +25,31 @@ func FuzzPlainlyEnglish(f *testing.F) {
 		want := slices.ContainsFunc(all[:min(len(all), detectWords)], func(w string) bool { return slices.Contains(words, w) })
 		if got := plainlyEnglish(s); got != want {
 			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	})
+}
+
+// FuzzLanguage holds the words by which a text's language is told against plainly cut ones.
+func FuzzLanguage(f *testing.F) {
+	for _, s := range []string{
+		"", "'", " a", "Où est l’ami DE l'Été?", "ÜBER dem\xff Haus\xc3", "\u212aein K", "counterrevolutionaries'' und", "user_name 3rd of — it’s",
+		strings.Repeat("é ", detectWords) + "the", strings.Repeat("the ", detectWords+1),
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		rest := s
+		for w := range strings.FieldsFuncSeq(s, func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' && r != '’' }) {
+			var got string
+			if got, rest = nextWord(rest); got != w {
+				t.Fatalf("%q: word %q, want %q", s, got, w)
+			}
+			if got, want := languagesTold(w), languagesOf[strings.ToLower(w)]; !slices.Equal(got, want) {
+				t.Fatalf("%q is of languages %d, want %d", w, got, want)
+			}
+		}
+		if got, _ := nextWord(rest); got != "" {
+			t.Fatalf("%q: word %q too many", s, got)
 		}
 	})
 }

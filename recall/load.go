@@ -85,15 +85,16 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	ix.building, ix.later = true, true
 	group := turnGroup{ix: ix}
 	words := e.analyzer
-	for q := (storage.Query{Limit: storage.MaxPage}); ; {
-		page, err := e.src.Scan(ctx, s.scope, q)
+	ctx, cancel := context.WithCancel(ctx)
+	pages := pageReader{ctx: ctx, from: e.src, scope: s.scope, query: storage.Query{Limit: storage.MaxPage}}
+	defer pages.leave()
+	defer cancel()
+	for {
+		page, err := pages.next()
 		if err != nil {
-			if !errors.Is(err, storage.ErrUnavailable) {
-				err = errors.Join(storage.ErrUnavailable, err)
-			}
-			return nil, nil, false, fmt.Errorf("load index: %w", err)
+			return nil, nil, false, err
 		}
-		if q.After == "" && page.Next != "" {
+		if words.of == nil && page.Next != "" {
 			words = newAnalyzerOf(ix, loadWords)
 		}
 		e.damaged.Add(int64(page.Damaged))
@@ -123,10 +124,6 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		if page.Next == "" {
 			break
 		}
-		if page.Next == q.After {
-			return nil, nil, false, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
-		}
-		q.After = page.Next
 	}
 	group.flush()
 	ix.later = ix.later && ix.coder == nil && ix.plain >= learnFrom

@@ -51,6 +51,9 @@ func (ix *index) memoryByHash(hash uint64) (int32, bool) {
 }
 
 func (ix *index) idHash(i uint32) uint64 {
+	if int(i) < len(ix.ids) {
+		return ix.ids[i]
+	}
 	u := ix.head(int32(i)).rest
 	d := ix.identity(&u, ix.mems[i].turn)
 	return ix.hashOf(&d)

@@ -120,7 +120,7 @@ func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
 	}
 	p := passage{memory: m, traits: a.traits, language: a.language}
 	if with.of != nil {
-		p.numbers = slices.Clone(a.numbers)
+		p.numbers = with.of.keep(a.numbers)
 		a.of = nil // or what is kept for the next text would keep the index
 	} else {
 		p.terms = slices.Clone(a.terms)

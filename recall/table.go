@@ -171,9 +171,13 @@ func (t *table) read(u *unpacker) bool {
 		return false
 	}
 	t.slots = make([]uint32, size)
-	for i := range t.slots {
-		t.slots[i] = binary.LittleEndian.Uint32(raw)
-		raw = raw[4:]
+	slots := t.slots
+	for ; len(slots) >= 4 && len(raw) >= 16; slots, raw = slots[4:], raw[16:] {
+		low, high := binary.LittleEndian.Uint64(raw), binary.LittleEndian.Uint64(raw[8:])
+		slots[0], slots[1], slots[2], slots[3] = uint32(low), uint32(low>>32), uint32(high), uint32(high>>32)
+	}
+	for i := range slots {
+		slots[i] = binary.LittleEndian.Uint32(raw[4*i:])
 	}
 	return true
 }

@@ -79,17 +79,19 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	if u.failed {
 		return nil, nil, nil, errBlob
 	}
-	before := len(kept.b)
+	lists := kept.b
 	for i := range ix.posts {
 		l, row := &ix.posts[i], rows[i*postRow:][:postRow]
-		n := binary.LittleEndian.Uint32(row)
-		if l.buf = kept.bytes(uint64(roomy(int(n)))); kept.failed {
+		n := int(binary.LittleEndian.Uint32(row))
+		room := roomy(n)
+		if room > len(lists) {
 			return nil, nil, nil, errBlob
 		}
-		l.buf = l.buf[:n]
+		l.buf, lists = lists[:n:room], lists[room:]
 		l.df, l.last = binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
 	}
-	ix.postBytes = int64(before - len(kept.b))
+	ix.postBytes = int64(len(kept.b) - len(lists))
+	kept.b = lists
 	if u.byte() > 0 {
 		for i := range ix.posts {
 			ix.posts[i].facts = uint32(u.uint())
@@ -161,7 +163,11 @@ func (s *names) read(u, kept *unpacker) bool {
 	rest := u.b // to write to u each time takes twice as long
 	for i := range s.ends {
 		var n uint64
-		n, rest = cutUint(rest)
+		if len(rest) > 0 && rest[0] < 0x80 { // as most
+			n, rest = uint64(rest[0]), rest[1:]
+		} else {
+			n, rest = cutUint(rest)
+		}
 		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}

@@ -100,8 +100,7 @@ func (a *analysis) add(term string) {
 // sentenceOpens reports whether no term of a sentence was read since the last mark.
 func (a *analysis) sentenceOpens() bool {
 	if a.of != nil {
-		n := len(a.numbers)
-		return n == 0 || isMark(a.numbers[n-1])
+		return atStart(a.numbers)
 	}
 	n := len(a.terms)
 	return n == 0 || a.terms[n-1] == endOfStatement || a.terms[n-1] == endOfQuestion
@@ -123,26 +122,40 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		ascii = a.isASCII(text)
 	}
 	out.ascii = ascii
-	lang := detect(text, ascii, otherwise)
-	if out.language = lang; lang == langUnknown {
-		lang = otherwise
-	}
 	if a.of != nil {
-		if out.of = a.of.ix; ascii {
-			a.readFor(text, lang, out)
-			return
-		}
+		out.of = a.of.ix
+		a.readFor(text, ascii, otherwise, out)
+		return
 	}
+	a.read(text, span32{0, int32(len(text))}, out.tongue(text, ascii, otherwise), &sentence{start: true, spoke: wishWithin + 1}, out)
+}
+
+// tongue tells a text's language, and returns that in which its words are read.
+func (a *analysis) tongue(text string, ascii bool, otherwise language) language {
+	if a.language = detect(text, ascii, otherwise); a.language == langUnknown {
+		return otherwise
+	}
+	return a.language
+}
+
+// sentence is where reading has come to.
+type sentence struct {
+	start bool // at its start or after a comma, where a capital letter says nothing
+	spoke int  // how many words ago the speaker named themselves
+}
+
+// read reads what stands at a place of a text, which begins and ends where a word or a sign does.
+func (a *analyzer) read(text string, place span32, lang language, sentence *sentence, out *analysis) {
+	base, ascii := int(place.from), out.ascii
 	var it *words.Iterator[string]
 	if !ascii {
-		it = words.FromString(text)
+		it = words.FromString(text[base:]) // and what follows, or what is cut off there would end otherwise
 	}
 	prev, prevEnd := "", -1 // the character before, in scripts without spaces
 	from, end := 0, 0
 	var next [wordsAhead]asciiToken // of ASCII
 	read, at := 0, 0                // of next
-	start := true                   // at the start of a sentence or after a comma, where a capital letter says nothing
-	spoke := wishWithin + 1         // how many words ago the speaker named themselves
+	start, spoke := sentence.start, sentence.spoke
 	for {
 		var w string
 		var e *word // what is known of it
@@ -162,10 +175,10 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 				}
 			}
 		} else {
-			if !it.Next() {
+			if !it.Next() || base+it.Start() >= int(place.to) {
 				break
 			}
-			w, from = it.Value(), it.Start()
+			w, from = it.Value(), base+it.Start()
 		}
 		r, n := rune(w[0]), 1
 		if r >= utf8.RuneSelf {
@@ -255,6 +268,7 @@ func (a *analyzer) analyze(text string, otherwise language, out *analysis) {
 		}
 		start = start && (w == "Please" || w == "please")
 	}
+	sentence.start, sentence.spoke = start, spoke
 }
 
 // languageFactor tells the hashes of a word in one language from those in another.

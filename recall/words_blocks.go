@@ -2,7 +2,7 @@ package recall
 
 import "unicode/utf8"
 
-// block tells what stands where among 64 characters of an ASCII text, by a bit of each, the first one's lowest.
+// block tells what stands where among 64 bytes of a text, by a bit of each, the first one's lowest. What is not ASCII has none.
 type block struct {
 	letters uint64
 	signs   uint64 // digits, underscores, and signs of which something is made
@@ -19,15 +19,13 @@ func blocksOf(text string, b []block) (_ []block, ascii bool) {
 		b = make([]block, 2*n+1)
 	}
 	b = b[:n+1]
-	if readBlocks(b[:n], text) >= utf8.RuneSelf {
-		return b, false
-	}
+	ascii = readBlocks(b[:n], text) < utf8.RuneSelf
 	b[n] = block{}
 	for i := range b[:n] { // a sign joins if a letter follows
 		next := b[i].letters>>1 | b[i+1].letters<<63
 		b[i].joins = b[i].joins&next | b[i].odd
 	}
-	return b, true
+	return b, ascii
 }
 
 // readBlocksOneByOne reads a text into as many blocks as it takes, whose joins are all signs that join letters, and returns an OR of

@@ -3,7 +3,7 @@
 // BYTES makes all bytes of a register one.
 #define BYTES(value, to, tox) \
 	MOVL         $value, AX; \
-	MOVQ         AX, tox; \
+	VMOVQ        AX, tox; \
 	VPBROADCASTB tox, to
 
 // HALF reads 32 characters: a bit each that is not a letter to R8, and to R9, R10 and R11 one of each that is of no class of signs, of
@@ -89,7 +89,7 @@ done: // the bytes of Y15 into one
 	VPOR         X0, X15, X0
 	VPSRLDQ      $8, X0, X1
 	VPOR         X0, X1, X0
-	MOVQ         X0, AX
+	VMOVQ        X0, AX
 	MOVQ         AX, BX
 	SHRQ         $32, BX
 	ORQ          BX, AX

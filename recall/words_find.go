@@ -7,12 +7,16 @@ type finding struct {
 	known  []knownLine
 	seed   wordSeed
 	text   string
-	blocks []block // its own, and an empty one
-	salt   uint64  // of the hashes
-	nth    int     // block that is read
-	left   uint64  // where words and signs begin in it that are still to be found
+	blocks []block            // its own, and an empty one
+	salt   uint64             // of the hashes
+	nth    int                // block that is read
+	tail   [2 * tailSize]byte // the last of the text, with room to read behind them
+	left   uint64             // where words and signs begin in it that are still to be found
 	found  [foundAtOnce]foundWord
 }
+
+// tailSize is how many bytes findPlain reads at a time.
+const tailSize = 16
 
 // foundAtOnce is how many words and signs are looked up before something is made of the first. What is known of each is far away.
 const foundAtOnce = 128
@@ -64,6 +68,7 @@ func (f *finding) note(hash uint64, m meaning) {
 // start begins a text, whose blocks have been read.
 func (f *finding) start(text string, salt uint64) {
 	f.text, f.salt = text, salt
+	copy(f.tail[:], text[max(len(text)-tailSize, 0):])
 	f.move(0)
 }
 

@@ -11,7 +11,7 @@ func (f *finding) findMost(n int) int {
 }
 
 // findPlain finds signs and plain words, those of at most 16 letters behind which stands what is sure to end them. It ends at what is
-// neither, where there may be less than 16 bytes to read, where found is full, and at the last block.
+// neither, where found is full, and at the last block. Of a text of less than 16 bytes it finds nothing.
 //
 //go:noescape
 func findPlain(f *finding, n int) int

@@ -1,10 +1,16 @@
 #include "go_asm.h"
 #include "textflag.h"
 
+// TAIL has the last 16 bytes of the text read where more can be read behind them. They are for words that begin among them.
+#define TAIL \
+	LEAQ finding_tail(CX), SI; \
+	SUBQ R12, SI; \
+	ADDQ $15, R12
+
 // func findPlain(f *finding, n int) int
 //
 // CX is f, SI the text, R8 the block, R9 where it begins, AX what is left of it, R10 and R11 the next block's letters and joins, turned
-// by one bit, DI where what is found goes, R12 the last place where sixteen bytes can be read.
+// by one bit, DI where what is found goes, R12 the last place where sixteen bytes can be read; once TAIL was done, the last of the text.
 TEXT ·findPlain(SB), NOSPLIT, $0-24
 	MOVQ f+0(FP), CX
 	MOVQ n+8(FP), DI
@@ -21,12 +27,20 @@ TEXT ·findPlain(SB), NOSPLIT, $0-24
 	ADDQ finding_blocks(CX), R8
 	SHLQ $6, R9
 	CMPQ R9, R12
-	JGT  done
+	JGT  begin
+
+begun:
 	MOVQ (32+block_letters)(R8), R10
 	MOVQ (32+block_joins)(R8), R11
 	ADDQ R10, R10
 	ADDQ R11, R11
 	JMP  word
+
+begin: // within the last 16 bytes
+	TAIL
+	CMPQ R9, R12
+	JGT  done
+	JMP  begun
 
 turn:
 	MOVQ block_letters(R8), BX
@@ -35,6 +49,8 @@ turn:
 	ADDQ $64, R9
 	CMPQ R9, R12
 	JGT  near
+
+turned:
 	MOVQ block_letters(R8), AX
 	LEAQ (BX)(AX*2), BX
 	ANDNQ AX, BX, AX
@@ -74,7 +90,9 @@ word:
 	JNE   done
 	ADDQ  R9, BX
 	CMPQ  BX, R12
-	JGT   done
+	JGT   last
+
+known:
 	BLSRQ AX, AX
 
 	// The hash.
@@ -115,7 +133,20 @@ word:
 	ADDQ         $16, DI
 	JMP          word
 
-near: // the end: next begins there
+last: // 16 bytes, where a word begins
+	TAIL
+	JMP known
+
+near: // them, where a block begins, or the end: next begins there
+	MOVQ (finding_text+8)(CX), DX
+	DECQ DX
+	CMPQ R12, DX
+	JEQ  end
+	TAIL
+	CMPQ R9, R12
+	JLE  turned
+
+end:
 	MOVQ $0, AX
 	SUBQ $32, R8
 	SUBQ $64, R9

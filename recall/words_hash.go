@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"encoding/binary"
 	"hash/maphash"
 	"math/bits"
 )
@@ -44,9 +43,20 @@ func eight(s string) uint64 {
 
 // few are all bytes of s, at most eight, the first lowest.
 func few(s string) uint64 {
-	var b [8]byte
-	copy(b[:], s)
-	return binary.LittleEndian.Uint64(b[:])
+	switch n := len(s); {
+	case n == 8:
+		return eight(s)
+	case n >= 4: // those in the middle twice
+		return uint64(four(s)) | uint64(four(s[n-4:]))<<(8*(n-4))
+	case n > 0:
+		return uint64(s[0]) | uint64(s[n/2])<<(8*(n/2)) | uint64(s[n-1])<<(8*(n-1))
+	}
+	return 0
+}
+
+func four(s string) uint32 {
+	_ = s[3]
+	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
 }
 
 // The bytes of eight at once: see letters.

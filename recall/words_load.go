@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 )
@@ -13,6 +14,9 @@ type reading struct {
 	// that is not remembered.
 	terms []uint32
 	kept  int
+	// islands are the parts of a text that are read one character after the other.
+	islands []span32
+	space   []uint32 // of keep
 	finding
 }
 
@@ -33,10 +37,9 @@ const (
 	isKnown wordKind = 1 << iota
 	hasMore          // terms than one
 	saysPlease
-	isSign
-	endsStatement
-	endsQuestion
+	isSign    // its number is that of a mark
 	opensNext // a capital letter behind it says nothing
+	saysEnglish
 )
 
 // meaning finds out what a word or a sign is, and remembers it. It is good until the next call.
@@ -66,13 +69,13 @@ func (r *reading) read(l language, w string) (m meaning, remember bool) {
 	switch c := w[0]; {
 	case c >= utf8.RuneSelf || asciiKinds[c] <= kindJoiner:
 	case c == '?':
-		return meaning{kind: isKnown | isSign | endsQuestion | opensNext}, true
+		return meaning{number: markQuestion + 1, traits: asks, kind: isKnown | isSign | opensNext}, true
 	case c == ',', c == ':':
 		return meaning{kind: isKnown | isSign | opensNext}, true
 	case len(w) > 1: // CR LF
-		return meaning{kind: isKnown | isSign | endsStatement}, true
+		return meaning{number: markStatement + 1, kind: isKnown | isSign}, true
 	default:
-		return meaning{kind: isKnown | isSign | endsStatement | opensNext}, true
+		return meaning{number: markStatement + 1, kind: isKnown | isSign | opensNext}, true
 	}
 	if isLower(w) {
 		return r.readLower(l, w), true
@@ -106,6 +109,9 @@ func (r *reading) readLower(l language, w string) (m meaning) {
 	if w == "please" {
 		m.kind |= saysPlease
 	}
+	if len(w) <= 8 && onlyEnglish.has(few(w)|blanks) {
+		m.kind |= saysEnglish
+	}
 	if l <= langEnglish && !known.stop || l > langEnglish && !isStop(l, w) {
 		m.number = r.ix.term(stemKnown(l, w, known.base)) + 1
 	}
@@ -124,53 +130,81 @@ func (r *reading) appendTerms(numbers []uint32, m meaning) []uint32 {
 	return numbers
 }
 
-// readFor is analyze for an ASCII text that is read for an index, of which there are blocks.
-func (a *analyzer) readFor(text string, l language, out *analysis) {
+// readFor is analyze for a text that is read for an index, of which there are blocks.
+func (a *analyzer) readFor(text string, ascii bool, otherwise language, out *analysis) {
 	r := a.of
+	r.islands = r.islands[:0]
+	if !ascii {
+		r.setAside(text)
+	}
+	// The words are looked up in the language that is likely the text's; what they are then tells it, mostly.
+	l := max(otherwise, langEnglish)
+	out.language = langEnglish
+	r.start(text, uint64(l)*languageFactor)
+	found := r.next()
+	if l > langEnglish || !ascii || !r.tellsEnglish(found) {
+		if is := out.tongue(text, ascii, otherwise); is != l {
+			l = is
+			r.start(text, uint64(l)*languageFactor)
+			found = r.next()
+		}
+	}
 	sentence := sentence{start: true, spoke: wishWithin + 1}
-	for r.start(text, uint64(l)*languageFactor); ; {
-		found := r.next()
+	for islands := r.islands; ; {
+		for n := 0; len(islands) > 0; islands = islands[1:] {
+			for n = 0; n < len(found) && int32(found[n].from) < islands[0].from; {
+				n++
+			}
+			if n == len(found) && n > 0 { // others may stand before it
+				break
+			}
+			a.take(text, l, found[:n], &sentence, out)
+			a.read(text, islands[0], l, &sentence, out)
+			found = found[n:]
+		}
 		if len(found) == 0 {
 			return
 		}
 		a.take(text, l, found, &sentence, out)
+		found = r.next()
 	}
 }
 
-// sentence is where reading has come to.
-type sentence struct {
-	start bool // at its start or after a comma, where a capital letter says nothing
-	spoke int  // how many words ago the speaker named themselves
+// tellsEnglish reports what plainlyEnglish does if one of the words that were found is known to tell it, and is among those that it looks
+// at.
+func (f *finding) tellsEnglish(found []foundWord) bool {
+	seen, before, end := 0, uint64(0), 0 // runs of letters, and where more than enough of them stand
+	for i := 0; i < len(f.blocks) && seen <= detectWords; i++ {
+		letters := f.blocks[i].letters
+		seen += bits.OnesCount64(letters &^ (letters<<1 | before))
+		before = letters >> (blockSize - 1)
+		end = i * blockSize
+	}
+	for i := range found {
+		if found[i].kind&saysEnglish != 0 {
+			return int(found[i].from) < end || seen <= detectWords
+		}
+	}
+	return false
 }
 
 // take makes terms and traits of what was found.
 func (a *analyzer) take(text string, l language, found []foundWord, at *sentence, out *analysis) {
-	out.numbers = slices.Grow(out.numbers, len(found)) // endSentence adds one for each sign, at most
-	traits, start, spoke := out.traits, at.start, at.spoke
+	numbers := slices.Grow(out.numbers, len(found))
+	traits, start, spoke, open := out.traits, at.start, at.spoke, number(atStart(out.numbers))
 	for i := range found {
 		w := &found[i]
-		if w.kind != isKnown {
-			if w.kind == 0 {
-				w.meaning = a.meaning(l, text[w.from:w.end])
-			}
-			if w.kind&isSign != 0 {
-				if w.kind&endsQuestion != 0 {
-					out.endSentence(endOfQuestion, markQuestion)
-					traits |= asks
-				} else if w.kind&endsStatement != 0 {
-					out.endSentence(endOfStatement, markStatement)
-				}
-				start = start || w.kind&opensNext != 0
-				continue
-			}
+		if w.kind == 0 {
+			w.meaning = a.meaning(l, text[w.from:w.end])
 		}
-		spoke++
-		if w.traits != 0 {
-			traits |= w.traits &^ ofWords
+		// Which are signs and which words have a term can't be foretold, so there is no branch for it.
+		traits |= w.traits &^ ofWords
+		spoke += 1 - number(w.kind&isSign != 0)
+		if w.traits&(firstPerson|ofWords) != 0 {
 			if w.traits&firstPerson != 0 {
 				spoke = 0
 			}
-			if w.traits&wishes != 0 && spoke <= wishWithin || w.traits&orders != 0 && start && out.sentenceOpens() {
+			if w.traits&wishes != 0 && spoke <= wishWithin || w.traits&orders != 0 && start && open != 0 {
 				traits |= wishes
 			}
 		}
@@ -179,19 +213,39 @@ func (a *analyzer) take(text string, l language, found []foundWord, at *sentence
 				traits |= hasName
 			}
 		}
-		start = start && w.kind&saysPlease != 0
+		start = (number(start)&number(w.kind&(isSign|saysPlease) != 0) | number(w.kind&opensNext != 0)) != 0
 		if w.kind&hasMore != 0 {
-			out.numbers = slices.Grow(a.of.appendTerms(out.numbers, w.meaning), len(found))
+			numbers = slices.Grow(a.of.appendTerms(numbers, w.meaning), len(found)-i)
+			open = number(atStart(numbers))
 			continue
 		}
-		// Which words have a term can't be foretold, so there is no branch for it.
-		n := len(out.numbers)
-		numbers := out.numbers[:n+1]
+		n := len(numbers)
+		numbers = numbers[:n+1]
 		numbers[n] = w.number - 1
-		if w.number > 0 {
-			n++
-		}
-		out.numbers = numbers[:n]
+		mark := number(w.number-1 <= markQuestion)
+		added := number(w.number != 0) &^ (mark & open) // no mark where a sentence opens
+		open = open&^added | mark&added
+		numbers = numbers[:n+added]
 	}
-	out.traits, at.start, at.spoke = traits, start, spoke
+	out.numbers, out.traits, at.start, at.spoke = numbers, traits, start, spoke
+}
+
+// keep copies the numbers of a text, beside those of others.
+func (r *reading) keep(numbers []uint32) []uint32 {
+	if cap(r.space)-len(r.space) < len(numbers) {
+		r.space = make([]uint32, 0, max(keptNumbers, len(numbers)))
+	}
+	n := len(r.space)
+	r.space = append(r.space, numbers...)
+	return r.space[n:len(r.space):len(r.space)]
+}
+
+const keptNumbers = 1 << 13
+
+// number is 1 for true.
+func number(is bool) (n int) {
+	if is {
+		n = 1
+	}
+	return n
 }

@@ -18,8 +18,15 @@ func FuzzReadingForAnIndex(f *testing.F) {
 	for i := range len(odd) {
 		f.Add(odd[i:])
 	}
+	mixed := "I’d say — “please” — Café\u0301.\r\nÜber 3rd a.b naïve \u0301x  \u0308\u1680 \u1680a 1\u00ad.5 🇩🇪🇫🇷 👩\u200d💻 ok?\r東京の cat. é\rI prefer tea… x\u200d.y שלום\"ה' \xe2\x80 z"
 	for i := range blockSize { // wherever a block ends
+		f.Add(strings.Repeat("x", i) + " " + mixed + " " + mixed + " the end")
 		f.Add(strings.Repeat(" ", i) + "user.name it's 3rd 4x_y 5a _b __ a:b 6.7 c.\r\nd counterrevolutionary abcdefghijklmnop Q " + strings.Repeat("-", blockSize))
+	}
+	f.Add("0\n\xc3")
+	for i := range mixed {
+		f.Add(mixed[i:])
+		f.Add(mixed[:i] + " it's " + mixed[i:])
 	}
 	for _, s := range []string{
 		"", "?", "a", strings.Repeat("a", 64), strings.Repeat("a", 63) + "\n" + strings.Repeat("b", 63) + ".c " + strings.Repeat("d", maxWord),

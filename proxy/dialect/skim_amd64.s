@@ -26,10 +26,10 @@ TEXT ·farQuote(SB), NOSPLIT, $0-48
 	MOVQ         b_len+8(FP), CX
 	MOVQ         i+24(FP), AX
 	MOVQ         $0x2222222222222222, DX
-	MOVQ         DX, X0
+	VMOVQ        DX, X0
 	VPBROADCASTQ X0, Y0
 	MOVQ         $0x5c5c5c5c5c5c5c5c, DX
-	MOVQ         DX, X1
+	VMOVQ        DX, X1
 	VPBROADCASTQ X1, Y1
 
 	// Short strings end in the first step.
