@@ -184,6 +184,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].stem))
 	}
 	q.sink = ix.approachTerms(q.hashes)
+	tongues := ix.tongues(q)
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
@@ -191,6 +192,11 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
+		} else if tongues != 0 { // then the word is as rare as those of other languages
+			var space [8]queryWord
+			for _, w := range ix.translate(space[:0], t, q, tongues) {
+				df = max(df, ix.posts[w.id].standing())
+			}
 		}
 		t.idf = idf(n, df)
 		t.sure = idf(n+unseen, df)
@@ -208,6 +214,9 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.sure += t.sure * t.weight
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
+		if tongues != 0 {
+			q.words = ix.translate(q.words, t, q, tongues)
+		}
 		var kin []relatedTerm
 		if t.standing&hasRelated != 0 {
 			kin = related()[t.stem]
