@@ -121,7 +121,7 @@ func (q *query) requests() bool {
 		return false
 	}
 	if q.asks {
-		return q.intent&^fromSpeaker == 0 && len(q.terms) <= maxShortAsk || mayDo(q.lower)
+		return mayDo(q.lower) || q.intent&^fromSpeaker == 0 && len(q.terms) <= maxShortAsk
 	}
 	first, rest := cutWord(q.lower)
 	if len(first) == 0 {
@@ -138,12 +138,14 @@ func (q *query) requests() bool {
 	return true
 }
 
-// mayDo reports whether a text asks what "I" or "we" can do.
+var mayDoWords = set("can could may should shall must")
+
+// mayDo reports whether a text asks what "I" or "we" can or should do.
 func mayDo(lower []byte) bool {
 	var before []byte
 	for rest := lower; len(rest) > 0; {
 		var w []byte
-		if w, rest = cutWord(rest); (string(w) == "i" || string(w) == "we") && (string(before) == "can" || string(before) == "could" || string(before) == "may") {
+		if w, rest = cutWord(rest); (string(w) == "i" || string(w) == "we") && mayDoWords[string(before)] {
 			return true
 		}
 		before = w
@@ -165,7 +167,7 @@ func (q *query) heedAreas() (areas uint32) {
 			}
 		}
 	}
-	if areas == 0 && q.intent&wantsAdvice == 0 || !q.requests() {
+	if areas == 0 && q.intent&wantsAdvice == 0 && !mayDo(q.lower) || !q.requests() {
 		return 0
 	}
 	return areas | 1
@@ -292,16 +294,15 @@ func (ix *index) sharesWord(n int32, q *query, sought heedSought) bool {
 
 // heed takes what must be heeded, before all else.
 func (s *selection) heed(hits []heedHit) {
-	taken := 0
 	for _, h := range hits {
-		if taken == maxHeeded || len(s.res.Memories) == s.topK {
+		if len(s.taken) == maxHeeded || len(s.res.Memories) == s.topK {
 			return
 		}
 		t := &s.ix.turns[h.turn]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
 			if p := s.ix.head(i); !p.assistant && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix, t, i) {
 				if s.take(h.hit, i, 0) == "" {
-					taken++
+					s.taken[len(s.taken)-1].heeded = true
 				}
 				break
 			}

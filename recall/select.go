@@ -74,7 +74,11 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		sel.finish()
 		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
-			if req.Explain && !known {
+			switch {
+			case !req.Explain || known:
+			case sel.taken[i].heeded:
+				res.Memories[i].Parts = []Part{{Name: PartHeeded, Value: sel.hits[i].score}}
+			default:
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
 			}
 		}

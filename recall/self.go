@@ -364,8 +364,8 @@ func givesName(said string) bool {
 var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just turned| recently turned) (?:now |only |already |almost |nearly |about |turning )?\d{1,3}(?: ?years? old| next| this| in | on |[,.;!"”]|$| and| but| yesterday| today)` +
 	`|\bi(?:'m| am) an? \d{1,3}[- ]years?[- ]old|\bi was born\b|\bmy (?:\d+\w* )?(?:birthday|birth date|date of birth|age|year of birth)\b` +
 	`|\bich (?:bin|werde|wurde) (?:\pL+ )?\d{1,3}(?: jahre|[,.;!"”]|$| und)|\bich (?:bin|wurde) [^.!?]{0,40}geboren|\bmein (?:\d+\. )?(?:geburtstag|geburtsdatum)|\bich habe? [^.!?]{0,30}geburtstag` +
-	`|\bj'ai (?:\pL+ )?\d{1,3} ans|\bje suis née?\b|\bmon anniversaire` +
-	`|\btengo (?:\pL+ )?\d{1,3} años|\bnací\b|\bmi cumpleaños` +
+	`|\bj'ai (?:\pL+ )?\d{1,3} ans|\bje suis née?(?:\PL|$)|\bmon anniversaire` +
+	`|\btengo (?:\pL+ )?\d{1,3} años|\bnací(?:\PL|$)|\bmi cumpleaños` +
 	`|\bho (?:\pL+ )?\d{1,3} anni|\bsono nat[oa]\b|\bil mio compleanno` +
 	`|\btenho (?:\pL+ )?\d{1,3} anos|\bnasci\b|\bmeu aniversário` +
 	`|\bik ben \d{1,3}(?: jaar|[,.;!"”]|$| en)|\bik ben (?:\pL+ )*geboren|\bmijn verjaardag` +
