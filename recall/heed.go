@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 )
 
 // "What should I cook tonight?" shares no word with "my son is allergic to peanuts", and yet nothing else matters as much. What must be
@@ -43,9 +42,10 @@ const (
 )
 
 type heedWord struct {
-	stem string
-	of   language
-	kind heedKind
+	stem  string
+	of    language
+	kind  heedKind
+	whole string // of a script without spaces: the word of whose pairs stem is one
 }
 
 type heedAsk struct {
@@ -53,10 +53,17 @@ type heedAsk struct {
 	areas uint32 // a bit for each
 }
 
+// heedSign is a word of a script without spaces that is asked with.
+type heedSign struct {
+	sign  string
+	areas uint32
+}
+
 // heedTable is heed.txt. Area 0 is of every request.
 type heedTable struct {
 	asks  map[string][]heedAsk // by stem
-	tells [][]heedWord         // by area
+	signs []heedSign
+	tells [][]heedWord // by area
 }
 
 // heeds is read by New, as related is.
@@ -83,8 +90,12 @@ func readHeeds(table string) *heedTable {
 		of, sign := heedLanguages[f[0][:2]], f[0][2]
 		for _, w := range f[1:] {
 			s := stemIn(of, strings.ToLower(w))
-			if sign != '?' {
-				h.tells[area] = append(h.tells[area], heedWord{s, of, kinds[sign]})
+			if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
+				h.tells[area] = append(h.tells[area], heedWord{string(chars[1:3]), of, kinds[sign], w})
+			} else if sign != '?' {
+				h.tells[area] = append(h.tells[area], heedWord{s, of, kinds[sign], ""})
+			} else if of == langUnknown {
+				h.signs = append(h.signs, heedSign{w, 1 << area})
 			} else if at := slices.IndexFunc(h.asks[s], func(a heedAsk) bool { return a.of == of }); at >= 0 {
 				h.asks[s][at].areas |= 1 << area
 			} else {
@@ -112,6 +123,16 @@ var wanting = set("need want would wish brauche möchte will suche necesito quie
 // maxShortAsk is the most terms of a question that asks for advice though it does not say so: "what's for dinner?"
 const maxShortAsk = 3
 
+// unspaced reports whether a message is likely in a script without spaces.
+func (q *query) unspaced() bool {
+	return q.language == langUnknown && !isASCII(string(q.lower))
+}
+
+// atMost reports whether a message has so many terms at most; of scripts without spaces, whose terms are characters and pairs, five times as many.
+func (q *query) atMost(n int) bool {
+	return len(q.terms) <= n || len(q.terms) <= 5*n && q.unspaced()
+}
+
 // requests reports whether a message asks for advice or work, rather than for what was said or done, or telling something.
 func (q *query) requests() bool {
 	if q.intent&wantsAdvice != 0 || q.command {
@@ -121,14 +142,14 @@ func (q *query) requests() bool {
 		return false
 	}
 	if q.asks {
-		return mayDo(q.lower) || q.intent&^fromSpeaker == 0 && len(q.terms) <= maxShortAsk
+		return mayDo(q.lower) || q.intent&^fromSpeaker == 0 && q.atMost(maxShortAsk)
 	}
 	first, rest := cutWord(q.lower)
 	if len(first) == 0 {
 		return false
 	}
-	if first[0] >= utf8.RuneSelf && q.language == langUnknown {
-		return true // a script without spaces has no first word that tells
+	if q.unspaced() {
+		return true // no first word tells
 	}
 	if spellings()[string(first)].stop || len(languagesOf[string(first)]) > 0 { // no imperative
 		second, rest := cutWord(rest)
@@ -155,15 +176,22 @@ func mayDo(lower []byte) bool {
 
 // heedAreas are the areas that a message is about, a bit for each, 0 for none or where it asks for nothing.
 func (q *query) heedAreas() (areas uint32) {
-	if q.speaker != 0 || q.idle || len(q.terms) > maxHeedTerms {
+	if q.speaker != 0 || q.idle || !q.atMost(maxHeedTerms) {
 		return 0
 	}
 	for _, t := range q.terms {
 		if t.standing&ofArea != 0 && !t.lent {
 			for _, a := range heeds().asks[t.stem] {
-				if a.of == q.language || a.of == langUnknown || q.language == langUnknown {
+				if a.of == q.language || q.language == langUnknown {
 					areas |= a.areas
 				}
+			}
+		}
+	}
+	if q.unspaced() {
+		for _, s := range heeds().signs {
+			if bytes.Contains(q.lower, []byte(s.sign)) {
+				areas |= s.areas
 			}
 		}
 	}
@@ -193,7 +221,7 @@ func (ix *index) heeded(q *query, f *filter, s *scratch) []heedHit {
 			if !ok || ix.posts[id].df == 0 {
 				continue
 			}
-			found = ix.heedWord(found, from, heedSought{id, w.kind, area == 0}, q, f, s)
+			found = ix.heedWord(found, from, heedSought{id, w.kind, area == 0, w.whole}, q, f, s)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b heedHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.turn, a.turn)) })
@@ -205,18 +233,16 @@ func (ix *index) heeded(q *query, f *filter, s *scratch) []heedHit {
 type heedSought struct {
 	id   uint32
 	kind heedKind
-	kin  bool // for heedShare words that may stand for the request's count, too
+	kin  bool   // for heedShare words that may stand for the request's count, too
+	of   string // the word that must stand there, if id is a part of it
 }
 
 // heedWord adds the turns that tell a word, or what it adds to those that are there.
 func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *filter, s *scratch) []heedHit {
-	if w.kind != heedTold && ix.posts[w.id].facts == 0 {
-		return found
-	}
 	turns := s.entries[:0]
 	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
 		var tf frequency
-		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].flags&turnFact != 0) {
+		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].holdsForGood()) {
 			turns = append(turns, now-1)
 		}
 	}
@@ -231,6 +257,9 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		looked++
 		if at := slices.IndexFunc(found[from:], func(h heedHit) bool { return h.turn == n }); at >= 0 {
 			found[from+at].score += 0.5
+			continue
+		}
+		if w.of != "" && !bytes.Contains(ix.lowerText(t.mem, s), []byte(w.of)) {
 			continue
 		}
 		score := 1.0
@@ -254,6 +283,11 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		found = append(found, heedHit{hit{turn: n, score: score * agedBy(f.now, t.time, heedAge)}, w.id})
 	}
 	return found
+}
+
+// holdsForGood reports whether a turn is a fact, or says in few words how the user likes things.
+func (t *turn) holdsForGood() bool {
+	return t.flags&turnFact != 0 || t.traits&wishes != 0 && t.userLen <= maxHeedTold
 }
 
 // lowerText is the text of passage i in lower case, until the next call.

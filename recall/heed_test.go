@@ -62,6 +62,26 @@ func TestWhatMustBeHeeded(t *testing.T) {
 	}
 }
 
+func TestHeededScriptsWithoutSpaces(t *testing.T) {
+	ms := []storage.Memory{factOf(1, "卵アレルギーがあります"), factOf(2, "妻は紅茶が好きです"), factOf(3, "我对花生过敏"), factOf(4, "パラレルワールドの話です"), factOf(5, "エネルギーが足りない")}
+	e, _ := newEngine(t, patient(), ms)
+	for question, want := range map[string][]string{
+		"今晩何を作ればいいですか？": {ms[2].ID, ms[0].ID}, "おすすめのレシピを教えて": {ms[2].ID, ms[0].ID}, "今晚吃什么好？": {ms[2].ID, ms[0].ID}, "妻へのプレゼントは何がいい？": {ms[1].ID},
+	} {
+		got := recallIDs(t, e, Request{Newest: question})
+		slices.Sort(got)
+		slices.Sort(want)
+		wantIDs(t, question, got, want...)
+	}
+}
+
+// Wishes that are not distilled yet count like facts.
+func TestHeededWishes(t *testing.T) {
+	ms := texts("Docker loves root, so our images fail the scan. I prefer distroless images.", "Docker with distroless images is what they said")
+	e, _ := newEngine(t, patient(), ms)
+	wantIDs(t, "a wish", recallIDs(t, e, Request{Newest: "write a Dockerfile for the api"}), ms[0].ID)
+}
+
 // Ingredients and the like count where something holds for good, others' words and long messages about anything do not.
 func TestWhatIsNotHeeded(t *testing.T) {
 	ms := []storage.Memory{
