@@ -242,7 +242,7 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 	turns := s.entries[:0]
 	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
 		var tf frequency
-		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].holdsForGood()) {
+		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].mayHold()) {
 			turns = append(turns, now-1)
 		}
 	}
@@ -268,12 +268,16 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 			if score++; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&firstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
 				continue
 			}
+		case heedFact: // or what is none yet
+			if t.flags&turnFact == 0 && t.traits&wishes == 0 && !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
+				continue
+			}
 		case heedMarked:
 			if t.userLen > maxHeedMarked || !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
 				continue
 			}
 		case heedShare:
-			if !ix.sharesWord(n, q, w) {
+			if t.flags&turnFact == 0 && t.traits&wishes == 0 || !ix.sharesWord(n, q, w) {
 				continue
 			}
 		}
@@ -285,9 +289,9 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 	return found
 }
 
-// holdsForGood reports whether a turn is a fact, or says in few words how the user likes things.
-func (t *turn) holdsForGood() bool {
-	return t.flags&turnFact != 0 || t.traits&wishes != 0 && t.userLen <= maxHeedTold
+// mayHold reports whether a turn may say what holds for good: it is a fact, or in a few words the user's own.
+func (t *turn) mayHold() bool {
+	return t.flags&turnFact != 0 || t.traits&(wishes|firstPerson) != 0 && t.userLen <= maxHeedTold
 }
 
 // lowerText is the text of passage i in lower case, until the next call.

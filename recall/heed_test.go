@@ -75,8 +75,11 @@ func TestHeededScriptsWithoutSpaces(t *testing.T) {
 	}
 }
 
-// Wishes that are not distilled yet count like facts.
-func TestHeededWishes(t *testing.T) {
+// What is not distilled yet counts like facts where it is a wish or says that it is always so.
+func TestHeededBeforeItIsDistilled(t *testing.T) {
+	always := texts("I always use pnpm, never npm. And conventional commits.", "I ran npm once", "yarn is what they said, never npm")
+	tools, _ := newEngine(t, patient(), always)
+	wantIDs(t, "always", recallIDs(t, tools, Request{Newest: "install lodash"}), always[0].ID)
 	ms := texts("Docker loves root, so our images fail the scan. I prefer distroless images.", "Docker with distroless images is what they said")
 	e, _ := newEngine(t, patient(), ms)
 	wantIDs(t, "a wish", recallIDs(t, e, Request{Newest: "write a Dockerfile for the api"}), ms[0].ID)
