@@ -25,7 +25,7 @@ const (
 	maxHeedTurns = 16
 	// maxHeedTold is the longest turn of the user's that is taken for such a statement, maxHeedMarked the longest fact of one with a mark, in
 	// terms: in a long one the words belong to different things.
-	maxHeedTold   = 40
+	maxHeedTold   = 24
 	maxHeedMarked = 16
 	// heedAge is how old a statement is that counts half as much as one of today.
 	heedAge = 2 * profileAge
@@ -107,8 +107,8 @@ func readHeeds(table string) *heedTable {
 }
 
 // heedMarks are words of what holds for good: what is not done, is always done, or hurts.
-var heedMarks = set(`not no never always only without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
-nicht kein keine keinen keinem nie immer nur ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans seulement mal évite nunca siempre sin sólo solo duele dolor evito
+var heedMarks = set(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
+nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
 non mai sempre senza male não sem dói`)
 
 // heedHit is a turn that tells a word that must be heeded.
