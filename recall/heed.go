@@ -22,7 +22,7 @@ const (
 	// maxHeedTerms is the most terms of a message that is looked at: a longer one says by itself what it is about.
 	maxHeedTerms = 16
 	// maxHeedTurns bounds the turns that are looked at for one area, the newest of each word.
-	maxHeedTurns = 16
+	maxHeedTurns = 8
 	// maxHeedTold is the longest turn of the user's that is taken for such a statement, maxHeedMarked the longest fact of one with a mark, in
 	// terms: in a long one the words belong to different things.
 	maxHeedTold   = 24

@@ -250,8 +250,11 @@ func selfOf(text string) self {
 	return selfQuestions[strings.Join(words, " ")]
 }
 
-// maxProfile bounds the facts that are looked at, the newest of them.
-const maxProfile = 1024
+// maxProfile bounds the facts that are looked at, the newest of them, maxSaid the turns where no fact tells.
+const (
+	maxProfile = 1024
+	maxSaid    = 256
+)
 
 // profileAge is how old a fact is that counts half as much as one of today.
 const profileAge = 180 * dayMillis
@@ -264,17 +267,17 @@ func agedBy(now, at, half storage.Time) float64 {
 // profile ranks the facts that answer such a question, or for a name or an age what else the user said; none means that the words must.
 func (ix *index) profile(q *query, f *filter, s *scratch) []hit {
 	s.picked = s.picked[:0]
-	if ix.profileOf(turnFact, q, f, s); len(s.picked) == 0 && q.self != selfAll {
-		ix.profileOf(0, q, f, s)
+	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.self != selfAll {
+		ix.profileOf(0, maxSaid, q, f, s)
 	}
 	slices.SortStableFunc(s.picked, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
 	return s.picked
 }
 
-// profileOf looks at the newest facts, or with no kind given at the newest turns.
-func (ix *index) profileOf(kind flags, q *query, f *filter, s *scratch) {
+// profileOf looks at so many of the newest facts, or with no kind given of the newest turns.
+func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch) {
 	looked := 0
-	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < maxProfile; n-- {
+	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < most; n-- {
 		t := &ix.turns[n]
 		if t.flags&(turnFact|turnDead|turnResource) != kind || kind == 0 && t.userLen == 0 || !f.pass(n) {
 			continue
@@ -373,12 +376,13 @@ var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just t
 	`|我(?:今年|已经|现在)?\d{1,3}[岁歲]|我(?:的|是)?[^。！？]{0,12}(?:出生|生日|年生)`)
 
 // ageHints stand in such statements, if no figure does.
-var ageHints = strings.Fields("born birth age gebor geburt nasci naci anniv cumple complea nat anivers verjaar 生日 誕生 出生")
+var ageHints = strings.Fields("born birth gebor geburt nasc nací né anniv cumple compleanno nato nata anivers verjaar 生日 誕生 出生")
 
-// givesAge reports whether a statement tells the user's age or birthday.
+// givesAge reports whether a statement tells the user's age or birthday. Most hold no figure and no hint, and are not read by the expression.
 func givesAge(said string) bool {
-	if !strings.ContainsAny(said, "0123456789") && !slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(plain(said), hint) }) {
+	lower := strings.ToLower(said)
+	if !strings.ContainsAny(lower, "0123456789") && !slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) }) {
 		return false
 	}
-	return age.MatchString(strings.ReplaceAll(strings.ToLower(said), "’", "'"))
+	return age.MatchString(strings.ReplaceAll(lower, "’", "'"))
 }
