@@ -3,12 +3,13 @@ package persist
 import (
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // pattern is a row of words to be found at the start of a clause. Its elements, as lexicon.txt writes them:
 //
 //	word    that word                @set    a word of the set
-//	#       a word with a digit      A       a word with a capital: no pronoun, and nothing that passes
+//	#       a word with a digit      A       a word with a capital: no pronoun, nothing that passes, no product
 //	_       any word                 *       up to four words
 //	x|y     one of them              !x|y    a word that is none of them
 //	x?      x or nothing             $       the end
@@ -84,8 +85,22 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 	return p
 }
 
+// named reports whether a word may be somebody's name: no product, and with one capital, but for "McCoy", "Anne-Marie" and "JP".
+func named(w *word) bool {
+	if !capital(w.raw) || w.in(inBare|inPassing|inAnybody|inProduct) || strings.ContainsAny(w.raw, "0123456789") {
+		return false
+	}
+	capitals := 0
+	for _, r := range w.raw {
+		if unicode.IsUpper(r) {
+			capitals++
+		}
+	}
+	return capitals == 1 || len(w.raw) == 2 || strings.ContainsAny(w.raw, "-'’") || strings.HasPrefix(w.raw, "Mc") || strings.HasPrefix(w.raw, "Mac") || strings.HasPrefix(w.raw, "De")
+}
+
 func (e *part) takes(w *word) bool {
-	in := e.any || w.known.sets&e.mask != 0 || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && capital(w.raw) && !w.in(inBare|inPassing|inAnybody) ||
+	in := e.any || w.known.sets&e.mask != 0 || e.digit && strings.ContainsAny(w.folded, "0123456789") || e.capital && named(w) ||
 		slices.Contains(e.known, w.known)
 	return in != e.negated
 }

@@ -184,6 +184,7 @@ var (
 	inVague        = lexicon.setBit["vague"]
 	inThings       = lexicon.setBit["things"]
 	inAnybody      = lexicon.setBit["anybody"]
+	inProduct      = lexicon.setBit["product"]
 	inHeeded       = lexicon.setBit["heeded"]
 	inPassing      = lexicon.setBit["passing"]
 	inWeekdays     = lexicon.setBit["weekdays"]

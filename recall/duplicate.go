@@ -87,6 +87,7 @@ type taken struct {
 	limit int // of its text, where all together are too long
 	// answers: the question is the one before, which was taken for what is asked.
 	answers bool
+	heeded  bool // it must be heeded, whatever its words
 }
 
 // termBits has a bit for each distinct term, which some may share.

@@ -80,6 +80,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
 	}
 	spellings() // not within a query's time
+	translated()
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(query) }

@@ -21,6 +21,7 @@ const (
 	PartTimeAnswer   = "timeAnswer"
 	PartNumberAnswer = "numberAnswer"
 	PartNameAnswer   = "nameAnswer"
+	PartHeeded       = "heeded" // it must be heeded, whatever its words: the only part
 )
 
 // explain takes the score of one turn apart. A concept's addend is divided among its fields in proportion to what each

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 )
@@ -94,6 +95,25 @@ func readIntent(text []byte) intent {
 		in &^= wantsAdvice
 	}
 	return in
+}
+
+// advising are the words with which other languages ask for advice or work.
+var advising = set(`soll sollen sollte sollten kannst könntest können könnten empfiehl empfehle empfehlen empfiehlst empfehlung empfehlungen vorschlag vorschläge tipp tipps ideen hilf
+peux pourrais pouvez pourriez puis dois devrais recommande recommandez recommandes conseille conseillez conseils suggère suggères idées aide
+puedo puedes podrías podría debo debería recomienda recomiendas recomiéndame recomendación sugiere sugieres consejos ideas ayúdame
+posso puoi potresti dovrei consiglia consigli consigliami suggerisci suggerimenti aiutami devo deveria pode poderia recomenda recomende recomendações sugere sugira dicas ajude`)
+
+// intentElsewhere is readIntent for other languages, as far as advice is asked for.
+func intentElsewhere(text []byte) intent {
+	if hasWordOf(advising, text) {
+		return wantsAdvice
+	}
+	for _, w := range [...]string{"おすすめ", "お勧め", "ばいい", "どうすれば", "推荐", "推薦", "建议", "建議", "怎么办", "该怎么"} {
+		if bytes.Contains(text, []byte(w)) {
+			return wantsAdvice
+		}
+	}
+	return 0
 }
 
 // cutWord cuts the first word off a text in lower case: a run of letters, digits and bytes beyond ASCII.

@@ -3,6 +3,7 @@ package recall
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // "What did we do yesterday?" and "where were we?" ask for what was said then, whatever it was about. No word of theirs is looked for:
@@ -45,8 +46,14 @@ func looksBack(lower []byte) bool {
 }
 
 // onlyWhen reports whether a question names days of the past, and nothing else that could be looked for.
-func (q *query) onlyWhen() bool {
-	if !q.asks || len(q.dates) == 0 || q.speaker != 0 || !looksBack(q.lower) {
+func (q *query) onlyWhen(now time.Time) bool {
+	if !q.asks || len(q.dates) == 0 || q.speaker != 0 {
+		return false
+	}
+	if q.language != langEnglish && q.onlyWhenElsewhere(dayOf(now.UTC())) {
+		return true
+	}
+	if !looksBack(q.lower) {
 		return false
 	}
 	own := 0
@@ -145,7 +152,7 @@ func (ix *index) answers(q *query, f *filter, s *scratch, req *Request, topK int
 	case q.self != 0:
 		hits = ix.profile(q, f, s)
 		return hits, len(hits) > 0
-	case !req.NoGate && q.onlyWhen():
+	case !req.NoGate && q.onlyWhen(req.Now):
 		return ix.during(q, f, s, min(topK, maxLately)), true
 	}
 	return nil, false

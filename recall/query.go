@@ -10,20 +10,21 @@ import (
 
 // query is a request's text as the index understands it.
 type query struct {
-	terms   []queryTerm
-	mass    float64 // sum of idf * weight over all terms; those that the index does not know count like the rarest
-	sure    float64 // the same with the gate's idf
-	project uint32  // hash of what the request is about, 0 if unknown
-	speaker uint16  // the one speaker that the query names, 0 if none or several
-	intent  intent
-	idle    bool // small talk: it asks nothing and names nothing
-	command bool // a command of a few words
-	self    self // it asks what is known of the user
-	asks    bool
-	ofUser  bool // it is about who asks
-	dates   []days
-	vector  *evidence  // nil without embeddings
-	filter  [16]uint64 // which words the query may have, by the low bits of their id
+	terms    []queryTerm
+	mass     float64 // sum of idf * weight over all terms; those that the index does not know count like the rarest
+	sure     float64 // the same with the gate's idf
+	project  uint32  // hash of what the request is about, 0 if unknown
+	speaker  uint16  // the one speaker that the query names, 0 if none or several
+	intent   intent
+	idle     bool // small talk: it asks nothing and names nothing
+	command  bool // a command of a few words
+	self     self // it asks what is known of the user
+	asks     bool
+	ofUser   bool     // it is about who asks
+	language language // of its words, langUnknown where nothing tells it
+	dates    []days
+	vector   *evidence  // nil without embeddings
+	filter   [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms
 	read       analysis
@@ -38,7 +39,7 @@ func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
 	q.terms, q.own, q.words, q.lower, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.lower[:0], q.ids[:0], q.hashes[:0]
-	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.command, q.self, q.asks, q.ofUser, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, nil, nil
+	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.command, q.self, q.asks, q.ofUser, q.language, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, 0, nil, nil
 	clear(q.filter[:])
 }
 
@@ -88,10 +89,13 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	q.idle = a.traits&(asks|hasNumber) == 0 // and nothing but social words: resolve says
 	q.lower = appendLower(q.lower[:0], text, a.ascii)
 	q.intent |= readIntent(q.lower)
+	if q.language = a.language; q.language != langEnglish {
+		q.intent |= intentElsewhere(q.lower)
+	}
 	if !a.ascii {
-		q.dates = readDates(string(q.lower), now)
-	} else if a.hints != 0 && !now.IsZero() {
-		q.dates = datesOf(string(q.lower), now.UTC(), a.hints)
+		q.dates = readDates(string(q.lower), now, q.language)
+	} else if (a.hints != 0 || q.language != langEnglish) && !now.IsZero() {
+		q.dates = datesOf(string(q.lower), now.UTC(), a.hints, q.language)
 	}
 	q.asks = a.traits&asks != 0 || opensAsking(q.lower)
 	q.ofUser = a.traits&firstPerson != 0 || (a.language > langEnglish || !a.ascii) && ofOneself(q.lower)
@@ -180,6 +184,7 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].stem))
 	}
 	q.sink = ix.approachTerms(q.hashes)
+	tongues := ix.tongues(q)
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
@@ -187,6 +192,11 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
+		} else if tongues != 0 { // then the word is as rare as those of other languages
+			var space [8]queryWord
+			for _, w := range ix.translate(space[:0], t, q, tongues) {
+				df = max(df, ix.posts[w.id].standing())
+			}
 		}
 		t.idf = idf(n, df)
 		t.sure = idf(n+unseen, df)
@@ -204,6 +214,9 @@ func (ix *index) resolve(q *query, limit int, w *Weights) {
 		q.sure += t.sure * t.weight
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
+		if tongues != 0 {
+			q.words = ix.translate(q.words, t, q, tongues)
+		}
 		var kin []relatedTerm
 		if t.standing&hasRelated != 0 {
 			kin = related()[t.stem]

@@ -39,6 +39,7 @@ type scratch struct {
 	normsOf fieldWeights // that norms were made of
 	factors briefFactors
 	crowd   crowd
+	heeded  []heedHit
 	hits    []hit   // of the result
 	taken   []taken // of the result
 	text    []byte  // of the result

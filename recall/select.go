@@ -31,6 +31,10 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	e.filter(ix, req, f)
 	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
 	hits, known := ix.answers(q, f, s, req, topK)
+	var heeded []heedHit
+	if !known && !req.NoGate {
+		heeded = ix.heeded(q, f, s)
+	}
 	considered := len(hits)
 	if top.hits, top.sorted = hits, len(hits); !known {
 		considered = ix.rank(q, w, s, topK*candidatesPerMemory, f)
@@ -38,7 +42,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
 	}
 	if ctx.Err() != nil {
-		top.hits = nil
+		top.hits, heeded = nil, nil
 	} else if !known {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
 		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
@@ -49,7 +53,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 	}
 	res := Result{Considered: considered}
-	if len(top.hits) > 0 {
+	if len(top.hits) > 0 || len(heeded) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
 			explain: req.Explain, lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
@@ -62,12 +66,19 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		if req.NoGate || known {
 			gate = 0
 		}
-		sel.fill(ctx, &top, gate)
+		sel.heed(heeded)
+		if len(top.hits) > 0 {
+			sel.fill(ctx, &top, gate)
+		}
 		sel.fit()
 		sel.finish()
 		s.hits, s.taken, res = sel.hits, sel.taken, sel.res
 		for i := range res.Memories {
-			if req.Explain && !known {
+			switch {
+			case !req.Explain || known:
+			case sel.taken[i].heeded:
+				res.Memories[i].Parts = []Part{{Name: PartHeeded, Value: sel.hits[i].score}}
+			default:
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
 			}
 		}

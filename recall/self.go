@@ -3,6 +3,7 @@ package recall
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,6 +20,7 @@ type self uint8
 const (
 	selfAll self = iota + 1
 	selfName
+	selfAge
 	selfLast    // what was spoken of last
 	selfNothing // what no memory tells
 )
@@ -106,6 +108,71 @@ qual é o meu nome
 我叫什么
 我叫什么名字
 我的名字是什么`,
+		selfAge: `how old am i
+how old am i now
+what is my age
+what's my age
+whats my age
+do you know how old i am
+do you remember how old i am
+when is my birthday
+when's my birthday
+when was i born
+what year was i born
+in what year was i born
+what is my birthday
+what is my date of birth
+what's my date of birth
+what's my birthday
+wie alt bin ich
+weißt du wie alt ich bin
+wann habe ich geburtstag
+wann bin ich geboren
+in welchem jahr bin ich geboren
+quel âge j'ai
+quel âge ai je
+j'ai quel âge
+quel est mon âge
+tu sais quel âge j'ai
+quand est mon anniversaire
+c'est quand mon anniversaire
+quand suis je né
+quand suis je née
+cuántos años tengo
+cuantos años tengo
+qué edad tengo
+que edad tengo
+cuál es mi edad
+cuándo es mi cumpleaños
+cuando es mi cumpleaños
+cuándo nací
+en qué año nací
+quanti anni ho
+qual è la mia età
+quando è il mio compleanno
+quando sono nato
+quando sono nata
+quantos anos eu tenho
+quantos anos tenho
+qual é a minha idade
+quando é o meu aniversário
+quando é meu aniversário
+hoe oud ben ik
+wanneer ben ik jarig
+私は何歳ですか
+私は何歳
+僕は何歳ですか
+私の誕生日はいつですか
+私の年齢は
+我多大了
+我几岁了
+我几岁
+我多少岁
+我今年多大
+我今年多大了
+我的生日是哪天
+我的生日是什么时候
+我什么时候出生的`,
 		selfLast: `where were we
 where did we leave off
 where did we stop
@@ -183,41 +250,58 @@ func selfOf(text string) self {
 	return selfQuestions[strings.Join(words, " ")]
 }
 
-// maxProfile bounds the facts that are looked at, the newest of them.
-const maxProfile = 1024
+// maxProfile bounds the facts that are looked at, the newest of them, maxSaid the turns where no fact tells.
+const (
+	maxProfile = 1024
+	maxSaid    = 256
+)
 
 // profileAge is how old a fact is that counts half as much as one of today.
 const profileAge = 180 * dayMillis
 
-// profile ranks the facts that answer such a question; none means that the words must.
+// agedBy is what is left of the weight of what was said at a time, where it halves so often.
+func agedBy(now, at, half storage.Time) float64 {
+	return math.Exp2(-float64(max(now-at, 0)) / float64(half))
+}
+
+// profile ranks the facts that answer such a question, or for a name or an age what else the user said; none means that the words must.
 func (ix *index) profile(q *query, f *filter, s *scratch) []hit {
-	hits := s.picked[:0]
-	var text []byte
+	s.picked = s.picked[:0]
+	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.self != selfAll {
+		ix.profileOf(0, maxSaid, q, f, s)
+	}
+	slices.SortStableFunc(s.picked, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	return s.picked
+}
+
+// profileOf looks at so many of the newest facts, or with no kind given of the newest turns.
+func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch) {
 	looked := 0
-	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < maxProfile; n-- {
+	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < most; n-- {
 		t := &ix.turns[n]
-		if t.flags&turnFact == 0 || t.flags&turnDead != 0 || !f.pass(n) {
+		if t.flags&(turnFact|turnDead|turnResource) != kind || kind == 0 && t.userLen == 0 || !f.pass(n) {
 			continue
 		}
 		looked++
-		text = ix.appendText(text[:0], t.mem)
+		s.text = ix.appendText(s.text[:0], t.mem)
 		score := 0.5
-		switch named := givesName(string(text)); {
-		case named:
+		switch text := string(s.text); {
+		case q.self == selfAge:
+			score = 0
+			if givesAge(text) {
+				score = 1
+			}
+		case givesName(text):
 			score = 4
 		case q.self == selfName:
-			continue
+			score = 0
 		case t.traits&(firstPerson|wishes) != 0:
 			score = 1
 		}
-		if f.now > t.time {
-			score *= math.Exp2(-float64(f.now-t.time) / float64(profileAge))
+		if score > 0 {
+			s.picked = append(s.picked, hit{turn: n, score: score * agedBy(f.now, t.time, profileAge)})
 		}
-		hits = append(hits, hit{turn: n, score: score})
 	}
-	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
-	s.picked = hits
-	return hits
 }
 
 // appendText appends the text of passage i.
@@ -232,21 +316,73 @@ func (ix *index) appendText(b []byte, i int32) []byte {
 var giving = strings.Split(`my name is |my name's |i am called |call me |please call me |ich heiße |ich heisse |mein name ist |je m'appelle |mon nom est |me llamo |mi nombre es |mi chiamo |`+
 	`me chamo |meu nome é |我叫|我的名字|私の名前は`, "|")
 
-// givesName reports whether a fact tells the user's name.
-func givesName(fact string) bool {
-	said := strings.TrimLeft(fact, `"`)
-	for _, lead := range [...]string{"I'm ", "I’m ", "I am "} {
-		if rest, ok := strings.CutPrefix(said, lead); ok {
-			first, n := utf8.DecodeRuneInString(rest)
-			second, _ := utf8.DecodeRuneInString(rest[n:])
-			return unicode.IsUpper(first) && unicode.IsLower(second)
+// peoples are what people are with a capital and not called: "I'm German" gives no name.
+var peoples = set(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
+bulgarian cambodian canadian catalan chilean chinese colombian croatian cuban cypriot czech danish dutch ecuadorian egyptian english estonian ethiopian european filipino finnish
+french georgian german ghanaian greek hawaiian hispanic hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese kenyan korean latina latino
+latvian lebanese lithuanian malaysian maltese mexican mongolian moroccan nepalese nigerian norwegian pakistani palestinian persian peruvian polish portuguese romanian russian
+scottish serbian singaporean slovak slovenian somali spanish sudanese swedish swiss syrian taiwanese thai tunisian turkish ugandan ukrainian uruguayan venezuelan vietnamese welsh
+anglican atheist baptist buddhist catholic christian evangelical hindu jain jewish lutheran methodist mormon muslim orthodox presbyterian protestant quaker sikh sunni
+aquarius aries cancer capricorn gemini leo libra pisces sagittarius scorpio taurus virgo`)
+
+// clauses are the places in a text where a clause may begin.
+func clauses(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for {
+			text = strings.TrimLeft(text, "\"“ ,.!;:\n，。！、")
+			if text == "" || !yield(text) {
+				return
+			}
+			i := strings.IndexAny(text, ",.!;:\n，。！、")
+			if i < 0 {
+				return
+			}
+			text = text[i:]
 		}
 	}
+}
+
+// givesName reports whether a statement tells the user's name.
+func givesName(said string) bool {
+	for c := range clauses(said) {
+		for _, lead := range [...]string{"I'm ", "I’m ", "I am "} {
+			if rest, ok := strings.CutPrefix(c, lead); ok {
+				first, n := utf8.DecodeRuneInString(rest)
+				second, _ := utf8.DecodeRuneInString(rest[n:])
+				word := strings.ToLower(rest[:len(rest)-len(strings.TrimLeftFunc(rest, unicode.IsLetter))])
+				return unicode.IsUpper(first) && unicode.IsLower(second) && !peoples[word]
+			}
+		}
+		lower := strings.ToLower(c)
+		for _, g := range giving {
+			if strings.HasPrefix(lower, g) {
+				return true
+			}
+		}
+	}
+	return strings.HasSuffix(strings.TrimRight(said, `"”。 `), "と申します")
+}
+
+// age is how people say how old they are or when they were born.
+var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just turned| recently turned) (?:now |only |already |almost |nearly |about |turning )?\d{1,3}(?: ?years? old| next| this| in | on |[,.;!"”]|$| and| but| yesterday| today)` +
+	`|\bi(?:'m| am) an? \d{1,3}[- ]years?[- ]old|\bi was born\b|\bmy (?:\d+\w* )?(?:birthday|birth date|date of birth|age|year of birth)\b` +
+	`|\bich (?:bin|werde|wurde) (?:\pL+ )?\d{1,3}(?: jahre|[,.;!"”]|$| und)|\bich (?:bin|wurde) [^.!?]{0,40}geboren|\bmein (?:\d+\. )?(?:geburtstag|geburtsdatum)|\bich habe? [^.!?]{0,30}geburtstag` +
+	`|\bj'ai (?:\pL+ )?\d{1,3} ans|\bje suis née?(?:\PL|$)|\bmon anniversaire` +
+	`|\btengo (?:\pL+ )?\d{1,3} años|\bnací(?:\PL|$)|\bmi cumpleaños` +
+	`|\bho (?:\pL+ )?\d{1,3} anni|\bsono nat[oa]\b|\bil mio compleanno` +
+	`|\btenho (?:\pL+ )?\d{1,3} anos|\bnasci\b|\bmeu aniversário` +
+	`|\bik ben \d{1,3}(?: jaar|[,.;!"”]|$| en)|\bik ben (?:\pL+ )*geboren|\bmijn verjaardag` +
+	`|^"?\d{1,3}歳|[。、私僕俺](?:は|、)?(?:今年)?\d{1,3}歳|(?:私|僕)の誕生日|年生まれです` +
+	`|我(?:今年|已经|现在)?\d{1,3}[岁歲]|我(?:的|是)?[^。！？]{0,12}(?:出生|生日|年生)`)
+
+// ageHints stand in such statements, if no figure does.
+var ageHints = strings.Fields("born birth gebor geburt nasc nací né anniv cumple compleanno nato nata anivers verjaar 生日 誕生 出生")
+
+// givesAge reports whether a statement tells the user's age or birthday. Most hold no figure and no hint, and are not read by the expression.
+func givesAge(said string) bool {
 	lower := strings.ToLower(said)
-	for _, g := range giving {
-		if strings.HasPrefix(lower, g) {
-			return true
-		}
+	if !strings.ContainsAny(lower, "0123456789") && !slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) }) {
+		return false
 	}
-	return strings.Contains(said, "，我叫") || strings.HasSuffix(strings.TrimRight(said, `"`), "と申します")
+	return age.MatchString(strings.ReplaceAll(lower, "’", "'"))
 }

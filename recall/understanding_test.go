@@ -40,7 +40,7 @@ func TestReadDates(t *testing.T) {
 		{strings.Repeat("x ", 500) + "and what did i say yesterday", "2025-06-17", "2025-06-18"},
 	} {
 		day := func(d int64) string { return time.Unix(d*86400, 0).UTC().Format(time.DateOnly) }
-		got := readDates(tt.text, now)
+		got := readDates(tt.text, now, langEnglish)
 		switch {
 		case tt.from == "" && len(got) > 0:
 			t.Errorf("%.40q: got %d dates, want none", tt.text, len(got))
@@ -48,7 +48,7 @@ func TestReadDates(t *testing.T) {
 			t.Errorf("%.40q: got %v, want %s to %s", tt.text, got, tt.from, tt.to)
 		}
 	}
-	if got := readDates("yesterday", time.Time{}); got != nil {
+	if got := readDates("yesterday", time.Time{}, langEnglish); got != nil {
 		t.Errorf("without a clock: got %v, want nothing", got)
 	}
 }

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,18 +56,23 @@ const maxDates = 8
 
 // readDates finds the days that a query speaks of, by the request's clock. Where a year is missing the latest one that is
 // not in the future is meant. text is in lower case.
-func readDates(text string, now time.Time) []days {
+func readDates(text string, now time.Time, of language) []days {
 	if now.IsZero() {
 		return nil
 	}
-	return datesOf(text, now.UTC(), readTimeHints(text))
+	return datesOf(text, now.UTC(), readTimeHints(text), of)
 }
 
-func datesOf(text string, now time.Time, hints timeHints) []days {
-	if hints == 0 {
+func datesOf(text string, now time.Time, hints timeHints, of language) []days {
+	if hints == 0 && of == langEnglish {
 		return nil
 	}
 	r := dateReader{now: now, today: dayOf(now), hints: hints}
+	if of != langEnglish {
+		if r.elsewhere(text, of); len(r.found) > 0 {
+			return r.found
+		}
+	}
 	r.absolute(text)
 	if len(r.found) == 0 && hints&hintYear != 0 {
 		for _, m := range yearAlone.FindAllStringSubmatch(text, maxDates) {
@@ -166,12 +172,7 @@ func (r *dateReader) absolute(text string) {
 			month++
 		}
 		y, _ := strconv.Atoi(year)
-		if y == 0 {
-			if y = r.now.Year(); month > r.now.Month() {
-				y--
-			}
-		}
-		r.date(y, month, day)
+		r.ofMonth(y, int(month), day)
 	}
 	if !r.has(hintISO) {
 		return
@@ -189,6 +190,16 @@ func (r *dateReader) inWords(text string) [][]int {
 		return nil
 	}
 	return dateInWords.FindAllStringSubmatchIndex(text, maxDates)
+}
+
+// ofMonth adds a day of a month or all of it; without a year the latest that is not in the future.
+func (r *dateReader) ofMonth(y, month int, day string) {
+	if y == 0 {
+		if y = r.now.Year(); time.Month(month) > r.now.Month() {
+			y--
+		}
+	}
+	r.date(y, time.Month(month), day)
 }
 
 func (r *dateReader) date(y int, month time.Month, day string) {
@@ -212,16 +223,7 @@ func (r *dateReader) relative(text string) {
 		if !ok {
 			n, _ = strconv.Atoi(m[1])
 		}
-		switch m[2] { // the longer ago, the vaguer
-		case "day":
-			r.add(r.today-int64(n), r.today-int64(n)+1)
-		case "week":
-			r.add(r.today-int64(n)*7-3, r.today-int64(n)*7+4)
-		case "month":
-			r.span(r.now.AddDate(0, -n, -10), 0, 0, 20)
-		case "year":
-			r.span(r.now.AddDate(-n, -3, 0), 0, 6, 0)
-		}
+		r.ago(n, slices.Index(agoUnits[:], m[2]))
 	}
 	for _, m := range r.find(hintLast, lastNth, text, "last ", "past ") {
 		n, ok := counts[m[1]]
@@ -250,6 +252,22 @@ func (r *dateReader) relative(text string) {
 			}
 			r.span(t, 0, 0, 1)
 		}
+	}
+}
+
+var agoUnits = [...]string{unitDay: "day", unitWeek: "week", unitMonth: "month", unitYear: "year"}
+
+// ago adds the days around so many of a unit ago: the longer ago, the vaguer.
+func (r *dateReader) ago(n, unit int) {
+	switch unit {
+	case unitDay:
+		r.add(r.today-int64(n), r.today-int64(n)+1)
+	case unitWeek:
+		r.add(r.today-int64(n)*7-3, r.today-int64(n)*7+4)
+	case unitMonth:
+		r.span(r.now.AddDate(0, -n, -10), 0, 0, 20)
+	case unitYear:
+		r.span(r.now.AddDate(-n, -3, 0), 0, 6, 0)
 	}
 }
 

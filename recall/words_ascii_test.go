@@ -101,7 +101,7 @@ func FuzzTimeHints(f *testing.F) {
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToLower(s)
-		if diff := cmp.Diff(datesOf(s, now, 1<<8-1), readDates(s, now), cmp.AllowUnexported(days{})); diff != "" && !strings.Contains(s, "yesterday") {
+		if diff := cmp.Diff(datesOf(s, now, 1<<8-1, langEnglish), readDates(s, now, langEnglish), cmp.AllowUnexported(days{})); diff != "" && !strings.Contains(s, "yesterday") {
 			t.Errorf("%q: (-all +hinted)\n%s", s, diff)
 		}
 	})

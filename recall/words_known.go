@@ -22,6 +22,7 @@ const (
 	isLight                         // in lightWords
 	isSocial                        // in socialWords
 	hasRelated                      // related knows it
+	ofArea                          // a request with it is about an area of heed.txt
 	unsure                          // nobody has looked
 )
 
@@ -55,6 +56,9 @@ var spellings = sync.OnceValue(func() map[string]spelling {
 	}
 	for w := range related() {
 		with(w, func(s *spelling) { s.standing |= hasRelated })
+	}
+	for w := range heeds().asks {
+		with(w, func(s *spelling) { s.standing |= ofArea })
 	}
 	for w := range stopWords {
 		with(w, func(s *spelling) { s.stop = true })

@@ -3,6 +3,7 @@ package recall
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // functionWords are the stop words of the languages beside English; a text's language is told by them, too.
@@ -104,3 +105,18 @@ func isStop(l language, w string) bool {
 	}
 	return slices.Contains(languagesOf[w], l) && !tells[w]
 }
+
+// plainStops are the function words of a language without their accents.
+func plainStops(l language) map[string]bool { return plainStopsOf()[l] }
+
+var plainStopsOf = sync.OnceValue(func() (all [languages]map[string]bool) {
+	for l, words := range functionWords {
+		all[l] = map[string]bool{}
+		for w := range strings.FieldsSeq(plain(words)) {
+			for part := range strings.SplitSeq(w, "'") {
+				all[l][part] = true
+			}
+		}
+	}
+	return all
+})

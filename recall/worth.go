@@ -64,20 +64,14 @@ traduis traduire traduisez imagine imaginons imagina traduce traducir traduzca s
 var beforeMadeUp = set("lol haha ok okay hey hi so please can could you let's lets just now bitte kannst du peux tu puedes stell dir vor")
 
 // ownWords are those with which other languages speak of oneself.
-var ownWords = set("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis yo mi mis me soy tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+var ownWords = set("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
 
 // ofOneself reports whether a text in lower case, in another language than English, is about its speaker.
 func ofOneself(lower []byte) bool {
 	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
 		return true
 	}
-	for rest := lower; len(rest) > 0; {
-		var w []byte
-		if w, rest = cutWord(rest); ownWords[string(w)] {
-			return true
-		}
-	}
-	return false
+	return hasWordOf(ownWords, lower)
 }
 
 // madeUp reports whether a text is such a one, and the query, which asks about the user, not about that.

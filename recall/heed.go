@@ -1,0 +1,349 @@
+package recall
+
+import (
+	"bytes"
+	"cmp"
+	_ "embed"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// "What should I cook tonight?" shares no word with "my son is allergic to peanuts", and yet nothing else matters as much. What must be
+// heeded is looked for by areas: whoever asks for something of one is reminded of what was told that belongs to it, whatever the gate
+// says of the words. What was asked or is looked back at needs none of it.
+
+//go:embed heed.txt
+var heedText string
+
+const (
+	// maxHeeded bounds such lines.
+	maxHeeded = 3
+	// maxHeedTerms is the most terms of a message that is looked at: a longer one says by itself what it is about.
+	maxHeedTerms = 16
+	// maxHeedTurns bounds the turns that are looked at for one area, the newest of each word.
+	maxHeedTurns = 8
+	// maxHeedTold is the longest turn of the user's that is taken for such a statement, maxHeedMarked the longest fact of one with a mark, in
+	// terms: in a long one the words belong to different things.
+	maxHeedTold   = 24
+	maxHeedMarked = 16
+	// heedAge is how old a statement is that counts half as much as one of today.
+	heedAge = 2 * profileAge
+)
+
+// heedKind says where a word of heed.txt counts.
+type heedKind uint8
+
+const (
+	heedTold   heedKind = iota // wherever users tell it of themselves
+	heedFact                   // in facts
+	heedMarked                 // in facts with one of heedMarks
+	heedShare                  // in facts that share a word with the request
+)
+
+type heedWord struct {
+	stem  string
+	of    language
+	kind  heedKind
+	whole string // of a script without spaces: the word of whose pairs stem is one
+}
+
+type heedAsk struct {
+	of    language
+	areas uint32 // a bit for each
+}
+
+// heedSign is a word of a script without spaces that is asked with.
+type heedSign struct {
+	sign  string
+	areas uint32
+}
+
+// heedTable is heed.txt. Area 0 is of every request.
+type heedTable struct {
+	asks  map[string][]heedAsk // by stem
+	signs []heedSign
+	tells [][]heedWord // by area
+}
+
+// heeds is read by New, as related is.
+var heeds = sync.OnceValue(func() *heedTable { return readHeeds(heedText) })
+
+var heedLanguages = map[string]language{
+	"en": langEnglish, "de": langGerman, "fr": langFrench, "es": langSpanish, "it": langItalian, "pt": langPortuguese, "nl": langDutch,
+	"ja": langUnknown, "zh": langUnknown,
+}
+
+func readHeeds(table string) *heedTable {
+	h := &heedTable{asks: map[string][]heedAsk{}}
+	kinds := map[byte]heedKind{'!': heedTold, '+': heedFact, '~': heedMarked, '&': heedShare}
+	for line := range strings.Lines(table) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] == "#" {
+			continue
+		}
+		if f[0] == ":" {
+			h.tells = append(h.tells, nil)
+			continue
+		}
+		area := len(h.tells) - 1
+		of, sign := heedLanguages[f[0][:2]], f[0][2]
+		for _, w := range f[1:] {
+			s := stemIn(of, strings.ToLower(w))
+			if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
+				h.tells[area] = append(h.tells[area], heedWord{string(chars[1:3]), of, kinds[sign], w})
+			} else if sign != '?' {
+				h.tells[area] = append(h.tells[area], heedWord{s, of, kinds[sign], ""})
+			} else if of == langUnknown {
+				h.signs = append(h.signs, heedSign{w, 1 << area})
+			} else if at := slices.IndexFunc(h.asks[s], func(a heedAsk) bool { return a.of == of }); at >= 0 {
+				h.asks[s][at].areas |= 1 << area
+			} else {
+				h.asks[s] = append(h.asks[s], heedAsk{of, 1 << area})
+			}
+		}
+	}
+	return h
+}
+
+// heedMarks are words of what holds for good: what is not done, is always done, or hurts.
+var heedMarks = set(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
+nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
+non mai sempre senza male não sem dói`)
+
+// heedHit is a turn that tells a word that must be heeded.
+type heedHit struct {
+	hit
+	word uint32
+}
+
+// wanting follow "I" where something is asked for without a question.
+var wanting = set("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")
+
+// maxShortAsk is the most terms of a question that asks for advice though it does not say so: "what's for dinner?"
+const maxShortAsk = 3
+
+// unspaced reports whether a message is likely in a script without spaces.
+func (q *query) unspaced() bool {
+	return q.language == langUnknown && !isASCII(string(q.lower))
+}
+
+// atMost reports whether a message has so many terms at most; of scripts without spaces, whose terms are characters and pairs, five times as many.
+func (q *query) atMost(n int) bool {
+	return len(q.terms) <= n || len(q.terms) <= 5*n && q.unspaced()
+}
+
+// requests reports whether a message asks for advice or work, rather than for what was said or done, or telling something.
+func (q *query) requests() bool {
+	if q.intent&wantsAdvice != 0 || q.command {
+		return true
+	}
+	if q.language <= langEnglish && looksBack(q.lower) {
+		return false
+	}
+	if q.asks {
+		return mayDo(q.lower) || q.intent&^fromSpeaker == 0 && q.atMost(maxShortAsk)
+	}
+	first, rest := cutWord(q.lower)
+	if len(first) == 0 {
+		return false
+	}
+	if q.unspaced() {
+		return true // no first word tells
+	}
+	if spellings()[string(first)].stop || len(languagesOf[string(first)]) > 0 { // no imperative
+		second, rest := cutWord(rest)
+		third, _ := cutWord(rest)
+		return wanting[string(second)] || wanting[string(third)]
+	}
+	return true
+}
+
+var mayDoWords = set("can could may should shall must")
+
+// mayDo reports whether a text asks what "I" or "we" can or should do.
+func mayDo(lower []byte) bool {
+	var before []byte
+	for rest := lower; len(rest) > 0; {
+		var w []byte
+		if w, rest = cutWord(rest); (string(w) == "i" || string(w) == "we") && mayDoWords[string(before)] {
+			return true
+		}
+		before = w
+	}
+	return false
+}
+
+// heedAreas are the areas that a message is about, a bit for each, 0 for none or where it asks for nothing.
+func (q *query) heedAreas() (areas uint32) {
+	if q.speaker != 0 || q.idle || !q.atMost(maxHeedTerms) {
+		return 0
+	}
+	for _, t := range q.terms {
+		if t.standing&ofArea != 0 && !t.lent {
+			for _, a := range heeds().asks[t.stem] {
+				if a.of == q.language || q.language == langUnknown {
+					areas |= a.areas
+				}
+			}
+		}
+	}
+	if q.unspaced() {
+		for _, s := range heeds().signs {
+			if bytes.Contains(q.lower, []byte(s.sign)) {
+				areas |= s.areas
+			}
+		}
+	}
+	if areas == 0 && q.intent&wantsAdvice == 0 && !mayDo(q.lower) || !q.requests() {
+		return 0
+	}
+	return areas | 1
+}
+
+// heeded finds what a request must heed, what matters most first.
+func (ix *index) heeded(q *query, f *filter, s *scratch) []heedHit {
+	areas := q.heedAreas()
+	if areas == 0 {
+		return nil
+	}
+	found := s.heeded[:0]
+	for area, words := range heeds().tells {
+		if areas>>area&1 == 0 {
+			continue
+		}
+		from := len(found)
+		for _, w := range words {
+			if w.of > langEnglish && ix.spoken[w.of] == 0 {
+				continue
+			}
+			id, ok := ix.terms.find(w.stem)
+			if !ok || ix.posts[id].df == 0 {
+				continue
+			}
+			found = ix.heedWord(found, from, heedSought{id, w.kind, area == 0, w.whole}, q, f, s)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b heedHit) int { return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(b.turn, a.turn)) })
+	s.heeded = found
+	return found
+}
+
+// heedSought is a word that is looked for.
+type heedSought struct {
+	id   uint32
+	kind heedKind
+	kin  bool   // for heedShare words that may stand for the request's count, too
+	of   string // the word that must stand there, if id is a part of it
+}
+
+// heedWord adds the turns that tell a word, or what it adds to those that are there.
+func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *filter, s *scratch) []heedHit {
+	turns := s.entries[:0]
+	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
+		var tf frequency
+		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].mayHold()) {
+			turns = append(turns, now-1)
+		}
+	}
+	s.entries = turns[:0]
+	looked := 0
+	for i := len(turns) - 1; i >= 0 && looked < maxHeedTurns; i-- {
+		n := int32(turns[i])
+		t := &ix.turns[n]
+		if t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
+			continue
+		}
+		looked++
+		if at := slices.IndexFunc(found[from:], func(h heedHit) bool { return h.turn == n }); at >= 0 {
+			found[from+at].score += 0.5
+			continue
+		}
+		if w.of != "" && !bytes.Contains(ix.lowerText(t.mem, s), []byte(w.of)) {
+			continue
+		}
+		score := 1.0
+		switch w.kind {
+		case heedTold:
+			if score++; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&firstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
+				continue
+			}
+		case heedFact: // or what is none yet
+			if t.flags&turnFact == 0 && t.traits&wishes == 0 && !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
+				continue
+			}
+		case heedMarked:
+			if t.userLen > maxHeedMarked || !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
+				continue
+			}
+		case heedShare:
+			if t.flags&turnFact == 0 && t.traits&wishes == 0 || !ix.sharesWord(n, q, w) {
+				continue
+			}
+		}
+		if t.flags&turnFact != 0 {
+			score++
+		}
+		found = append(found, heedHit{hit{turn: n, score: score * agedBy(f.now, t.time, heedAge)}, w.id})
+	}
+	return found
+}
+
+// mayHold reports whether a turn may say what holds for good: it is a fact, or in a few words the user's own.
+func (t *turn) mayHold() bool {
+	return t.flags&turnFact != 0 || t.traits&(wishes|firstPerson) != 0 && t.userLen <= maxHeedTold
+}
+
+// lowerText is the text of passage i in lower case, until the next call.
+func (ix *index) lowerText(i int32, s *scratch) []byte {
+	s.text = ix.appendText(s.text[:0], i)
+	return bytes.ToLower(s.text)
+}
+
+// hasWordOf reports whether one of these words stands in a text in lower case.
+func hasWordOf(words map[string]bool, lower []byte) bool {
+	for rest := lower; len(rest) > 0; {
+		var w []byte
+		if w, rest = cutWord(rest); words[string(w)] {
+			return true
+		}
+	}
+	return false
+}
+
+// sharesWord reports whether turn n holds a telling word of the query beside the one that was looked for.
+func (ix *index) sharesWord(n int32, q *query, sought heedSought) bool {
+	t := &ix.turns[n]
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		packed := ix.head(i).packed
+		for _, t := range q.terms {
+			if t.lent || t.standing&(isLight|ofRequest|ofArea) != 0 {
+				continue
+			}
+			for _, w := range t.words {
+				if w.id != sought.id && (sought.kin || w.how == "") && findTerm(packed, w.id) >= 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// heed takes what must be heeded, before all else.
+func (s *selection) heed(hits []heedHit) {
+	for _, h := range hits {
+		if len(s.taken) == maxHeeded || len(s.res.Memories) == s.topK {
+			return
+		}
+		t := &s.ix.turns[h.turn]
+		for i := t.mem; i < t.mem+int32(t.count); i++ {
+			if p := s.ix.head(i); !p.assistant && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix, t, i) {
+				if s.take(h.hit, i, 0) == "" {
+					s.taken[len(s.taken)-1].heeded = true
+				}
+				break
+			}
+		}
+	}
+}

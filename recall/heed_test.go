@@ -1,0 +1,282 @@
+package recall
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// What must be heeded shares no word with the request that it matters to, nor its language.
+func TestWhatMustBeHeeded(t *testing.T) {
+	facts := []string{
+		"My son Leo is allergic to peanuts.", "Ich vertrage keine Laktose.", "Soy alérgica a los mariscos.", "I always use pnpm, never npm.", "My sister Lena loves Japanese ceramics.",
+		"Ida is afraid of dogs.", "I'm on azathioprine 150 mg.", "I use a wheelchair on bad days.", "I prefer distroless images.", "卵アレルギーがあります",
+	}
+	ms := make([]storage.Memory, len(facts))
+	for i, text := range facts {
+		ms[i] = factOf(i+1, text)
+	}
+	e, _ := newEngine(t, patient(), together(ms, texts("the parser chokes on tabs", "ok", "wir treffen uns am Freitag", "el contrato está firmado y es de mi padre")))
+	for question, want := range map[string][]int{
+		"what should I cook tonight?":                  {0, 1, 2, 9},
+		"recommend a restaurant":                       {0, 1, 2, 9},
+		"What's for dinner?":                           {0, 1, 2, 9},
+		"Was soll ich heute kochen?":                   {0, 1, 2, 9},
+		"Empfiehl mir ein Restaurant":                  {0, 1, 2, 9},
+		"¿Qué puedo cocinar hoy?":                      {0, 1, 2, 9},
+		"Qu'est-ce que je peux cuisiner ce soir ?":     {0, 1, 2, 9},
+		"今晩何を作ればいいですか？":                                {0, 1, 2, 9},
+		"install lodash":                               {3},
+		"please add zod as a dependency":               {3},
+		"what present could I buy for Lena?":           {4},
+		"Was könnte ich Lena zum Geburtstag schenken?": {4},
+		"should we get a puppy?":                       {5},
+		"can I take ibuprofen with that?":              {0, 6, 9, 2},
+		"recommend a hotel in Lisbon":                  {7},
+		"write a Dockerfile for the api":               {8},
+	} {
+		got := recallIDs(t, e, Request{Newest: question})
+		found := 0
+		for _, i := range want {
+			if slices.Contains(got, ms[i].ID) {
+				found++
+			}
+		}
+		if found != min(len(want), maxHeeded) || len(got) > maxHeeded {
+			t.Errorf("%q: got %v, want %d of %v alone", question, got, maxHeeded, want)
+		}
+	}
+	for _, question := range []string{
+		"What did I cook last week?", "How many recipes do I have for soup that freeze well?", "we had dinner with the whole team yesterday", "what is the capital of Mongolia?", "thanks!",
+		"where do I take yoga classes?", "explain how the scheduler of the kernel picks a task", "what did Lena give me as a present?",
+	} {
+		for _, id := range recallIDs(t, e, Request{Newest: question}) {
+			if id != ms[4].ID { // of whom one question is
+				t.Errorf("%q: got %s, want nothing that must be heeded", question, id)
+			}
+		}
+	}
+}
+
+func TestHeededScriptsWithoutSpaces(t *testing.T) {
+	ms := []storage.Memory{factOf(1, "卵アレルギーがあります"), factOf(2, "妻は紅茶が好きです"), factOf(3, "我对花生过敏"), factOf(4, "パラレルワールドの話です"), factOf(5, "エネルギーが足りない")}
+	e, _ := newEngine(t, patient(), ms)
+	for question, want := range map[string][]string{
+		"今晩何を作ればいいですか？": {ms[2].ID, ms[0].ID}, "おすすめのレシピを教えて": {ms[2].ID, ms[0].ID}, "今晚吃什么好？": {ms[2].ID, ms[0].ID}, "妻へのプレゼントは何がいい？": {ms[1].ID},
+	} {
+		got := recallIDs(t, e, Request{Newest: question})
+		slices.Sort(got)
+		slices.Sort(want)
+		wantIDs(t, question, got, want...)
+	}
+}
+
+// What is not distilled yet counts like facts where it is a wish or says that it is always so.
+func TestHeededBeforeItIsDistilled(t *testing.T) {
+	always := texts("I always use pnpm, never npm. And conventional commits.", "I ran npm once", "yarn is what they said, never npm")
+	tools, _ := newEngine(t, patient(), always)
+	wantIDs(t, "always", recallIDs(t, tools, Request{Newest: "install lodash"}), always[0].ID)
+	ms := texts("Docker loves root, so our images fail the scan. I prefer distroless images.", "Docker with distroless images is what they said")
+	e, _ := newEngine(t, patient(), ms)
+	wantIDs(t, "a wish", recallIDs(t, e, Request{Newest: "write a Dockerfile for the api"}), ms[0].ID)
+}
+
+// Ingredients and the like count where something holds for good, others' words and long messages about anything do not.
+func TestWhatIsNotHeeded(t *testing.T) {
+	ms := []storage.Memory{
+		factOf(1, "I had fish with potatoes."), factOf(2, "I don't eat fish."), said(3, "hope your allergies are better"),
+		said(4, "I am writing a long post "+strings.Repeat("about gardens, trees, roads ", 20)+"and vegan shoes"),
+		factOf(5, "Anna loves tulips."),
+	}
+	e, _ := newEngine(t, patient(), ms)
+	wantIDs(t, "told for good", recallIDs(t, e, Request{Newest: "what should I cook tonight?"}), ms[1].ID)
+	wantIDs(t, "another's present", recallIDs(t, e, Request{Newest: "what present could I buy for Ralf?"}))
+	res := explained(t, e, "what should I cook tonight?")
+	if len(res.Memories) != 1 || len(res.Memories[0].Parts) != 1 || res.Memories[0].Parts[0].Name != PartHeeded {
+		t.Errorf("explained: got %+v, want the one part %s", res.Memories, PartHeeded)
+	}
+}
+
+// Where words find enough, what must be heeded comes first and takes no more than its lines; what a request carries is not repeated.
+func TestHeededBesideWhatWordsFind(t *testing.T) {
+	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I'm vegetarian."), factOf(3, "Mia is lactose intolerant."), factOf(4, "Tom is diabetic.")}
+	for i := range 12 {
+		ms = append(ms, said(10+i, fmt.Sprintf("we cook dinner number %d in the garden", i)))
+	}
+	e, _ := newEngine(t, patient(), ms)
+	got := recallIDs(t, e, Request{Newest: "what should I cook for dinner in the garden?"})
+	heeded := 0
+	for i, id := range got {
+		if slices.ContainsFunc(ms[:4], func(m storage.Memory) bool { return m.ID == id }) {
+			if heeded++; i != heeded-1 {
+				t.Errorf("got %s at %d, want it before all else", id, i)
+			}
+		}
+	}
+	if heeded != maxHeeded || len(got) != 8 {
+		t.Errorf("got %d of %d that must be heeded, want %d of 8", heeded, len(got), maxHeeded)
+	}
+	visible := map[string]struct{}{}
+	for _, id := range got {
+		visible[id] = struct{}{}
+	}
+	for _, id := range recallIDs(t, e, Request{Newest: "what should I cook for dinner in the garden?", VisibleIDs: visible}) {
+		if _, shown := visible[id]; shown {
+			t.Errorf("%s is shown again", id)
+		}
+	}
+}
+
+// Every line of the table names a language and a sign that are known.
+func TestHeedTable(t *testing.T) {
+	areas := 0
+	for line := range strings.Lines(heedText) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 0, f[0] == "#":
+		case f[0] == ":":
+			areas++
+		case len(f[0]) != 3 || !strings.Contains("?!+~&", f[0][2:]) || areas == 0:
+			t.Errorf("%q: no sign", line)
+		default:
+			if _, ok := heedLanguages[f[0][:2]]; !ok {
+				t.Errorf("%q: no language", line)
+			}
+		}
+	}
+	if areas > 32 {
+		t.Errorf("got %d areas, which take a bit each of 32", areas)
+	}
+}
+
+func TestAges(t *testing.T) {
+	for said, want := range map[string]bool{
+		"I'm 34.": true, `"I'm 21 and honestly never learnt statistics"`: true, "I am a 45 year old nurse": true, "I was born in 1988": true, "my birthday is on 3 May": true,
+		"I turned 40 yesterday": true, "Ich bin 1975 geboren.": true, "ich bin 50 Jahre alt": true, "J’ai 29 ans": true, "tengo 42 años y vivo en Valencia": true, "ho 35 anni": true,
+		"tenho 51 anos": true, "34歳です。": true, "我今年三十": false, "我今年30岁": true, "Ik ben 30 jaar": true, "Nací en 1990": true,
+		"I'm 180 cm": false, "I'm 5 minutes late": false, "My dog Bruno is 9 years old": false, "We were 12 people": false, "ich bin 10 Minuten zu spät": false, "娘は3歳です": false,
+		"my sister was born in 1990": false, "I ran 34 km": false, "the birthday cake was good": false,
+	} {
+		if got := givesAge(said); got != want {
+			t.Errorf("%q: got %t, want %t", said, got, want)
+		}
+	}
+	ms := []storage.Memory{factOf(1, "I was born in 1988 and my back hurts."), factOf(2, "My son Leo is 7 years old."), factOf(3, "I'm Anna.")}
+	e, _ := newEngine(t, patient(), ms)
+	for _, question := range []string{"how old am I?", "When is my birthday?", "Wie alt bin ich?", "Quel âge ai-je ?", "¿Cuántos años tengo?", "Quanti anni ho?", "Quantos anos eu tenho?", "私は何歳ですか？", "我多大了？"} {
+		wantIDs(t, question, recallIDs(t, e, Request{Newest: question}), ms[0].ID)
+	}
+	turns := texts("I'm 34, what about you?", "the port is 8443")
+	e, _ = newEngine(t, patient(), turns)
+	wantIDs(t, "not distilled yet", recallIDs(t, e, Request{Newest: "how old am I?"}), turns[0].ID)
+}
+
+// What people are is not what they are called.
+func TestNamesAreNoNationalities(t *testing.T) {
+	for said, want := range map[string]bool{
+		"I'm Anna.": true, "Ciao, mi chiamo Giulia e ho 35 anni.": true, "Hi! I'm Maria, I cook a lot": true, "I'm German but I write English.": false, "I'm Muslim.": false, "I’m Jonas": true,
+		"The dog is big, call me Sam": true, "I'm tired": false, "my dog's name is Rex": false, "Hola, me llamo Lucía": true,
+	} {
+		if got := givesName(said); got != want {
+			t.Errorf("%q: got %t, want %t", said, got, want)
+		}
+	}
+}
+
+func TestReadDatesOfOtherLanguages(t *testing.T) {
+	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC) // a Wednesday
+	for _, tt := range []struct {
+		of             language
+		text, from, to string
+	}{
+		{langGerman, "was habe ich gestern gesagt?", "2025-06-17", "2025-06-18"},
+		{langGerman, "und vorgestern?", "2025-06-16", "2025-06-17"},
+		{langGerman, "letzte woche", "2025-06-09", "2025-06-16"},
+		{langGerman, "in den letzten monaten", "2025-05-01", "2025-06-01"},
+		{langGerman, "vor zwei tagen", "2025-06-16", "2025-06-17"},
+		{langGerman, "vor 3 wochen", "2025-05-25", "2025-06-01"},
+		{langGerman, "am 14. märz", "2025-03-14", "2025-03-15"},
+		{langGerman, "am montag", "2025-06-16", "2025-06-17"},
+		{langGerman, "was ist hier los?", "", ""},
+		{langFrench, "qu'est-ce que j'ai dit hier ?", "2025-06-17", "2025-06-18"},
+		{langFrench, "avant-hier", "2025-06-16", "2025-06-17"},
+		{langFrench, "la semaine dernière", "2025-06-09", "2025-06-16"},
+		{langFrench, "il y a deux semaines", "2025-06-01", "2025-06-08"},
+		{langFrench, "le 3 avril 2024", "2024-04-03", "2024-04-04"},
+		{langSpanish, "ayer", "2025-06-17", "2025-06-18"},
+		{langSpanish, "la semana pasada", "2025-06-09", "2025-06-16"},
+		{langSpanish, "el fin de semana pasado", "2025-06-14", "2025-06-16"},
+		{langSpanish, "hace una semana", "2025-06-08", "2025-06-15"},
+		{langSpanish, "el 14 de marzo", "2025-03-14", "2025-03-15"},
+		{langItalian, "ieri", "2025-06-17", "2025-06-18"},
+		{langItalian, "l'altro ieri", "2025-06-16", "2025-06-17"},
+		{langItalian, "due giorni fa", "2025-06-16", "2025-06-17"},
+		{langItalian, "la settimana scorsa", "2025-06-09", "2025-06-16"},
+		{langPortuguese, "na semana passada", "2025-06-09", "2025-06-16"},
+		{langPortuguese, "há duas semanas", "2025-06-01", "2025-06-08"},
+		{langPortuguese, "ontem", "2025-06-17", "2025-06-18"},
+		{langDutch, "vorige week", "2025-06-09", "2025-06-16"},
+		{langUnknown, "先週何を話しましたか", "2025-06-09", "2025-06-16"},
+		{langUnknown, "一昨日は？", "2025-06-16", "2025-06-17"},
+		{langUnknown, "我们昨天聊了什么？", "2025-06-17", "2025-06-18"},
+	} {
+		day := func(d int64) string { return time.Unix(d*86400, 0).UTC().Format(time.DateOnly) }
+		switch got := readDates(tt.text, now, tt.of); {
+		case tt.from == "" && len(got) > 0:
+			t.Errorf("%q: got %v, want none", tt.text, got)
+		case tt.from != "" && (len(got) != 1 || day(got[0].from) != tt.from || day(got[0].to) != tt.to):
+			t.Errorf("%q: got %v, want %s to %s", tt.text, got, tt.from, tt.to)
+		}
+	}
+}
+
+func TestQuestionsAboutATimeInOtherLanguages(t *testing.T) {
+	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
+	ms := texts("the old routes are dead since Tuesday", "the staging database got a new name")
+	ms[0].EventTime, ms[1].EventTime = storage.TimeOf(now.AddDate(0, 0, -8)), storage.TimeOf(now.AddDate(0, 0, -30))
+	e, _ := newEngine(t, patient(), ms)
+	for _, question := range []string{
+		"Was haben wir letzte Woche besprochen?", "Worüber haben wir letzte Woche gesprochen?", "De quoi avons-nous parlé la semaine dernière ?", "Qu'est-ce que je t'ai dit la semaine dernière ?",
+		"¿Qué hicimos la semana pasada?", "¿De qué hablamos hace una semana?", "Di cosa abbiamo parlato la settimana scorsa?", "Sobre o que falamos na semana passada?",
+		"Wat hebben we vorige week besproken?", "先週何を話しましたか？", "上周我们聊了什么？",
+	} {
+		wantIDs(t, question, recallIDs(t, e, Request{Newest: question, Now: now}), ms[0].ID)
+	}
+	for _, question := range []string{"Was soll ich letzte Woche nachholen?", "Was steht diese Woche an?", "Was habe ich gestern gesagt?", "¿Qué comimos la semana pasada?"} {
+		wantIDs(t, question, recallIDs(t, e, Request{Newest: question, Now: now}))
+	}
+}
+
+// A question finds what was told in another language by the words that they have for the same.
+func TestTranslations(t *testing.T) {
+	english := texts("My landlord is Mr. Petersen, the rent is 1200 euros", "I'm allergic to penicillin.", "My daughter Mia starts school in September", "our parser chokes on tabs")
+	german := texts("Die Miete beträgt 980 Euro warm.", "Mein Hund heißt Bruno, er ist ein Dackel.", "Wir wohnen in Kassel und ich arbeite bei der Bahn")
+	for _, tt := range []struct {
+		ms   []storage.Memory
+		asks map[string]int
+	}{
+		{english, map[string]int{"Wie heißt mein Vermieter?": 0, "Quel est mon loyer ?": 0, "Bin ich gegen etwas allergisch?": 1, "¿A qué soy alérgica?": 1, "¿Cómo se llama mi hija?": 2, "Wie heißt meine Tochter?": 2}},
+		{german, map[string]int{"how much rent do I pay?": 0, "what is my dog called?": 1, "where do I live?": 2}},
+	} {
+		e, _ := newEngine(t, patient(), tt.ms)
+		for question, want := range tt.asks {
+			if got := recallIDs(t, e, Request{Newest: question}); len(got) == 0 || got[0] != tt.ms[want].ID {
+				t.Errorf("%q: got %v, want %q first", question, got, tt.ms[want].Text)
+			}
+		}
+		wantIDs(t, "nothing of it", recallIDs(t, e, Request{Newest: "Wie hoch ist der Mount Everest?"}))
+	}
+}
+
+func explained(t *testing.T, e *Engine, question string) Result {
+	t.Helper()
+	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: question, Explain: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}

@@ -1,0 +1,244 @@
+package recall
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The time expressions of other languages than English, as far as people ask with them for what was: "gestern", "la semaine dernière",
+// "hace dos semanas", "先週". A word of one may mean something else in another ("hier"), so each is read by its own.
+
+// timeTongue is how a language speaks of time; its words without accents.
+type timeTongue struct {
+	yesterday, before, last, this, ago, after []string // ago stands before the number, after behind the unit
+	units                                     [5][]string
+	weekdays, months, numbers                 []string // from Monday, January, one
+	telling                                   []string // what is done at any time: said, told, did
+	known                                     map[string]bool
+}
+
+// The units in their order in the table.
+const (
+	unitDay = iota
+	unitWeek
+	unitMonth
+	unitYear
+	unitWeekend
+)
+
+var timeTongues = map[language]*timeTongue{
+	langGerman: tongue(`gestern|vorgestern|letzte letzten letzter letztes letztem vergangene vergangenen vergangenes vorige vorigen voriges|diese dieser dieses diesen diesem|vor|
+tag tage tagen|woche wochen|monat monate monaten monats|jahr jahre jahren jahres|wochenende
+montag dienstag mittwoch donnerstag freitag samstag sonntag|januar februar marz april mai juni juli august september oktober november dezember
+ein zwei drei vier funf sechs eine einem einer|besprochen gesprochen erzahlt gesagt gemacht getan geredet beschlossen entschieden diskutiert erledigt gearbeitet geschrieben wovon woruber woran passiert los`),
+	langFrench: tongue(`hier|avant-hier|derniere dernier dernieres derniers passee passe precedente|cette ce|il-y-a|
+jour jours|semaine semaines|mois|an ans annee annees|week-end weekend
+lundi mardi mercredi jeudi vendredi samedi dimanche|janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
+un deux trois quatre cinq six une|parle dit fait discute raconte decide travaille evoque passe parlait faisait`),
+	langSpanish: tongue(`ayer|anteayer antier|pasada pasado ultima ultimo|esta este|hace|
+dia dias|semana semanas|mes meses|ano anos|finde
+lunes martes miercoles jueves viernes sabado domingo|enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
+un dos tres cuatro cinco seis una uno|hablamos hable hablado dije dijimos dicho conte contado hicimos hice hecho discutimos decidimos paso trabajamos comente comentamos`),
+	langItalian: tongue(`ieri|altroieri avantieri|scorsa scorso passata passato|questa questo||fa
+giorno giorni|settimana settimane|mese mesi|anno anni|weekend
+lunedi martedi mercoledi giovedi venerdi sabato domenica|gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
+un due tre quattro cinque sei una uno|parlato detto fatto raccontato discusso deciso lavorato successo`),
+	langPortuguese: tongue(`ontem|anteontem|passada passado ultima ultimo|esta este nesta neste essa esse|ha faz|atras
+dia dias|semana semanas|mes meses|ano anos|fim-de-semana
+segunda terca quarta quinta sexta sabado domingo|janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
+um dois tres quatro cinco seis uma duas|falamos falei falado disse dissemos dito contei contado fizemos fiz feito discutimos decidimos aconteceu conversamos trabalhamos feira`),
+	langDutch: tongue(`gisteren|eergisteren|vorige afgelopen laatste|deze dit||geleden
+dag dagen|week weken|maand maanden|jaar jaren|weekend
+maandag dinsdag woensdag donderdag vrijdag zaterdag zondag|januari februari maart april mei juni juli augustus september oktober november december
+een twee drie vier vijf zes|gesproken gezegd verteld gedaan besproken besloten gewerkt waarover`),
+}
+
+// tongue reads a row: the words of when, the units, weekdays and months, numbers and what is done, a line each.
+func tongue(row string) *timeTongue {
+	lines := strings.Split(row, "\n")
+	fields := func(line int) (all [][]string) {
+		for _, f := range strings.Split(lines[line], "|") {
+			all = append(all, strings.Fields(f))
+		}
+		return all
+	}
+	when, units, names, rest := fields(0), fields(1), fields(2), fields(3)
+	t := &timeTongue{
+		yesterday: when[0], before: when[1], last: when[2], this: when[3], ago: when[4], after: when[5],
+		units: [5][]string(units), weekdays: names[0], months: names[1], numbers: rest[0], telling: rest[1], known: map[string]bool{},
+	}
+	for _, line := range lines {
+		for w := range strings.FieldsFuncSeq(line, func(r rune) bool { return r == ' ' || r == '|' || r == '-' }) {
+			t.known[w] = true
+		}
+	}
+	return t
+}
+
+// Scripts without spaces: what is said there, and the days of it before today's.
+var timeSigns = []struct {
+	sign string
+	what string
+	back bool
+}{
+	{"一昨日", "before", true}, {"昨日", "yesterday", true}, {"先週", "week", true}, {"先月", "month", true}, {"去年", "year", true}, {"昨年", "year", true}, {"今週", "week", false}, {"今月", "month", false},
+	{"前天", "before", true}, {"昨天", "yesterday", true}, {"上周", "week", true}, {"上週", "week", true}, {"上星期", "week", true}, {"上个星期", "week", true}, {"上个月", "month", true}, {"上個月", "month", true},
+	{"这周", "week", false}, {"本周", "week", false}, {"这个月", "month", false},
+}
+
+var unitNames = [...]string{unitWeek: "week", unitMonth: "month", unitYear: "year", unitWeekend: "weekend"}
+
+// elsewhere reads the time expressions of a text in lower case of another language than English.
+func (r *dateReader) elsewhere(text string, l language) {
+	for _, s := range timeSigns {
+		if !isASCII(text) && strings.Contains(text, s.sign) {
+			switch s.what {
+			case "before":
+				r.add(r.today-2, r.today-1)
+			case "yesterday":
+				r.add(r.today-1, r.today)
+			default:
+				r.named(s.what, s.back)
+			}
+			return // a longer sign stands before those that it holds
+		}
+	}
+	t := timeTongues[l]
+	if t == nil {
+		return
+	}
+	words := strings.FieldsFunc(plain(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	if !slices.ContainsFunc(words, func(w string) bool { return t.known[w] }) {
+		return
+	}
+	for i := range words {
+		if len(r.found) == maxDates {
+			return
+		}
+		t.read(r, words, i)
+	}
+}
+
+// read reads the expression that begins at a word, if one does.
+func (t *timeTongue) read(r *dateReader, words []string, i int) {
+	at := func(k int) string {
+		if k >= 0 && k < len(words) {
+			return words[k]
+		}
+		return ""
+	}
+	is := func(list []string, k int) bool { return at(k) != "" && slices.Contains(list, at(k)) }
+	unit := func(k int) int {
+		return slices.IndexFunc(t.units[:], func(names []string) bool { return slices.Contains(names, at(k)) && at(k) != "" })
+	}
+	number := func(k int) int {
+		if n := slices.Index(t.numbers, at(k)); n >= 0 {
+			if n >= 6 { // other forms of one, and of two in Portuguese
+				return 1 + (n-6)*btoi(at(k) == "duas")
+			}
+			return n + 1
+		}
+		n, _ := strconv.Atoi(at(k))
+		if n > 99 {
+			return 0
+		}
+		return n
+	}
+	two := at(i) + "-" + at(i+1)
+	switch {
+	case is(t.before, i), slices.Contains(t.before, two), at(i) == "altro" && at(i+1) == "ieri":
+		r.add(r.today-2, r.today-1)
+	case is(t.yesterday, i) && !slices.Contains(t.before, at(i-1)+"-"+at(i)) && at(i-1) != "altro":
+		r.add(r.today-1, r.today)
+	case slices.Contains(t.units[unitWeekend], two) || at(i) == "fin" && at(i+2) == "semana" || at(i) == "fim" && at(i+2) == "semana" || at(i) == "fine" && at(i+1) == "settimana":
+		r.named("weekend", true)
+	case unit(i) > unitDay && (is(t.last, i-1) || is(t.last, i+1)) && !t.partOfWeekend(words, i):
+		r.named(unitNames[unit(i)], true)
+	case unit(i) > unitDay && is(t.this, i-1):
+		r.named(unitNames[unit(i)], false)
+	case number(i) > 0 && unit(i+1) >= 0 && (is(t.ago, i-1) || is(t.after, i+2) || len(t.ago) > 0 && t.ago[0] == at(i-3)+"-"+at(i-2)+"-"+at(i-1)):
+		r.ago(number(i), unit(i+1))
+	case is(t.weekdays, i):
+		for d := r.today - 1; d >= r.today-7; d-- {
+			if int((d+3)%7) == slices.Index(t.weekdays, at(i)) { // the first day was a Thursday
+				r.add(d, d+1)
+			}
+		}
+	case is(t.months, i):
+		t.month(r, words, i)
+	}
+}
+
+// partOfWeekend says whether the week at a word is the end of one: "el fin de semana pasado".
+func (t *timeTongue) partOfWeekend(words []string, i int) bool {
+	return i >= 2 && (words[i-2] == "fin" || words[i-2] == "fim") || i >= 1 && words[i-1] == "fine"
+}
+
+// month reads a date around the name of a month: "14. März", "le 3 avril 2025", "14 de marzo", "im Mai".
+func (t *timeTongue) month(r *dateReader, words []string, i int) {
+	day, year := "", 0
+	k := i - 1
+	if k >= 0 && words[k] == "de" {
+		k--
+	}
+	if k >= 0 {
+		if n, err := strconv.Atoi(words[k]); err == nil && n >= 1 && n <= 31 {
+			day = words[k]
+		}
+	}
+	k = i + 1
+	if k < len(words) && words[k] == "de" {
+		k++
+	}
+	if k < len(words) && isYear(words[k]) {
+		year, _ = strconv.Atoi(words[k])
+	}
+	r.ofMonth(year, slices.Index(t.months, words[i])+1, day)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// onlyWhenElsewhere is onlyWhen of a question in another language than English.
+func (q *query) onlyWhenElsewhere(today int64) bool {
+	t := timeTongues[q.language]
+	if t == nil {
+		return q.onlySigns()
+	}
+	told := !slices.ContainsFunc(q.dates, func(d days) bool { return d.to > today })
+	for w := range strings.FieldsFuncSeq(plain(string(q.lower)), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+		switch {
+		case slices.Contains(t.telling, w):
+			told = true
+		case t.known[w], isDigit(w[0]), len(w) < 3, plainStops(q.language)[w]:
+		default:
+			return false
+		}
+	}
+	return told
+}
+
+// tellingSigns are what is done at any time, in scripts without spaces, and the words around it.
+var tellingSigns = strings.Fields("何を 何について 話しましたか 話しました 話した 話し 言いましたか 言った しましたか した 教えた 伝えた 決めた 私 我们 我們 我 你 聊了 聊 说了 說了 说 說 做了 做 告诉 告訴 谈了 談了 讨论了 讨论 什么 什麼 过 過 の に は を か ね と 、 ？ ? 了 些 啥 ました まし ます")
+
+// onlySigns is onlyWhen of a question in a script without spaces: nothing is left of it without the words of time and telling.
+func (q *query) onlySigns() bool {
+	text := q.lower
+	for _, s := range timeSigns {
+		text = bytes.ReplaceAll(text, []byte(s.sign), nil)
+	}
+	if len(text) == len(q.lower) {
+		return false
+	}
+	for _, s := range tellingSigns {
+		text = bytes.ReplaceAll(text, []byte(s), nil)
+	}
+	return len(bytes.TrimSpace(text)) == 0
+}
