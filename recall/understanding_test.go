@@ -62,12 +62,14 @@ func TestReadDaysThatFewMonthsHave(t *testing.T) {
 		{"2025-01-05", "on the 31st", "2024-12-31"},
 		{"2025-12-31", "on the 31st", "2025-12-31"},
 		{"2025-07-01", "on the 31st", "2025-05-31"},
+		{"2025-11-22", "on november 28", "2024-11-28"},
+		{"2025-11-22", "on november 22", "2025-11-22"},
 	} {
 		now, err := time.Parse(time.DateOnly, tt.now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := readDates(tt.text, now)
+		got := readDates(tt.text, now, langEnglish)
 		if len(got) != 1 || got[0].to != got[0].from+1 || time.Unix(got[0].from*86400, 0).UTC().Format(time.DateOnly) != tt.want {
 			t.Errorf("%s, said on %s: got %v, want %s", tt.text, tt.now, got, tt.want)
 		}

@@ -195,7 +195,8 @@ func (r *dateReader) inWords(text string) [][]int {
 // ofMonth adds a day of a month or all of it; without a year the latest that is not in the future.
 func (r *dateReader) ofMonth(y, month int, day string) {
 	if y == 0 {
-		if y = r.now.Year(); time.Month(month) > r.now.Month() {
+		y = r.now.Year()
+		if d, _ := strconv.Atoi(day); month > int(r.now.Month()) || month == int(r.now.Month()) && d > r.now.Day() {
 			y--
 		}
 	}
