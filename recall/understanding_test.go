@@ -76,6 +76,14 @@ func TestReadDaysThatFewMonthsHave(t *testing.T) {
 	}
 }
 
+// TestWordsThatTellNoTime: a query is not searched for dates over words that begin like a month or a weekday.
+func TestWordsThatTellNoTime(t *testing.T) {
+	text := "maybe the friends at the market think of a novel, and decide in a month which passport to separate"
+	if got := readTimeHints(text); got != 0 {
+		t.Errorf("got %b, want none", got)
+	}
+}
+
 func TestReadIntent(t *testing.T) {
 	for text, want := range map[string]intent{
 		"when did i move?":                                    wantsTime,

@@ -88,13 +88,13 @@ func datesOf(text string, now time.Time, hints timeHints, of language) []days {
 type timeHints uint8
 
 const (
-	hintMonth     timeHints = 1 << iota // a word that begins like a month's name
+	hintMonth     timeHints = 1 << iota // a month's name
 	hintISO                             // a year with a dash or a slash behind it
 	hintYear                            // a year
 	hintNth                             // a word that begins with a digit
 	hintAgo                             // ago
 	hintLast                            // last, past, this
-	hintWeekday                         // a word that begins like a weekday's name
+	hintWeekday                         // a weekday's name
 	hintYesterday                       // a word that begins like yesterday
 )
 
@@ -118,20 +118,19 @@ func readTimeHints(text string) (found timeHints) {
 			}
 			continue
 		}
-		if len(w) < 3 {
-			continue
-		}
-		switch w[:3] {
-		case "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec":
+		switch w {
+		case "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december":
 			found |= hintMonth
 		case "ago":
 			found |= hintAgo
-		case "las", "pas", "thi":
+		case "last", "past", "this":
 			found |= hintLast
-		case "mon", "tue", "wed", "thu", "fri", "sat", "sun":
+		case "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday":
 			found |= hintWeekday
-		case "yes":
-			found |= hintYesterday
+		default:
+			if strings.HasPrefix(w, "yes") {
+				found |= hintYesterday
+			}
 		}
 	}
 	return found
