@@ -87,7 +87,10 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		}
 		begun := time.Now()
 		more := a.round(ctx, work, asking)
-		next := a.nextDue()
+		var next time.Time
+		if !more { // it looks at all conversations
+			next = a.nextDue()
+		}
 		a.p.gate.leave()
 		// Rest for some times as long as it worked, longer while turns queue up, then until something is due or heard.
 		rest := a.waited + restAfter(time.Since(begun)-a.breathed-a.waited, a.breathed, a.patience())
