@@ -3,6 +3,7 @@ package recall
 import (
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,10 +34,18 @@ const omittedTold = time.Hour
 
 // omit counts memories that were left out.
 func (e *Engine) omit(n int64) {
-	all, now, told := e.omitted.Add(n), time.Now().UnixNano(), e.omittedTold.Load()
-	if (told == 0 || now-told >= int64(omittedTold)) && e.omittedTold.CompareAndSwap(told, now) {
+	if all := e.omitted.Add(n); e.omittedTold.due(omittedTold) {
 		e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", all)
 	}
+}
+
+// seldom is when something was last told, in nanoseconds; 0 = never.
+type seldom struct{ told atomic.Int64 }
+
+// due reports whether it is to be told: at first, and then once in so long at most.
+func (s *seldom) due(every time.Duration) bool {
+	now, told := time.Now().UnixNano(), s.told.Load()
+	return (told == 0 || now-told >= int64(every)) && s.told.CompareAndSwap(told, now)
 }
 
 // hold sets what a scope counts for, its vectors besides, and drops others if that is too much.

@@ -54,7 +54,7 @@ type Engine struct {
 
 	loaded, uncoded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
 
-	omittedTold atomic.Int64 // when it was last told, in nanoseconds; 0 = never
+	omittedTold, failedTold seldom
 
 	vec vectorWork
 }

@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strings"
 	"sync"
@@ -511,6 +513,31 @@ func TestStoreFailure(t *testing.T) {
 		src.mu.Unlock()
 		time.Sleep(retryAfter)
 		wantIDs(t, "after the store came back", recallIDs(t, e, Request{Newest: "apple"}), "00000001-0")
+	})
+}
+
+// A store that is away fails each user's load, and is told of once.
+func TestFailedLoadsAreToldSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		e := New(DefaultConfig(), &fakeSource{err: storage.ErrUnavailable}, slog.New(slog.NewTextHandler(&log, nil)), nil)
+		defer e.Close()
+		fail := func(users ...string) {
+			for _, u := range users {
+				user := alice
+				user.User = u
+				e.Recall(t.Context(), Request{Scope: user, Newest: "apple"})
+			}
+			synctest.Wait()
+		}
+		fail("1", "2", "3")
+		if got := strings.Count(log.String(), "not loaded"); got != 1 {
+			t.Errorf("told %d times, want once: %s", got, &log)
+		}
+		time.Sleep(failedTold)
+		if fail("4", "5"); !strings.Contains(log.String(), "failures=4") || strings.Count(log.String(), "not loaded") != 2 {
+			t.Errorf("got %s, want a second line with failures=4", &log)
+		}
 	})
 }
 

@@ -38,7 +38,9 @@ func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 		e.failed.Add(1)
 		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
 		e.hold(s, scopeOverhead)
-		e.log.Warn("recall index not loaded", "error", err)
+		if e.failedTold.due(failedTold) {
+			e.log.Warn("recall index not loaded", "error", err, "failures", e.failed.Load())
+		}
 		return false
 	}
 	s.ix, s.rest = ix, rest{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}

@@ -36,6 +36,9 @@ type scopeIndex struct {
 // retryAfter is how long a scope whose load failed waits before the store is asked again.
 const retryAfter = time.Second
 
+// failedTold is how often a load that failed is told of at most: while the store is away one fails for every user who asks.
+const failedTold = 10 * time.Second
+
 // maxPending bounds the changes that wait for a load. Beyond it the load starts again when it has ended.
 const maxPending = 4096
 
