@@ -591,7 +591,7 @@ func TestAuditSettings(t *testing.T) {
 // Products love and hate nothing that were somebody's taste, and names are no products.
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]bool{
-		"Anna loves sushi.": true, "McCoy hates rain.": true, "Anne-Marie loves jazz.": true, "Claude hates cheese.": true, "Noah can't have dairy.": true, "Ida is afraid of dogs.": true,
+		"Anna loves sushi.": true, "McCoy hates rain.": true, "Anne-Marie loves jazz.": true, "Claude hates cheese.": true, "Noah can't have dairy.": true, "Users can't have two roles.": false, "Tables can not have null keys.": false, "Ida is afraid of dogs.": true,
 		"Docker loves root.": false, "TypeScript hates any.": false, "Webpack hates circular imports.": false, "ESLint hates semicolons.": false,
 	} {
 		if got := judge(text).candidate != nil; got != want {

@@ -23,6 +23,8 @@ const (
 	maxHeedTerms = 16
 	// maxHeedTurns bounds the turns that are looked at for one area, the newest of each word.
 	maxHeedTurns = 8
+	// maxHeedSeen bounds those that are read for it, the newest.
+	maxHeedSeen = 4096
 	// maxHeedTold is the longest turn of the user's that is taken for such a statement, maxHeedMarked the longest fact of one with a mark, in
 	// terms: in a long one the words belong to different things.
 	maxHeedTold   = 24
@@ -63,7 +65,9 @@ type heedSign struct {
 type heedTable struct {
 	asks  map[string][]heedAsk // by stem
 	signs []heedSign
-	tells [][]heedWord // by area
+	tells [][]heedWord    // by area
+	code  map[string]bool // stems of words that say that a message is about software
+	work  uint32          // the areas that it may then be about
 }
 
 // heeds is read by New, as related is.
@@ -75,14 +79,17 @@ var heedLanguages = map[string]language{
 }
 
 func readHeeds(table string) *heedTable {
-	h := &heedTable{asks: map[string][]heedAsk{}}
+	h := &heedTable{asks: map[string][]heedAsk{}, code: map[string]bool{}, work: 1}
 	kinds := map[byte]heedKind{'!': heedTold, '+': heedFact, '~': heedMarked, '&': heedShare}
 	for line := range strings.Lines(table) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] == "#" {
 			continue
 		}
-		if f[0] == ":" {
+		if f[0] == ":" || f[0] == "::" {
+			if f[0] == "::" {
+				h.work |= 1 << len(h.tells)
+			}
 			h.tells = append(h.tells, nil)
 			continue
 		}
@@ -90,7 +97,9 @@ func readHeeds(table string) *heedTable {
 		of, sign := heedLanguages[f[0][:2]], f[0][2]
 		for _, w := range f[1:] {
 			s := stemIn(of, strings.ToLower(w))
-			if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
+			if sign == '=' {
+				h.code[s] = true
+			} else if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
 				h.tells[area] = append(h.tells[area], heedWord{string(chars[1:3]), of, kinds[sign], w})
 			} else if sign != '?' {
 				h.tells[area] = append(h.tells[area], heedWord{s, of, kinds[sign], ""})
@@ -135,7 +144,13 @@ func (q *query) atMost(n int) bool {
 
 // requests reports whether a message asks for advice or work, rather than for what was said or done, or telling something.
 func (q *query) requests() bool {
-	if q.intent&wantsAdvice != 0 || q.command {
+	if q.intent&wantsAdvice != 0 {
+		return true
+	}
+	if q.language <= langEnglish && !q.asks && states(q.lower) {
+		return false
+	}
+	if q.command {
 		return true
 	}
 	if q.language <= langEnglish && looksBack(q.lower) {
@@ -174,6 +189,30 @@ func mayDo(lower []byte) bool {
 	return false
 }
 
+// ofCode reports whether a message is about software: "add a menu component".
+func (q *query) ofCode() bool {
+	return bytes.Contains(q.lower, []byte("()")) || slices.ContainsFunc(q.terms, func(t queryTerm) bool { return !t.lent && heeds().code[t.stem] })
+}
+
+// beingWords are verbs of statements, relativeWords what may stand before them in a request: "something that is quick".
+var (
+	beingWords    = set("is are was were has had")
+	relativeWords = set("that which who what where")
+)
+
+// states reports whether a text in lower case that asks nothing says how something is or was: "dinner was great".
+func states(lower []byte) bool {
+	before, rest := cutWord(lower)
+	for range 2 {
+		var w []byte
+		if w, rest = cutWord(rest); beingWords[string(w)] && !relativeWords[string(before)] {
+			return true
+		}
+		before = w
+	}
+	return false
+}
+
 // heedAreas are the areas that a message is about, a bit for each, 0 for none or where it asks for nothing.
 func (q *query) heedAreas() (areas uint32) {
 	if q.speaker != 0 || q.idle || !q.atMost(maxHeedTerms) {
@@ -193,6 +232,11 @@ func (q *query) heedAreas() (areas uint32) {
 			if bytes.Contains(q.lower, []byte(s.sign)) {
 				areas |= s.areas
 			}
+		}
+	}
+	if areas&^heeds().work != 0 && q.ofCode() {
+		if areas &= heeds().work; areas == 0 {
+			return 0
 		}
 	}
 	if areas == 0 && q.intent&wantsAdvice == 0 && !mayDo(q.lower) || !q.requests() {
@@ -242,16 +286,19 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 	turns := s.entries[:0]
 	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
 		var tf frequency
-		if buf, now, tf = next(buf, now); tf.tell() > 0 && (w.kind == heedTold || ix.turns[now-1].mayHold()) {
+		if buf, now, tf = next(buf, now); tf.tell() > 0 {
+			if len(turns) == 2*maxHeedSeen {
+				turns = turns[:copy(turns, turns[maxHeedSeen:])]
+			}
 			turns = append(turns, now-1)
 		}
 	}
 	s.entries = turns[:0]
 	looked := 0
-	for i := len(turns) - 1; i >= 0 && looked < maxHeedTurns; i-- {
+	for i := len(turns) - 1; i >= max(0, len(turns)-maxHeedSeen) && looked < maxHeedTurns; i-- {
 		n := int32(turns[i])
 		t := &ix.turns[n]
-		if t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
+		if w.kind != heedTold && !t.mayHold() || t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
 			continue
 		}
 		looked++
@@ -338,7 +385,7 @@ func (s *selection) heed(hits []heedHit) {
 		}
 		t := &s.ix.turns[h.turn]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			if p := s.ix.head(i); !p.assistant && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix, t, i) {
+			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.madeUp(s.ix.appendText(nil, i))) && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix, t, i) {
 				if s.take(h.hit, i, 0) == "" {
 					s.taken[len(s.taken)-1].heeded = true
 				}

@@ -138,9 +138,9 @@ func TestHeedTable(t *testing.T) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 0, f[0] == "#":
-		case f[0] == ":":
+		case f[0] == ":", f[0] == "::":
 			areas++
-		case len(f[0]) != 3 || !strings.Contains("?!+~&", f[0][2:]) || areas == 0:
+		case len(f[0]) != 3 || !strings.Contains("?!+~&=", f[0][2:]) || areas == 0:
 			t.Errorf("%q: no sign", line)
 		default:
 			if _, ok := heedLanguages[f[0][:2]]; !ok {
@@ -279,4 +279,43 @@ func explained(t *testing.T, e *Engine, question string) Result {
 		t.Fatal(err)
 	}
 	return res
+}
+
+// Words of an area in code or in what only tells something ask for nothing of it; what was said to be translated or played holds for nobody.
+func TestHeededNowhereElse(t *testing.T) {
+	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), said(2, "Translate: I'm allergic to shellfish"), said(3, "Imagine I'm vegan and live on Mars"), factOf(4, "I use pytest for tests.")}
+	e, _ := newEngine(t, patient(), ms)
+	for question, want := range map[string][]string{
+		"Dinner was great": nil, "Lunch is at noon tomorrow": nil, "Lunch today was fine, thanks": nil, "eat()": nil, "add a menu component to the navbar": nil, "build the recipe parser": nil,
+		"rename dish to plate": nil, "set a cookie in the response": nil, "Write a unit test for RecipeController": {ms[3].ID},
+		"cook something that is quick": {ms[0].ID}, "recommend a cooking class": {ms[0].ID}, "what should I cook?": {ms[0].ID},
+	} {
+		wantIDs(t, question, recallIDs(t, e, Request{Newest: question}), want...)
+	}
+}
+
+// What is read for a word is bounded, wherever it stands.
+func TestHeededOfMany(t *testing.T) {
+	ix := &index{}
+	p := postings{}
+	for i := range 5 * maxHeedSeen {
+		p.add(uint32(i), newFrequency(1, 0, 0))
+		ix.turns = append(ix.turns, turn{userLen: maxHeedTold + 1})
+		ix.briefs = append(ix.briefs, 0)
+	}
+	ix.posts = []postings{p}
+	f, s := &filter{ix: ix}, &scratch{}
+	if got := ix.heedWord(nil, 0, heedSought{kind: heedTold}, &query{}, f, s); len(got) > 0 || cap(s.entries) > 4*maxHeedSeen {
+		t.Errorf("got %d turns and space for %d, want none and at most %d", len(got), cap(s.entries), 4*maxHeedSeen)
+	}
+}
+
+// An age is looked for at both ends of a long text.
+func TestAgeInALongText(t *testing.T) {
+	long := strings.Repeat("12 apples and pears. ", 1000)
+	for said, want := range map[string]bool{"I was born in 1990. " + long: true, long + "I was born in 1990.": true, long + "I was born in 1990. " + long: false} {
+		if got := givesAge(said); got != want {
+			t.Errorf("%.20q: got %t, want %t", said, got, want)
+		}
+	}
 }

@@ -380,7 +380,7 @@ var ageHints = strings.Fields("born birth gebor geburt nasc nací né anniv cump
 
 // givesAge reports whether a statement tells the user's age or birthday. Most hold no figure and no hint, and are not read by the expression.
 func givesAge(said string) bool {
-	lower := strings.ToLower(said)
+	lower := strings.ToLower(ends(said)) // where people speak of themselves, of a long text
 	if !strings.ContainsAny(lower, "0123456789") && !slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) }) {
 		return false
 	}

@@ -76,10 +76,11 @@ func ofOneself(lower []byte) bool {
 
 // madeUp reports whether a text is such a one, and the query, which asks about the user, not about that.
 func (s *selection) madeUp(own *ownStrings) bool {
-	if !s.q.ofUser || !s.q.asks {
-		return false
-	}
-	text := s.scratch.text[own.text.from:own.text.to]
+	return s.q.ofUser && s.q.asks && s.q.madeUp(s.scratch.text[own.text.from:own.text.to])
+}
+
+// madeUp reports whether a text is one of which what "I" says is nobody's, and the query not about that.
+func (q *query) madeUp(text []byte) bool {
 	if len(text) > 0 && text[0] >= utf8.RuneSelf {
 		head := text[:min(len(text), 3*maxSmallTalk)]
 		if quotes := bytes.IndexAny(head, "「“『"); quotes > 0 && (bytes.Contains(head[:quotes], []byte("翻译")) || bytes.Contains(head[:quotes], []byte("翻譯")) || bytes.Contains(head[:quotes], []byte("訳して"))) {
@@ -99,7 +100,7 @@ func (s *selection) madeUp(own *ownStrings) bool {
 			return false
 		}
 		if word := string(w); madeUpBy[word] {
-			return !s.q.has(stem(word))
+			return !q.has(stem(word))
 		} else if !beforeMadeUp[word] {
 			return false
 		}
