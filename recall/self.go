@@ -254,6 +254,8 @@ func selfOf(text string) self {
 const (
 	maxProfile = 1024
 	maxSaid    = 256
+	// maxAgeRead is how much text the expression for ages reads for one request, in bytes: it is slow.
+	maxAgeRead = 32 << 10
 )
 
 // profileAge is how old a fact is that counts half as much as one of today.
@@ -276,8 +278,8 @@ func (ix *index) profile(q *query, f *filter, s *scratch) []hit {
 
 // profileOf looks at so many of the newest facts, or with no kind given of the newest turns.
 func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch) {
-	looked := 0
-	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < most; n-- {
+	looked, read := 0, 0
+	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < most && read < maxAgeRead; n-- {
 		t := &ix.turns[n]
 		if t.flags&(turnFact|turnDead|turnResource) != kind || kind == 0 && t.userLen == 0 || !f.pass(n) {
 			continue
@@ -288,8 +290,10 @@ func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch
 		switch text := string(s.text); {
 		case q.self == selfAge:
 			score = 0
-			if givesAge(text) {
-				score = 1
+			if lower := lowerEnds(text); mayGiveAge(lower) {
+				if read += len(lower); givesAge(lower) {
+					score = 1
+				}
 			}
 		case givesName(text):
 			score = 4
@@ -378,11 +382,15 @@ var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just t
 // ageHints stand in such statements, if no figure does.
 var ageHints = strings.Fields("born birth gebor geburt nasc nací né anniv cumple compleanno nato nata anivers verjaar 生日 誕生 出生")
 
-// givesAge reports whether a statement tells the user's age or birthday. Most hold no figure and no hint, and are not read by the expression.
-func givesAge(said string) bool {
-	lower := strings.ToLower(ends(said)) // where people speak of themselves, of a long text
-	if !strings.ContainsAny(lower, "0123456789") && !slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) }) {
-		return false
-	}
+// lowerEnds is the start and the end of a text in lower case: where people speak of themselves, of a long one.
+func lowerEnds(said string) string { return strings.ToLower(ends(said)) }
+
+// mayGiveAge reports whether a statement in lower case holds a figure or a hint. Most do not, and are not read by the expression.
+func mayGiveAge(lower string) bool {
+	return strings.ContainsAny(lower, "0123456789") || slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) })
+}
+
+// givesAge reports whether such a statement tells the user's age or birthday.
+func givesAge(lower string) bool {
 	return age.MatchString(strings.ReplaceAll(lower, "’", "'"))
 }
