@@ -21,8 +21,9 @@ const (
 	maxHeeded = 3
 	// maxHeedTerms is the most terms of a message that is looked at: a longer one says by itself what it is about.
 	maxHeedTerms = 16
-	// maxHeedTurns bounds the turns that are looked at for one area, the newest of each word.
-	maxHeedTurns = 8
+	// maxHeedTurns bounds the turns that are taken for one word, the newest, and maxHeedLooked those that are looked at for it.
+	maxHeedTurns  = 8
+	maxHeedLooked = 64
 	// maxHeedSeen bounds those that are read for it, the newest.
 	maxHeedSeen = 4096
 	// maxHeedTold is the longest turn of the user's that is taken for such a statement, maxHeedMarked the longest fact of one with a mark, in
@@ -31,6 +32,8 @@ const (
 	maxHeedMarked = 16
 	// heedAge is how old a statement is that counts half as much as one of today.
 	heedAge = 2 * profileAge
+	// heedFloor is what is always left to count of a statement of the first kind: an allergy does not pass.
+	heedFloor = 0.7
 )
 
 // heedKind says where a word of heed.txt counts.
@@ -294,8 +297,8 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		}
 	}
 	s.entries = turns[:0]
-	looked := 0
-	for i := len(turns) - 1; i >= max(0, len(turns)-maxHeedSeen) && looked < maxHeedTurns; i-- {
+	taken, looked := 0, 0
+	for i := len(turns) - 1; i >= max(0, len(turns)-maxHeedSeen) && taken < maxHeedTurns && looked < maxHeedLooked; i-- {
 		n := int32(turns[i])
 		t := &ix.turns[n]
 		if w.kind != heedTold && !t.mayHold() || t.flags&(turnDead|turnResource) != 0 || !f.pass(n) {
@@ -304,15 +307,17 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		looked++
 		if at := slices.IndexFunc(found[from:], func(h heedHit) bool { return h.turn == n }); at >= 0 {
 			found[from+at].score += 0.5
+			taken++
 			continue
 		}
 		if w.of != "" && !bytes.Contains(ix.lowerText(t.mem, s), []byte(w.of)) {
 			continue
 		}
-		score := 1.0
+		score, aged := 1.0, agedBy(f.now, t.time, heedAge)
 		switch w.kind {
 		case heedTold:
-			if score++; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&firstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
+			aged = max(aged, heedFloor)
+			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&firstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
 				continue
 			}
 		case heedFact: // or what is none yet
@@ -331,7 +336,8 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		if t.flags&turnFact != 0 {
 			score++
 		}
-		found = append(found, heedHit{hit{turn: n, score: score * agedBy(f.now, t.time, heedAge)}, w.id})
+		found = append(found, heedHit{hit{turn: n, score: score * aged}, w.id})
+		taken++
 	}
 	return found
 }
@@ -379,8 +385,9 @@ func (ix *index) sharesWord(n int32, q *query, sought heedSought) bool {
 
 // heed takes what must be heeded, before all else.
 func (s *selection) heed(hits []heedHit) {
+	most := min(maxHeeded, max(s.topK/2, 1)) // what the words find has a place, too
 	for _, h := range hits {
-		if len(s.taken) == maxHeeded || len(s.res.Memories) == s.topK {
+		if len(s.taken) == most {
 			return
 		}
 		t := &s.ix.turns[h.turn]

@@ -131,6 +131,28 @@ func TestHeededBesideWhatWordsFind(t *testing.T) {
 	}
 }
 
+// What is told of health does not pass, is not hidden by what came after it, and leaves a place to what words find.
+func TestHeededForGood(t *testing.T) {
+	ms := []storage.Memory{
+		factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I don't eat fish."), factOf(3, "I avoid sugar."), factOf(4, "I never eat pork."),
+		said(5, "in the garden we have a long table for dinner"),
+	}
+	for i := range 2 * maxHeedTurns {
+		ms = append(ms, said(10+i, fmt.Sprintf("Tom, number %d of the class, is allergic to cats", i)))
+	}
+	now := ms[4].EventTime + 3*365*24*3600*1000
+	for i := range ms[1:] {
+		ms[1+i].EventTime, ms[1+i].CreatedAt = now, now
+	}
+	e, _ := newEngine(t, patient(), ms)
+	ask := Request{Newest: "what should I cook for dinner in the garden?", Now: time.UnixMilli(int64(now))}
+	if got := recallIDs(t, e, ask); len(got) < 3 || got[0] != ms[0].ID {
+		t.Errorf("got %v, want %s first", got, ms[0].ID)
+	}
+	ask.TopK = 2
+	wantIDs(t, "two lines", recallIDs(t, e, ask), ms[0].ID, ms[4].ID)
+}
+
 // Every line of the table names a language and a sign that are known.
 func TestHeedTable(t *testing.T) {
 	areas := 0
