@@ -1,16 +1,13 @@
 package recall
 
-import (
-	"math/bits"
-	"unicode/utf8"
-)
+import "math/bits"
 
 // setAside finds the islands of a text, whose blocks then know nothing of them: what is not ASCII, and what stands around it up to
 // where words are sure to end, by UAX #29, whatever it is. That is behind a line feed, and before a blank or the end of a line; a mark
 // at an island's start may belong to the blank before it, which is a part of the island, too. A text that ends within a character is an
 // island: the end belongs to the word before it, whatever stands between.
 func (r *reading) setAside(text string) {
-	if c, n := utf8.DecodeLastRuneInString(text); c == utf8.RuneError && n == 1 {
+	if endsWithin(text) {
 		r.islands = append(r.islands, span32{0, int32(len(text))})
 		r.cover(0, len(text))
 		return
@@ -35,6 +32,17 @@ func (r *reading) setAside(text string) {
 		}
 		r.cover(from, end)
 	}
+}
+
+// endsWithin reports whether a character begins at the text's end that would take more bytes than there are, whatever those are.
+func endsWithin(text string) bool {
+	n := len(text)
+	for i := max(n-3, 0); i < n; i++ {
+		if c := text[i]; c >= 0xf0 || c >= 0xe0 && i > n-3 || c >= 0xc0 && i > n-2 {
+			return true
+		}
+	}
+	return false
 }
 
 // cover takes what stands from one place to another out of the blocks.

@@ -67,7 +67,7 @@ func (a *analyzer) meaning(l language, w string) meaning {
 // read is meaning for what is not known.
 func (r *reading) read(l language, w string) (m meaning, remember bool) {
 	switch c := w[0]; {
-	case c >= utf8.RuneSelf || asciiKinds[c] <= kindJoiner:
+	case c >= utf8.RuneSelf || asciiKinds[c] <= kindJoiner || c == '.' && len(w) > 1: // with marks behind it
 	case c == '?':
 		return meaning{number: markQuestion + 1, traits: asks, kind: isKnown | isSign | opensNext}, true
 	case c == ',', c == ':':

@@ -23,7 +23,10 @@ func FuzzReadingForAnIndex(f *testing.F) {
 		f.Add(strings.Repeat("x", i) + " " + mixed + " " + mixed + " the end")
 		f.Add(strings.Repeat(" ", i) + "user.name it's 3rd 4x_y 5a _b __ a:b 6.7 c.\r\nd counterrevolutionary abcdefghijklmnop Q " + strings.Repeat("-", blockSize))
 	}
-	f.Add("0\n\xc3")
+	for _, s := range []string{"0\n\xc3", "tea\xe0\n", "tea \xf0 x"} { // none of them whole at the end
+		f.Add(s)
+	}
+	f.Add("tea.\u200e Milk.\u0301 .\u00ad") // no signs, by themselves
 	for i := range mixed {
 		f.Add(mixed[i:])
 		f.Add(mixed[:i] + " it's " + mixed[i:])
