@@ -215,6 +215,7 @@ func runLoad(ctx context.Context, args []string, stdout, stderr io.Writer) (err 
 	if err != nil {
 		return err
 	}
+	shortenSlices()
 	b, err := openBed(ctx, o, stderr)
 	if err != nil {
 		return err

@@ -54,9 +54,10 @@ func startProcess(ctx context.Context, name, logFile, path string, args, env []s
 	}
 	started := make(chan error, 1)
 	go func() {
-		// The kernel ties a child's life to the thread that started it, so this one stays until the child has ended.
+		// The kernel ties a child's life to the thread that started it, so this one stays until the child has ended, and ends
+		// then: its slice is not for the generator.
 		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
+		usualSlice()
 		bindLife(p.cmd)
 		err := p.cmd.Start()
 		started <- errors.Join(err, log.Close())

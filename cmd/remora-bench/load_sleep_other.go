@@ -6,4 +6,8 @@ import "time"
 
 func sharpenTimers() {}
 
+func shortenSlices() {}
+
+func usualSlice() {}
+
 func preciseSleep(d time.Duration) { time.Sleep(d) }

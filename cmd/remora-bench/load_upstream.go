@@ -79,6 +79,7 @@ func runUpstream(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	if secure != nil {
 		l = tls.NewListener(l, secure)
 	}
+	shortenSlices()
 	fmt.Fprintln(stdout, listeningPrefix+l.Addr().String())
 	return newUpstream(replyScript{*latency, *events, *gap}).serve(ctx, l)
 }
