@@ -482,6 +482,61 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
+// TestHTTP2GoAway: an upstream that wants the connection ended in the midst of a stream gets no more requests on it, and the stream
+// comes whole.
+func TestHTTP2GoAway(t *testing.T) {
+	goOn := make(chan struct{})
+	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-From", r.RemoteAddr)
+		if r.URL.Path == "/second" {
+			return
+		}
+		w.Header().Set("Connection", "close") // by which net/http sends GOAWAY
+		_, _ = io.WriteString(w, "data: 1\n\n")
+		w.(http.Flusher).Flush()
+		<-goOn
+		_, _ = io.WriteString(w, "data: 2\n\n")
+	}))
+	up.EnableHTTP2 = true
+	up.StartTLS()
+	defer up.Close()
+	for _, stream := range []bool{false, true} {
+		p := hopPlane(t, up.URL)
+		p.router.upstreams[0].transport.TLSClientConfig.RootCAs = up.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		door := hopServe(t, hop{p: p, stream: stream})
+		first, err := http.Get("http://" + door + "/first")
+		if err != nil {
+			t.Fatal(err)
+		}
+		event := make([]byte, len("data: 1\n\n"))
+		if _, err := io.ReadFull(first.Body, event); err != nil {
+			t.Fatal(err)
+		}
+		// GOAWAY may be under way still: a request that the old connection takes is answered there.
+		elsewhere := false
+		for deadline := time.Now().Add(patience); !elsewhere && time.Now().Before(deadline); {
+			second, err := http.Get("http://" + door + "/second")
+			if err != nil {
+				t.Fatal(err)
+			}
+			second.Body.Close()
+			if second.StatusCode != http.StatusOK {
+				t.Fatalf("another request: status %d", second.StatusCode)
+			}
+			elsewhere = second.Header.Get("X-From") != first.Header.Get("X-From")
+		}
+		if !elsewhere {
+			t.Error("requests still take the connection that is to end")
+		}
+		goOn <- struct{}{}
+		rest, err := io.ReadAll(first.Body)
+		first.Body.Close()
+		if got := string(event) + string(rest); err != nil || got != "data: 1\n\ndata: 2\n\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}
+
 // hopListen serves h on a loopback port until the test ends, and returns its URL.
 func hopListen(tb testing.TB, h http.Handler) string {
 	tb.Helper()
