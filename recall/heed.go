@@ -69,6 +69,7 @@ type heedTable struct {
 	asks  map[string][]heedAsk // by stem
 	signs []heedSign
 	tells [][]heedWord    // by area
+	said  [][]byte        // in lower case, what says nothing of a word in it: "food for thought"
 	code  map[string]bool // stems of words that say that a message is about software
 	work  uint32          // the areas that it may then be about
 }
@@ -100,7 +101,9 @@ func readHeeds(table string) *heedTable {
 		of, sign := heedLanguages[f[0][:2]], f[0][2]
 		for _, w := range f[1:] {
 			s := stemIn(of, strings.ToLower(w))
-			if sign == '=' {
+			if sign == '-' {
+				h.said = append(h.said, []byte(strings.ReplaceAll(w, "_", " ")))
+			} else if sign == '=' {
 				h.code[s] = true
 			} else if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
 				h.tells[area] = append(h.tells[area], heedWord{string(chars[1:3]), of, kinds[sign], w})
@@ -160,7 +163,11 @@ func (q *query) requests() bool {
 		return false
 	}
 	if q.asks {
-		return mayDo(q.lower) || q.intent&^fromSpeaker == 0 && q.atMost(maxShortAsk)
+		intent := q.intent &^ fromSpeaker
+		if begins(q.lower, "which ") { // "what", of a few
+			intent &^= wantsName
+		}
+		return mayDo(q.lower) || intent == 0 && q.atMost(maxShortAsk)
 	}
 	first, rest := cutWord(q.lower)
 	if len(first) == 0 {
@@ -237,6 +244,9 @@ func (q *query) heedAreas() (areas uint32) {
 			}
 		}
 	}
+	if areas != 0 && !q.unspaced() {
+		areas = q.asWords(areas)
+	}
 	if areas&^heeds().work != 0 && q.ofCode() {
 		if areas &= heeds().work; areas == 0 {
 			return 0
@@ -246,6 +256,59 @@ func (q *query) heedAreas() (areas uint32) {
 		return 0
 	}
 	return areas | 1
+}
+
+// asWords are those of areas of which a word stands by itself: neither in an identifier or the name of a file ("fix MealPlanner in menu.tsx") nor in a phrase
+// that says nothing of it. A word that stands in neither counts, whatever its form.
+func (q *query) asWords(areas uint32) (left uint32) {
+	var own, names []byte
+	for w := range strings.FieldsSeq(q.text) {
+		if isIdentifier(w) {
+			names = append(append(names, w...), ' ')
+		} else {
+			own = append(append(own, w...), ' ')
+		}
+	}
+	own, names = bytes.ToLower(own), bytes.ToLower(names)
+	for _, phrase := range heeds().said {
+		if bytes.Contains(own, phrase) {
+			own, names = bytes.ReplaceAll(own, phrase, nil), append(names, phrase...)
+		}
+	}
+	if len(names) == 0 {
+		return areas
+	}
+	for _, t := range q.terms {
+		if root := []byte(t.stem[:max(len(t.stem)-1, min(len(t.stem), 3))]); t.standing&ofArea == 0 || t.lent || bytes.Contains(names, root) && !bytes.Contains(own, root) {
+			continue
+		}
+		for _, a := range heeds().asks[t.stem] {
+			if a.of == q.language || q.language == langUnknown {
+				left |= a.areas & areas
+			}
+		}
+	}
+	return left
+}
+
+// fileKinds end the names of files of code.
+var fileKinds = set("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
+
+// isIdentifier reports whether a word is how code names something: "flightSearch", "recipe_list", "menu.tsx", "`dinner`".
+func isIdentifier(w string) bool {
+	if w[0] == '`' {
+		return true
+	}
+	w = strings.Trim(w, `"'(),.:;?!`)
+	if dot := strings.LastIndexByte(w, '.'); dot > 0 && fileKinds[w[dot+1:]] {
+		return true
+	}
+	for i := 1; i+1 < len(w); i++ {
+		if w[i] == '_' || w[i-1] >= 'a' && w[i-1] <= 'z' && w[i] >= 'A' && w[i] <= 'Z' {
+			return true
+		}
+	}
+	return false
 }
 
 // heeded finds what a request must heed, what matters most first.

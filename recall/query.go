@@ -29,6 +29,7 @@ type query struct {
 	own, words []queryWord // space for those of terms
 	read       analysis
 	passes     filter
+	text       string   // what was read, for heedAreas
 	lower, ids []byte   // space for the text in lower case, and for the ids of the result's lines
 	hashes     []uint64 // of the terms
 	sink       byte     // gives the reads of approachTerms a use
@@ -38,6 +39,7 @@ type query struct {
 func (q *query) reset() {
 	clear(q.terms)
 	q.passes.reset()
+	q.text = ""
 	q.terms, q.own, q.words, q.lower, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.lower[:0], q.ids[:0], q.hashes[:0]
 	q.mass, q.sure, q.project, q.speaker, q.intent, q.idle, q.command, q.self, q.asks, q.ofUser, q.language, q.dates, q.vector = 0, 0, 0, 0, 0, false, false, 0, false, false, 0, nil, nil
 	clear(q.filter[:])
@@ -79,6 +81,7 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	if !a.ascii && isSmallTalk(text) {
 		return q
 	}
+	q.text = text
 	q.add(a, w, 1)
 	if len(q.terms) <= commandTerms || !a.ascii {
 		q.self = selfOf(text)
