@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -47,7 +48,7 @@ type auditor struct {
 	doubts     map[storage.Scope][]string // memories that the index may have to be told of
 	asking     int                        // calls of the distiller under way
 	calling    int                        // the number of the last one
-	breath     breath                     // of the round
+	pace       background.Work            // of the round
 	breathed   time.Duration              // in this round
 	waited     time.Duration              // for the store, at its end
 	reading    reading                    // of the audit at hand
@@ -133,7 +134,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 // round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
 func (a *auditor) round(ctx, work, asking context.Context) bool {
 	begun := time.Now()
-	a.breath, a.breathed, a.waited = newBreath(), 0, 0
+	a.pace, a.breathed, a.waited = background.Begin(), 0, 0
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
 	a.mu.Lock()
 	marks, answers, settling := a.recovered, a.answers, a.settling
@@ -173,7 +174,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		again.messages = slices.Clone(h.messages)
 		r.undoing.heard = append(r.undoing.heard, again)
 		a.hear(r, &h)
-		a.breathed += a.breath.take(work)
+		a.breathed += a.pace.Pause(work)
 	}
 	if !more {
 		for _, t := range a.due(time.Now(), len(settling) > 0) {
@@ -183,7 +184,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 			if !a.ask(asking, t) {
 				r.audit(t, nil)
 			}
-			a.breathed += a.breath.take(work)
+			a.breathed += a.pace.Pause(work)
 		}
 	}
 	a.shrink(r)
@@ -347,7 +348,7 @@ func (a *auditor) shrink(r *roundWork) {
 		a.held -= t.size()
 		if t.dirty() {
 			r.audit(t, nil)
-			a.breathed += a.breath.take(r.work)
+			a.breathed += a.pace.Pause(r.work)
 		}
 		delete(a.talks, t.talkKey)
 	}

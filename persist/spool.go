@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -102,8 +103,10 @@ func (p *Pipeline) prepareAll(batch []*item) []*item {
 	errs := make([]error, len(batch))
 	var next atomic.Int64
 	work := func() {
+		pace := background.Begin()
 		for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
 			errs[i] = p.prepareItem(batch[i])
+			pace.Yield()
 		}
 	}
 	var wg sync.WaitGroup
@@ -160,7 +163,9 @@ func (p *Pipeline) prepareItem(it *item) error {
 // gives way to an erasure, all are returned as unsaved.
 func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
 	records := make([]storage.Record, 0, len(items))
+	pace := background.Begin()
 	for _, it := range items {
+		pace.Yield()
 		if it.seq == 0 { // a repetition must not leave a second record behind
 			p.lastSeq = max(p.lastSeq+1, uint64(time.Now().UnixNano()))
 			it.seq = p.lastSeq

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -119,11 +120,16 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 	if err != nil {
 		return err
 	}
-	rest, pressed := newBreath(), p.pressed()
-	for i, it := range batch {
-		if !pressed {
-			rest.take(ctx)
+	pace, pressed := background.Begin(), p.pressed()
+	giveWay := func() {
+		if pressed {
+			pace.Yield()
+		} else {
+			pace.Pause(ctx)
 		}
+	}
+	for i, it := range batch {
+		giveWay()
 		if last := newest[it.key()]; last != it {
 			outcomes[i] = overtaken
 			if slices.EqualFunc(it.turn.Messages, last.turn.Messages, sameMessage) {
@@ -172,9 +178,7 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		it.replaced = o == replaced
 		if o != overtaken && o != repeated && p.index != nil {
 			// Unchanged ones too: the run that stored them may have died before it told the index.
-			if !pressed {
-				rest.take(ctx)
-			}
+			giveWay()
 			p.telling.Lock()
 			func() {
 				defer p.telling.Unlock()
@@ -196,6 +200,13 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 	span.SetAttributes(attribute.Int("remora.memories", memories), attribute.Int("remora.added", counts[added]),
 		attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
 	return nil
+}
+
+// pressed says whether what is under way must not pause: someone waits for it, or turns queue up.
+func (p *Pipeline) pressed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hurry > 0 || p.closing || p.inFlight.turns > backlog
 }
 
 type turnKey struct {

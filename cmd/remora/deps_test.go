@@ -29,6 +29,7 @@ var layers = map[string]int{
 	"storage/badger":      1,
 	"storage/process":     1,
 	"storage/storagetest": 1,
+	"background":          0,
 	"proxy/sse":           0,
 	"redact":              0,
 	"storage":             0,

@@ -10,6 +10,7 @@ import (
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -42,7 +43,9 @@ func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
 	b := se.newBatch()
 	defer b.discard()
 	wasted := se.waste.bytes
+	pace := background.Begin()
 	for i, w := range writes {
+		pace.Yield()
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -89,8 +90,9 @@ func (se *session) expiredKeys(ctx context.Context, level byte, seek []byte, now
 	defer txn.Discard()
 	it := newIterator(txn, []byte{level})
 	defer it.Close()
-	n := 0
+	n, pace := 0, background.Begin()
 	for it.Seek(seek); it.Valid(); it.Next() {
+		pace.Yield()
 		if n++; n%64 == 0 && ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}

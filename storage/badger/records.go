@@ -12,6 +12,7 @@ import (
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
+	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -72,7 +73,9 @@ func (s *Store) PutRecords(ctx context.Context, records []storage.Record) (err e
 	b := se.newBatch()
 	defer b.discard()
 	heads := make([]change, 0, len(records))
+	pace := background.Begin()
 	for _, r := range records {
+		pace.Yield()
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -195,7 +198,9 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 	defer b.discard()
 	var removals []change
 	var stale [][]byte
+	pace := background.Begin()
 	for _, r := range refs {
+		pace.Yield()
 		diskKey := se.keys.record(se.keys.scope(r.Scope), r.Bucket, r.Key)
 		there, chunked, err := recordAt(b.txn, diskKey)
 		if err != nil {
@@ -220,7 +225,9 @@ func (s *Store) DeleteRecords(ctx context.Context, refs []storage.RecordRef) (er
 
 // replacedAt says whether the changes replace or remove anything, and returns the keys of the chunked records among that.
 func replacedAt(txn *badgerdb.Txn, changes []change) (any bool, chunked [][]byte) {
+	pace := background.Begin()
 	for _, c := range changes {
+		pace.Yield()
 		there, pieces, err := recordAt(txn, c.key)
 		any = any || there
 		if err == nil && pieces {

@@ -2,26 +2,8 @@ package persist
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 )
-
-// Work gives way once it has gone on for a stretch, for as long as it has, within bounds.
-func TestBreath(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBreath()
-		for _, tt := range []struct{ worked, want time.Duration }{
-			{stretch / 2, 0}, {stretch/2 - 1, 0}, {1, stretch}, {stretch + 1, stretch + 1}, {time.Second, longestBreath},
-		} {
-			time.Sleep(tt.worked)
-			begun := time.Now()
-			got := b.take(t.Context())
-			if paused := time.Since(begun); got != tt.want || paused != tt.want {
-				t.Errorf("after %v more: got %v, paused %v, want %v", tt.worked, got, paused, tt.want)
-			}
-		}
-	})
-}
 
 // Nobody who waits, and no queue, is kept waiting by it.
 func TestPressed(t *testing.T) {
