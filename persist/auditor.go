@@ -261,6 +261,7 @@ func (a *auditor) due(now time.Time, settling bool) []*talk {
 			out = append(out, t)
 		}
 	}
+	a.pace.Yield()
 	slices.SortFunc(out, func(x, y *talk) int {
 		if c := x.dueAt(&a.p.cfg.Audit).Compare(y.dueAt(&a.p.cfg.Audit)); c != 0 {
 			return c
@@ -309,6 +310,7 @@ func (a *auditor) shrink(r *roundWork) {
 	for _, t := range a.talks {
 		a.held += t.size()
 	}
+	a.pace.Yield()
 	if !a.over(0) {
 		return
 	}
@@ -318,6 +320,7 @@ func (a *auditor) shrink(r *roundWork) {
 	for _, t := range a.talks {
 		idlest = append(idlest, idle{t.last.UnixNano(), t})
 	}
+	a.pace.Yield()
 	slices.SortFunc(idlest, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
 	for _, t := range idlest {
 		if most-len(going) <= a.p.cfg.Audit.MaxConversations && (held <= a.p.cfg.Audit.MaxBytes || most-len(going) <= 1) {
@@ -328,6 +331,7 @@ func (a *auditor) shrink(r *roundWork) {
 	}
 	clear(idlest)
 	a.byIdleness = idlest
+	a.pace.Yield()
 	place := map[storage.Scope]int{}
 	for i, t := range going {
 		at, ok := place[t.scope]
