@@ -8,13 +8,15 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
+
+	"github.com/remora-proxy/remora/storage/mapped"
 )
 
 // Bounds of giving memory back.
 const (
 	idleTick    = time.Second
 	burstWindow = idleTick / 4 // of a tick that a collection ended: of less no rate is made out
-	idleAllocs  = 16 << 20     // bytes allocated in a tick: less is idle, or near enough for a collection not to matter
+	idleAllocs  = 1 << 20      // bytes allocated in a tick: less is idle, some dozens of requests at the most; what is given back must be had again by those that follow
 	idleGarbage = 3 << 20      // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
 	idleMapped  = 2 << 20      // bytes of files, mapped in since they were let go of: less is not worth it
 	quietAllocs = 128 << 10    // bytes allocated in a tick: less is nothing going on
@@ -25,12 +27,11 @@ const (
 	leastGCPercent = 25        // of what lives
 	mostGCPercent  = 100       // the runtime's default, where memory is limited or headroom gets large
 	leastHeap      = 4 << 20   // bytes that the runtime applies the percentage to where less lives
-	gcEvery        = 2         // ticks between two collections; each holds up some requests for a millisecond or two
-	gcEveryBusy    = 4         // where no tick is idle: a collection takes 20 ms of all processors there, which every two seconds is a hundredth of the requests
+	gcEvery        = 4         // ticks between two collections: each takes some 20 ms of all processors under load, which every two seconds is a hundredth of the requests
 	gcHeadroom     = 128 << 20 // bytes, where nothing limits memory
 )
 
-// gcPercent is the headroom that lets the collector run once in gcEvery or gcEveryBusy ticks at the rate of allocs bytes a tick: up to
+// gcPercent is the headroom that lets the collector run once in gcEvery ticks at the rate of allocs bytes a tick: up to
 // headroom bytes, or the runtime's default where that is more. What lives here are indexes and a store's tables, tens of
 // MiB that seldom change: the default of once as much again is memory that a quiet process never needs, and has a busy one
 // collect several times a second.
@@ -40,11 +41,7 @@ func gcPercent(allocs, live, headroom uint64) int {
 	}
 	live = max(live, leastHeap)
 	most := max(headroom*100/live, mostGCPercent)
-	every := uint64(gcEvery)
-	if allocs >= idleAllocs {
-		every = gcEveryBusy
-	}
-	quarters := (allocs*every*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
+	quarters := (allocs*gcEvery*100/live + leastGCPercent - 1) / leastGCPercent // setting it stops the world for a moment
 	return int(min(max(quarters*leastGCPercent, leastGCPercent), most))
 }
 
@@ -133,7 +130,7 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 		burst := allocs - last
 		idle := burst < idleAllocs
 		last = allocs
-		if files.due(burst, mappedBytes()) {
+		if files.due(burst, mapped.Resident()) {
 			unmap(ctx)
 		}
 		if spare := free + objects - min(objects, live); idle && spare > max(idleGarbage, 2*burst)+left {
@@ -166,4 +163,12 @@ func (m *mappedFiles) due(allocs, mapped uint64) bool {
 	m.quiet = quiet
 	m.let = allocs < idleAllocs && mapped > m.left+idleMapped
 	return m.let
+}
+
+// dropProgram lets go of the parts of the program's file that the start has mapped in: two thirds of it run once, in what
+// the dependencies do before main. They stay in the page cache, which both processes share.
+func dropProgram() {
+	if self, err := os.Readlink("/proc/self/exe"); err == nil {
+		_ = mapped.Release(func(path string) bool { return path == self }) // else it keeps them
+	}
 }

@@ -14,11 +14,11 @@ func TestMappedFiles(t *testing.T) {
 		want           bool
 	}{
 		{20 * mib, 10 * mib, false}, // the start is busy
-		{2 * mib, 14 * mib, true},
-		{2 * mib, 9 * mib, false}, // what a light load uses
-		{2 * mib, 11 * mib, false},
-		{2 * mib, 14 * mib, true}, // a user was loaded
-		{2 * mib, 11 * mib, false},
+		{mib / 2, 14 * mib, true},
+		{mib / 2, 9 * mib, false}, // what a light load uses
+		{mib / 2, 11 * mib, false},
+		{mib / 2, 14 * mib, true}, // a user was loaded
+		{mib / 2, 11 * mib, false},
 		{0, 11 * mib, true}, // it ends
 		{0, 3 * mib, false},
 		{0, 3 * mib, false},

@@ -31,9 +31,8 @@ func TestGCPercent(t *testing.T) {
 		{"idle", 0, 20 << 20, 1 << 62, leastGCPercent},
 		{"nothing live yet", 1 << 20, 0, 1 << 62, mostGCPercent},
 		{"next to nothing lives", 1 << 30, 1 << 10, 1 << 62, 3200}, // 128 MiB: the runtime takes a heap for 4 MiB at least
-		{"between", 10 << 20, 40 << 20, 1 << 62, 50},
-		{"hardly busy", 20 << 20, 80 << 20, 1 << 62, 100},
-		{"hardly idle", 15 << 20, 80 << 20, 1 << 62, 50},
+		{"between", 10 << 20, 40 << 20, 1 << 62, 100},
+		{"in quarters", 15 << 20, 100 << 20, 1 << 62, 75},
 		{"busy", 1 << 30, 40 << 20, 1 << 62, 320},
 		{"busy and large", 1 << 30, 1 << 30, 1 << 62, mostGCPercent},
 		{"busy in a small container", 1 << 30, 40 << 20, 128 << 20, mostGCPercent},
