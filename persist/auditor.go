@@ -17,7 +17,7 @@ import (
 // of a processor at most. It rests longer while turns queue up, and less while someone waits for it.
 
 const (
-	roundAudits   = 32 // audits between two commits
+	roundAudits   = 128 // audits between two commits
 	roundTime     = 50 * time.Millisecond
 	longestRest   = 10 * time.Second // a round that waited an hour for a store that was away is no work of an hour
 	backlog       = 512              // turns on their way from which on the auditor takes a smaller share

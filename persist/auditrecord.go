@@ -28,19 +28,19 @@ type AuditRecord struct {
 	Version      int
 	At           storage.Time // when the audit was made
 	Conversation string
-	From, To     storage.Time // of the window's messages
-	Messages     int          // in the window
-	Fresh        int          // of them, those that no audit had seen
-	Tokens       int          // of the window, estimated
-	Candidates   int          // spans that were scored
-	Mean, Best   float64      // of their scores
-	Saved        int
-	Superseded   int // of those saved, the ones that made an older fact give way
-	Reinforced   int
-	Quarantined  int
-	Rejected     map[string]int // spans by the reason for which they were not saved
-	Soft         bool           // the soft limit cut it short
-	Distilled    bool           // a model proposed the candidates
+	From, To     storage.Time   // of the window's messages
+	Messages     int            // in the window
+	Fresh        int            // of them, those that no audit had seen
+	Tokens       int            // of the window, estimated
+	Candidates   int            `json:",omitempty"` // spans that were scored
+	Mean, Best   float64        `json:",omitempty"` // of their scores
+	Saved        int            `json:",omitempty"`
+	Superseded   int            `json:",omitempty"` // of those saved, the ones that made an older fact give way
+	Reinforced   int            `json:",omitempty"`
+	Quarantined  int            `json:",omitempty"`
+	Rejected     map[string]int `json:",omitempty"` // spans by the reason for which they were not saved
+	Soft         bool           `json:",omitempty"` // the soft limit cut it short
+	Distilled    bool           `json:",omitempty"` // a model proposed the candidates
 	TookMicros   int64
 }
 

@@ -77,11 +77,11 @@ func newDossier(scope storage.Scope) *dossier {
 func factOf(m *storage.Memory) *fact {
 	quote, quoted := quotation(m.Text)
 	f := &fact{
-		id: strings.Clone(m.ID), turn: strings.Clone(m.Provenance.Turn), conversation: strings.Clone(m.Conversation),
-		trust: m.Trust, priority: m.Priority, said: lastSaid(m), from: m.EventTime, superseded: strings.Clone(m.SupersededBy),
+		id: m.ID, turn: m.Provenance.Turn, conversation: m.Conversation,
+		trust: m.Trust, priority: m.Priority, said: lastSaid(m), from: m.EventTime, superseded: m.SupersededBy,
 	}
 	if quoted {
-		f.notes = strings.Clone(m.Text[len(quote)+2:])
+		f.notes = m.Text[len(quote)+2:]
 	}
 	f.read(quote)
 	return f
@@ -105,11 +105,27 @@ func (f *fact) after(g *fact) bool {
 	return f.said > g.from || f.said == g.from && f.place > g.place
 }
 
-// read fills in what merging goes by. It holds nothing of quote, but its normalised words.
+// read fills in what merging goes by. f holds one string in the end, of all those that it is made of: facts are many, and each
+// string is one more thing for the collector to look at.
 func (f *fact) read(quote string) {
 	var space [stackWords]word
 	ws := appendWords(space[:0], quote)
-	f.norm = normalised(ws)
+	own := [...]*string{&f.id, &f.turn, &f.conversation, &f.superseded, &f.notes}
+	n := 0
+	for _, s := range own {
+		n += len(*s)
+	}
+	var b strings.Builder
+	b.Grow(n + normalisedLength(ws))
+	for _, s := range own {
+		b.WriteString(*s)
+	}
+	appendNormalised(&b, ws)
+	held := b.String()
+	for _, s := range own {
+		*s, held = held[:len(*s)], held[len(*s):]
+	}
+	f.norm = held
 	at := 0
 	for i := range ws {
 		n := len(ws[i].folded)
@@ -246,19 +262,26 @@ func (p *Pipeline) loadDossier(ctx context.Context, scope storage.Scope, rest fu
 
 // normalised joins the words of a statement, so that spelling, case and signs make no difference.
 func normalised(ws []word) string {
-	n := 0
+	var b strings.Builder
+	b.Grow(normalisedLength(ws))
+	appendNormalised(&b, ws)
+	return b.String()
+}
+
+func normalisedLength(ws []word) (n int) {
 	for i := range ws {
 		n += 1 + len(ws[i].folded)
 	}
-	var b strings.Builder
-	b.Grow(n)
+	return n
+}
+
+func appendNormalised(b *strings.Builder, ws []word) {
 	for i := range ws {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
 		b.WriteString(ws[i].folded)
 	}
-	return b.String()
 }
 
 // contentOf returns the sorted distinct words that say something, and whether the statement is in the negative.

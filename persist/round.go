@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -276,7 +275,7 @@ func (r *roundWork) commit() {
 	}
 	unlock()
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
-		r.store(last(batch), do)
+		r.store(batch, do)
 	}
 	if r.ended {
 		return
@@ -314,15 +313,6 @@ func (r *roundWork) store(records []storage.Record, do func(what string, try fun
 
 // factsPerWrite keeps a write far below storage.MaxWrite.
 const factsPerWrite = 100
-
-// last keeps of records with the same key the last one.
-func last(records []storage.Record) []storage.Record {
-	byRef := make(map[storage.RecordRef]storage.Record, len(records))
-	for _, r := range records {
-		byRef[r.Ref()] = r
-	}
-	return slices.Collect(maps.Values(byRef))
-}
 
 // trim lets the oldest episodes of a scope go until nine tenths of the bound are left.
 func (r *roundWork) trim(d *dossier) {

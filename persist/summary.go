@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,7 +15,7 @@ import (
 
 // Bounds of a summary.
 const (
-	summaryVersion   = 1
+	summaryVersion   = 2
 	summaryWords     = 64 // counted
 	summaryKeywords  = 32 // that relevance is measured by
 	summarySentences = 6
@@ -23,7 +24,6 @@ const (
 
 // Summary is what one conversation is about: its commonest words and some of its sentences, as they were said.
 type Summary struct {
-	Version      int
 	Conversation string
 	Keywords     []Keyword // most frequent first
 	Sentences    []string  // most telling first
@@ -37,10 +37,30 @@ type Keyword struct {
 	Count int
 }
 
+// storedSummary is a summary as bytes. They are half of what an audit writes, for most words are said once.
+type storedSummary struct {
+	Version      int
+	Conversation string
+	Words        []string // "3 cat dog": those that were said three times
+	Sentences    []string
+	Messages     int
+	Updated      storage.Time
+}
+
 func (s *Summary) encode() []byte {
-	s.Version = summaryVersion
-	b, _ := json.Marshal(s) // nothing in it can't be encoded
-	return b
+	out := storedSummary{Version: summaryVersion, Conversation: s.Conversation, Sentences: s.Sentences, Messages: s.Messages, Updated: s.Updated}
+	var b []byte
+	for i, k := range s.Keywords {
+		if i == 0 || k.Count != s.Keywords[i-1].Count {
+			b = strconv.AppendInt(b[:0], int64(k.Count), 10)
+		}
+		b = append(append(b, ' '), k.Word...)
+		if i+1 == len(s.Keywords) || k.Count != s.Keywords[i+1].Count {
+			out.Words = append(out.Words, string(b))
+		}
+	}
+	encoded, _ := json.Marshal(&out) // nothing in it can't be encoded
+	return encoded
 }
 
 // telling says whether a word says something. Of Chinese and Japanese no character is left out but kana and those that are in
@@ -174,9 +194,20 @@ func (s *Summary) size() int64 {
 }
 
 func decodeSummary(value []byte) (*Summary, error) {
-	var s Summary
-	if err := json.Unmarshal(value, &s); err != nil || s.Version != summaryVersion {
+	var from storedSummary
+	if err := json.Unmarshal(value, &from); err != nil || from.Version != summaryVersion {
 		return nil, errors.New("summary is not readable")
 	}
-	return &s, nil
+	s := &Summary{Conversation: from.Conversation, Sentences: from.Sentences, Messages: from.Messages, Updated: from.Updated}
+	for _, said := range from.Words {
+		often, list, _ := strings.Cut(said, " ")
+		n, err := strconv.Atoi(often)
+		if err != nil {
+			return nil, errors.New("summary is not readable")
+		}
+		for w := range strings.SplitSeq(list, " ") {
+			s.Keywords = append(s.Keywords, Keyword{w, n})
+		}
+	}
+	return s, nil
 }

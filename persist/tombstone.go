@@ -132,7 +132,7 @@ func (p *Pipeline) putTombstones(ctx context.Context, scope storage.Scope, recor
 		return nil
 	}
 	for batch := range slices.Chunk(records, storage.MaxRecords) {
-		if err := p.local.PutRecords(ctx, last(batch)); err != nil {
+		if err := p.local.PutRecords(ctx, batch); err != nil {
 			return err
 		}
 	}
