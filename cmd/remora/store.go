@@ -155,7 +155,6 @@ func store(ctx context.Context, s streams, args []string) error {
 		log.Warn("the store's priority is as high as that of the traffic", "error", err)
 	}
 	debug.SetMemoryLimit(boot.MemoryBytes)
-	debug.SetGCPercent(storeGCPercent)
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
@@ -192,6 +191,3 @@ func settleDown(ctx context.Context, started func() bool) {
 }
 
 const settleAfter = time.Second
-
-// storeGCPercent trades processor time, of which the store uses little, for memory.
-const storeGCPercent = 50
