@@ -19,6 +19,7 @@ const (
 	recoveredTurns = 50               // passages read back for a mark
 	idleMark       = 10 * time.Minute // after which the mark of a conversation that was audited goes
 	markSweep      = time.Minute      // how often that is looked at
+	marksAtOnce    = 128              // go in one round: thousands at once would keep the store for a tenth of a second
 )
 
 type dueMark struct {
@@ -159,14 +160,14 @@ func rebuilt(key talkKey, episodes []storage.Memory) []heardTurn {
 }
 
 // unmark returns the marks that nothing needs any more and lets go of them: of conversations that are not held, or were
-// audited and have been idle, or, at the end, that were audited at all. What waits to be heard keeps its mark.
-func (a *auditor) unmark(now time.Time, end bool) []storage.RecordRef {
+// audited and have been idle, or, at the end, that were audited at all. What waits to be heard keeps its mark. Before the end it
+// returns some of them, and whether there are more.
+func (a *auditor) unmark(now time.Time, end bool) (refs []storage.RecordRef, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !end && now.Sub(a.swept) < markSweep {
-		return nil
+		return nil, false
 	}
-	a.swept = now
 	needed := map[talkKey]bool{}
 	for i := range a.heard {
 		needed[a.heard[i].talkKey] = true
@@ -174,14 +175,17 @@ func (a *auditor) unmark(now time.Time, end bool) []storage.RecordRef {
 	for _, m := range a.recovered {
 		needed[m.talkKey] = true
 	}
-	var refs []storage.RecordRef
 	for k, key := range a.marked {
 		t := a.talks[k]
 		if needed[k] || t != nil && (t.dirty() || !end && now.Sub(t.last) < idleMark) || a.noted[k] {
 			continue
 		}
+		if !end && len(refs) == marksAtOnce {
+			return refs, true
+		}
 		delete(a.marked, k)
 		refs = append(refs, storage.RecordRef{Bucket: storage.BucketSpool, Scope: k.scope, Key: key})
 	}
-	return refs
+	a.swept = now
+	return refs, false
 }

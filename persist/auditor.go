@@ -76,7 +76,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		stop()
 		a.calls.Wait()
 		if a.p.gate.enter(work) { // so that the next start has to look at what is left only
-			for refs := range slices.Chunk(a.unmark(time.Now(), true), storage.MaxRecords) {
+			marks, _ := a.unmark(time.Now(), true)
+			for refs := range slices.Chunk(marks, storage.MaxRecords) {
 				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs) }) // else it looks
 			}
 			a.p.gate.leave()
@@ -191,6 +192,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	worked := time.Now()
 	r.commit()
 	a.waited = time.Since(worked)
+	more = more || r.unswept
 	if r.ended && work.Err() == nil {
 		r.undo()
 		more = true

@@ -24,6 +24,7 @@ type roundWork struct {
 	found     []finding
 	stale     []storage.RecordRef // records beyond their bounds
 	audits    int
+	unswept   bool // marks that nothing needs are left
 	ended     bool // the work ended, or an erasure came: what was not committed is due at the next start, or in the next round
 	undoing   undoing
 }
@@ -284,7 +285,9 @@ func (r *roundWork) commit() {
 		p.stats.audited(&r.found[i])
 	}
 	r.undoing = undoing{} // all of it stands. What can't be cleared now, the next start finds
-	for batch := range slices.Chunk(append(r.stale, r.unmark(time.Now(), false)...), storage.MaxRecords) {
+	marks, more := r.unmark(time.Now(), false)
+	r.unswept = more
+	for batch := range slices.Chunk(append(r.stale, marks...), storage.MaxRecords) {
 		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
 	}
 }
