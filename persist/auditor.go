@@ -305,7 +305,7 @@ type idle struct {
 const overfull = 8
 
 // shrink lets go of the conversations that were idle longest until they keep their bounds. What is let go of unaudited is audited
-// now, a scope's one after another, for the sake of its facts, and no more of it than fits the round: the next goes on.
+// now, a scope's one after another, for the sake of its facts, and no more of it than fits the round, or takes as long: the next goes on.
 func (a *auditor) shrink(r *roundWork) {
 	defer func() { a.p.stats.talkBytes.Store(a.held) }()
 	a.held = 0
@@ -346,9 +346,10 @@ func (a *auditor) shrink(r *roundWork) {
 		going[i].since = int64(at)
 	}
 	slices.SortStableFunc(going, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
+	begun := time.Now()
 	for _, of := range going {
 		t := of.talk
-		if t.dirty() && !r.room(t.scope) {
+		if t.dirty() && (!r.room(t.scope) || time.Since(begun) > roundTime) {
 			continue
 		}
 		a.held -= t.size()
