@@ -42,6 +42,9 @@ func defuseName(s string) string {
 			out = append(out, ' ')
 		}
 		for n := 0; i < len(rs) && n < 80 && (unicode.IsDigit(rs[i]) || unicode.IsLetter(rs[i])); n++ {
+			if end, _ := matchName(rs, i); end > 0 {
+				break // another name within the id
+			}
 			out = append(out, rs[i])
 			i++
 		}
