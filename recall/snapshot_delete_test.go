@@ -30,7 +30,7 @@ func (u *unsealing) Records(ctx context.Context, b storage.Bucket, scope storage
 
 // TestDeletingASnapshotReadsNothing: neither does it need what can't be read any more, nor does it touch what else stands in the bucket.
 func TestDeletingASnapshotReadsNothing(t *testing.T) {
-	ms := town(1000)
+	ms := town(1200)
 	src := &unsealing{digesting: newDigesting(t, ms)}
 	e := loadedEngine(t, src)
 	record := func(key string) storage.Record {

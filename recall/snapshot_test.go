@@ -212,11 +212,11 @@ func TestSnapshotIsTheIndex(t *testing.T) {
 }
 
 func TestSnapshotOfOtherMemoriesIsNotUsed(t *testing.T) {
-	ms := town(600)
-	src := newDigesting(t, ms[:500])
+	ms := town(1200)
+	src := newDigesting(t, ms[:1100])
 	e := loadedEngine(t, src)
 	e.saveDue(t.Context(), always)
-	src.put(t, "", ms[500:]...)
+	src.put(t, "", ms[1100:]...)
 	again := loadedEngine(t, src)
 	if got := again.Stats(); got.Restored+got.Rejected != 0 {
 		t.Errorf("got %+v, want a load from the records", got)
@@ -228,7 +228,7 @@ func TestSnapshotOfOtherMemoriesIsNotUsed(t *testing.T) {
 
 // What was forgotten does not come back if the process dies before the next snapshot.
 func TestForgottenStaysForgotten(t *testing.T) {
-	ms := town(600)
+	ms := town(1200)
 	src := newDigesting(t, ms)
 	e := loadedEngine(t, src)
 	e.saveDue(t.Context(), always)
@@ -356,7 +356,7 @@ func TestUnsoundIndexLeavesNoSnapshot(t *testing.T) {
 
 // The tally follows the store through every kind of change, so that snapshots go on being written.
 func TestTallyFollowsTheStore(t *testing.T) {
-	src := newDigesting(t, town(600))
+	src := newDigesting(t, town(1200))
 	e := loadedEngine(t, src)
 	r := rand.New(rand.NewPCG(5, 6))
 	for step := range 150 {
@@ -401,10 +401,10 @@ func TestTallyFollowsTheStore(t *testing.T) {
 }
 
 func TestNoSnapshotWhereTheStoreHoldsOthers(t *testing.T) {
-	ms := town(600)
-	src := newDigesting(t, ms[:500])
+	ms := town(1200)
+	src := newDigesting(t, ms[:1100])
 	e := loadedEngine(t, src)
-	src.put(t, "", ms[500:]...) // the engine is not told
+	src.put(t, "", ms[1100:]...) // the engine is not told
 	e.saveDue(t.Context(), always)
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("got %d parts, want none", len(got))
@@ -415,7 +415,7 @@ func TestNoSnapshotWhereTheStoreHoldsOthers(t *testing.T) {
 func TestErasedWhileASnapshotIsWritten(t *testing.T) {
 	for name, drop := range map[string]bool{"engine told": true, "engine not told yet": false} {
 		t.Run(name, func(t *testing.T) {
-			src := newDigesting(t, town(600))
+			src := newDigesting(t, town(1200))
 			e := loadedEngine(t, src)
 			src.onPut = func() {
 				if _, err := src.Erase(t.Context(), alice); err != nil {
@@ -435,7 +435,7 @@ func TestErasedWhileASnapshotIsWritten(t *testing.T) {
 
 func TestWhenSnapshotsAreWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src := newDigesting(t, town(600))
+		src := newDigesting(t, town(1200))
 		ctx, cancel := context.WithCancel(t.Context())
 		e := New(patient(), src, nil, nil)
 		done := make(chan error)
@@ -483,9 +483,9 @@ func TestWhenSnapshotsAreWritten(t *testing.T) {
 }
 
 func TestEvictedIndexLeavesASnapshot(t *testing.T) {
-	src := newDigesting(t, town(600))
+	src := newDigesting(t, town(1200))
 	cfg := patient()
-	cfg.MaxBytes, cfg.MaxScopeBytes = 1<<20, 1<<20
+	cfg.MaxBytes, cfg.MaxScopeBytes = 2<<20, 2<<20
 	e := New(cfg, src, nil, nil)
 	defer e.Close()
 	recallIDs(t, e, Request{Newest: "hello there"})
@@ -503,7 +503,7 @@ func TestEvictedIndexLeavesASnapshot(t *testing.T) {
 }
 
 func TestSnapshotExpiresWithItsFirstMemory(t *testing.T) {
-	ms := town(600)
+	ms := town(1200)
 	soon := storage.TimeOf(time.Now().Add(time.Hour))
 	ms[5].ExpiresAt, ms[6].ExpiresAt = soon+1, soon
 	src := newDigesting(t, ms)

@@ -36,11 +36,11 @@ func TestSnapshotThroughTheStore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.add(t.Context(), turns(0, 300)); err != nil {
+	if err := m.add(t.Context(), turns(0, 1100)); err != nil {
 		t.Fatal(err)
 	}
 	ask(m.engine)
-	if err := m.add(t.Context(), turns(290, 30)); err != nil { // some of them said before
+	if err := m.add(t.Context(), turns(1090, 30)); err != nil { // some of them said before
 		t.Fatal(err)
 	}
 	m.engine.Close()
