@@ -502,6 +502,16 @@ func TestEvictedIndexLeavesASnapshot(t *testing.T) {
 	}
 }
 
+func TestSmallIndexLeavesNoSnapshot(t *testing.T) {
+	for n, want := range map[int]int64{snapshotLeast - 1: 0, snapshotLeast: 1} {
+		e := loadedEngine(t, newDigesting(t, town(n)))
+		e.saveDue(t.Context(), func(s *scopeIndex) bool { return s.ix.snapshotable() })
+		if got := e.Stats().Saved; got != want {
+			t.Errorf("%d memories: got %d snapshots, want %d", n, got, want)
+		}
+	}
+}
+
 func TestSnapshotExpiresWithItsFirstMemory(t *testing.T) {
 	ms := town(1200)
 	soon := storage.TimeOf(time.Now().Add(time.Hour))
