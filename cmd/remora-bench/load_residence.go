@@ -28,8 +28,12 @@ func (m *mustRun) residence(ctx context.Context) error {
 	return nil
 }
 
-// idleAfter is how long a process is left alone before its memory counts as an idle one's.
-const idleAfter = 3 * time.Second
+// How long a process is left alone before its memory counts as that of one at rest: after its start, and after a load of some three
+// seconds, for three times as long as which Remora keeps what the load has left.
+const (
+	idleAfter = 3 * time.Second
+	restAfter = 15 * time.Second
+)
 
 func mib(bytes int64) number { return number(bytes) / (1 << 20) }
 
@@ -62,7 +66,7 @@ func (m *mustRun) loadedRSS(ctx context.Context) (number, error) {
 	if r[targetRead].Statuses["injected"] == 0 {
 		return 0, fmt.Errorf("no request of the user with %d memories got one: %v", m.memories, r[targetRead].Statuses)
 	}
-	t.proc.rest(ctx, idleAfter, 10*idleAfter)
+	t.proc.rest(ctx, restAfter, 4*restAfter)
 	rss := mib(t.proc.usage().rss)
 	_, err = t.stop()
 	return rss, err

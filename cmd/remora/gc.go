@@ -20,6 +20,8 @@ const (
 	idleGarbage = 3 << 20      // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
 	idleMapped  = 2 << 20      // bytes of files, mapped in since they were let go of: less is not worth it
 	quietAllocs = 128 << 10    // bytes allocated in a tick: less is nothing going on
+	warmFor     = 3            // ticks that memory is kept for each one of load
+	mostWarm    = 30           // ticks that it is kept at the most
 )
 
 // Bounds of the collector's headroom.
@@ -85,8 +87,23 @@ func collections() (ran <-chan struct{}, stop func()) {
 	return c, func() { stopped.Store(true) }
 }
 
-// giveBack returns memory to the system when nothing goes on: after an index was loaded or a burst has passed, the
-// runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
+// warmth is for how many ticks more memory is kept as a load has left it. Whoever asked will ask again within seconds as a rule, once a
+// tool has run or a person has read the answer: what was given back by then must be had from the system again, page by page, and the
+// collector runs once more before it knows the load. After a short load, as of one index, there is little to keep it for.
+type warmth int
+
+// cold is called once a tick and reports whether memory need not be kept any longer.
+func (w *warmth) cold(loaded bool) bool {
+	if loaded {
+		*w = min(*w+warmFor, mostWarm)
+	} else {
+		*w = max(*w-1, 0)
+	}
+	return *w == 0
+}
+
+// giveBack returns memory to the system some time after next to nothing goes on: after an index was loaded or a burst has
+// passed, the runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
 // collector its headroom, unless GOGC is set. unmap lets go of pages of mapped files, which come back at a touch.
 func giveBack(ctx context.Context, unmap func(context.Context)) error {
 	samples := []metrics.Sample{
@@ -104,6 +121,7 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 	collected, ignore := collections()
 	defer ignore()
 	var files mappedFiles
+	var warm warmth
 	began := time.Now() // the tick
 	for last, left := uint64(0), uint64(0); ; {
 		select {
@@ -123,14 +141,15 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 		began = time.Now()
 		metrics.Read(samples)
 		allocs, objects, free, live := samples[0].Value.Uint64(), samples[1].Value.Uint64(), samples[2].Value.Uint64(), samples[3].Value.Uint64()
-		if want := gcPercent(allocs-last, live, headroom); own && want != percent {
+		burst := allocs - last
+		loaded := burst >= idleAllocs && last > 0 // what the start allocates is no load
+		last = allocs
+		idle := warm.cold(loaded)
+		if want := gcPercent(burst, live, headroom); own && want != percent && (loaded || idle) {
 			percent = want
 			debug.SetGCPercent(percent)
 		}
-		burst := allocs - last
-		idle := burst < idleAllocs
-		last = allocs
-		if files.due(burst, mapped.Resident()) {
+		if files.due(burst, idle, mapped.Resident()) {
 			unmap(ctx)
 		}
 		if spare := free + objects - min(objects, live); idle && spare > max(idleGarbage, 2*burst)+left {
@@ -150,18 +169,18 @@ type mappedFiles struct {
 	quiet bool   // so was the last tick
 }
 
-// due is called once a tick with what was allocated within it and what is mapped now. Under a light load pages are let go of
-// once, and again when something beyond what that uses has been mapped in; when it ends, once more.
-func (m *mappedFiles) due(allocs, mapped uint64) bool {
+// due is called once a tick with what was allocated within it, whether memory need not be kept, and what is mapped now. Under a
+// light load pages are let go of once, and again when something beyond what that uses has been mapped in; when it ends, once more.
+func (m *mappedFiles) due(allocs uint64, idle bool, mapped uint64) bool {
 	if m.let {
 		m.left = mapped
 	}
-	quiet := allocs < quietAllocs
+	quiet := idle && allocs < quietAllocs
 	if quiet && !m.quiet {
 		m.left = 0
 	}
 	m.quiet = quiet
-	m.let = allocs < idleAllocs && mapped > m.left+idleMapped
+	m.let = idle && mapped > m.left+idleMapped
 	return m.let
 }
 

@@ -27,9 +27,30 @@ func TestMappedFiles(t *testing.T) {
 		{0, 6 * mib, false}, // can't be let go of
 		{0, 6 * mib, false},
 	} {
-		if got := m.due(tick.allocs, tick.mapped); got != tick.want {
+		if got := m.due(tick.allocs, tick.allocs < idleAllocs, tick.mapped); got != tick.want {
 			t.Errorf("tick %d: %t, want %t", i, got, tick.want)
 		}
+	}
+}
+
+func TestWarmth(t *testing.T) {
+	var w warmth
+	after := func(load, rest int) bool {
+		for range load {
+			if w.cold(true) {
+				t.Error("cold under load")
+			}
+		}
+		for range rest - 1 {
+			if w.cold(false) {
+				t.Errorf("cold too early after a load of %d ticks", load)
+				return false
+			}
+		}
+		return w.cold(false)
+	}
+	if !after(0, 1) || !after(2, 6) || !after(5, 15) || !after(1000, 30) || !after(0, 1) {
+		t.Error("still warm")
 	}
 }
 
