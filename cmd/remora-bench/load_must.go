@@ -53,12 +53,16 @@ func (p report) requirement(r requirement) error {
 		bound = fmt.Sprintf(">= %-6g", r.limit)
 	default:
 		line.AtMost = r.limit
-		bound = fmt.Sprintf("<= %-6g", r.limit)
+		bound = fmt.Sprintf("<= %-6.4g", r.limit)
 	}
 	if p.json {
 		return p.object(line)
 	}
-	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, r.measured.text(3), bound, r.what)
+	digits := 3
+	if r.limit > 0 && r.limit < .01 {
+		digits = 5
+	}
+	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, r.measured.text(digits), bound, r.what)
 	return err
 }
 
