@@ -104,7 +104,7 @@ func TestForgottenEverywhere(t *testing.T) {
 	}
 
 	open()
-	for i := range 150 { // a snapshot takes some hundreds of memories
+	for i := range 520 { // an index of a thousand memories has a snapshot
 		turn := saidAt(fmt.Sprint("filler", i), fmt.Sprintf("What about number %d?", i), fmt.Sprintf("It is %d.", i*i), time.Now())
 		turn.Scope, turn.Conversation = userScope(0), "c0"
 		mustEnqueue(t, p.Pipeline, turn)
