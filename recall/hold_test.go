@@ -124,7 +124,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 	})
 	t.Run("a snapshot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			src := newDigesting(t, town(600))
+			src := newDigesting(t, town(1200))
 			e := loadedEngine(t, src)
 			put := 0
 			src.onPut = func() { put++ }
