@@ -20,6 +20,8 @@ const (
 	idleGarbage = 3 << 20      // bytes that would come free: less is not worth a collection, nor is less than two ticks' allocations
 	idleMapped  = 2 << 20      // bytes of files, mapped in since they were let go of: less is not worth it
 	quietAllocs = 128 << 10    // bytes allocated in a tick: less is nothing going on
+	restAfter   = 10           // ticks in which nothing went on, after which a collection is in nobody's way
+	restGarbage = 1 << 20      // bytes that would come free, worth one then: what a minute or two of upkeep leaves
 	warmFor     = 3            // ticks that memory is kept for each one of load
 	mostWarm    = 30           // ticks that it is kept at the most
 )
@@ -102,6 +104,15 @@ func (w *warmth) cold(loaded bool) bool {
 	return *w == 0
 }
 
+// garbageWorth is how many bytes must come free for a collection to be worth it, with burst bytes allocated in the last tick and
+// nothing going on for so many ticks.
+func garbageWorth(burst uint64, quiet int) uint64 {
+	if quiet >= restAfter {
+		return restGarbage
+	}
+	return max(idleGarbage, 2*burst)
+}
+
 // giveBack returns memory to the system some time after next to nothing goes on: after an index was loaded or a burst has
 // passed, the runtime would keep what it grew to for minutes, which a pod is billed for. Under load it does nothing but give the
 // collector its headroom, unless GOGC is set. unmap lets go of pages of mapped files, which come back at a touch.
@@ -122,6 +133,7 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 	defer ignore()
 	var files mappedFiles
 	var warm warmth
+	quiet := 0          // ticks
 	began := time.Now() // the tick
 	for last, left := uint64(0), uint64(0); ; {
 		select {
@@ -145,6 +157,9 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 		loaded := burst >= idleAllocs && last > 0 // what the start allocates is no load
 		last = allocs
 		idle := warm.cold(loaded)
+		if quiet++; !idle || burst >= quietAllocs {
+			quiet = 0
+		}
 		if want := gcPercent(burst, live, headroom); own && want != percent && (loaded || idle) {
 			percent = want
 			debug.SetGCPercent(percent)
@@ -152,7 +167,7 @@ func giveBack(ctx context.Context, unmap func(context.Context)) error {
 		if files.due(burst, idle, mapped.Resident()) {
 			unmap(ctx)
 		}
-		if spare := free + objects - min(objects, live); idle && spare > max(idleGarbage, 2*burst)+left {
+		if spare := free + objects - min(objects, live); idle && spare > garbageWorth(burst, quiet)+left {
 			debug.FreeOSMemory()
 			metrics.Read(samples)
 			left = samples[2].Value.Uint64() // what did not come free will not next time either

@@ -91,3 +91,21 @@ func TestCollections(t *testing.T) {
 	default:
 	}
 }
+
+func TestGarbageWorth(t *testing.T) {
+	const mib = 1 << 20
+	for _, tt := range []struct {
+		burst uint64
+		quiet int
+		want  uint64
+	}{
+		{0, 0, idleGarbage},
+		{0, restAfter - 1, idleGarbage},
+		{0, restAfter, restGarbage},
+		{20 * mib, 0, 40 * mib}, // two ticks' allocations
+	} {
+		if got := garbageWorth(tt.burst, tt.quiet); got != tt.want {
+			t.Errorf("%d bytes, %d quiet ticks: got %d, want %d", tt.burst, tt.quiet, got, tt.want)
+		}
+	}
+}
