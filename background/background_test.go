@@ -38,3 +38,19 @@ func TestPauseEnds(t *testing.T) {
 		}
 	})
 }
+
+// Whatever others do with the processor, the work goes on for a fifth of the time at least, and what it waited is no work.
+func TestWaited(t *testing.T) {
+	w := Begin()
+	begun := w.began
+	for _, tt := range []struct{ wait, turn time.Duration }{
+		{0, yieldAfter}, {yieldAfter * waitShare, yieldAfter}, {12 * time.Millisecond, 3 * time.Millisecond}, {time.Microsecond, yieldAfter},
+	} {
+		from := w.yielded.Add(w.turn)
+		begun = begun.Add(tt.wait)
+		w.waited(from, from.Add(tt.wait))
+		if want := (Work{begun, from.Add(tt.wait), tt.turn}); w != want {
+			t.Errorf("after %v: got %+v, want %+v", tt.wait, w, want)
+		}
+	}
+}

@@ -31,6 +31,7 @@ func TestYield(t *testing.T) {
 	w := Begin()
 	before := switches(t)
 	for range yields {
+		w.turn = yieldAfter
 		for end := w.yielded.Add(yieldAfter); time.Now().Before(end); {
 		}
 		w.Yield()
