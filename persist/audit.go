@@ -230,7 +230,7 @@ func proposed(p *distill.Proposal, window []windowMessage) *candidate {
 		!strings.Contains(said, " "+normalised(ws)+" ") {
 		return nil
 	}
-	if m := lexicon.marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {
+	if m := lexicon().marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {
 		return nil // of an order or a question nothing is in the third person
 	}
 	kind := markFact

@@ -135,9 +135,9 @@ func judge(s string) span {
 	if len(ws)-main < minStatementWords {
 		return span{reject: rejectSmallTalk}
 	}
-	m := lexicon.marksAt(ws, 0)
+	m := lexicon().marksAt(ws, 0)
 	if main > 0 {
-		m |= lexicon.marksAt(ws, main)
+		m |= lexicon().marksAt(ws, main)
 	}
 	hands := shows(ws[main:]) && !strings.Contains(s, ":")
 	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
@@ -225,7 +225,7 @@ var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo
 func mixed(s string, ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
 		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
-			if m := lexicon.marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0) && !quoted(s, ws[i].start) {
+			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0) && !quoted(s, ws[i].start) {
 				return true
 			}
 		}
@@ -361,7 +361,7 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 		if i > main && !ws[i].clause && !ws[i-1].in(inConjunctions) && !opened {
 			continue
 		}
-		m := lexicon.marksAt(ws, i)
+		m := lexicon().marksAt(ws, i)
 		if m&saying == 0 || m.has(markTransient) || m.has(markQuestion) || m.has(markCommand) && !m.has(markStanding) {
 			continue
 		}
@@ -377,8 +377,8 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 				if !ws[j].clause || quoted(s, ws[j].start) {
 					continue
 				}
-				at := lexicon.marksAt(ws, j)
-				at |= lexicon.marksAt(ws, j+mainWord(ws[j:]))
+				at := lexicon().marksAt(ws, j)
+				at |= lexicon().marksAt(ws, j+mainWord(ws[j:]))
 				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&saying == 0 && strings.HasSuffix(s, "?") {
 					to = j
 					break
@@ -410,7 +410,7 @@ func clause(s string, ws []word, main int, alone bool) *candidate {
 func remembered(s string, ws []word) span {
 	longest := 0
 	for at := range min(len(ws), 4) {
-		for _, list := range [][]*pattern{ws[at].known.more.patterns, lexicon.anywhere} {
+		for _, list := range [][]*pattern{ws[at].known.more.patterns, lexicon().anywhere} {
 			for _, p := range list {
 				if p.mark == markRemember {
 					if n := match(p.parts, ws[at:]); n > 0 {
@@ -425,11 +425,11 @@ func remembered(s string, ws []word) span {
 	if len(inner) < 2 {
 		return span{reject: rejectCommand}
 	}
-	if inner[0].folded == "to" && !lexicon.marksAt(inner, 1).has(markStanding) {
+	if inner[0].folded == "to" && !lexicon().marksAt(inner, 1).has(markStanding) {
 		return span{reject: rejectCommand} // "Remember to run the tests"
 	}
 	kind := markFact
-	if m := lexicon.marksAt(inner, 0) & saying; m != 0 {
+	if m := lexicon().marksAt(inner, 0) & saying; m != 0 {
 		kind = kindOf(m)
 	}
 	return span{candidate: &candidate{quote: rest, kind: kind, words: inner, remembered: true}}

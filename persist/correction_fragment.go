@@ -111,9 +111,9 @@ func amounts(s string) (out [][2]int) {
 	ws := appendWords(space[:0], s)
 	for i := range ws {
 		switch w := &ws[i]; {
-		case lexicon.months[w.folded] && isDay(folded(ws, i+1)):
+		case lexicon().months[w.folded] && isDay(folded(ws, i+1)):
 			out = append(out, [2]int{w.start, ws[i+1].end})
-		case lexicon.months[w.folded] && isDay(folded(ws, i-1)):
+		case lexicon().months[w.folded] && isDay(folded(ws, i-1)):
 			out = append(out, [2]int{ws[i-1].start, w.end})
 		case smallNumber[w.folded] > 1 && i+1 < len(ws) && !ws[i+1].clause && !ws[i+1].in(inStop):
 			out = append(out, [2]int{w.start, ws[i+1].end})
@@ -131,7 +131,7 @@ func amounts(s string) (out [][2]int) {
 // days are weekdays.
 func days(s string) (out [][2]int) {
 	for w := range eachWord(s) {
-		if lexicon.weekdays[w.folded] {
+		if lexicon().weekdays[w.folded] {
 			out = append(out, [2]int{w.start, w.end})
 		}
 	}
@@ -142,11 +142,11 @@ func days(s string) (out [][2]int) {
 func counts(value string) string {
 	unit := fold(strings.Trim(value, "0123456789., "))
 	for w := range strings.FieldsSeq(unit) {
-		if lexicon.months[w] {
+		if lexicon().months[w] {
 			return "month"
 		}
 	}
-	if lexicon.weekdays[unit] {
+	if lexicon().weekdays[unit] {
 		return ""
 	}
 	if number, counted, ok := strings.Cut(unit, " "); ok && smallNumber[number] > 1 {

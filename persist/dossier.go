@@ -309,7 +309,7 @@ func negates(w string, at func(int) string) bool {
 			}
 		}
 	}
-	return lexicon.negation[w] || dislike[w]
+	return lexicon().negation[w] || dislike[w]
 }
 
 // polar words carry liking, or go with yes and no ("always", "not anymore"), and no matter; dislike is their opposite.
@@ -374,7 +374,7 @@ func (f *fact) near(g *fact) bool {
 
 // distinctive words make another statement of one that is alike otherwise.
 func distinctive(w string) bool {
-	return strings.ContainsAny(w, "0123456789") || smallNumber[w] > 1 || lexicon.weekdays[w] || lexicon.months[w]
+	return strings.ContainsAny(w, "0123456789") || smallNumber[w] > 1 || lexicon().weekdays[w] || lexicon().months[w]
 }
 
 // resemble compares by shingles of three bytes: Jaccard of at least .6.

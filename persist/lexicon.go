@@ -2,7 +2,9 @@ package persist
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
+	"sync"
 )
 
 //go:embed lexicon.txt
@@ -43,8 +45,8 @@ func (m marks) has(k mark) bool { return m&(1<<k) != 0 }
 // saying are the marks of what may be worth keeping.
 const saying = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecision | 1<<markGoal | 1<<markFact | 1<<markMatter
 
-// lexicon is read once and never changed.
-var lexicon = parseLexicon(lexiconText, 0)
+// lexicon is read when it is first asked for, which a process that has nothing to persist never does, and never changed.
+var lexicon = sync.OnceValue(func() *wordBook { return parseLexicon(lexiconText, 0) })
 
 type wordBook struct {
 	sets                                                      map[string]map[string]bool
@@ -59,7 +61,7 @@ type wordBook struct {
 // firstOrderBit is where the bits of the sets of standingOrders begin: behind those of the lexicon.
 const firstOrderBit = 48
 
-// parseLexicon reads a book. Its sets get bits from first on.
+// parseLexicon reads a book. Its sets get bits from first on, those of bitNames theirs.
 func parseLexicon(text string, first int) *wordBook {
 	l := &wordBook{
 		sets: map[string]map[string]bool{}, setBit: map[string]uint64{}, contractions: map[string][]string{}, elisions: map[string]string{},
@@ -71,6 +73,10 @@ func parseLexicon(text string, first int) *wordBook {
 	}
 	var patterns []line
 	section, name := "", ""
+	next := first
+	if first == 0 {
+		next = len(bitNames)
+	}
 	for raw := range strings.Lines(text) {
 		raw = strings.TrimSpace(raw)
 		if raw == "" || raw[0] == '#' && section != "pattern" {
@@ -79,10 +85,16 @@ func parseLexicon(text string, first int) *wordBook {
 		if raw[0] == ':' {
 			section, name, _ = strings.Cut(raw[1:], " ")
 			if section == "set" && l.sets[name] == nil {
-				if l.sets[name] = map[string]bool{}; first+len(l.setBit) >= 63 || first == 0 && len(l.setBit) == firstOrderBit {
+				l.sets[name] = map[string]bool{}
+				bit := slices.Index(bitNames[:], name)
+				if first > 0 || bit < 0 {
+					bit = next
+					next++
+				}
+				if bit >= 63 || first == 0 && bit >= firstOrderBit {
 					panic("lexicon: too many sets")
 				}
-				l.setBit[name] = 1 << (first + len(l.setBit))
+				l.setBit[name] = 1 << bit
 			}
 			continue
 		}

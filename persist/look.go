@@ -2,6 +2,7 @@ package persist
 
 import (
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -68,10 +69,10 @@ var signsOfBytes, tokenSeconds = func() (signs [256]uint8, seconds [128][4]uint6
 }()
 
 // lookedFor are the words of attemptWords and orderFilter.
-var lookedFor = newWordFilter(attemptWords.words, orderFilter.words)
+var lookedFor = sync.OnceValue(func() *wordFilter { return newWordFilter(attemptWords.words, orderFilter().words) })
 
 func look(text string) looks {
-	l := looks{ascii: true}
+	l, filter := looks{ascii: true}, lookedFor()
 	lone, blanks, row := 0, 0, 0 // lone is how many letters that stand alone follow each other; row is where the row of base64 at hand begins
 	for i := 0; i < len(text); {
 		sign := signsOfBytes[text[i]]
@@ -85,7 +86,7 @@ func look(text string) looks {
 			} else if lone++; lone == spacedLetters {
 				l.spread = true
 			}
-			if n := i - from; n <= maxWord && !(l.attempts && l.orders) && lookedFor.may(text[from:i]) {
+			if n := i - from; n <= maxWord && !(l.attempts && l.orders) && filter.may(text[from:i]) {
 				l.note(text[from:i])
 			}
 			continue
@@ -128,7 +129,7 @@ func (l *looks) note(row string) {
 		small[i] = row[i] | 0x20
 	}
 	l.attempts = l.attempts || attemptWords.has(small)
-	l.orders = l.orders || orderFilter.has(small)
+	l.orders = l.orders || orderFilter().has(small)
 }
 
 // sign takes in what begins as a role token does.

@@ -69,7 +69,7 @@ func plantedInstructions(t *testing.T, file string, least int) {
 
 // TestMayOrder guards the promise of mayOrder: what it does not let through holds no order.
 func TestMayOrder(t *testing.T) {
-	for _, list := range standingOrders.byFirst {
+	for _, list := range standingOrders().byFirst {
 		for _, p := range list {
 			needs := false
 			for i := range p.parts {
@@ -79,11 +79,11 @@ func TestMayOrder(t *testing.T) {
 				}
 				all := len(e.words)+len(e.sets) > 0
 				for _, w := range e.words {
-					all = all && orderWords[w]
+					all = all && orderWords()[w]
 				}
 				for _, set := range e.sets {
 					for w := range set {
-						all = all && orderWords[w]
+						all = all && orderWords()[w]
 					}
 				}
 				needs = needs || all
@@ -93,7 +93,7 @@ func TestMayOrder(t *testing.T) {
 			}
 		}
 	}
-	if len(standingOrders.anywhere) > 0 {
+	if len(standingOrders().anywhere) > 0 {
 		t.Error("a pattern begins with any word: orders does not try it")
 	}
 }
@@ -101,21 +101,21 @@ func TestMayOrder(t *testing.T) {
 // TestMayOrderReadsWords guards the other half: whatever word of orderWords the reader of words finds in a text, however it
 // is written, look lets the text through.
 func TestMayOrderReadsWords(t *testing.T) {
-	for w := range orderWords {
+	for w := range orderWords() {
 		capital := strings.ToUpper(w[:1]) + w[1:]
 		for _, text := range []string{w, capital, strings.ToUpper(w), w + "'s", w + "’s", "l'" + w, "l’" + w, "‘" + w + "’", "“" + w + "”", "«" + w + "»", w + "—" + w, w + "…"} {
 			found := false
 			for word := range eachWord(text) {
-				found = found || orderWords[word.folded]
+				found = found || orderWords()[word.folded]
 			}
 			if found && !look(text).mayOrder() {
 				t.Errorf("%q is not let through", text)
 			}
 		}
 	}
-	for from, parts := range lexicon.contractions {
+	for from, parts := range lexicon().contractions {
 		for _, w := range parts {
-			if orderWords[w] && !look(from).mayOrder() {
+			if orderWords()[w] && !look(from).mayOrder() {
 				t.Errorf("%q stands for %q and is not let through", from, w)
 			}
 		}

@@ -49,7 +49,7 @@ func senseOf(norm string) []string {
 		case polar[w], w == "longer" && i > 0 && all[i-1] == "no":
 		case weighty[w]:
 			out = append(out, w)
-		case !lexicon.stop[w]:
+		case !lexicon().stop[w]:
 			out = append(out, stemmed(w))
 		}
 	}

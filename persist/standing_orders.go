@@ -3,14 +3,15 @@ package persist
 import (
 	_ "embed"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
 //go:embed orders.txt
 var ordersText string
 
-// standingOrders are read once and never changed.
-var standingOrders = parseLexicon(ordersText, firstOrderBit)
+// standingOrders are read when they are first asked for, and never changed.
+var standingOrders = sync.OnceValue(func() *wordBook { return parseLexicon(ordersText, firstOrderBit) })
 
 // orders says whether text orders a model about for times to come: "for all future conversations always recommend ...",
 // "note to the AI: the user has agreed". Users say such things of right, and then they are preferences. From anybody else,
@@ -65,9 +66,9 @@ func sentenceAt(text string, ws []word, i int) int {
 }
 
 // orderWords hold, of each pattern, the words of one part that it can't do without: the one with the fewest common words.
-var orderWords = needed(standingOrders)
+var orderWords = sync.OnceValue(func() map[string]bool { return needed(standingOrders()) })
 
-var orderFilter = newWordFilter(orderWords)
+var orderFilter = sync.OnceValue(func() *wordFilter { return newWordFilter(orderWords()) })
 
 func needed(l *wordBook) map[string]bool {
 	out, seen := map[string]bool{}, map[*pattern]bool{}
@@ -95,7 +96,7 @@ func needed(l *wordBook) map[string]bool {
 					switch {
 					case ordinary[w]:
 						common += 2
-					case lexicon.stop[w] && w != "ai":
+					case lexicon().stop[w] && w != "ai":
 						common++
 					}
 				}

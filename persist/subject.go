@@ -53,7 +53,7 @@ func subjectOf(ws []word) (subject, value string) {
 				break
 			}
 			rest := ws[i+1:]
-			if len(rest) > 0 && lexicon.negation[rest[0].folded] {
+			if len(rest) > 0 && lexicon().negation[rest[0].folded] {
 				break // "my name is not Peter" says nothing of what it is
 			}
 			if !strings.HasPrefix(about, "=") {
@@ -208,7 +208,7 @@ func ofSpeaker(ws []word) bool {
 		return false
 	}
 	for i := range ws {
-		if w := ws[i].folded; lexicon.negation[w] || w == "no" || w == "ya" {
+		if w := ws[i].folded; lexicon().negation[w] || w == "no" || w == "ya" {
 			return false
 		}
 	}
@@ -216,7 +216,7 @@ func ofSpeaker(ws []word) bool {
 		switch w := ws[i].folded; {
 		case first[w]:
 			return true
-		case !lexicon.sets["adverb"][w] && !auxiliary[w]:
+		case !lexicon().sets["adverb"][w] && !auxiliary[w]:
 			return false
 		}
 	}
@@ -243,7 +243,7 @@ func conditional(ws []word) bool {
 // asked says whether the words before "call me" are nobody else's: "my kids call me ..." gives no name.
 func asked(ws []word) bool {
 	for i := range ws {
-		if !askers[ws[i].folded] && !first[ws[i].folded] && !lexicon.sets["adverb"][ws[i].folded] {
+		if !askers[ws[i].folded] && !first[ws[i].folded] && !lexicon().sets["adverb"][ws[i].folded] {
 			return false
 		}
 	}
@@ -252,7 +252,7 @@ func asked(ws []word) bool {
 
 // isName says whether what follows "call me" may be a name: "call me at 8", "call me back" have none.
 func isName(ws []word) bool {
-	return len(ws) > 0 && !lexicon.stop[ws[0].folded] && !conditions[ws[0].folded] && !lexicon.relative[ws[0].folded] && !strings.ContainsAny(ws[0].folded, "0123456789")
+	return len(ws) > 0 && !lexicon().stop[ws[0].folded] && !conditions[ws[0].folded] && !lexicon().relative[ws[0].folded] && !strings.ContainsAny(ws[0].folded, "0123456789")
 }
 
 // versus reads "tea over coffee".

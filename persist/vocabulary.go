@@ -1,5 +1,7 @@
 package persist
 
+import "sync"
+
 // known is what the lexicon and the lists beside it say of a word: one look where there are dozens of maps. It belongs to every
 // [word] that a reader of words finds.
 type known struct {
@@ -30,8 +32,8 @@ type vocabulary struct {
 // vocabularySlots is a power of two, and more than twice as many as there are words.
 const vocabularySlots = 1 << 13
 
-// heard is built once and never changed.
-var heard = newVocabulary(lexicon, standingOrders)
+// heard is built when it is first asked for, and never changed.
+var heard = sync.OnceValue(func() *vocabulary { return newVocabulary(lexicon(), standingOrders()) })
 
 // FNV-1a: readers of words work it out as they go, a letter at a time.
 const (
@@ -160,7 +162,7 @@ func find[T string | []byte](v *vocabulary, w T, hash uint32) *known {
 	}
 }
 
-func knownAs(w string) *known { return find(heard, w, hashOf(w)) }
+func knownAs(w string) *known { return find(heard(), w, hashOf(w)) }
 
 // in says whether the word is in a set of the lexicon, by its bit.
 func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }
@@ -168,27 +170,32 @@ func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }
 // inDates is the bit of dateWords: the last one, which no book has.
 const inDates = 1 << 63
 
-// The sets of the lexicon that words are looked for in most.
-var (
-	inStop         = lexicon.setBit["stop"]
-	inConjunctions = lexicon.setBit["conjunctions"]
-	inLead         = lexicon.setBit["lead"]
-	inBare         = lexicon.setBit["bare"]
-	inPersonal     = lexicon.setBit["personal"]
-	inAsking       = lexicon.setBit["asking"]
-	inOpeners      = lexicon.setBit["openers"]
-	inCorrecting   = lexicon.setBit["correcting"]
-	inAdverb       = lexicon.setBit["adverb"]
-	inMental       = lexicon.setBit["mental"]
-	inSpanish      = lexicon.setBit["spanish"]
-	inVague        = lexicon.setBit["vague"]
-	inThings       = lexicon.setBit["things"]
-	inAnybody      = lexicon.setBit["anybody"]
-	inProduct      = lexicon.setBit["product"]
-	inHeeded       = lexicon.setBit["heeded"]
-	inPassing      = lexicon.setBit["passing"]
-	inWeekdays     = lexicon.setBit["weekdays"]
-	inMonths       = lexicon.setBit["months"]
-	inRelative     = lexicon.setBit["relative"]
-	inDue          = lexicon.setBit["dueword"]
+// The sets of the lexicon that words are looked for in most, by their bits. bitNames has their names, in the same order.
+const (
+	inStop uint64 = 1 << iota
+	inConjunctions
+	inLead
+	inBare
+	inPersonal
+	inAsking
+	inOpeners
+	inCorrecting
+	inAdverb
+	inMental
+	inSpanish
+	inVague
+	inThings
+	inAnybody
+	inProduct
+	inHeeded
+	inPassing
+	inWeekdays
+	inMonths
+	inRelative
+	inDue
 )
+
+var bitNames = [...]string{
+	"stop", "conjunctions", "lead", "bare", "personal", "asking", "openers", "correcting", "adverb", "mental", "spanish",
+	"vague", "things", "anybody", "product", "heeded", "passing", "weekdays", "months", "relative", "dueword",
+}

@@ -8,10 +8,10 @@ import (
 
 // TestVocabulary: what one look tells is what the lists hold.
 func TestVocabulary(t *testing.T) {
-	for _, book := range []*wordBook{lexicon, standingOrders} {
+	for _, book := range []*wordBook{lexicon(), standingOrders()} {
 		for name, set := range book.sets {
-			for i := range heard.list {
-				if k := &heard.list[i]; (k.sets&book.setBit[name] != 0) != set[k.word] {
+			for i := range heard().list {
+				if k := &heard().list[i]; (k.sets&book.setBit[name] != 0) != set[k.word] {
 					t.Errorf("%q: in set %s: %v", k.word, name, set[k.word])
 				}
 			}
@@ -22,7 +22,7 @@ func TestVocabulary(t *testing.T) {
 			}
 		}
 	}
-	for w, parts := range lexicon.contractions {
+	for w, parts := range lexicon().contractions {
 		got := knownAs(w).more.parts
 		for i, part := range parts {
 			if len(got) != len(parts) || got[i].word != part {
@@ -31,12 +31,12 @@ func TestVocabulary(t *testing.T) {
 			}
 		}
 	}
-	for w, list := range lexicon.byFirst {
+	for w, list := range lexicon().byFirst {
 		if len(knownAs(w).more.patterns) != len(list) {
 			t.Errorf("%q does not begin its patterns", w)
 		}
 	}
-	for w, list := range standingOrders.byFirst {
+	for w, list := range standingOrders().byFirst {
 		if len(knownAs(w).more.orders) != len(list) {
 			t.Errorf("%q does not begin its orders", w)
 		}
@@ -86,7 +86,7 @@ func TestWordsAreKnown(t *testing.T) {
 	}
 }
 
-func contracted(raw string) bool { return len(lexicon.contractions[fold(raw)]) > 0 }
+func contracted(raw string) bool { return len(lexicon().contractions[fold(raw)]) > 0 }
 
 // TestLook guards the promise of look: what it does not let through neither instructs nor orders, in whole or in part.
 func TestLook(t *testing.T) {

@@ -45,7 +45,7 @@ func eachWord(text string) iter.Seq[word] {
 }
 
 func readWords(text string, yield func(word) bool) {
-	clause := true
+	clause, book := true, heard()
 	for i := 0; i < len(text); {
 		if letterKinds[text[i]]&(kindSmall|kindCapital|kindDigit) == 0 && text[i] < utf8.RuneSelf {
 			switch text[i] {
@@ -86,7 +86,7 @@ func readWords(text string, yield func(word) bool) {
 		w := word{raw: text[i:j], start: i, end: j, clause: clause}
 		if kinds&kindCapital == 0 {
 			w.folded = w.raw
-			w.known = find(heard, w.raw, hash)
+			w.known = find(book, w.raw, hash)
 		} else {
 			var space [maxWord]byte
 			small := space[:j-i]
@@ -97,7 +97,7 @@ func readWords(text string, yield func(word) bool) {
 				}
 				small[k] = c
 			}
-			if w.known = find(heard, small, hash); w.known != unheard {
+			if w.known = find(book, small, hash); w.known != unheard {
 				w.folded = w.known.word
 			} else {
 				w.folded = string(small)
@@ -224,7 +224,7 @@ func (w word) apart(yield func(word) bool) (last *known, more bool) {
 		return w.known, true
 	}
 	if at := strings.IndexByte(w.folded, '\''); at > 0 {
-		if full, ok := lexicon.elisions[w.folded[:at]]; ok && at+1 < len(w.folded) {
+		if full, ok := lexicon().elisions[w.folded[:at]]; ok && at+1 < len(w.folded) {
 			rest := w.folded[at+1:]
 			if w.folded, w.known = full, knownAs(full); !yield(w) {
 				return w.known, false
@@ -254,7 +254,7 @@ func fold(s string) string {
 	}
 	var space [maxWord + 8]byte
 	b := appendFolded(space[:0], s)
-	if k := find(heard, b, hashOf(b)); k != unheard {
+	if k := find(heard(), b, hashOf(b)); k != unheard {
 		return k.word
 	}
 	return string(b)
@@ -413,5 +413,5 @@ func abbreviates(s, rest string) bool {
 		next, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
 		return len(last) <= 2 && (at < 0 || monthOf[strings.TrimRight(fold(next), ".,;")] > 0)
 	}
-	return lexicon.abbreviations[fold(last)]
+	return lexicon().abbreviations[fold(last)]
 }
