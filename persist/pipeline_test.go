@@ -356,6 +356,26 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
+// TestDrainTellsWhatIsLeft guards that turns which are durable, but not stored by the end, are told of and not counted as gone.
+func TestDrainTellsWhatIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		store.fault = func(method string, _ int) (error, bool) {
+			if method == "Put" {
+				return storage.ErrUnavailable, false
+			}
+			return nil, false
+		}
+		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		synctest.Wait()
+		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t", "q", "a"))
+		p.stop()
+		if s := p.Stats(); s.Persisted != 1 || s.Indexed != 0 || s.QueueTurns != 1 || len(s.Dropped) != 0 {
+			t.Errorf("at the end: %+v, want one that is persisted and left", s)
+		}
+	})
+}
+
 // TestNothingToDrain: for a store that never came there is no reason to wait where there is nothing to bring to it.
 func TestNothingToDrain(t *testing.T) {
 	for _, taken := range []int{0, 1} {

@@ -82,7 +82,7 @@ func (p *Pipeline) close() {
 	p.mu.Unlock()
 }
 
-// abandon counts what was taken but is not durable. Who waits in Flush learns of the end by p.stopped.
+// abandon counts what was taken but is not durable, and what is durable but not stored. Who waits in Flush learns of the end by p.stopped.
 func (p *Pipeline) abandon() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Pipeline) abandon() {
 		p.stats.drop(DropStopped)
 	}
 	lost, left := len(p.queued), len(p.spooled)
-	p.queued, p.spooled, p.inFlight = nil, nil, ledger{}
+	p.queued, p.spooled, p.inFlight = nil, nil, ledger{turns: left} // Stats tells of those for whom the next start is
 	if lost+left > 0 {
 		p.log.Warn("persist stopped before its queue was empty", "dropped", lost, "left_in_spool", left)
 	}

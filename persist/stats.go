@@ -40,7 +40,7 @@ type Stats struct {
 	Damaged     uint64 // spool records that could not be read
 	Dropped     map[Drop]uint64
 
-	QueueTurns int
+	QueueTurns int // once the pipeline has stopped: those that wait in the spool for the next start
 	QueueBytes int64
 	Lag        time.Duration // age of the oldest turn that is not searchable yet
 }

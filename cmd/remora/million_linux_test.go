@@ -378,7 +378,7 @@ func (m *million) account() {
 	if p.Lost+p.NotCopied+p.Undecoded+p.Panics > 0 || p.Assembled < m.said.Load() {
 		m.t.Errorf("turns were not assembled: %+v", p)
 	}
-	if s := told.Persist; p.Assembled > s.Persisted+told.dropped() || s.Persisted > s.Indexed+s.Duplicates || s.Quarantined+s.Damaged+s.Left > 0 {
+	if s := told.Persist; p.Assembled > s.Persisted+told.dropped() || s.Persisted > s.Indexed+s.Duplicates+s.Left || s.Quarantined+s.Damaged > 0 {
 		m.t.Errorf("turns are gone that nothing counts: %+v", told)
 	}
 }
