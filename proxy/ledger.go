@@ -162,6 +162,7 @@ type variant struct {
 	created   time.Time
 	used      time.Time
 	ghost     bool // only its conversation counts: never replayed, never stored (observe mode)
+	fresh     bool // the writer has not been told of it: no request with it has been accepted
 }
 
 func newLedger(cfg LedgerConfig, store *ledgerStore, now func() time.Time) *ledger {
@@ -395,7 +396,7 @@ func (l *ledger) touch(s *scopeLedger, h chainHash, v *variant, now time.Time) {
 // since forgets was noted; the variant may hold what is forgotten, so it is written without its block.
 func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, window time.Duration, forgets int64) (twin *variant, stale bool) {
 	now := l.now()
-	v.created, v.used = now, now
+	v.created, v.used, v.fresh = now, now, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.sweep(s, now)
@@ -439,16 +440,20 @@ func (l *ledger) move(s *scopeLedger, h chainHash, v *variant, p dialect.Placeme
 	l.save(s, h)
 }
 
-// confirm stores the entry at h if it was written by a request that the upstream has just accepted, or is the scope's
-// first to be accepted.
-func (l *ledger) confirm(s *scopeLedger, h chainHash, written bool) {
+// confirm stores what the upstream has just accepted and the store has not seen: the entry at h, the newest turn's, and those of
+// earlier turns. It may have been written by a request that was not accepted, of which this one is a retry or a successor.
+func (l *ledger) confirm(s *scopeLedger, h chainHash, earlier []replayed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.confirmed && !written {
-		return
-	}
 	s.confirmed = true
-	l.save(s, h)
+	for _, b := range earlier {
+		if b.variant.fresh {
+			l.save(s, b.at)
+		}
+	}
+	if e := s.entries[h]; e != nil && slices.ContainsFunc(e.variants, func(v *variant) bool { return v.fresh }) {
+		l.save(s, h)
+	}
 }
 
 // clear makes v a none-entry: the upstream went on without its block.
@@ -497,6 +502,9 @@ func (l *ledger) save(s *scopeLedger, h chainHash) {
 	}
 	if e.at == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.ghost }) {
 		return
+	}
+	for _, v := range e.variants {
+		v.fresh = false
 	}
 	l.store.put(s.scope, h, e, storage.TimeOf(lastUse(e).Add(l.cfg.TTL)))
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
@@ -22,10 +23,15 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		ctx, cancel := context.WithTimeout(context.Background(), ledgerLoadMax)
 		defer cancel()
 		var got stored
-		for again := true; again; { // a commit that replaces pulls what is read from under the reader
-			if got, again = st.read(ctx, s.scope, l.cfg.MaxBytes/4); got.err != nil {
+		for reads := 1; ; reads++ { // a commit may pull what is read from under the reader, or come behind it
+			var during commits
+			if got, during = st.read(ctx, s.scope, l.cfg.MaxBytes/4); got.err != nil {
 				s.err = got.err
 				return
+			}
+			if during == noCommit || during == addingCommit && reads >= ledgerRereads {
+				got.partial = got.partial || during != noCommit
+				break
 			}
 		}
 		entries, partial := got.entries, got.partial
@@ -68,18 +74,41 @@ type stored struct {
 	err      error
 }
 
-// read reads a scope, into entries of at most maxBytes. again: the writer has replaced something meanwhile, perhaps what
-// was read.
-func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes int64) (out stored, again bool) {
+// reading is a read of a scope's entries that is under way.
+type reading struct {
+	scope     storage.Scope
+	during commits
+}
+
+// commits says what the writer has committed of a scope while it was read.
+type commits uint8
+
+const (
+	noCommit        commits = iota
+	addingCommit            // something may be missing of what was read
+	replacingCommit         // nothing of what was read holds
+)
+
+// leave ends a reading.
+func (st *ledgerStore) leave(r *reading) {
 	st.mu.Lock()
-	cleared := st.cleared
+	st.reads = slices.DeleteFunc(st.reads, func(other *reading) bool { return other == r })
 	st.mu.Unlock()
+}
+
+// read reads a scope, into entries of at most maxBytes, and says what was committed meanwhile.
+func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes int64) (out stored, during commits) {
+	st.mu.Lock()
+	self := &reading{scope: scope}
+	st.reads = append(st.reads, self)
+	st.mu.Unlock()
+	defer st.leave(self)
 	out.entries = map[chainHash]*entry{}
 	size := int64(0)
 	for after := ""; ; {
 		page, err := st.local.Records(ctx, storage.BucketLedger, scope, after, storage.MaxPage)
 		if err != nil {
-			return stored{err: err}, false
+			return stored{err: err}, noCommit
 		}
 		for _, r := range page.Records {
 			out.segments++
@@ -99,9 +128,6 @@ func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes i
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.cleared != cleared {
-		return out, true
-	}
 	for _, u := range [...]*unsaved{st.writing[scope], st.pending[scope]} { // newer, left by an evicted copy of this scope
 		if u == nil {
 			continue
@@ -113,5 +139,5 @@ func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes i
 			_, _ = readRows(rows, out.entries) // as appendRow wrote them
 		}
 	}
-	return out, false
+	return out, self.during
 }

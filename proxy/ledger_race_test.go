@@ -64,7 +64,7 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 func enter(l *ledger, s *scopeLedger, i int) {
 	h := chainHash{Lo: uint64(i)}
 	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1, s.forgets)
-	l.confirm(s, h, true)
+	l.confirm(s, h, nil)
 }
 
 // What is erased in the middle of a load comes back neither into memory nor into the store.
@@ -115,6 +115,39 @@ func TestErasedDuringLoad(t *testing.T) {
 				t.Errorf("%d segments are left", got)
 			}
 		})
+	}
+}
+
+// What an evicted copy of a scope has left to the writer is not missed where it is committed while the next copy loads, nor does it
+// outlive its being forgotten.
+func TestCommittedDuringLoad(t *testing.T) {
+	t.Parallel()
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	b := filled(t, scope, 1)
+	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+	s := l.of(scope)
+	<-s.loaded
+	h := chainHash{Lo: 7}
+	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
+	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: block}, "", -1, s.forgets)
+	l.confirm(s, h, nil)
+	l.mu.Lock()
+	l.drop(l.scopes[scope])
+	l.mu.Unlock()
+	b.reading = func() { l.store.flush(t.Context()) }
+	s = l.of(scope)
+	<-s.loaded
+	if s.err != nil || len(s.entries) != 2 {
+		t.Fatalf("%d entries, %v; want 2", len(s.entries), s.err)
+	}
+	l.forget(s, map[string]struct{}{"m7": {}})
+	l.store.flush(t.Context())
+	again := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now).of(scope)
+	<-again.loaded
+	for _, v := range again.entries[h].variants {
+		if v.block.Text != "" {
+			t.Errorf("after it was forgotten: %q", v.block.Text)
+		}
 	}
 }
 

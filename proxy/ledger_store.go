@@ -28,9 +28,9 @@ type ledgerStore struct {
 	pending map[storage.Scope]*unsaved
 	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
 	erasing holds
-	cleared uint64 // commits that replaced something
-	size    int    // bytes of what is pending; from most on what comes is dropped and counted
-	most    int    // ledgerPending, or less where memory is short
+	reads   []*reading // as many as there are slots
+	size    int        // bytes of what is pending; from most on what comes is dropped and counted
+	most    int        // ledgerPending, or less where memory is short
 	segment int64
 	spare   [][]byte // segments to use again, at most an eighth of most
 	wake    chan struct{}
@@ -58,6 +58,7 @@ const (
 	ledgerSegments = 256       // more of them are rewritten as few when a scope is loaded
 	ledgerDelay    = 250 * time.Millisecond
 	ledgerLoads    = 8
+	ledgerRereads  = 4 // of a scope that is being written to; then what may be missing counts as not kept
 	ledgerRetry    = time.Second
 	ledgerLoadMax  = 10 * time.Second
 )
@@ -232,7 +233,6 @@ func (st *ledgerStore) commit(ctx context.Context) (n int, more bool) {
 func (st *ledgerStore) finish(written bool) (more bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	replaced := false
 	for scope, u := range st.writing {
 		if !written {
 			st.restore(scope, u)
@@ -243,11 +243,16 @@ func (st *ledgerStore) finish(written bool) (more bool) {
 				}
 			}
 		}
-		replaced = replaced || u.replace
 		delete(st.writing, scope)
-	}
-	if replaced {
-		st.cleared++
+		for _, r := range st.reads {
+			switch {
+			case r.scope != scope:
+			case u.replace:
+				r.during = replacingCommit
+			default:
+				r.during = max(r.during, addingCommit)
+			}
+		}
 	}
 	st.erasing.settled()
 	return len(st.pending) > 0

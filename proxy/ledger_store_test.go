@@ -66,6 +66,33 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
+// What a refused try was given is stored when its retry, or the turn after it, is accepted.
+func TestStoredThoughTheFirstTryFailed(t *testing.T) {
+	for name, retried := range map[string]bool{"a retry": true, "the turn after it": false} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			r.post(chat("user: hello")) // the scope has been accepted
+			r.answers(func(received) (int, string, string) { return 503, "application/json", `{"error":{"message":"overloaded"}}` })
+			r.recall.set("fact")
+			r.post(chat("user: q1"))
+			r.answers(func(received) (int, string, string) { return 200, "application/json", chatAnswer("", "fine") })
+			r.recall.set()
+			said := []string{"user: q1"}
+			if !retried {
+				said = append(said, "assistant: it failed", "user: again")
+			}
+			r.post(chat(said...))
+			r.h.store.flush(t.Context())
+			again := restart(r)
+			again.post(chat(append(said, "assistant: fine", "user: next")...))
+			want := append(append([]string{"user: [fact]"}, said...), "assistant: fine", "user: next")
+			if diff := cmp.Diff(want, roles(t, again.one().body)); diff != "" {
+				t.Errorf("after a restart (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestManySegmentsBecomeFew(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("fact")

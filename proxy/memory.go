@@ -377,7 +377,7 @@ func (x *exchange) earlierTurns(w walk) [][16]byte {
 func (x *exchange) accepted() {
 	if sp := x.splice; sp.ledger != nil && !x.taken {
 		x.taken = true
-		x.h.ledger.confirm(sp.ledger, sp.newest, sp.written != nil)
+		x.h.ledger.confirm(sp.ledger, sp.newest, sp.walk.blocks)
 	}
 }
 
