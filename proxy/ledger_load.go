@@ -76,7 +76,7 @@ type stored struct {
 
 // reading is a read of a scope's entries that is under way.
 type reading struct {
-	scope     storage.Scope
+	scope  storage.Scope
 	during commits
 }
 

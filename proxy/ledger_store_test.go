@@ -72,7 +72,9 @@ func TestStoredThoughTheFirstTryFailed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
 			r.post(chat("user: hello")) // the scope has been accepted
-			r.answers(func(received) (int, string, string) { return 503, "application/json", `{"error":{"message":"overloaded"}}` })
+			r.answers(func(received) (int, string, string) {
+				return 503, "application/json", `{"error":{"message":"overloaded"}}`
+			})
 			r.recall.set("fact")
 			r.post(chat("user: q1"))
 			r.answers(func(received) (int, string, string) { return 200, "application/json", chatAnswer("", "fine") })
