@@ -30,7 +30,9 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	left    bool // the client hung up: the stream must have been at its end
+	left    bool         // the client hung up, or the upstream did: the stream must have been at its end
+	ledger  *scopeLedger // where the answer to a turn is noted, nil = nowhere
+	newest  chainHash
 }
 
 // streamed says whether an answer is a stream of events or lines.
@@ -106,10 +108,16 @@ func (a *assembler) read(j *answer) {
 	if err == nil {
 		j.trace.reply(reply)
 	}
+	cut := j.left && !reply.Ended
+	if cut {
+		j.trace.failed("aborted")
+	} else if err == nil && j.ledger != nil {
+		a.h.ledger.noteAnswer(j.ledger, j.newest, j.turn.Conversation, answerOf(reply))
+	}
 	if !j.persist {
 		return
 	}
-	if err != nil || !reply.Final() || j.left && !reply.Ended {
+	if err != nil || cut || !reply.Final() {
 		a.h.stats.NotFinal.Add(1)
 		return
 	}

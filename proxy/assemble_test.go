@@ -2,7 +2,10 @@ package proxy
 
 import (
 	"context"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,5 +58,40 @@ func TestAssemblyDelay(t *testing.T) {
 				<-done
 			})
 		})
+	}
+}
+
+// A stream that said it was at its end is a turn, though the upstream closed it uncleanly behind that; one that was cut is none.
+func TestUncleanEnds(t *testing.T) {
+	_, whole := chatStream("fine")
+	for _, tt := range []struct {
+		body string
+		want int
+	}{{whole, 1}, {strings.TrimSuffix(whole, "data: [DONE]\n\n"), 0}} {
+		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = io.WriteString(w, tt.body)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		defer up.Close()
+		r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL })
+		req, err := http.NewRequest("POST", r.url+r.path, strings.NewReader(chat("user: q")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.posted++
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(got) != tt.body || err == nil {
+			t.Errorf("the client got %q, %v; want all of it, and that it was cut", got, err)
+		}
+		if got := len(r.turns()); got != tt.want {
+			t.Errorf("%d turns, want %d", got, tt.want)
+		}
 	}
 }

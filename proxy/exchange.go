@@ -416,8 +416,8 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 		x.trace.end(now)
 		return
 	}
-	// A client may hang up once it has read the stream's last event, before the upstream has closed it.
-	left := out.Failed == failedClient && streamed(resp.Header)
+	// A client may hang up once it has read the stream's last event, before the upstream has closed it; and an upstream may close it uncleanly.
+	left := out.Failed != failedNone && streamed(resp.Header)
 	if t.over || !out.Complete && !left {
 		if t.over {
 			x.h.stats.TeeSkipped.Add(1)
@@ -432,6 +432,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 	x.reachedEncoded(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
+		ledger: x.splice.ledger, newest: x.splice.newest,
 	})
 }
 

@@ -73,14 +73,18 @@ func appendChainText(dst []byte, h chainHash) []byte {
 	return hex.AppendEncode(dst, b[:])
 }
 
-// chain walks the messages of req and returns the hash after each of them. A system prompt beside the messages (system,
-// instructions) is no part of it: agents change theirs between turns, which would drop every entry. See docs/dialects.md.
-// It stands in room where that is large enough.
+// chain walks the messages of req and returns the hash after each of them. A system prompt, beside the messages (system,
+// instructions) or before all others, is no part of it: agents change theirs between turns, which would drop every entry. See
+// docs/dialects.md. It stands in room where that is large enough.
 func chain(seed chainHash, req *dialect.Request, room []chainHash) []chainHash {
 	out := slices.Grow(room[:0], len(req.Messages))[:len(req.Messages)]
 	var b [32]byte
-	h := seed
+	h, began := seed, false
 	for i := range req.Messages {
+		if began = began || req.Messages[i].Role != dialect.RoleSystem; !began {
+			out[i] = h
+			continue
+		}
 		m := req.Messages[i].Hash
 		binary.BigEndian.PutUint64(b[0:], h.Hi)
 		binary.BigEndian.PutUint64(b[8:], h.Lo)
@@ -163,6 +167,7 @@ type variant struct {
 	used      time.Time
 	ghost     bool // only its conversation counts: never replayed, never stored (observe mode)
 	fresh     bool // the writer has not been told of it: no request with it has been accepted
+	answer    answerMark
 }
 
 func newLedger(cfg LedgerConfig, store *ledgerStore, now func() time.Time) *ledger {
@@ -272,7 +277,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 			if e != nil {
 				first = i
 			}
-			conv = e.latest(now, l.cfg.TTL, i < req.Turn || req.Turn+1 < len(req.Messages))
+			conv = e.tells(now, l.cfg.TTL)
 		}
 	}
 	if conv != "" { // not all were looked at
@@ -282,7 +287,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 		if req.Messages[i].Role != dialect.RoleUser {
 			continue
 		}
-		if v := l.follow(s, w.chain[i], req.Messages[i+1].Hash, conv, now, peek); v != nil {
+		if v := l.follow(s, w.chain[i], req, i, conv, named, now, peek); v != nil {
 			add(i, v)
 			w.conv = v.conv
 		}
@@ -290,7 +295,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 	switch {
 	case req.Turn < 0:
 	case req.Turn+1 < len(req.Messages):
-		w.newest = l.follow(s, w.chain[req.Turn], req.Messages[req.Turn+1].Hash, conv, now, peek)
+		w.newest = l.follow(s, w.chain[req.Turn], req, req.Turn, conv, named, now, peek)
 	default:
 		w.newest = s.at(w.chain[req.Turn]).retry(named, now, l.cfg.ReplayWindow)
 	}
@@ -303,45 +308,47 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 
 func tokensOf(b fence.Block) int { return (len(b.Text) + 1) / 2 }
 
-// latest is the conversation that this entry tells. An entry with several variants tells one only where sole is false:
-// then the turn may be any of theirs.
-func (e *entry) latest(now time.Time, ttl time.Duration, sole bool) string {
+// tells is the conversation that this entry tells a request that names none: that of its variants, of those whose requests named
+// none either if there are any. Where these are of several it is follow that tells.
+func (e *entry) tells(now time.Time, ttl time.Duration) string {
 	if e == nil {
 		return ""
 	}
-	conv := ""
-	for _, v := range slices.Backward(e.variants) {
-		switch {
-		case now.Sub(v.used) > ttl || v.conv == conv:
-		case conv == "":
-			conv = v.conv
-		case sole:
+	conv, own := "", false
+	for _, v := range e.variants {
+		switch unnamed := unnamed(v.conv); {
+		case now.Sub(v.used) > ttl || own && !unnamed || v.conv == conv:
+		case conv == "" || unnamed && !own:
+			conv, own = v.conv, unnamed
+		default:
 			return ""
 		}
 	}
 	return conv
 }
 
-// follow picks the variant at h that the message next followed: variants of the conversation before others; then one
-// that next has followed before, or the newest that nothing has followed yet if it was sent since; else the newest,
-// whose bytes were the last to be sent. The pick is bound to next.
-func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time.Time, peek bool) *variant {
+// follow picks the variant at h, turn i of req, that the message behind it followed: variants of the conversation before others, for
+// a request that names none those of such requests; then one that this message has followed before, or one that nothing has followed yet
+// if it was sent since; else the newest, whose bytes were the last to be sent. The pick is bound to the message.
+func (l *ledger) follow(s *scopeLedger, h chainHash, req *dialect.Request, i int, conv, named string, now time.Time, peek bool) *variant {
 	e := s.at(h)
 	if e == nil {
 		return nil
 	}
-	var exact, open, any *variant
-	pick := func(own bool) *variant {
-		exact, open, any = nil, nil, nil
+	next := req.Messages[i+1].Hash
+	pick := func(ours func(v *variant) bool) *variant {
+		var exact, open, any *variant
 		for _, v := range slices.Backward(e.variants) {
-			if now.Sub(v.used) > l.cfg.TTL || own && v.conv != conv {
+			if now.Sub(v.used) > l.cfg.TTL || !ours(v) {
 				continue
 			}
 			switch {
 			case v.next == next && exact == nil:
 				exact = v
-			case v.next == chainHash{} && open == nil:
-				open = v
+			case v.next == chainHash{}:
+				if open == nil || v.answer.fits(req, i) > open.answer.fits(req, i) {
+					open = v
+				}
 			case any == nil:
 				any = v
 			}
@@ -356,10 +363,13 @@ func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time
 	}
 	var v *variant
 	if conv != "" {
-		v = pick(true)
+		v = pick(func(v *variant) bool { return v.conv == conv })
+	}
+	if v == nil && named == "" {
+		v = pick(func(v *variant) bool { return unnamed(v.conv) })
 	}
 	if v == nil {
-		v = pick(false)
+		v = pick(func(*variant) bool { return true })
 	}
 	if v != nil && v.next == (chainHash{}) && !peek {
 		v.next = next
@@ -370,13 +380,14 @@ func (l *ledger) follow(s *scopeLedger, h, next chainHash, conv string, now time
 	return v
 }
 
-// retry picks the variant of a request that was sent moments ago and comes again.
+// retry picks the variant of a request that was sent moments ago and comes again. One that names a conversation and one that names none
+// are not the same request.
 func (e *entry) retry(named string, now time.Time, window time.Duration) *variant {
 	if e == nil {
 		return nil
 	}
 	for _, v := range slices.Backward(e.variants) {
-		if now.Sub(v.created) <= window && (named == "" || v.conv == named) {
+		if now.Sub(v.created) <= window && (v.conv == named || named == "" && unnamed(v.conv)) {
 			return v
 		}
 	}

@@ -32,7 +32,7 @@ func TestEntryCodec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want.variants, got.variants, cmp.AllowUnexported(variant{})); diff != "" {
+		if diff := cmp.Diff(want.variants, got.variants, cmp.AllowUnexported(variant{}, answerMark{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
@@ -64,7 +64,7 @@ func FuzzEntryCodec(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, position{})); diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, answerMark{}, position{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

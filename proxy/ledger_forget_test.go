@@ -65,8 +65,8 @@ func TestTwinIsACopy(t *testing.T) {
 	s := l.of(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"})
 	h := chainHash{Lo: 1}
 	v := &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "block"}}
-	l.write(s, h, v, "", time.Minute, s.forgets)
-	twin, _ := l.write(s, h, &variant{conv: "d"}, "", time.Minute, s.forgets)
+	l.write(s, h, v, "c", time.Minute, s.forgets)
+	twin, _ := l.write(s, h, &variant{conv: "c"}, "c", time.Minute, s.forgets)
 	l.clear(s, h, v)
 	if twin == nil || twin.block.Text != "block" {
 		t.Errorf("got %+v", twin)

@@ -442,11 +442,18 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 		var text [len(chainPrefix) + chainTextLen]byte
 		return string(appendChainText(append(text[:0], chainPrefix...), w.chain[first]))
 	}
-	return "new:" + randomName()
+	return newPrefix + randomName()
 }
 
-// chainPrefix begins the ids of conversations that are named by their first turn.
-const chainPrefix = "chain:"
+// The ids of conversations that no request has named begin with one of these: what is named by its first turn, and what has just begun.
+const (
+	chainPrefix = "chain:"
+	newPrefix   = "new:"
+)
+
+func unnamed(conv string) bool {
+	return strings.HasPrefix(conv, newPrefix) || strings.HasPrefix(conv, chainPrefix)
+}
 
 // chainTextIn is chainText, out of the conversation's id where that is named by h.
 func chainTextIn(conv string, h chainHash) string {

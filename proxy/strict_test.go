@@ -72,7 +72,7 @@ func TestStrictServersSystemPlacement(t *testing.T) {
 	defer up.Close()
 	r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = up.URL; c.Injection.Placement = PlacementSystem })
 	r.recall.set("fact")
-	for _, body := range []string{chat("user: q"), chat("system: s", "user: q")} {
+	for _, body := range []string{chat("user: q"), chat("system: s", "user: another")} {
 		if got := r.post(body); got.code != 200 || got.status != StatusInjected {
 			t.Errorf("code %d, status %s, want 200, injected", got.code, got.status)
 		}

@@ -159,7 +159,13 @@ func (r *chatReply) readMessage(message []byte) {
 				r.refused = true
 			}
 		case "tool_calls", "function_call":
-			r.reply.Calls = s.holdsSomething() || r.reply.Calls
+			v := s.skip()
+			if calls := message[v.start:v.end]; s.err == nil && holdsSomething(calls) {
+				r.reply.Calls = true
+				if r.reply.Call == "" {
+					r.reply.calls(stringOf(gjson.GetBytes(calls, "0.id")))
+				}
+			}
 		default:
 			s.skip()
 		}

@@ -321,9 +321,18 @@ type Reply struct {
 	// Finish is the finish reason in the words of Chat Completions: stop, length, tool_calls, content_filter; reasons of
 	// other dialects that mean none of these as given. "" where the stream ended before it.
 	Finish string
-	Calls  bool // the reply calls tools
-	Ended  bool // a stream said that it is at its end
+	Calls  bool   // the reply calls tools
+	Call   string // the id of the first call, "" where none is told or it is longer than 256 bytes
+	Ended  bool   // a stream said that it is at its end
 	Usage  Usage
+}
+
+// calls notes a call with that id.
+func (r *Reply) calls(id string) {
+	r.Calls = true
+	if r.Call == "" && len(id) <= 256 {
+		r.Call = id
+	}
 }
 
 // Final says that the reply ends a turn with an answer: it stopped by itself or by length, calls no tools and has text.

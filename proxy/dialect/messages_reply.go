@@ -138,7 +138,7 @@ func (r *messagesReply) block(b gjson.Result) {
 	case "text":
 		r.text = append(r.text, stringOf(b.Get("text"))...)
 	case "tool_use":
-		r.reply.Calls = true
+		r.reply.calls(stringOf(b.Get("id")))
 	}
 }
 

@@ -212,7 +212,9 @@ func (r *responsesReply) item(v gjson.Result) {
 	}
 	r.items++
 	kind := stringOf(v.Get("type"))
-	r.reply.Calls = r.reply.Calls || isCall(kind)
+	if isCall(kind) {
+		r.reply.calls(stringOf(v.Get("call_id")))
+	}
 	if kind != "message" || stringOf(v.Get("phase")) == "commentary" {
 		return
 	}
