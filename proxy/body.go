@@ -186,8 +186,11 @@ func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*bod
 		return nil, errEncoding
 	}
 	plain, rest, err := readBody(src, -1, limit, budget)
-	if err != nil || rest != nil {
+	switch {
+	case err != nil:
 		return nil, errEncoding
+	case rest != nil:
+		return nil, errTooLarge
 	}
 	return plain, nil
 }
