@@ -24,6 +24,7 @@ import (
 func asSeen(w http.ResponseWriter, r *http.Request) {
 	var b strings.Builder
 	_, _ = fmt.Fprintf(&b, "%s %q %q %q %q %s %d %v", r.Method, r.RequestURI, r.URL.Path, r.URL.RawQuery, r.Host, r.Proto, r.ContentLength, r.TransferEncoding)
+	unforge(r.Header, "")
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
 		_, _ = fmt.Fprintf(&b, " %s%q", name, r.Header[name])
 	}

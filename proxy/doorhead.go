@@ -14,6 +14,9 @@ type doorRequest struct {
 	values  [12]string // of the head's fields
 }
 
+// BUG(proxy): a head that net/http reads, of a request (chunked, with more than 32 fields, ...) or of an answer that comes by
+// http.Transport over HTTP/1.1, gets `Cache-Control: no-cache` where it has `Pragma: no-cache` and no Cache-Control.
+
 // ordinaryRequest reads the head that b begins with and returns its length with the request, which has body's length in
 // body.left and no body yet. It returns nil for all but a GET or POST of HTTP/1.1 whose head is here whole, has lines that end in
 // CRLF, values of printable ASCII, one Host and at most one Content-Length of at most passBuffer, and which asks nothing else of
@@ -81,7 +84,7 @@ func ordinaryRequest(b []byte, blank *http.Request) (*doorRequest, int) {
 			if !bytes.EqualFold(b[value:last], []byte("keep-alive")) {
 				return nil, 0
 			}
-		case "Transfer-Encoding", "Trailer", "Expect", "Upgrade", "Pragma", "Http2-Settings":
+		case "Transfer-Encoding", "Trailer", "Expect", "Upgrade", "Http2-Settings":
 			return nil, 0
 		}
 		fields[n] = f

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,11 +54,19 @@ func readRequestThere(raw string) (out requestOutcome, ok bool) {
 		return out, false
 	}
 	delete(r.Header, "Host")
+	unforge(r.Header, raw)
 	out = outcomeOf(r)
 	body, _ := io.ReadAll(r.Body)
 	rest, _ := io.ReadAll(br)
 	out.Body, out.Rest, out.None = string(body), string(rest), r.Body == http.NoBody
 	return out, true
+}
+
+// unforge takes out what net/http adds to a head that has Pragma, and nobody has sent.
+func unforge(h http.Header, raw string) {
+	if p := h["Pragma"]; len(p) > 0 && p[0] == "no-cache" && !strings.Contains(strings.ToLower(raw), "cache-control") {
+		delete(h, "Cache-Control")
+	}
 }
 
 // ordinaryRequests are some that a door serves itself, most of them barely.
@@ -67,6 +76,7 @@ var ordinaryRequests = []string{
 	"GET /a%20b?c=d&e HTTP/1.1\r\nhost: x\r\naccept:  */* \r\nAccept: b\r\n\r\nGET",
 	"POST //x/y HTTP/1.1\r\nHost: a.b\r\nConnection: Keep-Alive\r\n\r\n",
 	"POST /x?y#z HTTP/1.1\r\nHost: a.b\r\nX_y-9: \r\nTe: trailers\r\nContent-Length: 007\r\n\r\nabcdefgh",
+	"POST /x HTTP/1.1\r\nHost: a\r\nPragma: no-cache\r\n\r\n",
 	"GET /" + strings.Repeat("x", 3000) + " HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\nab",
 }
 
@@ -107,7 +117,6 @@ var extraordinaryRequests = []string{
 	"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\na",
 	"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 1048577\r\n\r\na",
 	"POST /x HTTP/1.1\r\nHost: a\r\nTrailer: X\r\n\r\n",
-	"POST /x HTTP/1.1\r\nHost: a\r\nPragma: no-cache\r\n\r\n",
 	"POST /x HTTP/1.1\r\nHost: a\r\nX: a\r\n",
 	"GET /x HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-A: b\r\n", mostFields) + "X-B: c\r\n\r\n",
 	"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
@@ -152,4 +161,36 @@ func FuzzOrdinaryRequest(f *testing.F) {
 			t.Fatalf("%q (-net/http +here):\n%s", raw, diff)
 		}
 	})
+}
+
+// Pragma goes by, in both directions, without the Cache-Control that net/http's readers would add.
+func TestPragmaAddsNothing(t *testing.T) {
+	head := func(br *bufio.Reader) string {
+		var b strings.Builder
+		for {
+			line, err := br.ReadString('\n')
+			if b.WriteString(line); err != nil || line == "\r\n" {
+				return b.String()
+			}
+		}
+	}
+	heads := make(chan string, 1)
+	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		heads <- head(br)
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nPragma: no-cache\r\nContent-Length: 2\r\n\r\nok")
+	})
+	r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "GET /x HTTP/1.1\r\nHost: "+addr+"\r\nPragma: no-cache\r\n\r\n")
+	r.posted++
+	answer := head(bufio.NewReader(conn))
+	for _, got := range []string{<-heads, answer} {
+		if !strings.Contains(got, "Pragma: no-cache\r\n") || strings.Contains(got, "Cache-Control") {
+			t.Errorf("got %q", got)
+		}
+	}
 }

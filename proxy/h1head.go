@@ -97,7 +97,7 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 				return nil, 0
 			}
 			chunked = n
-		case "Trailer", "Pragma":
+		case "Trailer":
 			return nil, 0
 		}
 		fields[n] = field{uint16(name), uint16(colon), uint16(value), uint16(end)}

@@ -42,6 +42,7 @@ func readWith(own bool, raw, method string, chunk int) readOutcome {
 	if err != nil {
 		return readOutcome{Failed: true, Unfinished: errors.Is(err, io.ErrUnexpectedEOF)}
 	}
+	unforge(resp.Header, raw)
 	out := readOutcome{
 		Status: resp.Status, Proto: resp.Proto, Code: resp.StatusCode, Major: resp.ProtoMajor, Minor: resp.ProtoMinor,
 		Header: resp.Header, Encoding: resp.TransferEncoding, Length: resp.ContentLength, Close: resp.Close, None: resp.Body == http.NoBody,
@@ -68,6 +69,7 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 // ordinaryResponses are some that are read here, most of them barely.
 var ordinaryResponses = []string{
 	h1OK,
+	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nPragma: no-cache\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\ncontent-length:  5 \r\nDATE: x\r\n\r\nhello and more",
 	"HTTP/1.1 404 Not  Found \r\nSet-Cookie: a\r\nset-cookie: b\r\nX_y-Z9: \r\nContent-Length: 000\r\n\r\n",
 	"HTTP/1.1 999 \r\nContent-Length: 3\r\nConnection: Keep-Alive\r\n\r\nab",
@@ -105,7 +107,6 @@ var extraordinaryResponses = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive, close\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTrailer: X\r\n\r\nok",
-	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nPragma: no-cache\r\n\r\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
