@@ -419,45 +419,6 @@ func (x *exchange) rejected(certain, perhaps bool) {
 	}
 }
 
-// conversation is the id that the request names, else the one that the ledger knows its messages by. A request with
-// history that nothing is known of is named by its first turn; one without begins a conversation. Where the ledger can't
-// be asked, the first turn names it too, or a retry would be another turn.
-func (x *exchange) conversation(named string, w walk, known bool) string {
-	switch {
-	case named != "":
-		return named
-	case w.conv != "":
-		return w.conv
-	}
-	first, history := x.req.Turn, false
-	for i, m := range x.req.Messages[:x.req.Turn] {
-		switch m.Role {
-		case dialect.RoleUser:
-			first = min(first, i)
-		case dialect.RoleAssistant:
-			history = history || i > first
-		}
-	}
-	if history || !known {
-		var text [len(chainPrefix) + chainTextLen]byte
-		return string(appendChainText(append(text[:0], chainPrefix...), w.chain[first]))
-	}
-	return "new:" + randomName()
-}
-
-// chainPrefix begins the ids of conversations that are named by their first turn.
-const chainPrefix = "chain:"
-
-// chainTextIn is chainText, out of the conversation's id where that is named by h.
-func chainTextIn(conv string, h chainHash) string {
-	var text [chainTextLen]byte
-	b := appendChainText(text[:0], h)
-	if rest, ok := strings.CutPrefix(conv, chainPrefix); ok && rest == string(b) {
-		return rest
-	}
-	return string(b)
-}
-
 func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
 	if h.cfg.Injection.Placement == PlacementSystem {
 		return dialect.System
