@@ -95,13 +95,14 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	x.persist = x.rights.persist && h.deps.Persist != nil && !x.req.Background
 	x.splice = splice{ledger: s, walk: w, model: x.model(), placement: placement}
 	if x.req.Turn < 0 {
-		x.place(s, start, from, w, conv, from.at.said)
+		x.place(s, start, from, w, conv, from.at.said, from.at.before)
 		return x.goOn(scope, from, w, conv)
 	}
 	newest := w.chain[x.req.Turn]
-	human := x.words()
+	human, at := x.words()
 	x.persist = x.persist && human != ""
-	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), human)
+	before := x.unanswered(at, from)
+	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), inOrder(before, human))
 	x.splice.newest = newest
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
@@ -128,7 +129,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 			}
 		}
 	}
-	x.place(s, start, from, w, x.turn.Conversation, human)
+	x.place(s, start, from, w, x.turn.Conversation, human, before)
 	if !accepts {
 		for _, b := range w.blocks { // the upstream goes on without them, for good
 			h.ledger.clear(s, b.at, b.variant)
@@ -171,20 +172,6 @@ func (x *exchange) recognise() {
 	case SubAgentsRead:
 		x.rights.persist = false
 	}
-}
-
-// words returns what a human typed in the newest user message. A message of the harness's own after the human's does not
-// count. It is empty where no human typed anything.
-func (x *exchange) words() string {
-	if x.said != "" {
-		return x.said
-	}
-	for i := x.req.Turn - 1; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		if human, _ := x.hear(i); human != "" {
-			return human
-		}
-	}
-	return ""
 }
 
 // enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
