@@ -71,9 +71,11 @@ type Side struct {
 	MaxTokens int64 `json:"maxTokens,omitempty"`
 }
 
-// Opening recognises a text by how it begins and, where Holds is set, by what else stands in it.
+// Opening recognises a text by how it begins and, where Holds is set, by what else stands in it. Where Whole is set, no more
+// than the beginning does, white space aside.
 type Opening struct {
 	Begins string `json:"begins"`
+	Whole  bool   `json:"whole,omitempty"`
 	Holds  string `json:"holds,omitempty"`
 }
 

@@ -79,8 +79,9 @@ type identified interface {
 	ReplyID(head []byte) string
 }
 
-// place notes the position that an answer to this request will have. said is what the newest turn's human said.
-func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv, said string) {
+// place notes the position that an answer to this request will have. said is what the newest turn's human said, before what was said
+// before that and has no answer.
+func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv, said string, before []string) {
 	if x.req.Unstored && !x.req.Held && !x.socket {
 		return // nothing can continue it by an HTTP request
 	}
@@ -88,6 +89,9 @@ func (x *exchange) place(s *scopeLedger, start chainHash, o origin, w walk, conv
 		return
 	}
 	next := position{conv: conv, said: strings.Clone(said), newest: o.at.newest}
+	for _, words := range before {
+		next.before = append(next.before, strings.Clone(words))
+	}
 	if o.held {
 		next.parent = o.seed
 	}
@@ -152,7 +156,7 @@ func (x *exchange) watch(sink func([]byte)) func([]byte) {
 // recalled, and what the system prompt had, it has again.
 func (x *exchange) goOn(scope storage.Scope, o origin, w walk, conv string) []dialect.Insertion {
 	x.persist = x.persist && o.known && o.at.said != ""
-	x.turn = x.newTurn(scope, conv, chainText(o.at.newest), o.at.said)
+	x.turn = x.newTurn(scope, conv, chainText(o.at.newest), inOrder(o.at.before, o.at.said))
 	if !x.rights.replay {
 		return nil
 	}

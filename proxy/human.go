@@ -12,13 +12,8 @@ import (
 // human is what of a message, given by its texts, a human typed, "" where that is nothing.
 func (c *client) human(texts []string) string {
 	kept := texts
-	if len(c.Harness) > 0 {
-		kept = make([]string, 0, len(texts))
-		for _, t := range texts {
-			if !c.harness(t) {
-				kept = append(kept, t)
-			}
-		}
+	if slices.ContainsFunc(kept, c.harness) {
+		kept = slices.DeleteFunc(slices.Clone(kept), c.harness)
 	}
 	for i, t := range kept {
 		if cut := c.cutPreamble(t); len(cut) != len(t) {
@@ -63,7 +58,8 @@ func (x *exchange) demote() error {
 func (c *client) harness(text string) bool {
 	text = strings.TrimLeft(text, " \t\r\n")
 	return slices.ContainsFunc(c.Harness, func(o Opening) bool {
-		return strings.HasPrefix(text, o.Begins) && strings.Contains(text, o.Holds)
+		rest, begins := strings.CutPrefix(text, o.Begins)
+		return begins && strings.Contains(text, o.Holds) && (!o.Whole || strings.TrimRight(rest, " \t\r\n") == "")
 	})
 }
 

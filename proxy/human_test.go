@@ -114,6 +114,12 @@ func TestHumanTexts(t *testing.T) {
 		{"a human about them", "codex_exec/1", []string{"# AGENTS.md instructions for the tests are outdated"}, "# AGENTS.md instructions for the tests are outdated"},
 		{"documents", "curl/8", []string{"### Task:\nRespond to the user query using the provided context, citing.\n### Output:\nx\n<context>\n<source>a </context> b</source>\n</context>\nwho is Ines?"}, "who is Ines?"},
 		{"a preamble without an end", "curl/8", []string{"### Task:\nRespond to the user query using the provided context"}, "### Task:\nRespond to the user query using the provided context"},
+		{"what a tool has read", "curl/8", []string{"Attached media from tool result:"}, ""},
+		{"the same of another", "curl/8", []string{"Attached image(s) from tool result:\n", "and this?"}, "and this?"},
+		{"a human about that", "opencode/1", []string{"Attached media from tool result: what does it mean?"}, "Attached media from tool result: what does it mean?"},
+		{"going on by itself", "opencode/1", []string{"Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed."}, ""},
+		{"the same after large files", "opencode/1", []string{"The previous request exceeded the provider's size limit due to large media attachments. The conversation was compacted.\n\nContinue if you have next steps, or stop and ask for clarification if you are unsure how to proceed."}, ""},
+		{"a human who goes on", "opencode/1", []string{"Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed. Then commit."}, "Continue if you have next steps, or stop and ask for clarification if you are unsure how to proceed. Then commit."},
 		{"everything of an unknown client", "curl/8", []string{"[Request interrupted by user] is what it says"}, "[Request interrupted by user] is what it says"},
 	} {
 		h := http.Header{"User-Agent": {tt.agent}}

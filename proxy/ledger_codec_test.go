@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,9 +81,9 @@ func storedPosition() *entry {
 func TestPositionCodec(t *testing.T) {
 	want := storedPosition()
 	said := storedPosition()
-	said.at.said = "what is not redacted"
+	said.at.said, said.at.before = "what is not redacted", []string{"nor is this"}
 	whole := appendEntry(nil, said)
-	if bytes.Contains(whole, []byte(said.at.said)) {
+	if bytes.Contains(whole, []byte(said.at.said)) || bytes.Contains(whole, []byte(said.at.before[0])) {
 		t.Error("what was said would be stored")
 	}
 	got, err := decodeEntry(whole)
@@ -108,9 +109,9 @@ func TestSaidIsForgotten(t *testing.T) {
 	s := l.of(storage.Scope{User: "u"})
 	key := func(i int) chainHash { return chainHash{Lo: uint64(i)} }
 	for i := 1; i <= 5; i++ { // two turns: of three steps, and of two
-		p := position{conv: "c", newest: key(100), said: "first"}
+		p := position{conv: "c", newest: key(100), said: "first", before: []string{"earlier"}}
 		if i > 3 {
-			p.newest, p.said = key(200), "second"
+			p.newest, p.said, p.before = key(200), "second", nil
 		}
 		if i > 1 {
 			p.parent = key(i - 1)
@@ -121,10 +122,10 @@ func TestSaidIsForgotten(t *testing.T) {
 	size := scopeSize(s.scope)
 	for i := 1; i <= 5; i++ {
 		p, _ := l.position(s, key(i))
-		got = append(got, p.said)
+		got = append(got, strings.Join(append(p.before, p.said), ", "))
 		size += p.size()
 	}
-	if diff := cmp.Diff([]string{"", "first", "", "second", "second"}, got); diff != "" || s.bytes != size {
+	if diff := cmp.Diff([]string{"", "earlier, first", "", "second", "second"}, got); diff != "" || s.bytes != size {
 		t.Errorf("%d bytes counted, want %d (-want +got):\n%s", s.bytes, size, diff)
 	}
 }

@@ -23,9 +23,10 @@ type position struct {
 	turns  []chainHash // user turns that the request carried, the newest ones, at most positionTurns
 	newest chainHash   // the turn that the response belongs to
 	used   time.Time
-	// said is what the human said in that turn, for as long as it has no final answer. It is not redacted yet, so it is
-	// never stored: a restart in the middle of a tool loop loses the turn.
-	said string
+	// said is what the human said in that turn, for as long as it has no final answer, and before what stands unanswered before
+	// it. They are not redacted yet, so they are never stored: a restart in the middle of a tool loop loses the turn.
+	said   string
+	before []string
 }
 
 const (
@@ -35,7 +36,11 @@ const (
 )
 
 func (p *position) size() int64 {
-	return positionOverhead + int64(len(p.conv)+len(p.said)+16*len(p.turns))
+	n := positionOverhead + int64(len(p.conv)+len(p.said)+16*len(p.turns))
+	for _, words := range p.before {
+		n += int64(16 + len(words))
+	}
+	return n
 }
 
 // heldKey is where requests start that continue something which the upstream holds: a response, or a conversation.
@@ -88,9 +93,9 @@ func (l *ledger) answered(s *scopeLedger, p position) {
 		e = s.entries[e.at.parent]
 	}
 	if e != nil && e.at != nil && e.at.said != "" {
-		n := int64(len(e.at.said))
-		e.at.said = ""
-		l.charge(s, -n)
+		n := e.at.size()
+		e.at.said, e.at.before = "", nil
+		l.charge(s, e.at.size()-n)
 	}
 }
 

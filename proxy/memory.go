@@ -95,13 +95,14 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	x.persist = x.rights.persist && h.deps.Persist != nil && !x.req.Background
 	x.splice = splice{ledger: s, walk: w, model: x.model(), placement: placement}
 	if x.req.Turn < 0 {
-		x.place(s, start, from, w, conv, from.at.said)
+		x.place(s, start, from, w, conv, from.at.said, from.at.before)
 		return x.goOn(scope, from, w, conv)
 	}
 	newest := w.chain[x.req.Turn]
-	human := x.words()
+	human, at := x.words()
 	x.persist = x.persist && human != ""
-	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), human)
+	before := x.unanswered(at, from)
+	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), inOrder(before, human))
 	x.splice.newest = newest
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
@@ -128,7 +129,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 			}
 		}
 	}
-	x.place(s, start, from, w, x.turn.Conversation, human)
+	x.place(s, start, from, w, x.turn.Conversation, human, before)
 	if !accepts {
 		for _, b := range w.blocks { // the upstream goes on without them, for good
 			h.ledger.clear(s, b.at, b.variant)
@@ -171,20 +172,6 @@ func (x *exchange) recognise() {
 	case SubAgentsRead:
 		x.rights.persist = false
 	}
-}
-
-// words returns what a human typed in the newest user message. A message of the harness's own after the human's does not
-// count. It is empty where no human typed anything.
-func (x *exchange) words() string {
-	if x.said != "" {
-		return x.said
-	}
-	for i := x.req.Turn - 1; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		if human, _ := x.hear(i); human != "" {
-			return human
-		}
-	}
-	return ""
 }
 
 // enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
@@ -417,52 +404,6 @@ func (x *exchange) rejected(certain, perhaps bool) {
 	if certain || perhaps {
 		x.h.learned.refused(sp.model, sp.ledger.scope, sp.placement, x.turn.Conversation, certain)
 	}
-}
-
-// conversation is the id that the request names, else the one that the ledger knows its messages by. A request with
-// history that nothing is known of is named by its first turn; one without begins a conversation. Where the ledger can't
-// be asked, the first turn names it too, or a retry would be another turn.
-func (x *exchange) conversation(named string, w walk, known bool) string {
-	switch {
-	case named != "":
-		return named
-	case w.conv != "":
-		return w.conv
-	}
-	first, history := x.req.Turn, false
-	for i, m := range x.req.Messages[:x.req.Turn] {
-		switch m.Role {
-		case dialect.RoleUser:
-			first = min(first, i)
-		case dialect.RoleAssistant:
-			history = history || i > first
-		}
-	}
-	if history || !known {
-		var text [len(chainPrefix) + chainTextLen]byte
-		return string(appendChainText(append(text[:0], chainPrefix...), w.chain[first]))
-	}
-	return newPrefix + randomName()
-}
-
-// The ids of conversations that no request has named begin with one of these: what is named by its first turn, and what has just begun.
-const (
-	chainPrefix = "chain:"
-	newPrefix   = "new:"
-)
-
-func unnamed(conv string) bool {
-	return strings.HasPrefix(conv, newPrefix) || strings.HasPrefix(conv, chainPrefix)
-}
-
-// chainTextIn is chainText, out of the conversation's id where that is named by h.
-func chainTextIn(conv string, h chainHash) string {
-	var text [chainTextLen]byte
-	b := appendChainText(text[:0], h)
-	if rest, ok := strings.CutPrefix(conv, chainPrefix); ok && rest == string(b) {
-		return rest
-	}
-	return string(b)
 }
 
 func (h *Handler) placement(d dialect.Dialect) dialect.Placement {

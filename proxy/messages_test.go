@@ -90,7 +90,7 @@ func TestTextBesideToolResults(t *testing.T) {
 	}
 	said := texts(r.turns())
 	slices.Sort(said)
-	if diff := cmp.Diff([]string{"do it / fine", "do it / fine", "stop, do this instead / fine"}, said); diff != "" {
+	if diff := cmp.Diff([]string{"do it\n\nstop, do this instead / fine", "do it / fine", "do it / fine"}, said); diff != "" {
 		t.Errorf("turns (-want +got):\n%s", diff)
 	}
 }

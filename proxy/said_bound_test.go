@@ -45,7 +45,7 @@ func TestHeardIsBounded(t *testing.T) {
 	if read := tools * len(text); read > maxHeard+len(text) || read < maxHeard/2 || tools+turns != n+1 {
 		t.Errorf("%d bytes of texts were read in %d messages, %d turns are left", read, tools, turns)
 	}
-	if words := x.words(); words != "" {
+	if words, _ := x.words(); words != "" {
 		t.Errorf("a human said %q, and nobody read it", words)
 	}
 	if x.heard > maxHeard+len(text)+2*textHeard {

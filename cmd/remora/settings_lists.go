@@ -66,6 +66,7 @@ func sideFields(s *proxy.Side) []setting {
 func openingFields(o *proxy.Opening) []setting {
 	return []setting{
 		{key: "begins", at: text(&o.Begins), doc: "It begins so,"},
+		{key: "whole", at: boolean(&o.Whole), doc: "or is so as a whole,"},
 		{key: "holds", at: text(&o.Holds), doc: "and this stands in it."},
 	}
 }

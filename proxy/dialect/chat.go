@@ -100,6 +100,7 @@ func (s *scanner) messages(req *Request, ways []usual, read func(*scanner) Messa
 		if !ok {
 			m = read(s)
 		}
+		m.Results = m.Results || n > 0 && m.Role == RoleUser && req.Messages[n-1].Role == RoleTool
 		req.Messages = append(req.Messages, m)
 	}
 	req.arrayEnd = s.i

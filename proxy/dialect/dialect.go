@@ -92,8 +92,8 @@ type Message struct {
 	Hash xxh3.Uint128
 	// Calls: an assistant message or an item that calls tools.
 	Calls bool
-	// Results: a user message that has tool results beside other content. Whether it is a turn of a human's is decided by
-	// what it says; see [Request.Demote].
+	// Results: a user message that has tool results beside other content, or stands right behind a message that hands them
+	// over. Whether it is a turn of a human's is decided by what it says; see [Request.Demote].
 	Results bool
 	// content is the byte range of the value of its content key; empty range = absent.
 	contentStart, contentEnd int
@@ -187,13 +187,18 @@ func (r *Request) settle() error {
 }
 
 // Demote makes tool messages of those user messages that come with tool results and whose texts are not human: what a
-// harness adds to results is a part of the loop, what a person adds is a turn. It asks for the newest messages first, and
-// fails with ErrNoUser where no turn is left.
+// harness adds to results (a picture that a tool has read, where a tool's message can't carry it) is a part of the loop,
+// what a person adds is a turn. Several messages in a row are judged up to the first human one, behind which all are the
+// person's. It asks for what stands behind the newest results first, and fails with ErrNoUser where no turn is left.
 func (r *Request) Demote(human func(i int) bool) error {
 	changed := false
-	for i, m := range slices.Backward(r.Messages) {
-		if m.Results && m.Role == RoleUser && !human(i) {
-			r.Messages[i].Role = RoleTool
+	for first := range slices.Backward(r.Messages) {
+		for i := first; i < len(r.Messages); i++ {
+			m := &r.Messages[i]
+			if m.Role != RoleUser || m.Results != (i == first) || human(i) {
+				break
+			}
+			m.Role = RoleTool
 			changed = true
 		}
 	}

@@ -101,6 +101,38 @@ func TestDemote(t *testing.T) {
 			t.Errorf("%q: turn %d, loop %v, %v, want %d, %v", tt.text, req.Turn, req.Loop, err, tt.turn, tt.loop)
 		}
 	}
+	call := func(more string) string { // one that was answered, and what stands behind the answer
+		return `{"messages":[{"role":"user","content":"do it"},{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"tool","content":"ok"}` + more + `]}`
+	}
+	const picture, reminder, person = `,{"role":"user","content":[{"type":"image_url"}]}`, `,{"role":"user","content":"<r>"}`, `,{"role":"user","content":"stop"}`
+	const answer = `,{"role":"assistant","content":"done"}`
+	for _, tt := range []struct {
+		more string
+		turn int
+		loop bool
+		read int // messages that somebody was asked about
+	}{
+		{picture, 0, true, 1},
+		{picture + reminder, 0, true, 2},
+		{person, 3, false, 1},
+		{picture + person, 4, false, 2},
+		{person + picture + reminder, 5, false, 1}, // the person's, whoever says nothing in them
+		{picture + person + reminder, 5, false, 2},
+		{answer + picture, 4, false, 0},
+		{answer + person + picture, 5, false, 0},
+	} {
+		for _, d := range []Dialect{Chat{}, Ollama{}} {
+			req, err := d.Parse([]byte(call(tt.more)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			read := 0
+			err = req.Demote(func(i int) bool { read++; return human(req.Text(i)) })
+			if err != nil || req.Turn != tt.turn || req.Loop != tt.loop || read != tt.read {
+				t.Errorf("%s: turn %d, loop %v, %d read, %v, want %d, %v, %d", tt.more, req.Turn, req.Loop, read, err, tt.turn, tt.loop, tt.read)
+			}
+		}
+	}
 	req, err := Messages{}.Parse([]byte(`{"messages":[{"role":"user","content":[{"type":"tool_result"},{"type":"text","text":"<x>"}]}]}`))
 	if err != nil {
 		t.Fatal(err)
