@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
 
@@ -79,23 +78,5 @@ func TestZstdWindowsAreCharged(t *testing.T) {
 	plain.lease.release()
 	if b.used.Load() != 0 {
 		t.Error("the budget was not given back")
-	}
-}
-
-// What is over the limit once it is decoded is too large, not unreadable.
-func TestTooLargeOnceDecoded(t *testing.T) {
-	r := newRig(t, func(c *Config, _ *Deps) { c.Limits.BodyBytes = 64 << 10 })
-	large := chat("user: " + strings.Repeat("hello ", 64<<10))
-	var zipped strings.Builder
-	z := gzip.NewWriter(&zipped)
-	_, _ = z.Write([]byte(large))
-	_ = z.Close()
-	for encoding, body := range map[string]string{"gzip": zipped.String(), "zstd": zstdOf(t, 1<<20, large)} {
-		if got := r.post(body, "Content-Encoding", encoding); got.status != StatusTooLarge || r.one().body != body {
-			t.Errorf("%s: status %s, want %s and the bytes as they came", encoding, got.status, StatusTooLarge)
-		}
-	}
-	if used := r.h.bodies.used.Load(); used != 0 {
-		t.Errorf("%d bytes are still charged", used)
 	}
 }
