@@ -190,10 +190,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	if err := req.Scope.Validate(); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
-	s, err := e.acquire(req.Scope)
-	if err != nil {
-		return Result{}, err
-	}
+	s := e.place(req.Scope)
 	deadline := e.cfg.Deadline
 	warm := s.ready.Load()
 	if !warm {
@@ -206,6 +203,12 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	}
 	if e.tracer != nil {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.Bool(attrLoaded, warm))
+	}
+	var err error
+	if !warm {
+		if s, err = e.acquire(ctx, req.Scope); err != nil {
+			return Result{}, err
+		}
 	}
 	asked := e.ask(ctx, req)
 	for {
@@ -221,7 +224,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 			return e.withVectors(ctx, s, req, asked, res), nil
 		}
 		// Dropped or evicted since it was acquired.
-		if s, err = e.acquire(req.Scope); err != nil {
+		if s, err = e.acquire(ctx, req.Scope); err != nil {
 			return Result{}, err
 		}
 	}
@@ -230,7 +233,9 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 // searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
 // index any more.
 func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *asked) (res Result, ok bool, err error) {
-	s.mu.RLock()
+	if err := s.rlock(ctx); err != nil {
+		return Result{}, false, err
+	}
 	defer s.mu.RUnlock()
 	if s.ix == nil {
 		return Result{}, false, nil
