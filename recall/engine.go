@@ -40,6 +40,8 @@ type Engine struct {
 	evict sync.Mutex // one eviction at a time
 	slots chan struct{}
 
+	rebuilding chan struct{} // one rebuild at a time
+
 	life   context.Context // of the background loads
 	stop   context.CancelFunc
 	mu     sync.Mutex // guards closed and loads.Add
@@ -71,7 +73,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	}
 	e := &Engine{
 		cfg: cfg, src: src, log: log, analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
-		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
+		slots: make(chan struct{}, max(cfg.MaxLoads, 1)), rebuilding: make(chan struct{}, 1),
 	}
 	if tp != nil {
 		e.tracer = tp.Tracer(scopeName)
@@ -123,7 +125,7 @@ type Stats struct {
 	MaxBytes int64
 	Loads    int64 // finished
 	Uncoded  int64 // indexes now that were built and take more than they will, as their texts are not coded yet
-	Failures int64 // loads that failed
+	Failures int64 // loads that failed, and rebuilds
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
 	Damaged  int64 // records that the store could not read

@@ -27,7 +27,9 @@ type scopeIndex struct {
 	loading chan struct{} // closed when the load under way ends; nil if none is
 	cancel  context.CancelFunc
 	pending []change
-	err     error // of the last load
+	anew    *rebuild  // of ix, waiting or under way; nil if none is
+	anewAt  time.Time // none begins before
+	err     error     // of the last load
 	retryAt time.Time
 	rest    rest
 	gone    bool // dropped or evicted: a load's result is thrown away
@@ -175,12 +177,13 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 		work := e.works.Get().(*workspace)
 		s.ix.work = work
 		s.change(c)
+		s.anew.note(&c)
 		if work.small() {
 			work.conversation.id = "" // a number of this index
 			e.works.Put(work)
 		}
-		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes || s.ix.full() {
-			s.ix = e.fit(s.ix)
+		if e.refit(s); s.gone {
+			return
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
 		e.vectorsChanged(s, &c)
@@ -259,7 +262,7 @@ func (s *scopeIndex) wait(ctx context.Context) error {
 func (s *scopeIndex) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone, s.ix = true, nil
+	s.gone, s.ix, s.anew = true, nil, nil
 	s.ready.Store(false)
 	if s.cancel != nil {
 		s.cancel()
