@@ -31,8 +31,16 @@ func (a *auditor) ask(asking context.Context, t *talk) bool {
 		return false
 	}
 	window := make([]distill.Message, len(t.window))
-	for i := range t.window {
-		window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: a.p.redacted(ownWords(t.window[i].text))} // again: rules may have been added
+	err := guard(func() error {
+		for i := range t.window {
+			window[i] = distill.Message{User: t.window[i].user, Fresh: t.window[i].fresh, Text: a.p.redacted(ownWords(t.window[i].text))} // again: rules may have been added
+		}
+		return nil
+	})
+	if err != nil {
+		a.p.stats.distillFailed.Add(1)
+		a.p.log.Error("model not asked", "error", err)
+		return false
 	}
 	a.asking++
 	a.calling++

@@ -22,6 +22,7 @@ const (
 	longestRest   = 10 * time.Second // a round that waited an hour for a store that was away is no work of an hour
 	backlog       = 512              // turns on their way from which on the auditor takes a smaller share
 	heardOverhead = 256
+	panicRest     = time.Second // after a round that panicked
 )
 
 type auditor struct {
@@ -54,6 +55,7 @@ type auditor struct {
 	reading    reading                    // of the audit at hand
 	byIdleness []idle                     // room for shrink to sort them
 	calls      sync.WaitGroup             // of those under way
+	panics     int                        // rounds that ended so, one after another
 }
 
 func newAuditor(p *Pipeline) *auditor {
@@ -88,7 +90,7 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 			return
 		}
 		begun := time.Now()
-		more := a.round(ctx, work, asking)
+		more := a.guardedRound(ctx, work, asking)
 		var next time.Time
 		if !more { // it looks at all conversations
 			next = a.nextDue()
@@ -132,15 +134,26 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 	return false
 }
 
-// round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
-func (a *auditor) round(ctx, work, asking context.Context) bool {
-	begun := time.Now()
-	a.pace, a.breathed, a.waited = background.Begin(), 0, 0
+// guardedRound is a round in which a panic is no end of the process: what it took in is for the next.
+func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
 	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
-	a.mu.Lock()
-	marks, answers, settling := a.recovered, a.answers, a.settling
-	a.recovered, a.answers, a.settling = nil, nil, nil
-	a.mu.Unlock()
+	err := guard(func() error { more = a.round(r, asking); return nil })
+	if err == nil {
+		a.panics = 0
+		return more
+	}
+	a.p.stats.auditsGivenUp.Add(1)
+	a.p.log.Error("audits not made", "error", err)
+	r.panicked()
+	a.waited = panicRest
+	return true
+}
+
+// round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
+func (a *auditor) round(r *roundWork, asking context.Context) bool {
+	begun, work := time.Now(), r.work
+	a.pace, a.breathed, a.waited = background.Begin(), 0, 0
+	marks, answers, settling := r.take()
 	r.resolve()
 	byScope := map[storage.Scope][]dueMark{}
 	for _, m := range marks {
@@ -162,6 +175,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 	a.mu.Lock()
 	a.recovered, a.answers = append(later, a.recovered...), append(answers, a.answers...)
 	a.mu.Unlock()
+	r.taken.marks, r.taken.answers = nil, nil // undoing has those that were taken up
 	more := false
 	for {
 		if more = full() || a.over(overfull); more {
@@ -198,6 +212,7 @@ func (a *auditor) round(ctx, work, asking context.Context) bool {
 		more = true
 	}
 	a.evict(nil)
+	r.taken.settling = nil
 	if len(settling) > 0 {
 		if more || a.asking > 0 {
 			a.mu.Lock()

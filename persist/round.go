@@ -25,6 +25,7 @@ type roundWork struct {
 	stale     []storage.RecordRef // records beyond their bounds
 	audits    int
 	unswept   bool // marks that nothing needs are left
+	taken     taken
 	ended     bool // the work ended, or an erasure came: what was not committed is due at the next start, or in the next round
 	undoing   undoing
 }
@@ -85,7 +86,7 @@ func (r *roundWork) audit(t *talk, proposals []distill.Proposal) {
 	r.touch(t)
 	g, err := r.merging(t.scope)
 	if err == nil && r.p.cfg.Audit.Enabled {
-		err = r.inspect(t, g, proposals)
+		err = guard(func() error { return r.inspect(t, g, proposals) }) // what is written of it included
 	}
 	switch {
 	case err == nil:

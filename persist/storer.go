@@ -277,10 +277,18 @@ func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
 	var heard []heardTurn
 	for i, it := range items {
 		refs[i] = it.ref
-		if it.heard {
+		if !it.heard {
+			continue
+		}
+		err := guard(func() error {
 			h := hearing(&it.turn, p.cfg.Audit.WindowMessages)
 			h.replaced, h.reworded, h.again = it.replaced, it.replaced && it.reworded, it.recovered
 			heard = append(heard, h)
+			return nil
+		})
+		if err != nil { // it is stored
+			p.stats.auditsGivenUp.Add(1)
+			p.log.Error("turn not audited", "turn", it.turn.ID, "error", err)
 		}
 	}
 	for marks := p.auditor.note(heard); len(marks) > 0; marks = p.auditor.note(heard) {

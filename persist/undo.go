@@ -65,4 +65,54 @@ func (r *roundWork) undo() {
 	a.heard = append(u.heard, a.heard...)
 	a.recovered = append(u.marks, a.recovered...)
 	a.answers = append(u.answers, a.answers...)
+	r.undoing = undoing{}
+}
+
+// taken is what a round has taken from the auditor's lists and not put back or taken up yet.
+type taken struct {
+	marks    []dueMark
+	answers  []answer
+	settling []chan struct{}
+	asking   int // as it was
+}
+
+// take empties the auditor's lists.
+func (r *roundWork) take() ([]dueMark, []answer, []chan struct{}) {
+	a := r.auditor
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r.taken = taken{a.recovered, slices.Clone(a.answers), a.settling, a.asking}
+	answers := a.answers
+	a.recovered, a.answers, a.settling = nil, nil, nil
+	return r.taken.marks, answers, r.taken.settling
+}
+
+// panicked undoes a round that a panic ended, but the third in turn: what that one took in is given up, as a turn is that panics
+// so often, or it would end every round. The turns are stored, and their words are context of audits still.
+func (r *roundWork) panicked() {
+	a, u := r.auditor, &r.undoing
+	if r.taken.marks != nil || r.taken.answers != nil { // undoing has a part of them
+		u.marks, u.answers = r.taken.marks, r.taken.answers
+		a.asking = r.taken.asking - len(u.answers)
+	}
+	if a.panics++; a.panics < maxTries {
+		r.undo()
+	} else {
+		a.panics = 0
+		for i := range u.answers {
+			if t := a.talks[u.answers[i].talkKey]; t != nil {
+				t.asked = 0
+			}
+		}
+		for key := range u.talks {
+			if t := a.talks[key]; t != nil {
+				t.asked = 0
+				t.audited()
+			}
+		}
+		clear(a.dossiers)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settling = append(r.taken.settling, a.settling...)
 }

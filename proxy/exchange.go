@@ -370,7 +370,7 @@ func (x *exchange) unharmed(resp *http.Response) *http.Response {
 	default:
 		return resp
 	}
-	head, whole := peekRefusal(resp.Body)
+	head, whole := peekRefusal(x.h, resp.Body)
 	resp.Body = whole
 	template, length, content := x.whyRefused(resp, head)
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {

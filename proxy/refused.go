@@ -17,6 +17,7 @@ const (
 // refusedBody is the body of an answer whose beginning was looked at. It is the body's, byte for byte. A goroutine reads
 // ahead until the peek is over; where it stands in a read then, it ends with that. Read and Close are for one goroutine.
 type refusedBody struct {
+	h    *Handler // counts a panic
 	body io.ReadCloser
 	done chan struct{} // closed when nobody reads ahead any more
 
@@ -29,8 +30,8 @@ type refusedBody struct {
 }
 
 // peekRefusal returns the beginning of a body and, in its place, the whole of it.
-func peekRefusal(body io.ReadCloser) ([]byte, io.ReadCloser) {
-	r := &refusedBody{body: body, done: make(chan struct{})}
+func peekRefusal(h *Handler, body io.ReadCloser) ([]byte, io.ReadCloser) {
+	r := &refusedBody{h: h, body: body, done: make(chan struct{})}
 	go r.readAhead()
 	timer := time.NewTimer(refusalTime)
 	defer timer.Stop()
@@ -46,12 +47,18 @@ func peekRefusal(body io.ReadCloser) ([]byte, io.ReadCloser) {
 
 func (r *refusedBody) readAhead() {
 	defer close(r.done)
+	defer r.h.guard("refusal", func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.err, r.over = io.ErrUnexpectedEOF, true
+	})
 	buf := make([]byte, smallBuffer)
 	for total := 0; ; {
 		n, err := r.body.Read(buf[:min(len(buf), refusalPeek-total)])
+		got := buf[:n]
 		total += n
 		r.mu.Lock()
-		r.ahead = append(r.ahead, buf[:n]...)
+		r.ahead = append(r.ahead, got...)
 		r.err = err
 		r.over = err != nil || r.enough || r.closed || total == refusalPeek
 		over, closed := r.over, r.closed

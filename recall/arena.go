@@ -33,6 +33,3 @@ func (a *arena) add(rec []byte) place {
 }
 
 func (a *arena) from(p place) []byte { return a.chunks[p>>chunkBits][p&(maxChunk-1):] }
-
-// full reports whether a further record might have no place.
-func (a *arena) full() bool { return len(a.chunks) >= maxChunks-1 }

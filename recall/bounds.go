@@ -7,23 +7,28 @@ import (
 	"time"
 )
 
-// fit rebuilds an index that wastes memory or is larger than its bound; then the oldest turns go, down to nine tenths.
+// fit is fitted, at once.
 func (e *Engine) fit(ix *index) *index {
-	keep := math.MaxInt
 	if ix.later && ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
 		ix.learnOfEnough()
 		ix.work = nil
 	}
-	for ix.wasteful() || (ix.bytes() > e.cfg.MaxScopeBytes || ix.full()) && ix.live > 1 {
-		if b := ix.bytes(); b > e.cfg.MaxScopeBytes || ix.full() {
-			share := 0.9 * min(float64(e.cfg.MaxScopeBytes)/float64(b), 1)
+	out := ix.fitted(e.cfg.MaxScopeBytes, nil)
+	e.omit(out.omitted - ix.omitted)
+	return out
+}
+
+// fitted returns the index, or one made anew of it if it wastes memory or is larger than its bound; then the oldest turns go, down to
+// nine tenths. There is none if goOn, which is asked before every turn, said no.
+func (ix *index) fitted(bound int64, goOn func() bool) *index {
+	keep := math.MaxInt
+	for ix != nil && ix.unfit(bound) {
+		// One whose texts are not coded yet may fit when they are.
+		if b := ix.bytes(); (b > bound || ix.full()) && !ix.later {
+			share := 0.9 * min(float64(bound)/float64(b), 1)
 			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
 		}
-		before := ix.omitted
-		ix = ix.rebuilt(keep, nil)
-		if n := ix.omitted - before; n > 0 {
-			e.omit(n)
-		}
+		ix = ix.rebuiltWhile(goOn, keep, nil)
 	}
 	return ix
 }
@@ -32,8 +37,11 @@ func (e *Engine) fit(ix *index) *index {
 // turns.
 const omittedTold = time.Hour
 
-// omit counts memories that were left out.
+// omit counts memories that were left out, if any were.
 func (e *Engine) omit(n int64) {
+	if n == 0 {
+		return
+	}
 	if all := e.omitted.Add(n); e.omittedTold.due(omittedTold) {
 		e.log.Warn("recall index larger than its bound: its oldest memories are left out", "omitted", all)
 	}
@@ -90,14 +98,19 @@ func (e *Engine) shrink(keep *scopeIndex) {
 			if r := &c.s.rest; c.s.ix != nil && r.tally != nil && r.unsaved && !r.hopeless && c.s.ix.snapshotable() {
 				e.keepEvicted(evicted{c.s.scope, c.s.ix, r.tally, c.s.ix.bytes()})
 			}
-			c.s.gone, c.s.ix = true, nil
-			c.s.ready.Store(false)
-			e.scopes.CompareAndDelete(c.s.scope, c.s)
-			e.release(c.s)
-			e.evicted.Add(1)
+			e.letGo(c.s)
 		}
 		c.s.mu.Unlock()
 	}
+}
+
+// letGo drops a scope; the next request loads it. The caller holds its lock.
+func (e *Engine) letGo(s *scopeIndex) {
+	s.gone, s.ix, s.anew = true, nil, nil
+	s.ready.Store(false)
+	e.scopes.CompareAndDelete(s.scope, s)
+	e.release(s)
+	e.evicted.Add(1)
 }
 
 // keepEvicted has an evicted index written, unless too much waits for that: then the next load reads the records. It counts

@@ -40,6 +40,8 @@ type Engine struct {
 	evict sync.Mutex // one eviction at a time
 	slots chan struct{}
 
+	rebuilding chan struct{} // one rebuild at a time
+
 	life   context.Context // of the background loads
 	stop   context.CancelFunc
 	mu     sync.Mutex // guards closed and loads.Add
@@ -71,7 +73,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	}
 	e := &Engine{
 		cfg: cfg, src: src, log: log, analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
-		slots: make(chan struct{}, max(cfg.MaxLoads, 1)),
+		slots: make(chan struct{}, max(cfg.MaxLoads, 1)), rebuilding: make(chan struct{}, 1),
 	}
 	if tp != nil {
 		e.tracer = tp.Tracer(scopeName)
@@ -123,7 +125,7 @@ type Stats struct {
 	MaxBytes int64
 	Loads    int64 // finished
 	Uncoded  int64 // indexes now that were built and take more than they will, as their texts are not coded yet
-	Failures int64 // loads that failed
+	Failures int64 // loads that failed, and rebuilds
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
 	Damaged  int64 // records that the store could not read
@@ -190,10 +192,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	if err := req.Scope.Validate(); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
-	s, err := e.acquire(req.Scope)
-	if err != nil {
-		return Result{}, err
-	}
+	s := e.place(req.Scope)
 	deadline := e.cfg.Deadline
 	warm := s.ready.Load()
 	if !warm {
@@ -206,6 +205,12 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	}
 	if e.tracer != nil {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.Bool(attrLoaded, warm))
+	}
+	var err error
+	if !warm {
+		if s, err = e.acquire(ctx, req.Scope); err != nil {
+			return Result{}, err
+		}
 	}
 	asked := e.ask(ctx, req)
 	for {
@@ -221,7 +226,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 			return e.withVectors(ctx, s, req, asked, res), nil
 		}
 		// Dropped or evicted since it was acquired.
-		if s, err = e.acquire(req.Scope); err != nil {
+		if s, err = e.acquire(ctx, req.Scope); err != nil {
 			return Result{}, err
 		}
 	}
@@ -230,7 +235,9 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 // searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
 // index any more.
 func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *asked) (res Result, ok bool, err error) {
-	s.mu.RLock()
+	if err := s.rlock(ctx); err != nil {
+		return Result{}, false, err
+	}
 	defer s.mu.RUnlock()
 	if s.ix == nil {
 		return Result{}, false, nil

@@ -105,13 +105,19 @@ func patient() Config {
 // resting is alice's scope once the engine does nothing to it of its own accord.
 func resting(t testing.TB, e *Engine) *scopeIndex {
 	t.Helper()
-	for until := time.Now().Add(time.Minute); e.Stats().Uncoded > 0; time.Sleep(time.Millisecond) {
+	v, _ := e.scopes.Load(alice)
+	s := v.(*scopeIndex)
+	busy := func() bool {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		return e.Stats().Uncoded > 0 || s.anew != nil || len(e.rebuilding) > 0
+	}
+	for until := time.Now().Add(time.Minute); busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatal("texts are not coded in a minute")
+			t.Fatal("texts are not coded, or the index not rebuilt, in a minute")
 		}
 	}
-	v, _ := e.scopes.Load(alice)
-	return v.(*scopeIndex)
+	return s
 }
 
 func recallIDs(t testing.TB, e *Engine, req Request) []string {
@@ -670,6 +676,7 @@ func TestScopeLargerThanItsBoundKeepsTheNewest(t *testing.T) {
 		m := said(i, "note on "+wordOf(i))
 		e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
 	}
+	resting(t, e)
 	wantIDs(t, "added", recallIDs(t, e, Request{Newest: wordOf(5999), TopK: 1}), "0000176f-0")
 	s := e.Stats()
 	if s.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+scopeOverhead {

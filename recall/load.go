@@ -34,6 +34,12 @@ func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 	if err == nil && len(s.pending) > maxPending {
 		err = fmt.Errorf("load index: too many changes while loading: %w", storage.ErrUnavailable)
 	}
+	if err == nil {
+		err = e.answer(s, ix, t, restored)
+	}
+	if s.gone { // what came meanwhile made it outgrow its bounds
+		return false
+	}
 	if err != nil {
 		e.failed.Add(1)
 		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
@@ -43,6 +49,24 @@ func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 		}
 		return false
 	}
+	e.loaded.Add(1)
+	e.log.Debug("recall index loaded", "memories", s.ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
+	if later = s.ix.later; later {
+		e.uncoded.Add(1)
+	}
+	return later
+}
+
+// answer has an index answer that was built, after the changes that came meanwhile. Nothing of it stays after an error. The caller
+// holds the scope's lock.
+func (e *Engine) answer(s *scopeIndex, ix *index, t *tally, restored bool) (err error) {
+	defer func() {
+		if err != nil {
+			s.ix, s.rest, s.anew = nil, rest{}, nil
+			s.ready.Store(false)
+		}
+	}()
+	defer failedByPanic(&err)
 	s.ix, s.rest = ix, rest{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}
 	if restored {
 		s.rest.changes = 0
@@ -51,26 +75,26 @@ func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 		s.change(c)
 	}
 	s.pending = nil
-	s.ix = e.fit(s.ix)
+	e.refit(s)
+	if s.gone { // it is to be loaded anew
+		return errGone
+	}
 	s.ready.Store(true)
-	e.loaded.Add(1)
 	e.hold(s, s.ix.bytes()+scopeOverhead)
 	e.vectorsLoaded(s)
-	e.log.Debug("recall index loaded", "memories", ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
-	if s.ix.later {
-		e.uncoded.Add(1)
-	}
-	return s.ix.later
+	return nil
 }
 
-// build reads a snapshot or scans the store. A panic while reading what is stored is a failed load, not the end of the
-// process.
+// failedByPanic is deferred where a panic over what is stored is a failed load, not the end of the process.
+func failedByPanic(err *error) {
+	if r := recover(); r != nil {
+		*err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
+	}
+}
+
+// build reads a snapshot or scans the store.
 func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally, restored bool, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
-		}
-	}()
+	defer failedByPanic(&err)
 	select {
 	case e.slots <- struct{}{}:
 		defer func() { <-e.slots }()
@@ -79,7 +103,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	}
 	if e.snapshots != nil {
 		if ix, t = e.restore(ctx, s.scope); ix != nil {
-			return ix, t, true, nil
+			return e.fit(ix), t, true, nil
 		}
 		t = &tally{}
 	}
@@ -130,7 +154,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	group.flush()
 	ix.later = ix.later && ix.coder == nil && ix.plain >= learnFrom
 	ix.compact()
-	return ix, t, false, nil
+	return e.fit(ix), t, false, nil
 }
 
 // turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but

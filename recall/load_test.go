@@ -1,8 +1,11 @@
 package recall
 
 import (
+	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -45,4 +48,29 @@ func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLoadThatPanicsOverAChange: a change that comes while a scope loads and panics when it is made costs the load, not the process.
+func TestLoadThatPanicsOverAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := &fakeSource{ms: map[storage.Scope][]storage.Memory{alice: texts("I live in Graz.")}, delay: time.Second}
+		cfg := patient()
+		e := New(cfg, src, nil, nil)
+		defer e.Close()
+		time.AfterFunc(time.Second/2, func() {
+			s := scopeOf(e)
+			e.apply(s, change{passages: []passage{{}}})
+		})
+		ask := Request{Scope: alice, Newest: "Where do I live?"}
+		if _, err := e.Recall(t.Context(), ask); !errors.Is(err, storage.ErrUnavailable) {
+			t.Errorf("got %v, want unavailable", err)
+		}
+		if s := e.Stats(); s.Failures != 1 || s.Loads != 0 || e.Loaded(alice) || s.Bytes != scopeOverhead {
+			t.Errorf("%+v, want a failed load", s)
+		}
+		time.Sleep(retryAfter)
+		if res, err := e.Recall(t.Context(), ask); err != nil || len(res.Memories) != 1 {
+			t.Errorf("then: %+v, %v", res, err)
+		}
+	})
 }

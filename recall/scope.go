@@ -27,7 +27,9 @@ type scopeIndex struct {
 	loading chan struct{} // closed when the load under way ends; nil if none is
 	cancel  context.CancelFunc
 	pending []change
-	err     error // of the last load
+	anew    *rebuild  // of ix, waiting or under way; nil if none is
+	anewAt  time.Time // none begins before
+	err     error     // of the last load
 	retryAt time.Time
 	rest    rest
 	gone    bool // dropped or evicted: a load's result is thrown away
@@ -53,23 +55,28 @@ type change struct {
 	gone     []string          // ids, those of the ghosts included
 }
 
-// acquire returns the scope's place and makes sure that a load is under way if it is not loaded.
-func (e *Engine) acquire(scope storage.Scope) (*scopeIndex, error) {
-	for {
-		v, ok := e.scopes.Load(scope)
+// place returns the scope's place.
+func (e *Engine) place(scope storage.Scope) *scopeIndex {
+	v, ok := e.scopes.Load(scope)
+	if !ok {
+		fresh := &scopeIndex{scope: scope}
+		fresh.used.Store(e.clock.Add(1))
+		v, ok = e.scopes.LoadOrStore(scope, fresh)
 		if !ok {
-			fresh := &scopeIndex{scope: scope}
-			fresh.used.Store(e.clock.Add(1))
-			v, ok = e.scopes.LoadOrStore(scope, fresh)
-			if !ok {
-				e.hold(fresh, scopeOverhead)
-			}
+			e.hold(fresh, scopeOverhead)
 		}
-		s := v.(*scopeIndex)
+	}
+	return v.(*scopeIndex)
+}
+
+// acquire returns the scope's place and makes sure that a load is under way if it is not loaded.
+func (e *Engine) acquire(ctx context.Context, scope storage.Scope) (*scopeIndex, error) {
+	for {
+		s := e.place(scope)
 		if s.ready.Load() {
 			return s, nil
 		}
-		switch err := e.load(s); {
+		switch err := e.load(ctx, s); {
 		case errors.Is(err, errGone):
 			continue // evicted between the two looks
 		case err != nil:
@@ -82,8 +89,10 @@ func (e *Engine) acquire(scope storage.Scope) (*scopeIndex, error) {
 var errGone = errors.New("scope dropped")
 
 // load starts a load unless one is under way or the last failure is too fresh.
-func (e *Engine) load(s *scopeIndex) error {
-	s.mu.Lock()
+func (e *Engine) load(ctx context.Context, s *scopeIndex) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
 	defer s.mu.Unlock()
 	switch {
 	case s.gone:
@@ -98,11 +107,11 @@ func (e *Engine) load(s *scopeIndex) error {
 	if e.closed {
 		return errClosed
 	}
-	ctx, cancel := context.WithTimeout(e.life, e.cfg.LoadTimeout)
+	life, cancel := context.WithTimeout(e.life, e.cfg.LoadTimeout)
 	s.loading, s.cancel, s.err, s.pending = make(chan struct{}), cancel, nil, nil
 	e.loads.Go(func() {
 		defer cancel()
-		e.runLoad(ctx, s)
+		e.runLoad(life, s)
 	})
 	return nil
 }
@@ -168,12 +177,13 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 		work := e.works.Get().(*workspace)
 		s.ix.work = work
 		s.change(c)
+		s.anew.note(&c)
 		if work.small() {
 			work.conversation.id = "" // a number of this index
 			e.works.Put(work)
 		}
-		if s.ix.wasteful() || s.ix.bytes() > e.cfg.MaxScopeBytes || s.ix.full() {
-			s.ix = e.fit(s.ix)
+		if e.refit(s); s.gone {
+			return
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
 		e.vectorsChanged(s, &c)
@@ -226,7 +236,9 @@ func (s *scopeIndex) wait(ctx context.Context) error {
 	if s.ready.Load() {
 		return nil
 	}
-	s.mu.RLock()
+	if err := s.rlock(ctx); err != nil {
+		return err
+	}
 	loading := s.loading
 	s.mu.RUnlock()
 	if loading != nil {
@@ -236,7 +248,9 @@ func (s *scopeIndex) wait(ctx context.Context) error {
 			return context.Cause(ctx)
 		}
 	}
-	s.mu.RLock()
+	if err := s.rlock(ctx); err != nil {
+		return err
+	}
 	defer s.mu.RUnlock()
 	if s.gone {
 		return nil // the caller finds no index and asks again
@@ -248,7 +262,7 @@ func (s *scopeIndex) wait(ctx context.Context) error {
 func (s *scopeIndex) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone, s.ix = true, nil
+	s.gone, s.ix, s.anew = true, nil, nil
 	s.ready.Store(false)
 	if s.cancel != nil {
 		s.cancel()

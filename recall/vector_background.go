@@ -259,7 +259,16 @@ func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
 
 // vectorsFull reports whether the scope has no room for more. The caller holds its lock.
 func (e *Engine) vectorsFull(s *scopeIndex) bool {
-	return s.ix.bytes()+s.vec.all.bytes() > e.cfg.MaxScopeBytes
+	return e.indexBytes(s)+s.vec.all.bytes() > e.cfg.MaxScopeBytes
+}
+
+// indexBytes is what the index takes; one beyond its bound, what it will when its rebuild has ended, or it would leave no room
+// meanwhile. The caller holds the scope's lock.
+func (e *Engine) indexBytes(s *scopeIndex) int64 {
+	if s.anew != nil {
+		return min(s.ix.bytes(), e.cfg.MaxScopeBytes/10*9)
+	}
+	return s.ix.bytes()
 }
 
 // holdVectors counts what the vectors take, and drops the oldest of a scope that takes too much. Of the memories that wait
@@ -268,7 +277,7 @@ func (e *Engine) vectorsFull(s *scopeIndex) bool {
 func (e *Engine) holdVectors(s *scopeIndex, stay bool) {
 	v := s.vec.all
 	if e.vectorsFull(s) && v.len() > 0 {
-		room := max(e.cfg.MaxScopeBytes-s.ix.bytes(), 0)
+		room := max(e.cfg.MaxScopeBytes-e.indexBytes(s), 0)
 		n := int(float64(v.len()) * 0.9 * float64(room) / float64(v.bytes()))
 		when := func(id uint64) storage.Time {
 			if turn, ok := s.ix.turnOf(id); ok {

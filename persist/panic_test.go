@@ -1,0 +1,93 @@
+package persist
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/redact"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// TestRoundThatPanics: what panics in a round outside of any audit costs what that round took in when it does so a third time, and
+// not the process, nor those who wait, nor what comes after.
+func TestRoundThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		store := newFaulty()
+		pipe := New(DefaultConfig(), store, store, &indexed{}, redactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil)
+		pipe.auditor.dossiers = nil // no scope's facts can be held
+		p := start(t, pipe)
+		defer p.stop()
+		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := p.Settle(ctx); err != nil {
+			t.Fatalf("who waits: %v", err)
+		}
+		if got := p.stats.auditsGivenUp.Load(); got != maxTries {
+			t.Errorf("%d given up, want %d", got, maxTries)
+		}
+		if strings.Count(log.String(), "panic") == 0 || strings.Contains(log.String(), "nil map") {
+			t.Errorf("told, or with the panic's value:\n%s", log.String())
+		}
+		open, err := p.gate.close(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe.auditor.dossiers = map[storage.Scope]*dossier{}
+		open()
+		mustEnqueue(t, p.Pipeline, said("t2", "My sister Ines is allergic to peanuts."))
+		if err := p.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if got := factsIn(t, store, testScope); len(got) != 1 || !strings.Contains(got[0], "peanuts") {
+			t.Errorf("then: %q", got)
+		}
+	})
+}
+
+// TestRoundThatPanicsOnce: what a round took in that a panic ended is for the next.
+func TestRoundThatPanicsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newFaulty()
+		pipe := New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil)
+		pipe.auditor.dossiers = nil
+		p := start(t, pipe)
+		defer p.stop()
+		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		mustFlush(t, p.Pipeline)
+		for p.stats.auditsGivenUp.Load() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		open, err := p.gate.close(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		pipe.auditor.dossiers = map[storage.Scope]*dossier{}
+		open()
+		if err := p.Settle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := factsIn(t, store, testScope); len(got) != 1 {
+			t.Errorf("got %q, %d given up", got, p.stats.auditsGivenUp.Load())
+		}
+	})
+}
+
+// TestModelIsNotAskedWhatPanics: the rules have to do.
+func TestModelIsNotAskedWhatPanics(t *testing.T) {
+	store := newFaulty()
+	p := New(DefaultConfig(), store, store, nil, nil, nil, nil)
+	p.redact = new(redact.Redactor) // has no rules to read with
+	p.SetDistiller(proposer(func([]distill.Message) ([]distill.Proposal, error) { return nil, nil }))
+	of := &talk{window: []windowMessage{{user: true, fresh: true, text: "I live in Porto."}}, fresh: 1}
+	if p.auditor.ask(t.Context(), of) || p.stats.distillFailed.Load() != 1 || p.auditor.asking != 0 || of.asked != 0 {
+		t.Errorf("asked, %d failed, %d under way", p.stats.distillFailed.Load(), p.auditor.asking)
+	}
+}

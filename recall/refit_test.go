@@ -1,0 +1,334 @@
+package recall
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// known are the ids of the memories that an index has.
+func (ix *index) known() map[string]bool {
+	ids := map[string]bool{}
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		for i := t.mem; i < t.mem+int32(t.count) && t.flags&turnDead == 0; i++ {
+			ids[string(ix.appendID(nil, i))] = true
+		}
+	}
+	return ids
+}
+
+// halted is an engine with alice's memories whose rebuilds wait until the test lets them go on.
+func halted(t *testing.T, ms []storage.Memory) (*Engine, *digesting) {
+	t.Helper()
+	src := newDigesting(t, ms)
+	e := New(patient(), src, nil, nil)
+	t.Cleanup(e.Close)
+	if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "load"}); err != nil {
+		t.Fatal(err)
+	}
+	resting(t, e)
+	e.rebuilding <- struct{}{}
+	return e, src
+}
+
+// TestRebuiltIndexIsTheSame: what an index answers is the same after a rebuild, and nothing that was forgotten, replaced or added
+// while it was made is lost or comes back, at whatever step it was.
+func TestRebuiltIndexIsTheSame(t *testing.T) {
+	ms := town(3000)
+	e, src := halted(t, ms)
+	want := map[string]bool{}
+	for _, m := range ms {
+		want[m.ID] = true
+	}
+	forget := func(ms ...storage.Memory) {
+		var ids []string
+		for _, m := range ms {
+			ids = append(ids, m.ID)
+			delete(want, m.ID)
+		}
+		if _, err := src.Delete(t.Context(), alice, ids...); err != nil {
+			t.Fatal(err)
+		}
+		e.Forget(alice, ids...)
+	}
+	told := 0
+	tell := func(text string) storage.Memory {
+		m := said(90_000+told, text)
+		told++
+		m.ID = storage.TurnMemoryID(m.Provenance.Turn, 0)
+		src.put(t, m.Provenance.Turn, m)
+		e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
+		want[m.ID] = true
+		return m
+	}
+	again := func(m storage.Memory) { // its turn is left with one passage
+		m.Text = "It was regenerated: zanzibar."
+		src.put(t, m.Provenance.Turn, m)
+		e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
+		delete(want, storage.TurnMemoryID(m.Provenance.Turn, 1))
+	}
+	for c := 0; c < 2800; c += 20 { // no conversation loses all it has: an empty one counts in the mean length until the rebuild
+		forget(ms[c : c+8]...)
+	}
+	s := scopeOf(e)
+	a := s.anew
+	if a == nil {
+		t.Fatal("no rebuild is due")
+	}
+	forget(ms[1008])
+	tell("Before it began: my parrot is called Coco.")
+	from := e.begin(s, a)
+	forget(ms[1108:1118]...)
+	early := tell("While it was made: my tortoise is called Hector.")
+	again(ms[2010])
+	made := from.fitted(e.cfg.MaxScopeBytes, func() bool { return true })
+	for c := 1200; c < 1400; c += 20 {
+		forget(ms[c+8 : c+18]...)
+	}
+	forget(ms[1409]) // one of two passages
+	forget(early)
+	again(ms[2110])
+	left := e.swap(s, a, made, false)
+	if len(left) != 16 || s.ix == made {
+		t.Fatalf("%d changes to be made before, want 16", len(left))
+	}
+	late := tell("In the last moment: my goldfish is called Bubbles.")
+	for _, c := range left {
+		made.apply(c)
+	}
+	forget(ms[1428])
+	again(ms[2210])
+	ask := []string{"what is my tortoise called?", "and my parrot and the goldfish Bubbles?", "what about zanzibar?", ms[1510].Text, ms[1119].Text, ms[1219].Text}
+	answers := func() (all []Result) {
+		for _, q := range ask {
+			res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: q, Now: ms[2999].EventTime.Std(), TopK: 20, Explain: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Took = 0
+			all = append(all, res)
+		}
+		return all
+	}
+	before, tally := answers(), s.rest.tally.digest
+	if d := cmp.Diff(want, s.ix.known()); d != "" {
+		t.Fatalf("what answers has (-want, +got): %s", d)
+	}
+	if left := e.swap(s, a, made, false); left != nil || s.ix != made || s.anew != nil {
+		t.Fatalf("not swapped: %d changes left", len(left))
+	}
+	<-e.rebuilding
+	resting(t, e)
+	if d := cmp.Diff(want, s.ix.known()); d != "" {
+		t.Errorf("the new one has (-want, +got): %s", d)
+	}
+	if d := cmp.Diff(before, answers(), aboutTheSame); d != "" {
+		t.Errorf("answers before (-) and after (+): %s", d)
+	}
+	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != tally || digest != s.rest.tally.digest {
+		t.Errorf("digest %v, before %v, of the store %v, %v", s.rest.tally.digest, tally, digest, err)
+	}
+	if got, want := e.Stats().Bytes, s.ix.bytes()+scopeOverhead; got != want || made.dead > 150 {
+		t.Errorf("%d bytes counted, want %d; %d turns dead", got, want, made.dead)
+	}
+	wantIDs(t, "late", recallIDs(t, e, Request{Newest: "Is my goldfish called Bubbles?", TopK: 1}), late.ID)
+}
+
+// scopeOf is alice's scope as it is.
+func scopeOf(e *Engine) *scopeIndex {
+	v, _ := e.scopes.Load(alice)
+	return v.(*scopeIndex)
+}
+
+var aboutTheSame = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(a) })
+
+// TestRebuildOfWhatIsGone: a scope that is erased or evicted while it is rebuilt stays so, and counts for nothing.
+func TestRebuildOfWhatIsGone(t *testing.T) {
+	for name, end := range map[string]func(*Engine, *scopeIndex){
+		"erased":  func(e *Engine, _ *scopeIndex) { e.Drop(alice) },
+		"evicted": func(e *Engine, s *scopeIndex) { s.mu.Lock(); defer s.mu.Unlock(); e.letGo(s) },
+	} {
+		for _, stage := range []string{"waits", "begun", "made"} {
+			ms := town(3000)
+			e, _ := halted(t, ms)
+			for _, m := range ms[:1000] {
+				e.Forget(alice, m.ID)
+			}
+			s := scopeOf(e)
+			a := s.anew
+			var made *index
+			goOn := func() bool { return s.ready.Load() }
+			switch stage {
+			case "waits":
+				end(e, s)
+				if e.begin(s, a) != nil {
+					t.Errorf("%s, %s: it begins", name, stage)
+				}
+			case "begun":
+				from := e.begin(s, a)
+				end(e, s)
+				if from.fitted(e.cfg.MaxScopeBytes, goOn) != nil {
+					t.Errorf("%s, %s: it goes on", name, stage)
+				}
+			case "made":
+				made = e.begin(s, a).fitted(e.cfg.MaxScopeBytes, goOn)
+				end(e, s)
+				e.swap(s, a, made, true)
+			}
+			<-e.rebuilding
+			for until := time.Now().Add(time.Minute); len(e.rebuilding) > 0 && time.Now().Before(until); {
+				time.Sleep(time.Millisecond)
+			}
+			if st := e.Stats(); e.Loaded(alice) || s.ix != nil || s.anew != nil || st.Scopes != 0 || st.Bytes != 0 {
+				t.Errorf("%s, %s: %+v, want nothing held", name, stage, st)
+			}
+		}
+	}
+}
+
+// TestRebuildOfWhatChangesFaster: of a rebuild that has too much noted to be made anew nothing is used.
+func TestRebuildOfWhatChangesFaster(t *testing.T) {
+	ms := town(3000)
+	e, _ := halted(t, ms)
+	for _, m := range ms[:1000] {
+		e.Forget(alice, m.ID)
+	}
+	s := scopeOf(e)
+	a := s.anew
+	made := e.begin(s, a).fitted(e.cfg.MaxScopeBytes, nil)
+	a.bytes = e.cfg.MaxScopeBytes/notedShare + 1
+	e.Forget(alice, ms[1000].ID)
+	if s.anew == nil || s.anew == a {
+		t.Fatal("it does not begin anew")
+	}
+	if e.swap(s, a, made, true); s.ix == made {
+		t.Error("it is used")
+	}
+	<-e.rebuilding
+	if resting(t, e); s.ix.dead > 0 || s.ix.liveMems != 1999 {
+		t.Errorf("%d turns dead, %d memories", s.ix.dead, s.ix.liveMems)
+	}
+}
+
+// TestRebuildThatPanics leaves the index as it is, which answers, and is not tried again at once.
+func TestRebuildThatPanics(t *testing.T) {
+	ms := town(3000)
+	e, _ := halted(t, ms)
+	s := scopeOf(e)
+	s.mu.Lock()
+	s.ix.words = nil // which reads the assistant's texts
+	s.mu.Unlock()
+	var ids []string
+	for _, m := range ms[:1000] {
+		ids = append(ids, m.ID)
+	}
+	slices.SortFunc(ms[:1000], func(a, b storage.Memory) int { return b.Provenance.Seq - a.Provenance.Seq })
+	s.mu.Lock()
+	for n := range int32(500) {
+		s.ix.remove(n)
+	}
+	e.refit(s)
+	s.mu.Unlock()
+	<-e.rebuilding
+	resting(t, e)
+	if got := e.Stats(); got.Failures != 1 || got.Bytes < s.ix.bytes() || s.ix.dead != 500 {
+		t.Errorf("%+v, %d turns dead", got, s.ix.dead)
+	}
+	e.Forget(alice, ids[0]) // unknown by now
+	if s.anew != nil {
+		t.Error("tried again at once")
+	}
+	if got := recallIDs(t, e, Request{Newest: ms[2001].Text, TopK: 1}); len(got) != 1 {
+		t.Errorf("recalled %v", got)
+	}
+}
+
+// TestRebuildsUnderChanges: whatever changes while indexes are rebuilt, they hold what the store does.
+func TestRebuildsUnderChanges(t *testing.T) {
+	ms := town(4000)
+	src := newDigesting(t, ms)
+	e := New(patient(), src, nil, nil)
+	defer e.Close()
+	recallIDs(t, e, Request{Newest: "load"})
+	s := resting(t, e)
+	first := s.ix
+	var mu sync.Mutex // what one changes in the store and then tells, nobody else does meanwhile
+	want := map[string]storage.Memory{}
+	for _, m := range ms {
+		want[m.ID] = m
+	}
+	var all sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	for range 2 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: ms[7].Text}); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	ids := slices.Sorted(maps.Keys(want))
+	r.Shuffle(len(ids), func(i, k int) { ids[i], ids[k] = ids[k], ids[i] })
+	rebuilds := 0
+	for i, id := range ids[:3000] {
+		if i%50 == 0 {
+			time.Sleep(2 * time.Millisecond)
+		}
+		mu.Lock()
+		switch {
+		case i%5 == 0: // changed
+			m := want[id]
+			m.Text = fmt.Sprintf("changed %d: %s", i, m.Text)
+			src.put(t, "", m)
+			e.Add(alice, "", []storage.Memory{m})
+			want[id] = m
+		default:
+			if _, err := src.Delete(t.Context(), alice, id); err != nil {
+				t.Fatal(err)
+			}
+			e.Forget(alice, id)
+			delete(want, id)
+		}
+		mu.Unlock()
+		s.mu.RLock()
+		if s.ix != first {
+			first, rebuilds = s.ix, rebuilds+1
+		}
+		s.mu.RUnlock()
+	}
+	stop()
+	all.Wait()
+	if resting(t, e); s.ix != first {
+		rebuilds++
+	}
+	got := s.ix.known()
+	for id, m := range want {
+		i, ok := s.ix.memoryOf(id)
+		if !ok || !got[id] || s.ix.memory(i, alice).Text != m.Text {
+			t.Fatalf("%s: known %v, want %q", id, ok, m.Text)
+		}
+	}
+	if len(got) != len(want) || rebuilds == 0 {
+		t.Errorf("%d memories, want %d; %d rebuilds", len(got), len(want), rebuilds)
+	}
+	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != s.rest.tally.digest {
+		t.Errorf("digest %v, of the store %v, %v", s.rest.tally.digest, digest, err)
+	}
+	if got, want := e.Stats().Bytes, s.ix.bytes()+scopeOverhead; got != want {
+		t.Errorf("%d bytes counted, want %d", got, want)
+	}
+}
