@@ -132,7 +132,7 @@ func (s *scanner) chatMessage() Message {
 				s.fail(ErrAmbiguous)
 			}
 			v := s.skip()
-			others = link(others, tagMember, xxh3.Hash128(name), s.hashValue(v))
+			others = link(others, tagMember, xxh3.Hash128(name), s.hashUnmarked(v))
 			if string(name) == "tool_calls" || string(name) == "function_call" {
 				m.Calls = m.Calls || holdsSomething(s.b[v.start:v.end])
 			}

@@ -82,6 +82,24 @@ func TestMessagesHash(t *testing.T) {
 	}
 }
 
+// So it is in a chat message, in its calls, too.
+func TestChatHashWithoutMarks(t *testing.T) {
+	hash := func(mark string) digest {
+		t.Helper()
+		req, err := Chat{}.Parse([]byte(`{"messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"tool_calls":[{"id":"a"` + mark + `}]}]}`))
+		if err != nil {
+			t.Fatalf("%s: %v", mark, err)
+		}
+		return req.Messages[1].Hash
+	}
+	if hash(`,"cache_control":{"type":"ephemeral"}`) != hash("") {
+		t.Error("a mark in a call counts")
+	}
+	if hash(`,"cache":1`) == hash("") {
+		t.Error("what is no mark does not count")
+	}
+}
+
 func TestDemote(t *testing.T) {
 	body := func(text string) string {
 		return `{"messages":[{"role":"user","content":"do it"},{"role":"assistant","content":[{"type":"tool_use","id":"a"}]},` +
