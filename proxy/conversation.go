@@ -25,14 +25,13 @@ func (x *exchange) conversation(named string, w walk, known bool) string {
 }
 
 // began is the first turn of the request's conversation, and whether an answer of the assistant's stands between it and the
-// newest. What a harness says before, and the reply to it that comes with it, are alike in all conversations of a client. What nobody
-// may read any more counts as a human's, and so does a picture without words.
+// newest. What a harness says before, and the reply to it that comes with it, are alike in all conversations of a client.
 func (x *exchange) began() (first int, history bool) {
 	first = x.req.Turn
 	for i, m := range x.req.Messages[:x.req.Turn] {
 		switch {
 		case m.Role == dialect.RoleUser && first == x.req.Turn:
-			if words, read := x.hear(i); words != "" || !read || x.req.Text(i) == "" {
+			if x.typed(i) {
 				first = i
 			}
 		case m.Role == dialect.RoleAssistant && i > first:

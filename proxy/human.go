@@ -34,15 +34,39 @@ const (
 
 // hear is what a human typed in message i. read is false where too much was read before.
 func (x *exchange) hear(i int) (words string, read bool) {
-	if x.heard >= maxHeard {
+	texts, read := x.textsHeard(i)
+	if !read {
 		return "", false
 	}
-	texts := x.req.Texts(i)
+	return x.client.human(texts), true
+}
+
+func (x *exchange) textsHeard(i int) (texts []string, read bool) {
+	if x.heard >= maxHeard {
+		return nil, false
+	}
+	texts = x.req.Texts(i)
 	x.heard += textHeard
 	for _, t := range texts {
 		x.heard += len(t) + textHeard
 	}
-	return x.client.human(texts), true
+	return texts, true
+}
+
+// typed says whether a human typed any of message i. What nobody may read any more counts as a human's, and so does a picture
+// without words.
+func (x *exchange) typed(i int) bool {
+	texts, read := x.textsHeard(i)
+	if !read || strings.TrimSpace(strings.Join(texts, "")) == "" {
+		return true
+	}
+	// Prose shows at once that it is no harness's, and mostly is all there is.
+	if slices.ContainsFunc(texts, func(t string) bool {
+		return strings.TrimSpace(t) != "" && !strings.ContainsAny(t, "<`") && !x.client.harness(t) && len(x.client.cutPreamble(t)) == len(t)
+	}) {
+		return true
+	}
+	return x.client.human(texts) != ""
 }
 
 // demote tells turns from tool results. Messages that are too many to be read stay turns, which is how what was inserted
