@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"context"
-	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,8 +37,15 @@ type answer struct {
 
 // streamed says whether an answer is a stream of events or lines.
 func streamed(h http.Header) bool {
-	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
-	return media == "text/event-stream" || media == "application/x-ndjson"
+	media := mediaType(h)
+	return strings.EqualFold(media, "text/event-stream") || strings.EqualFold(media, mediaLines)
+}
+
+const mediaLines = "application/x-ndjson"
+
+func mediaType(h http.Header) string {
+	media, _, _ := strings.Cut(h.Get("Content-Type"), ";")
+	return strings.TrimSpace(media)
 }
 
 const assemblers = 2

@@ -53,6 +53,7 @@ type exchange struct {
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
 	taken    bool   // accepted was told so
+	opening  opening
 	placing  *placing
 
 	found []recall.Scored // room for what recall finds, kept from request to request
@@ -368,10 +369,12 @@ func (x *exchange) unharmed(resp *http.Response) *http.Response {
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
 	default:
+		if resp.StatusCode/100 == 2 && streamed(resp.Header) {
+			return x.unharmedStream(resp)
+		}
 		return resp
 	}
-	head, whole := peekRefusal(x.h, resp.Body)
-	resp.Body = whole
+	resp, head, _ := peekAnswer(x.h, resp, refusalTime, nil)
 	template, length, content := x.whyRefused(resp, head)
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {
 		return resp

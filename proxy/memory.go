@@ -382,6 +382,9 @@ func (x *exchange) accepting(sink func([]byte)) func([]byte) {
 	}
 	return func(p []byte) {
 		x.accepted()
+		if x.opening.asks != asksNothing {
+			x.opened(p)
+		}
 		if sink != nil {
 			sink(p)
 		}

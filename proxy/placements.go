@@ -14,11 +14,21 @@ import (
 // about the memory's content or the request, it takes two in different conversations, and they count for their user alone:
 // nobody's refusals may move what stands in another's conversations. It holds at most learnedMax lessons; at the bound the
 // one that was learned first is forgotten. A restart forgets all, which costs one refused request each.
+//
+// It also remembers where models took a block in a stream, which then needs no look before its head passes on (opening.go). Of
+// these, too, it holds at most learnedMax; at the bound any one is forgotten, and looked at once more.
 type learned struct {
 	now func() time.Time
 
 	mu     sync.RWMutex
 	models map[modelKey]lesson
+	taking map[placed]struct{}
+}
+
+// placed is a block's place in the requests of a model.
+type placed struct {
+	model modelKey
+	at    dialect.Placement
 }
 
 // modelKey is what a lesson is about; scope is empty where it is everybody's.
@@ -51,7 +61,35 @@ const (
 )
 
 func newLearned(now func() time.Time) *learned {
-	return &learned{now: now, models: map[modelKey]lesson{}}
+	return &learned{now: now, models: map[modelKey]lesson{}, taking: map[placed]struct{}{}}
+}
+
+// takes says whether a block was taken there.
+func (l *learned) takes(p placed) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	_, ok := l.taking[p]
+	return ok
+}
+
+// took is told that one was.
+func (l *learned) took(p placed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.taking) >= learnedMax {
+		for other := range l.taking {
+			delete(l.taking, other)
+			break
+		}
+	}
+	l.taking[p] = struct{}{}
+}
+
+// doubt is told that one was not, any more.
+func (l *learned) doubt(p placed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.taking, p)
 }
 
 // placement returns where a block of a scope goes for this model; ok is false where the model takes none.

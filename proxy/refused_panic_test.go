@@ -14,8 +14,11 @@ func TestReadersOfAnswersAreGuarded(t *testing.T) {
 	if template, length, content := x.whyRefused(nil, nil); template || length || content {
 		t.Error("a refusal that can't be read says why")
 	}
+	if got := x.tells(nil, nil, false); got != toldError {
+		t.Errorf("a stream that can't be read tells %d", got)
+	}
 	x.reachedEncoded(http.Header{"Content-Encoding": {"gzip"}}, nil)
-	if got := r.h.stats.Panics.Load(); got != 2 {
-		t.Errorf("%d panics are counted, want 2", got)
+	if got := r.h.stats.Panics.Load(); got != 3 {
+		t.Errorf("%d panics are counted, want 3", got)
 	}
 }

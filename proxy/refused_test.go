@@ -92,7 +92,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 func TestRefusalIsPassedOnWhole(t *testing.T) {
 	for _, size := range []int{0, 1, smallBuffer, refusalPeek - 1, refusalPeek, refusalPeek + 1, 5 * refusalPeek} {
 		whole := strings.Repeat("0123456789abcdef", size/16+1)[:size]
-		head, body := peekRefusal(nil, io.NopCloser(io.MultiReader(strings.NewReader(whole[:size/2]), strings.NewReader(whole[size/2:]))))
+		body, head, _ := peekBody(nil, io.NopCloser(io.MultiReader(strings.NewReader(whole[:size/2]), strings.NewReader(whole[size/2:]))), refusalTime, nil)
 		if want := whole[:min(size, refusalPeek)]; string(head) != want {
 			t.Errorf("%d bytes: saw %d, want %d", size, len(head), len(want))
 		}
@@ -148,7 +148,7 @@ func TestH1InterruptAfterTheEnd(t *testing.T) {
 func TestRefusalLeavesNoGoroutine(t *testing.T) {
 	reader, writer := io.Pipe()
 	before := runtime.NumGoroutine()
-	_, body := peekRefusal(nil, reader)
+	body, _, _ := peekBody(nil, reader, refusalTime, nil)
 	_ = body.Close()
 	_ = writer.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -19,8 +19,13 @@ import (
 func TestStrictServers(t *testing.T) {
 	for name, strictness := range map[string]proxytest.Strictness{
 		"vLLM": proxytest.VLLM, "llama.cpp": proxytest.LlamaCPP, "Mistral": proxytest.Mistral, "LM Studio": proxytest.LMStudio,
+		"LM Studio, stream": proxytest.LMStudio,
 	} {
 		t.Run(name, func(t *testing.T) {
+			asked := func(body string) string { return body }
+			if strings.HasSuffix(name, "stream") {
+				asked = streaming
+			}
 			llm := &proxytest.LLM{Strict: strictness, Answer: func(proxytest.Recorded) proxytest.Reply { return proxytest.Reply{Text: "fine"} }}
 			up := httptest.NewServer(llm)
 			defer up.Close()
@@ -31,14 +36,14 @@ func TestStrictServers(t *testing.T) {
 				r.recall.set(fmt.Sprint("fact ", turn))
 				history = append(history, fmt.Sprint("user: q", turn))
 				llm.Reset()
-				got := r.post(chat(history...))
+				got := r.post(asked(chat(history...)))
 				history = append(history, "assistant: fine")
 				want, requests := StatusInjected, 1
 				if turn == 0 {
 					want, requests = StatusRejected, 2
 				}
 				sent := llm.Requests()
-				if got.code != 200 || got.status != want || len(sent) != requests {
+				if got.code != 200 || got.status != want || len(sent) != requests || !strings.Contains(got.body, "fine") {
 					t.Fatalf("turn %d: code %d, status %s after %d requests, want 200, %s after %d", turn, got.code, got.status, len(sent), want, requests)
 				}
 				body := string(sent[len(sent)-1].Body)
@@ -52,13 +57,14 @@ func TestStrictServers(t *testing.T) {
 			if diff := cmp.Diff(want, roles(t, previous)); diff != "" {
 				t.Errorf("last request (-want +got):\n%s", diff)
 			}
-			// What the client gets wrong by itself is the client's, and teaches nothing.
+			// What the client gets wrong by itself is the client's, and teaches nothing. Streams to a model that takes blocks
+			// there are not looked at before they pass on, so the refusal is that of the request with them.
 			llm.Reset()
-			got := r.post(chat("user: a", "wizard: b"))
-			if sent := llm.Requests(); got.code/100 == 2 || fence.Contains(string(sent[len(sent)-1].Body)) {
+			got := r.post(asked(chat("user: a", "wizard: b")))
+			if sent := llm.Requests(); !strings.Contains(got.body, "role") || fence.Contains(string(sent[len(sent)-1].Body)) != (name == "LM Studio, stream") {
 				t.Errorf("a role of the client's own: code %d", got.code)
 			}
-			if got := r.post(chat("user: another")); got.status != StatusInjected {
+			if got := r.post(asked(chat("user: another"))); got.status != StatusInjected {
 				t.Errorf("after it: status %s, want injected", got.status)
 			}
 		})

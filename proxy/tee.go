@@ -86,30 +86,56 @@ func (t *tee) release() {
 
 // decodeAnswer returns the plain bytes of an answer, at most limit of them. It is never used on what the client gets.
 func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
+	z, err := openAnswer(h, b)
+	if err != nil {
+		return nil, err
+	}
+	if z == nil {
+		return b, nil
+	}
+	defer z.Close()
+	return readBounded(z, limit)
+}
+
+// decodeBeginning is decodeAnswer for the first bytes of an answer: what can be told of it by them, be it nothing.
+func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
+	z, err := openAnswer(h, b)
+	if err != nil {
+		return nil
+	}
+	if z == nil {
+		return b
+	}
+	defer z.Close()
+	plain, _ := io.ReadAll(io.LimitReader(z, limit))
+	return plain
+}
+
+// openAnswer decodes b, nil = that is plain.
+func openAnswer(h http.Header, b []byte) (io.ReadCloser, error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ",")))
 	switch encoding {
 	case "", "identity":
-		return b, nil
+		return nil, nil
 	case "gzip", "x-gzip":
 		z, err := gzip.NewReader(bytes.NewReader(b))
 		if err != nil {
 			return nil, errEncoding
 		}
-		return readBounded(z, limit)
+		return z, nil
 	case "deflate": // zlib by the RFC, raw deflate by some servers
 		if z, err := zlib.NewReader(bytes.NewReader(b)); err == nil {
-			return readBounded(z, limit)
+			return z, nil
 		}
-		return readBounded(flate.NewReader(bytes.NewReader(b)), limit)
+		return flate.NewReader(bytes.NewReader(b)), nil
 	case "br":
-		return readBounded(brotli.NewReader(bytes.NewReader(b)), limit)
+		return io.NopCloser(brotli.NewReader(bytes.NewReader(b))), nil
 	case "zstd":
 		z, _, err := newZstd(b)
 		if err != nil {
 			return nil, err
 		}
-		defer z.Close()
-		return readBounded(io.Reader(z), limit)
+		return z.IOReadCloser(), nil
 	}
 	return nil, errEncoding
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 
 	"github.com/tidwall/gjson"
+
+	"github.com/remora-proxy/remora/proxy/sse"
 )
 
 // MaxRefusal is how much of an error body is looked at, in bytes. Whatever stands behind it does not count.
@@ -26,6 +28,53 @@ func ContextLength(status int, body []byte) bool {
 // user messages in a row, a second system message, a role that its chat template does not know.
 func TemplateRefusal(body []byte) bool {
 	return saysOneOf(body, templateTexts[:]) && !saysOneOf(body, contextLengthTexts[:])
+}
+
+// FirstEvent returns what the first event of a stream says and whether that is an error, as servers that have sent their head
+// refuse. With lines the events are JSON values, one a line. ok is false where no event has come whole; ended says that nothing
+// follows b, and what there is counts as one.
+func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
+	if ended {
+		b = append(b[:len(b):len(b)], "\n\n"...)
+	}
+	if !lines {
+		for e := range sse.Events(b) {
+			if len(e.Data) > 0 {
+				return e.Data, string(e.Type) == "error" || isError(e.Data), true
+			}
+		}
+		if !ended {
+			return nil, false, false
+		} // or an error may stand there without the frame of an event
+	}
+	for line := range bytes.Lines(b) {
+		if line[len(line)-1] != '\n' {
+			break
+		}
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			return line, isError(line), true
+		}
+	}
+	return nil, false, false
+}
+
+// isError says whether an event is the JSON of an error.
+func isError(data []byte) bool {
+	s := scanner{b: data}
+	s.begin()
+	s.skip()
+	s.end()
+	if s.err != nil {
+		return false
+	}
+	told := gjson.GetManyBytes(data, "error", "type", "object")
+	switch told[0].Type {
+	case gjson.String:
+		return told[0].Str != ""
+	case gjson.JSON:
+		return true
+	}
+	return told[1].Str == "error" || told[2].Str == "error"
 }
 
 // ContentRefusal says whether an upstream refused a request for what it says: such a refusal is about one text, not about

@@ -136,6 +136,43 @@ func TestRefusalLooksAtMaxRefusalBytes(t *testing.T) {
 	}
 }
 
+// What stands first in a stream is an error where it says so, and not where a text does.
+func TestFirstEvent(t *testing.T) {
+	const fault = `{"error":{"message":"roles must alternate"}}`
+	for _, tt := range []struct {
+		name, stream string
+		lines, ended bool
+		data         string
+		failed, ok   bool
+	}{
+		{name: "named", stream: "event: error\ndata: odd\n\ndata: [DONE]\n\n", data: "odd", failed: true, ok: true},
+		{name: "LM Studio", stream: "event: error\ndata: " + fault + "\n\n", data: fault, failed: true, ok: true},
+		{name: "unnamed", stream: "data: " + fault + "\n\ndata: [DONE]\n\n", data: fault, failed: true, ok: true},
+		{name: "a text", stream: `data: {"error":"no"}` + "\n\n", data: `{"error":"no"}`, failed: true, ok: true},
+		{name: "vLLM before", stream: `data: {"object":"error","message":"no"}` + "\n\n", data: `{"object":"error","message":"no"}`, failed: true, ok: true},
+		{name: "Responses", stream: `data: {"type":"error","message":"no"}` + "\n\n", data: `{"type":"error","message":"no"}`, failed: true, ok: true},
+		{name: "behind comments", stream: ": wait\n\n: wait\n\ndata:\n\ndata: " + fault + "\r\n\r\n", data: fault, failed: true, ok: true},
+		{name: "none", stream: `data: {"choices":[],"error":null}` + "\n\n", data: `{"choices":[],"error":null}`, ok: true},
+		{name: "empty", stream: `data: {"choices":[],"error":""}` + "\n\n", data: `{"choices":[],"error":""}`, ok: true},
+		{name: "in a text", stream: `data: {"text":"\"error\": roles must alternate"}` + "\n\n", data: `{"text":"\"error\": roles must alternate"}`, ok: true},
+		{name: "the second", stream: "data: {}\n\ndata: " + fault + "\n\n", data: `{}`, ok: true},
+		{name: "not whole", stream: "event: error\ndata: " + fault + "\n"},
+		{name: "comments alone", stream: ": wait\n\n"},
+		{name: "at the end", stream: "data: " + fault, ended: true, data: fault, failed: true, ok: true},
+		{name: "without a frame", stream: fault, ended: true, data: fault, failed: true, ok: true},
+		{name: "nothing", stream: "\n", ended: true},
+		{name: "lines", lines: true, stream: "\n" + fault + "\n{}\n", data: fault, failed: true, ok: true},
+		{name: "lines, none", lines: true, stream: "{}\n" + fault + "\n", data: "{}", ok: true},
+		{name: "lines, not whole", lines: true, stream: fault},
+		{name: "lines, at the end", lines: true, stream: fault, ended: true, data: fault, failed: true, ok: true},
+	} {
+		data, failed, ok := FirstEvent([]byte(tt.stream), tt.lines, tt.ended)
+		if string(data) != tt.data || failed != tt.failed || ok != tt.ok {
+			t.Errorf("%s: got %q, %v, %v", tt.name, data, failed, ok)
+		}
+	}
+}
+
 func FuzzRefusal(f *testing.F) {
 	for _, tt := range refusals {
 		f.Add(tt.status, []byte(tt.body))
@@ -143,6 +180,12 @@ func FuzzRefusal(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		if ContextLength(status, body) && ContextLength(400, body) && TemplateRefusal(body) {
 			t.Error("both: a refusal for length must teach nothing")
+		}
+		for _, lines := range []bool{false, true} {
+			_, _, whole := FirstEvent(body, lines, false)
+			if _, _, ended := FirstEvent(body, lines, true); whole && !ended {
+				t.Error("an event went with the stream's end")
+			}
 		}
 	})
 }

@@ -71,7 +71,7 @@ const (
 	VLLM                // 400, with what the template raised
 	LlamaCPP            // 500, with where in the template it was raised
 	Mistral             // 400, with the words of Mistral's templates
-	LMStudio            // 400, with an error that is no object
+	LMStudio            // 400, with an error that is no object; a stream with an event of it
 )
 
 // DefaultKeep is how many requests an LLM remembers.

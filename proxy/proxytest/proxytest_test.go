@@ -102,6 +102,7 @@ func TestRefusals(t *testing.T) {
 	const (
 		twoUsers    = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`
 		twoSystems  = `{"messages":[{"role":"system","content":"s"},{"role":"developer","content":"a"}]}`
+		streaming   = `{"stream":true,"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":"b"}]}`
 		alternating = `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`
 	)
 	tests := []struct {
@@ -116,6 +117,9 @@ func TestRefusals(t *testing.T) {
 		{"vllm, two systems", &LLM{Strict: VLLM}, twoSystems, 400, "must be at the beginning"},
 		{"vllm, alternating", &LLM{Strict: VLLM}, alternating, 200, "You said: c"},
 		{"llama.cpp", &LLM{Strict: LlamaCPP}, twoUsers, 500, "Jinja Exception"},
+		{"lm studio", &LLM{Strict: LMStudio}, twoUsers, 400, `{"error":"Error rendering prompt with jinja template`},
+		{"lm studio, stream", &LLM{Strict: LMStudio}, streaming, 200, "event: error\ndata: {\"error\":{\"message\":\"Error rendering prompt with jinja template"},
+		{"lm studio, too long a stream", &LLM{Strict: LMStudio, MaxContext: 2}, streaming, 200, "event: error\ndata: {\"error\":{\"message\":\"Trying to keep the first 3 tokens"},
 		{"too long", &LLM{MaxContext: 2}, twoUsers, 400, "context_length_exceeded"},
 		{"scripted", &LLM{Answer: func(Recorded) Reply { return Reply{Status: 429, Body: "slow down"} }}, twoUsers, 429, "slow down"},
 		{"not JSON", &LLM{}, `{"messages":`, 400, "not a chat completion"},

@@ -9,6 +9,11 @@ import (
 // refuse answers conversations that the server does not take, with the words that the real ones use.
 func (l *LLM) refuse(w http.ResponseWriter, r Recorded) bool {
 	if n := chars(r); l.MaxContext > 0 && n > l.MaxContext {
+		if l.Strict == LMStudio && r.Stream {
+			streamError(w, fmt.Sprintf("Trying to keep the first %d tokens when context the overflows. "+
+				"However, the model is loaded with context length of only %d tokens, which is not enough.", n, l.MaxContext))
+			return true
+		}
 		writeError(w, http.StatusBadRequest, "invalid_request_error", "context_length_exceeded", fmt.Sprintf(
 			"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. "+
 				"Please reduce the length of the messages.", l.MaxContext, n))
@@ -30,9 +35,12 @@ func (l *LLM) refuse(w http.ResponseWriter, r Recorded) bool {
 				"                                           ^\nError: Jinja Exception: " + why,
 		}})
 	case LMStudio:
-		writeJSON(w, http.StatusBadRequest, map[string]any{
-			"error": fmt.Sprintf("Error rendering prompt with jinja template: %q. This is usually an issue with the model's prompt template.", why),
-		})
+		message := fmt.Sprintf("Error rendering prompt with jinja template: %q. This is usually an issue with the model's prompt template.", why)
+		if r.Stream {
+			streamError(w, message)
+			return true
+		}
+		writeJSON(w, http.StatusBadRequest, map[string]any{"error": message})
 	default:
 		writeJSON(w, http.StatusBadRequest, map[string]any{
 			"object": "error", "message": why, "type": "BadRequestError", "param": nil, "code": http.StatusBadRequest,
@@ -89,6 +97,15 @@ func writeError(w http.ResponseWriter, status int, kind, code, message string) {
 		e["code"] = code
 	}
 	writeJSON(w, status, map[string]any{"error": e})
+}
+
+// streamError is an error in a stream whose head has left.
+func streamError(w http.ResponseWriter, message string) {
+	event, _ := json.Marshal(map[string]any{"error": map[string]any{"message": message}})
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.WriteHeader(http.StatusOK)
+	_ = http.NewResponseController(w).Flush()
+	_, _ = fmt.Fprintf(w, "event: error\ndata: %s\n\n", event)
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
