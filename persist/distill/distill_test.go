@@ -117,6 +117,54 @@ func TestInputIsFenced(t *testing.T) {
 	}
 }
 
+// TestNewMessagesHaveRoomFirst guards that long older messages don't keep the new ones out of the prompt: a model that does not
+// see them has no facts of them, and they count as audited.
+func TestNewMessagesHaveRoomFirst(t *testing.T) {
+	long := func(n int) (out []Message) {
+		for i := range n {
+			out = append(out, Message{User: i%2 == 0, Text: strings.Repeat("older words ", 400)})
+		}
+		return out
+	}
+	m := newModel(t)
+	m.says(`{"facts":[]}`)
+	d := New(m.config())
+	asked := append(long(10), Message{Fresh: true, Text: "And where do you live?"}, Message{User: true, Fresh: true, Text: "I live in Porto."})
+	if _, err := d.Distill(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	var body struct {
+		Messages []struct{ Content string }
+	}
+	if err := json.Unmarshal([]byte(m.prompts[0]), &body); err != nil {
+		t.Fatal(err)
+	}
+	data := body.Messages[1].Content
+	var shown []int
+	lines := strings.Split(data, "\n")
+	for _, line := range lines[1 : len(lines)-1] {
+		var of struct{ Message int }
+		if err := json.Unmarshal([]byte(line), &of); err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, of.Message)
+	}
+	if diff := cmp.Diff([]int{3, 4, 5, 6, 7, 8, 9, 10, 11}, shown); diff != "" {
+		t.Errorf("messages in the prompt (-want +got):\n%s", diff)
+	}
+	if len(data) > maxPrompt+100 {
+		t.Errorf("the prompt has %d bytes", len(data))
+	}
+
+	many := long(12) // more than fits, all of it new: the rules have to do
+	for i := range many {
+		many[i].User, many[i].Fresh = true, true
+	}
+	if _, err := d.Distill(t.Context(), many); !errors.Is(err, ErrFailed) || len(m.prompts) != 1 {
+		t.Errorf("got %v after %d calls, want ErrFailed and no second call", err, len(m.prompts))
+	}
+}
+
 func TestRefusedAnswers(t *testing.T) {
 	fact := func(message, quote, statement, kind string) string {
 		return fmt.Sprintf(`{"facts":[{"message":%s,"quote":%q,"statement":%q,"kind":%q}]}`, message, quote, statement, kind)
