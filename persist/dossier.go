@@ -330,11 +330,7 @@ func stemmed(w string) string {
 func signsOf(content []string) uint64 {
 	var s uint64
 	for _, w := range content {
-		h := uint32(2166136261)
-		for i := range len(w) {
-			h = (h ^ uint32(w[i])) * 16777619
-		}
-		s |= 1 << (h % 64)
+		s |= 1 << (hashOf(w) % 64)
 	}
 	return s
 }
