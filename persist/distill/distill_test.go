@@ -80,8 +80,8 @@ func TestGoodAnswer(t *testing.T) {
 	if m.keys[0] != "Bearer sk-test-key" {
 		t.Error("the key was not sent")
 	}
-	if d.Spent() != 100 {
-		t.Errorf("spent: got %d, want the 100 tokens that the server counted", d.Spent())
+	if d.spent != 100 {
+		t.Errorf("spent: got %d, want the 100 tokens that the server counted", d.spent)
 	}
 	m.says(`{"facts":[]}`)
 	if got, err := d.Distill(t.Context(), window); err != nil || got == nil || len(got) != 0 {
@@ -317,7 +317,7 @@ func TestUnreportedTokens(t *testing.T) {
 	if _, err := d.Distill(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.Spent(); got < 7*1300+int64(m.config().MaxTokens) { // a token a character
+	if got := d.spent; got < 7*1300+int64(m.config().MaxTokens) { // a token a character
 		t.Errorf("spent: %d", got)
 	}
 }

@@ -24,7 +24,7 @@ type Distiller struct {
 
 	mu    sync.Mutex
 	day   int64 // days since the epoch
-	spent int64 // tokens of that day
+	spent int64 // tokens used of that day
 }
 
 // New makes a Distiller; cfg must be valid and have a URL.
@@ -233,11 +233,4 @@ func (d *Distiller) settle(day, reserved, used int64) {
 	if day == d.day { // of another day nothing is counted any more
 		d.spent = max(d.spent+used-reserved, 0)
 	}
-}
-
-// Spent is how many tokens were used since midnight UTC.
-func (d *Distiller) Spent() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.spent
 }
