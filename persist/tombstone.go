@@ -3,7 +3,7 @@ package persist
 import (
 	"cmp"
 	"context"
-	le "encoding/binary"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,7 +39,7 @@ type tombstone struct {
 
 // tombstoneHash covers the scope, so that two users' are not to be compared.
 func tombstoneHash(scope storage.Scope, what, words string) uint64 {
-	return le.LittleEndian.Uint64(scopedHash(scope, what, words))
+	return binary.LittleEndian.Uint64(scopedHash(scope, what, words))
 }
 
 func statementHash(scope storage.Scope, id string) uint64 {
