@@ -100,13 +100,16 @@ func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
 	for _, m := range due {
 		since[m.conversation] = m.since
 	}
-	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
-		begun := time.Now()
-		var page storage.Page
-		err := r.retry("audit", func() (err error) {
+	pages := storage.Pages(func(after string) (page storage.Page, next string, err error) {
+		q := storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, After: after, Limit: scanPage}
+		err = r.retry("audit", func() (err error) {
 			page, err = a.p.store.Scan(r.work, scope, q)
 			return err
 		})
+		return page, page.Next, err
+	})
+	begun := time.Now()
+	for page, err := range pages {
 		if err != nil {
 			r.ended = !permanent(err)
 			return
@@ -117,11 +120,10 @@ func (a *auditor) recall(r *roundWork, scope storage.Scope, due []dueMark) {
 				episodes[e.Conversation] = list[max(0, len(list)-recoveredTurns):]
 			}
 		}
-		if page.Next == "" || page.Next == q.After {
-			break
+		if page.Next != "" {
+			pause(time.Since(begun), nil, nil, r.work.Done())
 		}
-		q.After = page.Next
-		pause(time.Since(begun), nil, nil, r.work.Done())
+		begun = time.Now()
 	}
 	for _, m := range due {
 		for _, h := range rebuilt(m.talkKey, episodes[m.conversation]) {

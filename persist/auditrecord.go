@@ -77,19 +77,15 @@ func (p *Pipeline) Summaries(ctx context.Context, scope storage.Scope) ([]Summar
 
 // eachRecord reads one bucket of a scope.
 func (p *Pipeline) eachRecord(ctx context.Context, bucket storage.Bucket, scope storage.Scope, found func(storage.Record)) error {
-	for after := ""; ; {
-		page, err := p.local.Records(ctx, bucket, scope, after, scanPage)
+	for page, err := range storage.RecordPages(ctx, p.local, bucket, scope, scanPage) {
 		if err != nil {
 			return err
 		}
 		for _, r := range page.Records {
 			found(r)
 		}
-		if page.Next == "" {
-			return nil
-		}
-		after = page.Next
 	}
+	return nil
 }
 
 // loadRecords fills in what a dossier knows of the scope's records: where the ring stands, the ages of the rest.

@@ -12,9 +12,9 @@ const dataMark = "[DATA]"
 // longestRun is the longest row of characters without a space that is taken for a word, a link or a hash, in bytes.
 const longestRun = 512
 
-// binary says whether text is data that someone put where text belongs: NUL, or more than eight control characters
+// isBinary says whether text is data that someone put where text belongs: NUL, or more than eight control characters
 // and bytes that are no UTF-8 (which have become U+FFFD by now), if they are a twentieth of it.
-func binary(text string) bool {
+func isBinary(text string) bool {
 	if printable(text) {
 		return false
 	}
@@ -31,7 +31,7 @@ func binary(text string) bool {
 	return odd > 8 && odd*20 > all
 }
 
-// printable says whether text is ASCII and holds no control character that binary counts.
+// printable says whether text is ASCII and holds no control character that isBinary counts.
 func printable(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7f {

@@ -80,12 +80,6 @@ func datesIn(ws []word, at time.Time) []dated {
 		}
 		out = append(out, dated{ws[from].start, ws[to].end, day, what})
 	}
-	word := func(i int) string {
-		if i < 0 || i >= len(ws) {
-			return ""
-		}
-		return ws[i].folded
-	}
 	for i := range ws {
 		if !ws[i].in(inDates) {
 			continue
@@ -93,12 +87,12 @@ func datesIn(ws []word, at time.Time) []dated {
 		w := ws[i].folded
 		switch w {
 		case "tomorrow", "demain", "manana":
-			if word(i-1) == "la" || word(i-1) == "por" { // in the morning
+			if folded(ws, i-1) == "la" || folded(ws, i-1) == "por" { // in the morning
 				continue
 			}
 			add(i, i, today.AddDate(0, 0, 1), "day")
 		case "morgen":
-			if word(i-1) != "guten" {
+			if folded(ws, i-1) != "guten" {
 				add(i, i, today.AddDate(0, 0, 1), "day")
 			}
 		case "ubermorgen":
@@ -108,7 +102,7 @@ func datesIn(ws []word, at time.Time) []dated {
 		case "yesterday", "gestern", "hier", "ayer":
 			add(i, i, today.AddDate(0, 0, -1), "day")
 		}
-		if day, ok := weekdayOf[w]; ok && !among(recurring, word(i-1)) && utf8.RuneCountInString(w) > 3 {
+		if day, ok := weekdayOf[w]; ok && !among(recurring, folded(ws, i-1)) && utf8.RuneCountInString(w) > 3 {
 			if nearMonth(ws, i) { // "Friday, 13 March": the day of the month tells
 				continue
 			}
@@ -124,15 +118,15 @@ func datesIn(ws []word, at time.Time) []dated {
 				ahead = 7
 			}
 			switch {
-			case among(" next nachsten nachster nachste ", word(i-1)):
+			case among(" next nachsten nachster nachste ", folded(ws, i-1)):
 				from, ahead = i-1, following(today, day)
-			case among(" prochain proximo ", word(i+1)):
+			case among(" prochain proximo ", folded(ws, i+1)):
 				to = i + 1
-			case among(" proximo kommenden this diesen coming ", word(i-1)):
+			case among(" proximo kommenden this diesen coming ", folded(ws, i-1)):
 				from = i - 1
-			case among(" last letzten ", word(i-1)):
+			case among(" last letzten ", folded(ws, i-1)):
 				from, ahead = i-1, ahead-7
-			case among(" dernier pasado ", word(i+1)):
+			case among(" dernier pasado ", folded(ws, i+1)):
 				to, ahead = i+1, ahead-7
 			}
 			if ahead < 0 || from < i || to > i || !isPast(ws, i) {
@@ -142,38 +136,38 @@ func datesIn(ws []word, at time.Time) []dated {
 		unit, n := "", 0
 		switch {
 		case among(comingWords, w) && i+1 < len(ws):
-			unit, n = unitOf(word(i+1)), 1
+			unit, n = unitOf(folded(ws, i+1)), 1
 			if unit != "" && unit != "day" {
 				add(i, i+1, ahead(today, unit, n), unit)
 			}
-		case unitOf(w) != "" && unitOf(w) != "day" && among(" prochain prochaine proximo proxima ", word(i+1)):
+		case unitOf(w) != "" && unitOf(w) != "day" && among(" prochain prochaine proximo proxima ", folded(ws, i+1)):
 			add(i, i+1, ahead(today, unitOf(w), 1), unitOf(w))
-		case unitOf(w) != "" && word(i+1) == "que" && word(i+2) == "viene":
+		case unitOf(w) != "" && folded(ws, i+1) == "que" && folded(ws, i+2) == "viene":
 			add(i, i+2, ahead(today, unitOf(w), 1), unitOf(w))
 		case among(" in dans en ", w):
-			count := smallNumber[word(i+1)]
+			count := smallNumber[folded(ws, i+1)]
 			if count == 0 {
-				count, _ = strconv.Atoi(word(i + 1))
+				count, _ = strconv.Atoi(folded(ws, i+1))
 			}
-			unit = unitOf(word(i + 2))
+			unit = unitOf(folded(ws, i+2))
 			if unit != "" && count > 0 && count < 1000 {
 				add(i, i+2, ahead(today, unit, count), unit)
 			}
 		}
-		if month, ok := monthOf[w]; ok && capital(ws[i].raw) || ok && (word(i-1) == "de" || isDay(word(i-1))) {
+		if month, ok := monthOf[w]; ok && capital(ws[i].raw) || ok && (folded(ws, i-1) == "de" || isDay(folded(ws, i-1))) {
 			from, to, day := i, i, 0
-			if d := dayOf(word(i - 1)); d > 0 {
+			if d := dayOf(folded(ws, i-1)); d > 0 {
 				from, day = i-1, d
-			} else if d := dayOf(word(i - 2)); d > 0 && (word(i-1) == "of" || word(i-1) == "de") {
+			} else if d := dayOf(folded(ws, i-2)); d > 0 && (folded(ws, i-1) == "of" || folded(ws, i-1) == "de") {
 				from, day = i-2, d
-			} else if d := dayOf(word(i + 1)); d > 0 {
+			} else if d := dayOf(folded(ws, i+1)); d > 0 {
 				to, day = i+1, d
 			}
 			if day == 0 {
 				continue
 			}
 			year := today.Year()
-			if y, err := strconv.Atoi(word(to + 1)); err == nil && y > 1900 && y < 2200 {
+			if y, err := strconv.Atoi(folded(ws, to+1)); err == nil && y > 1900 && y < 2200 {
 				continue // it says the year itself
 			}
 			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)

@@ -234,9 +234,8 @@ const scanPage = 200
 // load reads a scope's facts and counts its episodes. rest is called after every page, for requests share the processor.
 func (p *Pipeline) loadDossier(ctx context.Context, scope storage.Scope, rest func(time.Duration)) (*dossier, error) {
 	d := newDossier(scope)
-	for q := (storage.Query{Limit: scanPage}); ; {
-		begun := time.Now()
-		page, err := p.store.Scan(ctx, scope, q)
+	begun := time.Now()
+	for page, err := range storage.ScanPages(ctx, p.store, scope, storage.Query{Limit: scanPage}) {
 		if err != nil {
 			return nil, err
 		}
@@ -248,11 +247,10 @@ func (p *Pipeline) loadDossier(ctx context.Context, scope storage.Scope, rest fu
 				d.episodes += int64(len(m.Text))
 			}
 		}
-		if page.Next == "" || page.Next == q.After {
-			break
+		if page.Next != "" {
+			rest(time.Since(begun))
 		}
-		q.After = page.Next
-		rest(time.Since(begun))
+		begun = time.Now()
 	}
 	if err := p.loadRecords(ctx, d); err != nil {
 		return nil, err
@@ -332,11 +330,7 @@ func stemmed(w string) string {
 func signsOf(content []string) uint64 {
 	var s uint64
 	for _, w := range content {
-		h := uint32(2166136261)
-		for i := range len(w) {
-			h = (h ^ uint32(w[i])) * 16777619
-		}
-		s |= 1 << (h % 64)
+		s |= 1 << (hashOf(w) % 64)
 	}
 	return s
 }

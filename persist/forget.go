@@ -170,17 +170,14 @@ func (p *Pipeline) erase(ctx context.Context, scope storage.Scope, ids []string,
 
 // eachMemory pages through a scope.
 func (p *Pipeline) eachMemory(ctx context.Context, scope storage.Scope, q storage.Query, found func(*storage.Memory)) error {
-	for q.Limit = scanPage; ; {
-		page, err := p.store.Scan(ctx, scope, q)
+	q.Limit = scanPage
+	for page, err := range storage.ScanPages(ctx, p.store, scope, q) {
 		if err != nil {
 			return err
 		}
 		for i := range page.Memories {
 			found(&page.Memories[i])
 		}
-		if page.Next == "" || page.Next == q.After {
-			return nil
-		}
-		q.After = page.Next
 	}
+	return nil
 }

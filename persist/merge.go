@@ -38,13 +38,19 @@ const (
 
 // factID is the same whenever the same words of the same turn are audited, in every process.
 func factID(scope storage.Scope, turn, quote string) string {
-	h := sha256.New()
 	var space [stackWords]word
-	for _, s := range [...]string{scope.Tenant, scope.App, scope.Project, scope.User, turn, normalised(appendWords(space[:0], quote))} {
+	sum := scopedHash(scope, turn, normalised(appendWords(space[:0], quote)))
+	return "f" + hex.EncodeToString(sum[:16])
+}
+
+// scopedHash is another one in every scope.
+func scopedHash(scope storage.Scope, a, b string) []byte {
+	h := sha256.New()
+	for _, s := range [...]string{scope.Tenant, scope.App, scope.Project, scope.User, a, b} {
 		_, _ = h.Write([]byte(s)) // never fails
 		_, _ = h.Write([]byte{0})
 	}
-	return "f" + hex.EncodeToString(h.Sum(nil)[:16])
+	return h.Sum(nil)
 }
 
 // factText is the statement as it is stored: a quotation with the dates that it means beside it, or a distiller's words.

@@ -84,7 +84,7 @@ type Config struct {
 	// KeepOriginals stores the originals of redacted personal data beside each memory, as redact.Keep makes them. They are
 	// sealed as the memory is, and go with it. Secrets' are never kept.
 	KeepOriginals bool
-	// Workers prepare turns (redaction) side by side.
+	// Workers prepare turns (redaction) beside the one that always does, where many wait.
 	Workers int
 	// MaxQuarantined bounds the turns kept for inspection; beyond it, poison turns are dropped and counted.
 	MaxQuarantined int

@@ -53,7 +53,7 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			continue
 		}
 		text := fence.Strip(strings.ToValidUTF8(m.Text, string(utf8.RuneError)))
-		if binary(text) {
+		if isBinary(text) {
 			continue
 		}
 		if m.Role == storage.RoleAssistant {

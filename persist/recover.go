@@ -80,9 +80,11 @@ func (p *Pipeline) nothingTaken() bool {
 
 // eachEntry calls found for every record of the spool, and lost with the number of records that the store skipped.
 func (p *Pipeline) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
-	after := ""
-	for {
+	pages := storage.Pages(func(after string) (storage.RecordPage, string, error) {
 		page, err := p.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
+		return page, page.Next, err
+	})
+	for page, err := range pages {
 		if err != nil {
 			return err
 		}
@@ -92,11 +94,8 @@ func (p *Pipeline) eachEntry(ctx context.Context, found func(storage.RecordRef, 
 			e.Turn.Scope = r.Scope // the record's place is authenticated, its content's claim is not needed
 			found(storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key}, e, err)
 		}
-		if page.Next == "" {
-			return nil
-		}
-		after = page.Next
 	}
+	return nil
 }
 
 // Quarantined is a turn that was set aside after three tries. Its redacted text stays in the spool.

@@ -34,13 +34,7 @@ func subjectOf(ws []word) (subject, value string) {
 	if len(ws) < 3 {
 		return "", ""
 	}
-	folded := func(i int) string {
-		if i < len(ws) {
-			return ws[i].folded
-		}
-		return ""
-	}
-	if owners[folded(0)] {
+	if owners[folded(ws, 0)] {
 		for i := 1; i < len(ws) && i <= 7; i++ {
 			if !copulas[ws[i].folded] {
 				continue
@@ -68,10 +62,10 @@ func subjectOf(ws []word) (subject, value string) {
 		return subject, value
 	}
 	for i := range min(len(ws), 6) {
-		w := folded(i)
-		next := folded(i + 1)
+		w := folded(ws, i)
+		next := folded(ws, i+1)
 		switch {
-		case (w == "call" || w == "appelle" || w == "appelez") && (next == "me" || next == "moi"), w == "nenn" && next == "mich", w == "je" && next == "me" && folded(i+2) == "appelle":
+		case (w == "call" || w == "appelle" || w == "appelez") && (next == "me" || next == "moi"), w == "nenn" && next == "mich", w == "je" && next == "me" && folded(ws, i+2) == "appelle":
 			if value := ws[min(i+2, len(ws)):]; asked(ws[:i]) && isName(value) {
 				return "name|", normalised(value)
 			}
@@ -79,9 +73,9 @@ func subjectOf(ws []word) (subject, value string) {
 			return "name|", normalised(ws[i+1:])
 		case dwelling[w] && atPlaces[next] && ofSpeaker(ws[:i]):
 			return "home|", normalised(ws[i+2:])
-		case w == "nach" && (first[folded(0)] || first[folded(1)] || first[folded(2)]):
+		case w == "nach" && (first[folded(ws, 0)] || first[folded(ws, 1)] || first[folded(ws, 2)]):
 			for j := i + 2; j < min(len(ws), i+5); j++ {
-				if f := folded(j); f == "umgezogen" || f == "gezogen" {
+				if f := folded(ws, j); f == "umgezogen" || f == "gezogen" {
 					return "home|", normalised(ws[i+1 : j])
 				}
 			}
@@ -95,11 +89,11 @@ func subjectOf(ws []word) (subject, value string) {
 			}
 		case (w == "i" && next == "am" || w == "ich" && next == "bin") && isAge(ws, i+2):
 			if i == 0 || ws[i].clause && !conditional(ws[:i]) {
-				return "age|number", folded(i + 2)
+				return "age|number", folded(ws, i+2)
 			}
-		case (w == "ai" || w == "tengo") && ofSpeaker(ws[:i]) && (folded(i+2) == "ans" || folded(i+2) == "anos"):
+		case (w == "ai" || w == "tengo") && ofSpeaker(ws[:i]) && (folded(ws, i+2) == "ans" || folded(ws, i+2) == "anos"):
 			return "age|number", next
-		case (w == "weigh" || w == "wiege" || w == "pese" || w == "peso") && ofSpeaker(ws[:i]) && strings.ContainsAny(next+folded(i+2), "0123456789"):
+		case (w == "weigh" || w == "wiege" || w == "pese" || w == "peso") && ofSpeaker(ws[:i]) && strings.ContainsAny(next+folded(ws, i+2), "0123456789"):
 			return "weight|number", normalised(ws[i+1:])
 		case w == "decided" || w == "chose" || w == "picked" || w == "going" && next == "with" || w == "entschieden" || w == "decide" || w == "decidido" || w == "choisi" || w == "elegido":
 			for j := len(ws) - 1; j > i; j-- {

@@ -3,8 +3,7 @@ package persist
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	le "encoding/binary"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,12 +39,7 @@ type tombstone struct {
 
 // tombstoneHash covers the scope, so that two users' are not to be compared.
 func tombstoneHash(scope storage.Scope, what, words string) uint64 {
-	h := sha256.New()
-	for _, s := range [...]string{scope.Tenant, scope.App, scope.Project, scope.User, what, words} {
-		_, _ = h.Write([]byte(s)) // never fails
-		_, _ = h.Write([]byte{0})
-	}
-	return le.LittleEndian.Uint64(h.Sum(nil))
+	return binary.LittleEndian.Uint64(scopedHash(scope, what, words))
 }
 
 func statementHash(scope storage.Scope, id string) uint64 {

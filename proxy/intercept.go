@@ -39,9 +39,7 @@ func (h *Handler) For(i Intercept) (http.Handler, error) {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.stats.Exchanges.Add(1)
-		x := exchange{h: h, w: w, r: r, start: h.deps.Now(), status: StatusUnsupported, up: up, host: i.Host}
-		x.serve()
+		h.exchange(w, r, up, i.Host)
 	}), nil
 }
 

@@ -328,9 +328,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))
 		return
 	}
+	h.exchange(w, r, nil, "")
+}
+
+// exchange takes a request through to up, or to where its path leads where that is nil. host is the intercepted one, "" at the reverse door.
+func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *Upstream, host string) {
 	h.stats.Exchanges.Add(1)
 	x := exchanges.Get().(*exchange)
-	x.h, x.w, x.r, x.start, x.status = h, w, r, h.deps.Now(), StatusUnsupported
+	x.h, x.w, x.r, x.start, x.status, x.up, x.host = h, w, r, h.deps.Now(), StatusUnsupported, up, host
 	x.serve()
 	x.recycle()
 }

@@ -23,14 +23,12 @@ type coder struct {
 }
 
 const (
-	wideCodes = 192
-	literal   = 255
-	// literalCodes is what the code of a byte that is no symbol comes to, counted as those of two bytes.
-	literalCodes = wideCodes + (literal-wideCodes)<<8
-	maxSymbol    = 8
-	maxSymbols   = 4096 // at most wideCodes + 256 * (literal - wideCodes)
-	headBits     = 12
-	headBytes    = 4
+	wideCodes  = 192
+	literal    = 255
+	maxSymbol  = 8
+	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	headBits   = 12
+	headBytes  = 4
 
 	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
 	// saves. One that is built anew waits for learnLate, and one that is built from records for mostPlain or until it has answered,

@@ -2,10 +2,6 @@ package recall
 
 import "strings"
 
-// HumanWords is what of a message a human typed: without the wrapper elements of agents, recalled blocks, long fenced
-// code and quoted files. It may be empty: then there is nothing to recall for and nothing to remember.
-func HumanWords(message string) string { return humanWords(message) }
-
 // CutElements cuts elements of these names away, <name ...>...</name>, as HumanWords does with those that it knows. It
 // reads message once, and once more for each name that an element in it may have.
 func CutElements(message string, names []string) string {

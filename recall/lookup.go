@@ -12,10 +12,11 @@ import (
 
 // turnHash is the hash of a turn's key: of its id, or of that of the memory which is a turn by itself.
 func (ix *index) turnHash(m *storage.Memory) uint64 {
-	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
-		return ix.hash(m.Provenance.Turn)
+	key := turnKey(m)
+	if key.sole {
+		return ix.soleHash(key.id)
 	}
-	return ix.soleHash(m.ID)
+	return ix.hash(key.id)
 }
 
 func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }

@@ -67,7 +67,7 @@ func (r *Request) words() string {
 	if r.HumanOnly {
 		return r.Newest
 	}
-	return humanWords(r.Newest)
+	return HumanWords(r.Newest)
 }
 
 // readQuery finds the terms of a request, of which newest is the human's words. usual is the language of what the index holds, for messages that do not tell
@@ -105,7 +105,7 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	q.command = q.isCommand(a)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
 		if text := previous(); text != "" {
-			e.analyzer.analyze(ends(humanWords(text)), usual, a)
+			e.analyzer.analyze(ends(HumanWords(text)), usual, a)
 			own := len(q.terms)
 			q.add(a, w, e.cfg.BorrowWeight)
 			for i := range q.terms[own:] {

@@ -300,7 +300,7 @@ func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	return m
 }
 
-// strings are where the strings of a memory that are its own stand in the bytes that unpackMemory appends to.
+// ownStrings are where the strings of a memory that are its own stand in the bytes that unpackMemory appends to.
 type ownStrings struct {
 	conv, turn, id, chain, text span32
 }

@@ -311,9 +311,8 @@ func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch
 // appendText appends the text of passage i.
 func (ix *index) appendText(b []byte, i int32) []byte {
 	u := ix.head(i).rest
-	var m storage.Memory
-	b, _, _ = ix.unpackLine(&u, ix.mems[i].turn, &m, b, nil)
-	return b
+	skipToText(&u)
+	return ix.unpackText(&u, b)
 }
 
 // giving begins statements in which people give their names; "I'm Anna" is one by its capital.

@@ -165,7 +165,7 @@ func (e *Engine) saveScope(ctx context.Context, s *scopeIndex) {
 		s.rest.hopeless = true
 		return
 	}
-	s.rest.unsaved = true
+	s.rest.touch(changes) // again after as long a rest, not at every tick of an outage
 }
 
 // saveEvicted writes the indexes that were evicted.
@@ -205,8 +205,12 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 		d, err := e.snapshots.Digest(ctx, scope)
 		return d == t.digest, err
 	}
-	if same, err := current(); err != nil || !same {
-		return errors.Join(err, other(same))
+	same, err := current()
+	if err != nil {
+		return fmt.Errorf("digest: %w", err)
+	}
+	if !same {
+		return errOtherMemories
 	}
 	now := storage.TimeOf(time.Now())
 	expired := func(i int32) bool {
@@ -235,22 +239,21 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 		return fmt.Errorf("write: %w", err)
 	}
 	e.saved.Add(1)
-	same, err := current()
+	same, err = current()
+	keep := 0
 	if err == nil && same && !gone() {
-		// A larger one that was there before may have left parts.
-		return e.deleteSnapshot(ctx, scope, len(records))
+		keep = len(records) // a larger one that was there before may have left parts
 	}
-	return errors.Join(err, e.deleteSnapshot(ctx, scope, 0), other(same))
+	if err := errors.Join(err, e.deleteSnapshot(ctx, scope, keep)); err != nil {
+		return fmt.Errorf("digest or delete: %w", err)
+	}
+	if !same {
+		return errOtherMemories
+	}
+	return nil
 }
 
 func partKey(n int) string { return fmt.Sprintf("%s%04d", snapshotKey, n) }
-
-func other(same bool) error {
-	if same {
-		return nil
-	}
-	return errOtherMemories
-}
 
 // anyMemory reports whether any memory of a turn that may expire is so.
 func (ix *index) anyMemory(is func(i int32) bool) bool {

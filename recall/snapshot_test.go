@@ -1,9 +1,11 @@
 package recall
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"hash/crc32"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -25,7 +27,8 @@ type digesting struct {
 	*storagetest.Mem
 	scans   atomic.Int64
 	onPut   func()
-	damaged string // the key of a record that is
+	digest  func() error // before each
+	damaged string       // the key of a record that is
 }
 
 func (d *digesting) Record(ctx context.Context, ref storage.RecordRef) (storage.Record, error) {
@@ -41,6 +44,11 @@ func (d *digesting) Scan(ctx context.Context, scope storage.Scope, q storage.Que
 }
 
 func (d *digesting) Digest(ctx context.Context, scope storage.Scope) (sum storage.Digest, err error) {
+	if d.digest != nil {
+		if err := d.digest(); err != nil {
+			return sum, err
+		}
+	}
 	for q := (storage.Query{}); ; {
 		page, err := d.Mem.Scan(ctx, scope, q)
 		if err != nil {
@@ -408,6 +416,36 @@ func TestNoSnapshotWhereTheStoreHoldsOthers(t *testing.T) {
 	e.saveDue(t.Context(), always)
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("got %d parts, want none", len(got))
+	}
+}
+
+// A store that does not say what it holds, for a moment, holds no other memories: the snapshot is tried again, and the log tells.
+func TestSnapshotOutlivesAFailedDigest(t *testing.T) {
+	for name, failing := range map[string]int{"before it is written": 1, "after it was written": 2} {
+		t.Run(name, func(t *testing.T) {
+			src := newDigesting(t, town(1200))
+			var out bytes.Buffer
+			e := New(patient(), src, slog.New(slog.NewTextHandler(&out, nil)), nil)
+			recallIDs(t, e, Request{Newest: "hello there"})
+			asked := 0
+			src.digest = func() error {
+				if asked++; asked == failing {
+					return storage.ErrUnavailable
+				}
+				return nil
+			}
+			e.saveDue(t.Context(), always)
+			if got := src.parts(t); len(got) != 0 {
+				t.Errorf("got %d parts of a snapshot that may be of other memories, want none", len(got))
+			}
+			if !strings.Contains(out.String(), "recall index snapshot not written") {
+				t.Errorf("got the log %q, want a line of the snapshot", out.String())
+			}
+			e.Close()
+			if got := src.parts(t); len(got) == 0 {
+				t.Error("the store is back, and no snapshot was left")
+			}
+		})
 	}
 }
 

@@ -159,7 +159,7 @@ func TestHumanWords(t *testing.T) {
 		{"look: ```" + strings.Repeat("x := 1\n", 100) + "``` ok", "look:   ok"},
 		{"look: ```" + strings.Repeat("x := 1\n", 100), "look:"},
 	} {
-		if got := strings.TrimSpace(humanWords(tt.in)); got != tt.want {
+		if got := strings.TrimSpace(HumanWords(tt.in)); got != tt.want {
 			t.Errorf("%.40q: got %q, want %q", tt.in, got, tt.want)
 		}
 	}

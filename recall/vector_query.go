@@ -31,7 +31,7 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 		return nil
 	} else if len(words) < e.cfg.BorrowTerms && req.Previous != nil && e.cfg.BorrowWeight > 0 {
 		if previous := req.Previous(); previous != "" {
-			text = ends(humanWords(previous)) + "\n" + text
+			text = ends(HumanWords(previous)) + "\n" + text
 		}
 	}
 	a := &asked{done: make(chan struct{})}

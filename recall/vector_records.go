@@ -110,8 +110,7 @@ func toInt8(b []byte) []int8 {
 
 // eachVectorRecord reads the records of a scope's vectors in the order of their numbers.
 func eachVectorRecord(ctx context.Context, local storage.Local, scope storage.Scope, f func(number uint32, r storage.Record) error) error {
-	for after := ""; ; {
-		page, err := local.Records(ctx, storage.BucketIndex, scope, after, 0)
+	for page, err := range storage.RecordPages(ctx, local, storage.BucketIndex, scope, 0) {
 		if err != nil {
 			return fmt.Errorf("read vectors: %w", err)
 		}
@@ -122,14 +121,8 @@ func eachVectorRecord(ctx context.Context, local storage.Local, scope storage.Sc
 				}
 			}
 		}
-		if page.Next == "" {
-			return nil
-		}
-		if page.Next == after {
-			return fmt.Errorf("read vectors: the store's cursor stands still: %w", storage.ErrUnavailable)
-		}
-		after = page.Next
 	}
+	return nil
 }
 
 // dropVectorRecords removes the vectors of these ids from the records of a scope; without ids, all of its records of

@@ -136,8 +136,11 @@ func (t *timeTongue) read(r *dateReader, words []string, i int) {
 	}
 	number := func(k int) int {
 		if n := slices.Index(t.numbers, at(k)); n >= 0 {
-			if n >= 6 { // other forms of one, and of two in Portuguese
-				return 1 + (n-6)*btoi(at(k) == "duas")
+			switch {
+			case at(k) == "duas":
+				return 2
+			case n >= 6: // other forms of one
+				return 1
 			}
 			return n + 1
 		}
@@ -197,13 +200,6 @@ func (t *timeTongue) month(r *dateReader, words []string, i int) {
 		year, _ = strconv.Atoi(words[k])
 	}
 	r.ofMonth(year, slices.Index(t.months, words[i])+1, day)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // onlyWhenElsewhere is onlyWhen of a question in another language than English.

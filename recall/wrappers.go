@@ -16,9 +16,9 @@ var wrapperNames string
 // wrappers are the elements in which agents hand over what no human typed.
 var wrappers = strings.Fields(wrapperNames)
 
-// humanWords cuts away what agents and clients put around a human's message: wrapper elements, recalled blocks, long
-// fenced code, and quoted files. What is left may be empty: then there is nothing to recall for.
-func humanWords(s string) string {
+// HumanWords is what of a message a human typed: without the wrapper elements of agents and clients, recalled blocks, long
+// fenced code, and quoted files. It may be empty: then there is nothing to recall for and nothing to remember.
+func HumanWords(s string) string {
 	if len(s) > maxText {
 		// The human's words stand at the end of a message that is stuffed with context.
 		s = strings.ToValidUTF8(s[:maxText/4]+"\n"+s[len(s)-maxText*3/4:], "")

@@ -53,8 +53,7 @@ func Verify(ctx context.Context, s Store, scope Scope) (Verification, error) {
 
 // readThrough scans a scope; the digest is that of all that could be read.
 func readThrough(ctx context.Context, s Store, scope Scope) (v Verification, read Digest, err error) {
-	for q := (Query{}); ; {
-		page, err := s.Scan(ctx, scope, q)
+	for page, err := range ScanPages(ctx, s, scope, Query{}) {
 		if err != nil {
 			return v, read, err
 		}
@@ -65,8 +64,6 @@ func readThrough(ctx context.Context, s Store, scope Scope) (v Verification, rea
 		v.Memories += len(page.Memories)
 		v.Expired += page.Expired.Memories
 		v.Damaged += page.Damaged
-		if q.After = page.Next; q.After == "" {
-			return v, read, nil
-		}
 	}
+	return v, read, nil
 }

@@ -46,9 +46,6 @@ func (l objectList[T]) decode(n *node, at string, found *problems) {
 	*l.to = all
 }
 
-// each are the fields of one object.
-func (l objectList[T]) each() []setting { return l.fields(new(T)) }
-
 func (l objectList[T]) encode() any {
 	out := make([]any, len(*l.to))
 	for i := range *l.to {

@@ -279,8 +279,7 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 // passagesOf lists the passages of a scope's turns, and takes the turns that it found off the list.
 func passagesOf(ctx context.Context, store storage.Store, scope storage.Scope, turns map[string]bool) (ids []string, err error) {
 	found := map[string]bool{}
-	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}}); ; {
-		page, err := store.Scan(ctx, scope, q)
+	for page, err := range storage.ScanPages(ctx, store, scope, storage.Query{Kinds: []storage.Kind{storage.KindEpisode}}) {
 		if err != nil {
 			return nil, err
 		}
@@ -290,10 +289,6 @@ func passagesOf(ctx context.Context, store storage.Store, scope storage.Scope, t
 				ids = append(ids, m.ID)
 			}
 		}
-		if page.Next == "" {
-			break
-		}
-		q.After = page.Next
 	}
 	for turn := range found {
 		delete(turns, turn)

@@ -128,8 +128,7 @@ func (l listing) count(ctx context.Context, w io.Writer, store storage.Digester,
 
 func (l listing) memories(ctx context.Context, told, w io.Writer, store storage.Store, scope storage.Scope) error {
 	headed, damaged := false, 0
-	for q := (storage.Query{Conversation: l.conversation}); ; {
-		page, err := store.Scan(ctx, scope, q)
+	for page, err := range storage.ScanPages(ctx, store, scope, storage.Query{Conversation: l.conversation}) {
 		if err != nil {
 			return err
 		}
@@ -152,10 +151,6 @@ func (l listing) memories(ctx context.Context, told, w io.Writer, store storage.
 				return err
 			}
 		}
-		if page.Next == "" {
-			break
-		}
-		q.After = page.Next
 	}
 	if damaged > 0 {
 		fmt.Fprintf(told, "not shown: %d damaged memories of %s\n", damaged, showScope(scope))

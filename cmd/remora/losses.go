@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy"
 )
 
 // How often is looked for what was said and is not remembered, and how often it is told at most.
@@ -18,8 +19,9 @@ const (
 
 // losses counts turns, since the start, that should be remembered and are not, by reason. What was to be left out (declined,
 // erased, nothing but placeholders, ...) is none.
-func (s *system) losses() map[string]uint64 {
-	h, p := s.handler.Stats(), s.pipeline.Stats()
+func (s *system) losses() map[string]uint64 { return losses(s.handler.Stats(), s.pipeline.Stats()) }
+
+func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
 	out := map[string]uint64{
 		"tooEarly":  uint64(h.TooEarly.Load()),
 		"notCopied": uint64(h.TeeSkipped.Load()),
@@ -29,8 +31,9 @@ func (s *system) losses() map[string]uint64 {
 	for _, reason := range [...]persist.Drop{persist.DropFull, persist.DropRateLimited, persist.DropPoison} {
 		out[reason.String()] = p.Dropped[reason]
 	}
-	// What persistence refuses is counted by both.
-	refused := p.Dropped[persist.DropInvalid] + p.Dropped[persist.DropFull] + p.Dropped[persist.DropRateLimited] + p.Dropped[persist.DropStopped]
+	// What persistence refuses is counted by both. DropStopped is none of it: nothing is handed to persistence once it stops, which counts
+	// what it had taken.
+	refused := p.Dropped[persist.DropInvalid] + p.Dropped[persist.DropFull] + p.Dropped[persist.DropRateLimited]
 	if lost := uint64(h.TurnsLost.Load()); lost > refused {
 		out["notRead"] = lost - refused
 	}

@@ -9,6 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy"
 )
 
 // Losses are told while they happen, each once, and no more than a line a minute.
@@ -48,4 +53,17 @@ level=WARN msg="turns are not remembered" turns.full=2 turns.rateLimited=7
 			t.Errorf("got:\n%s\nwant:\n%s", got, want)
 		}
 	})
+}
+
+// Turns that persistence had taken and could not keep hide none that were never read.
+func TestStoppedTurnsHideNoLosses(t *testing.T) {
+	var h proxy.Stats
+	h.TurnsLost.Store(3 + 2)
+	got := losses(&h, persist.Stats{Dropped: map[persist.Drop]uint64{persist.DropFull: 2, persist.DropStopped: 7}})
+	want := map[string]uint64{
+		"tooEarly": 0, "notCopied": 0, "undecoded": 0, "setAside": 0, "full": 2, "rateLimited": 0, "poison": 0, "notRead": 3,
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("losses (-want +got):\n%s", d)
+	}
 }

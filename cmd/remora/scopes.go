@@ -82,8 +82,11 @@ func showScope(s storage.Scope) string {
 
 // scopesOf lists the scopes that are meant. unreadable counts those of the store whose name is lost with their key.
 func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (scopes []storage.Scope, unreadable int, err error) {
-	for after := ""; ; {
+	pages := storage.Pages(func(after string) (storage.ScopePage, string, error) {
 		page, err := store.Scopes(ctx, after, 0)
+		return page, page.Next, err
+	})
+	for page, err := range pages {
 		if err != nil {
 			return nil, 0, fmt.Errorf("list users: %w", err)
 		}
@@ -93,9 +96,6 @@ func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (sco
 				scopes = append(scopes, scope)
 			}
 		}
-		if page.Next == "" {
-			return scopes, unreadable, nil
-		}
-		after = page.Next
 	}
+	return scopes, unreadable, nil
 }

@@ -150,7 +150,7 @@ func (c *config) persistSettings() []setting {
 		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), doc: "Longer messages are cut."},
 		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered. A change holds for what is said from then on."},
 		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout), doc: "How long storing goes on after SIGTERM. What is in the spool by then is stored at the next start."},
-		{key: "persist.workers", at: integer(&p.Workers), most: 1024, doc: "Turns that are redacted side by side. 0 = as many as there are processors, up to 4."},
+		{key: "persist.workers", at: integer(&p.Workers), most: 1024, doc: "Turns that are redacted beside the one that always is, where many wait. 0 = 2."},
 		{key: "persist.maxQuarantined", at: integer(&p.MaxQuarantined), doc: "Turns that failed three times and are kept for inspection. Beyond, they are dropped and counted."},
 	}
 }

@@ -80,8 +80,8 @@ func TestGoodAnswer(t *testing.T) {
 	if m.keys[0] != "Bearer sk-test-key" {
 		t.Error("the key was not sent")
 	}
-	if d.Spent() != 100 {
-		t.Errorf("spent: got %d, want the 100 tokens that the server counted", d.Spent())
+	if d.spent != 100 {
+		t.Errorf("spent: got %d, want the 100 tokens that the server counted", d.spent)
 	}
 	m.says(`{"facts":[]}`)
 	if got, err := d.Distill(t.Context(), window); err != nil || got == nil || len(got) != 0 {
@@ -114,6 +114,54 @@ func TestInputIsFenced(t *testing.T) {
 	}
 	if len(markers) != 3 {
 		t.Errorf("markers repeat: %d of 3", len(markers))
+	}
+}
+
+// TestNewMessagesHaveRoomFirst guards that long older messages don't keep the new ones out of the prompt: a model that does not
+// see them has no facts of them, and they count as audited.
+func TestNewMessagesHaveRoomFirst(t *testing.T) {
+	long := func(n int) (out []Message) {
+		for i := range n {
+			out = append(out, Message{User: i%2 == 0, Text: strings.Repeat("older words ", 400)})
+		}
+		return out
+	}
+	m := newModel(t)
+	m.says(`{"facts":[]}`)
+	d := New(m.config())
+	asked := append(long(10), Message{Fresh: true, Text: "And where do you live?"}, Message{User: true, Fresh: true, Text: "I live in Porto."})
+	if _, err := d.Distill(t.Context(), asked); err != nil {
+		t.Fatal(err)
+	}
+	var body struct {
+		Messages []struct{ Content string }
+	}
+	if err := json.Unmarshal([]byte(m.prompts[0]), &body); err != nil {
+		t.Fatal(err)
+	}
+	data := body.Messages[1].Content
+	var shown []int
+	lines := strings.Split(data, "\n")
+	for _, line := range lines[1 : len(lines)-1] {
+		var of struct{ Message int }
+		if err := json.Unmarshal([]byte(line), &of); err != nil {
+			t.Fatal(err)
+		}
+		shown = append(shown, of.Message)
+	}
+	if diff := cmp.Diff([]int{3, 4, 5, 6, 7, 8, 9, 10, 11}, shown); diff != "" {
+		t.Errorf("messages in the prompt (-want +got):\n%s", diff)
+	}
+	if len(data) > maxPrompt+100 {
+		t.Errorf("the prompt has %d bytes", len(data))
+	}
+
+	many := long(12) // more than fits, all of it new: the rules have to do
+	for i := range many {
+		many[i].User, many[i].Fresh = true, true
+	}
+	if _, err := d.Distill(t.Context(), many); !errors.Is(err, ErrFailed) || len(m.prompts) != 1 {
+		t.Errorf("got %v after %d calls, want ErrFailed and no second call", err, len(m.prompts))
 	}
 }
 
@@ -269,7 +317,7 @@ func TestUnreportedTokens(t *testing.T) {
 	if _, err := d.Distill(t.Context(), long); err != nil {
 		t.Fatal(err)
 	}
-	if got := d.Spent(); got < 7*1300+int64(m.config().MaxTokens) { // a token a character
+	if got := d.spent; got < 7*1300+int64(m.config().MaxTokens) { // a token a character
 		t.Errorf("spent: %d", got)
 	}
 }

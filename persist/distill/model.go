@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,7 @@ type Distiller struct {
 
 	mu    sync.Mutex
 	day   int64 // days since the epoch
-	spent int64 // tokens of that day
+	spent int64 // tokens used of that day
 }
 
 // New makes a Distiller; cfg must be valid and have a URL.
@@ -54,7 +55,7 @@ Answer with one JSON object and nothing else:
 {"facts":[{"message":0,"quote":"...","statement":"...","kind":"fact"}]}
 message: the number of the message. quote: the words of that message which say it, copied exactly. statement: one sentence in the third person ("The user ...") that can be understood alone, in the language of the message. kind: fact, preference, decision, goal or name. At most %[2]d facts; none is {"facts":[]}.`
 
-// Distill asks for proposals. It never waits for a free slot. Messages are cut to what a prompt holds.
+// Distill asks for proposals. It never waits for a free slot. Long messages are cut, and older ones left out, as far as a prompt needs it.
 func (d *Distiller) Distill(ctx context.Context, window []Message) ([]Proposal, error) {
 	select {
 	case d.slots <- struct{}{}:
@@ -88,9 +89,33 @@ func (d *Distiller) request(window []Message) ([]byte, error) {
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
 	marker := hex.EncodeToString(nonce)
-	var data strings.Builder
-	fmt.Fprintf(&data, "%s\n", marker)
-	for i, m := range window {
+	lines, err := promptLines(window)
+	if err != nil {
+		return nil, err
+	}
+	data := marker + "\n" + strings.Join(lines, "") + marker
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	body, err := json.Marshal(map[string]any{
+		"model": d.cfg.Model, "temperature": 0, "max_tokens": d.cfg.MaxTokens, "stream": false,
+		"response_format": map[string]string{"type": "json_object"},
+		"messages":        []message{{"system", fmt.Sprintf(rules, marker, d.cfg.MaxFacts)}, {"user", data}},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("distill: encode: %w", ErrFailed)
+	}
+	return body, nil
+}
+
+// promptLines are the messages as a prompt shows them, in order. What is to be distilled has room first, then its context from the
+// newest on; what there is no room for is left out, "". If that were something to be distilled there is no prompt: nobody would look at it
+// again.
+func promptLines(window []Message) ([]string, error) {
+	lines, room := make([]string, len(window)), maxPrompt
+	add := func(i int) (fits bool, err error) {
+		m := window[i]
 		role := "assistant"
 		if m.User {
 			role = "user"
@@ -106,28 +131,36 @@ func (d *Distiller) request(window []Message) ([]byte, error) {
 			Text    string `json:"text"`
 		}{i, role, m.Fresh, text})
 		if err != nil {
-			return nil, fmt.Errorf("distill: encode: %w", ErrFailed)
+			return false, fmt.Errorf("distill: encode: %w", ErrFailed)
 		}
-		if data.Len()+len(line) > maxPrompt {
+		if len(line) >= room {
+			return false, nil
+		}
+		lines[i] = string(line) + "\n"
+		room -= len(lines[i])
+		return true, nil
+	}
+	for i, m := range window {
+		if !m.User || !m.Fresh {
+			continue
+		}
+		if fits, err := add(i); err != nil {
+			return nil, err
+		} else if !fits {
+			return nil, fmt.Errorf("distill: more at once than a prompt holds: %w", ErrFailed)
+		}
+	}
+	for i, m := range slices.Backward(window) {
+		if m.User && m.Fresh {
+			continue
+		}
+		if fits, err := add(i); err != nil {
+			return nil, err
+		} else if !fits {
 			break
 		}
-		data.Write(line)
-		data.WriteByte('\n')
 	}
-	data.WriteString(marker)
-	type message struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}
-	body, err := json.Marshal(map[string]any{
-		"model": d.cfg.Model, "temperature": 0, "max_tokens": d.cfg.MaxTokens, "stream": false,
-		"response_format": map[string]string{"type": "json_object"},
-		"messages":        []message{{"system", fmt.Sprintf(rules, marker, d.cfg.MaxFacts)}, {"user", data.String()}},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("distill: encode: %w", ErrFailed)
-	}
-	return body, nil
+	return lines, nil
 }
 
 // call sends a request and returns the answer's text and the tokens that it took, 0 if the server does not say.
@@ -200,11 +233,4 @@ func (d *Distiller) settle(day, reserved, used int64) {
 	if day == d.day { // of another day nothing is counted any more
 		d.spent = max(d.spent+used-reserved, 0)
 	}
-}
-
-// Spent is how many tokens were used since midnight UTC.
-func (d *Distiller) Spent() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.spent
 }

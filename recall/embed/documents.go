@@ -49,8 +49,6 @@ func (c *Client) Documents(ctx context.Context, texts []string) ([][]float32, er
 	for _, v := range vectors {
 		if v == nil {
 			c.refused.Add(1)
-		} else {
-			c.documents.Add(1)
 		}
 	}
 	return vectors, nil

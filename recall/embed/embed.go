@@ -148,7 +148,7 @@ type Client struct {
 	cache  cache
 	wg     sync.WaitGroup
 
-	queries, hits, late, failed, documents, refused, retried atomic.Int64
+	hits, refused, retried atomic.Int64
 }
 
 // New returns a client for a valid configuration. It asks nothing yet. A nil log is silent.
@@ -216,20 +216,13 @@ func (c *Client) Host() string {
 
 // Stats are counters since the start.
 type Stats struct {
-	Queries   int64 // asked
-	Hits      int64 // of them answered from the cache
-	Late      int64 // of them given up by their callers
-	Failed    int64 // of them failed or refused by the breaker
-	Documents int64 // embedded
-	Refused   int64 // documents that the server would not embed, or only to nonsense
-	Retried   int64 // requests for documents
-	Open      bool  // the breaker
+	Hits    int64 // queries answered from the cache
+	Refused int64 // documents that the server would not embed, or only to nonsense
+	Retried int64 // requests for documents
+	Open    bool  // the breaker
 }
 
 // Stats returns the counters.
 func (c *Client) Stats() Stats {
-	return Stats{
-		Queries: c.queries.Load(), Hits: c.hits.Load(), Late: c.late.Load(), Failed: c.failed.Load(),
-		Documents: c.documents.Load(), Refused: c.refused.Load(), Retried: c.retried.Load(), Open: c.breaker.isOpen(),
-	}
+	return Stats{Hits: c.hits.Load(), Refused: c.refused.Load(), Retried: c.retried.Load(), Open: c.breaker.isOpen()}
 }

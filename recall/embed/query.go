@@ -25,12 +25,10 @@ type call struct {
 // way then goes on until QueryTimeout, and its answer gets into the cache. Callers who leave because their deadline has
 // passed count as failures of the server: one that is always late costs the path no more than one that is dead.
 func (c *Client) Query(ctx context.Context, text string) ([]float32, error) {
-	c.queries.Add(1)
 	key := queryKey(sha256.Sum256([]byte(text)))
 	k, wait, err := c.join(ctx, key, text)
 	switch {
 	case err != nil:
-		c.failed.Add(1)
 		return nil, err
 	case k == nil:
 		c.hits.Add(1)
@@ -42,15 +40,11 @@ func (c *Client) Query(ctx context.Context, text string) ([]float32, error) {
 		select {
 		case <-k.done: // both at once
 		default:
-			c.late.Add(1)
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 				c.giveUp(k)
 			}
 			return nil, ctx.Err()
 		}
-	}
-	if k.err != nil {
-		c.failed.Add(1)
 	}
 	return k.vector, k.err
 }

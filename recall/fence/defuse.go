@@ -56,7 +56,7 @@ func defuseName(s string) string {
 	return string(out)
 }
 
-// mayHoldName is a cheap necessary condition: plain ASCII without "mem" or "emo" spelled or spaced can't match.
+// mayHoldName is a cheap necessary condition: plain ASCII in which an r or an m of the name is missing can't match.
 func mayHoldName(s string) bool {
 	r, m := 0, 0
 	for _, c := range s {

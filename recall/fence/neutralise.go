@@ -72,8 +72,9 @@ func visibleLines(text string, limit int) []string {
 	return lines
 }
 
-// escapeLen is the length of the terminal escape sequence at the start of s: CSI (ESC [ ... final byte), a string
-// command (OSC, DCS, APC, PM, SOS up to BEL or ESC \), or ESC and one byte.
+// escapeLen is the length of the terminal escape sequence at the start of s: CSI (ESC [ ... final byte), or a string command (OSC,
+// DCS, APC, PM, SOS up to BEL or ESC \), of which only the start counts where it does not end within a line and 4 KiB. Of any other
+// it is ESC alone.
 func escapeLen(s string) int {
 	i := 2 // U+009B, the one-character CSI, takes two bytes
 	if s[0] != 0xc2 {

@@ -59,7 +59,7 @@ func TestPlainBlocks(t *testing.T) {
 // checkShortcut compares what the short cut makes of text with what the long way does.
 func checkShortcut(t *testing.T, text string) {
 	t.Helper()
-	for _, limit := range []int{DefaultMaxLine, 16} {
+	for _, limit := range []int{maxLine, 16} {
 		if got, ok := shortcut(text, limit); ok && got != longWay(text, limit) {
 			t.Fatalf("%q: got %q, the long way makes %q", text, got, longWay(text, limit))
 		}

@@ -33,12 +33,12 @@ func FuzzShortcut(f *testing.F) {
 // Ordinary text takes the short cut.
 func TestShortcutTaken(t *testing.T) {
 	for _, s := range []string{"Our on-call roster", "My mémoire: “très bien” – isn’t it?", "one\n\ntwo\r\n  three", "Human: hi", "a\tb"} {
-		if _, ok := shortcut(s, DefaultMaxLine); !ok {
+		if _, ok := shortcut(s, maxLine); !ok {
 			t.Errorf("%q goes the long way", s)
 		}
 	}
 	for _, s := range []string{"<s>", "remora-memory", "rémora memory", "a\x1b[0m", "ремора", "zero\u200bwidth", "a [INST]"} {
-		if _, ok := shortcut(s, DefaultMaxLine); ok {
+		if _, ok := shortcut(s, maxLine); ok {
 			t.Errorf("%q takes the short cut", s)
 		}
 	}

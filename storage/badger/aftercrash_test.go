@@ -131,26 +131,6 @@ func TestDamagesInARow(t *testing.T) {
 	}
 }
 
-// TestMigrationThatCannotBegin: the new version is not written before it is known where the migration began.
-func TestMigrationThatCannotBegin(t *testing.T) {
-	cfg := schema1(t)
-	s := New(cfg, nil)
-	if err := os.Mkdir(s.migratingPath()+".tmp", 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); err == nil {
-		t.Fatal("it opens")
-	}
-	if err := os.Remove(s.migratingPath() + ".tmp"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
-	}
-	if err := s.Open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer mustClose(t, s)
-	wantSchema1(t, s)
-}
-
 // TestImportDuringRotation: a key that came in behind a rotation would be opened by neither key in the end.
 func TestImportDuringRotation(t *testing.T) {
 	cfg := testConfig(t)

@@ -55,8 +55,7 @@ type owner struct {
 }
 
 // Backup implements [storage.Backuper]. Writers wait while the keys are listed, about 30 us per scope. What is erased
-// while it goes on is still in it, and is not restored. Left out are records of schema 1 that expire, all of which are
-// volatile, and scopes whose data key is lost.
+// while it goes on is still in it, and is not restored. Left out are scopes whose data key is lost.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -154,7 +153,7 @@ func backupLevel(ctx context.Context, f *frameWriter, txn *badgerdb.Txn, prefix 
 			return err
 		}
 		item := it.Item()
-		if len(item.Key()) == len(prefix) || item.ExpiresAt() != 0 {
+		if len(item.Key()) == len(prefix) {
 			continue
 		}
 		if err := item.Value(func(value []byte) error { return f.frame(frameEntry, item.Key(), value) }); err != nil {
@@ -175,7 +174,7 @@ type Restored struct {
 func (s *Store) restoringDir() string { return filepath.Join(s.cfg.Dir, "data.restoring") }
 
 // Restore makes the store of a backup in a directory that has its keyring and no data. A backup that is cut short,
-// damaged, of another store or of a newer Remora is refused whole. Scopes that were erased since stay erased.
+// damaged, of another store or of another schema is refused whole. Scopes that were erased since stay erased.
 func Restore(ctx context.Context, cfg Config, r io.Reader) (done Restored, err error) {
 	s := New(cfg, nil)
 	if err := cfg.Validate(); err != nil {
@@ -207,8 +206,7 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (done Restored, err e
 	if err := s.load(ctx, keys, frames, &done); err != nil {
 		return Restored{}, errors.Join(fmt.Errorf("restore: %w; nothing was restored", err), os.RemoveAll(s.restoringDir()))
 	}
-	schema := int(binary.BigEndian.Uint32(head[len(backupMagic)+1:]))
-	if err := writeVersion(s.versionPath(), schema); err != nil {
+	if err := writeVersion(s.versionPath()); err != nil {
 		return Restored{}, err
 	}
 	if err := os.Rename(s.restoringDir(), s.dataDir()); err != nil { // the commit point
@@ -229,7 +227,7 @@ func (s *Store) restoreCutShort() (bool, error) {
 
 // restorable refuses a directory that has data, or no keyring.
 func (s *Store) restorable() (*keyring, error) {
-	if _, err := s.schemaOnDisk(); err != nil {
+	if _, err := s.checkSchema(); err != nil {
 		return nil, err
 	}
 	if there, err := exists(s.dataDir()); err != nil {
@@ -266,6 +264,9 @@ func readHead(in *bufio.Reader, keys *keyring) (storage.Time, error) {
 	}
 	if rest[0] == 0 || schema == 0 {
 		return 0, errAltered
+	}
+	if schema < schemaVersion {
+		return 0, fmt.Errorf("the backup was made by an older Remora (schema %d; this one knows %d alone)", schema, schemaVersion)
 	}
 	if hash16(rest[13:]) != keys.storeID() {
 		return 0, errors.New("the backup is of another store than this keyring")

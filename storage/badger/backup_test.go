@@ -257,6 +257,10 @@ func TestRestoreRefuses(t *testing.T) {
 	copy(newer, backup)
 	newer[len(backupMagic)+4] = 99
 	refused("newer schema", newer, "newer Remora")
+	older := flipped(0)
+	copy(older, backup)
+	older[len(backupMagic)+4] = 1
+	refused("older schema", older, "older Remora")
 	refused("something behind it", append(bytes.Clone(backup), 0), "damaged")
 	for n := 1; n < len(backup); n += 1 + len(backup)/50 {
 		refused(fmt.Sprintf("%d of %d bytes", n, len(backup)), backup[:n], "cut short")

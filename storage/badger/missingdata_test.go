@@ -91,7 +91,7 @@ func TestRestoreCutShort(t *testing.T) {
 		mustImport(t, to, keyring)
 		write(t, filepath.Join(to.Dir, "data.restoring", "MANIFEST"), "cut")
 		if version {
-			if err := writeVersion(filepath.Join(to.Dir, "VERSION"), schemaVersion); err != nil {
+			if err := writeVersion(filepath.Join(to.Dir, "VERSION")); err != nil {
 				t.Fatal(err)
 			}
 		}

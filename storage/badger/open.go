@@ -34,7 +34,7 @@ func refuse(format string, args ...any) error {
 }
 
 // openSession opens what is on disk, or makes a new store. Up to the opening of Badger nothing that exists is changed,
-// so a wrong key or a newer schema leaves all as it was.
+// so a wrong key or another schema leaves all as it was.
 func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if err := s.cfg.Validate(); err != nil {
 		return nil, refuse("invalid configuration: %v", err)
@@ -98,7 +98,7 @@ func (s *Store) prepareDir() error {
 		return refuse("a restore was cut short: %s is there and %s is not; run `remora restore` again, or take it away to begin without memories",
 			s.restoringDir(), s.dataDir())
 	}
-	if n, err := s.schemaOnDisk(); n > 0 || err != nil {
+	if there, err := s.checkSchema(); there || err != nil {
 		return err
 	}
 	for _, part := range []string{s.dataDir(), s.keyringDir()} {
@@ -111,7 +111,7 @@ func (s *Store) prepareDir() error {
 	if err := makeDir(dir); err != nil {
 		return err
 	}
-	return writeVersion(s.versionPath(), schemaVersion)
+	return writeVersion(s.versionPath())
 }
 
 // existingKeyring opens the keyring; nil if there is none yet.
@@ -221,8 +221,7 @@ func (s *Store) logsOutgrow(size sizes) (bool, error) {
 // such files away before would race with the process that may hold the lock.)
 const maxNewFiles = 4
 
-// complete brings a just opened store into a state to serve: a new one gets its keyring, an old one the schema of today,
-// erasures that were cut short are finished, left-overs removed.
+// complete brings a just opened store into a state to serve: a new one gets its keyring, erasures that were cut short are finished, left-overs removed.
 func (s *Store) complete(ctx context.Context, se *session) error {
 	if se.keys == nil {
 		keys, err := s.existingKeyring() // another process may have made it before this one got the lock
@@ -249,9 +248,6 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 	}
 	se.keys.holdsData = s.orphans(se)
 	if err := s.finishRotation(ctx, se.keys); err != nil {
-		return err
-	}
-	if err := s.migrate(ctx, se); err != nil {
 		return err
 	}
 	marked, err := se.keys.marked()

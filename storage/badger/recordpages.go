@@ -183,20 +183,18 @@ type recordHead struct {
 }
 
 func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
-	headerSize := recordHeaderSize
-	if len(value) > 0 && value[0] == oldRecordFormat {
-		headerSize = oldRecordHeaderSize
-	} else if len(value) == 0 || value[0] != recordFormat {
+	if len(value) == 0 || value[0] != recordFormat {
 		return h, fmt.Errorf("open record: unknown format: %w", storage.ErrDamaged)
 	}
-	if len(value) < headerSize+2 {
+	if len(value) < recordHeaderSize+2 {
 		return h, fmt.Errorf("open record: cut short: %w", storage.ErrDamaged)
 	}
-	h.header = value[:headerSize]
+	h.header = value[:recordHeaderSize]
 	h.chunked = value[1] == flagChunked
 	h.generation = binary.BigEndian.Uint64(value[2:])
-	n := int(binary.BigEndian.Uint16(value[headerSize:]))
-	rest := value[headerSize+2:]
+	h.expires = storage.Time(binary.BigEndian.Uint64(value[recordExpiryAt:]))
+	n := int(binary.BigEndian.Uint16(value[recordHeaderSize:]))
+	rest := value[recordHeaderSize+2:]
 	if n > len(rest) {
 		return h, fmt.Errorf("open record: cut short: %w", storage.ErrDamaged)
 	}
@@ -204,15 +202,6 @@ func openHead(key *scopeKey, diskKey, value []byte) (h recordHead, err error) {
 	plain, err := appendOpened(nil, key.aead, rest[:n], placeAAD([]byte{'n'}, diskKey, h.header))
 	if err != nil {
 		return h, err
-	}
-	if headerSize == recordHeaderSize {
-		h.expires = storage.Time(binary.BigEndian.Uint64(value[recordExpiryAt:]))
-	} else {
-		expires, used := binary.Varint(plain)
-		if used <= 0 {
-			return h, fmt.Errorf("open record: %w", storage.ErrDamaged)
-		}
-		h.expires, plain = storage.Time(expires), plain[used:]
 	}
 	size, used := binary.Uvarint(plain)
 	if used <= 0 || size > storage.MaxRecord {

@@ -21,17 +21,13 @@ import (
 //	format 1 | flags 1 | generation 8 | expiry 8 | length of name 2 | sealed name | sealed value
 //
 // The name (size, key) is sealed apart so that a bucket can be listed in key order without opening its values. Both are
-// bound to the header. In schema 1 the format was oldRecordFormat: the expiry stood in the name, before the size, and
-// Badger let the record expire; such records are still read.
+// bound to the header.
 // With flagChunked the value lies in chunks of up to chunkSize under the same generation, a random number: they are committed
 // before the record that points to them, and the record is the commit point. Chunks of another generation than their
 // record's are left-overs, removed after the commit, or when the store is next opened.
 const (
-	oldRecordFormat     = 1
-	oldRecordHeaderSize = 1 + 1 + 8
-
 	recordFormat     = 2
-	recordExpiryAt   = oldRecordHeaderSize
+	recordExpiryAt   = 1 + 1 + 8
 	recordHeaderSize = recordExpiryAt + 8
 	flagChunked      = 1
 
@@ -268,7 +264,7 @@ func recordAt(txn *badgerdb.Txn, diskKey []byte) (there, chunked bool, err error
 }
 
 func isChunked(value []byte) bool {
-	return len(value) >= oldRecordHeaderSize && value[1] == flagChunked
+	return len(value) >= recordHeaderSize && value[1] == flagChunked
 }
 
 // dropChunks removes left-over chunks of the records at these keys. What it fails to remove waits for the next opening:

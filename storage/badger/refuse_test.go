@@ -79,6 +79,9 @@ func TestRefusals(t *testing.T) {
 		{"newer schema", false, func(t *testing.T, cfg *Config) {
 			write(t, filepath.Join(cfg.Dir, "VERSION"), "remora store 99\n")
 		}, []string{"newer Remora", "schema 99"}},
+		{"older schema", false, func(t *testing.T, cfg *Config) {
+			write(t, filepath.Join(cfg.Dir, "VERSION"), "remora store 1\n")
+		}, []string{"older Remora", "schema 1,"}},
 		{"damaged version", false, func(t *testing.T, cfg *Config) { write(t, filepath.Join(cfg.Dir, "VERSION"), "\x00\x00") },
 			[]string{"damaged", "VERSION"}},
 		{"missing version", false, func(t *testing.T, cfg *Config) { remove(t, filepath.Join(cfg.Dir, "VERSION")) },

@@ -15,6 +15,17 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
+// fullMemory has a value in every field.
+func fullMemory() storage.Memory {
+	return storage.Memory{
+		ID: "id", Conversation: "c", Kind: storage.KindFact, Text: "text", Entities: []string{"a", ""}, Tags: []string{"t"},
+		Priority: 0.5, Confidence: 0.25, Trust: 1, Source: "proxy",
+		Provenance: storage.Provenance{Turn: "t", Chain: "c", Role: storage.RoleUser, Speaker: "s", Seq: -1, Model: "m"},
+		Redactions: map[string]string{"b": "2", "a": "1"}, Embedding: &storage.Embedding{Model: "e", Vector: []float32{1, -2}},
+		CreatedAt: 1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "s", ExpiresAt: 6, DeletedAt: 7,
+	}
+}
+
 // occurrences counts a string in all files of a tree, and in their names.
 func occurrences(t *testing.T, dir string, needle []byte) int {
 	t.Helper()

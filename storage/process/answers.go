@@ -31,14 +31,14 @@ func (s *Server) do(ctx context.Context, op operation, d *decoder, stream io.Wri
 		return appendMemory(ok, &m, scope), err
 	case opScan:
 		scope := d.scope()
-		q := storage.Query{Kinds: strings[storage.Kind](d), Conversation: d.string(), After: d.string(), Limit: int(d.varint())}
+		q := storage.Query{Kinds: stringsOf[storage.Kind](d), Conversation: d.string(), After: d.string(), Limit: int(d.varint())}
 		if !d.ended() {
 			return nil, errArguments
 		}
 		page, err := s.Store.Scan(ctx, scope, q)
 		return appendPage(ok, &page, scope), err
 	case opDelete:
-		scope, ids := d.scope(), strings[string](d)
+		scope, ids := d.scope(), stringsOf[string](d)
 		if !d.ended() {
 			return nil, errArguments
 		}

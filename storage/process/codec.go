@@ -152,7 +152,7 @@ func decodeStatus(b []byte) (Status, bool) {
 	d := newDecoder(b)
 	s := Status{
 		Open: d.bool(), Opening: d.bool(), Reason: d.string(),
-		FailedOpens: d.uvarint(), FreeBytes: d.uvarint(), Damaged: d.uvarint(), Panics: d.uvarint(), Aside: strings[string](d),
+		FailedOpens: d.uvarint(), FreeBytes: d.uvarint(), Damaged: d.uvarint(), Panics: d.uvarint(), Aside: stringsOf[string](d),
 	}
 	return s, !d.bad && len(d.rest) == 0
 }
@@ -240,7 +240,7 @@ func (d *decoder) ownString() string {
 	return s
 }
 
-func strings[T ~string](d *decoder) []T {
+func stringsOf[T ~string](d *decoder) []T {
 	n := d.count(1)
 	if n == 0 {
 		return nil

@@ -12,9 +12,9 @@
 //   - It dies with this one: it ends when its socket does, and on Linux the kernel kills it as well.
 //   - Nothing secret is in its arguments or its environment: what it needs is sent through the socket.
 //
-// Both ends of a connection must be of the same build, and say so in their first frame; frame.go has the protocol. All
-// sizes that a peer names are checked against bounds, and nothing is allocated for what has not arrived. A frame that breaks the
-// protocol ends the connection. Commands reach the store of a running Remora by [Server.Listen] and [Dial]; the socket is for
+// Both ends of a connection must be of the same build, and say which before any call; frame.go has the protocol. All sizes that a
+// peer names are checked against bounds, and nothing is allocated for what has not arrived, but for an answer whose size the server
+// has told. A frame that breaks the protocol ends the connection. Commands reach the store of a running Remora by [Server.Listen] and [Dial]; the socket is for
 // the same user only, by mode and by the credentials of the peer.
 package process
 

@@ -13,7 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	stdstrings "strings"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -262,7 +262,7 @@ func TestStoppedProcess(t *testing.T) {
 		_, err := c.Memory(t.Context(), someone("u"), "id")
 		wantErr(t, "a call", err, storage.ErrUnavailable)
 	}
-	if s := c.Status(); s.Open || !stdstrings.Contains(s.Reason, "does not answer") {
+	if s := c.Status(); s.Open || !strings.Contains(s.Reason, "does not answer") {
 		t.Errorf("status: %+v", s)
 	}
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
@@ -465,14 +465,14 @@ func TestOtherBuildsAreRefused(t *testing.T) {
 	go func() { served <- serverOf(storagetest.Memory()).ServeConn(t.Context(), conn) }()
 	_, err = connect(ours, "another build")
 	for _, err := range []error{err, <-served} {
-		if err == nil || !stdstrings.Contains(err.Error(), "both must be of one build") {
+		if err == nil || !strings.Contains(err.Error(), "both must be of one build") {
 			t.Errorf("got %v", err)
 		}
 	}
 }
 
 func TestListenAndDial(t *testing.T) {
-	deep := filepath.Join(t.TempDir(), stdstrings.Repeat("a-long-name/", 12))
+	deep := filepath.Join(t.TempDir(), strings.Repeat("a-long-name/", 12))
 	for name, dir := range map[string]string{"short": t.TempDir(), "long": deep} {
 		t.Run(name, func(t *testing.T) {
 			if name == "long" && runtime.GOOS != "linux" {

@@ -1,5 +1,11 @@
 package main
 
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
 const configDocsHead = "<!-- Generated from the table of settings in cmd/remora/settings.go by `make docs`. -->\n" + `
 # Configuration
 
@@ -44,3 +50,72 @@ var sectionDocs = map[string]string{
 	"timeouts":  "",
 	"log":       "",
 }
+
+// writeConfigDocs writes docs/configuration.md.
+func writeConfigDocs(w io.Writer, table []setting) error {
+	var b strings.Builder
+	b.WriteString(configDocsHead)
+	section := "\x00"
+	for _, s := range table {
+		at, _, nested := strings.Cut(s.key, ".")
+		if !nested {
+			at = ""
+		}
+		if at != section {
+			section = at
+			if at == "" {
+				b.WriteString("\n## The door\n\n")
+			} else {
+				fmt.Fprintf(&b, "\n## %s\n\n", at)
+				if intro := sectionDocs[at]; intro != "" {
+					b.WriteString(intro + "\n\n")
+				}
+			}
+			b.WriteString("| Key | Type | Default | Environment | Meaning |\n|---|---|---|---|---|\n")
+		}
+		if err := writeRow(&b, s); err != nil {
+			return err
+		}
+		writeFields(&b, s)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeFields writes what each object of a list may hold.
+func writeFields(b *strings.Builder, s setting) {
+	list, ok := s.at.(interface{ each() []setting })
+	if !ok {
+		return
+	}
+	for _, f := range list.each() {
+		f.key = s.key + "[]." + f.key
+		fmt.Fprintf(b, "| `%s` | %s | | | %s |\n", f.key, f.at.kind(), f.doc)
+		writeFields(b, f)
+	}
+}
+
+func writeRow(b *strings.Builder, s setting) error {
+	shown := s.note
+	if shown == "" {
+		data, err := encodeJSON(s.at.encode())
+		if err != nil {
+			return err
+		}
+		shown = "`" + strings.ReplaceAll(string(data), "|", "\\|") + "`"
+	}
+	if s.share > 0 {
+		shown += fmt.Sprintf(", at most %.3g %% of a container's memory", 100*s.share)
+	}
+	env := "`" + s.env() + "`"
+	if s.key == "upstreams" {
+		env = "`REMORA_UPSTREAM` (one URL, for every path)"
+	} else if _, ok := s.at.(interface{ each() []setting }); ok {
+		env = ""
+	}
+	fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", s.key, s.at.kind(), shown, env, s.doc)
+	return nil
+}
+
+// each are the fields of one object.
+func (l objectList[T]) each() []setting { return l.fields(new(T)) }
