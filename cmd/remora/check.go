@@ -226,7 +226,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		return "", errors.New(c.keyless)
 	}
 	if !storeBegun(c.storage.Dir) {
-		return "not there yet, can be made", writable(c.storage.Dir)
+		return "not there yet, can be made", errors.Join(writable(c.storage.Dir), keyForNew(c.storage))
 	}
 	found := ""
 	look := func(store openStore) (err error) {
@@ -252,6 +252,18 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		return "", errors.Join(errors.New(s.Reason), missing(s))
 	}
 	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(ailing(s), met(s), missing(s))
+}
+
+// keyForNew finds out whether a store that is made would have a key.
+func keyForNew(c badger.Config) error {
+	dir, err := badger.CheckNewKey(c)
+	if err != nil || dir == "" {
+		return err
+	}
+	if err := writable(dir); err != nil {
+		return fmt.Errorf("no key can be made for key file %s: %w", c.KeyFile, err)
+	}
+	return nil
 }
 
 // storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
