@@ -54,6 +54,8 @@ type overrides struct {
 	upstream string
 	data     string
 	forward  string
+
+	serves bool // it is a command that reaches for upstreams
 }
 
 // loader builds a config: defaults, then the file, then the environment, then the flags; each later one wins.
@@ -77,6 +79,9 @@ func loadConfig(flags overrides, getenv func(string) string, where place) (confi
 	l.fit(table)
 	c.settle(where)
 	c.validate(&l.found, l.origins)
+	if flags.serves {
+		c.authorities(&l.found, l.origins)
+	}
 	return c, l.found.err()
 }
 
