@@ -43,8 +43,10 @@ func certificateAuthority(_ context.Context, s streams, args []string) error {
 	}
 	run, known := verbs[verb]
 	if !known {
-		f.Usage()
-		return usageError{"ca: no such verb"}
+		if verb == "" {
+			return wrongCall(f, "ca takes init, show, path or trust-help")
+		}
+		return wrongCall(f, fmt.Sprintf("no such verb %q; ca takes init, show, path or trust-help", verb))
 	}
 	c, err := loadConfig(o, s.getenv, here(s.getenv))
 	if err != nil {
