@@ -97,7 +97,7 @@ func misspelt(environ []string, table []setting) (told []string) {
 func knownVariables(table []setting) []string {
 	known := []string{configVariable, upstreamVariable, upstreamVariable + "_FILE"}
 	for _, s := range table {
-		if _, objects := s.at.(interface{ each() []setting }); !objects {
+		if s.at.kind() != listOfObjects {
 			known = append(known, s.env(), s.env()+"_FILE")
 		}
 	}

@@ -27,6 +27,8 @@ type setting struct {
 	least int64   // but no less than this
 
 	most int64 // of an integer or a size; 0 = what its kind has
+
+	from, to int64 // what its package allows of a number, told in the documentation and kept by the package; to 0 = what its kind has
 }
 
 // env is the environment variable of a key: "recall.firstDeadline" is REMORA_RECALL_FIRST_DEADLINE.
@@ -75,7 +77,7 @@ func loadConfig(flags overrides, getenv func(string) string, where place) (confi
 	l.file(&c, table, flags.file)
 	l.environment(table)
 	l.flags(&c, flags)
-	l.bounds(table)
+	l.tooLarge(table)
 	l.fit(table)
 	c.settle(where)
 	c.validate(&l.found, l.origins)
