@@ -108,14 +108,14 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 
 // authority reads the forward door's authority. Both are nil where none has been made.
 func (c config) authority() (*proxy.Authority, error) {
-	cert, err := os.ReadFile(c.caCert)
+	cert, err := readMounted(c.caCert)
 	if errors.Is(err, fs.ErrNotExist) || c.caCert == "" {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(c.caKey)
+	key, err := readMounted(c.caKey)
 	if err != nil {
 		return nil, err
 	}
