@@ -1,6 +1,6 @@
 # What each target does is in CONTRIBUTING.md.
 FUZZTIME  ?= 10s
-LINT      ?= golangci-lint
+LINT      := golangci-lint
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 VERSION   ?= $(shell git describe --tags --dirty 2>/dev/null)
 LDFLAGS   := -s -w -X main.version=$(VERSION)

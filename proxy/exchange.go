@@ -48,7 +48,8 @@ type exchange struct {
 	status   Status
 	memories int
 	recallUS int64
-	cause    string // why it failed, for the log; "" = it did not
+	cause    string // why it failed, for the log: a kind of problem, or what problem.go has beside; "" = it did not
+	detail   string // that of the problem
 	persist  bool   // the turn is stored if its answer is final
 	turn     persist.Turn
 	splice   splice // what went into the request; see memory.go
@@ -184,6 +185,7 @@ func (x *exchange) read() bool {
 		}
 		setStatus(x.w.Header(), x.toldStatus(), "0")
 		p.write(x.w)
+		x.cause = p.kind()
 		x.finish(p.Status, relayed{})
 		x.trace.end(x.h.deps.Now())
 		return false
@@ -313,7 +315,9 @@ func (x *exchange) failed(err error) {
 		p.write(x.w)
 		code = p.Status
 	}
-	x.cause = p.cause
+	if x.cause, x.detail = p.kind(), p.Detail; !tell {
+		x.cause, x.detail = saidGone(x.ctx, err), ""
+	}
 	x.finish(code, relayed{})
 	x.trace.end(x.h.deps.Now())
 	if !tell {
@@ -459,16 +463,20 @@ func (x *exchange) finish(code int, out relayed) {
 	if !out.FirstByte.IsZero() {
 		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
 	}
-	switch out.Failed {
-	case failedClient:
-		if x.cause = "client left"; errors.Is(out.Err, errTakesNothing) {
-			x.cause = errTakesNothing.Error()
-		}
-	case failedUpstream:
-		x.cause = cause(out.Err)
+	switch {
+	case out.Failed == failedClient:
+		x.cause = saidGone(x.ctx, out.Err)
+	case out.Failed == failedUpstream:
+		x.cause = saidBroken(x.up, out.Err)
+	case out.Err != nil: // an upgrade that was refused
+		p := explain(x.up, out.Err)
+		x.cause, x.detail = p.kind(), p.Detail
 	}
 	if x.cause != "" {
 		attrs = append(attrs, slog.String("failed", x.cause))
+	}
+	if x.detail != "" {
+		attrs = append(attrs, slog.String("detail", x.detail))
 	}
 	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
 }

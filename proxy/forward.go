@@ -197,6 +197,10 @@ func (f *Forward) Serve(ctx context.Context) error {
 
 // ServeHTTP takes one CONNECT through.
 func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this door, and of no server behind it
+		live(w)
+		return
+	}
 	if !f.authorized(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="remora"`)
 		newProblem(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").write(w)

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"syscall"
 )
@@ -44,8 +43,9 @@ type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	cause  string // for the log; "" = none
 }
+
+func (p problem) kind() string { return strings.TrimPrefix(p.Type, problemTypes) }
 
 func newProblem(code int, kind, detail string) problem {
 	return problem{Type: problemTypes + kind, Title: problemTitles[kind], Status: code, Detail: detail}
@@ -77,12 +77,7 @@ func (p problem) encode() []byte {
 // problemFor turns an error of roundTrip into a problem that names the upstream's host and nothing else that err may
 // hold. tell is false where the client has left: then nothing can be written, and the handler should abort.
 func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool) {
-	p = explain(up, err)
-	p.cause = cause(err)
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "proxyconnect" {
-		p.cause = op.Op + ": " + p.cause
-	}
-	return p, in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
+	return explain(up, err), in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
 }
 
 // environmentProxy stands for a proxy without its URL, which may hold a password.
@@ -147,17 +142,31 @@ func explain(up *Upstream, err error) problem {
 	return newProblem(http.StatusBadGateway, "upstream-failed", "the exchange with "+host+" failed")
 }
 
-// cause names the innermost error by type, and by text where the text is a constant of the system: messages further out
-// may quote what a peer sent.
-func cause(err error) string {
-	if errno, ok := errors.AsType[syscall.Errno](err); ok {
-		return errno.Error()
+// What the log says failed, beside the kinds of problems. Nothing of an error's own text is logged: it may quote what a peer sent.
+const (
+	saidClientLeft    = "client left"
+	saidUpstreamEarly = "upstream closed early"
+	saidCut           = "cut at shutdown"
+)
+
+// errCutAtShutdown is why the context of what outlasts ServerConfig.Drain ends.
+var errCutAtShutdown = errors.New(saidCut)
+
+// saidGone tells of a request whose context has ended, or whose client takes nothing more, by whom.
+func saidGone(ctx context.Context, err error) string {
+	switch {
+	case errors.Is(context.Cause(ctx), errCutAtShutdown):
+		return saidCut
+	case errors.Is(err, errTakesNothing):
+		return errTakesNothing.Error()
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return os.ErrDeadlineExceeded.Error()
+	return saidClientLeft
+}
+
+// saidBroken tells what ended an answer that had begun.
+func saidBroken(up *Upstream, err error) string {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+		return saidUpstreamEarly
 	}
-	for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-		err = inner
-	}
-	return fmt.Sprintf("%T", err)
+	return explain(up, err).kind()
 }

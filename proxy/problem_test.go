@@ -137,7 +137,7 @@ func TestCAFile(t *testing.T) {
 	if resp, body, err := exchangeRaw(t, hopServe(t, hop{p: p}), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
 		t.Errorf("got %v %q, %v", resp, body, err)
 	}
-	for _, file := range []string{empty, filepath.Join(dir, "none.pem")} {
+	for _, file := range []string{empty, filepath.Join(dir, "none.pem"), os.DevNull} {
 		if _, err := open(file); err == nil || !strings.Contains(err.Error(), file) {
 			t.Errorf("got %v, want an error that names %s", err, file)
 		}

@@ -317,15 +317,11 @@ func (h *Handler) Run(ctx context.Context) {
 	h.plane.closeIdle()
 }
 
-// LivePath answers 200 while the process serves. It is the one path that is not the upstream's.
-const LivePath = "/.remora/livez"
-
 // ServeHTTP takes one request through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == LivePath {
 		h.plane.leaveBody(w, r)
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("ok\n"))
+		live(w)
 		return
 	}
 	h.exchange(w, r, nil, "")

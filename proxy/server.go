@@ -154,8 +154,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		return errors.New("serve: not listening")
 	}
-	base, cut := context.WithCancel(context.WithoutCancel(ctx))
-	defer cut()
+	base, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
 	within := context.WithValue(base, closingKey{}, &closing{begun: ctx.Done(), drain: s.cfg.Drain})
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
@@ -192,7 +192,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		return nil
 	}
 	left := s.active.Load()
-	cut() // tunnels end with their context
+	cut(errCutAtShutdown) // tunnels end with their context
 	_ = s.http.Close()
 	d.cut()
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)

@@ -146,7 +146,7 @@ func (c UpstreamConfig) Roots() (*x509.CertPool, error) {
 	if c.CAFile == "" {
 		return nil, nil
 	}
-	pem, err := os.ReadFile(c.CAFile)
+	pem, err := readAuthorities(c.CAFile)
 	if err != nil {
 		return nil, fmt.Errorf("read caFile: %w", err)
 	}
@@ -155,6 +155,23 @@ func (c UpstreamConfig) Roots() (*x509.CertPool, error) {
 		return nil, fmt.Errorf("caFile %s holds no PEM certificate", c.CAFile)
 	}
 	return roots, nil
+}
+
+// maxAuthorities bounds a CA file, in bytes. The system's own list is a quarter of a megabyte.
+const maxAuthorities = 16 << 20
+
+// readAuthorities reads a regular file, or what a link to one leads to. Another, such as a pipe, may have no end, or wait for a writer.
+func readAuthorities(name string) ([]byte, error) {
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no regular file", name)
+	case info.Size() > maxAuthorities:
+		return nil, fmt.Errorf("%s is larger than %d bytes", name, maxAuthorities)
+	}
+	return os.ReadFile(name)
 }
 
 // openUpstream reads the CA file and builds the transports. It dials nothing.

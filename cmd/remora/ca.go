@@ -43,8 +43,10 @@ func certificateAuthority(_ context.Context, s streams, args []string) error {
 	}
 	run, known := verbs[verb]
 	if !known {
-		f.Usage()
-		return usageError{"ca: no such verb"}
+		if verb == "" {
+			return wrongCall(f, "ca takes init, show, path or trust-help")
+		}
+		return wrongCall(f, fmt.Sprintf("no such verb %q; ca takes init, show, path or trust-help", verb))
 	}
 	c, err := loadConfig(o, s.getenv, here(s.getenv))
 	if err != nil {
@@ -106,14 +108,14 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 
 // authority reads the forward door's authority. Both are nil where none has been made.
 func (c config) authority() (*proxy.Authority, error) {
-	cert, err := os.ReadFile(c.caCert)
+	cert, err := readMounted(c.caCert)
 	if errors.Is(err, fs.ErrNotExist) || c.caCert == "" {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	key, err := os.ReadFile(c.caKey)
+	key, err := readMounted(c.caKey)
 	if err != nil {
 		return nil, err
 	}

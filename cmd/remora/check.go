@@ -68,7 +68,8 @@ func check(ctx context.Context, s streams, args []string) error {
 	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
 		fmt.Fprintf(s.err, "warning: %s\n", w)
 	}
-	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) + checkStore(ctx, s.err, c, *verify)
+	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) +
+		checkTelemetry(ctx, s.err, s.getenv) + checkStore(ctx, s.err, c, *verify)
 	if failed > 0 {
 		return fmt.Errorf("check: %d failed", failed)
 	}
@@ -76,25 +77,45 @@ func check(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// checkListen tries the addresses of the doors. One that is in use may well be this very Remora's.
+// checkListen tries the addresses of the doors. One that is in use may well be this very Remora's, but not another program's.
 func checkListen(ctx context.Context, w io.Writer, c config) (failed int) {
 	for _, address := range []string{c.server.Listen, c.forward.Listen} {
 		if address == "" {
 			continue
 		}
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-		switch {
-		case errors.Is(err, syscall.EADDRINUSE):
-			fmt.Fprintf(w, "address %s: in use\n", address)
-		case err != nil:
+		if errors.Is(err, syscall.EADDRINUSE) {
+			if err = askLive(ctx, address); err == nil {
+				fmt.Fprintf(w, "address %s: in use by a Remora that runs\n", address)
+				continue
+			}
+			err = fmt.Errorf("in use, and not by a Remora that serves: %w", err)
+		}
+		if err != nil {
 			failed++
 			fmt.Fprintf(w, "address %s: FAILED: %v\n", address, err)
-		default:
-			_ = listener.Close()
-			fmt.Fprintf(w, "address %s: free\n", address)
+			continue
 		}
+		_ = listener.Close()
+		fmt.Fprintf(w, "address %s: free\n", address)
 	}
 	return failed
+}
+
+// checkTelemetry makes what traces would go through, and sends nothing.
+func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string) (failed int) {
+	tell := func(variable, step string) { fmt.Fprintf(w, "warning: %s can't be used (%s)\n", variable, step) }
+	exporter, destination, err := spanExporter(ctx, getenv, io.Discard, tell)
+	if err != nil {
+		fmt.Fprintf(w, "traces: FAILED: %v\n", err)
+		return 1
+	}
+	if exporter == nil {
+		return 0
+	}
+	_ = exporter.Shutdown(ctx) // which has nothing to send
+	fmt.Fprintf(w, "traces: %s\n", destination)
+	return 0
 }
 
 // checkUpstreams asks them side by side and tells in their order.
@@ -226,7 +247,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		return "", errors.New(c.keyless)
 	}
 	if !storeBegun(c.storage.Dir) {
-		return "not there yet, can be made", writable(c.storage.Dir)
+		return "not there yet, can be made", errors.Join(writable(c.storage.Dir), keyForNew(c.storage))
 	}
 	found := ""
 	look := func(store openStore) (err error) {
@@ -252,6 +273,18 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		return "", errors.Join(errors.New(s.Reason), missing(s))
 	}
 	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(ailing(s), met(s), missing(s))
+}
+
+// keyForNew finds out whether a store that is made would have a key.
+func keyForNew(c badger.Config) error {
+	dir, err := badger.CheckNewKey(c)
+	if err != nil || dir == "" {
+		return err
+	}
+	if err := writable(dir); err != nil {
+		return fmt.Errorf("no key can be made for key file %s: %w", c.KeyFile, err)
+	}
+	return nil
 }
 
 // storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
@@ -344,6 +377,15 @@ func writable(dir string) error {
 
 // checkLive asks the process that listens on address. It is the health check of the image.
 func checkLive(ctx context.Context, w io.Writer, address string) error {
+	if err := askLive(ctx, address); err != nil {
+		return fmt.Errorf("not alive: %w", err)
+	}
+	fmt.Fprintln(w, "alive")
+	return nil
+}
+
+// askLive is nil where a Remora answers on address.
+func askLive(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
@@ -363,12 +405,11 @@ func checkLive(ctx context.Context, w io.Writer, address string) error {
 	}
 	response, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("not alive: %w", err)
+		return err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("not alive: %s answers %d", url, response.StatusCode)
+	if !proxy.IsLive(response) {
+		return fmt.Errorf("%s answers %d, and not as a Remora does", url, response.StatusCode)
 	}
-	fmt.Fprintln(w, "alive")
 	return nil
 }

@@ -172,4 +172,5 @@ func (c *config) validate(found *problems, origins map[string]string) {
 	found.addAll("distill", c.distill.Validate(), origins, table)
 	found.addAll("redact", c.redact.Validate(), origins, table)
 	found.addAll("storage", c.store.validate(), origins, table)
+	c.addresses(found, origins)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -14,8 +16,8 @@ const (
 	mostDuration = 100 * 365 * 24 * time.Hour
 )
 
-// bounds finds what is too large. What is too small for its purpose the packages know.
-func (l *loader) bounds(table []setting) {
+// tooLarge finds what is. What is too small for its purpose the packages know.
+func (l *loader) tooLarge(table []setting) {
 	for _, s := range table {
 		if most, ok := s.exceeds(); ok {
 			l.found.add(s.key, originOf(s.key, l.origins), "must be at most "+most)
@@ -40,4 +42,38 @@ func (s setting) exceeds() (most string, ok bool) {
 		bound = map[string]int64{"integer": mostInteger, "bytes": mostBytes}[s.at.kind()]
 	}
 	return fmt.Sprint(bound), v > bound
+}
+
+// bounds is the sentence that tells what a number may be, where that is not what the documentation says of its kind and not in its words already.
+func (s setting) bounds() string {
+	from, to := s.from, s.to
+	if to == 0 {
+		to = s.most
+	}
+	if most := s.amount(to); to == 0 || strings.Contains(s.doc, "to "+most) {
+		return ""
+	} else if from > 0 || s.at.kind() == "number" {
+		return " " + s.amount(from) + " to " + most + "."
+	} else {
+		return " At most " + most + "."
+	}
+}
+
+// amount writes a number as people do.
+func (s setting) amount(n int64) string {
+	if s.at.kind() == "bytes" {
+		for _, unit := range []struct {
+			name  string
+			bytes int64
+		}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+			if n >= unit.bytes && n%unit.bytes == 0 {
+				return fmt.Sprintf("%d %s", n/unit.bytes, unit.name)
+			}
+		}
+	}
+	text := strconv.FormatInt(n, 10)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
 }

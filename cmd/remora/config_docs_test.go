@@ -14,7 +14,7 @@ Settings come from four places, each winning over the one before:
 1. the defaults below;
 2. a JSON file: ` + "`--config FILE`, or `REMORA_CONFIG`, or `~/.config/remora/config.json` if it is there" + `;
 3. the environment variable in the table. With ` + "`_FILE`" + ` after its name it holds the path of a file to read the value from, such as
-   a mounted secret. Lists are separated by commas, and an empty variable is as good as none;
+   a mounted secret, which must not be empty. Lists are separated by commas, and an empty variable is as good as none;
 4. the flags ` + "`--listen`, `--upstream`, `--data`, `--forward`" + `.
 
 The file is strict: a key that does not exist, stands twice or has a value of the wrong type is an error, and all errors are
@@ -22,9 +22,8 @@ told at once, each with its key and line. [config.example.json](../config.exampl
 needs only what differs. ` + "`remora check`" + ` tells what is wrong, or prints the configuration in effect with secrets hidden, reaches for the upstreams, the
 embeddings server and the store, and says last what it found.
 
-Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes. Where no other bound is told, an integer is 1,048,576 at most (limits.assemblies,
-limits.idleConnections and forward.maxTunnels 65,536; workers, loads and calls at once 1,024; distill.tokensPerDay 10^12), a size 1 TiB
-(limits.headerBytes 16 MiB), a duration 100 years and a number 10^9.
+Durations are strings such as ` + "`30ms`, `1m30s` or `24h`" + `. Sizes are in bytes. Where the table tells no bound, an integer is 1,048,576 at most,
+a size 1 TiB, a duration 100 years and a number 10^9; some are bounded by other settings, which is told with both where it is broken.
 
 In a container whose memory is limited (a control group of Linux, the process's own or one above it) the bounds of what is held in memory
 are a share of that, where the table says so and they are not set; a copy of config.example.json sets them all. The store's process keeps to ` + "`storage.memoryBytes`" + `; the proxy's runtime collects so as to stay

@@ -15,7 +15,9 @@ type objectList[T any] struct {
 	instead string // what to do in place of giving it as text, "" = nothing
 }
 
-func (l objectList[T]) kind() string { return "list of objects" }
+const listOfObjects = "list of objects"
+
+func (l objectList[T]) kind() string { return listOfObjects }
 
 func (l objectList[T]) parse(string) error {
 	return errors.New("has no form in text; use the configuration file" + l.instead)

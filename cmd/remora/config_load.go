@@ -3,16 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 )
 
-// maxConfigFile bounds what is read of a configuration file or of a mounted secret. A longer one is refused.
+// maxConfigFile bounds what is read of a configuration file or of a mounted secret, in bytes. A longer one is refused.
 const maxConfigFile = 1 << 20
 
 // setting is one row of the table that the file, the environment, the documentation and the output of check share.
@@ -27,6 +27,8 @@ type setting struct {
 	least int64   // but no less than this
 
 	most int64 // of an integer or a size; 0 = what its kind has
+
+	from, to int64 // what its package allows of a number, told in the documentation and kept by the package; to 0 = what its kind has
 }
 
 // env is the environment variable of a key: "recall.firstDeadline" is REMORA_RECALL_FIRST_DEADLINE.
@@ -54,6 +56,8 @@ type overrides struct {
 	upstream string
 	data     string
 	forward  string
+
+	serves bool // it is a command that reaches for upstreams
 }
 
 // loader builds a config: defaults, then the file, then the environment, then the flags; each later one wins.
@@ -73,17 +77,20 @@ func loadConfig(flags overrides, getenv func(string) string, where place) (confi
 	l.file(&c, table, flags.file)
 	l.environment(table)
 	l.flags(&c, flags)
-	l.bounds(table)
+	l.tooLarge(table)
 	l.fit(table)
 	c.settle(where)
 	c.validate(&l.found, l.origins)
+	if flags.serves {
+		c.authorities(&l.found, l.origins)
+	}
 	return c, l.found.err()
 }
 
 func (l *loader) file(c *config, table []setting, path string) {
-	explicit := path != "" || l.getenv("REMORA_CONFIG") != ""
+	explicit := path != "" || l.getenv(configVariable) != ""
 	if path == "" {
-		path = l.getenv("REMORA_CONFIG")
+		path = l.getenv(configVariable)
 	}
 	if path == "" {
 		path = l.place.configFile()
@@ -157,76 +164,6 @@ func unknownKey(key, at string, table []setting) string {
 	return "unknown key"
 }
 
-// environment reads NAME, or the file that NAME_FILE names (its last newline cut), for each setting. Where a key of
-// its own is called so, as storage.keyFile is, NAME_FILE means that key.
-func (l *loader) environment(table []setting) {
-	taken := map[string]bool{}
-	for _, s := range table {
-		taken[s.env()] = true
-	}
-	for _, s := range table {
-		name := s.env()
-		text, origin := l.getenv(name), name
-		if mounted := name + "_FILE"; !taken[mounted] && l.getenv(mounted) != "" {
-			if text != "" {
-				l.found.add(s.key, mounted, "both "+name+" and "+mounted+" are set")
-				continue
-			}
-			data, err := readBounded(l.getenv(mounted))
-			if err != nil {
-				l.found.add(s.key, mounted, err.Error())
-				continue
-			}
-			text, origin = strings.TrimRight(string(data), "\r\n"), mounted
-		}
-		if text == "" {
-			continue
-		}
-		l.origins[s.key] = origin
-		if err := s.at.parse(text); err != nil {
-			l.found.add(s.key, origin, err.Error())
-		}
-	}
-}
-
-// misspelt tells of variables that are meant for Remora, by their name and by being nearly that of a setting, and that set nothing. Never
-// an error: Kubernetes gives a pod REMORA_PORT_..., REMORA_SERVICE_... of a service that is called so.
-func misspelt(environ []string, table []setting) (told []string) {
-	known := []string{"REMORA_CONFIG", "REMORA_UPSTREAM"}
-	for _, s := range table {
-		known = append(known, s.env(), s.env()+"_FILE")
-	}
-	for _, kv := range environ {
-		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(strings.ToUpper(name), "REMORA_") || value == "" || slices.Contains(known, name) {
-			continue
-		}
-		plain := strings.ReplaceAll(strings.ToUpper(name), "_", "")
-		i := slices.IndexFunc(known, func(k string) bool { return strings.ReplaceAll(k, "_", "") == plain })
-		near := ""
-		if i >= 0 {
-			near = known[i]
-		} else if !serviceVariable.MatchString(name) {
-			near = "REMORA_" + nearest(strings.TrimPrefix(name, "REMORA_"), withoutPrefix(known))
-		}
-		if near != "" && near != "REMORA_" {
-			told = append(told, fmt.Sprintf("%s sets nothing; did you mean %s?", name, near))
-		}
-	}
-	return told
-}
-
-// serviceVariable is what Kubernetes and Docker links make of a service or container called remora, or remora-something.
-var serviceVariable = regexp.MustCompile(`^REMORA_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$`)
-
-func withoutPrefix(names []string) []string {
-	var out []string
-	for _, n := range names {
-		out = append(out, strings.TrimPrefix(n, "REMORA_"))
-	}
-	return out
-}
-
 func (l *loader) flags(c *config, f overrides) {
 	if url, origin := l.oneUpstream(f); url != "" {
 		c.oneUpstream(url)
@@ -245,22 +182,26 @@ func (l *loader) flags(c *config, f overrides) {
 
 // oneUpstream is the upstream of every path, if the flags or the environment name one.
 func (l *loader) oneUpstream(f overrides) (url, origin string) {
+	url, origin, _ = l.variable("upstreams", upstreamVariable, true)
 	if f.upstream != "" {
 		return f.upstream, "--upstream"
 	}
-	return l.getenv("REMORA_UPSTREAM"), "REMORA_UPSTREAM"
+	return url, origin
 }
 
+// readBounded reads what may be a pipe that the shell has made, but not without end.
 func readBounded(path string) ([]byte, error) {
-	info, err := os.Stat(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	if info.IsDir() {
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s is a directory", path)
 	}
-	if info.Size() > maxConfigFile {
-		return nil, fmt.Errorf("%s is larger than %d bytes", path, maxConfigFile)
+	data, err := io.ReadAll(io.LimitReader(f, maxConfigFile+1))
+	if err == nil && len(data) > maxConfigFile {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxConfigFile)
 	}
-	return os.ReadFile(path)
+	return data, err
 }

@@ -224,6 +224,32 @@ func TestMountedSecret(t *testing.T) {
 		t.Errorf("the key is shown, or not shown to be set:\n%s", got)
 	}
 
+	// So has the one upstream, which stands in no row of the table.
+	url := writeFile(t, "https://llm.example\n")
+	c, err = loadConfig(overrides{}, environment("REMORA_UPSTREAM_FILE", url), machine())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := c.proxy.Upstreams, "https://llm.example"; len(got) != 1 || got[0].URL != want {
+		t.Errorf("upstreams: got %v, want the one of the mounted file", got)
+	}
+
+	// A secret that is not there after all must not be none: the door would be open.
+	_, err = loadConfig(overrides{}, environment(
+		"REMORA_UPSTREAM", "https://llm.example", "REMORA_UPSTREAM_FILE", url,
+		"REMORA_FORWARD_TOKEN_FILE", writeFile(t, ""), "REMORA_RECALL_EMBEDDINGS_KEY_FILE", writeFile(t, "\n"), "REMORA_DISTILL_KEY_FILE", t.TempDir(),
+	), machine())
+	for _, want := range []string{
+		"upstreams: both REMORA_UPSTREAM and REMORA_UPSTREAM_FILE are set (REMORA_UPSTREAM_FILE)",
+		"forward.token: the file is empty (REMORA_FORWARD_TOKEN_FILE)",
+		"recall.embeddings.key: the file is empty (REMORA_RECALL_EMBEDDINGS_KEY_FILE)",
+		"is no regular file (REMORA_DISTILL_KEY_FILE)",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+
 	// storage.keyFile has a variable that ends in _FILE itself.
 	c, err = loadConfig(overrides{}, environment("REMORA_STORAGE_KEY_FILE", "/run/secrets/key"), machine())
 	if err != nil {
@@ -285,7 +311,7 @@ func TestProblems(t *testing.T) {
 				`upstreams: must be a list of objects (config.json:1)`,
 				`identity.tenants: must be an object of strings (config.json:1)`,
 				`identity.userHeaders[1]: must be a string (config.json:1)`,
-				`storage.minFreeBytes: must be a number of bytes, as an integer (config.json:1)`,
+				`storage.minFreeBytes: is too small (config.json:1)`,
 				`storage.key: must be 32 bytes, as hex or base64 (config.json:1)`,
 			},
 		},
@@ -333,10 +359,11 @@ func TestProblems(t *testing.T) {
 "assemblies": 9223372036854775807,
 "headerBytes": 9223372036854775807,
 "idleConnections": 65537},
-"persist": {"retention": "2562047h", "turnsPerSecond": 1e300},
+"persist": {"retention": "2562047h", "turnsPerSecond": 1e300, "queueTurns": 99999999999999999999},
 "storage": {"minFreeBytes": 1099511627777}}`,
 			env: []string{"REMORA_RECALL_GATE", "NaN"},
 			want: []string{
+				`persist.queueTurns: is too large (config.json:5)`,
 				`recall.gate: must be a number (REMORA_RECALL_GATE)`,
 				`limits.assemblies: must be at most 65536 (config.json:2)`,
 				`limits.headerBytes: must be at most 16777216 (config.json:3)`,

@@ -50,7 +50,12 @@ func (s scalar[T]) decode(n *node, at string, found *problems) {
 
 func (s scalar[T]) parse(text string) error {
 	v, err := s.read(text)
-	if err != nil {
+	switch {
+	case errors.Is(err, strconv.ErrRange) && strings.HasPrefix(text, "-"):
+		return errors.New("is too small")
+	case errors.Is(err, strconv.ErrRange):
+		return errors.New("is too large")
+	case err != nil:
 		return errors.New("must be " + s.expects)
 	}
 	*s.to = v

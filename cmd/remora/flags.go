@@ -47,6 +47,7 @@ func parseFlags(f *flag.FlagSet, args []string) error {
 // configFlags are the settings of every day; the rest is in the file and the environment.
 func configFlags(f *flag.FlagSet) *overrides {
 	o := storeFlags(f)
+	o.serves = true
 	f.Lookup("data").Usage = "keep memories in `directory`"
 	f.StringVar(&o.listen, "listen", "", "listen on `address`, e.g. 127.0.0.1:8787")
 	f.StringVar(&o.upstream, "upstream", "", "send every path to this `URL`, e.g. https://api.openai.com")

@@ -19,6 +19,7 @@ func listCommand() command {
 		name:    "list",
 		summary: "show what is remembered, and of whom",
 		usage: `remora list             what is remembered, oldest first: id, day, kind, text
+                               with [--quarantined] only what is kept for review, with [--conversation ID] what was said in that one
        remora list --users     of whom something is remembered, and how much
        remora list --forget    what users asked to forget in a conversation, and the facts that they seem to mean
        remora list --failed    turns that could not be stored and were set aside

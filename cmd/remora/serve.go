@@ -47,7 +47,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	}
 	remora.announce()
 	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
-		log.Warn("the configuration is hardly meant so", "what", w)
+		log.Warn("configuration warning", "what", w)
 	}
 	var watch sync.WaitGroup
 	defer watch.Wait()

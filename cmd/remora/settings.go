@@ -1,9 +1,12 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // settings is the table of everything that can be set, in the order of the file and of the documentation. Rows of one
@@ -14,7 +17,10 @@ func (c *config) settings() []setting {
 		c.doorSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.weightSettings(),
 		c.injectionSettings(), c.responsesSettings(), c.persistSettings(), c.auditSettings(), c.distillSettings(), c.redactSettings(), c.storageSettings(), c.timeoutSettings(), c.logSettings(),
 	} {
-		all = append(all, rows...)
+		for _, s := range rows {
+			s.doc += s.bounds()
+			all = append(all, s)
+		}
 	}
 	return all
 }
@@ -55,9 +61,9 @@ func (c *config) identitySettings() []setting {
 func (c *config) limitSettings() []setting {
 	l := &c.proxy.Limits
 	return []setting{
-		{key: "limits.bodyBytes", at: size(&l.BodyBytes), share: 1.0 / 16, least: 1 << 20, doc: "Larger request bodies stream through without memory."},
+		{key: "limits.bodyBytes", at: size(&l.BodyBytes), from: 1 << 10, to: 1 << 30, share: 1.0 / 16, least: 1 << 20, doc: "Larger request bodies stream through without memory."},
 		{key: "limits.bufferedBytes", at: size(&l.BufferedBytes), holds: "limits.bodyBytes", share: 1.0 / 16, least: 1 << 20, doc: "Request bodies held at once, all together. Beyond, requests stream through without memory."},
-		{key: "limits.teeBytes", at: size(&l.TeeBytes), share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered, and counted."},
+		{key: "limits.teeBytes", at: size(&l.TeeBytes), from: 1 << 10, to: 1 << 30, share: 1.0 / 32, least: 1 << 20, doc: "Larger answers are not remembered, and counted."},
 		{key: "limits.teesBytes", at: size(&l.TeesBytes), holds: "limits.teeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Copies of answers held at once, all together. Beyond, answers are not remembered."},
 		{key: "limits.assemblies", at: integer(&l.Assemblies), most: 1 << 16, doc: "Finished answers that wait to be read for their turn. Beyond, turns are dropped and counted."},
 		{key: "limits.headerBytes", at: size(&c.server.MaxHeaderBytes), most: 16 << 20, doc: "Request heads that are larger by more than 4 KiB are refused with 431."},
@@ -70,18 +76,18 @@ func (c *config) recallSettings() []setting {
 	return []setting{
 		{key: "recall.deadline", at: duration(&r.Deadline), doc: "What memory may add to a request. At the deadline the request goes out without it."},
 		{key: "recall.firstDeadline", at: duration(&r.FirstDeadline), doc: "The same while the user's index or ledger is not in memory yet."},
-		{key: "recall.topK", at: integer(&r.TopK), doc: "Memories in one block, at most (1 to 100)."},
+		{key: "recall.topK", at: integer(&r.TopK), from: 1, to: recall.MaxTopK, doc: "Memories in one block, at most (1 to 100)."},
 		{key: "recall.budgetTokens", at: integer(&r.BudgetTokens), doc: "Tokens of memories in one block, at most. Two bytes count as one token, which no common tokenizer exceeds on running text; English takes about half of that. Where memories cost more together, long ones are shown in part."},
-		{key: "recall.gate", at: number(&r.Gate), doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
+		{key: "recall.gate", at: number(&r.Gate), to: 1, doc: "Relevance, 0 to 1, that the best candidate must reach for anything to be inserted. Most messages need no memory."},
 		{key: "recall.scopes", at: names[recall.SearchScope](&r.Scopes), doc: "Where memories may come from: `current_chat`, `resources`, `all_user_memory`."},
 		{key: "recall.maxBytes", at: size(&r.MaxBytes), holds: "recall.maxScopeBytes", share: 1.0 / 16, least: 1 << 20, doc: "Indexes in memory, all users together. Beyond, the least recently used one is dropped, and loaded again when it is asked for."},
 		{key: "recall.maxScopeBytes", at: size(&r.MaxScopeBytes), share: 1.0 / 32, least: 1 << 20, doc: "One user's index. Beyond, the oldest memories are left out and counted."},
 		{key: "recall.maxLoads", at: integer(&r.MaxLoads), most: 1024, doc: "Indexes that load at the same time; more wait."},
 		{key: "recall.loadTimeout", at: duration(&r.LoadTimeout), doc: "Bounds the load of one index."},
 		{key: "recall.snapshotAfter", at: duration(&r.SnapshotAfter), doc: "How long a changed index must be left alone before its snapshot is written, which makes its next load fast. `0s` keeps none."},
-		{key: "recall.maxTerms", at: integer(&r.MaxTerms), doc: "Terms of a query; the rarest stay."},
+		{key: "recall.maxTerms", at: integer(&r.MaxTerms), from: 1, to: 256, doc: "Terms of a query; the rarest stay."},
 		{key: "recall.borrowTerms", at: integer(&r.BorrowTerms), doc: "A message with fewer terms borrows those of the user's message before it."},
-		{key: "recall.borrowWeight", at: number(&r.BorrowWeight), doc: "Weight of borrowed terms, 0 to 1."},
+		{key: "recall.borrowWeight", at: number(&r.BorrowWeight), to: 1, doc: "Weight of borrowed terms, 0 to 1."},
 	}
 }
 
@@ -91,17 +97,17 @@ func (c *config) embeddingSettings() []setting {
 		{key: "recall.embeddings.url", at: text(&e.URL), doc: "Server of OpenAI-compatible embeddings (OpenAI, Ollama, TEI), e.g. `http://localhost:11434`; `/v1/embeddings` is added. Empty = none. Redacted memories and redacted queries are sent there."},
 		{key: "recall.embeddings.key", at: secret(&e.Key), doc: "Sent to it as a bearer token. Empty = none."},
 		{key: "recall.embeddings.model", at: text(&e.Model), doc: "The model's name there. After a change all memories are embedded anew, in the background."},
-		{key: "recall.embeddings.dimensions", at: integer(&e.Dimensions), doc: "Asked of the server and checked. 0 = the model's own, and the first answer sets what later ones are checked against."},
+		{key: "recall.embeddings.dimensions", at: integer(&e.Dimensions), to: embed.MaxDimensions, doc: "Asked of the server and checked. 0 = the model's own, and the first answer sets what later ones are checked against."},
 		{key: "recall.embeddings.encoding", at: choice(&e.Encoding, embed.EncodingFloat, embed.EncodingBase64), doc: "How vectors are asked for. `base64` is a quarter of the bytes, where the server knows it."},
 		{key: "recall.embeddings.queryPrefix", at: text(&e.QueryPrefix), doc: "Stands before every query, for models that were trained with one (\"query: \")."},
 		{key: "recall.embeddings.documentPrefix", at: text(&e.DocumentPrefix), doc: "Stands before every memory."},
-		{key: "recall.embeddings.weight", at: number(&v.Weight), doc: "What the best likeness adds to a score, as a share of the query's weight (0 to 10)."},
-		{key: "recall.embeddings.gate", at: number(&v.Gate), doc: "How far a memory's likeness must stand out from the user's others, in standard deviations, for memories to be inserted that words alone would not bring. 0 = words alone decide."},
-		{key: "recall.embeddings.batchTexts", at: integer(&e.BatchTexts), doc: "Memories in one request (1 to 512)."},
-		{key: "recall.embeddings.concurrency", at: integer(&e.Concurrency), doc: "Such requests at the same time."},
+		{key: "recall.embeddings.weight", at: number(&v.Weight), to: 10, doc: "What the best likeness adds to a score, as a share of the query's weight (0 to 10)."},
+		{key: "recall.embeddings.gate", at: number(&v.Gate), to: 1000, doc: "How far a memory's likeness must stand out from the user's others, in standard deviations, for memories to be inserted that words alone would not bring. 0 = words alone decide."},
+		{key: "recall.embeddings.batchTexts", at: integer(&e.BatchTexts), from: 1, to: 512, doc: "Memories in one request (1 to 512)."},
+		{key: "recall.embeddings.concurrency", at: integer(&e.Concurrency), from: 1, to: 64, doc: "Such requests at the same time."},
 		{key: "recall.embeddings.queryTimeout", at: duration(&e.QueryTimeout), doc: "For a query's request. Recall waits no longer than its own deadline; what comes later serves the next time the same is asked."},
 		{key: "recall.embeddings.timeout", at: duration(&e.Timeout), doc: "For a request with memories."},
-		{key: "recall.embeddings.retries", at: integer(&e.Retries), doc: "More attempts at a request with memories, ever later, before it is left for a while."},
+		{key: "recall.embeddings.retries", at: integer(&e.Retries), to: 10, doc: "More attempts at a request with memories, ever later, before it is left for a while."},
 		{key: "recall.embeddings.cacheQueries", at: integer(&e.CacheQueries), doc: "Vectors of queries that are kept. Beyond, the least recently used goes."},
 		{key: "recall.embeddings.proxyFromEnvironment", at: boolean(&e.ProxyFromEnvironment), doc: "Reaches the server through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`."},
 	}
@@ -111,16 +117,24 @@ func (c *config) embeddingSettings() []setting {
 func (c *config) weightSettings() []setting {
 	var list []setting
 	for _, w := range c.recall.Weights.List() {
-		list = append(list, setting{key: "recall.weights." + w.Key, at: number(w.Value), doc: w.Doc})
+		list = append(list, setting{key: "recall.weights." + w.Key, at: number(w.Value), to: weightLimit(w.Doc), doc: w.Doc})
 	}
 	return list
+}
+
+// weightLimit is the bound of a weight: what its words tell, or 100.
+func weightLimit(doc string) int64 {
+	if strings.Contains(doc, "0 to 1") {
+		return 1
+	}
+	return 100
 }
 
 func (c *config) injectionSettings() []setting {
 	i, l := &c.proxy.Injection, &c.proxy.Ledger
 	return []setting{
 		{key: "injection.placement", at: choice(&i.Placement, proxy.PlacementBeforeUser, proxy.PlacementSystem), doc: "`beforeUser`: one message before the newest user message (in the Messages API a text block inside it), which keeps the upstream's prompt cache whole. `system`: at the end of the system prompt, which costs the cache whenever the block changes."},
-		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block."},
+		{key: "injection.ruleInSystem", at: boolean(&i.RuleInSystem), doc: "Puts the rule that memories are data into the system prompt instead of every block. It is in each request that may get memories, found or not, so that a conversation's beginning stays the same."},
 		{key: "injection.countTokens", at: boolean(&i.CountTokens), doc: "Requests that only count tokens are given what the counted request would carry, so that counts are true. Nothing is searched or stored for them. Off: they pass as they came."},
 		{key: "injection.ttl", at: duration(&l.TTL), doc: "How long after its last use an insertion is replayed."},
 		{key: "injection.replayWindow", at: duration(&l.ReplayWindow), doc: "The same newest message within it is a retry and gets the same block; later, memory is searched anew."},
@@ -143,11 +157,11 @@ func (c *config) persistSettings() []setting {
 		{key: "persist.queueBytes", at: size(&p.QueueBytes), share: 1.0 / 64, least: 1 << 20, doc: "Their texts; the same holds."},
 		{key: "persist.turnsPerSecond", at: number(&p.TurnsPerSecond), doc: "Turns of one user, with a burst of one second. Beyond, they are dropped and counted. 0 = no limit."},
 		{key: "persist.commitInterval", at: duration(&p.CommitInterval), doc: "A commit to the spool waits so long for more turns, at most."},
-		{key: "persist.commitTurns", at: integer(&p.CommitTurns), doc: "Turns of one commit to the spool (1 to 500)."},
+		{key: "persist.commitTurns", at: integer(&p.CommitTurns), from: 1, to: storage.MaxRecords, doc: "Turns of one commit to the spool (1 to 500)."},
 		{key: "persist.batchInterval", at: duration(&p.BatchInterval), doc: "Spooled turns become memories after so long, at most."},
-		{key: "persist.batchTurns", at: integer(&p.BatchTurns), doc: "Or when there are so many."},
-		{key: "persist.maxBatchTurns", at: integer(&p.MaxBatchTurns), doc: "Turns of one batch where there is a backlog (batchTurns to 500)."},
-		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), doc: "Longer messages are cut."},
+		{key: "persist.batchTurns", at: integer(&p.BatchTurns), from: 1, to: storage.MaxRecords, doc: "Or when there are so many."},
+		{key: "persist.maxBatchTurns", at: integer(&p.MaxBatchTurns), to: storage.MaxRecords, doc: "Turns of one batch where there is a backlog (batchTurns to 500)."},
+		{key: "persist.maxMessageBytes", at: size(&p.MaxMessageBytes), from: 1 << 10, to: 4 << 20, doc: "Longer messages are cut."},
 		{key: "persist.retention", at: duration(&p.Retention), doc: "How long what was said is remembered. A change holds for what is said from then on."},
 		{key: "persist.drainTimeout", at: duration(&p.DrainTimeout), doc: "How long storing goes on after SIGTERM. What is in the spool by then is stored at the next start."},
 		{key: "persist.workers", at: integer(&p.Workers), most: 1024, doc: "Turns that are redacted beside the one that always is, where many wait. 0 = 2."},
@@ -176,7 +190,7 @@ func (c *config) storageSettings() []setting {
 		{key: "storage.setAside", at: boolean(&c.store.setAside), doc: "A store that proves damaged three times in a row is renamed, never deleted, and a new one made, loudly (see [the store's process](storage-process.md)). Off: it stays, and there is no memory until a person has mended it."},
 		{key: "storage.hangTimeout", at: duration(&c.store.process.Hang), doc: "A store's process that is silent for longer is killed and started again. Long before that, nothing waits for it."},
 		{key: "storage.memoryBytes", at: size(&c.store.memoryBytes), share: 3.0 / 8, least: 32 << 20, doc: "What the store's process tries to keep its memory below, beside the files that it maps; 32 MiB at least. Below 96 MiB it merges in small pieces, which takes more processor time, and of one turn no more than 160 KiB are kept (else 768 KiB)."},
-		{key: "storage.nice", at: integer(&c.store.process.Nice), doc: "By how much the store's process yields to others, 0 to 19, so that its bursts don't delay requests. Not on Windows."},
+		{key: "storage.nice", at: integer(&c.store.process.Nice), to: 19, doc: "By how much the store's process yields to others, 0 to 19, so that its bursts don't delay requests. Not on Windows."},
 	}
 }
 

@@ -33,8 +33,9 @@ type telemetry struct {
 // OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*. A collector that is away costs spans, never requests.
 func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Writer, log *slog.Logger) (telemetry, error) {
 	off := noTelemetry()
-	otel.SetLogger(logr.FromSlogHandler(sdkLog{log}))
-	exporter, destination, err := spanExporter(ctx, getenv, stdout)
+	exporter, destination, err := spanExporter(ctx, getenv, stdout, func(variable, step string) {
+		log.WarnContext(ctx, "an OTEL_* variable can't be used", "variable", variable, "step", step)
+	})
 	if err != nil || exporter == nil {
 		return off, err
 	}
@@ -64,11 +65,16 @@ func noTelemetry() telemetry {
 
 // spanExporter returns nil where tracing is off. The exporters are named here rather than taken from
 // contrib/exporters/autoexport, which also links the log, metric and Prometheus exporters: 2.4 MiB of resident memory.
-func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Writer) (sdktrace.SpanExporter, string, error) {
+// tell is told which variables the SDK can't use, and in which of its steps.
+func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Writer, tell func(variable, step string)) (sdktrace.SpanExporter, string, error) {
+	otel.SetLogger(logr.FromSlogHandler(sdkLog{getenv, tell}))
 	kind := getenv("OTEL_TRACES_EXPORTER")
 	asked := kind != "" || getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 	if !asked || strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
 		return nil, "", nil
+	}
+	if kind != "none" {
+		tellUnusable(getenv, tell)
 	}
 	switch kind {
 	case "none":
@@ -80,10 +86,11 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 	default:
 		return nil, "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is none of otlp, console, none", kind)
 	}
-	protocol := getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL")
-	if protocol == "" {
-		protocol = getenv("OTEL_EXPORTER_OTLP_PROTOCOL")
+	variable := "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
+	if getenv(variable) == "" {
+		variable = "OTEL_EXPORTER_OTLP_PROTOCOL"
 	}
+	protocol := getenv(variable)
 	switch protocol {
 	case "", "http/protobuf":
 		e, err := otlptracehttp.New(ctx)
@@ -92,5 +99,5 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 		e, err := otlptracegrpc.New(ctx)
 		return e, "otlp over grpc", err
 	}
-	return nil, "", fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL: %q is none of http/protobuf, grpc", protocol)
+	return nil, "", fmt.Errorf("%s: %q is none of http/protobuf, grpc", variable, protocol)
 }

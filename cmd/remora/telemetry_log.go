@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -38,6 +41,9 @@ func telemetryFailure(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "the collector takes too long"
 	}
+	if strings.HasPrefix(text, "unsupported sampler") || strings.HasPrefix(text, "parsing sampler") || strings.HasPrefix(text, "invalid trace ID ratio") {
+		return "OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG can't be used" // and not the value
+	}
 	if !export {
 		return text
 	}
@@ -49,15 +55,71 @@ func telemetryFailure(err error) string {
 
 // sdkLog takes what the SDK says of its settings: what it stumbled over, and not the value, which may be a header with a
 // key. Without it the SDK writes both to the standard error, past the log.
-type sdkLog struct{ log *slog.Logger }
+type sdkLog struct {
+	getenv func(string) string
+	tell   func(variable, step string)
+}
 
 // Enabled says no to all but errors, as the SDK's own default does.
 func (s sdkLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
 
-func (s sdkLog) Handle(ctx context.Context, r slog.Record) error {
-	s.log.WarnContext(ctx, "an OTEL_* variable can't be used", "step", r.Message)
+func (s sdkLog) Handle(_ context.Context, r slog.Record) error {
+	var values []string // what the SDK stumbled over: compared, never told
+	r.Attrs(func(a slog.Attr) bool { values = append(values, a.Value.String()); return true })
+	s.tell(variableOf(r.Message, values, s.getenv), r.Message)
 	return nil
 }
 
 func (s sdkLog) WithAttrs([]slog.Attr) slog.Handler { return s }
 func (s sdkLog) WithGroup(string) slog.Handler      { return s }
+
+// stepVariables are the ends of the names of the variables that the exporters read in a step of theirs, by what they call it.
+var stepVariables = [...]struct{ step, end string }{
+	{"endpoint", "ENDPOINT"}, {"url", "ENDPOINT"}, {"duration", "TIMEOUT"}, {"header", "HEADERS"},
+	{"client key", "CLIENT_KEY"}, {"client cert", "CLIENT_CERTIFICATE"}, {"cert", "CERTIFICATE"},
+}
+
+// variableOf names the variables that are set and that a step reads: the one that has the value, where one does.
+func variableOf(step string, values []string, getenv func(string) string) string {
+	for _, of := range stepVariables {
+		if !strings.Contains(step, of.step) {
+			continue
+		}
+		var set []string
+		for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_" + of.end, "OTEL_EXPORTER_OTLP_" + of.end} {
+			value := getenv(name)
+			if value != "" && slices.Contains(values, value) {
+				return name
+			}
+			if value != "" {
+				set = append(set, name)
+			}
+		}
+		if len(set) > 0 {
+			return strings.Join(set, " or ")
+		}
+	}
+	return "an OTEL_* variable"
+}
+
+// tellUnusable finds what the SDK takes without a word, or tells of with the value alone.
+func tellUnusable(getenv func(string) string, tell func(variable, step string)) {
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+		if text := getenv(name); text != "" {
+			if u, err := url.Parse(text); err == nil && u.Host == "" { // what is no URL at all the SDK finds
+				tell(name, "it is no URL with a host, such as http://collector:4318")
+			}
+		}
+	}
+	sampler := strings.ToLower(strings.TrimSpace(getenv("OTEL_TRACES_SAMPLER")))
+	switch {
+	case sampler == "" || slices.Contains([]string{"always_on", "always_off", "parentbased_always_on", "parentbased_always_off"}, sampler):
+	case sampler != "traceidratio" && sampler != "parentbased_traceidratio":
+		tell("OTEL_TRACES_SAMPLER", "it names no sampler: all is sampled whose parent is, or that has none")
+	default:
+		arg := strings.TrimSpace(getenv("OTEL_TRACES_SAMPLER_ARG"))
+		if share, err := strconv.ParseFloat(arg, 64); arg != "" && (err != nil || share < 0 || share > 1) {
+			tell("OTEL_TRACES_SAMPLER_ARG", "it is no number from 0 to 1: all is sampled")
+		}
+	}
+}

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -94,10 +96,11 @@ func TestTelemetryFailuresTellNoKey(t *testing.T) {
 	}
 	for name, value := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS": key, "OTEL_EXPORTER_OTLP_TRACES_HEADERS": "authorization=%ZZ" + key, "OTEL_EXPORTER_OTLP_TIMEOUT": key,
+		"OTEL_TRACES_SAMPLER": key, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://%zz" + key, "OTEL_EXPORTER_OTLP_CERTIFICATE": "/none/" + key,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, value)
-			if got := exportOne(t, "http://127.0.0.1:1"); strings.Contains(got, key) || !strings.Contains(got, "OTEL_") {
+			if got := exportOne(t, "http://127.0.0.1:1"); strings.Contains(got, key) || !strings.Contains(got, "variable="+name) {
 				t.Errorf("the log says %s", got)
 			}
 		})
@@ -108,7 +111,9 @@ func TestTelemetryFailuresTellNoKey(t *testing.T) {
 func exportOne(t *testing.T, endpoint string, env ...string) string {
 	var logged bytes.Buffer
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint) // the SDK reads it itself
-	tracing, err := openTelemetry(t.Context(), environment(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)...), io.Discard, slog.New(slog.NewTextHandler(&logged, nil)))
+	given := environment(append(env, "OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)...)
+	getenv := func(name string) string { return cmp.Or(given(name), os.Getenv(name)) }
+	tracing, err := openTelemetry(t.Context(), getenv, io.Discard, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

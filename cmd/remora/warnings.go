@@ -9,7 +9,7 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// warnings are what works, and is hardly meant. serve logs them and check tells them.
+// warnings are what works, and is probably a mistake. serve logs them and check tells them.
 func (c config) warnings(environ []string, where place) []string {
 	told := append(misspelt(environ, c.settings()), unexported(environ)...)
 	files := badger.KeyFiles(c.storage)

@@ -24,11 +24,28 @@ func TestMisspelt(t *testing.T) {
 		"REMORA_PORT=tcp://10.0.0.1:8787":              "",
 		"REMORA_PORT_8787_TCP_ADDR=10.0.0.1":           "",
 		"REMORA_DEV_PORT_8787_TCP=tcp://10.0.0.1:8787": "",
-		"REMORA_HOME=/opt":                             "",
+		"REMORA_SERVICE_PORT_8787_TCP_PORT=8787":       "",
+		"REMORA_PORT_8787_TCP_PORT=8787":               "",
+		"REMORA_PORT=8787":                             "REMORA_LISTEN",
+		"REMORA_LISTEN_PORT=8787":                      "REMORA_LISTEN",
+		"REMORA_LISTEN_ADDR=:1":                        "REMORA_LISTEN",
+		"REMORA_CONFIG_FILE=/x":                        "REMORA_CONFIG",
+		"REMORA_DATA=/x":                               "REMORA_STORAGE_DIR",
+		"REMORA_FORWARD=:1":                            "REMORA_FORWARD_LISTEN",
+		"REMORA_TENANT=me":                             "REMORA_IDENTITY_TENANT",
+		"REMORA_UPSTREAM_URL=x":                        "REMORA_UPSTREAM",
+		"REMORA_UPSTREM_FILE=/x":                       "REMORA_UPSTREAM_FILE",
+		"REMORA_UPSTREAM_FILE=/x":                      "",
+		"remora_data=/x":                               "REMORA_STORAGE_DIR",
+		"REMORA_HOME=/opt":                             "-",
+		"REMORA_KEY_FILE=/x":                           "-",
 		"REMORA_RECALL_TOPK=":                          "",
 		"PATH=/bin":                                    "",
 	} {
 		got := strings.Join(misspelt([]string{kv}, c.settings()), "\n")
+		if want == "-" && strings.HasSuffix(got, " sets nothing: there is no such setting") {
+			continue
+		}
 		if want == "" && got != "" || want != "" && !strings.HasSuffix(got, "did you mean "+want+"?") {
 			t.Errorf("%s: got %q, want %q", kv, got, want)
 		}

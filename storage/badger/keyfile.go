@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -107,25 +108,131 @@ func (c Config) loadKEK(ids []kekID) (k *kek, file string, err error) {
 	return k, c.KeyFile, err
 }
 
+// maxKeyFile bounds what is read of a key file, in bytes. A longer one is no key.
+const maxKeyFile = 4 << 10
+
+// keyFileError is what is wrong with a key file, in words for the person who named it. What made it so is not in the text: that may have the
+// name of a temporary file, which is another at every try.
+type keyFileError struct {
+	text string
+	err  error
+}
+
+func (e *keyFileError) Error() string { return e.text }
+func (e *keyFileError) Unwrap() error { return e.err }
+
+// cannotUse says of a key file what can't be done with it, and why, as the system puts it.
+func cannotUse(file, what string, err error) error {
+	return &keyFileError{fmt.Sprintf("key file %s %s: %s", file, what, plainly(err)), err}
+}
+
+// plainly is an error of the system's without the file that it is about.
+func plainly(err error) string {
+	if at, ok := errors.AsType[*fs.PathError](err); ok {
+		return at.Err.Error()
+	}
+	if at, ok := errors.AsType[*os.LinkError](err); ok {
+		return at.Err.Error()
+	}
+	return err.Error()
+}
+
+// readKeyFile reads a regular file, or what a link to one leads to, of at most maxKeyFile bytes. Another, such as a pipe, is not opened: it
+// may have no end, or wait for a writer.
+func readKeyFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, cannotUse(path, "can't be read", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, &keyFileError{text: fmt.Sprintf("key file %s is no regular file", path)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, cannotUse(path, "can't be read", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err != nil {
+		return nil, cannotUse(path, "can't be read", err)
+	}
+	if len(text) > maxKeyFile {
+		return nil, &keyFileError{text: fmt.Sprintf("key file %s is not a key: it is larger than %d bytes", path, maxKeyFile)}
+	}
+	return text, nil
+}
+
 func readKEK(path string) (*kek, error) {
-	text, err := os.ReadFile(path)
+	text, err := readKeyFile(path)
 	if err != nil {
 		return nil, err
 	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, &keyFileError{text: fmt.Sprintf("key file %s is not a key: it is empty", path)}
+	}
 	key, err := ParseKey(text)
 	if err != nil {
-		return nil, fmt.Errorf("key file %s is not a key: %w", path, err)
+		return nil, cannotUse(path, "is not a key", err)
 	}
 	return newKEK(key)
+}
+
+// keyOfNew is the key of a new store as far as it is there, which nothing is done for. Where there is none, missing says that one may be made.
+func (c Config) keyOfNew() (k *kek, file string, missing bool, err error) {
+	if len(c.Key) > 0 {
+		k, err = newKEK(c.Key)
+		return k, "", false, err
+	}
+	if c.NewKey == NewKeyBeside {
+		return nil, c.KeyFile, true, nil
+	}
+	if k, err = readKEK(c.KeyFile); !errors.Is(err, fs.ErrNotExist) {
+		return k, c.KeyFile, false, err
+	}
+	if link, existsErr := exists(c.KeyFile); link && existsErr == nil {
+		return nil, c.KeyFile, false, &keyFileError{fmt.Sprintf("key file %s is a link that leads to no file", c.KeyFile), err}
+	}
+	switch {
+	case c.NewKey == NewKeyNowhere:
+		return nil, c.KeyFile, false, refuse("there is no key in %s, and none is made there: it is on the container's own file system, which goes away with the container, "+
+			"while the memories are on a volume; mount a secret there, or set storage.keyFile (REMORA_STORAGE_KEY_FILE) to a file on a volume", c.KeyFile)
+	case c.NewKey == NewKeyOnMount:
+		if err := onMount(c.KeyFile); err != nil {
+			return nil, c.KeyFile, false, err
+		}
+	}
+	return nil, c.KeyFile, true, nil
+}
+
+// onMount refuses to make a key in a directory that is not there.
+func onMount(file string) error {
+	there, err := exists(filepath.Dir(file))
+	if err != nil {
+		return cannotUse(file, "can't be made", err)
+	}
+	if !there {
+		return refuse("there is no key in %s, and its directory is missing: is a volume or a secret not mounted? Mount it, or make the directory for a key to be made in", file)
+	}
+	return nil
+}
+
+// CheckNewKey says whether a new store would have a key, which it neither makes nor needs a store for. makeIn is the directory in which one would
+// be made; "" where there is one.
+func CheckNewKey(c Config) (makeIn string, err error) {
+	_, file, missing, err := c.keyOfNew()
+	if err != nil || !missing {
+		return "", err
+	}
+	return filepath.Dir(file), nil
 }
 
 // makeKEK is the key of a new store. Where there is none it is generated, durably, before use; undo takes it away again, as long as
 // nothing is wrapped by it.
 func (c Config) makeKEK() (k *kek, file string, undo func() error, err error) {
 	undo = func() error { return nil }
-	if len(c.Key) > 0 {
-		k, err = newKEK(c.Key)
-		return k, "", undo, err
+	k, file, missing, err := c.keyOfNew()
+	if err != nil || !missing {
+		return k, file, undo, err
 	}
 	if c.NewKey == NewKeyBeside {
 		key := newKey()
@@ -134,25 +241,13 @@ func (c Config) makeKEK() (k *kek, file string, undo func() error, err error) {
 		}
 		file = c.keyFileOf(k.id)
 		undo = func() error { return shred(file) }
-		return k, file, undo, writeKey(file, key)
-	}
-	if k, err = readKEK(c.KeyFile); !errors.Is(err, fs.ErrNotExist) {
-		return k, c.KeyFile, undo, err
-	}
-	switch {
-	case c.NewKey == NewKeyNowhere:
-		return nil, "", undo, refuse("there is no key in %s, and none is made there: it is on the container's own file system, which goes away with the container, "+
-			"while the memories are on a volume; mount a secret there, or set storage.keyFile (REMORA_STORAGE_KEY_FILE) to a file on a volume", c.KeyFile)
-	case c.NewKey == NewKeyOnMount:
-		if there, err := exists(filepath.Dir(c.KeyFile)); err != nil {
-			return nil, "", undo, err
-		} else if !there {
-			return nil, "", undo, refuse("there is no key in %s, and its directory is missing: is a volume or a secret not mounted? Mount it, or make the directory for a key to be made in",
-				c.KeyFile)
+		if err := writeKey(file, key); err != nil {
+			return nil, "", undo, cannotUse(c.KeyFile, "can't have this store's own beside it", err)
 		}
+		return k, file, undo, nil
 	}
-	k, err = readOrMakeKEK(c.KeyFile)
-	return k, c.KeyFile, undo, err
+	k, err = readOrMakeKEK(file)
+	return k, file, undo, err
 }
 
 // readOrMakeKEK reads a key file, or makes one.
@@ -161,28 +256,31 @@ func readOrMakeKEK(path string) (*kek, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, err
 	}
-	key := newKey()
-	if k, err = newKEK(key); err != nil {
-		return nil, err
+	if err := makeKeyFile(path); err != nil {
+		return nil, cannotUse(path, "can't be made", err)
 	}
-	temp := path + "." + k.id.String()
+	return readKEK(path)
+}
+
+// makeKeyFile makes a key where there is no file, unless another store does so meanwhile.
+func makeKeyFile(path string) error {
+	key := newKey()
+	k, err := newKEK(key)
+	if err != nil {
+		return err
+	}
+	temp := path + "." + k.id.String() // of its own, for two may be writing
 	if err := writeKey(temp, key); err != nil {
-		return nil, err
+		return err
 	}
 	// Another store may be making its key in the same file: the one that comes first has made it for both.
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		if there, existsErr := exists(path); there || existsErr != nil {
-			return nil, errors.Join(err, existsErr, shred(temp))
+			return errors.Join(err, existsErr, shred(temp))
 		}
-		if err := renameDurably(temp, path); err != nil { // a file system without links
-			return nil, err
-		}
-		return readKEK(path)
+		return renameDurably(temp, path) // a file system without links
 	}
-	if err := errors.Join(os.Remove(temp), syncDir(filepath.Dir(path))); err != nil { // not overwritten: path may be the same file
-		return nil, err
-	}
-	return readKEK(path)
+	return errors.Join(os.Remove(temp), syncDir(filepath.Dir(path))) // not overwritten: path may be the same file
 }
 
 func newKey() []byte {

@@ -36,6 +36,9 @@ func refuse(format string, args ...any) error {
 // openSession opens what is on disk, or makes a new store. Up to the opening of Badger nothing that exists is changed,
 // so a wrong key or another schema leaves all as it was.
 func (s *Store) openSession(ctx context.Context) (*session, error) {
+	if len(s.cfg.Key) == 0 && s.cfg.KeyFile == "" {
+		return nil, refuse("no key: neither storage.keyFile (REMORA_STORAGE_KEY_FILE) nor storage.key says what %s is to be sealed with", s.cfg.Dir)
+	}
 	if err := s.cfg.Validate(); err != nil {
 		return nil, refuse("invalid configuration: %v", err)
 	}
@@ -306,6 +309,9 @@ const badgerLocked = "Cannot acquire directory lock"
 func (s *Store) explain(err error) error {
 	if known, ok := errors.AsType[*openError](err); ok {
 		return known
+	}
+	if of, ok := errors.AsType[*keyFileError](err); ok { // it says nothing of the store's own files
+		return refuse("%s", of.text)
 	}
 	text := err.Error()
 	no, refused := refusal(err)

@@ -76,6 +76,11 @@ func TestRefusals(t *testing.T) {
 			[]string{"key missing", "KEYFILE", "no new one is made"}},
 		{"key file not a key", false, func(t *testing.T, cfg *Config) { write(t, cfg.KeyFile, "hunter2") },
 			[]string{"KEYFILE is not a key"}},
+		{"key file not read", false, func(t *testing.T, cfg *Config) {
+			remove(t, cfg.KeyFile)
+			write(t, filepath.Join(cfg.KeyFile, "below"), "")
+		}, []string{"key file KEYFILE is no regular file"}},
+		{"key file not named", true, func(t *testing.T, cfg *Config) { cfg.KeyFile = "" }, []string{"storage.keyFile"}},
 		{"newer schema", false, func(t *testing.T, cfg *Config) {
 			write(t, filepath.Join(cfg.Dir, "VERSION"), "remora store 99\n")
 		}, []string{"newer Remora", "schema 99"}},
@@ -124,6 +129,9 @@ func TestRefusals(t *testing.T) {
 				}
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("Open: got %q, want it to tell %q", err, want)
+				}
+				if strings.Contains(test.name, "key file not") && strings.Contains(err.Error(), "damaged") {
+					t.Errorf("Open: got %q, which says of the store what is its key file's", err)
 				}
 			}
 			if got := s.Health(); got.Open || !strings.HasSuffix(err.Error(), got.Reason) || got.Reason == "" {

@@ -57,6 +57,9 @@ func (s *Store) RotateKey(ctx context.Context, newKeyFile string) (done storage.
 
 // rotateTo is for a key that is configured elsewhere.
 func (s *Store) rotateTo(ctx context.Context, keys *keyring, newKeyFile string) (done storage.KeyRotation, err error) {
+	if err := onMount(newKeyFile); err != nil { // as for the first key of a store
+		return done, fmt.Errorf("%w: %w", err, storage.ErrInvalid)
+	}
 	next, err := readOrMakeKEK(newKeyFile)
 	if err != nil {
 		return done, err
@@ -170,7 +173,7 @@ func copyKey(from, to string, id kekID) error {
 	if k, err := readKEK(to); err == nil && k.id == id {
 		return nil
 	}
-	text, err := os.ReadFile(from)
+	text, err := readKeyFile(from)
 	if err != nil {
 		return err
 	}
