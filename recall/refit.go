@@ -37,6 +37,14 @@ type rebuild struct {
 	begun   bool
 	changes []change // since it began, or since they were last made in the new index
 	bytes   int64    // that they take, about
+
+	reserved int64 // of the engine's bytes, for the new index beside the old one; the rebuild's own
+}
+
+// reserve sets what is counted for the new index.
+func (e *Engine) reserve(a *rebuild, bytes int64) {
+	e.held.Add(bytes - a.reserved)
+	a.reserved = bytes
 }
 
 // note notes a change. The caller holds the scope's lock.
@@ -107,10 +115,8 @@ func (e *Engine) rebuild(s *scopeIndex, a *rebuild) {
 	if from == nil {
 		return
 	}
-	// It stands in memory beside the old one until it takes its place.
-	reserved := from.bytes()
-	e.held.Add(reserved)
-	defer e.held.Add(-reserved)
+	e.reserve(a, from.bytes())
+	defer e.reserve(a, 0)
 	pace := background.Begin()
 	goOn := func() bool {
 		pace.Pause(e.life)
@@ -166,6 +172,7 @@ func (e *Engine) swap(s *scopeIndex, a *rebuild, made *index, last bool) (left [
 	}
 	e.omit(made.omitted - s.ix.omitted)
 	s.ix, s.anew = made, nil
+	e.reserve(a, 0) // or others would be dropped for both
 	e.log.Debug("recall index rebuilt", "memories", made.liveMems, "bytes", made.bytes())
 	if s.vec.all != nil {
 		e.holdVectors(s, true)
