@@ -266,6 +266,9 @@ func (x *exchange) search(
 	} else if before != "" {
 		q.Previous = func() string { return before }
 	}
+	if named != "" && w.conv == "" { // the client may send a window of its history, or a summary and the end of it
+		q.VisibleTurns = len(q.VisibleChains)
+	}
 	if carries && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
 		q.VisibleChains = append(q.VisibleChains, w.chain[x.req.Turn].Bytes())
 	}

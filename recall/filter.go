@@ -36,8 +36,10 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 			f.chat = c
 		}
 	}
-	if len(req.VisibleChains) > 0 {
-		f.chains = req.VisibleChains
+	if f.chains = req.VisibleChains; req.VisibleTurns > 0 {
+		f.chains = append(slices.Clip(f.chains), ix.newestChains(req.Conversation, min(req.VisibleTurns, maxVisibleTurns))...)
+	}
+	if len(f.chains) > 0 {
 		f.hashes = slices.Grow(f.hashes, len(f.chains))
 		for _, c := range f.chains {
 			h := chainHash(hashRaw(ix.seed, c[:], true))
@@ -47,6 +49,33 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 		}
 		slices.Sort(f.hashes)
 	}
+}
+
+const maxVisibleTurns = 256
+
+// newestChains are the chain hashes of the newest turns of a conversation, of so many at most.
+func (ix *index) newestChains(conversation string, most int) (chains [][usualID]byte) {
+	c, ok := ix.conversationOf(conversation)
+	if !ok {
+		return nil
+	}
+	for n := ix.convs.list[c].last; n >= 0 && most > 0; n = ix.turns[n].prev {
+		if chain, ok := ix.chainOf(&ix.turns[n]); ok {
+			chains = append(chains, chain)
+		}
+		most--
+	}
+	return chains
+}
+
+// chainOf is the provenance chain hash of a turn. ok is false where it is none of the proxy's.
+func (ix *index) chainOf(t *turn) (chain [usualID]byte, ok bool) {
+	u := ix.head(t.mem).rest
+	d := ix.identity(&u, ix.mems[t.mem].turn)
+	if !d.chainHex || len(d.chain) != usualID {
+		return chain, false
+	}
+	return [usualID]byte(d.chain), true
 }
 
 // maxKeptHashes bounds the space for hashes that is kept for the next request; a longer conversation makes its own.
@@ -119,7 +148,6 @@ func (f *filter) carries(t *turn) bool {
 	if _, found := slices.BinarySearch(f.hashes, t.chain); !found {
 		return false
 	}
-	u := f.ix.head(t.mem).rest
-	d := f.ix.identity(&u, f.ix.mems[t.mem].turn)
-	return d.chainHex && len(d.chain) == usualID && slices.Contains(f.chains, [usualID]byte(d.chain))
+	chain, ok := f.ix.chainOf(t)
+	return ok && slices.Contains(f.chains, chain)
 }

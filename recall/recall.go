@@ -53,7 +53,10 @@ type Request struct {
 	// VisibleChains are provenance chain hashes of turns that the request carries itself, as the bytes whose lower-case hex
 	// they are in memories; VisibleIDs are memories that stand in blocks replayed in it. Neither is returned, and neither kept.
 	VisibleChains [][16]byte
-	VisibleIDs    map[string]struct{}
+	// VisibleTurns is how many of the newest turns of Conversation the request carries besides, under chain hashes that nobody knows: a
+	// client that sends a window of its history has others. At most 256 count.
+	VisibleTurns int
+	VisibleIDs   map[string]struct{}
 	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
 	Project      string
 	Now          time.Time
