@@ -33,6 +33,8 @@ type answer struct {
 	left    bool         // the client hung up, or the upstream did: the stream must have been at its end
 	ledger  *scopeLedger // where the answer to a turn is noted, nil = nowhere
 	newest  chainHash
+	sent    *variant
+	lead    chainHash // see leading
 }
 
 // streamed says whether an answer is a stream of events or lines.
@@ -118,8 +120,8 @@ func (a *assembler) read(j *answer) {
 	cut := j.left && !reply.Ended
 	if cut {
 		j.trace.failed("aborted")
-	} else if err == nil && j.ledger != nil {
-		a.h.ledger.noteAnswer(j.ledger, j.newest, j.turn.Conversation, answerOf(reply))
+	} else if err == nil && j.ledger != nil && j.sent != nil {
+		a.h.ledger.noteAnswer(j.ledger, j.newest, j.sent, answerOf(reply))
 	}
 	if !j.persist {
 		return
@@ -129,7 +131,11 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	t := j.turn
-	t.ID = a.h.turns.Load().of(t.Scope, t.Conversation, t.Chain)
+	chain := t.Chain
+	if j.lead != (chainHash{}) {
+		chain += chainText(j.lead)
+	}
+	t.ID = a.h.turns.Load().of(t.Scope, t.Conversation, chain)
 	t.Finish = reply.Finish
 	if reply.Model != "" {
 		t.Model = reply.Model

@@ -410,7 +410,7 @@ func (x *exchange) whyRefused(resp *http.Response, head []byte) (template, lengt
 
 // tee starts the copy of an answer that somebody will read.
 func (x *exchange) tee(resp *http.Response) *tee {
-	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.placing != nil && encoded(resp.Header)) {
+	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.placing != nil && encoded(resp.Header)) && !x.splice.rivals() {
 		return nil
 	}
 	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
@@ -439,7 +439,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 	x.reachedEncoded(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
-		ledger: x.splice.ledger, newest: x.splice.newest,
+		ledger: x.splice.ledger, newest: x.splice.newest, sent: x.splice.sent, lead: x.splice.lead,
 	})
 }
 

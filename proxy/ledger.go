@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"container/list"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -78,22 +79,36 @@ func appendChainText(dst []byte, h chainHash) []byte {
 // docs/dialects.md. It stands in room where that is large enough.
 func chain(seed chainHash, req *dialect.Request, room []chainHash) []chainHash {
 	out := slices.Grow(room[:0], len(req.Messages))[:len(req.Messages)]
-	var b [32]byte
 	h, began := seed, false
 	for i := range req.Messages {
-		if began = began || req.Messages[i].Role != dialect.RoleSystem; !began {
-			out[i] = h
-			continue
+		if began = began || req.Messages[i].Role != dialect.RoleSystem; began {
+			h = linked(h, req.Messages[i].Hash)
 		}
-		m := req.Messages[i].Hash
-		binary.BigEndian.PutUint64(b[0:], h.Hi)
-		binary.BigEndian.PutUint64(b[8:], h.Lo)
-		binary.BigEndian.PutUint64(b[16:], m.Hi)
-		binary.BigEndian.PutUint64(b[24:], m.Lo)
-		h = xxh3.Hash128(b[:])
 		out[i] = h
 	}
 	return out
+}
+
+// leading is a hash over the system messages before all others, zero where there are none. The turns of two requests that differ in
+// them alone are two, though both stand at one place: one may be a title of what the other answers.
+func leading(req *dialect.Request) (h chainHash) {
+	for i := range req.Messages {
+		if req.Messages[i].Role != dialect.RoleSystem {
+			break
+		}
+		h = linked(h, req.Messages[i].Hash)
+	}
+	return h
+}
+
+// linked is the hash behind m in a chain whose hash before it is h.
+func linked(h, m chainHash) chainHash {
+	var b [32]byte
+	binary.BigEndian.PutUint64(b[0:], h.Hi)
+	binary.BigEndian.PutUint64(b[8:], h.Lo)
+	binary.BigEndian.PutUint64(b[16:], m.Hi)
+	binary.BigEndian.PutUint64(b[24:], m.Lo)
+	return xxh3.Hash128(b[:])
 }
 
 // ledger remembers what was inserted at which turn, so that later requests of the conversation carry the same bytes and
@@ -168,6 +183,9 @@ type variant struct {
 	ghost     bool // only its conversation counts: never replayed, never stored (observe mode)
 	fresh     bool // the writer has not been told of it: no request with it has been accepted
 	answer    answerMark
+	taken     bool     // an upstream has accepted a request with it
+	rival     bool     // it was not the turn's only one
+	of        *variant // what this is a copy of, nil = it is none
 }
 
 func newLedger(cfg LedgerConfig, store *ledgerStore, now func() time.Time) *ledger {
@@ -297,7 +315,7 @@ func (l *ledger) walk(s *scopeLedger, seed chainHash, req *dialect.Request, room
 	case req.Turn+1 < len(req.Messages):
 		w.newest = l.follow(s, w.chain[req.Turn], req, req.Turn, conv, named, now, peek)
 	default:
-		w.newest = s.at(w.chain[req.Turn]).retry(named, now, l.cfg.ReplayWindow)
+		w.newest = s.at(w.chain[req.Turn]).retry(named, cmp.Or(named, w.conv), now, l.cfg.ReplayWindow)
 	}
 	if w.newest != nil {
 		add(req.Turn, w.newest)
@@ -314,17 +332,22 @@ func (e *entry) tells(now time.Time, ttl time.Duration) string {
 	if e == nil {
 		return ""
 	}
-	conv, own := "", false
-	for _, v := range e.variants {
-		switch unnamed := unnamed(v.conv); {
-		case now.Sub(v.used) > ttl || own && !unnamed || v.conv == conv:
-		case conv == "" || unnamed && !own:
-			conv, own = v.conv, unnamed
-		default:
-			return ""
+	for _, any := range [...]bool{false, true} {
+		conv := ""
+		for _, v := range e.variants {
+			switch {
+			case now.Sub(v.used) > ttl || v.conv == conv || !any && !unnamed(v.conv):
+			case conv != "":
+				return ""
+			default:
+				conv = v.conv
+			}
+		}
+		if conv != "" {
+			return conv
 		}
 	}
-	return conv
+	return ""
 }
 
 // follow picks the variant at h, turn i of req, that the message behind it followed: variants of the conversation before others, for
@@ -346,14 +369,15 @@ func (l *ledger) follow(s *scopeLedger, h chainHash, req *dialect.Request, i int
 			case v.next == next && exact == nil:
 				exact = v
 			case v.next == chainHash{}:
-				if open == nil || v.answer.fits(req, i) > open.answer.fits(req, i) {
+				if open == nil || v.rank(req, i) > open.rank(req, i) {
 					open = v
 				}
 			case any == nil:
 				any = v
 			}
 		}
-		if exact != nil && (open == nil || !open.created.After(exact.used)) {
+		if exact != nil && (open == nil || !open.created.After(exact.used) || open.answer.fits(req, i) < 0 ||
+			exact.answer.call != "" && exact.answer.fits(req, i) > 0) {
 			return exact
 		}
 		if open != nil {
@@ -380,14 +404,14 @@ func (l *ledger) follow(s *scopeLedger, h chainHash, req *dialect.Request, i int
 	return v
 }
 
-// retry picks the variant of a request that was sent moments ago and comes again. One that names a conversation and one that names none
-// are not the same request.
-func (e *entry) retry(named string, now time.Time, window time.Duration) *variant {
+// retry picks the variant of a request that was sent moments ago and comes again, of the conversation conv. One that names a conversation
+// and one that names none are not the same request, but where the ledger tells the latter that conversation.
+func (e *entry) retry(named, conv string, now time.Time, window time.Duration) *variant {
 	if e == nil {
 		return nil
 	}
 	for _, v := range slices.Backward(e.variants) {
-		if now.Sub(v.created) <= window && (v.conv == named || named == "" && unnamed(v.conv)) {
+		if now.Sub(v.created) <= window && (v.conv == conv || named == "" && unnamed(v.conv)) {
 			return v
 		}
 	}
@@ -420,8 +444,9 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 		e.variants = e.first[:0]
 		s.set(h, e)
 	}
-	if twin = e.retry(named, now, window); twin != nil && (!twin.ghost || v.ghost) {
+	if twin = e.retry(named, v.conv, now, window); twin != nil && (!twin.ghost || v.ghost) {
 		stands := *twin // others may change it
+		stands.of = twin
 		return &stands, stale
 	}
 	grown := v.size()
@@ -438,6 +463,7 @@ func (l *ledger) write(s *scopeLedger, h chainHash, v *variant, named string, wi
 	}
 	if e.variants = append(e.variants, v); len(e.variants) > 1 {
 		e.first = [1]*variant{} // they have moved
+		v.rival = true
 	}
 	l.charge(s, grown)
 	return nil, stale
@@ -451,13 +477,18 @@ func (l *ledger) move(s *scopeLedger, h chainHash, v *variant, p dialect.Placeme
 	l.save(s, h)
 }
 
-// confirm stores what the upstream has just accepted and the store has not seen: the entry at h, the newest turn's, and those of
-// earlier turns. It may have been written by a request that was not accepted, of which this one is a retry or a successor.
-func (l *ledger) confirm(s *scopeLedger, h chainHash, earlier []replayed) {
+// confirm notes that the upstream has accepted the turn at h, sent as that variant, and stores what the store has not seen: the
+// entry at h, the newest turn's, and those of earlier turns whose blocks it carried. It may have been written by a request that was
+// not accepted, of which this one is a retry or a successor.
+func (l *ledger) confirm(s *scopeLedger, h chainHash, sent *variant, earlier []replayed) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.confirmed = true
+	if sent != nil {
+		sent.taken = true
+	}
 	for _, b := range earlier {
+		b.variant.taken = true
 		if b.variant.fresh {
 			l.save(s, b.at)
 		}

@@ -19,7 +19,7 @@ func scopeSize(s storage.Scope) int64 {
 }
 
 func (v *variant) size() int64 {
-	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+96*len(v.block.Spans))
+	return variantOverhead + int64(len(v.conv)+len(v.block.Text)+96*len(v.block.Spans)+len(v.answer.call))
 }
 
 // account adds n bytes to s and, over the bound, evicts scopes that were not used lately, the oldest first, or where

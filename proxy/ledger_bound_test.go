@@ -28,7 +28,7 @@ func TestManyWhoComeBack(t *testing.T) {
 	write := func(l *ledger, s *scopeLedger, i int) {
 		h := chainHash{Lo: uint64(i)}
 		l.write(s, h, &variant{conv: "c", block: fence.Render(fmt.Sprint(i), []fence.Line{{ID: "m", Text: text}}, fence.Options{})}, "", -1, s.forgets)
-		l.confirm(s, h, nil)
+		l.confirm(s, h, nil, nil)
 	}
 	before := newLedger(large, newLedgerStore(local, discarding), clock)
 	for u := range users {

@@ -116,7 +116,7 @@ func decodeEntry(b []byte) (*entry, error) {
 		return nil, errEntry
 	}
 	for range d.uint(maxVariants) {
-		v := &variant{placement: dialect.Placement(d.byte()), conv: d.string()}
+		v := &variant{placement: dialect.Placement(d.byte()), conv: d.string(), taken: true} // or it would not be stored
 		v.block.Text = d.string()
 		spans := d.uint(uint64(len(v.block.Text)))
 		for at := 0; spans > 0 && !d.broken(); spans-- {

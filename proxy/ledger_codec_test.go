@@ -19,8 +19,8 @@ func storedEntry() *entry {
 	at := time.UnixMilli(1780000000123).UTC()
 	return &entry{variants: []*variant{
 		{conv: "c", placement: dialect.InUser, block: fence.Block{Text: "<x>\n- a\n- b\n</x>\n", Spans: []fence.Span{{ID: "a", Start: 4, End: 8}, {ID: "b", Start: 8, End: 12}}},
-			next: xxh3.Uint128{Hi: 1, Lo: 1 << 63}, created: at, used: at.Add(time.Second)},
-		{conv: "", created: at, used: at},
+			next: xxh3.Uint128{Hi: 1, Lo: 1 << 63}, created: at, used: at.Add(time.Second), taken: true},
+		{conv: "", created: at, used: at, taken: true},
 	}}
 }
 

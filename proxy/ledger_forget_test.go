@@ -85,7 +85,7 @@ func TestForgottenBeyondMemory(t *testing.T) {
 		h := chainHash{Lo: uint64(i)}
 		b := fence.Render(fmt.Sprint(i), []fence.Line{{ID: id, Text: text}}, fence.Options{})
 		l.write(s, h, &variant{conv: "c", block: b}, "", -1, s.forgets)
-		l.confirm(s, h, nil)
+		l.confirm(s, h, nil, nil)
 	}
 	for name, shrunk := range map[string]func(t *testing.T, local storage.Local) (*ledger, *scopeLedger){
 		"while it grew": func(t *testing.T, local storage.Local) (*ledger, *scopeLedger) {

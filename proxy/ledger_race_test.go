@@ -64,7 +64,7 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 func enter(l *ledger, s *scopeLedger, i int) {
 	h := chainHash{Lo: uint64(i)}
 	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1, s.forgets)
-	l.confirm(s, h, nil)
+	l.confirm(s, h, nil, nil)
 }
 
 // What is erased in the middle of a load comes back neither into memory nor into the store.
@@ -130,7 +130,7 @@ func TestCommittedDuringLoad(t *testing.T) {
 	h := chainHash{Lo: 7}
 	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
 	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: block}, "", -1, s.forgets)
-	l.confirm(s, h, nil)
+	l.confirm(s, h, nil, nil)
 	l.mu.Lock()
 	l.drop(l.scopes[scope])
 	l.mu.Unlock()

@@ -28,8 +28,13 @@ type splice struct {
 	newest    chainHash
 	model     modelKey
 	written   *variant // new at the newest turn, nil = none written
+	sent      *variant // goes out at the newest turn; the ledger's
+	lead      chainHash
 	placement dialect.Placement
 }
+
+// rivals says whether the newest turn was sent in other ways, too, so that its answer must be known to tell who goes on with which.
+func (s *splice) rivals() bool { return s.written != nil && s.written.rival }
 
 // whose resolves whose memory the request is about, from its head and ids alone: no text is read for who has no memory.
 // Where ok is false the status says why.
@@ -103,7 +108,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	x.persist = x.persist && human != ""
 	before := x.unanswered(at, from)
 	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), inOrder(before, human))
-	x.splice.newest = newest
+	x.splice.newest, x.splice.lead = newest, leading(x.req)
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
 	if x.side && ready == "" {
@@ -115,11 +120,16 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 		fresh, found, x.status = x.search(ctx, scope, conv, named, w, human, from.at.said)
 	}
 	x.recallUS = time.Since(began).Microseconds()
-	twin, stale := x.enter(s, w, newest, named, &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger})
+	sends := &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}
+	twin, stale := x.enter(s, w, newest, named, sends)
 	if stale && fresh.Text != "" {
 		fresh, found, x.status = fence.Block{}, 0, StatusEmpty
 	}
+	if w.newest != nil && x.splice.written == nil {
+		sends = w.newest
+	}
 	if twin != nil {
+		sends = twin.of
 		// The same request was entered while this one searched: both are one turn.
 		x.turn.Conversation = twin.conv
 		if x.rights.inject {
@@ -129,6 +139,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 			}
 		}
 	}
+	x.splice.sent = sends
 	x.place(s, start, from, w, x.turn.Conversation, human, before)
 	if !accepts {
 		for _, b := range w.blocks { // the upstream goes on without them, for good
@@ -367,7 +378,7 @@ func (x *exchange) earlierTurns(w walk) [][16]byte {
 func (x *exchange) accepted() {
 	if sp := x.splice; sp.ledger != nil && !x.taken {
 		x.taken = true
-		x.h.ledger.confirm(sp.ledger, sp.newest, sp.walk.blocks)
+		x.h.ledger.confirm(sp.ledger, sp.newest, sp.sent, sp.walk.blocks)
 	}
 }
 

@@ -74,6 +74,9 @@ func (x *exchange) unanswered(at int, o origin) []string {
 			if words == "" && read {
 				continue
 			}
+			if !loop && x.splice.ledger != nil && x.h.ledger.hasAnswer(x.splice.ledger, x.chain[i]) { // the client has dropped that
+				return e.oldestFirst()
+			}
 			if shown < 0 && !loop {
 				shown = x.shown()
 			}

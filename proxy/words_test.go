@@ -175,3 +175,20 @@ func TestHeldTurnsAreSteered(t *testing.T) {
 		t.Errorf("asked for %+v", asked)
 	}
 }
+
+// What was answered is in a turn, though the client has dropped the answer.
+func TestWordsWhoseAnswerIsDropped(t *testing.T) {
+	r := newRig(t)
+	r.post(chat("user: one", "assistant: a", "user: two"))
+	r.settle()
+	r.post(chat("user: one", "assistant: a", "user: two", "user: three"))
+	r.settle()
+	r.post(chat("user: one", "assistant: a", "user: two", "user: three", "user: four"))
+	var got []string
+	for _, turn := range r.turns() {
+		got = append(got, turn.Messages[0].Text)
+	}
+	if diff := cmp.Diff([]string{"two", "three", "four"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -208,6 +208,18 @@ func (r *Request) Demote(human func(i int) bool) error {
 	return r.settle()
 }
 
+// Answer is the text of the first of messages from to last that is the assistant's and has any, as a [Reply] has it.
+func (r *Request) Answer(from, last int) string {
+	for i := from; i <= last; i++ {
+		if r.Messages[i].Role == RoleAssistant {
+			if text := withoutThinking(r.Text(i)); text != "" {
+				return text
+			}
+		}
+	}
+	return ""
+}
+
 // Text is the decoded text of message i: its string content, or its text parts joined by LF. Other parts have none.
 func (r *Request) Text(i int) string { return strings.Join(r.Texts(i), "\n") }
 

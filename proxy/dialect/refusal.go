@@ -30,8 +30,8 @@ func TemplateRefusal(body []byte) bool {
 	return saysOneOf(body, templateTexts[:]) && !saysOneOf(body, contextLengthTexts[:])
 }
 
-// FirstEvent returns what the first event of a stream says and whether that is an error, as servers that have sent their head
-// refuse. With lines the events are JSON values, one a line. ok is false where no event has come whole; ended says that nothing
+// FirstEvent returns what the first event of a stream that says anything says and whether that is an error, as servers that have sent
+// their head refuse. With lines the events are JSON values, one a line. ok is false where no event has come whole; ended says that nothing
 // follows b, and what there is counts as one.
 func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
 	if ended {
@@ -39,7 +39,7 @@ func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
 	}
 	if !lines {
 		for e := range sse.Events(b) {
-			if len(e.Data) > 0 {
+			if len(e.Data) > 0 && !leadsIn(e.Data) {
 				return e.Data, string(e.Type) == "error" || isError(e.Data), true
 			}
 		}
@@ -58,13 +58,30 @@ func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
 	return nil, false, false
 }
 
-// isError says whether an event is the JSON of an error.
-func isError(data []byte) bool {
+// leadsIn says whether an event only announces that an answer begins, or that the server is there.
+func leadsIn(data []byte) bool {
+	if !wellFormed(data) {
+		return false
+	}
+	switch gjson.GetBytes(data, "type").Str {
+	case "ping", "response.created", "response.in_progress", "response.queued":
+		return true
+	}
+	return false
+}
+
+// wellFormed says whether data is JSON that gjson may have.
+func wellFormed(data []byte) bool {
 	s := scanner{b: data}
 	s.begin()
 	s.skip()
 	s.end()
-	if s.err != nil {
+	return s.err == nil
+}
+
+// isError says whether an event is the JSON of an error.
+func isError(data []byte) bool {
+	if !wellFormed(data) {
 		return false
 	}
 	told := gjson.GetManyBytes(data, "error", "type", "object")
@@ -74,7 +91,7 @@ func isError(data []byte) bool {
 	case gjson.JSON:
 		return true
 	}
-	return told[1].Str == "error" || told[2].Str == "error"
+	return told[1].Str == "error" || told[1].Str == "response.failed" || told[2].Str == "error"
 }
 
 // ContentRefusal says whether an upstream refused a request for what it says: such a refusal is about one text, not about
@@ -198,21 +215,17 @@ func saysOneOf(body []byte, texts []string) bool {
 	return false
 }
 
-// errorPaths is where servers put what went wrong: OpenAI and most others, vLLM and Mistral before, FastAPI (whose details
+// errorPaths is where servers put what went wrong: OpenAI and most others, its Responses API in events, vLLM and Mistral before, FastAPI (whose details
 // quote the request beside it), OpenRouter with the upstream's own error inside, TGI, llama.cpp, Qianfan.
 var errorPaths = [...]string{
 	"error.message", "error.type", "error.code", "error.metadata.raw", "error.error.message", "error",
-	"message", "type", "code", "error_type", "error_msg", "metadata.raw", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
+	"response.error.message", "response.error.code", "message", "type", "code", "error_type", "error_msg", "metadata.raw", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
 }
 
 // errorText is what the error in body says, or all of it where that is not JSON as known. An event stream's first event
 // is not JSON, so that is searched as a whole.
 func errorText(body []byte) []byte {
-	s := scanner{b: body}
-	s.begin()
-	s.skip()
-	s.end()
-	if s.err != nil {
+	if !wellFormed(body) {
 		return body
 	}
 	var said []byte
