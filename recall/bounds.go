@@ -106,7 +106,8 @@ func (e *Engine) shrink(keep *scopeIndex) {
 
 // letGo drops a scope; the next request loads it. The caller holds its lock.
 func (e *Engine) letGo(s *scopeIndex) {
-	s.gone, s.ix, s.anew = true, nil, nil
+	s.gone, s.ix = true, nil
+	s.leaveRebuild()
 	s.ready.Store(false)
 	e.scopes.CompareAndDelete(s.scope, s)
 	e.release(s)

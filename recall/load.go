@@ -62,7 +62,8 @@ func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
 func (e *Engine) answer(s *scopeIndex, ix *index, t *tally, restored bool) (err error) {
 	defer func() {
 		if err != nil {
-			s.ix, s.rest, s.anew = nil, rest{}, nil
+			s.ix, s.rest = nil, rest{}
+			s.leaveRebuild()
 			s.ready.Store(false)
 		}
 	}()

@@ -1,6 +1,7 @@
 package recall
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/background"
@@ -34,6 +35,7 @@ const (
 
 // rebuild is one that waits or is under way. The scope's lock guards it.
 type rebuild struct {
+	off     atomic.Bool // it is not wanted any more
 	begun   bool
 	changes []change // since it began, or since they were last made in the new index
 	bytes   int64    // that they take, about
@@ -45,6 +47,14 @@ type rebuild struct {
 func (e *Engine) reserve(a *rebuild, bytes int64) {
 	e.held.Add(bytes - a.reserved)
 	a.reserved = bytes
+}
+
+// leaveRebuild ends the rebuild that waits or is under way, if there is one. The caller holds the scope's lock.
+func (s *scopeIndex) leaveRebuild() {
+	if s.anew != nil {
+		s.anew.off.Store(true)
+		s.anew = nil
+	}
 }
 
 // note notes a change. The caller holds the scope's lock.
@@ -79,12 +89,12 @@ func (ix *index) unfit(bound int64) bool {
 func (e *Engine) refit(s *scopeIndex) {
 	most := e.cfg.MaxScopeBytes
 	if a := s.anew; a != nil && a.bytes > most/notedShare {
-		s.anew = nil
+		s.leaveRebuild()
 	}
 	switch ix := s.ix; {
 	case !ix.unfit(most):
 	case ix.liveMems <= rebuiltAtOnce:
-		s.anew = nil
+		s.leaveRebuild()
 		s.ix = e.fit(ix)
 	case ix.bytes() > most+max(most, outgrown) || ix.overfull():
 		e.letGo(s)
@@ -120,7 +130,7 @@ func (e *Engine) rebuild(s *scopeIndex, a *rebuild) {
 	pace := background.Begin()
 	goOn := func() bool {
 		pace.Pause(e.life)
-		return e.life.Err() == nil && s.ready.Load()
+		return e.life.Err() == nil && s.ready.Load() && !a.off.Load()
 	}
 	made := from.fitted(e.cfg.MaxScopeBytes, goOn)
 	if made == nil {

@@ -176,8 +176,8 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 	case s.ix != nil:
 		work := e.works.Get().(*workspace)
 		s.ix.work = work
+		s.anew.note(&c) // first: a change that panics in the midst of it is made in neither, or in both
 		s.change(c)
-		s.anew.note(&c)
 		if work.small() {
 			work.conversation.id = "" // a number of this index
 			e.works.Put(work)
@@ -262,7 +262,8 @@ func (s *scopeIndex) wait(ctx context.Context) error {
 func (s *scopeIndex) abandon() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.gone, s.ix, s.anew = true, nil, nil
+	s.gone, s.ix = true, nil
+	s.leaveRebuild()
 	s.ready.Store(false)
 	if s.cancel != nil {
 		s.cancel()

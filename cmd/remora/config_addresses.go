@@ -58,20 +58,39 @@ func meets(address, listen string) bool {
 	if strings.EqualFold(host, own) {
 		return true
 	}
-	here := func(host string) (everywhere, loopback bool) {
-		if host == "" || strings.EqualFold(host, "localhost") {
-			return host == "", host != ""
-		}
-		ip, err := netip.ParseAddr(host)
-		return err == nil && ip.Unmap().IsUnspecified(), err == nil && ip.Unmap().IsLoopback()
-	}
-	everywhere, loopback := here(host)
-	ownEverywhere, ownLoopback := here(own)
+	there, here := parseHost(host), parseHost(own)
 	switch {
-	case ownEverywhere:
-		return everywhere || loopback
-	case ownLoopback: // an unspecified address leads to 127.0.0.1 or [::1], and so does localhost
-		return everywhere || loopback && (strings.EqualFold(host, "localhost") || strings.EqualFold(own, "localhost"))
+	case here.everywhere:
+		return (there.everywhere || there.loopback) && !(here.four && there.six) // 0.0.0.0 is listened on for IPv4 alone
+	case here.local: // an unspecified address leads to 127.0.0.1 or [::1], and so does localhost
+		return there.everywhere || there.local && (there.named || here.named)
 	}
 	return false
+}
+
+// hostKind is what a host of an address may be, of this machine.
+type hostKind struct {
+	everywhere bool // none, or an unspecified address
+	loopback   bool
+	local      bool // localhost, or what it leads to
+	named      bool // localhost
+	four, six  bool // a literal
+}
+
+func parseHost(host string) hostKind {
+	if host == "" {
+		return hostKind{everywhere: true}
+	}
+	if strings.EqualFold(host, "localhost") {
+		return hostKind{loopback: true, local: true, named: true}
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return hostKind{}
+	}
+	ip = ip.Unmap()
+	return hostKind{
+		everywhere: ip.IsUnspecified(), loopback: ip.IsLoopback(), four: ip.Is4(), six: ip.Is6(),
+		local: ip == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback(),
+	}
 }

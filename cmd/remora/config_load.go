@@ -182,10 +182,10 @@ func (l *loader) flags(c *config, f overrides) {
 
 // oneUpstream is the upstream of every path, if the flags or the environment name one.
 func (l *loader) oneUpstream(f overrides) (url, origin string) {
-	url, origin, _ = l.variable("upstreams", upstreamVariable, true)
 	if f.upstream != "" {
 		return f.upstream, "--upstream"
 	}
+	url, origin, _ = l.variable("upstreams", upstreamVariable, true)
 	return url, origin
 }
 
