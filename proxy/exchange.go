@@ -383,17 +383,24 @@ func (x *exchange) unharmed(resp *http.Response) *http.Response {
 	if resp.StatusCode == http.StatusInternalServerError && !template && !length {
 		return resp
 	}
-	original, err := x.roundTrip(nil)
-	if err != nil {
-		return resp // the refusal is all there is to tell
-	}
-	_ = resp.Body.Close()
-	x.h.stats.Retries.Add(1)
-	x.status, x.memories = StatusRejected, 0
-	if original.StatusCode/100 == 2 {
+	original, ok := x.original(resp)
+	if ok && original.StatusCode/100 == 2 {
 		x.rejected(template, !template && !length && !content)
 	}
 	return original
+}
+
+// original is the answer to the original bytes, in the place of a refusal; ok is false where there is none, and the refusal is all
+// there is to tell.
+func (x *exchange) original(refusal *http.Response) (resp *http.Response, ok bool) {
+	resp, err := x.roundTrip(nil)
+	if err != nil {
+		return refusal, false
+	}
+	_ = refusal.Body.Close()
+	x.h.stats.Retries.Add(1)
+	x.status, x.memories = StatusRejected, 0
+	return resp, true
 }
 
 // whyRefused reads in the beginning of a refusal whether a template, the length or what was said is at fault. One that can't

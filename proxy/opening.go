@@ -62,14 +62,8 @@ func (x *exchange) unharmedStream(resp *http.Response) *http.Response {
 	default:
 		return resp
 	}
-	original, err := x.roundTrip(nil)
-	if err != nil {
-		return resp // the refusal is all there is to tell
-	}
-	_ = resp.Body.Close()
-	x.h.stats.Retries.Add(1)
-	x.status, x.memories = StatusRejected, 0
-	if original.StatusCode/100 != 2 {
+	original, ok := x.original(resp)
+	if !ok || original.StatusCode/100 != 2 {
 		return original
 	}
 	bare := toldWell

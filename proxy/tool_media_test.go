@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -8,22 +9,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// mediaContent is the content of a message that says "MEDIA", as a string or as blocks.
+var mediaContent = regexp.MustCompile(`\[\{"type":"(?:input_)?text","text":"MEDIA"[^\]]*\]|"MEDIA"`)
+
 // shows is a body in which a user message "MEDIA" is a picture, behind these texts.
 func (a api) shows(body string, texts ...string) string {
 	kind, picture := "text", `{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`
-	content := `"MEDIA"`
 	switch a.name {
 	case "responses":
 		kind, picture = "input_text", `{"type":"input_image","image_url":"data:image/png;base64,AAAA"}`
-		content = `[{"type":"input_text","text":"MEDIA"}]`
-	case "messages":
+	case "messages", "messages marked":
 		picture = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`
 	}
 	parts := ""
 	for _, text := range texts {
 		parts += `{"type":"` + kind + `","text":` + quote(text) + `},`
 	}
-	return strings.Replace(body, content, "["+parts+picture+"]", 1)
+	return mediaContent.ReplaceAllLiteralString(body, "["+parts+picture+"]")
 }
 
 // What a tool has read and its message can't carry comes as a user message: a step of the loop like the result itself. It
@@ -31,9 +33,6 @@ func (a api) shows(body string, texts ...string) string {
 func TestToolMediaIsAStep(t *testing.T) { inEach(t, testToolMediaIsAStep) }
 
 func testToolMediaIsAStep(t *testing.T, a api) {
-	if a.marks {
-		t.Skip("the same messages, as blocks")
-	}
 	const question = "user: What breed is Rex?"
 	for _, beside := range [][]string{nil, {"Attached image(s) from tool result:"}, {"Attached media from tool result:"}} {
 		r := a.rig(t)
@@ -69,9 +68,6 @@ func testToolMediaIsAStep(t *testing.T, a api) {
 func TestPeopleBehindToolResults(t *testing.T) { inEach(t, testPeopleBehindToolResults) }
 
 func testPeopleBehindToolResults(t *testing.T, a api) {
-	if a.marks {
-		t.Skip("the same messages, as blocks")
-	}
 	loop := []string{"user: What breed is Rex?", "call: c", "result: c", "user: MEDIA"}
 	for name, body := range map[string]string{
 		"beside": a.shows(a.body(loop...), "Attached media from tool result:", "say it in one word"),
