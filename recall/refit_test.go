@@ -212,6 +212,9 @@ func TestRebuildOfWhatChangesFaster(t *testing.T) {
 	if s.anew == nil || s.anew == a {
 		t.Fatal("it does not begin anew")
 	}
+	if !a.off.Load() || s.anew.off.Load() {
+		t.Error("the one that is not wanted goes on, or the other does not")
+	}
 	if e.swap(s, a, made, true); s.ix == made {
 		t.Error("it is used")
 	}

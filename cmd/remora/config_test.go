@@ -234,6 +234,11 @@ func TestMountedSecret(t *testing.T) {
 		t.Errorf("upstreams: got %v, want the one of the mounted file", got)
 	}
 
+	// A flag wins over a variable that can't be read.
+	if c, err = loadConfig(overrides{upstream: "https://other.example"}, environment("REMORA_UPSTREAM_FILE", url+".none"), machine()); err != nil || c.proxy.Upstreams[0].URL != "https://other.example" {
+		t.Errorf("the flag's upstream: got %v, %v", c, err)
+	}
+
 	// A secret that is not there after all must not be none: the door would be open.
 	_, err = loadConfig(overrides{}, environment(
 		"REMORA_UPSTREAM", "https://llm.example", "REMORA_UPSTREAM_FILE", url,
