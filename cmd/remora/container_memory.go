@@ -1,40 +1,18 @@
 package main
 
 import (
-	"path"
-	"slices"
 	"strconv"
-	"strings"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// containerMemory is the least limit of memory, in bytes, that a control group of Linux sets to this process: its own or one above
-// it, of either version. 0 = none.
-func containerMemory(readFile func(string) ([]byte, error)) uint64 {
-	least := uint64(0)
-	look := func(root, group, file string) {
-		for dir := path.Join("/", group); ; dir = path.Dir(dir) {
-			b, _ := readFile(path.Join(root, dir, file))
-			// "max" is no limit, as is the largest number of pages.
-			if n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && n < 1<<62 && (least == 0 || n < least) {
-				least = n
-			}
-			if dir == "/" {
-				return
-			}
-		}
+// containerMemory returns the memory limit of this process's control group, in bytes, or 0 if it has none.
+func containerMemory() uint64 {
+	limit, err := memlimit.FromCgroup()
+	if err != nil { // no limit, or no control groups
+		return 0
 	}
-	groups, _ := readFile("/proc/self/cgroup")
-	for line := range strings.Lines(string(groups)) {
-		f := strings.SplitN(strings.TrimSpace(line), ":", 3) // cgroups(7): hierarchy, controllers, path
-		switch {
-		case len(f) < 3:
-		case f[1] == "":
-			look("/sys/fs/cgroup", f[2], "memory.max")
-		case slices.Contains(strings.Split(f[1], ","), "memory"):
-			look("/sys/fs/cgroup/memory", f[2], "memory.limit_in_bytes")
-		}
-	}
-	return least
+	return limit
 }
 
 // fit lowers what was left at its default to its share of a container's memory, but not below a part of it that is set.

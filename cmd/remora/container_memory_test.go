@@ -1,55 +1,9 @@
 package main
 
 import (
-	"io/fs"
 	"strings"
 	"testing"
 )
-
-func TestContainerMemory(t *testing.T) {
-	const none = "9223372036854771712\n"
-	for _, tt := range []struct {
-		name  string
-		files map[string]string
-		want  uint64
-	}{
-		{"no Linux", nil, 0},
-		{"version 2, a group of its own for a root", map[string]string{
-			"/proc/self/cgroup": "0::/\n", "/sys/fs/cgroup/memory.max": "134217728\n",
-		}, 128 << 20},
-		{"version 2, the one above", map[string]string{
-			"/proc/self/cgroup":         "0::/pod/container\n",
-			"/sys/fs/cgroup/memory.max": "max\n", "/sys/fs/cgroup/pod/memory.max": "134217728\n", "/sys/fs/cgroup/pod/container/memory.max": "max\n",
-		}, 128 << 20},
-		{"the least of several", map[string]string{
-			"/proc/self/cgroup":             "0::/pod/container\n",
-			"/sys/fs/cgroup/pod/memory.max": "268435456\n", "/sys/fs/cgroup/pod/container/memory.max": "134217728\n",
-		}, 128 << 20},
-		{"version 2, no limit", map[string]string{"/proc/self/cgroup": "0::/a\n", "/sys/fs/cgroup/a/memory.max": "max\n"}, 0},
-		{"version 1", map[string]string{
-			"/proc/self/cgroup": "11:cpu,cpuacct:/x\n9:memory:/docker/ab\n0::/\n",
-			"/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes": "134217728\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": none,
-		}, 128 << 20},
-		{"version 1, the container's group is mounted as the root", map[string]string{
-			"/proc/self/cgroup": "9:hugetlb,memory:/docker/ab\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": "134217728\n",
-		}, 128 << 20},
-		{"version 1, among others", map[string]string{
-			"/proc/self/cgroup": "5:cpuset,memory,pids:/docker/ab\n", "/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes": "134217728\n",
-		}, 128 << 20},
-		{"version 1, no limit", map[string]string{"/proc/self/cgroup": "9:memory:/\n", "/sys/fs/cgroup/memory/memory.limit_in_bytes": none}, 0},
-		{"a path that leaves its root", map[string]string{"/proc/self/cgroup": "0::/../../other\n", "/sys/fs/cgroup/memory.max": "1048576"}, 1 << 20},
-	} {
-		got := containerMemory(func(name string) ([]byte, error) {
-			if content, ok := tt.files[name]; ok {
-				return []byte(content), nil
-			}
-			return nil, fs.ErrNotExist
-		})
-		if got != tt.want {
-			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
-		}
-	}
-}
 
 func TestConfigFitsContainer(t *testing.T) {
 	load := func(memory uint64, file string, env ...string) config {

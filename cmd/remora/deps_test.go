@@ -33,7 +33,6 @@ var layers = map[string]int{
 	"proxy/sse":           0,
 	"redact":              0,
 	"storage":             0,
-	"storage/mapped":      0,
 }
 
 const layerReason = `Imports go downward only: cmd knows everything, surfaces (proxy) know the engines, engines (recall, persist) know the
@@ -78,6 +77,7 @@ var homes = []struct {
 	{"github.com/gobwas/ws", []string{"proxy/websocket_pump.go"}, "Frames are read where a socket's responses get memory; all other upgrades are bytes."},
 	{"github.com/tidwall/", []string{"proxy/dialect"},
 		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},
+	{"github.com/KimMachineGun/automemlimit", []string{"cmd/remora"}, "The memory limit of a process is decided where the program is put together."},
 	{"github.com/dgraph-io/", []string{"storage/badger"}, storeReason},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},
@@ -91,7 +91,7 @@ var homes = []struct {
 	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
-	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "storage/mapped", "proxy/dialect", "recall", "recall/fence", "cmd/remora-bench"}, "Free space is the store's to watch, who is at the other end of a socket that of its process, what is mapped a package of its own, and what the processor can do at once is asked where whole bodies are read, turns ranked and memories shown; the bench asks for short slices."},
+	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/dialect", "recall", "recall/fence", "cmd/remora-bench"}, "Free space is the store's to watch, who is at the other end of a socket that of its process, and what the processor can do at once is asked where whole bodies are read, turns ranked and memories shown; the bench asks for short slices."},
 	{"golang.org/x/text", []string{"recall", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 

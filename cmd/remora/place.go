@@ -27,7 +27,7 @@ func here(getenv func(string) string) place {
 	}
 	p := place{
 		os: runtime.GOOS, home: home, getenv: getenv,
-		container: inContainer(getenv, os.ReadFile), memory: containerMemory(os.ReadFile),
+		container: inContainer(getenv, os.ReadFile), memory: containerMemory(),
 	}
 	if p.container {
 		p.passing = func(path string) bool { return passing(path, os.ReadFile) }

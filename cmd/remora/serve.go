@@ -4,9 +4,10 @@ import (
 	"context"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"sync"
 	"syscall"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
 func serveCommand() command {
@@ -31,15 +32,14 @@ func serve(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go: that is a log line lost, and no request
-	spareProcessors(s.getenv)
-	if c.memory > 0 && s.getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(c.memory)
-	}
 	log, logged := c.log.queued(s.err)
 	defer logged()
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {
 		return err
+	}
+	if err := limitMemory(c.memory); err != nil {
+		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
 	remora, err := newSystem(c, log, tracing)
 	if err != nil {
@@ -58,5 +58,15 @@ func serve(ctx context.Context, s streams, args []string) error {
 
 	err = remora.run(ctx)
 	remora.farewell(err)
+	return err
+}
+
+// limitMemory sets the soft memory limit of the Go runtime, in bytes; 0 sets none. GOMEMLIMIT and AUTOMEMLIMIT=off in the environment
+// take precedence.
+func limitMemory(limit int64) error {
+	if limit == 0 {
+		return nil
+	}
+	_, err := memlimit.Set(memlimit.WithProvider(memlimit.Limit(uint64(limit))), memlimit.WithRatio(1))
 	return err
 }

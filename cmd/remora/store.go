@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
@@ -161,14 +160,7 @@ func store(ctx context.Context, s streams, args []string) error {
 	k := newKeeper(boot.Keeper, log)
 	server := k.server(boot.Build)
 	var parts sync.WaitGroup
-	parts.Go(func() {
-		_ = giveBack(ctx, func(ctx context.Context) {
-			dropProgram()
-			_ = k.store.ReleaseTables(ctx) // nor is there anything to let go of while it is closed
-		})
-	})
 	parts.Go(func() { k.listen(ctx, server) })
-	parts.Go(func() { settleDown(ctx, func() bool { return k.store.Health().Open }) })
 	kept := make(chan error, 1)
 	go func() { kept <- k.Run(ctx) }()
 	served := server.ServeConn(ctx, conn)
@@ -176,18 +168,3 @@ func store(ctx context.Context, s streams, args []string) error {
 	parts.Wait()
 	return errors.Join(served, <-kept)
 }
-
-// settleDown gives back what only the start has needed, once that is over.
-func settleDown(ctx context.Context, started func() bool) {
-	if until(ctx, started) != nil {
-		return
-	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(settleAfter):
-		debug.FreeOSMemory()
-		dropProgram()
-	}
-}
-
-const settleAfter = time.Second

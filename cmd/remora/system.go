@@ -155,18 +155,7 @@ func (s *system) behind() []stage {
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
 		s.telemetryStage(),
-		{"memory", s.giveBack, exportPatience},
 	}
-}
-
-// giveBack returns memory while nothing goes on, that of a store in this process included.
-func (s *system) giveBack(ctx context.Context) error {
-	return giveBack(ctx, func(ctx context.Context) {
-		dropProgram()
-		if inline, ok := s.store.(inlineStore); ok {
-			_ = inline.ReleaseTables(ctx)
-		}
-	})
 }
 
 // storeGrace is how long the start waits for the store to open, so that the first requests have memory too. One that says
@@ -285,7 +274,6 @@ func (s *system) watchMemory(ctx context.Context) {
 		return
 	}
 	s.log.Info("memory is on", "after", time.Since(s.started).Round(time.Millisecond).String())
-	settleDown(ctx, func() bool { return true })
 }
 
 // persisted are the counters of what became of finished turns.
