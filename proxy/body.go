@@ -119,9 +119,6 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 	}
 	most := min(announced, limit)
 	size := min(most, firstRoom)
-	if w, ok := src.(interface{ come() bool }); ok && size < announced && announced == most && w.come() {
-		size = most
-	}
 	if !budget.acquire(size) {
 		return nil, src, nil
 	}

@@ -49,43 +49,6 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-// comer is a body that says whether all of it has come. It counts the reads.
-type comer struct {
-	io.Reader
-	all   bool
-	reads int
-}
-
-func (c *comer) come() bool { return c.all }
-
-func (c *comer) Read(p []byte) (int, error) {
-	c.reads++
-	return c.Reader.Read(p)
-}
-
-// A body that has come is read at once, into its place; one that has not gets no more than any other.
-func TestBodiesThatHaveCome(t *testing.T) {
-	const n = 20 * firstRoom
-	for _, all := range []bool{true, false} {
-		src := &comer{Reader: strings.NewReader(strings.Repeat("x", n)), all: all}
-		b := &budget{limit: n}
-		got, rest, err := readBody(src, n, n, b)
-		if err != nil || rest != nil || len(got.bytes) != n || b.used.Load() != n {
-			t.Fatalf("all has come: %v: %v, %d charged", all, err, b.used.Load())
-		}
-		if (src.reads == 1) != all {
-			t.Errorf("all has come: %v: %d reads", all, src.reads)
-		}
-		got.lease.release()
-	}
-	// Without the budget for it, it goes by.
-	src := &comer{Reader: strings.NewReader(strings.Repeat("x", n)), all: true}
-	b := &budget{limit: n - 1}
-	if got, rest, err := readBody(src, n, n, b); got != nil || rest == nil || err != nil || b.used.Load() != 0 {
-		t.Errorf("beyond the budget: %v, %v, %d charged", got, err, b.used.Load())
-	}
-}
-
 // Who announces a body and does not send all of it has sent none.
 func TestShortBodies(t *testing.T) {
 	for _, length := range []int64{2, 1000, firstRoom, (firstMore + 1) * firstRoom, 2 * (firstMore + 1) * firstRoom} {

@@ -23,7 +23,6 @@ type h1Conn struct {
 	client *h1Client
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
-	out    *quickWriter
 	close  func() // closes tcp; may be called from any goroutine, and again
 
 	br   bufio.Reader  // without a buffer where lent is nil
@@ -65,7 +64,7 @@ func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach socket: %w", err)
 	}
-	c := &h1Conn{client: t, tcp: tcp, raw: raw, out: newQuickWriter(raw), close: func() { _ = tcp.Close() }}
+	c := &h1Conn{client: t, tcp: tcp, raw: raw, close: func() { _ = tcp.Close() }}
 	c.readable = func(fd uintptr) bool { return peek(fd) != peekNothing }
 	c.fill = func(fd uintptr) bool {
 		c.borrow()

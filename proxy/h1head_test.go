@@ -42,7 +42,7 @@ func readWith(own bool, raw, method string, chunk int) readOutcome {
 	if err != nil {
 		return readOutcome{Failed: true, Unfinished: errors.Is(err, io.ErrUnexpectedEOF)}
 	}
-	unforge(resp.Header, raw)
+	dropInventedCacheControl(resp.Header, raw)
 	out := readOutcome{
 		Status: resp.Status, Proto: resp.Proto, Code: resp.StatusCode, Major: resp.ProtoMajor, Minor: resp.ProtoMinor,
 		Header: resp.Header, Encoding: resp.TransferEncoding, Length: resp.ContentLength, Close: resp.Close, None: resp.Body == http.NoBody,
@@ -160,4 +160,12 @@ func FuzzOrdinary(f *testing.F) {
 			}
 		}
 	})
+}
+
+// dropInventedCacheControl deletes the Cache-Control that net/http adds to a head with "Pragma: no-cache" and none of
+// its own in raw.
+func dropInventedCacheControl(h http.Header, raw string) {
+	if p := h["Pragma"]; len(p) > 0 && p[0] == "no-cache" && !strings.Contains(strings.ToLower(raw), "cache-control") {
+		delete(h, "Cache-Control")
+	}
 }

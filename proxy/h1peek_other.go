@@ -2,15 +2,9 @@
 
 package proxy
 
-import (
-	"errors"
-	"net"
-	"syscall"
-)
+import "errors"
 
 const ownH1Client = false
-
-const ownDoor = false
 
 const (
 	peekNothing = iota
@@ -18,14 +12,8 @@ const (
 	peekEnd
 )
 
+var errNothing = errors.New("nothing to read")
+
 func peek(uintptr) int { return peekEnd }
 
 func readNow(uintptr, []byte) (int, error) { return 0, errNothing }
-
-type quickWriter struct{}
-
-func newQuickWriter(syscall.RawConn) *quickWriter { return nil }
-
-func (*quickWriter) take(pieces net.Buffers) net.Buffers { return pieces }
-
-func (*quickWriter) Write([]byte) (int, error) { return 0, errors.ErrUnsupported }

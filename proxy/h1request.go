@@ -120,7 +120,7 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 		for _, p := range r.body.pieces {
 			r.head.Write(p)
 		}
-		n, err := c.out.Write(r.head.Bytes())
+		n, err := c.tcp.Write(r.head.Bytes())
 		return int64(n), err
 	}
 	r.pieces = append(r.room[:0], r.head.Bytes())
@@ -135,9 +135,6 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 		r.pieces = append(r.pieces, r.body.pieces...)
 	}
 	size := r.left()
-	if r.pieces = c.out.take(r.pieces); len(r.pieces) == 0 {
-		return size, nil
-	}
 	_ = c.tcp.SetWriteDeadline(time.Now().Add(inlineWait)) // a write that follows meets the same error
 	_, err := r.pieces.WriteTo(c.tcp)
 	_ = c.tcp.SetWriteDeadline(time.Time{})

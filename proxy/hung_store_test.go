@@ -32,11 +32,11 @@ func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 		for i := range 4 {
 			began := time.Now()
 			s := h.ledger.of(scope)
-			ctx := x.deadline(s, scope, time.Now())
+			ctx, cancel := x.deadline(s, scope, time.Now())
 			if got := awaitLedger(ctx, s); got != StatusTimeout {
 				t.Fatalf("request %d: %s", i, got)
 			}
-			ctx.end()
+			cancel()
 			want := cfg.RecallDeadline
 			if i == 0 {
 				want = cfg.FirstDeadline

@@ -155,3 +155,38 @@ type handedAddr struct{}
 
 func (handedAddr) Network() string { return "forward" }
 func (handedAddr) String() string  { return "forward door" }
+
+// interceptedConn is the client's end of an intercepted tunnel, below TLS.
+type interceptedConn struct {
+	net.Conn
+	host    string
+	release func()
+	idle    time.Duration // ServerConfig.WriteIdle
+}
+
+func newInterceptedConn(conn net.Conn, host string, release func(), idle time.Duration) *interceptedConn {
+	return &interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release), idle: idle}
+}
+
+// maxOwnRecord bounds the records that TLS sends on its own account, such as alerts and key updates, in bytes.
+const maxOwnRecord = 64
+
+// Write closes the connection if the client does not take a record of TLS's own within idle. crypto/tls writes such
+// records while it reads, for instance to answer a key update, and neither a read deadline nor the write deadlines of
+// responses bound that write.
+func (c *interceptedConn) Write(p []byte) (int, error) {
+	if len(p) <= maxOwnRecord && c.idle > 0 {
+		defer time.AfterFunc(c.idle, func() { _ = c.Conn.Close() }).Stop()
+	}
+	return c.Conn.Write(p)
+}
+
+func (c *interceptedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
+}
+
+// interceptedHostOf returns the host that the client asked a tunnel to. conn speaks TLS over an interceptedConn.
+func interceptedHostOf(conn net.Conn) string {
+	return conn.(*tls.Conn).NetConn().(*interceptedConn).host
+}

@@ -58,8 +58,8 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	s := h.ledger.of(scope)
 	start := s.chainStart(secret)
 	began := time.Now()
-	ctx := x.deadline(s, scope, began)
-	defer ctx.end()
+	ctx, cancel := x.deadline(s, scope, began)
+	defer cancel()
 	ready := awaitLedger(ctx, s)
 	from := x.origin(s, start, ready == "")
 	named := h.identity.conversation(x.r.Header, x.req)
@@ -438,8 +438,8 @@ func (x *exchange) model() modelKey {
 	return modelKey{upstream: x.up.Name, dialect: x.d.Name(), model: x.req.Model}
 }
 
-// deadline is how long memory may take for this request.
-func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) *lazyDeadline {
+// deadline returns a context that ends when memory has had its time for this request.
+func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) (context.Context, context.CancelFunc) {
 	end := now.Add(x.h.cfg.FirstDeadline)
 	select {
 	case <-s.loaded:
@@ -451,7 +451,7 @@ func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) 
 			end = now.Add(x.h.cfg.RecallDeadline)
 		}
 	}
-	return withLazyDeadline(x.ctx, end)
+	return context.WithDeadline(x.ctx, end)
 }
 
 // awaitLedger returns "" once the scope's entries are in memory, else why they are not.

@@ -364,10 +364,4 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// come is doorBody's, where it is a doorBody that is read.
-func (b *guardedBody) come() bool {
-	d, ok := b.body.(*doorBody)
-	return ok && d.come()
-}
-
 func (b *guardedBody) Close() error { return b.body.Close() }

@@ -159,34 +159,20 @@ func (s *Server) Serve(ctx context.Context) error {
 	within := context.WithValue(base, closingKey{}, &closing{begun: ctx.Done(), drain: s.cfg.Drain})
 	s.http.BaseContext = func(net.Listener) context.Context { return within }
 
-	listener, failed, d := s.listener, make(chan error, 2), (*door)(nil)
-	if ownDoor && !s.tunnels {
-		d = newDoor(s)
-		listener = d.handed
-		go func() {
-			if err := d.accept(s.listener, within); ctx.Err() == nil {
-				failed <- err
-			}
-		}()
-	}
-	go func() { failed <- s.http.Serve(listener) }()
+	failed := make(chan error, 1)
+	go func() { failed <- s.http.Serve(s.listener) }()
 	select {
 	case err := <-failed:
 		_ = s.http.Close()
-		d.cut()
 		return fmt.Errorf("serve %s: %w", s.listener.Addr(), err)
 	case <-ctx.Done():
 	}
 
 	drained, cancel := context.WithTimeout(base, s.cfg.Drain)
 	defer cancel()
-	if d != nil {
-		_ = s.listener.Close()
-		d.shut()
-	}
 	err := s.http.Shutdown(drained)
 	if served := <-failed; err == nil && !errors.Is(served, http.ErrServerClosed) {
-		err = served // it returns as soon as Shutdown has begun, and for no other reason
+		err = served // Serve returns as soon as Shutdown has begun, and for no other reason
 	}
 	if err == nil && s.quiesce(drained) {
 		return nil
@@ -194,7 +180,6 @@ func (s *Server) Serve(ctx context.Context) error {
 	left := s.active.Load()
 	cut(errCutAtShutdown) // tunnels end with their context
 	_ = s.http.Close()
-	d.cut()
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
 	defer cancelLast()
 	s.quiesce(last)
@@ -236,4 +221,23 @@ func (s *Server) quiesce(ctx context.Context) bool {
 		}
 	}
 	return true
+}
+
+// LivePath answers 200 while the process serves. It is the only path of the reverse listener that does not go to the
+// upstream, and the only one that the forward listener serves.
+const LivePath = "/.remora/livez"
+
+// liveServer distinguishes Remora from other programs that answer 200 to any request.
+const liveServer = "Remora"
+
+func live(w http.ResponseWriter) {
+	h := w.Header()
+	h["Server"] = []string{liveServer}
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n"))
+}
+
+// IsLive reports whether answer, a response to a request for LivePath, comes from a Remora that is serving.
+func IsLive(answer *http.Response) bool {
+	return answer.StatusCode == http.StatusOK && answer.Header.Get("Server") == liveServer
 }

@@ -115,3 +115,6 @@ func (s *streamBound) drop() {
 		s.timer.Stop()
 	}
 }
+
+// longAgo is a deadline that has passed.
+var longAgo = time.Unix(1, 0)
