@@ -93,7 +93,7 @@ func (t *clients) of(h http.Header, req *dialect.Request) *client {
 				name, values = m.Header, h[m.Header]
 			}
 			return len(values) > 0 && len(values[0]) >= len(m.Prefix) && strings.EqualFold(values[0][:len(m.Prefix)], m.Prefix) &&
-				(m.System == "" || req != nil && beginsOne(req.SystemBegins(systemBegin), m.System))
+				(m.System == "" || req != nil && beginsOne(req.SystemPrefixes(systemBegin), m.System))
 		}) {
 			return c
 		}

@@ -118,11 +118,11 @@ func (c *client) isSide(h http.Header, req *dialect.Request, said string) bool {
 		if s.System == "" {
 			return true
 		}
-		if !read && !req.SystemMayBegin(s.System) {
+		if !read && !req.SystemMayStartWith(s.System) {
 			return false
 		}
 		if !read {
-			system, read = req.SystemBegins(systemBegin), true
+			system, read = req.SystemPrefixes(systemBegin), true
 		}
 		return beginsOne(system, s.System)
 	})

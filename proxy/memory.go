@@ -241,7 +241,7 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 		}
 	}
 	if fresh.Text != "" && x.rights.inject {
-		x.req.Room = x.plain.spare(len(fresh.Text) + len(fresh.Text)/8 + blockFrame)
+		x.req.Buffer = x.plain.spare(len(fresh.Text) + len(fresh.Text)/8 + blockFrame)
 		put(x.req.Turn, p, fresh, StatusInjected)
 	}
 	if len(system) > 0 {

@@ -14,8 +14,9 @@ const (
 	code  = `func main() {\n\tfmt.Println(\"hello, world\")\n\tif err != nil {\n\t\treturn fmt.Errorf(\"open: %w\", err)\n\t}\n}\n`
 )
 
-// conversation is a body of about size bytes and n messages as an agent sends them, made of paragraphs: calls and their
-// results between questions and answers, and tools at the end.
+// conversation is a body of about size bytes and n messages as an agent sends
+// them, made of paragraphs: calls and their results between questions and
+// answers, and tools at the end.
 func conversation(size, n int, paragraphs string) []byte {
 	var b strings.Builder
 	b.WriteString(`{"model":"gpt-4o","stream":true,"messages":[{"role":"system","content":"You help."}`)
@@ -139,7 +140,8 @@ func BenchmarkChatParse(b *testing.B) {
 				xxh3.Hash128(body)
 			}
 		})
-		// What a walk over the messages alone costs with gjson: nothing checked, hashed or looked at.
+		// What a walk over the messages alone costs with gjson: nothing
+		// checked, hashed or looked at.
 		b.Run(size.name+"/gjson", func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			b.ReportAllocs()

@@ -3,15 +3,14 @@ package dialect
 import (
 	"bytes"
 	"fmt"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/remora-proxy/remora/proxy/sse"
 )
 
-// Reply implements Dialect. The choice is the one with index 0, wherever it stands; one without an index counts by its
-// place, as some servers leave it out.
+// Reply implements Dialect. It reads the choice with index 0, wherever it is. A
+// choice without an index counts by its position, because some servers omit it.
 func (Chat) Reply(body []byte) (Reply, error) {
 	var r chatReply
 	if err := r.read(body, "message"); err != nil {
@@ -20,8 +19,8 @@ func (Chat) Reply(body []byte) (Reply, error) {
 	return r.finish(), nil
 }
 
-// ReplyStream implements Dialect. An event that is no JSON leaves a reply that is not Final and an error, as part of the
-// text may be missing.
+// ReplyStream implements Dialect. An event that is not JSON leaves a reply that
+// is not Final and an error, because part of the text may be missing.
 func (Chat) ReplyStream(body []byte) (Reply, error) {
 	var (
 		r      chatReply
@@ -54,7 +53,8 @@ type chatReply struct {
 	failed  bool
 }
 
-// finish makes the reply of what was collected. A refusal has no text, a failed reply no finish reason, so neither is Final.
+// finish returns the collected reply. A refusal has no text and a failed reply
+// no finish reason, so neither is Final.
 func (r *chatReply) finish() Reply {
 	reply := r.reply
 	reply.Text = withoutThinking(string(r.text))
@@ -70,7 +70,8 @@ func (r *chatReply) finish() Reply {
 	return reply
 }
 
-// read takes in a response object, whose choices carry their message under the key name: message, or delta in chunks.
+// read adds a response object. Its choices have their message under the key
+// name: message, or delta in chunks.
 func (r *chatReply) read(object []byte, name string) error {
 	s := scanner{b: object}
 	s.begin()
@@ -89,11 +90,11 @@ func (r *chatReply) read(object []byte, name string) error {
 				r.readChoice(&s, n, name)
 			}
 		case "usage":
-			if v := s.small(); v.IsObject() {
+			if v := s.gjson(); v.IsObject() {
 				r.reply.Usage = chatUsage(v)
 			}
 		case "error":
-			v := s.small()
+			v := s.gjson()
 			r.failed = r.failed || v.IsObject() || stringOf(v) != ""
 		case "object":
 			r.failed = s.is(`"error"`) || r.failed
@@ -105,7 +106,8 @@ func (r *chatReply) read(object []byte, name string) error {
 	return s.err
 }
 
-// readChoice consumes one choice. Its index may stand behind its message, so the message is read when all is known.
+// readChoice consumes one choice. Its index may follow its message, so the
+// message is read last.
 func (r *chatReply) readChoice(s *scanner, n int, name string) {
 	if s.peek() != '{' {
 		s.skip()
@@ -139,8 +141,8 @@ func (r *chatReply) readChoice(s *scanner, n int, name string) {
 	}
 }
 
-// readMessage takes in a message or delta. It has been checked but for the names of its keys: with one that can't be
-// read, the reply has failed. Reasoning has keys of its own and is left out.
+// readMessage adds a message or delta. It is valid JSON but for its keys: an
+// invalid one fails the reply. Reasoning has its own keys and is ignored.
 func (r *chatReply) readMessage(message []byte) {
 	s := scanner{b: message}
 	for k := range s.members {
@@ -160,10 +162,10 @@ func (r *chatReply) readMessage(message []byte) {
 			}
 		case "tool_calls", "function_call":
 			v := s.skip()
-			if calls := message[v.start:v.end]; s.err == nil && holdsSomething(calls) {
+			if calls := message[v.start:v.end]; s.err == nil && nonEmpty(calls) {
 				r.reply.Calls = true
 				if r.reply.Call == "" {
-					r.reply.calls(stringOf(gjson.GetBytes(calls, "0.id")))
+					r.reply.addCall(stringOf(gjson.GetBytes(calls, "0.id")))
 				}
 			}
 		default:
@@ -173,41 +175,10 @@ func (r *chatReply) readMessage(message []byte) {
 	r.failed = r.failed || s.err != nil
 }
 
-// strOnce consumes a value and keeps it if it is the first string for to.
-func (s *scanner) strOnce(to *string) {
-	if *to != "" {
-		s.skip()
-		return
-	}
-	*to = s.str()
-}
-
 func chatUsage(v gjson.Result) Usage {
 	return Usage{
 		Input:  tokens(v.Get("prompt_tokens")),
 		Output: tokens(v.Get("completion_tokens")),
 		Cached: tokens(v.Get("prompt_tokens_details.cached_tokens")),
 	}
-}
-
-// tokens reads a count; what is no count is 0.
-func tokens(v gjson.Result) int64 {
-	if v.Type != gjson.Number {
-		return 0
-	}
-	return max(0, v.Int())
-}
-
-// withoutThinking cuts the reasoning that models without a parser of their own put in front of the answer. One that was
-// not closed leaves no answer.
-func withoutThinking(text string) string {
-	before, answer, closed := strings.Cut(text, "</think>")
-	if strings.HasPrefix(strings.TrimLeft(before, " \n\r\t"), "<think>") {
-		return strings.TrimLeft(answer, " \n\r\t")
-	}
-	// A chat template may have opened it in the prompt. An answer that speaks of the tag has it within a line.
-	if closed && !strings.Contains(before, "<think>") && (answer == "" || answer[0] == '\n' || answer[0] == '\r') {
-		return strings.TrimLeft(answer, " \n\r\t")
-	}
-	return text
 }

@@ -7,17 +7,18 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// partTypes says which content parts are text.
+// partTypes selects which content parts are text.
 type partTypes uint8
 
 const (
 	chatParts      partTypes = iota // text
 	responsesParts                  // input_text, output_text, text
-	messagesParts                   // text; types decide where a block may stand, so they must be plain to see
+	messagesParts                   // text; types decide where a block may go, so they must be unambiguous
 )
 
-// text says whether raw, the value of a part's type, is that of a text part.
-func (t partTypes) text(raw []byte) bool {
+// isText reports whether raw, the value of a part's type, is that of a text
+// part.
+func (t partTypes) isText(raw []byte) bool {
 	switch string(raw) {
 	case `"text"`:
 		return true
@@ -28,67 +29,97 @@ func (t partTypes) text(raw []byte) bool {
 	}
 }
 
-// name is the type of the text parts that a user sends.
-func (t partTypes) name() string {
+// userText returns the type of a user's text parts, in quotes.
+func (t partTypes) userText() string {
 	if t == responsesParts {
 		return `"input_text"`
 	}
 	return `"text"`
 }
 
-// content consumes a message's content and returns its digest. String content counts as one text part, so it hashes like
-// an array with that single part.
-func (s *scanner) content() digest {
+// partKinds records which kinds of parts a content has, by their types in the
+// Messages API.
+type partKinds struct {
+	calls   bool // tool_use: calls that the client must answer, unlike the server's own
+	results bool // tool_result
+	others  bool // neither
+}
+
+func (k *partKinds) add(typ []byte) {
+	switch string(typ) {
+	case `"tool_use"`:
+		k.calls = true
+	case `"tool_result"`:
+		k.results = true
+	default:
+		k.others = true
+	}
+}
+
+// content consumes a message's content, records its parts in kinds and returns
+// its digest. String content counts as one text part.
+func (r *requestReader) content(kinds *partKinds) digest {
 	var parts digest
-	switch s.peek() {
+	switch r.peek() {
 	case '"':
-		parts = link(parts, tagText, s.hashValue(s.skip()), digest{})
+		kinds.others = true
+		parts = link(parts, tagText, r.hashValue(r.skip()), digest{})
 	case '[':
-		for range s.elements {
-			parts = s.part(parts)
+		for range r.elements {
+			var typ span
+			parts, typ = r.part(parts)
+			kinds.add(r.b[typ.start:typ.end])
 		}
 	default:
-		parts = link(parts, tagRaw, s.hashValue(s.skip()), digest{})
+		kinds.others = true
+		parts = link(parts, tagRaw, r.hashValue(r.skip()), digest{})
 	}
 	return link(parts, tagEnd, digest{}, digest{})
 }
 
-// part consumes one content part and extends d by it; s.kind is the value of its type then. A part of a text type with a
-// text and nothing else is a text part; cache markers do not count.
-func (s *scanner) part(d digest) digest {
-	s.kind = span{}
-	if s.peek() != '{' {
-		return link(d, tagPart, s.hashValue(s.skip()), digest{})
+// part consumes one content part, extends d by it and returns the value of its
+// type. A part of a text type with a text and nothing else is a text part;
+// cache markers do not count.
+func (r *requestReader) part(d digest) (_ digest, typ span) {
+	if r.peek() != '{' {
+		return link(d, tagPart, r.hashValue(r.skip()), digest{}), typ
 	}
 	var (
 		types, texts, others int
 		text, members        digest
 	)
-	for k := range s.members {
-		name := s.b[k.start:k.end]
-		if string(name) == "cache_control" {
-			s.skip()
+	strict := r.req.parts == messagesParts
+	for k := range r.members {
+		name := r.b[k.start:k.end]
+		if string(name) == cacheMarker {
+			r.skip()
 			continue
 		}
-		if s.parts == messagesParts && string(name) != "type" && s.hides(k, "type") {
-			s.fail(ErrAmbiguous)
+		isType := string(name) == "type"
+		if strict && !isType && r.mimics(k, "type") {
+			r.fail(ErrAmbiguous)
 		}
-		v := s.partMember(name)
-		if s.err != nil {
+		var v span
+		if isType {
+			v = r.check()
+		} else {
+			v = r.skip()
+		}
+		if r.err != nil {
 			break
 		}
-		value := s.hashUnmarked(v)
+		value := r.hashUnmarked(v)
 		members = link(members, tagMember, xxh3.Hash128(name), value)
-		if string(name) == "type" {
-			if s.parts == messagesParts && (s.kind.end > 0 || s.escaped(v)) {
-				s.fail(ErrAmbiguous)
+		if isType {
+			if strict && (typ.end > 0 || r.escaped(v)) {
+				r.fail(ErrAmbiguous)
 			}
-			s.kind = v
+			typ = v
 		}
 		switch {
-		case string(name) == "type" && s.parts.text(s.b[v.start:v.end]):
+		case isType && r.req.parts.isText(r.b[v.start:v.end]):
 			types++
-		case string(name) == "text" && s.b[v.start] == '"':
+		case string(name) == "text" && r.b[v.start] == '"':
 			text = value
 			texts++
 		default:
@@ -96,52 +127,46 @@ func (s *scanner) part(d digest) digest {
 		}
 	}
 	if types == 1 && texts == 1 && others == 0 {
-		return link(d, tagText, text, digest{})
+		return link(d, tagText, text, digest{}), typ
 	}
-	return link(d, tagPart, members, digest{})
+	return link(d, tagPart, members, digest{}), typ
 }
 
-// partMember consumes the value of a content part's member. What type the part has must be plain to see.
-func (s *scanner) partMember(name []byte) span {
-	if string(name) == "type" {
-		return s.check()
-	}
-	return s.skip()
-}
-
-// contentText decodes the text of content at v: a string, or an array whose text parts are joined by LF. Parts of other
-// types, and whatever else content may be, have none. It fails at keys that aren't UTF-8 and at broken texts, with the text
-// up to there.
+// contentText decodes the text of the content at v: a string, or an array whose
+// text parts are joined by LF. Other parts and values have none. It fails at
+// keys that are not UTF-8 and at malformed texts, and returns the text up to
+// there.
 func contentText(body []byte, v span, types partTypes) (string, error) {
-	texts, err := contentPieces(body, v, types, whole, nil)
+	texts, err := contentTexts(body, v, types, noLimit, nil)
 	if len(texts) == 1 {
 		return texts[0], err
 	}
 	return strings.Join(texts, "\n"), err
 }
 
-// whole asks for texts without a bound.
-const whole = math.MaxInt
+// noLimit asks contentTexts for whole texts.
+const noLimit = math.MaxInt
 
-// contentPieces is contentText with its texts apart, and of each at most n bytes, or as many as the last escape adds. A
-// single one is put into room, which is empty and may be nil.
-func contentPieces(body []byte, v span, types partTypes, n int, room []string) ([]string, error) {
-	s := scanner{b: body, i: v.start, skims: true, parts: types}
+// contentTexts is contentText with the texts separate, each cut after n bytes
+// or the escape that crosses them. A single text is appended to buffer, which
+// is empty and may be nil.
+func contentTexts(body []byte, v span, types partTypes, n int, buffer []string) ([]string, error) {
+	s := scanner{b: body, i: v.start, unchecked: true}
 	if v.start == v.end {
 		return nil, nil
 	}
 	switch s.peek() {
 	case '"':
-		text, ok := unquoteBegin(body[v.start:v.end], n)
+		text, ok := unquotePrefix(body[v.start:v.end], n)
 		if !ok {
 			s.fail(ErrMalformed)
 			return nil, s.err
 		}
-		return append(room, text), nil
+		return append(buffer, text), nil
 	case '[':
 		var texts []string
 		for range s.elements {
-			if text, ok := s.partText(n); ok {
+			if text, ok := s.partText(types, n); ok {
 				texts = append(texts, text)
 			}
 		}
@@ -151,8 +176,9 @@ func contentPieces(body []byte, v span, types partTypes, n int, room []string) (
 	}
 }
 
-// partText consumes one content part and returns the beginning of its text, of n bytes, if it is a text part.
-func (s *scanner) partText(n int) (string, bool) {
+// partText consumes one content part and returns the first n bytes of its text,
+// if it is a text part.
+func (s *scanner) partText(types partTypes, n int) (string, bool) {
 	if s.peek() != '{' {
 		s.skip()
 		return "", false
@@ -167,12 +193,12 @@ func (s *scanner) partText(n int) (string, bool) {
 			text = v
 		}
 	}
-	if s.err != nil || !s.parts.text(s.b[typ.start:typ.end]) || text.end == 0 || s.b[text.start] != '"' {
+	if s.err != nil || !types.isText(s.b[typ.start:typ.end]) || text.end == 0 || s.b[text.start] != '"' {
 		return "", false
 	}
-	begin, ok := unquoteBegin(s.b[text.start:text.end], n)
+	prefix, ok := unquotePrefix(s.b[text.start:text.end], n)
 	if !ok {
 		s.fail(ErrMalformed)
 	}
-	return begin, ok
+	return prefix, ok
 }

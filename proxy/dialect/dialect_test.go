@@ -78,7 +78,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// No part of a body is taken for a whole one, and no error shows what the body says.
+// No part of a body is taken for a whole one, and no error shows what the body
+// says.
 func TestParseCutAnywhere(t *testing.T) {
 	for _, d := range dialects {
 		for _, body := range goldenInputs(t, d, "request") {
@@ -119,7 +120,8 @@ func TestParseLeavesBodyAlone(t *testing.T) {
 	}
 }
 
-// The request path has no room for garbage: but for the text of the newest turn, what is allocated does not grow with the body.
+// The request path has no room for garbage: but for the text of the newest
+// turn, what is allocated does not grow with the body.
 func TestParseAllocations(t *testing.T) {
 	for _, like := range conversations {
 		body := like.body(256<<10, 40, prose+code)
@@ -166,7 +168,8 @@ func TestInsertRefuses(t *testing.T) {
 	}
 }
 
-// Blocks for several turns, placed in different ways and handed over in any order, give one valid body.
+// Blocks for several turns, placed in different ways and handed over in any
+// order, give one valid body.
 func TestInsertionsCompose(t *testing.T) {
 	req := mustParse(t, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":[]},{"role":"user","content":"c"}]}`)
 	var insertions []Insertion
@@ -228,8 +231,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// The prompt cache: with the blocks of earlier turns replayed, each request's messages start with those of the request
-// before, whatever stands behind them.
+// The prompt cache: with the blocks of earlier turns replayed, each request's
+// messages start with those of the request before, whatever stands behind them.
 func TestReplayGrowsOnly(t *testing.T) {
 	messages := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"one"}`,
@@ -262,7 +265,8 @@ func TestReplayGrowsOnly(t *testing.T) {
 	}
 }
 
-// Guards against time that grows with the square of a body: each of these takes minutes then.
+// Guards against time that grows with the square of a body: each of these takes
+// minutes then.
 func TestLinearTime(t *testing.T) {
 	const size = 4 << 20
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }

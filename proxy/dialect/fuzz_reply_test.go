@@ -83,10 +83,12 @@ var replyFormats = []struct {
 		"{\"message\":{\"content\":%s},\"done\":false}\n", "{\"message\":{\"content\":\"\"},\"done\":true}\n", "stop"},
 }
 
-// openedInPrompt: reasoning without a tag of its own, then the answer. The first tag of the text is meant.
+// openedInPrompt: reasoning without a tag of its own, then the answer. The
+// first tag of the text is meant.
 var openedInPrompt = regexp.MustCompile(`(?s)^(.*?)</think>($|[\r\n].*)`)
 
-// FuzzReplyText: one text, as a JSON body and as a stream cut anywhere between its runes, is the same reply.
+// FuzzReplyText: one text, as a JSON body and as a stream cut anywhere between
+// its runes, is the same reply.
 func FuzzReplyText(f *testing.F) {
 	f.Add("Hello 😀 \"there\"\n", uint8(3))
 	f.Add("<think>\nhm</think>\n\nTea.", uint8(1))

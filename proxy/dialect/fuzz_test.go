@@ -15,7 +15,8 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// goldenInputs are the files of that name in all goldens of a dialect: the seeds.
+// goldenInputs are the files of that name in all goldens of a dialect: the
+// seeds.
 func goldenInputs(tb testing.TB, d Dialect, name string) [][]byte {
 	tb.Helper()
 	files, err := filepath.Glob("testdata/" + d.Name() + "/*.txtar")
@@ -76,7 +77,8 @@ func decode(tb testing.TB, body []byte) any {
 	return v
 }
 
-// shape is what a test must know of a dialect to find its way in a decoded body.
+// shape is what a test must know of a dialect to find its way in a decoded
+// body.
 type shape struct {
 	d        Dialect
 	list     string // key of the messages
@@ -104,8 +106,9 @@ func (s shape) messages(body any) []any {
 	}
 }
 
-// FuzzSplice checks the scanner and the insertions against encoding/json: inserting bytes must be the same as decoding,
-// inserting and encoding, and nothing else may change.
+// FuzzSplice checks the scanner and the insertions against encoding/json:
+// inserting bytes must be the same as decoding, inserting and encoding, and
+// nothing else may change.
 func FuzzSplice(f *testing.F) {
 	for which, s := range shapes {
 		for _, body := range goldenInputs(f, s.d, "request") {
@@ -145,7 +148,8 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-// isUser says whether a decoded message is a user's, and not only what tools gave.
+// isUser says whether a decoded message is a user's, and not only what tools
+// gave.
 func (s shape) isUser(message any) bool {
 	m, _ := message.(map[string]any)
 	if m["role"] != "user" {
@@ -277,7 +281,8 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 	}
 }
 
-// checkRest: all other bytes are as they were, so cutting the inserted ones out again gives the body.
+// checkRest: all other bytes are as they were, so cutting the inserted ones out
+// again gives the body.
 func checkRest(t *testing.T, body []byte, insertions []Insertion) {
 	t.Helper()
 	bare := bytes.Join(Splice(body, insertions), nil)
@@ -368,8 +373,9 @@ func (s shape) insertTree(body map[string]any, turn int, p Placement, text strin
 	}
 }
 
-// FuzzScan: the scanner accepts what encoding/json accepts, no more and no less, up to the nesting it allows. One that
-// skims accepts besides what encoding/json would accept if its string values had no flaws inside.
+// FuzzScan: the scanner accepts what encoding/json accepts, no more and no
+// less, up to the nesting it allows. One that skims accepts besides what
+// encoding/json would accept if its string values had no flaws inside.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`0`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `-`, `1E-0`, `tru`, `truex`, `null null`, `"\q"`, `"\u12g4"`, `"\u12`, `"\`, `"`, "\"\n\"", "\"\x7f\xff\"",
@@ -394,7 +400,7 @@ func FuzzScan(f *testing.F) {
 		if got != want {
 			t.Fatalf("%q: got %v, want %v", body, s.err, want)
 		}
-		skims := scanner{b: body, skims: true}
+		skims := scanner{b: body, unchecked: true}
 		skims.begin()
 		skimmed := skims.skip()
 		skims.end()
@@ -446,9 +452,9 @@ func FuzzText(f *testing.F) {
 		}
 		if valid {
 			for n := range len(raw) {
-				got, _ := unquoteBegin(raw, n)
+				got, _ := unquotePrefix(raw, n)
 				if !strings.HasPrefix(want, got) || len(got) < min(n/6, len(want)) {
-					t.Errorf("unquoteBegin(%q, %d): got %q of %q", raw, n, got, want)
+					t.Errorf("unquotePrefix(%q, %d): got %q of %q", raw, n, got, want)
 				}
 			}
 		}

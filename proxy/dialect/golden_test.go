@@ -25,8 +25,9 @@ var placements = []struct {
 
 var dialects = []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}}
 
-// TestGoldens checks the files of testdata. Each says on top what it is about and holds request, reply or stream as
-// input; all other files in it are what the dialect makes of them, written by go test -update.
+// TestGoldens checks the files of testdata. Each says on top what it is about
+// and holds request, reply or stream as input; all other files in it are what
+// the dialect makes of them, written by go test -update.
 func TestGoldens(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.Name(), func(t *testing.T) { testGoldens(t, golden{d}) })

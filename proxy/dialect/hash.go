@@ -7,16 +7,18 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// digest is a hash over a sequence of hashes: all parts have the same width, so no two sequences are the same bytes.
+// digest is a hash over a sequence of hashes. All parts have the same width, so
+// different sequences are different bytes.
 type digest = xxh3.Uint128
 
-// Tags say what a link of a digest is, so that equal bytes in different places differ.
+// Tags tell the links of a digest apart, so that equal bytes in different roles
+// differ.
 const (
 	tagMessage = 'h' // a = the role's value, b = digest of the content
 	tagMember  = 'm' // a = key, b = value
 	tagText    = 't' // a = the text of a pure text part, or of string content
-	tagPart    = 'p' // a = digest of a part's members, or of a part that is no object
-	tagRaw     = 'v' // a = content that is neither string nor array
+	tagPart    = 'p' // a = digest of a part's members, or of a part that is not an object
+	tagRaw     = 'v' // a = content that is neither a string nor an array
 	tagEnd     = 'e' // no more parts, so that an empty array differs from no content
 )
 
@@ -33,7 +35,8 @@ func link(d digest, tag byte, a, b digest) digest {
 	return xxh3.Hash128(buf[:])
 }
 
-// hashValue hashes the value v that skip has just consumed, without its insignificant whitespace.
+// hashValue hashes the value v that skip has just consumed, without its
+// insignificant whitespace.
 func (s *scanner) hashValue(v span) digest {
 	if s.err != nil {
 		return digest{}
@@ -45,14 +48,15 @@ func (s *scanner) hashValue(v span) digest {
 	return hashCompact(raw)
 }
 
-// hashCompact is xxh3.Hash128 of raw as it would be without whitespace outside of strings. The scanner has accepted raw.
+// hashCompact is xxh3.Hash128 of raw without the whitespace outside of strings.
+// The scanner has accepted raw.
 func hashCompact(raw []byte) digest {
 	var h xxh3.Hasher
 	start := 0
 	for i := 0; i < len(raw); {
 		switch raw[i] {
 		case '"':
-			i = skimEnd(raw, i)
+			i = rawStringEnd(raw, i)
 		case ' ', '\n', '\t', '\r':
 			h.Write(raw[start:i])
 			for i++; i < len(raw) && raw[i] <= ' '; i++ {
@@ -68,27 +72,28 @@ func hashCompact(raw []byte) digest {
 
 const cacheMarker = "cache_control"
 
-// hashUnmarked is hashValue without the cache markers inside of v: the hash that v would have had without them.
+// hashUnmarked is hashValue without the cache markers inside v: the hash that v
+// would have had without them.
 func (s *scanner) hashUnmarked(v span) digest {
 	if s.err != nil {
 		return digest{}
 	}
 	raw := s.b[v.start:v.end]
-	// Most of what is searched is prose, in which a name that begins with a rare byte is found missing much faster.
+	// Searching for a rare first byte is much faster in prose.
 	if raw[0] != '{' && raw[0] != '[' || !bytes.Contains(raw, []byte(cacheMarker[len("cache"):])) {
 		return s.hashValue(v)
 	}
 	return hashWithoutMarkers(raw)
 }
 
-// hashWithoutMarkers is hashCompact of raw as it would be if no object in it had a member named cache_control. The
-// scanner has accepted raw.
+// hashWithoutMarkers is hashCompact of raw without members named cache_control,
+// at any depth. The scanner has accepted raw.
 func hashWithoutMarkers(raw []byte) digest {
 	var (
 		h       xxh3.Hasher
 		objects [MaxDepth/64 + 1]uint64 // a bit for each level: set for objects
 		depth   int
-		comma   bool // one stands before what comes next, unless that is left out or closes
+		comma   bool // precedes the next item, unless that is dropped or closes
 		first   = true
 		key     bool // a key comes next
 	)
@@ -126,7 +131,7 @@ func hashWithoutMarkers(raw []byte) digest {
 			h.Write(raw[i : i+1])
 			i++
 		default:
-			s := scanner{b: raw, i: i, skims: true}
+			s := scanner{b: raw, i: i, unchecked: true}
 			v := s.skip()
 			i = v.end
 			if key && string(raw[v.start+1:v.end-1]) == cacheMarker {

@@ -18,7 +18,8 @@ func (Messages) Reply(body []byte) (Reply, error) {
 	return r.reply, nil
 }
 
-// ReplyStream implements Dialect. Thinking and tool input have deltas of their own and are left out.
+// ReplyStream implements Dialect. Thinking and tool input have their own deltas
+// and are ignored.
 func (Messages) ReplyStream(body []byte) (Reply, error) {
 	var (
 		r      messagesReply
@@ -48,7 +49,7 @@ type messagesReply struct {
 	text  []byte
 }
 
-// event takes in one event of a stream. false = it says that the reply failed.
+// event adds one event of a stream. ok is false if the event reports a failure.
 func (r *messagesReply) event(data []byte) (ok bool, err error) {
 	s := scanner{b: data}
 	s.begin()
@@ -97,7 +98,7 @@ func (r *messagesReply) event(data []byte) (ok bool, err error) {
 	return true, nil
 }
 
-// message takes in a message object.
+// message adds a message object.
 func (r *messagesReply) message(object []byte) error {
 	s := scanner{b: object}
 	s.begin()
@@ -111,14 +112,14 @@ func (r *messagesReply) message(object []byte) error {
 		case "model":
 			s.strOnce(&r.reply.Model)
 		case "content":
-			s.small().ForEach(func(_, b gjson.Result) bool {
+			s.gjson().ForEach(func(_, b gjson.Result) bool {
 				r.block(b)
 				return true
 			})
 		case "stop_reason":
 			r.stopped(s.str())
 		case "usage":
-			r.usage(s.small())
+			r.usage(s.gjson())
 		default:
 			s.skip()
 		}
@@ -138,11 +139,12 @@ func (r *messagesReply) block(b gjson.Result) {
 	case "text":
 		r.text = append(r.text, stringOf(b.Get("text"))...)
 	case "tool_use":
-		r.reply.calls(stringOf(b.Get("id")))
+		r.reply.addCall(stringOf(b.Get("id")))
 	}
 }
 
-// stopped notes why the reply ended. A pause (of tools that the server runs) and a refusal are no ends of a turn.
+// stopped records why the reply ended. A pause (for tools that the server runs)
+// and a refusal do not end a turn.
 func (r *messagesReply) stopped(reason string) {
 	switch reason {
 	case "end_turn", "stop_sequence":
@@ -157,8 +159,8 @@ func (r *messagesReply) stopped(reason string) {
 	r.reply.Finish = reason
 }
 
-// usage reads what was billed. Input counts what came from the cache and what went into it; later events repeat and
-// complete earlier ones.
+// usage adds what was billed. Input includes what was read from the cache and
+// written to it. Later events repeat and complete earlier ones.
 func (r *messagesReply) usage(v gjson.Result) {
 	if !v.IsObject() {
 		return

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Ollama is its own chat API (POST /api/chat): the requests of Chat Completions, with replies of their own, streamed as
-// one JSON object a line.
+// Ollama is Ollama's chat API (POST /api/chat): the requests of Chat
+// Completions, with its own replies, streamed as one JSON object a line.
 type Ollama struct{ Chat }
 
 var _ Dialect = Ollama{}
@@ -36,7 +36,7 @@ func ollamaReply(objects [][]byte) (Reply, error) {
 		}
 		s := scanner{b: object}
 		s.begin()
-		v := s.small()
+		v := s.gjson()
 		s.end()
 		if s.err != nil {
 			reply.Finish = ""

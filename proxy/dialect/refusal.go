@@ -8,44 +8,50 @@ import (
 	"github.com/remora-proxy/remora/proxy/sse"
 )
 
-// MaxRefusal is how much of an error body is looked at, in bytes. Whatever stands behind it does not count.
+// MaxRefusal is how much of an error body is examined, in bytes. The rest is
+// ignored.
 const MaxRefusal = 64 << 10
 
-// ContextLength says whether an upstream refused a request because it is too long for the model, or for the server: such
-// a refusal says nothing about placements. It looks at what the error says, not at what of the request it may quote.
+// ContextLength reports whether an upstream refused a request because it is too
+// long for the model or the server. Such a refusal says nothing about
+// placements. Only the error's description is examined, not what it may quote
+// of the request.
 func ContextLength(status int, body []byte) bool {
 	switch status {
 	case 413:
 		return true
 	case 400, 422, 500:
-		return saysOneOf(body, contextLengthTexts[:])
+		return errorContains(body, lengthPhrases[:])
 	default:
 		return false
 	}
 }
 
-// TemplateRefusal says whether an upstream refused a request because of the roles of its messages or their order: two
-// user messages in a row, a second system message, a role that its chat template does not know.
+// TemplateRefusal reports whether an upstream refused a request because of the
+// roles or the order of its messages: two user messages in a row, a second
+// system message, a role that its chat template does not know.
 func TemplateRefusal(body []byte) bool {
-	return saysOneOf(body, templateTexts[:]) && !saysOneOf(body, contextLengthTexts[:])
+	return errorContains(body, templatePhrases[:]) && !errorContains(body, lengthPhrases[:])
 }
 
-// FirstEvent returns what the first event of a stream that says anything says and whether that is an error, as servers that have sent
-// their head refuse. With lines the events are JSON values, one a line. ok is false where no event has come whole; ended says that nothing
-// follows b, and what there is counts as one.
+// FirstEvent returns the first event of a stream that carries content, and
+// whether it is an error: some servers send their head first and refuse in an
+// event. With lines, the events are JSON values, one a line. ok is false if no
+// event is complete. ended means that nothing follows b, so that its remainder
+// counts as an event.
 func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
 	if ended {
 		b = append(b[:len(b):len(b)], "\n\n"...)
 	}
 	if !lines {
 		for e := range sse.Events(b) {
-			if len(e.Data) > 0 && !leadsIn(e.Data) {
+			if len(e.Data) > 0 && !isPreamble(e.Data) {
 				return e.Data, string(e.Type) == "error" || isError(e.Data), true
 			}
 		}
 		if !ended {
 			return nil, false, false
-		} // or an error may stand there without the frame of an event
+		} // else an error may be there without the framing of an event
 	}
 	for line := range bytes.Lines(b) {
 		if line[len(line)-1] != '\n' {
@@ -58,9 +64,10 @@ func FirstEvent(b []byte, lines, ended bool) (data []byte, failed, ok bool) {
 	return nil, false, false
 }
 
-// leadsIn says whether an event only announces that an answer begins, or that the server is there.
-func leadsIn(data []byte) bool {
-	if !wellFormed(data) {
+// isPreamble reports whether an event only announces an answer or keeps the
+// connection alive.
+func isPreamble(data []byte) bool {
+	if !isJSON(data) {
 		return false
 	}
 	switch gjson.GetBytes(data, "type").Str {
@@ -70,8 +77,9 @@ func leadsIn(data []byte) bool {
 	return false
 }
 
-// wellFormed says whether data is JSON that gjson may have.
-func wellFormed(data []byte) bool {
+// isJSON reports whether data is valid JSON of limited depth, as gjson
+// requires.
+func isJSON(data []byte) bool {
 	s := scanner{b: data}
 	s.begin()
 	s.skip()
@@ -79,27 +87,27 @@ func wellFormed(data []byte) bool {
 	return s.err == nil
 }
 
-// isError says whether an event is the JSON of an error.
+// isError reports whether an event is a JSON error.
 func isError(data []byte) bool {
-	if !wellFormed(data) {
+	if !isJSON(data) {
 		return false
 	}
-	told := gjson.GetManyBytes(data, "error", "type", "object")
-	switch told[0].Type {
+	found := gjson.GetManyBytes(data, "error", "type", "object")
+	switch found[0].Type {
 	case gjson.String:
-		return told[0].Str != ""
+		return found[0].Str != ""
 	case gjson.JSON:
 		return true
 	}
-	return told[1].Str == "error" || told[1].Str == "response.failed" || told[2].Str == "error"
+	return found[1].Str == "error" || found[1].Str == "response.failed" || found[2].Str == "error"
 }
 
-// ContentRefusal says whether an upstream refused a request for what it says: such a refusal is about one text, not about
-// where it stood.
-func ContentRefusal(body []byte) bool { return saysOneOf(body, contentTexts[:]) }
+// ContentRefusal reports whether an upstream refused a request because of what
+// it says. Such a refusal is about one text, not about its placement.
+func ContentRefusal(body []byte) bool { return errorContains(body, contentPhrases[:]) }
 
-// contentTexts likewise.
-var contentTexts = [...]string{
+// contentPhrases occur in refusals by content filters.
+var contentPhrases = [...]string{
 	"content_filter",            // Azure: code
 	"content management policy", // Azure
 	"content_policy_violation",  // OpenAI
@@ -112,8 +120,9 @@ var contentTexts = [...]string{
 	"sensitive",          // DashScope, Zhipu
 }
 
-// contextLengthTexts are what servers say, in lower case and without the parts that vary.
-var contextLengthTexts = [...]string{
+// lengthPhrases occur in refusals for length, in lower case and without the
+// parts that vary.
+var lengthPhrases = [...]string{
 	"context_length_exceeded",              // OpenAI, Azure, Groq: code
 	"maximum context length",               // OpenAI, vLLM, OpenRouter, Mistral, DeepSeek
 	"exceeds the context window",           // OpenAI, newer models
@@ -156,9 +165,10 @@ var contextLengthTexts = [...]string{
 	"contextwindowexceeded",                // LiteLLM
 }
 
-// templateTexts likewise. What chat templates raise reaches the client through vLLM, SGLang, llama.cpp, LM Studio and
-// others, each with a wrapping of its own around it.
-var templateTexts = [...]string{
+// templatePhrases occur in refusals by chat templates. The exceptions that
+// templates raise reach the client through vLLM, SGLang, llama.cpp, LM Studio
+// and others, each with its own wrapper.
+var templatePhrases = [...]string{
 	"roles must alternate",           // Mistral, Gemma and Llama 2 templates, Anthropic before
 	"must alternate between",         // Bedrock
 	"roles should be alternating",    // Perplexity
@@ -204,45 +214,50 @@ var templateTexts = [...]string{
 	"error applying template",        // TGI
 }
 
-// saysOneOf says whether the error in body holds one of the texts.
-func saysOneOf(body []byte, texts []string) bool {
-	said := bytes.ToLower(errorText(body[:min(len(body), MaxRefusal)]))
-	for _, text := range texts {
-		if bytes.Contains(said, []byte(text)) {
+// errorContains reports whether the error in body contains one of the phrases.
+func errorContains(body []byte, phrases []string) bool {
+	text := bytes.ToLower(errorText(body[:min(len(body), MaxRefusal)]))
+	for _, phrase := range phrases {
+		if bytes.Contains(text, []byte(phrase)) {
 			return true
 		}
 	}
 	return false
 }
 
-// errorPaths is where servers put what went wrong: OpenAI and most others, its Responses API in events, vLLM and Mistral before, FastAPI (whose details
-// quote the request beside it), OpenRouter with the upstream's own error inside, TGI, llama.cpp, Qianfan.
+// errorPaths are the places where servers describe an error: OpenAI and most
+// others, Responses events, older vLLM and Mistral, FastAPI (whose details also
+// quote the request), OpenRouter with the upstream's error inside, TGI,
+// llama.cpp, Qianfan.
 var errorPaths = [...]string{
 	"error.message", "error.type", "error.code", "error.metadata.raw", "error.error.message", "error",
-	"response.error.message", "response.error.code", "message", "type", "code", "error_type", "error_msg", "metadata.raw", "detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
+	"response.error.message", "response.error.code", "message", "type", "code", "error_type", "error_msg", "metadata.raw",
+	"detail", "detail.#.msg", "detail.message", "detail.error", "message.detail.#.msg",
 }
 
-// errorText is what the error in body says, or all of it where that is not JSON as known. An event stream's first event
-// is not JSON, so that is searched as a whole.
+// errorText returns the description of the error in body, or all of body if it
+// has no known form. The first event of a stream is not JSON, so it is searched
+// whole.
 func errorText(body []byte) []byte {
-	if !wellFormed(body) {
+	if !isJSON(body) {
 		return body
 	}
-	var said []byte
+	var text []byte
+	add := func(v gjson.Result) {
+		if v.Type == gjson.String {
+			text = append(append(text, v.Str...), '\n')
+		}
+	}
 	for _, v := range gjson.GetManyBytes(body, errorPaths[:]...) {
-		switch {
-		case v.Type == gjson.String:
-			said = append(append(said, v.Str...), '\n')
-		case v.IsArray():
+		add(v)
+		if v.IsArray() {
 			for _, e := range v.Array() {
-				if e.Type == gjson.String {
-					said = append(append(said, e.Str...), '\n')
-				}
+				add(e)
 			}
 		}
 	}
-	if len(said) == 0 {
+	if len(text) == 0 {
 		return body
 	}
-	return said
+	return text
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The bodies have the shape and the words that servers really send, with other numbers and names.
+// The bodies have the shape and the words that servers really send, with other
+// numbers and names.
 var refusals = []struct {
 	name     string
 	status   int
@@ -120,7 +121,7 @@ func TestRefusals(t *testing.T) {
 
 // Every text is what some body says, in lower case, or it would never match.
 func TestRefusalTextsAreLowerCase(t *testing.T) {
-	for _, text := range append(contextLengthTexts[:], templateTexts[:]...) {
+	for _, text := range append(lengthPhrases[:], templatePhrases[:]...) {
 		if text != strings.ToLower(text) || strings.TrimSpace(text) == "" {
 			t.Errorf("%q can never match", text)
 		}
@@ -137,7 +138,8 @@ func TestRefusalLooksAtMaxRefusalBytes(t *testing.T) {
 	}
 }
 
-// What stands first in a stream is an error where it says so, and not where a text does.
+// What stands first in a stream is an error where it says so, and not where a
+// text does.
 func TestFirstEvent(t *testing.T) {
 	const fault = `{"error":{"message":"roles must alternate"}}`
 	for _, tt := range []struct {

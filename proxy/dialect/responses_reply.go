@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/sse"
 )
 
-// Reply implements Dialect. A response that is queued, cancelled or failed has no finish reason.
+// Reply implements Dialect. A response that is queued, cancelled or failed has
+// no finish reason.
 func (Responses) Reply(body []byte) (Reply, error) {
 	var r responsesReply
 	if err := r.response(body); err != nil {
@@ -30,8 +31,8 @@ func (d Responses) ReplyStream(body []byte) (Reply, error) {
 	})
 }
 
-// ReplyEvents reads the events of one response, JSON objects that say their type: the data of server-sent events, or the
-// frames of a WebSocket.
+// ReplyEvents reads the events of one response, JSON objects with a type: the
+// data of server-sent events, or the frames of a WebSocket.
 func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
 	var r responsesReply
 	var broken error
@@ -44,11 +45,12 @@ func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
 	return r.finish(), broken
 }
 
-// ReplyID finds the id of a response in the first bytes of its reply, JSON or events: "" where it does not stand there
-// (yet). The first event need not be whole: it may echo all of the request behind the id.
+// ReplyID returns the id of a response from the first bytes of its reply, JSON
+// or events; "" if it is not there (yet). The first event may be incomplete: it
+// may echo the whole request after the id.
 func (Responses) ReplyID(head []byte) string {
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '{' {
-		return idIn(text)
+		return memberOf(text, "id")
 	}
 	for line := range bytes.Lines(head) {
 		data, ok := bytes.CutPrefix(line, []byte("data:"))
@@ -59,22 +61,10 @@ func (Responses) ReplyID(head []byte) string {
 		s.begin()
 		for k := range s.members {
 			if string(data[k.start:k.end]) == "response" {
-				return idIn(data[s.i:])
+				return memberOf(data[s.i:], "id")
 			}
 			s.skip()
 		}
-	}
-	return ""
-}
-
-// idIn is the id of the object that b begins with, of which the end may be missing.
-func idIn(b []byte) string {
-	s := scanner{b: b}
-	for k := range s.members {
-		if string(b[k.start:k.end]) == "id" {
-			return s.str()
-		}
-		s.skip()
 	}
 	return ""
 }
@@ -83,13 +73,14 @@ func idIn(b []byte) string {
 type responsesReply struct {
 	reply   Reply
 	text    []byte
-	deltas  []byte // of streams that never show whole items
-	items   int    // output items that were taken in
+	deltas  []byte // of streams that never send whole items
+	items   int    // output items that were added
 	refused bool
 	failed  bool
 }
 
-// finish makes the reply of what was collected. A refusal has no text, a failed reply no finish reason.
+// finish returns the collected reply. A refusal has no text, a failed reply no
+// finish reason.
 func (r *responsesReply) finish() Reply {
 	reply := r.reply
 	if reply.Text = withoutThinking(string(r.text)); r.items == 0 {
@@ -138,7 +129,7 @@ func (r *responsesReply) event(data []byte) error {
 		if err := done.response(data[response.start:response.end]); err != nil {
 			return err
 		}
-		if done.items == 0 { // some servers end with an outline
+		if done.items == 0 { // some servers end with a summary
 			done.text, done.items = r.text, r.items
 		}
 		*r = done
@@ -155,7 +146,7 @@ func (r *responsesReply) event(data []byte) error {
 	return nil
 }
 
-// response takes in a response object.
+// response adds a response object.
 func (r *responsesReply) response(object []byte) error {
 	s := scanner{b: object}
 	s.begin()
@@ -169,19 +160,19 @@ func (r *responsesReply) response(object []byte) error {
 		case "status":
 			status = s.str()
 		case "output":
-			s.small().ForEach(func(_, item gjson.Result) bool {
+			s.gjson().ForEach(func(_, item gjson.Result) bool {
 				r.item(item)
 				return true
 			})
 		case "usage":
-			if v := s.small(); v.IsObject() {
+			if v := s.gjson(); v.IsObject() {
 				r.reply.Usage = Usage{
 					Input: tokens(v.Get("input_tokens")), Output: tokens(v.Get("output_tokens")),
 					Cached: tokens(v.Get("input_tokens_details.cached_tokens")),
 				}
 			}
 		case "incomplete_details":
-			reason = stringOf(s.small().Get("reason"))
+			reason = stringOf(s.gjson().Get("reason"))
 		case "error":
 			if s.peek() != 'n' { // null
 				r.failed = true
@@ -205,15 +196,16 @@ func (r *responsesReply) response(object []byte) error {
 	return s.err
 }
 
-// item takes in an output item. Messages of the commentary phase accompany the work and are no answer.
+// item adds an output item. Messages of the commentary phase accompany the work
+// and are not part of the answer.
 func (r *responsesReply) item(v gjson.Result) {
 	if !v.IsObject() {
 		return
 	}
 	r.items++
 	kind := stringOf(v.Get("type"))
-	if isCall(kind) {
-		r.reply.calls(stringOf(v.Get("call_id")))
+	if isClientCall(kind) {
+		r.reply.addCall(stringOf(v.Get("call_id")))
 	}
 	if kind != "message" || stringOf(v.Get("phase")) == "commentary" {
 		return

@@ -1,40 +1,41 @@
 package dialect
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"unicode/utf8"
 )
 
-// scanner walks one JSON text from left to right, once, and checks all of it: what it accepts is valid by RFC 8259 and
-// not deeper than MaxDepth, but for what skims leaves unchecked. It never recurses, never allocates but for errors, and
-// decodes nothing.
+// scanner walks one JSON text once, from left to right. What it accepts is
+// valid by RFC 8259, except for unchecked strings, and not deeper than
+// MaxDepth. It never recurses, allocates only for errors, and decodes nothing.
 //
-// The first error sticks and ends every walk. A walk over members or elements must consume each value, with skip or with
-// a walk of its own.
+// The first error sticks and ends every walk. A walk over members or elements
+// must consume each value, with skip or a nested walk.
 type scanner struct {
 	b     []byte
 	i     int // next byte to read
 	depth int // open arrays and objects
 	err   error
-	// skims: of the strings that skip consumes only the end is found, see skimEnd. Keys are checked all the same.
-	skims bool
-	// spaced: the value that skip consumed last has insignificant whitespace inside.
+	// unchecked makes skip look only for the end of string values, with
+	// rawStringEnd. Keys are checked regardless.
+	unchecked bool
+	// spaced is set if the value that skip consumed last has insignificant
+	// whitespace inside.
 	spaced bool
-	// known is a string whose end skimEnd has found already; empty = none.
+	// known is a string whose end has been found already; empty = none.
 	known span
-	parts partTypes
-	kind  span // value of the type of the content part or item that was read last; empty = none
 }
 
-// span is a byte range of the body.
+// span is a byte range of the text.
 type span struct{ start, end int }
 
-// key is an object's key: the range between its quotes.
+// key is the range of an object's key, without its quotes.
 type key struct {
 	span
-	escaped bool // has escapes, so its bytes are not its name
+	escaped bool // has escapes, so its bytes differ from its name
 }
 
 func (s *scanner) fail(err error) {
@@ -43,7 +44,8 @@ func (s *scanner) fail(err error) {
 	}
 }
 
-// peek is the next byte, or 0 at the end: a byte that is valid nowhere outside a string.
+// peek returns the next byte, or 0 at the end: a byte that is valid nowhere
+// outside a string.
 func (s *scanner) peek() byte {
 	if s.i < len(s.b) {
 		return s.b[s.i]
@@ -63,7 +65,8 @@ func (s *scanner) space() {
 	}
 }
 
-// begin skips to the first value of the text, and end checks that nothing follows the last one.
+// begin skips to the first value of the text; end checks that nothing follows
+// the last one.
 func (s *scanner) begin() { s.space() }
 
 func (s *scanner) end() {
@@ -90,7 +93,8 @@ func (s *scanner) enter(open byte) bool {
 	return true
 }
 
-// more consumes what stands before the next member or element, or the bracket that closes the array or object.
+// more consumes what precedes the next member or element, or the closing
+// bracket. It reports whether there is a next one.
 func (s *scanner) more(closing byte, first bool) bool {
 	if s.err != nil {
 		return false
@@ -112,8 +116,9 @@ func (s *scanner) more(closing byte, first bool) bool {
 	return true
 }
 
-// members is an iterator over the keys of the object that starts here; at each key the scanner stands at its value. Keys
-// of invalid UTF-8 are refused: what a server makes of them can't be known.
+// members is an iterator over the keys of the object that starts here. At each
+// key the scanner is at its value. Keys that are not UTF-8 are refused, because
+// servers differ in what they make of them.
 func (s *scanner) members(yield func(key) bool) {
 	if !s.enter('{') {
 		return
@@ -143,7 +148,8 @@ func (s *scanner) members(yield func(key) bool) {
 	}
 }
 
-// elements is an iterator over the array that starts here; at each turn the scanner stands at an element.
+// elements is an iterator over the array that starts here. At each step the
+// scanner is at an element.
 func (s *scanner) elements(yield func(n int) bool) {
 	if !s.enter('[') {
 		return
@@ -155,28 +161,30 @@ func (s *scanner) elements(yield func(n int) bool) {
 	}
 }
 
-// check is skip of a value that is going to be read: all of it is checked, whether the scanner skims or not.
+// check is skip for a value that is going to be read: all of it is checked.
 func (s *scanner) check() span {
-	skims := s.skims
-	s.skims = false
+	unchecked := s.unchecked
+	s.unchecked = false
 	v := s.skip()
-	s.skims = skims
+	s.unchecked = unchecked
 	return v
 }
 
-// valueEnd returns the index after the string value that starts here; -1 where it is broken.
+// valueEnd returns the index after the string value that starts here; -1 if it
+// is malformed.
 func (s *scanner) valueEnd() int {
-	if s.skims {
+	if s.unchecked {
 		if s.known.end > 0 && s.known.start == s.i {
 			return s.known.end
 		}
-		return skimEnd(s.b, s.i)
+		return rawStringEnd(s.b, s.i)
 	}
 	end, _ := stringEnd(s.b, s.i)
 	return end
 }
 
-// skip consumes the value that starts here and returns its range, which is empty after an error.
+// skip consumes the value that starts here and returns its range, which is
+// empty after an error.
 func (s *scanner) skip() span {
 	v := span{s.i, s.i}
 	s.spaced = false
@@ -199,7 +207,8 @@ func (s *scanner) skip() span {
 	return v
 }
 
-// skipNested is skip for all values. The stack of open brackets is a set of bits, one per level: set for objects.
+// skipNested is skip for all kinds of values. The stack of open brackets is a
+// bit set, one bit per level: set for objects.
 func (s *scanner) skipNested() {
 	var objects [MaxDepth/64 + 1]uint64
 	bottom := s.depth
@@ -232,7 +241,8 @@ func (s *scanner) skipNested() {
 			}
 			s.i = end
 		}
-		// Close what ends here, up to the comma or bracket after which the next value stands.
+		// Close what ends here, up to the comma or bracket before the next
+		// value.
 		for {
 			if s.depth == bottom {
 				return
@@ -293,7 +303,7 @@ func (s *scanner) noteSpace() {
 	}
 }
 
-// Words of eight equal bytes, to look at eight bytes at once.
+// Words of eight equal bytes, to examine eight bytes at once.
 const (
 	ones       = 0x0101010101010101
 	highs      = 0x80 * ones
@@ -302,15 +312,17 @@ const (
 	backslash  = '\\' * ones
 )
 
-// special marks, in the high bits of its bytes, the quotes, backslashes and control characters in x. Only the lowest mark
-// is exact, as a borrow may run on above it.
+// special marks, in the high bits of its bytes, the quotes, backslashes and
+// control characters in x. Only the lowest mark is exact: a borrow may run on
+// above it.
 func special(x uint64) uint64 {
 	return (((x ^ quoteFlip) - belowQuote) | ((x ^ backslash) - ones)) &^ x & highs
 }
 
-// nextSpecial is the index of the next quote, backslash or control character from i on; len(b) if there is none. It
-// leaves at the first word that has one: text has so many escapes that looking at more words before the branch, which is
-// faster where there are none, is slower on the whole.
+// nextSpecial returns the index of the next quote, backslash or control
+// character from i on; len(b) if there is none. It leaves at the first word
+// that has one: text has so many escapes that testing more words per branch is
+// slower overall.
 func nextSpecial(b []byte, i int) int {
 	for i+32 <= len(b) {
 		w := b[i : i+32 : i+32]
@@ -334,8 +346,8 @@ func nextSpecial(b []byte, i int) int {
 	return i
 }
 
-// stringEnd returns the index after the closing quote of the string that opens at b[i], and whether it has escapes; -1
-// where it is broken.
+// stringEnd returns the index after the closing quote of the string that opens
+// at b[i], and whether it has escapes; -1 if it is malformed.
 func stringEnd(b []byte, i int) (end int, escaped bool) {
 	for i = nextSpecial(b, i+1); i+1 < len(b) && b[i] == '\\'; i = nextSpecial(b, i) {
 		escaped = true
@@ -357,11 +369,12 @@ func stringEnd(b []byte, i int) (end int, escaped bool) {
 	return -1, escaped
 }
 
-// escapeLen is the length of the escape whose second byte is the index; 0 where there is none.
+// escapeLen is the length of the escape whose second byte is the index; 0 if
+// there is no such escape.
 var escapeLen = [256]uint8{'"': 2, '\\': 2, '/': 2, 'b': 2, 'f': 2, 'n': 2, 'r': 2, 't': 2, 'u': 6}
 
-// literalEnd returns the index after the number, true, false or null at b[i]; -1 where there is none. What follows is for
-// the caller to check.
+// literalEnd returns the index after the number, true, false or null at b[i];
+// -1 if there is none. The caller checks what follows.
 func literalEnd(b []byte, i int) int {
 	rest := b[i:]
 	for _, word := range [...]string{"true", "false", "null"} {
@@ -404,4 +417,48 @@ func digitsEnd(b []byte, i int) int {
 		i++
 	}
 	return i
+}
+
+// rawStringEnd returns the index after the closing quote of the string that
+// opens at b[i]: the first quote after an even number of backslashes; -1 if
+// there is none. It looks at nothing else. On valid JSON it equals stringEnd; a
+// string with malformed escapes or bare control characters ends where a lenient
+// decoder ends it.
+//
+// Most of a body is text that is not read, so this decides how fast a body is
+// parsed. Backslashes are counted once for each quote, so time is linear.
+func rawStringEnd(b []byte, i int) int {
+	for i++; ; i++ {
+		if i = nextQuote(b, i); i < 0 {
+			return -1
+		}
+		first := i
+		for b[first-1] == '\\' { // the string's opening quote ends this
+			first--
+		}
+		if (i-first)%2 == 0 {
+			return i + 1
+		}
+	}
+}
+
+// nextQuote returns the index of the first quote from i on, -1 if there is
+// none. In prose one byte in a hundred is a quote, and bytes.IndexByte is many
+// times faster than a loop. In the JSON of a tool call's arguments it is one in
+// five, and the call would be slower, so the first 32 bytes are examined here.
+func nextQuote(b []byte, i int) int {
+	for n := 0; n < 4 && i+8 <= len(b); n, i = n+1, i+8 {
+		x := binary.LittleEndian.Uint64(b[i:]) ^ '"'*ones
+		if m := (x - ones) &^ x & highs; m != 0 {
+			return i + bits.TrailingZeros64(m)/8 // only the lowest mark is exact: a borrow may run on above it
+		}
+	}
+	if i >= len(b) {
+		return -1
+	}
+	n := bytes.IndexByte(b[i:], '"')
+	if n < 0 {
+		return -1
+	}
+	return i + n
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// viaSjson puts a message before the last one as a JSON editor does it: replace the last element, append it again.
+// viaSjson puts a message before the last one as a JSON editor does it: replace
+// the last element, append it again.
 func viaSjson(body []byte, last int, message string) ([]byte, error) {
 	path := fmt.Sprintf("messages.%d", last)
 	was := gjson.GetBytes(body, path).Raw
@@ -22,7 +23,8 @@ func viaSjson(body []byte, last int, message string) ([]byte, error) {
 	return sjson.SetRawBytes(out, "messages.-1", []byte(was))
 }
 
-// A JSON editor that shares no code with the scanner agrees with it on every compact body.
+// A JSON editor that shares no code with the scanner agrees with it on every
+// compact body.
 func TestSpliceAgreesWithSjson(t *testing.T) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}]}`,

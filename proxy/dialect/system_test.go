@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// What SystemMayBegin denies is not so, whatever a system prompt looks like, and of most it denies it.
-func TestSystemMayBegin(t *testing.T) {
+// What SystemMayStartWith denies is not so, whatever a system prompt looks
+// like, and of most it denies it.
+func TestSystemMayStartWith(t *testing.T) {
 	const prefix = "You are a title"
 	for content, want := range map[string]bool{
 		`"You are a title generator"`:      true,
@@ -35,11 +36,11 @@ func TestSystemMayBegin(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := req.SystemMayBegin(prefix); got != want {
+			if got := req.SystemMayStartWith(prefix); got != want {
 				t.Errorf("%s: got %v, want %v", body, got, want)
 			}
-			does := slices.ContainsFunc(req.SystemBegins(512), func(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), prefix) })
-			if does && !req.SystemMayBegin(prefix) {
+			does := slices.ContainsFunc(req.SystemPrefixes(512), func(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), prefix) })
+			if does && !req.SystemMayStartWith(prefix) {
 				t.Errorf("%s: begins so, and is denied", body)
 			}
 		}
@@ -48,7 +49,7 @@ func TestSystemMayBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !req.SystemMayBegin(prefix) || req.SystemMayBegin("Analyze") {
+	if !req.SystemMayStartWith(prefix) || req.SystemMayStartWith("Analyze") {
 		t.Error("a system prompt beside the messages is not looked at")
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Insertions are the same wherever they are written, and stand beside each other.
+// Insertions are the same wherever they are written, and stand beside each
+// other.
 func TestInsertIntoRoom(t *testing.T) {
 	for name, test := range map[string]struct {
 		d    Dialect
@@ -32,7 +33,7 @@ func insertIntoRoom(t *testing.T, d Dialect, body []byte, last int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Room = room
+		req.Buffer = room
 		var all []Insertion
 		for i, text := range texts {
 			ins, err := d.Insert(req, last*(i%2), BeforeUser, text)

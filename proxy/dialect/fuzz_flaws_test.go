@@ -10,8 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// repair replaces, in the strings of body that are no keys, control characters and the backslashes of broken escapes by
-// mark. Every other byte stays where it was.
+// repair replaces, in the strings of body that are no keys, control characters
+// and the backslashes of broken escapes by mark. Every other byte stays where
+// it was.
 func repair(body []byte, mark byte) []byte {
 	out := bytes.Clone(body)
 	for i := 0; i < len(body); i++ {
@@ -46,8 +47,8 @@ func repair(body []byte, mark byte) []byte {
 	return out
 }
 
-// value is a string of a body that is no key: where it stands, and the keys that lead there as they are written, "" for
-// an element.
+// value is a string of a body that is no key: where it stands, and the keys
+// that lead there as they are written, "" for an element.
 type value struct {
 	start, end int
 	path       []string
@@ -101,7 +102,8 @@ func values(t *testing.T, body []byte) (all []value) {
 	}
 }
 
-// reads says whether Parse must understand the string at path, so that it may have no flaws.
+// reads says whether Parse must understand the string at path, so that it may
+// have no flaws.
 func (s shape) reads(path []string) bool {
 	key := func(n int) string {
 		if n < len(path) {
@@ -134,9 +136,10 @@ func (s shape) reads(path []string) bool {
 	return false
 }
 
-// checkRepaired is given a body that is not JSON, and what Parse says of it. Only flaws inside of strings that nobody reads
-// may be overlooked, and they all are: what is found and inserted must be what it is in the same body without them. It
-// returns the request of that body, nil where there is none.
+// checkRepaired is given a body that is not JSON, and what Parse says of it.
+// Only flaws inside of strings that nobody reads may be overlooked, and they
+// all are: what is found and inserted must be what it is in the same body
+// without them. It returns the request of that body, nil where there is none.
 func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte, text string) *Request {
 	t.Helper()
 	whole, other := repair(body, '~'), repair(body, '^')
@@ -174,7 +177,7 @@ func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte,
 		}
 	}
 	found := *req
-	found.Body, found.texts, found.lent = want.Body, want.texts, want.lent
+	found.Body, found.texts, found.pooled = want.Body, want.texts, want.pooled
 	found.Messages = slices.Clone(req.Messages)
 	for i := range found.Messages {
 		found.Messages[i].Hash = want.Messages[i].Hash

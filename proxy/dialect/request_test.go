@@ -6,12 +6,13 @@ import (
 	"testing"
 )
 
-// What is released is lent to others: nobody reads it any more, and a conversation that does not fit into it is whole all the same.
+// What is released is lent to others: nobody reads it any more, and a
+// conversation that does not fit into it is whole all the same.
 func TestRelease(t *testing.T) {
 	body := func(n int) []byte {
 		return []byte(`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, n-1) + `{"role":"user","content":"y"}]}`)
 	}
-	for _, n := range []int{1, messageRoom, messageRoom + 1, 3 * messageRoom} {
+	for _, n := range []int{1, pooledMessages, pooledMessages + 1, 3 * pooledMessages} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			for range 3 {
 				req, err := Chat{}.Parse(body(n))

@@ -2,7 +2,6 @@ package dialect
 
 import (
 	"bytes"
-	"encoding/binary"
 	"math/bits"
 	"slices"
 	"strings"
@@ -10,23 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// unquote decodes the JSON string raw, quotes included, whose end the scanner has found. ok is false where it has bare
-// control characters or escapes that JSON does not know; strings that the scanner has checked have none. Invalid UTF-8 and
-// lone surrogates become U+FFFD, as encoding/json has it.
+// unquote decodes the JSON string raw, quotes included. ok is false if it has
+// bare control characters or unknown escapes, which checked strings never have.
+// Invalid UTF-8 and lone surrogates become U+FFFD, as in encoding/json.
 func unquote(raw []byte) (_ string, ok bool) {
 	inner := raw[1 : len(raw)-1]
-	if plain(inner) == len(inner) {
+	if plainPrefix(inner) == len(inner) {
 		return string(inner), true
 	}
 	text, ok := appendUnquoted(make([]byte, 0, len(inner)), raw)
 	return string(text), ok
 }
 
-// plain is how many of the first bytes of a string's inside stand for themselves: printable ASCII but the backslash.
-func plain(b []byte) int {
+// plainPrefix returns how many of the first bytes of a string's contents stand
+// for themselves: printable ASCII except quote and backslash.
+func plainPrefix[T string | []byte](b T) int {
 	n := 0
 	for ; n+8 <= len(b); n += 8 {
-		x := binary.LittleEndian.Uint64(b[n:])
+		w := b[n : n+8]
+		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
 		if m := special(x) | x&highs; m != 0 {
 			return n + bits.TrailingZeros64(m)/8
 		}
@@ -37,9 +38,9 @@ func plain(b []byte) int {
 	return n
 }
 
-// unquoteBegin decodes the beginning of the JSON string raw, of at most n bytes as it is written, or as many as its last
-// character needs. What follows is not looked at.
-func unquoteBegin(raw []byte, n int) (_ string, ok bool) {
+// unquotePrefix decodes the first n bytes of the JSON string raw, as written,
+// or as many as the last character needs. The rest is not examined.
+func unquotePrefix(raw []byte, n int) (_ string, ok bool) {
 	if len(raw)-2 <= n {
 		return unquote(raw)
 	}
@@ -55,14 +56,14 @@ func unquoteBegin(raw []byte, n int) (_ string, ok bool) {
 		case raw[at] >= utf8.RuneSelf:
 			_, size = utf8.DecodeRune(raw[at : len(raw)-1])
 		default:
-			size = max(1, min(plain(raw[at:len(raw)-1]), n+1-at))
+			size = max(1, min(plainPrefix(raw[at:len(raw)-1]), n+1-at))
 		}
 		at += size
 	}
-	if plain(raw[1:at]) == at-1 {
+	if plainPrefix(raw[1:at]) == at-1 {
 		return string(raw[1:at]), true
 	}
-	text, ok := appendUnquoted(make([]byte, 0, at), raw[:at+1]) // which leaves the last byte out
+	text, ok := appendUnquoted(make([]byte, 0, at), raw[:at+1]) // drops the last byte
 	return string(text), ok
 }
 
@@ -72,11 +73,11 @@ func (s *scanner) str() string {
 	if s.err != nil || s.b[v.start] != '"' {
 		return ""
 	}
-	return s.decoded(v)
+	return s.decode(v)
 }
 
-// decoded is the string at v, decoded. One that is broken fails the scanner.
-func (s *scanner) decoded(v span) string {
+// decode returns the decoded string at v. The scanner fails if it is malformed.
+func (s *scanner) decode(v span) string {
 	text, ok := unquote(s.b[v.start:v.end])
 	if !ok {
 		s.fail(ErrMalformed)
@@ -85,7 +86,7 @@ func (s *scanner) decoded(v span) string {
 	return text
 }
 
-// appendUnquoted appends what unquote returns to dst.
+// appendUnquoted appends the result of unquote to dst.
 func appendUnquoted(dst, raw []byte) (_ []byte, ok bool) {
 	for b := raw[1 : len(raw)-1]; len(b) > 0; {
 		switch c := b[0]; {
@@ -98,7 +99,7 @@ func appendUnquoted(dst, raw []byte) (_ []byte, ok bool) {
 		case c < ' ', c == '"':
 			return dst, false
 		case c < utf8.RuneSelf:
-			n := plain(b)
+			n := plainPrefix(b)
 			dst = append(dst, b[:n]...)
 			b = b[n:]
 		default:
@@ -110,7 +111,8 @@ func appendUnquoted(dst, raw []byte) (_ []byte, ok bool) {
 	return dst, true
 }
 
-// appendEscape decodes the escape, or the pair of escapes, that b starts with. n is its length, 0 where it is none.
+// appendEscape decodes the escape, or surrogate pair of escapes, at the start
+// of b. n is its length, 0 if it is invalid.
 func appendEscape(dst, b []byte) (_ []byte, n int) {
 	if len(b) < 2 {
 		return dst, 0
@@ -148,7 +150,7 @@ func appendEscape(dst, b []byte) (_ []byte, n int) {
 	}
 }
 
-// hex4 reads the four hexadecimal digits that b starts with.
+// hex4 parses the four hexadecimal digits at the start of b.
 func hex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
@@ -169,16 +171,17 @@ func hex4(b []byte) (r rune, ok bool) {
 	return r, true
 }
 
-// appendQuoted appends text as the inside of a JSON string. The same text always gives the same bytes: the shortest
-// escapes, none for what JSON allows as it is, except U+2028 and U+2029, which break servers that read JSON as
-// JavaScript. Invalid UTF-8 becomes U+FFFD.
+// appendQuoted appends text as the contents of a JSON string. The same text
+// always gives the same bytes: the shortest escapes, and none that JSON does
+// not require, except for U+2028 and U+2029, which break servers that read JSON
+// as JavaScript. Invalid UTF-8 becomes U+FFFD.
 func appendQuoted(dst []byte, text string) []byte {
 	const digits = "0123456789abcdef"
 	if cap(dst)-len(dst) < len(text) {
 		dst = slices.Grow(dst, quotedLen(text))
 	}
-	kept := 0 // text[kept:i] goes as it is
-	for i := plainTo(text, 0); i < len(text); i = plainTo(text, i) {
+	kept := 0 // text[kept:i] is copied unchanged
+	for i := plainPrefix(text); i < len(text); i += plainPrefix(text[i:]) {
 		c := text[i]
 		if c < utf8.RuneSelf {
 			dst = append(dst, text[kept:i]...)
@@ -217,27 +220,13 @@ func appendQuoted(dst []byte, text string) []byte {
 	return append(dst, text[kept:]...)
 }
 
-// plainTo is the index of the next byte of text from i on that is not plain; len(text) if there is none.
-func plainTo(text string, i int) int {
-	for ; i+8 <= len(text); i += 8 {
-		w := text[i : i+8]
-		x := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 | uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56
-		if m := special(x) | x&highs; m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-	}
-	for i < len(text) && text[i] >= ' ' && text[i] != '"' && text[i] != '\\' && text[i] < utf8.RuneSelf {
-		i++
-	}
-	return i
-}
-
-// quotedLen is how long appendQuoted makes most texts, and no text much longer.
+// quotedLen returns the length of most texts after appendQuoted; few get
+// longer.
 func quotedLen(text string) int {
 	return len(text) + strings.Count(text, "\n") + strings.Count(text, `"`) + strings.Count(text, `\`)
 }
 
-// name is the key at k, decoded.
+// name returns the key at k, decoded.
 func (s *scanner) name(k key) string {
 	if k.escaped {
 		name, _ := unquote(s.b[k.start-1 : k.end+1]) // keys are checked
@@ -246,14 +235,28 @@ func (s *scanner) name(k key) string {
 	return string(s.b[k.start:k.end])
 }
 
-// escaped says whether the value at v is written with escapes, as no client writes a word that it must be known by.
+// escaped reports whether the value at v has escapes. No client escapes the
+// words that are compared here.
 func (s *scanner) escaped(v span) bool { return bytes.IndexByte(s.b[v.start:v.end], '\\') >= 0 }
 
-// hides says whether the key at k, which is not written as name, may be name for some server all the same: because it is
-// escaped (no client escapes the keys that matter, so what it spells is not asked), or because it differs in case alone,
-// which decoders in Go fold.
-func (s *scanner) hides(k key, name string) bool {
+// mimics reports whether some server may read the key at k, which is not
+// spelled name, as name: because it is escaped (no client escapes the keys that
+// matter, so the decoded key does not count), or because it differs only in
+// case, which Go's decoders ignore.
+func (s *scanner) mimics(k key, name string) bool {
 	// A folded letter takes up to three bytes: U+212A for k, U+017F for s.
 	n := k.end - k.start
 	return k.escaped || n >= len(name) && n <= 3*len(name) && strings.EqualFold(string(s.b[k.start:k.end]), name)
+}
+
+// is reports whether the key at k, decoded, is name.
+func (k key) is(b []byte, name string) bool {
+	if !k.escaped {
+		return string(b[k.start:k.end]) == name
+	}
+	if k.end-k.start > 6*len(name) { // no escape is longer
+		return false
+	}
+	got, _ := unquote(b[k.start-1 : k.end+1]) // keys are checked
+	return got == name
 }

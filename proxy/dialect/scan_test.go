@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// endOf is skimEnd, byte by byte.
+// endOf is rawStringEnd, byte by byte.
 func endOf(b []byte, i int) int {
 	for i++; i < len(b); i++ {
 		switch b[i] {
@@ -21,8 +21,7 @@ func endOf(b []byte, i int) int {
 	return -1
 }
 
-// With and without what the processor can do at once, the end is found, wherever the string and its quotes stand.
-func TestSkim(t *testing.T) {
+func TestRawStringEnd(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for range 40_000 {
 		b := make([]byte, 2+rnd.IntN(600))
@@ -35,21 +34,14 @@ func TestSkim(t *testing.T) {
 		}
 		at := rnd.IntN(len(b))
 		b[at] = '"'
-		want := endOf(b, at)
-		if got := skim(b, at, false, false); got != want {
-			t.Fatalf("skim(%q, %d): got %d, want %d", b, at, got, want)
-		}
-		if got := skim(b, at, lookFar(), false); got != want {
-			t.Fatalf("skim(%q, %d), not wide: got %d, want %d", b, at, got, want)
-		}
-		if got := skimEnd(b, at); got != want {
-			t.Fatalf("skimEnd(%q, %d): got %d, want %d", b, at, got, want)
+		if got, want := rawStringEnd(b, at), endOf(b, at); got != want {
+			t.Fatalf("rawStringEnd(%q, %d): got %d, want %d", b, at, got, want)
 		}
 	}
 }
 
-// Text of the kinds that are long in a request.
-func BenchmarkSkim(b *testing.B) {
+// BenchmarkStringEnd measures the kinds of text that are long in a request.
+func BenchmarkStringEnd(b *testing.B) {
 	quoted := func(s string) []byte {
 		q, _ := json.Marshal(s) // strings always encode
 		return q
@@ -70,9 +62,7 @@ func BenchmarkSkim(b *testing.B) {
 			raw = append(append([]byte{'"'}, raw...), '"')
 		}
 		for name, end := range map[string]func() int{
-			"skimmed": func() int { return skimEnd(raw, 0) },
-			"by word": func() int { return skim(raw, 0, false, false) },
-			"by 64":   func() int { return skim(raw, 0, lookFar(), false) },
+			"raw":     func() int { return rawStringEnd(raw, 0) },
 			"checked": func() int { end, _ := stringEnd(raw, 0); return end },
 		} {
 			b.Run(text.name+"/"+name, func(b *testing.B) {

@@ -28,7 +28,8 @@ func idBody(format string, ids [5]string) []byte {
 	return []byte(strings.NewReplacer("$0", ids[0], "$1", ids[1], "$2", ids[2], "$3", ids[3], "$4", ids[4]).Replace(format))
 }
 
-// An id is read up to a bound, which no real one reaches; a conversation that the server holds must have one that is.
+// An id is read up to a bound, which no real one reaches; a conversation that
+// the server holds must have one that is.
 func TestLongIDsAreNone(t *testing.T) {
 	fits, long := strings.Repeat("x", maxID-2), strings.Repeat("x", maxID-1)
 	for _, b := range idBodies {
