@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -51,7 +50,7 @@ func (l objectList[T]) decode(n *node, at string, found *problems) {
 func (l objectList[T]) encode() any {
 	out := make([]any, len(*l.to))
 	for i := range *l.to {
-		out[i] = tree(l.fields(&(*l.to)[i]))
+		out[i] = nested(l.fields(&(*l.to)[i]))
 	}
 	return out
 }
@@ -91,9 +90,8 @@ func (m mapping) parse(text string) error {
 }
 
 func (m mapping) encode() any {
-	out := object{}
-	for _, key := range slices.Sorted(maps.Keys(*m.to)) {
-		out = append(out, field{key, (*m.to)[key]})
+	if *m.to == nil {
+		return map[string]string{}
 	}
-	return out
+	return *m.to
 }

@@ -3,73 +3,33 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
-	"strings"
+
+	"github.com/tidwall/sjson"
 )
 
-// object is a JSON object that keeps the order of its fields.
-type object []field
+// nested encodes settings as one JSON object: their keys are paths, whose
+// sections nest in the order of the table.
+type nested []setting
 
-type field struct {
-	key   string
-	value any
-}
-
-func (o object) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, f := range o {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		key, err := encodeJSON(f.key)
+func (n nested) MarshalJSON() ([]byte, error) {
+	object := []byte("{}")
+	for _, s := range n {
+		value, err := encodeJSON(s.at.encode())
 		if err != nil {
 			return nil, err
 		}
-		value, err := encodeJSON(f.value)
-		if err != nil {
-			return nil, err
-		}
-		b.Write(key)
-		b.WriteByte(':')
-		b.Write(value)
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
-
-// tree nests the settings by their key paths, in the order of the table.
-func tree(table []setting) object {
-	var root object
-	for _, s := range table {
-		at := &root
-		key := s.key
-		for {
-			section, rest, nested := strings.Cut(key, ".")
-			if !nested {
-				break
-			}
-			at, key = at.section(section), rest
-		}
-		*at = append(*at, field{key, s.at.encode()})
-	}
-	return root
-}
-
-func (o *object) section(key string) *object {
-	for _, f := range *o {
-		if f.key == key {
-			return f.value.(*object)
+		if object, err = sjson.SetRawBytes(object, s.key, value); err != nil {
+			return nil, fmt.Errorf("set %s: %w", s.key, err)
 		}
 	}
-	s := &object{}
-	*o = append(*o, field{key, s})
-	return s
+	return object, nil
 }
 
-// writeConfig writes the settings as a configuration file, secrets hidden.
+// writeConfig writes the settings as a configuration file, with secrets hidden.
 func writeConfig(w io.Writer, table []setting) error {
-	data, err := encodeJSON(tree(table))
+	data, err := encodeJSON(nested(table))
 	if err != nil {
 		return err
 	}
