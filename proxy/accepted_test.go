@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // A stream that the upstream has begun is an accepted request, long before its end: with its first event, where only its head has
@@ -16,7 +18,7 @@ func TestStreamsReachTheLedger(t *testing.T) {
 	for name, answer := range map[string]string{"event": head + "a\r\ndata: {}\n\n\r\n", "head": head, "empty": head + "0\r\n\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			end := make(chan struct{})
-			addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 				if _, err := http.ReadRequest(br); err == nil {
 					_, _ = conn.Write([]byte(answer))
 				}

@@ -34,6 +34,9 @@ func newOpenBody(w http.ResponseWriter, in *http.Request, src io.Reader) *openBo
 	return &openBody{Reader: src, in: in.Body, ctl: http.NewResponseController(w), turn: make(chan struct{}, 1)}
 }
 
+// abandonGrace is how long a read of the client's body may go on after an early answer.
+const abandonGrace = 50 * time.Millisecond
+
 // lingering is how long what a client sends is taken after an early answer.
 const lingering = 500 * time.Millisecond
 
@@ -41,7 +44,7 @@ func (b *openBody) Read(p []byte) (int, error) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
 	if b.over.Load() {
-		return 0, errBodyClosed
+		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.Reader.Read(p)
 	if err != nil {
@@ -69,7 +72,7 @@ func (b *openBody) answer(h http.Header) (early bool) {
 // Read that is under way, and would wait for the rest of the body without a deadline.
 func (b *openBody) abandon() {
 	b.over.Store(true)
-	grace := time.NewTimer(uploadGrace)
+	grace := time.NewTimer(abandonGrace)
 	defer grace.Stop()
 	select {
 	case b.turn <- struct{}{}: // the client sends, or nobody reads

@@ -12,15 +12,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // earlyRig is a rig whose upstream sends answer as soon as it has the first byte of a body, and takes what else comes.
 func earlyRig(t *testing.T, own bool, answer string, change func(*Config)) *rig {
 	t.Helper()
-	if own && !ownH1Client {
-		t.Skip("http.Transport speaks to plain upstreams here")
-	}
-	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for {
 			req, err := http.ReadRequest(br)
 			if err != nil {
@@ -33,17 +32,13 @@ func earlyRig(t *testing.T, own bool, answer string, change func(*Config)) *rig 
 			_, _ = io.Copy(io.Discard, req.Body)
 		}
 	})
-	r := newRig(t, func(c *Config, _ *Deps) {
+	return newRig(t, ownClient(own), func(c *Config, _ *Deps) {
 		c.Upstreams[0].URL = "http://" + addr
 		c.Limits.BodyBytes = 1 << 10
 		if change != nil {
 			change(c)
 		}
 	})
-	if !own {
-		r.h.plane.router.upstreams[0].plain = nil
-	}
-	return r
 }
 
 // earlyClient is a client that sends what it is told to, when it is told to.
@@ -183,7 +178,7 @@ func TestEarlyAnswerToAClientThatSendsFirst(t *testing.T) {
 	const size = 16 << 20
 	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", apis[0].path, size, strings.Repeat("b", size))
 	for _, own := range []bool{true, false} {
-		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 			req, err := http.ReadRequest(br)
 			if err != nil {
 				return

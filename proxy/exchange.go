@@ -364,7 +364,7 @@ func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error
 			x.r.Header["Content-Encoding"] = x.encoding
 		}
 	}
-	return x.h.plane.roundTrip(x.w, x.r, x.up, body)
+	return x.up.roundTrip(x.w, x.r, body)
 }
 
 // unharmed looks at the answer to an enriched request. Where the upstream refuses it, the original bytes are sent, once,

@@ -11,7 +11,7 @@ import (
 )
 
 // h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine, but for
-// interrupt.
+// Interrupt.
 type h1Body struct {
 	c    *h1Conn        // nil = let go of
 	src  io.ReadCloser  // net/http's, which knows the framing; nil = what follows does
@@ -23,7 +23,7 @@ type h1Body struct {
 	eof  bool        // src has ended
 	err  error       // of reads after the end
 
-	mu          sync.Mutex // held to let go of c, and by interrupt
+	mu          sync.Mutex // held to let go of c, and by Interrupt
 	interrupted bool
 }
 
@@ -120,13 +120,13 @@ func (b *h1Body) readTrailers() error {
 
 var headEnd = []byte("\r\n\r\n")
 
-// ready says whether Read has something to go on with and will not have to wait, or hardly.
-func (b *h1Body) ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
+// Ready reports whether Read has something to go on with and will not have to wait, or hardly.
+func (b *h1Body) Ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
-// await waits until it has. Neither its connection nor the caller needs a buffer meanwhile. much says that the caller's is
+// Await waits until it has. Neither its connection nor the caller needs a buffer meanwhile. much says that the caller's is
 // larger than the connection's.
-func (b *h1Body) await(much bool) {
-	if !b.ready() {
+func (b *h1Body) Await(much bool) {
+	if !b.Ready() {
 		_ = b.c.await(much) // Read meets the same error
 	}
 }
@@ -151,8 +151,8 @@ func (b *h1Body) Close() error {
 	return nil
 }
 
-// interrupt ends a Read that is under way, and all that follow. Any goroutine may call it, at any time.
-func (b *h1Body) interrupt() {
+// Interrupt ends a Read that is under way, and all that follow. Any goroutine may call it, at any time.
+func (b *h1Body) Interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.interrupted = true

@@ -1,38 +1,36 @@
 package proxy
 
 import (
-	"bufio"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// An answer without a body to a request that was sent by a goroutine ends at once: nothing more will come to be awaited.
+// A response without a body to a request that a goroutine sends ends at once: there is nothing left to wait for.
 func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 204 No Content\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 	} {
-		addr := h1Serve(t, func(n int, conn net.Conn, br *bufio.Reader) {
-			answerEach(func(int, *http.Request) string { return answer })(n, conn, br)
-		})
-		p := h1Plane(t, addr, true, nil)
-		conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) outBody {
-			return streamBody(p.requestBody(w, in), in.ContentLength)
-		})
-		br := bufio.NewReader(conn)
-		for i := range 2 { // the second shows that the handler of the first is through
-			if _, err := fmt.Fprintf(conn, "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"); err != nil {
+		p := h1Plane(t, proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return answer })), true, nil)
+		for range 2 {
+			in, _ := h1Incoming(t, h1Post)
+			resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, streamBody(io.NopCloser(strings.NewReader("abc")), -1))
+			if err != nil {
 				t.Fatal(err)
 			}
-			resp, err := http.ReadResponse(br, &http.Request{Method: http.MethodPost})
-			if err != nil {
-				t.Fatalf("%s: answer %d: %v", strings.SplitN(answer, "\r", 2)[0], i, err)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := io.Copy(io.Discard, resp.Body)
+				ended <- err
+			}()
+			if err := wait(t, ended); err != nil {
+				t.Error(err)
 			}
-			_, _ = io.Copy(io.Discard, resp.Body)
 		}
 		if n := len(h1Idle(p)); n != 1 {
 			t.Errorf("%d idle connections, want 1", n)

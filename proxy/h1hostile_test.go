@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // Whatever an upstream answers, the next request gets its own answer (http.Transport can't promise that; see newTransport): nothing of the first, surplus,
@@ -35,7 +37,7 @@ func TestH1NothingSpillsOver(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			t.Run(fmt.Sprintf("%d/%s", i, method), func(t *testing.T) {
 				t.Parallel()
-				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+				addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 					for {
 						r, err := http.ReadRequest(br)
 						if err != nil {
@@ -64,7 +66,7 @@ func TestH1NothingSpillsOver(t *testing.T) {
 // An upstream that says nothing but that it is at it is given up on, and its words are bounded.
 func TestH1InformationalFlood(t *testing.T) {
 	for _, own := range []bool{true, false} {
-		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 			if _, err := http.ReadRequest(br); err != nil {
 				return
 			}
@@ -78,7 +80,7 @@ func TestH1InformationalFlood(t *testing.T) {
 		in, body := h1Incoming(t, h1Get)
 		w := &hints{ResponseWriter: httptest.NewRecorder()}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if resp, err := p.roundTrip(w, in.WithContext(ctx), p.router.upstreams[0], body); err == nil {
+		if resp, err := p.router.upstreams[0].roundTrip(w, in.WithContext(ctx), body); err == nil {
 			resp.Body.Close()
 			t.Errorf("own=%v: got %d", own, resp.StatusCode)
 		} else if ctx.Err() != nil {
@@ -91,7 +93,7 @@ func TestH1InformationalFlood(t *testing.T) {
 // Requests that are cancelled at any moment, on connections that are reused, never give their answer to others, and leave
 // nothing behind.
 func TestH1CancelledRequestsStayApart(t *testing.T) {
-	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for {
 			r, err := http.ReadRequest(br)
 			if err != nil {
@@ -140,7 +142,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 		})
 	}
 	all.Wait()
-	p.closeIdle()
+	p.router.closeIdle()
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
@@ -153,7 +155,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 // connection's end would end, look whole.
 func TestH1ResetIsNoEnd(t *testing.T) {
 	reset := make(chan struct{})
-	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		_, _ = http.ReadRequest(br)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n\r\npart")
 		<-reset
@@ -161,7 +163,7 @@ func TestH1ResetIsNoEnd(t *testing.T) {
 	})
 	p := h1Plane(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
-	resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+	resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestH1ResetIsNoEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	close(reset)
-	b.await(false)
+	b.Await(false)
 	if rest, err := io.ReadAll(b); err == nil {
 		t.Errorf("the body ended with %q and without an error", rest)
 	}

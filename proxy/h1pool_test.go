@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // A request that a reused connection lost is sent again only where that is safe, and once.
@@ -24,7 +26,7 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var seen atomic.Int64
-			addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+			addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(i int, r *http.Request) string {
 				if r.URL.Path == "/first" {
 					return h1OK
 				}
@@ -48,7 +50,7 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 	}
 	t.Run("never twice", func(t *testing.T) {
 		var seen atomic.Int64
-		addr := h1Serve(t, answerEach(func(i int, r *http.Request) string {
+		addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(i int, r *http.Request) string {
 			if r.URL.Path == "/first" {
 				return h1OK
 			}
@@ -66,7 +68,7 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 	})
 	t.Run("not after a byte of an answer", func(t *testing.T) {
 		var seen atomic.Int64
-		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 			for _, answer := range []string{h1OK, "HTTP/1.1 2"} {
 				if _, err := http.ReadRequest(br); err != nil {
 					return
@@ -87,7 +89,7 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 func TestH1UnsolicitedAnswer(t *testing.T) {
 	evil := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	late := make(chan net.Conn, 8)
-	addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for {
 			r, err := http.ReadRequest(br)
 			if err != nil {
@@ -147,14 +149,14 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 		{h1OK + "surplus", -1, 0},
 	} {
 		hold := make(chan struct{})
-		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 			_, _ = http.ReadRequest(br)
 			_, _ = io.WriteString(conn, tt.answer)
 			<-hold
 		})
 		p := h1Plane(t, addr, true, nil)
 		in, body := h1Incoming(t, h1Get)
-		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
+		resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,8 +179,8 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 
 func TestH1PoolIsBounded(t *testing.T) {
 	gone := make(chan struct{}, 16)
-	addr := h1Serve(t, func(n int, conn net.Conn, br *bufio.Reader) {
-		answerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
+	addr := proxytest.ServeConns(t, func(n int, conn net.Conn, br *bufio.Reader) {
+		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
 		gone <- struct{}{}
 	})
 	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.MaxIdlePerHost = 2 })
@@ -186,7 +188,7 @@ func TestH1PoolIsBounded(t *testing.T) {
 	var open []*http.Response
 	for range 5 {
 		in, body := h1Incoming(t, h1Get)
-		resp, err := p.roundTrip(httptest.NewRecorder(), in, up, body)
+		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +214,8 @@ func TestH1PoolIsBounded(t *testing.T) {
 // A connection that nobody has used for its time is closed, though nobody asks for one.
 func TestH1IdleConnectionsEnd(t *testing.T) {
 	gone := make(chan struct{}, 1)
-	addr := h1Serve(t, func(n int, conn net.Conn, br *bufio.Reader) {
-		answerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
+	addr := proxytest.ServeConns(t, func(n int, conn net.Conn, br *bufio.Reader) {
+		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
 		gone <- struct{}{}
 	})
 	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = 50 * time.Millisecond })

@@ -168,6 +168,11 @@ func lastChunk(trailer http.Header) []byte {
 	return b.Bytes()
 }
 
+// uploadBuffer is the size of the buffers that streamed bodies are sent with.
+const uploadBuffer = 32 << 10
+
+var uploadBuffers = sync.Pool{New: func() any { return new([uploadBuffer]byte) }}
+
 // h1Upload is the rest of a request under way. It ends when all has been sent, the body breaks off, which closes the
 // connection, or the connection is closed. The methods bear a nil receiver: nothing is under way.
 type h1Upload struct {
@@ -200,8 +205,8 @@ func (r *h1Request) rest(tcp *net.TCPConn, u *h1Upload) error {
 		_, err := r.pieces.WriteTo(tcp)
 		return err
 	}
-	buf := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buf)
+	buf := uploadBuffers.Get().(*[uploadBuffer]byte)
+	defer uploadBuffers.Put(buf)
 	left := r.body.length
 	for left != 0 {
 		p := buf[:]

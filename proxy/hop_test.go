@@ -5,12 +5,15 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,17 +24,41 @@ import (
 // patience bounds waits that only a failing test sits out. A busy machine may take long over what takes no time.
 const patience = time.Minute
 
-// hopPlane is a plane with one upstream.
-func hopPlane(tb testing.TB, url string) *plane {
+// hopPlane returns a plane with one upstream.
+func hopPlane(tb testing.TB, url string, change ...func(*UpstreamConfig)) *plane {
+	tb.Helper()
+	return hopPlaneBy(tb, url, true, change...)
+}
+
+// hopPlaneBy is hopPlane by Remora's own HTTP/1.1 client, or by http.Transport.
+func hopPlaneBy(tb testing.TB, url string, own bool, change ...func(*UpstreamConfig)) *plane {
 	tb.Helper()
 	c := DefaultTransportConfig()
+	c.ProxyFromEnvironment = !own // never used for loopback addresses
 	c.PlainIdleTimeout = patience // it must not decide which connection a request takes
-	p, err := openPlane([]UpstreamConfig{{Name: "up", URL: url, Paths: []string{"/"}}}, c, DefaultStreamConfig())
+	up := UpstreamConfig{Name: "up", URL: url, Paths: []string{"/"}}
+	for _, f := range change {
+		f(&up)
+	}
+	p, err := openPlane([]UpstreamConfig{up}, c, DefaultStreamConfig())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(p.closeIdle)
+	tb.Cleanup(p.router.closeIdle)
 	return p
+}
+
+// trusting makes an upstream trust the certificate of server, if it has one.
+func trusting(t *testing.T, server *httptest.Server) func(*UpstreamConfig) {
+	return func(c *UpstreamConfig) {
+		if cert := server.Certificate(); cert != nil {
+			c.CAFile = filepath.Join(t.TempDir(), "upstream.pem")
+			block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+			if err := os.WriteFile(c.CAFile, block, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 }
 
 // hop is the plainest use of a plane: bodies in memory, or streamed.
@@ -61,7 +88,7 @@ func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		body = memoryBody(nil, b[:len(b)/2], b[len(b)/2:])
 	}
-	resp, err := h.p.roundTrip(w, r, up, body)
+	resp, err := up.roundTrip(w, r, body)
 	if err != nil {
 		if problem, tell := problemFor(r, up, err); tell {
 			problem.write(w)
@@ -451,8 +478,7 @@ func TestHTTP2(t *testing.T) {
 	up.StartTLS()
 	defer up.Close()
 	for _, stream := range []bool{false, true} {
-		p := hopPlane(t, up.URL)
-		p.router.upstreams[0].transport.TLSClientConfig.RootCAs = up.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		p := hopPlane(t, up.URL, trusting(t, up))
 		door := hopServe(t, hop{p: p, stream: stream})
 
 		protocols := new(http.Protocols)
@@ -501,8 +527,7 @@ func TestHTTP2GoAway(t *testing.T) {
 	up.StartTLS()
 	defer up.Close()
 	for _, stream := range []bool{false, true} {
-		p := hopPlane(t, up.URL)
-		p.router.upstreams[0].transport.TLSClientConfig.RootCAs = up.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		p := hopPlane(t, up.URL, trusting(t, up))
 		door := hopServe(t, hop{p: p, stream: stream})
 		first, err := http.Get("http://" + door + "/first")
 		if err != nil {

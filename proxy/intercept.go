@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -34,34 +33,13 @@ func ParseIntercept(s string) (Intercept, error) {
 // For returns a handler for requests that were meant for i.Host and for no other: their path has no say in where they
 // go. It reads the upstream's CA file where one has to be opened.
 func (h *Handler) For(i Intercept) (http.Handler, error) {
-	up, err := h.plane.router.named(i, h.cfg.Transport)
+	up, err := h.plane.router.forHost(i.Host, i.Upstream)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("intercept %s: %w", i.Host, err)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h.exchange(w, r, up, i.Host)
 	}), nil
-}
-
-// named returns the upstream of an intercepted host and keeps it among its own, to be closed with them.
-func (r *router) named(i Intercept, t TransportConfig) (*Upstream, error) {
-	at := slices.IndexFunc(r.upstreams, func(u *Upstream) bool {
-		if i.Upstream != "" {
-			return u.Name == i.Upstream
-		}
-		return u.URL.Scheme == "https" && strings.EqualFold(u.URL.Host, i.Host)
-	})
-	if at >= 0 {
-		return r.upstreams[at], nil
-	}
-	if i.Upstream != "" {
-		return nil, fmt.Errorf("intercept %s: there is no upstream of that name", i.Host)
-	}
-	up, err := openUpstream(UpstreamConfig{Name: i.Host, URL: "https://" + i.Host, Paths: []string{"/"}}, t)
-	if err == nil {
-		r.upstreams = append(r.upstreams, up)
-	}
-	return up, err
 }
 
 // interceptor takes decrypted connections to a Server of their own, with the handler of the reverse door, so that

@@ -385,8 +385,8 @@ func (x *exchange) accepted() {
 // begunStream says whether the first of a stream is here, so that accepted may follow it: nothing is waited for before the client
 // has it, and its end the client gets when relay has returned. Of another answer the client may have all by then.
 func begunStream(resp *http.Response) bool {
-	b, own := resp.Body.(*h1Body)
-	return own && resp.ContentLength < 0 && b.ready()
+	b, own := resp.Body.(waitingBody)
+	return own && resp.ContentLength < 0 && b.Ready()
 }
 
 // accepting calls accepted once the client has the first of the answer, which does not wait for it, and before sink.

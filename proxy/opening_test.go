@@ -86,10 +86,8 @@ func TestStreamsThatRefuse(t *testing.T) {
 				if tt.encoding == "gzip" {
 					encode = gzipped
 				}
-				r := a.rig(t)
-				if r.encoding = tt.encoding; !own {
-					r.h.plane.router.upstreams[0].plain = nil
-				}
+				r := a.rig(t, ownClient(own))
+				r.encoding = tt.encoding
 				contentType, fine := a.stream("fine")
 				r.answers(func(got received) (int, string, string) {
 					if !fence.Contains(got.body) {
@@ -385,7 +383,7 @@ func TestStreamsOfTheOriginalMayBeLate(t *testing.T) {
 			const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
 			chunk := func(s string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(s), s) }
 			seen := make(chan struct{})
-			addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+			addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 				in, err := http.ReadRequest(br)
 				if err != nil {
 					return
@@ -398,10 +396,7 @@ func TestStreamsOfTheOriginalMayBeLate(t *testing.T) {
 				<-seen
 				_, _ = io.WriteString(conn, chunk(wordEvent)+"0\r\nX-Cost: 1\r\n\r\n")
 			})
-			r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
-			if !own {
-				r.h.plane.router.upstreams[0].plain = nil
-			}
+			r := newRig(t, ownClient(own), func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
 			r.recall.set("fact")
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url+r.path, strings.NewReader(streaming(chat("user: q1"))))
 			if err != nil {

@@ -85,6 +85,13 @@ func (l *lease) release() {
 	}
 }
 
+// Errors with which the stream of a streamBody says that the client is at fault. They reach the caller of roundTrip as
+// they are, even where the transport reports another error.
+var (
+	errSlowBody   = errors.New("request body too slow")
+	errClientBody = errors.New("read request body")
+)
+
 var errBodyClosed = errors.New("request body closed")
 
 // pieceReader reads pieces in order. Close may be called at any time, from any goroutine, and more than once; it never

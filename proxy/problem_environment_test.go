@@ -27,7 +27,7 @@ func TestProxyOnTheWayIsNamed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.closeIdle()
+			defer p.router.closeIdle()
 			// net/http reads the environment once in a process.
 			p.router.upstreams[0].transport.Proxy = func(*http.Request) (*url.URL, error) {
 				return &url.URL{Scheme: "http", Host: c.proxy, User: url.UserPassword("u", "s3cret")}, nil

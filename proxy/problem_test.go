@@ -69,7 +69,7 @@ func TestProblems(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.closeIdle()
+			defer p.router.closeIdle()
 			door := hopServe(t, hop{p: p})
 			resp, body, err := exchangeRaw(t, door,
 				"POST "+tt.path+"?api_key=sk-query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-header\r\nContent-Length: 2\r\n\r\n{}")
@@ -133,7 +133,7 @@ func TestCAFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.closeIdle()
+	defer p.router.closeIdle()
 	if resp, body, err := exchangeRaw(t, hopServe(t, hop{p: p}), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
 		t.Errorf("got %v %q, %v", resp, body, err)
 	}

@@ -314,7 +314,7 @@ func (h *Handler) Run(ctx context.Context) {
 		wg.Go(func() { h.store.run(ctx) })
 	}
 	wg.Wait()
-	h.plane.closeIdle()
+	h.plane.router.closeIdle()
 }
 
 // ServeHTTP takes one request through.

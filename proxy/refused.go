@@ -139,8 +139,8 @@ func (r *refusedBody) Close() error {
 	if over {
 		return r.body.Close()
 	}
-	if own, ok := r.body.(*h1Body); ok {
-		own.interrupt() // and the goroutine closes it
+	if own, ok := r.body.(interface{ Interrupt() }); ok {
+		own.Interrupt() // and the goroutine closes it
 		return nil
 	}
 	return r.body.Close() // http.Transport's may be closed while they are read

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // An upstream that begins to refuse an enriched request and never comes to an end holds nobody: after a while, what has
@@ -35,7 +36,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 		for _, own := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s/own=%v", tt.name, own), func(t *testing.T) {
 				t.Parallel()
-				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+				addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 					for {
 						in, err := http.ReadRequest(br)
 						if err != nil {
@@ -63,10 +64,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 						return
 					}
 				})
-				r := newRig(t, func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
-				if !own {
-					r.h.plane.router.upstreams[0].plain = nil
-				}
+				r := newRig(t, ownClient(own), func(c *Config, _ *Deps) { c.Upstreams[0].URL = "http://" + addr })
 				r.recall.set("fact")
 				got := r.post(chat("user: q"))
 				want := StatusRejected
@@ -99,48 +97,6 @@ func TestRefusalIsPassedOnWhole(t *testing.T) {
 		if got, err := io.ReadAll(body); err != nil || string(got) != whole {
 			t.Errorf("%d bytes: passed on %d, %v", size, len(got), err)
 		}
-	}
-}
-
-// Closing a response waits for no upstream, wherever in its framing that has stopped.
-func TestH1CloseDoesNotWait(t *testing.T) {
-	answer := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-A: 1\r\n\r\n"
-	for i := strings.Index(answer, "\r\n\r\n") + 4; i < len(answer); i++ {
-		hold := make(chan struct{})
-		addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
-			_, _ = http.ReadRequest(br)
-			_, _ = io.WriteString(conn, answer[:i])
-			<-hold
-		})
-		p := h1Plane(t, addr, true, nil)
-		in, body := h1Incoming(t, h1Get)
-		resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closed := make(chan struct{})
-		go func() { _ = resp.Body.Close(); close(closed) }()
-		wait(t, closed)
-		if n := len(h1Idle(p)); n != 0 {
-			t.Errorf("%q: %d idle connections, want that in the middle of an answer closed", answer[:i], n)
-		}
-		close(hold)
-	}
-}
-
-// An interrupt that comes when the body has let go of its connection must not touch whoever uses it next.
-func TestH1InterruptAfterTheEnd(t *testing.T) {
-	addr := h1Serve(t, answerEach(func(int, *http.Request) string { return h1OK }))
-	p := h1Plane(t, addr, true, nil)
-	in, body := h1Incoming(t, h1Get)
-	resp, err := p.roundTrip(httptest.NewRecorder(), in, p.router.upstreams[0], body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.(*h1Body).interrupt()
-	if idle := h1Idle(p); len(idle) != 1 || !idle[0].silent() {
-		t.Errorf("%d idle connections, want one that lives", len(idle))
 	}
 }
 

@@ -37,6 +37,25 @@ func (c StreamConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
+// plane is the data plane: it carries requests to upstreams and responses back, and knows nothing of memory.
+// It is immutable and safe for concurrent use.
+type plane struct {
+	router *router
+	stream StreamConfig
+}
+
+// openPlane reads the upstreams' CA files. It dials nothing.
+func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane, error) {
+	r, err := openRouter(ups, t)
+	if err != nil {
+		return nil, err
+	}
+	return &plane{router: r, stream: s}, nil
+}
+
+// choose returns the upstream for in, or nil where there is none.
+func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(in) }
+
 // Copy buffers. A stream of events needs little, and there may be thousands of streams; a reply that fills the small
 // buffer gets the large one.
 const (
@@ -143,6 +162,12 @@ func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Respon
 	return r
 }
 
+// waitingBody is a response body that can be waited for without a buffer.
+type waitingBody interface {
+	Ready() bool      // reports whether Read will not have to wait
+	Await(large bool) // waits until Ready; large says that the reader's buffer is a large one
+}
+
 // copyBody moves resp.Body to w and says in r how it went.
 func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
 	if resp.Body == http.NoBody {
@@ -151,10 +176,10 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 	}
 	copier := copyBuffer{large: resp.ContentLength > smallBuffer}
 	defer copier.giveBack()
-	own, _ := resp.Body.(*h1Body)
+	own, _ := resp.Body.(waitingBody)
 
 	var late *lateHead
-	if own == nil || !own.ready() {
+	if own == nil || !own.Ready() {
 		late = lateHeads.Get().(*lateHead)
 		late.arm(ctl)
 		defer func() { late.drop() }()
@@ -163,9 +188,9 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 	bound := newWriteBound(ctl, in.ProtoMajor >= 2, p.stream.WriteIdle)
 	defer bound.drop()
 	for {
-		if own != nil && !own.ready() {
+		if own != nil && !own.Ready() {
 			copier.giveBack()
-			own.await(copier.large)
+			own.Await(copier.large)
 		}
 		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
@@ -330,12 +355,6 @@ func (p *plane) leaveBody(w http.ResponseWriter, in *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.stream.ReadIdle))
 	}
 }
-
-// Errors of guardedBody: the client's fault, whoever meets them.
-var (
-	errSlowBody   = errors.New("request body too slow")
-	errClientBody = errors.New("read request body")
-)
 
 // guardedBody moves the connection's read deadline along as the body is read, and takes it away at the end: what the
 // server reads afterwards is the client leaving.

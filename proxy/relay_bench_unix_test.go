@@ -89,7 +89,7 @@ func benchPlane(b *testing.B, upstream string) http.Handler {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(p.closeIdle)
+	b.Cleanup(p.router.closeIdle)
 	buffers := make(chan []byte, 64)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var buf []byte
@@ -110,7 +110,7 @@ func benchPlane(b *testing.B, upstream string) http.Handler {
 			panic(http.ErrAbortHandler)
 		}
 		up := p.choose(r)
-		resp, err := p.roundTrip(w, r, up, memoryBody(l, buf[:n]))
+		resp, err := up.roundTrip(w, r, memoryBody(l, buf[:n]))
 		if err != nil {
 			if problem, tell := problemFor(r, up, err); tell {
 				problem.write(w)

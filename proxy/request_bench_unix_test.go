@@ -10,13 +10,15 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // BenchmarkRequest is one request that reads memory, from socket to socket, with all but recall itself and the program
 // around it. Client and upstream write what they have ready and allocate nothing, so the allocations are the proxy's.
 func BenchmarkRequest(b *testing.B) {
 	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024))
-	upstream := h1Serve(b, func(_ int, conn net.Conn, _ *bufio.Reader) {
+	upstream := proxytest.ServeConns(b, func(_ int, conn net.Conn, _ *bufio.Reader) {
 		for buf := make([]byte, 64<<10); ; {
 			if readMessage(conn, buf) == 0 {
 				return

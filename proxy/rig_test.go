@@ -50,6 +50,12 @@ type received struct {
 // rigOption changes the configuration before the handler is made.
 type rigOption func(*Config, *Deps)
 
+// ownClient chooses the client for the rig's plain upstream: Remora's own, or http.Transport. The environment proxy is
+// never used for loopback addresses.
+func ownClient(own bool) rigOption {
+	return func(c *Config, _ *Deps) { c.Transport.ProxyFromEnvironment = !own }
+}
+
 func newRig(t *testing.T, opts ...rigOption) *rig {
 	t.Helper()
 	r := &rig{

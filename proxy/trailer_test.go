@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
 // Trailers pass both ways, but for those that would frame a message, belong to one connection or are Remora's own.
@@ -19,7 +21,7 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 		for _, streamed := range []bool{true, false} {
 			t.Run(fmt.Sprintf("own=%v/streamed=%v", own, streamed), func(t *testing.T) {
 				seen := make(chan http.Header, 1)
-				addr := h1Serve(t, func(_ int, conn net.Conn, br *bufio.Reader) {
+				addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 					r, err := http.ReadRequest(br)
 					if err != nil {
 						return
@@ -29,7 +31,7 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 					_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Remora-Status\r\n\r\n2\r\nok\r\n0\r\n"+
 						"X-Sum: 1\r\nX-Late: 2\r\nX-Remora-Status: injected\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\n\r\n")
 				})
-				p := h1Plane(t, addr, own, nil)
+				p := hopPlaneBy(t, "http://"+addr, own)
 				conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) outBody {
 					if streamed {
 						return streamBody(p.requestBody(w, in), in.ContentLength)
@@ -62,7 +64,7 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) outBody) net.Conn {
 	t.Helper()
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		resp, err := p.roundTrip(w, in, p.router.upstreams[0], body(w, in))
+		resp, err := p.router.upstreams[0].roundTrip(w, in, body(w, in))
 		if err != nil {
 			t.Error(err)
 			return

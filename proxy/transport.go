@@ -138,36 +138,6 @@ func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool)
 	return t
 }
 
-// plane is the data plane: it carries requests to upstreams and responses back, and knows nothing of memory.
-// It is immutable and safe for concurrent use.
-type plane struct {
-	router *router
-	stream StreamConfig
-}
-
-// openPlane reads the upstreams' CA files. It dials nothing.
-func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane, error) {
-	r, err := openRouter(ups, t)
-	if err != nil {
-		return nil, err
-	}
-	return &plane{router: r, stream: s}, nil
-}
-
-// choose returns the upstream for in, or nil where there is none.
-func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(rawPath(in), in.Header) }
-
-// closeIdle closes the connections that no request is using.
-func (p *plane) closeIdle() {
-	for _, up := range p.router.upstreams {
-		if up.plain != nil {
-			up.plain.idle.closeAll()
-		}
-		up.transport.CloseIdleConnections()
-		up.upgrades.CloseIdleConnections()
-	}
-}
-
 // Errors of roundTrip beside the transport's own.
 var (
 	errBadTarget   = errors.New("request target has no path")
@@ -175,13 +145,13 @@ var (
 	errNotHTTP     = errors.New("upstream answered with no HTTP")
 )
 
-// roundTrip sends in with the given body to up and returns the response's head. Informational responses go to w
+// roundTrip sends in with the given body to the upstream and returns the response's head. Informational responses go to w
 // meanwhile. The upstream is cancelled when in's context ends: at once when the client leaves.
 //
 // in.Header is cleaned in place and sent as it then is, so whoever needs the control headers reads them first, and
 // whoever wants the upstream to see something else sets it there first. Nothing may write to it afterwards, but for a
 // second roundTrip. The response's body is the caller's to close; relay does.
-func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream, body outBody) (*http.Response, error) {
+func (up *Upstream) roundTrip(w http.ResponseWriter, in *http.Request, body outBody) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok || in.Method == http.MethodConnect {
 		return nil, errBadTarget
@@ -211,6 +181,27 @@ func (p *plane) roundTrip(w http.ResponseWriter, in *http.Request, up *Upstream,
 		return nil, watched.blame(err)
 	}
 	if resp.StatusCode < 200 {
+		resp.Body.Close()
+		return nil, errBadResponse
+	}
+	return resp, nil
+}
+
+// upgrade sends in, a request to leave HTTP, over a connection of its own. A response of 101 has a body that is an
+// io.ReadWriteCloser. in.Header is cleaned in place.
+func (up *Upstream) upgrade(in *http.Request, body outBody) (*http.Response, error) {
+	target, ok := up.target(in)
+	if !ok {
+		return nil, errBadTarget
+	}
+	protocol := in.Header["Upgrade"]
+	cleanRequest(in.Header)
+	in.Header["Connection"], in.Header["Upgrade"] = []string{"Upgrade"}, protocol
+	resp, err := up.upgrades.RoundTrip(outgoing(in.Context(), in, target, body))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode < 200 && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body.Close()
 		return nil, errBadResponse
 	}

@@ -48,22 +48,11 @@ type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fro
 // tunnels; it ends at once when in's context does.
 func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream, carry carrier) relayed {
 	protocol := in.Header["Upgrade"]
-	target, ok := up.target(in)
-	if !ok {
-		return p.refuse(w, in, up, errBadTarget)
-	}
-	cleanRequest(in.Header)
-	in.Header["Connection"], in.Header["Upgrade"] = []string{"Upgrade"}, protocol
-
-	resp, err := up.upgrades.RoundTrip(outgoing(in.Context(), in, target, streamBody(p.requestBody(w, in), in.ContentLength)))
+	resp, err := up.upgrade(in, streamBody(p.requestBody(w, in), in.ContentLength))
 	if err != nil {
 		return p.refuse(w, in, up, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		if resp.StatusCode < 200 {
-			resp.Body.Close()
-			return p.refuse(w, in, up, errBadResponse)
-		}
 		r := p.relay(w, in, resp, nil)
 		r.abort()
 		return r

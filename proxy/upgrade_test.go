@@ -79,10 +79,7 @@ func TestUpgrade(t *testing.T) {
 	defer secure.Close()
 	for _, up := range []*httptest.Server{plain, secure} {
 		t.Run(up.URL[:5], func(t *testing.T) {
-			p := hopPlane(t, up.URL)
-			if up == secure {
-				p.router.upstreams[0].upgrades.TLSClientConfig.RootCAs = up.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-			}
+			p := hopPlane(t, up.URL, trusting(t, up))
 			done := make(chan relayed, 1)
 			door := hopServe(t, hop{p: p, done: func(r relayed) { done <- r }})
 			conn, err := net.Dial("tcp", door)

@@ -43,8 +43,9 @@ func DefaultUpstreams() []UpstreamConfig {
 }
 
 // Validate returns all that is wrong with c, without touching the network or the file system.
-func (c UpstreamConfig) Validate() error {
-	var errs []error
+func (c UpstreamConfig) Validate() error { return errors.Join(c.problems()...) }
+
+func (c UpstreamConfig) problems() (errs []error) {
 	if c.Name == "" {
 		errs = append(errs, errors.New("name: must not be empty"))
 	}
@@ -64,7 +65,7 @@ func (c UpstreamConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("headers[%d]: must be a header name, and none of Remora's own", i))
 		}
 	}
-	return errors.Join(errs...)
+	return errs
 }
 
 // validateUpstreams checks each upstream and what must hold between them.
@@ -75,7 +76,7 @@ func validateUpstreams(cfgs []UpstreamConfig) error {
 	}
 	names, paths, headers := map[string]int{}, map[string]int{}, map[string]int{}
 	for i, c := range cfgs {
-		for _, err := range unjoin(c.Validate()) {
+		for _, err := range c.problems() {
 			errs = append(errs, fmt.Errorf("upstreams[%d].%w", i, err))
 		}
 		if first, dup := names[c.Name]; dup && c.Name != "" {
@@ -279,6 +280,7 @@ func trimPrefix(p string) string { return strings.TrimRight(p, "/") }
 
 // router chooses the upstream of a request by its path and, where only "/" covers that, by the headers that it has.
 type router struct {
+	config    TransportConfig
 	upstreams []*Upstream
 	routes    []pathRoute // longest prefix first
 	headers   []headerRoute
@@ -296,7 +298,7 @@ type pathRoute struct {
 
 // openRouter reads the upstreams' CA files. It dials nothing.
 func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
-	r := &router{}
+	r := &router{config: t}
 	var errs []error
 	for _, c := range cfgs {
 		up, err := openUpstream(c, t)
@@ -316,8 +318,42 @@ func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
 	return r, errors.Join(errs...)
 }
 
-// route returns the upstream for an escaped path and a head, or nil where there is none.
-func (r *router) route(path string, h http.Header) *Upstream {
+// closeIdle closes the connections that no request is using.
+func (r *router) closeIdle() {
+	for _, up := range r.upstreams {
+		if up.plain != nil {
+			up.plain.idle.closeAll()
+		}
+		up.transport.CloseIdleConnections()
+		up.upgrades.CloseIdleConnections()
+	}
+}
+
+// forHost returns the upstream called name, or, if name is "", the one whose URL is https with this host. If there is
+// none with this host, it adds one named like it. It must not be called while requests are routed.
+func (r *router) forHost(host, name string) (*Upstream, error) {
+	at := slices.IndexFunc(r.upstreams, func(u *Upstream) bool {
+		if name != "" {
+			return u.Name == name
+		}
+		return u.URL.Scheme == "https" && strings.EqualFold(u.URL.Host, host)
+	})
+	if at >= 0 {
+		return r.upstreams[at], nil
+	}
+	if name != "" {
+		return nil, fmt.Errorf("there is no upstream named %s", name)
+	}
+	up, err := openUpstream(UpstreamConfig{Name: host, URL: "https://" + host, Paths: []string{"/"}}, r.config)
+	if err == nil {
+		r.upstreams = append(r.upstreams, up)
+	}
+	return up, err
+}
+
+// route returns the upstream for in, or nil if there is none.
+func (r *router) route(in *http.Request) *Upstream {
+	path, h := rawPath(in), in.Header
 	for _, route := range r.routes {
 		if route.prefix != "" && underPrefix(path, route.prefix) {
 			return route.up

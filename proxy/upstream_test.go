@@ -3,6 +3,7 @@ package proxy
 import (
 	"bufio"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -124,7 +125,7 @@ func TestRoute(t *testing.T) {
 		"/V1/messages":               "rest",
 		"/v1/messages/../completion": "anthropic",
 	} {
-		if got := r.route(path, nil); got == nil || got.Name != want {
+		if got := r.route(requestFor(path, nil)); got == nil || got.Name != want {
 			t.Errorf("route(%q): got %v, want %s", path, got, want)
 		}
 	}
@@ -132,7 +133,7 @@ func TestRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := only.route("/v2", nil); got != nil {
+	if got := only.route(requestFor("/v2", nil)); got != nil {
 		t.Errorf("route(/v2): got %v, want none", got)
 	}
 }
@@ -153,7 +154,7 @@ func TestRouteByHeader(t *testing.T) {
 		{"/v1/messages", nil, "anthropic"},
 		{"/v1/files", http.Header{"X-Api-Key": {"k"}}, "openai"},
 	} {
-		if got := r.route(tt.path, tt.header); got == nil || got.Name != tt.want {
+		if got := r.route(requestFor(tt.path, tt.header)); got == nil || got.Name != tt.want {
 			t.Errorf("route(%s, %v): got %v, want %s", tt.path, tt.header, got, tt.want)
 		}
 	}
@@ -162,7 +163,7 @@ func TestRouteByHeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.route("/v1/models/m", http.Header{"Anthropic-Version": {"x"}}); got == nil || got.Name != "own" {
+	if got := r.route(requestFor("/v1/models/m", http.Header{"Anthropic-Version": {"x"}})); got == nil || got.Name != "own" {
 		t.Errorf("got %v, want own", got)
 	}
 	err = validateUpstreams([]UpstreamConfig{
@@ -211,4 +212,9 @@ func TestValidateUpstreams(t *testing.T) {
 	if got := unjoin(validateUpstreams(nil)); len(got) != 1 {
 		t.Errorf("no upstreams: got %v, want one problem", got)
 	}
+}
+
+// requestFor returns a request as a server has it.
+func requestFor(target string, h http.Header) *http.Request {
+	return &http.Request{RequestURI: target, URL: &url.URL{}, Header: h}
 }
