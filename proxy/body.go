@@ -72,8 +72,8 @@ func newBody(budget *budget) *body {
 	return b
 }
 
-// free is for the lease.
-func (b *body) free() {
+// Free is for the lease.
+func (b *body) Free() {
 	b.budget.release(b.charged)
 	giveBuffer(b.bytes)
 	if b.room != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -154,7 +155,7 @@ func TestLogTellsOfACut(t *testing.T) {
 
 // TestBrokenOff: no error has words of its own in the log.
 func TestBrokenOff(t *testing.T) {
-	up := &Upstream{URL: testUpstream(t, "https://host:8443").URL}
+	up := &Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	words := []string{saidUpstreamEarly}
 	for kind := range problemTitles {
 		words = append(words, kind)

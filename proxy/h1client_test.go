@@ -21,8 +21,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// h1Plane is a plane over the own client, or over http.Transport.
-func h1Plane(tb testing.TB, addr string, own bool, change func(*TransportConfig)) *plane {
+// h1Upstream returns an upstream over Remora's own client, or over http.Transport.
+func h1Upstream(tb testing.TB, addr string, own bool, change func(*TransportConfig)) *Upstream {
 	tb.Helper()
 	if own && !ownH1Client {
 		tb.Skip("http.Transport speaks to plain upstreams here")
@@ -32,15 +32,15 @@ func h1Plane(tb testing.TB, addr string, own bool, change func(*TransportConfig)
 	if change != nil {
 		change(&c)
 	}
-	p, err := openPlane([]UpstreamConfig{{Name: "up", URL: "http://" + addr, Paths: []string{"/"}}}, c, DefaultStreamConfig())
+	up, err := openUpstream(UpstreamConfig{Name: "up", URL: "http://" + addr, Paths: []string{"/"}}, c)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	if !own {
-		p.router.upstreams[0].plain = nil
+		up.plain = nil
 	}
-	tb.Cleanup(p.router.closeIdle)
-	return p
+	tb.Cleanup(up.closeIdle)
+	return up
 }
 
 // h1Incoming is a request as a door has it.
@@ -58,14 +58,14 @@ func h1Incoming(tb testing.TB, raw string) (*http.Request, outBody) {
 }
 
 // h1Do sends raw through p and returns the status and the body.
-func h1Do(tb testing.TB, p *plane, raw string) (int, string, error) {
+func h1Do(tb testing.TB, up *Upstream, raw string) (int, string, error) {
 	tb.Helper()
 	in, body := h1Incoming(tb, raw)
-	return h1Send(p, in, body)
+	return h1Send(up, in, body)
 }
 
-func h1Send(p *plane, in *http.Request, body outBody) (int, string, error) {
-	resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+func h1Send(up *Upstream, in *http.Request, body outBody) (int, string, error) {
+	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		return 0, "", err
 	}
@@ -74,8 +74,8 @@ func h1Send(p *plane, in *http.Request, body outBody) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-func h1Idle(p *plane) []*h1Conn {
-	pool := &p.router.upstreams[0].plain.idle
+func h1Idle(up *Upstream) []*h1Conn {
+	pool := &up.plain.idle
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
 	return append([]*h1Conn(nil), pool.idle...)
@@ -169,12 +169,12 @@ func (h *hints) WriteHeader(code int) {
 	h.codes = append(h.codes, fmt.Sprint(code, h.Header()))
 }
 
-func h1Outcomes(tb testing.TB, p *plane, method string) h1Outcome {
+func h1Outcomes(tb testing.TB, up *Upstream, method string) h1Outcome {
 	in, body := h1Incoming(tb, method+" /a HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	w := &hints{ResponseWriter: httptest.NewRecorder()}
-	resp, err := p.router.upstreams[0].roundTrip(w, in.WithContext(ctx), body)
+	resp, err := up.roundTrip(w, in.WithContext(ctx), body)
 	if err != nil {
 		if ctx.Err() != nil {
 			tb.Errorf("%s: no answer in time", method)
@@ -198,8 +198,8 @@ func compareH1(tb testing.TB, raw, method string) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(conn, raw)
 	})
-	want := h1Outcomes(tb, h1Plane(tb, addr, false, nil), method)
-	got := h1Outcomes(tb, h1Plane(tb, addr, true, nil), method)
+	want := h1Outcomes(tb, h1Upstream(tb, addr, false, nil), method)
+	got := h1Outcomes(tb, h1Upstream(tb, addr, true, nil), method)
 	dropInventedCacheControl(want.Header, raw)
 	dropInventedCacheControl(got.Header, raw)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -266,19 +266,19 @@ func TestH1SendsHeadsAsTransportDoes(t *testing.T) {
 					got <- seen.String()
 					_, _ = io.WriteString(conn, h1OK)
 				})
-				p := h1Plane(t, addr, own, nil)
+				up := h1Upstream(t, addr, own, nil)
 				if url != "" { // another name for the same address
-					named := h1Plane(t, url+addr[strings.LastIndex(addr, ":")+1:], own, nil)
+					named := h1Upstream(t, url+addr[strings.LastIndex(addr, ":")+1:], own, nil)
 					if own {
-						named.router.upstreams[0].plain.addr = addr
+						named.plain.addr = addr
 					} else {
-						named.router.upstreams[0].transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+						named.transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 							return new(net.Dialer).DialContext(ctx, network, addr)
 						}
 					}
-					p = named
+					up = named
 				}
-				if _, _, err := h1Do(t, p, raw); err != nil {
+				if _, _, err := h1Do(t, up, raw); err != nil {
 					t.Fatalf("%.40q: %v", raw, err)
 				}
 				port := addr[strings.LastIndex(addr, ":"):]
@@ -293,7 +293,7 @@ func TestH1SendsHeadsAsTransportDoes(t *testing.T) {
 
 // What HTTP/2 can carry must not break out of the request line.
 func TestH1RefusesWhatBreaksOut(t *testing.T) {
-	p := h1Plane(t, "127.0.0.1:1", true, nil)
+	up := h1Upstream(t, "127.0.0.1:1", true, nil)
 	for _, change := range []func(*http.Request){
 		func(r *http.Request) { r.Method = "GET / HTTP/1.1\r\nX: " },
 		func(r *http.Request) { r.Method = "" },
@@ -301,7 +301,7 @@ func TestH1RefusesWhatBreaksOut(t *testing.T) {
 	} {
 		in, body := h1Incoming(t, h1Get)
 		change(in)
-		if _, _, err := h1Send(p, in, body); !errors.Is(err, errBadTarget) {
+		if _, _, err := h1Send(up, in, body); !errors.Is(err, errBadTarget) {
 			t.Errorf("%q %v: got %v, want %v", in.Method, in.URL, err, errBadTarget)
 		}
 	}
@@ -329,7 +329,7 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 					}
 					<-over
 				})
-				p := h1Plane(t, addr, true, nil)
+				up := h1Upstream(t, addr, true, nil)
 				in, _ := h1Incoming(t, h1Get)
 				in.Method = http.MethodPost
 				freed := make(chan struct{})
@@ -338,7 +338,7 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 				if stream {
 					body = streamBody(io.NopCloser(strings.NewReader(payload)), size)
 				}
-				code, got, err := h1Send(p, in, body)
+				code, got, err := h1Send(up, in, body)
 				want := 413
 				if reads {
 					want = 200
@@ -346,7 +346,7 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 				if err != nil || code != want || len(got) < 2 {
 					t.Errorf("got %d, %d bytes, %v, want %d", code, len(got), err, want)
 				}
-				if n := len(h1Idle(p)); !reads && n != 0 {
+				if n := len(h1Idle(up)); !reads && n != 0 {
 					t.Errorf("%d idle connections, want that in the middle of a request closed", n)
 				}
 				if !stream {
@@ -387,8 +387,8 @@ func TestH1ExpectContinue(t *testing.T) {
 				got <- string(b[:n])
 				_, _ = io.WriteString(conn, h1OK)
 			})
-			p := h1Plane(t, addr, true, nil)
-			code, _, err := h1Do(t, p, head+"abc")
+			up := h1Upstream(t, addr, true, nil)
+			code, _, err := h1Do(t, up, head+"abc")
 			if err != nil || code != tt.code {
 				t.Errorf("got %d, %v, want %d", code, err, tt.code)
 			}
@@ -420,11 +420,11 @@ func TestH1UnaskedBodies(t *testing.T) {
 				_, _ = io.WriteString(conn, tt.after)
 				_, _ = br.ReadByte() // until it is closed
 			})
-			p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = time.Minute })
-			if _, _, err := h1Do(t, p, "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"); err != nil {
+			up := h1Upstream(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = time.Minute })
+			if _, _, err := h1Do(t, up, "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc"); err != nil {
 				t.Fatal(err)
 			}
-			if got := len(h1Idle(p)); got != tt.pooled {
+			if got := len(h1Idle(up)); got != tt.pooled {
 				t.Errorf("%d connections are kept, want %d", got, tt.pooled)
 			}
 		})
@@ -440,8 +440,8 @@ func TestH1HeaderTimeout(t *testing.T) {
 		return h1OK
 	}))
 	defer close(release)
-	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.ResponseHeaderTimeout = 50 * time.Millisecond })
-	_, _, err := h1Do(t, p, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+	up := h1Upstream(t, addr, true, func(c *TransportConfig) { c.ResponseHeaderTimeout = 50 * time.Millisecond })
+	_, _, err := h1Do(t, up, "GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
 	if !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Fatalf("got %v, want %v", err, os.ErrDeadlineExceeded)
 	}
@@ -460,7 +460,7 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 			_, _ = io.WriteString(conn, "k")
 		}
 	})
-	p := h1Plane(t, addr, true, nil)
+	up := h1Upstream(t, addr, true, nil)
 	pass := func(c *h1Conn) {
 		c.deadline = time.Now().Add(-time.Second)
 		_ = c.tcp.SetReadDeadline(c.deadline)
@@ -468,7 +468,7 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 	var first *h1Conn
 	for range 3 {
 		in, body := h1Incoming(t, h1Get)
-		resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -498,10 +498,10 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 		_, _ = io.Copy(io.Discard, br)
 		close(left)
 	})
-	p := h1Plane(t, addr, true, nil)
+	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in.WithContext(ctx), body)
+	resp, err := up.roundTrip(httptest.NewRecorder(), in.WithContext(ctx), body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -549,16 +549,16 @@ func TestH1CloseDoesNotWait(t *testing.T) {
 			_, _ = io.WriteString(conn, answer[:i])
 			<-hold
 		})
-		p := h1Plane(t, addr, true, nil)
+		up := h1Upstream(t, addr, true, nil)
 		in, body := h1Incoming(t, h1Get)
-		resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		closed := make(chan struct{})
 		go func() { _ = resp.Body.Close(); close(closed) }()
 		wait(t, closed)
-		if n := len(h1Idle(p)); n != 0 {
+		if n := len(h1Idle(up)); n != 0 {
 			t.Errorf("%q: %d idle connections, want that in the middle of an answer closed", answer[:i], n)
 		}
 		close(hold)
@@ -568,16 +568,15 @@ func TestH1CloseDoesNotWait(t *testing.T) {
 // An interrupt that comes when the body has let go of its connection must not touch whoever uses it next.
 func TestH1InterruptAfterTheEnd(t *testing.T) {
 	addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return h1OK }))
-	p := h1Plane(t, addr, true, nil)
+	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
-	resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
 	resp.Body.(*h1Body).Interrupt()
-	if idle := h1Idle(p); len(idle) != 1 || !idle[0].silent() {
+	if idle := h1Idle(up); len(idle) != 1 || !idle[0].silent() {
 		t.Errorf("%d idle connections, want one that lives", len(idle))
 	}
 }
-

@@ -16,10 +16,10 @@ func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 		"HTTP/1.1 204 No Content\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
 	} {
-		p := h1Plane(t, proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return answer })), true, nil)
+		up := h1Upstream(t, proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return answer })), true, nil)
 		for range 2 {
 			in, _ := h1Incoming(t, h1Post)
-			resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, streamBody(io.NopCloser(strings.NewReader("abc")), -1))
+			resp, err := up.roundTrip(httptest.NewRecorder(), in, streamBody(io.NopCloser(strings.NewReader("abc")), -1))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -32,7 +32,7 @@ func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := len(h1Idle(p)); n != 1 {
+		if n := len(h1Idle(up)); n != 1 {
 			t.Errorf("%d idle connections, want 1", n)
 		}
 	}

@@ -52,9 +52,9 @@ func TestH1NothingSpillsOver(t *testing.T) {
 						_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // who reads to the end gets there
 					}
 				})
-				p := h1Plane(t, addr, true, nil)
-				_, _, _ = h1Do(t, p, method+" /first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
-				code, body, err := h1Do(t, p, "GET /next HTTP/1.1\r\nHost: x\r\n\r\n")
+				up := h1Upstream(t, addr, true, nil)
+				_, _, _ = h1Do(t, up, method+" /first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
+				code, body, err := h1Do(t, up, "GET /next HTTP/1.1\r\nHost: x\r\n\r\n")
 				if code != 200 || body != "ok" || err != nil {
 					t.Errorf("%.100q\nthe next request got %d, %q, %v", raw, code, body, err)
 				}
@@ -76,11 +76,11 @@ func TestH1InformationalFlood(t *testing.T) {
 				}
 			}
 		})
-		p := h1Plane(t, addr, own, nil)
+		up := h1Upstream(t, addr, own, nil)
 		in, body := h1Incoming(t, h1Get)
 		w := &hints{ResponseWriter: httptest.NewRecorder()}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if resp, err := p.router.upstreams[0].roundTrip(w, in.WithContext(ctx), body); err == nil {
+		if resp, err := up.roundTrip(w, in.WithContext(ctx), body); err == nil {
 			resp.Body.Close()
 			t.Errorf("own=%v: got %d", own, resp.StatusCode)
 		} else if ctx.Err() != nil {
@@ -115,7 +115,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 		}
 	})
 	before := runtime.NumGoroutine()
-	p := h1Plane(t, addr, true, nil)
+	up := h1Upstream(t, addr, true, nil)
 	var all sync.WaitGroup
 	for worker := range 8 {
 		all.Go(func() {
@@ -130,7 +130,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 				if i%2 == 0 {
 					body = streamBody(io.NopCloser(strings.NewReader("abc")), 3)
 				}
-				code, got, err := h1Send(p, in.WithContext(ctx), body)
+				code, got, err := h1Send(up, in.WithContext(ctx), body)
 				if err == nil && (code != 200 || got != id+"abc") || err != nil && got != "" && !strings.HasPrefix(id+"abc", got) {
 					t.Errorf("%s got %d, %q, %v", id, code, got, err)
 				}
@@ -142,7 +142,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 		})
 	}
 	all.Wait()
-	p.router.closeIdle()
+	up.closeIdle()
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before+2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			buf := make([]byte, 1<<16)
@@ -161,9 +161,9 @@ func TestH1ResetIsNoEnd(t *testing.T) {
 		<-reset
 		_ = conn.(*net.TCPConn).SetLinger(0)
 	})
-	p := h1Plane(t, addr, true, nil)
+	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
-	resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,11 +35,11 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 				}
 				return h1OK
 			}))
-			p := h1Plane(t, addr, true, nil)
-			if _, _, err := h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			up := h1Upstream(t, addr, true, nil)
+			if _, _, err := h1Do(t, up, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}
-			_, body, err := h1Do(t, p, tt.raw)
+			_, body, err := h1Do(t, up, tt.raw)
 			if tt.again && (err != nil || body != "ok" || seen.Load() != 2) {
 				t.Errorf("got %q, %v after %d requests, want it sent again", body, err, seen.Load())
 			}
@@ -57,12 +57,12 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 			seen.Add(1)
 			return ""
 		}))
-		p := h1Plane(t, addr, true, nil)
-		_, _, _ = h1Do(t, p, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
-		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+		up := h1Upstream(t, addr, true, nil)
+		_, _, _ = h1Do(t, up, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n")
+		if _, _, err := h1Do(t, up, h1Get); err == nil || seen.Load() != 2 {
 			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
 		}
-		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 3 {
+		if _, _, err := h1Do(t, up, h1Get); err == nil || seen.Load() != 3 {
 			t.Errorf("on a new connection: got %v after %d requests, want an error after 3", err, seen.Load())
 		}
 	})
@@ -77,9 +77,9 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 				_, _ = io.WriteString(conn, answer)
 			}
 		})
-		p := h1Plane(t, addr, true, nil)
-		_, _, _ = h1Do(t, p, h1Get)
-		if _, _, err := h1Do(t, p, h1Get); err == nil || seen.Load() != 2 {
+		up := h1Upstream(t, addr, true, nil)
+		_, _, _ = h1Do(t, up, h1Get)
+		if _, _, err := h1Do(t, up, h1Get); err == nil || seen.Load() != 2 {
 			t.Errorf("got %v after %d requests, want an error after 2", err, seen.Load())
 		}
 	})
@@ -103,19 +103,19 @@ func TestH1UnsolicitedAnswer(t *testing.T) {
 			late <- conn
 		}
 	})
-	p := h1Plane(t, addr, true, nil)
-	if _, body, err := h1Do(t, p, "GET /together HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
+	up := h1Upstream(t, addr, true, nil)
+	if _, body, err := h1Do(t, up, "GET /together HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
 		t.Fatalf("got %q, %v", body, err)
 	}
 	wait(t, late)
-	if n := len(h1Idle(p)); n != 0 {
+	if n := len(h1Idle(up)); n != 0 {
 		t.Errorf("%d idle connections, want that with a surplus answer closed", n)
 	}
-	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+	if _, body, err := h1Do(t, up, h1Get); err != nil || body != "ok" {
 		t.Fatalf("got %q, %v", body, err)
 	}
 	conn := wait(t, late)
-	idle := h1Idle(p)
+	idle := h1Idle(up)
 	if len(idle) != 1 {
 		t.Fatalf("%d idle connections, want 1", len(idle))
 	}
@@ -125,7 +125,7 @@ func TestH1UnsolicitedAnswer(t *testing.T) {
 			t.Fatal("the surplus answer does not arrive")
 		}
 	}
-	if _, body, err := h1Do(t, p, h1Get); err != nil || body != "ok" {
+	if _, body, err := h1Do(t, up, h1Get); err != nil || body != "ok" {
 		t.Errorf("got %q, %v, want the answer to this request", body, err)
 	}
 }
@@ -154,9 +154,9 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 			_, _ = io.WriteString(conn, tt.answer)
 			<-hold
 		})
-		p := h1Plane(t, addr, true, nil)
+		up := h1Upstream(t, addr, true, nil)
 		in, body := h1Incoming(t, h1Get)
-		resp, err := p.router.upstreams[0].roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +170,7 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 		if _, err := resp.Body.Read(make([]byte, 1)); err == nil {
 			t.Error("read after Close: no error")
 		}
-		if got := len(h1Idle(p)); got != tt.idle {
+		if got := len(h1Idle(up)); got != tt.idle {
 			t.Errorf("%.80q, %d read: got %d idle connections, want %d", tt.answer, tt.read, got, tt.idle)
 		}
 		close(hold)
@@ -183,8 +183,7 @@ func TestH1PoolIsBounded(t *testing.T) {
 		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
 		gone <- struct{}{}
 	})
-	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.MaxIdlePerHost = 2 })
-	up := p.router.upstreams[0]
+	up := h1Upstream(t, addr, true, func(c *TransportConfig) { c.MaxIdlePerHost = 2 })
 	var open []*http.Response
 	for range 5 {
 		in, body := h1Incoming(t, h1Get)
@@ -197,7 +196,7 @@ func TestH1PoolIsBounded(t *testing.T) {
 	for _, resp := range open {
 		_, _ = io.Copy(io.Discard, resp.Body)
 	}
-	idle := h1Idle(p)
+	idle := h1Idle(up)
 	if len(idle) != 2 {
 		t.Fatalf("got %d idle connections, want 2", len(idle))
 	}
@@ -218,12 +217,12 @@ func TestH1IdleConnectionsEnd(t *testing.T) {
 		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
 		gone <- struct{}{}
 	})
-	p := h1Plane(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = 50 * time.Millisecond })
-	if _, _, err := h1Do(t, p, h1Get); err != nil {
+	up := h1Upstream(t, addr, true, func(c *TransportConfig) { c.PlainIdleTimeout = 50 * time.Millisecond })
+	if _, _, err := h1Do(t, up, h1Get); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, gone)
-	if n := len(h1Idle(p)); n != 0 {
+	if n := len(h1Idle(up)); n != 0 {
 		t.Errorf("%d connections outlive their time", n)
 	}
 }

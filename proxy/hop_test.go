@@ -585,3 +585,10 @@ func wait[T any](t *testing.T, c <-chan T) T {
 		panic("unreachable")
 	}
 }
+
+func mustWrite(t *testing.T, w io.Writer, s string) {
+	t.Helper()
+	if n, err := io.WriteString(w, s); err != nil || n != len(s) {
+		t.Fatalf("write: got %d, %v, want %d", n, err, len(s))
+	}
+}

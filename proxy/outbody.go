@@ -63,11 +63,11 @@ func (b outBody) open() *pieceReader {
 // lease do nothing.
 type lease struct {
 	refs  atomic.Int32
-	bytes interface{ free() } // which runs once, in any goroutine
+	bytes interface{ Free() } // which runs once, in any goroutine
 }
 
 // begin makes l one with one reference, the caller's.
-func (l *lease) begin(bytes interface{ free() }) *lease {
+func (l *lease) begin(bytes interface{ Free() }) *lease {
 	l.bytes = bytes
 	l.refs.Store(1)
 	return l
@@ -81,7 +81,7 @@ func (l *lease) take() {
 
 func (l *lease) release() {
 	if l != nil && l.refs.Add(-1) == 0 {
-		l.bytes.free()
+		l.bytes.Free()
 	}
 }
 

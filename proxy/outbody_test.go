@@ -13,7 +13,7 @@ func newLease(free func()) *lease { return new(lease).begin(freeFunc(free)) }
 
 type freeFunc func()
 
-func (f freeFunc) free() { f() }
+func (f freeFunc) Free() { f() }
 
 func TestPieceReader(t *testing.T) {
 	for _, pieces := range [][][]byte{
@@ -88,10 +88,3 @@ func TestLeaseOutlivesReadInProgress(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
-
-func mustWrite(t *testing.T, w io.Writer, s string) {
-	t.Helper()
-	if n, err := io.WriteString(w, s); err != nil || n != len(s) {
-		t.Fatalf("write: got %d, %v, want %d", n, err, len(s))
-	}
-}

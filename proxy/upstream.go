@@ -206,6 +206,14 @@ func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
 	return up, nil
 }
 
+func (u *Upstream) closeIdle() {
+	if u.plain != nil {
+		u.plain.idle.closeAll()
+	}
+	u.transport.CloseIdleConnections()
+	u.upgrades.CloseIdleConnections()
+}
+
 // target returns where in goes: the configured scheme and host, the joined path, and the path and query exactly as the
 // client wrote them. Neither the Host header nor an absolute-form target has a say. ok is false where the target has no path.
 func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
@@ -321,11 +329,7 @@ func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
 // closeIdle closes the connections that no request is using.
 func (r *router) closeIdle() {
 	for _, up := range r.upstreams {
-		if up.plain != nil {
-			up.plain.idle.closeAll()
-		}
-		up.transport.CloseIdleConnections()
-		up.upgrades.CloseIdleConnections()
+		up.closeIdle()
 	}
 }
 
