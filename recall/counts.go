@@ -202,13 +202,10 @@ func (c *termCounts) slot(term uint32) uint32 {
 	return i
 }
 
-// The marks are the first terms of every index.
-const (
-	markStatement uint32 = iota
-	markQuestion
-)
-
-func isMark(id uint32) bool { return id <= markQuestion }
-
-// atStart reports whether a sentence begins behind these terms.
-func atStart(ids []uint32) bool { return len(ids) == 0 || isMark(ids[len(ids)-1]) }
+// number is 1 for true.
+func number(is bool) (n int) {
+	if is {
+		n = 1
+	}
+	return n
+}

@@ -81,7 +81,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
 		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
 	}
-	spellings() // not within a query's time
+	standings() // not within a query's time
 	translated()
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }

@@ -176,7 +176,7 @@ func (q *query) requests() bool {
 	if q.unspaced() {
 		return true // no first word tells
 	}
-	if spellings()[string(first)].stop || len(languagesOf[string(first)]) > 0 { // no imperative
+	if len(languagesOf[string(first)]) > 0 { // no imperative
 		second, rest := cutWord(rest)
 		third, _ := cutWord(rest)
 		return wanting[string(second)] || wanting[string(third)]

@@ -1,9 +1,31 @@
 package recall
 
-import "strings"
+import (
+	_ "embed" // the names of wrappers
+	"strings"
+)
 
-// CutElements cuts elements of these names away, <name ...>...</name>, as HumanWords does with those that it knows. It
-// reads message once, and once more for each name that an element in it may have.
+// maxCode is the longest fenced code of a message that still counts as the human's words, in bytes.
+const maxCode = 400
+
+//go:embed wrappers.txt
+var wrapperNames string
+
+// wrappers are the elements in which agents hand over what no human typed.
+var wrappers = strings.Fields(wrapperNames)
+
+// humanWords returns the part of a message that a person typed: without the wrapper elements of agents and clients, long fenced code and
+// quoted files. Of a message longer than maxText it reads the start and, as that is where people write beside a lot of context, more of
+// the end. The result may be empty.
+func humanWords(message string) string {
+	if len(message) > maxText {
+		message = strings.ToValidUTF8(message[:maxText/4]+"\n"+message[len(message)-maxText*3/4:], "")
+	}
+	return cutCode(CutElements(message, wrappers))
+}
+
+// CutElements removes the elements <name ...>...</name> of these names. It reads message once, and once more for each name that an element
+// in it may have.
 func CutElements(message string, names []string) string {
 	for _, n := range opened(message, names) {
 		message = cutElement(message, n)
@@ -11,7 +33,7 @@ func CutElements(message string, names []string) string {
 	return message
 }
 
-// opened are those of names that elements in message may have, in their order.
+// opened returns those of the names that elements in message may have, in their order.
 func opened(message string, names []string) []string {
 	if len(names) == 0 || strings.IndexByte(message, '<') < 0 {
 		return nil
@@ -45,4 +67,64 @@ func opened(message string, names []string) []string {
 		}
 	}
 	return out
+}
+
+// cutElement removes <name ...>...</name>, or to the end where it is not closed. It reads s once.
+func cutElement(s, name string) string {
+	opening, closing := "<"+name, "</"+name+">"
+	var out strings.Builder
+	at := 0 // s[:at] is done with
+	for from := 0; ; {
+		i := strings.Index(s[from:], opening)
+		if i < 0 {
+			break
+		}
+		i += from
+		from = i + len(opening)
+		if from == len(s) || s[from] != '>' && s[from] != ' ' && s[from] != '\n' {
+			continue
+		}
+		j := strings.Index(s[from:], closing)
+		if j < 0 { // nor is any that follows closed
+			if name == "system-reminder" || name == "environment_context" {
+				return out.String() + s[at:i]
+			}
+			break // not an element: prose about one
+		}
+		out.WriteString(s[at:i])
+		out.WriteByte(' ')
+		from += j + len(closing)
+		at = from
+	}
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
+}
+
+// cutCode removes fenced code that is longer than a human would type. It reads s once.
+func cutCode(s string) string {
+	const fence = "```"
+	var out strings.Builder
+	at := 0
+	for from := 0; ; {
+		i := strings.Index(s[from:], fence)
+		if i < 0 {
+			break
+		}
+		i += from
+		end := len(s)
+		if j := strings.Index(s[i+len(fence):], fence); j >= 0 {
+			end = i + len(fence) + j + len(fence)
+		}
+		if from = end; end-i > maxCode {
+			out.WriteString(s[at:i])
+			out.WriteByte(' ')
+			at = end
+		}
+	}
+	if at == 0 {
+		return s
+	}
+	return out.String() + s[at:]
 }

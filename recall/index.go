@@ -485,7 +485,7 @@ func (ix *index) speaker(name string) uint16 {
 	n := uint16(len(ix.speakers) + 1)
 	ix.speakers[strings.Clone(name)] = n
 	for _, w := range strings.Fields(name) {
-		if w = stem(w); ix.names[w] == 0 && !stopWords[w] {
+		if w = stemIn(langEnglish, w); ix.names[w] == 0 && !isStop(langEnglish, w) {
 			ix.names[strings.Clone(w)] = n
 		}
 	}

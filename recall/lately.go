@@ -20,10 +20,10 @@ const (
 var whenStems = func() map[string]bool {
 	m := map[string]bool{}
 	for w := range timeWords {
-		m[stem(w)] = true
+		m[stemIn(langEnglish, w)] = true
 	}
 	for _, w := range [...]string{"day", "past", "may", "other", "st", "nd", "rd", "th", "decide", "agree", "chat"} {
-		m[stem(w)] = true
+		m[stemIn(langEnglish, w)] = true
 	}
 	return m
 }()
@@ -50,8 +50,13 @@ func (q *query) onlyWhen(now time.Time) bool {
 	if !q.asks || len(q.dates) == 0 || q.speaker != 0 {
 		return false
 	}
-	if q.language != langEnglish && q.onlyWhenElsewhere(dayOf(now.UTC())) {
-		return true
+	if q.language != langEnglish {
+		if only, telling := namesOnlyTime(string(q.lower), q.language); only {
+			today := dayOf(now.UTC())
+			if telling || !slices.ContainsFunc(q.dates, func(d days) bool { return d.to > today }) {
+				return true
+			}
+		}
 	}
 	if !looksBack(q.lower) {
 		return false

@@ -112,6 +112,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	ix.building, ix.later = true, true
 	group := turnGroup{ix: ix}
 	words := e.analyzer
+	var numbers *numberSpace // of a large load, which numbers terms as it reads
 	ctx, cancel := context.WithCancel(ctx)
 	pages := pageReader{ctx: ctx, from: e.src, scope: s.scope, query: storage.Query{Limit: storage.MaxPage}}
 	defer pages.leave()
@@ -121,8 +122,8 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 		if err != nil {
 			return nil, nil, false, err
 		}
-		if words.of == nil && page.Next != "" {
-			words = newAnalyzerOf(ix, loadWords)
+		if numbers == nil && page.Next != "" {
+			words, numbers = newNumberingAnalyzer(loadWords, ix.term), &numberSpace{}
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
@@ -131,7 +132,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 				t.seen(m)
 			}
 			if recallable(m) {
-				group.add(e.passage(words, m))
+				group.add(e.passage(words, numbers, m))
 			}
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
@@ -142,8 +143,8 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			group.flush()
 			if fitted := e.fit(ix); fitted != ix {
 				ix, group.ix = fitted, fitted
-				if words.of != nil { // it knows the numbers of the old one
-					words = newAnalyzerOf(ix, loadWords)
+				if numbers != nil { // words has the numbers of the old index
+					words = newNumberingAnalyzer(loadWords, ix.term)
 				}
 			}
 		}
@@ -156,6 +157,26 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 	ix.later = ix.later && ix.coder == nil && ix.plain >= learnFrom
 	ix.compact()
 	return e.fit(ix), t, false, nil
+}
+
+// Words that are cached by the analyzer of an engine, which reads queries and new turns, and by that of a large load.
+const (
+	cachedWords = 1 << 13
+	loadWords   = 1 << 15
+)
+
+// numberSpace is memory for the numbers of many texts.
+type numberSpace struct{ free []uint32 }
+
+// copyOf returns a copy of the numbers of a text, never nil.
+func (s *numberSpace) copyOf(numbers []uint32) []uint32 {
+	const chunk = 1 << 13
+	if s.free == nil || cap(s.free)-len(s.free) < len(numbers) {
+		s.free = make([]uint32, 0, max(chunk, len(numbers)))
+	}
+	from := len(s.free)
+	s.free = append(s.free, numbers...)
+	return s.free[from:len(s.free):len(s.free)]
 }
 
 // turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but

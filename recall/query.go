@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/remora-proxy/remora/recall/fence"
 )
 
 // query is a request's text as the index understands it.
@@ -62,6 +64,10 @@ type queryWord struct {
 	how   string // "" for the term itself
 }
 
+// HumanWords returns the part of a message that a person typed: without recalled blocks, the wrapper elements of agents and clients, long
+// fenced code and quoted files. It may be empty: then there is nothing to recall for and nothing to remember.
+func HumanWords(message string) string { return humanWords(fence.Strip(message)) }
+
 // words is what of the newest message a human typed.
 func (r *Request) words() string {
 	if r.HumanOnly {
@@ -95,11 +101,7 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	if q.language = a.language; q.language != langEnglish {
 		q.intent |= intentElsewhere(q.lower)
 	}
-	if !a.ascii {
-		q.dates = readDates(string(q.lower), now, q.language)
-	} else if (a.hints != 0 || q.language != langEnglish) && !now.IsZero() {
-		q.dates = datesOf(string(q.lower), now.UTC(), a.hints, q.language)
-	}
+	q.dates = a.dates(q.lower, now)
 	q.asks = a.traits&asks != 0 || opensAsking(q.lower)
 	q.ofUser = a.traits&firstPerson != 0 || (a.language > langEnglish || !a.ascii) && ofOneself(q.lower)
 	q.command = q.isCommand(a)
@@ -136,7 +138,7 @@ func ends(text string) string {
 // add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
 func (q *query) add(a *analysis, w *Weights, share float64) {
 	var seen map[string]bool // once there are many
-	for i, s := range a.terms {
+	for _, s := range a.terms {
 		if len(q.terms) == maxQueryTerms {
 			return
 		}
@@ -159,10 +161,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 			}
 			seen[s] = true
 		}
-		weight, is := share, a.standing[i]
-		if is == unsure {
-			is = spellings()[s].standing
-		}
+		weight, is := share, standings()[s]
 		switch {
 		case is&ofRequest != 0:
 			weight *= w.Request

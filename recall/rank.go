@@ -3,6 +3,8 @@ package recall
 import (
 	"math"
 	"math/bits"
+
+	"github.com/remora-proxy/remora/storage"
 )
 
 // hit is a ranked turn.
@@ -356,7 +358,7 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if len(q.dates) > 0 {
 		near := 0.0
 		for _, d := range q.dates {
-			near = max(near, d.near(t.time))
+			near = max(near, nearness(d, t.time))
 		}
 		times(PartDate, 1+w.Date*near)
 	}
@@ -396,4 +398,21 @@ func (q *query) maxFactor(w *Weights) float64 {
 		bound *= 1 + w.Date
 	}
 	return bound
+}
+
+const dayMillis = 24 * 60 * 60 * 1000
+
+// nearness says how well a memory's time fits days: 1 inside, less for the week after (people tell of things some days later) and a little
+// for the days before (they announce them).
+func nearness(d days, t storage.Time) float64 {
+	day := int64(t) / dayMillis
+	switch {
+	case day >= d.from && day < d.to:
+		return 1
+	case day >= d.to && day < d.to+7:
+		return 1 - float64(day-d.to+1)/10
+	case day < d.from && day >= d.from-3:
+		return 0.3
+	}
+	return 0
 }

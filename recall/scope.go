@@ -119,8 +119,8 @@ func (e *Engine) load(ctx context.Context, s *scopeIndex) error {
 // tagPreference is what persist tags facts with that say how the user likes things, in any language that it knows.
 const tagPreference = "preference"
 
-// passage analyses a memory, which it refers to from then on.
-func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
+// passage analyzes a memory, which it refers to from then on. The terms are numbers in the space of numbers if with numbers them.
+func (e *Engine) passage(with *analyzer, numbers *numberSpace, m *storage.Memory) passage {
 	a := e.analyses.Get().(*analysis)
 	defer e.analyses.Put(a)
 	with.analyze(m.Text, langEnglish, a)
@@ -131,9 +131,8 @@ func (e *Engine) passage(with *analyzer, m *storage.Memory) passage {
 		a.traits |= wishes
 	}
 	p := passage{memory: m, traits: a.traits, language: a.language}
-	if with.of != nil {
-		p.numbers = with.of.keep(a.numbers)
-		a.of = nil // or what is kept for the next text would keep the index
+	if numbers != nil {
+		p.numbers = numbers.copyOf(a.numbers)
 	} else {
 		p.terms = slices.Clone(a.terms)
 	}
@@ -146,7 +145,7 @@ func (e *Engine) prepare(turn string, ms []storage.Memory) change {
 	for i := range ms {
 		if m := &ms[i]; recallable(m) {
 			own := *m // the caller keeps its memories
-			c.passages = append(c.passages, e.passage(e.analyzer, &own))
+			c.passages = append(c.passages, e.passage(e.analyzer, nil, &own))
 			if e.snapshots != nil {
 				c.passages[len(c.passages)-1].print = m.Fingerprint()
 			}

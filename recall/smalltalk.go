@@ -5,17 +5,7 @@ import (
 	"unicode"
 )
 
-// socialElsewhere are socialWords of other languages; those that carry no topic anyway are left out.
-var socialElsewhere = [languages]string{
-	langGerman:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
-	langFrench:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",
-	langSpanish:    "perfecto genial estupendo vale hola bueno buenos buenas días tardes noches claro acuerdo adelante sigue continúa muchas",
-	langItalian:    "perfetto ottimo bene ciao buongiorno buonasera mille va continua certo accordo",
-	langPortuguese: "perfeito ótimo bom boa olá certo claro continua muito beleza",
-	langDutch:      "perfect prima goed hallo hoi bedankt oké verder graag mooi",
-}
-
-// smallTalk are whole messages in scripts without spaces, where words don't stand by themselves.
+// smallTalk lists whole messages in scripts without spaces, where no word can be looked up by itself.
 var smallTalk = set(`はい うん ええ いいえ ありがとう ありがとうございます ありがとうございました どうも 了解 了解です わかりました 分かりました お願いします よろしく
 よろしくお願いします 続けて 続けてください いいね いいですね こんにちは おはよう おはようございます こんばんは なるほど 大丈夫 大丈夫です
 好 好的 好吧 行 可以 是 是的 对 对的 嗯 嗯嗯 谢谢 谢谢你 谢谢您 多谢 感谢 不 不用 不是 没有 继续 请继续 你好 您好 早上好 晚安 再见 明白 明白了 知道了
@@ -23,8 +13,8 @@ var smallTalk = set(`はい うん ええ いいえ ありがとう ありがと
 おめでとう おめでとうございます どういたしまして 承知しました 承知いたしました かしこまりました もちろん もちろんです すごい すごいですね かわいいですね
 素敵ですね それはよかったです よかったです よかったですね おやすみ おやすみなさい お疲れ様です お疲れ様でした 네 예 아니요 고마워 고마워요 감사합니다 안녕하세요 좋아요 알겠습니다 계속`)
 
-// particles are characters and pairs of scripts without spaces that carry no topic: kana of grammar, and what stands in every other
-// Chinese sentence. Pairs with another character stay.
+// particles are the characters of scripts without spaces, and pairs of them, that carry no topic: the kana of grammar, and what occurs in
+// every other Chinese sentence. A pair with any other character is a term.
 var particles = func() map[string]bool {
 	m := set(`です ます した して てい いる いま まし ませ せん すか ので から まで でし たい ない こと もの よう これ それ あれ この その あの いて れて った んで んな とか には では とは のは
 なに 何 私 僕 我 你 您 他 她 它 们 們 的 了 是 在 有 和 不 吗 嗎 呢 吧 啊 这 這 那 个 個 什 么 麼 怎 就 都 也 很 会 會 要 说 說 什么 什麼 怎么 怎麼 哪 哪里 哪裡 哪个 哪個 里 裡 谁 誰 几 幾 多少 どこ いつ だれ 我们 我們 你们 你們 我的 你的 这个 這個 那个 那個`)
@@ -34,18 +24,18 @@ var particles = func() map[string]bool {
 	return m
 }()
 
-// maxSmallTalk bounds a message of smallTalk, in bytes.
+// maxSmallTalk is the longest message that can be small talk, in bytes.
 const maxSmallTalk = 60
 
-// isSmallTalk reports whether a message is one of smallTalk.
+// isSmallTalk reports whether a whole message in a script without spaces is small talk.
 func isSmallTalk(message string) bool {
 	return len(message) <= maxSmallTalk && smallTalk[strings.TrimFunc(message, func(r rune) bool { return !unicode.IsLetter(r) })]
 }
 
-// hinge are the characters that join words, and those of questions and persons.
+// hinge lists the characters that join words, and those of questions and persons.
 const hinge = "はがをにでともへのやな我你您他她的了是在吗嗎呢吧什么麼怎哪谁誰"
 
-// hinges reports whether one of two characters that follow each other joins a word to what is around it, and they are no kana both.
+// hinges reports whether one of two neighbours joins words, so that the pair is no word. Two kana don't count.
 func hinges(a, b string) bool {
 	return strings.Contains(hinge, a) && !kana(b) || strings.Contains(hinge, b) && !kana(a)
 }

@@ -50,31 +50,6 @@ func TestWishesDoNotOpenTheGate(t *testing.T) {
 	}
 }
 
-func TestWishesInText(t *testing.T) {
-	for text, want := range map[string]bool{
-		"I prefer tea":                                 true,
-		"Well, I'd really prefer tea.":                 true,
-		"My preferences: tea, early mornings":          true,
-		"Always answer in French.":                     true,
-		"It is late. Never call me then!":              true,
-		"Do you prefer tea?":                           false,
-		"I wonder what all of the other people prefer": false,
-		"She always sings":                             false,
-		"I never sing":                                 false,
-		"I sing, always in the morning":                false,
-		"Please always answer in French":               true,
-	} {
-		var a analysis
-		newAnalyzer(16).analyze(text, langEnglish, &a)
-		if got := a.traits&wishes != 0; got != want {
-			t.Errorf("%q: got %t, want %t", text, got, want)
-		}
-		if a.traits&orders != 0 {
-			t.Errorf("%q: the trait of a word is that of the text", text)
-		}
-	}
-}
-
 // The products of the factors by what stands in a brief are those of the turn itself, to the bit.
 func TestBriefFactorsAreTheTurns(t *testing.T) {
 	ix := newIndex(1, newAnalyzer(cachedWords))

@@ -43,7 +43,7 @@ func (ix *index) saysNothing(h *head) bool {
 		var id uint32
 		if id, at = nextTerm(h.packed, at); id == markQuestion {
 			return false
-		} else if !isMark(id) && spellings()[string(ix.terms.raw(id))].standing&isSocial == 0 {
+		} else if !isMark(id) && standings()[string(ix.terms.raw(id))]&isSocial == 0 {
 			return false
 		}
 	}
@@ -100,7 +100,7 @@ func (q *query) madeUp(text []byte) bool {
 			return false
 		}
 		if word := string(w); madeUpBy[word] {
-			return !q.has(stem(word))
+			return !q.has(stemIn(langEnglish, word))
 		} else if !beforeMadeUp[word] {
 			return false
 		}

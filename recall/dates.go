@@ -6,32 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/remora-proxy/remora/storage"
+	"unicode/utf8"
 )
 
 // days is a range of days since the epoch, UTC, from inclusive and to exclusive.
 type days struct{ from, to int64 }
 
-const dayMillis = 24 * 60 * 60 * 1000
-
 func dayOf(t time.Time) int64 {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86400
-}
-
-// near says how well a memory's time fits: 1 inside, less for the week after (people tell of things some days later) and
-// a little for the days before (they announce them).
-func (d days) near(t storage.Time) float64 {
-	day := int64(t) / dayMillis
-	switch {
-	case day >= d.from && day < d.to:
-		return 1
-	case day >= d.to && day < d.to+7:
-		return 1 - float64(day-d.to+1)/10
-	case day < d.from && day >= d.from-3:
-		return 0.3
-	}
-	return 0
 }
 
 const monthNames = `january|february|march|april|may|june|july|august|september|october|november|december`
@@ -271,6 +253,10 @@ func (r *dateReader) ago(n, unit int) {
 	}
 }
 
+func isWordByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || isDigit(c) || c >= utf8.RuneSelf || c == '\''
+}
+
 // find matches an expression around the first place of each of its rarest literals: running it over a whole message costs
 // more than the rest of reading it.
 func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literals ...string) (found [][]string) {
@@ -284,7 +270,7 @@ func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literal
 			continue
 		}
 		from := max(i-before, 0)
-		for from > 0 && from < i && wordByte(text[from-1]) {
+		for from > 0 && from < i && isWordByte(text[from-1]) {
 			from++
 		}
 		from = max(from-1, 0) // what stands before says whether a word begins

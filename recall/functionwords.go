@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// functionWords are the stop words of the languages beside English; a text's language is told by them, too.
+// functionWords are the stop words of the languages other than English. They also reveal a text's language.
 var functionWords = [languages]string{
 	langGerman: `der die das den dem des ein eine einen einem einer eines und oder aber nicht kein keine keinen ich du er sie es wir ihr mich dich
 sich uns euch mir dir ihm ihnen mein meine meinen meinem meiner dein deine deinen sein seine seinen ihre ihren unser unsere ist sind war waren bin
@@ -61,8 +61,8 @@ tot toate nimic da mulțumesc`,
 	langArabic: `في من على إلى عن مع هذا هذه ذلك تلك التي الذي و أو لكن لا ما لم لن أن إن كان كانت هو هي هم أنا أنت نحن كل بعد قبل عند حتى كيف متى أين لماذا هل`,
 }
 
-// telltales tell a text's language, too, but carry a topic: what people begin with who introduce themselves, where the function words
-// are those of several languages ("me llamo Javier, vivo en Valencia y ...").
+// telltales reveal a text's language but are no stop words: what people introduce themselves with, where the function words are those of
+// several languages ("me llamo Javier, vivo en Valencia y ...").
 var telltales = [languages]string{
 	langGerman:     "hallo heiße wohne arbeite",
 	langFrench:     "bonjour bonsoir salut m'appelle appelle habite j'habite travaille",
@@ -71,7 +71,7 @@ var telltales = [languages]string{
 	langPortuguese: "olá oi chamo moro trabalho",
 }
 
-// languagesOf says in which languages a word is a function word or one of telltales.
+// languagesOf maps a word to the languages in which it is a function word or a telltale.
 var languagesOf = func() map[string][]language {
 	m := map[string][]language{}
 	add := func(w string, l language) {
@@ -95,24 +95,22 @@ var languagesOf = func() map[string][]language {
 	return m
 }()
 
-// tells are the telltales of all languages. None is a function word anywhere.
-var tells = set(strings.Join(telltales[:], " "))
+// allTelltales are those of all languages. None is a function word anywhere.
+var allTelltales = set(strings.Join(telltales[:], " "))
 
 // isStop reports whether a lower-case word carries no topic in the language.
 func isStop(l language, w string) bool {
 	if l <= langEnglish {
 		return stopWords[w]
 	}
-	return slices.Contains(languagesOf[w], l) && !tells[w]
+	return slices.Contains(languagesOf[w], l) && !allTelltales[w]
 }
 
-// plainStops are the function words of a language without their accents.
-func plainStops(l language) map[string]bool { return plainStopsOf()[l] }
-
-var plainStopsOf = sync.OnceValue(func() (all [languages]map[string]bool) {
+// unaccentedStops holds the function words of each language without their accents.
+var unaccentedStops = sync.OnceValue(func() (all [languages]map[string]bool) {
 	for l, words := range functionWords {
 		all[l] = map[string]bool{}
-		for w := range strings.FieldsSeq(plain(words)) {
+		for w := range strings.FieldsSeq(unaccented(words)) {
 			for part := range strings.SplitSeq(w, "'") {
 				all[l][part] = true
 			}

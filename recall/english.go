@@ -2,15 +2,7 @@ package recall
 
 import "strings"
 
-func set(words string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(words) {
-		m[w] = true
-	}
-	return m
-}
-
-// stopWords carry no topic. English function words with their contractions; single letters that are words.
+// stopWords are English words that carry no topic: function words with their contractions, and single letters that are words.
 var stopWords = set(`a about above after again against ain't all also am an and any are aren't as at be because been before
 being below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each
 either else ever few for from further get gets getting got had hadn't has hasn't have haven't having he he'd he'll he's her here here's
@@ -23,53 +15,25 @@ when when's where where's whether which whichever while who who'd who'll who's w
 without won't would wouldn't yes yet you you'd you'll you're you've your yours yourself yourselves
 oh hey hi hello ok okay um uh well please thanks thank s t d ll m re ve`)
 
-// firstPersonWords are words with which people speak of themselves.
+// firstPersonWords are how people speak of themselves.
 var firstPersonWords = set(`i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves`)
 
-// timeWords say when something happened; with them a passage can answer "when".
+// timeWords say when something happens: a passage with one can answer "when".
 var timeWords = set(`yesterday today tomorrow tonight ago last next week weekend month year years weeks months days recently
 monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october
 november december summer winter spring fall autumn since soon morning evening`)
 
-// numberWords are numbers; with them a passage can answer "how many".
+// numberWords are numbers: a passage with one can answer "how many".
 var numberWords = set(`one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
 couple few several dozen twice once first second third half`)
 
-// wishWords say, of the speaker, how things should be; orderWords do so at the start of a sentence.
+// preferenceWords say how the speaker likes things to be; orderWords do so at the start of a sentence.
 var (
-	wishWords  = set(`prefer prefers preferred preferring preference preferences`)
-	orderWords = set(`always never`)
+	preferenceWords = set(`prefer prefers preferred preferring preference preferences`)
+	orderWords      = set(`always never`)
 )
 
-// lightWords stand in many questions and say little about what is sought.
-var lightWords = stems(`done make take go give like want say tell thing something mention talk discuss type kind name many much long
-time day new happen start use know think good lot really recent current plan try need feel find look come work see different way
-anything everything favorite consider describe`)
-
-// requestWords speak of the conversation or of the answer rather than of what is sought.
-var requestWords = stems(`conversation chat session discuss discussion message mention order list item aspect summary summarize
-overview comprehensive provide bring brought walk show explain tell help recommend remind suggest across throughout clear different
-previous previously earlier step multiple describe detail give ask question answer`)
-
-// socialWords make up small talk: thanks, praise, wishes, greetings.
-var socialWords = stems(`thank thanks thx welcome great good nice cool awesome amazing wonderful fantastic lovely sweet kind perfect
-excellent brilliant super neat fun funny happy glad pleased excited exciting proud sorry sad love loved like enjoy enjoyed hope wish
-luck lucky congrats congratulations cheers bye goodbye night morning evening afternoon day weekend hello hi hey dear friend mate buddy
-guy everyone totally definitely absolutely exactly really truly sure agree agreed true right yeah yep yup yes okay ok nope nah wow haha
-lol aw aww oh sounds sound look looks feel feeling mean means appreciate support supportive inspire inspiring encourage best better well
-take care keep going talk chat soon later catch see rest beautiful gorgeous pretty interesting sense course understand know think guess
-bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
-make made try let share sharing stay strong positive enough continue proceed ahead next`)
-
-func stems(words string) map[string]bool {
-	m := map[string]bool{}
-	for w := range set(words) {
-		m[stem(w)] = true
-	}
-	return m
-}
-
-// irregular maps irregular forms to the form that shares its stem with the regular ones.
+// irregular maps irregular forms to the base form, which has the stem of the regular ones.
 var irregular = forms(`be:was,were,been,being become:became begin:began,begun bend:bent bet:betted bite:bit,bitten bleed:bled
 blow:blew,blown break:broke,broken breed:bred bring:brought build:built burn:burnt buy:bought catch:caught choose:chose,chosen
 cling:clung come:came creep:crept deal:dealt dig:dug draw:drew,drawn dream:dreamt drink:drank,drunk drive:drove,driven eat:ate,eaten

@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"bytes"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,7 +109,7 @@ func (r *dateReader) elsewhere(text string, l language) {
 	if t == nil {
 		return
 	}
-	words := strings.FieldsFunc(plain(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
+	words := strings.FieldsFunc(unaccented(text), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) })
 	if !slices.ContainsFunc(words, func(w string) bool { return t.known[w] }) {
 		return
 	}
@@ -202,39 +201,40 @@ func (t *timeTongue) month(r *dateReader, words []string, i int) {
 	r.ofMonth(year, slices.Index(t.months, words[i])+1, day)
 }
 
-// onlyWhenElsewhere is onlyWhen of a question in another language than English.
-func (q *query) onlyWhenElsewhere(today int64) bool {
-	t := timeTongues[q.language]
+// namesOnlyTime reports whether a question in lower case, in another language than English, consists of words of time, of telling and of
+// function words only, and whether it has one of telling: "was haben wir gestern besprochen?".
+func namesOnlyTime(lower string, l language) (only, telling bool) {
+	t := timeTongues[l]
 	if t == nil {
-		return q.onlySigns()
+		only = namesOnlyTimeSigns(lower)
+		return only, only
 	}
-	told := !slices.ContainsFunc(q.dates, func(d days) bool { return d.to > today })
-	for w := range strings.FieldsFuncSeq(plain(string(q.lower)), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
+	for w := range strings.FieldsFuncSeq(unaccented(lower), func(c rune) bool { return !unicode.IsLetter(c) && !unicode.IsDigit(c) }) {
 		switch {
 		case slices.Contains(t.telling, w):
-			told = true
-		case t.known[w], isDigit(w[0]), len(w) < 3, plainStops(q.language)[w]:
+			telling = true
+		case t.known[w], isDigit(w[0]), len(w) < 3, unaccentedStops()[l][w]:
 		default:
-			return false
+			return false, false
 		}
 	}
-	return told
+	return true, telling
 }
 
-// tellingSigns are what is done at any time, in scripts without spaces, and the words around it.
+// tellingSigns are words of telling in scripts without spaces, and the words around them.
 var tellingSigns = strings.Fields("何を 何について 話しましたか 話しました 話した 話し 言いましたか 言った しましたか した 教えた 伝えた 決めた 私 我们 我們 我 你 聊了 聊 说了 說了 说 說 做了 做 告诉 告訴 谈了 談了 讨论了 讨论 什么 什麼 过 過 の に は を か ね と 、 ？ ? 了 些 啥 ました まし ます")
 
-// onlySigns is onlyWhen of a question in a script without spaces: nothing is left of it without the words of time and telling.
-func (q *query) onlySigns() bool {
-	text := q.lower
+// namesOnlyTimeSigns reports whether nothing is left of a question in a script without spaces but words of time and of telling.
+func namesOnlyTimeSigns(lower string) bool {
+	rest := lower
 	for _, s := range timeSigns {
-		text = bytes.ReplaceAll(text, []byte(s.sign), nil)
+		rest = strings.ReplaceAll(rest, s.sign, "")
 	}
-	if len(text) == len(q.lower) {
+	if len(rest) == len(lower) {
 		return false
 	}
 	for _, s := range tellingSigns {
-		text = bytes.ReplaceAll(text, []byte(s), nil)
+		rest = strings.ReplaceAll(rest, s, "")
 	}
-	return len(bytes.TrimSpace(text)) == 0
+	return strings.TrimSpace(rest) == ""
 }

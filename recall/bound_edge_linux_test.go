@@ -7,29 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What reads many characters at once reads none that are not the text's: behind it there may be nothing.
-func TestTextsAtTheEdgeOfMemory(t *testing.T) {
-	inside := lonePage(t)
-	page := len(inside)
-	of, plain := newAnalyzerOf(newIndex(1, nil), loadWords), newAnalyzer(cachedWords)
-	var got, want analysis
-	for _, said := range []string{"It's user_service.go:8080, counterrevolutionary 3rd x? ", "Über “tea” naïve é ", "wordswithoutanyend", "          "} {
-		for n := 1; n <= 5*blockSize; n++ {
-			for _, from := range []int{0, page - n} {
-				text := inside[from : from+n]
-				for i := range text {
-					text[i] = said[i%len(said)]
-				}
-				s := unsafe.String(&text[0], n)
-				of.analyze(s, langEnglish, &got)
-				if plain.analyze(s, langEnglish, &want); got.traits != want.traits || len(got.numbers) != len(want.terms) {
-					t.Fatalf("%q: %d terms, traits %b, want %d, %b", s, len(got.numbers), got.traits, len(want.terms), want.traits)
-				}
-			}
-		}
-	}
-}
-
 // Bounds read and write what they were given, and nothing beside it.
 func TestBoundsAtTheEdgeOfMemory(t *testing.T) {
 	for _, n := range []int{64, 96, 1024} {

@@ -1,0 +1,123 @@
+package recall
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestAnalyze(t *testing.T) {
+	an := newAnalyzer(1 << 10)
+	var a analysis
+	for _, tt := range []struct {
+		in, want string
+		lang     language
+	}{
+		{"The cats were running. Did they sleep?", "cat run . sleep ?", langEnglish},
+		{"I went and taught my children", "go teach child", langEnglish},
+		{"getUserById fails in user_service.go", "getuserbyid user id fail user_service.go user servic go", langEnglish},
+		{"Die Häuser sind schön", "haus schon", langGerman},
+		{"J'ai acheté des pommes pour l'école", "achet pomm ecol", langFrench},
+		{"Los perros están en la casa", "perr cas", langSpanish},
+		{"Кто построил теплицы?", "постро теплиц ?", langRussian},
+		{"東京に行く", "東 京 東京 行 行く", langUnknown},
+		{"ｆｕｌｌ ｗｉｄｔｈ", "full width", langUnknown},
+		{"port 5432 and v2.3", "port 5432 v2.3 v 2 3", langEnglish},
+		{"\x00\xff\xfe \u200b", "", langUnknown},
+		{strings.Repeat("a", 5000), "", langUnknown},
+	} {
+		an.analyze(tt.in, langEnglish, &a)
+		if got := strings.Join(a.terms, " "); got != tt.want || a.language != tt.lang {
+			t.Errorf("%.40q: got %q (%d), want %q (%d)", tt.in, got, a.language, tt.want, tt.lang)
+		}
+	}
+}
+
+func TestPreferencesInText(t *testing.T) {
+	for text, want := range map[string]bool{
+		"I prefer tea":                                 true,
+		"Well, I'd really prefer tea.":                 true,
+		"My preferences: tea, early mornings":          true,
+		"Always answer in French.":                     true,
+		"It is late. Never call me then!":              true,
+		"Do you prefer tea?":                           false,
+		"I wonder what all of the other people prefer": false,
+		"She always sings":                             false,
+		"I never sing":                                 false,
+		"I sing, always in the morning":                false,
+		"Please always answer in French":               true,
+	} {
+		var a analysis
+		newAnalyzer(16).analyze(text, langEnglish, &a)
+		if got := a.traits&wishes != 0; got != want {
+			t.Errorf("%q: got %t, want %t", text, got, want)
+		}
+		if a.traits&orderBit != 0 {
+			t.Errorf("%q: the text has the trait of a word", text)
+		}
+	}
+}
+
+// An analyzer that numbers terms finds the same terms as one that doesn't, whatever the size of its cache.
+func FuzzNumberingAnalyzer(f *testing.F) {
+	for _, s := range []string{
+		"", "?", "a", "I'd PREFER tea, please! It's user_service.go:8080 \"v2.3\"; (see a.b) - 3.14?\r\nOn 2019-05-06 Der Hund schläft. the end",
+		"I’d say — “please” — Café\u0301.\r\nÜber 3rd a.b naïve \u0301x  \u0308\u1680 \u1680a 1\u00ad.5 🇩🇪🇫🇷 👩\u200d💻 ok?\r東京の cat. é\rI prefer tea… x\u200d.y שלום\"ה' \xe2\x80 z",
+		"tea.\u200e Milk.\u0301 .\u00ad", "def\n\nghi\n  return 1\n\r\n\r.", strings.Repeat("x", maxWord+1) + " end", "我们的 rest’s ＡＢＣ ünder l'enfant dell'arte",
+		"Please Always tell Ada. please Never. I really do prefer it", "\x00\x7f!\"#$%&()*+-/<=>?@[]^`{|}~a.'b", "0\n\xc3", "tea\xe0\n",
+	} {
+		f.Add(s)
+	}
+	type numbering struct {
+		*analyzer
+		terms *[]string
+	}
+	var all []numbering
+	for _, words := range []int{2, 64, 1 << 12} {
+		terms, numbers := []string{endOfStatement, endOfQuestion}, map[string]uint32{}
+		all = append(all, numbering{terms: &terms, analyzer: newNumberingAnalyzer(words, func(term string) uint32 {
+			n, ok := numbers[term]
+			if !ok {
+				n = uint32(len(terms))
+				terms, numbers[term] = append(terms, term), n
+			}
+			return n
+		})})
+	}
+	plain := newAnalyzer(1 << 12)
+	f.Fuzz(func(t *testing.T, text string) {
+		var got, want analysis
+		for _, a := range all {
+			for _, usual := range []language{langEnglish, langFrench} {
+				a.analyze(text, usual, &got)
+				plain.analyze(text, usual, &want)
+				var terms []string
+				for _, n := range got.numbers {
+					terms = append(terms, (*a.terms)[n])
+				}
+				if diff := cmp.Diff(want.terms, terms, cmpopts.EquateEmpty()); diff != "" || got.traits != want.traits || got.language != want.language || got.hints != want.hints {
+					t.Fatalf("%d words cached, %q: traits %b, want %b; language %d, want %d; terms (-plain +numbered)\n%s",
+						len(a.cache), text, got.traits, want.traits, got.language, want.language, diff)
+				}
+			}
+		}
+	})
+}
+
+// A cached word, also one that was derived from its lower-case form, is the word that reading it gives.
+func TestCachedWords(t *testing.T) {
+	for l := range languages {
+		a := newAnalyzer(1 << 10)
+		for w := range strings.FieldsSeq("I May Went Running Haus Was Prefer Always Yesterday March Mice A The Monday's iPhone L'ami Über 3rd 2019 Ada running may") {
+			for range 2 {
+				got, want := *a.word(l, w), readWord(l, w)
+				want.hash = got.hash
+				if diff := cmp.Diff(want, got, cmp.AllowUnexported(word{})); diff != "" {
+					t.Errorf("%s in language %d (-read +cached):\n%s", w, l, diff)
+				}
+			}
+		}
+	}
+}

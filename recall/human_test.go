@@ -1,0 +1,47 @@
+package recall
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+func TestHumanWords(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"plain", "plain"},
+		{"<system-reminder>secret\nplans</system-reminder>hi", "hi"},
+		{"<system-reminder>not closed", ""},
+		{"<environment_context>\n<cwd>/x</cwd></environment_context> fix it", "fix it"},
+		{"<user_instructions>be nice</user_instructions>\nwhat now?", "what now?"},
+		{"<file path=\"a.go\">package a</file> explain", "explain"},
+		{"<filed> stays, a < b and <file", "<filed> stays, a < b and <file"},
+		{"look: ```go\nx := 1\n``` ok", "look: ```go\nx := 1\n``` ok"},
+		{"look: ```" + strings.Repeat("x := 1\n", 100) + "``` ok", "look:   ok"},
+		{"look: ```" + strings.Repeat("x := 1\n", 100), "look:"},
+	} {
+		if got := strings.TrimSpace(HumanWords(tt.in)); got != tt.want {
+			t.Errorf("%.40q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+}
+
+// Which elements there may be is looked for once; what is cut is what cutting each by its name, one after another, cuts.
+func TestElementsAreCutByName(t *testing.T) {
+	names := []string{"a", "ab", "b c", "system-reminder", ""}
+	pieces := []string{"<", "</", ">", " ", "\n", "a", "ab", "b c", "system-reminder", "<a>", "</a>", "<ab x>", "</ab>", "x", "<b c>", "</b c>"}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 50_000 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(12) {
+			b.WriteString(pieces[rnd.IntN(len(pieces))])
+		}
+		in := b.String()
+		want := in
+		for _, n := range names[:4] {
+			want = cutElement(want, n)
+		}
+		if got := CutElements(in, names); got != want {
+			t.Fatalf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package recall
+
+import (
+	"strings"
+	"sync"
+)
+
+// standing describes the part that a term plays in a query.
+type standing uint8
+
+const (
+	ofRequest  standing = 1 << iota // in requestWords
+	isLight                         // in lightWords
+	isSocial                        // in socialWords
+	hasRelated                      // related has terms for it
+	ofArea                          // a request with it is about an area of heed.txt
+)
+
+// standings holds every term that has one. It is read from embedded files, so New asks for it before the first query does.
+var standings = sync.OnceValue(func() map[string]standing {
+	m := map[string]standing{}
+	for w := range requestWords {
+		m[w] |= ofRequest
+	}
+	for w := range lightWords {
+		m[w] |= isLight
+	}
+	for w := range socialWords {
+		m[w] |= isSocial
+	}
+	for l, words := range socialElsewhere {
+		for w := range strings.FieldsSeq(words) {
+			for _, l := range [...]language{language(l), langEnglish} { // a word alone doesn't reveal its language
+				m[stemIn(l, w)] |= isSocial
+			}
+		}
+	}
+	for w := range related() {
+		m[w] |= hasRelated
+	}
+	for w := range heeds().asks {
+		m[w] |= ofArea
+	}
+	return m
+})
+
+// lightWords stand in many questions and say little about what is sought.
+var lightWords = stems(`done make take go give like want say tell thing something mention talk discuss type kind name many much long
+time day new happen start use know think good lot really recent current plan try need feel find look come work see different way
+anything everything favorite consider describe`)
+
+// requestWords speak of the conversation or of the answer rather than of what is sought.
+var requestWords = stems(`conversation chat session discuss discussion message mention order list item aspect summary summarize
+overview comprehensive provide bring brought walk show explain tell help recommend remind suggest across throughout clear different
+previous previously earlier step multiple describe detail give ask question answer`)
+
+// socialWords make up small talk: thanks, praise, wishes, greetings.
+var socialWords = stems(`thank thanks thx welcome great good nice cool awesome amazing wonderful fantastic lovely sweet kind perfect
+excellent brilliant super neat fun funny happy glad pleased excited exciting proud sorry sad love loved like enjoy enjoyed hope wish
+luck lucky congrats congratulations cheers bye goodbye night morning evening afternoon day weekend hello hi hey dear friend mate buddy
+guy everyone totally definitely absolutely exactly really truly sure agree agreed true right yeah yep yup yes okay ok nope nah wow haha
+lol aw aww oh sounds sound look looks feel feeling mean means appreciate support supportive inspire inspiring encourage best better well
+take care keep going talk chat soon later catch see rest beautiful gorgeous pretty interesting sense course understand know think guess
+bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
+make made try let share sharing stay strong positive enough continue proceed ahead next`)
+
+func stems(words string) map[string]bool {
+	m := map[string]bool{}
+	for w := range set(words) {
+		m[stemIn(langEnglish, w)] = true
+	}
+	return m
+}
+
+// socialElsewhere has the social words of other languages, but for stop words.
+var socialElsewhere = [languages]string{
+	langGerman:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
+	langFrench:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",
+	langSpanish:    "perfecto genial estupendo vale hola bueno buenos buenas días tardes noches claro acuerdo adelante sigue continúa muchas",
+	langItalian:    "perfetto ottimo bene ciao buongiorno buonasera mille va continua certo accordo",
+	langPortuguese: "perfeito ótimo bom boa olá certo claro continua muito beleza",
+	langDutch:      "perfect prima goed hallo hoi bedankt oké verder graag mooi",
+}

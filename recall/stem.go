@@ -1,0 +1,91 @@
+package recall
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/arabic"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/english"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/hungarian"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/romanian"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/turkish"
+)
+
+// stemmers are Snowball's.
+var stemmers = [languages]func(*snowballstem.Env) bool{
+	langUnknown: english.Stem, langEnglish: english.Stem, langGerman: german.Stem, langFrench: french.Stem,
+	langSpanish: spanish.Stem, langItalian: italian.Stem, langPortuguese: portuguese.Stem, langDutch: dutch.Stem,
+	langSwedish: swedish.Stem, langDanish: danish.Stem, langNorwegian: norwegian.Stem, langFinnish: finnish.Stem,
+	langRussian: russian.Stem, langTurkish: turkish.Stem, langHungarian: hungarian.Stem, langRomanian: romanian.Stem,
+	langArabic: arabic.Stem,
+}
+
+// stemIn returns the stem of a lower-case word: by a table for irregular English forms, else by Snowball, without accents. The script
+// overrules the language.
+func stemIn(l language, w string) string {
+	if len(w) < 3 && isASCII(w) {
+		return w
+	}
+	r, _ := utf8.DecodeRuneInString(w)
+	latin := unicode.Is(unicode.Latin, r)
+	switch {
+	case unicode.Is(unicode.Cyrillic, r):
+		l = langRussian
+	case unicode.Is(unicode.Arabic, r):
+		l = langArabic
+	case !latin && !isDigit(w[0]):
+		return w
+	case l == langUnknown || l == langEnglish || l == langRussian || l == langArabic: // Latin letters in such a text are mostly English
+		if base, ok := irregular[w]; ok {
+			w = base
+		}
+		w = unaccented(w)
+		l = langEnglish
+	}
+	if l == langEnglish && len(w) <= maxWord && isLower(w) {
+		return stemEnglish(w)
+	}
+	env := snowballstem.NewEnv(w)
+	stemmers[l](env)
+	if l != langEnglish && latin {
+		return unaccented(env.Current()) // people leave accents out
+	}
+	return env.Current()
+}
+
+// isLower reports whether a word consists of lower-case ASCII letters.
+func isLower(w string) bool {
+	for i := range len(w) {
+		if w[i] < 'a' || w[i] > 'z' {
+			return false
+		}
+	}
+	return true
+}
+
+// unaccented returns a lower-case text without the accents of European languages: é is e, ß is ss.
+func unaccented(w string) string {
+	if isASCII(w) {
+		return w
+	}
+	return accents.Replace(w)
+}
+
+var accents = strings.NewReplacer(
+	"à", "a", "á", "a", "â", "a", "ã", "a", "ä", "a", "å", "a", "ă", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
+	"ì", "i", "í", "i", "î", "i", "ï", "i", "ı", "i", "ñ", "n", "ò", "o", "ó", "o", "ô", "o", "õ", "o", "ö", "o", "ő", "o", "ø", "o",
+	"ù", "u", "ú", "u", "û", "u", "ü", "u", "ű", "u", "ý", "y", "ÿ", "y", "ß", "ss", "æ", "ae", "œ", "oe", "ş", "s", "ș", "s", "ţ", "t", "ț", "t", "ğ", "g",
+)
