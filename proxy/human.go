@@ -7,6 +7,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall"
+	"github.com/remora-proxy/remora/text"
 )
 
 // human is what of a message, given by its texts, a human typed, "" where that is nothing.
@@ -21,7 +22,7 @@ func (c *client) human(texts []string) string {
 			kept[i] = cut
 		}
 	}
-	return strings.TrimSpace(recall.HumanWords(recall.CutElements(strings.Join(kept, "\n"), c.Wrappers)))
+	return strings.TrimSpace(recall.HumanWords(text.CutElements(strings.Join(kept, "\n"), c.Wrappers)))
 }
 
 // maxHeard bounds how much of a request's texts is read for what humans typed beside its newest turn, in bytes. It is

@@ -1,5 +1,7 @@
 package recall
 
+import "github.com/remora-proxy/remora/text"
+
 // brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
 // stay in the processor's cache. From its lowest bits up: the lengths of the user's text and of the assistant's, coarsely, a
 // byte each; the traits that are factors, and opens; what follows here; and the speaker's number, if it is below manySpeakers.
@@ -15,7 +17,7 @@ const (
 const manySpeakers = 1<<6 - 1
 
 const (
-	factorTraits = firstPerson | hasTime | hasNumber | hasName | wishes
+	factorTraits = text.FirstPerson | text.HasTime | text.HasNumber | text.HasName | text.HasPreference
 	opens        = uint8(factorTraits) + 1 // the turn is the first of its conversation
 	signs        = 2 * int(opens)          // how many values brief.signs has
 )
@@ -66,7 +68,7 @@ type briefFactors struct {
 }
 
 // inTurn are the bits of brief.signs in the order in which index.factors takes them, so that the products are the same to the bit.
-var inTurn = [...]uint8{uint8(firstPerson), opens, uint8(wishes), uint8(hasTime), uint8(hasNumber), uint8(hasName)}
+var inTurn = [...]uint8{uint8(text.FirstPerson), opens, uint8(text.HasPreference), uint8(text.HasTime), uint8(text.HasNumber), uint8(text.HasName)}
 
 func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
 	b.speaker = q.speaker
@@ -78,7 +80,7 @@ func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
 	var done [signs]uint8 // the signs whose factors are there
 	n := 1
 	for _, bit := range inTurn {
-		t := turn{traits: traits(bit) & factorTraits, conv: -1}
+		t := turn{traits: text.Traits(bit) & factorTraits, conv: -1}
 		if bit == opens {
 			t.prev = -1
 		}

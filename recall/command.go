@@ -1,6 +1,10 @@
 package recall
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/remora-proxy/remora/text"
+)
 
 // A command is a message of a few words: "run the tests", "commit this". What it is about stands in what is visible, so what the
 // memory may add is how the user wants it done ("always run the linter before committing"), never that it was said before or what went on
@@ -14,13 +18,13 @@ const (
 )
 
 // askingWords begin messages that ask without a question mark.
-var askingWords = set(`what whats what's which who whose whom where when why how is are was were am do does did can could would should has have had will any
+var askingWords = text.WordSet(`what whats what's which who whose whom where when why how is are was were am do does did can could would should has have had will any
 wer wie wo was wann warum wieso welche welcher welches wen wem ist sind hat habe kann gibt qui que quoi où quand comment pourquoi combien quel quelle est
 qué que quién quien dónde donde cuándo cuando cómo como cuál cual cuánto hay chi cosa dove quando come quale quem onde qual wat waar wanneer hoe`)
 
 // isCommand reports whether a message with these terms of its own is a command of a few words.
-func (q *query) isCommand(a *analysis) bool {
-	return !q.asks && a.traits&(hasNumber|firstPerson|hasName) == 0 && q.intent == 0 && len(q.dates) == 0 && len(q.terms) > 0 && len(q.terms) <= commandTerms
+func (q *query) isCommand(a *text.Analysis) bool {
+	return !q.asks && a.Traits&(text.HasNumber|text.FirstPerson|text.HasName) == 0 && q.intent == 0 && len(q.dates) == 0 && len(q.terms) > 0 && len(q.terms) <= commandTerms
 }
 
 // opensAsking reports whether a text in lower case begins with one of askingWords.
@@ -35,7 +39,7 @@ func opensAsking(lower []byte) bool {
 // echoes reports whether all that the user says in an answered turn are words of the query: the same was said before.
 func (s *selection) echoes(n int32) bool {
 	t := &s.ix.turns[n]
-	if t.traits&asks != 0 || t.asstLen == 0 {
+	if t.traits&text.HasQuestion != 0 || t.asstLen == 0 {
 		return false
 	}
 	said := false
@@ -49,7 +53,7 @@ func (s *selection) echoes(n int32) bool {
 		}
 		for at := 0; at < len(h.packed); {
 			var id uint32
-			if id, at = nextTerm(h.packed, at); !isMark(id) && s.q.termOf(id) < 0 {
+			if id, at = nextTerm(h.packed, at); !text.IsMark(id) && s.q.termOf(id) < 0 {
 				return false
 			}
 		}
@@ -67,3 +71,5 @@ func (q *query) onlyFigures() bool {
 	}
 	return len(q.terms) > 0
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

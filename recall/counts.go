@@ -3,6 +3,8 @@ package recall
 import (
 	"math/bits"
 	"slices"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // termCounts counts the terms of one turn.
@@ -86,10 +88,10 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	}
 	for i := 0; i < len(ids); {
 		end := i
-		for end < len(ids) && !isMark(ids[end]) {
+		for end < len(ids) && !text.IsMark(ids[end]) {
 			end++
 		}
-		asked := end < len(ids) && ids[end] == markQuestion
+		asked := end < len(ids) && ids[end] == text.MarkQuestion
 		for _, id := range ids[i:end] {
 			t := c.of(id)
 			switch {
@@ -117,7 +119,7 @@ func (c *termCounts) assistantsByTerm(ids []uint32) (n int) {
 	list, once, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)], c.byTerm
 	for _, id := range ids {
 		p := &byTerm[id]
-		counts, fresh, at := number(!isMark(id)), number(p.round != round), p.at
+		counts, fresh, at := number(!text.IsMark(id)), number(p.round != round), p.at
 		if p.round != round {
 			at = uint32(counted)
 		}
@@ -139,11 +141,11 @@ func (c *termCounts) usersByTerm(ids []uint32) (n int) {
 	counted, round := len(c.list), c.round
 	list, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], c.byTerm
 	for len(ids) > 0 {
-		end := slices.IndexFunc(ids, isMark)
+		end := slices.IndexFunc(ids, text.IsMark)
 		asked := uint16(0)
 		if end < 0 {
 			end = len(ids)
-		} else if ids[end] == markQuestion {
+		} else if ids[end] == text.MarkQuestion {
 			asked = 1
 		}
 		for _, id := range ids[:end] {

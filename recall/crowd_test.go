@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/remora-proxy/remora/text"
 )
 
 // TestCrowd: a query finds the same, to the bit, whether the turns of its common words are a crowd or are tallied.
@@ -17,7 +18,7 @@ func TestCrowd(t *testing.T) {
 		e, ix, ask := randomScope(t, r, 2*wideFrom+int(seed)*200)
 		word := func(common bool) string {
 			for {
-				if id := uint32(r.IntN(len(ix.posts))); (ix.posts[id].wide != 0) == common && !isMark(id) {
+				if id := uint32(r.IntN(len(ix.posts))); (ix.posts[id].wide != 0) == common && !text.IsMark(id) {
 					return string(ix.terms.raw(id))
 				}
 			}

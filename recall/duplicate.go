@@ -3,6 +3,8 @@ package recall
 import (
 	"bytes"
 	"math/bits"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // signature is four small minhashes of a passage's distinct terms. Of two passages that share nine tenths of their terms
@@ -105,7 +107,7 @@ func (t *taken) readBits() {
 		if id >= 0x80 { // nextTerm, which is not inlined
 			id, at = nextTerm(packed, at-1)
 		}
-		if !isMark(id) {
+		if !text.IsMark(id) {
 			h := id * 0x9e3779b1 >> 23
 			b[h>>6] |= 1 << (h & 63)
 		}
@@ -189,7 +191,7 @@ func (t *termTable) note(packed []byte, which uint32) (distinct, before int) {
 		if id >= 0x80 { // nextTerm, which is not inlined
 			id, at = nextTerm(packed, at-1)
 		}
-		if isMark(id) {
+		if text.IsMark(id) {
 			continue
 		}
 		i := id * 0x9e3779b1 >> t.shift

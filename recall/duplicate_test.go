@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // Two passages are alike where nine tenths of their distinct terms are in both, whatever their order, and none of the others is a number.
 func TestAlikeBySets(t *testing.T) {
-	ix := newIndex(1, newAnalyzer(16))
+	ix := newIndex(1, text.NewAnalyzer(16))
 	for len(ix.posts) < 400 {
 		n := len(ix.posts)
 		ix.term(string([]byte{"a1b2c"[n%5], byte('a' + n%26), byte('a' + n/26)}))
@@ -42,8 +44,8 @@ func TestAlikeBySets(t *testing.T) {
 		for _, id := range b {
 			in[id] |= 2
 		}
-		delete(in, markStatement)
-		delete(in, markQuestion)
+		delete(in, text.MarkStatement)
+		delete(in, text.MarkQuestion)
 		same, numbers := 0, 0
 		for id, which := range in {
 			if which == 3 {

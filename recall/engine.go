@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // Engine recalls. All methods are safe for concurrent use; scopes do not wait for one another.
@@ -24,7 +25,7 @@ type Engine struct {
 	src      Source
 	log      *slog.Logger
 	tracer   trace.Tracer // nil: silent
-	analyzer *analyzer
+	analyzer *text.Analyzer
 	seed     uint64
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
@@ -72,7 +73,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		log = slog.New(slog.DiscardHandler)
 	}
 	e := &Engine{
-		cfg: cfg, src: src, log: log, analyzer: newAnalyzer(cachedWords), seed: rand.Uint64(),
+		cfg: cfg, src: src, log: log, analyzer: text.NewAnalyzer(cachedWords), seed: rand.Uint64(),
 		slots: make(chan struct{}, max(cfg.MaxLoads, 1)), rebuilding: make(chan struct{}, 1),
 	}
 	if tp != nil {
@@ -87,7 +88,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(query) }
 	e.works.New = func() any { return new(workspace) }
-	e.analyses.New = func() any { return new(analysis) }
+	e.analyses.New = func() any { return new(text.Analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.vec.local, _ = src.(storage.Local)
 	e.vec.scratch.New = func() any { return new(nearScratch) }

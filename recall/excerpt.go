@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // Where memories cost more together than the budget, long ones are shown in part: what of them holds the words of the query, in whole
@@ -147,19 +148,19 @@ func excerpt(text []byte, seen []sight, q *query, room int) (from, to int) {
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
 // afterEnd is where the sentence after one that ends at i begins, -1 if none ends there.
-func afterEnd(text []byte, i int) int {
+func afterEnd(all []byte, i int) int {
 	next := i + 1
-	switch c := text[i]; {
+	switch c := all[i]; {
 	case c == '\n':
 	case c == '.' || c == '!' || c == '?':
-		for next < len(text) && next-i <= maxClosing && closes(text[next]) {
+		for next < len(all) && next-i <= maxClosing && closes(all[next]) {
 			next++
 		}
-		if next < len(text) && !blank(text[next]) || c == '.' && (opensItem(text[:i]) || abbreviates(text[:i])) {
+		if next < len(all) && !blank(all[next]) || c == '.' && (opensItem(all[:i]) || text.EndsInAbbreviation(all[:i])) {
 			return -1
 		}
 	case c >= utf8.RuneSelf:
-		r, size := utf8.DecodeRune(text[i:])
+		r, size := utf8.DecodeRune(all[i:])
 		if r != '。' && r != '！' && r != '？' {
 			return -1
 		}
@@ -167,7 +168,7 @@ func afterEnd(text []byte, i int) int {
 	default:
 		return -1
 	}
-	for next < len(text) && blank(text[next]) {
+	for next < len(all) && blank(all[next]) {
 		next++
 	}
 	return next
@@ -212,19 +213,19 @@ func sentenceBegin(text []byte, i int) int {
 }
 
 // lastEnd is where the last sentence ends that fits into room bytes from a place on, or if that is before least the last word.
-func lastEnd(text []byte, from, room, least int) int {
-	if len(text)-from <= room {
-		return len(text)
+func lastEnd(said []byte, from, room, least int) int {
+	if len(said)-from <= room {
+		return len(said)
 	}
 	sentence, word := 0, 0
 	for at := from; at < from+room; at++ {
-		if c := text[at]; c > '?' && c < utf8.RuneSelf { // mostly: nothing ends with it
+		if c := said[at]; c > '?' && c < utf8.RuneSelf { // mostly: nothing ends with it
 			continue
 		}
-		if next := afterEnd(text, at); next >= 0 {
+		if next := afterEnd(said, at); next >= 0 {
 			sentence = min(next, from+room)
 			at = next - 1 // blanks are looked at once
-		} else if blank(text[at]) {
+		} else if blank(said[at]) {
 			word = at
 		}
 	}
@@ -234,17 +235,17 @@ func lastEnd(text []byte, from, room, least int) int {
 	case word >= least:
 		return word
 	}
-	return clusterBegin(text, from+room, least)
+	return text.ClusterStart(said, from+room, least)
 }
 
 // wordBegin is where a word begins from a place on, end if none does before.
-func wordBegin(text []byte, from, end int) int {
+func wordBegin(said []byte, from, end int) int {
 	for at := from; at < end; at++ {
-		if blank(text[at]) {
+		if blank(said[at]) {
 			return at + 1
 		}
 	}
-	return clusterEnd(text, from, end)
+	return text.ClusterEnd(said, from, end)
 }
 
 const (

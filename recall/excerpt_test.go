@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // long is what a user says at length, with one sentence that matters at a place.
@@ -243,12 +245,12 @@ func TestExcerptsCutNoCluster(t *testing.T) {
 // TestFirstClusterIsNotCut: what a text begins with is one character for its reader, too.
 func TestFirstClusterIsNotCut(t *testing.T) {
 	family := "👨‍👩‍👧‍👦"
-	text := []byte(family + "found")
+	said := []byte(family + "found")
 	for i := 1; i < len(family); i++ {
-		if got := clusterEnd(text, i, len(text)); got != len(family) {
+		if got := text.ClusterEnd(said, i, len(said)); got != len(family) {
 			t.Errorf("from byte %d: got %d, want %d", i, got, len(family))
 		}
-		if got := clusterBegin(text, i, 0); got != 0 {
+		if got := text.ClusterStart(said, i, 0); got != 0 {
 			t.Errorf("to byte %d: got %d, want 0", i, got)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // randomScope is an engine with a random index: conversations of one turn to many, facts, texts of both sides, turns that were
@@ -72,7 +73,7 @@ func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 // ranked is what the index answers, and what it would if every turn were scored with all fields, which explain does one by one.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
-	q := e.readQuery(question, nil, storage.Time(1e9).Std(), langEnglish)
+	q := e.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
 	ix.resolve(q, e.cfg.MaxTerms, w)
 	s := new(scratch)
 	f := &q.passes

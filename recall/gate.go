@@ -1,6 +1,10 @@
 package recall
 
-import "math"
+import (
+	"math"
+
+	"github.com/remora-proxy/remora/text"
+)
 
 // How relevance weighs its two signs, and how far down the second is looked for. Measured: see docs/recall.md.
 const (
@@ -27,7 +31,7 @@ func (ix *index) matched(top []hit, q *query, w *Weights) float64 {
 	}
 	best := 0.0
 	for _, h := range top[:min(len(top), coverTurns)] {
-		if ix.turns[h.turn].traits&wishes != 0 {
+		if ix.turns[h.turn].traits&text.HasPreference != 0 {
 			h.score /= w.Wish
 		}
 		best = max(best, h.score)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // "What should I cook tonight?" shares no word with "my son is allergic to peanuts", and yet nothing else matters as much. What must be
@@ -48,13 +50,13 @@ const (
 
 type heedWord struct {
 	stem  string
-	of    language
+	of    text.Language
 	kind  heedKind
 	whole string // of a script without spaces: the word of whose pairs stem is one
 }
 
 type heedAsk struct {
-	of    language
+	of    text.Language
 	areas uint32 // a bit for each
 }
 
@@ -77,9 +79,9 @@ type heedTable struct {
 // heeds is read by New, as related is.
 var heeds = sync.OnceValue(func() *heedTable { return readHeeds(heedText) })
 
-var heedLanguages = map[string]language{
-	"en": langEnglish, "de": langGerman, "fr": langFrench, "es": langSpanish, "it": langItalian, "pt": langPortuguese, "nl": langDutch,
-	"ja": langUnknown, "zh": langUnknown,
+var heedLanguages = map[string]text.Language{
+	"en": text.English, "de": text.German, "fr": text.French, "es": text.Spanish, "it": text.Italian, "pt": text.Portuguese, "nl": text.Dutch,
+	"ja": text.Unknown, "zh": text.Unknown,
 }
 
 func readHeeds(table string) *heedTable {
@@ -100,16 +102,16 @@ func readHeeds(table string) *heedTable {
 		area := len(h.tells) - 1
 		of, sign := heedLanguages[f[0][:2]], f[0][2]
 		for _, w := range f[1:] {
-			s := stemIn(of, strings.ToLower(w))
+			s := text.Stem(of, strings.ToLower(w))
 			if sign == '-' {
 				h.said = append(h.said, []byte(strings.ReplaceAll(w, "_", " ")))
 			} else if sign == '=' {
 				h.code[s] = true
-			} else if chars := []rune(w); of == langUnknown && sign != '?' && len(chars) > 2 {
+			} else if chars := []rune(w); of == text.Unknown && sign != '?' && len(chars) > 2 {
 				h.tells[area] = append(h.tells[area], heedWord{string(chars[1:3]), of, kinds[sign], w})
 			} else if sign != '?' {
 				h.tells[area] = append(h.tells[area], heedWord{s, of, kinds[sign], ""})
-			} else if of == langUnknown {
+			} else if of == text.Unknown {
 				h.signs = append(h.signs, heedSign{w, 1 << area})
 			} else if at := slices.IndexFunc(h.asks[s], func(a heedAsk) bool { return a.of == of }); at >= 0 {
 				h.asks[s][at].areas |= 1 << area
@@ -122,7 +124,7 @@ func readHeeds(table string) *heedTable {
 }
 
 // heedMarks are words of what holds for good: what is not done, is always done, or hurts.
-var heedMarks = set(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
+var heedMarks = text.WordSet(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
 nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
 non mai sempre senza male não sem dói`)
 
@@ -133,14 +135,14 @@ type heedHit struct {
 }
 
 // wanting follow "I" where something is asked for without a question.
-var wanting = set("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")
+var wanting = text.WordSet("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")
 
 // maxShortAsk is the most terms of a question that asks for advice though it does not say so: "what's for dinner?"
 const maxShortAsk = 3
 
 // unspaced reports whether a message is likely in a script without spaces.
 func (q *query) unspaced() bool {
-	return q.language == langUnknown && !isASCII(string(q.lower))
+	return q.language == text.Unknown && !text.IsASCII(string(q.lower))
 }
 
 // atMost reports whether a message has so many terms at most; of scripts without spaces, whose terms are characters and pairs, five times as many.
@@ -153,13 +155,13 @@ func (q *query) requests() bool {
 	if q.intent&wantsAdvice != 0 {
 		return true
 	}
-	if q.language <= langEnglish && !q.asks && states(q.lower) {
+	if q.language <= text.English && !q.asks && states(q.lower) {
 		return false
 	}
 	if q.command {
 		return true
 	}
-	if q.language <= langEnglish && looksBack(q.lower) {
+	if q.language <= text.English && looksBack(q.lower) {
 		return false
 	}
 	if q.asks {
@@ -176,7 +178,7 @@ func (q *query) requests() bool {
 	if q.unspaced() {
 		return true // no first word tells
 	}
-	if len(languagesOf[string(first)]) > 0 { // no imperative
+	if text.IsFunctionWord(string(first)) { // no imperative
 		second, rest := cutWord(rest)
 		third, _ := cutWord(rest)
 		return wanting[string(second)] || wanting[string(third)]
@@ -184,7 +186,7 @@ func (q *query) requests() bool {
 	return true
 }
 
-var mayDoWords = set("can could may should shall must")
+var mayDoWords = text.WordSet("can could may should shall must")
 
 // mayDo reports whether a text asks what "I" or "we" can or should do.
 func mayDo(lower []byte) bool {
@@ -206,8 +208,8 @@ func (q *query) ofCode() bool {
 
 // beingWords are verbs of statements, relativeWords what may stand before them in a request: "something that is quick".
 var (
-	beingWords    = set("is are was were has had")
-	relativeWords = set("that which who what where")
+	beingWords    = text.WordSet("is are was were has had")
+	relativeWords = text.WordSet("that which who what where")
 )
 
 // states reports whether a text in lower case that asks nothing says how something is or was: "dinner was great".
@@ -231,7 +233,7 @@ func (q *query) heedAreas() (areas uint32) {
 	for _, t := range q.terms {
 		if t.standing&ofArea != 0 && !t.lent {
 			for _, a := range heeds().asks[t.stem] {
-				if a.of == q.language || q.language == langUnknown {
+				if a.of == q.language || q.language == text.Unknown {
 					areas |= a.areas
 				}
 			}
@@ -283,7 +285,7 @@ func (q *query) asWords(areas uint32) (left uint32) {
 			continue
 		}
 		for _, a := range heeds().asks[t.stem] {
-			if a.of == q.language || q.language == langUnknown {
+			if a.of == q.language || q.language == text.Unknown {
 				left |= a.areas & areas
 			}
 		}
@@ -292,7 +294,7 @@ func (q *query) asWords(areas uint32) (left uint32) {
 }
 
 // fileKinds end the names of files of code.
-var fileKinds = set("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
+var fileKinds = text.WordSet("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
 
 // isIdentifier reports whether a word is how code names something: "flightSearch", "recipe_list", "menu.tsx", "`dinner`".
 func isIdentifier(w string) bool {
@@ -324,7 +326,7 @@ func (ix *index) heeded(q *query, f *filter, s *scratch) []heedHit {
 		}
 		from := len(found)
 		for _, w := range words {
-			if w.of > langEnglish && ix.spoken[w.of] == 0 {
+			if w.of > text.English && ix.spoken[w.of] == 0 {
 				continue
 			}
 			id, ok := ix.terms.find(w.stem)
@@ -380,11 +382,11 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 		switch w.kind {
 		case heedTold:
 			aged = max(aged, heedFloor)
-			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&firstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
+			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxHeedTold || t.traits&text.FirstPerson == 0 && !ofOneself(ix.lowerText(t.mem, s))) {
 				continue
 			}
 		case heedFact: // or what is none yet
-			if t.flags&turnFact == 0 && t.traits&wishes == 0 && !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
+			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 && !hasWordOf(heedMarks, ix.lowerText(t.mem, s)) {
 				continue
 			}
 		case heedMarked:
@@ -392,7 +394,7 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 				continue
 			}
 		case heedShare:
-			if t.flags&turnFact == 0 && t.traits&wishes == 0 || !ix.sharesWord(n, q, w) {
+			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 || !ix.sharesWord(n, q, w) {
 				continue
 			}
 		}
@@ -407,7 +409,7 @@ func (ix *index) heedWord(found []heedHit, from int, w heedSought, q *query, f *
 
 // mayHold reports whether a turn may say what holds for good: it is a fact, or in a few words the user's own.
 func (t *turn) mayHold() bool {
-	return t.flags&turnFact != 0 || t.traits&(wishes|firstPerson) != 0 && t.userLen <= maxHeedTold
+	return t.flags&turnFact != 0 || t.traits&(text.HasPreference|text.FirstPerson) != 0 && t.userLen <= maxHeedTold
 }
 
 // lowerText is the text of passage i in lower case, until the next call.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // index holds one scope's memories. What is ranked is the turn: the passages of one exchange together, or a single fact,
@@ -30,8 +31,8 @@ type index struct {
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the stems of their names' words
 	arena    arena
-	coder    *coder    // nil until there is enough text to learn from
-	words    *analyzer // reads texts as they were read
+	coder    *coder         // nil until there is enough text to learn from
+	words    *text.Analyzer // reads texts as they were read
 	work     *workspace
 	plain    int64 // bytes of text before it learns
 	building bool  // from records: it learns later, and from more of them, and its postings go to the log
@@ -52,8 +53,8 @@ type index struct {
 	postBytes          int64
 	shapeBytes         int64
 	dead               int
-	spoken             [languages]int // passages of the user by language
-	omitted            int64          // memories left out because the scope is larger than its bound
+	spoken             [text.NumLanguages]int // passages of the user by language
+	omitted            int64                  // memories left out because the scope is larger than its bound
 }
 
 // turn is the unit of ranking.
@@ -70,13 +71,13 @@ type turn struct {
 	speaker    uint16
 	lives      uint16 // day until which none of its memories expires, see lastDay
 	flags      flags
-	traits     traits // of the user's text
+	traits     text.Traits // of the user's text
 }
 
 // usualLanguage is what the user mostly writes.
-func (ix *index) usualLanguage() language {
-	best := langEnglish
-	for l := langGerman; l < languages; l++ {
+func (ix *index) usualLanguage() text.Language {
+	best := text.English
+	for l := text.German; l < text.NumLanguages; l++ {
 		if ix.spoken[l] > ix.spoken[best] {
 			best = l
 		}
@@ -120,11 +121,11 @@ type conv struct {
 	project uint32
 }
 
-func newIndex(seed uint64, words *analyzer) *index {
+func newIndex(seed uint64, words *text.Analyzer) *index {
 	ix := &index{seed: seed, words: words, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
 	ix.terms.seed, ix.convs.names.seed = seed, seed
-	ix.term(endOfStatement)
-	ix.term(endOfQuestion)
+	ix.term(text.EndOfStatement)
+	ix.term(text.EndOfQuestion)
 	return ix
 }
 
@@ -165,8 +166,8 @@ type passage struct {
 	memory   *storage.Memory
 	terms    []string
 	numbers  []uint32 // of the terms, instead of them, where the index is being built
-	traits   traits
-	language language
+	traits   text.Traits
+	language text.Language
 	print    uint64 // fingerprint, where snapshots are kept
 }
 
@@ -406,7 +407,7 @@ func (ix *index) remove(n int32) {
 		h := ix.head(i)
 		for at := 0; at < len(h.packed); {
 			var id uint32
-			if id, at = nextTerm(h.packed, at); !isMark(id) {
+			if id, at = nextTerm(h.packed, at); !text.IsMark(id) {
 				counts.of(id)
 			}
 		}
@@ -442,13 +443,13 @@ func (ix *index) removeMemory(i int32) {
 }
 
 // passage reads back what put was given, but for the traits, which are the turn's.
-func (ix *index) passage(i int32, of traits) passage {
+func (ix *index) passage(i int32, of text.Traits) passage {
 	h, m := ix.head(i), ix.memory(i, storage.Scope{})
 	p := passage{memory: &m, traits: of}
 	if h.assistant {
-		var a analysis
-		ix.words.analyze(m.Text, langEnglish, &a)
-		p.terms = a.terms
+		var a text.Analysis
+		ix.words.Analyze(m.Text, text.English, &a)
+		p.terms = a.Terms
 		return p
 	}
 	p.terms = make([]string, 0, h.terms)
@@ -473,7 +474,7 @@ func (ix *index) term(s string) uint32 {
 // speaker numbers a name, and notes its words so that a query which uses one names the speaker.
 func (ix *index) speaker(name string) uint16 {
 	name = strings.ToLower(name)
-	if name == "" || len(name) > maxWord || name == string(storage.RoleUser) || name == string(storage.RoleAssistant) {
+	if name == "" || len(name) > text.MaxWord || name == string(storage.RoleUser) || name == string(storage.RoleAssistant) {
 		return 0
 	}
 	if n, ok := ix.speakers[name]; ok {
@@ -485,7 +486,7 @@ func (ix *index) speaker(name string) uint16 {
 	n := uint16(len(ix.speakers) + 1)
 	ix.speakers[strings.Clone(name)] = n
 	for _, w := range strings.Fields(name) {
-		if w = stemIn(langEnglish, w); ix.names[w] == 0 && !isStop(langEnglish, w) {
+		if w = text.Stem(text.English, w); ix.names[w] == 0 && !text.IsStop(text.English, w) {
 			ix.names[strings.Clone(w)] = n
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"strings"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // intent is what kind of answer a query asks for.
@@ -98,7 +100,7 @@ func readIntent(text []byte) intent {
 }
 
 // advising are the words with which other languages ask for advice or work.
-var advising = set(`soll sollen sollte sollten kannst könntest können könnten empfiehl empfehle empfehlen empfiehlst empfehlung empfehlungen vorschlag vorschläge tipp tipps ideen hilf
+var advising = text.WordSet(`soll sollen sollte sollten kannst könntest können könnten empfiehl empfehle empfehlen empfiehlst empfehlung empfehlungen vorschlag vorschläge tipp tipps ideen hilf
 peux pourrais pouvez pourriez puis dois devrais recommande recommandez recommandes conseille conseillez conseils suggère suggères idées aide
 puedo puedes podrías podría debo debería recomienda recomiendas recomiéndame recomendación sugiere sugieres consejos ideas ayúdame
 posso puoi potresti dovrei consiglia consigli consigliami suggerisci suggerimenti aiutami devo deveria pode poderia recomenda recomende recomendações sugere sugira dicas ajude`)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // "What did we do yesterday?" and "where were we?" ask for what was said then, whatever it was about. No word of theirs is looked for:
@@ -16,20 +18,17 @@ const (
 	leastTold = 4
 )
 
-// whenStems are the stems of words that say when, and of what is done at any time.
+// whenStems are stems of questions about a time, beside those of the words that say when.
 var whenStems = func() map[string]bool {
 	m := map[string]bool{}
-	for w := range timeWords {
-		m[stemIn(langEnglish, w)] = true
-	}
 	for _, w := range [...]string{"day", "past", "may", "other", "st", "nd", "rd", "th", "decide", "agree", "chat"} {
-		m[stemIn(langEnglish, w)] = true
+		m[text.Stem(text.English, w)] = true
 	}
 	return m
 }()
 
 // lookingBack are words of questions about what was. "What should I do this week?" and "what do I have on Friday?" hold none.
-var lookingBack = set("did was were had happened")
+var lookingBack = text.WordSet("did was were had happened")
 
 // looksBack reports whether a question in lower case is about what was.
 func looksBack(lower []byte) bool {
@@ -50,10 +49,10 @@ func (q *query) onlyWhen(now time.Time) bool {
 	if !q.asks || len(q.dates) == 0 || q.speaker != 0 {
 		return false
 	}
-	if q.language != langEnglish {
-		if only, telling := namesOnlyTime(string(q.lower), q.language); only {
-			today := dayOf(now.UTC())
-			if telling || !slices.ContainsFunc(q.dates, func(d days) bool { return d.to > today }) {
+	if q.language != text.English {
+		if only, telling := text.NamesOnlyTime(string(q.lower), q.language); only {
+			today := text.DayOf(now.UTC())
+			if telling || !slices.ContainsFunc(q.dates, func(d text.Days) bool { return d.To > today }) {
 				return true
 			}
 		}
@@ -66,7 +65,7 @@ func (q *query) onlyWhen(now time.Time) bool {
 		if t.lent {
 			continue
 		}
-		if own++; own > 6 || !whenStems[t.stem] && t.standing&(isLight|ofRequest) == 0 && !isDigit(t.stem[0]) {
+		if own++; own > 6 || !text.IsTimeStem(t.stem) && !whenStems[t.stem] && t.standing&(isLight|ofRequest) == 0 && !isDigit(t.stem[0]) {
 			return false
 		}
 	}
@@ -77,7 +76,7 @@ func (q *query) onlyWhen(now time.Time) bool {
 func (ix *index) during(q *query, f *filter, s *scratch, most int) []hit {
 	return ix.lately(f, s, most, func(t *turn) float64 {
 		day := int64(t.time) / dayMillis
-		if !slices.ContainsFunc(q.dates, func(d days) bool { return day >= d.from && day < d.to }) {
+		if !slices.ContainsFunc(q.dates, func(d text.Days) bool { return day >= d.From && day < d.To }) {
 			return 0
 		}
 		score := float64(min(t.userLen, 40))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // runLoad builds the index and publishes it, and codes its texts if that is left to do.
@@ -123,7 +124,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			return nil, nil, false, err
 		}
 		if numbers == nil && page.Next != "" {
-			words, numbers = newNumberingAnalyzer(loadWords, ix.term), &numberSpace{}
+			words, numbers = text.NewNumberingAnalyzer(loadWords, ix.term), &numberSpace{}
 		}
 		e.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
@@ -144,7 +145,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			if fitted := e.fit(ix); fitted != ix {
 				ix, group.ix = fitted, fitted
 				if numbers != nil { // words has the numbers of the old index
-					words = newNumberingAnalyzer(loadWords, ix.term)
+					words = text.NewNumberingAnalyzer(loadWords, ix.term)
 				}
 			}
 		}

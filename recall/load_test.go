@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // A large load numbers the terms of an index as it reads the words. What it makes of a text is what is made of one that is added,
@@ -24,9 +25,9 @@ func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 				t.Fatalf("%d memories are left out of %d", ix.omitted, ix.liveMems)
 			}
 			for i := range ix.mems {
-				text := ix.memory(int32(i), alice).Text
-				var a analysis
-				e.analyzer.analyze(text, langEnglish, &a)
+				said := ix.memory(int32(i), alice).Text
+				var a text.Analysis
+				e.analyzer.Analyze(said, text.English, &a)
 				h := ix.head(int32(i))
 				var got, want []string
 				for at := 0; at < len(h.packed); {
@@ -34,16 +35,16 @@ func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 					id, at = nextTerm(h.packed, at)
 					got = append(got, ix.spelled(id))
 				}
-				for _, term := range a.terms { // of the assistant's each once, no marks
-					if !h.assistant || term != endOfStatement && term != endOfQuestion && !slices.Contains(want, term) {
+				for _, term := range a.Terms { // of the assistant's each once, no marks
+					if !h.assistant || term != text.EndOfStatement && term != text.EndOfQuestion && !slices.Contains(want, term) {
 						want = append(want, term)
 					}
 				}
-				if !slices.Equal(got, want) || h.signature != sign(a.terms) {
-					t.Fatalf("memory %d, %q: got %q signed %v, want %q signed %v", i, text, got, h.signature, want, sign(a.terms))
+				if !slices.Equal(got, want) || h.signature != sign(a.Terms) {
+					t.Fatalf("memory %d, %q: got %q signed %v, want %q signed %v", i, said, got, h.signature, want, sign(a.Terms))
 				}
-				if got := ix.passage(int32(i), 0).terms; !slices.Equal(got, a.terms) {
-					t.Fatalf("memory %d, %q: got %q back, want %q", i, text, got, a.terms)
+				if got := ix.passage(int32(i), 0).terms; !slices.Equal(got, a.Terms) {
+					t.Fatalf("memory %d, %q: got %q back, want %q", i, said, got, a.Terms)
 				}
 			}
 		})

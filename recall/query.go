@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/text"
 )
 
 // query is a request's text as the index understands it.
@@ -22,14 +23,14 @@ type query struct {
 	command  bool // a command of a few words
 	self     self // it asks what is known of the user
 	asks     bool
-	ofUser   bool     // it is about who asks
-	language language // of its words, langUnknown where nothing tells it
-	dates    []days
+	ofUser   bool          // it is about who asks
+	language text.Language // of its words, text.Unknown where nothing tells it
+	dates    []text.Days
 	vector   *evidence  // nil without embeddings
 	filter   [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms
-	read       analysis
+	read       text.Analysis
 	passes     filter
 	text       string   // what was read, for heedAreas
 	lower, ids []byte   // space for the text in lower case, and for the ids of the result's lines
@@ -66,7 +67,7 @@ type queryWord struct {
 
 // HumanWords returns the part of a message that a person typed: without recalled blocks, the wrapper elements of agents and clients, long
 // fenced code and quoted files. It may be empty: then there is nothing to recall for and nothing to remember.
-func HumanWords(message string) string { return humanWords(fence.Strip(message)) }
+func HumanWords(message string) string { return text.HumanWords(fence.Strip(message)) }
 
 // words is what of the newest message a human typed.
 func (r *Request) words() string {
@@ -78,36 +79,36 @@ func (r *Request) words() string {
 
 // readQuery finds the terms of a request, of which newest is the human's words. usual is the language of what the index holds, for messages that do not tell
 // their own.
-func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual language) *query {
+func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *query {
 	w := &e.cfg.Weights
 	q := e.queries.Get().(*query) // goes back without terms
 	a := &q.read
-	text := ends(newest)
-	e.analyzer.analyze(text, usual, a)
-	if !a.ascii && isSmallTalk(text) {
+	message := ends(newest)
+	e.analyzer.Analyze(message, usual, a)
+	if !a.ASCII && text.IsSmallTalk(message) {
 		return q
 	}
-	q.text = text
+	q.text = message
 	q.add(a, w, 1)
-	if len(q.terms) <= commandTerms || !a.ascii {
-		q.self = selfOf(text)
+	if len(q.terms) <= commandTerms || !a.ASCII {
+		q.self = selfOf(message)
 	}
-	if a.traits&firstPerson != 0 {
+	if a.Traits&text.FirstPerson != 0 {
 		q.intent |= fromSpeaker
 	}
-	q.idle = a.traits&(asks|hasNumber) == 0 // and nothing but social words: resolve says
-	q.lower = appendLower(q.lower[:0], text, a.ascii)
+	q.idle = a.Traits&(text.HasQuestion|text.HasNumber) == 0 // and nothing but social words: resolve says
+	q.lower = appendLower(q.lower[:0], message, a.ASCII)
 	q.intent |= readIntent(q.lower)
-	if q.language = a.language; q.language != langEnglish {
+	if q.language = a.Language; q.language != text.English {
 		q.intent |= intentElsewhere(q.lower)
 	}
-	q.dates = a.dates(q.lower, now)
-	q.asks = a.traits&asks != 0 || opensAsking(q.lower)
-	q.ofUser = a.traits&firstPerson != 0 || (a.language > langEnglish || !a.ascii) && ofOneself(q.lower)
+	q.dates = a.Dates(q.lower, now)
+	q.asks = a.Traits&text.HasQuestion != 0 || opensAsking(q.lower)
+	q.ofUser = a.Traits&text.FirstPerson != 0 || (a.Language > text.English || !a.ASCII) && ofOneself(q.lower)
 	q.command = q.isCommand(a)
 	if len(q.terms) < e.cfg.BorrowTerms && previous != nil && e.cfg.BorrowWeight > 0 {
-		if text := previous(); text != "" {
-			e.analyzer.analyze(ends(HumanWords(text)), usual, a)
+		if message := previous(); message != "" {
+			e.analyzer.Analyze(ends(HumanWords(message)), usual, a)
 			own := len(q.terms)
 			q.add(a, w, e.cfg.BorrowWeight)
 			for i := range q.terms[own:] {
@@ -136,13 +137,13 @@ func ends(text string) string {
 }
 
 // add appends terms that are not there yet. How often a term stands in a message says nothing about what is sought.
-func (q *query) add(a *analysis, w *Weights, share float64) {
+func (q *query) add(a *text.Analysis, w *Weights, share float64) {
 	var seen map[string]bool // once there are many
-	for _, s := range a.terms {
+	for _, s := range a.Terms {
 		if len(q.terms) == maxQueryTerms {
 			return
 		}
-		if s == endOfStatement || s == endOfQuestion {
+		if s == text.EndOfStatement || s == text.EndOfQuestion {
 			continue
 		}
 		if len(q.terms) < 32 {
@@ -151,7 +152,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 			}
 		} else {
 			if seen == nil {
-				seen = make(map[string]bool, len(q.terms)+len(a.terms))
+				seen = make(map[string]bool, len(q.terms)+len(a.Terms))
 				for _, t := range q.terms {
 					seen[t.stem] = true
 				}
@@ -167,7 +168,7 @@ func (q *query) add(a *analysis, w *Weights, share float64) {
 			weight *= w.Request
 		case is&isLight != 0:
 			weight *= w.Light
-		case slices.Contains(a.proper, s):
+		case slices.Contains(a.Proper, s):
 			weight *= w.Proper
 		}
 		q.terms = append(q.terms, queryTerm{stem: s, standing: is, weight: weight})

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // hit is a ranked turn.
@@ -334,7 +335,7 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if q.speaker != 0 && t.speaker == q.speaker {
 		times(PartSpeaker, w.Speaker)
 	}
-	if t.traits&firstPerson != 0 {
+	if t.traits&text.FirstPerson != 0 {
 		times(PartFirstPerson, q.personFactor(w))
 	}
 	if q.project != 0 && t.conv >= 0 && ix.convs.list[t.conv].project == q.project {
@@ -343,16 +344,16 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
-	if q.intent&wantsAdvice != 0 && t.traits&wishes != 0 {
+	if q.intent&wantsAdvice != 0 && t.traits&text.HasPreference != 0 {
 		times(PartWish, w.Wish)
 	}
-	if q.intent&wantsTime != 0 && t.traits&hasTime != 0 {
+	if q.intent&wantsTime != 0 && t.traits&text.HasTime != 0 {
 		times(PartTimeAnswer, w.TimeAnswer)
 	}
-	if q.intent&wantsNumber != 0 && t.traits&hasNumber != 0 {
+	if q.intent&wantsNumber != 0 && t.traits&text.HasNumber != 0 {
 		times(PartNumberAnswer, w.NumberAnswer)
 	}
-	if q.intent&wantsName != 0 && t.traits&hasName != 0 {
+	if q.intent&wantsName != 0 && t.traits&text.HasName != 0 {
 		times(PartNameAnswer, w.NameAnswer)
 	}
 	if len(q.dates) > 0 {
@@ -404,14 +405,14 @@ const dayMillis = 24 * 60 * 60 * 1000
 
 // nearness says how well a memory's time fits days: 1 inside, less for the week after (people tell of things some days later) and a little
 // for the days before (they announce them).
-func nearness(d days, t storage.Time) float64 {
+func nearness(d text.Days, t storage.Time) float64 {
 	day := int64(t) / dayMillis
 	switch {
-	case day >= d.from && day < d.to:
+	case day >= d.From && day < d.To:
 		return 1
-	case day >= d.to && day < d.to+7:
-		return 1 - float64(day-d.to+1)/10
-	case day < d.from && day >= d.from-3:
+	case day >= d.To && day < d.To+7:
+		return 1 - float64(day-d.To+1)/10
+	case day < d.From && day >= d.From-3:
 		return 0.3
 	}
 	return 0

@@ -4,6 +4,8 @@ import (
 	_ "embed"
 	"strings"
 	"sync"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 //go:embed related.txt
@@ -30,7 +32,7 @@ func readRelated(table string) map[string][]relatedTerm {
 	m := map[string][]relatedTerm{}
 	seen := map[[2]string]bool{}
 	add := func(from, to string, how relation) {
-		pair := [2]string{stemIn(langEnglish, from), stemIn(langEnglish, to)}
+		pair := [2]string{text.Stem(text.English, from), text.Stem(text.English, to)}
 		if pair[0] != pair[1] && !seen[pair] {
 			seen[pair] = true
 			m[pair[0]] = append(m[pair[0]], relatedTerm{pair[1], how})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // scopeIndex is one scope's place in the engine: empty, loading, loaded, or failed and waiting to be tried again.
@@ -120,21 +121,21 @@ func (e *Engine) load(ctx context.Context, s *scopeIndex) error {
 const tagPreference = "preference"
 
 // passage analyzes a memory, which it refers to from then on. The terms are numbers in the space of numbers if with numbers them.
-func (e *Engine) passage(with *analyzer, numbers *numberSpace, m *storage.Memory) passage {
-	a := e.analyses.Get().(*analysis)
+func (e *Engine) passage(with *text.Analyzer, numbers *numberSpace, m *storage.Memory) passage {
+	a := e.analyses.Get().(*text.Analysis)
 	defer e.analyses.Put(a)
-	with.analyze(m.Text, langEnglish, a)
+	with.Analyze(m.Text, text.English, a)
 	switch {
 	case m.Kind == storage.KindResource: // what a document orders or prefers is not the user's wish
-		a.traits &^= wishes
+		a.Traits &^= text.HasPreference
 	case slices.Contains(m.Tags, tagPreference):
-		a.traits |= wishes
+		a.Traits |= text.HasPreference
 	}
-	p := passage{memory: m, traits: a.traits, language: a.language}
+	p := passage{memory: m, traits: a.Traits, language: a.Language}
 	if numbers != nil {
-		p.numbers = numbers.copyOf(a.numbers)
+		p.numbers = numbers.copyOf(a.Numbers)
 	} else {
-		p.terms = slices.Clone(a.terms)
+		p.terms = slices.Clone(a.Terms)
 	}
 	return p
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // "What do you know about me?" has no word that a fact shares, nor has "where were we?" (see lately.go). It is answered by the user's facts themselves, "what is my name?" by those
@@ -236,7 +237,7 @@ qué día es hoy
 }()
 
 // greetings may stand before such a question.
-var greetings = set("hi hey hello ok okay so and well hallo und also bonjour salut et hola y")
+var greetings = text.WordSet("hi hey hello ok okay so and well hallo und also bonjour salut et hola y")
 
 // selfOf says whether a message asks for what is known of the user, or was spoken of last, and no more.
 func selfOf(text string) self {
@@ -287,19 +288,19 @@ func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch
 		looked++
 		s.text = ix.appendText(s.text[:0], t.mem)
 		score := 0.5
-		switch text := string(s.text); {
+		switch said := string(s.text); {
 		case q.self == selfAge:
 			score = 0
-			if lower := lowerEnds(text); mayGiveAge(lower) {
+			if lower := lowerEnds(said); mayGiveAge(lower) {
 				if read += len(lower); givesAge(lower) {
 					score = 1
 				}
 			}
-		case givesName(text):
+		case givesName(said):
 			score = 4
 		case q.self == selfName:
 			score = 0
-		case t.traits&(firstPerson|wishes) != 0:
+		case t.traits&(text.FirstPerson|text.HasPreference) != 0:
 			score = 1
 		}
 		if score > 0 {
@@ -320,7 +321,7 @@ var giving = strings.Split(`my name is |my name's |i am called |call me |please 
 	`me chamo |meu nome é |我叫|我的名字|私の名前は`, "|")
 
 // peoples are what people are with a capital and not called: "I'm German" gives no name.
-var peoples = set(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
+var peoples = text.WordSet(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
 bulgarian cambodian canadian catalan chilean chinese colombian croatian cuban cypriot czech danish dutch ecuadorian egyptian english estonian ethiopian european filipino finnish
 french georgian german ghanaian greek hawaiian hispanic hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese kenyan korean latina latino
 latvian lebanese lithuanian malaysian maltese mexican mongolian moroccan nepalese nigerian norwegian pakistani palestinian persian peruvian polish portuguese romanian russian

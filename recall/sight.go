@@ -6,7 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
+	"github.com/remora-proxy/remora/text"
 )
 
 // sight is where a word of the query stands in a text.
@@ -17,7 +17,7 @@ type sight struct {
 
 // sights returns where words of the query stand in a text, whose terms are packed: words that begin like a stem which both have. Not
 // found are irregular forms.
-func (s *selection) sights(packed, text []byte) []sight {
+func (s *selection) sights(packed, said []byte) []sight {
 	var stems [maxStems][]byte
 	var concepts [maxStems]uint8
 	var by [256]uint32 // stems by their first character
@@ -45,7 +45,7 @@ func (s *selection) sights(packed, text []byte) []sight {
 		}
 		if !known {
 			stems[n], concepts[n] = stem, uint8(k)
-			r, _ := folded(stem)
+			r, _ := text.FoldRune(stem)
 			by[byte(r)] |= 1 << n
 			if r < utf8.RuneSelf {
 				opens[r], opens[upper(byte(r))] = 1, 1
@@ -54,23 +54,23 @@ func (s *selection) sights(packed, text []byte) []sight {
 		}
 	}
 	seen := s.scratch.sights[:0]
-	for at := 0; at < len(text) && len(seen) < maxSights; at++ {
-		if opens[text[at]] == 0 {
+	for at := 0; at < len(said) && len(seen) < maxSights; at++ {
+		if opens[said[at]] == 0 {
 			continue
 		}
-		r, size := folded(text[at:])
-		if !beginsWord(text, at, r) {
+		r, size := text.FoldRune(said[at:])
+		if !beginsWord(said, at, r) {
 			continue
 		}
 		for left := by[byte(r)]; left != 0; left &= left - 1 {
 			i := bits.TrailingZeros32(left)
-			n := hasStem(text[at:], stems[i])
+			n := text.StemPrefix(said[at:], stems[i])
 			if n < 0 {
 				continue
 			}
 			next, end := at+size, at+n
-			if !spaceless(r) { // words of these need no blank between them
-				next = wordEnd(text, next)
+			if !text.Spaceless(r) { // words of these need no blank between them
+				next = wordEnd(said, next)
 			}
 			if next <= end+maxEnding {
 				end = max(next, end)
@@ -130,23 +130,23 @@ var wide = func() (all [256]byte) {
 }()
 
 // beginsWord reports whether a word begins with the character r at byte i.
-func beginsWord(text []byte, i int, r rune) bool {
+func beginsWord(said []byte, i int, r rune) bool {
 	if r >= utf8.RuneSelf {
 		if !wordly(r) {
 			return false
 		}
-		if spaceless(r) {
+		if text.Spaceless(r) {
 			return true
 		}
 	}
 	if i == 0 {
 		return true
 	}
-	if before := text[i-1]; before < utf8.RuneSelf {
+	if before := said[i-1]; before < utf8.RuneSelf {
 		return wordBytes[before] == 0
 	}
-	before, _ := utf8.DecodeLastRune(text[:i])
-	return !wordly(before) || spaceless(before)
+	before, _ := utf8.DecodeLastRune(said[:i])
+	return !wordly(before) || text.Spaceless(before)
 }
 
 // wordly reports whether a character is of a word.
@@ -158,64 +158,17 @@ func wordly(r rune) bool {
 }
 
 // wordEnd is where a word goes on to that byte i may be of.
-func wordEnd(text []byte, i int) int {
-	for i < len(text) {
-		if wordBytes[text[i]] != 0 {
+func wordEnd(said []byte, i int) int {
+	for i < len(said) {
+		if wordBytes[said[i]] != 0 {
 			i++
 			continue
 		}
-		if text[i] < utf8.RuneSelf {
+		if said[i] < utf8.RuneSelf {
 			break
 		}
-		r, size := utf8.DecodeRune(text[i:])
-		if !wordly(r) || spaceless(r) {
-			break
-		}
-		i += size
-	}
-	return i
-}
-
-// folded is the first character of a text in lower case, without accents: stemmers take these away.
-func folded(text []byte) (r rune, size int) {
-	if c := text[0]; c < utf8.RuneSelf {
-		return rune(lower(c)), 1
-	}
-	r, size = utf8.DecodeRune(text)
-	if base := norm.NFD.Properties(text[:size]).Decomposition(); len(base) > 0 {
-		r, _ = utf8.DecodeRune(base)
-	}
-	return unicode.ToLower(r), size
-}
-
-// hasStem returns how long that is which a text begins with like a stem, -1 if it does not. Accents that stand alone say nothing.
-func hasStem(text, stem []byte) int {
-	i := 0
-	for j := 0; j < len(stem); {
-		if i == len(text) {
-			return -1
-		}
-		if c := text[i]; c < utf8.RuneSelf && stem[j] < utf8.RuneSelf {
-			if lower(c) != stem[j] {
-				return -1
-			}
-			i, j = accentsEnd(text, i+1), accentsEnd(stem, j+1)
-			continue
-		}
-		a, n := folded(text[i:])
-		b, m := folded(stem[j:])
-		if a != b {
-			return -1
-		}
-		i, j = accentsEnd(text, i+n), accentsEnd(stem, j+m)
-	}
-	return i
-}
-
-func accentsEnd(text []byte, i int) int {
-	for i < len(text) && text[i] >= utf8.RuneSelf {
-		r, size := utf8.DecodeRune(text[i:])
-		if !unicode.Is(unicode.Mn, r) {
+		r, size := utf8.DecodeRune(said[i:])
+		if !wordly(r) || text.Spaceless(r) {
 			break
 		}
 		i += size

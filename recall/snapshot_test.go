@@ -20,6 +20,7 @@ import (
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
+	"github.com/remora-proxy/remora/text"
 )
 
 // digesting is a store in memory that knows its digests, and counts scans by the engine.
@@ -578,14 +579,14 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
 	const version, want = 8, 3849902367
 	sum := crc32.NewIEEE()
-	a, out := newAnalyzer(cachedWords), new(analysis)
+	a, out := text.NewAnalyzer(cachedWords), new(text.Analysis)
 	fixture, err := os.ReadFile("testdata/conversations.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(fixture)) {
-		a.analyze(line, langEnglish, out)
-		fmt.Fprintln(sum, out.terms, out.traits, out.language)
+		a.Analyze(line, text.English, out)
+		fmt.Fprintln(sum, out.Terms, out.Traits, out.Language)
 	}
 	if got := sum.Sum32(); got != want || blobVersion != version {
 		t.Errorf("analysis gives %d for blobVersion %d, want %d for %d", got, blobVersion, want, version)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // Eight bytes at a time come to what one by one does: for terms as they are packed, and for any bytes.
@@ -80,7 +81,7 @@ func TestSoundPostings(t *testing.T) {
 
 // The hash of an id is the same whether it comes as text or stands in a record, and no two of these ids share one.
 func TestHashOfAnID(t *testing.T) {
-	ix := newIndex(1, newAnalyzer(cachedWords))
+	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	seen := map[uint64]string{}
 	long := strings.Repeat("ab", storage.MaxID/2)
 	for _, turn := range []string{"deadbeef", "\xde\xad\xbe\xef", "abc", "ABCDEF01", "a.3", "deadbeef.3", "x.", ".5", "1.07", long, "0123456789abcdef"} {
@@ -105,8 +106,8 @@ func TestHashOfAnID(t *testing.T) {
 
 // When an index learns to code texts, those that are there are coded, too, and come back as they were; what was captured before stands.
 func TestLearningKeepsMemories(t *testing.T) {
-	ix := newIndex(1, newAnalyzer(cachedWords))
-	a := newAnalyzer(cachedWords)
+	ix := newIndex(1, text.NewAnalyzer(cachedWords))
+	a := text.NewAnalyzer(cachedWords)
 	var all []storage.Memory
 	said := town(97)
 	i := 0
@@ -128,9 +129,9 @@ func TestLearningKeepsMemories(t *testing.T) {
 		case 6:
 			m.Provenance.Chain = "not hex"
 		}
-		out := new(analysis)
-		a.analyze(m.Text, langEnglish, out)
-		ix.merge([]passage{{memory: &m, terms: out.terms, traits: out.traits}})
+		out := new(text.Analysis)
+		a.Analyze(m.Text, text.English, out)
+		ix.merge([]passage{{memory: &m, terms: out.Terms, traits: out.Traits}})
 		i++
 	}
 	for ix.plain < learnFrom-2000 {

@@ -3,6 +3,8 @@ package recall
 import (
 	"strings"
 	"sync"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // standing describes the part that a term plays in a query.
@@ -30,8 +32,8 @@ var standings = sync.OnceValue(func() map[string]standing {
 	}
 	for l, words := range socialElsewhere {
 		for w := range strings.FieldsSeq(words) {
-			for _, l := range [...]language{language(l), langEnglish} { // a word alone doesn't reveal its language
-				m[stemIn(l, w)] |= isSocial
+			for _, l := range [...]text.Language{text.Language(l), text.English} { // a word alone doesn't reveal its language
+				m[text.Stem(l, w)] |= isSocial
 			}
 		}
 	}
@@ -66,18 +68,18 @@ make made try let share sharing stay strong positive enough continue proceed ahe
 
 func stems(words string) map[string]bool {
 	m := map[string]bool{}
-	for w := range set(words) {
-		m[stemIn(langEnglish, w)] = true
+	for w := range text.WordSet(words) {
+		m[text.Stem(text.English, w)] = true
 	}
 	return m
 }
 
 // socialElsewhere has the social words of other languages, but for stop words.
-var socialElsewhere = [languages]string{
-	langGerman:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
-	langFrench:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",
-	langSpanish:    "perfecto genial estupendo vale hola bueno buenos buenas días tardes noches claro acuerdo adelante sigue continúa muchas",
-	langItalian:    "perfetto ottimo bene ciao buongiorno buonasera mille va continua certo accordo",
-	langPortuguese: "perfeito ótimo bom boa olá certo claro continua muito beleza",
-	langDutch:      "perfect prima goed hallo hoi bedankt oké verder graag mooi",
+var socialElsewhere = [text.NumLanguages]string{
+	text.German:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
+	text.French:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",
+	text.Spanish:    "perfecto genial estupendo vale hola bueno buenos buenas días tardes noches claro acuerdo adelante sigue continúa muchas",
+	text.Italian:    "perfetto ottimo bene ciao buongiorno buonasera mille va continua certo accordo",
+	text.Portuguese: "perfeito ótimo bom boa olá certo claro continua muito beleza",
+	text.Dutch:      "perfect prima goed hallo hoi bedankt oké verder graag mooi",
 }

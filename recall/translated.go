@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 //go:embed translated.txt
@@ -16,13 +18,13 @@ const translatedShare = 0.9
 // translation is a word's stem in another language.
 type translation struct {
 	stem string
-	of   language
+	of   text.Language
 }
 
 // translated maps the stems of each language to those of the same in others. New has it read.
 var translated = sync.OnceValue(func() map[translation][]translation {
 	m := map[translation][]translation{}
-	columns := [...]language{langEnglish, langGerman, langFrench, langSpanish, langItalian, langPortuguese, langDutch}
+	columns := [...]text.Language{text.English, text.German, text.French, text.Spanish, text.Italian, text.Portuguese, text.Dutch}
 	for line := range strings.Lines(translatedText) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -30,7 +32,7 @@ var translated = sync.OnceValue(func() map[translation][]translation {
 		var all []translation
 		for i, column := range strings.Split(line, "|") {
 			for w := range strings.FieldsSeq(strings.ToLower(column)) {
-				if t := (translation{stemIn(columns[i], w), columns[i]}); !slices.Contains(all, t) {
+				if t := (translation{text.Stem(columns[i], w), columns[i]}); !slices.Contains(all, t) {
 					all = append(all, t)
 				}
 			}
@@ -52,10 +54,10 @@ const leastSpoken = 64
 // tongues are the languages of an index beside the query's, a bit for each.
 func (ix *index) tongues(q *query) (others uint32) {
 	all := 0
-	for l := langEnglish; l <= langDutch; l++ {
+	for l := text.English; l <= text.Dutch; l++ {
 		all += ix.spoken[l]
 	}
-	for l := langEnglish; l <= langDutch; l++ {
+	for l := text.English; l <= text.Dutch; l++ {
 		if l != q.language && ix.spoken[l] > 0 && ix.spoken[l] >= all/leastSpoken {
 			others |= 1 << l
 		}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // blobReader opens the parts of a blob in their order.
@@ -71,7 +72,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 		t.setGhost(u.uint64(), u.uint64())
 	}
 	ix = newIndex(u.uint64(), nil)
-	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(markStatement) != endOfStatement || ix.spelled(markQuestion) != endOfQuestion {
+	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(text.MarkStatement) != text.EndOfStatement || ix.spelled(text.MarkQuestion) != text.EndOfQuestion {
 		return nil, nil, nil, errBlob
 	}
 	ix.posts = make([]postings, ix.terms.len(), roomy(ix.terms.len()))
@@ -206,7 +207,7 @@ func (t *turn) read(row []byte) {
 	*t = turn{
 		time: storage.Time(le.Uint64(row)), conv: int32(le.Uint32(row[8:])), prev: -1, next: -1, count: le.Uint16(row[12:]),
 		userLen: le.Uint16(row[14:]), asstLen: le.Uint16(row[16:]), speaker: le.Uint16(row[18:]), lives: le.Uint16(row[20:]),
-		flags: flags(row[22]), traits: traits(row[23]), key: le.Uint64(row[24:]), chain: le.Uint32(row[32:]),
+		flags: flags(row[22]), traits: text.Traits(row[23]), key: le.Uint64(row[24:]), chain: le.Uint32(row[32:]),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 func TestReadIntent(t *testing.T) {
@@ -78,7 +79,7 @@ func TestProjectsRankAndHideNothing(t *testing.T) {
 		ms[i].Conversation = fmt.Sprint("c", i)
 		ms[i].Tags = []string{storage.ProjectTag + fmt.Sprint("p", i)}
 	}
-	ix := newIndex(1, newAnalyzer(cachedWords))
+	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	e, _ := newEngine(t, patient(), ms)
 	for i := range ms {
 		got := recallIDs(t, e, Request{Newest: "which script do we deploy with?", Project: fmt.Sprint("p", i), NoGate: true})
@@ -107,7 +108,7 @@ func FuzzAppendLower(f *testing.F) {
 	f.Add("@[`{AZaz")
 	f.Add("Café ÀÉ the QUICK brown Fox")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, want := string(appendLower([]byte("A"), s, isASCII(s))), "A"+strings.ToLower(s); got != want {
+		if got, want := string(appendLower([]byte("A"), s, text.IsASCII(s))), "A"+strings.ToLower(s); got != want {
 			t.Errorf("%q: got %q, want %q", s, got, want)
 		}
 	})

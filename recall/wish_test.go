@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // How a user wants things done matters most when they ask for something to be done, whatever else holds the same words.
@@ -52,7 +53,7 @@ func TestWishesDoNotOpenTheGate(t *testing.T) {
 
 // The products of the factors by what stands in a brief are those of the turn itself, to the bit.
 func TestBriefFactorsAreTheTurns(t *testing.T) {
-	ix := newIndex(1, newAnalyzer(cachedWords))
+	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	w := DefaultWeights()
 	for in := range intent(1 << 7) {
 		q := &query{intent: in, speaker: uint16(in & 1)}
@@ -60,7 +61,7 @@ func TestBriefFactorsAreTheTurns(t *testing.T) {
 		b.fill(ix, q, &w)
 		for i := range signs {
 			for speaker := range uint16(2) {
-				n := turn{traits: traits(i) & factorTraits, speaker: speaker, conv: -1}
+				n := turn{traits: text.Traits(i) & factorTraits, speaker: speaker, conv: -1}
 				if i&int(opens) != 0 {
 					n.prev = -1
 				}

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // What passed the gate must still be worth its line: a block is read by a model that takes every line of it for meant. With
@@ -32,7 +33,9 @@ func (s *selection) beside(n int32) bool {
 }
 
 // shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
-func (t *turn) shortQuestion() bool { return t.traits&asks != 0 && t.userLen <= maxQuestion }
+func (t *turn) shortQuestion() bool {
+	return t.traits&text.HasQuestion != 0 && t.userLen <= maxQuestion
+}
 
 // saysNothing reports whether a passage is no more than small talk: "yes", "thank you so much!".
 func (ix *index) saysNothing(h *head) bool {
@@ -41,9 +44,9 @@ func (ix *index) saysNothing(h *head) bool {
 	}
 	for at := 0; at < len(h.packed); {
 		var id uint32
-		if id, at = nextTerm(h.packed, at); id == markQuestion {
+		if id, at = nextTerm(h.packed, at); id == text.MarkQuestion {
 			return false
-		} else if !isMark(id) && standings()[string(ix.terms.raw(id))]&isSocial == 0 {
+		} else if !text.IsMark(id) && standings()[string(ix.terms.raw(id))]&isSocial == 0 {
 			return false
 		}
 	}
@@ -52,19 +55,19 @@ func (ix *index) saysNothing(h *head) bool {
 
 // idleWords reports whether a text is small talk in a script without spaces, whose terms do not tell.
 func (s *selection) idleWords(own *ownStrings) bool {
-	text := s.scratch.text[own.text.from:own.text.to]
-	return len(text) <= maxSmallTalk && len(text) > 0 && text[0] >= utf8.RuneSelf && isSmallTalk(string(text))
+	said := s.scratch.text[own.text.from:own.text.to]
+	return len(said) > 0 && said[0] >= utf8.RuneSelf && text.IsSmallTalk(said)
 }
 
 // madeUpBy are the words that begin a text of which what "I" says is nobody's: to be translated, a play, a fancy.
-var madeUpBy = set(`translate imagine pretend suppose hypothetically roleplay role-play übersetze übersetz übersetzen angenommen rollenspiel
+var madeUpBy = text.WordSet(`translate imagine pretend suppose hypothetically roleplay role-play übersetze übersetz übersetzen angenommen rollenspiel
 traduis traduire traduisez imagine imaginons imagina traduce traducir traduzca supongamos traduci traduza`)
 
 // beforeMadeUp may stand before them.
-var beforeMadeUp = set("lol haha ok okay hey hi so please can could you let's lets just now bitte kannst du peux tu puedes stell dir vor")
+var beforeMadeUp = text.WordSet("lol haha ok okay hey hi so please can could you let's lets just now bitte kannst du peux tu puedes stell dir vor")
 
 // ownWords are those with which other languages speak of oneself.
-var ownWords = set("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+var ownWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
 
 // ofOneself reports whether a text in lower case, in another language than English, is about its speaker.
 func ofOneself(lower []byte) bool {
@@ -79,16 +82,19 @@ func (s *selection) madeUp(own *ownStrings) bool {
 	return s.q.ofUser && s.q.asks && s.q.madeUp(s.scratch.text[own.text.from:own.text.to])
 }
 
+// maxMadeUpOpening is how much of a text is read for how it begins, in bytes.
+const maxMadeUpOpening = 60
+
 // madeUp reports whether a text is one of which what "I" says is nobody's, and the query not about that.
-func (q *query) madeUp(text []byte) bool {
-	if len(text) > 0 && text[0] >= utf8.RuneSelf {
-		head := text[:min(len(text), 3*maxSmallTalk)]
+func (q *query) madeUp(said []byte) bool {
+	if len(said) > 0 && said[0] >= utf8.RuneSelf {
+		head := said[:min(len(said), 3*maxMadeUpOpening)]
 		if quotes := bytes.IndexAny(head, "「“『"); quotes > 0 && (bytes.Contains(head[:quotes], []byte("翻译")) || bytes.Contains(head[:quotes], []byte("翻譯")) || bytes.Contains(head[:quotes], []byte("訳して"))) {
 			return true
 		}
 	}
-	var space [maxSmallTalk]byte
-	lower := space[:copy(space[:], text)]
+	var space [maxMadeUpOpening]byte
+	lower := space[:copy(space[:], said)]
 	for i, c := range lower {
 		if c >= 'A' && c <= 'Z' || i > 0 && lower[i-1] == 0xc3 && c >= 0x80 && c < 0x9f { // À to Þ
 			lower[i] = c | 0x20
@@ -100,7 +106,7 @@ func (q *query) madeUp(text []byte) bool {
 			return false
 		}
 		if word := string(w); madeUpBy[word] {
-			return !q.has(stemIn(langEnglish, word))
+			return !q.has(text.Stem(text.English, word))
 		} else if !beforeMadeUp[word] {
 			return false
 		}
@@ -130,7 +136,7 @@ func (s *selection) answer(h hit) {
 	if t.asstLen == 0 || t.userLen > maxQuestion || len(s.res.Memories) == s.topK || s.res.Memories[last].Memory.Provenance.Role != storage.RoleUser {
 		return
 	}
-	if t.traits&asks == 0 { // "recommend a hotel"
+	if t.traits&text.HasQuestion == 0 { // "recommend a hotel"
 		text := s.taken[last].own.text
 		lower := append(s.q.lower[:0], s.scratch.text[text.from:text.to]...)
 		for i, c := range lower {
@@ -161,7 +167,7 @@ func (s *selection) answer(h hit) {
 // code"), and it is what holds.
 func (s *selection) told(h hit, p int32) bool {
 	t := &s.ix.turns[h.turn]
-	if head := s.ix.head(p); !head.assistant || t.traits&asks != 0 || t.userLen > maxQuestion || len(s.res.Memories)+1 >= s.topK {
+	if head := s.ix.head(p); !head.assistant || t.traits&text.HasQuestion != 0 || t.userLen > maxQuestion || len(s.res.Memories)+1 >= s.topK {
 		return false
 	}
 	for i := t.mem; i < p; i++ {

@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"proxy/sse":           0,
 	"redact":              0,
 	"storage":             0,
+	"text":                0,
 }
 
 const layerReason = `Imports go downward only: cmd knows everything, surfaces (proxy) know the engines, engines (recall, persist) know the
@@ -87,13 +88,13 @@ var homes = []struct {
 	{"github.com/zeebo/xxh3", []string{"proxy", "proxy/dialect", "recall", "storage"}, "The chain hash is the ledger's, fingerprints are the store's, and recall follows them; what must resist an attacker uses HMAC-SHA256."},
 	{"github.com/klauspost/compress", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},
 	{"github.com/andybalholm/brotli", []string{"proxy"}, "Content codings end at the exchange; everything behind it sees plain bytes."},
-	{"github.com/blevesearch/snowballstem", []string{"recall"}, "Words are analysed in one place, or queries and index disagree."},
-	{"github.com/clipperhouse/uax29", []string{"recall"}, "Words are analysed in one place, or queries and index disagree."},
+	{"github.com/blevesearch/snowballstem", []string{"text"}, "Words are analysed in one place, or queries and index disagree."},
+	{"github.com/clipperhouse/uax29", []string{"text"}, "Words are analysed in one place, or queries and index disagree."},
 	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
 	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "proxy/dialect", "recall", "recall/fence", "cmd/remora-bench"}, "Free space is the store's to watch, who is at the other end of a socket that of its process, and what the processor can do at once is asked where whole bodies are read, turns ranked and memories shown; the bench asks for short slices."},
-	{"golang.org/x/text", []string{"recall", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
+	{"golang.org/x/text", []string{"text", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 
 const otelReason = "Packages use the OpenTelemetry API; which SDK runs, and whether any does, is decided where the program is put together."

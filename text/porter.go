@@ -1,4 +1,4 @@
-package recall
+package text
 
 // stemEnglish is Snowball's English stemmer (Porter's second, snowballstem.org/algorithms/english/stemmer.html) for a word of at most
 // maxWord lower-case ASCII letters, at a tenth of the cost. A fuzz test holds the two together.
@@ -55,7 +55,7 @@ func stemEnglish(w string) string {
 
 // stemming is a word on its way to its stem.
 type stemming struct {
-	b      [maxWord + 1]byte // a y that is a consonant is a Y
+	b      [MaxWord + 1]byte // a y that is a consonant is a Y
 	n      int               // letters left
 	r1, r2 int               // where the regions begin that are called so
 }

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	_ "embed" // the names of wrappers
@@ -14,12 +14,12 @@ var wrapperNames string
 // wrappers are the elements in which agents hand over what no human typed.
 var wrappers = strings.Fields(wrapperNames)
 
-// humanWords returns the part of a message that a person typed: without the wrapper elements of agents and clients, long fenced code and
-// quoted files. Of a message longer than maxText it reads the start and, as that is where people write beside a lot of context, more of
+// HumanWords returns the part of a message that a person typed: without the wrapper elements of agents and clients, long fenced code and
+// quoted files. Of a message longer than MaxText it reads the start and, as that is where people write beside a lot of context, more of
 // the end. The result may be empty.
-func humanWords(message string) string {
-	if len(message) > maxText {
-		message = strings.ToValidUTF8(message[:maxText/4]+"\n"+message[len(message)-maxText*3/4:], "")
+func HumanWords(message string) string {
+	if len(message) > MaxText {
+		message = strings.ToValidUTF8(message[:MaxText/4]+"\n"+message[len(message)-MaxText*3/4:], "")
 	}
 	return cutCode(CutElements(message, wrappers))
 }

@@ -1,9 +1,12 @@
-package recall
+package text
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // stopWords are English words that carry no topic: function words with their contractions, and single letters that are words.
-var stopWords = set(`a about above after again against ain't all also am an and any are aren't as at be because been before
+var stopWords = WordSet(`a about above after again against ain't all also am an and any are aren't as at be because been before
 being below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each
 either else ever few for from further get gets getting got had hadn't has hasn't have haven't having he he'd he'll he's her here here's
 hers herself him himself his how how's i i'd i'll i'm i've if in into is isn't it it'd it'll it's its itself just let let's
@@ -16,21 +19,32 @@ without won't would wouldn't yes yet you you'd you'll you're you've your yours y
 oh hey hi hello ok okay um uh well please thanks thank s t d ll m re ve`)
 
 // firstPersonWords are how people speak of themselves.
-var firstPersonWords = set(`i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves`)
+var firstPersonWords = WordSet(`i i'm i've i'd i'll me my mine myself we we're we've we'd we'll us our ours ourselves`)
 
 // timeWords say when something happens: a passage with one can answer "when".
-var timeWords = set(`yesterday today tomorrow tonight ago last next week weekend month year years weeks months days recently
+var timeWords = WordSet(`yesterday today tomorrow tonight ago last next week weekend month year years weeks months days recently
 monday tuesday wednesday thursday friday saturday sunday january february march april june july august september october
 november december summer winter spring fall autumn since soon morning evening`)
 
+// IsTimeStem reports whether a stem is that of a word that says when.
+func IsTimeStem(stem string) bool { return timeStems()[stem] }
+
+var timeStems = sync.OnceValue(func() map[string]bool {
+	m := map[string]bool{}
+	for w := range timeWords {
+		m[Stem(English, w)] = true
+	}
+	return m
+})
+
 // numberWords are numbers: a passage with one can answer "how many".
-var numberWords = set(`one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
+var numberWords = WordSet(`one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
 couple few several dozen twice once first second third half`)
 
 // preferenceWords say how the speaker likes things to be; orderWords do so at the start of a sentence.
 var (
-	preferenceWords = set(`prefer prefers preferred preferring preference preferences`)
-	orderWords      = set(`always never`)
+	preferenceWords = WordSet(`prefer prefers preferred preferring preference preferences`)
+	orderWords      = WordSet(`always never`)
 )
 
 // irregular maps irregular forms to the base form, which has the stem of the regular ones.

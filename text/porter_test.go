@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"testing"
@@ -34,7 +34,7 @@ func FuzzStemEnglish(f *testing.F) {
 				letters[i] = c
 			}
 		}
-		w = string(letters[:min(len(letters), maxWord)])
+		w = string(letters[:min(len(letters), MaxWord)])
 		if got, want := stemEnglish(w), snowballEnglish(w); got != want {
 			t.Errorf("%q: got %q, want %q", w, got, want)
 		}

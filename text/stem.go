@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"strings"
@@ -25,42 +25,42 @@ import (
 )
 
 // stemmers are Snowball's.
-var stemmers = [languages]func(*snowballstem.Env) bool{
-	langUnknown: english.Stem, langEnglish: english.Stem, langGerman: german.Stem, langFrench: french.Stem,
-	langSpanish: spanish.Stem, langItalian: italian.Stem, langPortuguese: portuguese.Stem, langDutch: dutch.Stem,
-	langSwedish: swedish.Stem, langDanish: danish.Stem, langNorwegian: norwegian.Stem, langFinnish: finnish.Stem,
-	langRussian: russian.Stem, langTurkish: turkish.Stem, langHungarian: hungarian.Stem, langRomanian: romanian.Stem,
-	langArabic: arabic.Stem,
+var stemmers = [NumLanguages]func(*snowballstem.Env) bool{
+	Unknown: english.Stem, English: english.Stem, German: german.Stem, French: french.Stem,
+	Spanish: spanish.Stem, Italian: italian.Stem, Portuguese: portuguese.Stem, Dutch: dutch.Stem,
+	Swedish: swedish.Stem, Danish: danish.Stem, Norwegian: norwegian.Stem, Finnish: finnish.Stem,
+	Russian: russian.Stem, Turkish: turkish.Stem, Hungarian: hungarian.Stem, Romanian: romanian.Stem,
+	Arabic: arabic.Stem,
 }
 
-// stemIn returns the stem of a lower-case word: by a table for irregular English forms, else by Snowball, without accents. The script
+// Stem returns the stem of a lower-case word: by a table for irregular English forms, else by Snowball, without accents. The script
 // overrules the language.
-func stemIn(l language, w string) string {
-	if len(w) < 3 && isASCII(w) {
+func Stem(l Language, w string) string {
+	if len(w) < 3 && IsASCII(w) {
 		return w
 	}
 	r, _ := utf8.DecodeRuneInString(w)
 	latin := unicode.Is(unicode.Latin, r)
 	switch {
 	case unicode.Is(unicode.Cyrillic, r):
-		l = langRussian
+		l = Russian
 	case unicode.Is(unicode.Arabic, r):
-		l = langArabic
+		l = Arabic
 	case !latin && !isDigit(w[0]):
 		return w
-	case l == langUnknown || l == langEnglish || l == langRussian || l == langArabic: // Latin letters in such a text are mostly English
+	case l == Unknown || l == English || l == Russian || l == Arabic: // Latin letters in such a text are mostly English
 		if base, ok := irregular[w]; ok {
 			w = base
 		}
 		w = unaccented(w)
-		l = langEnglish
+		l = English
 	}
-	if l == langEnglish && len(w) <= maxWord && isLower(w) {
+	if l == English && len(w) <= MaxWord && isLower(w) {
 		return stemEnglish(w)
 	}
 	env := snowballstem.NewEnv(w)
 	stemmers[l](env)
-	if l != langEnglish && latin {
+	if l != English && latin {
 		return unaccented(env.Current()) // people leave accents out
 	}
 	return env.Current()
@@ -78,7 +78,7 @@ func isLower(w string) bool {
 
 // unaccented returns a lower-case text without the accents of European languages: é is e, ß is ss.
 func unaccented(w string) string {
-	if isASCII(w) {
+	if IsASCII(w) {
 		return w
 	}
 	return accents.Replace(w)

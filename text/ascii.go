@@ -1,4 +1,4 @@
-package recall
+package text
 
 import "unicode/utf8"
 
@@ -69,8 +69,8 @@ var asciiClasses = func() (classes [256]uint8) {
 	return classes
 }()
 
-// isASCII reports whether s holds nothing but ASCII.
-func isASCII(s string) bool {
+// IsASCII reports whether s holds nothing but ASCII.
+func IsASCII(s string) bool {
 	for len(s) >= 8 {
 		if s[0]|s[1]|s[2]|s[3]|s[4]|s[5]|s[6]|s[7] >= utf8.RuneSelf {
 			return false
@@ -85,8 +85,8 @@ func isASCII(s string) bool {
 	return true
 }
 
-// spaceless reports whether a character is of a script that is written without spaces.
-func spaceless(r rune) bool {
+// Spaceless reports whether a character is of a script that is written without spaces.
+func Spaceless(r rune) bool {
 	switch {
 	case r < 0xe00:
 		return false

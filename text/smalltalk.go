@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 )
 
 // smallTalk lists whole messages in scripts without spaces, where no word can be looked up by itself.
-var smallTalk = set(`はい うん ええ いいえ ありがとう ありがとうございます ありがとうございました どうも 了解 了解です わかりました 分かりました お願いします よろしく
+var smallTalk = WordSet(`はい うん ええ いいえ ありがとう ありがとうございます ありがとうございました どうも 了解 了解です わかりました 分かりました お願いします よろしく
 よろしくお願いします 続けて 続けてください いいね いいですね こんにちは おはよう おはようございます こんばんは なるほど 大丈夫 大丈夫です
 好 好的 好吧 行 可以 是 是的 对 对的 嗯 嗯嗯 谢谢 谢谢你 谢谢您 多谢 感谢 不 不用 不是 没有 继续 请继续 你好 您好 早上好 晚安 再见 明白 明白了 知道了
 收到 没问题 太好了 謝謝 好喔 對 繼續 沒問題 知道 可以的 恭喜 恭喜你 恭喜您 不客气 不客氣 没关系 沒關係 当然 當然 当然可以 好的明白了 嗨 太棒了 真棒
@@ -16,7 +16,7 @@ var smallTalk = set(`はい うん ええ いいえ ありがとう ありがと
 // particles are the characters of scripts without spaces, and pairs of them, that carry no topic: the kana of grammar, and what occurs in
 // every other Chinese sentence. A pair with any other character is a term.
 var particles = func() map[string]bool {
-	m := set(`です ます した して てい いる いま まし ませ せん すか ので から まで でし たい ない こと もの よう これ それ あれ この その あの いて れて った んで んな とか には では とは のは
+	m := WordSet(`です ます した して てい いる いま まし ませ せん すか ので から まで でし たい ない こと もの よう これ それ あれ この その あの いて れて った んで んな とか には では とは のは
 なに 何 私 僕 我 你 您 他 她 它 们 們 的 了 是 在 有 和 不 吗 嗎 呢 吧 啊 这 這 那 个 個 什 么 麼 怎 就 都 也 很 会 會 要 说 說 什么 什麼 怎么 怎麼 哪 哪里 哪裡 哪个 哪個 里 裡 谁 誰 几 幾 多少 どこ いつ だれ 我们 我們 你们 你們 我的 你的 这个 這個 那个 那個`)
 	for r := 'ぁ'; r <= 'ゖ'; r++ { // hiragana
 		m[string(r)] = true
@@ -27,9 +27,9 @@ var particles = func() map[string]bool {
 // maxSmallTalk is the longest message that can be small talk, in bytes.
 const maxSmallTalk = 60
 
-// isSmallTalk reports whether a whole message in a script without spaces is small talk.
-func isSmallTalk(message string) bool {
-	return len(message) <= maxSmallTalk && smallTalk[strings.TrimFunc(message, func(r rune) bool { return !unicode.IsLetter(r) })]
+// IsSmallTalk reports whether a whole message in a script without spaces is small talk.
+func IsSmallTalk[T string | []byte](message T) bool {
+	return len(message) <= maxSmallTalk && smallTalk[strings.TrimFunc(string(message), func(r rune) bool { return !unicode.IsLetter(r) })]
 }
 
 // hinge lists the characters that join words, and those of questions and persons.

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"unicode/utf8"
@@ -6,14 +6,13 @@ import (
 	"github.com/clipperhouse/uax29/v2/graphemes"
 )
 
-// What a reader takes for one character may be many: a letter with its accents, a flag, a family of joined emoji. Where a text has no blank to
-// be cut at, it is cut between such clusters (UAX #29), if they are no longer than a person would write.
-
-// maxCluster is how many bytes of a text are looked at to find where its clusters begin. The longest flag has 28.
+// maxCluster is how many bytes before and after a place are read to find where its cluster begins. The longest flag has 28.
 const maxCluster = 128
 
-// clusterBegin is where the cluster begins that byte i is of, but not before least, or where its character does, or else i.
-func clusterBegin(text []byte, i, least int) int {
+// ClusterStart returns where a text can be cut at byte i or a little before it without cutting what a reader takes for one character: a
+// letter with its accents, a flag, a family of joined emoji (the grapheme clusters of UAX #29). That is where the cluster begins that holds
+// byte i, unless it begins before least or is longer than anybody writes; then it is where the code point begins, or else i.
+func ClusterStart(text []byte, i, least int) int {
 	if i >= len(text) {
 		return len(text)
 	}
@@ -43,16 +42,16 @@ func clusterBegin(text []byte, i, least int) int {
 	return i
 }
 
-// flagHalf is how many bytes each of the two letters of a flag has.
+// flagHalf is the length of each of a flag's two letters, in bytes.
 const flagHalf = 4
 
 func flagLetter(b []byte) bool {
 	return len(b) >= flagHalf && b[0] == 0xf0 && b[1] == 0x9f && b[2] == 0x87 && b[3] >= 0xa6 && b[3] <= 0xbf
 }
 
-// clusterEnd is where the first cluster begins from byte i on, end if none does before.
-func clusterEnd(text []byte, i, end int) int {
-	at := clusterBegin(text, i, 0)
+// ClusterEnd returns where the first cluster at or after byte i begins, or end if none begins before that.
+func ClusterEnd(text []byte, i, end int) int {
+	at := ClusterStart(text, i, 0)
 	clusters := graphemes.FromBytes(text[at:end])
 	for at < i && clusters.Next() {
 		at += len(clusters.Value())

@@ -1,4 +1,4 @@
-package recall
+package text
 
 // maxAbbreviation is of the word before a point, in bytes.
 const maxAbbreviation = 6
@@ -15,8 +15,8 @@ func abbreviated(word string) bool {
 	return false
 }
 
-// abbreviates reports whether a text ends with a word that its point, which follows, only shortens: "Dr", "J", "e.g", "U.S".
-func abbreviates(text []byte) bool {
+// EndsInAbbreviation reports whether a point after a text would only abbreviate its last word: "Dr", "J", "e.g", "U.S".
+func EndsInAbbreviation(text []byte) bool {
 	from, points := len(text), 0
 	for from > 0 && (isLetter(text[from-1]) || text[from-1] == '.') {
 		if from--; len(text)-from > maxAbbreviation { // mostly

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"strings"
@@ -37,15 +37,15 @@ func TestReadDates(t *testing.T) {
 		{strings.Repeat("x ", 500) + "and what did i say yesterday", "2025-06-17", "2025-06-18"},
 	} {
 		day := func(d int64) string { return time.Unix(d*86400, 0).UTC().Format(time.DateOnly) }
-		got := readDates(tt.text, now, langEnglish)
+		got := readDates(tt.text, now, English)
 		switch {
 		case tt.from == "" && len(got) > 0:
 			t.Errorf("%.40q: got %d dates, want none", tt.text, len(got))
-		case tt.from != "" && (len(got) != 1 || day(got[0].from) != tt.from || day(got[0].to) != tt.to):
+		case tt.from != "" && (len(got) != 1 || day(got[0].From) != tt.from || day(got[0].To) != tt.to):
 			t.Errorf("%.40q: got %v, want %s to %s", tt.text, got, tt.from, tt.to)
 		}
 	}
-	if got := readDates("yesterday", time.Time{}, langEnglish); got != nil {
+	if got := readDates("yesterday", time.Time{}, English); got != nil {
 		t.Errorf("without a clock: got %v, want nothing", got)
 	}
 }
@@ -66,8 +66,8 @@ func TestReadDaysThatFewMonthsHave(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := readDates(tt.text, now, langEnglish)
-		if len(got) != 1 || got[0].to != got[0].from+1 || time.Unix(got[0].from*86400, 0).UTC().Format(time.DateOnly) != tt.want {
+		got := readDates(tt.text, now, English)
+		if len(got) != 1 || got[0].To != got[0].From+1 || time.Unix(got[0].From*86400, 0).UTC().Format(time.DateOnly) != tt.want {
 			t.Errorf("%s, said on %s: got %v, want %s", tt.text, tt.now, got, tt.want)
 		}
 	}
@@ -84,45 +84,45 @@ func TestWordsThatTellNoTime(t *testing.T) {
 func TestReadDatesOfOtherLanguages(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC) // a Wednesday
 	for _, tt := range []struct {
-		of             language
+		of             Language
 		text, from, to string
 	}{
-		{langGerman, "was habe ich gestern gesagt?", "2025-06-17", "2025-06-18"},
-		{langGerman, "und vorgestern?", "2025-06-16", "2025-06-17"},
-		{langGerman, "letzte woche", "2025-06-09", "2025-06-16"},
-		{langGerman, "in den letzten monaten", "2025-05-01", "2025-06-01"},
-		{langGerman, "vor zwei tagen", "2025-06-16", "2025-06-17"},
-		{langGerman, "vor 3 wochen", "2025-05-25", "2025-06-01"},
-		{langGerman, "am 14. märz", "2025-03-14", "2025-03-15"},
-		{langGerman, "am montag", "2025-06-16", "2025-06-17"},
-		{langGerman, "was ist hier los?", "", ""},
-		{langFrench, "qu'est-ce que j'ai dit hier ?", "2025-06-17", "2025-06-18"},
-		{langFrench, "avant-hier", "2025-06-16", "2025-06-17"},
-		{langFrench, "la semaine dernière", "2025-06-09", "2025-06-16"},
-		{langFrench, "il y a deux semaines", "2025-06-01", "2025-06-08"},
-		{langFrench, "le 3 avril 2024", "2024-04-03", "2024-04-04"},
-		{langSpanish, "ayer", "2025-06-17", "2025-06-18"},
-		{langSpanish, "la semana pasada", "2025-06-09", "2025-06-16"},
-		{langSpanish, "el fin de semana pasado", "2025-06-14", "2025-06-16"},
-		{langSpanish, "hace una semana", "2025-06-08", "2025-06-15"},
-		{langSpanish, "el 14 de marzo", "2025-03-14", "2025-03-15"},
-		{langItalian, "ieri", "2025-06-17", "2025-06-18"},
-		{langItalian, "l'altro ieri", "2025-06-16", "2025-06-17"},
-		{langItalian, "due giorni fa", "2025-06-16", "2025-06-17"},
-		{langItalian, "la settimana scorsa", "2025-06-09", "2025-06-16"},
-		{langPortuguese, "na semana passada", "2025-06-09", "2025-06-16"},
-		{langPortuguese, "há duas semanas", "2025-06-01", "2025-06-08"},
-		{langPortuguese, "ontem", "2025-06-17", "2025-06-18"},
-		{langDutch, "vorige week", "2025-06-09", "2025-06-16"},
-		{langUnknown, "先週何を話しましたか", "2025-06-09", "2025-06-16"},
-		{langUnknown, "一昨日は？", "2025-06-16", "2025-06-17"},
-		{langUnknown, "我们昨天聊了什么？", "2025-06-17", "2025-06-18"},
+		{German, "was habe ich gestern gesagt?", "2025-06-17", "2025-06-18"},
+		{German, "und vorgestern?", "2025-06-16", "2025-06-17"},
+		{German, "letzte woche", "2025-06-09", "2025-06-16"},
+		{German, "in den letzten monaten", "2025-05-01", "2025-06-01"},
+		{German, "vor zwei tagen", "2025-06-16", "2025-06-17"},
+		{German, "vor 3 wochen", "2025-05-25", "2025-06-01"},
+		{German, "am 14. märz", "2025-03-14", "2025-03-15"},
+		{German, "am montag", "2025-06-16", "2025-06-17"},
+		{German, "was ist hier los?", "", ""},
+		{French, "qu'est-ce que j'ai dit hier ?", "2025-06-17", "2025-06-18"},
+		{French, "avant-hier", "2025-06-16", "2025-06-17"},
+		{French, "la semaine dernière", "2025-06-09", "2025-06-16"},
+		{French, "il y a deux semaines", "2025-06-01", "2025-06-08"},
+		{French, "le 3 avril 2024", "2024-04-03", "2024-04-04"},
+		{Spanish, "ayer", "2025-06-17", "2025-06-18"},
+		{Spanish, "la semana pasada", "2025-06-09", "2025-06-16"},
+		{Spanish, "el fin de semana pasado", "2025-06-14", "2025-06-16"},
+		{Spanish, "hace una semana", "2025-06-08", "2025-06-15"},
+		{Spanish, "el 14 de marzo", "2025-03-14", "2025-03-15"},
+		{Italian, "ieri", "2025-06-17", "2025-06-18"},
+		{Italian, "l'altro ieri", "2025-06-16", "2025-06-17"},
+		{Italian, "due giorni fa", "2025-06-16", "2025-06-17"},
+		{Italian, "la settimana scorsa", "2025-06-09", "2025-06-16"},
+		{Portuguese, "na semana passada", "2025-06-09", "2025-06-16"},
+		{Portuguese, "há duas semanas", "2025-06-01", "2025-06-08"},
+		{Portuguese, "ontem", "2025-06-17", "2025-06-18"},
+		{Dutch, "vorige week", "2025-06-09", "2025-06-16"},
+		{Unknown, "先週何を話しましたか", "2025-06-09", "2025-06-16"},
+		{Unknown, "一昨日は？", "2025-06-16", "2025-06-17"},
+		{Unknown, "我们昨天聊了什么？", "2025-06-17", "2025-06-18"},
 	} {
 		day := func(d int64) string { return time.Unix(d*86400, 0).UTC().Format(time.DateOnly) }
 		switch got := readDates(tt.text, now, tt.of); {
 		case tt.from == "" && len(got) > 0:
 			t.Errorf("%q: got %v, want none", tt.text, got)
-		case tt.from != "" && (len(got) != 1 || day(got[0].from) != tt.from || day(got[0].to) != tt.to):
+		case tt.from != "" && (len(got) != 1 || day(got[0].From) != tt.from || day(got[0].To) != tt.to):
 			t.Errorf("%q: got %v, want %s to %s", tt.text, got, tt.from, tt.to)
 		}
 	}
@@ -136,13 +136,13 @@ func FuzzHintsOfWords(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	an := newAnalyzer(16)
-	var a analysis
+	an := NewAnalyzer(16)
+	var a Analysis
 	f.Fuzz(func(t *testing.T, s string) {
-		if len(s) > maxText || !isASCII(s) {
+		if len(s) > MaxText || !IsASCII(s) {
 			return
 		}
-		an.analyze(s, langEnglish, &a)
+		an.Analyze(s, English, &a)
 		if want := readTimeHints(strings.ToLower(s)); a.hints&^hintISO != want&^hintISO || want&^a.hints != 0 {
 			t.Errorf("%q: hints %b, want %b", s, a.hints, want)
 		}
@@ -161,7 +161,7 @@ func FuzzTimeHints(f *testing.F) {
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, s string) {
 		s = strings.ToLower(s)
-		if diff := cmp.Diff(datesOf(s, now, 1<<8-1, langEnglish), readDates(s, now, langEnglish), cmp.AllowUnexported(days{})); diff != "" && !strings.Contains(s, "yesterday") {
+		if diff := cmp.Diff(datesOf(s, now, 1<<8-1, English), readDates(s, now, English), cmp.AllowUnexported(Days{})); diff != "" && !strings.Contains(s, "yesterday") {
 			t.Errorf("%q: (-all +hinted)\n%s", s, diff)
 		}
 	})

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"regexp"
@@ -9,10 +9,11 @@ import (
 	"unicode/utf8"
 )
 
-// days is a range of days since the epoch, UTC, from inclusive and to exclusive.
-type days struct{ from, to int64 }
+// Days is a range of days, counted from 1970-01-01 in UTC: From inclusive, To exclusive.
+type Days struct{ From, To int64 }
 
-func dayOf(t time.Time) int64 {
+// DayOf returns the day of a time in its own zone, as Days counts them.
+func DayOf(t time.Time) int64 {
 	return time.Date(t.Year(), t.Month(), t.Day(), 0, 0, 0, 0, time.UTC).Unix() / 86400
 }
 
@@ -38,19 +39,19 @@ const maxDates = 8
 
 // readDates finds the days that a query speaks of, by the request's clock. Where a year is missing the latest one that is
 // not in the future is meant. text is in lower case.
-func readDates(text string, now time.Time, of language) []days {
+func readDates(text string, now time.Time, of Language) []Days {
 	if now.IsZero() {
 		return nil
 	}
 	return datesOf(text, now.UTC(), readTimeHints(text), of)
 }
 
-func datesOf(text string, now time.Time, hints timeHints, of language) []days {
-	if hints == 0 && of == langEnglish {
+func datesOf(text string, now time.Time, hints timeHints, of Language) []Days {
+	if hints == 0 && of == English {
 		return nil
 	}
-	r := dateReader{now: now, today: dayOf(now), hints: hints}
-	if of != langEnglish {
+	r := dateReader{now: now, today: DayOf(now), hints: hints}
+	if of != English {
 		if r.elsewhere(text, of); len(r.found) > 0 {
 			return r.found
 		}
@@ -121,16 +122,16 @@ func readTimeHints(text string) (found timeHints) {
 type dateReader struct {
 	now   time.Time
 	today int64
-	found []days
+	found []Days
 	hints timeHints
 }
 
 func (r *dateReader) has(h timeHints) bool { return r.hints&h != 0 }
 
-func (r *dateReader) add(from, to int64) { r.found = append(r.found, days{from, to}) }
+func (r *dateReader) add(from, to int64) { r.found = append(r.found, Days{from, to}) }
 
 func (r *dateReader) span(from time.Time, years, months, d int) {
-	r.add(dayOf(from), dayOf(from.AddDate(years, months, d)))
+	r.add(DayOf(from), DayOf(from.AddDate(years, months, d)))
 }
 
 func (r *dateReader) absolute(text string) {
@@ -214,7 +215,7 @@ func (r *dateReader) relative(text string) {
 		}
 		from := map[string]time.Time{"day": r.now.AddDate(0, 0, -n), "week": r.now.AddDate(0, 0, -7*n), "month": r.now.AddDate(0, -n, 0),
 			"year": r.now.AddDate(-n, 0, 0)}[m[2]]
-		r.add(dayOf(from), r.today+1)
+		r.add(DayOf(from), r.today+1)
 	}
 	for _, m := range r.find(hintLast, thisOrLast, text, "last ", "past ", "this ") {
 		r.named(m[2], m[1] != "this")

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"strings"
@@ -9,28 +9,28 @@ import (
 )
 
 func TestAnalyze(t *testing.T) {
-	an := newAnalyzer(1 << 10)
-	var a analysis
+	an := NewAnalyzer(1 << 10)
+	var a Analysis
 	for _, tt := range []struct {
 		in, want string
-		lang     language
+		lang     Language
 	}{
-		{"The cats were running. Did they sleep?", "cat run . sleep ?", langEnglish},
-		{"I went and taught my children", "go teach child", langEnglish},
-		{"getUserById fails in user_service.go", "getuserbyid user id fail user_service.go user servic go", langEnglish},
-		{"Die Häuser sind schön", "haus schon", langGerman},
-		{"J'ai acheté des pommes pour l'école", "achet pomm ecol", langFrench},
-		{"Los perros están en la casa", "perr cas", langSpanish},
-		{"Кто построил теплицы?", "постро теплиц ?", langRussian},
-		{"東京に行く", "東 京 東京 行 行く", langUnknown},
-		{"ｆｕｌｌ ｗｉｄｔｈ", "full width", langUnknown},
-		{"port 5432 and v2.3", "port 5432 v2.3 v 2 3", langEnglish},
-		{"\x00\xff\xfe \u200b", "", langUnknown},
-		{strings.Repeat("a", 5000), "", langUnknown},
+		{"The cats were running. Did they sleep?", "cat run . sleep ?", English},
+		{"I went and taught my children", "go teach child", English},
+		{"getUserById fails in user_service.go", "getuserbyid user id fail user_service.go user servic go", English},
+		{"Die Häuser sind schön", "haus schon", German},
+		{"J'ai acheté des pommes pour l'école", "achet pomm ecol", French},
+		{"Los perros están en la casa", "perr cas", Spanish},
+		{"Кто построил теплицы?", "постро теплиц ?", Russian},
+		{"東京に行く", "東 京 東京 行 行く", Unknown},
+		{"ｆｕｌｌ ｗｉｄｔｈ", "full width", Unknown},
+		{"port 5432 and v2.3", "port 5432 v2.3 v 2 3", English},
+		{"\x00\xff\xfe \u200b", "", Unknown},
+		{strings.Repeat("a", 5000), "", Unknown},
 	} {
-		an.analyze(tt.in, langEnglish, &a)
-		if got := strings.Join(a.terms, " "); got != tt.want || a.language != tt.lang {
-			t.Errorf("%.40q: got %q (%d), want %q (%d)", tt.in, got, a.language, tt.want, tt.lang)
+		an.Analyze(tt.in, English, &a)
+		if got := strings.Join(a.Terms, " "); got != tt.want || a.Language != tt.lang {
+			t.Errorf("%.40q: got %q (%d), want %q (%d)", tt.in, got, a.Language, tt.want, tt.lang)
 		}
 	}
 }
@@ -49,12 +49,12 @@ func TestPreferencesInText(t *testing.T) {
 		"I sing, always in the morning":                false,
 		"Please always answer in French":               true,
 	} {
-		var a analysis
-		newAnalyzer(16).analyze(text, langEnglish, &a)
-		if got := a.traits&wishes != 0; got != want {
+		var a Analysis
+		NewAnalyzer(16).Analyze(text, English, &a)
+		if got := a.Traits&HasPreference != 0; got != want {
 			t.Errorf("%q: got %t, want %t", text, got, want)
 		}
-		if a.traits&orderBit != 0 {
+		if a.Traits&orderBit != 0 {
 			t.Errorf("%q: the text has the trait of a word", text)
 		}
 	}
@@ -65,19 +65,19 @@ func FuzzNumberingAnalyzer(f *testing.F) {
 	for _, s := range []string{
 		"", "?", "a", "I'd PREFER tea, please! It's user_service.go:8080 \"v2.3\"; (see a.b) - 3.14?\r\nOn 2019-05-06 Der Hund schläft. the end",
 		"I’d say — “please” — Café\u0301.\r\nÜber 3rd a.b naïve \u0301x  \u0308\u1680 \u1680a 1\u00ad.5 🇩🇪🇫🇷 👩\u200d💻 ok?\r東京の cat. é\rI prefer tea… x\u200d.y שלום\"ה' \xe2\x80 z",
-		"tea.\u200e Milk.\u0301 .\u00ad", "def\n\nghi\n  return 1\n\r\n\r.", strings.Repeat("x", maxWord+1) + " end", "我们的 rest’s ＡＢＣ ünder l'enfant dell'arte",
+		"tea.\u200e Milk.\u0301 .\u00ad", "def\n\nghi\n  return 1\n\r\n\r.", strings.Repeat("x", MaxWord+1) + " end", "我们的 rest’s ＡＢＣ ünder l'enfant dell'arte",
 		"Please Always tell Ada. please Never. I really do prefer it", "\x00\x7f!\"#$%&()*+-/<=>?@[]^`{|}~a.'b", "0\n\xc3", "tea\xe0\n",
 	} {
 		f.Add(s)
 	}
 	type numbering struct {
-		*analyzer
+		*Analyzer
 		terms *[]string
 	}
 	var all []numbering
 	for _, words := range []int{2, 64, 1 << 12} {
-		terms, numbers := []string{endOfStatement, endOfQuestion}, map[string]uint32{}
-		all = append(all, numbering{terms: &terms, analyzer: newNumberingAnalyzer(words, func(term string) uint32 {
+		terms, numbers := []string{EndOfStatement, EndOfQuestion}, map[string]uint32{}
+		all = append(all, numbering{terms: &terms, Analyzer: NewNumberingAnalyzer(words, func(term string) uint32 {
 			n, ok := numbers[term]
 			if !ok {
 				n = uint32(len(terms))
@@ -86,20 +86,20 @@ func FuzzNumberingAnalyzer(f *testing.F) {
 			return n
 		})})
 	}
-	plain := newAnalyzer(1 << 12)
+	plain := NewAnalyzer(1 << 12)
 	f.Fuzz(func(t *testing.T, text string) {
-		var got, want analysis
+		var got, want Analysis
 		for _, a := range all {
-			for _, usual := range []language{langEnglish, langFrench} {
-				a.analyze(text, usual, &got)
-				plain.analyze(text, usual, &want)
+			for _, usual := range []Language{English, French} {
+				a.Analyze(text, usual, &got)
+				plain.Analyze(text, usual, &want)
 				var terms []string
-				for _, n := range got.numbers {
+				for _, n := range got.Numbers {
 					terms = append(terms, (*a.terms)[n])
 				}
-				if diff := cmp.Diff(want.terms, terms, cmpopts.EquateEmpty()); diff != "" || got.traits != want.traits || got.language != want.language || got.hints != want.hints {
+				if diff := cmp.Diff(want.Terms, terms, cmpopts.EquateEmpty()); diff != "" || got.Traits != want.Traits || got.Language != want.Language || got.hints != want.hints {
 					t.Fatalf("%d words cached, %q: traits %b, want %b; language %d, want %d; terms (-plain +numbered)\n%s",
-						len(a.cache), text, got.traits, want.traits, got.language, want.language, diff)
+						len(a.cache), text, got.Traits, want.Traits, got.Language, want.Language, diff)
 				}
 			}
 		}
@@ -108,8 +108,8 @@ func FuzzNumberingAnalyzer(f *testing.F) {
 
 // A cached word, also one that was derived from its lower-case form, is the word that reading it gives.
 func TestCachedWords(t *testing.T) {
-	for l := range languages {
-		a := newAnalyzer(1 << 10)
+	for l := range NumLanguages {
+		a := NewAnalyzer(1 << 10)
 		for w := range strings.FieldsSeq("I May Went Running Haus Was Prefer Always Yesterday March Mice A The Monday's iPhone L'ami Über 3rd 2019 Ada running may") {
 			for range 2 {
 				got, want := *a.word(l, w), readWord(l, w)

@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"hash/maphash"
@@ -12,13 +12,13 @@ type word struct {
 	hash    uint64   // of the spelling and the language; 64 seeded bits, so that nobody can make two words share one
 	terms   []string // stems; none for a stop word
 	numbers []uint32 // of terms, by an analyzer that numbers them
-	traits  traits
+	traits  Traits
 	hints   timeHints
 }
 
 // word returns what is known of a word: from one of its two places in the cache, or by reading it. The newest word of a place moves the
 // one there to the second place.
-func (a *analyzer) word(l language, w string) *word {
+func (a *Analyzer) word(l Language, w string) *word {
 	hash := maphash.String(a.seed, w) + uint64(l)*0x9e3779b97f4a7c15
 	i := int(hash) & (len(a.cache) - 2)
 	first := a.cache[i].Load()
@@ -50,38 +50,38 @@ func (a *analyzer) word(l language, w string) *word {
 
 // readWord finds the terms of a word: its stem, and of a compound (an identifier, a host name, letters beside digits) the whole and the
 // stems of its parts.
-func readWord(l language, w string) (known word) {
+func readWord(l Language, w string) (known word) {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
 	english := englishWords()[lower]
 	known.traits, known.hints = english.traits, readTimeHints(lower)
 	if isYear(lower) {
-		known.traits |= hasTime
+		known.traits |= HasTime
 	}
 	if isDigit(lower[0]) {
-		known.traits |= hasNumber
+		known.traits |= HasNumber
 	}
-	if l <= langEnglish && english.stop || l > langEnglish && isStop(l, lower) {
+	if l <= English && english.stop || l > English && IsStop(l, lower) {
 		return known
 	}
 	if isPlain(w) {
-		known.terms = []string{stemIn(l, lower)}
+		known.terms = []string{Stem(l, lower)}
 		return known
 	}
-	if i := strings.IndexByte(lower, '\''); i > 0 && i <= 2 && l > langEnglish && i+1 < len(lower) { // l'ami, d'un, qu'il
+	if i := strings.IndexByte(lower, '\''); i > 0 && i <= 2 && l > English && i+1 < len(lower) { // l'ami, d'un, qu'il
 		lower, w = lower[i+1:], lower[i+1:]
-		if isStop(l, lower) {
+		if IsStop(l, lower) {
 			return known
 		}
 	}
 	if base, ok := strings.CutSuffix(lower, "'s"); ok {
-		if lower = base; isStop(l, lower) {
+		if lower = base; IsStop(l, lower) {
 			return known
 		}
 		w = w[:strings.LastIndexAny(w, "'’")]
 	}
 	parts := split(w)
 	if len(parts) == 1 {
-		known.terms = []string{stemIn(l, strings.ToLower(parts[0]))}
+		known.terms = []string{Stem(l, strings.ToLower(parts[0]))}
 		return known
 	}
 	if len(parts) > 1 {
@@ -90,8 +90,8 @@ func readWord(l language, w string) (known word) {
 		}
 	}
 	for _, p := range parts {
-		if p = strings.ToLower(p); !isStop(l, p) {
-			known.terms = append(known.terms, stemIn(l, p))
+		if p = strings.ToLower(p); !IsStop(l, p) {
+			known.terms = append(known.terms, Stem(l, p))
 		}
 	}
 	return known
@@ -99,24 +99,24 @@ func readWord(l language, w string) (known word) {
 
 // englishWord is what the lists say of an English word in lower case.
 type englishWord struct {
-	traits traits
+	traits Traits
 	stop   bool
 }
 
 // englishWords joins the lists, so that a word is looked up once.
 var englishWords = sync.OnceValue(func() map[string]englishWord {
 	m := map[string]englishWord{}
-	add := func(words map[string]bool, t traits, stop bool) {
+	add := func(words map[string]bool, t Traits, stop bool) {
 		for w := range words {
 			e := m[w]
 			m[w] = englishWord{traits: e.traits | t, stop: e.stop || stop}
 		}
 	}
 	add(stopWords, 0, true)
-	add(firstPersonWords, firstPerson, false)
-	add(timeWords, hasTime, false)
-	add(numberWords, hasNumber, false)
-	add(preferenceWords, wishes, false)
+	add(firstPersonWords, FirstPerson, false)
+	add(timeWords, HasTime, false)
+	add(numberWords, HasNumber, false)
+	add(preferenceWords, HasPreference, false)
 	add(orderWords, orderBit, false)
 	return m
 })
@@ -134,8 +134,6 @@ func isPlain(w string) bool {
 func isYear(w string) bool {
 	return len(w) == 4 && (w[:2] == "19" || w[:2] == "20") && isDigit(w[2]) && isDigit(w[3])
 }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // split cuts a word at signs, where upper case follows lower case, and between letters and digits.
 func split(w string) []string {
@@ -158,3 +156,5 @@ func split(w string) []string {
 	}
 	return parts
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

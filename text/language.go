@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"strings"
@@ -6,40 +6,40 @@ import (
 	"unicode/utf8"
 )
 
-// language decides how words are stemmed and which are stop words. Its values are stored with indexes.
-type language uint8
+// Language decides how words are stemmed and which are stop words. Its values are stored with indexes.
+type Language uint8
 
 const (
-	langUnknown language = iota
-	langEnglish
-	langGerman
-	langFrench
-	langSpanish
-	langItalian
-	langPortuguese
-	langDutch
-	langSwedish
-	langDanish
-	langNorwegian
-	langFinnish
-	langRussian
-	langTurkish
-	langHungarian
-	langRomanian
-	langArabic
-	languages // their number
+	Unknown Language = iota
+	English
+	German
+	French
+	Spanish
+	Italian
+	Portuguese
+	Dutch
+	Swedish
+	Danish
+	Norwegian
+	Finnish
+	Russian
+	Turkish
+	Hungarian
+	Romanian
+	Arabic
+	NumLanguages // their number
 )
 
 // detectWords is how many words of a text are read to detect its language.
 const detectWords = 64
 
-// detect returns the language with the most function words among the first words of a text, or langUnknown if there are none. Of several
+// detect returns the language with the most function words among the first words of a text, or Unknown if there are none. Of several
 // with as many it prefers the usual language, then English.
-func detect(text string, ascii bool, usual language) language {
-	if usual <= langEnglish && ascii && plainlyEnglish(text) {
-		return langEnglish
+func detect(text string, ascii bool, usual Language) Language {
+	if usual <= English && ascii && plainlyEnglish(text) {
+		return English
 	}
-	var hits [languages]int
+	var hits [NumLanguages]int
 	for range detectWords {
 		var word string
 		if word, text = nextWord(text); word == "" {
@@ -49,14 +49,14 @@ func detect(text string, ascii bool, usual language) language {
 			hits[l]++
 		}
 	}
-	best := langEnglish
-	for l := langGerman; l < languages; l++ {
+	best := English
+	for l := German; l < NumLanguages; l++ {
 		if hits[l] > hits[best] || hits[l] == hits[best] && l == usual {
 			best = l
 		}
 	}
 	if hits[best] == 0 {
-		return langUnknown
+		return Unknown
 	}
 	return best
 }
@@ -86,7 +86,7 @@ func nextWord(text string) (word, rest string) {
 }
 
 // revealed returns the languages that a word, in whatever case, speaks for.
-func revealed(w string) []language {
+func revealed(w string) []Language {
 	var lower [16]byte
 	if len(w) > len(lower) {
 		return languagesOf[strings.ToLower(w)]
@@ -130,5 +130,5 @@ func plainlyEnglish(text string) bool {
 }
 
 // onlyEnglish holds words for plainlyEnglish, none longer than "should".
-var onlyEnglish = set(`the and are what when where who how why did does my you your with this that they from about which can could would should
+var onlyEnglish = WordSet(`the and are what when where who how why did does my you your with this that they from about which can could would should
 were been`)

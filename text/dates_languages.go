@@ -1,4 +1,4 @@
-package recall
+package text
 
 import (
 	"slices"
@@ -28,28 +28,28 @@ const (
 	unitWeekend
 )
 
-var timeTongues = map[language]*timeTongue{
-	langGerman: tongue(`gestern|vorgestern|letzte letzten letzter letztes letztem vergangene vergangenen vergangenes vorige vorigen voriges|diese dieser dieses diesen diesem|vor|
+var timeTongues = map[Language]*timeTongue{
+	German: tongue(`gestern|vorgestern|letzte letzten letzter letztes letztem vergangene vergangenen vergangenes vorige vorigen voriges|diese dieser dieses diesen diesem|vor|
 tag tage tagen|woche wochen|monat monate monaten monats|jahr jahre jahren jahres|wochenende
 montag dienstag mittwoch donnerstag freitag samstag sonntag|januar februar marz april mai juni juli august september oktober november dezember
 ein zwei drei vier funf sechs eine einem einer|besprochen gesprochen erzahlt gesagt gemacht getan geredet beschlossen entschieden diskutiert erledigt gearbeitet geschrieben wovon woruber woran passiert los`),
-	langFrench: tongue(`hier|avant-hier|derniere dernier dernieres derniers passee passe precedente|cette ce|il-y-a|
+	French: tongue(`hier|avant-hier|derniere dernier dernieres derniers passee passe precedente|cette ce|il-y-a|
 jour jours|semaine semaines|mois|an ans annee annees|week-end weekend
 lundi mardi mercredi jeudi vendredi samedi dimanche|janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
 un deux trois quatre cinq six une|parle dit fait discute raconte decide travaille evoque passe parlait faisait`),
-	langSpanish: tongue(`ayer|anteayer antier|pasada pasado ultima ultimo|esta este|hace|
+	Spanish: tongue(`ayer|anteayer antier|pasada pasado ultima ultimo|esta este|hace|
 dia dias|semana semanas|mes meses|ano anos|finde
 lunes martes miercoles jueves viernes sabado domingo|enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 un dos tres cuatro cinco seis una uno|hablamos hable hablado dije dijimos dicho conte contado hicimos hice hecho discutimos decidimos paso trabajamos comente comentamos`),
-	langItalian: tongue(`ieri|altroieri avantieri|scorsa scorso passata passato|questa questo||fa
+	Italian: tongue(`ieri|altroieri avantieri|scorsa scorso passata passato|questa questo||fa
 giorno giorni|settimana settimane|mese mesi|anno anni|weekend
 lunedi martedi mercoledi giovedi venerdi sabato domenica|gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
 un due tre quattro cinque sei una uno|parlato detto fatto raccontato discusso deciso lavorato successo`),
-	langPortuguese: tongue(`ontem|anteontem|passada passado ultima ultimo|esta este nesta neste essa esse|ha faz|atras
+	Portuguese: tongue(`ontem|anteontem|passada passado ultima ultimo|esta este nesta neste essa esse|ha faz|atras
 dia dias|semana semanas|mes meses|ano anos|fim-de-semana
 segunda terca quarta quinta sexta sabado domingo|janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
 um dois tres quatro cinco seis uma duas|falamos falei falado disse dissemos dito contei contado fizemos fiz feito discutimos decidimos aconteceu conversamos trabalhamos feira`),
-	langDutch: tongue(`gisteren|eergisteren|vorige afgelopen laatste|deze dit||geleden
+	Dutch: tongue(`gisteren|eergisteren|vorige afgelopen laatste|deze dit||geleden
 dag dagen|week weken|maand maanden|jaar jaren|weekend
 maandag dinsdag woensdag donderdag vrijdag zaterdag zondag|januari februari maart april mei juni juli augustus september oktober november december
 een twee drie vier vijf zes|gesproken gezegd verteld gedaan besproken besloten gewerkt waarover`),
@@ -91,9 +91,9 @@ var timeSigns = []struct {
 var unitNames = [...]string{unitWeek: "week", unitMonth: "month", unitYear: "year", unitWeekend: "weekend"}
 
 // elsewhere reads the time expressions of a text in lower case of another language than English.
-func (r *dateReader) elsewhere(text string, l language) {
+func (r *dateReader) elsewhere(text string, l Language) {
 	for _, s := range timeSigns {
-		if !isASCII(text) && strings.Contains(text, s.sign) {
+		if !IsASCII(text) && strings.Contains(text, s.sign) {
 			switch s.what {
 			case "before":
 				r.add(r.today-2, r.today-1)
@@ -201,9 +201,9 @@ func (t *timeTongue) month(r *dateReader, words []string, i int) {
 	r.ofMonth(year, slices.Index(t.months, words[i])+1, day)
 }
 
-// namesOnlyTime reports whether a question in lower case, in another language than English, consists of words of time, of telling and of
+// NamesOnlyTime reports whether a question in lower case, in another language than English, consists of words of time, of telling and of
 // function words only, and whether it has one of telling: "was haben wir gestern besprochen?".
-func namesOnlyTime(lower string, l language) (only, telling bool) {
+func NamesOnlyTime(lower string, l Language) (only, telling bool) {
 	t := timeTongues[l]
 	if t == nil {
 		only = namesOnlyTimeSigns(lower)
