@@ -7,27 +7,34 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Digest tells one state of a scope's memories from another. Two equal digests mean, but for chance of 2^-64, the same
-// memories; a scan that gives another digest than the store keeps has missed some.
+// Digest identifies one state of a scope's memories. Equal digests mean equal
+// memories, with a chance of error of 2^-64; a scan whose digest differs from
+// the one that the store keeps has missed some.
 type Digest struct {
-	Memories int    // records there are, also those that recall would never return
-	Sum      uint64 // of their Fingerprints, wrapping
+	Memories int    // records, including those that recall would never return
+	Sum      uint64 // of their fingerprints, wrapping
 }
 
-// Add takes m in.
+// Add counts m in.
 func (d *Digest) Add(m *Memory) { d.Memories++; d.Sum += m.Fingerprint() }
 
-// Remove takes m out.
+// Remove counts m out.
 func (d *Digest) Remove(m *Memory) { d.Memories--; d.Sum -= m.Fingerprint() }
 
-// Plus is d with the records of o beside its own.
+// Plus returns the digest of the memories of both.
 func (d Digest) Plus(o Digest) Digest {
 	return Digest{Memories: d.Memories + o.Memories, Sum: d.Sum + o.Sum}
 }
 
-// Fingerprint is a hash of all that a caller writes in m but its scope, its redactions and its embedding. What the
-// store sets (CreatedAt, UpdatedAt, Version) does not count, so it is the same before and after a Put, in every process
-// and for good: it is kept on disk.
+// Minus returns the digest of d's memories without those of o.
+func (d Digest) Minus(o Digest) Digest {
+	return Digest{Memories: d.Memories - o.Memories, Sum: d.Sum - o.Sum}
+}
+
+// Fingerprint hashes all that a caller writes in m except its scope, redactions
+// and embedding. Fields that the store sets (CreatedAt, UpdatedAt, Version) are
+// left out as well, so a Put does not change it. Stores keep fingerprints on
+// disk: the value for a given memory never changes.
 func (m *Memory) Fingerprint() uint64 {
 	b := make([]byte, 0, 1024)
 	text := func(s string) {

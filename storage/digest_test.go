@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFingerprintCoversEveryField guards against a field that is added to Memory and forgotten in its fingerprint.
+// TestFingerprintCoversEveryField guards against a field that is added to
+// Memory and forgotten in its fingerprint.
 func TestFingerprintCoversEveryField(t *testing.T) {
 	unseen := map[string]bool{
 		"Scope": true, "Redactions": true, "Embedding": true, "CreatedAt": true, "UpdatedAt": true, "Version": true,

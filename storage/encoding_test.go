@@ -12,7 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// FuzzDecodeMemory: no bytes make it panic or allocate beyond their size, and what decodes encodes to a memory that is equal.
+// FuzzDecodeMemory: no bytes make it panic or allocate beyond their size, and
+// what decodes encodes to a memory that is equal.
 func FuzzDecodeMemory(f *testing.F) {
 	m := storagetest.Full("id", -3)
 	whole := storage.AppendMemory(nil, &m)

@@ -5,18 +5,21 @@ import (
 	"io"
 )
 
-// What a store may offer beside [Store] and [Local]. Callers find it out by asserting the interface. A store of another
-// process offers all of it, with errors that wrap errors.ErrUnsupported where the store behind it does not.
+// The interfaces below are what a store may offer in addition to [Store] and
+// [Local]. Callers discover them by type assertion. A client of a store in
+// another process has all of their methods; where the store itself lacks one,
+// the error wraps errors.ErrUnsupported.
 
-// Digester is what a [Store] offers that keeps a digest of each scope, changed in the same commit as its memories. A
-// record that has expired counts until the store has really removed it. A scope that nothing is known of has the zero
-// Digest.
+// A Digester keeps a digest of each scope, which changes in the same commit as
+// the scope's memories. An expired memory counts until the store has removed
+// it. An unknown scope has the zero Digest.
 type Digester interface {
 	Digest(ctx context.Context, scope Scope) (Digest, error)
 }
 
-// ScopeLister is what a [Store] offers that can name the scopes that it holds something of, or has held since they were
-// last erased, in an order of its own. The cursor is as in [Page].
+// A ScopeLister lists the scopes that it holds anything of, or has held
+// anything of since they were last erased, in an order of its own. The cursor
+// works as in [Page].
 type ScopeLister interface {
 	Scopes(ctx context.Context, after string, limit int) (ScopePage, error)
 }
@@ -35,7 +38,7 @@ type MemoryRef struct {
 	ID    string
 }
 
-// Validate is like [Write.Validate].
+// Validate returns an error that wraps [ErrInvalid] and never quotes a value.
 func (r MemoryRef) Validate() error {
 	if err := r.Scope.Validate(); err != nil {
 		return err
@@ -43,64 +46,76 @@ func (r MemoryRef) Validate() error {
 	return validateKey("id", r.ID)
 }
 
-// Prober is what a [Store] offers that can be asked about many memories at once, in place of a call of Memory for each.
+// A Prober can be asked about many memories at once.
 type Prober interface {
-	// Probe says of each reference, of at most [MaxRecords], whether there may be such a memory. Where it says no, Memory
-	// would have returned [ErrNotFound]; where it says yes, Memory tells.
+	// Probe reports for each reference, of at most [MaxRecords], whether the
+	// memory may exist. False means that Memory would return [ErrNotFound];
+	// after true, only Memory can tell.
 	Probe(ctx context.Context, refs []MemoryRef) ([]bool, error)
 }
 
-// RecordReader is what a [Local] offers that can read one record without a page of its bucket.
+// A RecordReader reads one record without reading a page of its bucket.
 type RecordReader interface {
-	// Record returns one record, or [ErrNotFound] also when it has expired, or [ErrDamaged].
+	// Record returns one record, [ErrNotFound] also if it has expired, or
+	// [ErrDamaged].
 	Record(ctx context.Context, ref RecordRef) (Record, error)
 }
 
-// Reaper is what a [Store] offers that removes what has expired. Until it does, expired memories cannot be read but take
-// their space, and count in the scope's Digest.
+// A Reaper removes expired memories and records. Until it has, they cannot be
+// read but take space, and count in the scope's Digest.
 type Reaper interface {
-	// Reap removes the memories and records that have expired by now, and returns how many there were. From time to time
-	// it also has the bytes of what was removed or deleted taken off the disk, which may take seconds; the store serves
-	// meanwhile. Cut short, it has removed a part; repeating it is safe.
+	// Reap removes what has expired by now and returns how much that was. From
+	// time to time it also has the bytes of removed and deleted records dropped
+	// from the disk, which may take seconds; the store serves meanwhile. If it
+	// is cut short it has removed a part, and repeating it is safe.
 	Reap(ctx context.Context, now Time) (removed int, err error)
 }
 
-// KeyRotator is what a [Store] offers whose keys lie wrapped by a key-encryption key, to wrap them by a new one while it
-// serves. Nothing that is sealed is sealed anew, and no secret that names or ids derive from changes.
+// A KeyRotator can replace the key-encryption key that wraps its data keys
+// while it serves. Sealed records are not sealed again, and the secrets that
+// names and ids derive from do not change.
 type KeyRotator interface {
-	// RotateKey makes a new key and puts it where the store finds it or, where newKeyFile is not "", takes the key in
-	// that file, which is generated if it is not there. No key file is lost: the old one is kept, since other stores may use it.
-	// At every moment, also after a crash, the configured key opens everything; repeating the call carries on.
+	// RotateKey generates a key and puts it where the store finds it. If
+	// newKeyFile is not "", it uses the key in that file instead, and generates
+	// it there if the file is missing. The old key is kept, because other
+	// stores may use it. At every moment, also after a crash, the configured
+	// key opens everything; repeating the call resumes it.
 	RotateKey(ctx context.Context, newKeyFile string) (KeyRotation, error)
 }
 
-// KeyRotation is what RotateKey did.
+// KeyRotation is the result of RotateKey.
 type KeyRotation struct {
-	From, To string // ids of the keys, which tell nothing of them
-	Keys     int    // data keys that are wrapped by the new key
-	// Pending: the store cannot change where its key is configured. Both keys open everything until the store is opened
-	// with the new one.
+	From, To string // ids of the keys, which reveal nothing about them
+	Keys     int    // data keys now wrapped by the new key
+	// Pending is set if the store cannot change where its key is configured.
+	// Both keys then open everything until the store is opened with the new
+	// one.
 	Pending bool
-	// NewFile is where the new key lies, OldFile where the old one is kept; "" where Pending.
+	// NewFile holds the new key, OldFile the old one; both are "" if Pending.
 	NewFile, OldFile string
-	// Unreadable counts data keys that neither key opens. They are left as they are.
+	// Unreadable counts data keys that neither key opens. They are left as they
+	// are.
 	Unreadable int
 }
 
-// BulkEraser is what a [Store] offers that can erase many scopes at once. Each is erased as by [Store.Erase]: its data
-// key is destroyed first. Cut short, some are erased and some are not; repeating it is safe.
+// A BulkEraser can erase many scopes at once, each as [Store.Erase] does: its
+// data key is destroyed first. If it is cut short, some are erased and some are
+// not; repeating it is safe.
 type BulkEraser interface {
-	// EraseTenant erases every scope of a tenant. One whose data key cannot be read is not known to be the tenant's: only
-	// its own erasure, or that of all, removes it.
+	// EraseTenant erases every scope of a tenant. A scope whose data key cannot
+	// be read is not known to belong to the tenant; only its own erasure or
+	// EraseAll removes it.
 	EraseTenant(ctx context.Context, tenant string) (Receipt, error)
-	// EraseAll erases every scope. What remains is an empty store with the secrets that names and ids derive from.
+	// EraseAll erases every scope. It leaves an empty store with the secrets
+	// that names and ids derive from.
 	EraseAll(ctx context.Context) (Receipt, error)
 }
 
-// Backuper is what a [Store] offers that can write a copy of itself while it serves.
+// A Backuper can write a copy of itself while it serves.
 type Backuper interface {
-	// Backup writes all memories and records as they are at one moment, sealed as they are stored, without any key: who
-	// restores it needs the keyring too. Records of volatile buckets may be left out. What was written is a backup only if
+	// Backup writes all memories and records as of one moment, sealed as they
+	// are stored, without any key: restoring it needs the keyring too. Records
+	// of volatile buckets may be left out. What was written is a backup only if
 	// the error is nil.
 	Backup(ctx context.Context, w io.Writer) error
 }

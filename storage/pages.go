@@ -6,14 +6,16 @@ import (
 	"iter"
 )
 
-// Pages reads page after page: read is told where to go on, "" at first, and returns where the next page begins, "" after the last one.
-// The sequence ends with the first error, which is [ErrUnavailable] where a cursor stands still: it would never end.
+// Pages yields page after page. It calls read with the cursor of the page to
+// read, "" for the first, and stops when read returns no next cursor. The
+// sequence ends with the first error; a cursor that does not advance, and would
+// make it endless, is [ErrUnavailable].
 func Pages[P any](read func(after string) (page P, next string, err error)) iter.Seq2[P, error] {
 	return func(yield func(P, error) bool) {
 		for after := ""; ; {
 			page, next, err := read(after)
 			if err == nil && next != "" && next == after {
-				err = fmt.Errorf("the store's cursor stands still: %w", ErrUnavailable)
+				err = fmt.Errorf("the store's cursor does not advance: %w", ErrUnavailable)
 			}
 			if !yield(page, err) || err != nil || next == "" {
 				return
@@ -23,7 +25,8 @@ func Pages[P any](read func(after string) (page P, next string, err error)) iter
 	}
 }
 
-// ScanPages are the [Pages] of memories that q selects, from the first on.
+// ScanPages yields the pages of the memories that q selects, starting at the
+// first.
 func ScanPages(ctx context.Context, s Store, scope Scope, q Query) iter.Seq2[Page, error] {
 	return Pages(func(after string) (Page, string, error) {
 		q.After = after
@@ -32,7 +35,7 @@ func ScanPages(ctx context.Context, s Store, scope Scope, q Query) iter.Seq2[Pag
 	})
 }
 
-// RecordPages are the [Pages] of one bucket of a scope.
+// RecordPages yields the pages of one bucket of a scope.
 func RecordPages(ctx context.Context, l Local, bucket Bucket, scope Scope, limit int) iter.Seq2[RecordPage, error] {
 	return Pages(func(after string) (RecordPage, string, error) {
 		page, err := l.Records(ctx, bucket, scope, after, limit)

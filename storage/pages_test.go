@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestPages guards that a store whose cursor stands still is neither read for ever nor taken to be at its end.
+// TestPages guards that a store whose cursor stands still is neither read for
+// ever nor taken to be at its end.
 func TestPages(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

@@ -1,17 +1,20 @@
-// Package storage is the vocabulary of Remora's memory and the contract of the stores that keep it.
+// Package storage defines Remora's memories and the contract of the stores that
+// keep them.
 //
-// It holds no technology: implementations live in packages below it (storage/badger, ...), each of which must pass
-// storage/storagetest. What every implementation guarantees:
+// It contains no database. Implementations live in packages below it
+// (storage/badger embeds one, storage/process runs a store in a process of its
+// own), and each must pass storage/storagetest. The engines (recall, persist)
+// and the surfaces see stores only through this package. Every implementation
+// guarantees:
 //
-//   - Scope. Every call names a [Scope]; nothing is read or written outside it. An id of another scope is
+//   - Scope. Every call names a [Scope] and neither reads nor writes outside it. An id of another scope is
 //     [ErrNotFound], exactly like an id that never existed.
-//   - Durability. A write that returned nil survives a crash of the process and of the machine. What is put into a
-//     volatile bucket survives a crash of the process, and of the machine once a durable write has followed.
-//   - Atomicity. One [Write] is applied whole or not at all. A batch of writes is not atomic across its writes.
-//   - Copies. Values passed in are not kept, values returned are the caller's: no pointer is shared, so that a store
-//     can live in another process.
-//   - Failure. While the store cannot serve (locked, damaged, full, still opening, closed) every call returns an error
-//     that wraps [ErrUnavailable], at once and without side effects. Callers must bear it: traffic goes on without memory.
+//   - Durability. A write that returned nil survives a crash of the process and of the machine. A write to a volatile
+//     bucket survives a crash of the process, and of the machine once a durable write has followed it.
+//   - Atomicity. One [Write] is applied whole or not at all. A batch of writes is not atomic.
+//   - Copies. Arguments are not kept and results belong to the caller, so a store can live in another process.
+//   - Failure. While a store cannot serve (locked, damaged, full, being opened, closed) every call returns, at once and
+//     without effect, an error that wraps [ErrUnavailable]. Callers must cope: traffic continues without memory.
 //
 // All methods are safe for concurrent use and honour their context.
 package storage
@@ -24,20 +27,23 @@ import (
 
 // Errors that cross the package border. Test with errors.Is.
 var (
-	// ErrUnavailable: the store cannot serve now. The call had no effect, or its effect is unknown and repeating it is safe.
+	// ErrUnavailable: the store cannot serve now. Either the call had no
+	// effect, or its effect is unknown; repeating it is safe.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrNotFound: no such record in this scope.
 	ErrNotFound = errors.New("not found")
-	// ErrInvalid: the arguments break the contract (empty scope part, oversized key, ...). Repeating the call will not help.
+	// ErrInvalid: the arguments break the contract (empty scope part, oversized
+	// key). Repeating the call will not help.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrDamaged: the record is there but cannot be read back as it was written. Scans skip and count such records.
+	// ErrDamaged: the record exists but cannot be read back as it was written.
+	// Scans skip and count such records.
 	ErrDamaged = errors.New("record damaged")
 )
 
 // Time is milliseconds since the Unix epoch, UTC. 0 means not set.
 type Time int64
 
-// TimeOf converts t, dropping what is finer than a millisecond. The zero time.Time gives 0.
+// TimeOf converts t, truncated to milliseconds. The zero time.Time gives 0.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -53,8 +59,9 @@ func (t Time) Std() time.Time {
 	return time.UnixMilli(int64(t)).UTC()
 }
 
-// Scope is the unit of isolation: index, data key, caps and erasure are per scope. All four parts are non-empty and at
-// most [MaxScopePart] bytes each; they may hold any bytes, since a store never uses them in the clear.
+// Scope is the unit of isolation: index, data key, caps and erasure are per
+// scope. Each part has 1 to [MaxScopePart] bytes, which may be any: a store
+// never keeps them in the clear.
 type Scope struct {
 	Tenant  string
 	App     string
@@ -62,10 +69,11 @@ type Scope struct {
 	User    string
 }
 
-// MaxScopePart is the longest part of a scope, in bytes.
+// MaxScopePart is the maximum length of a part of a scope, in bytes.
 const MaxScopePart = 512
 
-// Validate returns an error wrapping [ErrInvalid] that names the first bad part, never its value.
+// Validate returns an error that wraps [ErrInvalid] and names the first bad
+// part, never its value.
 func (s Scope) Validate() error {
 	for _, p := range [...]struct{ name, value string }{
 		{"tenant", s.Tenant}, {"app", s.App}, {"project", s.Project}, {"user", s.User},
@@ -85,7 +93,7 @@ type partError struct{ part, what string }
 func (e *partError) Error() string { return "scope: " + e.part + " " + e.what }
 func (e *partError) Unwrap() error { return ErrInvalid }
 
-// Kind says what a memory is.
+// Kind is the kind of a memory.
 type Kind string
 
 const (
@@ -96,15 +104,17 @@ const (
 	KindEntry    Kind = "entry"    // keyed memory of a tool, with a mandatory TTL
 )
 
-// ProjectTag begins the tag that names the project which an episode is about, such as the directory that an agent works in.
-// It ranks memories, and keeps none from anybody.
+// ProjectTag is the prefix of a tag that names the project of an episode, such
+// as the directory that an agent works in. It affects ranking only, never
+// access.
 const ProjectTag = "project:"
 
-// OutdatedTag is on an episode that holds a statement of the user's which a later one supersedes. It may still be recalled, for what else
-// it says, and is shown as what it is.
+// OutdatedTag marks an episode with a statement that the user has superseded
+// since. It may still be recalled for the rest of its text, and is labelled as
+// outdated.
 const OutdatedTag = "outdated"
 
-// Role says who spoke.
+// Role is the role of a speaker.
 type Role string
 
 const (
@@ -112,30 +122,32 @@ const (
 	RoleAssistant Role = "assistant"
 )
 
-// Provenance ties a memory to what it came from.
+// Provenance is the origin of a memory.
 type Provenance struct {
-	// Turn is the id of the turn that the memory came from ("" for resources and entries).
+	// Turn is the id of the turn that the memory came from ("" for resources
+	// and entries).
 	Turn string
-	// Chain is the hash, as hex, of the request's messages up to and including the turn's user message. A later request
-	// that carries the same messages shows the turn already, so its memories are not recalled there.
+	// Chain is the hash, in hex, of the request's messages up to and including
+	// the turn's user message. A later request that carries the same messages
+	// already shows the turn, so its memories are not recalled there.
 	Chain string
-	// Role and Speaker say whose words they are; Speaker is "" where there is no name.
+	// Role and Speaker identify the speaker; Speaker is "" if no name is known.
 	Role    Role
 	Speaker string
 	// Seq numbers the passages of one turn from 0, in order of speech.
 	Seq int
-	// Model that answered, "" if unknown.
+	// Model is the model that answered, "" if unknown.
 	Model string
 }
 
-// Embedding is a vector and what made it.
+// Embedding is a vector and the model that computed it.
 type Embedding struct {
 	Model  string
 	Vector []float32
 }
 
-// Memory is one record. Its text is already redacted. CreatedAt, UpdatedAt and Version are the store's: see [Store.Put].
-// Empty slices and maps come back as nil.
+// Memory is one memory. Its text is already redacted. The store sets CreatedAt,
+// UpdatedAt and Version. Empty slices and maps are read back as nil.
 type Memory struct {
 	ID           string // opaque, unique in its tenant, <= [MaxID] bytes
 	Scope        Scope
@@ -147,31 +159,34 @@ type Memory struct {
 	Priority     float64 // quality score, 0..1
 	Confidence   float64 // 0..1
 	Trust        float64 // 0 quarantined (never recalled) .. 1 the user's own words
-	Source       string  // surface that it came in by: "proxy", "api", "import", ...
+	Source       string  // surface that it came in through: "proxy", "api", "import", ...
 	Provenance   Provenance
-	Redactions   map[string]string // sealed originals of personal data by salted hash; never a secret's. nil when none are kept
+	Redactions   map[string]string // sealed originals of personal data, never of secrets, by salted hash; nil if none are kept
 	Embedding    *Embedding
 	CreatedAt    Time
 	UpdatedAt    Time
 	EventTime    Time // when it was said or happened
 	ValidFrom    Time
-	ValidTo      Time   // superseded at; 0 = still valid
+	ValidTo      Time   // when it was superseded; 0 = still valid
 	SupersededBy string // id
-	ExpiresAt    Time   // 0 = never. Past it a store may stop returning the record at any moment
-	DeletedAt    Time   // a caller's own mark; to a store a field like any other
+	ExpiresAt    Time   // 0 = never; after it a store may stop returning the memory at any moment
+	DeletedAt    Time   // set and read by callers; stores treat it like any other field
 	Version      uint64 // 1 at creation, +1 with each change
 }
 
-// MaxID is the longest id or record key, in bytes.
+// MaxID is the maximum length of an id or a record key, in bytes.
 const MaxID = 256
 
-// Write is one atomic change in one scope. Its [Write.Size] is at most [MaxWrite] and it holds at most
-// [MaxWriteMemories] memories, no id twice. The Scope of each memory is that of the write, or zero, which means the same.
+// Write is one atomic change in one scope. Its [Write.Size] is at most
+// [MaxWrite], and it has at most [MaxWriteMemories] memories with distinct ids.
+// The Scope of each memory is the write's, or zero, which means the same.
 type Write struct {
 	Scope Scope
-	// Turn, if set, makes the write the whole truth about that turn: memories that an earlier write with this Turn left
-	// in the scope and that are not in Memories are deleted in the same commit. That makes a replay a no-op and a
-	// regenerated reply a replacement. Ids of a turn's memories are then TurnMemoryID(Turn, 0), (Turn, 1), ... without gaps.
+	// Turn, if set, makes the write replace that turn: memories of an earlier
+	// write with this Turn that are not in Memories are deleted in the same
+	// commit. A replay is then a no-op and a regenerated reply a replacement.
+	// The ids of a turn's memories are TurnMemoryID(Turn, 0), (Turn, 1), ...
+	// without gaps.
 	Turn     string
 	Memories []Memory
 }
@@ -180,58 +195,66 @@ type Write struct {
 type Query struct {
 	Kinds        []Kind // empty = all
 	Conversation string // "" = all
-	After        string // cursor of the page before; "" = from the start
+	After        string // Next of the previous page; "" = from the start
 	Limit        int    // <= 0 or > MaxPage means MaxPage
 }
 
-// MaxPage is the largest page that Scan returns. Pages of large records are cut shorter, so only an empty Next says
-// that a scan is done.
+// MaxPage is the maximum number of records in a page. Pages of large records
+// are shorter, so only an empty Next ends a scan.
 const MaxPage = 1000
 
 // Page is one page of a scan.
 type Page struct {
 	Memories []Memory
-	// Next continues the scan; "" = done. It is opaque, valid across restarts, and only for the same scope, kinds and
-	// conversation; with others, or altered, it is [ErrInvalid].
+	// Next continues the scan; "" = done. It is opaque and survives restarts.
+	// Used with another scope, other kinds or another conversation, or altered,
+	// it is [ErrInvalid].
 	Next string
-	// Damaged counts records of this page that could not be read and were skipped.
+	// Damaged counts the records of this page that were skipped because they
+	// cannot be read.
 	Damaged int
-	// Expired is the digest of the memories that were passed over because they have expired and are not removed yet. Over
-	// all pages of a scan without kinds and conversation, the memories, those expired and those damaged are the scope's
-	// whole Digest: see [Verify].
+	// Expired is the digest of the memories that were skipped because they have
+	// expired and are not removed yet. Summed over a scan without kinds and
+	// conversation, read, expired and damaged memories make up the scope's
+	// Digest: see [Verify].
 	Expired Digest
 }
 
 // Store keeps memories.
 type Store interface {
-	// Put applies the writes in order. All are durable once it returns nil. On an error any number of leading writes may
-	// have been applied; repeating the call is safe.
+	// Put applies the writes in order. All are durable once it returns nil.
+	// After an error any number of leading writes may have been applied;
+	// repeating the call is safe.
 	Put(ctx context.Context, writes []Write) error
-	// Memory returns one record, or [ErrNotFound] also when it has expired or been deleted, or [ErrDamaged].
+	// Memory returns one memory, [ErrNotFound] also if it has expired or been
+	// deleted, or [ErrDamaged].
 	Memory(ctx context.Context, scope Scope, id string) (Memory, error)
 	// Scan pages through a scope in order of EventTime, oldest first, then id.
 	Scan(ctx context.Context, scope Scope, q Query) (Page, error)
-	// Delete removes records and returns how many there were; unknown ids are not an error.
+	// Delete removes memories and returns how many there were. Unknown ids are
+	// not an error.
 	Delete(ctx context.Context, scope Scope, ids ...string) (int, error)
-	// Erase removes everything of the scope, in memories and in [Local] records, and destroys its data key.
+	// Erase removes all memories and [Local] records of the scope and destroys
+	// its data key.
 	Erase(ctx context.Context, scope Scope) (Receipt, error)
 }
 
-// Receipt counts what an erasure removed, expired memories and records that were not removed yet included.
+// Receipt counts what an erasure removed, including what had expired and was
+// not removed yet.
 type Receipt struct {
-	Scopes   int // that held anything, or could have: of Erase 0 or 1
+	Scopes   int // that held anything, or might have; 0 or 1 for Erase
 	Memories int
 	Records  map[Bucket]int
 	At       Time
 }
 
-// Bucket names a kind of local record.
+// Bucket is a kind of local record.
 type Bucket string
 
 const (
 	BucketSpool   Bucket = "spool"   // turns waiting to become memories
-	BucketLedger  Bucket = "ledger"  // what was inserted where
-	BucketIndex   Bucket = "index"   // what recall derives from memories: snapshots of indexes, vectors
+	BucketLedger  Bucket = "ledger"  // what was inserted, and where
+	BucketIndex   Bucket = "index"   // derived from memories by recall: index snapshots, vectors
 	BucketSummary Bucket = "summary" // conversation summaries
 	BucketAudit   Bucket = "audit"   // audit records
 )
@@ -241,12 +264,13 @@ func Buckets() []Bucket {
 	return []Bucket{BucketSpool, BucketLedger, BucketIndex, BucketSummary, BucketAudit}
 }
 
-// Volatile says that records of this bucket can be made again, or done without: those put last may be lost when the
-// machine crashes, though not when a process does, and not those put before the last durable write. Deleting them is
-// durable like everything else.
+// Volatile reports whether records of this bucket can be rebuilt or done
+// without. A crash of the machine may lose those that were put after the last
+// durable write; a crash of the process loses none. Deleting them is always
+// durable.
 func (b Bucket) Volatile() bool { return b == BucketLedger || b == BucketIndex }
 
-// Record is a local value. Values are sealed like memories.
+// Record is a local record. Values are sealed like memories.
 type Record struct {
 	Bucket    Bucket
 	Scope     Scope
@@ -255,10 +279,11 @@ type Record struct {
 	ExpiresAt Time   // 0 = never
 }
 
-// MaxRecord is the largest value of a local record, in bytes. Larger ones are refused with [ErrInvalid].
+// MaxRecord is the maximum size of a record's value, in bytes. Larger ones are
+// [ErrInvalid].
 const MaxRecord = 16 << 20
 
-// MaxRecords is the most records, or references, that one atomic call takes.
+// MaxRecords is the maximum number of records or references in one call.
 const MaxRecords = 500
 
 // RecordRef names a local record.
@@ -268,25 +293,31 @@ type RecordRef struct {
 	Key    string
 }
 
-// RecordPage is one page of local records. Next as in [Page].
+// RecordPage is one page of local records. Next works as in [Page].
 type RecordPage struct {
 	Records []Record
 	Next    string
 	Damaged int
 }
 
-// Local keeps what belongs to this machine even where memories live elsewhere: spool, ledger, index snapshots,
-// summaries, audits. Memory and Local records of one scope share its data key and its erasure.
+// Local keeps the records that stay on this machine even if memories live
+// elsewhere: spool, ledger, index snapshots, summaries, audits. Memories and
+// records of one scope share its data key and its erasure.
 type Local interface {
-	// PutRecords writes all records in one atomic commit, durable unless all of their buckets are [Bucket.Volatile]; a
-	// record with the same reference is replaced. Of records with the same reference in one call the last one counts.
+	// PutRecords writes all records in one atomic commit, which is durable
+	// unless all of their buckets are [Bucket.Volatile]. It replaces records
+	// with the same reference; within one call the last one counts.
 	PutRecords(ctx context.Context, records []Record) error
-	// Records pages through one bucket of one scope in key order. Limits and short pages are as in [Query] and [MaxPage].
+	// Records pages through one bucket of one scope in key order. Limits and
+	// short pages: see [Query] and [MaxPage].
 	Records(ctx context.Context, bucket Bucket, scope Scope, after string, limit int) (RecordPage, error)
-	// AllRecords pages through one bucket over all scopes, in an order of the store's own. Used to recover the spool.
+	// AllRecords pages through one bucket of all scopes, in an order of the
+	// store's own. It serves to recover the spool.
 	AllRecords(ctx context.Context, bucket Bucket, after string, limit int) (RecordPage, error)
-	// DeleteRecords removes records in one atomic, durable commit. Unknown references are not an error.
+	// DeleteRecords removes records in one atomic, durable commit. Unknown
+	// references are not an error.
 	DeleteRecords(ctx context.Context, refs []RecordRef) error
-	// InstallSecret is a 32-byte secret made once for this installation. It never rotates: tenants and turn ids derive from it.
+	// InstallSecret returns the 32-byte secret of this installation. It never
+	// rotates: tenants and turn ids derive from it.
 	InstallSecret(ctx context.Context) ([]byte, error)
 }

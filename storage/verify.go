@@ -6,25 +6,27 @@ import (
 	"fmt"
 )
 
-// Verification is what [Verify] found in a scope.
+// Verification is the result of [Verify] for one scope.
 type Verification struct {
-	Memories int // that can be read
-	Expired  int // that can be read, have expired, and wait to be removed
-	Damaged  int // that are there and cannot be read
-	Missing  int // that the store knows to have written and not removed, and that are not there
-	// Altered: nothing is damaged or missing by number, and yet these are not the memories that were written: an older
-	// state of one is in its place, or there are some that were not written.
+	Memories int // readable
+	Expired  int // readable, expired, not removed yet
+	Damaged  int // present but unreadable
+	Missing  int // written, never removed, and absent
+	// Altered is set if the numbers are right and the memories are not the ones
+	// that were written: one is in an older state, or there are some that were
+	// never written.
 	Altered bool
 }
 
-// Whole says that all that was written is there.
+// Whole reports whether everything that was written is there.
 func (v Verification) Whole() bool { return v.Damaged == 0 && v.Missing == 0 && !v.Altered }
 
-// verifyTries is how often a scope that changes meanwhile is read anew.
+// verifyTries bounds how often Verify reads a scope that keeps changing.
 const verifyTries = 5
 
-// Verify reads a whole scope and holds it against the digest that the store keeps. Without a [Digester] the error is
-// errors.ErrUnsupported; of a scope that changes all the time it is [ErrUnavailable].
+// Verify reads a whole scope and compares it with the digest that the store
+// keeps. If s is no [Digester] the error is errors.ErrUnsupported; if the scope
+// changes during each of five attempts it is [ErrUnavailable].
 func Verify(ctx context.Context, s Store, scope Scope) (Verification, error) {
 	d, ok := s.(Digester)
 	if !ok {
@@ -35,7 +37,7 @@ func Verify(ctx context.Context, s Store, scope Scope) (Verification, error) {
 		if err != nil {
 			return Verification{}, err
 		}
-		v, got, err := readThrough(ctx, s, scope)
+		v, got, err := scanAll(ctx, s, scope)
 		if err != nil {
 			return Verification{}, err
 		}
@@ -48,11 +50,11 @@ func Verify(ctx context.Context, s Store, scope Scope) (Verification, error) {
 		v.Altered = got.Memories+v.Damaged > want.Memories || v.Missing == 0 && v.Damaged == 0 && got != want
 		return v, nil
 	}
-	return Verification{}, fmt.Errorf("verify: the scope changed meanwhile, %d times: %w", verifyTries, ErrUnavailable)
+	return Verification{}, fmt.Errorf("verify: the scope changed during each of %d attempts: %w", verifyTries, ErrUnavailable)
 }
 
-// readThrough scans a scope; the digest is that of all that could be read.
-func readThrough(ctx context.Context, s Store, scope Scope) (v Verification, read Digest, err error) {
+// scanAll scans a scope and returns the digest of what could be read.
+func scanAll(ctx context.Context, s Store, scope Scope) (v Verification, read Digest, err error) {
 	for page, err := range ScanPages(ctx, s, scope, Query{}) {
 		if err != nil {
 			return v, read, err

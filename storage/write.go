@@ -6,18 +6,19 @@ import (
 	"strconv"
 )
 
-// Bounds of a [Write]. Larger ones are [ErrInvalid]. A store may be configured to take less than MaxWrite, though no less than
-// 128 KiB.
+// Limits of a [Write]. Larger ones are [ErrInvalid]. A store may be configured
+// to accept less than MaxWrite, but no less than 128 KiB.
 const (
-	MaxWrite         = 768 << 10 // by Write.Size
+	MaxWrite         = 768 << 10 // bytes, by Write.Size
 	MaxWriteMemories = 2000
 )
 
-// TurnMemoryID is the id of passage seq, from 0, of a turn.
+// TurnMemoryID returns the id of passage seq, from 0, of a turn.
 func TurnMemoryID(turn string, seq int) string { return turn + "." + strconv.Itoa(seq) }
 
-// Size is what a write counts against [MaxWrite], in bytes: 256 for each memory, the bytes of its strings, 8 for each
-// element of a list or map, 4 for each dimension of a vector.
+// Size returns what w counts against [MaxWrite], in bytes: 256 for each memory,
+// the bytes of its strings, 8 for each element of a list or map, 4 for each
+// dimension of a vector.
 func (w Write) Size() int {
 	n := 0
 	for i := range w.Memories {
@@ -45,16 +46,16 @@ func (m *Memory) size() int {
 	return n
 }
 
-// Validate returns an error wrapping [ErrInvalid] that says what is wrong, never quoting a value.
+// Validate returns an error that wraps [ErrInvalid] and never quotes a value.
 func (w Write) Validate() error {
 	if err := w.Scope.Validate(); err != nil {
 		return err
 	}
 	if n := len(w.Memories); n > MaxWriteMemories {
-		return fmt.Errorf("write: %d memories are more than %d: %w", n, MaxWriteMemories, ErrInvalid)
+		return fmt.Errorf("write: %d memories, more than %d: %w", n, MaxWriteMemories, ErrInvalid)
 	}
 	if n := w.Size(); n > MaxWrite {
-		return fmt.Errorf("write: %d bytes are more than %d: %w", n, MaxWrite, ErrInvalid)
+		return fmt.Errorf("write: %d bytes, more than %d: %w", n, MaxWrite, ErrInvalid)
 	}
 	if len(w.Turn) > MaxID {
 		return fmt.Errorf("write: turn is longer than %d bytes: %w", MaxID, ErrInvalid)
@@ -66,7 +67,7 @@ func (w Write) Validate() error {
 			return fmt.Errorf("write: memory %d: %w", i, err)
 		}
 		if m.Scope != (Scope{}) && m.Scope != w.Scope {
-			return fmt.Errorf("write: memory %d is of another scope: %w", i, ErrInvalid)
+			return fmt.Errorf("write: memory %d has another scope: %w", i, ErrInvalid)
 		}
 		if w.Turn != "" && m.ID != TurnMemoryID(w.Turn, i) {
 			return fmt.Errorf("write: memory %d does not have the id of passage %d of the turn: %w", i, i, ErrInvalid)
@@ -75,12 +76,12 @@ func (w Write) Validate() error {
 	}
 	slices.Sort(ids)
 	if len(slices.Compact(ids)) != len(w.Memories) {
-		return fmt.Errorf("write: an id stands twice: %w", ErrInvalid)
+		return fmt.Errorf("write: duplicate id: %w", ErrInvalid)
 	}
 	return nil
 }
 
-// Validate is like [Write.Validate].
+// Validate returns an error that wraps [ErrInvalid] and never quotes a value.
 func (r RecordRef) Validate() error {
 	if !slices.Contains(Buckets(), r.Bucket) {
 		return fmt.Errorf("record: unknown bucket: %w", ErrInvalid)
@@ -91,13 +92,13 @@ func (r RecordRef) Validate() error {
 	return validateKey("key", r.Key)
 }
 
-// Ref names the record.
+// Ref returns the reference of r.
 func (r Record) Ref() RecordRef { return RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key} }
 
-// Validate is like [Write.Validate].
+// Validate returns an error that wraps [ErrInvalid] and never quotes a value.
 func (r Record) Validate() error {
 	if n := len(r.Value); n > MaxRecord {
-		return fmt.Errorf("record: %d bytes are more than %d: %w", n, MaxRecord, ErrInvalid)
+		return fmt.Errorf("record: %d bytes, more than %d: %w", n, MaxRecord, ErrInvalid)
 	}
 	return r.Ref().Validate()
 }
@@ -112,7 +113,7 @@ func validateKey(name, value string) error {
 	return nil
 }
 
-// PageLimit is the limit that a requested one means: see [Query].
+// PageLimit returns the page size for a requested limit: see [Query].
 func PageLimit(limit int) int {
 	if limit <= 0 || limit > MaxPage {
 		return MaxPage

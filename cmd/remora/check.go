@@ -316,11 +316,11 @@ func met(s process.Status) error {
 
 // missing is what a person has to see to.
 func missing(s process.Status) error {
-	if len(s.Aside) == 0 {
+	if len(s.SetAside) == 0 {
 		return nil
 	}
 	var marks, aside []string
-	for _, path := range s.Aside {
+	for _, path := range s.SetAside {
 		if badger.IsMissing(path) {
 			marks = append(marks, path)
 		} else {

@@ -16,6 +16,7 @@ const module = "github.com/remora-proxy/remora/"
 
 // layers puts each package on its floor. Imports go to lower floors only.
 var layers = map[string]int{
+	"storage/wire":        -1, // below the vocabulary, whose memories it encodes
 	"cmd/remora":          4,
 	"cmd/remora-bench":    4,
 	"proxy":               3,

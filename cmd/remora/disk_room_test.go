@@ -54,8 +54,8 @@ func TestQuota(t *testing.T) {
 	}
 	used.Store(false)
 	await("opened", func() bool { return k.Status().Open })
-	if s := k.Status(); len(s.Aside) > 0 {
-		t.Errorf("set aside: %v", s.Aside)
+	if s := k.Status(); len(s.SetAside) > 0 {
+		t.Errorf("set aside: %v", s.SetAside)
 	}
 	stop()
 	if err := <-ended; err != nil {

@@ -85,10 +85,10 @@ func (k *keeper) Status() process.Status {
 	defer k.mu.Unlock()
 	s := process.Status{
 		Open: h.Open, Opening: !h.Open && k.reason == "", Reason: h.Reason, FailedOpens: h.FailedOpens,
-		FreeBytes: h.FreeBytes, Damaged: h.Damaged, Panics: h.Panics, Aside: k.aside,
+		FreeBytes: h.FreeBytes, Damaged: h.Damaged, Panics: h.Panics, SetAside: k.aside,
 	}
 	if h.Missing != "" && !slices.Contains(k.aside, h.Missing) {
-		s.Aside = append(slices.Clone(k.aside), h.Missing)
+		s.SetAside = append(slices.Clone(k.aside), h.Missing)
 	}
 	if k.reason != "" {
 		s.Reason = k.reason

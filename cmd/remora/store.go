@@ -138,7 +138,7 @@ func store(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	conn, raw, err := process.Inherit()
-	if errors.Is(err, process.ErrAlone) {
+	if errors.Is(err, process.ErrNotInherited) {
 		fmt.Fprintln(s.err, "remora store: is started by remora serve, and serves only that")
 		return usageError{"called by hand"}
 	}

@@ -245,7 +245,7 @@ func judgeDamage(t *testing.T, dir string, known map[string]bool, what string) s
 	}
 	status := r.sys.store.Status()
 	switch {
-	case len(status.Aside) > 0:
+	case len(status.SetAside) > 0:
 		return "set aside"
 	case missing == 0 && damaged == 0:
 		return "harmless"

@@ -274,7 +274,7 @@ func (r *rig) nothingLost() {
 	if r.injected.Load() == 0 {
 		r.t.Error("nothing was ever recalled: the test shows nothing")
 	}
-	if aside := r.sys.store.Status().Aside; len(aside) > 0 {
+	if aside := r.sys.store.Status().SetAside; len(aside) > 0 {
 		r.t.Errorf("set aside: %v", aside)
 	}
 	for i, when := range []string{"while all was well", "while the store failed"} {

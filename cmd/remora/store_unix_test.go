@@ -103,7 +103,7 @@ func TestCrashingStoreIsSetAside(t *testing.T) {
 
 	r = newRig(t, dir, nil)
 	stop = r.traffic()
-	r.await("set aside", func() bool { s := r.sys.store.Status(); return s.Open && len(s.Aside) == 1 })
+	r.await("set aside", func() bool { s := r.sys.store.Status(); return s.Open && len(s.SetAside) == 1 })
 	stop()
 	if !strings.Contains(r.log.String(), "was set aside, a new one is made") {
 		t.Error("the log does not tell")

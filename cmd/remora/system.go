@@ -259,7 +259,7 @@ func (s *system) announce() {
 
 // note is what every answer tells beside its own status: that memories are missing.
 func (s *system) note() string {
-	switch aside := s.store.Status().Aside; {
+	switch aside := s.store.Status().SetAside; {
 	case len(aside) == 0:
 		return ""
 	case slices.ContainsFunc(aside, func(path string) bool { return !badger.IsMissing(path) }):

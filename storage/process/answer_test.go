@@ -14,7 +14,7 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// A record comes as it is, however its answer falls into frames.
+// TestRecordsOfAllSizes guards the division of large answers into frames.
 func TestRecordsOfAllSizes(t *testing.T) {
 	r := connected(t, serverOf(storagetest.Memory()))
 	for _, n := range []int{0, 1, maxFrame - 200, maxFrame - 60, maxFrame - 40, maxFrame, maxFrame + 1, 2*maxFrame - 40, 5 << 20} {
@@ -27,7 +27,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 		}
 		got, err := r.Record(t.Context(), record.Ref())
 		if err != nil || !bytes.Equal(got.Value, record.Value) || got.Key != record.Key || got.Scope != record.Scope {
-			t.Errorf("%d bytes: got %d of %s in %v, %v", n, len(got.Value), got.Key, got.Scope, err)
+			t.Errorf("%d bytes: got %d bytes, key %s, scope %v, error %v", n, len(got.Value), got.Key, got.Scope, err)
 		}
 	}
 	if _, err := r.Record(t.Context(), storage.RecordRef{Bucket: storage.BucketIndex, Scope: someone("u"), Key: "other"}); !errors.Is(err, storage.ErrNotFound) {
@@ -35,27 +35,28 @@ func TestRecordsOfAllSizes(t *testing.T) {
 	}
 }
 
-// A server that tells a size which can't be, or tells it too late, is not believed.
-func TestOddSizes(t *testing.T) {
+// TestInvalidSizes guards that a size that is impossible, or sent too late,
+// ends the connection.
+func TestInvalidSizes(t *testing.T) {
 	size := func(n uint32) []byte { return binary.LittleEndian.AppendUint32(nil, n) }
 	for name, sent := range map[string]func(call uint32) []byte{
 		"too large": func(call uint32) []byte {
-			return append(appendHead(nil, call, kindSize, false, 4), size(maxMessage+1)...)
+			return append(appendFrameHead(nil, call, kindSize, false, 4), size(maxMessage+1)...)
 		},
-		"short": func(call uint32) []byte { return append(appendHead(nil, call, kindSize, false, 3), 1, 2, 3) },
+		"short": func(call uint32) []byte { return append(appendFrameHead(nil, call, kindSize, false, 3), 1, 2, 3) },
 		"twice": func(call uint32) []byte {
-			one := append(appendHead(nil, call, kindSize, false, 4), size(1)...)
+			one := append(appendFrameHead(nil, call, kindSize, false, 4), size(1)...)
 			return append(one, one...)
 		},
 		"late": func(call uint32) []byte {
-			b := append(appendHead(nil, call, kindAnswer, true, 1), codeOK)
-			return append(append(b, appendHead(nil, call, kindSize, false, 4)...), size(1)...)
+			b := append(appendFrameHead(nil, call, kindAnswer, true, 1), codeOK)
+			return append(append(b, appendFrameHead(nil, call, kindSize, false, 4)...), size(1)...)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ours, theirs := net.Pipe()
 			go func() {
-				in := newFrames(theirs)
+				in := newFrameReader(theirs)
 				if welcome(theirs, in, testBuild) != nil {
 					return
 				}
@@ -71,12 +72,12 @@ func TestOddSizes(t *testing.T) {
 					}
 				}
 			}()
-			l, err := newLink(ours, testBuild, &buffers{})
+			l, err := newLink(ours, testBuild, &bufferPool{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer l.close()
-			if _, err := l.call(t.Context(), opInstallSecret, make([]byte, callHead), nil); !errors.Is(err, storage.ErrUnavailable) {
+			if _, err := l.call(t.Context(), opInstallSecret, make([]byte, callHeadSize), nil); !errors.Is(err, storage.ErrUnavailable) {
 				t.Errorf("got %v, want the connection to end", err)
 			}
 		})

@@ -2,81 +2,38 @@ package process
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
-// operation is what a call asks for.
-type operation byte
-
-const (
-	opPut operation = iota + 1
-	opMemory
-	opScan
-	opDelete
-	opErase
-	opPutRecords
-	opRecords
-	opAllRecords
-	opDeleteRecords
-	opInstallSecret
-	opDigest
-	opScopes
-	opReap
-	opRotateKey
-	opEraseTenant
-	opEraseAll
-	opAdmin
-	opProbe
-	opRecord
-)
-
-// endless says that an operation may take as long as it takes.
-func (o operation) endless() bool {
-	switch o {
-	case opAdmin, opReap, opRotateKey, opEraseTenant, opEraseAll:
-		return true
-	}
-	return false
-}
-
-// changes says that an operation changes the store: those of one connection are done one after another, as they came.
-func (o operation) changes() bool {
-	switch o {
-	case opPut, opDelete, opErase, opPutRecords, opDeleteRecords, opEraseTenant, opEraseAll:
-		return true
-	}
-	return false
-}
-
-// calls is the client's half of every call. It implements [storage.Store], [storage.Local] and, in optional.go, what a store may offer
-// beside them: where it does not, the error wraps errors.ErrUnsupported and storage.ErrUnavailable.
+// calls is a store at the other end of a connection. It has the methods of
+// [storage.Store], [storage.Local] and all optional interfaces; for those that
+// the store lacks, the error wraps errors.ErrUnsupported and
+// storage.ErrUnavailable.
 type calls struct {
-	// link returns the connection, or at once why there is none.
+	// link returns the connection, or immediately why there is none.
 	link func() (*link, error)
-	free buffers
+	free bufferPool
 }
 
 var (
-	_ storage.Store    = (*calls)(nil)
-	_ storage.Local    = (*calls)(nil)
-	_ storage.Digester = (*calls)(nil)
-
-	_ storage.ScopeLister = (*calls)(nil)
-	_ storage.Reaper      = (*calls)(nil)
-	_ storage.KeyRotator  = (*calls)(nil)
-	_ storage.BulkEraser  = (*calls)(nil)
-	_ storage.Backuper    = (*calls)(nil)
-
+	_ storage.Store        = (*calls)(nil)
+	_ storage.Local        = (*calls)(nil)
+	_ storage.Digester     = (*calls)(nil)
+	_ storage.ScopeLister  = (*calls)(nil)
 	_ storage.Prober       = (*calls)(nil)
 	_ storage.RecordReader = (*calls)(nil)
+	_ storage.Reaper       = (*calls)(nil)
+	_ storage.KeyRotator   = (*calls)(nil)
+	_ storage.BulkEraser   = (*calls)(nil)
+	_ storage.Backuper     = (*calls)(nil)
 )
 
-// do makes a call and returns its results. Memory is what it costs: arguments are encoded once, results are read in place.
-func (c *calls) do(ctx context.Context, op operation, args []byte, stream io.Writer) (*decoder, error) {
+// do makes a call with a message from c.free and returns the encoded results.
+func (c *calls) do(ctx context.Context, op opcode, message []byte, stream io.Writer) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -84,217 +41,156 @@ func (c *calls) do(ctx context.Context, op operation, args []byte, stream io.Wri
 	if err != nil {
 		return nil, err
 	}
-	if len(args) > maxMessage {
-		return nil, fmt.Errorf("store call: %d bytes are more than %d: %w", len(args), maxMessage, storage.ErrInvalid)
+	if len(message) > maxMessage {
+		return nil, fmt.Errorf("store call: %d bytes, more than %d: %w", len(message), maxMessage, storage.ErrInvalid)
 	}
-	answer, err := l.call(ctx, op, args, stream)
+	answer, err := l.call(ctx, op, message, stream)
 	if err != nil {
 		return nil, err
 	}
-	d := newDecoder(answer)
-	code := d.byte()
-	if code == codeOK && !d.bad {
-		return d, nil
+	if len(answer) > 0 && answer[0] == codeOK {
+		return answer[1:], nil
 	}
-	failed := &remoteError{code: code, text: d.string()}
-	if d.bad || code > codeOther {
+	var failed remoteError
+	r := wire.Reader(answer)
+	if codeError(r, &failed); r.Failed() || failed.code > codeOther {
 		return nil, l.broken()
 	}
-	if code == codeOther && op != opAdmin {
+	if failed.code == codeOther && op != opAdmin {
 		failed.code = codeUnavailable
 	}
-	return nil, failed
+	return nil, &failed
 }
 
-// whole checks that results were read to their end.
-func (c *calls) whole(d *decoder) error {
-	if d.bad || len(d.rest) > 0 {
-		return unavailable(errProtocol.Error())
-	}
-	return nil
-}
-
-// Put implements [storage.Store].
+// Put implements [storage.Store]. It checks the writes here, because memories
+// are sent without their scope.
 func (c *calls) Put(ctx context.Context, writes []storage.Write) error {
-	size := 64
 	for i := range writes {
-		size += writes[i].Size() + 128
-	}
-	b := binary.AppendUvarint(c.free.start(size), uint64(len(writes)))
-	for i := range writes {
-		w := &writes[i]
-		b = appendScope(b, w.Scope)
-		b = appendString(b, w.Turn)
-		b = binary.AppendUvarint(b, uint64(len(w.Memories)))
-		for j := range w.Memories {
-			b = appendMemory(b, &w.Memories[j], w.Scope)
+		if err := writes[i].Validate(); err != nil {
+			return fmt.Errorf("write %d: %w", i, err)
 		}
 	}
-	return c.doWithout(ctx, opPut, b)
-}
-
-func (c *calls) doWithout(ctx context.Context, op operation, args []byte) error {
-	d, err := c.do(ctx, op, args, nil)
-	if err != nil {
-		return err
-	}
-	return c.whole(d)
+	_, err := put.call(ctx, c, writes)
+	return err
 }
 
 // Memory implements [storage.Store].
 func (c *calls) Memory(ctx context.Context, scope storage.Scope, id string) (storage.Memory, error) {
-	d, err := c.do(ctx, opMemory, appendString(appendScope(c.free.start(256), scope), id), nil)
-	if err != nil {
-		return storage.Memory{}, err
+	m, err := memory.call(ctx, c, storage.MemoryRef{Scope: scope, ID: id})
+	if err == nil {
+		m.Scope = scope
 	}
-	var m storage.Memory
-	d.memory(&m, scope)
-	if err := c.whole(d); err != nil {
-		return storage.Memory{}, err
-	}
-	return m, nil
+	return m, err
 }
 
 // Scan implements [storage.Store].
 func (c *calls) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (storage.Page, error) {
-	b := appendStrings(appendScope(c.free.start(512), scope), q.Kinds)
-	b = appendString(b, q.Conversation)
-	b = appendString(b, q.After)
-	b = binary.AppendVarint(b, int64(q.Limit))
-	d, err := c.do(ctx, opScan, b, nil)
-	if err != nil {
-		return storage.Page{}, err
-	}
-	page := storage.Page{Damaged: int(d.uvarint()), Next: d.ownString(), Expired: d.digest()}
-	n := d.count(minMemory)
-	if n > 0 {
-		page.Memories = make([]storage.Memory, n)
-		for i := range page.Memories {
-			d.memory(&page.Memories[i], scope)
-		}
-	}
-	if err := c.whole(d); err != nil {
-		return storage.Page{}, err
-	}
-	return page, nil
+	page, err := scan.call(ctx, c, scanArgs{scope, q})
+	setScope(page.Memories, scope)
+	return page, err
 }
-
-// minMemory is the least that a memory takes on the wire.
-const minMemory = 4 + 1 + 1 + 48
 
 // Delete implements [storage.Store].
 func (c *calls) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
-	d, err := c.do(ctx, opDelete, appendStrings(appendScope(c.free.start(256+64*len(ids)), scope), ids), nil)
-	if err != nil {
-		return 0, err
-	}
-	n := int(d.uvarint())
-	return n, c.whole(d)
+	return remove.call(ctx, c, deleteArgs{scope, ids})
 }
 
 // Erase implements [storage.Store].
 func (c *calls) Erase(ctx context.Context, scope storage.Scope) (storage.Receipt, error) {
-	d, err := c.do(ctx, opErase, appendScope(c.free.start(256), scope), nil)
-	return c.receipt(d, err)
+	return erase.call(ctx, c, scope)
 }
 
-func (c *calls) receipt(d *decoder, err error) (storage.Receipt, error) {
-	if err != nil {
-		return storage.Receipt{}, err
-	}
-	receipt := storage.Receipt{Scopes: int(d.uvarint()), Memories: int(d.uvarint()), At: storage.Time(d.varint())}
-	if n := d.count(2); n > 0 {
-		receipt.Records = make(map[storage.Bucket]int, n)
-		for range n {
-			bucket := storage.Bucket(d.ownString())
-			receipt.Records[bucket] = int(d.uvarint())
-		}
-	}
-	if err := c.whole(d); err != nil {
-		return storage.Receipt{}, err
-	}
-	return receipt, nil
-}
-
-// PutRecords implements [storage.Local]. All records of a call together are at most 64 MiB.
-func (c *calls) PutRecords(ctx context.Context, records []storage.Record) error {
-	size := 64
-	for i := range records {
-		size += len(records[i].Value) + 256
-	}
-	if size > maxMessage+256*storage.MaxRecords {
-		return fmt.Errorf("records: more than %d bytes in one call: %w", maxMessage, storage.ErrInvalid)
-	}
-	b := binary.AppendUvarint(c.free.start(size), uint64(len(records)))
-	for i := range records {
-		b = appendRecord(b, &records[i])
-	}
-	return c.doWithout(ctx, opPutRecords, b)
+// PutRecords implements [storage.Local]. The records of one call may have 64
+// MiB together.
+func (c *calls) PutRecords(ctx context.Context, list []storage.Record) error {
+	_, err := putRecords.call(ctx, c, list)
+	return err
 }
 
 // Records implements [storage.Local].
 func (c *calls) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
-	b := appendString(appendScope(c.free.start(512), scope), bucket)
-	b = binary.AppendVarint(appendString(b, after), int64(limit))
-	return c.recordPage(ctx, opRecords, b)
+	return records.call(ctx, c, recordsArgs{bucket, scope, after, limit})
 }
 
 // AllRecords implements [storage.Local].
 func (c *calls) AllRecords(ctx context.Context, bucket storage.Bucket, after string, limit int) (storage.RecordPage, error) {
-	b := appendString(c.free.start(256), bucket)
-	b = binary.AppendVarint(appendString(b, after), int64(limit))
-	return c.recordPage(ctx, opAllRecords, b)
+	return allRecords.call(ctx, c, recordsArgs{bucket: bucket, after: after, limit: limit})
 }
-
-func (c *calls) recordPage(ctx context.Context, op operation, args []byte) (storage.RecordPage, error) {
-	d, err := c.do(ctx, op, args, nil)
-	if err != nil {
-		return storage.RecordPage{}, err
-	}
-	page := storage.RecordPage{Damaged: int(d.uvarint()), Next: d.ownString()}
-	if n := d.count(minRecord); n > 0 {
-		page.Records = make([]storage.Record, n)
-		for i := range page.Records {
-			page.Records[i] = d.record()
-		}
-	}
-	if err := c.whole(d); err != nil {
-		return storage.RecordPage{}, err
-	}
-	return page, nil
-}
-
-// minRecord is the least that a record, or a reference to one, takes on the wire.
-const minRecord = 6
 
 // DeleteRecords implements [storage.Local].
 func (c *calls) DeleteRecords(ctx context.Context, refs []storage.RecordRef) error {
-	b := binary.AppendUvarint(c.free.start(64+256*len(refs)), uint64(len(refs)))
-	for _, r := range refs {
-		b = appendRef(b, r)
-	}
-	return c.doWithout(ctx, opDeleteRecords, b)
+	_, err := deleteRecords.call(ctx, c, refs)
+	return err
+}
+
+// Record implements [storage.RecordReader].
+func (c *calls) Record(ctx context.Context, ref storage.RecordRef) (storage.Record, error) {
+	return record.call(ctx, c, ref)
 }
 
 // InstallSecret implements [storage.Local].
 func (c *calls) InstallSecret(ctx context.Context) ([]byte, error) {
-	d, err := c.do(ctx, opInstallSecret, c.free.start(0), nil)
-	if err != nil {
-		return nil, err
-	}
-	secret := []byte(d.ownString())
-	return secret, c.whole(d)
+	return installSecret.call(ctx, c, nothing{})
 }
 
-// Admin asks for what no other call covers, by a name that the server's caller gave it: a backup, new keys, ... What it
-// streams is written to out, which may be nil, as fast as out takes it. An error of no known kind comes back as its text.
+// Digest implements [storage.Digester].
+func (c *calls) Digest(ctx context.Context, scope storage.Scope) (storage.Digest, error) {
+	return digest.call(ctx, c, scope)
+}
+
+// Scopes implements [storage.ScopeLister].
+func (c *calls) Scopes(ctx context.Context, after string, limit int) (storage.ScopePage, error) {
+	return scopes.call(ctx, c, scopesArgs{after, limit})
+}
+
+// Probe implements [storage.Prober].
+func (c *calls) Probe(ctx context.Context, refs []storage.MemoryRef) ([]bool, error) {
+	found, err := probe.call(ctx, c, refs)
+	if err == nil && len(found) != len(refs) {
+		return nil, unavailable(errProtocol.Error())
+	}
+	return found, err
+}
+
+// Reap implements [storage.Reaper].
+func (c *calls) Reap(ctx context.Context, now storage.Time) (int, error) {
+	return reap.call(ctx, c, now)
+}
+
+// RotateKey implements [storage.KeyRotator].
+func (c *calls) RotateKey(ctx context.Context, newKeyFile string) (storage.KeyRotation, error) {
+	return rotateKey.call(ctx, c, newKeyFile)
+}
+
+// EraseTenant implements [storage.BulkEraser].
+func (c *calls) EraseTenant(ctx context.Context, tenant string) (storage.Receipt, error) {
+	return eraseTenant.call(ctx, c, tenant)
+}
+
+// EraseAll implements [storage.BulkEraser].
+func (c *calls) EraseAll(ctx context.Context) (storage.Receipt, error) {
+	return eraseAll.call(ctx, c, nothing{})
+}
+
+// adminBackup is the name of an Admin call that every server answers whose
+// store is a [storage.Backuper].
+const adminBackup = "backup"
+
+// Backup implements [storage.Backuper].
+func (c *calls) Backup(ctx context.Context, w io.Writer) error {
+	_, err := c.Admin(ctx, adminBackup, nil, w)
+	return err
+}
+
+// Admin makes a call that [Server.Admin] answers: name and args mean what that
+// function makes of them. What the server streams is written to out, which may
+// be nil, as fast as out accepts it. An error that is none of package storage
+// arrives as its text.
 func (c *calls) Admin(ctx context.Context, name string, args []byte, out io.Writer) ([]byte, error) {
 	if out == nil {
 		out = io.Discard
 	}
-	d, err := c.do(ctx, opAdmin, append(appendString(c.free.start(64+len(args)), name), args...), out)
-	if err != nil {
-		return nil, err
-	}
-	return d.rest, nil
+	w := wire.Writer(c.free.get(64 + len(args)))
+	wire.String(w, &name)
+	return c.do(ctx, opAdmin, append(w.Bytes(), args...), out)
 }

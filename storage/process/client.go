@@ -12,26 +12,32 @@ import (
 
 // Config of a Client.
 type Config struct {
-	// Command makes the process that is to call [Inherit]. Files, streams and attributes of the system are set here.
+	// Command returns the process to start, which is to call [Inherit]. The
+	// Client sets its files, streams and system attributes.
 	Command func() (*exec.Cmd, error)
-	// Boot makes what Inherit returns there. crashes counts how often in a row the process crashed by a fault of its own
-	// while it opened the store.
+	// Boot returns what Inherit returns in the process. crashes is the number
+	// of consecutive times that it crashed by a fault of its own while it
+	// opened the store.
 	Boot func(crashes int) ([]byte, error)
-	// Excused says that a fault now has a reason outside the store, such as a full disk, and is not to be counted. nil = never.
+	// Excused reports whether a fault at this moment has a cause outside the
+	// store, such as a full disk, and is not to be counted. nil = never.
 	Excused func() bool
-	// Build names the build of this program.
+	// Build identifies the build of this program.
 	Build string
-	// Nice lowers the priority of the process, 0 to 19, where the system knows of that.
+	// Nice lowers the priority of the process, 0 to 19, where the system
+	// supports that.
 	Nice int
 
-	// Ping is how often the process is asked whether it is well.
+	// Ping is the interval at which the process is asked for its status.
 	Ping time.Duration
-	// Suspect is how long it may owe the answer before calls end with storage.ErrUnavailable, Hang how long before it is
-	// killed. Stuck is how long a call may take before the process is killed.
+	// Suspect is how long it may owe that answer before calls fail with
+	// storage.ErrUnavailable; Hang, before it is killed. Stuck is how long a
+	// call may take before it is killed.
 	Suspect, Hang, Stuck time.Duration
-	// Stop is how long it may take to close the store and end.
+	// Stop is how long it may take to close the store and exit.
 	Stop time.Duration
-	// FirstWait doubles with every start that fails, up to LastWait.
+	// FirstWait is the wait before a restart. It doubles with every failed
+	// start, up to LastWait.
 	FirstWait, LastWait time.Duration
 }
 
@@ -57,7 +63,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Client is a store that lives in a process of its own. It works while Run does.
+// Client is a store in a process of its own. It works while Run does.
 type Client struct {
 	calls
 	cfg Config
@@ -68,15 +74,15 @@ type Client struct {
 	reason   string     // why there is none
 	pid      int
 	restarts uint64
-	last     Status // of the process before
+	last     Status // of the previous process
 }
 
-// New makes a Client without a process. A nil log discards.
+// New returns a Client without a process. A nil log discards.
 func New(cfg Config, log *slog.Logger) *Client {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	c := &Client{cfg: cfg, log: log, reason: "its process is not started yet"}
+	c := &Client{cfg: cfg, log: log, reason: "its process has not been started yet"}
 	c.link = c.connection
 	return c
 }
@@ -90,7 +96,8 @@ func (c *Client) connection() (*link, error) {
 	return c.current, nil
 }
 
-// Status is what the process told last, at most some seconds ago. It does no I/O.
+// Status returns the last status of the process, at most some seconds old. It
+// does no I/O.
 func (c *Client) Status() Status {
 	c.mu.Lock()
 	l, s, reason := c.current, c.last, c.reason
@@ -98,38 +105,39 @@ func (c *Client) Status() Status {
 	c.mu.Unlock()
 	s.Open, s.Opening = false, false
 	if l != nil {
-		told, down := l.state()
+		status, known, down := l.state()
 		switch {
 		case down != nil:
 			reason = down.Error()
-		case told.PID == 0:
+		case !known:
 			reason = "its process has just been started"
 		default:
-			s, reason = told, told.Reason
+			s, reason = status, status.Reason
 		}
 	}
 	s.Reason, s.PID, s.Restarts = reason, pid, restarts
 	return s
 }
 
-func (c *Client) set(l *link, pid int, reason string) {
+func (c *Client) setLink(l *link, pid int, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.current != nil {
-		if told, _ := c.current.state(); told.PID != 0 {
-			c.last = told
+		if status, known, _ := c.current.state(); known {
+			c.last = status
 		}
 	}
 	c.current, c.pid, c.reason = l, pid, reason
 }
 
-// Remote is a connection to the store of a running Remora. It implements what [Client] does.
+// Remote is a connection to the store of a running Remora, and is a store like
+// [Client].
 type Remote struct {
 	calls
 	conn *link
 }
 
-// Dial connects to the socket of that name that [Server.Listen] made in dir.
+// Dial connects to the named socket that [Server.Listen] serves in dir.
 func Dial(dir, name, build string) (*Remote, error) {
 	conn, err := dialSocket(dir, name)
 	if err != nil {
@@ -144,8 +152,8 @@ func connect(conn net.Conn, build string) (*Remote, error) {
 	if err != nil {
 		return nil, err
 	}
-	select { // until the first status has come
-	case <-l.onward:
+	select {
+	case <-l.ready:
 	case <-l.stopped:
 	case <-time.After(handshakeTimeout):
 	}
@@ -154,10 +162,9 @@ func connect(conn net.Conn, build string) (*Remote, error) {
 	return r, nil
 }
 
-// Status is that of the moment of Dial.
+// Status returns the status at the time of Dial.
 func (r *Remote) Status() Status {
-	s, _ := r.conn.state()
-	s.PID = 0
+	s, _, _ := r.conn.state()
 	return s
 }
 

@@ -5,7 +5,6 @@ package process
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"io"
 	"testing"
 	"time"
@@ -14,86 +13,92 @@ import (
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
 func sample() storage.Memory {
 	m := storagetest.Full("id", -3)
-	m.Scope, m.Version = someone("u"), 8
+	m.Version = 8
 	return m
+}
+
+// encoded returns v as code writes it.
+func encoded[T any](code func(*wire.Coder, *T), v T) []byte {
+	w := wire.Writer(nil)
+	code(w, &v)
+	return w.Bytes()
 }
 
 func FuzzMemory(f *testing.F) {
 	for _, m := range []storage.Memory{{}, sample()} {
-		f.Add(appendMemory(nil, &m, someone("u")))
-		f.Add(appendMemory(nil, &m, someone("v")))
+		f.Add(encoded(codeMemory, m))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var m storage.Memory
-		d := newDecoder(b)
-		d.memory(&m, someone("u"))
-		if d.bad {
+		var m, again storage.Memory
+		r := wire.Reader(b)
+		if codeMemory(r, &m); r.Failed() {
 			return
 		}
-		var again storage.Memory
-		e := newDecoder(appendMemory(nil, &m, someone("u")))
-		e.memory(&again, someone("u"))
-		if !e.ended() {
-			t.Fatal("what was decoded can't be encoded and decoded")
+		r = wire.Reader(encoded(codeMemory, m))
+		if codeMemory(r, &again); !r.Done() {
+			t.Fatal("a decoded memory cannot be encoded and decoded")
 		}
-		if again.Fingerprint() != m.Fingerprint() || again.Scope != m.Scope || again.Version != m.Version || again.CreatedAt != m.CreatedAt {
+		if again.Fingerprint() != m.Fingerprint() || again.Version != m.Version || again.CreatedAt != m.CreatedAt {
 			t.Errorf("got %+v, want %+v", again, m)
 		}
 	})
 }
 
-// FuzzCall has the server answer what a hostile client asks. It must not fall, nor allocate far beyond what came.
+// FuzzCall makes the server answer a hostile client. It must neither fail nor
+// allocate far beyond what it received.
 func FuzzCall(f *testing.F) {
-	m, scope := sample(), someone("u")
-	one := func(op operation, b []byte) { f.Add(byte(op), b) }
-	one(opPut, appendMemory(append(appendString(appendScope(binary.AppendUvarint(nil, 1), scope), "turn"), 1), &m, scope))
-	one(opMemory, appendString(appendScope(nil, scope), "id"))
-	one(opScan, binary.AppendVarint(appendString(appendString(appendStrings(appendScope(nil, scope), []string{"fact"}), "c"), ""), 5))
-	one(opDelete, appendStrings(appendScope(nil, scope), []string{"a", "b"}))
-	one(opErase, appendScope(nil, scope))
+	scope := someone("u")
+	add := func(op opcode, args []byte) { f.Add(byte(op), args) }
 	r := storage.Record{Bucket: storage.BucketSpool, Scope: scope, Key: "k", Value: []byte("v"), ExpiresAt: 9}
-	one(opPutRecords, appendRecord([]byte{1}, &r))
-	one(opRecords, binary.AppendVarint(appendString(appendString(appendScope(nil, scope), "spool"), ""), 5))
-	one(opAllRecords, binary.AppendVarint(appendString(appendString(nil, "spool"), ""), 5))
-	one(opDeleteRecords, appendRef([]byte{1}, r.Ref()))
-	one(opRecord, appendRef(nil, r.Ref()))
-	one(opProbe, appendString(appendScope([]byte{1}, scope), "id"))
-	one(opInstallSecret, nil)
-	one(opDigest, appendScope(nil, scope))
-	one(opEraseTenant, appendString(nil, "tenant"))
-	one(opEraseAll, nil)
-	one(opPutRecords, []byte{0xff, 0xff, 0xff, 0xff, 0x0f})
+	ref := storage.MemoryRef{Scope: scope, ID: "id"}
+	add(opPut, encoded(put.args, []storage.Write{{Scope: scope, Turn: "turn", Memories: []storage.Memory{sample()}}}))
+	add(opMemory, encoded(memory.args, ref))
+	add(opScan, encoded(scan.args, scanArgs{scope, storage.Query{Kinds: []storage.Kind{"fact"}, Conversation: "c", Limit: 5}}))
+	add(opDelete, encoded(remove.args, deleteArgs{scope, []string{"a", "b"}}))
+	add(opErase, encoded(erase.args, scope))
+	add(opPutRecords, encoded(putRecords.args, []storage.Record{r}))
+	add(opRecords, encoded(records.args, recordsArgs{storage.BucketSpool, scope, "", 5}))
+	add(opAllRecords, encoded(allRecords.args, recordsArgs{bucket: storage.BucketSpool, limit: 5}))
+	add(opDeleteRecords, encoded(deleteRecords.args, []storage.RecordRef{r.Ref()}))
+	add(opRecord, encoded(record.args, r.Ref()))
+	add(opProbe, encoded(probe.args, []storage.MemoryRef{ref}))
+	add(opInstallSecret, nil)
+	add(opDigest, encoded(digest.args, scope))
+	add(opEraseTenant, encoded(eraseTenant.args, "tenant"))
+	add(opEraseAll, nil)
+	add(opPutRecords, []byte{0xff, 0xff, 0xff, 0xff, 0x0f})
 	s := serverOf(storagetest.Memory())
 	f.Fuzz(func(t *testing.T, op byte, args []byte) {
-		if operation(op) == opAdmin {
+		if opcode(op) == opAdmin {
 			return
 		}
-		_, _, _ = s.answer(t.Context(), operation(op), newDecoder(args), io.Discard)
+		_, _, _ = s.answer(t.Context(), opcode(op), args, io.Discard)
 	})
 }
 
-// FuzzConnection sends a server anything at all after the handshake. The connection must end, and everything with it.
+// FuzzConnection sends a server arbitrary bytes after the handshake. The
+// connection must end, and release everything.
 func FuzzConnection(f *testing.F) {
-	call := append(make([]byte, callHead), appendString(appendScope(nil, someone("u")), "id")...)
+	call := append(make([]byte, callHeadSize), encoded(memory.args, storage.MemoryRef{Scope: someone("u"), ID: "id"})...)
 	call[0] = byte(opMemory)
-	good := append(appendHead(nil, 1, kindCall, false, len(call)), call...)
+	good := append(appendFrameHead(nil, 1, kindCall, false, len(call)), call...)
 	f.Add(good)
-	f.Add(append(appendHead(nil, 1, kindCall, true, 1), append([]byte{1}, appendHead(nil, 1, kindCancel, false, 0)...)...))
-	f.Add(appendHead(appendHead(nil, 0, kindPing, false, 0), 7, kindCredit, false, 0))
-	f.Add(appendHead(nil, 9, kindCall, false, 1<<31))
+	f.Add(append(appendFrameHead(nil, 1, kindCall, true, 1), append([]byte{1}, appendFrameHead(nil, 1, kindCancel, false, 0)...)...))
+	f.Add(appendFrameHead(appendFrameHead(nil, 0, kindPing, false, 0), 7, kindCredit, false, 0))
+	f.Add(appendFrameHead(nil, 9, kindCall, false, 1<<31))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := serverOf(storagetest.Memory())
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		c := &serverConn{server: s, out: newOutbox(), calls: make(map[uint32]*serverCall), changes: make(chan func(), maxCalls)}
 		own, stop := context.WithCancel(ctx)
-		_ = c.serve(own, stop, newFrames(bytes.NewReader(b)), io.Discard)
+		_ = newServerConn(s).serve(own, stop, newFrameReader(bytes.NewReader(b)), io.Discard)
 		if ctx.Err() != nil {
-			t.Error("did not end")
+			t.Error("the connection did not end")
 		}
 		if held := s.held.Load(); held != 0 {
 			t.Errorf("%d bytes are still held", held)
@@ -101,43 +106,35 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
+// FuzzAnswer decodes arbitrary bytes as what a server sends.
 func FuzzAnswer(f *testing.F) {
-	page := storage.Page{Memories: []storage.Memory{sample()}, Next: "n", Damaged: 2}
-	records := storage.RecordPage{Records: []storage.Record{{Bucket: "spool", Scope: someone("u"), Key: "k", Value: []byte("v")}}}
-	f.Add(appendPage([]byte{codeOK}, &page, someone("u")))
-	f.Add(appendRecordPage([]byte{codeOK}, &records))
+	f.Add(encoded(codePage, storage.Page{Memories: []storage.Memory{sample()}, Next: "n", Damaged: 2}))
+	f.Add(encoded(codeRecordPage, storage.RecordPage{Records: []storage.Record{{Bucket: "spool", Scope: someone("u"), Key: "k", Value: []byte("v")}}}))
 	f.Add(errorAnswer(storage.ErrDamaged))
-	f.Add(Status{Aside: []string{"a"}}.encode())
-	f.Add(hello{protocol: protocol, build: "b"}.encode())
+	f.Add(Status{SetAside: []string{"a"}}.encode())
+	f.Add(hello{protocol: protocolVersion, build: "b"}.encode())
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		d := newDecoder(b)
-		if n := d.count(minMemory); n > 0 {
-			memories := make([]storage.Memory, n)
-			for i := range memories {
-				d.memory(&memories[i], storage.Scope{})
-			}
-		}
-		d = newDecoder(b)
-		for range d.count(minRecord) {
-			d.record()
-		}
+		var page storage.Page
+		codePage(wire.Reader(b), &page)
+		var records storage.RecordPage
+		codeRecordPage(wire.Reader(b), &records)
+		var receipt storage.Receipt
+		codeReceipt(wire.Reader(b), &receipt)
 		_, _ = decodeStatus(b)
 		_, _ = decodeHello(b)
 	})
 }
 
-func TestMemoryIsWhole(t *testing.T) {
-	if n := len(appendMemory(nil, &storage.Memory{}, storage.Scope{})); n != minMemory {
+func TestMemoryRoundTrip(t *testing.T) {
+	if n := len(encoded(codeMemory, storage.Memory{})); n != minMemory {
 		t.Errorf("the empty memory takes %d bytes, want minMemory, %d", n, minMemory)
 	}
 	for _, want := range []storage.Memory{{}, sample(), {Embedding: &storage.Embedding{}}} {
-		for _, outer := range []storage.Scope{someone("u"), someone("v")} {
-			var got storage.Memory
-			d := newDecoder(appendMemory(nil, &want, outer))
-			d.memory(&got, outer)
-			if diff := cmp.Diff(want, got); diff != "" || !d.ended() {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
+		var got storage.Memory
+		r := wire.Reader(encoded(codeMemory, want))
+		codeMemory(r, &got)
+		if diff := cmp.Diff(want, got); diff != "" || !r.Done() {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }
@@ -156,7 +153,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeRecord reads a part of a snapshot of a large index.
+// BenchmarkLargeRecord reads a part of the snapshot of a large index.
 func BenchmarkLargeRecord(b *testing.B) {
 	ours, theirs, err := socketPair()
 	if err != nil {

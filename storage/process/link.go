@@ -12,42 +12,44 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// callHead is what stands before the arguments of a call: the operation, and in 8 bytes the microseconds that are left, 0 = any.
-const callHead = 9
+// callHeadSize is the size of what precedes the arguments of a call: the
+// opcode, and in 8 bytes the remaining time in microseconds, 0 = unlimited.
+const callHeadSize = 9
 
 // link is the client's end of one connection.
 type link struct {
 	conn net.Conn
-	in   *frames
+	in   *frameReader
 	out  *outbox
 
-	mu      sync.Mutex
-	calls   map[uint32]*pending
-	next    uint32
-	down    error     // why calls end at once; nil = they go through
-	closed  bool      // for good
-	pinged  time.Time // when the ping went out that is not answered yet; zero = none is under way
-	heard   time.Time // of the last frame
-	status  Status
-	onward  chan struct{} // closed when the first status has come
-	stopped chan struct{} // closed when both loops have ended
+	mu        sync.Mutex
+	calls     map[uint32]*pendingCall
+	next      uint32
+	down      error     // what calls return immediately; nil = they are sent
+	closed    bool      // down will not be cleared again
+	pinged    time.Time // when the unanswered ping was sent; zero = there is none
+	lastFrame time.Time
+	status    Status
+	known     bool          // status has been received
+	ready     chan struct{} // closed when known
+	stopped   chan struct{} // closed when both loops have ended
 }
 
-// pending is a call that is under way.
-type pending struct {
-	done    chan struct{}
-	answer  []byte
-	err     error
-	since   time.Time
-	stream  chan []byte // nil = none
-	endless bool        // may take as long as it takes
+type pendingCall struct {
+	done      chan struct{} // closed when answer and err are set
+	answer    []byte
+	err       error
+	since     time.Time
+	stream    chan []byte // nil = the call does not stream
+	unbounded bool        // may take any time
 }
 
-// newLink takes a connection over; close must be called. free gets the arguments of calls back once they are sent.
-func newLink(conn net.Conn, build string, free *buffers) (*link, error) {
+// newLink greets the server and takes conn over; close must be called. free
+// gets the buffers of calls back once they are sent.
+func newLink(conn net.Conn, build string, free *bufferPool) (*link, error) {
 	l := &link{
-		conn: conn, in: newFrames(conn), out: newOutbox(), calls: make(map[uint32]*pending), heard: time.Now(),
-		onward: make(chan struct{}), stopped: make(chan struct{}),
+		conn: conn, in: newFrameReader(conn), out: newOutbox(), calls: make(map[uint32]*pendingCall), lastFrame: time.Now(),
+		ready: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	l.out.free = free
 	if err := greet(conn, l.in, build); err != nil {
@@ -59,14 +61,14 @@ func newLink(conn net.Conn, build string, free *buffers) (*link, error) {
 		if err := l.out.run(conn); err != nil {
 			l.end(err)
 		} else {
-			_ = conn.Close() // which ends the other one
+			_ = conn.Close() // which ends the reading loop
 		}
 	})
 	go func() { loops.Wait(); close(l.stopped) }()
 	return l, nil
 }
 
-// close sends what waits, at most for a moment, and ends the connection.
+// close sends what is queued, for at most a second, and ends the connection.
 func (l *link) close() {
 	_ = l.conn.SetWriteDeadline(time.Now().Add(time.Second))
 	l.out.close()
@@ -74,7 +76,7 @@ func (l *link) close() {
 	l.end(nil)
 }
 
-// end lets every call fail, for good.
+// end makes every call fail from now on.
 func (l *link) end(err error) {
 	text := "the connection to the store's process ended"
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
@@ -88,7 +90,7 @@ func (l *link) end(err error) {
 	_ = l.conn.Close()
 }
 
-// broken ends the connection to a peer that sends nonsense.
+// broken ends the connection to a peer that violates the protocol.
 func (l *link) broken() error {
 	l.end(errProtocol)
 	return unavailable(errProtocol.Error())
@@ -103,11 +105,11 @@ func (l *link) fail(err error) {
 	}
 	for id, p := range l.calls {
 		l.finish(id, p, nil, err)
-		l.callOff(id)
+		l.cancel(id)
 	}
 }
 
-// recover lets calls through again.
+// recover lets calls through again, unless the connection has ended.
 func (l *link) recover() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,22 +119,23 @@ func (l *link) recover() {
 }
 
 // finish needs l.mu.
-func (l *link) finish(id uint32, p *pending, answer []byte, err error) {
+func (l *link) finish(id uint32, p *pendingCall, answer []byte, err error) {
 	p.answer, p.err = answer, err
 	delete(l.calls, id)
 	close(p.done)
 }
 
-// callOff tells the server that nobody waits for an answer any more.
-func (l *link) callOff(id uint32) {
+// cancel takes a call back, or tells the server that nobody waits for its
+// answer.
+func (l *link) cancel(id uint32) {
 	if !l.out.drop(id) {
 		_ = l.out.put(id, kindCancel, nil)
 	}
 }
 
-// call sends a call, whose arguments begin after callHead bytes that are filled in here, and waits for the answer. The
-// message is the link's from here on.
-func (l *link) call(ctx context.Context, op operation, message []byte, stream io.Writer) ([]byte, error) {
+// call sends a call and waits for the answer. The first callHeadSize bytes of
+// message are filled in here; the message belongs to the link from here on.
+func (l *link) call(ctx context.Context, op opcode, message []byte, stream io.Writer) ([]byte, error) {
 	left := int64(0)
 	if deadline, ok := ctx.Deadline(); ok {
 		if left = time.Until(deadline).Microseconds(); left <= 0 {
@@ -141,9 +144,9 @@ func (l *link) call(ctx context.Context, op operation, message []byte, stream io
 	}
 	message[0] = byte(op)
 	binary.LittleEndian.PutUint64(message[1:], uint64(left))
-	p := &pending{done: make(chan struct{}), since: time.Now(), endless: op.endless()}
+	p := &pendingCall{done: make(chan struct{}), since: time.Now(), unbounded: op.unbounded()}
 	if stream != nil {
-		p.stream = make(chan []byte, window)
+		p.stream = make(chan []byte, streamWindow)
 	}
 	l.mu.Lock()
 	if l.down != nil || len(l.calls) >= maxCalls {
@@ -171,7 +174,7 @@ func (l *link) call(ctx context.Context, op operation, message []byte, stream io
 	return l.await(ctx, id, p, stream)
 }
 
-func (l *link) await(ctx context.Context, id uint32, p *pending, stream io.Writer) ([]byte, error) {
+func (l *link) await(ctx context.Context, id uint32, p *pendingCall, stream io.Writer) ([]byte, error) {
 	for {
 		select {
 		case piece := <-p.stream:
@@ -186,9 +189,9 @@ func (l *link) await(ctx context.Context, id uint32, p *pending, stream io.Write
 			if l.abandon(id, p) {
 				return nil, ctx.Err()
 			}
-			<-p.done // answered in this moment
+			<-p.done // it was answered at this moment
 		}
-		for p.err == nil && len(p.stream) > 0 { // came before the answer
+		for p.err == nil && len(p.stream) > 0 { // received before the answer
 			if _, err := stream.Write(<-p.stream); err != nil {
 				return nil, err
 			}
@@ -197,35 +200,35 @@ func (l *link) await(ctx context.Context, id uint32, p *pending, stream io.Write
 	}
 }
 
-// abandon takes a call out; false means that it is finished.
-func (l *link) abandon(id uint32, p *pending) bool {
+// abandon cancels a call, and reports false if it is finished already.
+func (l *link) abandon(id uint32, p *pendingCall) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.calls[id] != p {
 		return false
 	}
 	delete(l.calls, id)
-	l.callOff(id)
+	l.cancel(id)
 	return true
 }
 
-// read takes frames in until the connection ends. It never waits for a caller.
+// read handles frames until the connection ends. It never waits for a caller.
 func (l *link) read() error {
 	for {
 		f, err := l.in.next()
 		if err != nil {
 			return err
 		}
-		if err := l.take(f); err != nil {
+		if err := l.handle(f); err != nil {
 			return err
 		}
 	}
 }
 
-func (l *link) take(f frame) error {
+func (l *link) handle(f frame) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.heard = time.Now()
+	l.lastFrame = time.Now()
 	p := l.calls[f.call]
 	switch f.kind {
 	case kindPong:
@@ -233,13 +236,12 @@ func (l *link) take(f frame) error {
 		if !ok || f.more {
 			return errProtocol
 		}
-		first := l.status.PID == 0
 		l.status, l.pinged = status, time.Time{}
-		l.status.PID = 1 // known; whose it is the supervisor says
-		if first {
-			close(l.onward)
+		if !l.known {
+			l.known = true
+			close(l.ready)
 		}
-	case kindSize: // or the answer would be copied each time that it has outgrown its space
+	case kindSize: // so that a large answer is allocated once
 		if len(f.body) != 4 || f.more || p != nil && p.answer != nil {
 			return errProtocol
 		}
@@ -252,7 +254,7 @@ func (l *link) take(f frame) error {
 		}
 	case kindAnswer:
 		if p == nil {
-			return nil // called off
+			return nil // canceled
 		}
 		if len(p.answer)+len(f.body) > maxMessage {
 			return errProtocol
@@ -268,7 +270,7 @@ func (l *link) take(f frame) error {
 		select {
 		case p.stream <- append([]byte(nil), f.body...):
 		default:
-			return errProtocol // more than it had credit for, or no stream at all
+			return errProtocol // without credit, or the call does not stream
 		}
 	default:
 		return errProtocol
@@ -276,8 +278,9 @@ func (l *link) take(f frame) error {
 	return nil
 }
 
-// stoodStill leaves some time out of what the peer has owed its answers for.
-func (l *link) stoodStill(d time.Duration) {
+// addPause excludes d from the time that the peer has owed its answers: this
+// process was stopped for so long.
+func (l *link) addPause(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -295,31 +298,33 @@ func (l *link) stoodStill(d time.Duration) {
 	}
 }
 
-// ping asks for the status, unless it was asked for already, and returns how long the peer has owed an answer and the age
-// of the oldest call.
+// ping asks for the status unless an answer is outstanding. It returns how long
+// the peer has owed that answer, and the age of the oldest call that is not
+// unbounded.
 func (l *link) ping(now time.Time) (silent, oldest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, p := range l.calls {
-		if !p.endless {
+		if !p.unbounded {
 			oldest = max(oldest, now.Sub(p.since))
 		}
 	}
-	if !l.pinged.IsZero() {
-		// Frames that come are a sign of life, too: a ping waits behind them.
-		last := l.pinged
-		if l.heard.After(last) {
-			last = l.heard
-		}
-		return now.Sub(last), oldest
+	if l.pinged.IsZero() {
+		l.pinged = now
+		_ = l.out.put(0, kindPing, nil)
+		return 0, oldest
 	}
-	l.pinged = now
-	_ = l.out.put(0, kindPing, nil)
-	return 0, oldest
+	last := l.pinged // other frames are a sign of life too: a pong waits behind them
+	if l.lastFrame.After(last) {
+		last = l.lastFrame
+	}
+	return now.Sub(last), oldest
 }
 
-func (l *link) state() (Status, error) {
+// state returns the last status, whether there has been one, and why calls
+// fail, nil if they do not.
+func (l *link) state() (status Status, known bool, down error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.status, l.down
+	return l.status, l.known, l.down
 }

@@ -14,19 +14,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// setAttributes makes the child die with its parent, and puts it in a process
+// group of its own so that an interrupt from the terminal does not reach it.
 func setAttributes(cmd *exec.Cmd) {
-	// A group of its own, so that an interrupt from the terminal leaves it to its parent when it ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }
 
-// longSlice is how long each thread of the store's process asks to run at a time. Its share of the processors is what its priority gives it
-// all the same, but since Linux 6.12 whoever asks for less (1 to 3 ms is the usual) and wakes up does not wait for the end of a slice: a request
-// that comes in the midst of the store's work has a processor at once. Before, the kernel takes no note of it.
+// longSlice is the scheduler slice that each thread of the store's process asks
+// for. It does not change the process's share of the processors. But since
+// Linux 6.12 a thread that wakes up with a shorter slice (1 to 3 ms by default)
+// preempts a longer one, so a request gets a processor immediately while the
+// store works. Older kernels ignore it.
 const longSlice = 20 * time.Millisecond
 
-// lowerPriority goes over the threads, since Linux counts priority by thread; new ones inherit it from those that make
-// them. The second round meets those that were being made in the first.
-func lowerPriority(nice int) error {
+// LowerPriority makes the system prefer other processes to this one by nice, 0
+// to 19, where it supports that. A process that was started with a lower
+// priority keeps it.
+//
+// Linux keeps the priority per thread, and new threads inherit it. The second
+// round reaches threads that were being created during the first.
+func LowerPriority(nice int) error {
+	if nice == 0 {
+		return nil
+	}
 	p, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	low := err == nil && 20-p >= nice // the system call's scale
 	for range 2 {
@@ -50,7 +60,8 @@ func lowerPriority(nice int) error {
 	return nil
 }
 
-// lengthenSlice leaves alone what was given another policy than the usual, and what a container forbids: the priority is what counts.
+// lengthenSlice skips threads with an unusual scheduling policy, and ignores a
+// refusal by a container: the priority matters more.
 func lengthenSlice(thread int) {
 	a, err := unix.SchedGetAttr(thread, 0)
 	if err != nil || a.Policy != unix.SCHED_NORMAL && a.Policy != unix.SCHED_BATCH {
@@ -60,7 +71,7 @@ func lengthenSlice(thread int) {
 	_ = unix.SchedSetAttr(thread, a, 0)
 }
 
-// peerUser is the user at the other end.
+// peerUser returns the user at the other end.
 func peerUser(conn *net.UnixConn) (uid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -75,10 +86,11 @@ func peerUser(conn *net.UnixConn) (uid int, err error) {
 	return int(cred.Uid), nil
 }
 
-// shortPath is a name of path that fits a socket's address: by way of the open directory, where the path itself is too
-// long. done must be called once the name is not needed any more.
+// shortPath returns a name of path that fits a socket address: through the open
+// directory if path itself is too long. done must be called once the name is no
+// longer needed.
 func shortPath(path string) (short string, done func(), err error) {
-	if len(path) <= maxPath {
+	if len(path) <= maxSocketPath {
 		return path, func() {}, nil
 	}
 	dir, err := os.Open(filepath.Dir(path))

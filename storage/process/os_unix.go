@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd
 
 package process
 
@@ -9,10 +9,12 @@ import (
 	"syscall"
 )
 
-// Supported says whether a store can live in a process of its own on this system.
+// Supported reports whether a store can live in a process of its own on this
+// system.
 const Supported = true
 
-// socketPair returns two ends of a socket, the second one to be inherited.
+// socketPair returns the two ends of a socket, the second one for a child
+// process.
 func socketPair() (net.Conn, *os.File, error) {
 	syscall.ForkLock.RLock()
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -32,7 +34,8 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// faultSignal says that a process ended by a signal that its own doing brings about.
+// faultSignal reports whether a process was ended by a signal that its own
+// fault causes.
 func faultSignal(p *os.ProcessState) bool {
 	if p == nil {
 		return false

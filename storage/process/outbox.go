@@ -5,41 +5,44 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math/bits"
 	"sync"
 )
 
-// errBusy: more is under way than a connection takes.
+// errBusy is returned at the limits of a connection.
 var errBusy = unavailable("the store is busy")
 
-// message waits to be sent.
+var errClosed = errors.New("connection closed")
+
+// message is a message to send.
 type message struct {
 	call uint32
 	kind byte
 	body []byte
-	tail []byte // what follows it
-	sent int    // of the body, or of the tail when that has taken its place
+	tail []byte // follows the body
+	sent int    // of the body, or of the tail once that has replaced it
 }
 
-// outbox sends messages, a frame of each in turn, so that a large one never holds up a small one. Nobody who puts one in
-// waits for the peer.
+// outbox sends messages, one frame of each in turn, so that a large one never
+// delays a small one. Putting a message in never waits for the peer.
 type outbox struct {
 	mu     sync.Mutex
 	queue  []*message
 	bytes  int
 	closed bool
 	wake   chan struct{}
-	free   *buffers // gets calls back when they are sent; nil = nobody wants them
+	free   *bufferPool // gets the buffers of calls once they are sent; may be nil
 }
 
 func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
 
-// put takes a message, unless too many bytes wait already; those of the connection itself, a few bytes each, it always takes.
+// put queues a message. Calls and answers are refused with errBusy while
+// maxHeld bytes wait; the other kinds are a few bytes each and always accepted.
 func (o *outbox) put(call uint32, kind byte, body []byte) error {
-	return o.putBoth(call, kind, body, nil)
+	return o.putWithTail(call, kind, body, nil)
 }
 
-// putBoth is put of a message in two pieces.
-func (o *outbox) putBoth(call uint32, kind byte, body, tail []byte) error {
+func (o *outbox) putWithTail(call uint32, kind byte, body, tail []byte) error {
 	n := len(body) + len(tail)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -59,7 +62,8 @@ func (o *outbox) putBoth(call uint32, kind byte, body, tail []byte) error {
 	return nil
 }
 
-// drop takes a call out of which nothing has been sent yet; false means that it is on its way.
+// drop removes a call of which nothing has been sent, and reports whether it
+// did.
 func (o *outbox) drop(call uint32) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -73,7 +77,7 @@ func (o *outbox) drop(call uint32) bool {
 	return false
 }
 
-// close lets run return once everything has been sent.
+// close makes run return once everything has been sent.
 func (o *outbox) close() {
 	o.mu.Lock()
 	o.closed = true
@@ -88,16 +92,14 @@ func (o *outbox) signal() {
 	}
 }
 
-var errClosed = errors.New("connection closed")
-
 // run sends until close, or until sending fails.
 func (o *outbox) run(to io.Writer) error {
 	w := bufio.NewWriterSize(to, 16<<10)
-	var head [headSize]byte
+	var head [frameHeadSize]byte
 	for {
 		o.mu.Lock()
 		if len(o.queue) == 0 {
-			o.queue = nil // lets go of the array
+			o.queue = nil // releases the array
 			closed := o.closed
 			o.mu.Unlock()
 			if err := w.Flush(); err != nil || closed {
@@ -120,14 +122,44 @@ func (o *outbox) run(to io.Writer) error {
 			o.queue = append(o.queue, m)
 		}
 		o.mu.Unlock()
-		if _, err := w.Write(appendHead(head[:0], m.call, m.kind, more, len(piece))); err != nil {
+		if _, err := w.Write(appendFrameHead(head[:0], m.call, m.kind, more, len(piece))); err != nil {
 			return err
 		}
 		if _, err := w.Write(piece); err != nil {
 			return err
 		}
 		if m.kind == kindCall && !more && o.free != nil {
-			o.free.give(m.body)
+			o.free.put(m.body)
 		}
+	}
+}
+
+// bufferPool reuses the buffers that calls are encoded in: a turn makes several
+// calls of some KiB each. The outbox puts a buffer back once it is sent;
+// buffers of calls that were never sent are left to the garbage collector.
+type bufferPool struct{ pool sync.Pool }
+
+// The sizes of buffers that are kept, in bytes.
+const (
+	minBuffer = 4 << 10
+	maxBuffer = 256 << 10
+)
+
+// get returns an empty message: callHeadSize bytes, and room for capacity bytes
+// of arguments.
+func (f *bufferPool) get(capacity int) []byte {
+	n := callHeadSize + capacity
+	if b, ok := f.pool.Get().(*[]byte); ok && cap(*b) >= n {
+		return (*b)[:callHeadSize]
+	}
+	if n <= maxBuffer { // rounded up, so that it suits other calls too
+		n = max(minBuffer, 1<<bits.Len(uint(n-1)))
+	}
+	return make([]byte, callHeadSize, n)
+}
+
+func (f *bufferPool) put(b []byte) {
+	if cap(b) >= minBuffer && cap(b) <= maxBuffer {
+		f.pool.Put(&b)
 	}
 }

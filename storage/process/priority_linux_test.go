@@ -16,10 +16,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const priorityChild = "REMORA_TEST_PRIORITY" // what the child is to ask for
+const priorityChild = "REMORA_TEST_PRIORITY" // the niceness that the child sets
 
-// TestLowerPriority: a process gets the priority that is asked for, but never a higher one than it was started with, and yields to who
-// wakes up meanwhile, with all of its threads.
+// TestLowerPriority guards that a process gets the requested priority, but
+// never a higher one than it was started with, and that all of its threads ask
+// for long slices.
 func TestLowerPriority(t *testing.T) {
 	if ask := os.Getenv(priorityChild); ask != "" {
 		var nice int
@@ -48,14 +49,15 @@ func TestLowerPriority(t *testing.T) {
 	}
 }
 
-// slicesOf are the different slices that the threads of this process ask for, some made just now among them.
+// slicesOf returns the distinct slices of the threads of this process, some of
+// which are new.
 func slicesOf(t *testing.T) []time.Duration {
 	done := make(chan struct{})
 	defer close(done)
-	for range 8 { // more than a process has that has just begun
+	for range 8 { // more than a new process has
 		made := make(chan struct{})
 		go func() {
-			runtime.LockOSThread() // so that the others are run by other threads
+			runtime.LockOSThread() // so that the next goroutine needs another thread
 			close(made)
 			<-done
 		}()
@@ -84,12 +86,12 @@ func slicesOf(t *testing.T) []time.Duration {
 	return slices.Compact(all)
 }
 
-// slicesKnown says whether the kernel knows of slices that threads ask for.
+// slicesKnown reports whether the kernel supports slices per thread.
 func slicesKnown(t *testing.T) bool {
 	a, err := unix.SchedGetAttr(0, 0)
 	known := err == nil && a.Policy == unix.SCHED_NORMAL && a.Runtime > 0
 	if !known {
-		t.Log("this kernel has no slices, or does not tell of them")
+		t.Log("this kernel does not report slices")
 	}
 	return known
 }

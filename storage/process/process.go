@@ -1,21 +1,28 @@
-// Package process lets a store live in a process of its own: a server of [storage.Store] and [storage.Local] over a Unix
-// socket, a client, and the supervision of the process that serves. What the store is, is the caller's to say.
+// Package process runs a store in a process of its own: a server of
+// [storage.Store] and [storage.Local] over a Unix socket, a client that is such
+// a store again, and the supervision of the process. Which store it is, the
+// caller decides.
 //
-// Badger ends its process on a full disk and on some damage, and nothing in that process can help it. So the one that
-// carries the traffic holds a [Client], whose guarantees are:
+// Badger ends its process on a full disk and on some damage, and nothing in
+// that process can prevent it. So the process that carries the traffic holds a
+// [Client], which guarantees:
 //
-//   - While the process is away, stopped, or silent for longer than [Config.Suspect], every call returns an error that wraps
-//     [storage.ErrUnavailable] at once, and calls under way end with one. Their effect is then unknown, and repeating them
-//     is safe: the server changes things in the order in which one connection asked, and never begins what was called off.
-//   - A process that ends is started again, after a wait that doubles and is jittered. One that stays silent for
-//     [Config.Hang] is killed first, as is one that does not finish a call within [Config.Stuck].
-//   - It dies with this one: it ends when its socket does, and on Linux the kernel kills it as well.
-//   - Nothing secret is in its arguments or its environment: what it needs is sent through the socket.
+//   - While the store's process is absent, stopped, or silent for longer than [Config.Suspect], every call returns at
+//     once an error that wraps [storage.ErrUnavailable], and so do the calls under way. Their effect is then unknown and
+//     repeating them is safe: the server applies the writes of one connection in order, and never starts a canceled one.
+//   - A process that ends is started again, after a jittered wait that doubles. One that is silent for [Config.Hang], or
+//     does not finish a call within [Config.Stuck], is killed first.
+//   - The child dies with its parent: it ends when its socket does, and on Linux the kernel kills it as well.
+//   - No secret is in its arguments or environment: what it needs is sent through the socket.
 //
-// Both ends of a connection must be of the same build, and say which before any call; frame.go has the protocol. All sizes that a
-// peer names are checked against bounds, and nothing is allocated for what has not arrived, but for an answer whose size the server
-// has told. A frame that breaks the protocol ends the connection. Commands reach the store of a running Remora by [Server.Listen] and [Dial]; the socket is for
-// the same user only, by mode and by the credentials of the peer.
+// Both ends of a connection must be of the same build. All sizes that a peer
+// names are checked against limits, and a frame that violates the protocol ends
+// the connection. Commands reach the store of a running Remora through
+// [Server.Listen] and [Dial]; the socket is for the same user only, by its mode
+// and the peer's credentials.
+//
+// cmd/remora calls it. operations.go defines each call once for both ends;
+// protocol.go has the frames.
 package process
 
 import (
@@ -25,38 +32,40 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
-// Bounds of a connection, the same at both ends.
+// Limits of a connection, the same at both ends.
 const (
-	maxFrame   = 64 << 10 // bytes of a frame behind its head; so a ping never waits behind more than that
-	maxMessage = 64 << 20 // bytes of a call or an answer, which are many frames. Larger calls are storage.ErrInvalid
-	maxHeld    = 96 << 20 // bytes of calls that a server holds, of answers that wait to be sent. Beyond, calls are refused as busy
-	maxCalls   = 512      // calls under way on one connection; the same
-	maxText    = 4 << 10  // bytes of an error's text; the rest is cut
-	maxBoot    = 1 << 20  // bytes of what a process is told at its start
-	window     = 16       // frames of a stream that are under way to a reader who has not taken them
+	maxFrame     = 64 << 10 // bytes of a frame's body, and so what a ping may have to wait for
+	maxMessage   = 64 << 20 // bytes of a call or an answer; larger calls are storage.ErrInvalid
+	maxHeld      = 96 << 20 // bytes of calls that a server holds, or of answers that wait to be sent; beyond, errBusy
+	maxCalls     = 512      // calls under way on one connection; beyond, errBusy
+	maxText      = 4 << 10  // bytes of an error's text; the rest is cut
+	maxBoot      = 1 << 20  // bytes of the boot message
+	streamWindow = 16       // frames of a stream that may be under way
 )
 
 const handshakeTimeout = 5 * time.Second
 
-// Status is what a store tells of itself. Reading it does no I/O.
+// Status is the state of a store. Reading it does no I/O.
 type Status struct {
 	Open bool
-	// Opening says that the store is being opened: a process that crashes now may have met damaged files.
+	// Opening is set while the store is being opened: a process that crashes
+	// then may have met damaged files.
 	Opening bool
-	Reason  string // why it is not open, or takes no writes; "" = all is well
-	// FailedOpens counts attempts to open it that failed, since it was last open.
+	Reason  string // why it is not open or refuses writes; "" = neither
+	// FailedOpens counts the failed attempts to open it since it was last open.
 	FailedOpens uint64
-	// FreeBytes on its file system, as last measured; 0 = not known.
-	FreeBytes uint64
-	Damaged   uint64 // records that could not be read, by count of readings, and files found damaged
-	Panics    uint64 // caught since the start
-	// Aside names what was set aside because it was damaged and still lies there.
-	Aside []string
+	FreeBytes   uint64 // on its file system, as last measured; 0 = unknown
+	Damaged     uint64 // files found damaged and reads of unreadable records, since the start
+	Panics      uint64 // caught since the start
+	// SetAside lists the paths of stores that were set aside because of damage
+	// and still exist.
+	SetAside []string
 
 	PID      int    // of the process that serves; 0 = none, or this one
-	Restarts uint64 // of it, since the start
+	Restarts uint64 // of that process, since the start
 }
 
 func unavailable(reason string) error {
@@ -108,7 +117,8 @@ func codeOf(err error) byte {
 	return codeOther
 }
 
-// remoteError is an error of the other side: its text, and which of the known errors it is.
+// remoteError is an error of the other end: its text, and the sentinel that it
+// wraps.
 type remoteError struct {
 	code byte
 	text string
@@ -116,5 +126,20 @@ type remoteError struct {
 
 func (e *remoteError) Error() string { return e.text }
 
-// Unwrap gives nil for an error of no known kind, which only administrative calls have.
+// Unwrap returns nil for an error that wraps no sentinel, as only
+// administrative calls return.
 func (e *remoteError) Unwrap() error { return sentinel(e.code) }
+
+func codeError(c *wire.Coder, e *remoteError) {
+	c.Byte(&e.code)
+	wire.String(c, &e.text)
+}
+
+// errorAnswer encodes err as an answer.
+func errorAnswer(err error) []byte {
+	text, code := err.Error(), codeOf(err)
+	text = text[:min(len(text), maxText)]
+	c := wire.Writer(nil)
+	codeError(c, &remoteError{code, text})
+	return c.Bytes()
+}

@@ -27,7 +27,8 @@ import (
 
 const testBuild = "test build"
 
-// childMode has this binary serve a store in memory, as Inherit's caller.
+// childMode is the environment variable that makes this binary serve a store in
+// memory, as a child process.
 const childMode = "REMORA_PROCESS_TEST_CHILD"
 
 func TestMain(m *testing.M) {
@@ -55,10 +56,10 @@ func serveChild(mode string) error {
 		s.Status = func() Status { return Status{Opening: true} }
 	case "crash":
 		s.Status = func() Status { return Status{Opening: true} }
-		time.AfterFunc(50*time.Millisecond, func() { panic("damaged beyond words") })
-	case "renewed": // each has set another store aside before it crashes
-		s.Status = func() Status { return Status{Opening: true, Aside: make([]string, len(boot))} }
-		time.AfterFunc(50*time.Millisecond, func() { panic("damaged beyond words") })
+		time.AfterFunc(50*time.Millisecond, func() { panic("damaged") })
+	case "replaced": // each child has set another store aside before it crashes
+		s.Status = func() Status { return Status{Opening: true, SetAside: make([]string, len(boot))} }
+		time.AfterFunc(50*time.Millisecond, func() { panic("damaged") })
 	}
 	return s.ServeConn(context.Background(), conn)
 }
@@ -80,12 +81,12 @@ func serverOf(m *storagetest.Mem) *Server {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return nil, errors.New("no such thing")
+			return nil, errors.New("unknown name")
 		},
 	}
 }
 
-// connected is a client of a server in this process.
+// connected returns a client of a server in this process.
 func connected(t *testing.T, s *Server) *Remote {
 	t.Helper()
 	ours, theirs, err := socketPair()
@@ -129,7 +130,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// running is a client whose process runs the test binary.
+// running returns a client whose process runs the test binary.
 func running(t *testing.T, mode string, change func(*Config)) *Client {
 	t.Helper()
 	if !Supported {
@@ -143,7 +144,7 @@ func running(t *testing.T, mode string, change func(*Config)) *Client {
 		cmd.Env = append(os.Environ(), childMode+"="+mode)
 		return cmd, nil
 	}
-	cfg.Boot = func(int) ([]byte, error) { return []byte("what to do"), nil }
+	cfg.Boot = func(int) ([]byte, error) { return []byte("boot"), nil }
 	if change != nil {
 		change(&cfg)
 	}
@@ -168,7 +169,7 @@ func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for start := time.Now(); !done(); time.Sleep(time.Millisecond) {
 		if time.Since(start) > time.Minute {
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out waiting: %s", what)
 		}
 	}
 }
@@ -180,8 +181,8 @@ func wantErr(t *testing.T, what string, got, want error) {
 	}
 }
 
-// TestContractOverProcesses runs the suite on a store in another process. That store is in memory, so what asks for a
-// reopened one has no meaning here.
+// TestContractOverProcesses runs the suite on a store in another process. It is
+// in memory, so tests that reopen it are skipped.
 func TestContractOverProcesses(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Opened {
 		ctx, stop := context.WithCancel(context.Background())
@@ -206,7 +207,7 @@ func TestContractOverProcesses(t *testing.T) {
 			},
 			Reopen: func(t *testing.T) storagetest.Opened {
 				stop()
-				t.Skip("the store of this test keeps nothing")
+				t.Skip("the store of this test is in memory")
 				return storagetest.Opened{}
 			},
 		}
@@ -217,7 +218,7 @@ func someone(user string) storage.Scope {
 	return storage.Scope{Tenant: "t", App: "a", Project: "p", User: user}
 }
 
-func TestKilledProcessIsStartedAgain(t *testing.T) {
+func TestKilledProcessIsRestarted(t *testing.T) {
 	c := running(t, "store", func(cfg *Config) { cfg.Hang = time.Minute })
 	for round := range 5 {
 		var got Status
@@ -238,7 +239,8 @@ func TestKilledProcessIsStartedAgain(t *testing.T) {
 	}
 }
 
-// A stopped process answers nothing and hangs nobody up: calls must end, also those under way, then it is replaced.
+// TestStoppedProcess guards that calls end while a stopped process holds its
+// socket open, also those under way.
 func TestStoppedProcess(t *testing.T) {
 	c := running(t, "store", func(cfg *Config) {
 		cfg.Ping, cfg.Suspect, cfg.Hang = 20*time.Millisecond, 100*time.Millisecond, time.Minute
@@ -249,7 +251,7 @@ func TestStoppedProcess(t *testing.T) {
 		pid = s.PID
 		return s.Open && pid > 0 && syscall.Kill(pid, syscall.SIGSTOP) == nil
 	})
-	// More than the socket's buffers hold, from several callers.
+	// More bytes than the socket's buffers hold, from several callers.
 	var callers sync.WaitGroup
 	for range 4 {
 		callers.Go(func() {
@@ -258,7 +260,7 @@ func TestStoppedProcess(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	for range 1000 { // at once
+	for range 1000 { // each returns immediately
 		_, err := c.Memory(t.Context(), someone("u"), "id")
 		wantErr(t, "a call", err, storage.ErrUnavailable)
 	}
@@ -269,9 +271,9 @@ func TestStoppedProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "open again", func() bool { return c.Status().Open })
-	// What was called off before it began has no effect.
+	// A call that was canceled before it began has no effect.
 	var page storage.RecordPage
-	await(t, "records", func() bool { // on a busy machine it may be suspected again
+	await(t, "records", func() bool { // on a busy machine the process may be suspected again
 		var err error
 		page, err = c.AllRecords(t.Context(), storage.BucketSpool, "", 0)
 		return err == nil
@@ -289,45 +291,46 @@ func TestHungProcessIsKilled(t *testing.T) {
 		cfg.Ping, cfg.Suspect, cfg.Hang = 10*time.Millisecond, 20*time.Millisecond, time.Second
 	})
 	pid := 0
-	await(t, "stopped", func() bool { // on a busy machine it may have been killed before; 0 is this process's group
+	await(t, "stopped", func() bool { // on a busy machine it may be gone already; pid 0 is this process's group
 		s := c.Status()
 		pid = s.PID
 		return s.Open && pid > 0 && syscall.Kill(pid, syscall.SIGSTOP) == nil
 	})
 	await(t, "another one", func() bool {
 		s := c.Status()
-		if s.PID == pid { // whoever stops and continues a whole session wakes it, too
+		if s.PID == pid { // it may have been continued with its whole session
 			_ = syscall.Kill(pid, syscall.SIGSTOP)
 		}
 		return s.Open && s.PID != pid
 	})
 }
 
-// Only what a process does to itself while it opens the store speaks against the store.
+// TestCrashesWhileOpeningAreCounted guards that only faults of the process
+// itself, while it opens the store, count against the store.
 func TestCrashesWhileOpeningAreCounted(t *testing.T) {
-	for mode, want := range map[string]int{"crash": 3, "opening": 0, "renewed": 1} {
+	for mode, want := range map[string]int{"crash": 3, "opening": 0, "replaced": 1} {
 		t.Run(mode, func(t *testing.T) {
 			var mu sync.Mutex
-			var told []int
+			var boots []int
 			c := running(t, mode, func(cfg *Config) {
 				cfg.Boot = func(crashes int) ([]byte, error) {
 					mu.Lock()
 					defer mu.Unlock()
-					told = append(told, crashes)
-					return make([]byte, len(told)), nil
+					boots = append(boots, crashes)
+					return make([]byte, len(boots)), nil
 				}
 			})
-			count := func() int { mu.Lock(); defer mu.Unlock(); return len(told) }
+			count := func() int { mu.Lock(); defer mu.Unlock(); return len(boots) }
 			for count() < 4 {
 				if pid := c.Status().PID; mode == "opening" && pid != 0 {
-					_ = syscall.Kill(pid, syscall.SIGKILL) // as a memory limit does
+					_ = syscall.Kill(pid, syscall.SIGKILL) // as the kernel does at a memory limit
 				}
 				time.Sleep(time.Millisecond)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if told[3] != want {
-				t.Errorf("crashes told: %v, want %d in the end", told, want)
+			if boots[3] != want {
+				t.Errorf("crashes counted at each start: %v, want %d at the last", boots, want)
 			}
 		})
 	}
@@ -345,7 +348,7 @@ func TestStreams(t *testing.T) {
 			t.Fatalf("byte %d is %q", i, b)
 		}
 	}
-	// A reader who takes nothing holds up nobody else.
+	// A reader that does not consume its stream delays no other call.
 	ctx, cancel := context.WithCancel(t.Context())
 	slow := make(chan error)
 	go func() {
@@ -362,7 +365,7 @@ func TestStreams(t *testing.T) {
 	full := errors.New("disk full")
 	_, err = r.Admin(t.Context(), "repeat", make([]byte, 1000), writer(func([]byte) (int, error) { return 0, full }))
 	wantErr(t, "failing writer", err, full)
-	if _, err := r.Admin(t.Context(), "other", nil, nil); err == nil || err.Error() != "no such thing" {
+	if _, err := r.Admin(t.Context(), "other", nil, nil); err == nil || err.Error() != "unknown name" {
 		t.Errorf("got error %v", err)
 	}
 	if _, err := r.InstallSecret(t.Context()); err != nil {
@@ -385,7 +388,8 @@ func TestDeadlinesAndCancels(t *testing.T) {
 	time.AfterFunc(20*time.Millisecond, cancel)
 	wantErr(t, "cancel", r.PutRecords(ctx, nil), context.Canceled)
 	m.Delay(0)
-	// The calls before must have ended at the server too, since changes are done in order.
+	// The calls before must have ended at the server too, since writes are done
+	// in order.
 	if err := r.PutRecords(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
@@ -416,9 +420,9 @@ func TestBusy(t *testing.T) {
 	wantErr(t, "too large", r.PutRecords(t.Context(), huge), storage.ErrInvalid)
 }
 
-func TestOptionalCalls(t *testing.T) {
+func TestOptionalInterfaces(t *testing.T) {
 	s := serverOf(storagetest.Memory())
-	s.Store = struct{ storage.Store }{s.Store} // which hides what else it offers
+	s.Store = struct{ storage.Store }{s.Store} // hides the optional interfaces
 	r := connected(t, s)
 	for name, call := range map[string]func() error{
 		"Digest":    func() error { _, err := r.Digest(t.Context(), someone("u")); return err },
@@ -430,7 +434,7 @@ func TestOptionalCalls(t *testing.T) {
 		wantErr(t, name, call(), storage.ErrUnavailable)
 	}
 	s = serverOf(storagetest.Memory())
-	s.Store = digesting{s.Store}
+	s.Store = withOptions{s.Store}
 	r = connected(t, s)
 	rotated, err := r.RotateKey(t.Context(), "b")
 	if want := (storage.KeyRotation{From: "a", To: "b", Keys: 7, Pending: true, Unreadable: 2, NewFile: "new", OldFile: "old"}); err != nil || rotated != want {
@@ -442,13 +446,13 @@ func TestOptionalCalls(t *testing.T) {
 	}
 }
 
-type digesting struct{ storage.Store }
+type withOptions struct{ storage.Store }
 
-func (digesting) RotateKey(_ context.Context, file string) (storage.KeyRotation, error) {
+func (withOptions) RotateKey(_ context.Context, file string) (storage.KeyRotation, error) {
 	return storage.KeyRotation{From: "a", To: file, Keys: 7, Pending: true, Unreadable: 2, NewFile: "new", OldFile: "old"}, nil
 }
 
-func (digesting) Digest(context.Context, storage.Scope) (storage.Digest, error) {
+func (withOptions) Digest(context.Context, storage.Scope) (storage.Digest, error) {
 	return storage.Digest{Memories: 3, Sum: 1<<64 - 1}, nil
 }
 
@@ -465,7 +469,7 @@ func TestOtherBuildsAreRefused(t *testing.T) {
 	go func() { served <- serverOf(storagetest.Memory()).ServeConn(t.Context(), conn) }()
 	_, err = connect(ours, "another build")
 	for _, err := range []error{err, <-served} {
-		if err == nil || !strings.Contains(err.Error(), "both must be of one build") {
+		if err == nil || !strings.Contains(err.Error(), "both must be the same build") {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -476,15 +480,15 @@ func TestListenAndDial(t *testing.T) {
 	for name, dir := range map[string]string{"short": t.TempDir(), "long": deep} {
 		t.Run(name, func(t *testing.T) {
 			if name == "long" && runtime.GOOS != "linux" {
-				t.Skip("only Linux has a way around the limit of a socket's name")
+				t.Skip("only Linux can use a longer path than a socket address holds")
 			}
 			if err := os.MkdirAll(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Dial(dir, StoreSocket, testBuild); err == nil {
-				t.Error("dialled nobody")
+				t.Error("dialled a socket that nobody serves")
 			}
-			for range 2 { // the second time over a socket that was left behind
+			for range 2 { // the second time, a file is in the way
 				ctx, stop := context.WithCancel(t.Context())
 				ended := make(chan error, 1)
 				go func() { ended <- serverOf(storagetest.Memory()).Listen(ctx, dir, StoreSocket) }()
@@ -517,8 +521,8 @@ func TestListenAndDial(t *testing.T) {
 	}
 }
 
-func TestStatusIsWhole(t *testing.T) {
-	want := Status{Open: true, Opening: true, Reason: "r", FailedOpens: 4, FreeBytes: 1 << 60, Damaged: 5, Panics: 6, Aside: []string{"a", "b"}}
+func TestStatusRoundTrip(t *testing.T) {
+	want := Status{Open: true, Opening: true, Reason: "r", FailedOpens: 4, FreeBytes: 1 << 60, Damaged: 5, Panics: 6, SetAside: []string{"a", "b"}}
 	got, ok := decodeStatus(want.encode())
 	if !ok || !cmp.Equal(got, want) {
 		t.Errorf("got %+v, %v", got, ok)

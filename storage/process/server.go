@@ -14,35 +14,39 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
-// Server answers calls out of a store. Its fields are set before its first connection and not changed afterwards.
+// Server answers calls from a store. Its fields are set before the first
+// connection and not changed afterwards.
 type Server struct {
 	Store storage.Store
 	Local storage.Local
-	// Status is asked for often and must do no I/O.
+	// Status is called often and must do no I/O.
 	Status func() Status
-	// Admin answers [Client.Admin]; nil = nothing is known. It ends with its context.
+	// Admin answers [Client.Admin]; nil = every name is unknown. It returns
+	// when its context ends.
 	Admin func(ctx context.Context, name string, args []byte, out io.Writer) ([]byte, error)
-	// Build names the build of this program. A client of another one is refused.
+	// Build identifies the build of this program. A client of another build is
+	// refused.
 	Build string
 	Log   *slog.Logger
 
 	held atomic.Int64 // bytes of calls, over all connections
 }
 
-// ServeConn answers one connection until it ends or ctx does, and returns when its last call has ended. The error is nil
-// where the peer hung up in good order.
+// ServeConn serves one connection until it or ctx ends, and returns when its
+// last call has ended. The error is nil if the peer closed the connection in
+// good order.
 func (s *Server) ServeConn(ctx context.Context, conn net.Conn) error {
-	in := newFrames(conn)
+	in := newFrameReader(conn)
 	if err := welcome(conn, in, s.Build); err != nil {
 		return errors.Join(err, conn.Close())
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	c := &serverConn{server: s, out: newOutbox(), calls: make(map[uint32]*serverCall), changes: make(chan func(), maxCalls)}
-	err := c.serve(ctx, cancel, in, conn)
+	err := newServerConn(s).serve(ctx, cancel, in, conn)
 	_ = conn.Close()
 	if errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) {
 		return nil
@@ -52,27 +56,32 @@ func (s *Server) ServeConn(ctx context.Context, conn net.Conn) error {
 
 // serverConn is the server's end of one connection.
 type serverConn struct {
-	server  *Server
-	out     *outbox
-	changes chan func() // done in order; as long as there may be calls, so that adding never waits
+	server *Server
+	out    *outbox
+	writes chan func() // run in order; has room for all calls, so that adding never waits
 
 	mu    sync.Mutex
 	calls map[uint32]*serverCall
 }
 
-type serverCall struct {
-	body   []byte
-	held   int64
-	begun  bool // all of it has come
-	refuse error
-	off    bool // called off before all of it has come
-	cancel context.CancelFunc
-	credit chan struct{}
+func newServerConn(s *Server) *serverConn {
+	return &serverConn{server: s, out: newOutbox(), calls: make(map[uint32]*serverCall), writes: make(chan func(), maxCalls)}
 }
 
-// serve returns when the peer sends no more, or nonsense, and every call has ended.
-func (c *serverConn) serve(ctx context.Context, cancel context.CancelFunc, in *frames, to io.Writer) error {
-	c.push()
+type serverCall struct {
+	body     []byte
+	held     int64
+	complete bool // the last frame has arrived
+	refuse   error
+	canceled bool
+	cancel   context.CancelFunc // nil before the call has begun
+	credit   chan struct{}
+}
+
+// serve returns when the peer closes the connection or violates the protocol,
+// and every call has ended.
+func (c *serverConn) serve(ctx context.Context, cancel context.CancelFunc, in *frameReader, to io.Writer) error {
+	c.sendStatus()
 	var writing, working sync.WaitGroup
 	writing.Go(func() {
 		if c.out.run(to) != nil {
@@ -80,24 +89,25 @@ func (c *serverConn) serve(ctx context.Context, cancel context.CancelFunc, in *f
 		}
 	})
 	working.Go(func() {
-		for change := range c.changes {
-			change()
+		for write := range c.writes {
+			write()
 		}
 	})
 	err := c.read(ctx, in, &working)
 	cancel()
-	close(c.changes)
+	close(c.writes)
 	working.Wait()
 	c.out.close()
 	writing.Wait()
-	c.release()
+	for _, call := range c.calls { // incomplete ones
+		c.server.held.Add(-call.held)
+	}
 	return err
 }
 
-// push sends the status without being asked.
-func (c *serverConn) push() { _ = c.out.put(0, kindPong, c.server.Status().encode()) }
+func (c *serverConn) sendStatus() { _ = c.out.put(0, kindPong, c.server.Status().encode()) }
 
-func (c *serverConn) read(ctx context.Context, in *frames, working *sync.WaitGroup) error {
+func (c *serverConn) read(ctx context.Context, in *frameReader, working *sync.WaitGroup) error {
 	for {
 		f, err := in.next()
 		if err != nil {
@@ -105,9 +115,9 @@ func (c *serverConn) read(ctx context.Context, in *frames, working *sync.WaitGro
 		}
 		switch f.kind {
 		case kindPing:
-			c.push()
+			c.sendStatus()
 		case kindCancel:
-			c.callOff(f.call)
+			c.cancelCall(f.call)
 		case kindCredit:
 			c.mu.Lock()
 			call := c.calls[f.call]
@@ -120,7 +130,7 @@ func (c *serverConn) read(ctx context.Context, in *frames, working *sync.WaitGro
 				}
 			}
 		case kindCall:
-			if err := c.takeCall(ctx, f, working); err != nil {
+			if err := c.addFrame(ctx, f, working); err != nil {
 				return err
 			}
 		default:
@@ -129,12 +139,12 @@ func (c *serverConn) read(ctx context.Context, in *frames, working *sync.WaitGro
 	}
 }
 
-// takeCall adds a piece to a call, and starts it when it is whole.
-func (c *serverConn) takeCall(ctx context.Context, f frame, working *sync.WaitGroup) error {
+// addFrame adds a frame to a call, and begins the call when it is complete.
+func (c *serverConn) addFrame(ctx context.Context, f frame, working *sync.WaitGroup) error {
 	c.mu.Lock()
 	call := c.calls[f.call]
 	if call == nil {
-		if len(c.calls) >= 2*maxCalls { // a client has at most maxCalls, and as many that it has just called off
+		if len(c.calls) >= 2*maxCalls { // a client has at most maxCalls, and as many that it has just canceled
 			c.mu.Unlock()
 			return errProtocol
 		}
@@ -144,10 +154,10 @@ func (c *serverConn) takeCall(ctx context.Context, f frame, working *sync.WaitGr
 	c.mu.Unlock()
 	n := int64(len(f.body))
 	switch {
-	case call.begun || f.call == 0:
+	case call.complete || f.call == 0:
 		return errProtocol
 	case call.refuse != nil:
-	case int64(len(call.body))+n > maxMessage+callHead:
+	case int64(len(call.body))+n > maxMessage+callHeadSize:
 		return errProtocol
 	case c.server.held.Add(n) > maxHeld:
 		c.server.held.Add(-n)
@@ -159,22 +169,23 @@ func (c *serverConn) takeCall(ctx context.Context, f frame, working *sync.WaitGr
 	if f.more {
 		return nil
 	}
-	if call.refuse == nil && len(call.body) < callHead {
+	if call.refuse == nil && len(call.body) < callHeadSize {
 		return errProtocol
 	}
-	return c.begin(ctx, f.call, call, working)
+	c.begin(ctx, f.call, call, working)
+	return nil
 }
 
-func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, working *sync.WaitGroup) error {
+func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, working *sync.WaitGroup) {
 	c.mu.Lock()
-	call.begun = true
-	off := call.off
+	call.complete = true
+	canceled := call.canceled
 	c.mu.Unlock()
-	if off || call.refuse != nil {
-		c.finish(id, call, nil, nil, call.refuse, off)
-		return nil
+	if canceled || call.refuse != nil {
+		c.finish(id, call, nil, nil, call.refuse, canceled)
+		return
 	}
-	op := operation(call.body[0])
+	op := opcode(call.body[0])
 	if left := binary.LittleEndian.Uint64(call.body[1:]); left > 0 && left < uint64(1)<<53 {
 		ctx, call.cancel = context.WithTimeout(ctx, time.Duration(left)*time.Microsecond)
 	} else {
@@ -182,32 +193,29 @@ func (c *serverConn) begin(ctx context.Context, id uint32, call *serverCall, wor
 	}
 	if op == opAdmin {
 		c.mu.Lock()
-		call.credit = make(chan struct{}, window)
-		for range window {
+		call.credit = make(chan struct{}, streamWindow)
+		for range streamWindow {
 			call.credit <- struct{}{}
 		}
 		c.mu.Unlock()
 	}
-	args := newDecoder(call.body[callHead:])
+	args := call.body[callHeadSize:]
 	do := func() {
 		results, tail, err := c.server.answer(ctx, op, args, &streamWriter{ctx: ctx, conn: c, call: id, credit: call.credit})
 		c.finish(id, call, results, tail, err, false)
 	}
-	if !op.changes() {
+	if !op.writes() {
 		working.Go(do)
-		return nil
+		return
 	}
 	select {
-	case c.changes <- do:
-		return nil
+	case c.writes <- do:
 	default:
-		call.cancel()
 		c.finish(id, call, nil, nil, errBusy, false)
-		return nil
 	}
 }
 
-// finish sends the answer and lets go of the call.
+// finish sends the answer, unless silent, and releases the call.
 func (c *serverConn) finish(id uint32, call *serverCall, results, tail []byte, err error, silent bool) {
 	if call.cancel != nil {
 		call.cancel()
@@ -223,35 +231,24 @@ func (c *serverConn) finish(id uint32, call *serverCall, results, tail []byte, e
 	if silent {
 		return
 	}
-	if err := c.out.putBoth(id, kindAnswer, results, tail); errors.Is(err, errBusy) {
-		_ = c.out.put(id, kindAnswer, errorAnswer(errBusy)) // a few bytes; if even they don't fit, the client's deadline tells
+	if err := c.out.putWithTail(id, kindAnswer, results, tail); errors.Is(err, errBusy) {
+		_ = c.out.put(id, kindAnswer, errorAnswer(errBusy)) // if this does not fit either, the client's deadline ends the call
 	}
 }
 
-func errorAnswer(err error) []byte {
-	text := err.Error()
-	return appendString([]byte{codeOf(err)}, text[:min(len(text), maxText)])
-}
-
-func (c *serverConn) callOff(id uint32) {
+func (c *serverConn) cancelCall(id uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if call := c.calls[id]; call != nil {
-		call.off = true
+		call.canceled = true
 		if call.cancel != nil {
 			call.cancel()
 		}
 	}
 }
 
-// release gives back what half a call holds when the connection ends.
-func (c *serverConn) release() {
-	for _, call := range c.calls {
-		c.server.held.Add(-call.held)
-	}
-}
-
-// streamWriter sends what is written as frames, as fast as the client takes them.
+// streamWriter sends what is written as frames, as fast as the client consumes
+// them.
 type streamWriter struct {
 	ctx    context.Context
 	conn   *serverConn
@@ -275,8 +272,9 @@ func (w *streamWriter) Write(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// answer does what a call asks for; the tail follows the results. A panic of the store is its failure, not the process'.
-func (s *Server) answer(ctx context.Context, op operation, args *decoder, stream io.Writer) (results, tail []byte, err error) {
+// answer executes a call; the tail follows the results. A panic of the store
+// becomes storage.ErrUnavailable.
+func (s *Server) answer(ctx context.Context, op opcode, args []byte, stream io.Writer) (results, tail []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.Log.Error("store call panicked", "operation", int(op), "stack", string(debug.Stack()))
@@ -286,12 +284,32 @@ func (s *Server) answer(ctx context.Context, op operation, args *decoder, stream
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}
-	if op == opRecord {
-		return s.record(ctx, args)
+	if op == opAdmin {
+		results, err = s.admin(ctx, args, stream)
+	} else if known, ok := operations[op]; ok {
+		results, tail, err = known.answer(ctx, s, args)
+	} else {
+		err = fmt.Errorf("store call: unknown operation %d: %w", op, storage.ErrInvalid)
 	}
-	results, err = s.do(ctx, op, args, stream)
 	if err == nil && len(results) > maxMessage {
-		return nil, nil, fmt.Errorf("an answer of %d bytes is more than %d: %w", len(results), maxMessage, storage.ErrInvalid)
+		return nil, nil, fmt.Errorf("an answer of %d bytes, more than %d: %w", len(results), maxMessage, storage.ErrInvalid)
 	}
-	return results, nil, err
+	return results, tail, err
+}
+
+func (s *Server) admin(ctx context.Context, args []byte, stream io.Writer) ([]byte, error) {
+	var name string
+	c := wire.Reader(args)
+	if wire.String(c, &name); c.Failed() {
+		return nil, errArguments
+	}
+	ok := []byte{codeOK}
+	if backuper, has := s.Store.(storage.Backuper); has && name == adminBackup {
+		return ok, backuper.Backup(ctx, stream)
+	}
+	if s.Admin == nil {
+		return nil, fmt.Errorf("%q is unknown here: %w", name, errors.ErrUnsupported)
+	}
+	results, err := s.Admin(ctx, name, c.Bytes(), stream)
+	return append(ok, results...), err
 }

@@ -12,50 +12,52 @@ import (
 	"time"
 )
 
-// settled is how long a process must have lived for the next start not to wait longer than the first. A fault before that
-// counts as one of opening the store: Badger meets some damage only when it compacts, just after.
-const settled = 10 * time.Second
+// minUptime is how long a process must have run for the next start to wait no
+// longer than the first. A fault before that counts as one while opening the
+// store: Badger meets some damage only when it compacts, shortly after opening.
+const minUptime = 10 * time.Second
 
-// child is one life of the process.
+// child is one run of the process.
 type child struct {
 	cmd    *exec.Cmd
 	conn   net.Conn
-	tail   *tail         // of what it wrote
+	log    *childLog
 	done   chan struct{} // closed when it has ended and err is set
 	err    error
-	killed string // why it was killed by us; "" = it was not
+	killed string // why this process killed it; "" = it did not
 }
 
-// Run keeps the process running until ctx ends, then has it close the store and waits for its end. It returns nil; a
-// process that can't be started is told in the log and started again.
+// Run keeps the process running until ctx ends, then lets it close the store
+// and waits for its end. It returns nil: a process that cannot be started is
+// logged and started again.
 func (c *Client) Run(ctx context.Context) error {
-	wait, crashes, aside := c.cfg.FirstWait, 0, 0
+	wait, crashes, setAside := c.cfg.FirstWait, 0, 0
 	for {
 		began := time.Now()
-		opening, err := c.live(ctx, crashes)
+		opening, err := c.runChild(ctx, crashes)
 		if ctx.Err() != nil {
-			c.set(nil, 0, "closed")
+			c.setLink(nil, 0, "closed")
 			return nil
 		}
-		if n := c.asideBefore(); n != aside { // so it was another store that fell, from its beginning
-			crashes, aside = 0, n
+		if n := c.storesSetAside(); n != setAside { // another store crashed, from its first start
+			crashes, setAside = 0, n
 		}
 		crashed, _ := errors.AsType[*crashError](err)
 		switch {
-		case crashed != nil && crashed.fault && (opening || time.Since(began) < settled):
+		case crashed != nil && crashed.fault && (opening || time.Since(began) < minUptime):
 			if c.cfg.Excused == nil || !c.cfg.Excused() {
 				crashes++
 			}
 		case !opening:
 			crashes = 0
 		}
-		if time.Since(began) > settled {
+		if time.Since(began) > minUptime {
 			wait = c.cfg.FirstWait
 		}
 		pause := wait/2 + rand.N(wait/2+1)
 		wait = min(2*wait, c.cfg.LastWait)
-		c.set(nil, 0, "its process ended: "+err.Error())
-		attributes := []any{"reason", err.Error(), "opening", opening, "crashes", crashes, "again_in", pause.Round(time.Millisecond).String()}
+		c.setLink(nil, 0, "its process ended: "+err.Error())
+		attributes := []any{"reason", err.Error(), "opening", opening, "crashes", crashes, "retry_in", pause.Round(time.Millisecond).String()}
 		if crashed != nil && crashed.trace != "" {
 			attributes = append(attributes, "trace", crashed.trace)
 		}
@@ -63,7 +65,7 @@ func (c *Client) Run(ctx context.Context) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			c.set(nil, 0, "closed")
+			c.setLink(nil, 0, "closed")
 			return nil
 		}
 		c.mu.Lock()
@@ -72,15 +74,16 @@ func (c *Client) Run(ctx context.Context) error {
 	}
 }
 
-// asideBefore is how many stores the process that has ended knew to be set aside.
-func (c *Client) asideBefore() int {
+// storesSetAside returns how many stores the last process knew to be set aside.
+func (c *Client) storesSetAside() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.last.Aside)
+	return len(c.last.SetAside)
 }
 
-// live is one life of the process. It says whether the process ended while it was opening the store.
-func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error) {
+// runChild starts the process and waits for its end. It returns whether the
+// process ended while it opened the store, and why it ended.
+func (c *Client) runChild(ctx context.Context, crashes int) (opening bool, err error) {
 	ch, err := c.start()
 	if err != nil {
 		return false, err
@@ -101,43 +104,42 @@ func (c *Client) live(ctx context.Context, crashes int) (opening bool, err error
 		<-ch.done
 		return true, errors.Join(err, ch.cause())
 	}
-	c.set(l, pid, "")
-	defer c.set(nil, 0, "its process has ended")
+	c.setLink(l, pid, "")
+	defer c.setLink(nil, 0, "its process has ended")
 	c.watch(ctx, l, ch)
 	if ctx.Err() != nil && ch.killed == "" {
-		patience := c.cfg.Stop
-		if _, down := l.state(); down != nil {
-			patience = min(patience, c.cfg.Hang) // it may be stopped, or hang
+		timeout := c.cfg.Stop
+		if _, _, down := l.state(); down != nil {
+			timeout = min(timeout, c.cfg.Hang) // it may be stopped, or hang
 		}
 		l.close()
 		select {
 		case <-ch.done:
-		case <-time.After(patience):
-			c.log.Error("the store's process does not end: killing it", "pid", pid, "after", patience.String())
-			ch.kill("it did not end")
+		case <-time.After(timeout):
+			c.log.Error("the store's process does not exit: killing it", "pid", pid, "after", timeout.String())
+			ch.kill("it did not exit")
 		}
 	}
-	// The socket goes first, so that what the process had to say is read.
-	select {
+	select { // the socket first, so that the last status is read
 	case <-l.stopped:
 	case <-time.After(time.Second):
 	}
 	<-ch.done
 	l.end(nil)
 	<-l.stopped
-	told, _ := l.state()
-	return told.PID == 0 || told.Opening, ch.cause()
+	status, known, _ := l.state()
+	return !known || status.Opening, ch.cause()
 }
 
-// openPing is how often the process is asked while its store is not open.
+// openPing is the ping interval while the store is not open.
 const openPing = 20 * time.Millisecond
 
-// watch returns when the process has ended, or is to.
+// watch returns when the process has ended or was killed, or ctx has ended.
 func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 	suspected := false
 	for {
 		every := c.cfg.Ping
-		if told, _ := l.state(); !told.Open {
+		if status, known, _ := l.state(); !known || !status.Open {
 			every = min(every, openPing)
 		}
 		if suspected {
@@ -150,7 +152,7 @@ func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 			return
 		case <-ch.done:
 			return
-		case <-l.stopped: // it hung up: so it ends, or is to
+		case <-l.stopped: // it closed the socket, so it should end
 			select {
 			case <-ch.done:
 			case <-time.After(c.cfg.Hang):
@@ -159,8 +161,8 @@ func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 			return
 		case <-time.After(wait):
 		}
-		if late := time.Since(before) - wait; late > c.cfg.Suspect { // this process was stopped, and the other one with it, for all it knows
-			l.stoodStill(late)
+		if late := time.Since(before) - wait; late > c.cfg.Suspect { // this process was stopped, and maybe the other with it
+			l.addPause(late)
 		}
 		silent, oldest := l.ping(time.Now())
 		switch {
@@ -182,7 +184,7 @@ func (c *Client) watch(ctx context.Context, l *link, ch *child) {
 	}
 }
 
-// start starts a process with one end of a new socket.
+// start starts the process with one end of a new socket.
 func (c *Client) start() (*child, error) {
 	cmd, err := c.cfg.Command()
 	if err != nil {
@@ -200,12 +202,13 @@ func (c *Client) start() (*child, error) {
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = nil, out, out
 	setAttributes(cmd)
-	ch := &child{cmd: cmd, conn: ours, tail: newTail(c.log), done: make(chan struct{})}
+	ch := &child{cmd: cmd, conn: ours, log: &childLog{log: c.log}, done: make(chan struct{})}
 	read := make(chan struct{})
-	go func() { defer close(read); ch.tail.follow(logs); _ = logs.Close() }()
+	go func() { defer close(read); ch.log.follow(logs); _ = logs.Close() }()
 	started := make(chan error, 1)
 	go func() {
-		// The kernel kills a child when the thread that started it ends, so this one is kept for it.
+		// The kernel kills a child when the thread that started it ends, so
+		// this thread is kept until then.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -229,12 +232,13 @@ func (ch *child) kill(why string) {
 	_ = ch.cmd.Process.Kill() // it may have ended
 }
 
-// crashError is an end that nobody asked for.
+// crashError is an end of the process that was not requested.
 type crashError struct {
 	text  string
 	trace string
-	// fault says that it fell over something in its own hands: a panic, a bus error. A process that was killed from outside, or found no
-	// memory or no threads, says nothing of its files.
+	// fault is set if the process failed on its own data or code: a panic, a
+	// bus error. A process that was killed, or ran out of memory or threads,
+	// says nothing about the store's files.
 	fault bool
 }
 
@@ -248,9 +252,7 @@ func (ch *child) cause() error {
 	if ch.err != nil {
 		text = ch.err.Error()
 	}
-	last, fault := ch.tail.crash()
-	if bySignal := faultSignal(ch.cmd.ProcessState); bySignal {
-		fault = true
-	}
-	return &crashError{text: text, trace: last, fault: fault && !ch.tail.starved()}
+	trace, fault := ch.log.crash()
+	fault = fault || faultSignal(ch.cmd.ProcessState)
+	return &crashError{text: text, trace: trace, fault: fault && !ch.log.starved()}
 }

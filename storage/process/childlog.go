@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// tail passes on what the process logs, one JSON object of log/slog a line, to the log of this one, and keeps the
-// beginning of anything else: that is how the Go runtime reports the end of a process.
-type tail struct {
+// childLog reads the output of the child process. Lines of log/slog in JSON go
+// to the log of this process; the beginning of anything else is kept, because
+// that is how the Go runtime reports a crash.
+type childLog struct {
 	log *slog.Logger
 
 	mu   sync.Mutex
 	rest []byte
 }
 
-// maxTrace bounds what is kept of a report: the reason and the goroutine it happened in come first.
+// maxTrace limits what is kept of a crash report, whose reason and goroutine
+// come first.
 const maxTrace = 4 << 10
 
-func newTail(log *slog.Logger) *tail { return &tail{log: log} }
-
-func (t *tail) follow(r io.Reader) {
+func (t *childLog) follow(r io.Reader) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	for {
 		line, err := lines.ReadSlice('\n') // a longer line comes in pieces, none of which is JSON
-		if line = bytes.TrimSpace(line); len(line) > 0 && !t.pass(line) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && !t.forward(line) {
 			t.mu.Lock()
 			if room := maxTrace - len(t.rest); room > 0 {
 				t.rest = append(append(t.rest, line[:min(len(line), room)]...), '\n')
@@ -45,7 +45,8 @@ func (t *tail) follow(r io.Reader) {
 	}
 }
 
-func (t *tail) pass(line []byte) bool {
+// forward logs a line, and reports whether it was a line of log/slog.
+func (t *childLog) forward(line []byte) bool {
 	var fields map[string]any
 	if line[0] != '{' || json.Unmarshal(line, &fields) != nil {
 		return false
@@ -66,29 +67,27 @@ func (t *tail) pass(line []byte) bool {
 		record.AddAttrs(slog.Any(key, fields[key]))
 	}
 	if ctx := context.Background(); t.log.Enabled(ctx, level) {
-		_ = t.log.Handler().Handle(ctx, record) // a log that fails is nothing to log
+		_ = t.log.Handler().Handle(ctx, record) // a failing log cannot be logged
 	}
 	return true
 }
 
-// crash returns the report, and whether it is of a fault.
-func (t *tail) crash() (report string, fault bool) {
+// crash returns the crash report, and whether it is of a fault.
+func (t *childLog) crash() (report string, fault bool) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, sign := range []string{"panic: ", "unexpected fault address", "fatal error: fault", "SIGBUS"} {
-		fault = fault || bytes.Contains(t.rest, []byte(sign))
-	}
-	return string(t.rest), fault
+	report = string(t.rest)
+	t.mu.Unlock()
+	return report, t.containsAny("panic: ", "unexpected fault address", "fatal error: fault", "SIGBUS")
 }
 
-// starved says that the process found no memory, no threads or no room on the disk.
-func (t *tail) starved() bool {
+// starved reports whether the process ran out of memory, threads, files or disk
+// space.
+func (t *childLog) starved() bool {
+	return t.containsAny("out of memory", "cannot allocate memory", "newosproc", "new OS thread", "too many open files", "no space left")
+}
+
+func (t *childLog) containsAny(signs ...string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, sign := range []string{"out of memory", "cannot allocate memory", "newosproc", "new OS thread", "too many open files", "no space left"} {
-		if bytes.Contains(t.rest, []byte(sign)) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(signs, func(sign string) bool { return bytes.Contains(t.rest, []byte(sign)) })
 }

@@ -8,22 +8,25 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
-// A frame is
+// A connection carries frames:
 //
 //	length of the body, 4 bytes, little-endian | call 4 | kind 1 | more 1 | body
 //
-// A message is the bodies of the frames with its call's number, up to the one whose more is 0. Frames of several messages
-// may alternate. Calls are numbered by the client; 0 is the connection itself.
+// A message is the concatenated bodies of the frames of one call, up to the
+// first frame whose more is 0. Frames of several messages may alternate. The
+// client numbers the calls; 0 is the connection itself.
 //
-//	hello    both ways, first of all: magic, protocol, build; the server's has a reason to refuse as well
-//	boot     to a process that was just started, before its hello: whatever its parent has for it
-//	call     to the server: operation, time that is left, arguments
-//	cancel   to the server: the answer is not waited for
-//	answer   from the server: code, then the results or the text of the error
-//	data     from the server: a piece of a stream that comes before the answer
-//	credit   to the server: a piece of the stream was taken, one more may come
+//	hello    both ways, first: magic, protocol, build, and from the server the reason of a refusal
+//	boot     to a new child process, before its hello: what its parent has for it
+//	call     to the server: opcode, remaining time, arguments
+//	cancel   to the server: the client no longer waits for the answer
+//	answer   from the server: a code, then the results or the text of the error
+//	data     from the server: a piece of a stream, before the answer
+//	credit   to the server: a piece of the stream was consumed, one more may be sent
 //	ping     to the server
 //	pong     from the server: its Status
 //	size     from the server, before an answer of several frames: its length, 4 bytes, little-endian
@@ -40,33 +43,34 @@ const (
 	kindSize
 )
 
-const headSize = 10
+const frameHeadSize = 10
 
 const (
-	magic    = "remora store"
-	protocol = 2
+	magic           = "remora store\x00"
+	protocolVersion = 3
 )
 
 // errProtocol ends a connection.
-var errProtocol = errors.New("store socket: the peer breaks the protocol")
+var errProtocol = errors.New("store socket: the peer violates the protocol")
 
 type frame struct {
 	call uint32
 	kind byte
 	more bool
-	body []byte // valid until the next one is read
+	body []byte // valid until the next frame is read
 }
 
-// frames reads frames.
-type frames struct {
+type frameReader struct {
 	r   io.Reader
 	buf []byte
 }
 
-func newFrames(r io.Reader) *frames { return &frames{r: bufio.NewReaderSize(r, 16<<10)} }
+func newFrameReader(r io.Reader) *frameReader {
+	return &frameReader{r: bufio.NewReaderSize(r, 16<<10)}
+}
 
-func (f *frames) next() (frame, error) {
-	var head [headSize]byte
+func (f *frameReader) next() (frame, error) {
+	var head [frameHeadSize]byte
 	if _, err := io.ReadFull(f.r, head[:]); err != nil {
 		return frame{}, err
 	}
@@ -85,7 +89,7 @@ func (f *frames) next() (frame, error) {
 	return got, nil
 }
 
-func appendHead(b []byte, call uint32, kind byte, more bool, n int) []byte {
+func appendFrameHead(b []byte, call uint32, kind byte, more bool, n int) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(n))
 	b = binary.LittleEndian.AppendUint32(b, call)
 	b = append(b, kind, 0)
@@ -95,11 +99,11 @@ func appendHead(b []byte, call uint32, kind byte, more bool, n int) []byte {
 	return b
 }
 
-// writeMessage sends a message on a connection that nobody else writes to yet.
+// writeMessage sends a message on a connection that has no outbox yet.
 func writeMessage(w io.Writer, kind byte, body []byte) error {
 	for {
 		n := min(len(body), maxFrame)
-		if _, err := w.Write(append(appendHead(nil, 0, kind, n < len(body), n), body[:n]...)); err != nil {
+		if _, err := w.Write(append(appendFrameHead(nil, 0, kind, n < len(body), n), body[:n]...)); err != nil {
 			return err
 		}
 		if body = body[n:]; len(body) == 0 {
@@ -108,15 +112,15 @@ func writeMessage(w io.Writer, kind byte, body []byte) error {
 	}
 }
 
-// readMessage reads a message of the connection itself, of at most so many bytes.
-func (f *frames) readMessage(kind byte, most int) ([]byte, error) {
+// readMessage reads a message of call 0, of at most limit bytes.
+func (f *frameReader) readMessage(kind byte, limit int) ([]byte, error) {
 	var all []byte
 	for {
 		got, err := f.next()
 		if err != nil {
 			return nil, err
 		}
-		if got.kind != kind || got.call != 0 || len(all)+len(got.body) > most {
+		if got.kind != kind || got.call != 0 || len(all)+len(got.body) > limit {
 			return nil, errProtocol
 		}
 		all = append(all, got.body...)
@@ -130,40 +134,45 @@ func (f *frames) readMessage(kind byte, most int) ([]byte, error) {
 type hello struct {
 	protocol uint64
 	build    string
-	refusal  string // the server's; "" = welcome
+	refusal  string // the server's; "" = accepted
+}
+
+func (h *hello) code(c *wire.Coder) {
+	wire.Uint(c, &h.protocol)
+	wire.String(c, &h.build)
+	wire.String(c, &h.refusal)
 }
 
 func (h hello) encode() []byte {
-	b := append([]byte(magic), 0)
-	b = binary.AppendUvarint(b, h.protocol)
-	b = appendString(b, h.build)
-	return appendString(b, h.refusal)
+	c := wire.Writer([]byte(magic))
+	h.code(c)
+	return c.Bytes()
 }
 
-func decodeHello(b []byte) (hello, error) {
-	if len(b) <= len(magic) || string(b[:len(magic)+1]) != magic+"\x00" {
+// decodeHello accepts trailing bytes, which a later protocol may add.
+func decodeHello(b []byte) (h hello, err error) {
+	if len(b) < len(magic) || string(b[:len(magic)]) != magic {
 		return hello{}, errProtocol
 	}
-	d := newDecoder(b[len(magic)+1:])
-	h := hello{protocol: d.uvarint(), build: d.string(), refusal: d.string()}
-	if d.bad { // more may follow in a later protocol
+	c := wire.Reader(b[len(magic):])
+	if h.code(c); c.Failed() {
 		return hello{}, errProtocol
 	}
 	return h, nil
 }
 
-// mismatch says why two builds do not talk to each other, "" if they do.
+// mismatch returns why two builds cannot talk to each other, "" if they can.
 func mismatch(here, there hello) string {
 	if here.protocol == there.protocol && here.build == there.build {
 		return ""
 	}
-	return fmt.Sprintf("the store's socket is served by %s (protocol %d), this is %s (protocol %d): both must be of one build",
+	return fmt.Sprintf("the store's socket is served by %s (protocol %d), this is %s (protocol %d): both must be the same build",
 		there.build, there.protocol, here.build, here.protocol)
 }
 
 // greet is the client's side of the handshake.
-func greet(conn net.Conn, in *frames, build string) error {
-	own := hello{protocol: protocol, build: build}
+func greet(conn net.Conn, in *frameReader, build string) error {
+	own := hello{protocol: protocolVersion, build: build}
 	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return err
 	}
@@ -187,8 +196,8 @@ func greet(conn net.Conn, in *frames, build string) error {
 	return conn.SetDeadline(time.Time{})
 }
 
-// welcome is the server's side.
-func welcome(conn net.Conn, in *frames, build string) error {
+// welcome is the server's side of the handshake.
+func welcome(conn net.Conn, in *frameReader, build string) error {
 	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return err
 	}
@@ -200,7 +209,7 @@ func welcome(conn net.Conn, in *frames, build string) error {
 	if err != nil {
 		return err
 	}
-	own := hello{protocol: protocol, build: build}
+	own := hello{protocol: protocolVersion, build: build}
 	own.refusal = mismatch(own, client)
 	if err := writeMessage(conn, kindHello, own.encode()); err != nil {
 		return err

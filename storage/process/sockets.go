@@ -9,24 +9,28 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // Names of sockets in the directory of the store.
 const (
-	// StoreSocket is served by whoever has the store open.
+	// StoreSocket is served by the process that has the store open.
 	StoreSocket = "remora.sock"
-	// FrontSocket is served by who uses it, for what the store alone can't do.
+	// FrontSocket is served by the process that uses the store, for what the
+	// store alone cannot do.
 	FrontSocket = "serve.sock"
 )
 
-// maxPath is the longest address of a socket that every system takes, without the zero byte at its end.
-const maxPath = 103
+// maxSocketPath is the longest socket address that every system accepts,
+// without the final zero byte.
+const maxSocketPath = 103
 
-// maxPeers bounds connections to the socket. More are hung up on.
+// maxPeers limits the connections to a socket. Further ones are closed.
 const maxPeers = 16
 
-// Listen serves commands on a socket of that name in dir until ctx ends. Whoever calls it has the store open, by itself or by
-// its child, and with that the only right to dir, so a socket that is there was left behind.
+// Listen serves commands on the named socket in dir until ctx ends. The caller
+// has the store open, itself or in its child, and with it the exclusive right
+// to dir, so a socket that exists was left behind and is replaced.
 func (s *Server) Listen(ctx context.Context, dir, name string) error {
 	path := filepath.Join(dir, name)
 	l, err := listen(path)
@@ -53,8 +57,8 @@ func (s *Server) Listen(ctx context.Context, dir, name string) error {
 		}
 		all.Go(func() {
 			defer func() { <-slots }()
-			if err := s.admit(conn); err != nil {
-				s.Log.Warn("refused a peer on the store's socket", "reason", err.Error())
+			if err := authorize(conn); err != nil {
+				s.Log.Warn("refused a connection to the store's socket", "reason", err.Error())
 				_ = conn.Close()
 				return
 			}
@@ -65,8 +69,8 @@ func (s *Server) Listen(ctx context.Context, dir, name string) error {
 	}
 }
 
-// admit lets in this user and root.
-func (s *Server) admit(conn *net.UnixConn) error {
+// authorize accepts this user and root.
+func authorize(conn *net.UnixConn) error {
 	uid, err := peerUser(conn)
 	if err != nil {
 		return err
@@ -83,8 +87,8 @@ func listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm()&0o002 != 0 { // made with 0700; a volume may be the group's
-		return nil, fmt.Errorf("everybody may write to %s", dir)
+	if info.Mode().Perm()&0o002 != 0 { // made with 0700; a volume may be writable by the group
+		return nil, fmt.Errorf("%s is writable by everybody", dir)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -98,7 +102,7 @@ func listen(path string) (*net.UnixListener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.SetUnlinkOnClose(false) // by a name that may be gone by then
+	l.SetUnlinkOnClose(false) // the short name may be gone by then
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -116,7 +120,7 @@ func dialSocket(dir, name string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("no Remora serves %s: %w", dir, err)
 	}
-	uid, err := peerUser(conn) // nobody else's process is to be told what to do with the keys
+	uid, err := peerUser(conn) // commands about keys must not reach another user's process
 	if err == nil && uid != 0 && uid != os.Geteuid() && os.Geteuid() != 0 {
 		err = fmt.Errorf("%s belongs to user %d", path, uid)
 	}
@@ -124,4 +128,39 @@ func dialSocket(dir, name string) (net.Conn, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
+}
+
+// inheritedFile is the file descriptor of the socket in a child process.
+const inheritedFile = 3
+
+// ErrNotInherited is returned by Inherit in a process that no Client has
+// started.
+var ErrNotInherited = errors.New("this process was not started by another one that needs a store")
+
+// Inherit takes over the socket to the parent process, and returns it with what
+// [Config.Boot] made there. The caller then sets up a server and calls
+// [Server.ServeConn]; when that returns, the parent is done or gone.
+func Inherit() (net.Conn, []byte, error) {
+	f := os.NewFile(inheritedFile, "store socket")
+	if f == nil {
+		return nil, nil, ErrNotInherited
+	}
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, nil, ErrNotInherited
+	}
+	if err := f.Close(); err != nil {
+		return nil, nil, err
+	}
+	if _, ok := conn.(*net.UnixConn); !ok {
+		return nil, nil, errors.Join(ErrNotInherited, conn.Close())
+	}
+	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
+		return nil, nil, err
+	}
+	boot, err := (&frameReader{r: conn}).readMessage(kindBoot, maxBoot) // unbuffered: a buffer would swallow what follows
+	if err != nil {
+		return nil, nil, fmt.Errorf("read boot message: %w", err)
+	}
+	return conn, boot, conn.SetDeadline(time.Time{})
 }
