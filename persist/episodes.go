@@ -71,7 +71,7 @@ func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out
 			}
 			out = append(out, e)
 			if salt != nil {
-				originals = append(originals, redact.Keep(salt, redact.Within(m.Originals, from, len(whole)-len(after), lead)))
+				originals = append(originals, redact.EncodeOriginals(salt, redact.OriginalsIn(m.Originals, from, len(whole)-len(after), lead)))
 			}
 			last, rest, continued = at, after, true
 		}

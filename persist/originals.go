@@ -15,7 +15,7 @@ func (p *Pipeline) keeping(text string) (string, []redact.Original) {
 	if p.redact == nil || !p.cfg.KeepOriginals {
 		return p.redacted(text), nil
 	}
-	return p.redact.RedactKeeping(text)
+	return p.redact.RedactWithOriginals(text)
 }
 
 // salt keys the hashes of originals: one of its own for each scope of each installation, so that they can't be compared

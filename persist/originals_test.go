@@ -98,7 +98,7 @@ func TestOriginalsGiveWayToText(t *testing.T) {
 		for i := range redact.MaxOriginals {
 			fmt.Fprintf(&b, "person%d.%d@example.org and the rest of the sentence. ", m, i)
 		}
-		text, originals := red.RedactKeeping(b.String())
+		text, originals := red.RedactWithOriginals(b.String())
 		turn.Messages = append(turn.Messages, Message{Role: storage.RoleUser, Text: strings.TrimSpace(text), Originals: originals})
 	}
 	bare, full := episodesOf(turn, 1, nil, storage.MaxWrite), episodesOf(turn, 1, []byte("salt"), storage.MaxWrite)

@@ -81,7 +81,7 @@ type Config struct {
 	Retention time.Duration
 	// DrainTimeout bounds how long Run goes on after its context has ended. What is spooled by then is not lost.
 	DrainTimeout time.Duration
-	// KeepOriginals stores the originals of redacted personal data beside each memory, as redact.Keep makes them. They are
+	// KeepOriginals stores the originals of redacted personal data beside each memory, as redact.EncodeOriginals makes them. They are
 	// sealed as the memory is, and go with it. Secrets' are never kept.
 	KeepOriginals bool
 	// Workers prepare turns (redaction) beside the one that always does, where many wait.

@@ -111,7 +111,7 @@ func (p *Pipeline) cut(text string) (string, []redact.Original) {
 		text = strings.ToValidUTF8(text, "")
 	}
 	from := len(text) - len(strings.TrimLeftFunc(text, unicode.IsSpace))
-	originals = redact.Within(originals, from, len(text), 0)
+	originals = redact.OriginalsIn(originals, from, len(text), 0)
 	return strings.TrimSpace(text + mark), originals
 }
 

@@ -1,66 +1,90 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
+
+// assignmentMatcher finds values assigned to a name that announces a secret, in
+// code, settings, forms and tables.
+type assignmentMatcher struct {
+	*document
+	sentences *sentenceMatcher
+	// assignedEnd is the end of the last value that an assignment rule matched.
+	assignedEnd int
+	// bareStart and bareEndKnown bound what is known of one bare value. bareCount is
+	// the number of values in it that were examined.
+	bareStart, bareEndKnown, bareCount int
+}
+
+// key finds a password behind a word that means a key of any kind, too: "la clave es Gato1234".
+func (m *assignmentMatcher) key(start, end int) {
+	if end < m.assignedEnd || start > 0 && isWord(m.text[start-1]) || isWord(byteAt(m.text, end)) {
+		return
+	}
+	if from, stop, _, ok := m.assigned(end); ok && hasDigitAndLetter(m.text[from:stop]) && isPasswordValue(m.text[from:stop], false) {
+		m.addAssigned(rulePassword, from, stop)
+	}
+}
 
 // Bounds of an assignment's parts, in bytes.
 const (
-	maxName     = 48   // what may follow the keyword within its identifier
-	maxGap      = 24   // white space, type name and operator between identifier and value
-	maxAssigned = 1024 // value; what goes on behind it is of the same value
-	minToken    = 10   // value of a token
-	minPassword = 5    // value of a password
-	maxInBare   = 12   // assignments within one bare value that are judged; at the next one the rest of it goes whole
+	maxName            = 48   // what may follow the keyword within its identifier
+	maxGap             = 24   // white space, type name and operator between identifier and value
+	maxAssigned        = 1024 // value; what goes on behind it is of the same value
+	minToken           = 10   // value of a token
+	minPassword        = 5    // value of a password
+	maxBareAssignments = 12   // assignments within one bare value that are judged; at the next one the rest of it goes whole
 )
 
 // tokenAssignment finds a random-looking value assigned to an identifier that holds the keyword.
-func (s *scanner) tokenAssignment(start, end int) {
-	if end < s.assignedTo {
+func (m *assignmentMatcher) tokenAssignment(start, end int) {
+	if end < m.assignedEnd {
 		return
 	}
-	if from, stop, quoted, ok := s.assigned(end); ok {
-		value := s.text[from:stop]
+	if from, stop, quoted, ok := m.assigned(end); ok {
+		value := m.text[from:stop]
 		if !quoted && strings.IndexByte(value, '*') >= 0 {
 			return // arithmetic
 		}
-		if s.crowded(from, quoted) || len(value) >= minToken && randomValue(value) && !disclaimed(s.text, start) && !describes(s.text, end) && !s.inARN(start) {
-			s.addAssigned(ruleAssignment, from, stop)
+		if m.tooManyInBare(from, quoted) || len(value) >= minToken && randomValue(value) && !isFake(m.text, start) && !isMetadata(m.text, end) && !m.inARN(start) {
+			m.addAssigned(ruleAssignment, from, stop)
 		}
 	}
 }
 
 // addAssigned adds a value, to its end where it was cut at maxAssigned. Keywords inside it are not looked at again.
-func (s *scanner) addAssigned(rule ruleID, from, stop int) {
+func (m *assignmentMatcher) addAssigned(rule ruleID, from, stop int) {
 	if stop-from >= maxAssigned-1 {
-		stop = s.run(stop, func(c byte) bool { return isBase64(c) || isBase64URL(c) || c == '.' })
+		stop = m.run(stop, func(c byte) bool { return isBase64(c) || isBase64URL(c) || c == '.' })
 	}
-	s.assignedTo = max(s.assignedTo, stop)
-	s.add(rule, from, stop)
+	m.assignedEnd = max(m.assignedEnd, stop)
+	m.add(rule, from, stop)
 }
 
 // passwordAssignment finds a value given to a password: in code, settings, on a command line, or in a sentence. Values
 // that read as a word are kept unless quoted ("password: required", "password is wrong").
-func (s *scanner) passwordAssignment(start, end int) {
-	if end < s.assignedTo {
+func (m *assignmentMatcher) passwordAssignment(start, end int) {
+	if end < m.assignedEnd {
 		return
 	}
-	from, stop, quoted, ok := s.assigned(end)
-	if whole := s.toClosingQuote(from, stop, quoted); ok && whole > stop {
+	from, stop, quoted, ok := m.assigned(end)
+	if whole := m.toClosingQuote(from, stop, quoted); ok && whole > stop {
 		stop, quoted = whole, true
 	}
-	if ok && (s.crowded(from, quoted) || s.isPassword(from, stop, quoted)) {
-		s.addAssigned(rulePassword, from, stop)
+	if ok && (m.tooManyInBare(from, quoted) || isPasswordValue(m.text[from:stop], quoted)) {
+		m.addAssigned(rulePassword, from, stop)
 		return
 	}
-	s.toldPassword(start, end)
+	m.sentences.passwordInSentence(start, end)
 }
 
 // toClosingQuote is where a password with blanks between quotation marks ends. Its first word is none of a sentence.
-func (s *scanner) toClosingQuote(from, stop int, quoted bool) int {
-	if quoted || from == 0 || strings.IndexByte("\"'`", s.text[from-1]) < 0 || !strings.ContainsAny(s.text[from:stop], "0123456789!@#$%^&*~+?") {
+func (m *assignmentMatcher) toClosingQuote(from, stop int, quoted bool) int {
+	if quoted || from == 0 || strings.IndexByte("\"'`", m.text[from-1]) < 0 || !strings.ContainsAny(m.text[from:stop], "0123456789!@#$%^&*~+?") {
 		return stop
 	}
-	rest := s.text[stop:min(len(s.text), stop+maxBlanks)]
-	n := strings.IndexByte(rest, s.text[from-1])
+	rest := m.text[stop:min(len(m.text), stop+maxBlanks)]
+	n := strings.IndexByte(rest, m.text[from-1])
 	if n < 0 || strings.IndexByte(rest[:n], '\n') >= 0 {
 		return stop
 	}
@@ -72,46 +96,45 @@ const maxBlanks = 64
 
 // shortPassword is passwordAssignment for names such as pass, pw and psk, which are parts of other words, too: they count
 // at the end of an identifier only, and before an equals sign, a colon or, as a flag, a blank.
-func (s *scanner) shortPassword(start, end int) {
-	t := s.text
-	if end < s.assignedTo || isWord(at(t, end)) || at(t, end) == '-' {
+func (m *assignmentMatcher) shortPassword(start, end int) {
+	t := m.text
+	if end < m.assignedEnd || isWord(byteAt(t, end)) || byteAt(t, end) == '-' {
 		return
 	}
 	hump := start > 0 && isUpper(t[start]) && !isUpper(t[start-1])
-	if start > 0 && isLetter(t[start-1]) && !hump && !s.isFlag(start) {
+	if start > 0 && isLetter(t[start-1]) && !hump && !m.isFlag(start) {
 		return
 	}
-	from, stop, quoted, ok := s.assigned(end)
-	if ok && s.crowded(from, quoted) {
-		s.addAssigned(rulePassword, from, stop)
+	from, stop, quoted, ok := m.assigned(end)
+	if ok && m.tooManyInBare(from, quoted) {
+		m.addAssigned(rulePassword, from, stop)
 		return
 	}
-	if !ok || !s.isPassword(from, stop, quoted) {
+	if !ok || !isPasswordValue(m.text[from:stop], quoted) {
 		return
 	}
 	value, gap := t[from:stop], strings.Trim(t[end:from], "\"'`\\)]* \t:=>")
-	if gap != "" || !quoted && (!mixed(value) || isDotted(value)) {
+	if gap != "" || !quoted && (!hasDigitAndLetter(value) || isDotted(value)) {
 		return // "pass is 5th", f(pass, "slices"), "pass: all"
 	}
-	if strings.IndexByte(t[end:from], '=') < 0 && start > 0 && t[start-1] == ' ' && strings.TrimLeft(t[s.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "" {
+	if strings.IndexByte(t[end:from], '=') < 0 && start > 0 && t[start-1] == ' ' && strings.TrimLeft(t[m.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "" {
 		return // "--- PASS: Test2", "boarding pass: LH1234"
 	}
-	s.addAssigned(rulePassword, from, stop)
+	m.addAssigned(rulePassword, from, stop)
 }
 
 // inARN reports that the keyword at i is a part of the name of a resource of AWS: arn:aws:secretsmanager:...:secret:name.
-func (s *scanner) inARN(i int) bool {
-	from := s.back(i, 100, func(c byte) bool { return isWord(c) || strings.IndexByte(":-/", c) >= 0 })
-	return strings.HasPrefix(s.text[from:], "arn:")
+func (m *assignmentMatcher) inARN(i int) bool {
+	from := m.back(i, 100, func(c byte) bool { return isWord(c) || strings.IndexByte(":-/", c) >= 0 })
+	return strings.HasPrefix(m.text[from:], "arn:")
 }
 
 // wordBytes are what identifiers are made of.
 const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
 // isPassword judges the value of a password.
-func (s *scanner) isPassword(from, stop int, quoted bool) bool {
-	value := s.text[from:stop]
-	if len(value) < minPassword || isTemplate(value) || distinct(value) < 3 || looksLikePath(value) {
+func isPasswordValue(value string, quoted bool) bool {
+	if len(value) < minPassword || isPlaceholderValue(value) || distinctBytes(value) < 3 || looksLikePath(value) {
 		return false
 	}
 	if !quoted && (value[0] == '*' || value[0] == '&') && strings.Trim(value[1:], wordBytes) == "" {
@@ -122,8 +145,8 @@ func (s *scanner) isPassword(from, stop int, quoted bool) bool {
 
 // assigned parses what follows a keyword that ends at i: the rest of its identifier, an operator, a value. It returns
 // the value without quotes.
-func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
-	text := s.text
+func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
+	text := m.text
 	nameEnd := i
 	for nameEnd < len(text) && nameEnd-i < maxName && (isWord(text[nameEnd]) || text[nameEnd] == '-') {
 		nameEnd++
@@ -136,7 +159,7 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 		at++
 	}
 	if at < len(text) && text[at] == '%' {
-		return s.encodedValue(at)
+		return m.encodedValue(at)
 	}
 	gapEnd := min(len(text), at+maxGap)
 	blank := at
@@ -147,13 +170,13 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 	if value < 0 {
 		value = typedOperator(text, blank, gapEnd)
 	}
-	if value < 0 && blank > at && (s.isFlag(i) || s.isDocker(i)) {
+	if value < 0 && blank > at && (m.isFlag(i) || m.isDockerfileName(i)) {
 		value = blank
 	}
 	if value < 0 {
-		value = s.terraformDefault(blank)
+		value = m.terraformDefault(blank)
 	}
-	if value < 0 && strings.HasPrefix(text[blank:], "| ") && s.inTable(blank+2) {
+	if value < 0 && strings.HasPrefix(text[blank:], "| ") && m.isTableCell(blank+2) {
 		value = blank + 2
 	}
 	if value < 0 {
@@ -165,13 +188,13 @@ func (s *scanner) assigned(i int) (from, stop int, quoted, ok bool) {
 		value++
 	}
 	switch {
-	case op == '=' && s.inConnectionString(i):
-		from, stop = s.connectionValue(value)
+	case op == '=' && m.inConnectionString(i):
+		from, stop = m.connectionValue(value)
 		return from, stop, true, stop > from
 	case op == ':':
-		value = s.typedLiteral(value)
+		value = m.skipType(value)
 	}
-	from, stop, quoted, ok = s.value(s.unwrapped(value))
+	from, stop, quoted, ok = m.value(m.skipMarkdown(value))
 	return from, stop, quoted, ok && (quoted || !comma)
 }
 
@@ -185,7 +208,7 @@ func operator(text string, i, limit int) (end int, xml bool) {
 			return i + len(op), op == ">" || op == ":"
 		}
 	}
-	if n := copula(rest); n > 0 {
+	if n := skipCopula(rest); n > 0 {
 		i += n
 		if strings.HasPrefix(text[i:], ": ") {
 			i += 2
@@ -203,7 +226,7 @@ func operator(text string, i, limit int) (end int, xml bool) {
 var copulas = []string{"is", "was", "ist", "war", "lautet", "heißt", "es", "est", "è", "é", "är", "er"}
 
 // copula returns the length of one of them with the blank, colon or line feed behind it, 0 if rest doesn't begin so.
-func copula(rest string) int {
+func skipCopula(rest string) int {
 	if rest == "" || strings.IndexByte("iIwWlLhHeE\xc3\xe3\xe6\xef\xec", rest[0]) < 0 {
 		return 0 // with none of their first bytes
 	}
@@ -237,47 +260,62 @@ func typedOperator(text string, i, limit int) int {
 }
 
 // isFlag reports whether the identifier around i is a command line flag, whose value follows a blank.
-func (s *scanner) isFlag(i int) bool {
+func (m *assignmentMatcher) isFlag(i int) bool {
 	from := i
-	for from > 0 && i-from < maxName && (isWord(s.text[from-1]) || s.text[from-1] == '-') {
+	for from > 0 && i-from < maxName && (isWord(m.text[from-1]) || m.text[from-1] == '-') {
 		from--
 	}
-	return s.text[from] == '-' && (from == 0 || s.text[from-1] <= ' ')
+	return m.text[from] == '-' && (from == 0 || m.text[from-1] <= ' ')
 }
 
-// value returns the value at i: up to its closing quote on the same line, or up to a byte that no bare value holds.
-func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
-	text := s.text
+// literal returns the contents of the quoted string at i, which ends on the same
+// line. Backslashes before the quote, as in a JSON string, must also precede the
+// closing one.
+func literal(text string, i int) (from, stop int, ok bool) {
 	escaped := 0
-	for i < len(text) && text[i] == '\\' { // \"value\" inside a JSON string
+	for i < len(text) && text[i] == '\\' {
 		i++
 		escaped++
 	}
-	if i >= len(text) {
+	q := byteAt(text, i)
+	if q != '"' && q != '\'' && q != '`' {
+		return i, i, false
+	}
+	i++
+	limit := min(len(text), i-1+maxAssigned)
+	for stop = i; stop < limit && text[stop] > ' ' && text[stop] != q; stop++ {
+		if text[stop] == '\\' && escaped == 0 && q == '"' && stop+1 < limit && (text[stop+1] == '"' || text[stop+1] == '\\') {
+			stop++ // a quotation mark inside the value
+		}
+	}
+	if stop >= limit || text[stop] != q {
+		return i, i, false
+	}
+	for n := 0; stop > i && text[stop-1] == '\\' && n < escaped; n++ {
+		stop--
+	}
+	return i, stop, stop > i
+}
+
+// value returns the value at i: a literal, or bytes up to one that ends a bare
+// value.
+func (m *assignmentMatcher) value(i int) (from, stop int, quoted, ok bool) {
+	text := m.text
+	from, stop, ok = literal(text, i)
+	if ok {
+		return from, stop, true, true
+	}
+	if i = from; i >= len(text) {
 		return 0, 0, false, false
 	}
 	limit := min(len(text), i+maxAssigned)
-	if q := text[i]; q == '"' || q == '\'' || q == '`' {
-		i++
-		for stop = i; stop < limit && text[stop] > ' ' && text[stop] != q; stop++ {
-			if text[stop] == '\\' && escaped == 0 && q == '"' && stop+1 < limit && (text[stop+1] == '"' || text[stop+1] == '\\') {
-				stop++ // a quotation mark inside the value
-			}
-		}
-		if stop < limit && text[stop] == q {
-			for n := 0; stop > i && text[stop-1] == '\\' && n < escaped; n++ {
-				stop--
-			}
-			return i, stop, true, stop > i
-		}
-	}
-	stop = s.bareEnd(i, limit)
+	stop = m.bareEnd(i, limit)
 	if stop < limit && (text[stop] == '(' || text[stop] == '[' || text[stop] == '{' || text[stop] == '<') {
 		if stop > i && closesElement(text, i, stop) {
 			return i, stop, false, true
 		}
-		if literal := constructed(text, i, stop); literal > 0 {
-			return s.value(literal)
+		if literal := constructorLiteral(text, i, stop); literal > 0 {
+			return m.value(literal)
 		}
 		return 0, 0, false, false // a call, an index, a template
 	}
@@ -288,7 +326,7 @@ func (s *scanner) value(i int) (from, stop int, quoted, ok bool) {
 }
 
 // endsBare are the bytes that no bare value holds.
-var endsBare = func() (ends [256]bool) {
+var bareEnds = func() (ends [256]bool) {
 	for c := range ends {
 		ends[c] = c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`,;<>()[]{}|\\", byte(c)) >= 0
 	}
@@ -297,15 +335,15 @@ var endsBare = func() (ends [256]bool) {
 
 // bareEnd returns where the bare value at i ends, limit at the latest. One that begins in the value that was read last ends
 // where that does, so that a value made of assignments is read once and not at each of them.
-func (s *scanner) bareEnd(i, limit int) (stop int) {
-	text := s.text
+func (m *assignmentMatcher) bareEnd(i, limit int) (stop int) {
+	text := m.text
 	stop = i
-	if s.bareFrom <= i && i < s.bareTo {
-		stop = min(s.bareTo, limit)
+	if m.bareStart <= i && i < m.bareEndKnown {
+		stop = min(m.bareEndKnown, limit)
 	} else {
-		s.bareFrom, s.bareTo, s.inBare = i, i, 0
+		m.bareStart, m.bareEndKnown, m.bareCount = i, i, 0
 	}
-	for ; stop < limit && !endsBare[text[stop]]; stop++ {
+	for ; stop < limit && !bareEnds[text[stop]]; stop++ {
 		if text[stop] == '&' && isParameter(text[stop+1:limit]) {
 			break
 		}
@@ -314,16 +352,16 @@ func (s *scanner) bareEnd(i, limit int) (stop int) {
 	if stop == limit { // so near to it another one may see a parameter
 		known -= maxName + 1
 	}
-	s.bareTo = max(s.bareTo, known)
+	m.bareEndKnown = max(m.bareEndKnown, known)
 	return stop
 }
 
 // crowded reports that so many assignments stand in one bare value that judging each would cost too much. No key is named
 // that often: what is left of the value is taken for a secret, whatever it looks like.
-func (s *scanner) crowded(from int, quoted bool) bool {
-	if quoted || from < s.bareFrom || from > s.bareTo {
+func (m *assignmentMatcher) tooManyInBare(from int, quoted bool) bool {
+	if quoted || from < m.bareStart || from > m.bareEndKnown {
 		return false
 	}
-	s.inBare++
-	return s.inBare > maxInBare
+	m.bareCount++
+	return m.bareCount > maxBareAssignments
 }

@@ -1,6 +1,8 @@
 package redact
 
-import "slices"
+import (
+	"slices"
+)
 
 // automaton finds all keywords in one pass (Aho and Corasick, 1975), ignoring the case of ASCII letters. It is a dense
 // table over byte classes: one load per byte, about 300 KiB for all keywords.
@@ -56,7 +58,7 @@ func newAutomaton(words []string) *automaton {
 		a.links = append(a.links, link{keyword: k, length: len(w), next: a.first[state]})
 		a.first[state] = int16(len(a.links) - 1)
 	}
-	a.closeTable()
+	a.addFailureEdges()
 	a.next, a.first = slices.Clone(a.next), slices.Clone(a.first) // prefixes are shared: often half is enough
 	return a
 }
@@ -72,7 +74,7 @@ func column(c byte) byte {
 
 // closeTable turns the trie into an automaton, breadth first: a missing edge goes where the longest proper suffix's edge
 // goes, and a state also ends the keywords that its suffix ends.
-func (a *automaton) closeTable() {
+func (a *automaton) addFailureEdges() {
 	suffix := make([]uint16, len(a.first))
 	queue := make([]int, 0, len(a.first))
 	for c := range a.width {
@@ -120,18 +122,3 @@ func (a *automaton) each(text string, found func(keyword, start, end int)) {
 		}
 	}
 }
-
-func lower(c byte) byte {
-	if c >= 'A' && c <= 'Z' {
-		return c + 'a' - 'A'
-	}
-	return c
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-func isLetter(c byte) bool {
-	c = lower(c)
-	return c >= 'a' && c <= 'z'
-}
-func isAlnum(c byte) bool { return isDigit(c) || isLetter(c) }
-func isWord(c byte) bool  { return isAlnum(c) || c == '_' }

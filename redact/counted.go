@@ -1,6 +1,8 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // countNouns are what large numbers count, in what people write to assistants: a number in front of one is no phone number and no
 // social security number.
@@ -15,16 +17,16 @@ var countNouns = func() map[string]bool {
 }()
 
 // countKinds may stand between a number and what it counts.
-var countKinds = " active monthly daily registered unique million billion aktive aktiven "
+var countAdjectives = " active monthly daily registered unique million billion aktive aktiven "
 
 // counts reports that the number which ends at i says how many of something there are.
-func (s *scanner) counts(i int) bool {
-	rest := strings.ToLower(s.text[i:min(len(s.text), i+40)])
+func (m *numberMatcher) isCount(i int) bool {
+	rest := strings.ToLower(m.text[i:min(len(m.text), i+40)])
 	if !strings.HasPrefix(rest, " ") {
 		return false
 	}
 	fields := strings.Fields(rest)
-	for len(fields) > 0 && strings.Contains(countKinds, " "+fields[0]+" ") {
+	for len(fields) > 0 && strings.Contains(countAdjectives, " "+fields[0]+" ") {
 		fields = fields[1:]
 	}
 	return len(fields) > 0 && countNouns[strings.TrimRight(fields[0], `.,;:!?)"'`)]

@@ -7,6 +7,8 @@ import (
 	"regexp/syntax"
 	"slices"
 	"strings"
+
+	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
 // CustomRule is a rule of the configuration. What it finds is treated as a secret: its original is never kept.
@@ -50,10 +52,10 @@ const (
 )
 
 type compiledRule struct {
-	id       ruleID
-	pattern  *regexp.Regexp
-	validate func(string) bool // nil = none
-	keyed    bool
+	id          ruleID
+	pattern     *regexp.Regexp
+	validate    func(string) bool // nil = none
+	hasKeywords bool
 }
 
 // compileCustom returns the rules ready to run, or all that is wrong with them.
@@ -65,19 +67,19 @@ func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
 	if len(rules) > MaxCustom {
 		return nil, []error{fmt.Errorf("rules: %d of them, at most %d may be", len(rules), MaxCustom)}
 	}
-	taken := map[string]string{}
+	accepted := map[string]string{}
 	for id := range ids(builtIn()) {
-		taken[id] = "a built-in rule"
+		accepted[id] = "a built-in rule"
 	}
 	compiled := make([]compiledRule, 0, len(rules))
 	for i, r := range rules {
-		switch by := taken[r.ID]; {
+		switch by := accepted[r.ID]; {
 		case r.ID == "" || len(r.ID) > MaxCustomID || strings.Trim(r.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
 			wrong(i, "id", "must be 1 to %d of a-z, 0-9 and -", MaxCustomID)
 		case by != "":
 			wrong(i, "id", "%q is taken by %s", r.ID, by)
 		default:
-			taken[r.ID] = fmt.Sprintf("rules[%d]", i)
+			accepted[r.ID] = fmt.Sprintf("rules[%d]", i)
 		}
 		if n := len(r.Placeholder); n == 0 || placeholderForm(r.Placeholder, 0) != n {
 			wrong(i, "placeholder", "must be [NAME], where NAME is %d to %d of A-Z and _", minPlaceholder, maxPlaceholder)
@@ -86,7 +88,7 @@ func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
 		if err != nil {
 			wrong(i, "pattern", "%v", err)
 		}
-		c := compiledRule{id: familyCustom + ruleID(i), pattern: pattern, keyed: len(r.Keywords) > 0}
+		c := compiledRule{id: familyCustom + ruleID(i), pattern: pattern, hasKeywords: len(r.Keywords) > 0}
 		switch r.Validator {
 		case "", ValidateNone:
 		case ValidateLuhn:
@@ -134,7 +136,7 @@ func compilePattern(pattern string) (*regexp.Regexp, error) {
 	} else if err != nil {
 		return nil, errors.New("is no regular expression (RE2)")
 	}
-	if value := firstGroup(parsed); canBeEmpty(parsed) || value != nil && canBeEmpty(value) {
+	if value := firstGroup(parsed); matchesEmpty(parsed) || value != nil && matchesEmpty(value) {
 		return nil, errors.New("must not match the empty string")
 	}
 	compiled, err := regexp.Compile(pattern)
@@ -157,29 +159,22 @@ func firstGroup(re *syntax.Regexp) *syntax.Regexp {
 }
 
 // canBeEmpty reports that re can match without taking a character.
-func canBeEmpty(re *syntax.Regexp) bool {
+func matchesEmpty(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
 		return len(re.Rune) == 0
 	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL, syntax.OpNoMatch:
 		return false
 	case syntax.OpCapture, syntax.OpPlus:
-		return canBeEmpty(re.Sub[0])
+		return matchesEmpty(re.Sub[0])
 	case syntax.OpRepeat:
-		return re.Min == 0 || canBeEmpty(re.Sub[0])
+		return re.Min == 0 || matchesEmpty(re.Sub[0])
 	case syntax.OpConcat:
-		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !canBeEmpty(sub) })
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !matchesEmpty(sub) })
 	case syntax.OpAlternate:
-		return slices.ContainsFunc(re.Sub, canBeEmpty)
+		return slices.ContainsFunc(re.Sub, matchesEmpty)
 	}
 	return true // stars, question marks, anchors
-}
-
-// customActions note which rules' keywords stand in the text.
-func customActions(rules []CustomRule, on func(action, ...string)) {
-	for i, r := range rules {
-		on(func(s *scanner, _, _ int) { s.wanted[i/64] |= 1 << (i % 64) }, r.Keywords...)
-	}
 }
 
 // scanCustom runs the patterns of the configuration. A match that touches a placeholder of its own rule is what was left
@@ -187,7 +182,7 @@ func customActions(rules []CustomRule, on func(action, ...string)) {
 func (s *scanner) scanCustom() {
 	for i := range s.redactor.custom {
 		c := &s.redactor.custom[i]
-		if c.keyed && s.wanted[i/64]&(1<<(i%64)) == 0 {
+		if c.hasKeywords && s.keywordsSeen[i/64]&(1<<(i%64)) == 0 {
 			continue
 		}
 		own := s.redactor.rule(c.id).Placeholder
@@ -213,7 +208,7 @@ func luhnText(value string) bool {
 			digits = append(digits, value[i])
 		}
 	}
-	return len(digits) > 1 && luhn(digits)
+	return len(digits) > 1 && checkdigit.Luhn(digits)
 }
 
 func mod97Text(value string) bool {
@@ -223,5 +218,5 @@ func mod97Text(value string) bool {
 			compact = append(compact, lower(value[i]))
 		}
 	}
-	return len(compact) > 4 && mod97(compact)
+	return len(compact) > 4 && checkdigit.Mod97(compact)
 }

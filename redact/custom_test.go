@@ -46,7 +46,7 @@ func TestCustomRules(t *testing.T) {
 			if again, more := r.Redact(got); again != got || len(more) > 0 {
 				t.Errorf("not idempotent: %q became %q", got, again)
 			}
-			if _, originals := r.RedactKeeping(c.in); len(originals) > 0 && originals[0].Rule == "mine" {
+			if _, originals := r.RedactWithOriginals(c.in); len(originals) > 0 && originals[0].Rule == "mine" {
 				t.Error("the original of a custom rule is kept")
 			}
 			off := DefaultConfig()

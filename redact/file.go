@@ -7,17 +7,23 @@ import (
 
 // Secrets told by the file that they stand in.
 
+// fileMatcher finds secrets by the file format that they are in.
+type fileMatcher struct {
+	*document
+	manifestEnd int // end of the last manifest that was examined
+}
+
 // maxManifest is how much of a manifest around its kind is looked at, in bytes.
 const maxManifest = 8 << 10
 
 // manifest finds the values of a Kubernetes Secret, under data and stringData, in YAML. They may stand in front of the
 // kind, in the same document.
-func (s *scanner) manifest(start, end int) {
-	t := s.text
-	if start < s.manifestTo || isWord(at(t, end)) {
+func (m *fileMatcher) manifest(start, end int) {
+	t := m.text
+	if start < m.manifestEnd || isWord(byteAt(t, end)) {
 		return
 	}
-	from := max(s.manifestTo, start-maxManifest)
+	from := max(m.manifestEnd, start-maxManifest)
 	if i := strings.LastIndex(t[from:start], "\n---"); i >= 0 {
 		from += i
 	}
@@ -25,7 +31,7 @@ func (s *scanner) manifest(start, end int) {
 	if i := strings.Index(t[end:to], "\n---"); i >= 0 {
 		to = end + i
 	}
-	s.manifestTo = to
+	m.manifestEnd = to
 	data, encoded, indent := false, false, 0
 	for i := from; i < to; {
 		line := t[i:min(to, i+maxAssigned)]
@@ -42,9 +48,9 @@ func (s *scanner) manifest(start, end int) {
 			data = false // a list is of another kind, such as ExternalSecret
 		case data && ok && trimmed[0] != '#':
 			v := strings.Trim(value, " \"'`,")
-			if _, err := base64.StdEncoding.DecodeString(v); len(v) >= 4 && !isTemplate(v) && (!encoded || err == nil) {
+			if _, err := base64.StdEncoding.DecodeString(v); len(v) >= 4 && !isPlaceholderValue(v) && (!encoded || err == nil) {
 				at := i + depth + len(key) + 1 + strings.Index(value, v)
-				s.add(ruleAssignment, at, at+len(v))
+				m.add(ruleAssignment, at, at+len(v))
 			}
 		}
 		i += len(line) + 1
@@ -52,37 +58,37 @@ func (s *scanner) manifest(start, end int) {
 }
 
 // pgpass finds the password of a line of .pgpass: host:port:database:user:password.
-func (s *scanner) pgpass(start, end int) {
-	t := s.text
-	from := s.back(start, 128, func(c byte) bool { return isWord(c) || strings.IndexByte(".*-", c) >= 0 })
+func (m *fileMatcher) pgpass(start, end int) {
+	t := m.text
+	from := m.back(start, 128, func(c byte) bool { return isWord(c) || strings.IndexByte(".*-", c) >= 0 })
 	if from == start || from > 0 && t[from-1] != '\n' {
 		return
 	}
 	i := end
 	for range 2 {
-		next := s.runTo(i, 64, func(c byte) bool { return isWord(c) || strings.IndexByte(".*-@", c) >= 0 })
-		if next == i || at(t, next) != ':' {
+		next := m.runTo(i, 64, func(c byte) bool { return isWord(c) || strings.IndexByte(".*-@", c) >= 0 })
+		if next == i || byteAt(t, next) != ':' {
 			return
 		}
 		i = next + 1
 	}
-	stop := s.runTo(i, maxArgument, func(c byte) bool { return c > ' ' })
-	if value := t[i:stop]; len(value) >= 3 && !isTemplate(value) {
-		s.add(rulePassword, i, stop)
+	stop := m.runTo(i, maxArgument, func(c byte) bool { return c > ' ' })
+	if value := t[i:stop]; len(value) >= 3 && !isPlaceholderValue(value) {
+		m.add(rulePassword, i, stop)
 	}
 }
 
 // passwordHash finds what crypt(3) and its kin make of a password: $6$salt$hash, $2b$12$..., $argon2id$...
-func (s *scanner) passwordHash(start, end int) {
-	if start > 0 && isWord(s.text[start-1]) {
+func (m *fileMatcher) passwordHash(start, end int) {
+	if start > 0 && isWord(m.text[start-1]) {
 		return
 	}
-	stop := s.runTo(end, 256, isHashByte)
-	for stop > end && strings.IndexByte(".,-", s.text[stop-1]) >= 0 {
+	stop := m.runTo(end, 256, isHashByte)
+	for stop > end && strings.IndexByte(".,-", m.text[stop-1]) >= 0 {
 		stop--
 	}
-	if value := s.text[end:stop]; len(value) >= 31 && strings.IndexByte(value, '$') > 0 && distinct(value) >= 12 {
-		s.add(rulePassword, start, stop)
+	if value := m.text[end:stop]; len(value) >= 31 && strings.IndexByte(value, '$') > 0 && distinctBytes(value) >= 12 {
+		m.add(rulePassword, start, stop)
 	}
 }
 
@@ -92,17 +98,4 @@ func isHashByte(c byte) bool {
 		return true
 	}
 	return isAlnum(c)
-}
-
-// putty finds the private lines of a key of PuTTY's, up to its MAC.
-func (s *scanner) putty(_, end int) {
-	t := s.text
-	i := s.runTo(end, 8, func(c byte) bool { return isDigit(c) || strings.IndexByte(": \r\n", c) >= 0 })
-	stop := s.run(i, func(c byte) bool { return isBase64(c) || c == '\r' || c == '\n' })
-	if behind := stop; strings.HasPrefix(t[behind:], "-MAC") { // the run has eaten its first word
-		stop = strings.LastIndexByte(t[:behind], '\n')
-	}
-	if stop-i >= 32 {
-		s.add(rulePrivateKey, i, stop)
-	}
 }

@@ -1,20 +1,22 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // What the identifier before a value says about it.
 
 // disclaimers are words of an identifier that say that its value is not genuine, or of use within one page only.
-var disclaimers = []string{
+var fakeWords = []string{
 	"fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
 	"csrf", "xsrf", "authenticity", "antiforgery",
 }
 
 // negated are words that say so behind "non" or "not": nonMatchingToken, but not NON_PROD_TOKEN.
-var negated = []string{"matching", "match", "valid", "genuine", "real", "secret", "sensitive", "working", "existing", "existent", "a"}
+var fakeIfNegated = []string{"matching", "match", "valid", "genuine", "real", "secret", "sensitive", "working", "existing", "existent", "a"}
 
 // descriptors are words at the end of an identifier that say that its value is about a secret and not one.
-var descriptors = []string{
+var metadataWords = []string{
 	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
 	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
 	"description", "scheme", "usage", "budget", "arn", "ref", "reference", "kind", "provider", "manager", "store", "class", "prefix", "index",
@@ -22,7 +24,7 @@ var descriptors = []string{
 }
 
 // disclaimed reports that the identifier around i says before i that its value is not genuine: fake_key.
-func disclaimed(text string, i int) bool {
+func isFake(text string, i int) bool {
 	from := i
 	for from > 0 && i-from < maxName && (isWord(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
 		from--
@@ -34,12 +36,12 @@ func disclaimed(text string, i int) bool {
 		}
 		not := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
 		last = word
-		return oneOf(word, disclaimers) || not && oneOf(word, negated)
+		return isOneOf(word, fakeWords) || not && isOneOf(word, fakeIfNegated)
 	})
 }
 
 // describes reports that the last word of the identifier that goes on at i is one of descriptors: secret_name, tokenUrl.
-func describes(text string, i int) bool {
+func isMetadata(text string, i int) bool {
 	end := i
 	for end < len(text) && end-i < maxName && (isWord(text[end]) || text[end] == '-') {
 		end++
@@ -49,7 +51,7 @@ func describes(text string, i int) bool {
 	if strings.EqualFold(last, "id") {
 		return i >= 5 && strings.EqualFold(text[i-5:i], "token") // a secret's id may be one: Vault's secret_id
 	}
-	return last != "" && oneOf(last, descriptors)
+	return last != "" && isOneOf(last, metadataWords)
 }
 
 // anyWord calls is for the words of an identifier, which end at separators and before capitals, until it is true.
@@ -66,15 +68,6 @@ func anyWord(identifier string, is func(word string) bool) bool {
 		from = i
 		if i < len(identifier) && !hump {
 			from++
-		}
-	}
-	return false
-}
-
-func oneOf(word string, list []string) bool {
-	for _, w := range list {
-		if len(w) == len(word) && strings.EqualFold(w, word) {
-			return true
 		}
 	}
 	return false

@@ -34,24 +34,24 @@ const assignedBefore = 96
 // RedactKeeping is Redact with the originals of personal data, in order. Those of secrets and of custom rules are never
 // among them, nor is text that a secret was part of, nor what stands as the value of a password, key or token, whatever it
 // looks like. The caller owes them as much care as the text itself.
-func (r *Redactor) RedactKeeping(text string) (string, []Original) {
-	out, spans := r.redact(text)
-	var kept []Original
+func (r *Redactor) RedactWithOriginals(text string) (string, []Original) {
+	out, matches := r.redact(text)
+	var storedOriginal []Original
 	shift, size := 0, 0 // offset in out = offset in text - shift
-	for _, s := range spans {
+	for _, s := range matches {
 		rule := r.rule(s.rule)
 		original := text[s.start:s.end]
-		if s.rule.family() == familyPersonal && !assigned.MatchString(text[max(0, s.start-assignedBefore):s.start]) && len(kept) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
+		if s.rule.family() == familyPersonal && !assigned.MatchString(text[max(0, s.start-assignedBefore):s.start]) && len(storedOriginal) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
 			size += len(original)
-			kept = append(kept, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
+			storedOriginal = append(storedOriginal, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
 		}
 		shift += s.end - s.start - len(rule.Placeholder)
 	}
-	return out, kept
+	return out, storedOriginal
 }
 
 // kept is the value of a reversible map, in JSON.
-type kept struct {
+type storedOriginal struct {
 	Original    string `json:"original"`
 	Placeholder string `json:"placeholder"`
 	Type        string `json:"type"` // id of the rule
@@ -61,17 +61,17 @@ type kept struct {
 // Keep makes the reversible map of a redacted text: {salted hash of type and original: original, placeholder, type and
 // places, as JSON}. The hash says whether two texts hold the same original without telling which, to those who don't know
 // the salt. Without originals the map is nil. It is to be stored sealed.
-func Keep(salt []byte, originals []Original) map[string]string {
+func EncodeOriginals(salt []byte, originals []Original) map[string]string {
 	if len(originals) == 0 {
 		return nil
 	}
-	entries := map[string]*kept{}
+	entries := map[string]*storedOriginal{}
 	for _, o := range originals {
 		mac := hmac.New(sha256.New, salt)
 		_, _ = mac.Write([]byte(o.Rule + "\x00" + o.Text))
 		key := hex.EncodeToString(mac.Sum(nil)[:16])
 		if entries[key] == nil {
-			entries[key] = &kept{Original: o.Text, Placeholder: o.Placeholder, Type: o.Rule}
+			entries[key] = &storedOriginal{Original: o.Text, Placeholder: o.Placeholder, Type: o.Rule}
 		}
 		entries[key].At = append(entries[key].At, o.At)
 	}
@@ -87,19 +87,19 @@ func Keep(salt []byte, originals []Original) map[string]string {
 }
 
 // errNotOf says that a map and a text don't belong together.
-var errNotOf = errors.New("redactions are not those of the text")
+var errMismatch = errors.New("redactions are not those of the text")
 
-// Restore puts the originals of a map made by Keep back into the redacted text that it was made of.
+// Restore puts the originals of a map made by EncodeOriginals back into the redacted text that it was made of.
 func Restore(text string, redactions map[string]string) (string, error) {
 	type place struct {
 		at   int
-		what kept
+		what storedOriginal
 	}
 	var places []place
 	for _, value := range redactions {
-		var e kept
+		var e storedOriginal
 		if err := json.Unmarshal([]byte(value), &e); err != nil {
-			return "", errNotOf
+			return "", errMismatch
 		}
 		for _, at := range e.At {
 			places = append(places, place{at, e})
@@ -110,7 +110,7 @@ func Restore(text string, redactions map[string]string) (string, error) {
 	from := 0
 	for _, p := range places {
 		if p.at < from || p.at > len(text) || !strings.HasPrefix(text[p.at:], p.what.Placeholder) {
-			return "", errNotOf
+			return "", errMismatch
 		}
 		b.WriteString(text[from:p.at])
 		b.WriteString(p.what.Original)
@@ -122,7 +122,7 @@ func Restore(text string, redactions map[string]string) (string, error) {
 
 // Within returns the originals whose placeholders stand in bytes [from, to) of the text, with places as they are once
 // that part stands at offset at of another text.
-func Within(originals []Original, from, to, at int) []Original {
+func OriginalsIn(originals []Original, from, to, at int) []Original {
 	var out []Original
 	for _, o := range originals {
 		if o.At >= from && o.At+len(o.Placeholder) <= to {

@@ -13,12 +13,12 @@ import (
 func TestOriginalsGiveTheTextBack(t *testing.T) {
 	r := newRedactor(t)
 	for _, c := range redactions {
-		out, originals := r.RedactKeeping(c.in)
+		out, originals := r.RedactWithOriginals(c.in)
 		want, findings := r.Redact(c.in)
 		if out != want {
 			t.Errorf("RedactKeeping(%q): got %q, want %q", c.in, out, want)
 		}
-		back, err := Restore(out, Keep([]byte("salt"), originals))
+		back, err := Restore(out, EncodeOriginals([]byte("salt"), originals))
 		if err != nil {
 			t.Errorf("%q: %v", c.in, err)
 		}
@@ -34,7 +34,7 @@ func TestSecretsAreNeverKept(t *testing.T) {
 	check := func(text string) {
 		t.Helper()
 		_, findings := r.Redact(text)
-		_, originals := r.RedactKeeping(text)
+		_, originals := r.RedactWithOriginals(text)
 		for _, f := range findings {
 			for _, o := range originals {
 				if !f.Personal && (strings.Contains(o.Text, text[f.Start:f.End]) || o.Rule == f.Rule) {
@@ -42,8 +42,8 @@ func TestSecretsAreNeverKept(t *testing.T) {
 				}
 			}
 		}
-		for key, value := range Keep([]byte("salt"), originals) {
-			var e kept
+		for key, value := range EncodeOriginals([]byte("salt"), originals) {
+			var e storedOriginal
 			if err := json.Unmarshal([]byte(value), &e); err != nil || len(key) != 32 {
 				t.Fatalf("%s: %v", key, err)
 			}
@@ -64,7 +64,7 @@ func TestSecretsAreNeverKept(t *testing.T) {
 }
 
 func TestKeep(t *testing.T) {
-	_, originals := newRedactor(t).RedactKeeping("anna@example.org, bob@example.org, anna@example.org")
+	_, originals := newRedactor(t).RedactWithOriginals("anna@example.org, bob@example.org, anna@example.org")
 	want := []Original{
 		{Rule: "email", Placeholder: "[EMAIL]", Text: "anna@example.org", At: 0},
 		{Rule: "email", Placeholder: "[EMAIL]", Text: "bob@example.org", At: 9},
@@ -73,7 +73,7 @@ func TestKeep(t *testing.T) {
 	if diff := cmp.Diff(want, originals); diff != "" {
 		t.Errorf("originals (-want +got):\n%s", diff)
 	}
-	one, other := Keep([]byte("one"), originals), Keep([]byte("other"), originals)
+	one, other := EncodeOriginals([]byte("one"), originals), EncodeOriginals([]byte("other"), originals)
 	if len(one) != 2 {
 		t.Errorf("got %d entries of two addresses", len(one))
 	}
@@ -82,7 +82,7 @@ func TestKeep(t *testing.T) {
 			t.Error("the salt does not salt")
 		}
 	}
-	if got := Keep([]byte("one"), nil); got != nil {
+	if got := EncodeOriginals([]byte("one"), nil); got != nil {
 		t.Errorf("without originals: got %v", got)
 	}
 	for _, text := range []string{"[EMAIL]", "x[EMAIL], [EMAIL], [EMAIL]", ""} {
@@ -95,13 +95,13 @@ func TestKeep(t *testing.T) {
 func TestOriginalsAreBounded(t *testing.T) {
 	r := newRedactor(t)
 	text := strings.Repeat("a@example.org ", MaxOriginals+5)
-	out, originals := r.RedactKeeping(text)
+	out, originals := r.RedactWithOriginals(text)
 	if strings.Contains(out, "@") || len(originals) != MaxOriginals {
 		t.Errorf("got %d originals", len(originals))
 	}
 	text = strings.Repeat(strings.Repeat("x", 60)+"@"+strings.Repeat("y", 150)+".org ", MaxOriginals)
 	size := 0
-	for _, o := range func() []Original { _, o := r.RedactKeeping(text); return o }() {
+	for _, o := range func() []Original { _, o := r.RedactWithOriginals(text); return o }() {
 		size += len(o.Text)
 	}
 	if size > MaxOriginalBytes || size < MaxOriginalBytes/2 {
@@ -116,14 +116,14 @@ func TestSecretsInDisguise(t *testing.T) {
 		"password: +49 30 901820", "token=123-45-6789", "DB_PASSWORD='foo bar@example.com'", `{"api_key": "123-45-6789"}`,
 		"my PIN is 4111 1111 1111 1111", "Mein Passwort ist +49 30 901820",
 	} {
-		out, kept := r.RedactKeeping(text)
-		if out == text || len(kept) > 0 {
-			t.Errorf("%q: %q, %d originals kept", text, out, len(kept))
+		out, storedOriginal := r.RedactWithOriginals(text)
+		if out == text || len(storedOriginal) > 0 {
+			t.Errorf("%q: %q, %d originals kept", text, out, len(storedOriginal))
 		}
 	}
 	for _, text := range []string{"My password is gone, mail me at jane@example.com", "spinach = fine; call +49 30 901820"} {
-		if _, kept := r.RedactKeeping(text); len(kept) != 1 {
-			t.Errorf("%q: %d originals kept", text, len(kept))
+		if _, storedOriginal := r.RedactWithOriginals(text); len(storedOriginal) != 1 {
+			t.Errorf("%q: %d originals kept", text, len(storedOriginal))
 		}
 	}
 }

@@ -23,26 +23,26 @@ const (
 //
 // In international format libphonenumber decides. Elsewhere a number needs either a word such as "phone" nearby, or
 // separators and validity as a national number, with its trunk prefix 0 or in the 3-3-4 groups of North America.
-func (s *scanner) phone(i int) (end int, matched bool) {
+func (m *numberMatcher) phone(i int) (end int, matched bool) {
 	from := i
-	for from > 0 && i-from < 2 && (s.text[from-1] == '(' || s.text[from-1] == '+') {
+	for from > 0 && i-from < 2 && (m.text[from-1] == '(' || m.text[from-1] == '+') {
 		from--
 	}
-	if c := at(s.text, from-1); isWord(c) || c == '#' && !s.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
-		return s.run(i, isDigit), false
+	if c := byteAt(m.text, from-1); isWord(c) || c == '#' && !m.phoneWord(from) || strings.IndexByte("$€£/=._-@", c) >= 0 && c != 0 {
+		return m.run(i, isDigit), false
 	}
-	end, digits, groups := s.phoneSequence(i)
-	number := s.text[from:end]
-	stop := s.extension(end)
-	if c := at(s.text, stop); isWord(c) || c == '%' || c == '@' || c == '/' {
+	end, digits, groups := m.phoneSequence(i)
+	number := m.text[from:end]
+	stop := m.extension(end)
+	if c := byteAt(m.text, stop); isWord(c) || c == '%' || c == '@' || c == '/' {
 		return end, false
 	}
-	if c := at(s.text, stop); c == '-' || c == '.' || c == ':' {
-		if next := at(s.text, stop+1); isDigit(next) {
+	if c := byteAt(m.text, stop); c == '-' || c == '.' || c == ':' {
+		if next := byteAt(m.text, stop+1); isDigit(next) {
 			return end, false
 		}
 	}
-	if len(digits) < minPhoneDigits || len(digits) > maxPhoneDigits || looksLikeDate(number) || distinct(digits) < 2 || isDecimal(number, groups) {
+	if len(digits) < minPhoneDigits || len(digits) > maxPhoneDigits || looksLikeDate(number) || distinctBytes(digits) < 2 || isDecimal(number, groups) {
 		return end, false
 	}
 	if years(digits, groups) {
@@ -51,33 +51,33 @@ func (s *scanner) phone(i int) (end int, matched bool) {
 	ok := false
 	switch {
 	case strings.HasPrefix(number, "+") || strings.HasPrefix(number, "(+"):
-		ok = international("+"+digits) || s.phoneWord(from)
+		ok = international("+"+digits) || m.phoneWord(from)
 	case strings.HasPrefix(digits, "00") && len(digits) >= 10:
-		ok = international("+"+digits[2:]) || s.phoneWord(from)
-	case len(groups) == 1 && s.counts(stop):
-	case s.phoneWord(from) || s.phoneWordAfter(stop):
-		ok = len(groups) > 1 || len(digits) <= 11 || containsAny(s.before(from, 24), messengers) && international("+"+digits)
+		ok = international("+"+digits[2:]) || m.phoneWord(from)
+	case len(groups) == 1 && m.isCount(stop):
+	case m.phoneWord(from) || m.phoneWordAfter(stop):
+		ok = len(groups) > 1 || len(digits) <= 11 || containsAny(m.before(from, 24), messengers) && international("+"+digits)
 	case len(groups) > 1:
-		ok = s.redactor.phones.national(digits, groups)
+		ok = m.redactor.phones.national(digits, groups)
 	}
-	if before := s.before(from, 12); !ok || strings.Contains(before, "isbn") || strings.Contains(before, "issn") {
+	if before := m.before(from, 12); !ok || strings.Contains(before, "isbn") || strings.Contains(before, "issn") {
 		return end, false
 	}
 	if strings.HasPrefix(number, "(") && !strings.Contains(number, ")") {
 		from++
 	}
-	s.add(rulePhone, from, stop)
+	m.add(rulePhone, from, stop)
 	return stop, true
 }
 
 // phoneSequence reads digit groups with the separators that phone numbers have between them.
-func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
+func (m *numberMatcher) phoneSequence(i int) (end int, digits string, groups []int) {
 	var b [40]byte
 	n := 0
-	for at := i; at < len(s.text) && n < len(b); {
+	for at := i; at < len(m.text) && n < len(b); {
 		stop := at
-		for stop < len(s.text) && isDigit(s.text[stop]) && n < len(b) {
-			b[n] = s.text[stop]
+		for stop < len(m.text) && isDigit(m.text[stop]) && n < len(b) {
+			b[n] = m.text[stop]
 			n++
 			stop++
 		}
@@ -87,10 +87,10 @@ func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
 		groups = append(groups, stop-at)
 		end = stop
 		at = stop
-		for at-stop < 3 && at < len(s.text) && strings.IndexByte(" -.()/", s.text[at]) >= 0 {
+		for at-stop < 3 && at < len(m.text) && strings.IndexByte(" -.()/", m.text[at]) >= 0 {
 			at++
 		}
-		switch gap := s.text[stop:at]; gap {
+		switch gap := m.text[stop:at]; gap {
 		case " ", "-", ".", ") ", ")", " (", "/", ")-", " - ", " / ", "-(", ") (":
 		default:
 			return end, string(b[:n]), groups
@@ -100,19 +100,19 @@ func (s *scanner) phoneSequence(i int) (end int, digits string, groups []int) {
 }
 
 // extension returns the end of an extension such as x123 or ext. 12 behind end, or end.
-func (s *scanner) extension(end int) int {
-	if c := at(s.text, end); strings.IndexByte(" eExX#", c) < 0 {
+func (m *numberMatcher) extension(end int) int {
+	if c := byteAt(m.text, end); strings.IndexByte(" eExX#", c) < 0 {
 		return end
 	}
-	if next := at(s.text, end+1); s.text[end] == ' ' && strings.IndexByte("eExX#", next) < 0 {
+	if next := byteAt(m.text, end+1); m.text[end] == ' ' && strings.IndexByte("eExX#", next) < 0 {
 		return end
 	}
-	rest := strings.ToLower(s.text[end:min(len(s.text), end+12)])
+	rest := strings.ToLower(m.text[end:min(len(m.text), end+12)])
 	trimmed := strings.TrimPrefix(rest, " ")
 	for _, mark := range [...]string{"extension ", "ext. ", "ext.", "ext ", "ext", "x", "#"} {
 		if after, ok := strings.CutPrefix(trimmed, mark); ok {
 			from := end + len(rest) - len(after)
-			if stop := s.run(from, isDigit); stop > from && stop-from <= 6 {
+			if stop := m.run(from, isDigit); stop > from && stop-from <= 6 {
 				return stop
 			}
 		}
@@ -155,8 +155,8 @@ var phoneWords = []string{
 var messengers = []string{"whatsapp", "viber"}
 
 // phoneWord reports one of phoneWords shortly before i, in the same or the line before.
-func (s *scanner) phoneWord(i int) bool {
-	return containsAny(strings.ReplaceAll(s.before(i, 40), "iphone", ""), phoneWords)
+func (m *numberMatcher) phoneWord(i int) bool {
+	return containsAny(strings.ReplaceAll(m.before(i, 40), "iphone", ""), phoneWords)
 }
 
 // years reports 2023 2024 and the like.
@@ -170,19 +170,10 @@ func years(digits string, groups []int) bool {
 }
 
 // phoneWordAfter reports a label behind the number, as in address blocks.
-func (s *scanner) phoneWordAfter(end int) bool {
-	after := strings.TrimLeft(strings.ToLower(s.text[end:min(len(s.text), end+12)]), " -,(")
+func (m *numberMatcher) phoneWordAfter(end int) bool {
+	after := strings.TrimLeft(strings.ToLower(m.text[end:min(len(m.text), end+12)]), " -,(")
 	for _, word := range [...]string{"office", "fax", "mobile", "cell", "home", "work", "phone"} {
 		if strings.HasPrefix(after, word) {
-			return true
-		}
-	}
-	return false
-}
-
-func containsAny(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
 			return true
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // maxRounds bounds how often one text is scanned. Two are enough for nearly all texts with a finding; a text that has
@@ -111,37 +110,37 @@ func New(cfg Config) (*Redactor, error) {
 // Redact returns text with a placeholder for each finding, and the findings in order, which never overlap. Without a
 // finding the text is returned as it is.
 func (r *Redactor) Redact(text string) (string, []Finding) {
-	out, spans := r.redact(text)
-	if len(spans) == 0 {
+	out, matches := r.redact(text)
+	if len(matches) == 0 {
 		return text, nil
 	}
-	findings := make([]Finding, len(spans))
-	for i, s := range spans {
+	findings := make([]Finding, len(matches))
+	for i, s := range matches {
 		rule := r.rule(s.rule)
 		findings[i] = Finding{Rule: rule.ID, Placeholder: rule.Placeholder, Personal: rule.Personal, Start: s.start, End: s.end}
 	}
 	return out, findings
 }
 
-func (r *Redactor) redact(text string) (string, []span) {
-	spans := r.scan(text)
-	if len(spans) == 0 {
+func (r *Redactor) redact(text string) (string, []match) {
+	matches := r.scan(text)
+	if len(matches) == 0 {
 		return text, nil
 	}
-	out := r.render(text, spans)
+	out := r.render(text, matches)
 	for range maxRounds - 1 {
 		more := r.scan(out)
 		if len(more) == 0 {
-			return out, spans
+			return out, matches
 		}
-		spans = r.fold(spans, more)
-		out = r.render(text, spans)
+		matches = r.mergeRounds(matches, more)
+		out = r.render(text, matches)
 	}
 	if more := r.scan(out); len(more) > 0 {
-		spans = []span{{start: 0, end: len(text), rule: more[0].rule}}
-		out = r.render(text, spans)
+		matches = []match{{start: 0, end: len(text), rule: more[0].rule}}
+		out = r.render(text, matches)
 	}
-	return out, spans
+	return out, matches
 }
 
 // OnlyPlaceholders reports whether text holds at least one placeholder and beside placeholders no letter and no digit:
@@ -177,80 +176,25 @@ func (r *Redactor) HidesSecret(text string) bool {
 }
 
 // scan returns the spans of one pass, in order and without overlap, none of them inside a placeholder of text.
-func (r *Redactor) scan(text string) []span {
-	spans := r.find(text)
-	if w, ok := plainly(text); ok {
+func (r *Redactor) scan(text string) []match {
+	matches := r.find(text)
+	if w, ok := decodeText(text); ok {
 		for _, found := range r.find(w.text) {
 			found.start, found.end = int(w.at[found.start]), int(w.at[found.end])
-			spans = append(spans, found)
+			matches = append(matches, found)
 		}
 	}
-	if len(spans) == 0 {
+	if len(matches) == 0 {
 		return nil
 	}
-	return r.resolve(text, spans)
+	return r.resolve(text, matches)
 }
 
 // find returns the candidates of a text, in no order.
-func (r *Redactor) find(text string) []span {
-	s := scanner{text: text, redactor: r}
+func (r *Redactor) find(text string) []match {
+	s := newScanner(text, r)
 	s.scanKeywords()
 	s.scanTriggers()
 	s.scanCustom()
-	return s.spans
+	return s.matches
 }
-
-// scanner is the state of one pass.
-type scanner struct {
-	text     string
-	redactor *Redactor
-	spans    []span
-	// assignedTo is where the last value that an assignment rule took ends.
-	assignedTo int
-	// bareFrom and bareTo bound what is known to be of one bare value; inBare counts the values in it that were judged.
-	bareFrom, bareTo, inBare int
-	// pemEnd is where the next end line of a key stands, or, from pemTo on, may stand: none does before.
-	pemEnd, pemTo int
-	// cookiesTo and manifestTo are where the last header of cookies and the last manifest end that were looked at.
-	cookiesTo, manifestTo int
-	// wanted has a bit for each custom rule with keywords that one of them was met of.
-	wanted [(MaxCustom + 63) / 64]uint64
-}
-
-func (s *scanner) enabled(rule ruleID) bool { return s.redactor.enabled[rule>>8][rule&0xff] }
-
-// add notes a candidate. Empty ones and those of disabled rules are ignored.
-func (s *scanner) add(rule ruleID, start, end int) {
-	if start < end && s.enabled(rule) {
-		s.spans = append(s.spans, span{start: start, end: end, rule: rule})
-	}
-}
-
-// scanKeywords runs every keyword's action where the keyword stands.
-func (s *scanner) scanKeywords() {
-	s.redactor.keywords.each(s.text, func(keyword, start, end int) {
-		s.redactor.actions[keyword](s, start, end)
-	})
-}
-
-// scanTriggers looks at the bytes that personal data can't do without: a digit, an @, a colon.
-func (s *scanner) scanTriggers() {
-	phonesFrom := 0 // digits before it are part of a sequence that was judged already
-	for i := 0; i < len(s.text); i++ {
-		switch c := s.text[i]; {
-		case c < '.' || c > '@':
-		case isDigit(c):
-			i = s.number(i, &phonesFrom) - 1
-		case c == '.':
-			s.discord(i)
-			s.airtable(i)
-		case c == '@':
-			s.email(i)
-		case c == ':':
-			s.ipv6(i)
-		}
-	}
-}
-
-// before returns at most n bytes in front of i, in lower case.
-func (s *scanner) before(i, n int) string { return strings.ToLower(s.text[max(0, i-n):i]) }

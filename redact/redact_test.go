@@ -334,7 +334,7 @@ func TestHostileTextsTakeLinearTime(t *testing.T) {
 func TestCrowdedValues(t *testing.T) {
 	r := newRedactor(t)
 	for _, unit := range []string{"token=", "password=", "pass=", "secret:"} {
-		for _, n := range []int{1, maxInBare - 1, maxInBare, 40, 4000} {
+		for _, n := range []int{1, maxBareAssignments - 1, maxBareAssignments, 40, 4000} {
 			text := "see " + strings.Repeat(unit, n) + "Zq7fT2pLx9Kd and more"
 			out, findings := r.Redact(text)
 			checkFindings(t, text, out, findings)
@@ -441,12 +441,12 @@ func BenchmarkNew(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	kept := newRedactor(b)
+	storedOriginal := newRedactor(b)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	for b.Loop() {
 		newRedactor(b)
 	}
 	b.ReportMetric(float64(after.HeapAlloc)-float64(before.HeapAlloc), "heap-B")
-	runtime.KeepAlive(kept)
+	runtime.KeepAlive(storedOriginal)
 }

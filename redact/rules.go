@@ -3,6 +3,8 @@ package redact
 import (
 	"strings"
 	"sync"
+
+	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
 // ruleID numbers the rules: the family in the high byte, the place in it in the low one. Lower numbers win where two
@@ -54,7 +56,7 @@ const (
 	ruleIP
 	rulePhone
 	ruleHomePath
-	ruleNational // the first of nationalIDs
+	ruleNational // the first of checkdigit.Kinds
 )
 
 // Rule describes a rule for settings and documentation.
@@ -104,7 +106,7 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 	}
 	for _, s := range services() {
 		all[familyService>>8] = append(all[familyService>>8], Rule{
-			ID: s.id, Placeholder: "[API_KEY]", Finds: "keys assigned to a name that holds " + strings.Join(s.shown(), ", "),
+			ID: s.id, Placeholder: "[API_KEY]", Finds: "keys assigned to a name that holds " + strings.Join(s.displayNames(), ", "),
 			Checked: "length and alphabet; looks random",
 		})
 	}
@@ -117,17 +119,9 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 		{ID: "phone", Placeholder: "[PHONE]", Finds: "phone numbers", Checked: "libphonenumber, or a word that announces one"},
 		{ID: "home-path", Placeholder: "[USER]", Finds: "the user name in home directory paths", Checked: "no name that every machine has"},
 	}
-	for _, n := range nationalIDs {
-		checked := n.checked
-		switch {
-		case n.alone == nil:
-			checked += "; a word that says so nearby"
-		case n.spoken != nil:
-			checked += "; behind a word that says so the date alone"
-		case n.told != nil:
-			checked += "; without its separators a word that says so nearby"
-		}
-		personal = append(personal, Rule{ID: n.id, Placeholder: "[NATIONAL_ID]", Finds: n.finds, Checked: checked})
+	for i := range checkdigit.Kinds {
+		k := &checkdigit.Kinds[i]
+		personal = append(personal, Rule{ID: k.ID, Placeholder: "[NATIONAL_ID]", Finds: k.Finds, Checked: k.Requirements()})
 	}
 	for i := range personal {
 		personal[i].Personal = true

@@ -68,17 +68,17 @@ func readSamples(t testing.TB, name string) []sample {
 		t.Fatal(err)
 	}
 	var all []sample
-	taken := map[string]bool{}
+	accepted := map[string]bool{}
 	for line := range bytes.Lines(raw) {
 		line := strings.TrimSuffix(string(line), "\n")
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		title, rest, ok := strings.Cut(line, " | ")
-		if !ok || taken[title] {
+		if !ok || accepted[title] {
 			t.Fatalf("%s: %q is no sample or has the name of another", name, line)
 		}
-		taken[title] = true
+		accepted[title] = true
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(title))
 		random := rand.New(rand.NewPCG(hash.Sum64(), 1))

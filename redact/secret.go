@@ -15,10 +15,14 @@ type Secret string
 // Reveal returns the value. Call it where the value is used, never earlier.
 func (s Secret) Reveal() string { return string(s) }
 
-func (s Secret) String() string               { return hidden }
-func (s Secret) GoString() string             { return hidden }
-func (s Secret) LogValue() slog.Value         { return slog.StringValue(hidden) }
+func (s Secret) String() string { return hidden }
+
+func (s Secret) GoString() string { return hidden }
+
+func (s Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
+
 func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`), nil }
+
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
 // Format hides the value from every verb: without it %x and %q would print the bytes of the string.

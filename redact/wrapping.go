@@ -1,12 +1,14 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // What stands around an assigned value, or between it and its name, in some formats.
 
 // unwrapped skips what Markdown puts in front of a value: the end of an emphasis, the line that opens a code fence.
-func (s *scanner) unwrapped(i int) int {
-	t := s.text
+func (m *assignmentMatcher) skipMarkdown(i int) int {
+	t := m.text
 	if rest := strings.TrimLeft(t[i:min(len(t), i+3)], "*_"); len(rest) > 0 && rest[0] == ' ' && t[i] != ' ' {
 		for i < len(t) && strings.IndexByte("*_ ", t[i]) >= 0 {
 			i++
@@ -23,8 +25,8 @@ func (s *scanner) unwrapped(i int) int {
 }
 
 // typedLiteral skips a type and an equals sign in front of a literal (let secret: String = "..."), if i begins with them.
-func (s *scanner) typedLiteral(i int) int {
-	t := s.text
+func (m *assignmentMatcher) skipType(i int) int {
+	t := m.text
 	at := i
 	for at < len(t) && at-i < maxGap && (isWord(t[at]) || strings.IndexByte("<>?.&'", t[at]) >= 0) {
 		at++
@@ -36,9 +38,9 @@ func (s *scanner) typedLiteral(i int) int {
 }
 
 // terraformDefault returns where the default of the variable begins whose name ends before i, or -1.
-func (s *scanner) terraformDefault(i int) int {
-	t := s.text
-	if i >= len(t) || t[i] != '{' || !strings.Contains(s.before(i, maxName+16), `variable "`) {
+func (m *assignmentMatcher) terraformDefault(i int) int {
+	t := m.text
+	if i >= len(t) || t[i] != '{' || !strings.Contains(m.before(i, maxName+16), `variable "`) {
 		return -1
 	}
 	block := t[i:min(len(t), i+200)]
@@ -58,40 +60,31 @@ func (s *scanner) terraformDefault(i int) int {
 
 // isDocker reports that the identifier around i is the name in an ENV or ARG line of a Dockerfile, whose value may follow
 // a blank.
-func (s *scanner) isDocker(i int) bool {
-	from := s.back(i, maxName, isWord)
-	line, ok := strings.CutSuffix(s.text[max(0, from-5):from], "ENV ")
+func (m *assignmentMatcher) isDockerfileName(i int) bool {
+	from := m.back(i, maxName, isWord)
+	line, ok := strings.CutSuffix(m.text[max(0, from-5):from], "ENV ")
 	return ok && (line == "" || line == "\n")
 }
 
 // inTable reports that a cell with a single word that is no plain one begins at i.
-func (s *scanner) inTable(i int) bool {
-	t := s.text
-	stop := s.runTo(i, maxName, func(c byte) bool { return c > ' ' && c != '|' })
-	return stop > i && strings.HasPrefix(t[stop:], " |") && mixed(t[i:stop])
-}
-
-// mixed reports that value has letters and digits both.
-func mixed(value string) bool {
-	digits, letters := false, false
-	for i := range len(value) {
-		digits, letters = digits || isDigit(value[i]), letters || isLetter(value[i])
-	}
-	return digits && letters
+func (m *assignmentMatcher) isTableCell(i int) bool {
+	t := m.text
+	stop := m.runTo(i, maxName, func(c byte) bool { return c > ' ' && c != '|' })
+	return stop > i && strings.HasPrefix(t[stop:], " |") && hasDigitAndLetter(t[i:stop])
 }
 
 // connectionKeys are names of which one stands in every connection string with a password.
 var connectionKeys = []string{"server=", "data source=", "host=", "uid=", "user id=", "user=", "username=", "driver=", "database=", "endpoint=", "jdbc:"}
 
 // inConnectionString reports that the identifier around i follows a semicolon, as in Server=...;Pwd=...
-func (s *scanner) inConnectionString(i int) bool {
-	from := s.back(i, maxName, func(c byte) bool { return isWord(c) || c == ' ' })
-	return from > 0 && s.text[from-1] == ';' && containsAny(s.before(from, 160), connectionKeys)
+func (m *assignmentMatcher) inConnectionString(i int) bool {
+	from := m.back(i, maxName, func(c byte) bool { return isWord(c) || c == ' ' })
+	return from > 0 && m.text[from-1] == ';' && containsAny(m.before(from, 160), connectionKeys)
 }
 
 // connectionValue returns the value at i: up to a semicolon, or in braces, in which a closing one is doubled (ODBC).
-func (s *scanner) connectionValue(i int) (from, stop int) {
-	t := s.text
+func (m *assignmentMatcher) connectionValue(i int) (from, stop int) {
+	t := m.text
 	limit := min(len(t), i+maxAssigned)
 	if i < limit && t[i] == '{' && i+1 < limit && t[i+1] != '{' {
 		for stop = i + 1; stop < limit && t[stop] != '\n'; stop++ {
@@ -109,8 +102,8 @@ func (s *scanner) connectionValue(i int) (from, stop int) {
 }
 
 // encodedValue parses the value of a name that ends before i where quotes, colon and equals sign are encoded for a URL.
-func (s *scanner) encodedValue(i int) (from, stop int, quoted, ok bool) {
-	t := s.text
+func (m *assignmentMatcher) encodedValue(i int) (from, stop int, quoted, ok bool) {
+	t := m.text
 	assigned := false
 	for i+3 <= len(t) && t[i] == '%' {
 		switch strings.ToLower(t[i+1 : i+3]) {
@@ -160,12 +153,12 @@ var constructors = []string{"from", "new", "some", "string", "str", "bytes", "se
 
 // constructed returns where the literal begins that is the argument of a constructor, whose name stands between i and
 // stop, else 0.
-func constructed(text string, i, stop int) int {
+func constructorLiteral(text string, i, stop int) int {
 	if text[stop] != '(' || stop+1 >= len(text) || strings.IndexByte("\"'`", text[stop+1]) < 0 {
 		return 0
 	}
 	name := text[i:stop]
-	if !oneOf(name[strings.LastIndexAny(name, ".:")+1:], constructors) {
+	if !isOneOf(name[strings.LastIndexAny(name, ".:")+1:], constructors) {
 		return 0
 	}
 	return stop + 1

@@ -33,6 +33,7 @@ var layers = map[string]int{
 	"background":          0,
 	"proxy/sse":           0,
 	"redact":              0,
+	"redact/checkdigit":   -1,
 	"storage":             0,
 	"text":                0,
 }

@@ -93,7 +93,7 @@ func assemble(c config, log *slog.Logger, t telemetry) (*system, error) {
 	}
 	s.handler, err = proxy.New(c.proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,
-		Redact: redact.NewScreen(redactor).Text,
+		Redact: redact.NewCache(redactor).Redact,
 	})
 	if err != nil {
 		return nil, err

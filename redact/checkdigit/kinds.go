@@ -1,30 +1,47 @@
-package redact
+package checkdigit
 
-import "strings"
-
-// nationalID is an identity, tax or insurance number that a state gives to a person and that has check digits.
-type nationalID struct {
-	id, finds, checked string
-	// alone and told are how it is written: 0 a digit, A a letter, anything else itself. The layouts of alone are enough,
-	// with the checks, to tell it from other numbers; for those of told one of words must stand shortly before.
-	alone, told []string
-	words       []string
+// Kind is an identity, tax or insurance number that a state gives to a person.
+type Kind struct {
+	ID      string // rule id
+	Finds   string // what it is, for documentation
+	Checked string // what is validated, for documentation
+	// layouts and worded are the ways to write it: 0 is a digit, A a letter, anything
+	// else itself. A number in one of layouts is found by its check alone; one in
+	// worded needs one of words shortly before it.
+	layouts, worded []string
+	words           []string
 	// valid gets digits and letters, in capitals, without separators.
 	valid func(id string) bool
-	// spoken is what is asked of those of told instead; nil = valid.
-	spoken func(id string) bool
+	// validWorded replaces valid for worded; nil = valid.
+	validWorded func(id string) bool
 }
 
-// maxIDLetters is how many letters a layout begins with at most; minIDLength and maxIDLength are the shortest and the
-// longest layout, in bytes.
+// NeedsWord reports whether the kind is found only after a word that announces it.
+func (k *Kind) NeedsWord() bool { return k.layouts == nil }
+
+// Requirements describes, for documentation, what a candidate must pass.
+func (k *Kind) Requirements() string {
+	switch {
+	case k.layouts == nil:
+		return k.Checked + "; a word that announces it nearby"
+	case k.validWorded != nil:
+		return k.Checked + "; after a word that announces it, only the date"
+	case k.worded != nil:
+		return k.Checked + "; without its separators, a word that announces it nearby"
+	}
+	return k.Checked
+}
+
+// Limits of the layouts: leading letters, shortest and longest in bytes.
 const (
-	maxIDLetters = 6
-	minIDLength  = 8
-	maxIDLength  = 21
+	MaxLetters = 6
+	minLength  = 8
+	maxLength  = 21
 )
 
-// nationalIDs are checked as the registers publish it. Where two share a layout the first that is valid wins.
-var nationalIDs = []nationalID{
+// Kinds are checked as their registers publish it. If two share a layout the first
+// valid one wins. They must not be modified.
+var Kinds = []Kind{
 	{"id-at", "Austrian social insurance numbers", "weights modulo 11", nil, []string{"0000 000000", "0000000000"},
 		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT, nil},
 	{"id-au", "Australian tax file numbers", "weights modulo 11", nil, []string{"000 000 000", "000000000"},
@@ -34,7 +51,7 @@ var nationalIDs = []nationalID{
 	{"id-br", "Brazilian CPF numbers", "two check digits modulo 11", []string{"000.000.000-00"}, []string{"00000000000"},
 		[]string{"cpf", "cadastro de pessoa"}, validCPF, nil},
 	{"id-ca", "Canadian social insurance numbers", "Luhn", nil, []string{"000-000-000", "000 000 000", "000000000"},
-		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, luhnID, nil},
+		[]string{"sin:", "sin ", "sin#", "social insurance", "assurance sociale"}, validLuhn, nil},
 	{"id-ch", "Swiss AHV numbers", "country prefix, EAN-13", []string{"000.0000.0000.00", "000 0000 0000 00", "0000000000000"}, nil, nil, validCH, nil},
 	{"id-cl", "Chilean RUT numbers", "modulo 11", nil,
 		[]string{"00.000.000-0", "00.000.000-A", "0.000.000-0", "0.000.000-A", "00000000-0", "00000000-A", "0000000-0", "0000000-A"},
@@ -73,94 +90,4 @@ var nationalIDs = []nationalID{
 	{"id-tr", "Turkish identity numbers", "two check digits", nil, []string{"00000000000"}, []string{"kimlik", "tckn", "t.c.", "tc no"}, validTR, nil},
 	{"id-tw", "Taiwanese identity numbers", "weights modulo 10", nil, []string{"A000000000"}, []string{"身分證", "身份證", "national id", "id number", "id no"}, validTW, nil},
 	{"id-za", "South African identity numbers", "Luhn, date", nil, []string{"0000000000000"}, []string{"id number", "identity number", "id no", "sa id"}, validZA, nil},
-}
-
-// national finds such a number that begins at i and returns its end, or i.
-func (s *scanner) national(i int) int {
-	if i > 0 && (isWord(s.text[i-1]) || s.text[i-1] == '-' || s.text[i-1] == '.' || s.text[i-1] == '+') {
-		return i
-	}
-	shape, lengths := idShape(s.text, i)
-	if lengths>>minIDLength == 0 {
-		return i
-	}
-	before := ""
-	for n := range nationalIDs {
-		id := &nationalIDs[n]
-		if !s.enabled(ruleNational + ruleID(n)) {
-			continue
-		}
-		end := laidOut(&shape, lengths, id.alone)
-		found := end > 0 && id.valid(compactID(s.text[i:i+end]))
-		if !found {
-			if end = laidOut(&shape, lengths, id.told); end == 0 {
-				continue
-			}
-			if before == "" {
-				before = " " + s.before(i, 40)
-			}
-			valid := id.spoken
-			if valid == nil {
-				valid = id.valid
-			}
-			found = containsAny(before, id.words) && valid(compactID(s.text[i:i+end]))
-		}
-		if found {
-			s.add(ruleNational+ruleID(n), i, i+end)
-			return i + end
-		}
-	}
-	return i
-}
-
-// laidOut returns the length of the layout that a shape begins with, where it may end, or 0.
-func laidOut(shape *[maxIDLength]byte, lengths uint32, layouts []string) int {
-	for _, layout := range layouts {
-		if lengths&(1<<len(layout)) != 0 && string(shape[:len(layout)]) == layout {
-			return len(layout)
-		}
-	}
-	return 0
-}
-
-// idShape returns the text at i with every digit as 0 and letter as A, and a bit for each length at which a number may
-// end: no letter, digit or further group follows.
-func idShape(text string, i int) (shape [maxIDLength]byte, lengths uint32) {
-	for n := 0; ; n++ {
-		c, next := at(text, i+n), at(text, i+n+1)
-		if n > 0 && isAlnum(text[i+n-1]) && !isWord(c) && !(strings.IndexByte("-./", c) >= 0 && c != 0 && isDigit(next)) {
-			lengths |= 1 << n
-		}
-		switch {
-		case n == maxIDLength || c == 0:
-			return shape, lengths
-		case isDigit(c):
-			shape[n] = '0'
-		case isLetter(c):
-			if n > 0 && shape[n-1] == ' ' {
-				return shape, lengths // a word
-			}
-			shape[n] = 'A'
-		case strings.IndexByte(" -./+", c) >= 0:
-			shape[n] = c
-		default:
-			return shape, lengths
-		}
-	}
-}
-
-// compactID is text without separators, in capitals.
-func compactID(text string) string {
-	var b [maxIDLength]byte
-	n := 0
-	for i := range len(text) {
-		if c := text[i]; isAlnum(c) {
-			if !isDigit(c) {
-				c &^= 0x20
-			}
-			b[n] = c
-			n++
-		}
-	}
-	return string(b[:n])
 }

@@ -1,22 +1,24 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // The same value may be written otherwise: with the signs of a URL (%40) or of HTML (&quot;), with spaces and hyphens that
 // typesetting has (no-break space, en dash), in full-width characters, or with invisible ones in between. Rules know the plain
 // form; such a text is looked at in both.
 
 // written is a text in plain writing.
-type written struct {
+type decoded struct {
 	text string
 	at   []int32 // where in the original each byte of text comes from, and where it ends
 }
 
 // plainly returns text in plain writing; ok is false where it is that already.
-func plainly(text string) (w written, ok bool) {
+func decodeText(text string) (w decoded, ok bool) {
 	i := 0
 	for ; i < len(text); i++ {
-		if _, n := plainAt(text, i); n > 0 {
+		if _, n := decodeAt(text, i); n > 0 {
 			break
 		}
 	}
@@ -31,7 +33,7 @@ func plainly(text string) (w written, ok bool) {
 		w.at[k] = int32(k)
 	}
 	for i < len(text) {
-		c, n := plainAt(text, i)
+		c, n := decodeAt(text, i)
 		switch {
 		case n == 0:
 			b.WriteByte(text[i])
@@ -50,7 +52,7 @@ func plainly(text string) (w written, ok bool) {
 }
 
 // plainAt returns what the n bytes at i stand for, 0 for nothing at all; n is 0 where they stand for themselves.
-func plainAt(text string, i int) (c byte, n int) {
+func decodeAt(text string, i int) (c byte, n int) {
 	switch text[i] {
 	case '%':
 		if i+2 < len(text) && isHex(text[i+1]) && isHex(text[i+2]) {
@@ -59,7 +61,7 @@ func plainAt(text string, i int) (c byte, n int) {
 			}
 		}
 	case '&':
-		return entityAt(text, i)
+		return decodeEntity(text, i)
 	case '+': // a space of a form, in a number of groups of four
 		if i >= 4 && i+4 < len(text) && digits(text[i-4:i]) && digits(text[i+1:i+5]) {
 			return ' ', 1
@@ -75,14 +77,14 @@ func plainAt(text string, i int) (c byte, n int) {
 		}
 	case 0xe2, 0xe3, 0xef:
 		if i+2 < len(text) {
-			return wideAt(text[i], text[i+1], text[i+2])
+			return decodeWide(text[i], text[i+1], text[i+2])
 		}
 	}
 	return 0, 0
 }
 
 // wideAt is plainAt for three bytes of UTF-8.
-func wideAt(a, b, c byte) (byte, int) {
+func decodeWide(a, b, c byte) (byte, int) {
 	switch {
 	case a == 0xe2 && b == 0x80 && c >= 0x80 && c <= 0x8a, a == 0xe2 && b == 0x80 && c == 0xaf, a == 0xe2 && b == 0x81 && c == 0x9f, a == 0xe3 && b == 0x80 && c == 0x80:
 		return ' ', 3 // U+2000 to U+200A, U+202F, U+205F, U+3000
@@ -103,7 +105,7 @@ var entities = [...]struct {
 	c    byte
 }{{"&quot;", '"'}, {"&amp;", '&'}, {"&lt;", '<'}, {"&gt;", '>'}, {"&apos;", '\''}, {"&nbsp;", ' '}, {"&commat;", '@'}}
 
-func entityAt(text string, i int) (byte, int) {
+func decodeEntity(text string, i int) (byte, int) {
 	rest := text[i:]
 	if len(rest) < 4 {
 		return 0, 0

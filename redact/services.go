@@ -26,11 +26,7 @@ type service struct {
 // services reads the embedded data. It is constant, and a test reads it, so a line that can't be read is a panic.
 var services = sync.OnceValue(func() []service {
 	var all []service
-	for line := range strings.Lines(serviceData) {
-		if strings.HasPrefix(line, "#") {
-			continue
-		}
-		column := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+	for column := range rows(serviceData) {
 		entropy, err := strconv.ParseFloat(column[2], 64)
 		if err != nil {
 			panic("redact: " + err.Error())
@@ -41,7 +37,7 @@ var services = sync.OnceValue(func() []service {
 })
 
 // shown are the names for a reader: without those that differ in separators only.
-func (v service) shown() []string {
+func (v service) displayNames() []string {
 	plain := func(r rune) rune {
 		if strings.ContainsRune("-_.", r) {
 			return -1
@@ -73,10 +69,10 @@ func serviceAction(rules []ruleID, which []service) action {
 		})
 	}
 	return func(s *scanner, start, end int) {
-		if end < s.assignedTo || start > 0 && isLetter(s.text[start-1]) && !(isUpper(s.text[start]) && !isUpper(s.text[start-1])) {
+		if end < s.assignedEnd || start > 0 && isLetter(s.text[start-1]) && !(isUpper(s.text[start]) && !isUpper(s.text[start-1])) {
 			return // within a word
 		}
-		at, ok := s.serviceValue(start, end)
+		at, ok := s.valueStart(start, end)
 		if !ok {
 			return
 		}
@@ -90,7 +86,7 @@ func serviceAction(rules []ruleID, which []service) action {
 				continue
 			}
 			value := window[m[2]:m[3]]
-			if entropy(value) < max(v.entropy, 2) || !keyLike(value) || isTemplate(value) {
+			if entropy(value) < max(v.entropy, 2) || !isKeyLike(value) || isPlaceholderValue(value) {
 				continue
 			}
 			s.add(rules[i], at+m[2], at+m[3])
@@ -101,8 +97,8 @@ func serviceAction(rules []ruleID, which []service) action {
 
 // serviceValue parses what follows a vendor's name: the rest of the identifier, quotes, an operator. An identifier that
 // is the vendor's name and nothing else does not make a key of its value: "discord: 4690..." is anything of Discord's.
-func (s *scanner) serviceValue(start, end int) (at int, ok bool) {
-	t := s.text
+func (m *assignmentMatcher) valueStart(start, end int) (at int, ok bool) {
+	t := m.text
 	at = end
 	for at < len(t) && at-end < maxServiceName && (isWord(t[at]) || strings.IndexByte(" \t.-", t[at]) >= 0) {
 		at++
@@ -118,7 +114,7 @@ func (s *scanner) serviceValue(start, end int) (at int, ok bool) {
 			break
 		}
 	}
-	if width == 0 || bare || disclaimed(t, start) || describes(t, end) {
+	if width == 0 || bare || isFake(t, start) || isMetadata(t, end) {
 		return 0, false
 	}
 	at += width
@@ -126,13 +122,6 @@ func (s *scanner) serviceValue(start, end int) (at int, ok bool) {
 	}
 	return at, at < len(t)
 }
-
-// keyLike tells a key from a word that happens to be as long: it has digits, or is long and can't be spoken.
-func keyLike(value string) bool {
-	return strings.ContainsAny(value, "0123456789") || len(value) >= 20 && !wordy(value)
-}
-
-func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 
 // serviceActions adds the keywords of all services, each name once.
 func serviceActions(on func(action, ...string)) {

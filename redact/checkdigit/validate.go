@@ -1,16 +1,17 @@
-package redact
+package checkdigit
 
 import (
 	"strconv"
 	"strings"
 )
 
-// Check digits of national ids. Each function gets an id of the right length and of digits and capitals at the right
-// places; what is published as never issued (all the same digit) is refused where it would pass.
+// The checks of identity numbers. Each function gets an id of the right length,
+// with digits and capitals at the right places. Ids that are never issued (all the
+// same digit) are refused where they would pass.
 
 func digit(id string, i int) int { return int(id[i] - '0') }
 
-// numeric reads id[from:to], which is of digits.
+// numeric returns the number id[from:to].
 func numeric(id string, from, to int) int {
 	n := 0
 	for i := from; i < to; i++ {
@@ -19,7 +20,7 @@ func numeric(id string, from, to int) int {
 	return n
 }
 
-// dot multiplies the first digits of id by weights and adds up.
+// dot returns the sum of the first digits of id multiplied by weights.
 func dot(id string, weights ...int) int {
 	sum := 0
 	for i, w := range weights {
@@ -28,7 +29,8 @@ func dot(id string, weights ...int) int {
 	return sum
 }
 
-// weighted makes a check that the weighted sum of all digits is a multiple of modulus.
+// weighted returns a check that the weighted sum of all digits is a multiple of
+// modulus.
 func weighted(weights string, modulus int) func(string) bool {
 	var list []int
 	for w := range strings.FieldsSeq(weights) {
@@ -43,12 +45,12 @@ func weighted(weights string, modulus int) func(string) bool {
 	}
 }
 
-// day reports a day and month that exist in some year.
+// day reports whether a day and month exist in some year.
 func day(d, m int) bool { return d >= 1 && d <= 31 && m >= 1 && m <= 12 }
 
-func luhnID(id string) bool { return luhn([]byte(id)) }
+func validLuhn(id string) bool { return Luhn([]byte(id)) }
 
-// mod1110 is the hybrid system of ISO 7064 modulo 11,10.
+// mod1110 checks ISO 7064 modulo 11,10.
 func mod1110(id string) bool {
 	p := 10
 	for i := range len(id) - 1 {
@@ -115,7 +117,7 @@ func validCZ(id string) bool {
 	return day(numeric(id, 4, 6), month) && (n%11 == 0 || numeric(id, 0, 9)%11 == 10 && id[9] == '0')
 }
 
-// A German number has one digit twice or three times among its first ten, and none first that is 0.
+// validDE also requires one digit twice or three times among the first ten.
 func validDE(id string) bool {
 	return id[0] != '0' && distinct(id[:10]) >= 8 && distinct(id[:10]) <= 9 && mod1110(id)
 }
@@ -161,7 +163,8 @@ func validIE(id string) bool {
 	return "WABCDEFGHIJKLMNOPQRSTUV"[sum%23] == id[7]
 }
 
-// validIN is Verhoeff's check: the digits permuted by place and multiplied in the dihedral group of order 10.
+// validIN is Verhoeff's check: the digits, permuted by position, are multiplied in
+// the dihedral group of order 10.
 func validIN(id string) bool {
 	product := func(a, b int) int {
 		switch {
@@ -209,7 +212,8 @@ func validJP(id string) bool {
 	return check == digit(id, 11) && distinct(id) > 1
 }
 
-// Since October 2020 the digits behind the seventh are random, without a check digit.
+// datedKR checks only the date: since October 2020 the digits after the seventh are
+// random, without a check digit.
 func datedKR(id string) bool { return day(numeric(id, 4, 6), numeric(id, 2, 4)) && distinct(id) > 2 }
 
 func validKR(id string) bool {
@@ -261,7 +265,7 @@ func validSNILS(id string) bool {
 func validSE(id string) bool {
 	id = id[len(id)-10:]
 	d := numeric(id, 4, 6)
-	return day(d%60, numeric(id, 2, 4)) && luhnID(id)
+	return day(d%60, numeric(id, 2, 4)) && validLuhn(id)
 }
 
 func validSG(id string) bool {
@@ -299,5 +303,5 @@ func validTW(id string) bool {
 }
 
 func validZA(id string) bool {
-	return day(numeric(id, 4, 6), numeric(id, 2, 4)) && (id[10] == '0' || id[10] == '1') && luhnID(id)
+	return day(numeric(id, 4, 6), numeric(id, 2, 4)) && (id[10] == '0' || id[10] == '1') && validLuhn(id)
 }

@@ -7,12 +7,27 @@ import (
 	"testing"
 )
 
+func TestTokenDataIsValid(t *testing.T) {
+	known := ids(builtIn())
+	for column := range rows(tokenData) {
+		if len(column) != 4 || strings.Trim(strings.NewReplacer("uniform", "", "anywhere", "", "digits", "").Replace(column[2]), " ") != "" {
+			t.Fatalf("row %q", column)
+		}
+		if _, ok := known[column[0]]; !ok || len(strings.Fields(column[1])) == 0 {
+			t.Errorf("row %q", column)
+		}
+		if _, err := regexp.Compile(column[3]); err != nil {
+			t.Errorf("row %q: %v", column, err)
+		}
+	}
+}
+
 // TestMatchersAreTheirPatterns holds what counts against the regular expression that it stands for.
 func TestMatchersAreTheirPatterns(t *testing.T) {
 	const letters = "abcdefXYZ0123456789_-+/=.%~: "
 	r := rand.New(rand.NewPCG(1, 1))
 	counted := 0
-	for _, shape := range tokenShapes {
+	for _, shape := range tokenShapes() {
 		if _, _, _, ok := classRun(shape.pattern); !ok {
 			continue
 		}
@@ -34,8 +49,8 @@ func TestMatchersAreTheirPatterns(t *testing.T) {
 			}
 		}
 	}
-	if counted < len(tokenShapes)/2 {
-		t.Errorf("%d of %d patterns are counted", counted, len(tokenShapes))
+	if counted < len(tokenShapes())/2 {
+		t.Errorf("%d of %d patterns are counted", counted, len(tokenShapes()))
 	}
 	for _, pattern := range []string{`[^a]{3}`, `[a-z]{3}?`, `[a-z]{3,4}?`, `(?:ab){3}`, `[a\x{e9}]{3}`, `a`} {
 		if _, _, _, ok := classRun(pattern); ok {

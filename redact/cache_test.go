@@ -9,16 +9,16 @@ import (
 )
 
 func TestScreen(t *testing.T) {
-	s := NewScreen(newRedactor(t))
+	s := NewCache(newRedactor(t))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
-			for i := range 3 * MaxScreened {
+			for i := range 3 * MaxCached {
 				in, want := fmt.Sprintf("nothing in %dth", i%5000), fmt.Sprintf("nothing in %dth", i%5000)
 				if i%7 == 0 {
 					in, want = fmt.Sprintf("%dth of anna@example.org", i), fmt.Sprintf("%dth of [EMAIL]", i)
 				}
-				if got := s.Text(in); got != want {
+				if got := s.Redact(in); got != want {
 					t.Errorf("got %q, want %q", got, want)
 					return
 				}
@@ -26,13 +26,13 @@ func TestScreen(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if len(s.young) > MaxScreened || len(s.old) > MaxScreened {
+	if len(s.young) > MaxCached || len(s.old) > MaxCached {
 		t.Errorf("holds %d and %d texts", len(s.young), len(s.old))
 	}
-	long := strings.Repeat("x", MaxScreenedBytes/3) + " anna@example.org "
+	long := strings.Repeat("x", MaxCachedBytes/3) + " anna@example.org "
 	for i := range 10 {
-		s.Text(fmt.Sprint(long, i))
-		if s.bytes > MaxScreenedBytes {
+		s.Redact(fmt.Sprint(long, i))
+		if s.bytes > MaxCachedBytes {
 			t.Fatalf("holds %d bytes", s.bytes)
 		}
 	}
@@ -40,20 +40,20 @@ func TestScreen(t *testing.T) {
 
 // A clean text that was seen is found again, without a lock, and costs no memory.
 func TestScreenClean(t *testing.T) {
-	s := NewScreen(newRedactor(t))
+	s := NewCache(newRedactor(t))
 	for round := range 2 {
 		for i := range 1000 {
 			text := fmt.Sprintf("nothing in %dth", i)
 			if key := max(maphash.String(s.seed, text), 1); round == 1 && !s.clean[key%uint64(len(s.clean))].has(key) {
 				t.Fatalf("%q is forgotten", text)
 			}
-			s.Text(text)
+			s.Redact(text)
 		}
 	}
 	if n := len(s.young) + len(s.old); n != 0 {
 		t.Errorf("%d clean texts are kept among the changed ones", n)
 	}
-	if allocs := testing.AllocsPerRun(10, func() { s.Text("nothing in 7th") }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(10, func() { s.Redact("nothing in 7th") }); allocs != 0 {
 		t.Errorf("%v allocations for a text that was seen", allocs)
 	}
 }
@@ -64,13 +64,13 @@ func BenchmarkScreen(b *testing.B) {
 	twice := prose + prose
 	for _, known := range []bool{true, false} {
 		b.Run(fmt.Sprintf("known=%v", known), func(b *testing.B) {
-			s := NewScreen(r)
+			s := NewCache(r)
 			for b.Loop() {
 				if !known {
-					s = NewScreen(r)
+					s = NewCache(r)
 				}
 				for i := range 8 {
-					s.Text(twice[i : i+700])
+					s.Redact(twice[i : i+700])
 				}
 			}
 		})

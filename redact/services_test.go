@@ -111,7 +111,7 @@ func TestNames(t *testing.T) {
 		"token_expiry_2": {false, true}, "tokens": {false, false}, "token_filename_secret": {false, false}, "app.mock.token": {true, false},
 	} {
 		i := strings.Index(identifier, "token")
-		if got := [2]bool{disclaimed(identifier, i), describes(identifier, i+len("token"))}; got != want {
+		if got := [2]bool{isFake(identifier, i), isMetadata(identifier, i+len("token"))}; got != want {
 			t.Errorf("%s: got %v, want %v", identifier, got, want)
 		}
 	}

@@ -2,8 +2,32 @@ package redact
 
 import (
 	"math"
+	"math/bits"
 	"strings"
 )
+
+// mixed reports that value has letters and digits both.
+func hasDigitAndLetter(value string) bool {
+	digits, letters := false, false
+	for i := range len(value) {
+		digits, letters = digits || isDigit(value[i]), letters || isLetter(value[i])
+	}
+	return digits && letters
+}
+
+func isPrintable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// keyLike tells a key from a word that happens to be as long: it has digits, or is long and can't be spoken.
+func isKeyLike(value string) bool {
+	return strings.ContainsAny(value, "0123456789") || len(value) >= 20 && !hasWords(value)
+}
 
 // What a value looks like.
 
@@ -20,7 +44,7 @@ func randomValue(value string) bool {
 			others++
 		}
 	}
-	if others*3 > len(value) || distinct(value) < 5 {
+	if others*3 > len(value) || distinctBytes(value) < 5 {
 		return false
 	}
 	random := false
@@ -28,11 +52,11 @@ func randomValue(value string) bool {
 	case letters == 0:
 		random = digits >= minToken && others <= 4
 	case digits == 0:
-		random = len(value) >= 16 && entropy(value) >= 3.5 && !wordy(value)
+		random = len(value) >= 16 && entropy(value) >= 3.5 && !hasWords(value)
 	default:
-		random = entropy(value) >= 2.7 && !(wordy(value) && trailing(value, isDigit) == digits)
+		random = entropy(value) >= 2.7 && !(hasWords(value) && trailingCount(value, isDigit) == digits)
 	}
-	return random && !isTemplate(value) && !looksLikePath(value) && !timeUUID(value) && !mixedHex(value) && !isNumber(value)
+	return random && !isPlaceholderValue(value) && !looksLikePath(value) && !timeUUID(value) && !mixedHex(value) && !isNumber(value)
 }
 
 // isNumber reports a hexadecimal integer of at most 64 bits as programs write it, and bytes that are escaped one by one.
@@ -71,10 +95,8 @@ func mixedHex(value string) bool {
 	return lowers && uppers
 }
 
-func isHex(c byte) bool { return isDigit(c) || lower(c) >= 'a' && lower(c) <= 'f' }
-
 // trailing counts the bytes at the end of value that satisfy in.
-func trailing(value string, in func(byte) bool) int {
+func trailingCount(value string, in func(byte) bool) int {
 	n := 0
 	for n < len(value) && in(value[len(value)-1-n]) {
 		n++
@@ -83,7 +105,7 @@ func trailing(value string, in func(byte) bool) int {
 }
 
 // wordy reports that value is made of words: its parts between separators and capitals have vowels enough to be spoken.
-func wordy(value string) bool {
+func hasWords(value string) bool {
 	vowels, letters, run, longest := 0, 0, 0, 0
 	upperRuns := 0
 	for i := range len(value) {
@@ -107,10 +129,10 @@ func wordy(value string) bool {
 }
 
 // spoken reports a wordy value that is no hexadecimal number: of its six letters two are vowels.
-func spoken(value string) bool {
+func isPronounceable(value string) bool {
 	for i := range len(value) {
 		if !isHex(value[i]) {
-			return wordy(value)
+			return hasWords(value)
 		}
 	}
 	return false
@@ -120,7 +142,7 @@ func spoken(value string) bool {
 var templateMarks = []string{"your", "example", "replace", "changeme", "xxxx", "****", "....", "placeholder", "redacted", "process.env", "os.environ", "getenv", "secrets."}
 
 // isTemplate reports that value stands for a value: a variable, a placeholder, a mask.
-func isTemplate(value string) bool {
+func isPlaceholderValue(value string) bool {
 	if value == "" || strings.IndexByte("$<{%[(*", value[0]) >= 0 && (len(value) < 2 || value[0] != '*' || value[1] == '*') {
 		return true
 	}
@@ -142,7 +164,7 @@ func looksLikePath(value string) bool {
 	if strings.Contains(value, "://") || strings.HasPrefix(value, "/") || strings.HasPrefix(value, "./") || strings.HasPrefix(value, "~/") {
 		return true
 	}
-	return (strings.Count(value, "/") >= 2 || isDotted(value)) && wordy(value) || strings.HasPrefix(value, "arn:")
+	return (strings.Count(value, "/") >= 2 || isDotted(value)) && hasWords(value) || strings.HasPrefix(value, "arn:")
 }
 
 // isDotted reports the name of something within something: identifiers with dots between them.
@@ -184,4 +206,22 @@ func entropy(s string) float64 {
 		}
 	}
 	return h
+}
+
+// looksRandom reports whether value has enough different bytes for its length and
+// none of the marks that documentation uses.
+func looksRandom(value string) bool {
+	if upper := strings.ToUpper(value); containsAny(upper, []string{"EXAMPLE", "PLACEHOLDER", "DUMMY", "XXXX", "REDACTED", "YOURKEY", "YOUR_", "YOUR-", "CHANGEME"}) {
+		return false
+	}
+	return distinctBytes(value) >= min(8, 2+len(value)/3)
+}
+
+// distinctBytes returns how many different bytes s has.
+func distinctBytes(s string) int {
+	var seen [4]uint64
+	for i := range len(s) {
+		seen[s[i]>>6] |= 1 << (s[i] & 63)
+	}
+	return bits.OnesCount64(seen[0]) + bits.OnesCount64(seen[1]) + bits.OnesCount64(seen[2]) + bits.OnesCount64(seen[3])
 }

@@ -1,68 +1,33 @@
 package redact
 
-import "strings"
+import (
+	"strings"
 
-// number looks at the digits that begin at i and returns where to go on, past the digits at least.
-func (s *scanner) number(i int, phonesFrom *int) int {
-	stop := s.run(i, isDigit)
-	if i > 0 && isLetter(s.text[i-1]) {
-		if i > 1 && isLetter(s.text[i-2]) && stop-i >= 2 {
-			if end := s.iban(i - 2); end > stop {
-				return end
-			}
-		}
-		from := i - 1
-		for from > 0 && i-from < maxIDLetters && isLetter(s.text[from-1]) {
-			from--
-		}
-		return max(stop, s.national(from))
-	}
-	if stop < len(s.text) && s.text[stop] == '.' && stop-i <= 3 {
-		if end := s.ipv4(i); end > i {
-			return end
-		}
-	}
-	if end := s.facebook(i, stop); end > i {
-		return end
-	}
-	if end := s.card(i); end > i {
-		return end
-	}
-	if end := s.ssn(i, stop); end > i {
-		return end
-	}
-	if end := s.national(i); end > i {
-		return end
-	}
-	if i >= *phonesFrom {
-		end, matched := s.phone(i)
-		*phonesFrom = end
-		if matched {
-			return end
-		}
-	}
-	return stop
-}
+	"github.com/remora-proxy/remora/redact/checkdigit"
+)
+
+// numberMatcher finds personal data that consists of digits.
+type numberMatcher struct{ *document }
 
 // maxSeparated is the longest row of digits that may begin with a card's number; a longer one is something else.
 const maxSeparated = 40
 
 // separated reads digits that begin at i, one separator allowed between two of them, the same throughout. It appends the
 // digits and the offset behind each of them, or returns none where there are more than maxSeparated.
-func (s *scanner) separated(i int, digits []byte, ends []int) ([]byte, []int) {
+func (m *numberMatcher) separated(i int, digits []byte, ends []int) ([]byte, []int) {
 	separator := ""
-	for at := i; at < len(s.text); {
-		if isDigit(s.text[at]) {
+	for at := i; at < len(m.text); {
+		if isDigit(m.text[at]) {
 			if len(digits) == maxSeparated {
 				return nil, nil
 			}
 			at++
-			digits, ends = append(digits, s.text[at-1]), append(ends, at)
+			digits, ends = append(digits, m.text[at-1]), append(ends, at)
 			continue
 		}
-		found := separatorAt(s.text[at:])
+		found := separatorAt(m.text[at:])
 		next := at + len(found)
-		if found == "" || separator != "" && found != separator || next >= len(s.text) || !isDigit(s.text[next]) {
+		if found == "" || separator != "" && found != separator || next >= len(m.text) || !isDigit(m.text[next]) {
 			break
 		}
 		separator, at = found, next
@@ -87,37 +52,37 @@ func separatorAt(text string) string {
 
 // card finds a payment card number that begins at i: 12 to 19 digits, the prefix of a network, the Luhn check digit
 // (ISO/IEC 7812). With separators the groups must be those printed on cards. It returns its end, or i.
-func (s *scanner) card(i int) int {
-	if i > 0 && (s.text[i-1] == '.' || s.text[i-1] == '-' && i > 1 && isAlnum(s.text[i-2]) || s.text[i-1] == '_' && !s.cardWord(i)) {
+func (m *numberMatcher) card(i int) int {
+	if i > 0 && (m.text[i-1] == '.' || m.text[i-1] == '-' && i > 1 && isAlnum(m.text[i-2]) || m.text[i-1] == '_' && !m.cardWord(i)) {
 		return i
 	}
-	stop := s.run(i, isDigit)
+	stop := m.run(i, isDigit)
 	if n := stop - i; n != 4 && (n < 12 || n > 19) {
 		return i
 	}
 	var digitSpace [maxSeparated]byte
 	var endSpace [maxSeparated]int
-	digits, ends := s.separated(i, digitSpace[:0], endSpace[:0])
+	digits, ends := m.separated(i, digitSpace[:0], endSpace[:0])
 	if stop-i >= 12 {
-		digits, ends = []byte(s.text[i:stop]), nil
+		digits, ends = []byte(m.text[i:stop]), nil
 	} else {
 		digits, ends = cardGroups(i, digits, ends)
 	}
 	n := len(digits)
-	if n < 12 || n > 19 || !luhn(digits) {
+	if n < 12 || n > 19 || !checkdigit.Luhn(digits) {
 		return i
 	}
 	end := stop
 	if ends != nil {
 		end = ends[n-1]
 	}
-	if end < len(s.text) && (isWord(s.text[end]) || s.text[end] == '.' && end+1 < len(s.text) && isDigit(s.text[end+1])) {
+	if end < len(m.text) && (isWord(m.text[end]) || m.text[end] == '.' && end+1 < len(m.text) && isDigit(m.text[end+1])) {
 		return i
 	}
-	if !cardNetwork(string(digits)) && !s.cardWord(i) {
+	if !cardNetwork(string(digits)) && !m.cardWord(i) {
 		return i
 	}
-	s.add(ruleCard, i, end)
+	m.add(ruleCard, i, end)
 	return end
 }
 
@@ -142,26 +107,11 @@ func cardGroups(i int, digits []byte, ends []int) ([]byte, []int) {
 			same = same && sizes[k] == w
 			n += w
 		}
-		if same && luhn(digits[:n]) {
+		if same && checkdigit.Luhn(digits[:n]) {
 			return digits[:n], ends[:n]
 		}
 	}
 	return nil, nil
-}
-
-// luhn checks the last digit (ISO/IEC 7812-1, annex B).
-func luhn(digits []byte) bool {
-	sum := 0
-	for i := range digits {
-		d := int(digits[len(digits)-1-i] - '0')
-		if i%2 == 1 {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum += d
-	}
-	return sum%10 == 0 && sum > 0
 }
 
 // cardNetworks are the issuer prefixes and the lengths in use (ISO/IEC 7812 registrations as the networks publish them).
@@ -206,8 +156,8 @@ func cardNetwork(digits string) bool {
 }
 
 // cardWord reports a word about cards shortly before i.
-func (s *scanner) cardWord(i int) bool {
-	before := s.before(i, 40)
+func (m *numberMatcher) cardWord(i int) bool {
+	before := m.before(i, 40)
 	for _, word := range [...]string{"card", "credit", "debit", "visa", "amex", "maestro", "karte", "carte", "tarjeta", " cc", "pan "} {
 		if strings.Contains(before, word) {
 			return true
@@ -218,17 +168,17 @@ func (s *scanner) cardWord(i int) bool {
 
 // ssn finds a US social security number: AAA-GG-SSSS, or nine digits after a word that says so. Numbers never issued
 // (area 000, 666, group 00, serial 0000) are let be. It returns its end, or i.
-func (s *scanner) ssn(i, stop int) int {
-	t := s.text
+func (m *numberMatcher) ssn(i, stop int) int {
+	t := m.text
 	var end int
 	switch {
 	case stop-i == 3 && len(t) >= i+11 && (t[i+3] == '-' || t[i+3] == ' ' || t[i+3] == '.') && t[i+6] == t[i+3] &&
-		s.run(i+4, isDigit) == i+6 && s.run(i+7, isDigit) == i+11:
+		m.run(i+4, isDigit) == i+6 && m.run(i+7, isDigit) == i+11:
 		end = i + 11
-		if t[i+3] != '-' && !s.ssnWord(i) {
+		if t[i+3] != '-' && !m.ssnWord(i) {
 			return i
 		}
-	case stop-i == 9 && s.ssnWord(i):
+	case stop-i == 9 && m.ssnWord(i):
 		end = stop
 	default:
 		return i
@@ -237,18 +187,18 @@ func (s *scanner) ssn(i, stop int) int {
 		return i
 	}
 	digits := bare.Replace(t[i:end])
-	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" || !s.ssnWord(i) && s.counts(end) {
+	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" || !m.ssnWord(i) && m.isCount(end) {
 		return i
 	}
-	s.add(ruleSSN, i, end)
+	m.add(ruleSSN, i, end)
 	return end
 }
 
 // bare takes the signs between a number's groups away.
 var bare = strings.NewReplacer("-", "", " ", "", ".", "")
 
-func (s *scanner) ssnWord(i int) bool {
-	before := s.before(i, 40)
+func (m *numberMatcher) ssnWord(i int) bool {
+	before := m.before(i, 40)
 	return strings.Contains(before, "ssn") || strings.Contains(before, "social security") || strings.Contains(before, "taxpayer")
 }
 
@@ -264,8 +214,8 @@ var ibanLengths = map[string]int{
 
 // iban finds an account number that begins at i, with or without blanks between groups, and checks it modulo 97
 // (ISO 13616). It returns its end, or i.
-func (s *scanner) iban(i int) int {
-	t := s.text
+func (m *numberMatcher) iban(i int) int {
+	t := m.text
 	if i > 0 && isWord(t[i-1]) || i+4 > len(t) {
 		return i
 	}
@@ -301,23 +251,16 @@ func (s *scanner) iban(i int) int {
 	if n < want || end < len(t) && isWord(t[end]) {
 		return i
 	}
-	if !printed && digits+6 < n || !mod97(compact[:n]) {
+	if !printed && digits+6 < n || !checkdigit.Mod97(compact[:n]) {
 		return i
 	}
-	s.add(ruleIBAN, i, end)
+	m.add(ruleIBAN, i, end)
 	return end
 }
 
-// mod97 checks digits and letters in lower case, the first four of them last (ISO 13616).
-func mod97(compact []byte) bool {
-	remainder := 0
-	for k := range compact {
-		c := compact[(k+4)%len(compact)]
-		if isDigit(c) {
-			remainder = (remainder*10 + int(c-'0')) % 97
-		} else {
-			remainder = (remainder*100 + int(c-'a') + 10) % 97
-		}
-	}
-	return remainder == 1
+// identity finds an identity number that begins at i and returns its end, or i.
+func (m *numberMatcher) identity(i int) int {
+	kind, end := checkdigit.Find(m.text, i, func(kind int) bool { return m.enabled(ruleNational + ruleID(kind)) })
+	m.add(ruleNational+ruleID(kind), i, end)
+	return end
 }

@@ -12,10 +12,10 @@ import (
 // Nearly all are clean: of the last 2 * MaxScreened of these, or nearly so many, it keeps the hash alone, and finds it without
 // a lock. Of those that changed it keeps two generations of at most MaxScreened texts and MaxScreenedBytes each; when one is
 // full the older one is dropped. What is forgotten is redacted anew. It is safe for concurrent use.
-type Screen struct {
+type Cache struct {
 	redactor *Redactor
 	seed     maphash.Seed
-	clean    [2 * MaxScreened / cleanWays]cleanSet
+	clean    [2 * MaxCached / hashesPerSet]hashSet
 
 	mu         sync.Mutex
 	young, old map[uint64]string
@@ -24,18 +24,18 @@ type Screen struct {
 
 // Bounds of one generation of a Screen.
 const (
-	MaxScreened      = 16 << 10
-	MaxScreenedBytes = 2 << 20
+	MaxCached      = 16 << 10
+	MaxCachedBytes = 2 << 20
 )
 
 // cleanWays hashes share a set, which is a line of the processor's cache.
-const cleanWays = 8
+const hashesPerSet = 8
 
 // cleanSet holds hashes of clean texts, the newest first. Two that come at the same time may push out one another, or an older
 // one twice, which costs no more than another look at the text.
-type cleanSet [cleanWays]atomic.Uint64
+type hashSet [hashesPerSet]atomic.Uint64
 
-func (s *cleanSet) has(key uint64) bool {
+func (s *hashSet) has(key uint64) bool {
 	for i := range s {
 		if s[i].Load() == key {
 			return true
@@ -44,7 +44,7 @@ func (s *cleanSet) has(key uint64) bool {
 	return false
 }
 
-func (s *cleanSet) add(key uint64) {
+func (s *hashSet) add(key uint64) {
 	for i := len(s) - 1; i > 0; i-- {
 		s[i].Store(s[i-1].Load())
 	}
@@ -52,12 +52,12 @@ func (s *cleanSet) add(key uint64) {
 }
 
 // NewScreen makes a Screen over r.
-func NewScreen(r *Redactor) *Screen {
-	return &Screen{redactor: r, seed: maphash.MakeSeed(), young: map[uint64]string{}}
+func NewCache(r *Redactor) *Cache {
+	return &Cache{redactor: r, seed: maphash.MakeSeed(), young: map[uint64]string{}}
 }
 
 // Text returns text redacted.
-func (s *Screen) Text(text string) string {
+func (s *Cache) Redact(text string) string {
 	key := max(maphash.String(s.seed, text), 1) // 0 is an empty place
 	clean := &s.clean[key%uint64(len(s.clean))]
 	if clean.has(key) {
@@ -79,7 +79,7 @@ func (s *Screen) Text(text string) string {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.young) >= MaxScreened || s.bytes+len(out) > MaxScreenedBytes {
+	if len(s.young) >= MaxCached || s.bytes+len(out) > MaxCachedBytes {
 		s.young, s.old, s.bytes = map[uint64]string{}, s.young, 0
 	}
 	s.young[key] = out

@@ -7,7 +7,7 @@ import (
 )
 
 // span is a candidate: bytes [start, end) that rule wants gone.
-type span struct {
+type match struct {
 	start, end int
 	rule       ruleID
 }
@@ -16,34 +16,34 @@ type span struct {
 // of a value is left over, under the rule of highest precedence. A candidate inside a placeholder is dropped; one that
 // cuts a placeholder is widened to cover it. Each span then removes at least one byte that is not of a placeholder, which
 // is why repeated scans end.
-func (r *Redactor) resolve(text string, spans []span) []span {
-	slices.SortFunc(spans, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
-	return r.clearOfPlaceholders(text, merge(spans))
+func (r *Redactor) resolve(text string, matches []match) []match {
+	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
+	return r.avoidPlaceholders(text, merge(matches))
 }
 
 // merge joins spans, in order, that overlap.
-func merge(spans []span) []span {
-	merged := spans[:0]
-	for _, s := range spans {
+func merge(matches []match) []match {
+	merged := matches[:0]
+	for _, s := range matches {
 		merged = extend(merged, s)
 	}
 	return merged
 }
 
 // extend appends s, or widens the last span where s overlaps it.
-func extend(spans []span, s span) []span {
-	if n := len(spans); n > 0 && s.start < spans[n-1].end {
-		spans[n-1].end = max(spans[n-1].end, s.end)
-		spans[n-1].rule = min(spans[n-1].rule, s.rule)
-		return spans
+func extend(matches []match, s match) []match {
+	if n := len(matches); n > 0 && s.start < matches[n-1].end {
+		matches[n-1].end = max(matches[n-1].end, s.end)
+		matches[n-1].rule = min(matches[n-1].rule, s.rule)
+		return matches
 	}
-	return append(spans, s)
+	return append(matches, s)
 }
 
-func (r *Redactor) clearOfPlaceholders(text string, spans []span) []span {
+func (r *Redactor) avoidPlaceholders(text string, matches []match) []match {
 	start, end, ok := r.nextPlaceholder(text, 0)
-	kept := spans[:0]
-	for _, s := range spans {
+	storedOriginal := matches[:0]
+	for _, s := range matches {
 		for ok && end <= s.start {
 			start, end, ok = r.nextPlaceholder(text, end)
 		}
@@ -58,17 +58,17 @@ func (r *Redactor) clearOfPlaceholders(text string, spans []span) []span {
 			s.end = max(s.end, end)
 			start, end, ok = r.nextPlaceholder(text, end)
 		}
-		kept = extend(kept, s)
+		storedOriginal = extend(storedOriginal, s)
 	}
-	return kept
+	return storedOriginal
 }
 
 // render replaces the spans of text by their placeholders.
-func (r *Redactor) render(text string, spans []span) string {
+func (r *Redactor) render(text string, matches []match) string {
 	var b strings.Builder
-	b.Grow(len(text) + 8*len(spans))
+	b.Grow(len(text) + 8*len(matches))
 	at := 0
-	for _, s := range spans {
+	for _, s := range matches {
 		b.WriteString(text[at:s.start])
 		b.WriteString(r.rule(s.rule).Placeholder)
 		at = s.end
@@ -79,12 +79,12 @@ func (r *Redactor) render(text string, spans []span) string {
 
 // fold merges more, spans of render(text, spans), into spans, in offsets of text. Since spans of a scan never cut a
 // placeholder, each end lies either in text that was kept or at the border of a placeholder.
-func (r *Redactor) fold(spans, more []span) []span {
-	all := make([]span, 0, len(spans)+len(more))
+func (r *Redactor) mergeRounds(matches, more []match) []match {
+	all := make([]match, 0, len(matches)+len(more))
 	shift, next := 0, 0 // offset in text = offset in the rendering + shift, as far as spans[:next] reach
 	place := func(offset int, isEnd bool) int {
-		for next < len(spans) {
-			s := spans[next]
+		for next < len(matches) {
+			s := matches[next]
 			width := len(r.rule(s.rule).Placeholder)
 			at := s.start - shift // where the placeholder begins in the rendering
 			if offset < at || offset == at || isEnd && offset < at+width {
@@ -97,9 +97,9 @@ func (r *Redactor) fold(spans, more []span) []span {
 	}
 	for _, m := range more {
 		start := place(m.start, false)
-		all = append(all, span{start: start, end: place(m.end, true), rule: m.rule})
+		all = append(all, match{start: start, end: place(m.end, true), rule: m.rule})
 	}
-	all = append(all, spans...)
-	slices.SortFunc(all, func(a, b span) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
+	all = append(all, matches...)
+	slices.SortFunc(all, func(a, b match) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
 	return merge(all)
 }

@@ -1,6 +1,25 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
+
+// loginMatcher finds passwords on command lines, in calls and in connection
+// strings.
+type loginMatcher struct{ *document }
+
+// securedString finds the literal that PowerShell is told to keep secret.
+func (m *loginMatcher) securedString(_, end int) {
+	line := m.text[end:min(len(m.text), end+maxCommand)]
+	if i := strings.IndexByte(line, '\n'); i >= 0 {
+		line = line[:i]
+	}
+	quote := strings.IndexAny(line, "\"'")
+	if quote < 0 || !strings.Contains(strings.ToLower(line), "-asplaintext") {
+		return
+	}
+	m.addArgument(end+quote, false, false)
+}
 
 // command is a program that is given a secret on its command line.
 type command struct {
@@ -9,7 +28,7 @@ type command struct {
 	// first argument.
 	flags []string
 	// pair: the argument is user:password, and the password is what makes it secret.
-	pair bool
+	passwordOfPair bool
 }
 
 // commands have short flags; those that end in password, token, key and the like are found by their names.
@@ -60,10 +79,10 @@ func (c command) find() action {
 		if i := strings.IndexByte(line, '\n'); i >= 0 && !strings.HasSuffix(strings.TrimRight(line[:i], "\r"), `\`) {
 			line = line[:i]
 		}
-		line = cutAtPipe(cutAtPipe(line, '|'), '&')
+		line = cutAtOperator(cutAtOperator(line, '|'), '&')
 		for k, flag := range c.flags {
 			if flag == "" {
-				s.argument(end, true, c.pair)
+				s.addArgument(end, true, c.passwordOfPair)
 				continue
 			}
 			i := 0
@@ -72,21 +91,21 @@ func (c command) find() action {
 					continue
 				}
 			}
-			s.argument(end+i+len(flag), flag[len(flag)-1] == ' ', c.pair)
+			s.addArgument(end+i+len(flag), flag[len(flag)-1] == ' ', c.passwordOfPair)
 		}
 	}
 }
 
 // cutAtPipe returns the part of a line in front of the sign, alone (a pipe) or twice, with a blank on both sides.
-func cutAtPipe(line string, sign byte) string {
+func cutAtOperator(line string, sign byte) string {
 	for from := 1; from < len(line); {
 		i := strings.IndexByte(line[from:], sign)
 		if i < 0 {
 			break
 		}
 		i += from
-		twice := at(line, i+1) == sign && at(line, i+2) == ' '
-		if line[i-1] == ' ' && (twice || sign == '|' && at(line, i+1) == ' ') {
+		twice := byteAt(line, i+1) == sign && byteAt(line, i+2) == ' '
+		if line[i-1] == ' ' && (twice || sign == '|' && byteAt(line, i+1) == ' ') {
 			return line[:i-1]
 		}
 		from = i + 1
@@ -96,14 +115,14 @@ func cutAtPipe(line string, sign byte) string {
 
 // argument adds the argument at i, without quotes. Where nothing stands between it and its flag a blank means that there
 // is none.
-func (s *scanner) argument(i int, spaced, pair bool) {
-	t := s.text
+func (m *loginMatcher) addArgument(i int, spaced, passwordOfPair bool) {
+	t := m.text
 	if i >= len(t) {
 		return
 	}
 	quote := byte(0)
 	if spaced {
-		i = s.runTo(i, 4, func(c byte) bool { return c == ' ' })
+		i = m.runTo(i, 4, func(c byte) bool { return c == ' ' })
 	}
 	for escaped := i; i < len(t) && t[i] == '\\' && i-escaped < 3; {
 		i++
@@ -112,58 +131,58 @@ func (s *scanner) argument(i int, spaced, pair bool) {
 		quote = t[i]
 		i++
 	}
-	stop := s.runTo(i, maxArgument, func(c byte) bool {
+	stop := m.runTo(i, maxArgument, func(c byte) bool {
 		return c >= ' ' && c != quote && (quote != 0 || c != ' ' && c != '"' && c != '\'' && c != '`')
 	})
 	for stop > i && t[stop-1] == '\\' {
 		stop--
 	}
 	value := t[i:stop]
-	if pair {
+	if passwordOfPair {
 		user, password, ok := strings.Cut(value, ":")
-		if !ok || len(password) < 3 || isTemplate(password) || isTemplate(user) && user != "" || strings.HasPrefix(password, "//") {
+		if !ok || len(password) < 3 || isPlaceholderValue(password) || isPlaceholderValue(user) && user != "" || strings.HasPrefix(password, "//") {
 			return
 		}
-		s.add(ruleCredentialURL, i, stop)
+		m.add(ruleCredentialURL, i, stop)
 		return
 	}
 	if !spaced && strings.HasPrefix(value, "assword") {
 		return // -password
 	}
-	if len(value) < 4 || isTemplate(value) || value[0] == '-' || value[0] == '/' || strings.Contains(value, "://") || distinct(value) < 3 {
+	if len(value) < 4 || isPlaceholderValue(value) || value[0] == '-' || value[0] == '/' || strings.Contains(value, "://") || distinctBytes(value) < 3 {
 		return
 	}
 	if quote == 0 && strings.Trim(value, "0123456789:.") == "" && len(value) < 6 {
 		return // a port
 	}
-	s.add(rulePassword, i, stop)
+	m.add(rulePassword, i, stop)
 }
 
 // piped finds what is written into a command that reads a password: echo x | docker login --password-stdin.
-func (s *scanner) piped(start, _ int) {
-	before := s.text[max(0, start-maxCommand):start]
+func (m *loginMatcher) pipedPassword(start, _ int) {
+	before := m.text[max(0, start-maxCommand):start]
 	before = before[strings.LastIndexByte(before, '\n')+1:]
 	echo := strings.LastIndex(before, "echo ")
 	if echo < 0 || !strings.Contains(before[echo:], "|") {
 		return
 	}
 	i := start - len(before) + echo + len("echo ")
-	for strings.HasPrefix(s.text[i:], "-n ") || strings.HasPrefix(s.text[i:], "-e ") {
+	for strings.HasPrefix(m.text[i:], "-n ") || strings.HasPrefix(m.text[i:], "-e ") {
 		i += 3
 	}
-	s.argument(i, true, false)
+	m.addArgument(i, true, false)
 }
 
 // herePassword finds a string that is handed in by the shell: --with-token <<< "x".
-func (s *scanner) herePassword(_, end int) {
-	if at := s.runTo(end, 3, func(c byte) bool { return c == ' ' }); strings.HasPrefix(s.text[at:], "<<<") {
-		s.argument(at+3, true, false)
+func (m *loginMatcher) herePassword(_, end int) {
+	if at := m.runTo(end, 3, func(c byte) bool { return c == ' ' }); strings.HasPrefix(m.text[at:], "<<<") {
+		m.addArgument(at+3, true, false)
 	}
 }
 
 // netUse finds the password of net use: the last word of the line, behind /user:.
-func (s *scanner) netUse(_, end int) {
-	line := s.text[end:min(len(s.text), end+maxCommand)]
+func (m *loginMatcher) netUse(_, end int) {
+	line := m.text[end:min(len(m.text), end+maxCommand)]
 	if i := strings.IndexByte(line, '\n'); i >= 0 {
 		line = line[:i]
 	}
@@ -173,28 +192,28 @@ func (s *scanner) netUse(_, end int) {
 	}
 	at := strings.IndexByte(line[user:], ' ')
 	if at >= 0 {
-		s.argument(end+user+at, true, false)
+		m.addArgument(end+user+at, true, false)
 	}
 }
 
 // htpasswd finds the password of htpasswd -b file user password.
-func (s *scanner) htpasswd(_, end int) {
+func (m *loginMatcher) htpasswd(_, end int) {
 	words, i := 0, end
-	for i < len(s.text) && words < 8 && s.text[i] >= ' ' {
-		from := s.runTo(i, 8, func(c byte) bool { return c == ' ' })
-		if words == 0 && (at(s.text, from) != '-' || !strings.Contains(s.text[from:min(len(s.text), from+6)], "b")) {
+	for i < len(m.text) && words < 8 && m.text[i] >= ' ' {
+		from := m.runTo(i, 8, func(c byte) bool { return c == ' ' })
+		if words == 0 && (byteAt(m.text, from) != '-' || !strings.Contains(m.text[from:min(len(m.text), from+6)], "b")) {
 			return
 		}
-		if at(s.text, from) != '-' {
+		if byteAt(m.text, from) != '-' {
 			words++
 		} else if words == 0 {
 			words = 1
 		}
 		if words == 4 {
-			s.argument(from, true, false)
+			m.addArgument(from, true, false)
 			return
 		}
-		i = s.runTo(from, 64, func(c byte) bool { return c > ' ' })
+		i = m.runTo(from, 64, func(c byte) bool { return c > ' ' })
 		if i == from {
 			return
 		}
@@ -202,52 +221,52 @@ func (s *scanner) htpasswd(_, end int) {
 }
 
 // basicAuth finds the second of two literals that a call is given as user and password.
-func (s *scanner) basicAuth(_, end int) {
-	s.literalPair(s.runTo(end, 3, func(c byte) bool { return c == '(' || c == ' ' }))
+func (m *loginMatcher) basicAuth(_, end int) {
+	m.literalPair(m.runTo(end, 3, func(c byte) bool { return c == '(' || c == ' ' }))
 }
 
 // connectionArguments finds the last of an address, a user and a password that a call is given.
-func (s *scanner) connectionArguments(_, end int) {
-	t := s.text
+func (m *loginMatcher) connectionArguments(_, end int) {
+	t := m.text
 	for i := end; i < len(t) && i-end < maxCommand && t[i] != '\n'; i++ {
 		if t[i] == ',' {
-			s.literalPair(s.runTo(i+1, 3, func(c byte) bool { return c == ' ' }))
+			m.literalPair(m.runTo(i+1, 3, func(c byte) bool { return c == ' ' }))
 			return
 		}
 	}
 }
 
 // literalPair adds the second of two literals that begin at i.
-func (s *scanner) literalPair(i int) {
-	t := s.text
-	user, stop, quoted, ok := s.value(i)
-	if !ok || !quoted || user == stop || at(t, stop+1) != ',' {
+func (m *loginMatcher) literalPair(i int) {
+	t := m.text
+	user, stop, ok := literal(t, i)
+	if !ok || user == stop || byteAt(t, stop+1) != ',' {
 		return
 	}
-	from, stop, quoted, ok := s.value(s.runTo(stop+2, 3, func(c byte) bool { return c == ' ' }))
-	if ok && quoted && stop-from >= 3 && !isTemplate(t[from:stop]) {
-		s.add(rulePassword, from, stop)
+	from, stop, ok := literal(t, m.runTo(stop+2, 3, isBlank))
+	if ok && stop-from >= 3 && !isPlaceholderValue(t[from:stop]) {
+		m.add(rulePassword, from, stop)
 	}
 }
 
 // networkLogin finds user:password in front of the network of a data source name of Go's: user:password@tcp(host)/db.
-func (s *scanner) networkLogin(start, _ int) {
-	from := s.back(start, 160, func(c byte) bool { return c > ' ' && c != '"' && c != '\'' && c != '`' })
-	user, password, ok := strings.Cut(s.text[from:start], ":")
-	if ok && len(password) >= 3 && user != password && !isTemplate(password) {
-		s.add(ruleCredentialURL, from, start)
+func (m *loginMatcher) networkLogin(start, _ int) {
+	from := m.back(start, 160, func(c byte) bool { return c > ' ' && c != '"' && c != '\'' && c != '`' })
+	user, password, ok := strings.Cut(m.text[from:start], ":")
+	if ok && len(password) >= 3 && user != password && !isPlaceholderValue(password) {
+		m.add(ruleCredentialURL, from, start)
 	}
 }
 
 // sqlLogin finds user/password@ in connection strings of Oracle's.
-func (s *scanner) sqlLogin(_, end int) {
-	t := s.text
-	slash := s.runTo(end, 64, func(c byte) bool { return isWord(c) || c == '.' || c == '-' })
-	if at(t, slash) != '/' || slash == end {
+func (m *loginMatcher) sqlLogin(_, end int) {
+	t := m.text
+	slash := m.runTo(end, 64, func(c byte) bool { return isWord(c) || c == '.' || c == '-' })
+	if byteAt(t, slash) != '/' || slash == end {
 		return
 	}
-	stop := s.runTo(slash+1, 64, func(c byte) bool { return c > ' ' && strings.IndexByte("@/\"'<>", c) < 0 })
-	if value := t[slash+1 : stop]; at(t, stop) == '@' && len(value) > 2 && !isTemplate(value) && value != t[end:slash] {
-		s.add(rulePassword, slash+1, stop)
+	stop := m.runTo(slash+1, 64, func(c byte) bool { return c > ' ' && strings.IndexByte("@/\"'<>", c) < 0 })
+	if value := t[slash+1 : stop]; byteAt(t, stop) == '@' && len(value) > 2 && !isPlaceholderValue(value) && value != t[end:slash] {
+		m.add(rulePassword, slash+1, stop)
 	}
 }

@@ -43,7 +43,7 @@ func FuzzPlainly(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		w, ok := plainly(s)
+		w, ok := decodeText(s)
 		if !ok {
 			return
 		}
