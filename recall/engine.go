@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -91,7 +92,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.analyses.New = func() any { return new(text.Analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
 	e.vec.local, _ = src.(storage.Local)
-	e.vec.scratch.New = func() any { return new(nearScratch) }
+	e.vec.scratch.New = func() any { return new(vector.Scratch) }
 	return e
 }
 

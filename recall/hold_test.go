@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -17,19 +18,19 @@ func TestNothingLandsOfAForgottenMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(30)
 		local, em := newLocal(ms), newFake()
-		gone, left := stableHash(ms[7].ID), append(memories(7), ms[8:]...)
+		gone, left := vector.Hash(ms[7].ID), append(memories(7), ms[8:]...)
 		local.beforePut(func(rs []storage.Record) error {
 			for _, r := range rs {
-				n, ok := segmentNumber(r.Key)
+				n, ok := vector.SegmentOf(r.Key)
 				if !ok {
 					continue
 				}
-				s, err := readSegment(n, r.Value)
+				s, err := vector.ReadSegment(n, r.Value)
 				if err != nil {
 					t.Error(err)
 				}
-				for i := range s.len() {
-					if id, _, _ := s.entry(i); id == gone {
+				for i := range s.Len() {
+					if s.Mark(i).Memory == gone {
 						t.Error("the forgotten memory's vector was written")
 					}
 				}
@@ -100,7 +101,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 			begun, landed := make(chan struct{}), false
 			first := true
 			local.beforePut(func(rs []storage.Record) error {
-				if _, ok := segmentNumber(rs[0].Key); ok && first {
+				if _, ok := vector.SegmentOf(rs[0].Key); ok && first {
 					first = false
 					close(begun)
 					time.Sleep(10 * time.Second)

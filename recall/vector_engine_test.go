@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -40,7 +41,12 @@ func (f *fakeEmbedder) vector(text string) []float32 {
 		text = other
 	}
 	r := seeded(text)
-	return randomVector(rand.New(rand.NewPCG(r.Uint64(), 1)), f.dim, 0)
+	numbers := rand.New(rand.NewPCG(r.Uint64(), 1))
+	v := make([]float32, f.dim)
+	for i := range v {
+		v[i] = float32(numbers.NormFloat64())
+	}
+	return unit32(v)
 }
 
 func (f *fakeEmbedder) Query(ctx context.Context, text string) ([]float32, error) {
@@ -142,7 +148,7 @@ func memories(n int) []storage.Memory {
 func ids(ms []storage.Memory) map[uint64]int {
 	want := map[uint64]int{}
 	for _, m := range ms {
-		want[stableHash(m.ID)] = 1
+		want[vector.Hash(m.ID)] = 1
 	}
 	return want
 }
@@ -329,7 +335,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 			t.Errorf("%d texts embedded, want %d", n, len(ms))
 		}
 		if n := len(local.records) - 1; n != 3 {
-			t.Errorf("%d segments, want 3 of up to %d", n, segmentEntries)
+			t.Errorf("%d segments, want 3 of up to %d", n, vector.SegmentEntries)
 		}
 		again := newFake()
 		run(again)
@@ -356,9 +362,9 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 			t.Errorf("of another dimension %d texts embedded, want %d", n, len(ms))
 		}
 		for ref, r := range local.records {
-			if n, ok := segmentNumber(ref.Key); ok {
-				if s, err := readSegment(n, r.Value); err != nil || s.dim != 96 || s.model != "other" {
-					t.Errorf("%s holds %s of %d, %v", ref.Key, s.model, s.dim, err)
+			if n, ok := vector.SegmentOf(ref.Key); ok {
+				if s, err := vector.ReadSegment(n, r.Value); err != nil || s.Dim != 96 || s.Model != "other" {
+					t.Errorf("%s holds %s of %d, %v", ref.Key, s.Model, s.Dim, err)
 				}
 			}
 		}
@@ -370,11 +376,11 @@ func TestDamagedVectorsAreEmbeddedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(10)
 		local := newLocal(ms)
-		bad := storage.Record{Bucket: storage.BucketIndex, Scope: alice, Key: segmentKey(7), Value: []byte{segmentFormat, 0xff, 0xff}}
-		stale := segment{number: 8, model: "m", dim: 64}
-		stale.add(stableHash(ms[0].ID), stableHash("another text"), make([]int8, 64))
-		stale.add(stableHash("of a memory that is gone"), 1, make([]int8, 64))
-		if err := local.PutRecords(t.Context(), []storage.Record{bad, {Bucket: storage.BucketIndex, Scope: alice, Key: segmentKey(8), Value: stale.value()}}); err != nil {
+		bad := storage.Record{Bucket: storage.BucketIndex, Scope: alice, Key: vector.Key(7), Value: []byte{1, 0xff, 0xff}}
+		stale := vector.Segment{Number: 8, Model: "m"}
+		stale.Add(vector.Mark{Memory: vector.Hash(ms[0].ID), Text: vector.Hash("another text")}, make([]int8, 64))
+		stale.Add(vector.Mark{Memory: vector.Hash("of a memory that is gone"), Text: 1}, make([]int8, 64))
+		if err := local.PutRecords(t.Context(), []storage.Record{bad, {Bucket: storage.BucketIndex, Scope: alice, Key: vector.Key(8), Value: stale.Value()}}); err != nil {
 			t.Fatal(err)
 		}
 		em := newFake()
@@ -448,7 +454,7 @@ func TestWordsThatChangeUnderWay(t *testing.T) {
 				em.onDocs = change
 			} else {
 				local.onPut = func(rs []storage.Record) error {
-					if _, ok := segmentNumber(rs[0].Key); ok {
+					if _, ok := vector.SegmentOf(rs[0].Key); ok {
 						change()
 					}
 					return nil
@@ -459,16 +465,16 @@ func TestWordsThatChangeUnderWay(t *testing.T) {
 			settled(t, e, alice)
 			wantStored(t, where, local, ms)
 			for ref, r := range local.records {
-				n, ok := segmentNumber(ref.Key)
+				n, ok := vector.SegmentOf(ref.Key)
 				if !ok {
 					continue
 				}
-				s, err := readSegment(n, r.Value)
+				s, err := vector.ReadSegment(n, r.Value)
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i := range s.len() {
-					if _, text, _ := s.entry(i); text == stableHash(ms[4].Text) {
+				for i := range s.Len() {
+					if s.Mark(i).Text == vector.Hash(ms[4].Text) {
 						t.Errorf("%s: the old words have a vector", where)
 					}
 				}

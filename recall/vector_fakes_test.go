@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -93,17 +94,16 @@ func (f *fakeLocal) stored(t testing.TB, scope storage.Scope) map[uint64]int {
 	defer f.rmu.Unlock()
 	found := map[uint64]int{}
 	for ref, r := range f.records {
-		n, ok := segmentNumber(ref.Key)
+		n, ok := vector.SegmentOf(ref.Key)
 		if !ok || ref.Scope != scope {
 			continue
 		}
-		s, err := readSegment(n, r.Value)
+		s, err := vector.ReadSegment(n, r.Value)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range s.len() {
-			id, _, _ := s.entry(i)
-			found[id]++
+		for i := range s.Len() {
+			found[s.Mark(i).Memory]++
 		}
 	}
 	return found
@@ -117,9 +117,7 @@ func settled(t testing.TB, e *Engine, scope storage.Scope) {
 			s := v.(*scopeIndex)
 			s.mu.RLock()
 			quiet := s.vec.attached.Load() && len(s.vec.untidy) == 0
-			for _, at := range s.vecAt() {
-				quiet = quiet && at != wanted
-			}
+			quiet = quiet && (s.vec.all == nil || s.vec.all.Wanting() == 0)
 			s.mu.RUnlock()
 			if quiet {
 				e.vec.mu.Lock()
@@ -133,11 +131,4 @@ func settled(t testing.TB, e *Engine, scope storage.Scope) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Fatal("vectors did not settle within a minute")
-}
-
-func (s *scopeIndex) vecAt() map[uint64]int32 {
-	if s.vec.all == nil {
-		return nil
-	}
-	return s.vec.all.at
 }

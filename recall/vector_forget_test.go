@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -89,7 +90,7 @@ func TestForgottenVectorsGo(t *testing.T) {
 			started := make(chan struct{})
 			first := true
 			local.onPut = func(rs []storage.Record) error {
-				if _, ok := segmentNumber(rs[0].Key); ok && first {
+				if _, ok := vector.SegmentOf(rs[0].Key); ok && first {
 					first = false
 					<-started
 					go func() { forget(e, local); e.Forget(alice, ms[99].ID, ms[0].ID); close(done) }()
@@ -132,7 +133,7 @@ func TestErasedScopesKeepNoVectors(t *testing.T) {
 		started, dropped := make(chan struct{}), make(chan struct{})
 		first := true
 		local.onPut = func(rs []storage.Record) error {
-			if _, ok := segmentNumber(rs[0].Key); ok && first {
+			if _, ok := vector.SegmentOf(rs[0].Key); ok && first {
 				first = false
 				<-started
 				local.mu.Lock()
@@ -185,11 +186,11 @@ func TestWaitingNewestAreKept(t *testing.T) {
 		s := v.(*scopeIndex)
 		lost := 0
 		for _, m := range all[2000:added] {
-			if _, ok := s.vec.all.has(s.ix.hash(m.ID)); !ok {
+			if _, ok := s.vec.all.Find(s.ix.hash(m.ID)); !ok {
 				lost++
 			}
 		}
-		if _, ok := s.vec.all.at[s.ix.hash(all[0].ID)]; ok || lost > 0 {
+		if ok := s.vec.all.Knows(s.ix.hash(all[0].ID)); ok || lost > 0 {
 			t.Errorf("%d of the %d newest have no vector; the oldest is kept: %v", lost, added-2000, ok)
 		}
 	})
@@ -223,7 +224,7 @@ func TestVectorsAreBounded(t *testing.T) {
 			s := v.(*scopeIndex)
 			s.mu.RLock()
 			defer s.mu.RUnlock()
-			_, ok := s.vec.all.has(s.ix.hash(m.ID))
+			_, ok := s.vec.all.Find(s.ix.hash(m.ID))
 			return ok
 		}
 		if !has(ms[1999]) || has(ms[0]) {

@@ -8,6 +8,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/remora-proxy/remora/recall/vector"
 )
 
 // asked is the embedding of one request's query, under way since the request came.
@@ -124,18 +126,18 @@ func (e *Engine) evidence(s *scopeIndex, a *asked) (*evidence, error) {
 		return nil, nil
 	}
 	v := s.vec.all
-	if v == nil || v.len() == 0 {
+	if v == nil || v.Len() == 0 {
 		return nil, nil
 	}
-	if v.dim != len(a.vector) {
+	if v.Dim() != len(a.vector) {
 		return nil, errVectorDimension
 	}
-	scratch := e.vec.scratch.Get().(*nearScratch)
+	scratch := e.vec.scratch.Get().(*vector.Scratch)
 	defer e.vec.scratch.Put(scratch)
 	found := &evidence{z: map[int32]float64{}, weight: e.cfg.Vectors.Weight, gate: e.cfg.Vectors.Gate, words: a.words}
-	for _, near := range v.nearest(a.vector, scratch) {
-		if turn, ok := s.ix.turnOf(near.id); ok {
-			found.z[turn] = max(found.z[turn], near.z)
+	for _, near := range v.Nearest(a.vector, scratch) {
+		if turn, ok := s.ix.turnOf(near.ID); ok {
+			found.z[turn] = max(found.z[turn], near.Z)
 		}
 	}
 	return found, nil

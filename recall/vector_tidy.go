@@ -3,6 +3,7 @@ package recall
 import (
 	"context"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -18,23 +19,23 @@ func (e *Engine) vectorsChanged(s *scopeIndex, c *change) {
 	for i := range c.passages {
 		m := c.passages[i].memory
 		id := s.ix.hash(m.ID)
-		if at, ok := v.has(id); ok && at.text == stableHash(m.Text) {
+		if at, ok := v.Find(id); ok && at.Text == vector.Hash(m.Text) {
 			continue
 		}
 		e.unwant(s, id)
-		v.want(id)
+		v.Want(id)
 	}
 	if c.turn != "" { // passages that the turn had and has no more
 		for n := len(c.passages) + len(c.gone); ; n++ {
 			id := s.ix.hash(storage.TurnMemoryID(c.turn, n))
-			if _, ok := v.at[id]; !ok {
+			if !v.Knows(id) {
 				break
 			}
 			e.unwant(s, id)
 		}
 	}
 	e.holdVectors(s, true)
-	if len(v.todo) > 0 {
+	if v.Queued() {
 		e.embedLater(s)
 	}
 	e.tidyLater(s)
@@ -52,10 +53,10 @@ func (e *Engine) tidyLater(s *scopeIndex) {
 
 // unwant forgets the vector of a memory and notes the record that holds it.
 func (e *Engine) unwant(s *scopeIndex, id uint64) {
-	if at, ok := s.vec.all.has(id); ok {
-		s.vec.untidy[at.segment] = true
+	if at, ok := s.vec.all.Find(id); ok {
+		s.vec.untidy[at.Segment] = true
 	}
-	s.vec.all.remove(id)
+	s.vec.all.Remove(id)
 }
 
 // tidy writes the segments anew that hold vectors of what is gone.
@@ -74,9 +75,9 @@ func (e *Engine) tidy(s *scopeIndex) {
 	}
 	ctx, cancel := context.WithTimeout(e.life, storePatient)
 	defer cancel()
-	err := deleteRecords(ctx, e.vec.local, remove)
+	err := vector.DeleteRecords(ctx, e.vec.local, remove)
 	if err == nil {
-		err = putRecords(ctx, e.vec.local, put)
+		err = vector.PutRecords(ctx, e.vec.local, put)
 	}
 	if err == nil {
 		return
@@ -98,14 +99,9 @@ func (e *Engine) untidySegments(s *scopeIndex) (put []storage.Record, remove []s
 		return nil, nil, nil
 	}
 	taken, s.vec.untidy = s.vec.untidy, map[uint32]bool{}
-	slots := map[uint32][]int32{}
-	for slot, m := range s.vec.all.marks {
-		if taken[m.segment] {
-			slots[m.segment] = append(slots[m.segment], int32(slot))
-		}
-	}
+	held := s.vec.all.InSegments(taken)
 	for n := range taken {
-		if r, entries := e.segmentRecord(s, n, slots[n], nil); entries > 0 {
+		if r, entries := e.segmentRecord(s, n, held[n]); entries > 0 {
 			put = append(put, r)
 		} else {
 			remove = append(remove, r.Ref())
@@ -114,34 +110,27 @@ func (e *Engine) untidySegments(s *scopeIndex) (put []storage.Record, remove []s
 	return put, remove, taken
 }
 
-// segmentRecord is the record of a segment with what stands in these slots, and with these more. The caller holds the
+// segmentRecord returns the record of a segment with these entries. It expires when the last of their memories does. The caller holds the
 // scope's lock.
-func (e *Engine) segmentRecord(s *scopeIndex, number uint32, slots []int32, more []embedded) (r storage.Record, entries int) {
-	v := s.vec.all
-	seg := segment{number: number, model: e.cfg.Vectors.Embedder.Model(), dim: v.dim}
-	r = storage.Record{Bucket: storage.BucketIndex, Scope: s.scope, Key: segmentKey(number)}
+func (e *Engine) segmentRecord(s *scopeIndex, number uint32, lists ...[]vector.Entry) (r storage.Record, entries int) {
+	seg := vector.Segment{Number: number, Model: e.cfg.Vectors.Embedder.Model(), Dim: s.vec.all.Dim()}
+	r = storage.Record{Bucket: storage.BucketIndex, Scope: s.scope, Key: vector.Key(number)}
 	forever := false
-	expire := func(id uint64) {
-		if i, ok := s.ix.memoryByHash(id); ok {
-			at := s.ix.expires(i)
-			forever = forever || at == 0
-			r.ExpiresAt = max(r.ExpiresAt, at)
+	for _, list := range lists {
+		for _, entry := range list {
+			seg.Add(entry.Mark, entry.Numbers)
+			if i, ok := s.ix.memoryByHash(entry.ID); ok {
+				at := s.ix.expires(i)
+				forever = forever || at == 0
+				r.ExpiresAt = max(r.ExpiresAt, at)
+			}
 		}
-	}
-	for _, slot := range slots {
-		seg.add(v.marks[slot].id, v.marks[slot].text, v.numbers(slot))
-		expire(v.ids[slot])
-	}
-	for _, m := range more {
-		seg.dim = len(m.numbers)
-		seg.add(m.mark.id, m.mark.text, m.numbers)
-		expire(m.id)
 	}
 	if forever {
 		r.ExpiresAt = 0
 	}
-	if seg.len() > 0 {
-		r.Value = seg.value()
+	if seg.Len() > 0 {
+		r.Value = seg.Value()
 	}
-	return r, seg.len()
+	return r, seg.Len()
 }

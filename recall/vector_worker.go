@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -84,13 +85,6 @@ func (e *Engine) nextScope() *scopeIndex {
 	return s
 }
 
-// embedded is a memory with its vector, on the way to the store.
-type embedded struct {
-	id      uint64
-	mark    mark
-	numbers []int8
-}
-
 // embedRound embeds some memories of a scope and stores their vectors. more says that memories are left.
 func (e *Engine) embedRound(s *scopeIndex) (more bool, err error) {
 	ids, stable, texts := e.textsToEmbed(s)
@@ -111,11 +105,11 @@ func (e *Engine) embedRound(s *scopeIndex) (more bool, err error) {
 	if err != nil {
 		return e.wantAgain(s, ids), err
 	}
-	var made []embedded
+	var made []vector.Entry
 	for i, v := range found {
-		m := embedded{id: ids[i], mark: mark{id: stable[i], text: stableHash(texts[i])}}
+		m := vector.Entry{ID: ids[i], Mark: vector.Mark{Memory: stable[i], Text: vector.Hash(texts[i])}}
 		if v != nil {
-			m.numbers = quantize(v)
+			m.Numbers = vector.Quantize(v)
 		}
 		made = append(made, m)
 	}
@@ -136,16 +130,16 @@ func (e *Engine) textsToEmbed(s *scopeIndex) (ids, stable []uint64, texts []stri
 		return nil, nil, nil
 	}
 	v := s.vec.all
-	for _, id := range v.next(roundTexts) {
+	for _, id := range v.Next(roundTexts) {
 		i, ok := s.ix.memoryByHash(id)
 		if !ok { // left out of the index since
-			v.remove(id)
+			v.Remove(id)
 			continue
 		}
 		m := s.ix.memory(i, s.scope)
-		ids, stable, texts = append(ids, id), append(stable, stableHash(m.ID)), append(texts, m.Text)
+		ids, stable, texts = append(ids, id), append(stable, vector.Hash(m.ID)), append(texts, m.Text)
 	}
-	s.vec.wanting.Store(int64(v.wanting))
+	s.vec.wanting.Store(int64(v.Wanting()))
 	return ids, stable, texts
 }
 
@@ -156,17 +150,13 @@ func (e *Engine) wantAgain(s *scopeIndex, ids []uint64) bool {
 	if s.gone || s.ix == nil || s.vec.all == nil {
 		return false
 	}
-	for _, id := range ids {
-		if at, ok := s.vec.all.at[id]; ok && at == wanted {
-			s.vec.all.todo = append(s.vec.all.todo, id)
-		}
-	}
-	return len(s.vec.all.todo) > 0
+	s.vec.all.Requeue(ids)
+	return s.vec.all.Queued()
 }
 
 // keepVectors stores vectors durably, then uses them. Those whose memory is gone or says something else by now are not
 // stored.
-func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
+func (e *Engine) keepVectors(s *scopeIndex, made []vector.Entry) error {
 	done, ok := e.erasing.writes(e.life, s.scope)
 	if !ok {
 		return e.life.Err()
@@ -180,7 +170,7 @@ func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
 	}
 	ctx, cancel := context.WithTimeout(e.life, storePatient)
 	defer cancel()
-	if err := putRecords(ctx, e.vec.local, records); err != nil {
+	if err := vector.PutRecords(ctx, e.vec.local, records); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -192,15 +182,15 @@ func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
 	for i := range made {
 		m := &made[i]
 		switch still := e.stillWanted(s, m); {
-		case still && m.numbers == nil:
-			v.refuse(m.id)
+		case still && m.Numbers == nil:
+			v.Refuse(m.ID)
 			e.vec.refused.Add(1)
-		case still && v.put(m.id, m.mark, m.numbers):
+		case still && v.Put(m.ID, m.Mark, m.Numbers):
 			e.vec.embedded.Add(1)
-			s.vec.last = max(s.vec.last, m.mark.segment)
-		case m.mark.segment != 0: // went while it was stored
-			s.vec.untidy[m.mark.segment] = true
-			s.vec.last = max(s.vec.last, m.mark.segment)
+			s.vec.last = max(s.vec.last, m.Mark.Segment)
+		case m.Mark.Segment != 0: // went while it was stored
+			s.vec.untidy[m.Mark.Segment] = true
+			s.vec.last = max(s.vec.last, m.Mark.Segment)
 		}
 	}
 	e.holdVectors(s, false)
@@ -209,16 +199,16 @@ func (e *Engine) keepVectors(s *scopeIndex, made []embedded) error {
 }
 
 // stillWanted reports whether a memory is there, says the same and has no vector yet. The caller holds the scope's lock.
-func (e *Engine) stillWanted(s *scopeIndex, m *embedded) bool {
-	if at, ok := s.vec.all.at[m.id]; !ok || at != wanted {
+func (e *Engine) stillWanted(s *scopeIndex, m *vector.Entry) bool {
+	if !s.vec.all.Wants(m.ID) {
 		return false
 	}
-	i, ok := s.ix.memoryByHash(m.id)
-	return ok && stableHash(s.ix.memory(i, s.scope).Text) == m.mark.text
+	i, ok := s.ix.memoryByHash(m.ID)
+	return ok && vector.Hash(s.ix.memory(i, s.scope).Text) == m.Mark.Text
 }
 
 // newRecords gives every vector that is still wanted a segment, filling the newest first.
-func (e *Engine) newRecords(s *scopeIndex, made []embedded) ([]storage.Record, error) {
+func (e *Engine) newRecords(s *scopeIndex, made []vector.Entry) ([]storage.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.gone || s.ix == nil || s.vec.all == nil {
@@ -226,38 +216,34 @@ func (e *Engine) newRecords(s *scopeIndex, made []embedded) ([]storage.Record, e
 	}
 	v := s.vec.all
 	number, room := s.vec.last, 0
-	var slots []int32 // of what the segment has already
+	var held []vector.Entry // of the segment
 	if number > 0 {
-		for slot, m := range v.marks {
-			if m.segment == number {
-				slots = append(slots, int32(slot))
-			}
-		}
-		room = segmentEntries - len(slots)
+		held = v.InSegments(map[uint32]bool{number: true})[number]
+		room = vector.SegmentEntries - len(held)
 	}
 	var records []storage.Record
-	var part []embedded
+	var part []vector.Entry
 	flush := func() {
 		if len(part) > 0 {
-			r, _ := e.segmentRecord(s, number, slots, part)
+			r, _ := e.segmentRecord(s, number, held, part)
 			records = append(records, r)
 		}
-		slots, part = nil, nil
+		held, part = nil, nil
 	}
 	for i := range made {
 		m := &made[i]
-		if m.numbers == nil || !e.stillWanted(s, m) {
+		if m.Numbers == nil || !e.stillWanted(s, m) {
 			continue
 		}
-		if v.dim != 0 && len(m.numbers) != v.dim {
+		if v.Dim() != 0 && len(m.Numbers) != v.Dim() {
 			return nil, errVectorDimension
 		}
 		if room <= 0 {
 			flush()
-			number, room = number+1, segmentEntries
+			number, room = number+1, vector.SegmentEntries
 		}
 		room--
-		m.mark.segment = number
+		m.Mark.Segment = number
 		part = append(part, *m)
 	}
 	flush()
@@ -285,7 +271,7 @@ func (e *Engine) cleanVectors(scope storage.Scope, ids []string) {
 	defer cancel()
 	e.vec.commit.Lock()
 	defer e.vec.commit.Unlock()
-	if err := dropVectorRecords(ctx, e.vec.local, scope, ids...); err != nil {
+	if err := vector.Forget(ctx, e.vec.local, scope, ids...); err != nil {
 		e.vec.failures.Add(1)
 		e.log.Warn("stored vectors of forgotten memories not removed; the next load of the scope does it", "error", err)
 	}

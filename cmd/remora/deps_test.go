@@ -26,6 +26,7 @@ var layers = map[string]int{
 	"proxy/proxytest":     1,
 	"recall/embed":        1,
 	"recall/fence":        1,
+	"recall/vector":       1,
 	"persist/distill":     1,
 	"storage/badger":      1,
 	"storage/process":     1,

@@ -1,4 +1,4 @@
-package recall
+package vector
 
 import (
 	"cmp"
@@ -16,7 +16,16 @@ func randomVector(r *rand.Rand, dim int, offset float64) []float32 {
 	for i := range v {
 		v[i] = float32(r.NormFloat64() + offset)
 	}
-	return unit32(v)
+	return unit(v)
+}
+
+// unit scales a vector to length one, in place.
+func unit(v []float32) []float32 {
+	length := math.Sqrt(dot(v, v))
+	for i := range v {
+		v[i] = float32(float64(v[i]) / length)
+	}
+	return v
 }
 
 func dot(a, b []float32) float64 {
@@ -32,12 +41,12 @@ func TestNearestFindsTheNearest(t *testing.T) {
 	for _, offset := range []float64{0, 2} {
 		for _, dim := range []int{64, 100, 384} {
 			r := rand.New(rand.NewPCG(1, uint64(dim)))
-			v := newVectors()
+			v := New()
 			var all [][]float32
 			for i := range 2000 {
 				x := randomVector(r, dim, offset)
 				all = append(all, x)
-				v.put(uint64(i+1), mark{}, quantize(x))
+				v.Put(uint64(i+1), Mark{}, Quantize(x))
 			}
 			found, close := 0, 0.0
 			for i := range 20 {
@@ -45,13 +54,13 @@ func TestNearestFindsTheNearest(t *testing.T) {
 				for j := range q { // like one of them, but not it
 					q[j] += float32(r.NormFloat64() * 0.5 / math.Sqrt(float64(dim)))
 				}
-				unit32(q)
-				best := v.nearest(q, new(nearScratch))
+				unit(q)
+				best := v.Nearest(q, new(Scratch))
 				if len(best) < rescored {
 					t.Fatalf("got %d, want at least %d", len(best), rescored)
 				}
-				top := slices.MaxFunc(best, func(a, b near) int { return cmp.Compare(a.z, b.z) })
-				if top.id == uint64(i*7+1) {
+				top := slices.MaxFunc(best, func(a, b Neighbor) int { return cmp.Compare(a.Z, b.Z) })
+				if top.ID == uint64(i*7+1) {
 					found++
 				}
 				order, like := make([]int, len(all)), make([]float64, len(all))
@@ -60,7 +69,7 @@ func TestNearestFindsTheNearest(t *testing.T) {
 				}
 				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(like[b], like[a]) })
 				for _, k := range order[:10] {
-					if slices.ContainsFunc(best, func(n near) bool { return n.id == uint64(k+1) }) {
+					if slices.ContainsFunc(best, func(n Neighbor) bool { return n.ID == uint64(k+1) }) {
 						close += 0.1
 					}
 				}
@@ -77,30 +86,30 @@ func TestNearestFindsTheNearest(t *testing.T) {
 
 // By hand: of four vectors along the axes the background of a query along the first is a cosine of 1 and three of 0.
 func TestBackgroundByHand(t *testing.T) {
-	v := newVectors()
+	v := New()
 	for i := range 4 {
 		x := make([]float32, 4)
 		x[i] = 1
-		v.put(uint64(i+1), mark{}, quantize(x))
+		v.Put(uint64(i+1), Mark{}, Quantize(x))
 	}
-	best := v.nearest([]float32{1, 0, 0, 0}, new(nearScratch))
+	best := v.Nearest([]float32{1, 0, 0, 0}, new(Scratch))
 	deviation := math.Sqrt(3.0 / 16 * (1 + prior/4.0))
 	want := map[uint64]float64{1: 0.75 / deviation, 2: -0.25 / deviation, 3: -0.25 / deviation, 4: -0.25 / deviation}
 	for _, n := range best {
-		if math.Abs(n.z-want[n.id]) > 1e-6 {
-			t.Errorf("%d: got %f, want %f", n.id, n.z, want[n.id])
+		if math.Abs(n.Z-want[n.ID]) > 1e-6 {
+			t.Errorf("%d: got %f, want %f", n.ID, n.Z, want[n.ID])
 		}
-		delete(want, n.id)
+		delete(want, n.ID)
 	}
 	if len(want) > 0 {
 		t.Errorf("missing: %v", want)
 	}
-	if got := v.nearest([]float32{1, 0, 0}, new(nearScratch)); got != nil {
+	if got := v.Nearest([]float32{1, 0, 0}, new(Scratch)); got != nil {
 		t.Errorf("a query of another dimension finds %v", got)
 	}
-	alone := newVectors()
-	alone.put(1, mark{}, quantize([]float32{1, 0}))
-	if got := alone.nearest([]float32{1, 0}, new(nearScratch)); got != nil {
+	alone := New()
+	alone.Put(1, Mark{}, Quantize([]float32{1, 0}))
+	if got := alone.Nearest([]float32{1, 0}, new(Scratch)); got != nil {
 		t.Errorf("a single memory stands out: %v", got)
 	}
 }
@@ -108,44 +117,44 @@ func TestBackgroundByHand(t *testing.T) {
 // Random changes against a plain map.
 func TestVectorsKeepTheirBooks(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	v := newVectors()
+	v := New()
 	model := map[uint64][]int8{}
 	waits := map[uint64]bool{}
 	for range 20_000 {
 		id := uint64(r.IntN(900) + 1)
 		switch r.IntN(5) {
 		case 0, 1:
-			x := quantize(randomVector(r, 70, 0))
-			v.put(id, mark{id: id}, x)
+			x := Quantize(randomVector(r, 70, 0))
+			v.Put(id, Mark{Memory: id}, x)
 			model[id] = x
 			delete(waits, id)
 		case 2:
-			v.remove(id)
+			v.Remove(id)
 			delete(model, id)
 			delete(waits, id)
 		case 3:
-			v.want(id)
+			v.Want(id)
 			delete(model, id)
 			waits[id] = true
 		case 4:
-			for _, id := range v.next(2) {
+			for _, id := range v.Next(2) {
 				if !waits[id] {
 					t.Fatalf("%d does not wait", id)
 				}
-				v.refuse(id)
+				v.Refuse(id)
 				delete(waits, id)
 			}
 		}
-		if len(v.todo) > 2*len(v.at)+1025 {
-			t.Fatalf("%d stand in a queue for %d", len(v.todo), len(v.at))
+		if len(v.queue) > 2*len(v.at)+1025 {
+			t.Fatalf("%d stand in a queue for %d", len(v.queue), len(v.at))
 		}
 	}
-	if v.len() != len(model) || v.wanting != len(waits) || len(v.codes) != v.len()*v.words {
-		t.Fatalf("got %d vectors and %d that wait, want %d and %d", v.len(), v.wanting, len(model), len(waits))
+	if v.Len() != len(model) || v.wanting != len(waits) || len(v.codes) != v.Len()*v.words {
+		t.Fatalf("got %d vectors and %d that wait, want %d and %d", v.Len(), v.wanting, len(model), len(waits))
 	}
 	for id, x := range model {
-		m, ok := v.has(id)
-		if !ok || m.id != id || !slices.Equal(x, v.numbers(v.at[id])) {
+		m, ok := v.Find(id)
+		if !ok || m.Memory != id || !slices.Equal(x, v.numbers(v.at[id])) {
 			t.Fatalf("%d is not what was put", id)
 		}
 		code := slices.Clone(v.code(v.at[id]))
@@ -153,9 +162,9 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 			t.Fatalf("%d has the signs of another", id)
 		}
 	}
-	dropped, oldest := v.keep(10, func(id uint64) storage.Time { return storage.Time(id) })
-	if dropped != len(model)-10 || v.len() != 10 || uint64(oldest) != slices.Min(v.ids) {
-		t.Errorf("kept %d of %d", v.len(), len(model))
+	dropped, oldest := v.Keep(10, func(id uint64) storage.Time { return storage.Time(id) })
+	if dropped != len(model)-10 || v.Len() != 10 || uint64(oldest) != slices.Min(v.ids) {
+		t.Errorf("kept %d of %d", v.Len(), len(model))
 	}
 	for _, id := range v.ids {
 		newer := 0
@@ -169,72 +178,72 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 		}
 	}
 	for id := range uint64(8) {
-		v.remove(1000 + id)
-		v.want(1000 + id)
+		v.Remove(1000 + id)
+		v.Want(1000 + id)
 	}
-	if v.giveUp(func(id uint64) bool { return id >= 1004 }); v.wanting != 4 || !slices.Equal(v.todo, []uint64{1004, 1005, 1006, 1007}) {
-		t.Errorf("%d still wait, %v of them to be asked for, want the four that are newer", v.wanting, v.todo)
+	if v.GiveUp(func(id uint64) bool { return id >= 1004 }); v.wanting != 4 || !slices.Equal(v.queue, []uint64{1004, 1005, 1006, 1007}) {
+		t.Errorf("%d still wait, %v of them to be asked for, want the four that are newer", v.wanting, v.queue)
 	}
 }
 
-func TestSegmentsAreRead(t *testing.T) {
-	s := segment{number: 1, model: "m", dim: 3}
-	s.add(1, 2, []int8{1, -2, 127})
-	s.add(3, 4, []int8{-127, 0, 5})
-	got, err := readSegment(1, s.value())
-	if err != nil || got.len() != 2 || got.model != "m" {
+func TestReadSegment(t *testing.T) {
+	s := Segment{Number: 1, Model: "m"}
+	s.Add(Mark{Memory: 1, Text: 2}, []int8{1, -2, 127})
+	s.Add(Mark{Memory: 3, Text: 4}, []int8{-127, 0, 5})
+	got, err := ReadSegment(1, s.Value())
+	if err != nil || got.Len() != 2 || got.Model != "m" || got.Dim != 3 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
-	if id, text, n := got.entry(1); id != 3 || text != 4 || !slices.Equal(toInt8(n), []int8{-127, 0, 5}) {
-		t.Errorf("got %d, %d, %v", id, text, n)
+	if m, n := got.Mark(1), got.Numbers(1); m != (Mark{3, 4, 1}) || !slices.Equal(n, []int8{-127, 0, 5}) {
+		t.Errorf("got %+v, %v", m, n)
 	}
-	for cut := range len(s.value()) - 1 {
-		if s, err := readSegment(1, s.value()[:cut]); err == nil && s.len() > 1 {
-			t.Errorf("cut at %d: %d entries", cut, s.len())
+	for cut := range len(s.Value()) - 1 {
+		if s, err := ReadSegment(1, s.Value()[:cut]); err == nil && s.Len() > 1 {
+			t.Errorf("cut at %d: %d entries", cut, s.Len())
 		}
 	}
-	for key, want := range map[string]bool{"v/00000001": true, "v/1": false, "snapshot": false, "v/0000000g": false, "v/000000001": false} {
-		if _, ok := segmentNumber(key); ok != want {
+	for key, want := range map[string]bool{Key(1): true, "v/00000001": true, "v/1": false, "snapshot": false, "v/0000000g": false, "v/000000001": false} {
+		if _, ok := SegmentOf(key); ok != want {
 			t.Errorf("%s: got %v, want %v", key, ok, want)
 		}
 	}
 }
 
 func FuzzReadSegment(f *testing.F) {
-	s := segment{model: "m", dim: 3}
-	s.add(1, 2, []int8{1, -2, 127})
-	f.Add(s.value())
+	s := Segment{Model: "m"}
+	s.Add(Mark{Memory: 1, Text: 2}, []int8{1, -2, 127})
+	f.Add(s.Value())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := readSegment(0, b)
+		s, err := ReadSegment(0, b)
 		if err != nil {
 			return
 		}
-		for i := range s.len() {
-			if _, _, n := s.entry(i); len(n) != s.dim {
-				t.Fatal("an entry of another dimension")
+		for i := range s.Len() {
+			if n := s.Numbers(i); len(n) != s.Dim {
+				t.Fatalf("entry %d has dimension %d, want %d", i, len(n), s.Dim)
 			}
 		}
 	})
 }
 
-func BenchmarkVectorScan(b *testing.B) {
+func BenchmarkNearest(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000} {
 		b.Run(fmt.Sprintf("%dx768", n), func(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 2))
-			v := newVectors()
+			v := New()
 			numbers := make([]int8, 768)
 			for i := range n {
 				for j := range numbers {
 					numbers[j] = int8(r.Uint32())
 				}
-				v.put(uint64(i+1), mark{}, numbers)
+				v.Put(uint64(i+1), Mark{}, numbers)
 			}
 			q := randomVector(r, 768, 0)
-			s := new(nearScratch)
+			s := new(Scratch)
 			for b.Loop() {
-				v.nearest(q, s)
+				v.Nearest(q, s)
 			}
-			b.ReportMetric(float64(v.bytes())/float64(n), "B/vector")
+			b.ReportMetric(float64(v.Bytes())/float64(n), "B/vector")
 		})
 	}
 }

@@ -2,11 +2,11 @@ package recall
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -19,7 +19,7 @@ import (
 // of the scope cleans.
 type vectorWork struct {
 	local   storage.Local // nil = vectors are not kept
-	scratch sync.Pool     // *nearScratch
+	scratch sync.Pool     // *vector.Scratch
 	commit  sync.Mutex    // serialises changes of records; taken before a scope's lock
 
 	mu      sync.Mutex
@@ -31,10 +31,10 @@ type vectorWork struct {
 
 // scopeVectors is what a scope has of vectors. all, last and attached are guarded by the scope's lock.
 type scopeVectors struct {
-	all      *vectors // nil until the stored ones are read
-	last     uint32   // number of the newest segment
-	redone   bool     // read again for another dimension; once is enough
-	queued   bool     // guarded by vectorWork.mu
+	all      *vector.Store // nil until the stored ones are read
+	last     uint32        // number of the newest segment
+	redone   bool          // read again for another dimension; once is enough
+	queued   bool          // guarded by vectorWork.mu
 	tidying  atomic.Bool
 	untidy   map[uint32]bool // segments that hold what is gone
 	bytes    atomic.Int64
@@ -115,7 +115,7 @@ func (e *Engine) attach(s *scopeIndex, dim int) {
 	}
 	ctx, cancel := context.WithTimeout(e.life, e.cfg.LoadTimeout)
 	defer cancel()
-	stored, err := e.readVectors(ctx, s.scope, dim)
+	stored, err := vector.ReadStored(ctx, e.vec.local, s.scope, e.cfg.Vectors.Embedder.Model(), dim, e.cfg.MaxScopeBytes)
 	if err != nil {
 		if e.life.Err() == nil {
 			e.vec.failures.Add(1)
@@ -123,81 +123,26 @@ func (e *Engine) attach(s *scopeIndex, dim int) {
 		}
 		return
 	}
+	e.vec.stale.Add(int64(len(stored.Outdated)))
 	if err := e.matchVectors(s, stored); err != nil {
 		return
 	}
 	e.vec.commit.Lock()
-	if err := deleteRecords(ctx, e.vec.local, stored.stale); err != nil {
+	if err := vector.DeleteRecords(ctx, e.vec.local, stored.Outdated); err != nil {
 		e.vec.failures.Add(1)
 		e.log.Warn("recall vectors not deleted", "error", err)
 	}
 	e.vec.commit.Unlock()
 	e.tidy(s)
 	e.embedLater(s)
-	e.log.Debug("recall vectors read", "segments", len(stored.segments), "stale", len(stored.stale), "took", time.Since(began))
-}
-
-// storedVectors are the segments of a scope that fit the settings.
-type storedVectors struct {
-	segments []segment
-	at       map[uint64]entryAt // by stable hash of the id, the newest
-	stale    []storage.RecordRef
-	last     uint32
-}
-
-type entryAt struct{ segment, entry int }
-
-func (e *Engine) readVectors(ctx context.Context, scope storage.Scope, dim int) (*storedVectors, error) {
-	out := &storedVectors{at: map[uint64]entryAt{}}
-	model := e.cfg.Vectors.Embedder.Model()
-	bytes := 0
-	err := eachVectorRecord(ctx, e.vec.local, scope, func(number uint32, r storage.Record) error {
-		out.last = max(out.last, number)
-		s, err := readSegment(number, r.Value)
-		if err != nil || s.model != model || dim != 0 && s.dim != dim {
-			e.vec.stale.Add(1)
-			out.stale = append(out.stale, r.Ref())
-			return nil
-		}
-		out.segments = append(out.segments, s)
-		bytes += len(s.entries)
-		for int64(bytes) > e.cfg.MaxScopeBytes { // they would not fit either
-			bytes -= len(out.segments[0].entries)
-			out.segments = slices.Delete(out.segments, 0, 1)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if n := len(out.segments); n > 0 && dim == 0 {
-		dim = out.segments[n-1].dim
-		out.segments = slices.DeleteFunc(out.segments, func(s segment) bool {
-			if s.dim == dim {
-				return false
-			}
-			e.vec.stale.Add(1)
-			out.stale = append(out.stale, storage.RecordRef{Bucket: storage.BucketIndex, Scope: scope, Key: segmentKey(s.number)})
-			return true
-		})
-	}
-	if len(out.stale) > 0 { // they are removed while new ones are written already
-		out.last++
-	}
-	for i := range out.segments {
-		for k := range out.segments[i].len() {
-			id, _, _ := out.segments[i].entry(k)
-			out.at[id] = entryAt{i, k}
-		}
-	}
-	return out, nil
+	e.log.Debug("recall vectors read", "segments", len(stored.Segments), "outdated", len(stored.Outdated), "took", time.Since(began))
 }
 
 // matchVectors walks over the index, the newest memories first, a step at a time so that requests get in between.
 // Memories that come meanwhile make themselves known.
-func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
-	all := newVectors()
-	used := make([]int, len(stored.segments)) // entries that are some memory's
+func (e *Engine) matchVectors(s *scopeIndex, stored *vector.Stored) error {
+	all := vector.New()
+	used := make([]int, len(stored.Segments)) // entries that are some memory's
 	var ix *index
 	at := 0
 	for {
@@ -207,7 +152,7 @@ func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
 			return errGone
 		}
 		if s.vec.all != all { // the first step
-			s.vec.all, s.vec.last, s.vec.untidy = all, stored.last, map[uint32]bool{}
+			s.vec.all, s.vec.last, s.vec.untidy = all, stored.Last, map[uint32]bool{}
 		}
 		if ix != s.ix { // rebuilt, or the first step
 			ix, at = s.ix, len(s.ix.mems)
@@ -219,19 +164,14 @@ func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
 			}
 			m := ix.memory(int32(at), s.scope)
 			id := ix.hash(m.ID)
-			if _, ok := all.has(id); ok {
+			if _, ok := all.Find(id); ok {
 				continue
 			}
-			stable := stableHash(m.ID)
-			if k, ok := stored.at[stable]; ok {
-				seg := &stored.segments[k.segment]
-				_, text, numbers := seg.entry(k.entry)
-				if text == stableHash(m.Text) && all.put(id, mark{stable, text, seg.number}, toInt8(numbers)) {
-					used[k.segment]++
-					continue
-				}
+			if segment, mark, numbers, ok := stored.Find(m.ID, m.Text); ok && all.Put(id, mark, numbers) {
+				used[segment]++
+				continue
 			}
-			all.want(id)
+			all.Want(id)
 		}
 		full := e.vectorsFull(s)
 		if full {
@@ -240,11 +180,11 @@ func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
 		}
 		done := at == 0
 		if done {
-			slices.Reverse(all.todo) // the newest are the most urgent
+			all.ReverseQueue() // the newest are the most urgent
 			// Of a scope too large for its bound some memories are in the store alone, so nothing is known to be gone.
-			for i := range stored.segments {
-				if ix.omitted == 0 && !full && used[i] < stored.segments[i].len() {
-					s.vec.untidy[stored.segments[i].number] = true
+			for i := range stored.Segments {
+				if ix.omitted == 0 && !full && used[i] < stored.Segments[i].Len() {
+					s.vec.untidy[stored.Segments[i].Number] = true
 				}
 			}
 			s.vec.attached.Store(true)
@@ -259,7 +199,7 @@ func (e *Engine) matchVectors(s *scopeIndex, stored *storedVectors) error {
 
 // vectorsFull reports whether the scope has no room for more. The caller holds its lock.
 func (e *Engine) vectorsFull(s *scopeIndex) bool {
-	return e.indexBytes(s)+s.vec.all.bytes() > e.cfg.MaxScopeBytes
+	return e.indexBytes(s)+s.vec.all.Bytes() > e.cfg.MaxScopeBytes
 }
 
 // indexBytes is what the index takes; one beyond its bound, what it will when its rebuild has ended, or it would leave no room
@@ -276,24 +216,24 @@ func (e *Engine) indexBytes(s *scopeIndex) int64 {
 // ones were with the server keep their place. stay says that none of them goes. The caller holds the scope's lock.
 func (e *Engine) holdVectors(s *scopeIndex, stay bool) {
 	v := s.vec.all
-	if e.vectorsFull(s) && v.len() > 0 {
+	if e.vectorsFull(s) && v.Len() > 0 {
 		room := max(e.cfg.MaxScopeBytes-e.indexBytes(s), 0)
-		n := int(float64(v.len()) * 0.9 * float64(room) / float64(v.bytes()))
+		n := int(float64(v.Len()) * 0.9 * float64(room) / float64(v.Bytes()))
 		when := func(id uint64) storage.Time {
 			if turn, ok := s.ix.turnOf(id); ok {
 				return s.ix.turns[turn].time
 			}
 			return 0
 		}
-		dropped, oldest := v.keep(min(n, v.len()*9/10), when)
+		dropped, oldest := v.Keep(min(n, v.Len()*9/10), when)
 		if !stay {
-			some := v.len() > 0
-			dropped += v.giveUp(func(id uint64) bool { return some && when(id) > oldest })
+			some := v.Len() > 0
+			dropped += v.GiveUp(func(id uint64) bool { return some && when(id) > oldest })
 		}
 		e.vec.omitted.Add(int64(dropped))
 	}
-	s.vec.bytes.Store(v.bytes())
-	s.vec.count.Store(int64(v.len()))
-	s.vec.wanting.Store(int64(v.wanting))
+	s.vec.bytes.Store(v.Bytes())
+	s.vec.count.Store(int64(v.Len()))
+	s.vec.wanting.Store(int64(v.Wanting()))
 	e.hold(s, s.ix.bytes()+scopeOverhead)
 }
