@@ -38,7 +38,7 @@ func TestStreamsReachTheLedger(t *testing.T) {
 			}
 			defer resp.Body.Close()
 			for by := time.Now().Add(patience); len(segments(t, r.local)) == 0; time.Sleep(time.Millisecond) {
-				if r.h.store.flush(t.Context()); time.Now().After(by) {
+				if r.h.ledger.Flush(t.Context()); time.Now().After(by) {
 					t.Fatal("nothing was stored")
 				}
 			}

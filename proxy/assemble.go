@@ -9,6 +9,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -30,11 +31,9 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	left    bool         // the client hung up, or the upstream did: the stream must have been at its end
-	ledger  *scopeLedger // where the answer to a turn is noted, nil = nowhere
-	newest  chainHash
-	sent    *variant
-	lead    chainHash // see leading
+	left    bool        // the client hung up, or the upstream did: the stream must have been at its end
+	sent    ledger.Sent // where the answer is noted
+	system  ledger.Hash // see ledger.SystemHash
 }
 
 // streamed says whether an answer is a stream of events or lines.
@@ -120,8 +119,8 @@ func (a *assembler) read(j *answer) {
 	cut := j.left && !reply.Ended
 	if cut {
 		j.trace.failed("aborted")
-	} else if err == nil && j.ledger != nil && j.sent != nil {
-		a.h.ledger.noteAnswer(j.ledger, j.newest, j.sent, answerOf(reply))
+	} else if err == nil {
+		j.sent.NoteAnswer(reply)
 	}
 	if !j.persist {
 		return
@@ -132,10 +131,10 @@ func (a *assembler) read(j *answer) {
 	}
 	t := j.turn
 	chain := t.Chain
-	if j.lead != (chainHash{}) {
-		chain += chainText(j.lead)
+	if j.system != (ledger.Hash{}) {
+		chain += ledger.HexHash(j.system)
 	}
-	t.ID = a.h.turns.Load().of(t.Scope, t.Conversation, chain)
+	t.ID = a.h.turns.Load().ID(t.Scope, t.Conversation, chain)
 	t.Finish = reply.Finish
 	if reply.Model != "" {
 		t.Model = reply.Model
@@ -148,4 +147,14 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	a.h.stats.Assembled.Add(1)
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
 }

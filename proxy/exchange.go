@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage"
@@ -55,14 +56,14 @@ type exchange struct {
 	splice   splice // what went into the request; see memory.go
 	taken    bool   // accepted was told so
 	opening  opening
-	placing  *placing
+	next     *ledger.Continuation // the answer's place in a conversation that the upstream keeps; nil = none, or recorded
 
 	found []recall.Scored // room for what recall finds, kept from request to request
 	lines []fence.Line    // the same for the lines of a block
 
-	chain   []chainHash  // and for the hashes of a chain
-	turns   [][16]byte   // and for those that recall is told of
-	guarded *guardedBody // what read reads from, kept likewise
+	chain   []ledger.Hash // and for the hashes of a chain
+	turns   [][16]byte    // and for those that recall is told of
+	guarded *guardedBody  // what read reads from, kept likewise
 }
 
 // passBuffer is up to what size a body that gets no memory is read before the upstream is called, in bytes. Streaming
@@ -215,7 +216,7 @@ func (x *exchange) streams(src io.ReadCloser) {
 // remember works out what to insert. Whatever goes wrong in it, the original goes out.
 func (x *exchange) remember() (inserts []dialect.Insertion) {
 	defer x.h.guard("remember", func() {
-		x.status, x.memories, x.persist, x.splice, x.placing, inserts = StatusUnavailable, 0, false, splice{}, nil, nil
+		x.status, x.memories, x.persist, x.splice, x.next, inserts = StatusUnavailable, 0, false, splice{}, nil, nil
 	})
 	var err error
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
@@ -417,7 +418,7 @@ func (x *exchange) whyRefused(resp *http.Response, head []byte) (template, lengt
 
 // tee starts the copy of an answer that somebody will read.
 func (x *exchange) tee(resp *http.Response) *tee {
-	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.placing != nil && encoded(resp.Header)) && !x.splice.rivals() {
+	if x.d == nil || resp.StatusCode/100 != 2 || !x.persist && x.trace == nil && !(x.next != nil && encoded(resp.Header)) && !x.splice.walk.Ambiguous() {
 		return nil
 	}
 	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
@@ -446,7 +447,7 @@ func (x *exchange) hand(resp *http.Response, t *tee, out relayed) {
 	x.reachedEncoded(resp.Header, t)
 	x.h.assembler.submit(&answer{
 		d: x.d, header: resp.Header, tee: t, turn: x.turn, persist: x.persist, trace: x.trace, ended: now, left: left,
-		ledger: x.splice.ledger, newest: x.splice.newest, sent: x.splice.sent, lead: x.splice.lead,
+		sent: x.splice.walk.Sent(), system: x.splice.system,
 	})
 }
 

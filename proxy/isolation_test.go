@@ -7,10 +7,11 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Different credentials, users, apps or projects never share a scope, a chain or a turn id, however the ids are crafted.
+// Different credentials, users, apps or projects never share a scope or a turn id, however the ids are crafted.
 func TestScopesNeverCollide(t *testing.T) {
 	secret := []byte("0123456789abcdef0123456789abcdef")
 	cfg := DefaultIdentityConfig()
@@ -25,8 +26,8 @@ func TestScopesNeverCollide(t *testing.T) {
 		return strings.TrimSpace(b.String())
 	}
 	type who struct{ key, user, app, project string }
-	scopes, seeds, turns := map[storage.Scope]who{}, map[chainHash]who{}, map[string]who{}
-	ids := newTurnIDs(secret)
+	scopes, turns := map[storage.Scope]who{}, map[string]who{}
+	ids := ledger.NewTurnIDs(secret)
 	for range 20000 {
 		w := who{"sk-real-" + word(), word(), word(), word()}
 		if w.user == "" || w.app == "" || w.project == "" {
@@ -40,17 +41,16 @@ func TestScopesNeverCollide(t *testing.T) {
 			t.Fatalf("no scope for %+v", w)
 		}
 		w.key = strings.TrimSpace(w.key)
-		seed := (&scopeLedger{scope: s}).chainStart(secret)
-		turn := ids.of(s, "c", chainText(chainHash{}))
+		turn := ids.ID(s, "c", ledger.HexHash(ledger.Hash{}))
 		for _, seen := range []struct {
 			other who
 			found bool
-		}{{scopes[s], scopes[s] != who{}}, {seeds[seed], seeds[seed] != who{}}, {turns[turn], turns[turn] != who{}}} {
+		}{{scopes[s], scopes[s] != who{}}, {turns[turn], turns[turn] != who{}}} {
 			if seen.found && seen.other != w {
 				t.Fatalf("%+v and %+v collide", seen.other, w)
 			}
 		}
-		scopes[s], seeds[seed], turns[turn] = w, w, w
+		scopes[s], turns[turn] = w, w
 	}
 }
 
@@ -84,7 +84,7 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *Deps) { c.Identity.Loopback = false })
 	stored := func() int {
 		r.settle()
-		r.h.store.flush(t.Context())
+		r.h.ledger.Flush(t.Context())
 		page, err := r.local.AllRecords(t.Context(), storage.BucketLedger, "", 100)
 		if err != nil {
 			t.Fatal(err)
@@ -105,10 +105,10 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 
 // Ids of turns stand in stores that older builds have written: how they are made is fixed.
 func TestTurnIDsStay(t *testing.T) {
-	ids := newTurnIDs([]byte("0123456789abcdef0123456789abcdef"))
+	ids := ledger.NewTurnIDs([]byte("0123456789abcdef0123456789abcdef"))
 	scope := storage.Scope{Tenant: "local", App: "default", Project: "default", User: "u"}
 	for range 3 { // the second finds the first one's hash used
-		if got, want := ids.of(scope, "c", chainText(chainHash{Hi: 1, Lo: 2})), "2135d683ae10b4089b2718619809e031"; got != want {
+		if got, want := ids.ID(scope, "c", ledger.HexHash(ledger.Hash{Hi: 1, Lo: 2})), "2135d683ae10b4089b2718619809e031"; got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

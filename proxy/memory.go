@@ -7,15 +7,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"hash"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage"
@@ -23,18 +22,12 @@ import (
 
 // splice is what compose put into a request, for when the upstream refuses it.
 type splice struct {
-	ledger    *scopeLedger
-	walk      walk
-	newest    chainHash
+	walk      ledger.Walk
+	scope     storage.Scope
 	model     modelKey
-	written   *variant // new at the newest turn, nil = none written
-	sent      *variant // goes out at the newest turn; the ledger's
-	lead      chainHash
+	system    ledger.Hash // of the system messages before all others
 	placement dialect.Placement
 }
-
-// rivals says whether the newest turn was sent in other ways, too, so that its answer must be known to tell who goes on with which.
-func (s *splice) rivals() bool { return s.written != nil && s.written.rival }
 
 // whose resolves whose memory the request is about, from its head and ids alone: no text is read for who has no memory.
 // Where ok is false the status says why.
@@ -55,35 +48,28 @@ func (x *exchange) whose() (secret []byte, scope storage.Scope, ok bool) {
 // compose replays, recalls and returns the insertions. It sets status, memories, persist and turn.
 func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Insertion {
 	h := x.h
-	s := h.ledger.of(scope)
-	start := s.chainStart(secret)
+	entries := h.ledger.Scope(scope)
 	began := time.Now()
-	ctx, cancel := x.deadline(s, scope, began)
+	ctx, cancel := x.deadline(entries, scope, began)
 	defer cancel()
-	ready := awaitLedger(ctx, s)
-	from := x.origin(s, start, ready == "")
-	named := h.identity.conversation(x.r.Header, x.req)
-	if named == "" {
-		named = from.conversation()
-	}
-	if named == "" { // ids that elsewhere often are one for a whole application are believed of known clients
-		named = cleanID(x.client.conversation.first(x.r.Header, x.req))
-	}
-	var w walk
-	if ready == "" {
-		w = h.ledger.walk(s, from.seed, x.req, x.chain, named, x.counts)
-		if from.known {
-			h.ledger.hold(s, &w, from.seed, x.counts)
-		}
-	} else {
-		w = walk{chain: chain(from.seed, x.req, x.chain)}
+	ready := awaitLedger(ctx, entries)
+	x.splice = splice{scope: scope, model: x.model()}
+	w := &x.splice.walk
+	*w = entries.Walk(secret, x.req, ledger.WalkOptions{
+		Named: h.identity.conversation(x.r.Header, x.req),
+		// Ids that elsewhere often are one for a whole application are believed of known clients.
+		Fallback: func() string { return cleanID(x.client.conversation.first(x.r.Header, x.req)) },
+		Peek:     x.counts, Blind: ready != "", Room: x.chain,
+	})
+	x.chain = w.Chain
+	if ready != "" {
 		x.status = ready
 	}
-	x.chain = w.chain
-	placement, accepts := h.learned.placement(x.model(), scope, h.placement(x.d))
-	if placement == dialect.BeforeUser && slices.ContainsFunc(w.blocks, func(b replayed) bool { return b.placement == dialect.InUser }) {
+	placement, accepts := h.learned.placement(x.splice.model, scope, h.placement(x.d))
+	if placement == dialect.BeforeUser && slices.ContainsFunc(w.Replays, func(r ledger.Replay) bool { return r.Placement == dialect.InUser }) {
 		placement = dialect.InUser // learned before a restart
 	}
+	x.splice.placement = placement
 	if x.req.Held && placement != dialect.System {
 		// Whatever is inserted stays in the upstream's conversation for good.
 		x.rights = rights{persist: x.rights.persist}
@@ -94,21 +80,19 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 		x.status = StatusEmpty
 	}
 	if x.counts {
-		return x.insert(w, placement, fence.Block{})
+		return x.insert(placement, fence.Block{})
 	}
-	conv := x.conversation(named, w, ready == "")
+	conv := w.Conversation(x.began, randomName)
 	x.persist = x.rights.persist && h.deps.Persist != nil && !x.req.Background
-	x.splice = splice{ledger: s, walk: w, model: x.model(), placement: placement}
 	if x.req.Turn < 0 {
-		x.place(s, start, from, w, conv, from.at.said, from.at.before)
-		return x.goOn(scope, from, w, conv)
+		x.place(conv, w.Said, w.Before)
+		return x.goOn(scope, conv)
 	}
-	newest := w.chain[x.req.Turn]
 	human, at := x.words()
 	x.persist = x.persist && human != ""
-	before := x.unanswered(at, from)
-	x.turn = x.newTurn(scope, conv, chainTextIn(conv, newest), inOrder(before, human))
-	x.splice.newest, x.splice.lead = newest, leading(x.req)
+	before := x.unanswered(at)
+	x.turn = x.newTurn(scope, conv, w.TurnKey(conv), inOrder(before, human))
+	x.splice.system = ledger.SystemHash(x.req)
 	x.turn.Project = projectName(secret, x.client.directory(x.req))
 
 	if x.side && ready == "" {
@@ -116,35 +100,27 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	}
 	var fresh fence.Block
 	found := 0
-	if ready == "" && x.rights.recall && accepts && x.searches(w) {
-		fresh, found, x.status = x.search(ctx, scope, conv, named, w, human, from.at.said)
+	if ready == "" && x.rights.recall && accepts && x.searches() {
+		fresh, found, x.status = x.search(ctx, scope, conv, human)
 	}
 	x.recallUS = time.Since(began).Microseconds()
-	sends := &variant{conv: conv, placement: placement, block: fresh, ghost: !x.rights.ledger}
-	twin, stale := x.enter(s, w, newest, named, sends)
+	duplicate, stale := w.Enter(ledger.Injection{Conversation: conv, Placement: placement, Block: fresh}, !x.rights.ledger)
 	if stale && fresh.Text != "" {
 		fresh, found, x.status = fence.Block{}, 0, StatusEmpty
 	}
-	if w.newest != nil && x.splice.written == nil {
-		sends = w.newest
-	}
-	if twin != nil {
-		sends = twin.of
+	if duplicate != nil {
 		// The same request was entered while this one searched: both are one turn.
-		x.turn.Conversation = twin.conv
+		x.turn.Conversation = duplicate.Conversation
 		if x.rights.inject {
-			fresh, placement = twin.block, twin.placement
+			fresh, placement = duplicate.Block, duplicate.Placement
 			if x.status = StatusEmpty; fresh.Text != "" {
 				x.status = StatusInjected
 			}
 		}
 	}
-	x.splice.sent = sends
-	x.place(s, start, from, w, x.turn.Conversation, human, before)
+	x.place(x.turn.Conversation, human, before)
 	if !accepts {
-		for _, b := range w.blocks { // the upstream goes on without them, for good
-			h.ledger.clear(s, b.at, b.variant)
-		}
+		w.ClearReplays() // the upstream goes on without them, for good
 		x.status = StatusUnsupported
 		return nil
 	}
@@ -152,16 +128,13 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 		x.memories = found
 		return nil
 	}
-	return x.insert(w, placement, fresh)
+	return x.insert(placement, fresh)
 }
 
 // searches says whether the newest turn is to be searched for: once per turn, never in a tool loop, and not where the
 // conversation is full. Observing searches each time, since it leaves nothing to replay.
-func (x *exchange) searches(w walk) bool {
-	if x.req.Loop || x.h.cfg.Ledger.full(w) {
-		return false
-	}
-	return w.newest == nil || w.newest.ghost
+func (x *exchange) searches() bool {
+	return !x.req.Loop && !x.splice.walk.Full() && x.splice.walk.IsNew()
 }
 
 // recognise takes back what a request of its client's may not have of memory: one that is no turn is given nothing new and leaves nothing (what earlier turns were given stays, or their cached prefix would be
@@ -185,24 +158,8 @@ func (x *exchange) recognise() {
 	}
 }
 
-// enter writes the newest turn's entry where it has none. It returns the entry that another request for the same turn
-// has written meanwhile, nil if there is none, and whether something was forgotten meanwhile.
-func (x *exchange) enter(s *scopeLedger, w walk, newest chainHash, named string, v *variant) (twin *variant, stale bool) {
-	if w.newest != nil && (!w.newest.ghost || v.ghost) {
-		return nil, false
-	}
-	window := x.h.cfg.Ledger.ReplayWindow
-	if x.req.Loop {
-		window = -1
-	}
-	if twin, stale = x.h.ledger.write(s, newest, v, named, window, w.forgets); twin == nil {
-		x.splice.written = v
-	}
-	return twin, stale
-}
-
 // insert turns replayed blocks and the fresh one into insertions. A block that this body has no place for is left out.
-func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dialect.Insertion {
+func (x *exchange) insert(p dialect.Placement, fresh fence.Block) []dialect.Insertion {
 	var out []dialect.Insertion
 	var system []string // one insertion for all of them: a body without a system prompt gets one, not several
 	put := func(turn int, p dialect.Placement, b fence.Block, gained Status) {
@@ -229,15 +186,13 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 		system = append(system, fence.Rule)
 	}
 	if x.rights.replay {
-		for _, b := range w.blocks {
+		for i, b := range x.splice.walk.Replays {
 			// The model may have been found to be strict since.
-			if b.placement == dialect.BeforeUser && p == dialect.InUser {
-				b.placement = p
-				if !x.counts {
-					x.h.ledger.move(x.splice.ledger, b.at, b.variant, p)
-				}
+			if b.Placement == dialect.BeforeUser && p == dialect.InUser {
+				b.Placement = p
+				x.splice.walk.Moved(i, p)
 			}
-			put(b.turn, b.placement, b.block, StatusReplayed)
+			put(b.Turn, b.Placement, b.Block, StatusReplayed)
 		}
 	}
 	if fresh.Text != "" && x.rights.inject {
@@ -258,33 +213,31 @@ func (x *exchange) insert(w walk, p dialect.Placement, fresh fence.Block) []dial
 // blockFrame is what a block gets around it, in bytes, and no more than an estimate.
 const blockFrame = 192
 
-// search recalls for the newest turn, in which a human says text. before is what was said in the turn before it, where the upstream
-// holds that.
-func (x *exchange) search(
-	ctx context.Context, scope storage.Scope, conv, named string, w walk, text, before string,
-) (fence.Block, int, Status) {
+// search recalls for the newest turn, in which a human says text.
+func (x *exchange) search(ctx context.Context, scope storage.Scope, conv, text string) (fence.Block, int, Status) {
+	w := &x.splice.walk
 	q := recall.Request{Scope: scope, Project: x.turn.Project, Conversation: conv, Newest: text, HumanOnly: true, Now: x.start, Lines: true, Screen: x.h.deps.Redact, Into: x.found}
-	carries := x.req.Turn > 0 || named != ""
+	carries := x.req.Turn > 0 || w.Named != ""
 	if carries {
-		q.VisibleChains = x.earlierTurns(w)
+		q.VisibleChains = x.earlierTurns()
 	}
-	if len(w.heldIDs)+len(w.blocks) > 0 {
-		q.VisibleIDs = make(map[string]struct{}, len(w.heldIDs))
-		maps.Copy(q.VisibleIDs, w.heldIDs)
+	if len(w.HeldIDs)+len(w.Replays) > 0 {
+		q.VisibleIDs = make(map[string]struct{}, len(w.HeldIDs))
+		maps.Copy(q.VisibleIDs, w.HeldIDs)
 	}
 	if i := x.req.Previous(x.req.Turn); i >= 0 {
 		q.Previous = func() string { return x.req.Text(i) }
-	} else if before != "" {
-		q.Previous = func() string { return before }
+	} else if said := w.Said; said != "" {
+		q.Previous = func() string { return said }
 	}
-	if named != "" && w.conv == "" { // the client may send a window of its history, or a summary and the end of it
+	if w.Named != "" && w.Known == "" { // the client may send a window of its history, or a summary and the end of it
 		q.VisibleTurns = len(q.VisibleChains)
 	}
-	if carries && (named != "" || w.conv != "") { // sent before in this conversation: its answer may be stored already
-		q.VisibleChains = append(q.VisibleChains, w.chain[x.req.Turn].Bytes())
+	if carries && (w.Named != "" || w.Known != "") { // sent before in this conversation: its answer may be stored already
+		q.VisibleChains = append(q.VisibleChains, w.Chain[x.req.Turn].Bytes())
 	}
-	for _, b := range w.blocks {
-		for _, sp := range b.block.Spans {
+	for _, b := range w.Replays {
+		for _, sp := range b.Block.Spans {
 			q.VisibleIDs[sp.ID] = struct{}{}
 		}
 	}
@@ -322,7 +275,7 @@ func (x *exchange) search(
 	}
 	name, fits := randomName(), len(lines)
 	block := fence.Render(name, lines, fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
-	for w.tokens+tokensOf(block) > x.h.cfg.Ledger.MaxTokens && block.Text != "" { // as many as the conversation has room for
+	for !w.Fits(block) && block.Text != "" { // as many as the conversation has room for
 		fits--
 		block = fence.Render(name, lines[:fits], fence.Options{NoRule: x.h.cfg.Injection.RuleInSystem})
 	}
@@ -359,14 +312,15 @@ func (x *exchange) keep(found []recall.Scored) {
 }
 
 // earlierTurns are the chain hashes of the user messages before the newest, with those that the upstream holds. They stand in x.turns.
-func (x *exchange) earlierTurns(w walk) [][16]byte {
-	turns := slices.Grow(x.turns[:0], x.req.Turn/2+len(w.heldTurns)+2)
+func (x *exchange) earlierTurns() [][16]byte {
+	w := &x.splice.walk
+	turns := slices.Grow(x.turns[:0], x.req.Turn/2+len(w.HeldTurns)+2)
 	for i := range x.req.Turn {
 		if x.req.Messages[i].Role == dialect.RoleUser {
-			turns = append(turns, w.chain[i].Bytes())
+			turns = append(turns, w.Chain[i].Bytes())
 		}
 	}
-	for h := range w.heldTurns {
+	for h := range w.HeldTurns {
 		turns = append(turns, h.Bytes())
 	}
 	x.turns = turns
@@ -376,9 +330,9 @@ func (x *exchange) earlierTurns(w walk) [][16]byte {
 // accepted is told that the upstream has taken the request. From here on the ledger may be stored: a credential that no
 // upstream has accepted leaves nothing on the disk.
 func (x *exchange) accepted() {
-	if sp := x.splice; sp.ledger != nil && !x.taken {
+	if !x.taken {
 		x.taken = true
-		x.h.ledger.confirm(sp.ledger, sp.newest, sp.sent, sp.walk.blocks)
+		x.splice.walk.Confirm()
 	}
 }
 
@@ -391,7 +345,7 @@ func begunStream(resp *http.Response) bool {
 
 // accepting calls accepted once the client has the first of the answer, which does not wait for it, and before sink.
 func (x *exchange) accepting(sink func([]byte)) func([]byte) {
-	if x.splice.ledger == nil {
+	if !x.splice.walk.Recording() {
 		return sink
 	}
 	return func(p []byte) {
@@ -408,18 +362,13 @@ func (x *exchange) accepting(sink func([]byte)) func([]byte) {
 // rejected is told that the upstream went on without the blocks. What it has seen now is the bare conversation, so that
 // is what later requests must repeat. certain: the blocks' place was at fault; perhaps: nobody knows what was.
 func (x *exchange) rejected(certain, perhaps bool) {
-	sp := x.splice
 	if x.counts {
 		return
 	}
-	for _, b := range sp.walk.blocks {
-		x.h.ledger.clear(sp.ledger, b.at, b.variant)
-	}
-	if sp.written != nil {
-		x.h.ledger.clear(sp.ledger, sp.newest, sp.written)
-	}
+	sp := &x.splice
+	sp.walk.Reject()
 	if certain || perhaps {
-		x.h.learned.refused(sp.model, sp.ledger.scope, sp.placement, x.turn.Conversation, certain)
+		x.h.learned.refused(sp.model, sp.scope, sp.placement, x.turn.Conversation, certain)
 	}
 }
 
@@ -439,36 +388,27 @@ func (x *exchange) model() modelKey {
 }
 
 // deadline returns a context that ends when memory has had its time for this request.
-func (x *exchange) deadline(s *scopeLedger, scope storage.Scope, now time.Time) (context.Context, context.CancelFunc) {
+func (x *exchange) deadline(entries *ledger.Entries, scope storage.Scope, now time.Time) (context.Context, context.CancelFunc) {
 	end := now.Add(x.h.cfg.FirstDeadline)
-	select {
-	case <-s.loaded:
-		if x.h.deps.Recall.Loaded(scope) {
+	if since, loading := entries.Loading(); loading { // a store that hangs costs a user the first deadline once
+		if end = since.Add(x.h.cfg.FirstDeadline); end.Sub(now) < x.h.cfg.RecallDeadline {
 			end = now.Add(x.h.cfg.RecallDeadline)
 		}
-	default: // a store that hangs costs a user the first deadline once
-		if end = s.began.Add(x.h.cfg.FirstDeadline); end.Sub(now) < x.h.cfg.RecallDeadline {
-			end = now.Add(x.h.cfg.RecallDeadline)
-		}
+	} else if x.h.deps.Recall.Loaded(scope) {
+		end = now.Add(x.h.cfg.RecallDeadline)
 	}
 	return context.WithDeadline(x.ctx, end)
 }
 
 // awaitLedger returns "" once the scope's entries are in memory, else why they are not.
-func awaitLedger(ctx context.Context, s *scopeLedger) Status {
-	select {
-	case <-s.loaded:
-	default:
-		select {
-		case <-s.loaded:
-		case <-ctx.Done():
-			return StatusTimeout
-		}
+func awaitLedger(ctx context.Context, entries *ledger.Entries) Status {
+	switch err := entries.Await(ctx); {
+	case err == nil:
+		return ""
+	case errors.Is(err, ctx.Err()):
+		return StatusTimeout
 	}
-	if s.err != nil {
-		return StatusUnavailable
-	}
-	return ""
+	return StatusUnavailable
 }
 
 // installSecret returns the secret that tenants and turn ids derive from, nil while the store can't give it.
@@ -482,30 +422,9 @@ func (h *Handler) installSecret(ctx context.Context) []byte {
 	if err != nil || len(s) == 0 {
 		return nil
 	}
-	h.turns.Store(newTurnIDs(s))
+	h.turns.Store(ledger.NewTurnIDs(s))
 	h.secret.Store(&s)
 	return s
-}
-
-// turnIDs makes the ids of turns. Setting up an HMAC with its key costs more than hashing an id's few hundred bytes, so they
-// are kept.
-type turnIDs struct{ macs sync.Pool }
-
-func newTurnIDs(secret []byte) *turnIDs {
-	t := &turnIDs{}
-	t.macs.New = func() any { return hmac.New(sha256.New, secret) }
-	return t
-}
-
-// of is the idempotent id of a turn: the same messages in the same conversation are the same turn.
-func (t *turnIDs) of(scope storage.Scope, conv, chain string) string {
-	m := t.macs.Get().(hash.Hash)
-	defer t.macs.Put(m)
-	m.Reset()
-	var space [512]byte
-	b := appendParts(space[:0], "remora turn", scope.Tenant, scope.App, scope.Project, scope.User, conv, chain)
-	_, _ = m.Write(b)
-	return hex.EncodeToString(m.Sum(b[:0])[:16])
 }
 
 // projectName names the project by the agent's working directory, of which it tells nothing; "" where there is none.

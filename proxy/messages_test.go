@@ -118,12 +118,12 @@ func TestCountTokens(t *testing.T) {
 		}
 		r.settle()
 		asked, turns := len(r.recall.asked()), len(r.turns())
-		r.h.store.flush(t.Context())
+		r.h.ledger.Flush(t.Context())
 		stored := len(segments(t, r.local))
 		next := tt.a.body("user: q1", "assistant: fine", "user: q2")
 		_, counted := asks(next)
 		tt.a.grows(t, sent, counted)
-		r.h.store.flush(t.Context())
+		r.h.ledger.Flush(t.Context())
 		if n := len(segments(t, r.local)); asked != 1 || turns != 1 || n != stored || len(r.turns()) != 0 {
 			t.Errorf("%s: counting searched or stored something", tt.a.name)
 		}

@@ -134,7 +134,7 @@ func (x *exchange) opened(p []byte) {
 		return
 	}
 	if sp := x.splice; says == toldWell && o.asks == asksBare {
-		x.h.learned.refused(sp.model, sp.ledger.scope, sp.placement, x.turn.Conversation, true)
+		x.h.learned.refused(sp.model, sp.scope, sp.placement, x.turn.Conversation, true)
 	} else if says == toldWell {
 		x.h.learned.took(x.placed())
 	}

@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -59,7 +60,7 @@ type Config struct {
 	Clients   []Client // beside the known ones, or in the place of those of the same name
 	Limits    LimitsConfig
 	Injection InjectionConfig
-	Ledger    LedgerConfig
+	Ledger    ledger.Config
 	WebSocket string // WebSocketFallback, WebSocketPass or WebSocketEnrich
 	// RecallDeadline bounds what memory may add to a request; FirstDeadline holds instead while the user's index or
 	// ledger is not in memory yet.
@@ -104,7 +105,7 @@ func DefaultConfig() Config {
 			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
 		},
 		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true},
-		Ledger:         DefaultLedgerConfig(),
+		Ledger:         ledger.DefaultConfig(),
 		WebSocket:      WebSocketFallback,
 		RecallDeadline: 30 * time.Millisecond,
 		FirstDeadline:  150 * time.Millisecond,
@@ -184,13 +185,12 @@ type Handler struct {
 	w3c      propagation.TraceContext
 
 	bodies, tees budget
-	ledger       *ledger
-	store        *ledgerStore
+	ledger       *ledger.Ledger
 	learned      *learned
 	assembler    *assembler
-	secret       atomic.Pointer[[]byte]  // install secret, once the store gave it
-	turns        atomic.Pointer[turnIDs] // set before secret
-	said         atomic.Int64            // the newest time that a message was given
+	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
+	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
+	said         atomic.Int64                   // the newest time that a message was given
 
 	stats Stats
 }
@@ -249,11 +249,8 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	if deps.Tracer != nil {
 		h.tracer = deps.Tracer.Tracer(instrumentation)
 	}
-	if deps.Local != nil {
-		h.store = newLedgerStore(deps.Local, deps.Log)
-		h.stats.LedgerDrops = h.store.dropped.Load
-	}
-	h.ledger = newLedger(cfg.Ledger, h.store, deps.Now)
+	h.ledger = ledger.New(cfg.Ledger, deps.Local, deps.Log, deps.Now)
+	h.stats.LedgerDrops = h.ledger.Dropped
 	h.assembler = newAssembler(h)
 	return h, nil
 }
@@ -280,29 +277,17 @@ func (h *Handler) Stats() *Stats { return &h.stats }
 
 // Forget takes memories out of what later requests replay. Privacy beats the cache.
 func (h *Handler) Forget(scope storage.Scope, ids ...string) {
-	s := h.ledger.of(scope)
-	<-s.loaded
-	if s.err != nil {
-		h.ledger.erase(scope) // nobody knows in which blocks they stand, and the next load may succeed
-		return
-	}
-	set := make(map[string]struct{}, len(ids))
-	for _, id := range ids {
-		set[id] = struct{}{}
-	}
-	h.ledger.forget(s, set)
+	h.ledger.Forget(scope, ids...)
 }
 
 // Drop forgets all that later requests of a scope would replay, as after its erasure.
-func (h *Handler) Drop(scope storage.Scope) { h.ledger.erase(scope) }
+func (h *Handler) Drop(scope storage.Scope) { h.ledger.Erase(scope) }
 
-// Hold waits until nothing of a scope's ledger is being written and keeps it so until release is called. It is called
-// before the scope is erased, and released after Drop.
-func (h *Handler) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
-	if h.store == nil {
-		return func() {}, nil
-	}
-	return h.store.hold(ctx, scope)
+// PauseWrites waits until nothing of a scope's ledger is being written and keeps
+// it so until resume is called. Call it before the scope is erased, and resume
+// after Drop.
+func (h *Handler) PauseWrites(ctx context.Context, scope storage.Scope) (resume func(), err error) {
+	return h.ledger.PauseWrites(ctx, scope)
 }
 
 // Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
@@ -310,9 +295,7 @@ func (h *Handler) Hold(ctx context.Context, scope storage.Scope) (release func()
 func (h *Handler) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.assembler.run(ctx) })
-	if h.store != nil {
-		wg.Go(func() { h.store.run(ctx) })
-	}
+	wg.Go(func() { h.ledger.Run(ctx) })
 	wg.Wait()
 	h.plane.router.closeIdle()
 }

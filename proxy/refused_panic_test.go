@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/ledger"
 )
 
 // What reads an upstream's bytes for memory's sake may fail in any way, and the client has its answer all the same.
 func TestReadersOfAnswersAreGuarded(t *testing.T) {
 	r := newRig(t)
-	x := &exchange{h: r.h, d: dialect.Responses{}, placing: &placing{}}
+	x := &exchange{h: r.h, d: dialect.Responses{}, next: &ledger.Continuation{}}
 	if template, length, content := x.whyRefused(nil, nil); template || length || content {
 		t.Error("a refusal that can't be read says why")
 	}

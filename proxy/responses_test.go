@@ -11,7 +11,6 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/recall/fence"
-	"github.com/remora-proxy/remora/storage"
 )
 
 // held is the API whose upstream keeps the conversation.
@@ -145,7 +144,7 @@ func TestResponsesSurviveRestart(t *testing.T) {
 	r.as("resp_1", responsesAnswer("resp_1", "fine"))
 	r.post(after("", "user: q1"))
 	first := r.turns()
-	r.h.store.flush(t.Context())
+	r.h.ledger.Flush(t.Context())
 	again := apis[3].restart(r)
 	again.recall.set("tea", "cake")
 	again.post(after("resp_1", "user: q2"))
@@ -292,12 +291,10 @@ func TestUnstoredResponsesLeaveNoPosition(t *testing.T) {
 		r := held(t)
 		r.post(`{` + store + `"model":"m","input":"q"}`)
 		r.settle()
-		s := r.h.ledger.of(storage.Scope{Tenant: "local", App: DefaultPart, Project: DefaultPart, User: KeyHolderUser})
-		s.mu.Lock()
-		if n := len(s.entries); n != want {
+		r.h.ledger.Flush(t.Context())
+		if n := storedEntries(t, r.local); n != want {
 			t.Errorf("%q: %d entries, want %d", store, n, want)
 		}
-		s.mu.Unlock()
 	}
 }
 

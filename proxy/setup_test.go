@@ -70,16 +70,9 @@ func TestFirstTurnNamesTheConversation(t *testing.T) {
 			t.Fatal(err)
 		}
 		x := &exchange{req: req, client: newClients(nil).of(http.Header{"User-Agent": {"QwenCode/1"}}, req), heard: tt.heard}
-		w := walk{chain: chain(chainHash{Lo: 1}, req, nil)}
-		got := x.conversation("", w, true)
-		if tt.first < 0 {
-			if !strings.HasPrefix(got, "new:") {
-				t.Errorf("%s: got %q, want a new one", tt.name, got)
-			}
-			continue
-		}
-		if want := chainPrefix + chainText(w.chain[tt.first]); got != want {
-			t.Errorf("%s: got %q, want that of message %d, %q", tt.name, got, tt.first, want)
+		first, history := x.began()
+		if history != (tt.first >= 0) || history && first != tt.first {
+			t.Errorf("%s: begins with message %d, history %t; want %d", tt.name, first, history, tt.first)
 		}
 	}
 }

@@ -301,7 +301,7 @@ func TestLessonsKeepThePrefix(t *testing.T) {
 	if got := r.one().body; !strings.HasPrefix(got, strings.TrimSuffix(moved, "]}")) {
 		t.Errorf("after the lesson the block moved:\n%s\n%s", moved, got)
 	}
-	r.h.store.flush(t.Context())
+	r.h.ledger.Flush(t.Context())
 	again := restart(r)
 	again.answers(strict)
 	again.recall.set("new")

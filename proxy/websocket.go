@@ -306,7 +306,7 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	if y.tee != nil {
 		y.tee.write(event)
 	}
-	if y.placing != nil {
+	if y.next != nil {
 		y.reached((dialect.Responses{}).ReplyID(event))
 	}
 	switch kind {

@@ -54,7 +54,7 @@ func (e *earlier) oldestFirst() []string {
 // message after another; what was said first would be in no turn. Clients that keep nothing but user messages, or drop the answers to
 // old ones, show messages in a row, too, all of them answered. So of messages in a row those before the last count only behind an
 // answer or a call, which shows that this client keeps such.
-func (x *exchange) unanswered(at int, o origin) []string {
+func (x *exchange) unanswered(at int) []string {
 	var e earlier
 	calling := false // the message behind is of an answer that calls
 	loop := false    // and such an answer, or results, stand between it and what the human said next
@@ -74,7 +74,7 @@ func (x *exchange) unanswered(at int, o origin) []string {
 			if words == "" && read {
 				continue
 			}
-			if !loop && x.splice.ledger != nil && x.h.ledger.hasAnswer(x.splice.ledger, x.chain[i]) { // the client has dropped that
+			if !loop && x.splice.walk.HasAnswer(i) { // the client has dropped that
 				return e.oldestFirst()
 			}
 			if shown < 0 && !loop {
@@ -87,13 +87,30 @@ func (x *exchange) unanswered(at int, o origin) []string {
 		}
 	}
 	if loop { // the upstream holds what goes on here
-		for _, words := range slices.Backward(append(slices.Clip(o.at.before), o.at.said)) {
+		for _, words := range slices.Backward(append(slices.Clip(x.splice.walk.Before), x.splice.walk.Said)) {
 			if words == "" || !e.takes(words) {
 				break
 			}
 		}
 	}
 	return e.oldestFirst()
+}
+
+// began is the first turn of the request's conversation, and whether an answer of the assistant's stands between it and the
+// newest. What a harness says before, and the reply to it that comes with it, are alike in all conversations of a client.
+func (x *exchange) began() (first int, history bool) {
+	first = x.req.Turn
+	for i, m := range x.req.Messages[:x.req.Turn] {
+		switch {
+		case m.Role == dialect.RoleUser && first == x.req.Turn:
+			if x.typed(i) {
+				first = i
+			}
+		case m.Role == dialect.RoleAssistant && i > first:
+			return first, true
+		}
+	}
+	return first, false
 }
 
 // shown is the first message behind a human's first that an answer or a call, or what it gave, is; that of the newest turn

@@ -116,7 +116,7 @@ func TestUnanswered(t *testing.T) {
 			}
 			x.said = x.client.human(req.Texts(req.Turn))
 			_, at := x.words()
-			if diff := cmp.Diff(tt.want, x.unanswered(at, origin{})); diff != "" {
+			if diff := cmp.Diff(tt.want, x.unanswered(at)); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", tt.name, a.name, diff)
 			}
 		}
@@ -134,7 +134,7 @@ func each(before string, texts ...string) (out []string) {
 func TestUnansweredIsBoundedInReading(t *testing.T) {
 	req := parsed(t, apis[0], chat("user: a", "call: 1", "result: 1", "user: c"))
 	x := &exchange{req: req, client: newClients(nil).none, heard: maxHeard}
-	if got := x.unanswered(req.Turn, origin{}); len(got) > 0 {
+	if got := x.unanswered(req.Turn); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -144,7 +144,7 @@ func TestTextBesideACallIsNoAnswer(t *testing.T) {
 	body := strings.Replace(chat("user: a", "call: 1", "result: 1", "user: c"), `"content":null`, `"content":"let me see"`, 1)
 	req := parsed(t, apis[0], body)
 	x := &exchange{req: req, client: newClients(nil).none}
-	if diff := cmp.Diff([]string{"a"}, x.unanswered(req.Turn, origin{})); diff != "" {
+	if diff := cmp.Diff([]string{"a"}, x.unanswered(req.Turn)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

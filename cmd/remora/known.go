@@ -42,7 +42,7 @@ func (k *knownMemories) Hold(ctx context.Context, scope storage.Scope) (release 
 	if err != nil {
 		return nil, err
 	}
-	ledger, err := k.handler.Hold(ctx, scope)
+	ledger, err := k.handler.PauseWrites(ctx, scope)
 	if err != nil {
 		index()
 		return nil, err

@@ -1,4 +1,4 @@
-package proxy
+package ledger
 
 import (
 	"encoding/binary"
@@ -11,16 +11,17 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// An entry on disk is a version byte, the number of its variants, and for each: placement, conversation, block, spans,
-// hash of the next message, creation and last use (ms). Numbers are uvarints, strings have their length in front.
+// An entry on disk is a version byte, the number of its variants, and for each:
+// placement, conversation, block, spans, hash of the next message, creation and
+// last use (ms). Numbers are uvarints, strings are prefixed with their length.
 const entryVersion = 1
 
 var errEntry = errors.New("unreadable ledger entry")
 
-// A segment is rows of chain hash (16 bytes), length of an entry (an uvarint, written four bytes wide), entry; all of it
-// compressed (s2), since the blocks of one user have many lines in common.
-
-func appendRow(b []byte, h chainHash, e *entry) []byte {
+// appendRow appends one row of a segment: the chain hash (16 bytes), the length
+// of the entry (a uvarint of four bytes), and the entry. Segments are compressed
+// (s2), since the blocks of one user have many lines in common.
+func appendRow(b []byte, h Hash, e *entry) []byte {
 	b = appendHash(b, h)
 	at := len(b) + 4
 	b = appendEntry(append(b, 0x80, 0x80, 0x80, 0), e)
@@ -30,9 +31,10 @@ func appendRow(b []byte, h chainHash, e *entry) []byte {
 	return b
 }
 
-// readSegment puts the entries of a compressed segment into entries, over those that stand there, and returns their
-// size. On an error what came before it is read.
-func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error) {
+// readSegment adds the entries of a compressed segment to entries, replacing
+// older ones, and returns their size. On an error the entries before it are
+// added.
+func readSegment(b []byte, entries map[Hash]*entry) (size int64, err error) {
 	if n, err := s2.DecodedLen(b); err != nil || n > storage.MaxRecord {
 		return 0, errEntry
 	}
@@ -42,7 +44,7 @@ func readSegment(b []byte, entries map[chainHash]*entry) (size int64, err error)
 	return readRows(b, entries)
 }
 
-func readRows(rows []byte, entries map[chainHash]*entry) (size int64, err error) {
+func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 	d := decoder{rows}
 	for len(d.rest) > 0 {
 		h := d.hash()
@@ -60,28 +62,28 @@ func readRows(rows []byte, entries map[chainHash]*entry) (size int64, err error)
 	return size, nil
 }
 
-// appendEntry leaves ghosts out.
+// appendEntry leaves out variants that are only observed.
 func appendEntry(b []byte, e *entry) []byte {
-	if e.at != nil {
-		return appendPosition(b, e.at)
+	if e.position != nil {
+		return appendPosition(b, e.position)
 	}
 	n := uint64(0)
 	for _, v := range e.variants {
-		if !v.ghost {
+		if !v.observeOnly {
 			n++
 		}
 	}
 	b = append(b, entryVersion)
 	b = binary.AppendUvarint(b, n)
 	for _, v := range e.variants {
-		if v.ghost {
+		if v.observeOnly {
 			continue
 		}
-		b = append(b, byte(v.placement))
-		b = appendString(b, v.conv)
-		b = appendString(b, v.block.Text)
-		b = binary.AppendUvarint(b, uint64(len(v.block.Spans)))
-		for _, sp := range v.block.Spans {
+		b = append(b, byte(v.Placement))
+		b = appendString(b, v.Conversation)
+		b = appendString(b, v.Block.Text)
+		b = binary.AppendUvarint(b, uint64(len(v.Block.Spans)))
+		for _, sp := range v.Block.Spans {
 			b = appendString(b, sp.ID)
 			b = binary.AppendUvarint(b, uint64(sp.Start))
 			b = binary.AppendUvarint(b, uint64(sp.End))
@@ -93,7 +95,7 @@ func appendEntry(b []byte, e *entry) []byte {
 	return b
 }
 
-func appendHash(b []byte, h chainHash) []byte {
+func appendHash(b []byte, h Hash) []byte {
 	b = binary.BigEndian.AppendUint64(b, h.Hi)
 	return binary.BigEndian.AppendUint64(b, h.Lo)
 }
@@ -102,7 +104,8 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeEntry refuses what appendEntry does not write: a block is replayed to an upstream, so it must be whole.
+// decodeEntry refuses whatever appendEntry does not write: a block is replayed to
+// an upstream, so it must be whole.
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
@@ -110,27 +113,28 @@ func decodeEntry(b []byte) (*entry, error) {
 	case entryVersion:
 	case positionVersion:
 		var err error
-		e.at, err = decodePosition(d)
+		e.position, err = decodePosition(d)
 		return e, err
 	default:
 		return nil, errEntry
 	}
 	for range d.uint(maxVariants) {
-		v := &variant{placement: dialect.Placement(d.byte()), conv: d.string(), taken: true} // or it would not be stored
-		v.block.Text = d.string()
-		spans := d.uint(uint64(len(v.block.Text)))
+		v := &variant{accepted: true} // or it would not be stored
+		v.Placement, v.Conversation = dialect.Placement(d.byte()), d.string()
+		v.Block.Text = d.string()
+		spans := d.uint(uint64(len(v.Block.Text)))
 		for at := 0; spans > 0 && !d.broken(); spans-- {
-			sp := fence.Span{ID: d.string(), Start: int(d.uint(uint64(len(v.block.Text)))), End: int(d.uint(uint64(len(v.block.Text))))}
+			sp := fence.Span{ID: d.string(), Start: int(d.uint(uint64(len(v.Block.Text)))), End: int(d.uint(uint64(len(v.Block.Text))))}
 			if sp.Start < at || sp.End < sp.Start {
 				return nil, errEntry
 			}
 			at = sp.End
-			v.block.Spans = append(v.block.Spans, sp)
+			v.Block.Spans = append(v.Block.Spans, sp)
 		}
 		v.next = d.hash()
 		v.created = storage.Time(d.uint(1 << 62)).Std()
 		v.used = storage.Time(d.uint(1 << 62)).Std()
-		if d.broken() || v.placement > dialect.System {
+		if d.broken() || v.Placement > dialect.System {
 			return nil, errEntry
 		}
 		e.variants = append(e.variants, v)
@@ -141,12 +145,12 @@ func decodeEntry(b []byte) (*entry, error) {
 	return e, nil
 }
 
-// decoder reads from rest, which is nil once something did not fit.
+// decoder reads from rest, which becomes nil at the first malformed value.
 type decoder struct{ rest []byte }
 
 func (d *decoder) broken() bool { return d.rest == nil }
 
-// take returns the next n bytes. The rest of a whole record is empty, never nil.
+// take returns the next n bytes. After a whole record rest is empty, not nil.
 func (d *decoder) take(n uint64) []byte {
 	if d.rest == nil || n > uint64(len(d.rest)) {
 		d.rest = nil
@@ -182,6 +186,6 @@ func (d *decoder) uint64() uint64 {
 	return 0
 }
 
-func (d *decoder) hash() chainHash { return chainHash{Hi: d.uint64(), Lo: d.uint64()} }
+func (d *decoder) hash() Hash { return Hash{Hi: d.uint64(), Lo: d.uint64()} }
 
 func (d *decoder) string() string { return string(d.take(d.uint(uint64(len(d.rest))))) }

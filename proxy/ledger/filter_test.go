@@ -1,4 +1,4 @@
-package proxy
+package ledger
 
 import (
 	"math/rand/v2"
@@ -8,8 +8,8 @@ import (
 // The marks never hide an entry, however entries come and go, and let few pass that are not there.
 func TestMarks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	s := &scopeLedger{entries: map[chainHash]*entry{}}
-	hash := func() chainHash { return chainHash{Hi: r.Uint64(), Lo: r.Uint64()} }
+	s := &Entries{entries: map[Hash]*entry{}}
+	hash := func() Hash { return Hash{Hi: r.Uint64(), Lo: r.Uint64()} }
 	look := func() {
 		t.Helper()
 		for h, e := range s.entries {
@@ -18,7 +18,7 @@ func TestMarks(t *testing.T) {
 			}
 		}
 	}
-	for _, most := range []int{10, 1000, 5000, markedFrom / 2, 3000} {
+	for _, most := range []int{10, 1000, 5000, minFiltered / 2, 3000} {
 		for h := range s.entries { // as much as a shrink or a sweep drops, and more
 			if len(s.entries) > most/2 {
 				delete(s.entries, h)
@@ -40,11 +40,11 @@ func TestMarks(t *testing.T) {
 		look()
 		passed := 0
 		for range 1000 {
-			if s.marks.passes(hash()) {
+			if s.filter.mayContain(hash()) {
 				passed++
 			}
 		}
-		if most >= 2*markedFrom && passed > 80 {
+		if most >= 2*minFiltered && passed > 80 {
 			t.Errorf("%d entries: %d of 1000 others pass, want 80 at most", most, passed)
 		}
 	}

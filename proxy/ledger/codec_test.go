@@ -1,10 +1,11 @@
-package proxy
+package ledger
 
 import (
 	"bytes"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/s2"
@@ -17,17 +18,14 @@ import (
 
 func storedEntry() *entry {
 	at := time.UnixMilli(1780000000123).UTC()
-	return &entry{variants: []*variant{
-		{conv: "c", placement: dialect.InUser, block: fence.Block{Text: "<x>\n- a\n- b\n</x>\n", Spans: []fence.Span{{ID: "a", Start: 4, End: 8}, {ID: "b", Start: 8, End: 12}}},
-			next: xxh3.Uint128{Hi: 1, Lo: 1 << 63}, created: at, used: at.Add(time.Second), taken: true},
-		{conv: "", created: at, used: at, taken: true},
-	}}
+	return &entry{variants: []*variant{{Injection: Injection{Conversation: "c", Placement: dialect.InUser, Block: fence.Block{Text: "<x>\n- a\n- b\n</x>\n", Spans: []fence.Span{{ID: "a", Start: 4, End: 8}, {ID: "b", Start: 8, End: 12}}}},
+		next: xxh3.Uint128{Hi: 1, Lo: 1 << 63}, created: at, used: at.Add(time.Second), accepted: true}, {created: at, used: at, accepted: true}}}
 }
 
 func TestEntryCodec(t *testing.T) {
 	want := storedEntry()
 	ghostly := storedEntry()
-	ghostly.variants = append(ghostly.variants, &variant{conv: "g", ghost: true})
+	ghostly.variants = append(ghostly.variants, &variant{Injection: Injection{Conversation: "g"}, observeOnly: true})
 	for _, e := range []*entry{want, ghostly} {
 		got, err := decodeEntry(appendEntry(nil, e))
 		if err != nil {
@@ -59,7 +57,7 @@ func FuzzEntryCodec(f *testing.F) {
 			return
 		}
 		for _, v := range e.variants {
-			v.block.Without(map[string]struct{}{"a": {}}) // spans must be in range
+			v.Block.Without(map[string]struct{}{"a": {}}) // spans must be in range
 		}
 		again, err := decodeEntry(appendEntry(nil, e))
 		if err != nil {
@@ -72,8 +70,8 @@ func FuzzEntryCodec(f *testing.F) {
 }
 
 func storedPosition() *entry {
-	return &entry{at: &position{
-		conv: "c", parent: chainHash{Hi: 1}, self: chainHash{Lo: 2}, newest: chainHash{Hi: 3, Lo: 4}, turns: []chainHash{{Hi: 5}, {Lo: 6}},
+	return &entry{position: &position{
+		conversation: "c", parent: Hash{Hi: 1}, self: Hash{Lo: 2}, newest: Hash{Hi: 3, Lo: 4}, turns: []Hash{{Hi: 5}, {Lo: 6}},
 		used: time.UnixMilli(1780000000123).UTC(),
 	}}
 }
@@ -81,9 +79,9 @@ func storedPosition() *entry {
 func TestPositionCodec(t *testing.T) {
 	want := storedPosition()
 	said := storedPosition()
-	said.at.said, said.at.before = "what is not redacted", []string{"nor is this"}
+	said.position.said, said.position.before = "what is not redacted", []string{"nor is this"}
 	whole := appendEntry(nil, said)
-	if bytes.Contains(whole, []byte(said.at.said)) || bytes.Contains(whole, []byte(said.at.before[0])) {
+	if bytes.Contains(whole, []byte(said.position.said)) || bytes.Contains(whole, []byte(said.position.before[0])) {
 		t.Error("what was said would be stored")
 	}
 	got, err := decodeEntry(whole)
@@ -105,23 +103,23 @@ func TestPositionCodec(t *testing.T) {
 
 // What was said is kept for the step that runs and the one before it, not for as long as positions are.
 func TestSaidIsForgotten(t *testing.T) {
-	l := newLedger(DefaultLedgerConfig(), nil, time.Now)
-	s := l.of(storage.Scope{User: "u"})
-	key := func(i int) chainHash { return chainHash{Lo: uint64(i)} }
+	l := New(DefaultConfig(), nil, discarding, time.Now)
+	s := l.Scope(storage.Scope{User: "u"})
+	key := func(i int) Hash { return Hash{Lo: uint64(i)} }
 	for i := 1; i <= 5; i++ { // two turns: of three steps, and of two
-		p := position{conv: "c", newest: key(100), said: "first", before: []string{"earlier"}}
+		p := position{conversation: "c", newest: key(100), said: "first", before: []string{"earlier"}}
 		if i > 3 {
 			p.newest, p.said, p.before = key(200), "second", nil
 		}
 		if i > 1 {
 			p.parent = key(i - 1)
 		}
-		l.place(s, p, key(i))
+		s.place(p, key(i))
 	}
 	var got []string
 	size := scopeSize(s.scope)
 	for i := 1; i <= 5; i++ {
-		p, _ := l.position(s, key(i))
+		p, _ := s.positionAt(key(i))
 		got = append(got, strings.Join(append(p.before, p.said), ", "))
 		size += p.size()
 	}
@@ -133,25 +131,25 @@ func TestSaidIsForgotten(t *testing.T) {
 // Positions count for the ledger's bounds, and go with time.
 func TestPositionsAreBounded(t *testing.T) {
 	now := time.Unix(1780000000, 0)
-	cfg := DefaultLedgerConfig()
+	cfg := DefaultConfig()
 	cfg.MaxBytes = 1 << 20
-	l := newLedger(cfg, nil, func() time.Time { return now })
-	s := l.of(storage.Scope{User: "u"})
+	l := New(cfg, nil, discarding, func() time.Time { return now })
+	s := l.Scope(storage.Scope{User: "u"})
 	for i := range uint64(10000) {
 		now = now.Add(time.Second)
-		l.place(s, position{conv: "conversation", turns: make([]chainHash, positionTurns)}, chainHash{Hi: i})
+		s.place(position{conversation: "conversation", turns: make([]Hash, positionTurns)}, Hash{Hi: i})
 	}
 	if n := len(s.entries); n < 100 || n > 1000 || l.bytes > cfg.MaxBytes {
 		t.Errorf("%d positions in %d bytes, want some hundred within %d", n, l.bytes, cfg.MaxBytes)
 	}
-	if _, ok := l.position(s, chainHash{Hi: 9999}); !ok {
+	if _, ok := s.positionAt(Hash{Hi: 9999}); !ok {
 		t.Error("the newest position is gone")
 	}
 	now = now.Add(cfg.TTL + time.Minute)
-	if _, ok := l.position(s, chainHash{Hi: 9999}); ok {
+	if _, ok := s.positionAt(Hash{Hi: 9999}); ok {
 		t.Error("a position outlives its time")
 	}
-	l.place(s, position{}, chainHash{Lo: 1})
+	s.place(position{}, Hash{Lo: 1})
 	size := int64(0)
 	for _, e := range s.entries {
 		size += e.size()
@@ -162,14 +160,14 @@ func TestPositionsAreBounded(t *testing.T) {
 }
 
 func TestSegment(t *testing.T) {
-	a, b := chainHash{Hi: 1, Lo: 2}, chainHash{Hi: 3}
+	a, b := Hash{Hi: 1, Lo: 2}, Hash{Hi: 3}
 	older, newer := &entry{}, storedEntry()
 	segment := appendRow(nil, a, older)
 	first := len(segment)
 	segment = appendRow(segment, b, older)
 	second := len(segment)
 	segment = appendRow(segment, a, newer)
-	got := map[chainHash]*entry{}
+	got := map[Hash]*entry{}
 	if _, err := readSegment(s2.Encode(nil, segment), got); err != nil {
 		t.Fatal(err)
 	}
@@ -177,8 +175,25 @@ func TestSegment(t *testing.T) {
 		t.Errorf("read %d entries, %d and %d variants; want 2, 2 and 0", len(got), len(got[a].variants), len(got[b].variants))
 	}
 	for n := 1; n < len(segment); n++ {
-		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[chainHash]*entry{}); err == nil && n != first && n != second {
+		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[Hash]*entry{}); err == nil && n != first && n != second {
 			t.Errorf("the first %d bytes are a whole segment", n)
 		}
 	}
+}
+
+// TestContinuationIsACopy: what was said must not keep the request's body in
+// memory.
+func TestContinuationIsACopy(t *testing.T) {
+	said := strings.Repeat("word ", 1000)
+	w := Walk{entries: newEntries(New(DefaultConfig(), nil, discarding, time.Now), storage.Scope{User: "u"})}
+	next := w.Continue(&dialect.Request{Turn: -1}, "c", said[:4], []string{said[5:9]}).next
+	if next.said != "word" || shares(next.said, said) || shares(next.before[0], said) {
+		t.Error("what was said keeps what it was cut from")
+	}
+}
+
+// shares reports whether part refers to the bytes of whole.
+func shares(part, whole string) bool {
+	at, start := uintptr(unsafe.Pointer(unsafe.StringData(part))), uintptr(unsafe.Pointer(unsafe.StringData(whole)))
+	return part != "" && start <= at && at < start+uintptr(len(whole))
 }

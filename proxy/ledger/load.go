@@ -1,4 +1,4 @@
-package proxy
+package ledger
 
 import (
 	"context"
@@ -8,28 +8,29 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// load reads a scope's entries in the background. Callers wait on s.loaded, as long as they care to.
-func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
+// load reads a scope's entries in the background and closes s.loaded.
+func (st *store) load(s *Entries) {
+	cfg := &s.ledger.cfg
 	st.loads.Go(func() {
 		defer close(s.loaded)
 		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
 		select {
 		case st.slots <- struct{}{}:
 			defer func() { <-st.slots }()
-		case <-time.After(ledgerLoadMax):
+		case <-time.After(loadTimeout):
 			s.err = storage.ErrUnavailable
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), ledgerLoadMax)
+		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
 		var got stored
-		for reads := 1; ; reads++ { // a commit may pull what is read from under the reader, or come behind it
+		for reads := 1; ; reads++ { // a commit may replace or add segments during the read
 			var during commits
-			if got, during = st.read(ctx, s.scope, l.cfg.MaxBytes/4); got.err != nil {
+			if got, during = st.read(ctx, s.scope, cfg.MaxBytes/4); got.err != nil {
 				s.err = got.err
 				return
 			}
-			if during == noCommit || during == addingCommit && reads >= ledgerRereads {
+			if during == noCommit || during == addingCommit && reads >= maxRereads {
 				got.partial = got.partial || during != noCommit
 				break
 			}
@@ -41,20 +42,20 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.gone { // what was read is erased
+		if s.erased { // what was read is void
 			return
 		}
-		if got.segments > ledgerSegments {
-			st.replace(s.scope, entries, l.cfg.TTL)
+		if got.segments > maxSegments {
+			st.replace(s.scope, entries, cfg.TTL)
 			partial = false
 		}
 		s.partial = s.partial || partial
-		for h, e := range entries { // what was written while the load went on is newer
-			if now := s.entries[h]; now != nil && now.at != nil {
+		for h, e := range entries { // what was written during the load is newer
+			if now := s.entries[h]; now != nil && now.position != nil {
 				continue
 			} else if now != nil {
 				e.variants = append(e.variants, now.variants...)
-				for len(e.variants) > maxVariants { // more would not be read back
+				for len(e.variants) > maxVariants { // more could not be read back
 					size -= e.variants[0].size()
 					e.variants = e.variants[1:]
 				}
@@ -62,48 +63,49 @@ func (st *ledgerStore) load(l *ledger, s *scopeLedger) {
 			s.set(h, e)
 		}
 		s.confirmed = s.confirmed || got.segments > 0 || len(entries) > 0
-		l.charge(s, size)
+		s.charge(size)
 	})
 }
 
-// stored is what the store and the writer have of a scope.
+// stored is what the store and the writer hold of a scope.
 type stored struct {
-	entries  map[chainHash]*entry
+	entries  map[Hash]*entry
 	segments int
-	partial  bool // some of it is not in entries
+	partial  bool // some of it is missing from entries
 	err      error
 }
 
-// reading is a read of a scope's entries that is under way.
+// reading is a read of a scope's entries in progress.
 type reading struct {
 	scope  storage.Scope
 	during commits
 }
 
-// commits says what the writer has committed of a scope while it was read.
+// commits is what the writer has committed of a scope while it was read.
 type commits uint8
 
 const (
 	noCommit        commits = iota
-	addingCommit            // something may be missing of what was read
-	replacingCommit         // nothing of what was read holds
+	addingCommit            // entries may be missing
+	replacingCommit         // what was read is void
 )
 
 // leave ends a reading.
-func (st *ledgerStore) leave(r *reading) {
+func (st *store) leave(r *reading) {
 	st.mu.Lock()
 	st.reads = slices.DeleteFunc(st.reads, func(other *reading) bool { return other == r })
 	st.mu.Unlock()
 }
 
-// read reads a scope, into entries of at most maxBytes, and says what was committed meanwhile.
-func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes int64) (out stored, during commits) {
+// read reads a scope, into entries of at most maxBytes, and returns what was
+// committed meanwhile.
+func (st *store) read(ctx context.Context, scope storage.Scope, maxBytes int64) (out stored, during commits) {
 	st.mu.Lock()
 	self := &reading{scope: scope}
 	st.reads = append(st.reads, self)
 	st.mu.Unlock()
 	defer st.leave(self)
-	out.entries = map[chainHash]*entry{}
+	out.entries = map[Hash]*entry{}
 	size := int64(0)
 	for after := ""; ; {
 		page, err := st.local.Records(ctx, storage.BucketLedger, scope, after, storage.MaxPage)
@@ -117,7 +119,7 @@ func (st *ledgerStore) read(ctx context.Context, scope storage.Scope, maxBytes i
 				st.dropped.Add(1)
 				out.partial = true
 			}
-			if size += n; size > maxBytes { // more than a quarter of all memory for one scope
+			if size += n; size > maxBytes { // one scope gets no more than maxBytes
 				size -= shrink(out.entries)
 				out.partial = true
 			}

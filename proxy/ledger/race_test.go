@@ -1,4 +1,4 @@
-package proxy
+package ledger
 
 import (
 	"context"
@@ -49,8 +49,8 @@ var discarding = slog.New(slog.DiscardHandler)
 func filled(t *testing.T, scope storage.Scope, n int) *between {
 	t.Helper()
 	b := &between{Mem: storagetest.Memory()}
-	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
-	s := l.of(scope)
+	l := New(DefaultConfig(), b, discarding, time.Now)
+	s := l.Scope(scope)
 	<-s.loaded
 	for i := range n {
 		enter(l, s, i)
@@ -61,10 +61,10 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 	return b
 }
 
-func enter(l *ledger, s *scopeLedger, i int) {
-	h := chainHash{Lo: uint64(i)}
-	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: fence.Block{Text: "a secret"}}, "", -1, s.forgets)
-	l.confirm(s, h, nil, nil)
+func enter(l *Ledger, s *Entries, i int) {
+	h := Hash{Lo: uint64(i)}
+	s.write(h, &variant{Injection: Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: fence.Block{Text: "a secret"}}}, "", -1, s.forgets)
+	s.confirm(h, nil, nil)
 }
 
 // What is erased in the middle of a load comes back neither into memory nor into the store.
@@ -77,35 +77,36 @@ func TestErasedDuringLoad(t *testing.T) {
 		late     bool // the writer had nothing to say any more
 	}{
 		"few":                             {segments: 1},
-		"so many that they are rewritten": {segments: ledgerSegments + 1},
+		"so many that they are rewritten": {segments: maxSegments + 1},
 		"written while it reads":          {segments: 1, before: true},
 		"just read":                       {segments: 1, late: true},
-		"just read, so many":              {segments: ledgerSegments + 1, late: true},
+		"just read, so many":              {segments: maxSegments + 1, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := filled(t, scope, tt.segments)
-			l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+			l := New(DefaultConfig(), b, discarding, time.Now)
 			switch {
 			case tt.before:
-				l.erase(scope)
+				l.Erase(scope)
 				b.reading = func() { l.store.flush(t.Context()) }
 			case !tt.late:
-				b.reading = func() { l.erase(scope) }
+				b.reading = func() { l.Erase(scope) }
 			}
-			var s *scopeLedger
+			var s *Entries
 			if tt.late {
-				s = &scopeLedger{scope: scope, loaded: make(chan struct{}), entries: map[chainHash]*entry{}, gone: true}
-				l.store.load(l, s)
+				s = newEntries(l, scope)
+				s.erased = true
+				l.store.load(s)
 			} else {
-				s = l.of(scope)
+				s = l.Scope(scope)
 			}
 			<-s.loaded
 			if tt.late {
 				if len(l.store.pending) > 0 {
 					t.Error("what was erased is to be written")
 				}
-				l.erase(scope)
+				l.Erase(scope)
 			}
 			if len(s.entries) > 0 || s.err != nil {
 				t.Errorf("%d entries came back, %v", len(s.entries), s.err)
@@ -124,29 +125,29 @@ func TestCommittedDuringLoad(t *testing.T) {
 	t.Parallel()
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 	b := filled(t, scope, 1)
-	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
-	s := l.of(scope)
+	l := New(DefaultConfig(), b, discarding, time.Now)
+	s := l.Scope(scope)
 	<-s.loaded
-	h := chainHash{Lo: 7}
+	h := Hash{Lo: 7}
 	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
-	l.write(s, h, &variant{conv: "c", placement: dialect.BeforeUser, block: block}, "", -1, s.forgets)
-	l.confirm(s, h, nil, nil)
+	s.write(h, &variant{Injection: Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: block}}, "", -1, s.forgets)
+	s.confirm(h, nil, nil)
 	l.mu.Lock()
-	l.drop(l.scopes[scope])
+	l.evict(l.scopes[scope])
 	l.mu.Unlock()
 	b.reading = func() { l.store.flush(t.Context()) }
-	s = l.of(scope)
+	s = l.Scope(scope)
 	<-s.loaded
 	if s.err != nil || len(s.entries) != 2 {
 		t.Fatalf("%d entries, %v; want 2", len(s.entries), s.err)
 	}
-	l.forget(s, map[string]struct{}{"m7": {}})
+	s.forget(map[string]struct{}{"m7": {}})
 	l.store.flush(t.Context())
-	again := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now).of(scope)
+	again := New(DefaultConfig(), b, discarding, time.Now).Scope(scope)
 	<-again.loaded
 	for _, v := range again.entries[h].variants {
-		if v.block.Text != "" {
-			t.Errorf("after it was forgotten: %q", v.block.Text)
+		if v.Block.Text != "" {
+			t.Errorf("after it was forgotten: %q", v.Block.Text)
 		}
 	}
 }
@@ -158,14 +159,14 @@ func TestErasedAfterEviction(t *testing.T) {
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 	for _, erased := range []bool{false, true} {
 		b := &between{Mem: storagetest.Memory()}
-		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
-		s := l.of(scope)
+		l := New(DefaultConfig(), b, discarding, time.Now)
+		s := l.Scope(scope)
 		<-s.loaded
 		l.mu.Lock()
-		l.drop(l.scopes[scope])
+		l.evict(l.scopes[scope])
 		l.mu.Unlock()
 		if erased {
-			l.erase(scope)
+			l.Erase(scope)
 		}
 		enter(l, s, 1)
 		l.store.flush(t.Context())
@@ -182,15 +183,15 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 	other := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "other"}
 	for _, end := range []string{"refused", "panic"} {
 		b := &between{Mem: storagetest.Memory()}
-		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+		l := New(DefaultConfig(), b, discarding, time.Now)
 		for i, sc := range []storage.Scope{scope, other} {
-			s := l.of(sc)
+			s := l.Scope(sc)
 			<-s.loaded
 			enter(l, s, i)
 		}
 		b.writing = func() error {
-			l.erase(scope)
-			enter(l, l.of(other), 2)
+			l.Erase(scope)
+			enter(l, l.Scope(other), 2)
 			if end == "panic" {
 				panic("store")
 			}
@@ -215,7 +216,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		if !slices.Equal(users, []string{"other"}) {
 			t.Errorf("%s: got segments of %q", end, users)
 		}
-		again := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now).of(other)
+		again := New(DefaultConfig(), b, discarding, time.Now).Scope(other)
 		if <-again.loaded; len(again.entries) != 2 {
 			t.Errorf("%s: another's %d entries are left, want 2", end, len(again.entries))
 		}
@@ -226,12 +227,12 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 func TestFlushesSideBySide(t *testing.T) {
 	t.Parallel()
 	b := &between{Mem: storagetest.Memory()}
-	l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+	l := New(DefaultConfig(), b, discarding, time.Now)
 	var flushing sync.WaitGroup
 	for i := range 8 {
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint(i)}
 		flushing.Go(func() {
-			s := l.of(scope)
+			s := l.Scope(scope)
 			<-s.loaded
 			for j := range 20 {
 				enter(l, s, j)
@@ -255,16 +256,16 @@ func TestHeldLedger(t *testing.T) {
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 		other := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "other"}
 		b := &between{Mem: storagetest.Memory()}
-		l := newLedger(DefaultLedgerConfig(), newLedgerStore(b, discarding), time.Now)
+		l := New(DefaultConfig(), b, discarding, time.Now)
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended = make(chan struct{})
 		go func() { defer close(ended); l.store.run(ctx) }()
-		s := l.of(scope)
+		s := l.Scope(scope)
 		<-s.loaded
 		held := make(chan func())
 		b.writing = func() error { // the hold waits for the commit that is under way
 			go func() {
-				release, err := l.store.hold(ctx, scope)
+				release, err := l.store.pauseWrites(ctx, scope)
 				if err != nil {
 					t.Error(err)
 				}
@@ -284,7 +285,7 @@ func TestHeldLedger(t *testing.T) {
 			t.Errorf("%d segments, want the one that was being written", got)
 		}
 		enter(l, s, 2)
-		o := l.of(other)
+		o := l.Scope(other)
 		<-o.loaded
 		enter(l, o, 3)
 		time.Sleep(time.Minute)
@@ -293,7 +294,7 @@ func TestHeldLedger(t *testing.T) {
 		}
 		short, stop := context.WithTimeout(ctx, time.Second)
 		defer stop()
-		if again, err := l.store.hold(short, scope); err != nil {
+		if again, err := l.store.pauseWrites(short, scope); err != nil {
 			t.Errorf("a second hold: %v", err)
 		} else {
 			again()
@@ -315,12 +316,12 @@ func TestHeldLedger(t *testing.T) {
 // Over its bound what waits takes no more room, not even for the scopes that it comes from.
 func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
-	st := newLedgerStore(storagetest.Memory(), discarding)
-	e := &entry{variants: []*variant{{conv: "c", block: fence.Block{Text: string(make([]byte, 64<<10))}}}}
+	st := newStore(storagetest.Memory(), discarding, maxPending)
+	e := &entry{variants: []*variant{{Injection: Injection{Conversation: "c", Block: fence.Block{Text: string(make([]byte, 64<<10))}}}}}
 	for i := range 1000 {
-		st.put(storage.Scope{User: string(rune('a' + i))}, chainHash{}, e, 0)
+		st.put(storage.Scope{User: string(rune('a' + i))}, Hash{}, e, 0)
 	}
-	if st.size > ledgerPending+65<<10 || len(st.pending) > 130 || st.dropped.Load() < 800 {
+	if st.size > maxPending+65<<10 || len(st.pending) > 130 || st.dropped.Load() < 800 {
 		t.Errorf("%d bytes of %d scopes, %d dropped", st.size, len(st.pending), st.dropped.Load())
 	}
 }

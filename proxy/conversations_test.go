@@ -4,10 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
 // Two conversations that begin alike go on with their own blocks, under their own ids, in whatever order: what was answered tells
@@ -247,33 +245,6 @@ func TestAnswerMarks(t *testing.T) {
 		r.post(chat("user: q", "assistant: answer "+which, "user: next"), "X-Remora-Conversation", "c")
 		if got := roles(t, r.one().body)[0]; got != "user: ["+which+"]" {
 			t.Errorf("%s goes on with %q", which, got)
-		}
-	}
-	body := `{"type":"tool_use","id":"toolu_1"}`
-	if m := answerOf(dialect.Reply{Call: body[24:31]}); m.call != body[24:31] || unsafe.StringData(m.call) == unsafe.StringData(body[24:31]) {
-		t.Errorf("got %+v, want a copy of the id", m)
-	}
-}
-
-// Of several ways in which a turn was sent, those that no request named tell a request that names none.
-func TestEntryTells(t *testing.T) {
-	now := time.Now()
-	of := func(convs ...string) *entry {
-		e := &entry{}
-		for _, c := range convs {
-			e.variants = append(e.variants, &variant{conv: c, used: now})
-		}
-		return e
-	}
-	for _, tt := range []struct {
-		e    *entry
-		want string
-	}{
-		{nil, ""}, {of("C1"), "C1"}, {of("C1", "C1"), "C1"}, {of("C1", "C2"), ""}, {of("C1", "C2", "new:1"), "new:1"},
-		{of("new:1", "C1", "C2"), "new:1"}, {of("new:1", "chain:1"), ""},
-	} {
-		if got := tt.e.tells(now, time.Hour); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
 }
