@@ -86,9 +86,9 @@ func (s *Entries) book(n int64) (over, large bool) {
 	return false, false
 }
 
-// cutDown keeps the bound where all scopes are busy: those above their share are
-// cut down to it, least recently used first. A locked one is in use and stays;
-// it is cut when it grows. The caller holds s.mu.
+// cutDown keeps the bound where all scopes are busy: those above their share
+// are cut down to it, least recently used first. A locked one is in use and
+// stays; it is cut when it grows. The caller holds s.mu.
 func (l *Ledger) cutDown(s *Entries) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,8 +107,8 @@ func (l *Ledger) cutDown(s *Entries) {
 	}
 }
 
-// shrink drops about a quarter of the entries, the least recently used ones, and
-// returns their size.
+// shrink drops about a quarter of the entries, the least recently used ones,
+// and returns their size.
 func shrink(entries map[Hash]*entry) int64 {
 	var uses []int64 // of a sample: the order of a map has nothing to do with age
 	for _, e := range entries {

@@ -15,8 +15,9 @@ func userOf(i int) storage.Scope {
 	return storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint("u", i)}
 }
 
-// Users who come back bring much at a time, and none of them has been idle for a minute: together they keep the bound all the same, at
-// the cost of what was used longest ago.
+// Users who come back bring much at a time, and none of them has been idle for
+// a minute: together they keep the bound all the same, at the cost of what was
+// used longest ago.
 func TestManyWhoComeBack(t *testing.T) {
 	const users, turns = 40, 400
 	now := time.Now()
@@ -96,7 +97,8 @@ func TestPendingFitsTheLedger(t *testing.T) {
 	}
 }
 
-// Users that come once, in a crowd, leave nothing that could be cut down. The longest unused go, however lately they came.
+// Users that come once, in a crowd, leave nothing that could be cut down. The
+// longest unused go, however lately they came.
 func TestCrowdsStayWithinTheLedger(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxBytes = 1 << 20

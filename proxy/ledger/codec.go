@@ -19,8 +19,8 @@ const entryVersion = 1
 var errEntry = errors.New("unreadable ledger entry")
 
 // appendRow appends one row of a segment: the chain hash (16 bytes), the length
-// of the entry (a uvarint of four bytes), and the entry. Segments are compressed
-// (s2), since the blocks of one user have many lines in common.
+// of the entry (a uvarint of four bytes), and the entry. Segments are
+// compressed (s2), since the blocks of one user have many lines in common.
 func appendRow(b []byte, h Hash, e *entry) []byte {
 	b = appendHash(b, h)
 	at := len(b) + 4
@@ -104,8 +104,8 @@ func appendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// decodeEntry refuses whatever appendEntry does not write: a block is replayed to
-// an upstream, so it must be whole.
+// decodeEntry refuses whatever appendEntry does not write: a block is replayed
+// to an upstream, so it must be whole.
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}

@@ -101,7 +101,8 @@ func TestPositionCodec(t *testing.T) {
 	}
 }
 
-// What was said is kept for the step that runs and the one before it, not for as long as positions are.
+// What was said is kept for the step that runs and the one before it, not for
+// as long as positions are.
 func TestSaidIsForgotten(t *testing.T) {
 	l := New(DefaultConfig(), nil, discarding, time.Now)
 	s := l.Scope(storage.Scope{User: "u"})

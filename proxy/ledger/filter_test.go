@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The marks never hide an entry, however entries come and go, and let few pass that are not there.
+// The marks never hide an entry, however entries come and go, and let few pass
+// that are not there.
 func TestMarks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	s := &Entries{entries: map[Hash]*entry{}}

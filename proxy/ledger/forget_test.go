@@ -52,8 +52,8 @@ func TestDuplicateIsACopy(t *testing.T) {
 	}
 }
 
-// What the memory bound took out of memory still stands in old segments. It is forgotten there, too, or a restart with
-// more memory would replay it.
+// What the memory bound took out of memory still stands in old segments. It is
+// forgotten there, too, or a restart with more memory would replay it.
 func TestForgottenBeyondMemory(t *testing.T) {
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 	ids := map[string]struct{}{"m7": {}}

@@ -26,9 +26,9 @@ type position struct {
 	newest       Hash   // the turn that the response belongs to
 	used         time.Time
 	// said is what the person said in that turn, for as long as it has no final
-	// answer, and before what is unanswered before it. They are not redacted yet,
-	// so they are never stored: a restart in the middle of a tool loop loses the
-	// turn.
+	// answer, and before what is unanswered before it. They are not redacted
+	// yet, so they are never stored: a restart in the middle of a tool loop
+	// loses the turn.
 	said   string
 	before []string
 }
@@ -132,8 +132,8 @@ func (s *Entries) place(p position, keys ...Hash) {
 	}
 }
 
-// dropAnswered drops what was said in turns that p leaves behind. The step right
-// before p is kept, since it may be tried again. Needs s.mu.
+// dropAnswered drops what was said in turns that p leaves behind. The step
+// right before p is kept, since it may be tried again. Needs s.mu.
 func (s *Entries) dropAnswered(p position) {
 	e := s.entries[p.parent]
 	if e != nil && e.position != nil && e.position.newest == p.newest {
@@ -197,8 +197,8 @@ type Continuation struct {
 	server  string // id of the server-side conversation, "" = none
 }
 
-// Continue prepares the position of the response to req. said is what the person
-// said in the newest turn, and before what is unanswered before it.
+// Continue prepares the position of the response to req. said is what the
+// person said in the newest turn, and before what is unanswered before it.
 func (w *Walk) Continue(req *dialect.Request, conversation, said string, before []string) *Continuation {
 	next := position{conversation: conversation, said: strings.Clone(said), newest: w.origin.at.newest}
 	for _, words := range before {

@@ -45,7 +45,8 @@ func (b *between) PutRecords(ctx context.Context, records []storage.Record) erro
 
 var discarding = slog.New(slog.DiscardHandler)
 
-// filled is a store that holds n segments of one scope's ledger, of an entry each.
+// filled is a store that holds n segments of one scope's ledger, of an entry
+// each.
 func filled(t *testing.T, scope storage.Scope, n int) *between {
 	t.Helper()
 	b := &between{Mem: storagetest.Memory()}
@@ -67,7 +68,8 @@ func enter(l *Ledger, s *Entries, i int) {
 	s.confirm(h, nil, nil)
 }
 
-// What is erased in the middle of a load comes back neither into memory nor into the store.
+// What is erased in the middle of a load comes back neither into memory nor
+// into the store.
 func TestErasedDuringLoad(t *testing.T) {
 	t.Parallel()
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
@@ -119,8 +121,9 @@ func TestErasedDuringLoad(t *testing.T) {
 	}
 }
 
-// What an evicted copy of a scope has left to the writer is not missed where it is committed while the next copy loads, nor does it
-// outlive its being forgotten.
+// What an evicted copy of a scope has left to the writer is not missed where it
+// is committed while the next copy loads, nor does it outlive its being
+// forgotten.
 func TestCommittedDuringLoad(t *testing.T) {
 	t.Parallel()
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
@@ -152,8 +155,9 @@ func TestCommittedDuringLoad(t *testing.T) {
 	}
 }
 
-// A request may be under way for longer than its scope stays in memory. What it enters late is not stored if the scope
-// was erased meanwhile, and is if nothing happened.
+// A request may be under way for longer than its scope stays in memory. What it
+// enters late is not stored if the scope was erased meanwhile, and is if
+// nothing happened.
 func TestErasedAfterEviction(t *testing.T) {
 	t.Parallel()
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
@@ -176,7 +180,8 @@ func TestErasedAfterEviction(t *testing.T) {
 	}
 }
 
-// Where a commit fails or panics while its scope is erased, nothing of it is written when the store is back.
+// Where a commit fails or panics while its scope is erased, nothing of it is
+// written when the store is back.
 func TestErasedDuringFailedCommit(t *testing.T) {
 	t.Parallel()
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
@@ -223,7 +228,8 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 	}
 }
 
-// TestFlushesSideBySide: whoever flushes while another does waits for it, and then all that was put is stored.
+// TestFlushesSideBySide: whoever flushes while another does waits for it, and
+// then all that was put is stored.
 func TestFlushesSideBySide(t *testing.T) {
 	t.Parallel()
 	b := &between{Mem: storagetest.Memory()}
@@ -249,7 +255,8 @@ func TestFlushesSideBySide(t *testing.T) {
 	flushing.Wait()
 }
 
-// While a scope is held nothing of it reaches the store, and what others have does.
+// While a scope is held nothing of it reaches the store, and what others have
+// does.
 func TestHeldLedger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -313,7 +320,8 @@ func TestHeldLedger(t *testing.T) {
 	})
 }
 
-// Over its bound what waits takes no more room, not even for the scopes that it comes from.
+// Over its bound what waits takes no more room, not even for the scopes that it
+// comes from.
 func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
 	st := newStore(storagetest.Memory(), discarding, maxPending)

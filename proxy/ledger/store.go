@@ -372,7 +372,8 @@ func (st *store) clear(ctx context.Context, scope storage.Scope) error {
 	}
 }
 
-// segmentKey returns the key of the next segment. Keys sort in order of writing.
+// segmentKey returns the key of the next segment. Keys sort in order of
+// writing.
 func (st *store) segmentKey() string {
 	st.mu.Lock()
 	defer st.mu.Unlock()

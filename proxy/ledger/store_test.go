@@ -20,7 +20,8 @@ func segments(t *testing.T, local storage.Local) []storage.Record {
 	return page.Records
 }
 
-// keylessLocal refuses the records of one scope, and with them a whole call, as a store does that lacks the scope's key.
+// keylessLocal refuses the records of one scope, and with them a whole call, as
+// a store does that lacks the scope's key.
 type keylessLocal struct {
 	storage.Local
 	scope storage.Scope
@@ -42,7 +43,8 @@ func (l keylessLocal) Records(ctx context.Context, bucket storage.Bucket, scope 
 	return l.Local.Records(ctx, bucket, scope, after, limit)
 }
 
-// TestLedgerBesideAMissingKey: a user whose key is missing holds up nobody else's ledger.
+// TestLedgerBesideAMissingKey: a user whose key is missing holds up nobody
+// else's ledger.
 func TestLedgerBesideAMissingKey(t *testing.T) {
 	scopeOf := func(user string) storage.Scope {
 		return storage.Scope{Tenant: "t", App: "a", Project: "p", User: user}

@@ -8,7 +8,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// Of several ways in which a turn was sent, those that no request named tell a request that names none.
+// Of several ways in which a turn was sent, those that no request named tell a
+// request that names none.
 func TestEntryTells(t *testing.T) {
 	now := time.Now()
 	of := func(convs ...string) *entry {

@@ -19,8 +19,8 @@ type Walk struct {
 	Named string
 	// Known is the conversation that the ledger found; "" = none.
 	Known string
-	// HeldTurns and HeldIDs are the turns, and the memories in their blocks, that
-	// the upstream holds for this request.
+	// HeldTurns and HeldIDs are the turns, and the memories in their blocks,
+	// that the upstream holds for this request.
 	HeldTurns map[Hash]struct{}
 	HeldIDs   map[string]struct{}
 	// Said is what the person said in the turn that the request continues, and
@@ -55,8 +55,8 @@ type Replay struct {
 // WalkOptions describe a request to Walk.
 type WalkOptions struct {
 	Named string // the conversation that the request names; "" = none
-	// Fallback names the conversation if neither Named nor the response that the
-	// request continues does.
+	// Fallback names the conversation if neither Named nor the response that
+	// the request continues does.
 	Fallback func() string
 	Peek     bool // the request is not part of the conversation and leaves no trace
 	// Blind: the entries could not be loaded in time. The walk then holds the
@@ -146,8 +146,8 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 
 func tokensOf(b fence.Block) int { return (len(b.Text) + 1) / 2 }
 
-// IsNew reports whether nothing is replayed at the newest turn. An observed turn
-// stays new.
+// IsNew reports whether nothing is replayed at the newest turn. An observed
+// turn stays new.
 func (w *Walk) IsNew() bool { return w.newest == nil || w.newest.observeOnly }
 
 // Full reports whether the conversation carries as much as it may.
@@ -285,8 +285,8 @@ func (w *Walk) HasAnswer(i int) bool {
 	return e != nil && slices.ContainsFunc(e.variants, func(v *variant) bool { return v.answer.text != 0 })
 }
 
-// Sent identifies the way in which a request's newest turn was sent. It outlives
-// the Walk; the zero Sent is none.
+// Sent identifies the way in which a request's newest turn was sent. It
+// outlives the Walk; the zero Sent is none.
 type Sent struct {
 	entries *Entries
 	at      Hash
