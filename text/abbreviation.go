@@ -3,9 +3,11 @@ package text
 // maxAbbreviation is of the word before a point, in bytes.
 const maxAbbreviation = 6
 
-// abbreviated reports whether a word is one that a point ends and seldom a sentence with it, in the languages of the stemmers. One too
-// many joins two sentences, one too few cuts a name in two; "etc", "usw" and "Inc" often end sentences, and are none. A switch is several
-// times as fast as a map, at every point of a text.
+// abbreviated reports whether a word is one that a point ends and seldom a
+// sentence with it, in the languages of the stemmers. One too many joins two
+// sentences, one too few cuts a name in two; "etc", "usw" and "Inc" often end
+// sentences, and are none. A switch is several times as fast as a map, at every
+// point of a text.
 func abbreviated(word string) bool {
 	switch word {
 	case "Dr", "dr", "Mr", "mr", "Mrs", "mrs", "Ms", "Prof", "prof", "St", "Jr", "vs", "cf", "approx", "Fig", "fig",
@@ -15,7 +17,8 @@ func abbreviated(word string) bool {
 	return false
 }
 
-// EndsInAbbreviation reports whether a point after a text would only abbreviate its last word: "Dr", "J", "e.g", "U.S".
+// EndsInAbbreviation reports whether a point after a text would only abbreviate
+// its last word: "Dr", "J", "e.g", "U.S".
 func EndsInAbbreviation(text []byte) bool {
 	from, points := len(text), 0
 	for from > 0 && (isLetter(text[from-1]) || text[from-1] == '.') {
@@ -38,7 +41,8 @@ func EndsInAbbreviation(text []byte) bool {
 	return abbreviated(string(word))
 }
 
-// initials reports whether a word is parts of one or two letters with points between: "z.B", "Ph.D", "U.S.A".
+// initials reports whether a word is parts of one or two letters with points
+// between: "z.B", "Ph.D", "U.S.A".
 func initials(word []byte) bool {
 	part := 0
 	for i, c := range word {

@@ -15,13 +15,16 @@ import (
 const (
 	// MaxText is how many bytes of a text are read; the rest is ignored.
 	MaxText = 64 << 10
-	// MaxWord is the longest word that is read, in bytes. Longer ones are encoded data and are ignored.
+	// MaxWord is the longest word that is read, in bytes. Longer ones are
+	// encoded data and are ignored.
 	MaxWord = 96
 )
 
-// Analyzer turns text into terms. It caches what it knows of the words that it met last.
+// Analyzer turns text into terms. It caches what it knows of the words that it
+// met last.
 //
-// An analyzer made by NewAnalyzer is safe for concurrent use; one that numbers terms belongs to one goroutine.
+// An analyzer made by NewAnalyzer is safe for concurrent use; one that numbers
+// terms belongs to one goroutine.
 type Analyzer struct {
 	seed   maphash.Seed
 	cache  []atomic.Pointer[word]
@@ -33,15 +36,18 @@ func NewAnalyzer(words int) *Analyzer {
 	return &Analyzer{seed: maphash.MakeSeed(), cache: make([]atomic.Pointer[word], words)}
 }
 
-// NewNumberingAnalyzer returns an analyzer that writes numbers instead of terms: Analysis.Numbers rather than Terms. A word's terms are
-// numbered when the word enters the cache. number must give the marks the numbers MarkStatement and MarkQuestion.
+// NewNumberingAnalyzer returns an analyzer that writes numbers instead of
+// terms: Analysis.Numbers rather than Terms. A word's terms are numbered when
+// the word enters the cache. number must give the marks the numbers
+// MarkStatement and MarkQuestion.
 func NewNumberingAnalyzer(words int, number func(term string) uint32) *Analyzer {
 	a := NewAnalyzer(words)
 	a.number = number
 	return a
 }
 
-// Traits describe a word or a text beside its terms. Their values are stored with turns.
+// Traits describe a word or a text beside its terms. Their values are stored
+// with turns.
 type Traits uint8
 
 const (
@@ -57,7 +63,8 @@ const (
 // Traits of a word that become a text's only in the right place.
 const needPlace = HasPreference | orderBit
 
-// preferenceReach is how many words after the "I" that it belongs to a word such as "prefer" may come.
+// preferenceReach is how many words after the "I" that it belongs to a word
+// such as "prefer" may come.
 const preferenceReach = 3
 
 // The marks end sentences in a list of terms. No term equals one.
@@ -75,7 +82,8 @@ const (
 // IsMark reports whether a term's number is that of a mark.
 func IsMark(number uint32) bool { return number <= MarkQuestion }
 
-// Analysis is what an Analyzer finds in a text. Its space is used again by the next call with it.
+// Analysis is what an Analyzer finds in a text. Its space is used again by the
+// next call with it.
 type Analysis struct {
 	Terms    []string  // in order, repeated as often as they occur; a mark follows each sentence but an unfinished last one
 	Numbers  []uint32  // the same as numbers, by an analyzer that numbers terms
@@ -90,7 +98,8 @@ func (a *Analysis) reset() {
 	a.Terms, a.Numbers, a.Proper, a.Traits, a.hints, a.Language = a.Terms[:0], a.Numbers[:0], a.Proper[:0], 0, 0, Unknown
 }
 
-// Dates returns the days that the analyzed text names; lower is that text in lower case.
+// Dates returns the days that the analyzed text names; lower is that text in
+// lower case.
 func (a *Analysis) Dates(lower []byte, now time.Time) []Days {
 	switch {
 	case now.IsZero():
@@ -103,8 +112,10 @@ func (a *Analysis) Dates(lower []byte, now time.Time) []Days {
 	return datesOf(string(lower), now.UTC(), a.hints, a.Language)
 }
 
-// Analyze reads text into out: NFKC, words by UAX #29, no stop words, stems; in scripts without spaces characters and pairs of them. The
-// words are those of the language that the text's function words reveal, or else of the usual language.
+// Analyze reads text into out: NFKC, words by UAX #29, no stop words, stems; in
+// scripts without spaces characters and pairs of them. The words are those of
+// the language that the text's function words reveal, or else of the usual
+// language.
 func (a *Analyzer) Analyze(text string, usual Language, out *Analysis) {
 	out.reset()
 	if len(text) > MaxText {
@@ -209,7 +220,8 @@ func (r *reader) readWord(text string, from, end int, first rune) {
 	r.clauseStart = r.clauseStart && (w == "Please" || w == "please")
 }
 
-// readCharacters reads characters of a script without spaces: each is a term, and so is each pair of neighbours.
+// readCharacters reads characters of a script without spaces: each is a term,
+// and so is each pair of neighbours.
 func (r *reader) readCharacters(text string, from, end int) {
 	for from < end {
 		_, n := utf8.DecodeRuneInString(text[from:end])

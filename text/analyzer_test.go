@@ -60,7 +60,8 @@ func TestPreferencesInText(t *testing.T) {
 	}
 }
 
-// An analyzer that numbers terms finds the same terms as one that doesn't, whatever the size of its cache.
+// An analyzer that numbers terms finds the same terms as one that doesn't,
+// whatever the size of its cache.
 func FuzzNumberingAnalyzer(f *testing.F) {
 	for _, s := range []string{
 		"", "?", "a", "I'd PREFER tea, please! It's user_service.go:8080 \"v2.3\"; (see a.b) - 3.14?\r\nOn 2019-05-06 Der Hund schläft. the end",
@@ -106,7 +107,8 @@ func FuzzNumberingAnalyzer(f *testing.F) {
 	})
 }
 
-// A cached word, also one that was derived from its lower-case form, is the word that reading it gives.
+// A cached word, also one that was derived from its lower-case form, is the
+// word that reading it gives.
 func TestCachedWords(t *testing.T) {
 	for l := range NumLanguages {
 		a := NewAnalyzer(1 << 10)

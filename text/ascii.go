@@ -2,8 +2,9 @@ package text
 
 import "unicode/utf8"
 
-// asciiWord returns the length of the word, sign or run of blanks at the start of an ASCII text. It follows UAX #29, to which a fuzz test
-// compares it, at a fraction of the cost.
+// asciiWord returns the length of the word, sign or run of blanks at the start
+// of an ASCII text. It follows UAX #29, to which a fuzz test compares it, at a
+// fraction of the cost.
 func asciiWord(text string) int {
 	switch class := asciiClasses[text[0]]; class {
 	case classLetter, classDigit, classJoiner:
@@ -37,7 +38,8 @@ func asciiWord(text string) int {
 	return 1
 }
 
-// Classes of bytes. Words are made of the first three. Signs that may join two of them have bits.
+// Classes of bytes. Words are made of the first three. Signs that may join two
+// of them have bits.
 const (
 	classLetter  uint8 = 1
 	classDigit   uint8 = 2
@@ -85,7 +87,8 @@ func IsASCII(s string) bool {
 	return true
 }
 
-// Spaceless reports whether a character is of a script that is written without spaces.
+// Spaceless reports whether a character is of a script that is written without
+// spaces.
 func Spaceless(r rune) bool {
 	switch {
 	case r < 0xe00:

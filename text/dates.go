@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Days is a range of days, counted from 1970-01-01 in UTC: From inclusive, To exclusive.
+// Days is a range of days, counted from 1970-01-01 in UTC: From inclusive, To
+// exclusive.
 type Days struct{ From, To int64 }
 
 // DayOf returns the day of a time in its own zone, as Days counts them.
@@ -24,7 +25,8 @@ var (
 	dateInWords = regexp.MustCompile(`\b(?:(\d{1,2})(?:st|nd|rd|th)? (?:of )?)?(` + monthNames + `)\b(?: (\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? ((?:19|20)\d\d)\b)?`)
 	isoDate     = regexp.MustCompile(`\b((?:19|20)\d\d)[-/](\d{1,2})(?:[-/](\d{1,2}))?\b`)
 	yearAlone   = regexp.MustCompile(`\b(?:in|of|during|since|back in) ((?:19|20)\d\d)\b`)
-	// mayIsMonth: without a day or a year, May is the month only after one of these.
+	// mayIsMonth: without a day or a year, May is the month only after one of
+	// these.
 	mayIsMonth = regexp.MustCompile(`(?:in|early|late|mid|last|this|since|until|of|during) $`)
 	agoPhrase  = regexp.MustCompile(`\b(a|an|one|two|three|four|five|six|\d{1,2}) (day|week|month|year)s? ago\b`)
 	lastNth    = regexp.MustCompile(`\b(?:last|past) (two|three|four|five|six|\d{1,2}) (day|week|month|year)s\b`)
@@ -37,8 +39,9 @@ var (
 // maxDates bounds the time expressions of one query.
 const maxDates = 8
 
-// readDates finds the days that a query speaks of, by the request's clock. Where a year is missing the latest one that is
-// not in the future is meant. text is in lower case.
+// readDates finds the days that a query speaks of, by the request's clock.
+// Where a year is missing the latest one that is not in the future is meant.
+// text is in lower case.
 func readDates(text string, now time.Time, of Language) []Days {
 	if now.IsZero() {
 		return nil
@@ -67,7 +70,8 @@ func datesOf(text string, now time.Time, hints timeHints, of Language) []Days {
 	return r.found[:min(len(r.found), maxDates)]
 }
 
-// timeHints are quick necessary conditions for the expressions to find something: nearly every message does without them.
+// timeHints are quick necessary conditions for the expressions to find
+// something: nearly every message does without them.
 type timeHints uint8
 
 const (
@@ -174,7 +178,8 @@ func (r *dateReader) inWords(text string) [][]int {
 	return dateInWords.FindAllStringSubmatchIndex(text, maxDates)
 }
 
-// ofMonth adds a day of a month or all of it; without a year the latest that is not in the future.
+// ofMonth adds a day of a month or all of it; without a year the latest that is
+// not in the future.
 func (r *dateReader) ofMonth(y, month int, day string) {
 	if y == 0 {
 		y = r.now.Year()
@@ -258,8 +263,9 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || isDigit(c) || c >= utf8.RuneSelf || c == '\''
 }
 
-// find matches an expression around the first place of each of its rarest literals: running it over a whole message costs
-// more than the rest of reading it.
+// find matches an expression around the first place of each of its rarest
+// literals: running it over a whole message costs more than the rest of reading
+// it.
 func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literals ...string) (found [][]string) {
 	if !r.has(hint) {
 		return nil

@@ -7,8 +7,10 @@ import (
 	"unicode"
 )
 
-// The time expressions of other languages than English, as far as people ask with them for what was: "gestern", "la semaine dernière",
-// "hace dos semanas", "先週". A word of one may mean something else in another ("hier"), so each is read by its own.
+// The time expressions of other languages than English, as far as people ask
+// with them for what was: "gestern", "la semaine dernière", "hace dos semanas",
+// "先週". A word of one may mean something else in another ("hier"), so each is
+// read by its own.
 
 // timeTongue is how a language speaks of time; its words without accents.
 type timeTongue struct {
@@ -55,7 +57,8 @@ maandag dinsdag woensdag donderdag vrijdag zaterdag zondag|januari februari maar
 een twee drie vier vijf zes|gesproken gezegd verteld gedaan besproken besloten gewerkt waarover`),
 }
 
-// tongue reads a row: the words of when, the units, weekdays and months, numbers and what is done, a line each.
+// tongue reads a row: the words of when, the units, weekdays and months,
+// numbers and what is done, a line each.
 func tongue(row string) *timeTongue {
 	lines := strings.Split(row, "\n")
 	fields := func(line int) (all [][]string) {
@@ -77,7 +80,8 @@ func tongue(row string) *timeTongue {
 	return t
 }
 
-// Scripts without spaces: what is said there, and the days of it before today's.
+// Scripts without spaces: what is said there, and the days of it before
+// today's.
 var timeSigns = []struct {
 	sign string
 	what string
@@ -90,7 +94,8 @@ var timeSigns = []struct {
 
 var unitNames = [...]string{unitWeek: "week", unitMonth: "month", unitYear: "year", unitWeekend: "weekend"}
 
-// elsewhere reads the time expressions of a text in lower case of another language than English.
+// elsewhere reads the time expressions of a text in lower case of another
+// language than English.
 func (r *dateReader) elsewhere(text string, l Language) {
 	for _, s := range timeSigns {
 		if !IsASCII(text) && strings.Contains(text, s.sign) {
@@ -174,12 +179,14 @@ func (t *timeTongue) read(r *dateReader, words []string, i int) {
 	}
 }
 
-// partOfWeekend says whether the week at a word is the end of one: "el fin de semana pasado".
+// partOfWeekend says whether the week at a word is the end of one: "el fin de
+// semana pasado".
 func (t *timeTongue) partOfWeekend(words []string, i int) bool {
 	return i >= 2 && (words[i-2] == "fin" || words[i-2] == "fim") || i >= 1 && words[i-1] == "fine"
 }
 
-// month reads a date around the name of a month: "14. März", "le 3 avril 2025", "14 de marzo", "im Mai".
+// month reads a date around the name of a month: "14. März", "le 3 avril 2025",
+// "14 de marzo", "im Mai".
 func (t *timeTongue) month(r *dateReader, words []string, i int) {
 	day, year := "", 0
 	k := i - 1
@@ -201,8 +208,9 @@ func (t *timeTongue) month(r *dateReader, words []string, i int) {
 	r.ofMonth(year, slices.Index(t.months, words[i])+1, day)
 }
 
-// NamesOnlyTime reports whether a question in lower case, in another language than English, consists of words of time, of telling and of
-// function words only, and whether it has one of telling: "was haben wir gestern besprochen?".
+// NamesOnlyTime reports whether a question in lower case, in another language
+// than English, consists of words of time, of telling and of function words
+// only, and whether it has one of telling: "was haben wir gestern besprochen?".
 func NamesOnlyTime(lower string, l Language) (only, telling bool) {
 	t := timeTongues[l]
 	if t == nil {
@@ -221,10 +229,12 @@ func NamesOnlyTime(lower string, l Language) (only, telling bool) {
 	return true, telling
 }
 
-// tellingSigns are words of telling in scripts without spaces, and the words around them.
+// tellingSigns are words of telling in scripts without spaces, and the words
+// around them.
 var tellingSigns = strings.Fields("何を 何について 話しましたか 話しました 話した 話し 言いましたか 言った しましたか した 教えた 伝えた 決めた 私 我们 我們 我 你 聊了 聊 说了 說了 说 說 做了 做 告诉 告訴 谈了 談了 讨论了 讨论 什么 什麼 过 過 の に は を か ね と 、 ？ ? 了 些 啥 ました まし ます")
 
-// namesOnlyTimeSigns reports whether nothing is left of a question in a script without spaces but words of time and of telling.
+// namesOnlyTimeSigns reports whether nothing is left of a question in a script
+// without spaces but words of time and of telling.
 func namesOnlyTimeSigns(lower string) bool {
 	rest := lower
 	for _, s := range timeSigns {

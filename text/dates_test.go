@@ -73,7 +73,8 @@ func TestReadDaysThatFewMonthsHave(t *testing.T) {
 	}
 }
 
-// TestWordsThatTellNoTime: a query is not searched for dates over words that begin like a month or a weekday.
+// TestWordsThatTellNoTime: a query is not searched for dates over words that
+// begin like a month or a weekday.
 func TestWordsThatTellNoTime(t *testing.T) {
 	text := "maybe the friends at the market think of a novel, and decide in a month which passport to separate"
 	if got := readTimeHints(text); got != 0 {
@@ -128,7 +129,8 @@ func TestReadDatesOfOtherLanguages(t *testing.T) {
 	}
 }
 
-// The hints that reading a text collects from its words are those of the whole text.
+// The hints that reading a text collects from its words are those of the whole
+// text.
 func FuzzHintsOfWords(f *testing.F) {
 	for _, s := range []string{
 		"On 8 May, 2023-05-06", "x_may.sun yes'terday", "2019_x-2020/", strings.Repeat("jan", 40) + " " + strings.Repeat("x", 100) + ".mon", "@[`{AZaz",

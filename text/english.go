@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// stopWords are English words that carry no topic: function words with their contractions, and single letters that are words.
+// stopWords are English words that carry no topic: function words with their
+// contractions, and single letters that are words.
 var stopWords = WordSet(`a about above after again against ain't all also am an and any are aren't as at be because been before
 being below between both but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each
 either else ever few for from further get gets getting got had hadn't has hasn't have haven't having he he'd he'll he's her here here's
@@ -41,13 +42,15 @@ var timeStems = sync.OnceValue(func() map[string]bool {
 var numberWords = WordSet(`one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred thousand
 couple few several dozen twice once first second third half`)
 
-// preferenceWords say how the speaker likes things to be; orderWords do so at the start of a sentence.
+// preferenceWords say how the speaker likes things to be; orderWords do so at
+// the start of a sentence.
 var (
 	preferenceWords = WordSet(`prefer prefers preferred preferring preference preferences`)
 	orderWords      = WordSet(`always never`)
 )
 
-// irregular maps irregular forms to the base form, which has the stem of the regular ones.
+// irregular maps irregular forms to the base form, which has the stem of the
+// regular ones.
 var irregular = forms(`be:was,were,been,being become:became begin:began,begun bend:bent bet:betted bite:bit,bitten bleed:bled
 blow:blew,blown break:broke,broken breed:bred bring:brought build:built burn:burnt buy:bought catch:caught choose:chose,chosen
 cling:clung come:came creep:crept deal:dealt dig:dug draw:drew,drawn dream:dreamt drink:drank,drunk drive:drove,driven eat:ate,eaten

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// FoldRune returns the first character of a text that is not empty, in lower case and without accents, as stemmers leave it, and its
-// length in the text.
+// FoldRune returns the first character of a text that is not empty, in lower
+// case and without accents, as stemmers leave it, and its length in the text.
 func FoldRune(text []byte) (r rune, size int) {
 	if c := text[0]; c < utf8.RuneSelf {
 		return rune(lower(c)), 1
@@ -20,7 +20,8 @@ func FoldRune(text []byte) (r rune, size int) {
 	return unicode.ToLower(r), size
 }
 
-// StemPrefix returns the length of the prefix of a text that equals a stem once both are folded, or -1 if there is none.
+// StemPrefix returns the length of the prefix of a text that equals a stem once
+// both are folded, or -1 if there is none.
 func StemPrefix(text, stem []byte) int {
 	i := 0
 	for j := 0; j < len(stem); {

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// functionWords are the stop words of the languages other than English. They also reveal a text's language.
+// functionWords are the stop words of the languages other than English. They
+// also reveal a text's language.
 var functionWords = [NumLanguages]string{
 	German: `der die das den dem des ein eine einen einem einer eines und oder aber nicht kein keine keinen ich du er sie es wir ihr mich dich
 sich uns euch mir dir ihm ihnen mein meine meinen meinem meiner dein deine deinen sein seine seinen ihre ihren unser unsere ist sind war waren bin
@@ -61,8 +62,9 @@ tot toate nimic da mulțumesc`,
 	Arabic: `في من على إلى عن مع هذا هذه ذلك تلك التي الذي و أو لكن لا ما لم لن أن إن كان كانت هو هي هم أنا أنت نحن كل بعد قبل عند حتى كيف متى أين لماذا هل`,
 }
 
-// telltales reveal a text's language but are no stop words: what people introduce themselves with, where the function words are those of
-// several languages ("me llamo Javier, vivo en Valencia y ...").
+// telltales reveal a text's language but are no stop words: what people
+// introduce themselves with, where the function words are those of several
+// languages ("me llamo Javier, vivo en Valencia y ...").
 var telltales = [NumLanguages]string{
 	German:     "hallo heiße wohne arbeite",
 	French:     "bonjour bonsoir salut m'appelle appelle habite j'habite travaille",
@@ -71,7 +73,8 @@ var telltales = [NumLanguages]string{
 	Portuguese: "olá oi chamo moro trabalho",
 }
 
-// languagesOf maps a word to the languages in which it is a function word or a telltale.
+// languagesOf maps a word to the languages in which it is a function word or a
+// telltale.
 var languagesOf = func() map[string][]Language {
 	m := map[string][]Language{}
 	add := func(w string, l Language) {
@@ -98,7 +101,8 @@ var languagesOf = func() map[string][]Language {
 // allTelltales are those of all languages. None is a function word anywhere.
 var allTelltales = WordSet(strings.Join(telltales[:], " "))
 
-// IsFunctionWord reports whether a lower-case word is a function word or a telltale of any language.
+// IsFunctionWord reports whether a lower-case word is a function word or a
+// telltale of any language.
 func IsFunctionWord(w string) bool { return len(languagesOf[w]) > 0 }
 
 // IsStop reports whether a lower-case word carries no topic in the language.
@@ -109,7 +113,8 @@ func IsStop(l Language, w string) bool {
 	return slices.Contains(languagesOf[w], l) && !allTelltales[w]
 }
 
-// unaccentedStops holds the function words of each language without their accents.
+// unaccentedStops holds the function words of each language without their
+// accents.
 var unaccentedStops = sync.OnceValue(func() (all [NumLanguages]map[string]bool) {
 	for l, words := range functionWords {
 		all[l] = map[string]bool{}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// maxCode is the longest fenced code of a message that still counts as the human's words, in bytes.
+// maxCode is the longest fenced code of a message that still counts as the
+// human's words, in bytes.
 const maxCode = 400
 
 //go:embed wrappers.txt
@@ -14,9 +15,10 @@ var wrapperNames string
 // wrappers are the elements in which agents hand over what no human typed.
 var wrappers = strings.Fields(wrapperNames)
 
-// HumanWords returns the part of a message that a person typed: without the wrapper elements of agents and clients, long fenced code and
-// quoted files. Of a message longer than MaxText it reads the start and, as that is where people write beside a lot of context, more of
-// the end. The result may be empty.
+// HumanWords returns the part of a message that a person typed: without the
+// wrapper elements of agents and clients, long fenced code and quoted files. Of
+// a message longer than MaxText it reads the start and, as that is where people
+// write beside a lot of context, more of the end. The result may be empty.
 func HumanWords(message string) string {
 	if len(message) > MaxText {
 		message = strings.ToValidUTF8(message[:MaxText/4]+"\n"+message[len(message)-MaxText*3/4:], "")
@@ -24,8 +26,9 @@ func HumanWords(message string) string {
 	return cutCode(CutElements(message, wrappers))
 }
 
-// CutElements removes the elements <name ...>...</name> of these names. It reads message once, and once more for each name that an element
-// in it may have.
+// CutElements removes the elements <name ...>...</name> of these names. It
+// reads message once, and once more for each name that an element in it may
+// have.
 func CutElements(message string, names []string) string {
 	for _, n := range opened(message, names) {
 		message = cutElement(message, n)
@@ -33,7 +36,8 @@ func CutElements(message string, names []string) string {
 	return message
 }
 
-// opened returns those of the names that elements in message may have, in their order.
+// opened returns those of the names that elements in message may have, in their
+// order.
 func opened(message string, names []string) []string {
 	if len(names) == 0 || strings.IndexByte(message, '<') < 0 {
 		return nil
@@ -54,7 +58,8 @@ func opened(message string, names []string) []string {
 			continue
 		}
 		for i, n := range names {
-			// What is cut leaves a blank, so another element may end this one's name.
+			// What is cut leaves a blank, so another element may end this one's
+			// name.
 			if !found[i] && strings.HasPrefix(rest, n) && len(n) < len(rest) && strings.IndexByte("> \n<", rest[len(n)]) >= 0 {
 				found[i] = true
 			}
@@ -69,7 +74,8 @@ func opened(message string, names []string) []string {
 	return out
 }
 
-// cutElement removes <name ...>...</name>, or to the end where it is not closed. It reads s once.
+// cutElement removes <name ...>...</name>, or to the end where it is not
+// closed. It reads s once.
 func cutElement(s, name string) string {
 	opening, closing := "<"+name, "</"+name+">"
 	var out strings.Builder
@@ -102,7 +108,8 @@ func cutElement(s, name string) string {
 	return out.String() + s[at:]
 }
 
-// cutCode removes fenced code that is longer than a human would type. It reads s once.
+// cutCode removes fenced code that is longer than a human would type. It reads
+// s once.
 func cutCode(s string) string {
 	const fence = "```"
 	var out strings.Builder

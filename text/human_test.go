@@ -25,7 +25,8 @@ func TestHumanWords(t *testing.T) {
 	}
 }
 
-// Which elements there may be is looked for once; what is cut is what cutting each by its name, one after another, cuts.
+// Which elements there may be is looked for once; what is cut is what cutting
+// each by its name, one after another, cuts.
 func TestElementsAreCutByName(t *testing.T) {
 	names := []string{"a", "ab", "b c", "system-reminder", ""}
 	pieces := []string{"<", "</", ">", " ", "\n", "a", "ab", "b c", "system-reminder", "<a>", "</a>", "<ab x>", "</ab>", "x", "<b c>", "</b c>"}

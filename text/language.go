@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Language decides how words are stemmed and which are stop words. Its values are stored with indexes.
+// Language decides how words are stemmed and which are stop words. Its values
+// are stored with indexes.
 type Language uint8
 
 const (
@@ -33,8 +34,9 @@ const (
 // detectWords is how many words of a text are read to detect its language.
 const detectWords = 64
 
-// detect returns the language with the most function words among the first words of a text, or Unknown if there are none. Of several
-// with as many it prefers the usual language, then English.
+// detect returns the language with the most function words among the first
+// words of a text, or Unknown if there are none. Of several with as many it
+// prefers the usual language, then English.
 func detect(text string, ascii bool, usual Language) Language {
 	if usual <= English && ascii && plainlyEnglish(text) {
 		return English
@@ -61,7 +63,8 @@ func detect(text string, ascii bool, usual Language) Language {
 	return best
 }
 
-// nextWord returns the first run of letters and apostrophes and what follows it, or "" if there is none.
+// nextWord returns the first run of letters and apostrophes and what follows
+// it, or "" if there is none.
 func nextWord(text string) (word, rest string) {
 	from := -1
 	for i := 0; i < len(text); {
@@ -104,8 +107,9 @@ func revealed(w string) []Language {
 	return languagesOf[string(lower[:len(w)])]
 }
 
-// plainlyEnglish reports whether one of the first words of an ASCII text is frequent in English and a word of no other language. It spares
-// most English texts the count.
+// plainlyEnglish reports whether one of the first words of an ASCII text is
+// frequent in English and a word of no other language. It spares most English
+// texts the count.
 func plainlyEnglish(text string) bool {
 	for i, seen := 0, 0; i < len(text) && seen < detectWords; i++ {
 		from := i

@@ -1,7 +1,9 @@
 package text
 
-// stemEnglish is Snowball's English stemmer (Porter's second, snowballstem.org/algorithms/english/stemmer.html) for a word of at most
-// maxWord lower-case ASCII letters, at a tenth of the cost. A fuzz test holds the two together.
+// stemEnglish is Snowball's English stemmer (Porter's second,
+// snowballstem.org/algorithms/english/stemmer.html) for a word of at most
+// maxWord lower-case ASCII letters, at a tenth of the cost. A fuzz test holds
+// the two together.
 func stemEnglish(w string) string {
 	switch w {
 	case "skis":
@@ -65,7 +67,8 @@ func isVowel(c byte) bool {
 	return c >= 'a' && vowels>>(c-'a')&1 != 0
 }
 
-// mark finds the y that are consonants, and the regions: each begins behind the first consonant behind a vowel.
+// mark finds the y that are consonants, and the regions: each begins behind the
+// first consonant behind a vowel.
 func (s *stemming) mark() {
 	w := s.b[:s.n]
 	for i, c := range w {
@@ -97,7 +100,8 @@ func (s *stemming) ends(suffix string) bool {
 	return s.n >= len(suffix) && string(s.b[s.n-len(suffix):s.n]) == suffix
 }
 
-// swap puts something else, which is no longer, in the place of the suffix, if that stands in the region.
+// swap puts something else, which is no longer, in the place of the suffix, if
+// that stands in the region.
 func (s *stemming) swap(suffix, with string, region int) {
 	if at := s.n - len(suffix); at >= region {
 		s.n = at + copy(s.b[at:], with)
@@ -126,7 +130,8 @@ func (s *stemming) short(i int) bool {
 	return c != 'w' && c != 'x' && c != 'Y' && !isVowel(s.b[i-3])
 }
 
-// swaps is swap for the first of these suffixes that the word has; what each becomes follows it.
+// swaps is swap for the first of these suffixes that the word has; what each
+// becomes follows it.
 func (s *stemming) swaps(region int, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		if s.ends(pairs[i]) {

@@ -41,7 +41,8 @@ func FuzzStemEnglish(f *testing.F) {
 	})
 }
 
-// TestStemEnglishSuffixes joins beginnings of several shapes, all that the stemmer takes for suffixes, and up to two letters.
+// TestStemEnglishSuffixes joins beginnings of several shapes, all that the
+// stemmer takes for suffixes, and up to two letters.
 func TestStemEnglishSuffixes(t *testing.T) {
 	begins := []string{"", "a", "b", "ab", "ba", "bab", "abab", "babab", "commun", "gener", "arsen", "yay", "xyx", "byb", "bow", "babow", "sk", "oyo", "iay", "bl"}
 	suffixes := []string{"", "s", "ies", "ied", "sses", "ss", "us", "ed", "eed", "ing", "edly", "eedly", "ingly", "at", "bl", "iz", "bb", "tt", "ll", "y",
@@ -66,7 +67,8 @@ func TestStemEnglishSuffixes(t *testing.T) {
 	}
 }
 
-// TestStemEnglishEndings tries every ending of three letters, and Snowball's exceptions.
+// TestStemEnglishEndings tries every ending of three letters, and Snowball's
+// exceptions.
 func TestStemEnglishEndings(t *testing.T) {
 	try := func(w string) {
 		if got, want := stemEnglish(w), snowballEnglish(w); got != want {

@@ -33,8 +33,8 @@ var stemmers = [NumLanguages]func(*snowballstem.Env) bool{
 	Arabic: arabic.Stem,
 }
 
-// Stem returns the stem of a lower-case word: by a table for irregular English forms, else by Snowball, without accents. The script
-// overrules the language.
+// Stem returns the stem of a lower-case word: by a table for irregular English
+// forms, else by Snowball, without accents. The script overrules the language.
 func Stem(l Language, w string) string {
 	if len(w) < 3 && IsASCII(w) {
 		return w
@@ -76,7 +76,8 @@ func isLower(w string) bool {
 	return true
 }
 
-// unaccented returns a lower-case text without the accents of European languages: é is e, ß is ss.
+// unaccented returns a lower-case text without the accents of European
+// languages: é is e, ß is ss.
 func unaccented(w string) string {
 	if IsASCII(w) {
 		return w

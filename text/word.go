@@ -7,7 +7,8 @@ import (
 	"unicode"
 )
 
-// word is what is known of a word in a language, as it is spelled. It is never changed once it is in a cache.
+// word is what is known of a word in a language, as it is spelled. It is never
+// changed once it is in a cache.
 type word struct {
 	hash    uint64   // of the spelling and the language; 64 seeded bits, so that nobody can make two words share one
 	terms   []string // stems; none for a stop word
@@ -16,8 +17,9 @@ type word struct {
 	hints   timeHints
 }
 
-// word returns what is known of a word: from one of its two places in the cache, or by reading it. The newest word of a place moves the
-// one there to the second place.
+// word returns what is known of a word: from one of its two places in the
+// cache, or by reading it. The newest word of a place moves the one there to
+// the second place.
 func (a *Analyzer) word(l Language, w string) *word {
 	hash := maphash.String(a.seed, w) + uint64(l)*0x9e3779b97f4a7c15
 	i := int(hash) & (len(a.cache) - 2)
@@ -48,8 +50,9 @@ func (a *Analyzer) word(l Language, w string) *word {
 	return &known
 }
 
-// readWord finds the terms of a word: its stem, and of a compound (an identifier, a host name, letters beside digits) the whole and the
-// stems of its parts.
+// readWord finds the terms of a word: its stem, and of a compound (an
+// identifier, a host name, letters beside digits) the whole and the stems of
+// its parts.
 func readWord(l Language, w string) (known word) {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
 	english := englishWords()[lower]
@@ -121,7 +124,8 @@ var englishWords = sync.OnceValue(func() map[string]englishWord {
 	return m
 })
 
-// isPlain reports whether a word is an ASCII letter followed by small ones, so that split leaves it whole.
+// isPlain reports whether a word is an ASCII letter followed by small ones, so
+// that split leaves it whole.
 func isPlain(w string) bool {
 	for i := 1; i < len(w); i++ {
 		if w[i] < 'a' || w[i] > 'z' {
@@ -135,7 +139,8 @@ func isYear(w string) bool {
 	return len(w) == 4 && (w[:2] == "19" || w[:2] == "20") && isDigit(w[2]) && isDigit(w[3])
 }
 
-// split cuts a word at signs, where upper case follows lower case, and between letters and digits.
+// split cuts a word at signs, where upper case follows lower case, and between
+// letters and digits.
 func split(w string) []string {
 	var parts []string
 	start := -1

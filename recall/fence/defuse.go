@@ -9,11 +9,13 @@ import (
 // letters of the fence's name, as a disguise must spell them.
 const letters = "remoramemory"
 
-// maxGap is how many separators may stand between two letters of a disguised name.
+// maxGap is how many separators may stand between two letters of a disguised
+// name.
 const maxGap = 3
 
-// defuseName rewrites every spelling of the fence's name to two plain words and the angle brackets around it to
-// parentheses. What is left can't be taken for a fence by Strip, nor by a reader who folds case, width and script.
+// defuseName replaces every spelling of the fence's name by two plain words,
+// and the angle brackets around it by parentheses. Neither Strip nor a reader
+// who ignores case, width and script takes the result for a fence.
 func defuseName(s string) string {
 	if !mayHoldName(s) {
 		return s
@@ -56,25 +58,33 @@ func defuseName(s string) string {
 	return string(out)
 }
 
-// mayHoldName is a cheap necessary condition: plain ASCII in which an r or an m of the name is missing can't match.
+// mayHoldName is a cheap necessary condition for a spelling of the name: s
+// isn't ASCII, or has the name's letters one after another with nothing but
+// signs between them.
 func mayHoldName(s string) bool {
-	r, m := 0, 0
-	for _, c := range s {
-		if c >= utf8.RuneSelf {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf || s[i]|0x20 == letters[0] && spellsName(s[i:]) {
 			return true
 		}
-		switch c {
-		case 'r', 'R':
-			r++
-		case 'm', 'M':
-			m++
-		}
 	}
-	return r >= 3 && m >= 3
+	return false
 }
 
-// matchName reports where a spelling of the name that starts at rs[i] ends (0 = none), and whether it is the two plain
-// words of prose, which are harmless.
+func spellsName(s string) bool {
+	matched := 0
+	for i := 0; i < len(s) && matched < len(letters); i++ {
+		switch c := s[i] | 0x20; {
+		case c == letters[matched]:
+			matched++
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			return false
+		}
+	}
+	return matched == len(letters)
+}
+
+// matchName returns where the spelling of the name that starts at rs[i] ends, 0
+// if there is none, and whether it is harmless: two plain words of prose.
 func matchName(rs []rune, i int) (end int, plain bool) {
 	if fold(rs[i]) != 'r' {
 		return 0, false
@@ -92,7 +102,7 @@ func matchName(rs []rune, i int) (end int, plain bool) {
 			return 0, false
 		}
 		at++
-		// Accents that stand alone belong to the letter before.
+		// Combining accents belong to the letter before.
 		for at < len(rs) && unicode.Is(unicode.Mn, rs[at]) {
 			at++
 		}
@@ -110,7 +120,7 @@ func isASCII(s string) bool {
 	return true
 }
 
-// roleTags are element names that chat templates or agents give a meaning to.
+// roleTags are element names that mean something to chat templates or agents.
 var roleTags = map[string]bool{
 	"s": true, "bos": true, "eos": true, "pad": true, "unk": true, "sys": true, "inst": true,
 	"start_of_turn": true, "end_of_turn": true, "system": true, "system-reminder": true, "system_reminder": true,
@@ -120,7 +130,7 @@ var roleTags = map[string]bool{
 	"invoke": true, "permissions": true,
 }
 
-// defuseTokens turns the brackets of role tokens into parentheses.
+// defuseTokens replaces the brackets of role tokens by parentheses.
 func defuseTokens(s string) string {
 	if !strings.ContainsAny(s, "<[|") && isASCII(s) {
 		return s
@@ -164,8 +174,9 @@ func defuseTokens(s string) string {
 	return string(rs)
 }
 
-// tagAt returns where the role tag's name that starts at rs[i] (after an optional slash) ends, 0 if there is none. The
-// character there is the closing bracket, a blank before attributes, or the end.
+// tagAt returns the end of the role tag's name that starts at rs[i], after an
+// optional slash, or 0 if there is none. The closing bracket, a blank before
+// attributes, or the end of the text follows.
 func tagAt(rs []rune, i int, closing rune) int {
 	for i < len(rs) && (rs[i] == ' ' || fold(rs[i]) == '/') {
 		i++
@@ -188,11 +199,13 @@ func tagAt(rs []rune, i int, closing rune) int {
 	return 0
 }
 
-// roleWords begin the lines of plain-text transcripts that models were trained to obey.
+// roleWords begin lines of the plain-text transcripts that models were trained
+// to obey.
 var roleWords = []string{"human", "assistant", "system", "user", "developer", "tool", "ai", "instruction", "instructions", "response"}
 
-// defuseRoleLine takes the colon from a line that begins like a speaker of a transcript ("Human: ...",
-// "### Instruction: ...") and the hashes from it.
+// defuseRoleLine removes the colon, and the signs before the name, from a line
+// that begins with a speaker of a transcript ("Human: ...", "### Instruction:
+// ...").
 func defuseRoleLine(line string) string {
 	rest := strings.TrimLeft(line, "#*>-= ")
 	for _, w := range roleWords {

@@ -44,7 +44,7 @@ func TestRender(t *testing.T) {
 		t.Error(d)
 	}
 	if got := fence.Render(id, lines, fence.Options{NoRule: true}).Text; strings.Contains(got, fence.Rule) {
-		t.Error("the rule stands in a block that must not have it")
+		t.Error("the block has the rule in spite of NoRule")
 	}
 	if got := fence.Render(id, nil, fence.Options{}); got.Text != "" || got.Spans != nil {
 		t.Errorf("no lines: got %+v, want an empty block", got)
@@ -62,7 +62,7 @@ func TestWithout(t *testing.T) {
 		t.Errorf("an unknown id changed the block: %s", d)
 	}
 	if got := got.Without(ids("a", "c")); got.Text != "" || len(got.Spans) != 0 {
-		t.Errorf("all taken out: got %+v, want an empty block", got)
+		t.Errorf("all removed: got %+v, want an empty block", got)
 	}
 }
 

@@ -8,21 +8,41 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Neutralise makes text fit to stand on one line of a block, at most limit bytes long:
+// Neutralise returns text as one line of a block, of at most limit bytes:
 //
-//   - line ends of every kind become a space, other whitespace runs one space;
-//   - terminal escapes, control characters, zero-width and bidirectional controls, variation selectors and Unicode tag
-//     characters go;
-//   - the fence's name in any disguise (case, letters of another script, full width, separators inside) loses its hyphen
-//     and its angle brackets;
-//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a line that begins with "Human:", ...) lose
-//     their brackets or colon.
+//   - line ends of every kind become a space, and so does any other run of white space;
+//   - terminal escapes, control characters, zero-width and bidirectional controls, variation selectors and Unicode tag characters are
+//     removed;
+//   - the fence's name in any disguise (case, letters of another script, full width, separators inside) loses its hyphen and its angle
+//     brackets;
+//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a line that begins with "Human:", ...) lose their brackets or
+//     their colon.
 //
 // HTML entities are ordinary text and stay as they are.
 func Neutralise(text string, limit int) string {
-	if short, ok := shortcut(text, limit); ok {
-		return short
+	if len(text) <= limit && isPlain(text) {
+		return text
 	}
+	return neutralise(text, limit)
+}
+
+// isPlain reports whether neutralise would return text as it is, and may
+// wrongly deny it. Most lines are plain, and neutralise takes many times as
+// long.
+func isPlain(text string) bool {
+	blank := true // before the text, so that one at its start is one too many
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c == ' ' && blank, c < ' ', c > '~', c == '<', c == '[', c == '|':
+			return false
+		default:
+			blank = c == ' '
+		}
+	}
+	return !blank && !mayHoldName(text) && defuseRoleLine(text) == text
+}
+
+func neutralise(text string, limit int) string {
 	lines := visibleLines(text, limit)
 	for i, l := range lines {
 		lines[i] = defuseRoleLine(l)
@@ -33,8 +53,9 @@ func Neutralise(text string, limit int) string {
 	return cut(strings.TrimSpace(s), limit)
 }
 
-// visibleLines splits text at line ends and drops what a reader can't see. Reading stops once enough bytes for limit are
-// collected, so a huge text costs no more than a long one.
+// visibleLines splits text at line ends and drops what a reader can't see. It
+// reads no further than limit needs, so a huge text costs no more than a long
+// one.
 func visibleLines(text string, limit int) []string {
 	var lines []string
 	var b strings.Builder
@@ -72,9 +93,10 @@ func visibleLines(text string, limit int) []string {
 	return lines
 }
 
-// escapeLen is the length of the terminal escape sequence at the start of s: CSI (ESC [ ... final byte), or a string command (OSC,
-// DCS, APC, PM, SOS up to BEL or ESC \), of which only the start counts where it does not end within a line and 4 KiB. Of any other
-// it is ESC alone.
+// escapeLen returns the length of the terminal escape sequence at the start of
+// s: CSI (ESC [ ... final byte), or a string command (OSC, DCS, APC, PM, SOS up
+// to BEL or ESC \). Of a string command that doesn't end within its line and 4
+// KiB only the start counts, of any other sequence ESC alone.
 func escapeLen(s string) int {
 	i := 2 // U+009B, the one-character CSI, takes two bytes
 	if s[0] != 0xc2 {
@@ -109,7 +131,8 @@ func escapeLen(s string) int {
 	return i
 }
 
-// invisible reports characters that change or hide text without being seen.
+// invisible reports whether a character changes or hides text without being
+// seen.
 func invisible(r rune) bool {
 	switch {
 	case r < 0x20, r >= 0x7f && r <= 0x9f: // C0, DEL, C1
@@ -130,7 +153,8 @@ func invisible(r rune) bool {
 	return unicode.Is(unicode.Co, r) || r == 0xfffe || r == 0xffff
 }
 
-// fold maps a character to the ASCII letter or sign that it passes for, or to itself.
+// fold returns the ASCII letter or sign that a character passes for, or else
+// the character in lower case, without accents.
 func fold(r rune) rune {
 	if r < utf8.RuneSelf {
 		if r >= 'A' && r <= 'Z' {
@@ -138,8 +162,9 @@ func fold(r rune) rune {
 		}
 		return r
 	}
-	if s := norm.NFKD.String(string(r)); s != "" {
-		r, _ = utf8.DecodeRuneInString(s) // the base letter: accents fall off
+	var space [utf8.UTFMax]byte
+	if parts := norm.NFKD.Properties(utf8.AppendRune(space[:0], r)).Decomposition(); len(parts) > 0 {
+		r, _ = utf8.DecodeRune(parts) // the base letter comes first
 	}
 	r = unicode.ToLower(r)
 	if l, ok := lookalikes[r]; ok {
@@ -148,7 +173,8 @@ func fold(r rune) rune {
 	return r
 }
 
-// lookalikes are letters of other scripts, and signs, that pass for the characters of the fence and of role tokens.
+// lookalikes maps letters of other scripts, and signs, to the characters of the
+// fence and of role tokens that they pass for.
 var lookalikes = map[rune]rune{
 	'г': 'r', 'ᴦ': 'r', 'ʀ': 'r', 'ꮁ': 'r', 'ⲅ': 'r',
 	'е': 'e', 'ҽ': 'e', 'є': 'e', 'ε': 'e', 'ɛ': 'e', 'ℯ': 'e', 'ⅇ': 'e', 'ᴇ': 'e',
@@ -161,7 +187,8 @@ var lookalikes = map[rune]rune{
 	'｜': '|', '∣': '|', '│': '|', 'ǀ': '|', '⁄': '/', '∕': '/', '⧸': '/', '╱': '/',
 }
 
-// cut shortens s to at most limit bytes at a character's border, and says so.
+// cut shortens s to at most limit bytes between two characters, and ends it in
+// an ellipsis then.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

@@ -5,13 +5,15 @@ import "strings"
 // name begins every tag of a fence; the id follows.
 const name = "remora-memory-"
 
-// maxRounds bounds how often taking a block out may join the text around it to a new tag.
+// maxRounds is how often the removal of a block may join the text around it to
+// a new tag.
 const maxRounds = 16
 
-// Contains reports whether there is anything in text that [Strip] takes out.
+// Contains reports whether [Strip] would remove anything.
 func Contains(text string) bool { return first(text) >= 0 }
 
-// first is where the first tag of a fence, or block without one, stands in text, -1 where there is none.
+// first returns where the first tag of a fence, or the first block without one,
+// begins, or -1.
 func first(text string) int {
 	at, _ := nextUnfenced(text, 0)
 	if !mayContain(text) {
@@ -27,13 +29,17 @@ func first(text string) int {
 	return at
 }
 
-// Strip takes every block out of text, wherever it stands: whole, quoted line by line ("> "), cut off before its end,
-// without its opening tag, nested, escaped, from another Remora. A text without one is returned unchanged.
+// Strip removes every block from text: whole, quoted line by line ("> "), cut
+// off before its end, without its opening tag, nested, escaped, or from another
+// Remora. A text without one is returned unchanged.
 //
-// A block with its end goes whole, together with the quotation marks before it and the line end after it. Of a block
-// without its end only those lines go that have the shape of a block's lines, so that text which follows is kept. The same
-// holds where the tags were left out, as models do that repeat what they read, if the rule begins a line and memories
-// follow it: nobody's own words do. The rule alone tells nothing of anybody, and stays. A closing tag on its own goes alone.
+// A block with a closing tag is removed whole, with the quotation marks before
+// it and the line end after it. Of a block without one only the lines that look
+// like a block's are removed, so that text after it stays. The same holds if
+// both tags are missing, as when a model repeats what it read, provided that
+// the rule begins a line and memories follow it: nobody writes that. The rule
+// alone reveals nothing about anybody and stays. Of a closing tag on its own
+// only the tag is removed.
 func Strip(text string) string {
 	for range maxRounds {
 		if !mayContain(text) && !strings.Contains(text, Rule) {
@@ -45,14 +51,14 @@ func Strip(text string) string {
 		}
 		text = out
 	}
-	// Somebody builds tags out of tags. What stands before the first is safe.
+	// Somebody builds tags out of tags. The text before the first is safe.
 	if at := first(text); at >= 0 {
 		text = text[:at]
 	}
 	return text
 }
 
-// stripUnfenced takes out blocks that lost their tags.
+// stripUnfenced removes blocks that lost their tags.
 func stripUnfenced(text string) string {
 	var b strings.Builder
 	at := 0
@@ -71,7 +77,8 @@ func stripUnfenced(text string) string {
 	return b.String()
 }
 
-// nextUnfenced is the first block from from on that begins with its rule, start is -1 where none does.
+// nextUnfenced returns the first block at or after from that begins with its
+// rule; start is -1 if there is none.
 func nextUnfenced(text string, from int) (start, end int) {
 	for at := from; ; {
 		i := strings.Index(text[at:], Rule)
@@ -86,7 +93,7 @@ func nextUnfenced(text string, from int) (start, end int) {
 		if end = shapeEnd(text, at); strings.Contains(text[at:end], "- ") {
 			return start, end
 		}
-		at = end // of a rule in between no more would be found
+		at = end // a rule in between would find no more
 	}
 }
 
@@ -97,7 +104,7 @@ func stripTags(text string) string {
 	at := 0
 	for i := 0; i < len(tags); {
 		t := tags[i]
-		if t.start < at { // inside what went already
+		if t.start < at { // inside what is removed already
 			i++
 			continue
 		}
@@ -105,12 +112,14 @@ func stripTags(text string) string {
 		end := t.end
 		i++
 		if t.closing {
-			// Of a block whose lines were joined, only the tag says where it ends.
+			// If the lines of a block were joined, only the tag shows where it
+			// ends.
 			if r := strings.LastIndex(text[at:t.start], Rule); r >= 0 && !strings.Contains(text[at+r:t.start], "\n") {
 				start, wholeLine = lineStart(text, at+r, at)
 			}
 		} else {
-			// A second opening tag with the id comes first only where this block was cut off.
+			// If another opening tag with the id comes first, this block was
+			// cut off.
 			if c := next[i-1]; c >= 0 && tags[c].closing {
 				end = tags[c].end
 				i = c + 1
@@ -133,7 +142,8 @@ func stripTags(text string) string {
 	return out
 }
 
-// nextSameID returns for every tag the index of the next one with its id, -1 where none follows.
+// nextSameID returns, for every tag, the index of the next one with its id, or
+// -1.
 func nextSameID(text string, tags []tag) []int {
 	next := make([]int, len(tags))
 	seen := make(map[string]int, len(tags))
@@ -148,7 +158,8 @@ func nextSameID(text string, tags []tag) []int {
 	return next
 }
 
-// lineStart moves at back over quotation marks and blanks if nothing else precedes it on its line, but not before floor.
+// lineStart moves at back over quotation marks and blanks if nothing else
+// precedes it on its line, but not past floor.
 func lineStart(text string, at, floor int) (start int, wholeLine bool) {
 	i := at
 	for i > floor && strings.IndexByte("> \t", text[i-1]) >= 0 {
@@ -160,7 +171,8 @@ func lineStart(text string, at, floor int) (start int, wholeLine bool) {
 	return at, false
 }
 
-// lineEnd moves end over blanks and one line end, if nothing else follows on the line.
+// lineEnd moves end over blanks and one line end, if nothing else follows on
+// the line.
 func lineEnd(text string, end int) int {
 	i := end
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r') {
@@ -175,8 +187,9 @@ func lineEnd(text string, end int) int {
 	return end
 }
 
-// shapeEnd returns where the lines that look like a block's end: the rule and memory lines after an opening tag at end.
-// What is no such line is told by its beginning: its end may be far away, and asked for by tag after tag.
+// shapeEnd returns where the lines that look like a block's end: the rule and
+// memory lines after an opening tag at end. It looks at the beginning of any
+// other line only: the end may be far away, and every tag on it asks.
 func shapeEnd(text string, end int) int {
 	rest := text[end:]
 	for first := true; rest != ""; first = false {
@@ -186,7 +199,7 @@ func shapeEnd(text string, end int) int {
 		case strings.HasPrefix(body, "Reference data"):
 		case strings.HasPrefix(body, "- ") && !strings.HasPrefix(strings.TrimLeft(body[1:], " \t\r"), "\n"):
 		case first && (blank == "" || blank[0] == '\n'):
-		case strings.HasPrefix(body, "-") && strings.TrimLeft(body[1:], " \t\r") == "": // a line that the cut left nothing of
+		case strings.HasPrefix(body, "-") && strings.TrimLeft(body[1:], " \t\r") == "": // cut off after the dash
 		default:
 			return len(text) - len(rest)
 		}

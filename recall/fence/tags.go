@@ -2,26 +2,28 @@ package fence
 
 import "strings"
 
-// tag is an opening or closing tag as models and clients hand it back: in any case, with blanks inside, escaped for HTML
-// or JSON. As a regular expression it is
+// tag is an opening or closing tag as models and clients return it: in any
+// case, with blanks inside, escaped for HTML or JSON. As a regular expression
+// it is
 //
 //	(?i)(?:<|&lt;|\\u003c)\s*(/?)\s*remora-memory-([0-9a-f]{8,64})\s*(?:>|&gt;|\\u003e)
 //
-// and tests hold the two against each other. Texts come from anybody and are read on the way to the upstream, which the
-// expression's automaton, of a state for each digit of an id, is far too slow for.
+// and tests compare the two. Anybody's text is read on the way to the upstream,
+// for which the expression is far too slow: its automaton has a state for each
+// digit of an id.
 type tag struct {
 	start, end     int
 	idStart, idEnd int
 	closing        bool
 }
 
-// Bounds of an id, in hex digits.
+// The length of an id, in hex digits.
 const (
 	minID = 8
 	maxID = 64
 )
 
-// allTags are the tags in text, in order. They can't overlap.
+// allTags returns the tags in text, in order. They can't overlap.
 func allTags(text string) []tag {
 	var tags []tag
 	for at := 0; ; {
@@ -34,8 +36,9 @@ func allTags(text string) []tag {
 	}
 }
 
-// nextTag is the first tag in text that begins at from or behind it. Around each name only blanks and digits are looked
-// at, which are no other name's on that side, so that reading all tags takes time linear in the text.
+// nextTag returns the first tag that begins at or after from. Around each name
+// it reads only blanks and digits, which no other name shares on that side, so
+// reading all tags takes time linear in the text.
 func nextTag(text string, from int) (t tag, found bool) {
 	for at := from; ; at += len(name) {
 		if at = nextName(text, at); at < 0 {
@@ -58,8 +61,8 @@ func nextTag(text string, from int) (t tag, found bool) {
 	}
 }
 
-// cutAt is where a tag begins that the end of the text cuts off, -1 if none does. Only so much of the end is read as a
-// tag can take.
+// cutAt returns where a tag begins that the end of the text cuts off, or -1. It
+// reads no more of the end than a tag can take.
 func cutAt(text string) int {
 	const longest = 256
 	end := len(strings.TrimRight(text, " \t\r\n\f\v"))
@@ -75,8 +78,9 @@ func cutAt(text string) int {
 	return start
 }
 
-// openingBefore is where the bracket stands that opens the tag whose name stands at at, -1 where none does from floor on,
-// and whether a slash stands in between.
+// openingBefore returns where the bracket begins that opens the tag whose name
+// is at at, or -1 if none does at or after floor, and whether a slash comes
+// between them.
 func openingBefore(text string, at, floor int) (start int, closing bool) {
 	i := spaceStart(text, at, floor)
 	if i > floor && text[i-1] == '/' {
@@ -91,7 +95,8 @@ func openingBefore(text string, at, floor int) (start int, closing bool) {
 	return -1, false
 }
 
-// bracketAt is the length of the bracket that s begins with, however it is written; 0 where it begins with none.
+// bracketAt returns the length of the bracket that s begins with, however it is
+// written, or 0.
 func bracketAt(s string, bracket byte) int {
 	entity, escape := "&lt;", `\u003c`
 	if bracket == '>' {
@@ -110,7 +115,8 @@ func bracketAt(s string, bracket byte) int {
 	return 0
 }
 
-// nextName is where the name stands first, in any case, from from on; -1 where it does not.
+// nextName returns where the name first occurs at or after from, in any case,
+// or -1.
 func nextName(text string, from int) int {
 	const hyphen = len("remora")
 	for i := from + hyphen; i < len(text); i++ {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the scan must find, as regular expressions say it.
+// What the scan must find, as regular expressions.
 var (
 	tagExpr    = regexp.MustCompile(`(?i)(?:<|&lt;|\\u003c)\s*(/?)\s*` + name + `([0-9a-f]{8,64})\s*(?:>|&gt;|\\u003e)`)
 	cutTagExpr = regexp.MustCompile(`(?i)(?:<|&lt;|\\u003c)\s*/?\s*` + name + `[0-9a-f]{0,64}\s*$`)
@@ -38,14 +38,14 @@ func checkTags(t *testing.T, text string) {
 		t.Errorf("tags of %q (-want +got):\n%s", text, diff)
 	}
 	if want, got := cutAtByExpr(text), cutAt(text); got != want {
-		t.Errorf("%q is cut at %d, want %d", text, got, want)
+		t.Errorf("%q: cut at %d, want %d", text, got, want)
 	}
 	if want := tagExpr.MatchString(text) || mayContain(text) && cutAtByExpr(text) >= 0; Contains(text) != want {
 		t.Errorf("%q: Contains is not %v", text, want)
 	}
 }
 
-// tagPieces are what tags, and what is nearly one, are made of.
+// tagPieces are the parts of tags and of what is nearly one.
 var tagPieces = []string{
 	"<", ">", "/", "&lt;", "&GT;", "&gt;", "&Lt;", "&lt", "gt;", `\u003c`, `\U003C`, `\u003e`, `\u003E`, `\u003d`, `\`, "&", ";",
 	"remora-memory-", "Remora-MEMORY-", "remora-memory", "remora-", "memory-", "-", "remora_memory-", "remorа-memory-",
@@ -54,7 +54,7 @@ var tagPieces = []string{
 	"<remora-memory-0123456789ab>", "</remora-memory-0123456789ab>",
 }
 
-func TestTagsAreWhatTheExpressionFinds(t *testing.T) {
+func TestTagsMatchTheExpression(t *testing.T) {
 	for _, p := range tagPieces {
 		checkTags(t, p)
 	}
@@ -86,19 +86,19 @@ func FuzzTags(f *testing.F) {
 	f.Fuzz(checkTags)
 }
 
-// A body of text that is all but tags is read as fast as any other: this takes minutes where each name costs a walk of
-// its own.
-func TestStripReadsWhatIsNearlyTags(t *testing.T) {
+// Strip takes linear time for a text full of what is nearly a tag. If every
+// name cost a walk of its own, this would take minutes.
+func TestStripOfNearlyTags(t *testing.T) {
 	for _, p := range []string{
 		"<remora-memory-", "remora-memory-", "</", "-", "<remora-memory-0", "<   remora-memory-   ", "<remora-memory-0123456789ab",
 		"<remora-memory-" + strings.Repeat("a", 65), Rule + "\n", Rule + " ", "> " + Rule, Rule[:len(Rule)-1],
 	} {
 		text := strings.Repeat(p, 4<<20/len(p)) + "."
-		if got := Strip(text); got != text { // the dot keeps the last from being one that is cut off
+		if got := Strip(text); got != text { // the dot keeps the last from being a tag that is cut off
 			t.Errorf("%q: %d bytes are left of %d", p, len(got), len(text))
 		}
 	}
-	// Blocks without an end, on a line that is far longer than each.
+	// Blocks without an end, on one long line.
 	const tag = "<remora-memory-0123456789ab>x"
 	if got := Strip(strings.Repeat(tag, 4<<20/len(tag))); strings.Trim(got, "x") != "" {
 		t.Errorf("of %q %d bytes are left", tag, len(got))

@@ -18,14 +18,17 @@ const (
 	segmentFormat = 1
 	entryHead     = 16
 
-	// SegmentEntries is the most entries of a segment: the newest segment is rewritten for every turn, and any that loses a memory.
+	// SegmentEntries is the most entries of a segment: the newest segment is
+	// rewritten for every turn, and any that loses a memory.
 	SegmentEntries = 64
 )
 
-// Key returns the key of a segment's record in [storage.BucketIndex]: "v/" and its number.
+// Key returns the key of a segment's record in [storage.BucketIndex]: "v/" and
+// its number.
 func Key(segment uint32) string { return fmt.Sprintf("%s%08x", segmentPrefix, segment) }
 
-// SegmentOf returns the number of the segment that is stored under a key. It is not ok for records of other kinds.
+// SegmentOf returns the number of the segment that is stored under a key. It is
+// not ok for records of other kinds.
 func SegmentOf(key string) (segment uint32, ok bool) {
 	digits, ok := strings.CutPrefix(key, segmentPrefix)
 	if !ok || len(digits) != 8 {
@@ -35,13 +38,15 @@ func SegmentOf(key string) (segment uint32, ok bool) {
 	return uint32(n), err == nil
 }
 
-// Hash returns the first bytes of the SHA-256 of an id or a text, by which records know them.
+// Hash returns the first bytes of the SHA-256 of an id or a text, by which
+// records know them.
 func Hash(s string) uint64 {
 	sum := sha256.Sum256([]byte(s))
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// Segment is a record of vectors. Segments are few, as a store lists a bucket by reading all of its names. One is stored as
+// Segment is a record of vectors. Segments are few, as a store lists a bucket
+// by reading all of its names. One is stored as
 //
 //	format 1 | length of model 2 | model | dimension 2 | entries
 //
@@ -49,8 +54,9 @@ func Hash(s string) uint64 {
 //
 //	hash of id 8 | hash of text 8 | bytes of the vector
 //
-// in little endian. A vector counts only for a memory that still has the same id and text, and only if the model is the one that the
-// settings name. So an outdated record does no harm.
+// in little endian. A vector counts only for a memory that still has the same
+// id and text, and only if the model is the one that the settings name. So an
+// outdated record does no harm.
 type Segment struct {
 	Number uint32
 	Model  string
@@ -122,7 +128,8 @@ func (s *Segment) Add(m Mark, numbers []int8) {
 	}
 }
 
-// EachRecord calls f with the records of a scope's segments in the order of their numbers.
+// EachRecord calls f with the records of a scope's segments in the order of
+// their numbers.
 func EachRecord(ctx context.Context, local storage.Local, scope storage.Scope, f func(segment uint32, r storage.Record) error) error {
 	for page, err := range storage.RecordPages(ctx, local, storage.BucketIndex, scope, 0) {
 		if err != nil {
@@ -139,7 +146,8 @@ func EachRecord(ctx context.Context, local storage.Local, scope storage.Scope, f
 	return nil
 }
 
-// Forget removes the vectors of memories with these ids from the stored segments of a scope; without ids it removes all segments.
+// Forget removes the vectors of memories with these ids from the stored
+// segments of a scope; without ids it removes all segments.
 func Forget(ctx context.Context, local storage.Local, scope storage.Scope, ids ...string) error {
 	gone := make(map[uint64]bool, len(ids))
 	for _, id := range ids {
@@ -211,8 +219,9 @@ type Stored struct {
 
 type place struct{ segment, entry int }
 
-// ReadStored reads the segments of a scope that were made by a model. dim is the dimension they must have, 0 for that of the newest. If
-// they take more than maxBytes it leaves the oldest out.
+// ReadStored reads the segments of a scope that were made by a model. dim is
+// the dimension they must have, 0 for that of the newest. If they take more
+// than maxBytes it leaves the oldest out.
 func ReadStored(ctx context.Context, local storage.Local, scope storage.Scope, model string, dim int, maxBytes int64) (*Stored, error) {
 	out := &Stored{at: map[uint64]place{}}
 	bytes := int64(0)
@@ -253,7 +262,8 @@ func ReadStored(ctx context.Context, local storage.Local, scope storage.Scope, m
 	return out, nil
 }
 
-// Find returns the newest vector that was made of a memory with this id and text, and the index of its segment.
+// Find returns the newest vector that was made of a memory with this id and
+// text, and the index of its segment.
 func (s *Stored) Find(id, text string) (segment int, m Mark, numbers []int8, ok bool) {
 	memory := Hash(id)
 	at, ok := s.at[memory]

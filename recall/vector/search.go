@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Neighbor is a memory and how far the cosine of its vector to the query's stands out from the scope's.
+// Neighbor is a memory and how far the cosine of its vector to the query's
+// stands out from the scope's.
 type Neighbor struct {
 	ID uint64
 	Z  float64 // standard deviations above the mean of the scope
@@ -15,7 +16,8 @@ type Neighbor struct {
 const (
 	rescored   = 256 // of the scan's best are compared by their bytes
 	sampleSize = 128 // vectors give the mean and the deviation of the scope
-	// prior widens the deviation of small scopes as if so many more vectors were uncertain: among a handful nothing stands out.
+	// prior widens the deviation of small scopes as if so many more vectors
+	// were uncertain: among a handful nothing stands out.
 	prior = 16
 )
 
@@ -28,15 +30,18 @@ type Scratch struct {
 	best  []Neighbor
 }
 
-// Nearest returns, in no order, the memories whose vectors are most like a query's, which has length one. There are none if the query has
-// another dimension, or if all vectors of the scope are equally like it. The result is valid until the scratch is used again.
+// Nearest returns, in no order, the memories whose vectors are most like a
+// query's, which has length one. There are none if the query has another
+// dimension, or if all vectors of the scope are equally like it. The result is
+// valid until the scratch is used again.
 func (v *Store) Nearest(q []float32, s *Scratch) []Neighbor {
 	n := len(v.ids)
 	s.best = s.best[:0]
 	if n == 0 || len(q) != v.dim {
 		return nil
 	}
-	// By Cauchy and Schwarz a sum of products is at most 2047 * 127 * sqrt(dim), far below 2^31.
+	// By Cauchy and Schwarz a sum of products is at most 2047 * 127 *
+	// sqrt(dim), far below 2^31.
 	s.query = slices.Grow(s.query[:0], v.dim)[:v.dim]
 	for i, x := range q {
 		s.query[i] = int32(math.Round(float64(max(-1, min(x, 1)) * 2047)))
@@ -58,7 +63,8 @@ func (v *Store) Nearest(q []float32, s *Scratch) []Neighbor {
 	return s.best
 }
 
-// scan fills s.far with Hamming distances and returns the distance within which about the rescored best lie.
+// scan fills s.far with Hamming distances and returns the distance within which
+// about the rescored best lie.
 func (v *Store) scan(q []float32, s *Scratch) (limit int) {
 	s.code = slices.Grow(s.code[:0], v.words)[:v.words]
 	clear(s.code)
@@ -93,7 +99,8 @@ func (v *Store) scan(q []float32, s *Scratch) (limit int) {
 	return v.dim
 }
 
-// background returns the mean and the standard deviation of the cosines of a sample.
+// background returns the mean and the standard deviation of the cosines of a
+// sample.
 func (v *Store) background(q []int32) (mean, deviation float64) {
 	n := len(v.ids)
 	if n < 2 {

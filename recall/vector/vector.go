@@ -1,14 +1,19 @@
-// Package vector holds the embeddings of one scope's memories, finds those nearest to a query's, and reads and writes the records that they
-// are stored in.
+// Package vector holds the embeddings of one scope's memories, finds those
+// nearest to a query's, and reads and writes the records that they are stored
+// in.
 //
-// A [Store] knows memories by the hash of their id under the index's seed; which of them still exist is for the index to say. Each vector
-// is held twice: as one bit a number, its sign against the center of all, in one contiguous array that a query scans; and as one byte a
-// number, by which the best of the scan are compared again. A vector takes dim/8 + dim + 28 bytes and a slot of a map: 0.95 kB at 768.
-// Cosines of different models mean different things, so Nearest compares each with those of a sample of the scope.
+// A [Store] knows memories by the hash of their id under the index's seed;
+// which of them still exist is for the index to say. Each vector is held twice:
+// as one bit a number, its sign against the center of all, in one contiguous
+// array that a query scans; and as one byte a number, by which the best of the
+// scan are compared again. A vector takes dim/8 + dim + 28 bytes and a slot of
+// a map: 0.95 kB at 768. Cosines of different models mean different things, so
+// Nearest compares each with those of a sample of the scope.
 //
-// A Store belongs to its owner's lock: any number of readers or one writer. When it is to embed, and when to write, is the owner's
-// business. Records are read back defensively: one that is damaged, or of another model, gives an error or is skipped, and its memories
-// are embedded again.
+// A Store belongs to its owner's lock: any number of readers or one writer.
+// When it is to embed, and when to write, is the owner's business. Records are
+// read back defensively: one that is damaged, or of another model, gives an
+// error or is skipped, and its memories are embedded again.
 package vector
 
 import (
@@ -19,7 +24,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Store holds the vectors of one scope, all of one dimension, and knows which memories still need one.
+// Store holds the vectors of one scope, all of one dimension, and knows which
+// memories still need one.
 type Store struct {
 	dim, words int // words of 64 signs; 0 before the first vector
 
@@ -36,7 +42,8 @@ type Store struct {
 	centerAt int              // number of vectors at which the center is computed again
 }
 
-// Mark ties a vector to the record that holds it and to the text that it was made of.
+// Mark ties a vector to the record that holds it and to the text that it was
+// made of.
 type Mark struct {
 	Memory, Text uint64 // Hash of the memory's id and of its text
 	Segment      uint32 // number of the record, 0 before there is one
@@ -55,8 +62,9 @@ const (
 
 	exactChunk = 256
 
-	// The center is computed at so many vectors, then at four times as many, and no more from the last on: it is good enough by then,
-	// and computing it would stop the scope for too long.
+	// The center is computed at so many vectors, then at four times as many,
+	// and no more from the last on: it is good enough by then, and computing it
+	// would stop the scope for too long.
 	firstCenter, lastCenter = 16, 4096
 )
 
@@ -78,7 +86,8 @@ func (v *Store) Bytes() int64 {
 		int64(len(v.exact)*exactChunk*v.dim) + int64(len(v.at))*28
 }
 
-// Want notes that a memory needs a vector, and drops the one that it has. It is the most urgent then.
+// Want notes that a memory needs a vector, and drops the one that it has. It is
+// the most urgent then.
 func (v *Store) Want(id uint64) {
 	if v.Wants(id) {
 		return
@@ -113,7 +122,8 @@ func (v *Store) Knows(id uint64) bool {
 	return ok
 }
 
-// Next takes up to n wanted ids from the queue, the most urgent first. They stay wanted; Requeue puts back those that got no vector.
+// Next takes up to n wanted ids from the queue, the most urgent first. They
+// stay wanted; Requeue puts back those that got no vector.
 func (v *Store) Next(n int) []uint64 {
 	var ids []uint64
 	for len(v.queue) > 0 && len(ids) < n {
@@ -149,8 +159,8 @@ func (v *Store) Find(id uint64) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Put stores the vector of a memory, as Quantize returns it. It reports false, and stores nothing, if the store's vectors have another
-// dimension.
+// Put stores the vector of a memory, as Quantize returns it. It reports false,
+// and stores nothing, if the store's vectors have another dimension.
 func (v *Store) Put(id uint64, m Mark, numbers []int8) bool {
 	if v.dim == 0 {
 		v.dim, v.words = len(numbers), (len(numbers)+63)/64
@@ -218,8 +228,9 @@ func (v *Store) Remove(id uint64) {
 	}
 }
 
-// Keep drops all vectors but the n whose memories are the newest by when, and gives their memory back. oldest is the time of the oldest
-// that is left, if one was dropped and one is left.
+// Keep drops all vectors but the n whose memories are the newest by when, and
+// gives their memory back. oldest is the time of the oldest that is left, if
+// one was dropped and one is left.
 func (v *Store) Keep(n int, when func(id uint64) storage.Time) (dropped int, oldest storage.Time) {
 	if n >= len(v.ids) {
 		return 0, 0
@@ -243,7 +254,8 @@ func (v *Store) Keep(n int, when func(id uint64) storage.Time) (dropped int, old
 	return dropped, oldest
 }
 
-// GiveUp forgets the queued ids that are not newer. Those that Next has taken are not asked about.
+// GiveUp forgets the queued ids that are not newer. Those that Next has taken
+// are not asked about.
 func (v *Store) GiveUp(newer func(id uint64) bool) (dropped int) {
 	left := make([]uint64, 0, len(v.queue))
 	for _, id := range v.queue {
@@ -260,7 +272,8 @@ func (v *Store) GiveUp(newer func(id uint64) bool) (dropped int) {
 	return dropped
 }
 
-// InSegments returns the entries whose marks name one of these segments, by segment. Their numbers are the store's own.
+// InSegments returns the entries whose marks name one of these segments, by
+// segment. Their numbers are the store's own.
 func (v *Store) InSegments(segments map[uint32]bool) map[uint32][]Entry {
 	found := map[uint32][]Entry{}
 	for slot, m := range v.marks {
@@ -296,8 +309,8 @@ func (v *Store) encode(slot int32) {
 	}
 }
 
-// computeCenter makes the mean of all vectors the center. The vectors of most models share a direction, so signs against zero are nearly
-// the same for all.
+// computeCenter makes the mean of all vectors the center. The vectors of most
+// models share a direction, so signs against zero are nearly the same for all.
 func (v *Store) computeCenter() {
 	v.center = make([]float32, v.dim)
 	for slot := range v.ids {
@@ -311,7 +324,8 @@ func (v *Store) computeCenter() {
 	}
 }
 
-// Quantize returns a vector as bytes, which keep its direction and lose its length.
+// Quantize returns a vector as bytes, which keep its direction and lose its
+// length.
 func Quantize(x []float32) []int8 {
 	largest := float32(0)
 	for _, f := range x {

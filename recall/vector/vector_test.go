@@ -36,7 +36,8 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-// The scan must not lose what exact cosines would find, whatever all vectors have in common.
+// The scan must not lose what exact cosines would find, whatever all vectors
+// have in common.
 func TestNearestFindsTheNearest(t *testing.T) {
 	for _, offset := range []float64{0, 2} {
 		for _, dim := range []int{64, 100, 384} {
@@ -84,7 +85,8 @@ func TestNearestFindsTheNearest(t *testing.T) {
 	}
 }
 
-// By hand: of four vectors along the axes the background of a query along the first is a cosine of 1 and three of 0.
+// By hand: of four vectors along the axes the background of a query along the
+// first is a cosine of 1 and three of 0.
 func TestBackgroundByHand(t *testing.T) {
 	v := New()
 	for i := range 4 {
