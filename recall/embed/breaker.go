@@ -5,26 +5,29 @@ import (
 	"time"
 )
 
-// How a breaker decides.
 const (
 	failuresToOpen = 3 // in a row
-	firstCooldown  = 5 * time.Second
-	longestRest    = 5 * time.Minute
+	// A breaker that opens stays open for minCooldown, then twice as long each
+	// time, at most maxCooldown.
+	minCooldown = 5 * time.Second
+	maxCooldown = 5 * time.Minute
 )
 
-// breaker keeps queries from a server that fails or is too slow for the path. Closed, it lets all through. Open, it lets
-// through none until its cooldown has passed, then one, which nobody waits for: if that is answered in the time that its
-// caller had, the breaker closes, else it rests twice as long.
+// breaker keeps queries away from a server that fails or is too slow for the
+// path of a request. Closed, it lets all pass. Open, it lets none pass until
+// its cooldown is over, then one, the probe, for which nobody waits. If the
+// probe is answered in the time that its caller had, the breaker closes;
+// otherwise it stays open for twice as long.
 type breaker struct {
 	mu       sync.Mutex
 	failures int // in a row
 	open     bool
 	probing  bool
-	rest     time.Duration // of the last opening
+	cooldown time.Duration // of the last opening
 	until    time.Time
 }
 
-// allow says whether a query may be sent, and whether it is a probe.
+// allow reports whether a query may be sent, and whether it is the probe.
 func (b *breaker) allow(now time.Time) (ok, probe bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -38,7 +41,8 @@ func (b *breaker) allow(now time.Time) (ok, probe bool) {
 	return true, true
 }
 
-// succeeded reports whether it closed the breaker.
+// succeeded notes a response in time, and reports whether that closed the
+// breaker.
 func (b *breaker) succeeded(probe bool) (closed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -46,11 +50,12 @@ func (b *breaker) succeeded(probe bool) (closed bool) {
 		return false // sent before it opened
 	}
 	closed = b.open
-	b.failures, b.open, b.probing, b.rest = 0, false, false, 0
+	b.failures, b.open, b.probing, b.cooldown = 0, false, false, 0
 	return closed
 }
 
-// failed reports whether it opened a closed breaker. after is how long the server asks to be left alone, 0 if it does not.
+// failed notes a failure, and reports whether that opened the breaker. after is
+// how long the server asked to wait, 0 if it didn't.
 func (b *breaker) failed(now time.Time, probe bool, after time.Duration) (opened bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -63,12 +68,12 @@ func (b *breaker) failed(now time.Time, probe bool, after time.Duration) (opened
 	}
 	opened = !b.open
 	b.open, b.probing = true, false
-	b.rest = min(max(2*b.rest, firstCooldown), longestRest)
-	b.until = now.Add(min(max(b.rest, after), longestRest))
+	b.cooldown = min(max(2*b.cooldown, minCooldown), maxCooldown)
+	b.until = now.Add(min(max(b.cooldown, after), maxCooldown))
 	return opened
 }
 
-// withdraw ends a probe that said nothing, as when the client closes.
+// withdraw ends a probe that showed nothing, as when the client closes.
 func (b *breaker) withdraw() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

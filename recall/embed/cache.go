@@ -2,10 +2,11 @@ package embed
 
 import "container/list"
 
-// cache keeps the vectors of the last queries. Its owner guards it.
+// cache holds the vectors of the most recently used queries. Its owner guards
+// it.
 type cache struct {
-	most  int
-	order *list.List // of *cached, the last used first
+	max   int
+	order *list.List // of *cached, the most recently used first
 	at    map[queryKey]*list.Element
 }
 
@@ -14,11 +15,11 @@ type cached struct {
 	vector []float32
 }
 
-func newCache(most int) cache {
-	return cache{most: most, order: list.New(), at: map[queryKey]*list.Element{}}
+func newCache(entries int) cache {
+	return cache{max: entries, order: list.New(), at: map[queryKey]*list.Element{}}
 }
 
-func (c *cache) take(key queryKey) ([]float32, bool) {
+func (c *cache) get(key queryKey) ([]float32, bool) {
 	e, ok := c.at[key]
 	if !ok {
 		return nil, false
@@ -28,7 +29,7 @@ func (c *cache) take(key queryKey) ([]float32, bool) {
 }
 
 func (c *cache) put(key queryKey, vector []float32) {
-	if c.most == 0 {
+	if c.max == 0 {
 		return
 	}
 	if e, ok := c.at[key]; ok {
@@ -37,7 +38,7 @@ func (c *cache) put(key queryKey, vector []float32) {
 		return
 	}
 	c.at[key] = c.order.PushFront(&cached{key, vector})
-	if c.order.Len() > c.most {
+	if c.order.Len() > c.max {
 		last := c.order.Back()
 		c.order.Remove(last)
 		delete(c.at, last.Value.(*cached).key)

@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// reply is what is read of an answer.
+// reply is the part of a response that is read.
 type reply struct {
 	Data []struct {
 		Index     *int            `json:"index"`
@@ -16,11 +16,12 @@ type reply struct {
 	} `json:"data"`
 }
 
-// decode reads the vectors of n texts and returns them by index, of length one. A vector that is not finite or has no
-// direction is nil: that is about its text, the others may be fine. The dimension is 0 if all are.
+// decode returns the vectors of n texts by their index, scaled to length one,
+// and their dimension. A vector that isn't finite, or is zero, is nil: that is
+// a problem of its text alone. If all are nil the dimension is 0.
 func decode(content []byte, n int) (vectors [][]float32, dimension int, err error) {
 	var r reply
-	if json.Unmarshal(content, &r) != nil && json.Unmarshal(withoutNaN(content), &r) != nil { // errors quote the content
+	if json.Unmarshal(content, &r) != nil && json.Unmarshal(withoutNaN(content), &r) != nil { // its errors would quote the content
 		return nil, 0, fmt.Errorf("%w: not the JSON of embeddings", ErrResponse)
 	}
 	if len(r.Data) != n {
@@ -51,7 +52,8 @@ func decode(content []byte, n int) (vectors [][]float32, dimension int, err erro
 	return vectors, dimension, nil
 }
 
-// withoutNaN writes null for numbers that JSON does not have and some servers send nevertheless.
+// withoutNaN replaces numbers that JSON lacks, and some servers send
+// nevertheless, by null.
 func withoutNaN(content []byte) []byte {
 	for _, word := range []string{"NaN", "-Infinity", "Infinity"} {
 		content = bytes.ReplaceAll(content, []byte(word), []byte("null"))
@@ -59,8 +61,8 @@ func withoutNaN(content []byte) []byte {
 	return content
 }
 
-// decodeVector reads an array of numbers or the base64 of little-endian float32. A vector with numbers that JSON does
-// not have (null, out of range) is nil.
+// decodeVector reads an array of numbers, or the base64 of little-endian
+// float32. A vector with null, or with a number that is out of range, is nil.
 func decodeVector(raw json.RawMessage) ([]float32, error) {
 	if len(raw) > 0 && raw[0] == '"' {
 		var b []byte
@@ -90,13 +92,13 @@ func decodeVector(raw json.RawMessage) ([]float32, error) {
 	return v, nil
 }
 
-// normalize makes v of length one, or says that it can't.
+// normalize scales v to length one. It reports false if v has no direction.
 func normalize(v []float32) bool {
 	sum := 0.0
 	for _, x := range v {
 		sum += float64(x) * float64(x)
 	}
-	if !(sum > 0) || math.IsInf(sum, 0) { // no direction, or not finite
+	if !(sum > 0) || math.IsInf(sum, 0) { // zero, or not finite
 		return false
 	}
 	length := math.Sqrt(sum)

@@ -11,11 +11,13 @@ import (
 	"time"
 )
 
-// firstBackoff doubles with every attempt, up to longestRetryAfter.
-const firstBackoff = 500 * time.Millisecond
+// minBackoff is the pause before the second attempt. It doubles with every
+// attempt, up to maxRetryAfter.
+const minBackoff = 500 * time.Millisecond
 
-// Documents returns the vectors of texts, in their order; nil for a text that the server refuses or makes nothing usable
-// of. On an error there are none. Batches run side by side up to Concurrency, over all calls together.
+// Documents returns the vectors of texts in their order, nil for a text that
+// the server refuses or returns nothing usable for. An error means no vectors
+// at all. Concurrency limits the batches of all calls together.
 func (c *Client) Documents(ctx context.Context, texts []string) ([][]float32, error) {
 	vectors := make([][]float32, len(texts))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -54,7 +56,8 @@ func (c *Client) Documents(ctx context.Context, texts []string) ([][]float32, er
 	return vectors, nil
 }
 
-// batch fills to. A batch that the server refuses as such is halved until the text that it can't take stands alone.
+// batch writes the vectors of texts to to. If the server refuses the batch, it
+// halves it until the refused texts are found.
 func (c *Client) batch(ctx context.Context, texts []string, to [][]float32) error {
 	vectors, err := c.attempts(ctx, texts)
 	usable := slices.ContainsFunc(vectors, func(v []float32) bool { return v != nil })
@@ -63,17 +66,18 @@ func (c *Client) batch(ctx context.Context, texts []string, to [][]float32) erro
 		copy(to, vectors)
 		return nil
 	case err == nil && len(texts) > 1:
-		return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse) // that is not about the texts
+		return fmt.Errorf("embed: %w: nothing but NaN or zero", ErrResponse) // not a problem of the texts
 	case err != nil && !isAboutTexts(err):
 		return err
 	}
-	if err := c.takesPlain(ctx); err != nil {
+	if err := c.acceptsPlainText(ctx); err != nil {
 		return err
 	}
 	return c.halves(ctx, texts, to)
 }
 
-// halves is what becomes of a batch that was refused by a server that takes others.
+// halves is batch for a batch that was refused by a server that accepts other
+// texts.
 func (c *Client) halves(ctx context.Context, texts []string, to [][]float32) error {
 	if len(texts) == 1 {
 		return nil
@@ -98,13 +102,14 @@ func (c *Client) halves(ctx context.Context, texts []string, to [][]float32) err
 	return nil
 }
 
-// plainText is one that every server takes.
+// plainText is a text that every server accepts.
 const plainText = "memory"
 
-// takesPlain returns an error where the server refuses even what no text can be at fault for: a model or a dimension
-// that it does not have, which many answer with the status of a bad text. The memories are not at fault then, and must
-// not be given up for it.
-func (c *Client) takesPlain(ctx context.Context) error {
+// acceptsPlainText returns an error if the server refuses even a text that
+// can't be the problem. Many servers answer a model or a dimension that they
+// don't have with the status of a bad text; memories must not be given up for
+// that.
+func (c *Client) acceptsPlainText(ctx context.Context) error {
 	vectors, err := c.attempts(ctx, []string{c.cfg.DocumentPrefix + plainText})
 	switch {
 	case err != nil && isAboutTexts(err):
@@ -117,13 +122,14 @@ func (c *Client) takesPlain(ctx context.Context) error {
 	return nil
 }
 
-// isAboutTexts reports a refusal that other texts might not meet.
+// isAboutTexts reports whether an error is a refusal that other texts might not
+// meet.
 func isAboutTexts(err error) bool {
 	s, ok := errors.AsType[*statusError](err)
 	return ok && (s.code == http.StatusBadRequest || s.code == http.StatusRequestEntityTooLarge || s.code == http.StatusUnprocessableEntity)
 }
 
-// attempts repeats a request that may succeed the next time.
+// attempts makes a request, and repeats it as long as that may help.
 func (c *Client) attempts(ctx context.Context, texts []string) ([][]float32, error) {
 	for n := 0; ; n++ {
 		once, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
@@ -133,7 +139,7 @@ func (c *Client) attempts(ctx context.Context, texts []string) ([][]float32, err
 			return vectors, err
 		}
 		c.retried.Add(1)
-		pause := min(firstBackoff<<n, longestRetryAfter)
+		pause := min(minBackoff<<n, maxRetryAfter)
 		pause = max(pause/2+rand.N(pause/2), retryAfter(err))
 		timer := time.NewTimer(pause)
 		select {
@@ -145,7 +151,8 @@ func (c *Client) attempts(ctx context.Context, texts []string) ([][]float32, err
 	}
 }
 
-// mayPass reports whether the same request may succeed later: after a failed connection, a time-out, a busy server.
+// mayPass reports whether the same request may succeed later: the connection
+// failed, time ran out, or the server is busy.
 func mayPass(err error) bool {
 	if errors.Is(err, ErrDimension) {
 		return false

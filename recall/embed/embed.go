@@ -1,13 +1,18 @@
-// Package embed asks a server for the vectors of texts, in the form that OpenAI gave it (POST {url}/v1/embeddings) and
-// that Ollama, Text Embeddings Inference and others speak too.
+// Package embed gets the vectors of texts from a server with OpenAI's API for
+// embeddings (POST {url}/v1/embeddings), which Ollama, Text Embeddings
+// Inference and others have, too.
 //
-// A [Client] has two sides. [Client.Query] stands on the way of a request: one attempt, answered from a bounded cache
-// where it can be, given up when the caller's context ends, and refused at once while a circuit breaker holds the server
-// for dead or too slow. [Client.Documents] works in the background: batches, bounded concurrency, retries.
+// A [Client] serves two callers. [Client.Query] is on the path of a request: it
+// makes one attempt, answers from a bounded cache if it can, gives up when the
+// caller's context ends, and refuses at once while a circuit breaker considers
+// the server dead or too slow. [Client.Documents] runs in the background: it
+// sends batches, a bounded number at a time, and retries.
 //
-// What comes back is checked before anybody uses it: as many vectors as texts, in the order of their indexes, all of one
-// dimension, finite and not zero. The size of a response is bounded. The server is named by the configuration alone,
-// redirects are not followed, and neither a text nor the key nor a response's body gets into an error or a log.
+// A response is validated before it is used: one vector for each text, in the
+// order of their indexes, all of one dimension, finite and not zero. Its size
+// is limited. Only the configuration names the server, redirects are not
+// followed, and neither a text nor the key nor the body of a response gets into
+// an error or a log.
 //
 // All methods are safe for concurrent use.
 package embed
@@ -31,58 +36,67 @@ import (
 
 // Errors of a Client. Test with errors.Is.
 var (
-	// ErrOpen: the breaker is open, or too many queries are under way. Nothing was waited for.
-	ErrOpen = errors.New("embeddings server is left alone for now")
-	// ErrResponse: the server answered with something that is no set of usable vectors.
-	ErrResponse = errors.New("unusable answer of the embeddings server")
-	// ErrDimension: the vectors have another dimension than the settings, or than those before.
+	// ErrOpen means that the breaker is open, or that too many queries are in
+	// flight. The call did not wait.
+	ErrOpen = errors.New("embeddings server not asked: it failed before or is busy")
+	// ErrResponse means that the response has no usable vectors.
+	ErrResponse = errors.New("unusable response of the embeddings server")
+	// ErrDimension means that the vectors have another dimension than
+	// configured, or than earlier ones.
 	ErrDimension = fmt.Errorf("%w: wrong dimension", ErrResponse)
 	errClosed    = errors.New("embeddings client closed")
 )
 
-// Encoding is how vectors are asked for.
+// Encoding is the form in which vectors are requested.
 type Encoding string
 
 const (
-	EncodingFloat  Encoding = "float"  // what servers send by default; nothing is asked for
-	EncodingBase64 Encoding = "base64" // a quarter of the bytes, where the server knows it
+	EncodingFloat  Encoding = "float"  // the default of servers, so the request names none
+	EncodingBase64 Encoding = "base64" // a quarter of the bytes; not every server has it
 )
 
-// MaxDimensions is the largest dimension that is taken.
+// MaxDimensions is the largest dimension that is accepted.
 const MaxDimensions = 8192
 
-// maxTextBytes is how much of a text is sent. Models cut off what they can't read; passages are shorter.
+// maxTextBytes is how much of a text is sent. Passages are shorter, and models
+// cut off what they can't read.
 const maxTextBytes = 8 << 10
 
-// Config sets a Client.
+// Config configures a Client.
 type Config struct {
-	// URL is the server's, with or without /v1 at its end. "" = no embeddings.
+	// URL is the server's, with or without /v1 at its end. Empty means no
+	// embeddings.
 	URL string
-	// Key is sent as a bearer token, "" = none.
+	// Key is sent as a bearer token unless it is empty.
 	Key   redact.Secret
 	Model string
-	// Dimensions is asked of the server and checked, 0 = the model's own. Without it the first answer sets the dimension
-	// for as long as the process lives.
+	// Dimensions is requested and checked. 0 means the model's own: the first
+	// response then sets it for the life of the process.
 	Dimensions int
 	Encoding   Encoding
-	// QueryPrefix and DocumentPrefix stand before every text, for models that were trained with such ("query: ").
+	// QueryPrefix and DocumentPrefix are put before every text, for models that
+	// were trained with them ("query: ").
 	QueryPrefix    string
 	DocumentPrefix string
-	// BatchTexts is how many documents go into one request, Concurrency how many such requests run side by side.
+	// BatchTexts is the most documents in one request, Concurrency the most
+	// such requests at a time.
 	BatchTexts  int
 	Concurrency int
-	// QueryTimeout bounds a query's request. The caller may leave earlier: then the answer still gets into the cache.
+	// QueryTimeout is how long a query's request may take. If the caller leaves
+	// earlier, the response still gets into the cache.
 	QueryTimeout time.Duration
-	// Timeout bounds one request for documents; after Retries more attempts the call fails.
+	// Timeout is how long one request for documents may take. After Retries
+	// more attempts the call fails.
 	Timeout time.Duration
 	Retries int
-	// CacheQueries is how many vectors of queries are kept; beyond, the least recently used goes.
+	// CacheQueries is how many vectors of queries are cached. The least
+	// recently used is dropped.
 	CacheQueries int
-	// ProxyFromEnvironment reaches the server through HTTP_PROXY, HTTPS_PROXY and NO_PROXY.
+	// ProxyFromEnvironment makes HTTP_PROXY, HTTPS_PROXY and NO_PROXY count.
 	ProxyFromEnvironment bool
 }
 
-// DefaultConfig names no server.
+// DefaultConfig returns the defaults, which name no server.
 func DefaultConfig() Config {
 	return Config{
 		Encoding:     EncodingFloat,
@@ -95,7 +109,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns all problems, joined. Without a URL there are none.
+// Validate returns all problems, joined. There are none without a URL.
 func (c Config) Validate() error {
 	if c.URL == "" {
 		return nil
@@ -128,30 +142,31 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Client asks one server.
+// Client is a client of one server.
 type Client struct {
 	cfg      Config
 	endpoint string
 	http     *http.Client
 	log      *slog.Logger
 
-	dimension atomic.Int64 // that of the settings or of the first answer, 0 = not known yet
+	dimension atomic.Int64 // configured or of the first response; 0 before
 	slots     chan struct{}
 	breaker   breaker
 
-	life context.Context // of requests whose callers have left
+	life context.Context // of requests, which may outlive their callers
 	stop context.CancelFunc
 
-	mu     sync.Mutex // guards all below
+	mu     sync.Mutex // guards closed, calls and cache
 	closed bool
 	calls  map[queryKey]*call
 	cache  cache
-	wg     sync.WaitGroup
 
+	requests               sync.WaitGroup
 	hits, refused, retried atomic.Int64
 }
 
-// New returns a client for a valid configuration. It asks nothing yet. A nil log is silent.
+// New returns a client for a valid configuration. It sends nothing yet. A nil
+// log is silent.
 func New(cfg Config, log *slog.Logger) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("embeddings: %w", err)
@@ -181,18 +196,19 @@ func New(cfg Config, log *slog.Logger) (*Client, error) {
 	return c, nil
 }
 
-// Close ends all requests and waits for them.
+// Close cancels all requests and waits for them.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
 	c.stop()
-	c.wg.Wait()
+	c.requests.Wait()
 	c.http.CloseIdleConnections()
 }
 
-// Model names what makes a document's vector: vectors of different names are not to be compared. The dimension asked for
-// is part of it, since a model may have several.
+// Model names all that decides what a document's vector is: the model, the
+// dimensions requested and the prefixes. Vectors of different names must not be
+// compared.
 func (c *Client) Model() string {
 	name := c.cfg.Model
 	if c.cfg.Dimensions > 0 {
@@ -205,7 +221,7 @@ func (c *Client) Model() string {
 	return name
 }
 
-// Host is where the server is, for messages.
+// Host returns the server's host, for messages.
 func (c *Client) Host() string {
 	u, err := url.Parse(c.endpoint)
 	if err != nil {
@@ -217,9 +233,9 @@ func (c *Client) Host() string {
 // Stats are counters since the start.
 type Stats struct {
 	Hits    int64 // queries answered from the cache
-	Refused int64 // documents that the server would not embed, or only to nonsense
+	Refused int64 // documents without a vector: refused, or the vector was unusable
 	Retried int64 // requests for documents
-	Open    bool  // the breaker
+	Open    bool  // the breaker is open
 }
 
 // Stats returns the counters.

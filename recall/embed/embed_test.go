@@ -22,7 +22,7 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-func TestDocumentsComeInTheirOrder(t *testing.T) {
+func TestDocumentsKeepTheirOrder(t *testing.T) {
 	for _, encoding := range []Encoding{EncodingFloat, EncodingBase64} {
 		s := newServer(t)
 		cfg := config(s)
@@ -62,7 +62,7 @@ func TestQueriesAreCached(t *testing.T) {
 	cfg := config(s)
 	cfg.CacheQueries, cfg.QueryPrefix = 2, "q: "
 	c := newClient(t, cfg)
-	for _, q := range []string{"a", "b", "a", "c", "a", "b"} { // b goes for c
+	for _, q := range []string{"a", "b", "a", "c", "a", "b"} { // c evicts b
 		v, err := c.Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -83,8 +83,7 @@ func TestQueriesAreCached(t *testing.T) {
 	}
 }
 
-// What a server may answer, and what becomes of it.
-func TestAnswersAreChecked(t *testing.T) {
+func TestResponsesAreValidated(t *testing.T) {
 	good := item(0, vectorOf("x", 8), "")
 	for _, c := range []struct {
 		name   string
@@ -129,7 +128,7 @@ func TestAnswersAreChecked(t *testing.T) {
 				t.Errorf("got %v, %v, want %v", v, err, c.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "private") || strings.Contains(err.Error(), "echo")) {
-				t.Errorf("the error tells too much: %v", err)
+				t.Errorf("the error reveals content: %v", err)
 			}
 			if n := len(s.requests()); n != 2 {
 				t.Errorf("got %d requests, want 2", n)
@@ -138,7 +137,7 @@ func TestAnswersAreChecked(t *testing.T) {
 	}
 }
 
-func TestOneBadDocumentDoesNotSpoilTheOthers(t *testing.T) {
+func TestBadDocumentDoesNotAffectOthers(t *testing.T) {
 	for name, bad := range map[string]func(w http.ResponseWriter, q question) bool{
 		"refused": func(w http.ResponseWriter, q question) bool {
 			return slices.Contains(q.Input, "bad") && status(http.StatusBadRequest)(w, q)
@@ -172,7 +171,7 @@ func TestOneBadDocumentDoesNotSpoilTheOthers(t *testing.T) {
 	}
 }
 
-func TestDocumentsAreTriedAgain(t *testing.T) {
+func TestDocumentsAreRetried(t *testing.T) {
 	s := newServer(t)
 	n := 0
 	s.behave(func(w http.ResponseWriter, q question) bool {
@@ -196,8 +195,9 @@ func TestDocumentsAreTriedAgain(t *testing.T) {
 	}
 }
 
-// A server that refuses every text, as many do for a model or a dimension that they don't have, refuses none: that must
-// be told, and the memories tried again. Nor is each of them asked for alone.
+// A server that refuses every text, as many do if they lack the model or the
+// dimension, refuses none in particular: that must be an error, and no text
+// counts as refused. Nor is each text sent by itself.
 func TestServerThatRefusesEverything(t *testing.T) {
 	for name, answer := range map[string]func(w http.ResponseWriter, q question) bool{
 		"400": status(http.StatusBadRequest),
@@ -220,17 +220,17 @@ func TestServerThatRefusesEverything(t *testing.T) {
 				t.Errorf("%s, %d texts: %d count as refused", name, len(texts), st.Refused)
 			}
 			if n := len(s.requests()); n != 2 {
-				t.Errorf("%s, %d texts: got %d requests, want the batch and a plain text", name, len(texts), n)
+				t.Errorf("%s, %d texts: got %d requests, want 2: the batch and a plain text", name, len(texts), n)
 			}
 			s.behave(nil)
 			if v, err := c.Documents(t.Context(), texts); err != nil || v[0] == nil {
-				t.Errorf("%s, %d texts, mended: %v", name, len(texts), err)
+				t.Errorf("%s, %d texts, after the server recovered: %v", name, len(texts), err)
 			}
 		}
 	}
 }
 
-// A roundTripper in place of the network, for tests of time.
+// roundTripper replaces the network in tests of time.
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -260,9 +260,8 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	})
 }
 
-// A server that is dead, and one that is always late, stop costing time; when they are well again they are used again.
-// Texts that the server refuses say nothing of others.
-func TestRefusedTextsLeaveTheBreaker(t *testing.T) {
+// A text that the server refuses says nothing about the server.
+func TestRefusedTextsDoNotOpenTheBreaker(t *testing.T) {
 	s := newServer(t)
 	s.behave(func(w http.ResponseWriter, q question) bool {
 		return len(q.Input[0]) > 1000 && status(http.StatusRequestEntityTooLarge)(w, q)
@@ -270,7 +269,7 @@ func TestRefusedTextsLeaveTheBreaker(t *testing.T) {
 	c := newClient(t, config(s))
 	for i := range 10 {
 		if _, err := c.Query(t.Context(), strings.Repeat("long ", 300+i)); err == nil {
-			t.Fatal("a text that is too long has a vector")
+			t.Fatal("got a vector for a text that is too long")
 		}
 	}
 	if _, err := c.Query(t.Context(), "a short question"); err != nil {
@@ -278,6 +277,8 @@ func TestRefusedTextsLeaveTheBreaker(t *testing.T) {
 	}
 }
 
+// A server that is dead, or always late, stops costing time, and is used again
+// once it is well.
 func TestBreaker(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -324,18 +325,18 @@ func TestBreaker(t *testing.T) {
 			if sent.Load() != failuresToOpen || !c.Stats().Open {
 				t.Errorf("late %v: sent %d requests, want %d", late, sent.Load(), failuresToOpen)
 			}
-			time.Sleep(firstCooldown)
+			time.Sleep(minCooldown)
 			for i := range 3 { // the first is the probe, and it fails
 				if took, err := ask(fmt.Sprint("probe ", i)); !errors.Is(err, ErrOpen) || took != 0 {
 					t.Errorf("late %v: got %v after %v, want %v at once", late, err, took, ErrOpen)
 				}
 			}
-			time.Sleep(firstCooldown) // it rests twice as long
+			time.Sleep(minCooldown) // the second cooldown is twice as long
 			if _, err := ask("still"); !errors.Is(err, ErrOpen) || sent.Load() != failuresToOpen+1 {
 				t.Errorf("late %v: got %v after %d requests, want %d", late, err, sent.Load(), failuresToOpen+1)
 			}
 			well.Store(true)
-			time.Sleep(firstCooldown + time.Second) // the late probe ended later
+			time.Sleep(minCooldown + time.Second) // the late probe ended later
 			_, _ = ask("probe that succeeds")
 			synctest.Wait()
 			if _, err := ask("again"); err != nil || c.Stats().Open {
@@ -352,8 +353,8 @@ type readCloser struct{ *strings.Reader }
 
 func (readCloser) Close() error { return nil }
 
-// The answer that came too late serves who asks again.
-func TestLateAnswersAreKept(t *testing.T) {
+// A response that comes too late serves the next caller.
+func TestLateResponsesAreCached(t *testing.T) {
 	s := newServer(t)
 	gate := make(chan struct{})
 	s.behave(func(http.ResponseWriter, question) bool { <-gate; return false })
@@ -377,7 +378,7 @@ func TestLateAnswersAreKept(t *testing.T) {
 	}
 }
 
-func TestQueriesUnderWayAreBounded(t *testing.T) {
+func TestQueriesInFlightAreLimited(t *testing.T) {
 	s := newServer(t)
 	gate := make(chan struct{})
 	s.behave(func(http.ResponseWriter, question) bool { <-gate; return false })
@@ -400,7 +401,7 @@ func TestQueriesUnderWayAreBounded(t *testing.T) {
 	}
 }
 
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+func TestCloseCancelsRequests(t *testing.T) {
 	s := newServer(t)
 	gate := make(chan struct{})
 	defer close(gate)
@@ -433,11 +434,11 @@ func TestValidate(t *testing.T) {
 		}
 	}
 	if strings.Contains(err.Error(), "pass") {
-		t.Errorf("the error tells a password: %v", err)
+		t.Errorf("the error reveals the password: %v", err)
 	}
 	for _, u := range []string{"ftp://host", "host:80", "/v1", "http://"} {
 		if (Config{URL: u}).Validate() == nil {
-			t.Errorf("%s is taken for a URL", u)
+			t.Errorf("%s is accepted as a URL", u)
 		}
 	}
 	if err := DefaultConfig().Validate(); err != nil {
@@ -445,7 +446,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestModelNamesWhatMakesVectors(t *testing.T) {
+func TestModelNamesAllThatMatters(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.URL, cfg.Model = "http://h", "m"
 	seen := map[string]bool{}
@@ -489,7 +490,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestErrorsQuoteNothing has a server that sends back, as what is no HTTP, all that it was sent.
+// TestErrorsQuoteNothing uses a server that returns all that it was sent, in
+// what is not HTTP.
 func TestErrorsQuoteNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,32 +7,35 @@ import (
 	"time"
 )
 
-// maxCalls bounds the queries under way. Beyond it a query is refused like one that the breaker stops.
+// maxCalls is the most queries in flight. Beyond that Query returns ErrOpen.
 const maxCalls = 16
 
-// queryKey stands for a query's text, which is not kept.
+// queryKey identifies a query's text, which is not kept.
 type queryKey [sha256.Size]byte
 
-// call is one request for a query's vector; those who ask the same wait for the same.
+// call is one request for a query's vector. Callers with the same query share
+// it.
 type call struct {
 	done   chan struct{}
 	vector []float32
 	err    error
-	late   bool // a caller has left; guarded by Client.mu
+	late   bool // a caller's deadline has passed; guarded by Client.mu
 }
 
-// Query returns the vector of a query, which the caller must not change. It returns as soon as ctx ends; a request under
-// way then goes on until QueryTimeout, and its answer gets into the cache. Callers who leave because their deadline has
-// passed count as failures of the server: one that is always late costs the path no more than one that is dead.
+// Query returns the vector of a query, which the caller must not change. It
+// returns when ctx ends; the request continues then until QueryTimeout, and its
+// response gets into the cache. A deadline that passes counts as a failure of
+// the server: one that is always late costs the path no more than one that is
+// dead.
 func (c *Client) Query(ctx context.Context, text string) ([]float32, error) {
 	key := queryKey(sha256.Sum256([]byte(text)))
-	k, wait, err := c.join(ctx, key, text)
+	k, vector, err := c.join(ctx, key, text)
 	switch {
 	case err != nil:
 		return nil, err
 	case k == nil:
 		c.hits.Add(1)
-		return wait, nil
+		return vector, nil
 	}
 	select {
 	case <-k.done:
@@ -49,14 +52,15 @@ func (c *Client) Query(ctx context.Context, text string) ([]float32, error) {
 	return k.vector, k.err
 }
 
-// join finds the vector in the cache, or the call that will have it, which it starts if need be.
+// join returns the vector if it is cached, or else the call that gets it, which
+// it starts if necessary.
 func (c *Client) join(ctx context.Context, key queryKey, text string) (*call, []float32, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return nil, nil, errClosed
 	}
-	if v, ok := c.cache.take(key); ok {
+	if v, ok := c.cache.get(key); ok {
 		return nil, v, nil
 	}
 	if k, ok := c.calls[key]; ok {
@@ -70,21 +74,21 @@ func (c *Client) join(ctx context.Context, key queryKey, text string) (*call, []
 	if !ok {
 		return nil, nil, ErrOpen
 	}
-	patience := c.cfg.QueryTimeout
+	inTime := c.cfg.QueryTimeout
 	if at, ok := ctx.Deadline(); ok {
-		patience = min(patience, at.Sub(now))
+		inTime = min(inTime, at.Sub(now))
 	}
 	k := &call{done: make(chan struct{})}
 	c.calls[key] = k
-	c.wg.Go(func() { c.run(k, key, text, probe, patience) })
+	c.requests.Go(func() { c.run(k, key, text, probe, inTime) })
 	if probe {
 		return nil, nil, ErrOpen
 	}
 	return k, nil, nil
 }
 
-// run makes the request. patience is how long its first caller can wait.
-func (c *Client) run(k *call, key queryKey, text string, probe bool, patience time.Duration) {
+// run makes the request. inTime is how long its first caller can wait.
+func (c *Client) run(k *call, key queryKey, text string, probe bool, inTime time.Duration) {
 	ctx, cancel := context.WithTimeout(c.life, c.cfg.QueryTimeout)
 	defer cancel()
 	began := time.Now()
@@ -103,23 +107,23 @@ func (c *Client) run(k *call, key queryKey, text string, probe bool, patience ti
 	switch {
 	case c.life.Err() != nil:
 		c.breaker.withdraw()
-	case isAboutTexts(err): // the server answers, and may take another's
+	case isAboutTexts(err): // the server is well, and may accept other texts
 		c.breaker.withdraw()
 	case err != nil && (probe || !k.late):
 		c.fail(probe, retryAfter(err), err)
-	case err != nil: // told when the caller left
-	case probe && time.Since(began) > patience:
+	case err != nil: // counted when the caller left
+	case probe && time.Since(began) > inTime:
 		c.fail(true, 0, errLate)
 	case !k.late:
 		if c.breaker.succeeded(probe) {
-			c.log.Info("embeddings: the server answers again", "host", c.Host())
+			c.log.Info("embeddings server has recovered", "host", c.Host())
 		}
 	}
 }
 
-var errLate = errors.New("answers came too late")
+var errLate = errors.New("responses came too late")
 
-// giveUp notes, once for each call, that its answer was not there in time.
+// giveUp counts, once for each call, that its response did not come in time.
 func (c *Client) giveUp(k *call) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,6 +135,6 @@ func (c *Client) giveUp(k *call) {
 
 func (c *Client) fail(probe bool, after time.Duration, why error) {
 	if c.breaker.failed(time.Now(), probe, after) {
-		c.log.Warn("embeddings: the server is left alone for now, recall goes on without", "host", c.Host(), "error", why)
+		c.log.Warn("embeddings server failed or is too slow: queries are answered without it for now", "host", c.Host(), "error", why)
 	}
 }

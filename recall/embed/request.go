@@ -23,15 +23,18 @@ type question struct {
 	Dimensions int      `json:"dimensions,omitempty"`
 }
 
-// statusError is an answer that is not 200. Its body is not kept: servers quote what they were sent.
+// statusError is a response with another status than 200. Its body is not kept:
+// servers quote what they were sent.
 type statusError struct {
 	code  int
 	after time.Duration // Retry-After, 0 if none
 }
 
-func (e *statusError) Error() string { return "embeddings server answers " + strconv.Itoa(e.code) }
+func (e *statusError) Error() string {
+	return "embeddings server responded with status " + strconv.Itoa(e.code)
+}
 
-// retryAfter is how long the server asked to wait, 0 if it did not.
+// retryAfter returns how long the server asked to wait, 0 if it didn't.
 func retryAfter(err error) time.Duration {
 	if s, ok := errors.AsType[*statusError](err); ok {
 		return s.after
@@ -39,7 +42,8 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// request asks once. A vector is nil where the server made nothing usable of its text.
+// request makes one attempt. A vector is nil if the server returned nothing
+// usable for its text.
 func (c *Client) request(ctx context.Context, texts []string) ([][]float32, error) {
 	ask := question{Model: c.cfg.Model, Dimensions: c.cfg.Dimensions}
 	if c.cfg.Encoding != EncodingFloat {
@@ -59,27 +63,28 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json")
 	r.Header.Set("User-Agent", "remora")
-	// Asking twice does no harm, so a kept connection that the server has closed meanwhile is replaced (net/http.Transport).
+	// Asking twice does no harm. This lets net/http.Transport retry on a kept
+	// connection that the server has closed meanwhile.
 	r.Header["Idempotency-Key"] = []string{}
 	if c.cfg.Key != "" {
 		r.Header.Set("Authorization", "Bearer "+c.cfg.Key.Reveal())
 	}
-	answer, err := c.http.Do(r)
+	response, err := c.http.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("embed: %w", withoutContent(err))
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		_, _ = io.CopyN(io.Discard, answer.Body, 4<<10) // so that the connection can be used again
-		return nil, fmt.Errorf("embed: %w", &statusError{answer.StatusCode, readRetryAfter(answer.Header.Get("Retry-After"), time.Now())})
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		_, _ = io.CopyN(io.Discard, response.Body, 4<<10) // so that the connection can be used again
+		return nil, fmt.Errorf("embed: %w", &statusError{response.StatusCode, readRetryAfter(response.Header.Get("Retry-After"), time.Now())})
 	}
-	most := c.responseLimit(len(texts))
-	content, err := io.ReadAll(io.LimitReader(answer.Body, most+1))
+	limit := c.responseLimit(len(texts))
+	content, err := io.ReadAll(io.LimitReader(response.Body, limit+1))
 	if err != nil {
-		return nil, fmt.Errorf("embed: read answer: %w", withoutContent(err))
+		return nil, fmt.Errorf("embed: read response: %w", withoutContent(err))
 	}
-	if int64(len(content)) > most {
-		return nil, fmt.Errorf("embed: %w: longer than %d bytes", ErrResponse, most)
+	if int64(len(content)) > limit {
+		return nil, fmt.Errorf("embed: %w: longer than %d bytes", ErrResponse, limit)
 	}
 	vectors, dimension, err := decode(content, len(texts))
 	if err != nil {
@@ -91,8 +96,9 @@ func (c *Client) request(ctx context.Context, texts []string) ([][]float32, erro
 	return vectors, nil
 }
 
-// withoutContent keeps of a transport's error what came of the network or of time. The rest may quote what the server
-// sent, and with it what it was sent.
+// withoutContent returns a transport's error if it is about the network or
+// about time. Others may quote what the server sent, which may quote what it
+// was sent.
 func withoutContent(err error) error {
 	if e, ok := errors.AsType[*net.OpError](err); ok {
 		return e
@@ -105,10 +111,11 @@ func withoutContent(err error) error {
 	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
 		return context.DeadlineExceeded
 	}
-	return errors.New("no usable answer in HTTP")
+	return errors.New("response is not usable HTTP")
 }
 
-// responseLimit allows each number 32 bytes, which no printed float32 or float64 needs.
+// responseLimit returns the largest response that is read, in bytes. It allows
+// 32 for each number, more than any float64 needs.
 func (c *Client) responseLimit(texts int) int64 {
 	dimension := c.dimension.Load()
 	if dimension == 0 {
@@ -117,6 +124,8 @@ func (c *Client) responseLimit(texts int) int64 {
 	return 64<<10 + int64(texts)*(dimension*32+1<<10)
 }
 
+// shorten returns the first maxTextBytes of a text, or fewer so as not to split
+// a character.
 func shorten(text string) string {
 	if len(text) <= maxTextBytes {
 		return text
@@ -128,10 +137,11 @@ func shorten(text string) string {
 	return text[:n]
 }
 
-// longestRetryAfter bounds what a server may ask for.
-const longestRetryAfter = time.Minute
+// maxRetryAfter is the longest wait that a server can ask for.
+const maxRetryAfter = time.Minute
 
-// readRetryAfter reads seconds or a date (RFC 9110, 10.2.3).
+// readRetryAfter returns the wait that a Retry-After header asks for, in
+// seconds or by a date (RFC 9110, 10.2.3).
 func readRetryAfter(s string, now time.Time) time.Duration {
 	s = strings.TrimSpace(s)
 	var d time.Duration
@@ -140,5 +150,5 @@ func readRetryAfter(s string, now time.Time) time.Duration {
 	} else if at, err := http.ParseTime(s); err == nil {
 		d = max(at.Sub(now), 0)
 	}
-	return min(d, longestRetryAfter)
+	return min(d, maxRetryAfter)
 }

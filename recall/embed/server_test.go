@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// server is an embeddings server over real HTTP, with deterministic vectors, as badly behaved as a test wants.
+// server is an embeddings server over real HTTP with deterministic vectors,
+// which behaves as badly as a test wants.
 type server struct {
 	*httptest.Server
 	mu     sync.Mutex
 	asked  []question
 	keys   []string // Authorization headers
 	paths  []string
-	answer func(w http.ResponseWriter, q question) bool // reports whether it has answered
+	answer func(w http.ResponseWriter, q question) bool // reports whether it has responded
 }
 
 func newServer(t testing.TB) *server {
@@ -78,7 +79,8 @@ func item(index int, v []float32, as Encoding) string {
 	return fmt.Sprintf(`{"index":%d,"embedding":%s}`, index, numbers)
 }
 
-// vectorOf is not of length one, as those of some servers.
+// vectorOf returns a vector that depends on the text. Its length is not one,
+// like that of some servers' vectors.
 func vectorOf(text string, dim int) []float32 {
 	v := make([]float32, dim)
 	h := fnv.New64a()
