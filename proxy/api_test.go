@@ -8,6 +8,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
@@ -103,22 +104,7 @@ func shorten(line string) string {
 	return fmt.Sprintf("%s: [%s]%s", role, strings.Join(memories, "|"), fence.Strip(text))
 }
 
-// chat writes a chat completions body.
-func chat(lines ...string) string {
-	var out []string
-	for _, l := range lines {
-		role, text, _ := strings.Cut(l, ": ")
-		switch role {
-		case "call":
-			out = append(out, fmt.Sprintf(`{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]}`, text))
-		case "result":
-			out = append(out, fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"ok"}`, text))
-		default:
-			out = append(out, fmt.Sprintf(`{"role":%q,"content":%s}`, role, quote(text)))
-		}
-	}
-	return `{"model":"m","messages":[` + strings.Join(out, ",") + `]}`
-}
+func chat(lines ...string) string { return proxytest.ChatBody(lines...) }
 
 func quote(text string) string {
 	b, _ := json.Marshal(text)

@@ -95,11 +95,7 @@ const (
 
 // Request headers that control Remora. All X-Remora-* headers are removed before the upstream.
 const (
-	headerMemory       = "X-Remora-Memory"
-	headerUser         = "X-Remora-User"
-	headerConversation = "X-Remora-Conversation"
-	headerApp          = "X-Remora-App"
-	headerProject      = "X-Remora-Project"
+	headerMemory = "X-Remora-Memory" // the others are package identity's
 )
 
 // toldStatus is the exchange's status with what there is to note.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -40,11 +41,11 @@ type exchange struct {
 	plain    *body         // body, decoded; body itself where it has no content encoding
 	encoding []string      // Content-Encoding, while it is taken out of the head
 	req      *dialect.Request
-	client   *client // who sent it; set once req is
-	said     string  // the human's words of the newest turn
-	heard    int     // bytes of texts that were read for such words; see hear
-	socket   bool    // it is a frame of a WebSocket
-	side     bool    // it is no turn of a conversation: see Side
+	client   *identity.Profile // who sent it; set once req is
+	said     string            // the human's words of the newest turn
+	heard    int               // bytes of texts that were read for such words; see hear
+	socket   bool              // it is a frame of a WebSocket
+	side     bool              // it is no turn of a conversation: see Side
 
 	status   Status
 	memories int
@@ -148,7 +149,7 @@ func (x *exchange) allow() {
 
 // mode is what the head asks of memory, and may have.
 func (x *exchange) mode() Mode {
-	if x.h.identity.fromPage(x.r, x.host) || x.h.deps.Recall == nil {
+	if x.h.identity.FromPage(x.r, x.host) || x.h.deps.Recall == nil {
 		return ModeOff
 	}
 	return parseMode(x.r.Header[headerMemory])
@@ -234,7 +235,7 @@ func (x *exchange) remember() (inserts []dialect.Insertion) {
 		x.status = StatusUnsupported
 		return nil
 	}
-	x.client = x.h.clients.of(x.r.Header, x.req)
+	x.client = x.h.identity.Profile(x.r.Header, x.req)
 	x.trace.model(x.req.Model)
 	secret, scope, ok := x.whose()
 	if !ok {

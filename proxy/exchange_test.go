@@ -23,6 +23,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
@@ -265,7 +266,7 @@ func TestExchangeSpan(t *testing.T) {
 	r := newRig(t, func(_ *Config, d *Deps) { d.Tracer = tp })
 	r.recall.set("a private fact")
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	r.post(chat("user: a private question"), "Traceparent", parent, headerUser, "private-user")
+	r.post(chat("user: a private question"), "Traceparent", parent, identity.HeaderUser, "private-user")
 	up := r.one()
 	r.settle()
 	spans := exporter.GetSpans()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // TestForgottenWhileSearched: what is forgotten between a search and its block is neither inserted nor replayed.
@@ -45,19 +47,19 @@ func TestRefusalsTeachTheirUserAlone(t *testing.T) {
 		return fine(got)
 	})
 	r.recall.set("bobfact")
-	r.post(a.body("user: q1"), headerUser, "bob")
+	r.post(a.body("user: q1"), identity.HeaderUser, "bob")
 	first := a.lines(t, r.one().body)
 	r.recall.set("m")
 	for i := range 2 {
-		r.post(a.body("user: f"), headerUser, "mallory", headerConversation, fmt.Sprint(i))
+		r.post(a.body("user: f"), identity.HeaderUser, "mallory", identity.HeaderConversation, fmt.Sprint(i))
 	}
 	r.sent()
-	r.post(a.body("user: f"), headerUser, "mallory", headerConversation, "another")
+	r.post(a.body("user: f"), identity.HeaderUser, "mallory", identity.HeaderConversation, "another")
 	if got := a.lines(t, r.one().body); !slices.Equal(got, []string{"user: [m]\n\nf"}) {
 		t.Errorf("who was refused twice sends %q", got)
 	}
 	r.recall.set()
-	r.post(a.body("user: q1", "assistant: fine", "user: q2"), headerUser, "bob")
+	r.post(a.body("user: q1", "assistant: fine", "user: q2"), identity.HeaderUser, "bob")
 	if got := a.lines(t, r.one().body); !slices.Equal(got[:len(first)], first) {
 		t.Errorf("another sent %q and sends %q", first, got)
 	}

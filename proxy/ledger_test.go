@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/klauspost/compress/s2"
 
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
@@ -164,7 +165,7 @@ func TestForgetWithVerySegmentedLedger(t *testing.T) {
 	}
 	scope := stored[0].Scope
 	r.h.ledger.Erase(scope)
-	r.post(chat("user: q1"), headerUser, "other")
+	r.post(chat("user: q1"), identity.HeaderUser, "other")
 	if !r.h.ledger.Flush(t.Context()) {
 		t.Error("the store refused")
 	}
@@ -178,7 +179,7 @@ func TestLedgerOutlivesAnOutage(t *testing.T) {
 	r := newRig(t)
 	mem := r.local.(*storagetest.Mem)
 	r.recall.set("fact")
-	scope := storage.Scope{Tenant: "local", App: DefaultPart, Project: DefaultPart, User: KeyHolderUser}
+	scope := storage.Scope{Tenant: "local", App: identity.DefaultPart, Project: identity.DefaultPart, User: identity.KeyHolderUser}
 	resume, err := r.h.PauseWrites(t.Context(), scope) // or the handler's own writer may be quicker than the outage
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +194,7 @@ func TestLedgerOutlivesAnOutage(t *testing.T) {
 	if got := r.post(chat("user: q0", "assistant: fine", "user: next")); got.status != StatusReplayed || got.memories != "1" {
 		t.Errorf("status %s with %s memories while the store fails, want replayed with 1", got.status, got.memories)
 	}
-	if got := r.post(chat("user: q0"), headerUser, "other"); got.code != 200 || got.status != StatusUnavailable {
+	if got := r.post(chat("user: q0"), identity.HeaderUser, "other"); got.code != 200 || got.status != StatusUnavailable {
 		t.Errorf("a user not in memory: code %d, status %s, want 200, unavailable", got.code, got.status)
 	}
 	mem.Fail(false)

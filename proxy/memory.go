@@ -2,10 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"maps"
 	"net/http"
@@ -14,6 +10,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -39,7 +36,7 @@ func (x *exchange) whose() (secret []byte, scope storage.Scope, ok bool) {
 		}
 		return nil, scope, false
 	}
-	if scope, ok = x.h.identity.scope(secret, x.r.Header, x.req, x.client); !ok {
+	if scope, ok = x.h.identity.Scope(secret, x.r.Header, x.req, x.client); !ok {
 		x.status = StatusNoUser
 	}
 	return secret, scope, ok
@@ -56,9 +53,8 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	x.splice = splice{scope: scope, model: x.model()}
 	w := &x.splice.walk
 	*w = entries.Walk(secret, x.req, ledger.WalkOptions{
-		Named: h.identity.conversation(x.r.Header, x.req),
-		// Ids that elsewhere often are one for a whole application are believed of known clients.
-		Fallback: func() string { return cleanID(x.client.conversation.first(x.r.Header, x.req)) },
+		Named:    h.identity.Conversation(x.r.Header, x.req),
+		Fallback: func() string { return x.client.Conversation(x.r.Header, x.req) },
 		Peek:     x.counts, Blind: ready != "", Room: x.chain,
 	})
 	x.chain = w.Chain
@@ -93,7 +89,7 @@ func (x *exchange) compose(secret []byte, scope storage.Scope) []dialect.Inserti
 	before := x.unanswered(at)
 	x.turn = x.newTurn(scope, conv, w.TurnKey(conv), inOrder(before, human))
 	x.splice.system = ledger.SystemHash(x.req)
-	x.turn.Project = projectName(secret, x.client.directory(x.req))
+	x.turn.Project = x.client.Project(secret, x.req)
 
 	if x.side && ready == "" {
 		x.status = StatusOff
@@ -141,19 +137,19 @@ func (x *exchange) searches() bool {
 // lost), and a sub-agent's chatter is not the user's.
 func (x *exchange) recognise() {
 	if x.req.Turn >= 0 {
-		x.said = x.client.human(x.req.Texts(x.req.Turn))
+		x.said = x.client.Human(x.req.Texts(x.req.Turn))
 	}
-	if x.side = x.req.Warmup || x.client.isSide(x.r.Header, x.req, x.said); x.side {
+	if x.side = x.req.Warmup || x.client.IsSide(x.r.Header, x.req, x.said); x.side {
 		x.rights = rights{replay: x.rights.replay}
 		return
 	}
-	if len(x.client.subAgent.all(x.r.Header, x.req)) == 0 || len(x.r.Header[headerMemory]) > 0 {
+	if !x.client.IsSubAgent(x.r.Header, x.req) || len(x.r.Header[headerMemory]) > 0 {
 		return
 	}
 	switch x.h.cfg.Identity.SubAgents {
-	case SubAgentsOff:
+	case identity.SubAgentsOff:
 		x.rights = rights{replay: x.rights.replay}
-	case SubAgentsRead:
+	case identity.SubAgentsRead:
 		x.rights.persist = false
 	}
 }
@@ -425,22 +421,4 @@ func (h *Handler) installSecret(ctx context.Context) []byte {
 	h.turns.Store(ledger.NewTurnIDs(s))
 	h.secret.Store(&s)
 	return s
-}
-
-// projectName names the project by the agent's working directory, of which it tells nothing; "" where there is none.
-func projectName(secret []byte, directory string) string {
-	if directory == "" {
-		return ""
-	}
-	m := hmac.New(sha256.New, secret)
-	_, _ = m.Write(appendParts(nil, "remora project", directory))
-	return hex.EncodeToString(m.Sum(nil)[:8])
-}
-
-// appendParts joins parts for hashing, so that no two lists of parts hash alike.
-func appendParts(b []byte, parts ...string) []byte {
-	for _, p := range parts {
-		b = append(binary.BigEndian.AppendUint32(b, uint32(len(p))), p...)
-	}
-	return b
 }

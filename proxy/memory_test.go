@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -109,7 +110,7 @@ func TestUnchangedWithoutMemory(t *testing.T) {
 		{"no user", chat("system: s"), nil, StatusUnsupported},
 		{"duplicate messages", `{"messages":[{"role":"user","content":"a"}],"messages":[{"role":"user","content":"b"}]}`, nil, StatusUnsupported},
 		{"too deep", `{"messages":[{"role":"user","content":` + strings.Repeat("[", 600) + strings.Repeat("]", 600) + `}]}`, nil, StatusUnsupported},
-		{"two users named", weird, []string{headerUser, "a", headerUser, "b"}, StatusNoUser},
+		{"two users named", weird, []string{identity.HeaderUser, "a", identity.HeaderUser, "b"}, StatusNoUser},
 		{"foreign page", weird, []string{"Origin", "https://evil.example"}, StatusOff},
 		{"cross-site fetch", weird, []string{"Sec-Fetch-Site", "cross-site"}, StatusOff},
 		{"rebound host", weird, []string{"Host", "evil.example"}, StatusOff},
@@ -242,7 +243,7 @@ func testSameQuestionAnotherDay(t *testing.T, a api) {
 func TestRegeneratedAnswerIsTheSameTurn(t *testing.T) { inEach(t, testRegeneratedAnswerIsTheSameTurn) }
 
 func testRegeneratedAnswerIsTheSameTurn(t *testing.T, a api) {
-	for _, header := range [][]string{nil, {headerConversation, "c7"}} {
+	for _, header := range [][]string{nil, {identity.HeaderConversation, "c7"}} {
 		r := a.rig(t)
 		history := []string{"user: q1", "assistant: fine", "user: q2"}
 		r.post(a.body(history[:1]...), header...)
@@ -295,12 +296,12 @@ func testVariantsOfNamedConversations(t *testing.T, a api) {
 	r := a.rig(t)
 	for _, c := range []string{"a", "b"} {
 		r.recall.set("of " + c)
-		r.post(a.body("user: hi"), headerConversation, c)
+		r.post(a.body("user: hi"), identity.HeaderConversation, c)
 	}
 	r.recall.set()
 	r.sent()
 	for _, c := range []string{"a", "b", "a"} {
-		r.post(a.body("user: hi", "assistant: fine", "user: next"), headerConversation, c)
+		r.post(a.body("user: hi", "assistant: fine", "user: next"), identity.HeaderConversation, c)
 		want := []string{"user: [of " + c + "]", "user: hi", "assistant: fine", "user: next"}
 		if diff := cmp.Diff(want, a.lines(t, r.one().body)); diff != "" {
 			t.Errorf("conversation %s (-want +got):\n%s", c, diff)
@@ -420,9 +421,9 @@ func TestVisibleIsToldToRecall(t *testing.T) { inEach(t, testVisibleIsToldToReca
 func testVisibleIsToldToRecall(t *testing.T, a api) {
 	r := a.rig(t)
 	r.recall.set("fact")
-	r.post(a.body("user: q1"), headerConversation, "c")
+	r.post(a.body("user: q1"), identity.HeaderConversation, "c")
 	turn := r.turns()[0]
-	r.post(a.body("user: q1", "assistant: fine", "user: q2"), headerConversation, "c")
+	r.post(a.body("user: q1", "assistant: fine", "user: q2"), identity.HeaderConversation, "c")
 	q := r.recall.asked()[1]
 	if _, ok := q.VisibleIDs["m0-fact"]; !ok {
 		t.Error("the replayed memory is not named as visible")

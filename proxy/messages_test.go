@@ -13,6 +13,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
@@ -214,7 +215,7 @@ func TestClaudeCodeUser(t *testing.T) {
 		{"another/1.0", `bob`, "bob", ""},
 		{"another/1.0", `{"team":"x"}`, "", ""},
 	} {
-		r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Tenant, c.Identity.Container = TenantKey, true })
+		r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Tenant, c.Identity.Container = identity.TenantKey, true })
 		got := r.post(fmt.Sprintf(`{"model":"m","metadata":{"user_id":%q},"messages":[{"role":"user","content":"q"}]}`, tt.id), "User-Agent", tt.agent)
 		turns := r.turns()
 		if tt.user == "" {

@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
@@ -56,8 +57,8 @@ type Config struct {
 	Upstreams []UpstreamConfig
 	Transport TransportConfig
 	Streams   StreamConfig
-	Identity  IdentityConfig
-	Clients   []Client // beside the known ones, or in the place of those of the same name
+	Identity  identity.Config
+	Clients   []identity.Client // beside the known ones, or in the place of those of the same name
 	Limits    LimitsConfig
 	Injection InjectionConfig
 	Ledger    ledger.Config
@@ -100,7 +101,7 @@ func DefaultConfig() Config {
 		Upstreams: DefaultUpstreams(),
 		Transport: DefaultTransportConfig(),
 		Streams:   DefaultStreamConfig(),
-		Identity:  DefaultIdentityConfig(),
+		Identity:  identity.DefaultConfig(),
 		Limits: LimitsConfig{
 			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
 		},
@@ -129,7 +130,7 @@ func (c Config) Validate() error {
 	within("transport", c.Transport.Validate())
 	within("streams", c.Streams.Validate())
 	within("identity", c.Identity.Validate())
-	errs = append(errs, unjoin(validateClients(c.Clients))...)
+	errs = append(errs, unjoin(identity.ValidateClients(c.Clients))...)
 	within("ledger", c.Ledger.Validate())
 	check(c.Limits.BodyBytes >= 1<<10 && c.Limits.BodyBytes <= 1<<30, "limits.bodyBytes: must be between 1024 and 1073741824")
 	check(c.Limits.BufferedBytes >= c.Limits.BodyBytes, "limits.bufferedBytes: must be at least limits.bodyBytes")
@@ -176,8 +177,7 @@ type Deps struct {
 type Handler struct {
 	cfg      Config
 	plane    *plane
-	identity *identity
-	clients  *clients
+	identity *identity.Resolver
 	routes   []route
 	deps     Deps
 	log      *slog.Logger
@@ -233,7 +233,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 		deps.Now = time.Now
 	}
 	h := &Handler{
-		cfg: cfg, deps: deps, log: deps.Log, identity: newIdentity(cfg.Identity), clients: newClients(cfg.Clients),
+		cfg: cfg, deps: deps, log: deps.Log, identity: identity.New(cfg.Identity, cfg.Clients),
 		routes: routes(),
 		bodies: budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
 		learned: newLearned(deps.Now),

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
@@ -174,9 +175,9 @@ func TestPositionsStayWithTheirUser(t *testing.T) {
 	r := held(t)
 	r.recall.set("tea")
 	r.as("resp_1", responsesCalling)
-	r.post(after("", "user: secret"), headerUser, "ann")
+	r.post(after("", "user: secret"), identity.HeaderUser, "ann")
 	r.as("resp_2", responsesAnswer("resp_2", "done"))
-	r.post(after("resp_1", "result: c"), headerUser, "bob")
+	r.post(after("resp_1", "result: c"), identity.HeaderUser, "bob")
 	if turns := r.turns(); len(turns) != 0 {
 		t.Errorf("bob's request persisted %v", texts(turns))
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -300,4 +301,9 @@ func (r *rig) turns() []persist.Turn {
 	out := r.persist.turns
 	r.persist.turns = nil
 	return out
+}
+
+// profileOf returns the profile of the client with this User-Agent.
+func profileOf(agent string, clients ...identity.Client) *identity.Profile {
+	return identity.New(identity.DefaultConfig(), clients).Profile(http.Header{"User-Agent": {agent}}, nil)
 }

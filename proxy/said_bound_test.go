@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // reminders is a Messages body: a question, n results each with a text of a harness's own, and what comes after.
@@ -26,7 +27,7 @@ func TestHeardIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &exchange{req: req, client: newClients(nil).none}
+	x := &exchange{req: req, client: profileOf("")}
 	if err := x.demote(); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,7 @@ func TestLongLoopsKeepTheirBlocks(t *testing.T) {
 
 // Who has no memory has no text read: whose memory it is stands in the head and in ids.
 func TestNobodysTextsAreNotRead(t *testing.T) {
-	r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Anonymous = AnonymousOff })
+	r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Anonymous = identity.AnonymousOff })
 	body := `{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"ok"},{"type":"text","text":"<system-reminder>be brief</system-reminder>"}]}]}`
 	if got := r.post(body); got.status != StatusNoUser {
 		t.Errorf("status %s, want %s before the texts say that nobody asked", got.status, StatusNoUser)

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +68,7 @@ func TestFirstTurnNamesTheConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &exchange{req: req, client: newClients(nil).of(http.Header{"User-Agent": {"QwenCode/1"}}, req), heard: tt.heard}
+		x := &exchange{req: req, client: profileOf("QwenCode/1"), heard: tt.heard}
 		first, history := x.began()
 		if history != (tt.first >= 0) || history && first != tt.first {
 			t.Errorf("%s: begins with message %d, history %t; want %d", tt.name, first, history, tt.first)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/recall/fence"
 )
@@ -261,7 +262,7 @@ func TestRefusalsThatTeachNothing(t *testing.T) {
 		}
 		r.answers(replyWith("fine"))
 		r.sent()
-		r.post(chat("user: another"), headerUser, "somebody else")
+		r.post(chat("user: another"), identity.HeaderUser, "somebody else")
 		if diff := cmp.Diff([]string{"user: [fact]", "user: another"}, roles(t, r.one().body)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}

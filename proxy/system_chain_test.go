@@ -3,6 +3,8 @@ package proxy
 import (
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // An agent changes its system prompt between the turns of a conversation: what was inserted stays.
@@ -38,8 +40,8 @@ func TestSameWordsUnderTwoSystemPrompts(t *testing.T) {
 			if turns := r.turns(); len(turns) != 2 || turns[0].ID != turns[1].ID {
 				t.Errorf("%d turns, want one that is told twice", len(turns))
 			}
-			r.post(a.body("system: one", "user: hello"), headerConversation, "one")
-			r.post(a.body("system: two", "user: hello"), headerConversation, "two")
+			r.post(a.body("system: one", "user: hello"), identity.HeaderConversation, "one")
+			r.post(a.body("system: two", "user: hello"), identity.HeaderConversation, "two")
 			if n := len(r.recall.asked()); n != 2 {
 				t.Errorf("searched %d times, want for each conversation", n)
 			}

@@ -37,7 +37,7 @@ func isResponsesSocket(r *http.Request) bool {
 // fallsBack says whether the client behind this upgrade is better served over HTTP, where it gets memory.
 func (h *Handler) fallsBack(r *http.Request, mode Mode) bool {
 	return h.cfg.WebSocket == WebSocketFallback && mode != ModeOff && h.deps.Recall != nil &&
-		isResponsesSocket(r) && h.clients.of(r.Header, nil).WebSocketFallback
+		isResponsesSocket(r) && h.identity.Profile(r.Header, nil).WebSocketFallback
 }
 
 // carrier takes what goes between the two ends of an upgraded connection until it is over; see tunnel.

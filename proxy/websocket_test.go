@@ -16,6 +16,7 @@ import (
 	"github.com/gobwas/ws/wsutil"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // socketRig is a Handler between a WebSocket client and an upstream that answers each frame by a script.
@@ -310,7 +311,7 @@ func TestSocketSideCalls(t *testing.T) {
 	s.stored(1)
 	s.persist.mu.Lock()
 	defer s.persist.mu.Unlock()
-	if got := s.persist.turns[0].Scope.User; got != KeyHolderUser {
+	if got := s.persist.turns[0].Scope.User; got != identity.KeyHolderUser {
 		t.Errorf("metadata of the frame named the user %q", got)
 	}
 }

@@ -14,6 +14,50 @@ const (
 	maxUnansweredBytes = 8 << 10
 )
 
+// maxHeard bounds how much of a request's texts is read for what humans typed beside its newest turn, in bytes. It is
+// hundreds of messages of a tool loop; what a harness adds to results is short. Clients may send a body that is nothing
+// but such texts, and nothing bounds the time of reading them but this. Each text counts for some bytes more than it has.
+const (
+	maxHeard  = 1 << 20
+	textHeard = 64
+)
+
+// hear is what a human typed in message i. read is false where too much was read before.
+func (x *exchange) hear(i int) (words string, read bool) {
+	texts, read := x.textsHeard(i)
+	if !read {
+		return "", false
+	}
+	return x.client.Human(texts), true
+}
+
+func (x *exchange) textsHeard(i int) (texts []string, read bool) {
+	if x.heard >= maxHeard {
+		return nil, false
+	}
+	texts = x.req.Texts(i)
+	x.heard += textHeard
+	for _, t := range texts {
+		x.heard += len(t) + textHeard
+	}
+	return texts, true
+}
+
+// typed says whether a human typed any of message i. What nobody may read any more counts as a human's.
+func (x *exchange) typed(i int) bool {
+	texts, read := x.textsHeard(i)
+	return !read || x.client.Typed(texts)
+}
+
+// demote tells turns from tool results. Messages that are too many to be read stay turns, which is how what was inserted
+// at them is found again; as they are the oldest, nothing new is.
+func (x *exchange) demote() error {
+	return x.req.Demote(func(i int) bool {
+		words, read := x.hear(i)
+		return words != "" || !read
+	})
+}
+
 // words returns what a human typed in the newest user message, and the message's index. A message of the harness's own after the human's
 // does not count. It is empty where no human typed anything.
 func (x *exchange) words() (human string, at int) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // What was said before a tool loop was steered has no answer of its own, so it is kept with the turn that gets one. All
@@ -107,14 +108,14 @@ func TestUnanswered(t *testing.T) {
 				continue
 			}
 			req := parsed(t, a, a.body(tt.lines...))
-			x := &exchange{req: req, client: newClients(nil).none}
+			x := &exchange{req: req, client: profileOf("")}
 			if strings.HasPrefix(tt.name, "behind a setup") {
-				x.client = newClients([]Client{{Name: anyClient, Harness: []Opening{{Begins: "This is the Qwen Code."}}}}).none
+				x.client = profileOf("", identity.Client{Name: "*", Harness: []identity.Opening{{Begins: "This is the Qwen Code."}}})
 			}
 			if err := x.demote(); err != nil {
 				t.Fatal(err)
 			}
-			x.said = x.client.human(req.Texts(req.Turn))
+			x.said = x.client.Human(req.Texts(req.Turn))
 			_, at := x.words()
 			if diff := cmp.Diff(tt.want, x.unanswered(at)); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", tt.name, a.name, diff)
@@ -133,7 +134,7 @@ func each(before string, texts ...string) (out []string) {
 // Text that nobody may read any more is not kept.
 func TestUnansweredIsBoundedInReading(t *testing.T) {
 	req := parsed(t, apis[0], chat("user: a", "call: 1", "result: 1", "user: c"))
-	x := &exchange{req: req, client: newClients(nil).none, heard: maxHeard}
+	x := &exchange{req: req, client: profileOf(""), heard: maxHeard}
 	if got := x.unanswered(req.Turn); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
@@ -143,7 +144,7 @@ func TestUnansweredIsBoundedInReading(t *testing.T) {
 func TestTextBesideACallIsNoAnswer(t *testing.T) {
 	body := strings.Replace(chat("user: a", "call: 1", "result: 1", "user: c"), `"content":null`, `"content":"let me see"`, 1)
 	req := parsed(t, apis[0], body)
-	x := &exchange{req: req, client: newClients(nil).none}
+	x := &exchange{req: req, client: profileOf("")}
 	if diff := cmp.Diff([]string{"a"}, x.unanswered(req.Turn)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
@@ -98,7 +99,7 @@ func demoConfig(dir, upstream string) config {
 	c := defaultConfig()
 	c.server.Listen = "127.0.0.1:0"
 	c.oneUpstream(upstream)
-	c.proxy.Identity.Tenant, c.proxy.Identity.Anonymous = "demo", proxy.AnonymousKeyHolder
+	c.proxy.Identity.Tenant, c.proxy.Identity.Anonymous = "demo", identity.AnonymousKeyHolder
 	c.storage.Dir = filepath.Join(dir, "data")
 	c.storage.KeyFile = filepath.Join(dir, "store.key")
 	c.store.isolation, c.store.reserveBytes = isolationInline, 0

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 )
 
 // What is shown of a part of a scope names it, on a command line, too, and no other.
 func TestPartsAreShownAndRead(t *testing.T) {
 	seen := map[string]string{}
 	for _, part := range []string{
-		"ann", "key:0123", "name:team", "o'neil", "ann smith", `"ann"`, `a\b`, "(key holder)", proxy.KeyHolderUser, "\x1b[31m", "zo\u00eb", "\u202eabc", "a\xffb",
+		"ann", "key:0123", "name:team", "o'neil", "ann smith", `"ann"`, `a\b`, "(key holder)", identity.KeyHolderUser, "\x1b[31m", "zo\u00eb", "\u202eabc", "a\xffb",
 	} {
 		shown := showPart(part)
 		if strings.ContainsFunc(shown, func(r rune) bool { return r < ' ' || r == 0x202e }) {

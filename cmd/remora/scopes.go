@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -40,10 +40,10 @@ func (s selection) covers(scope storage.Scope) bool {
 func (s selection) exact() (scope storage.Scope, ok bool) {
 	scope = storage.Scope{Tenant: s.Tenant, App: s.App, Project: s.Project, User: s.User}
 	if scope.App == "" {
-		scope.App = proxy.DefaultPart
+		scope.App = identity.DefaultPart
 	}
 	if scope.Project == "" {
-		scope.Project = proxy.DefaultPart
+		scope.Project = identity.DefaultPart
 	}
 	return scope, s.Tenant != "" && s.User != ""
 }
@@ -56,7 +56,7 @@ const keyHolder = "(key holder)"
 func showPart(part string) string {
 	plain := part != "" && !strings.HasPrefix(part, "(") && !strings.ContainsAny(part, " \"'\\")
 	switch {
-	case part == proxy.KeyHolderUser:
+	case part == identity.KeyHolderUser:
 		return keyHolder
 	case plain && strconv.Quote(part) == `"`+part+`"`:
 		return part
@@ -67,7 +67,7 @@ func showPart(part string) string {
 func readPart(shown string) (string, error) {
 	switch {
 	case shown == keyHolder:
-		return proxy.KeyHolderUser, nil
+		return identity.KeyHolderUser, nil
 	case shown == "":
 		return "", fmt.Errorf("is empty")
 	case strings.HasPrefix(shown, `"`):

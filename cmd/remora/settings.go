@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/storage"
@@ -31,7 +32,7 @@ func (c *config) doorSettings() []setting {
 		{key: "upstreams", at: upstreamList(&c.proxy.Upstreams), note: "Anthropic for `/v1/messages` and for requests with `Anthropic-Version`, OpenAI for the rest", doc: "The servers that requests are sent to, chosen by path, then by header. A list given here replaces the whole default list."},
 		{key: "proxyFromEnvironment", at: boolean(&c.proxy.Transport.ProxyFromEnvironment), doc: "Reaches upstreams through `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`. Off by default: they may well name Remora's own forward door."},
 		{key: "websocket", at: choice(&c.proxy.WebSocket, proxy.WebSocketFallback, proxy.WebSocketPass, proxy.WebSocketEnrich), doc: "What becomes of a WebSocket for the Responses API. `fallback`: known clients that go on over HTTP at once are answered 426, so that they get memory; others are tunnelled. `pass`: all are tunnelled, without memory. `enrich`: memory works in its frames. Other upgrades are always tunnelled."},
-		{key: "clients", at: objectList[proxy.Client]{&c.proxy.Clients, clientFields, ""}, doc: "Programs that talk to LLMs: by what they are recognised, where they put their ids, and which of their requests and texts are no human's. Beside those that Remora knows (proxy/clients.json), or in the place of those with the same name; at most 64."},
+		{key: "clients", at: objectList[identity.Client]{&c.proxy.Clients, clientFields, ""}, doc: "Programs that talk to LLMs: by what they are recognised, where they put their ids, and which of their requests and texts are no human's. Beside those that Remora knows (proxy/identity/clients.json), or in the place of those with the same name; at most 64."},
 		{key: "forward.listen", at: text(&c.forward.Listen), doc: "Address of the forward door, which accepts CONNECT as `HTTPS_PROXY` does. Empty = none. Off loopback it needs a token: it is not an open proxy."},
 		{key: "forward.token", at: secret(&c.forward.Token), doc: "Asked of every client, as the password of Basic proxy authentication (any user name) or as a Bearer token. Empty = none is."},
 		{key: "forward.intercept", at: names(&c.forward.Intercept), doc: "Hosts whose connections (port 443) are decrypted with certificates of Remora's own authority (`remora ca init`), so that they get memory. `host=upstream` sends a host's requests to the upstream of that name instead of the host itself. Without an authority all hosts are tunnelled."},
@@ -50,10 +51,10 @@ func (c *config) identitySettings() []setting {
 	return []setting{
 		{key: "identity.tenant", at: text(&i.Tenant), doc: "`auto`, `key`, or the name of the one tenant that all traffic belongs to. `key`: each upstream credential is a tenant, known by its HMAC. `auto`: one tenant on a loopback listener outside containers (one person's machine), else `key`."},
 		{key: "identity.tenants", at: mapping{&i.Tenants}, doc: "Gives several credentials one memory, where tenants are by key: key hash (64 hex digits, which `remora tenant hash` prints of a key on its standard input) to tenant name."},
-		{key: "identity.anonymous", at: choice(&i.Anonymous, proxy.AnonymousAuto, proxy.AnonymousKeyHolder, proxy.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else the installation that a known client tells of, else `off`."},
+		{key: "identity.anonymous", at: choice(&i.Anonymous, identity.AnonymousAuto, identity.AnonymousKeyHolder, identity.AnonymousOff), doc: "Whose memory a request is about that names no user. `keyHolder`: the one who holds the key. `off`: nobody's, so it gets none. `auto`: `keyHolder` on a loopback listener outside containers, else the installation that a known client tells of, else `off`."},
 		{key: "identity.userHeaders", at: names(&i.UserHeaders), doc: "Headers that name the user, tried in order after `X-Remora-User`."},
 		{key: "identity.conversationHeaders", at: names(&i.ConversationHeaders), doc: "Headers that name the conversation, tried in order after `X-Remora-Conversation`."},
-		{key: "identity.subAgents", at: choice(&i.SubAgents, proxy.SubAgentsOn, proxy.SubAgentsRead, proxy.SubAgentsOff), doc: "What the sub-agents of known clients have of memory, where a request does not say it by `X-Remora-Memory`. `read`: memories, but nothing that they say is stored. `on`: like their agent. `off`: nothing new."},
+		{key: "identity.subAgents", at: choice(&i.SubAgents, identity.SubAgentsOn, identity.SubAgentsRead, identity.SubAgentsOff), doc: "What the sub-agents of known clients have of memory, where a request does not say it by `X-Remora-Memory`. `read`: memories, but nothing that they say is stored. `on`: like their agent. `off`: nothing new."},
 		{key: "identity.dummyKeys", at: names(&i.DummyKeys), doc: "Credentials that say nothing about who sends them: where tenants are by key they get no memory off loopback. An empty credential always counts as one."},
 	}
 }

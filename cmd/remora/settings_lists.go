@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -23,24 +24,24 @@ func upstreamFields(c *proxy.UpstreamConfig) []setting {
 }
 
 // clientFields are the keys of one client, in the order in which they are written.
-func clientFields(c *proxy.Client) []setting {
+func clientFields(c *identity.Client) []setting {
 	return []setting{
 		{key: "name", at: text(&c.Name), doc: "Unique. `*` is every client, beside the one that it is; what stands there adds to what is known."},
-		{key: "match", at: objectList[proxy.Match]{&c.Match, matchFields, ""}, doc: "By what it is recognised: any of these."},
+		{key: "match", at: objectList[identity.Match]{&c.Match, matchFields, ""}, doc: "By what it is recognised: any of these."},
 		{key: "conversation", at: names(&c.Conversation), doc: "Sources of the conversation's id, where nothing that every client may send names it. A source is `header:NAME`, `body:prompt_cache_key`, `body:user`, `body:conversation` or `body:metadata.user_id`; `#member` behind it takes a member of the JSON object that stands there as a string."},
 		{key: "user", at: names(&c.User), doc: "Sources of the user's id."},
 		{key: "installation", at: names(&c.Installation), doc: "Sources of an id that names the user where otherwise there would be none."},
 		{key: "subAgent", at: names(&c.SubAgent), doc: "Sources: where one is there, a sub-agent speaks (`identity.subAgents`)."},
-		{key: "side", at: objectList[proxy.Side]{&c.Side, sideFields, ""}, doc: "Requests that are no turns, such as titles: those of which all that one of these names holds. They are given nothing new, and nothing of them is stored."},
-		{key: "harness", at: objectList[proxy.Opening]{&c.Harness, openingFields, ""}, doc: "Texts with role user that no human typed: a message, or one text of several in it."},
-		{key: "preambles", at: objectList[proxy.Preamble]{&c.Preambles, preambleFields, ""}, doc: "What the client puts before a human's words in one text with them; it is cut away."},
+		{key: "side", at: objectList[identity.Side]{&c.Side, sideFields, ""}, doc: "Requests that are no turns, such as titles: those of which all that one of these names holds. They are given nothing new, and nothing of them is stored."},
+		{key: "harness", at: objectList[identity.Opening]{&c.Harness, openingFields, ""}, doc: "Texts with role user that no human typed: a message, or one text of several in it."},
+		{key: "preambles", at: objectList[identity.Preamble]{&c.Preambles, preambleFields, ""}, doc: "What the client puts before a human's words in one text with them; it is cut away."},
 		{key: "wrappers", at: names(&c.Wrappers), doc: "Names of elements, `<name>...</name>`, in which nothing stands that a human typed, beside those that are known (recall/wrappers.txt)."},
 		{key: "directory", at: names(&c.Directory), doc: "What stands before the agent's working directory."},
 		{key: "webSocketFallback", at: boolean(&c.WebSocketFallback), doc: "It goes on over HTTP at once when its WebSocket is answered 426."},
 	}
 }
 
-func matchFields(m *proxy.Match) []setting {
+func matchFields(m *identity.Match) []setting {
 	return []setting{
 		{key: "header", at: text(&m.Header), doc: "The request has it."},
 		{key: "prefix", at: text(&m.Prefix), doc: "Its value begins so, letter case aside."},
@@ -48,7 +49,7 @@ func matchFields(m *proxy.Match) []setting {
 	}
 }
 
-func sideFields(s *proxy.Side) []setting {
+func sideFields(s *identity.Side) []setting {
 	return []setting{
 		{key: "source", at: text(&s.Source), doc: "What stands there"},
 		{key: "values", at: names(&s.Values), doc: "is one of these."},
@@ -63,7 +64,7 @@ func sideFields(s *proxy.Side) []setting {
 	}
 }
 
-func openingFields(o *proxy.Opening) []setting {
+func openingFields(o *identity.Opening) []setting {
 	return []setting{
 		{key: "begins", at: text(&o.Begins), doc: "It begins so,"},
 		{key: "whole", at: boolean(&o.Whole), doc: "or is so as a whole,"},
@@ -71,7 +72,7 @@ func openingFields(o *proxy.Opening) []setting {
 	}
 }
 
-func preambleFields(p *proxy.Preamble) []setting {
+func preambleFields(p *identity.Preamble) []setting {
 	return []setting{
 		{key: "begins", at: text(&p.Begins), doc: "A text begins so;"},
 		{key: "ends", at: text(&p.Ends), doc: "up to the last of these it is cut away."},

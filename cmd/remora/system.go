@@ -15,6 +15,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
@@ -212,12 +213,12 @@ func (c config) identity() string {
 	own := i.Loopback && !i.Container
 	tenant := "one memory for all keys"
 	switch {
-	case i.Tenant == proxy.TenantKey, i.Tenant == proxy.TenantAuto && !own:
+	case i.Tenant == identity.TenantKey, i.Tenant == identity.TenantAuto && !own:
 		tenant = "a memory for each key"
-	case i.Tenant != proxy.TenantAuto:
+	case i.Tenant != identity.TenantAuto:
 		tenant = "one memory, tenant " + i.Tenant
 	}
-	if i.Anonymous == proxy.AnonymousKeyHolder || i.Anonymous == proxy.AnonymousAuto && own {
+	if i.Anonymous == identity.AnonymousKeyHolder || i.Anonymous == identity.AnonymousAuto && own {
 		return tenant + ", requests without a user are the key holder's"
 	}
 	return tenant + ", requests without a user get none (identity.anonymous)"

@@ -9,7 +9,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -68,7 +68,7 @@ func readKey(s streams) (string, error) {
 	if len(line) > maxKey {
 		return "", fmt.Errorf("read key: it is longer than %d bytes", maxKey)
 	}
-	key := proxy.AuthorizedKey(strings.TrimSpace(line))
+	key := identity.AuthorizedKey(strings.TrimSpace(line))
 	if key == "" {
 		return "", errors.New("read key: the first line of the standard input is empty")
 	}
@@ -81,6 +81,6 @@ func tenantHash(ctx context.Context, w io.Writer, store storage.Local, key strin
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(w, proxy.KeyHash(secret, key))
+	_, err = fmt.Fprintln(w, identity.KeyHash(secret, key))
 	return err
 }

@@ -1,4 +1,4 @@
-package proxy
+package identity
 
 import (
 	"encoding/json"
@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// claudeBody is a Messages request with these system texts, further members, and user texts in one message.
+// claudeBody is a Messages request with these system texts, further members,
+// and user texts in one message.
 func claudeBody(t *testing.T, system []string, more string, texts ...string) string {
 	t.Helper()
 	blocks := func(texts []string) string {
@@ -30,8 +32,8 @@ func claudeBody(t *testing.T, system []string, more string, texts ...string) str
 	return body + `"messages":[{"role":"user","content":` + blocks(texts) + `}]}`
 }
 
-// A request is a side call by what only the client's own side calls have; a human who begins a message as one of them
-// does keeps the memory of that turn.
+// A request is a side call by what only the client's own side calls have; a
+// human who begins a message as one of them does keeps the memory of that turn.
 func TestSideCallsAndWhoWritesLikeThem(t *testing.T) {
 	const (
 		billing = "x-anthropic-billing-header: cc_version=2.1.197.c6b; cc_entrypoint=cli"
@@ -42,7 +44,7 @@ func TestSideCallsAndWhoWritesLikeThem(t *testing.T) {
 	claude, webui := []string{"User-Agent", "claude-cli/2.1.197"}, []string{"X-OpenWebUI-Chat-Id", "c"}
 	history := "\n### Guidelines:\n- be short\n### Output:\nJSON format: {}\n### Chat History:\n<chat_history>\nUSER: hi\n</chat_history>"
 	chatWith := func(more, text string) string {
-		return strings.Replace(chat("user: "+text), "{", "{"+more, 1)
+		return strings.Replace(proxytest.ChatBody("user: "+text), "{", "{"+more, 1)
 	}
 	for _, tt := range []struct {
 		name   string
@@ -68,13 +70,13 @@ func TestSideCallsAndWhoWritesLikeThem(t *testing.T) {
 		{"a human's task", webui, chatWith(stream, "### Task:\nGenerate a concise, 3-5 word title for my novel"), false},
 		{"a human's task in one piece", webui, chatWith(`"stream":false,`, "### Task:\nwrite a poem"), false},
 		{"a human's question over documents", webui, chatWith(`"stream":false,`, "### Task:\nRespond to the user query using the provided context, incorporating\n### Output:\nProvide an answer\n<context>\n<source id=\"1\">x</source>\n</context>\nwho is Ines?"), false},
-		{"choice of tools", webui, chat("system: Available Tools: []\n\nYour task is to choose", "user: Query: History:\nUSER: hi\nQuery: hi"), true},
-		{"LibreChat's title", nil, chat("user: Provide a concise, 5-word-or-less title for the conversation, using title case"), true},
-		{"later in a conversation", nil, chat("user: a", "assistant: b", "user: Provide a concise, 5-word-or-less title for the conversation"), false},
+		{"choice of tools", webui, proxytest.ChatBody("system: Available Tools: []\n\nYour task is to choose", "user: Query: History:\nUSER: hi\nQuery: hi"), true},
+		{"LibreChat's title", nil, proxytest.ChatBody("user: Provide a concise, 5-word-or-less title for the conversation, using title case"), true},
+		{"later in a conversation", nil, proxytest.ChatBody("user: a", "assistant: b", "user: Provide a concise, 5-word-or-less title for the conversation"), false},
 
-		{"OpenCode's own title", []string{"User-Agent", "opencode/1"}, chat("user: Generate a title for this conversation:\n"), true},
+		{"OpenCode's own title", []string{"User-Agent", "opencode/1"}, proxytest.ChatBody("user: Generate a title for this conversation:\n"), true},
 		{"a human of OpenCode's", []string{"User-Agent", "opencode/1"}, chatWith(`"tools":[{"type":"function"}],`, "Generate a title for this conversation:"), false},
-		{"another's title generator", nil, chat("system: You are a title generator for novels", "user: hi"), false},
+		{"another's title generator", nil, proxytest.ChatBody("system: You are a title generator for novels", "user: hi"), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var d dialect.Dialect = dialect.Chat{}
@@ -89,8 +91,8 @@ func TestSideCallsAndWhoWritesLikeThem(t *testing.T) {
 			for i := 0; i < len(tt.header); i += 2 {
 				h.Set(tt.header[i], tt.header[i+1])
 			}
-			c := newClients(nil).of(h, req)
-			if got := c.isSide(h, req, c.human(req.Texts(req.Turn))); got != tt.side {
+			c := New(DefaultConfig(), nil).Profile(h, req)
+			if got := c.IsSide(h, req, c.Human(req.Texts(req.Turn))); got != tt.side {
 				t.Errorf("got %v, want %v", got, tt.side)
 			}
 		})
@@ -123,18 +125,8 @@ func TestHumanTexts(t *testing.T) {
 		{"everything of an unknown client", "curl/8", []string{"[Request interrupted by user] is what it says"}, "[Request interrupted by user] is what it says"},
 	} {
 		h := http.Header{"User-Agent": {tt.agent}}
-		if got := newClients(nil).of(h, nil).human(tt.texts); got != tt.want {
+		if got := New(DefaultConfig(), nil).Profile(h, nil).Human(tt.texts); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
-	}
-}
-
-// The newest words are cut once: the engine is told that they are.
-func TestWordsAreCutOnce(t *testing.T) {
-	r := newRig(t)
-	r.post(chat("user: <file>x</file> who is Ines?"))
-	asked := r.recall.asked()
-	if len(asked) != 1 || asked[0].Newest != "who is Ines?" || !asked[0].HumanOnly {
-		t.Errorf("asked for %+v", asked)
 	}
 }
