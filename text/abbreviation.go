@@ -1,13 +1,11 @@
 package text
 
-// maxAbbreviation is of the word before a point, in bytes.
+// maxAbbreviation is the longest word that can be an abbreviation, in bytes.
 const maxAbbreviation = 6
 
-// abbreviated reports whether a word is one that a point ends and seldom a
-// sentence with it, in the languages of the stemmers. One too many joins two
-// sentences, one too few cuts a name in two; "etc", "usw" and "Inc" often end
-// sentences, and are none. A switch is several times as fast as a map, at every
-// point of a text.
+// abbreviated reports whether the point after a word seldom ends a sentence. A
+// word too many joins two sentences, one too few splits a name. "etc", "usw"
+// and "Inc" often end sentences, so they are left out.
 func abbreviated(word string) bool {
 	switch word {
 	case "Dr", "dr", "Mr", "mr", "Mrs", "mrs", "Ms", "Prof", "prof", "St", "Jr", "vs", "cf", "approx", "Fig", "fig",
@@ -22,7 +20,7 @@ func abbreviated(word string) bool {
 func EndsInAbbreviation(text []byte) bool {
 	from, points := len(text), 0
 	for from > 0 && (isLetter(text[from-1]) || text[from-1] == '.') {
-		if from--; len(text)-from > maxAbbreviation { // mostly
+		if from--; len(text)-from > maxAbbreviation {
 			return false
 		}
 		if text[from] == '.' {
@@ -41,8 +39,8 @@ func EndsInAbbreviation(text []byte) bool {
 	return abbreviated(string(word))
 }
 
-// initials reports whether a word is parts of one or two letters with points
-// between: "z.B", "Ph.D", "U.S.A".
+// initials reports whether a word consists of parts of one or two letters,
+// separated by points: "z.B", "Ph.D", "U.S.A".
 func initials(word []byte) bool {
 	part := 0
 	for i, c := range word {

@@ -46,8 +46,8 @@ func NewNumberingAnalyzer(words int, number func(term string) uint32) *Analyzer 
 	return a
 }
 
-// Traits describe a word or a text beside its terms. Their values are stored
-// with turns.
+// Traits describe a word or a text in addition to its terms. Their values are
+// stored with turns.
 type Traits uint8
 
 const (

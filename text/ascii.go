@@ -46,7 +46,7 @@ const (
 	classJoiner  uint8 = 3 // the underscore
 	classBlank   uint8 = 4
 	classSign    uint8 = 8  // ends a sentence
-	classIgnored uint8 = 12 // means nothing by itself
+	classIgnored uint8 = 12 // a sign without meaning
 	joinsLetters uint8 = 16
 	joinsDigits  uint8 = 32
 )

@@ -8,8 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// FuzzASCIIWords holds the short way of cutting ASCII into words against the
-// long one.
+// FuzzASCIIWords compares asciiWord to UAX #29.
 func FuzzASCIIWords(f *testing.F) {
 	for _, s := range []string{
 		"The quick  brown fox.", "can't won't 'tis o'clock'", "a_b __x x_ _1", "3.14 1,000 1;2 a.b a:b 1:2 a,b 1.a a.1", "\r\n\n\r\v\f\t x",

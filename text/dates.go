@@ -25,8 +25,7 @@ var (
 	dateInWords = regexp.MustCompile(`\b(?:(\d{1,2})(?:st|nd|rd|th)? (?:of )?)?(` + monthNames + `)\b(?: (\d{1,2})(?:st|nd|rd|th)?\b)?(?:,? ((?:19|20)\d\d)\b)?`)
 	isoDate     = regexp.MustCompile(`\b((?:19|20)\d\d)[-/](\d{1,2})(?:[-/](\d{1,2}))?\b`)
 	yearAlone   = regexp.MustCompile(`\b(?:in|of|during|since|back in) ((?:19|20)\d\d)\b`)
-	// mayIsMonth: without a day or a year, May is the month only after one of
-	// these.
+	// Without a day or a year, May is the month only after one of these.
 	mayIsMonth = regexp.MustCompile(`(?:in|early|late|mid|last|this|since|until|of|during) $`)
 	agoPhrase  = regexp.MustCompile(`\b(a|an|one|two|three|four|five|six|\d{1,2}) (day|week|month|year)s? ago\b`)
 	lastNth    = regexp.MustCompile(`\b(?:last|past) (two|three|four|five|six|\d{1,2}) (day|week|month|year)s\b`)
@@ -36,12 +35,11 @@ var (
 	counts     = map[string]int{"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
 )
 
-// maxDates bounds the time expressions of one query.
+// maxDates is the most time expressions that are read of one text.
 const maxDates = 8
 
-// readDates finds the days that a query speaks of, by the request's clock.
-// Where a year is missing the latest one that is not in the future is meant.
-// text is in lower case.
+// readDates returns the days that a lower-case text names, said at a time in a
+// language. If the year is missing it is the latest that isn't in the future.
 func readDates(text string, now time.Time, of Language) []Days {
 	if now.IsZero() {
 		return nil
@@ -55,7 +53,7 @@ func datesOf(text string, now time.Time, hints timeHints, of Language) []Days {
 	}
 	r := dateReader{now: now, today: DayOf(now), hints: hints}
 	if of != English {
-		if r.elsewhere(text, of); len(r.found) > 0 {
+		if r.otherLanguages(text, of); len(r.found) > 0 {
 			return r.found
 		}
 	}
@@ -70,13 +68,13 @@ func datesOf(text string, now time.Time, hints timeHints, of Language) []Days {
 	return r.found[:min(len(r.found), maxDates)]
 }
 
-// timeHints are quick necessary conditions for the expressions to find
-// something: nearly every message does without them.
+// timeHints are cheap necessary conditions for the expressions. Nearly every
+// text lacks them, so the expressions are seldom tried.
 type timeHints uint8
 
 const (
 	hintMonth     timeHints = 1 << iota // a month's name
-	hintISO                             // a year with a dash or a slash behind it
+	hintISO                             // a year followed by a dash or a slash
 	hintYear                            // a year
 	hintNth                             // a word that begins with a digit
 	hintAgo                             // ago
@@ -178,8 +176,8 @@ func (r *dateReader) inWords(text string) [][]int {
 	return dateInWords.FindAllStringSubmatchIndex(text, maxDates)
 }
 
-// ofMonth adds a day of a month or all of it; without a year the latest that is
-// not in the future.
+// ofMonth adds a day of a month, or the month if there is no day. Without a
+// year it is the latest that isn't in the future.
 func (r *dateReader) ofMonth(y, month int, day string) {
 	if y == 0 {
 		y = r.now.Year()
@@ -235,7 +233,7 @@ func (r *dateReader) relative(text string) {
 				month--
 			}
 			t := time.Date(r.now.Year(), month, d, 0, 0, 0, 0, time.UTC)
-			if t.Day() != d { // that month has no such day, so the one before has
+			if t.Day() != d { // that month has no such day, so the month before does
 				t = time.Date(r.now.Year(), month-1, d, 0, 0, 0, 0, time.UTC)
 			}
 			r.span(t, 0, 0, 1)
@@ -245,7 +243,7 @@ func (r *dateReader) relative(text string) {
 
 var agoUnits = [...]string{unitDay: "day", unitWeek: "week", unitMonth: "month", unitYear: "year"}
 
-// ago adds the days around so many of a unit ago: the longer ago, the vaguer.
+// ago adds the days around n units ago: more of them the longer ago it is.
 func (r *dateReader) ago(n, unit int) {
 	switch unit {
 	case unitDay:
@@ -263,9 +261,9 @@ func isWordByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || isDigit(c) || c >= utf8.RuneSelf || c == '\''
 }
 
-// find matches an expression around the first place of each of its rarest
-// literals: running it over a whole message costs more than the rest of reading
-// it.
+// find matches an expression around the first occurrence of each of its rarest
+// literals. To run it over a whole message would cost more than the rest of
+// reading it.
 func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literals ...string) (found [][]string) {
 	if !r.has(hint) {
 		return nil
@@ -280,13 +278,13 @@ func (r *dateReader) find(hint timeHints, e *regexp.Regexp, text string, literal
 		for from > 0 && from < i && isWordByte(text[from-1]) {
 			from++
 		}
-		from = max(from-1, 0) // what stands before says whether a word begins
+		from = max(from-1, 0) // the byte before decides whether a word begins
 		found = append(found, e.FindAllStringSubmatch(text[from:min(i+after, len(text))], maxDates)...)
 	}
 	return found
 }
 
-// named adds this or the last week, month, season or weekday.
+// named adds this or the last week, weekend, month, year, season or weekday.
 func (r *dateReader) named(what string, last bool) {
 	monday := r.today - int64(r.now.Weekday()+6)%7
 	back := int64(0)

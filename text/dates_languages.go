@@ -7,21 +7,19 @@ import (
 	"unicode"
 )
 
-// The time expressions of other languages than English, as far as people ask
-// with them for what was: "gestern", "la semaine dernière", "hace dos semanas",
-// "先週". A word of one may mean something else in another ("hier"), so each is
-// read by its own.
-
-// timeTongue is how a language speaks of time; its words without accents.
-type timeTongue struct {
-	yesterday, before, last, this, ago, after []string // ago stands before the number, after behind the unit
+// timeVocabulary holds the words, without accents, by which people ask in a
+// language other than English for what was: "gestern", "la semaine dernière",
+// "hace dos semanas". A word may mean something else in another language
+// ("hier"), so a text is read by the vocabulary of its own.
+type timeVocabulary struct {
+	yesterday, before, last, this, ago, after []string // ago precedes the number, after follows the unit
 	units                                     [5][]string
 	weekdays, months, numbers                 []string // from Monday, January, one
-	telling                                   []string // what is done at any time: said, told, did
+	telling                                   []string // what people do at any time: said, told, did
 	known                                     map[string]bool
 }
 
-// The units in their order in the table.
+// Units, in the order of the rows.
 const (
 	unitDay = iota
 	unitWeek
@@ -30,36 +28,36 @@ const (
 	unitWeekend
 )
 
-var timeTongues = map[Language]*timeTongue{
-	German: tongue(`gestern|vorgestern|letzte letzten letzter letztes letztem vergangene vergangenen vergangenes vorige vorigen voriges|diese dieser dieses diesen diesem|vor|
+var timeVocabularies = map[Language]*timeVocabulary{
+	German: newTimeVocabulary(`gestern|vorgestern|letzte letzten letzter letztes letztem vergangene vergangenen vergangenes vorige vorigen voriges|diese dieser dieses diesen diesem|vor|
 tag tage tagen|woche wochen|monat monate monaten monats|jahr jahre jahren jahres|wochenende
 montag dienstag mittwoch donnerstag freitag samstag sonntag|januar februar marz april mai juni juli august september oktober november dezember
 ein zwei drei vier funf sechs eine einem einer|besprochen gesprochen erzahlt gesagt gemacht getan geredet beschlossen entschieden diskutiert erledigt gearbeitet geschrieben wovon woruber woran passiert los`),
-	French: tongue(`hier|avant-hier|derniere dernier dernieres derniers passee passe precedente|cette ce|il-y-a|
+	French: newTimeVocabulary(`hier|avant-hier|derniere dernier dernieres derniers passee passe precedente|cette ce|il-y-a|
 jour jours|semaine semaines|mois|an ans annee annees|week-end weekend
 lundi mardi mercredi jeudi vendredi samedi dimanche|janvier fevrier mars avril mai juin juillet aout septembre octobre novembre decembre
 un deux trois quatre cinq six une|parle dit fait discute raconte decide travaille evoque passe parlait faisait`),
-	Spanish: tongue(`ayer|anteayer antier|pasada pasado ultima ultimo|esta este|hace|
+	Spanish: newTimeVocabulary(`ayer|anteayer antier|pasada pasado ultima ultimo|esta este|hace|
 dia dias|semana semanas|mes meses|ano anos|finde
 lunes martes miercoles jueves viernes sabado domingo|enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
 un dos tres cuatro cinco seis una uno|hablamos hable hablado dije dijimos dicho conte contado hicimos hice hecho discutimos decidimos paso trabajamos comente comentamos`),
-	Italian: tongue(`ieri|altroieri avantieri|scorsa scorso passata passato|questa questo||fa
+	Italian: newTimeVocabulary(`ieri|altroieri avantieri|scorsa scorso passata passato|questa questo||fa
 giorno giorni|settimana settimane|mese mesi|anno anni|weekend
 lunedi martedi mercoledi giovedi venerdi sabato domenica|gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre
 un due tre quattro cinque sei una uno|parlato detto fatto raccontato discusso deciso lavorato successo`),
-	Portuguese: tongue(`ontem|anteontem|passada passado ultima ultimo|esta este nesta neste essa esse|ha faz|atras
+	Portuguese: newTimeVocabulary(`ontem|anteontem|passada passado ultima ultimo|esta este nesta neste essa esse|ha faz|atras
 dia dias|semana semanas|mes meses|ano anos|fim-de-semana
 segunda terca quarta quinta sexta sabado domingo|janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro
 um dois tres quatro cinco seis uma duas|falamos falei falado disse dissemos dito contei contado fizemos fiz feito discutimos decidimos aconteceu conversamos trabalhamos feira`),
-	Dutch: tongue(`gisteren|eergisteren|vorige afgelopen laatste|deze dit||geleden
+	Dutch: newTimeVocabulary(`gisteren|eergisteren|vorige afgelopen laatste|deze dit||geleden
 dag dagen|week weken|maand maanden|jaar jaren|weekend
 maandag dinsdag woensdag donderdag vrijdag zaterdag zondag|januari februari maart april mei juni juli augustus september oktober november december
 een twee drie vier vijf zes|gesproken gezegd verteld gedaan besproken besloten gewerkt waarover`),
 }
 
-// tongue reads a row: the words of when, the units, weekdays and months,
-// numbers and what is done, a line each.
-func tongue(row string) *timeTongue {
+// newTimeVocabulary parses four lines: the words of when, the units, weekdays
+// and months, numbers and telling.
+func newTimeVocabulary(row string) *timeVocabulary {
 	lines := strings.Split(row, "\n")
 	fields := func(line int) (all [][]string) {
 		for _, f := range strings.Split(lines[line], "|") {
@@ -68,7 +66,7 @@ func tongue(row string) *timeTongue {
 		return all
 	}
 	when, units, names, rest := fields(0), fields(1), fields(2), fields(3)
-	t := &timeTongue{
+	t := &timeVocabulary{
 		yesterday: when[0], before: when[1], last: when[2], this: when[3], ago: when[4], after: when[5],
 		units: [5][]string(units), weekdays: names[0], months: names[1], numbers: rest[0], telling: rest[1], known: map[string]bool{},
 	}
@@ -80,8 +78,8 @@ func tongue(row string) *timeTongue {
 	return t
 }
 
-// Scripts without spaces: what is said there, and the days of it before
-// today's.
+// timeSigns are the expressions of scripts without spaces; back means the last
+// such unit, not this one. A sign precedes those that it contains.
 var timeSigns = []struct {
 	sign string
 	what string
@@ -94,9 +92,9 @@ var timeSigns = []struct {
 
 var unitNames = [...]string{unitWeek: "week", unitMonth: "month", unitYear: "year", unitWeekend: "weekend"}
 
-// elsewhere reads the time expressions of a text in lower case of another
+// otherLanguages reads the time expressions of a lower-case text in another
 // language than English.
-func (r *dateReader) elsewhere(text string, l Language) {
+func (r *dateReader) otherLanguages(text string, l Language) {
 	for _, s := range timeSigns {
 		if !IsASCII(text) && strings.Contains(text, s.sign) {
 			switch s.what {
@@ -107,10 +105,10 @@ func (r *dateReader) elsewhere(text string, l Language) {
 			default:
 				r.named(s.what, s.back)
 			}
-			return // a longer sign stands before those that it holds
+			return
 		}
 	}
-	t := timeTongues[l]
+	t := timeVocabularies[l]
 	if t == nil {
 		return
 	}
@@ -127,7 +125,7 @@ func (r *dateReader) elsewhere(text string, l Language) {
 }
 
 // read reads the expression that begins at a word, if one does.
-func (t *timeTongue) read(r *dateReader, words []string, i int) {
+func (t *timeVocabulary) read(r *dateReader, words []string, i int) {
 	at := func(k int) string {
 		if k >= 0 && k < len(words) {
 			return words[k]
@@ -143,7 +141,7 @@ func (t *timeTongue) read(r *dateReader, words []string, i int) {
 			switch {
 			case at(k) == "duas":
 				return 2
-			case n >= 6: // other forms of one
+			case n >= 6: // another form of one
 				return 1
 			}
 			return n + 1
@@ -170,7 +168,7 @@ func (t *timeTongue) read(r *dateReader, words []string, i int) {
 		r.ago(number(i), unit(i+1))
 	case is(t.weekdays, i):
 		for d := r.today - 1; d >= r.today-7; d-- {
-			if int((d+3)%7) == slices.Index(t.weekdays, at(i)) { // the first day was a Thursday
+			if int((d+3)%7) == slices.Index(t.weekdays, at(i)) { // 1970-01-01 was a Thursday
 				r.add(d, d+1)
 			}
 		}
@@ -179,15 +177,15 @@ func (t *timeTongue) read(r *dateReader, words []string, i int) {
 	}
 }
 
-// partOfWeekend says whether the week at a word is the end of one: "el fin de
-// semana pasado".
-func (t *timeTongue) partOfWeekend(words []string, i int) bool {
+// partOfWeekend reports whether the week at a word belongs to a weekend: "el
+// fin de semana pasado".
+func (t *timeVocabulary) partOfWeekend(words []string, i int) bool {
 	return i >= 2 && (words[i-2] == "fin" || words[i-2] == "fim") || i >= 1 && words[i-1] == "fine"
 }
 
 // month reads a date around the name of a month: "14. März", "le 3 avril 2025",
 // "14 de marzo", "im Mai".
-func (t *timeTongue) month(r *dateReader, words []string, i int) {
+func (t *timeVocabulary) month(r *dateReader, words []string, i int) {
 	day, year := "", 0
 	k := i - 1
 	if k >= 0 && words[k] == "de" {
@@ -212,7 +210,7 @@ func (t *timeTongue) month(r *dateReader, words []string, i int) {
 // than English, consists of words of time, of telling and of function words
 // only, and whether it has one of telling: "was haben wir gestern besprochen?".
 func NamesOnlyTime(lower string, l Language) (only, telling bool) {
-	t := timeTongues[l]
+	t := timeVocabularies[l]
 	if t == nil {
 		only = namesOnlyTimeSigns(lower)
 		return only, only
@@ -229,8 +227,8 @@ func NamesOnlyTime(lower string, l Language) (only, telling bool) {
 	return true, telling
 }
 
-// tellingSigns are words of telling in scripts without spaces, and the words
-// around them.
+// tellingSigns are words of telling in scripts without spaces, and those that
+// come with them.
 var tellingSigns = strings.Fields("何を 何について 話しましたか 話しました 話した 話し 言いましたか 言った しましたか した 教えた 伝えた 決めた 私 我们 我們 我 你 聊了 聊 说了 說了 说 說 做了 做 告诉 告訴 谈了 談了 讨论了 讨论 什么 什麼 过 過 の に は を か ね と 、 ？ ? 了 些 啥 ました まし ます")
 
 // namesOnlyTimeSigns reports whether nothing is left of a question in a script

@@ -50,7 +50,7 @@ func TestReadDates(t *testing.T) {
 	}
 }
 
-// A day of the month is the latest that there was.
+// A day of the month without a month is the latest that existed.
 func TestReadDaysThatFewMonthsHave(t *testing.T) {
 	for _, tt := range []struct{ now, text, want string }{
 		{"2025-03-05", "on the 31st", "2025-01-31"},
@@ -73,9 +73,8 @@ func TestReadDaysThatFewMonthsHave(t *testing.T) {
 	}
 }
 
-// TestWordsThatTellNoTime: a query is not searched for dates over words that
-// begin like a month or a weekday.
-func TestWordsThatTellNoTime(t *testing.T) {
+// Words that only begin like a month or a weekday give no hints.
+func TestNoHintsOfOtherWords(t *testing.T) {
 	text := "maybe the friends at the market think of a novel, and decide in a month which passport to separate"
 	if got := readTimeHints(text); got != 0 {
 		t.Errorf("got %b, want none", got)
@@ -129,8 +128,7 @@ func TestReadDatesOfOtherLanguages(t *testing.T) {
 	}
 }
 
-// The hints that reading a text collects from its words are those of the whole
-// text.
+// The hints that an analyzer collects word by word are those of the whole text.
 func FuzzHintsOfWords(f *testing.F) {
 	for _, s := range []string{
 		"On 8 May, 2023-05-06", "x_may.sun yes'terday", "2019_x-2020/", strings.Repeat("jan", 40) + " " + strings.Repeat("x", 100) + ".mon", "@[`{AZaz",
@@ -151,7 +149,7 @@ func FuzzHintsOfWords(f *testing.F) {
 	})
 }
 
-// FuzzTimeHints: what the hints spare finds nothing.
+// An expression that the hints rule out would find nothing.
 func FuzzTimeHints(f *testing.F) {
 	for _, s := range []string{
 		"on 8 may 2023", "may 8th, 2023 or 2025-03-05", "in 2019", "'last week'", "3 weeks ago_", "the day before yesterday", "on the 3rd", "on monday's",

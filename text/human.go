@@ -5,20 +5,20 @@ import (
 	"strings"
 )
 
-// maxCode is the longest fenced code of a message that still counts as the
-// human's words, in bytes.
+// maxCode is the longest fenced code that counts as typed by a person, in
+// bytes.
 const maxCode = 400
 
 //go:embed wrappers.txt
 var wrapperNames string
 
-// wrappers are the elements in which agents hand over what no human typed.
+// wrappers are the elements in which agents put text that no person typed.
 var wrappers = strings.Fields(wrapperNames)
 
 // HumanWords returns the part of a message that a person typed: without the
 // wrapper elements of agents and clients, long fenced code and quoted files. Of
 // a message longer than MaxText it reads the start and, as that is where people
-// write beside a lot of context, more of the end. The result may be empty.
+// write if they add a lot of context, more of the end. The result may be empty.
 func HumanWords(message string) string {
 	if len(message) > MaxText {
 		message = strings.ToValidUTF8(message[:MaxText/4]+"\n"+message[len(message)-MaxText*3/4:], "")
@@ -36,8 +36,8 @@ func CutElements(message string, names []string) string {
 	return message
 }
 
-// opened returns those of the names that elements in message may have, in their
-// order.
+// opened returns, in their order, those of the names that elements in message
+// may have.
 func opened(message string, names []string) []string {
 	if len(names) == 0 || strings.IndexByte(message, '<') < 0 {
 		return nil
@@ -58,8 +58,8 @@ func opened(message string, names []string) []string {
 			continue
 		}
 		for i, n := range names {
-			// What is cut leaves a blank, so another element may end this one's
-			// name.
+			// A removed element leaves a blank, so the next element's bracket
+			// can end this one's name, too.
 			if !found[i] && strings.HasPrefix(rest, n) && len(n) < len(rest) && strings.IndexByte("> \n<", rest[len(n)]) >= 0 {
 				found[i] = true
 			}
@@ -74,12 +74,12 @@ func opened(message string, names []string) []string {
 	return out
 }
 
-// cutElement removes <name ...>...</name>, or to the end where it is not
-// closed. It reads s once.
+// cutElement removes the elements <name ...>...</name>, reading s once. Only an
+// element that clients put at the end of a message is removed without its end.
 func cutElement(s, name string) string {
 	opening, closing := "<"+name, "</"+name+">"
 	var out strings.Builder
-	at := 0 // s[:at] is done with
+	at := 0 // s[:at] is in out, or removed
 	for from := 0; ; {
 		i := strings.Index(s[from:], opening)
 		if i < 0 {
@@ -91,7 +91,7 @@ func cutElement(s, name string) string {
 			continue
 		}
 		j := strings.Index(s[from:], closing)
-		if j < 0 { // nor is any that follows closed
+		if j < 0 { // so none that follows is closed either
 			if name == "system-reminder" || name == "environment_context" {
 				return out.String() + s[at:i]
 			}
@@ -108,8 +108,7 @@ func cutElement(s, name string) string {
 	return out.String() + s[at:]
 }
 
-// cutCode removes fenced code that is longer than a human would type. It reads
-// s once.
+// cutCode removes fenced code that is longer than maxCode, reading s once.
 func cutCode(s string) string {
 	const fence = "```"
 	var out strings.Builder

@@ -25,9 +25,9 @@ func TestHumanWords(t *testing.T) {
 	}
 }
 
-// Which elements there may be is looked for once; what is cut is what cutting
-// each by its name, one after another, cuts.
-func TestElementsAreCutByName(t *testing.T) {
+// CutElements, which looks for all names at once, removes what removing one
+// name after another would.
+func TestCutElements(t *testing.T) {
 	names := []string{"a", "ab", "b c", "system-reminder", ""}
 	pieces := []string{"<", "</", ">", " ", "\n", "a", "ab", "b c", "system-reminder", "<a>", "</a>", "<ab x>", "</ab>", "x", "<b c>", "</b c>"}
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -28,7 +28,7 @@ const (
 	Hungarian
 	Romanian
 	Arabic
-	NumLanguages // their number
+	NumLanguages // the number of languages
 )
 
 // detectWords is how many words of a text are read to detect its language.

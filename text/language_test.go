@@ -7,8 +7,7 @@ import (
 	"unicode"
 )
 
-// FuzzPlainlyEnglish holds the quick look for English words against a plain
-// one.
+// FuzzPlainlyEnglish compares plainlyEnglish to a simple search.
 func FuzzPlainlyEnglish(f *testing.F) {
 	words := strings.Fields(`the and are what when where who how why did does my you your with this that they from about which can could would should were been`)
 	for _, w := range words {
@@ -30,9 +29,8 @@ func FuzzPlainlyEnglish(f *testing.F) {
 	})
 }
 
-// FuzzLanguage holds the words by which a text's language is told against
-// plainly cut ones.
-func FuzzLanguage(f *testing.F) {
+// FuzzNextWord compares nextWord and revealed to a simple split and lookup.
+func FuzzNextWord(f *testing.F) {
 	for _, s := range []string{
 		"", "'", " a", "Où est l’ami DE l'Été?", "ÜBER dem\xff Haus\xc3", "\u212aein K", "counterrevolutionaries'' und", "user_name 3rd of — it’s",
 		strings.Repeat("é ", detectWords) + "the", strings.Repeat("the ", detectWords+1),

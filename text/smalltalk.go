@@ -5,8 +5,8 @@ import (
 	"unicode"
 )
 
-// smallTalk lists whole messages in scripts without spaces, where no word can
-// be looked up by itself.
+// smallTalk lists whole messages in scripts without spaces, where words aren't
+// separated.
 var smallTalk = WordSet(`はい うん ええ いいえ ありがとう ありがとうございます ありがとうございました どうも 了解 了解です わかりました 分かりました お願いします よろしく
 よろしくお願いします 続けて 続けてください いいね いいですね こんにちは おはよう おはようございます こんばんは なるほど 大丈夫 大丈夫です
 好 好的 好吧 行 可以 是 是的 对 对的 嗯 嗯嗯 谢谢 谢谢你 谢谢您 多谢 感谢 不 不用 不是 没有 继续 请继续 你好 您好 早上好 晚安 再见 明白 明白了 知道了

@@ -55,25 +55,12 @@ func Stem(l Language, w string) string {
 		w = unaccented(w)
 		l = English
 	}
-	if l == English && len(w) <= MaxWord && isLower(w) {
-		return stemEnglish(w)
-	}
 	env := snowballstem.NewEnv(w)
 	stemmers[l](env)
 	if l != English && latin {
 		return unaccented(env.Current()) // people leave accents out
 	}
 	return env.Current()
-}
-
-// isLower reports whether a word consists of lower-case ASCII letters.
-func isLower(w string) bool {
-	for i := range len(w) {
-		if w[i] < 'a' || w[i] > 'z' {
-			return false
-		}
-	}
-	return true
 }
 
 // unaccented returns a lower-case text without the accents of European

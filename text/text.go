@@ -3,17 +3,14 @@
 //
 // An [Analyzer] turns a text into the terms that an index stores and a query
 // looks up, so that both agree. It splits words by UAX #29 after NFKC, detects
-// the language by function words, leaves stop words out and stems the rest:
-// English by hand-written code that a fuzz test compares to Snowball, the other
-// languages by Snowball. Scripts without spaces become characters and pairs of
-// them.
+// the language by function words, leaves stop words out and stems the rest by
+// Snowball. Scripts without spaces become characters and pairs of them.
 //
-// Everything here is a pure function of its arguments; the only state is the
-// analyzer's cache. Input is untrusted: every function takes any bytes, reads
-// at most MaxText of a text where its cost isn't linear, and allocates no more
-// than a small multiple of what it reads. What is made of a text is part of the
-// format of stored indexes, so whoever changes that changes recall's blob
-// version.
+// Every function is pure; the only state is the analyzer's cache. Input is
+// untrusted: functions take any bytes and linear time, and Analyze and
+// HumanWords read at most [MaxText] of a text. What an analyzer finds is part
+// of the format of stored indexes, so a change of it needs a new blob version
+// in recall.
 package text
 
 import "strings"

@@ -51,7 +51,7 @@ func (a *Analyzer) word(l Language, w string) *word {
 }
 
 // readWord finds the terms of a word: its stem, and of a compound (an
-// identifier, a host name, letters beside digits) the whole and the stems of
+// identifier, a host name, letters next to digits) the whole and the stems of
 // its parts.
 func readWord(l Language, w string) (known word) {
 	lower := strings.ReplaceAll(strings.ToLower(w), "’", "'")
