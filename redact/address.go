@@ -10,64 +10,57 @@ import (
 // addressMatcher finds email and IP addresses and user names in home paths.
 type addressMatcher struct{ *document }
 
-// email finds an address around the @ at i. Letters of alphabets that put blanks between words may stand in it.
+// email finds an address around the @ at i. It may have letters of scripts that
+// separate words.
 func (m *addressMatcher) email(i int) {
 	from := i
 	for from > 0 && i-from < 64 {
 		r, n := utf8.DecodeLastRuneInString(m.text[:from])
-		if !(r < utf8.RuneSelf && (isAlnum(byte(r)) || strings.IndexByte("._%+-'", byte(r)) >= 0)) && !isSpacedLetter(r) {
+		if !isAddressRune(r, "._%+-'") {
 			break
 		}
 		from -= n
 	}
-	for from < i && strings.IndexByte(".'-%+", m.text[from]) >= 0 {
-		from++
-	}
-	if i > 1 && m.text[i-1] == '"' {
-		if quote := strings.LastIndexByte(m.text[max(0, i-64):i-1], '"'); quote >= 0 && strings.IndexByte(m.text[max(0, i-64)+quote:i], '\n') < 0 {
-			from = max(0, i-64) + quote // "anna berg"@
+	from = m.runTo(from, i-from, in(".'-%+"))
+	if byteAt(m.text, i-1) == '"' && i > 1 {
+		window := m.text[max(0, i-64) : i-1]
+		if quote := strings.LastIndexByte(window, '"'); quote >= 0 && !strings.Contains(window[quote:], "\n") {
+			from = i - 1 - len(window) + quote // "anna berg"@
 		}
 	}
 	local := m.text[from:i]
 	if local == "" || local == "git" || strings.HasSuffix(local, ".") {
 		return
 	}
-	if from > 0 && (m.text[from-1] == ':' || m.text[from-1] == '/') && strings.Contains(m.text[max(0, from-64):from], "://") {
+	if c := byteAt(m.text, from-1); (c == ':' || c == '/') && strings.Contains(m.text[max(0, from-64):from], "://") {
 		return // credentials in a URL have their own rule
 	}
-	stop, label, dots := i+1, i+1, 0
-	end := -1 // end of the last label that can end a domain
+	stop := i + 1
 	for stop < len(m.text) && stop-i <= 253 {
 		r, n := utf8.DecodeRuneInString(m.text[stop:])
-		if r == '.' {
-			if stop == label {
-				break
-			}
-			dots++
-			stop++
-			label = stop
-			continue
-		}
-		if !(r < utf8.RuneSelf && (isAlnum(byte(r)) || r == '-')) && !isSpacedLetter(r) {
+		if !isAddressRune(r, "-.") || r == '.' && m.text[stop-1] == '.' {
 			break
 		}
 		stop += n
-		if dots > 0 {
-			end = stop
-		}
 	}
-	if end < 0 {
-		return
-	}
-	domain := strings.TrimRight(m.text[i+1:end], "-")
+	domain := strings.TrimRight(m.text[i+1:stop], "-.")
 	dot := strings.LastIndexByte(domain, '.')
-	if dot <= 0 || domain[0] == '-' || !isTopLevel(domain[dot+1:]) {
+	if dot <= 0 || domain[0] == '-' || domain[0] == '.' || !isTopLevel(domain[dot+1:]) {
 		return
 	}
 	m.add(ruleEmail, from, i+1+len(domain))
 }
 
-// topLevel tells a top-level domain from the extension of a file such as icon@2x.png.
+// isAddressRune reports whether r is a letter, a digit or one of marks.
+func isAddressRune(r rune, marks string) bool {
+	if r < utf8.RuneSelf {
+		return isAlnum(byte(r)) || strings.IndexByte(marks, byte(r)) >= 0
+	}
+	return r != utf8.RuneError && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic)
+}
+
+// isTopLevel reports whether label may be a top-level domain, and not the extension
+// of a file such as icon@2x.png.
 func isTopLevel(label string) bool {
 	switch strings.ToLower(label) {
 	case "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "json", "css":
@@ -76,105 +69,120 @@ func isTopLevel(label string) bool {
 	if strings.HasPrefix(strings.ToLower(label), "xn--") {
 		return true
 	}
-	n := 0
-	for _, r := range label {
-		if !unicode.IsLetter(r) {
-			return false
-		}
-		n++
-	}
-	return n >= 2 && n <= 24
+	n := utf8.RuneCountInString(label)
+	return n >= 2 && n <= 24 && strings.IndexFunc(label, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
-// spacedLetter reports a letter outside ASCII of a script that separates words.
-func isSpacedLetter(r rune) bool {
-	return r >= utf8.RuneSelf && r != utf8.RuneError && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic)
-}
+// obfuscatedAts and obfuscatedDots are ways to hide an @ and a dot from programs,
+// or to encode them. Blanks may surround those in brackets.
+var (
+	obfuscatedAts  = []string{"(at)", "[at]", "{at}", "<at>", " at ", "%40", "&#64;", "&#x40;", `\u0040`}
+	obfuscatedDots = []string{" (dot) ", " [dot] ", "(dot)", "[dot]", "{dot}", " dot ", "&#46;", "%2e", "."}
+)
 
-// ipv6 finds an address around a colon: the whole run of hex digits, colons and dots that the colon is the first one of.
-func (m *addressMatcher) ipv6(colon int) {
-	in := func(c byte) bool { return isDigit(c) || lower(c) >= 'a' && lower(c) <= 'f' || c == ':' || c == '.' }
-	from := colon
-	for from > 0 && colon-from < 5 && in(m.text[from-1]) {
-		from--
+// obfuscatedEmail finds an address around one of obfuscatedAts. " at " is also a
+// word, so it requires an obfuscated dot.
+func (m *addressMatcher) obfuscatedEmail(start, end int) {
+	t := m.text
+	word := t[start] == ' '
+	if strings.IndexByte("([{<", t[start]) >= 0 {
+		start, end = m.back(start, 1, isBlank), m.runTo(end, 1, isBlank)
 	}
-	if from > 0 && (isWord(m.text[from-1]) || in(m.text[from-1])) || strings.IndexByte(m.text[from:colon], ':') >= 0 {
+	from := m.back(start, 64, func(c byte) bool { return isAlnum(c) || strings.IndexByte("._%+-", c) >= 0 })
+	if from == start || !isAlnum(t[from]) {
 		return
 	}
-	stop := colon
-	for stop < len(m.text) && stop-from < 46 && in(m.text[stop]) {
-		stop++
+	labels, i, stop, last := 0, end, 0, ""
+	for labels < 8 {
+		label := m.runTo(i, 63, func(c byte) bool { return isAlnum(c) || c == '-' })
+		if label == i {
+			break
+		}
+		labels, stop, last = labels+1, label, t[i:label]
+		dot := 0
+		for _, w := range obfuscatedDots {
+			if rest := t[label:]; len(rest) > len(w) && strings.EqualFold(rest[:len(w)], w) {
+				dot = len(w)
+				break
+			}
+		}
+		if dot == 0 || word && labels == 1 && dot == 1 {
+			break
+		}
+		i = label + dot
 	}
-	if stop < len(m.text) && isWord(m.text[stop]) {
+	if labels >= 2 && isTopLevel(last) {
+		m.add(ruleEmail, from, stop)
+	}
+}
+
+// ipv6 finds an address around its first colon: a run of hex digits, colons and
+// dots.
+func (m *addressMatcher) ipv6(colon int) {
+	part := func(c byte) bool { return isHex(c) || c == ':' || c == '.' }
+	from := m.back(colon, 5, part)
+	if before := byteAt(m.text, from-1); isWord(before) || part(before) || strings.IndexByte(m.text[from:colon], ':') >= 0 {
+		return
+	}
+	stop := m.runTo(from, 46, part)
+	if isWord(byteAt(m.text, stop)) {
 		return
 	}
 	value := strings.TrimRight(m.text[from:stop], ".")
 	if n := len(value); n > 2 && value[n-1] == ':' && value[n-2] != ':' {
 		value = value[:n-1]
 	}
-	if len(value) < 4 || strings.Count(value, ":") < 2 || !strings.ContainsAny(value, "0123456789") {
+	colons := strings.Count(value, ":")
+	if len(value) < 4 || colons < 2 || !strings.ContainsAny(value, "0123456789") {
 		return
 	}
 	addr, err := netip.ParseAddr(value)
 	if err != nil || !addr.Is6() || !isPersonalAddr(addr.Unmap()) {
 		return
 	}
-	if strings.Contains(value, "::") && strings.Count(value, ":") < 3 && strings.IndexByte(value, ':') < 3 && value[0] != ':' {
+	if strings.Contains(value, "::") && colons < 3 && strings.IndexByte(value, ':') < 3 && value[0] != ':' {
 		return // a::1 and the like is code
 	}
-	if !m.isAddress(from, value) {
-		return
+	if m.isAddress(from, value) {
+		m.add(ruleIP, from, from+len(value))
 	}
-	m.add(ruleIP, from, from+len(value))
 }
 
-// addressed tells an address from times and ratios, which have no hex letters and short numbers: 12:34:56::78. Other than by those it is
-// known by how many groups it has, by a zone or prefix behind it, or by a word before it.
+// isAddress reports whether value is an address and not a time or ratio, which has
+// no letters and short numbers: 12:34:56::78. Besides those, the number of groups,
+// a zone or prefix after it, or a word before it decides.
 func (m *addressMatcher) isAddress(from int, value string) bool {
-	if strings.Count(value, ":") >= 5 {
+	if strings.Count(value, ":") >= 5 || strings.Trim(value, "0123456789:") != "" {
 		return true
 	}
-	run := 0
-	for i := range len(value) {
-		switch c := value[i]; {
-		case !isDigit(c) && c != ':':
-			return true // a letter, or an IPv4 address at the end
-		case c == ':':
-			run = 0
-		default:
-			if run++; run > 2 {
-				return true
-			}
+	for group := range strings.SplitSeq(value, ":") {
+		if len(group) > 2 {
+			return true
 		}
 	}
-	behind := byteAt(m.text, from+len(value))
-	return behind == '%' || behind == '/' || containsAny(m.before(from, 24), []string{"ip", "addr", "host", "gateway", "dns", "server", "ping"})
+	after := byteAt(m.text, from+len(value))
+	return after == '%' || after == '/' || containsAny(m.before(from, 24), []string{"ip", "addr", "host", "gateway", "dns", "server", "ping"})
 }
 
-// ipv4 finds a dotted address that begins at i and returns its end, or i. Versions are told by what stands in front.
+// versionWords before a dotted number show that it is a version or a section.
+var versionWords = []string{"version", "ver.", "ver", "release", "build", " v", "firmware", "section", "§", "chapter"}
+
+// ipv4 finds a dotted address that begins at i and returns its end, or i.
 func (m *addressMatcher) ipv4(i int) int {
-	stop := i
-	for stop < len(m.text) && stop-i <= 15 && (isDigit(m.text[stop]) || m.text[stop] == '.') {
-		stop++
-	}
+	stop := m.runTo(i, 16, func(c byte) bool { return isDigit(c) || c == '.' })
 	value := strings.TrimRight(m.text[i:stop], ".")
-	if len(value) < 7 || strings.Count(value, ".") != 3 {
-		return i
-	}
 	end := i + len(value)
-	if end < len(m.text) && isWord(m.text[end]) || i > 0 && (isWord(m.text[i-1]) || m.text[i-1] == '.' || m.text[i-1] == '-') {
+	before := byteAt(m.text, i-1)
+	if len(value) < 7 || strings.Count(value, ".") != 3 || isWord(byteAt(m.text, end)) || isWord(before) || before == '.' || before == '-' {
 		return i
 	}
 	addr, err := netip.ParseAddr(value)
-	if err != nil || !isPersonalAddr(addr) {
+	if err != nil || !isPersonalAddr(addr) || before == '/' && isAlnum(byteAt(m.text, i-2)) { // Chrome/120.0.0.0
 		return i
 	}
-	if i > 1 && m.text[i-1] == '/' && isAlnum(m.text[i-2]) {
-		return i // Chrome/120.0.0.0
-	}
-	before := strings.TrimRight(m.before(i, 16), " :=^~\"'(")
-	for _, word := range [...]string{"version", "ver.", "ver", "release", "build", " v", "firmware", "section", "§", "chapter"} {
-		if strings.HasSuffix(before, word) {
+	lead := strings.TrimRight(m.before(i, 16), " :=^~\"'(")
+	for _, word := range versionWords {
+		if strings.HasSuffix(lead, word) {
 			return i
 		}
 	}
@@ -182,8 +190,9 @@ func (m *addressMatcher) ipv4(i int) int {
 	return end
 }
 
-// personalAddr reports whether an address says something about someone. Loopback, unspecified, multicast and netmasks
-// do not. Private addresses do: they draw the map of a home or office network.
+// isPersonalAddr reports whether an address identifies someone. Loopback,
+// unspecified and multicast addresses and netmasks do not. Private addresses do:
+// they describe a home or office network.
 func isPersonalAddr(a netip.Addr) bool {
 	if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
 		return false
@@ -191,34 +200,33 @@ func isPersonalAddr(a netip.Addr) bool {
 	return !(a.Is4() && (a.As4()[0] == 255 || a.As4()[0] == 0))
 }
 
-// homePath finds the user name behind /home/, /Users/ and C:\Users\. The path around it stays.
+// homePath finds the user name after /home/, /Users/ and C:\Users\. The path around
+// it stays.
 func (m *addressMatcher) homePath(start, end int) {
-	separator := m.text[end-1]
-	if separator == '/' {
-		drive := start > 1 && isLetter(m.text[start-1]) && m.text[start-2] == '/' && (start == 2 || start > 5 && m.text[start-6:start-2] == "/mnt")
-		if start > 0 && !drive && (isWord(m.text[start-1]) || m.text[start-1] == '.' || m.text[start-1] == '-' || m.text[start-1] == ')' || m.text[start-1] == ']') {
+	t := m.text
+	windows := t[end-1] == '\\'
+	if !windows {
+		drive := start > 1 && isLetter(t[start-1]) && t[start-2] == '/' && (start == 2 || start > 5 && t[start-6:start-2] == "/mnt")
+		if c := byteAt(t, start-1); !drive && (isWord(c) || c != 0 && strings.IndexByte(".-)]", c) >= 0) {
 			return // https://example.org/users/7
 		}
-		if m.text[start:end] == "/users/" {
+		if t[start:end] == "/users/" {
 			return // a REST path, not macOS
 		}
 	}
-	stop := end
-	for stop < len(m.text) && stop-end < 64 && (isWord(m.text[stop]) || m.text[stop] >= 0x80 || strings.IndexByte(".-@$", m.text[stop]) >= 0) {
-		stop++
-	}
-	if separator == '\\' { // Windows names may hold blanks; they end at the next separator
-		if next := strings.IndexByte(m.text[stop:min(len(m.text), stop+32)], '\\'); next > 0 && !strings.ContainsAny(m.text[stop:stop+next], "\n\r\"'<>:") {
+	stop := m.runTo(end, 64, func(c byte) bool { return isWord(c) || c >= 0x80 || strings.IndexByte(".-@$", c) >= 0 })
+	if windows { // names may have blanks; they end at the next separator
+		if next := strings.IndexByte(m.after(stop, 32), '\\'); next > 0 && !strings.ContainsAny(t[stop:stop+next], "\n\r\"'<>:") {
 			stop += next
 		}
 	}
-	name := strings.TrimRight(m.text[end:stop], ".-")
+	name := strings.TrimRight(t[end:stop], ".-")
 	if name == "" || isPlaceholderValue(name) || name[0] == '.' {
 		return
 	}
 	switch strings.ToLower(name) {
 	case "shared", "public", "default", "all users", "guest", "user", "username", "linuxbrew", "runner", "vscode", "node":
-		return // nobody's
+		return // not a person
 	}
 	m.add(ruleHomePath, end, end+len(name))
 }

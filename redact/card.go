@@ -9,112 +9,65 @@ import (
 // numberMatcher finds personal data that consists of digits.
 type numberMatcher struct{ *document }
 
-// maxSeparated is the longest row of digits that may begin with a card's number; a longer one is something else.
-const maxSeparated = 40
+// cardLayouts are the groups of digits printed on cards.
+var cardLayouts = [...][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}}
 
-// separated reads digits that begin at i, one separator allowed between two of them, the same throughout. It appends the
-// digits and the offset behind each of them, or returns none where there are more than maxSeparated.
-func (m *numberMatcher) separated(i int, digits []byte, ends []int) ([]byte, []int) {
-	separator := ""
-	for at := i; at < len(m.text); {
-		if isDigit(m.text[at]) {
-			if len(digits) == maxSeparated {
-				return nil, nil
-			}
-			at++
-			digits, ends = append(digits, m.text[at-1]), append(ends, at)
-			continue
-		}
-		found := separatorAt(m.text[at:])
-		next := at + len(found)
-		if found == "" || separator != "" && found != separator || next >= len(m.text) || !isDigit(m.text[next]) {
-			break
-		}
-		separator, at = found, next
-	}
-	return digits, ends
-}
-
-// separatorAt returns the separator that text begins with, "" if with none.
-func separatorAt(text string) string {
-	switch text[0] {
-	case ' ', '-', '.', '/', '_':
-		return text[:1]
-	case 0xc2, 0xe2:
-		for _, wide := range [...]string{"\u00a0", "\u202f", "\u2011", "\u2013"} {
-			if strings.HasPrefix(text, wide) {
-				return wide
-			}
-		}
-	}
-	return ""
-}
-
-// card finds a payment card number that begins at i: 12 to 19 digits, the prefix of a network, the Luhn check digit
-// (ISO/IEC 7812). With separators the groups must be those printed on cards. It returns its end, or i.
+// card finds a payment card number that begins at i and returns its end, or i. It
+// has 12 to 19 digits, in a row or grouped as on cards, the prefix of a network or
+// a word about cards before it, and a Luhn check digit (ISO/IEC 7812).
 func (m *numberMatcher) card(i int) int {
-	if i > 0 && (m.text[i-1] == '.' || m.text[i-1] == '-' && i > 1 && isAlnum(m.text[i-2]) || m.text[i-1] == '_' && !m.cardWord(i)) {
+	before := byteAt(m.text, i-1)
+	if before == '.' || before == '-' && isAlnum(byteAt(m.text, i-2)) || before == '_' && !m.cardWord(i) {
 		return i
 	}
-	stop := m.run(i, isDigit)
-	if n := stop - i; n != 4 && (n < 12 || n > 19) {
+	end := m.run(i, isDigit)
+	digits := m.text[i:end]
+	if len(digits) == 4 {
+		for _, layout := range cardLayouts {
+			if digits, end = m.grouped(i, layout); checkdigit.Luhn([]byte(digits)) {
+				break
+			}
+		}
+	}
+	if len(digits) < 12 || len(digits) > 19 || !checkdigit.Luhn([]byte(digits)) {
 		return i
 	}
-	var digitSpace [maxSeparated]byte
-	var endSpace [maxSeparated]int
-	digits, ends := m.separated(i, digitSpace[:0], endSpace[:0])
-	if stop-i >= 12 {
-		digits, ends = []byte(m.text[i:stop]), nil
-	} else {
-		digits, ends = cardGroups(i, digits, ends)
-	}
-	n := len(digits)
-	if n < 12 || n > 19 || !checkdigit.Luhn(digits) {
+	if isWord(byteAt(m.text, end)) || byteAt(m.text, end) == '.' && isDigit(byteAt(m.text, end+1)) {
 		return i
 	}
-	end := stop
-	if ends != nil {
-		end = ends[n-1]
-	}
-	if end < len(m.text) && (isWord(m.text[end]) || m.text[end] == '.' && end+1 < len(m.text) && isDigit(m.text[end+1])) {
-		return i
-	}
-	if !cardNetwork(string(digits)) && !m.cardWord(i) {
+	if !cardNetwork(digits) && !m.cardWord(i) {
 		return i
 	}
 	m.add(ruleCard, i, end)
 	return end
 }
 
-// cardGroups cuts digits to the groups of a printed card number: 4-4-4-4(-3), 4-6-5 or 4-6-4.
-func cardGroups(i int, digits []byte, ends []int) ([]byte, []int) {
-	var sizes []int
-	last, at := 0, i
-	for k, e := range ends {
-		if k > 0 && e-at > 1 {
-			sizes = append(sizes, k-last)
-			last = k
+// grouped returns the digits at i and their end if they are in groups of these
+// sizes with the same separator between all of them, else "".
+func (m *numberMatcher) grouped(i int, sizes []int) (digits string, end int) {
+	separator := byte(0)
+	for k, size := range sizes {
+		if k > 0 {
+			if separator == 0 {
+				separator = byteAt(m.text, i)
+			}
+			if byteAt(m.text, i) != separator || strings.IndexByte(" -./_", separator) < 0 {
+				return "", i
+			}
+			i++
 		}
-		at = e
+		stop := m.run(i, isDigit)
+		if stop-i != size {
+			return "", i
+		}
+		digits += m.text[i:stop]
+		i = stop
 	}
-	sizes = append(sizes, len(ends)-last)
-	for _, want := range [...][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}} {
-		if len(sizes) < len(want) {
-			continue
-		}
-		n, same := 0, true
-		for k, w := range want {
-			same = same && sizes[k] == w
-			n += w
-		}
-		if same && checkdigit.Luhn(digits[:n]) {
-			return digits[:n], ends[:n]
-		}
-	}
-	return nil, nil
+	return digits, i
 }
 
-// cardNetworks are the issuer prefixes and the lengths in use (ISO/IEC 7812 registrations as the networks publish them).
+// cardNetworks are the issuer prefixes and lengths in use (ISO/IEC 7812
+// registrations as the networks publish them).
 var cardNetworks = []struct {
 	low, high string
 	lengths   string // each letter is a length, a = 1
@@ -144,6 +97,7 @@ var cardNetworks = []struct {
 	{"6759", "6763", "lmnop"},
 }
 
+// cardNetwork reports whether digits have the prefix and length of a network.
 func cardNetwork(digits string) bool {
 	length := byte('a' + len(digits) - 1)
 	for _, n := range cardNetworks {
@@ -155,51 +109,33 @@ func cardNetwork(digits string) bool {
 	return false
 }
 
-// cardWord reports a word about cards shortly before i.
-func (m *numberMatcher) cardWord(i int) bool {
-	before := m.before(i, 40)
-	for _, word := range [...]string{"card", "credit", "debit", "visa", "amex", "maestro", "karte", "carte", "tarjeta", " cc", "pan "} {
-		if strings.Contains(before, word) {
-			return true
-		}
-	}
-	return false
-}
+var cardWords = []string{"card", "credit", "debit", "visa", "amex", "maestro", "karte", "carte", "tarjeta", " cc", "pan "}
 
-// ssn finds a US social security number: AAA-GG-SSSS, or nine digits after a word that says so. Numbers never issued
-// (area 000, 666, group 00, serial 0000) are let be. It returns its end, or i.
+// cardWord reports whether a word about cards occurs shortly before i.
+func (m *numberMatcher) cardWord(i int) bool { return containsAny(m.before(i, 40), cardWords) }
+
+// ssn finds a US social security number and returns its end, or i: AAA-GG-SSSS, or
+// after a word that announces it nine digits or other separators. Numbers that are
+// never issued (area 000 or 666, group 00, serial 0000) are ignored.
 func (m *numberMatcher) ssn(i, stop int) int {
-	t := m.text
-	var end int
-	switch {
-	case stop-i == 3 && len(t) >= i+11 && (t[i+3] == '-' || t[i+3] == ' ' || t[i+3] == '.') && t[i+6] == t[i+3] &&
-		m.run(i+4, isDigit) == i+6 && m.run(i+7, isDigit) == i+11:
-		end = i + 11
-		if t[i+3] != '-' && !m.ssnWord(i) {
-			return i
-		}
-	case stop-i == 9 && m.ssnWord(i):
-		end = stop
-	default:
+	end, digits, announced := stop, m.text[i:stop], containsAny(m.before(i, 40), []string{"ssn", "social security", "taxpayer"})
+	if stop-i == 3 {
+		digits, end = m.grouped(i, []int{3, 2, 4})
+	}
+	if len(digits) != 9 || !announced && byteAt(m.text, i+3) != '-' || strings.IndexByte("/_", byteAt(m.text, i+3)) >= 0 {
 		return i
 	}
-	if i > 0 && (isWord(t[i-1]) || t[i-1] == '-' || t[i-1] == '+') || end < len(t) && (isWord(t[end]) || t[end] == '-' && end+1 < len(t) && isDigit(t[end+1])) {
+	if c := byteAt(m.text, i-1); isWord(c) || c == '-' || c == '+' {
 		return i
 	}
-	digits := bare.Replace(t[i:end])
-	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" || !m.ssnWord(i) && m.isCount(end) {
+	if c := byteAt(m.text, end); isWord(c) || c == '-' && isDigit(byteAt(m.text, end+1)) {
+		return i
+	}
+	if area := digits[:3]; area == "000" || area == "666" || digits[3:5] == "00" || digits[5:] == "0000" || !announced && m.isCount(end) {
 		return i
 	}
 	m.add(ruleSSN, i, end)
 	return end
-}
-
-// bare takes the signs between a number's groups away.
-var bare = strings.NewReplacer("-", "", " ", "", ".", "")
-
-func (m *numberMatcher) ssnWord(i int) bool {
-	before := m.before(i, 40)
-	return strings.Contains(before, "ssn") || strings.Contains(before, "social security") || strings.Contains(before, "taxpayer")
 }
 
 // ibanLengths are those of the SWIFT IBAN registry.
@@ -212,46 +148,35 @@ var ibanLengths = map[string]int{
 	"SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
 }
 
-// iban finds an account number that begins at i, with or without blanks between groups, and checks it modulo 97
-// (ISO 13616). It returns its end, or i.
+// iban finds an account number that begins at i and returns its end, or i. It may
+// have blanks or hyphens between its groups, and is checked modulo 97 (ISO 13616).
 func (m *numberMatcher) iban(i int) int {
 	t := m.text
-	if i > 0 && isWord(t[i-1]) || i+4 > len(t) {
-		return i
-	}
-	want := ibanLengths[strings.ToUpper(t[i:i+2])]
-	if want == 0 {
-		return i
+	want := 0
+	if i+4 <= len(t) && !isWord(byteAt(t, i-1)) {
+		want = ibanLengths[strings.ToUpper(t[i:i+2])]
 	}
 	var compact [34]byte
 	n, end := 0, i
-	digits, printed := 0, true // in groups of four
+	digits, printed := 0, true // printed in groups of four
 	for at := i; at < len(t) && n < want; at++ {
-		c := t[at]
-		if c == 0xc2 && at+1 < len(t) && t[at+1] == 0xa0 {
-			continue // the first byte of a no-break space
-		}
-		if c == ' ' || c == '-' || c == 0xa0 && t[at-1] == 0xc2 {
+		switch c := t[at]; {
+		case c == ' ' || c == '-':
 			if t[at-1] == c {
 				return i
 			}
 			printed = printed && n%4 == 0
 			continue
-		}
-		if !isAlnum(c) {
+		case !isAlnum(c):
 			return i
-		}
-		if isDigit(c) {
+		case isDigit(c):
 			digits++
 		}
-		compact[n] = lower(c)
+		compact[n] = lower(t[at])
 		n++
 		end = at + 1
 	}
-	if n < want || end < len(t) && isWord(t[end]) {
-		return i
-	}
-	if !printed && digits+6 < n || !checkdigit.Mod97(compact[:n]) {
+	if want == 0 || n < want || isWord(byteAt(t, end)) || !printed && digits+6 < n || !checkdigit.Mod97(compact[:n]) {
 		return i
 	}
 	m.add(ruleIBAN, i, end)

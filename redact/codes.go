@@ -122,7 +122,7 @@ func (m *sentenceMatcher) recoveryCodes(start, end int) {
 			}
 		}
 		stop := m.runTo(i, maxRecoveryCode, func(c byte) bool { return isAlnum(c) || c == '-' })
-		if next := m.run(min(stop+1, len(t)), isDigit); stop-i == 4 && digits(t[i:stop]) && byteAt(t, stop) == ' ' && next == stop+5 {
+		if next := m.run(min(stop+1, len(t)), isDigit); stop-i == 4 && isDigits(t[i:stop]) && byteAt(t, stop) == ' ' && next == stop+5 {
 			stop = next // 1234 5678
 		}
 		code := strings.TrimRight(t[i:stop], "-")
@@ -157,7 +157,7 @@ func codeForm(code string) string {
 	switch {
 	case count < minRecoveryCode || group > 0 && (!even || (len(b)+1)%(group+1) != 0):
 		return ""
-	case group == 0 && !(digits(code) && count <= 10 || hasDigitAndLetter(code) && entropy(code) >= 2.5 && !hasWords(code)):
+	case group == 0 && !(isDigits(code) && count <= 10 || hasDigitAndLetter(code) && entropy(code) >= 2.5 && !hasWords(code)):
 		return ""
 	}
 	return string(b)

@@ -105,7 +105,7 @@ func isSlug(value string) bool {
 		return false
 	}
 	for part := range strings.SplitSeq(value, "-") {
-		if len(part) > 15 || !digits(part) && strings.ContainsAny(part, "0123456789") {
+		if len(part) > 15 || !isDigits(part) && strings.ContainsAny(part, "0123456789") {
 			return false
 		}
 	}
