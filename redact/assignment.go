@@ -1,8 +1,6 @@
 package redact
 
-import (
-	"strings"
-)
+import "strings"
 
 // assignmentMatcher finds values assigned to a name that announces a secret, in
 // code, settings, forms and tables.
@@ -12,64 +10,58 @@ type assignmentMatcher struct {
 	// assignedEnd is the end of the last value that an assignment rule matched.
 	assignedEnd int
 	// bareStart and bareEndKnown bound what is known of one bare value. bareCount is
-	// the number of values in it that were examined.
+	// the number of assignments in it that were examined.
 	bareStart, bareEndKnown, bareCount int
 }
 
-// key finds a password behind a word that means a key of any kind, too: "la clave es Gato1234".
-func (m *assignmentMatcher) key(start, end int) {
-	if end < m.assignedEnd || start > 0 && isWord(m.text[start-1]) || isWord(byteAt(m.text, end)) {
-		return
-	}
-	if from, stop, _, ok := m.assigned(end); ok && hasDigitAndLetter(m.text[from:stop]) && isPasswordValue(m.text[from:stop], false) {
-		m.addAssigned(rulePassword, from, stop)
-	}
-}
-
-// Bounds of an assignment's parts, in bytes.
+// Limits of an assignment's parts, in bytes.
 const (
-	maxName            = 48   // what may follow the keyword within its identifier
 	maxGap             = 24   // white space, type name and operator between identifier and value
-	maxAssigned        = 1024 // value; what goes on behind it is of the same value
+	maxAssigned        = 1024 // value; a longer one is added to its end
+	maxQuoted          = 64   // distance of the closing quotation mark of a password with blanks
 	minToken           = 10   // value of a token
 	minPassword        = 5    // value of a password
-	maxBareAssignments = 12   // assignments within one bare value that are judged; at the next one the rest of it goes whole
+	maxBareAssignments = 12   // number of assignments within one bare value; at the next one the rest is added whole
 )
 
-// tokenAssignment finds a random-looking value assigned to an identifier that holds the keyword.
+// passwordMarks are what passwords have and words have not.
+const passwordMarks = "0123456789!@#$%^&*~+?"
+
+// tokenAssignment finds a random value assigned to an identifier with the keyword.
 func (m *assignmentMatcher) tokenAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
 	}
-	if from, stop, quoted, ok := m.assigned(end); ok {
-		value := m.text[from:stop]
-		if !quoted && strings.IndexByte(value, '*') >= 0 {
-			return // arithmetic
-		}
-		if m.tooManyInBare(from, quoted) || len(value) >= minToken && randomValue(value) && !isFake(m.text, start) && !isMetadata(m.text, end) && !m.inARN(start) {
-			m.addAssigned(ruleAssignment, from, stop)
-		}
+	from, stop, quoted, ok := m.assigned(end)
+	value := m.text[from:stop]
+	if !ok || !quoted && strings.IndexByte(value, '*') >= 0 { // arithmetic
+		return
+	}
+	if m.tooManyInBare(from, quoted) || len(value) >= minToken && randomValue(value) && !isFake(m.text, start) && !isMetadata(m.text, end) && !m.inARN(start) {
+		m.addAssigned(ruleAssignment, from, stop)
 	}
 }
 
-// addAssigned adds a value, to its end where it was cut at maxAssigned. Keywords inside it are not looked at again.
+// addAssigned adds a value, to its end if it was cut at maxAssigned. Keywords inside
+// it are not examined.
 func (m *assignmentMatcher) addAssigned(rule ruleID, from, stop int) {
 	if stop-from >= maxAssigned-1 {
-		stop = m.run(stop, func(c byte) bool { return isBase64(c) || isBase64URL(c) || c == '.' })
+		stop = m.run(stop, wordOr("-+/=."))
 	}
 	m.assignedEnd = max(m.assignedEnd, stop)
 	m.add(rule, from, stop)
 }
 
-// passwordAssignment finds a value given to a password: in code, settings, on a command line, or in a sentence. Values
-// that read as a word are kept unless quoted ("password: required", "password is wrong").
+// passwordAssignment finds a password in code, in settings, on a command line or in
+// a sentence. Values that read as a word are kept unless quoted ("password:
+// required", "password is wrong").
 func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
 	}
 	from, stop, quoted, ok := m.assigned(end)
-	if whole := m.toClosingQuote(from, stop, quoted); ok && whole > stop {
-		stop, quoted = whole, true
+	if closing := m.toClosingQuote(from, stop, quoted); ok && closing > stop {
+		stop, quoted = closing, true
 	}
 	if ok && (m.tooManyInBare(from, quoted) || isPasswordValue(m.text[from:stop], quoted)) {
 		m.addAssigned(rulePassword, from, stop)
@@ -78,114 +70,104 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	m.sentences.passwordInSentence(start, end)
 }
 
-// toClosingQuote is where a password with blanks between quotation marks ends. Its first word is none of a sentence.
+// toClosingQuote returns the end of a password with blanks in quotation marks. Its
+// first word must not be a word of a sentence.
 func (m *assignmentMatcher) toClosingQuote(from, stop int, quoted bool) int {
-	if quoted || from == 0 || strings.IndexByte("\"'`", m.text[from-1]) < 0 || !strings.ContainsAny(m.text[from:stop], "0123456789!@#$%^&*~+?") {
+	if quoted || from == 0 || strings.IndexByte("\"'`", m.text[from-1]) < 0 || !strings.ContainsAny(m.text[from:stop], passwordMarks) {
 		return stop
 	}
-	rest := m.text[stop:min(len(m.text), stop+maxBlanks)]
-	n := strings.IndexByte(rest, m.text[from-1])
-	if n < 0 || strings.IndexByte(rest[:n], '\n') >= 0 {
-		return stop
-	}
-	return stop + n
+	return stop + max(0, strings.IndexByte(m.line(stop, maxQuoted), m.text[from-1]))
 }
 
-// maxBlanks is how far the closing quotation mark of a password with blanks is looked for, in bytes.
-const maxBlanks = 64
-
-// shortPassword is passwordAssignment for names such as pass, pw and psk, which are parts of other words, too: they count
-// at the end of an identifier only, and before an equals sign, a colon or, as a flag, a blank.
+// shortPassword is passwordAssignment for names such as pass, pw and psk, which are
+// also parts of words. They count only at the end of an identifier, and before an
+// equals sign, a colon or, as a flag, a blank.
 func (m *assignmentMatcher) shortPassword(start, end int) {
 	t := m.text
-	if end < m.assignedEnd || isWord(byteAt(t, end)) || byteAt(t, end) == '-' {
+	if end < m.assignedEnd || isBase64URL(byteAt(t, end)) {
 		return
 	}
 	hump := start > 0 && isUpper(t[start]) && !isUpper(t[start-1])
-	if start > 0 && isLetter(t[start-1]) && !hump && !m.isFlag(start) {
+	if isLetter(byteAt(t, start-1)) && !hump && !m.isFlag(start) {
 		return
 	}
 	from, stop, quoted, ok := m.assigned(end)
-	if ok && m.tooManyInBare(from, quoted) {
-		m.addAssigned(rulePassword, from, stop)
+	switch value := t[from:stop]; {
+	case !ok:
 		return
-	}
-	if !ok || !isPasswordValue(m.text[from:stop], quoted) {
+	case m.tooManyInBare(from, quoted):
+	case !isPasswordValue(value, quoted):
 		return
-	}
-	value, gap := t[from:stop], strings.Trim(t[end:from], "\"'`\\)]* \t:=>")
-	if gap != "" || !quoted && (!hasDigitAndLetter(value) || isDotted(value)) {
+	case strings.Trim(t[end:from], "\"'`\\)]* \t:=>") != "" || !quoted && (!hasDigitAndLetter(value) || isDotted(value)):
 		return // "pass is 5th", f(pass, "slices"), "pass: all"
-	}
-	if strings.IndexByte(t[end:from], '=') < 0 && start > 0 && t[start-1] == ' ' && strings.TrimLeft(t[m.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "" {
+	case strings.IndexByte(t[end:from], '=') < 0 && byteAt(t, start-1) == ' ' &&
+		strings.Trim(t[m.back(start, maxName, func(c byte) bool { return c != '\n' }):start], " \t") != "":
 		return // "--- PASS: Test2", "boarding pass: LH1234"
 	}
 	m.addAssigned(rulePassword, from, stop)
 }
 
-// inARN reports that the keyword at i is a part of the name of a resource of AWS: arn:aws:secretsmanager:...:secret:name.
-func (m *assignmentMatcher) inARN(i int) bool {
-	from := m.back(i, 100, func(c byte) bool { return isWord(c) || strings.IndexByte(":-/", c) >= 0 })
-	return strings.HasPrefix(m.text[from:], "arn:")
+// ambiguousPassword finds a password after a word that means other keys, too: "la
+// clave es Gato1234".
+func (m *assignmentMatcher) ambiguousPassword(start, end int) {
+	if end < m.assignedEnd || isWord(byteAt(m.text, start-1)) || isWord(byteAt(m.text, end)) {
+		return
+	}
+	if from, stop, _, ok := m.assigned(end); ok && hasDigitAndLetter(m.text[from:stop]) && isPasswordValue(m.text[from:stop], false) {
+		m.addAssigned(rulePassword, from, stop)
+	}
 }
 
-// wordBytes are what identifiers are made of.
-const wordBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+// inARN reports whether the keyword at i is part of the name of an AWS resource:
+// arn:aws:secretsmanager:...:secret:name.
+func (m *assignmentMatcher) inARN(i int) bool {
+	return strings.HasPrefix(m.text[m.back(i, 100, wordOr(":-/")):], "arn:")
+}
 
-// isPassword judges the value of a password.
+// isPasswordValue reports whether the value of a password may be genuine.
 func isPasswordValue(value string, quoted bool) bool {
 	if len(value) < minPassword || isPlaceholderValue(value) || distinctBytes(value) < 3 || looksLikePath(value) {
 		return false
 	}
-	if !quoted && (value[0] == '*' || value[0] == '&') && strings.Trim(value[1:], wordBytes) == "" {
+	if !quoted && (value[0] == '*' || value[0] == '&') && !strings.ContainsFunc(value[1:], func(r rune) bool { return r >= 0x80 || !isWord(byte(r)) }) {
 		return false // a pointer
 	}
-	return quoted || strings.ContainsAny(value, "0123456789!@#$%^&*~+?") || mixedCase(value)
+	return quoted || strings.ContainsAny(value, passwordMarks) || hasMixedCase(value)
 }
 
-// assigned parses what follows a keyword that ends at i: the rest of its identifier, an operator, a value. It returns
-// the value without quotes.
+// assigned parses what follows a keyword that ends at i: the rest of its
+// identifier, an operator, a value. It returns the value without quotes.
 func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 	text := m.text
-	nameEnd := i
-	for nameEnd < len(text) && nameEnd-i < maxName && (isWord(text[nameEnd]) || text[nameEnd] == '-') {
-		nameEnd++
-	}
-	at := nameEnd
-	if at < len(text) && at > i && text[at-1] == '-' { // "token->..." and prose dashes
+	at := m.runTo(i, maxName, isBase64URL)
+	if at < len(text) && at > i && text[at-1] == '-' { // "token->..." and dashes of prose
 		return 0, 0, false, false
 	}
-	for at < len(text) && strings.IndexByte("\"'`\\)]*", text[at]) >= 0 {
-		at++
-	}
-	if at < len(text) && text[at] == '%' {
+	at = m.run(at, in("\"'`\\)]*"))
+	if byteAt(text, at) == '%' {
 		return m.encodedValue(at)
 	}
 	gapEnd := min(len(text), at+maxGap)
-	blank := at
-	for blank < gapEnd && (text[blank] == ' ' || text[blank] == '\t') {
-		blank++
-	}
-	value, xml := operator(text, blank, gapEnd)
-	if value < 0 {
+	blank := m.runTo(at, maxGap, in(" \t"))
+	value, multiline := operator(text, blank, gapEnd)
+	switch {
+	case value >= 0:
+	case typedOperator(text, blank, gapEnd) >= 0:
 		value = typedOperator(text, blank, gapEnd)
-	}
-	if value < 0 && blank > at && (m.isFlag(i) || m.isDockerfileName(i)) {
+	case blank > at && (m.isFlag(i) || m.isDockerfileName(i)):
 		value = blank
-	}
-	if value < 0 {
-		value = m.terraformDefault(blank)
-	}
-	if value < 0 && strings.HasPrefix(text[blank:], "| ") && m.isTableCell(blank+2) {
+	case strings.HasPrefix(text[blank:], "| ") && m.isTableCell(blank+2):
 		value = blank + 2
-	}
-	if value < 0 {
-		return 0, 0, false, false
+	default:
+		if value = m.terraformDefault(blank); value < 0 {
+			return 0, 0, false, false
+		}
 	}
 	op := text[value-1]
-	comma := op == ',' // between arguments, where only a literal is a value
-	for limit := min(len(text), value+maxGap); value < limit && (text[value] == ' ' || text[value] == '\t' || xml && (text[value] == '\n' || text[value] == '\r')); {
-		value++
+	if multiline {
+		value = m.runTo(value, maxGap, in(" \t\r\n"))
+	} else {
+		value = m.runTo(value, maxGap, in(" \t"))
 	}
 	switch {
 	case op == '=' && m.inConnectionString(i):
@@ -195,13 +177,13 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 		value = m.skipType(value)
 	}
 	from, stop, quoted, ok = m.value(m.skipMarkdown(value))
-	return from, stop, quoted, ok && (quoted || !comma)
+	return from, stop, quoted, ok && (quoted || op != ',') // between arguments only a literal is a value
 }
 
-// operator returns the end of an assignment operator at i, or -1; xml tells a closing tag bracket, after which the value
-// may stand on a line of its own. "value:" on the next line is how Kubernetes writes an environment, value= behind a key
-// how .NET writes settings.
-func operator(text string, i, limit int) (end int, xml bool) {
+// operator returns the end of an assignment operator at i, or -1. With multiline
+// the value may be on the next line. "value:" on the next line is how Kubernetes
+// writes an environment, value= after a key how .NET writes settings.
+func operator(text string, i, limit int) (end int, multiline bool) {
 	rest := text[i:limit]
 	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "→", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
 		if strings.HasPrefix(rest, op) {
@@ -216,34 +198,14 @@ func operator(text string, i, limit int) (end int, xml bool) {
 		return i, text[i-1] != ' '
 	}
 	line := strings.TrimLeft(rest, "\r\n\t ")
-	if len(line) < len(rest) && strings.HasPrefix(line, "value:") || i > 0 && text[i-1] == ' ' && strings.HasPrefix(rest, "value=") {
+	if len(line) < len(rest) && strings.HasPrefix(line, "value:") || byteAt(text, i-1) == ' ' && strings.HasPrefix(rest, "value=") {
 		return i + len(rest) - len(line) + len("value:"), false
 	}
 	return -1, false
 }
 
-// copulas say in a sentence what something is.
-var copulas = []string{"is", "was", "ist", "war", "lautet", "heißt", "es", "est", "è", "é", "är", "er"}
-
-// copula returns the length of one of them with the blank, colon or line feed behind it, 0 if rest doesn't begin so.
-func skipCopula(rest string) int {
-	if rest == "" || strings.IndexByte("iIwWlLhHeE\xc3\xe3\xe6\xef\xec", rest[0]) < 0 {
-		return 0 // with none of their first bytes
-	}
-	for _, word := range copulas {
-		if n := len(word); len(rest) > n+1 && strings.EqualFold(rest[:n], word) && strings.IndexByte(" :\n", rest[n]) >= 0 {
-			return n + 1
-		}
-	}
-	for _, word := range [...]string{"は", "是", "：", "은", "는"} { // no blank follows these
-		if strings.HasPrefix(rest, word) {
-			return len(word)
-		}
-	}
-	return 0
-}
-
-// typedOperator skips one word, the type of a declaration ("var token string = ..."), before an equals sign.
+// typedOperator skips one word, the type of a declaration ("var token string =
+// ..."), before an equals sign. It returns -1 if there is none.
 func typedOperator(text string, i, limit int) int {
 	word := i
 	for word < limit && isLetter(text[word]) {
@@ -259,18 +221,16 @@ func typedOperator(text string, i, limit int) int {
 	return end
 }
 
-// isFlag reports whether the identifier around i is a command line flag, whose value follows a blank.
+// isFlag reports whether the identifier around i is a command line flag, whose value
+// follows a blank.
 func (m *assignmentMatcher) isFlag(i int) bool {
-	from := i
-	for from > 0 && i-from < maxName && (isWord(m.text[from-1]) || m.text[from-1] == '-') {
-		from--
-	}
-	return m.text[from] == '-' && (from == 0 || m.text[from-1] <= ' ')
+	from := m.back(i, maxName, isBase64URL)
+	return byteAt(m.text, from) == '-' && (from == 0 || m.text[from-1] <= ' ')
 }
 
 // literal returns the contents of the quoted string at i, which ends on the same
 // line. Backslashes before the quote, as in a JSON string, must also precede the
-// closing one.
+// closing one. If ok is false from is where a bare value would begin.
 func literal(text string, i int) (from, stop int, ok bool) {
 	escaped := 0
 	for i < len(text) && text[i] == '\\' {
@@ -301,31 +261,27 @@ func literal(text string, i int) (from, stop int, ok bool) {
 // value.
 func (m *assignmentMatcher) value(i int) (from, stop int, quoted, ok bool) {
 	text := m.text
-	from, stop, ok = literal(text, i)
-	if ok {
+	if from, stop, ok = literal(text, i); ok {
 		return from, stop, true, true
 	}
-	if i = from; i >= len(text) {
-		return 0, 0, false, false
-	}
-	limit := min(len(text), i+maxAssigned)
-	stop = m.bareEnd(i, limit)
-	if stop < limit && (text[stop] == '(' || text[stop] == '[' || text[stop] == '{' || text[stop] == '<') {
-		if stop > i && closesElement(text, i, stop) {
-			return i, stop, false, true
+	limit := min(len(text), from+maxAssigned)
+	stop = m.bareEnd(from, limit)
+	if stop < limit && strings.IndexByte("([{<", text[stop]) >= 0 {
+		if stop > from && closesElement(text, from, stop) {
+			return from, stop, false, true
 		}
-		if literal := constructorLiteral(text, i, stop); literal > 0 {
-			return m.value(literal)
+		if argument := constructorLiteral(text, from, stop); argument > 0 {
+			return m.value(argument)
 		}
 		return 0, 0, false, false // a call, an index, a template
 	}
-	for stop > i && strings.IndexByte(".:", text[stop-1]) >= 0 && (stop == limit || text[stop] <= ' ') {
+	for stop > from && strings.IndexByte(".:", text[stop-1]) >= 0 && (stop == limit || text[stop] <= ' ') {
 		stop-- // the end of a sentence
 	}
-	return i, stop, false, stop > i
+	return from, stop, false, stop > from
 }
 
-// endsBare are the bytes that no bare value holds.
+// bareEnds are the bytes that end a bare value.
 var bareEnds = func() (ends [256]bool) {
 	for c := range ends {
 		ends[c] = c <= ' ' || c >= 0x7f || strings.IndexByte("\"'`,;<>()[]{}|\\", byte(c)) >= 0
@@ -333,8 +289,9 @@ var bareEnds = func() (ends [256]bool) {
 	return ends
 }()
 
-// bareEnd returns where the bare value at i ends, limit at the latest. One that begins in the value that was read last ends
-// where that does, so that a value made of assignments is read once and not at each of them.
+// bareEnd returns the end of the bare value at i, at most limit. One that begins
+// within the value that was read last ends where that does, so that a value made
+// of assignments is read once and not at each of them.
 func (m *assignmentMatcher) bareEnd(i, limit int) (stop int) {
 	text := m.text
 	stop = i
@@ -349,15 +306,16 @@ func (m *assignmentMatcher) bareEnd(i, limit int) (stop int) {
 		}
 	}
 	known := stop
-	if stop == limit { // so near to it another one may see a parameter
+	if stop == limit { // with more text, a parameter may begin here
 		known -= maxName + 1
 	}
 	m.bareEndKnown = max(m.bareEndKnown, known)
 	return stop
 }
 
-// crowded reports that so many assignments stand in one bare value that judging each would cost too much. No key is named
-// that often: what is left of the value is taken for a secret, whatever it looks like.
+// tooManyInBare counts an assignment and reports whether there are so many in one
+// bare value that examining each would cost too much. No key is named that often:
+// the rest of the value is taken for a secret.
 func (m *assignmentMatcher) tooManyInBare(from int, quoted bool) bool {
 	if quoted || from < m.bareStart || from > m.bareEndKnown {
 		return false

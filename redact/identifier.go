@@ -1,21 +1,22 @@
 package redact
 
-import (
-	"strings"
-)
+import "strings"
 
-// What the identifier before a value says about it.
+// maxName is how much of an identifier around a keyword is examined, in bytes.
+const maxName = 48
 
-// disclaimers are words of an identifier that say that its value is not genuine, or of use within one page only.
+// fakeWords in an identifier show that its value is not genuine, or is valid only
+// within one page.
 var fakeWords = []string{
 	"fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
 	"csrf", "xsrf", "authenticity", "antiforgery",
 }
 
-// negated are words that say so behind "non" or "not": nonMatchingToken, but not NON_PROD_TOKEN.
+// fakeIfNegated are fakeWords after "non" or "not": nonMatchingToken, but not
+// NON_PROD_TOKEN.
 var fakeIfNegated = []string{"matching", "match", "valid", "genuine", "real", "secret", "sensitive", "working", "existing", "existent", "a"}
 
-// descriptors are words at the end of an identifier that say that its value is about a secret and not one.
+// metadataWords at the end of an identifier show that its value is about a secret.
 var metadataWords = []string{
 	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
 	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
@@ -23,7 +24,7 @@ var metadataWords = []string{
 	"namespace", "issuer", "policy", "hint", "mode", "timestamp", "date", "digest", "checksum", "fingerprint", "thumbprint",
 }
 
-// disclaimed reports that the identifier around i says before i that its value is not genuine: fake_key.
+// isFake reports whether the identifier around i has a fake word before i: fake_key.
 func isFake(text string, i int) bool {
 	from := i
 	for from > 0 && i-from < maxName && (isWord(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
@@ -34,27 +35,29 @@ func isFake(text string, i int) bool {
 		if strings.EqualFold(word, "public") && strings.EqualFold(text[i:min(len(text), i+5)], "token") {
 			return true // PublicKeyToken
 		}
-		not := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
+		negated := strings.EqualFold(last, "non") || strings.EqualFold(last, "not")
 		last = word
-		return isOneOf(word, fakeWords) || not && isOneOf(word, fakeIfNegated)
+		return isOneOf(word, fakeWords) || negated && isOneOf(word, fakeIfNegated)
 	})
 }
 
-// describes reports that the last word of the identifier that goes on at i is one of descriptors: secret_name, tokenUrl.
+// isMetadata reports whether the identifier that continues at i ends in one of
+// metadataWords: secret_name, tokenUrl.
 func isMetadata(text string, i int) bool {
 	end := i
-	for end < len(text) && end-i < maxName && (isWord(text[end]) || text[end] == '-') {
+	for end < len(text) && end-i < maxName && isBase64URL(text[end]) {
 		end++
 	}
 	last := ""
 	anyWord(text[i:end], func(word string) bool { last = word; return false })
 	if strings.EqualFold(last, "id") {
-		return i >= 5 && strings.EqualFold(text[i-5:i], "token") // a secret's id may be one: Vault's secret_id
+		return i >= 5 && strings.EqualFold(text[i-5:i], "token") // a secret's id may be secret: Vault's secret_id
 	}
-	return last != "" && isOneOf(last, metadataWords)
+	return isOneOf(last, metadataWords)
 }
 
-// anyWord calls is for the words of an identifier, which end at separators and before capitals, until it is true.
+// anyWord reports whether is holds for one of the words of an identifier. Words end
+// at separators and before capitals.
 func anyWord(identifier string, is func(word string) bool) bool {
 	from := 0
 	for i := 0; i <= len(identifier); i++ {

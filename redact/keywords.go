@@ -42,7 +42,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 		on(c.find(), c.keyword)
 	}
 	on((*scanner).pipedPassword, "password-stdin", "chpasswd")
-	on((*scanner).herePassword, "--with-token", "--password-stdin")
+	on((*scanner).hereString, "--with-token", "--password-stdin")
 	on((*scanner).netUse, "net use ")
 	on((*scanner).htpasswd, "htpasswd ")
 	on((*scanner).basicAuth, "basicauth(", "basic_auth(", "auth=(")
@@ -75,7 +75,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 		"wachtwoord", "senha", "lösenord", "adgangskode", "hasło", "пароль", "密码", "密碼", "パスワード", "비밀번호",
 		"parola", "şifre", "heslo", "jelszó", "salasana", "mật khẩu", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "รหัสผ่าน")
 	on((*scanner).shortPassword, "pass", "psk", "pw")
-	on((*scanner).key, "clave")
+	on((*scanner).ambiguousPassword, "clave")
 	on((*scanner).securedString, "securestring ")
 	on((*scanner).shortCode, "pin", "cvv", "cvc", "otp", "passcode", "verification code", "security code", "one-time code", "login code", "access code",
 		"authentication code", "2fa code", "bestätigungscode", "einmalcode", "code de vérification", "código de verificación")

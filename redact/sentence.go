@@ -96,7 +96,7 @@ func (m *sentenceMatcher) passwordInSentence(start, end int) {
 			return
 		}
 		if !containsAny(before, userWords) {
-			if value := m.text[from:stop]; len(value) > minPassword && strings.ContainsAny(value[1:len(value)-1], "!@#$%^&*~+?") && mixedCase(value) {
+			if value := m.text[from:stop]; len(value) > minPassword && strings.ContainsAny(value[1:len(value)-1], "!@#$%^&*~+?") && hasMixedCase(value) {
 				m.addSentencePassword(from, stop) // no word is written like this
 			}
 			return
@@ -195,4 +195,26 @@ func (m *sentenceMatcher) word(i int) (from, stop int) {
 		stop--
 	}
 	return i, stop
+}
+
+// copulas link a name to its value in a sentence.
+var copulas = []string{"is", "was", "ist", "war", "lautet", "heißt", "es", "est", "è", "é", "är", "er"}
+
+// skipCopula returns the length of a copula with the blank, colon or line feed after
+// it, 0 if rest does not begin with one.
+func skipCopula(rest string) int {
+	if rest == "" || strings.IndexByte("iIwWlLhHeE\xc3\xe3\xe6\xef\xec", rest[0]) < 0 {
+		return 0 // none of their first bytes
+	}
+	for _, word := range copulas {
+		if n := len(word); len(rest) > n+1 && strings.EqualFold(rest[:n], word) && strings.IndexByte(" :\n", rest[n]) >= 0 {
+			return n + 1
+		}
+	}
+	for _, word := range [...]string{"は", "是", "：", "은", "는"} { // no blank follows these
+		if strings.HasPrefix(rest, word) {
+			return len(word)
+		}
+	}
+	return 0
 }
