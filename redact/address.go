@@ -59,8 +59,8 @@ func isAddressRune(r rune, marks string) bool {
 	return r != utf8.RuneError && unicode.In(r, unicode.Latin, unicode.Greek, unicode.Cyrillic)
 }
 
-// isTopLevel reports whether label may be a top-level domain, and not the extension
-// of a file such as icon@2x.png.
+// isTopLevel reports whether label may be a top-level domain, and not the
+// extension of a file such as icon@2x.png.
 func isTopLevel(label string) bool {
 	switch strings.ToLower(label) {
 	case "png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "json", "css":
@@ -73,15 +73,15 @@ func isTopLevel(label string) bool {
 	return n >= 2 && n <= 24 && strings.IndexFunc(label, func(r rune) bool { return !unicode.IsLetter(r) }) < 0
 }
 
-// obfuscatedAts and obfuscatedDots are ways to hide an @ and a dot from programs,
-// or to encode them. Blanks may surround those in brackets.
+// obfuscatedAts and obfuscatedDots are ways to hide an @ and a dot from
+// programs, or to encode them. Blanks may surround those in brackets.
 var (
 	obfuscatedAts  = []string{"(at)", "[at]", "{at}", "<at>", " at ", "%40", "&#64;", "&#x40;", `\u0040`}
 	obfuscatedDots = []string{" (dot) ", " [dot] ", "(dot)", "[dot]", "{dot}", " dot ", "&#46;", "%2e", "."}
 )
 
-// obfuscatedEmail finds an address around one of obfuscatedAts. " at " is also a
-// word, so it requires an obfuscated dot.
+// obfuscatedEmail finds an address around one of obfuscatedAts. " at " is also
+// a word, so it requires an obfuscated dot.
 func (m *addressMatcher) obfuscatedEmail(start, end int) {
 	t := m.text
 	word := t[start] == ' '
@@ -148,9 +148,9 @@ func (m *addressMatcher) ipv6(colon int) {
 	}
 }
 
-// isAddress reports whether value is an address and not a time or ratio, which has
-// no letters and short numbers: 12:34:56::78. Besides those, the number of groups,
-// a zone or prefix after it, or a word before it decides.
+// isAddress reports whether value is an address and not a time or ratio, which
+// has no letters and short numbers: 12:34:56::78. Besides those, the number of
+// groups, a zone or prefix after it, or a word before it decides.
 func (m *addressMatcher) isAddress(from int, value string) bool {
 	if strings.Count(value, ":") >= 5 || strings.Trim(value, "0123456789:") != "" {
 		return true
@@ -191,8 +191,8 @@ func (m *addressMatcher) ipv4(i int) int {
 }
 
 // isPersonalAddr reports whether an address identifies someone. Loopback,
-// unspecified and multicast addresses and netmasks do not. Private addresses do:
-// they describe a home or office network.
+// unspecified and multicast addresses and netmasks do not. Private addresses
+// do: they describe a home or office network.
 func isPersonalAddr(a netip.Addr) bool {
 	if a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() {
 		return false
@@ -200,8 +200,8 @@ func isPersonalAddr(a netip.Addr) bool {
 	return !(a.Is4() && (a.As4()[0] == 255 || a.As4()[0] == 0))
 }
 
-// homePath finds the user name after /home/, /Users/ and C:\Users\. The path around
-// it stays.
+// homePath finds the user name after /home/, /Users/ and C:\Users\. The path
+// around it stays.
 func (m *addressMatcher) homePath(start, end int) {
 	t := m.text
 	windows := t[end-1] == '\\'

@@ -1,6 +1,8 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // assignmentMatcher finds values assigned to a name that announces a secret, in
 // code, settings, forms and tables.
@@ -9,8 +11,8 @@ type assignmentMatcher struct {
 	sentences *sentenceMatcher
 	// assignedEnd is the end of the last value that an assignment rule matched.
 	assignedEnd int
-	// bareStart and bareEndKnown bound what is known of one bare value. bareCount is
-	// the number of assignments in it that were examined.
+	// bareStart and bareEndKnown bound what is known of one bare value.
+	// bareCount is the number of assignments in it that were examined.
 	bareStart, bareEndKnown, bareCount int
 }
 
@@ -27,7 +29,8 @@ const (
 // passwordMarks are what passwords have and words have not.
 const passwordMarks = "0123456789!@#$%^&*~+?"
 
-// tokenAssignment finds a random value assigned to an identifier with the keyword.
+// tokenAssignment finds a random value assigned to an identifier with the
+// keyword.
 func (m *assignmentMatcher) tokenAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
@@ -42,8 +45,8 @@ func (m *assignmentMatcher) tokenAssignment(start, end int) {
 	}
 }
 
-// addAssigned adds a value, to its end if it was cut at maxAssigned. Keywords inside
-// it are not examined.
+// addAssigned adds a value, to its end if it was cut at maxAssigned. Keywords
+// inside it are not examined.
 func (m *assignmentMatcher) addAssigned(rule ruleID, from, stop int) {
 	if stop-from >= maxAssigned-1 {
 		stop = m.run(stop, wordOr("-+/=."))
@@ -52,9 +55,9 @@ func (m *assignmentMatcher) addAssigned(rule ruleID, from, stop int) {
 	m.add(rule, from, stop)
 }
 
-// passwordAssignment finds a password in code, in settings, on a command line or in
-// a sentence. Values that read as a word are kept unless quoted ("password:
-// required", "password is wrong").
+// passwordAssignment finds a password in code, in settings, on a command line
+// or in a sentence. Values that read as a word are kept unless quoted
+// ("password: required", "password is wrong").
 func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	if end < m.assignedEnd {
 		return
@@ -70,8 +73,8 @@ func (m *assignmentMatcher) passwordAssignment(start, end int) {
 	m.sentences.passwordInSentence(start, end)
 }
 
-// toClosingQuote returns the end of a password with blanks in quotation marks. Its
-// first word must not be a word of a sentence.
+// toClosingQuote returns the end of a password with blanks in quotation marks.
+// Its first word must not be a word of a sentence.
 func (m *assignmentMatcher) toClosingQuote(from, stop int, quoted bool) int {
 	if quoted || from == 0 || strings.IndexByte("\"'`", m.text[from-1]) < 0 || !strings.ContainsAny(m.text[from:stop], passwordMarks) {
 		return stop
@@ -79,9 +82,9 @@ func (m *assignmentMatcher) toClosingQuote(from, stop int, quoted bool) int {
 	return stop + max(0, strings.IndexByte(m.line(stop, maxQuoted), m.text[from-1]))
 }
 
-// shortPassword is passwordAssignment for names such as pass, pw and psk, which are
-// also parts of words. They count only at the end of an identifier, and before an
-// equals sign, a colon or, as a flag, a blank.
+// shortPassword is passwordAssignment for names such as pass, pw and psk, which
+// are also parts of words. They count only at the end of an identifier, and
+// before an equals sign, a colon or, as a flag, a blank.
 func (m *assignmentMatcher) shortPassword(start, end int) {
 	t := m.text
 	if end < m.assignedEnd || isBase64URL(byteAt(t, end)) {
@@ -107,8 +110,8 @@ func (m *assignmentMatcher) shortPassword(start, end int) {
 	m.addAssigned(rulePassword, from, stop)
 }
 
-// ambiguousPassword finds a password after a word that means other keys, too: "la
-// clave es Gato1234".
+// ambiguousPassword finds a password after a word that means other keys, too:
+// "la clave es Gato1234".
 func (m *assignmentMatcher) ambiguousPassword(start, end int) {
 	if end < m.assignedEnd || isWord(byteAt(m.text, start-1)) || isWord(byteAt(m.text, end)) {
 		return
@@ -118,8 +121,8 @@ func (m *assignmentMatcher) ambiguousPassword(start, end int) {
 	}
 }
 
-// inARN reports whether the keyword at i is part of the name of an AWS resource:
-// arn:aws:secretsmanager:...:secret:name.
+// inARN reports whether the keyword at i is part of the name of an AWS
+// resource: arn:aws:secretsmanager:...:secret:name.
 func (m *assignmentMatcher) inARN(i int) bool {
 	return strings.HasPrefix(m.text[m.back(i, 100, wordOr(":-/")):], "arn:")
 }
@@ -180,9 +183,10 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 	return from, stop, quoted, ok && (quoted || op != ',') // between arguments only a literal is a value
 }
 
-// operator returns the end of an assignment operator at i, or -1. With multiline
-// the value may be on the next line. "value:" on the next line is how Kubernetes
-// writes an environment, value= after a key how .NET writes settings.
+// operator returns the end of an assignment operator at i, or -1. With
+// multiline the value may be on the next line. "value:" on the next line is how
+// Kubernetes writes an environment, value= after a key how .NET writes
+// settings.
 func operator(text string, i, limit int) (end int, multiline bool) {
 	rest := text[i:limit]
 	for _, op := range [...]string{":::=", "::=", ":=", "=>", "->", "→", "==", "?=", ".=", "||=", "=", ":", ",", ">"} {
@@ -221,16 +225,17 @@ func typedOperator(text string, i, limit int) int {
 	return end
 }
 
-// isFlag reports whether the identifier around i is a command line flag, whose value
-// follows a blank.
+// isFlag reports whether the identifier around i is a command line flag, whose
+// value follows a blank.
 func (m *assignmentMatcher) isFlag(i int) bool {
 	from := m.back(i, maxName, isBase64URL)
 	return byteAt(m.text, from) == '-' && (from == 0 || m.text[from-1] <= ' ')
 }
 
-// literal returns the contents of the quoted string at i, which ends on the same
-// line. Backslashes before the quote, as in a JSON string, must also precede the
-// closing one. If ok is false from is where a bare value would begin.
+// literal returns the contents of the quoted string at i, which ends on the
+// same line. Backslashes before the quote, as in a JSON string, must also
+// precede the closing one. If ok is false from is where a bare value would
+// begin.
 func literal(text string, i int) (from, stop int, ok bool) {
 	escaped := 0
 	for i < len(text) && text[i] == '\\' {
@@ -289,9 +294,9 @@ var bareEnds = func() (ends [256]bool) {
 	return ends
 }()
 
-// bareEnd returns the end of the bare value at i, at most limit. One that begins
-// within the value that was read last ends where that does, so that a value made
-// of assignments is read once and not at each of them.
+// bareEnd returns the end of the bare value at i, at most limit. One that
+// begins within the value that was read last ends where that does, so that a
+// value made of assignments is read once and not at each of them.
 func (m *assignmentMatcher) bareEnd(i, limit int) (stop int) {
 	text := m.text
 	stop = i
@@ -313,9 +318,9 @@ func (m *assignmentMatcher) bareEnd(i, limit int) (stop int) {
 	return stop
 }
 
-// tooManyInBare counts an assignment and reports whether there are so many in one
-// bare value that examining each would cost too much. No key is named that often:
-// the rest of the value is taken for a secret.
+// tooManyInBare counts an assignment and reports whether there are so many in
+// one bare value that examining each would cost too much. No key is named that
+// often: the rest of the value is taken for a secret.
 func (m *assignmentMatcher) tooManyInBare(from int, quoted bool) bool {
 	if quoted || from < m.bareStart || from > m.bareEndKnown {
 		return false

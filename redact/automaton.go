@@ -4,13 +4,14 @@ import (
 	"slices"
 )
 
-// automaton finds all keywords in one pass (Aho and Corasick, 1975), ignoring the case of ASCII letters. It is a dense
-// table over byte classes: one load per byte, about 300 KiB for all keywords.
+// automaton finds all keywords in one pass (Aho and Corasick, 1975), ignoring
+// the case of ASCII letters. It is a dense table over byte classes: one load
+// per byte, about 300 KiB for all keywords.
 type automaton struct {
 	class [256]uint8 // column of a byte; 0 = in no keyword
 	width int
 	next  []uint16 // state*width + class
-	// first[s] is the head of a list through links of the keywords that end in state s.
+	// first[s] is the head of the list of keywords that end in state s.
 	first []int16
 	links []link
 }
@@ -63,8 +64,10 @@ func newAutomaton(words []string) *automaton {
 	return a
 }
 
-// column maps the bytes that share a column to one of them: letters of both cases, and bytes outside ASCII by their last
-// three bits, which keeps the table narrow. A keyword with such bytes is therefore met where it isn't; see verified.
+// column maps the bytes that share a column to one of them: letters of both
+// cases, and bytes outside ASCII by their last three bits, which keeps the
+// table narrow. Keywords with such bytes are therefore also reported where they
+// do not occur; see exactKeyword.
 func column(c byte) byte {
 	if c >= 0x80 {
 		return 0x80 | c&7
@@ -72,8 +75,9 @@ func column(c byte) byte {
 	return lower(c)
 }
 
-// closeTable turns the trie into an automaton, breadth first: a missing edge goes where the longest proper suffix's edge
-// goes, and a state also ends the keywords that its suffix ends.
+// addFailureEdges turns the trie into an automaton, breadth first: a missing
+// edge goes where that of the longest proper suffix goes, and a state also ends
+// the keywords that its suffix ends.
 func (a *automaton) addFailureEdges() {
 	suffix := make([]uint16, len(a.first))
 	queue := make([]int, 0, len(a.first))
@@ -99,7 +103,8 @@ func (a *automaton) addFailureEdges() {
 	}
 }
 
-// appendList puts tail at the end of the list head. Lists of a state are its own until closed, so their end is free.
+// appendList appends tail to the list head. The lists of a state are not shared
+// before addFailureEdges reaches it, so their end is free.
 func (a *automaton) appendList(head, tail int16) int16 {
 	if head < 0 {
 		return tail
@@ -112,7 +117,8 @@ func (a *automaton) appendList(head, tail int16) int16 {
 	return head
 }
 
-// each calls found for every occurrence of every keyword, in order of its last byte.
+// each calls found for every occurrence of every keyword, ordered by its last
+// byte.
 func (a *automaton) each(text string, found func(keyword, start, end int)) {
 	state := 0
 	for i := range len(text) {

@@ -6,12 +6,15 @@ import (
 	"sync/atomic"
 )
 
-// Screen redacts the same texts again and again, as recall does with what it shows: rules may have been added since a
-// text was stored. It remembers what it has seen by a seeded hash, so a text that was seen costs some 50 ns.
+// Cache redacts the same texts again and again, as recall does with what it
+// shows: rules may have changed since a text was stored. It remembers texts by
+// a seeded hash, so a known text costs about 50 ns.
 //
-// Nearly all are clean: of the last 2 * MaxScreened of these, or nearly so many, it keeps the hash alone, and finds it without
-// a lock. Of those that changed it keeps two generations of at most MaxScreened texts and MaxScreenedBytes each; when one is
-// full the older one is dropped. What is forgotten is redacted anew. It is safe for concurrent use.
+// Nearly all texts are clean. Of about the last 2 * MaxCached of these it keeps
+// only the hash, which is found without a lock. Of changed texts it keeps two
+// generations of at most MaxCached texts and MaxCachedBytes each; when one is
+// full the older one is dropped. A forgotten text is redacted again. A Cache is
+// safe for concurrent use.
 type Cache struct {
 	redactor *Redactor
 	seed     maphash.Seed
@@ -22,17 +25,18 @@ type Cache struct {
 	bytes      int // of the texts in young
 }
 
-// Bounds of one generation of a Screen.
+// Limits of one generation of a Cache.
 const (
 	MaxCached      = 16 << 10
 	MaxCachedBytes = 2 << 20
 )
 
-// cleanWays hashes share a set, which is a line of the processor's cache.
+// hashesPerSet hashes share a set, which is one cache line.
 const hashesPerSet = 8
 
-// cleanSet holds hashes of clean texts, the newest first. Two that come at the same time may push out one another, or an older
-// one twice, which costs no more than another look at the text.
+// hashSet holds hashes of clean texts, the newest first. Concurrent additions
+// may lose one another or an older one, which only costs another scan of the
+// text.
 type hashSet [hashesPerSet]atomic.Uint64
 
 func (s *hashSet) has(key uint64) bool {
@@ -51,14 +55,14 @@ func (s *hashSet) add(key uint64) {
 	s[0].Store(key)
 }
 
-// NewScreen makes a Screen over r.
+// NewCache returns a Cache over r.
 func NewCache(r *Redactor) *Cache {
 	return &Cache{redactor: r, seed: maphash.MakeSeed(), young: map[uint64]string{}}
 }
 
-// Text returns text redacted.
+// Redact returns text redacted.
 func (s *Cache) Redact(text string) string {
-	key := max(maphash.String(s.seed, text), 1) // 0 is an empty place
+	key := max(maphash.String(s.seed, text), 1) // 0 is an empty slot
 	clean := &s.clean[key%uint64(len(s.clean))]
 	if clean.has(key) {
 		return text

@@ -38,7 +38,8 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A clean text that was seen is found again, without a lock, and costs no memory.
+// A clean text that was seen is found again, without a lock, and costs no
+// memory.
 func TestScreenClean(t *testing.T) {
 	s := NewCache(newRedactor(t))
 	for round := range 2 {

@@ -13,7 +13,8 @@ import (
 
 var update = flag.Bool("update", false, "write the files that are checked against")
 
-// canary is a text with something of a rule in it. The test of the whole program plants them and looks for them.
+// canary is a text with something of a rule in it. The test of the whole
+// program plants them and looks for them.
 type canary struct {
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`

@@ -12,9 +12,10 @@ type numberMatcher struct{ *document }
 // cardLayouts are the groups of digits printed on cards.
 var cardLayouts = [...][]int{{4, 4, 4, 4, 3}, {4, 4, 4, 4}, {4, 6, 5}, {4, 6, 4}}
 
-// card finds a payment card number that begins at i and returns its end, or i. It
-// has 12 to 19 digits, in a row or grouped as on cards, the prefix of a network or
-// a word about cards before it, and a Luhn check digit (ISO/IEC 7812).
+// card finds a payment card number that begins at i and returns its end, or i.
+// It has 12 to 19 digits, in a row or grouped as on cards, the prefix of a
+// network or a word about cards before it, and a Luhn check digit (ISO/IEC
+// 7812).
 func (m *numberMatcher) card(i int) int {
 	before := byteAt(m.text, i-1)
 	if before == '.' || before == '-' && isAlnum(byteAt(m.text, i-2)) || before == '_' && !m.cardWord(i) {
@@ -114,9 +115,9 @@ var cardWords = []string{"card", "credit", "debit", "visa", "amex", "maestro", "
 // cardWord reports whether a word about cards occurs shortly before i.
 func (m *numberMatcher) cardWord(i int) bool { return containsAny(m.before(i, 40), cardWords) }
 
-// ssn finds a US social security number and returns its end, or i: AAA-GG-SSSS, or
-// after a word that announces it nine digits or other separators. Numbers that are
-// never issued (area 000 or 666, group 00, serial 0000) are ignored.
+// ssn finds a US social security number and returns its end, or i: AAA-GG-SSSS,
+// or after a word that announces it nine digits or other separators. Numbers
+// that are never issued (area 000 or 666, group 00, serial 0000) are ignored.
 func (m *numberMatcher) ssn(i, stop int) int {
 	end, digits, announced := stop, m.text[i:stop], containsAny(m.before(i, 40), []string{"ssn", "social security", "taxpayer"})
 	if stop-i == 3 {
@@ -148,8 +149,9 @@ var ibanLengths = map[string]int{
 	"SE": 24, "SI": 19, "SK": 24, "SM": 27, "ST": 25, "SV": 28, "TL": 23, "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20,
 }
 
-// iban finds an account number that begins at i and returns its end, or i. It may
-// have blanks or hyphens between its groups, and is checked modulo 97 (ISO 13616).
+// iban finds an account number that begins at i and returns its end, or i. It
+// may have blanks or hyphens between its groups, and is checked modulo 97 (ISO
+// 13616).
 func (m *numberMatcher) iban(i int) int {
 	t := m.text
 	want := 0

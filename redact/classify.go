@@ -10,8 +10,8 @@ import (
 // minRandomDigits is the length of the shortest number that counts as random.
 const minRandomDigits = 10
 
-// randomValue reports whether value is a key and not a word, a path, a template, a
-// version or a name.
+// randomValue reports whether value is a key and not a word, a path, a
+// template, a version or a name.
 func randomValue(value string) bool {
 	var digits, letters, others int
 	for i := range len(value) {
@@ -49,13 +49,13 @@ func isNumber(value string) bool {
 
 var timeUUID = regexp.MustCompile(`^(?i:[0-9a-f]{8}-[0-9a-f]{4}-1[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})$`)
 
-// isTimeUUID reports whether value is a UUID of version 1 (RFC 9562): a clock and a
-// network card, so guessable, and therefore an identifier.
+// isTimeUUID reports whether value is a UUID of version 1 (RFC 9562): a clock
+// and a network card, so guessable, and therefore an identifier.
 func isTimeUUID(value string) bool { return len(value) == 36 && timeUUID.MatchString(value) }
 
-// isMixedHex reports whether value is hex digits of both cases, as long as a hash.
-// No encoder writes keys like this, but checksummed Ethereum addresses, which are
-// public, are written so (ERC-55).
+// isMixedHex reports whether value is hex digits of both cases, as long as a
+// hash. No encoder writes keys like this, but checksummed Ethereum addresses,
+// which are public, are written so (ERC-55).
 func isMixedHex(value string) bool {
 	return len(value) >= 32 && strings.Trim(value, "0123456789abcdefABCDEF") == "" &&
 		strings.ContainsAny(value, "abcdef") && strings.ContainsAny(value, "ABCDEF")
@@ -70,8 +70,8 @@ func hasDigitAndLetter(value string) bool {
 	return digits && letters
 }
 
-// hasWords reports whether value is made of words: its parts between separators and
-// capitals have enough vowels to be pronounced.
+// hasWords reports whether value is made of words: its parts between separators
+// and capitals have enough vowels to be pronounced.
 func hasWords(value string) bool {
 	vowels, letters, run, longest, humps := 0, 0, 0, 0, 0
 	for i := range len(value) {
@@ -94,8 +94,8 @@ func hasWords(value string) bool {
 	return letters > 0 && vowels*4 >= letters && longest <= 4 && humps*5 <= letters
 }
 
-// isPronounceable reports whether value has words and is not a hexadecimal number,
-// of whose six letters two are vowels.
+// isPronounceable reports whether value has words and is not a hexadecimal
+// number, of whose six letters two are vowels.
 func isPronounceable(value string) bool {
 	return strings.Trim(value, "0123456789abcdefABCDEF") != "" && hasWords(value)
 }
@@ -132,8 +132,8 @@ func isDotted(value string) bool {
 	return strings.IndexByte(value, '.') > 0 && dotted.MatchString(value)
 }
 
-// hasMixedCase reports whether value has a lower-case letter and, after its first
-// byte, a capital.
+// hasMixedCase reports whether value has a lower-case letter and, after its
+// first byte, a capital.
 func hasMixedCase(value string) bool {
 	return strings.ContainsFunc(value, func(r rune) bool { return r >= 'a' && r <= 'z' }) &&
 		strings.ContainsFunc(value[min(1, len(value)):], func(r rune) bool { return r >= 'A' && r <= 'Z' })
@@ -155,8 +155,8 @@ func entropy(s string) float64 {
 	return h
 }
 
-// looksRandom reports whether a key with a known prefix has enough different bytes
-// for its length and none of the marks of documentation.
+// looksRandom reports whether a key with a known prefix has enough different
+// bytes for its length and none of the marks of documentation.
 func looksRandom(value string) bool {
 	if containsAny(strings.ToUpper(value), []string{"EXAMPLE", "PLACEHOLDER", "DUMMY", "XXXX", "REDACTED", "YOURKEY", "YOUR_", "YOUR-", "CHANGEME"}) {
 		return false

@@ -1,10 +1,12 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
-// shortCode finds the digits of a PIN, a card's security code or a one-time code
-// after its name: "PIN is 4711", "CVV: 123", "your verification code is 481920",
-// and "481920 is your verification code".
+// shortCode finds the digits of a PIN, a card's security code or a one-time
+// code after its name: "PIN is 4711", "CVV: 123", "your verification code is
+// 481920", and "481920 is your verification code".
 func (m *sentenceMatcher) shortCode(start, end int) {
 	t := m.text
 	if before := byteAt(t, start-1); isWord(before) && before != '_' || isAlnum(byteAt(t, end)) {
@@ -52,8 +54,8 @@ func (m *sentenceMatcher) shortCode(start, end int) {
 	m.add(ruleCode, i, stop)
 }
 
-// notSeedWords are the most common English words that are not in the word list of
-// wallets (BIP 39).
+// notSeedWords are the most common English words that are not in the word list
+// of wallets (BIP 39).
 var notSeedWords = []string{"the", "and", "for", "not", "are", "was", "with", "from", "have", "has", "had", "but", "its", "our", "his", "her", "which", "been"}
 
 // seedPhrase finds the 12 to 24 words of a wallet after what announces them.
@@ -132,8 +134,9 @@ func (m *sentenceMatcher) recoveryCodes(start, end int) {
 	}
 }
 
-// codeLayout returns a recovery code with each letter and digit as 0: groups of the
-// same length, a row of digits, or random characters; "" if it is none of these.
+// codeLayout returns a recovery code with each letter and digit as 0: groups of
+// the same length, a row of digits, or random characters; "" if it is none of
+// these.
 func codeLayout(code string) string {
 	b := []byte(code)
 	count, group := 0, 0

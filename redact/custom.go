@@ -11,19 +11,22 @@ import (
 	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
-// CustomRule is a rule of the configuration. What it finds is treated as a secret: its original is never kept.
+// CustomRule is a rule of the configuration. What it finds is treated as a
+// secret: its original is never kept.
 type CustomRule struct {
 	ID string
-	// Pattern is RE2. Where it has a group, what the first one matched is replaced, else the whole match.
+	// Pattern is RE2. If it has a group, the match of the first one is
+	// replaced, else the whole match.
 	Pattern     string
 	Placeholder string // [NAME]
-	// Validator is what the value must pass, "" = ValidateNone.
+	// Validator checks the value, "" = ValidateNone.
 	Validator Validator
-	// Keywords spare the pattern: it runs over texts that hold one of them, in any case. None = over all texts.
+	// Keywords save time: the pattern runs only over texts with one of them, in
+	// any case. None = over all texts.
 	Keywords []string
 }
 
-// Validator names a check of a value that a pattern has found.
+// Validator names a check of a value that a pattern has matched.
 type Validator string
 
 const (
@@ -33,16 +36,16 @@ const (
 	ValidateEntropy Validator = "entropy" // at least MinEntropy
 )
 
-// Validators are all of them.
+// Validators returns all of them.
 func Validators() []Validator {
 	return []Validator{ValidateNone, ValidateLuhn, ValidateMod97, ValidateEntropy}
 }
 
-// MinEntropy is what ValidateEntropy asks for, in bits per byte (Shannon).
+// MinEntropy is the minimum of ValidateEntropy, in bits per byte (Shannon).
 const MinEntropy = 3.0
 
-// Bounds of custom rules. A configuration beyond one of them is refused. They keep the automaton of the keywords below
-// some 40,000 states and 8 MiB.
+// Limits of custom rules. A configuration beyond one of them is refused. They
+// limit the keyword automaton to some 40,000 states and 8 MiB.
 const (
 	MaxCustom         = 100
 	MaxPattern        = 1000 // bytes
@@ -58,28 +61,28 @@ type compiledRule struct {
 	hasKeywords bool
 }
 
-// compileCustom returns the rules ready to run, or all that is wrong with them.
+// compileCustom returns the rules ready to run, or all their problems.
 func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
 	var errs []error
 	wrong := func(i int, field, format string, a ...any) {
 		errs = append(errs, fmt.Errorf("rules[%d].%s: %s", i, field, fmt.Sprintf(format, a...)))
 	}
 	if len(rules) > MaxCustom {
-		return nil, []error{fmt.Errorf("rules: %d of them, at most %d may be", len(rules), MaxCustom)}
+		return nil, []error{fmt.Errorf("rules: %d given, the limit is %d", len(rules), MaxCustom)}
 	}
-	accepted := map[string]string{}
+	usedBy := map[string]string{}
 	for id := range ids(builtIn()) {
-		accepted[id] = "a built-in rule"
+		usedBy[id] = "a built-in rule"
 	}
 	compiled := make([]compiledRule, 0, len(rules))
 	for i, r := range rules {
-		switch by := accepted[r.ID]; {
+		switch by := usedBy[r.ID]; {
 		case r.ID == "" || len(r.ID) > MaxCustomID || strings.Trim(r.ID, "abcdefghijklmnopqrstuvwxyz0123456789-") != "":
 			wrong(i, "id", "must be 1 to %d of a-z, 0-9 and -", MaxCustomID)
 		case by != "":
-			wrong(i, "id", "%q is taken by %s", r.ID, by)
+			wrong(i, "id", "%q is already used by %s", r.ID, by)
 		default:
-			accepted[r.ID] = fmt.Sprintf("rules[%d]", i)
+			usedBy[r.ID] = fmt.Sprintf("rules[%d]", i)
 		}
 		if n := len(r.Placeholder); n == 0 || placeholderForm(r.Placeholder, 0) != n {
 			wrong(i, "placeholder", "must be [NAME], where NAME is %d to %d of A-Z and _", minPlaceholder, maxPlaceholder)
@@ -101,7 +104,7 @@ func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
 			wrong(i, "validator", "must be one of %s", join(Validators()))
 		}
 		if len(r.Keywords) > MaxCustomKeywords {
-			wrong(i, "keywords", "%d of them, at most %d may be", len(r.Keywords), MaxCustomKeywords)
+			wrong(i, "keywords", "%d given, the limit is %d", len(r.Keywords), MaxCustomKeywords)
 		}
 		for k, word := range r.Keywords {
 			if len(word) < 2 || len(word) > MaxKeyword {
@@ -121,27 +124,27 @@ func join(all []Validator) string {
 	return strings.Join(names, ", ")
 }
 
-// compilePattern refuses what no finding can come of, and what finds nothing at every place of a text. It never quotes
-// the pattern beyond the fragment at fault: a pattern may hold what it is to hide.
+// compilePattern refuses patterns that can match the empty string. Its errors
+// never quote the pattern, which may contain what it is meant to hide.
 func compilePattern(pattern string) (*regexp.Regexp, error) {
 	switch {
 	case pattern == "":
 		return nil, errors.New("is missing")
 	case len(pattern) > MaxPattern:
-		return nil, fmt.Errorf("has %d bytes, at most %d may be", len(pattern), MaxPattern)
+		return nil, fmt.Errorf("has %d bytes, the limit is %d", len(pattern), MaxPattern)
 	}
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if e, ok := errors.AsType[*syntax.Error](err); ok {
-		return nil, fmt.Errorf("is no regular expression (RE2): %s", e.Code)
+		return nil, fmt.Errorf("is not a regular expression (RE2): %s", e.Code)
 	} else if err != nil {
-		return nil, errors.New("is no regular expression (RE2)")
+		return nil, errors.New("is not a regular expression (RE2)")
 	}
 	if value := firstGroup(parsed); matchesEmpty(parsed) || value != nil && matchesEmpty(value) {
 		return nil, errors.New("must not match the empty string")
 	}
 	compiled, err := regexp.Compile(pattern)
 	if err != nil {
-		return nil, errors.New("is no regular expression (RE2)")
+		return nil, errors.New("is not a regular expression (RE2)")
 	}
 	return compiled, nil
 }
@@ -158,7 +161,7 @@ func firstGroup(re *syntax.Regexp) *syntax.Regexp {
 	return nil
 }
 
-// canBeEmpty reports that re can match without taking a character.
+// matchesEmpty reports whether re can match the empty string.
 func matchesEmpty(re *syntax.Regexp) bool {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -177,8 +180,9 @@ func matchesEmpty(re *syntax.Regexp) bool {
 	return true // stars, question marks, anchors
 }
 
-// scanCustom runs the patterns of the configuration. A match that touches a placeholder of its own rule is what was left
-// beside an earlier one and stays, or a text would lose another piece each time it is redacted.
+// scanCustom runs the patterns of the configuration. A match next to a
+// placeholder of its own rule is the rest of an earlier one and stays;
+// otherwise a text would lose another piece each time it is redacted.
 func (s *scanner) scanCustom() {
 	for i := range s.redactor.custom {
 		c := &s.redactor.custom[i]
@@ -189,7 +193,7 @@ func (s *scanner) scanCustom() {
 		for _, m := range c.pattern.FindAllStringSubmatchIndex(s.text, -1) {
 			start, end := m[0], m[1]
 			if len(m) > 2 {
-				start, end = m[2], m[3] // -1 where the group took no part
+				start, end = m[2], m[3] // -1 if the group took no part
 			}
 			if start < 0 || start == end || strings.HasSuffix(s.text[:start], own) || strings.HasPrefix(s.text[end:], own) {
 				continue

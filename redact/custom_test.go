@@ -60,7 +60,8 @@ func TestCustomRules(t *testing.T) {
 	}
 }
 
-// A rule made so that each round brings the next about must still leave a text that stays as it is.
+// A rule made so that each round brings the next about must still leave a text
+// that stays as it is.
 func TestRoundsEnd(t *testing.T) {
 	r := custom(t, CustomRule{ID: "a", Pattern: `(?:^|\])[a-z]`, Placeholder: "[AA]"}, CustomRule{ID: "b", Pattern: `\][a-z]`, Placeholder: "[BB]"})
 	in := strings.Repeat("abc", 40) + " [AA]x"
@@ -77,20 +78,20 @@ func TestCustomRulesAreBounded(t *testing.T) {
 		rules []CustomRule
 		want  string
 	}{
-		"too many": {make([]CustomRule, MaxCustom+1), "rules: 101 of them, at most 100 may be"},
+		"too many": {make([]CustomRule, MaxCustom+1), "rules: 101 given, the limit is 100"},
 		"long pattern": {[]CustomRule{{ID: "a", Pattern: strings.Repeat("a", MaxPattern+1), Placeholder: "[AA]"}},
-			"rules[0].pattern: has 1001 bytes, at most 1000 may be"},
+			"rules[0].pattern: has 1001 bytes, the limit is 1000"},
 		"no pattern":         {[]CustomRule{{ID: "a", Placeholder: "[AA]"}}, "rules[0].pattern: is missing"},
 		"empty alternative":  {[]CustomRule{{ID: "a", Pattern: "a|", Placeholder: "[AA]"}}, "rules[0].pattern: must not match the empty string"},
 		"word border":        {[]CustomRule{{ID: "a", Pattern: `\b`, Placeholder: "[AA]"}}, "rules[0].pattern: must not match the empty string"},
 		"empty group":        {[]CustomRule{{ID: "a", Pattern: `a(b*)c`, Placeholder: "[AA]"}}, "rules[0].pattern: must not match the empty string"},
-		"repeat":             {[]CustomRule{{ID: "a", Pattern: `(a{1,500}){1,500}`, Placeholder: "[AA]"}}, "rules[0].pattern: is no regular expression (RE2): invalid repeat count"},
-		"twice":              {[]CustomRule{rule, rule}, `rules[1].id: "a" is taken by rules[0]`},
+		"repeat":             {[]CustomRule{{ID: "a", Pattern: `(a{1,500}){1,500}`, Placeholder: "[AA]"}}, "rules[0].pattern: is not a regular expression (RE2): invalid repeat count"},
+		"twice":              {[]CustomRule{rule, rule}, `rules[1].id: "a" is already used by rules[0]`},
 		"id":                 {[]CustomRule{{ID: "My Rule", Pattern: "a", Placeholder: "[AA]"}}, "rules[0].id: must be 1 to 64 of a-z, 0-9 and -"},
 		"long placeholder":   {[]CustomRule{{ID: "a", Pattern: "a", Placeholder: "[" + strings.Repeat("A", 20) + "]"}}, "rules[0].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _"},
 		"nested placeholder": {[]CustomRule{{ID: "a", Pattern: "a", Placeholder: "[AA][BB]"}}, "rules[0].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _"},
 		"keywords": {[]CustomRule{{ID: "a", Pattern: "a", Placeholder: "[AA]", Keywords: make([]string, 11)}},
-			"rules[0].keywords: 11 of them, at most 10 may be"},
+			"rules[0].keywords: 11 given, the limit is 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New(Config{Rules: c.rules})

@@ -50,7 +50,8 @@ func (m *fileMatcher) manifest(start, end int) {
 	}
 }
 
-// pgpass finds the password of a line of .pgpass: host:port:database:user:password.
+// pgpass finds the password of a line of .pgpass:
+// host:port:database:user:password.
 func (m *fileMatcher) pgpass(start, end int) {
 	from := m.back(start, 128, wordOr(".*-"))
 	if from == start || from > 0 && m.text[from-1] != '\n' {

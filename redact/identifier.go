@@ -1,12 +1,14 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // maxName is how much of an identifier around a keyword is examined, in bytes.
 const maxName = 48
 
-// fakeWords in an identifier show that its value is not genuine, or is valid only
-// within one page.
+// fakeWords in an identifier show that its value is not genuine, or is valid
+// only within one page.
 var fakeWords = []string{
 	"fake", "dummy", "mock", "bogus", "invalid", "wrong", "sample", "example", "placeholder",
 	"csrf", "xsrf", "authenticity", "antiforgery",
@@ -16,7 +18,8 @@ var fakeWords = []string{
 // NON_PROD_TOKEN.
 var fakeIfNegated = []string{"matching", "match", "valid", "genuine", "real", "secret", "sensitive", "working", "existing", "existent", "a"}
 
-// metadataWords at the end of an identifier show that its value is about a secret.
+// metadataWords at the end of an identifier show that its value is about a
+// secret.
 var metadataWords = []string{
 	"name", "names", "file", "filename", "path", "dir", "url", "uri", "endpoint", "host", "length", "len", "size", "type", "count", "limit",
 	"ttl", "expiry", "expires", "expiration", "version", "alias", "regex", "pattern", "format", "header", "field", "label", "title",
@@ -24,7 +27,8 @@ var metadataWords = []string{
 	"namespace", "issuer", "policy", "hint", "mode", "timestamp", "date", "digest", "checksum", "fingerprint", "thumbprint",
 }
 
-// isFake reports whether the identifier around i has a fake word before i: fake_key.
+// isFake reports whether the identifier around i has a fake word before i:
+// fake_key.
 func isFake(text string, i int) bool {
 	from := i
 	for from > 0 && i-from < maxName && (isWord(text[from-1]) || text[from-1] == '-' || text[from-1] == '.') {
@@ -56,8 +60,8 @@ func isMetadata(text string, i int) bool {
 	return isOneOf(last, metadataWords)
 }
 
-// anyWord reports whether is holds for one of the words of an identifier. Words end
-// at separators and before capitals.
+// anyWord reports whether is holds for one of the words of an identifier. Words
+// end at separators and before capitals.
 func anyWord(identifier string, is func(word string) bool) bool {
 	from := 0
 	for i := 0; i <= len(identifier); i++ {

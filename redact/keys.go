@@ -9,8 +9,8 @@ import (
 // keyMatcher finds keys by their structure rather than by a prefix.
 type keyMatcher struct {
 	*document
-	// pemEnd is where the next end line of a PEM block is. Up to pemSearched there is
-	// none besides it.
+	// pemEnd is where the next end line of a PEM block is. Up to pemSearched
+	// there is none besides it.
 	pemEnd, pemSearched int
 }
 
@@ -23,8 +23,8 @@ const (
 	minPEM     = 32 // shorter ones are templates
 )
 
-// pemLabel returns the length of the label of a private key at i and of the dashes
-// after it, 0 if there is none.
+// pemLabel returns the length of the label of a private key at i and of the
+// dashes after it, 0 if there is none.
 func (m *keyMatcher) pemLabel(i int) int {
 	label, _, ok := strings.Cut(m.after(i, 64), dashes)
 	if !ok || !strings.Contains(label, "PRIVATE KEY") {
@@ -62,8 +62,8 @@ func (m *keyMatcher) pem(start, end int) {
 	}
 }
 
-// pemTail finds the end of a private key whose start is elsewhere, for example in
-// the message before.
+// pemTail finds the end of a private key whose start is elsewhere, for example
+// in the message before.
 func (m *keyMatcher) pemTail(start, end int) {
 	from := m.back(start, maxPEM, func(c byte) bool { return isBase64(c) || c == '\n' || c == '\r' || c == '\\' })
 	if label := m.pemLabel(end); label > 0 && start-from >= minPEM {
@@ -71,8 +71,8 @@ func (m *keyMatcher) pemTail(start, end int) {
 	}
 }
 
-// endOfPEM returns where the next end line is within maxPEM bytes of i, else -1.
-// Calls must be in the order of the text; nothing is read twice.
+// endOfPEM returns where the next end line is within maxPEM bytes of i, else
+// -1. Calls must be in the order of the text; nothing is read twice.
 func (m *keyMatcher) endOfPEM(i int) int {
 	if i > m.pemEnd {
 		from := max(i, m.pemSearched-len(pemEndLine)+1)
@@ -105,7 +105,8 @@ func (m *keyMatcher) putty(_, end int) {
 	}
 }
 
-// jwt finds header.payload[.signature] if the header is base64 of a JSON object.
+// jwt finds header.payload[.signature] if the header is base64 of a JSON
+// object.
 func (m *keyMatcher) jwt(start, end int) {
 	if isBase64URL(byteAt(m.text, start-1)) {
 		return // so that no run is read twice
@@ -141,8 +142,8 @@ func (m *keyMatcher) wrappedJWT(start, end int) {
 	}
 }
 
-// azureSecret finds an Azure AD client secret: 3 characters, a digit, Q~, 31 to 34
-// more.
+// azureSecret finds an Azure AD client secret: 3 characters, a digit, Q~, 31 to
+// 34 more.
 func (m *keyMatcher) azureSecret(start, end int) {
 	if m.text[start:end] != "Q~" || !isDigit(byteAt(m.text, start-1)) {
 		return
@@ -163,8 +164,8 @@ func (m *keyMatcher) mailchimp(start, end int) {
 	}
 }
 
-// terraform finds an API token around its middle: 14 characters, .atlasv1., 60 to
-// 70 more.
+// terraform finds an API token around its middle: 14 characters, .atlasv1., 60
+// to 70 more.
 func (m *keyMatcher) terraform(start, end int) {
 	stop := m.run(end, wordOr("-="))
 	from := m.back(start, 15, isAlnum)
@@ -173,7 +174,8 @@ func (m *keyMatcher) terraform(start, end int) {
 	}
 }
 
-// maxmind finds a licence key before its end: 6 characters, an underscore, 29, _mmk.
+// maxmind finds a licence key before its end: 6 characters, an underscore, 29,
+// _mmk.
 func (m *keyMatcher) maxmind(start, end int) {
 	from := m.back(start, 37, isWord)
 	if key := m.text[from:start]; len(key) == 36 && key[6] == '_' && strings.IndexByte(key, '_') == 6 && distinctBytes(key) >= 12 && !isWord(byteAt(m.text, end)) {
@@ -181,8 +183,8 @@ func (m *keyMatcher) maxmind(start, end int) {
 	}
 }
 
-// airtable finds a personal access token around its dot: pat, 14 characters, 64 hex
-// digits.
+// airtable finds a personal access token around its dot: pat, 14 characters, 64
+// hex digits.
 func (m *keyMatcher) airtable(dot int) {
 	if dot < 17 || m.text[dot-17:dot-14] != "pat" || isWord(byteAt(m.text, dot-18)) {
 		return
@@ -193,8 +195,8 @@ func (m *keyMatcher) airtable(dot int) {
 	}
 }
 
-// facebook finds an app token: the 15 or 16 digits of an app id at i, a bar, 27 to
-// 40 characters. It returns its end, or i.
+// facebook finds an app token: the 15 or 16 digits of an app id at i, a bar, 27
+// to 40 characters. It returns its end, or i.
 func (m *keyMatcher) facebook(i, stop int) int {
 	if n := stop - i; n != 15 && n != 16 || byteAt(m.text, stop) != '|' {
 		return i

@@ -8,8 +8,8 @@ import (
 // action handles an occurrence of a keyword, which is text[start:end].
 type action func(s *scanner, start, end int)
 
-// exactKeyword runs an action only where its keyword really occurs: the automaton
-// confuses bytes outside ASCII.
+// exactKeyword runs an action only where its keyword really occurs: the
+// automaton confuses bytes outside ASCII.
 func exactKeyword(a action, keyword string) action {
 	if strings.IndexFunc(keyword, func(r rune) bool { return r >= utf8.RuneSelf }) < 0 {
 		return a

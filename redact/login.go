@@ -1,6 +1,8 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // loginMatcher finds passwords on command lines, in calls and in connection
 // strings.
@@ -9,15 +11,15 @@ type loginMatcher struct{ *document }
 // command is a program that takes a secret on its command line.
 type command struct {
 	keyword string
-	// flags precede the secret, including the blank or equals sign before it, if any.
-	// "" means that the secret is the first argument.
+	// flags precede the secret, including the blank or equals sign before it,
+	// if any. "" means that the secret is the first argument.
 	flags []string
 	// pair means that the argument is user:password.
 	pair bool
 }
 
-// commands have short flags. Flags that end in password, token, key and the like
-// are found by their names.
+// commands have short flags. Flags that end in password, token, key and the
+// like are found by their names.
 var commands = []command{
 	{"curl ", []string{"-u ", "-u", "--user ", "--user=", "--proxy-user ", "-U "}, true},
 	{"sshpass ", []string{"-p ", "-p"}, false},
@@ -123,8 +125,8 @@ func (m *loginMatcher) addArgument(i int, spaced, pair bool) {
 	}
 }
 
-// pipedPassword finds what is piped into a command that reads a password: echo x |
-// docker login --password-stdin.
+// pipedPassword finds what is piped into a command that reads a password: echo
+// x | docker login --password-stdin.
 func (m *loginMatcher) pipedPassword(start, _ int) {
 	before := m.text[max(0, start-maxCommand):start]
 	before = before[strings.LastIndexByte(before, '\n')+1:]
@@ -146,7 +148,8 @@ func (m *loginMatcher) hereString(_, end int) {
 	}
 }
 
-// netUse finds the password of net use: the last word of the line, after /user:.
+// netUse finds the password of net use: the last word of the line, after
+// /user:.
 func (m *loginMatcher) netUse(_, end int) {
 	line := m.line(end, maxCommand)
 	if user := strings.Index(strings.ToLower(line), "/user:"); user >= 0 {
@@ -188,12 +191,14 @@ func (m *loginMatcher) htpasswd(_, end int) {
 	}
 }
 
-// basicAuth finds the second of two literals passed to a call as user and password.
+// basicAuth finds the second of two literals passed to a call as user and
+// password.
 func (m *loginMatcher) basicAuth(_, end int) {
 	m.literalPair(m.runTo(end, 3, in("( ")))
 }
 
-// connectionArguments finds the password in a call with address, user and password.
+// connectionArguments finds the password in a call with address, user and
+// password.
 func (m *loginMatcher) connectionArguments(_, end int) {
 	if comma := strings.IndexByte(m.line(end, maxCommand), ','); comma >= 0 {
 		m.literalPair(m.runTo(end+comma+1, 3, isBlank))

@@ -6,22 +6,23 @@ import (
 	"strings"
 )
 
-// span is a candidate: bytes [start, end) that rule wants gone.
+// match is a candidate: rule applies to bytes [start, end).
 type match struct {
 	start, end int
 	rule       ruleID
 }
 
-// resolve orders candidates and makes them disjoint. Those that overlap become one that covers them all, so that no part
-// of a value is left over, under the rule of highest precedence. A candidate inside a placeholder is dropped; one that
-// cuts a placeholder is widened to cover it. Each span then removes at least one byte that is not of a placeholder, which
-// is why repeated scans end.
+// resolve sorts candidates and makes them disjoint. Overlapping ones are joined
+// under the rule of highest precedence, so that no part of a value remains. A
+// candidate inside a placeholder is dropped; one that cuts a placeholder is
+// extended over it. Each match then removes at least one byte outside of
+// placeholders, so repeated scans end.
 func (r *Redactor) resolve(text string, matches []match) []match {
 	slices.SortFunc(matches, func(a, b match) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
 	return r.avoidPlaceholders(text, merge(matches))
 }
 
-// merge joins spans, in order, that overlap.
+// merge joins sorted matches that overlap.
 func merge(matches []match) []match {
 	merged := matches[:0]
 	for _, s := range matches {
@@ -30,7 +31,7 @@ func merge(matches []match) []match {
 	return merged
 }
 
-// extend appends s, or widens the last span where s overlaps it.
+// extend appends s, or extends the last match if s overlaps it.
 func extend(matches []match, s match) []match {
 	if n := len(matches); n > 0 && s.start < matches[n-1].end {
 		matches[n-1].end = max(matches[n-1].end, s.end)
@@ -42,7 +43,7 @@ func extend(matches []match, s match) []match {
 
 func (r *Redactor) avoidPlaceholders(text string, matches []match) []match {
 	start, end, ok := r.nextPlaceholder(text, 0)
-	storedOriginal := matches[:0]
+	kept := matches[:0]
 	for _, s := range matches {
 		for ok && end <= s.start {
 			start, end, ok = r.nextPlaceholder(text, end)
@@ -58,12 +59,12 @@ func (r *Redactor) avoidPlaceholders(text string, matches []match) []match {
 			s.end = max(s.end, end)
 			start, end, ok = r.nextPlaceholder(text, end)
 		}
-		storedOriginal = extend(storedOriginal, s)
+		kept = extend(kept, s)
 	}
-	return storedOriginal
+	return kept
 }
 
-// render replaces the spans of text by their placeholders.
+// render replaces the matches in text by their placeholders.
 func (r *Redactor) render(text string, matches []match) string {
 	var b strings.Builder
 	b.Grow(len(text) + 8*len(matches))
@@ -77,16 +78,17 @@ func (r *Redactor) render(text string, matches []match) string {
 	return b.String()
 }
 
-// fold merges more, spans of render(text, spans), into spans, in offsets of text. Since spans of a scan never cut a
-// placeholder, each end lies either in text that was kept or at the border of a placeholder.
+// mergeRounds merges more, which are matches in render(text, matches), into
+// matches, with offsets in text. Matches of a scan never cut a placeholder, so
+// each end is in text that was kept or at the border of a placeholder.
 func (r *Redactor) mergeRounds(matches, more []match) []match {
 	all := make([]match, 0, len(matches)+len(more))
-	shift, next := 0, 0 // offset in text = offset in the rendering + shift, as far as spans[:next] reach
+	shift, next := 0, 0 // offset in text = offset in the rendering + shift, up to matches[:next]
 	place := func(offset int, isEnd bool) int {
 		for next < len(matches) {
 			s := matches[next]
 			width := len(r.rule(s.rule).Placeholder)
-			at := s.start - shift // where the placeholder begins in the rendering
+			at := s.start - shift // start of the placeholder in the rendering
 			if offset < at || offset == at || isEnd && offset < at+width {
 				break
 			}
@@ -102,4 +104,51 @@ func (r *Redactor) mergeRounds(matches, more []match) []match {
 	all = append(all, matches...)
 	slices.SortFunc(all, func(a, b match) int { return cmp.Or(a.start-b.start, b.end-a.end, int(a.rule)-int(b.rule)) })
 	return merge(all)
+}
+
+// Limits of a placeholder's name, in bytes.
+const (
+	minPlaceholder = 2
+	maxPlaceholder = 19
+)
+
+// placeholderForm returns the length of text in the form of a placeholder at i,
+// 0 if there is none.
+func placeholderForm(text string, i int) int {
+	if text[i] != '[' {
+		return 0
+	}
+	end := i + 1
+	for end < len(text) && end-i <= maxPlaceholder+1 && (text[end] >= 'A' && text[end] <= 'Z' || text[end] == '_') {
+		end++
+	}
+	if name := end - i - 1; end == len(text) || text[end] != ']' || name < minPlaceholder || name > maxPlaceholder {
+		return 0
+	}
+	return end + 1 - i
+}
+
+// placeholderAt returns the length of the placeholder of a rule at i, 0 if
+// there is none.
+func (r *Redactor) placeholderAt(text string, i int) int {
+	if n := placeholderForm(text, i); n > 0 && r.placeholders[text[i:i+n]] {
+		return n
+	}
+	return 0
+}
+
+// nextPlaceholder returns the first placeholder at or after from.
+func (r *Redactor) nextPlaceholder(text string, from int) (start, end int, ok bool) {
+	for from < len(text) {
+		i := strings.IndexByte(text[from:], '[')
+		if i < 0 {
+			break
+		}
+		from += i
+		if n := r.placeholderAt(text, from); n > 0 {
+			return from, from + n, true
+		}
+		from++
+	}
+	return 0, 0, false
 }

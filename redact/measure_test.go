@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// dataDir holds fixtures that are not part of the project; tests on them skip where they are absent.
+// dataDir holds fixtures that are not part of the project; tests on them skip
+// where they are absent.
 const dataDir = "../../shared/data/redaction"
 
 func readData(t *testing.T, name string, into any) {
@@ -37,8 +38,9 @@ func newRedactor(t testing.TB) *Redactor {
 	return r
 }
 
-// A secret counts as found when any secret rule fires on its fixture. Rules were judged on one half of the fixtures, told
-// by a hash of the text; figures of both are shown.
+// A secret counts as found when any secret rule fires on its fixture. Rules
+// were judged on one half of the fixtures, told by a hash of the text; figures
+// of both are shown.
 func TestSecretsMeasured(t *testing.T) {
 	var fixtures []struct {
 		Src, Rule string
@@ -93,13 +95,15 @@ func TestSecretsMeasured(t *testing.T) {
 			t.Errorf("%s: found %.3f of its secrets, want >= %.2f", group, found, want)
 		}
 	}
-	// Those that are flagged still are keys of the right form that another rule's test must not claim, or have a digit wrong.
+	// Those that are flagged still are keys of the right form that another
+	// rule's test must not claim, or have a digit wrong.
 	if c := by["all"]; float64(c.flagged) > 0.1*float64(c.benign) {
 		t.Errorf("non-secrets flagged: got %d of %d, want <= 10%%", c.flagged, c.benign)
 	}
 }
 
-// Personal data counts as found when nothing of the gold span is left; a finding beside all gold spans is false.
+// Personal data counts as found when nothing of the gold span is left; a
+// finding beside all gold spans is false.
 func TestPersonalDataMeasured(t *testing.T) {
 	var sentences []struct {
 		Text  string

@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
-// nationalExamples are published as examples by the registers or made up with valid check digits.
+// nationalExamples are published as examples by the registers or made up with
+// valid check digits.
 var nationalExamples = map[string][]string{
 	"id-at": {"SVNR 1237 010180"}, "id-au": {"my TFN is 123 456 782"}, "id-be": {"85.07.30-033.28"},
 	"id-br": {"111.444.777-35", "CPF 11144477735"}, "id-ca": {"SIN: 046 454 286"}, "id-ch": {"756.9217.0769.85", "7569217076985"},
@@ -22,7 +23,8 @@ var nationalExamples = map[string][]string{
 	"id-tw": {"身份證 A123456789"}, "id-za": {"ID number 8001015009087"},
 }
 
-// Each id is found with its check digits right and, where it needs a word, with the word; otherwise it is not.
+// Each id is found with its check digits right and, where it needs a word, with
+// the word; otherwise it is not.
 func TestNationalIDs(t *testing.T) {
 	for n, id := range checkdigit.Kinds {
 		t.Run(id.ID, func(t *testing.T) {

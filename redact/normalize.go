@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// decoded is a text with encoded characters replaced by the ASCII ones that they
-// stand for: URL escapes (%40), HTML entities (&quot;), typographic spaces and
-// hyphens, full-width and invisible characters. Rules know only the plain form, so
-// such a text is scanned in both.
+// decoded is a text with encoded characters replaced by the ASCII ones that
+// they stand for: URL escapes (%40), HTML entities (&quot;), typographic spaces
+// and hyphens, full-width and invisible characters. Rules know only the plain
+// form, so such a text is scanned in both.
 type decoded struct {
 	text string
 	at   []int32 // offset in the original of each byte of text, and of its end

@@ -37,7 +37,8 @@ func TestWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// FuzzPlainly: every byte of a plain text has its place in the original, in order, and what is plain already is left alone.
+// FuzzPlainly: every byte of a plain text has its place in the original, in
+// order, and what is plain already is left alone.
 func FuzzPlainly(f *testing.F) {
 	for _, s := range []string{"", "%", "%4", "%40", "&#x40;", "&#64;&quot", "\u00a0\u202f\u2011\uff20\u200b", "1234+5678", "\xe2\x80", "\xc2"} {
 		f.Add(s)
@@ -66,7 +67,8 @@ func FuzzPlainly(f *testing.F) {
 	})
 }
 
-// TestPartsOfKeys: the end of a private key is one, and so is its beginning, numbered or encrypted.
+// TestPartsOfKeys: the end of a private key is one, and so is its beginning,
+// numbered or encrypted.
 func TestPartsOfKeys(t *testing.T) {
 	r := newRedactor(t)
 	line := strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 2)

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Original is what a placeholder of personal data stands for.
+// Original is the personal data that a placeholder replaced.
 type Original struct {
 	Rule        string
 	Placeholder string
@@ -19,38 +19,38 @@ type Original struct {
 	At          int // byte offset of the placeholder in the redacted text
 }
 
-// Bounds of what RedactKeeping returns for one text. Originals beyond them are not kept; they are redacted all the same.
+// Limits of what RedactWithOriginals returns for one text. Originals beyond
+// them are redacted but not kept.
 const (
 	MaxOriginals     = 1000
 	MaxOriginalBytes = 64 << 10 // of all of them together
 )
 
-// assigned ends where the value of something secret begins, or goes on between quotation marks: a number of a phone may be
-// a password, too. Only so much before a finding is looked at.
+// assigned ends where the value of something secret begins, or goes on between
+// quotation marks: a number of a phone may be a password, too. Only so much
+// before a finding is looked at.
 var assigned = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase|code)?|passwort|kennwort|pwd|pin|secret|token|api[ _-]?key|access[ _-]?key|credentials?|auth)[\w-]*["'` + "`" + `]?\s*(?:[:=]+>?|\b(?:is|was|ist|lautet|est|es)\b)\s*(?:["'` + "`" + `][^"'` + "`" + `\n]*)?$`)
 
 const assignedBefore = 96
 
-// RedactKeeping is Redact with the originals of personal data, in order. Those of secrets and of custom rules are never
-// among them, nor is text that a secret was part of, nor what stands as the value of a password, key or token, whatever it
-// looks like. The caller owes them as much care as the text itself.
+// RedactWithOriginals is Redact that also returns the originals of personal data, in order. It never returns those of secrets and custom rules, text that was part of a secret, or the value of a password, key or token, whatever it looks like. The caller must protect them like the text itself.
 func (r *Redactor) RedactWithOriginals(text string) (string, []Original) {
 	out, matches := r.redact(text)
-	var storedOriginal []Original
+	var originals []Original
 	shift, size := 0, 0 // offset in out = offset in text - shift
 	for _, s := range matches {
 		rule := r.rule(s.rule)
 		original := text[s.start:s.end]
-		if s.rule.family() == familyPersonal && !assigned.MatchString(text[max(0, s.start-assignedBefore):s.start]) && len(storedOriginal) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
+		if s.rule.family() == familyPersonal && !assigned.MatchString(text[max(0, s.start-assignedBefore):s.start]) && len(originals) < MaxOriginals && size+len(original) <= MaxOriginalBytes {
 			size += len(original)
-			storedOriginal = append(storedOriginal, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
+			originals = append(originals, Original{Rule: rule.ID, Placeholder: rule.Placeholder, Text: strings.Clone(original), At: s.start - shift})
 		}
 		shift += s.end - s.start - len(rule.Placeholder)
 	}
-	return out, storedOriginal
+	return out, originals
 }
 
-// kept is the value of a reversible map, in JSON.
+// storedOriginal is the JSON value of a reversible map.
 type storedOriginal struct {
 	Original    string `json:"original"`
 	Placeholder string `json:"placeholder"`
@@ -58,9 +58,7 @@ type storedOriginal struct {
 	At          []int  `json:"at"`   // byte offsets in the redacted text
 }
 
-// Keep makes the reversible map of a redacted text: {salted hash of type and original: original, placeholder, type and
-// places, as JSON}. The hash says whether two texts hold the same original without telling which, to those who don't know
-// the salt. Without originals the map is nil. It is to be stored sealed.
+// EncodeOriginals returns the reversible map of a redacted text: {salted hash of type and original: original, placeholder, type and positions, as JSON}. The hash shows whether two texts hold the same original, without revealing it to those who do not know the salt. Without originals the map is nil. It must be stored encrypted.
 func EncodeOriginals(salt []byte, originals []Original) map[string]string {
 	if len(originals) == 0 {
 		return nil
@@ -86,10 +84,10 @@ func EncodeOriginals(salt []byte, originals []Original) map[string]string {
 	return out
 }
 
-// errNotOf says that a map and a text don't belong together.
-var errMismatch = errors.New("redactions are not those of the text")
+// errMismatch means that a map does not belong to a text.
+var errMismatch = errors.New("redactions do not belong to the text")
 
-// Restore puts the originals of a map made by EncodeOriginals back into the redacted text that it was made of.
+// Restore replaces the placeholders in a redacted text by the originals of the map that EncodeOriginals made for it.
 func Restore(text string, redactions map[string]string) (string, error) {
 	type place struct {
 		at   int
@@ -120,8 +118,7 @@ func Restore(text string, redactions map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// Within returns the originals whose placeholders stand in bytes [from, to) of the text, with places as they are once
-// that part stands at offset at of another text.
+// OriginalsIn returns the originals whose placeholders are in bytes [from, to) of the text, with positions for that part at offset at of another text.
 func OriginalsIn(originals []Original, from, to, at int) []Original {
 	var out []Original
 	for _, o := range originals {

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is kept gives the text back but for secrets, for every text of the table.
+// What is kept gives the text back but for secrets, for every text of the
+// table.
 func TestOriginalsGiveTheTextBack(t *testing.T) {
 	r := newRedactor(t)
 	for _, c := range redactions {
@@ -28,7 +29,8 @@ func TestOriginalsGiveTheTextBack(t *testing.T) {
 	}
 }
 
-// A secret of any rule is not among the originals, alone or in the middle of personal data.
+// A secret of any rule is not among the originals, alone or in the middle of
+// personal data.
 func TestSecretsAreNeverKept(t *testing.T) {
 	r := newRedactor(t)
 	check := func(text string) {
@@ -109,21 +111,22 @@ func TestOriginalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSecretsInDisguise: what is the value of something secret is not kept, even if it looks like personal data.
+// TestSecretsInDisguise: what is the value of something secret is not kept,
+// even if it looks like personal data.
 func TestSecretsInDisguise(t *testing.T) {
 	r := newRedactor(t)
 	for _, text := range []string{
 		"password: +49 30 901820", "token=123-45-6789", "DB_PASSWORD='foo bar@example.com'", `{"api_key": "123-45-6789"}`,
 		"my PIN is 4111 1111 1111 1111", "Mein Passwort ist +49 30 901820",
 	} {
-		out, storedOriginal := r.RedactWithOriginals(text)
-		if out == text || len(storedOriginal) > 0 {
-			t.Errorf("%q: %q, %d originals kept", text, out, len(storedOriginal))
+		out, kept := r.RedactWithOriginals(text)
+		if out == text || len(kept) > 0 {
+			t.Errorf("%q: %q, %d originals kept", text, out, len(kept))
 		}
 	}
 	for _, text := range []string{"My password is gone, mail me at jane@example.com", "spinach = fine; call +49 30 901820"} {
-		if _, storedOriginal := r.RedactWithOriginals(text); len(storedOriginal) != 1 {
-			t.Errorf("%q: %d originals kept", text, len(storedOriginal))
+		if _, kept := r.RedactWithOriginals(text); len(kept) != 1 {
+			t.Errorf("%q: %d originals kept", text, len(kept))
 		}
 	}
 }

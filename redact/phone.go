@@ -8,8 +8,8 @@ import (
 )
 
 // phoneRules validates numbers with libphonenumber's metadata. Its tables cost
-// about 3 MiB from process start; the patterns of a country are compiled when one
-// of its numbers first occurs.
+// about 3 MiB from process start; the patterns of a country are compiled when
+// one of its numbers first occurs.
 type phoneRules struct{ regions []string }
 
 func knownRegion(region string) bool { return phonenumbers.GetSupportedRegions()[region] }
@@ -24,9 +24,9 @@ const (
 // phone examines the sequence of digits and separators at i, including a + or (
 // just before. It returns its end and whether it is a phone number.
 //
-// In international format libphonenumber decides. Otherwise a number needs a word
-// such as "phone" nearby, or separators and validity as a national number, with
-// its trunk prefix 0 or in the 3-3-4 groups of North America.
+// In international format libphonenumber decides. Otherwise a number needs a
+// word such as "phone" nearby, or separators and validity as a national number,
+// with its trunk prefix 0 or in the 3-3-4 groups of North America.
 func (m *numberMatcher) phone(i int) (end int, found bool) {
 	from := m.back(i, 2, in("(+"))
 	if c := byteAt(m.text, from-1); isWord(c) || c == '#' && !m.phoneWord(from) || c != 0 && strings.IndexByte("$€£/=._-@", c) >= 0 {
@@ -90,7 +90,8 @@ func (m *numberMatcher) phoneSequence(i int) (end int, digits string, groups []i
 
 var extensionMark = regexp.MustCompile(`^(?i: ?(?:extension |ext\. ?|ext ?|x|#)\d{1,6})`)
 
-// extension returns the end of an extension such as x123 or ext. 12 at end, or end.
+// extension returns the end of an extension such as x123 or ext. 12 at end, or
+// end.
 func (m *numberMatcher) extension(end int) int {
 	c, next := byteAt(m.text, end), byteAt(m.text, end+1)
 	if strings.IndexByte("eExX#", c) < 0 && (c != ' ' || strings.IndexByte("eExX#", next) < 0) {
@@ -135,7 +136,8 @@ var phoneWords = []string{
 	"telefon", "handy", "mobil", "móvil", "teléfono", "celular", "téléphone", "portable", "numéro", "телефон", "тел.", "тел:", "电话", "電話", "手机", "전화",
 }
 
-// messengers identify users by international numbers, often without the plus sign.
+// messengers identify users by international numbers, often without the plus
+// sign.
 var messengers = []string{"whatsapp", "viber"}
 
 // phoneWord reports whether one of phoneWords occurs shortly before i.
@@ -172,8 +174,8 @@ func areYears(digits string, groups []int) bool {
 	return true
 }
 
-// date matches numbers such as 2024-05-01, 1.5.2024 and 5/1/2024, also with a time
-// after them.
+// date matches numbers such as 2024-05-01, 1.5.2024 and 5/1/2024, also with a
+// time after them.
 var date = regexp.MustCompile(`^\D*(?:(?:1[89]|2[01])\d\d\D+(?:0?[1-9]|1[0-2])\D+(?:0?[1-9]|[12]\d|3[01])(?:\D|$)` +
 	`|(?:(?:0?[1-9]|[12]\d|3[01])\D+){2}(?:1[89]|2[01])\d\d(?:\D|$))`)
 

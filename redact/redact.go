@@ -1,19 +1,20 @@
-// Package redact takes secrets and personal data out of text before anything else may see it.
+// Package redact removes secrets and personal data from text before anything
+// else sees it.
 //
-// A [Redactor] finds two families: secrets (keys, tokens, passwords, credentials in URLs and headers) and personal data
-// (email, phone, card, social security number, national ids, IBAN, IP address, user names in home paths), and puts a
-// placeholder such as [EMAIL] in place of each. [Config] adds rules. Names and postal addresses are out of reach without
-// a model and are not looked for.
+// It hides the detection: keyword automaton, key shapes, value classification,
+// check digits and placeholders. A [Redactor] finds secrets (keys, tokens,
+// passwords, credentials in URLs and headers) and personal data (email, phone,
+// card, social security number, national ids, IBAN, IP address, user names in
+// home paths), and replaces each by a placeholder such as [EMAIL]. [Config]
+// adds rules. Names and postal addresses would need a model and are not found.
+// The write path redacts what it stores, and recall redacts what it shows,
+// through a [Cache].
 //
 // Guarantees:
 //
-//   - Idempotent: a redacted text has no findings. A new placeholder can bring what stood apart close enough to matter,
-//     so the text is scanned until nothing is found (at most maxRounds times).
-//   - Findings never hold a value, only where it stood. Originals leave the package through [Redactor.RedactKeeping]
-//     alone, and those of secrets and custom rules never.
-//   - Time is linear in the text, also in what is written to cost time: keywords are found in one pass of an automaton,
-//     everything else starts at a trigger byte, regexps are RE2 and anchored at a keyword, windows are bounded, and what
-//     many keywords share is read once. Of a value that is made of assignments maxInBare are judged; the rest goes whole.
+//   - Idempotent: a redacted text has no findings. A placeholder can bring text parts close enough to form a new finding, so the text is scanned until there are none (at most maxRounds times).
+//   - Findings never hold a value, only its position. Originals leave the package only through [Redactor.RedactWithOriginals], and those of secrets and custom rules never.
+//   - Time is linear in the text, even in hostile text: keywords are found in one pass of an automaton, everything else starts at a trigger byte, regular expressions are RE2 and anchored at a keyword, windows are bounded, and what many keywords share is read once. Of a value that consists of assignments maxBareAssignments are examined; the rest is redacted whole.
 //
 // A Redactor is immutable after [New] and safe for concurrent use.
 package redact
@@ -24,53 +25,56 @@ import (
 	"slices"
 )
 
-// maxRounds bounds how often one text is scanned. Two are enough for nearly all texts with a finding; a text that has
-// findings still, which takes custom rules made for it, is replaced whole.
+// maxRounds limits how often one text is scanned. Two rounds are enough for
+// nearly all texts with a finding. A text that still has findings, which takes
+// custom rules made for it, is replaced whole.
 const maxRounds = 8
 
-// Config chooses what is redacted.
+// Config selects what is redacted.
 type Config struct {
-	// Disable lists ids of rules that are switched off; [Rules] has the built-in ones.
+	// Disable lists ids of rules to disable. [Rules] has the built-in ones.
 	Disable []string
-	// PhoneRegions are the ISO 3166 regions whose national numbers are recognised without a word such as "phone" before
-	// them. Numbers in international format and numbers after such a word need no region.
+	// PhoneRegions are the ISO 3166 regions whose national numbers are
+	// recognised without a word such as "phone" before them. International
+	// numbers and numbers after such a word need no region.
 	PhoneRegions []string
-	// Rules are added to the built-in ones, MaxCustom of them at most.
+	// Rules are added to the built-in ones, at most MaxCustom.
 	Rules []CustomRule
 }
 
-// DefaultConfig switches everything on.
+// DefaultConfig enables everything.
 func DefaultConfig() Config {
 	return Config{PhoneRegions: []string{"US", "GB", "DE", "FR", "IT", "ES", "NL", "BE", "CH", "AT", "SE", "AU", "IN", "JP", "BR", "ZA"}}
 }
 
-// Validate reports every unknown rule and region, and all that is wrong with custom rules.
+// Validate reports every unknown rule and region, and every problem of the
+// custom rules.
 func (c Config) Validate() error {
 	_, errs := compileCustom(c.Rules)
 	known := ids(builtIn())
 	for i, id := range c.Disable {
 		_, ok := known[id]
 		if !ok && !slices.ContainsFunc(c.Rules, func(r CustomRule) bool { return r.ID == id }) {
-			errs = append(errs, fmt.Errorf("disable[%d]: no rule %q", i, id))
+			errs = append(errs, fmt.Errorf("disable[%d]: unknown rule %q", i, id))
 		}
 	}
 	for i, region := range c.PhoneRegions {
 		if !knownRegion(region) {
-			errs = append(errs, fmt.Errorf("phoneRegions[%d]: no region %q", i, region))
+			errs = append(errs, fmt.Errorf("phoneRegions[%d]: unknown region %q", i, region))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// Finding says where something was redacted and why, never what it was.
+// Finding describes where and why text was redacted, never what it was.
 type Finding struct {
 	Rule        string
 	Placeholder string
 	Personal    bool // personal data; else a secret
-	Start, End  int  // bytes [Start, End) of the text handed in
+	Start, End  int  // bytes [Start, End) of the original text
 }
 
-// Redactor finds and replaces. Make one with [New].
+// Redactor finds and replaces. It is made with [New].
 type Redactor struct {
 	rules        [families][]Rule
 	enabled      [families][]bool
@@ -82,7 +86,7 @@ type Redactor struct {
 	custom       []compiledRule
 }
 
-// New builds a Redactor. The error is that of [Config.Validate].
+// New returns a Redactor. Its error is that of [Config.Validate].
 func New(cfg Config) (*Redactor, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -107,8 +111,8 @@ func New(cfg Config) (*Redactor, error) {
 	return r, nil
 }
 
-// Redact returns text with a placeholder for each finding, and the findings in order, which never overlap. Without a
-// finding the text is returned as it is.
+// Redact returns text with a placeholder for each finding, and the findings in
+// order, which never overlap. Text without findings is returned unchanged.
 func (r *Redactor) Redact(text string) (string, []Finding) {
 	out, matches := r.redact(text)
 	if len(matches) == 0 {
@@ -143,8 +147,8 @@ func (r *Redactor) redact(text string) (string, []match) {
 	return out, matches
 }
 
-// OnlyPlaceholders reports whether text holds at least one placeholder and beside placeholders no letter and no digit:
-// nothing worth keeping.
+// OnlyPlaceholders reports whether text has at least one placeholder and,
+// besides placeholders, no letters or digits.
 func (r *Redactor) OnlyPlaceholders(text string) bool {
 	any := false
 	for i := 0; i < len(text); {
@@ -161,7 +165,8 @@ func (r *Redactor) OnlyPlaceholders(text string) bool {
 	return any
 }
 
-// HidesSecret reports whether text holds the placeholder of a secret that a built-in rule finds. What it tells of it is gone for good.
+// HidesSecret reports whether text has the placeholder of a secret that a
+// built-in rule finds. Its original is not kept anywhere.
 func (r *Redactor) HidesSecret(text string) bool {
 	for from := 0; ; {
 		start, end, ok := r.nextPlaceholder(text, from)
@@ -175,7 +180,8 @@ func (r *Redactor) HidesSecret(text string) bool {
 	}
 }
 
-// scan returns the spans of one pass, in order and without overlap, none of them inside a placeholder of text.
+// scan returns the matches of one pass, in order and without overlap, none of
+// them inside a placeholder of text.
 func (r *Redactor) scan(text string) []match {
 	matches := r.find(text)
 	if w, ok := decodeText(text); ok {
@@ -190,7 +196,7 @@ func (r *Redactor) scan(text string) []match {
 	return r.resolve(text, matches)
 }
 
-// find returns the candidates of a text, in no order.
+// find returns the candidates in a text, in no order.
 func (r *Redactor) find(text string) []match {
 	s := newScanner(text, r)
 	s.scanKeywords()

@@ -154,7 +154,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// checkFindings holds for every text: in order, in range, disjoint, and the output is the input with them replaced.
+// checkFindings holds for every text: in order, in range, disjoint, and the
+// output is the input with them replaced.
 func checkFindings(t *testing.T, in, out string, findings []Finding) {
 	t.Helper()
 	var b strings.Builder
@@ -215,8 +216,10 @@ func exampleOf(t *testing.T, all *Redactor, rule Rule) string {
 	return ""
 }
 
-// Every rule finds something in the tables of these tests, and nothing when it is switched off. Some vendor's keys have
-// the form of another's of his or a prefix too, so another rule may have been first; TestServices has each of them alone.
+// Every rule finds something in the tables of these tests, and nothing when it
+// is switched off. Some vendor's keys have the form of another's of his or a
+// prefix too, so another rule may have been first; TestServices has each of
+// them alone.
 func TestRulesAreTestedAndSwitchable(t *testing.T) {
 	all := newRedactor(t)
 	for _, rule := range Rules() {
@@ -241,7 +244,7 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	if err == nil {
 		t.Fatal("no error")
 	}
-	want := "disable[1]: no rule \"nose\"\nphoneRegions[1]: no region \"XX\""
+	want := "disable[1]: unknown rule \"nose\"\nphoneRegions[1]: unknown region \"XX\""
 	if got := err.Error(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -250,7 +253,8 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestHidesSecret: what a person may still edit, and what a rule of one's own hides, is no secret that is gone.
+// TestHidesSecret: what a person may still edit, and what a rule of one's own
+// hides, is no secret that is gone.
 func TestHidesSecret(t *testing.T) {
 	r := custom(t, CustomRule{ID: "project", Placeholder: "[PROJECT]", Pattern: `\bfalcon\b`})
 	for text, want := range map[string]bool{
@@ -285,7 +289,8 @@ func TestOnlyPlaceholders(t *testing.T) {
 	}
 }
 
-// Placeholders are found again by their form; one outside it would be redacted further and further.
+// Placeholders are found again by their form; one outside it would be redacted
+// further and further.
 func TestPlaceholdersAreRecognised(t *testing.T) {
 	r := newRedactor(t)
 	for _, rule := range Rules() {
@@ -303,7 +308,8 @@ started, came over at 10:30 on a Saturday and had half of it down by noon. "You 
 said, and of course she was right: form 27, two weeks, and no, the password to the council's site did not work either.
 `
 
-// hostileUnits make texts that are read again and again where a rule looks ahead or back without a bound.
+// hostileUnits make texts that are read again and again where a rule looks
+// ahead or back without a bound.
 var hostileUnits = []string{
 	"token=", "password:", "ey-", "eyJ.", "ZXlK", "a@", "1:", "::", "1-", "1.", "+1 ", "Q~", "3Q~", "sk-", "-----BEGIN PRIVATE KEY-----",
 	"://a:", "curl -u ", "bearer ", "/home/", "[EMAIL]", "4111 ", "DE89", "-us1", "ops_eyJ", "xoxb-", "a.b.c.", "\xff", "((((",
@@ -329,8 +335,9 @@ func TestHostileTextsTakeLinearTime(t *testing.T) {
 	}
 }
 
-// TestCrowdedValues: where more assignments stand in one value than are judged, nothing hides behind them: what is left of the
-// value goes whole, up to where it ends.
+// TestCrowdedValues: where more assignments stand in one value than are judged,
+// nothing hides behind them: what is left of the value goes whole, up to where
+// it ends.
 func TestCrowdedValues(t *testing.T) {
 	r := newRedactor(t)
 	for _, unit := range []string{"token=", "password=", "pass=", "secret:"} {
@@ -345,8 +352,8 @@ func TestCrowdedValues(t *testing.T) {
 	}
 }
 
-// The worst ratio of what eight times the text costs to what the text costs is 8 where time is linear, 64 where it is
-// quadratic.
+// The worst ratio of what eight times the text costs to what the text costs is
+// 8 where time is linear, 64 where it is quadratic.
 func BenchmarkHostile(b *testing.B) {
 	r := newRedactor(b)
 	cost := func(text string) float64 {
@@ -435,18 +442,19 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// A Redactor is built once, at the start; what it costs then and for good is told by -benchmem and heap-B.
+// A Redactor is built once, at the start; what it costs then and for good is
+// told by -benchmem and heap-B.
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	storedOriginal := newRedactor(b)
+	kept := newRedactor(b)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	for b.Loop() {
 		newRedactor(b)
 	}
 	b.ReportMetric(float64(after.HeapAlloc)-float64(before.HeapAlloc), "heap-B")
-	runtime.KeepAlive(storedOriginal)
+	runtime.KeepAlive(kept)
 }

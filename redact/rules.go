@@ -7,14 +7,15 @@ import (
 	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
-// ruleID numbers the rules: the family in the high byte, the place in it in the low one. Lower numbers win where two
-// rules claim the same text, so that a text that is a secret to any rule is treated as one.
+// ruleID numbers the rules: the family in the high byte, the index in the low
+// one. If rules overlap the lowest number wins, so text that is a secret to any
+// rule is treated as one.
 type ruleID uint16
 
 // Families, in order of precedence.
 const (
 	familySecret   ruleID = iota << 8
-	familyService         // keys told by the name of their vendor, see service.go
+	familyService         // keys recognised by the name of their vendor
 	familyCustom          // of the configuration
 	familyPersonal        // the only family whose originals may be kept
 	familyEnd
@@ -64,11 +65,11 @@ type Rule struct {
 	ID          string
 	Placeholder string
 	Finds       string
-	Checked     string // what a candidate must pass beside its form
+	Checked     string // what a candidate must pass besides its form
 	Personal    bool   // personal data; else a secret, whose original is never kept
 }
 
-// Rules lists every built-in rule, in order of precedence.
+// Rules returns every built-in rule, in order of precedence.
 func Rules() []Rule {
 	var all []Rule
 	for _, family := range builtIn() {
@@ -77,13 +78,13 @@ func Rules() []Rule {
 	return all
 }
 
-// builtIn are the rules by family and number, never to be changed. Placeholders are letters and underscores in brackets,
-// see placeholderAt.
+// builtIn returns the rules by family and number. They must not be modified.
+// Placeholders are letters and underscores in brackets; see placeholderAt.
 var builtIn = sync.OnceValue(func() [families][]Rule {
 	var all [families][]Rule
 	all[familySecret>>8] = []Rule{
 		{ID: "private-key", Placeholder: "[PRIVATE_KEY]", Finds: "PEM private keys, age and 1Password secret keys", Checked: "at least 32 bytes of key"},
-		{ID: "credential-url", Placeholder: "[CREDENTIALS]", Finds: "user:password in URLs, connection strings and curl -u", Checked: "no variable or template; password differs from user"},
+		{ID: "credential-url", Placeholder: "[CREDENTIALS]", Finds: "user:password in URLs, connection strings and curl -u", Checked: "not a variable or template; password differs from user"},
 		{ID: "jwt", Placeholder: "[JWT]", Finds: "JSON web tokens, also wrapped in base64", Checked: "header decodes to a JSON object"},
 		{ID: "webhook", Placeholder: "[WEBHOOK]", Finds: "Slack, Discord and Teams webhook addresses", Checked: "form"},
 		{ID: "openai", Placeholder: "[API_KEY]", Finds: "OpenAI and other sk- keys", Checked: keyChecks},
@@ -98,26 +99,26 @@ var builtIn = sync.OnceValue(func() [families][]Rule {
 		{ID: "package-registry", Placeholder: "[API_KEY]", Finds: "npm, PyPI, RubyGems, Clojars, Artifactory tokens", Checked: keyChecks},
 		{ID: "huggingface", Placeholder: "[API_KEY]", Finds: "Hugging Face tokens", Checked: keyChecks},
 		{ID: "messaging", Placeholder: "[API_KEY]", Finds: "Discord, Telegram, Twilio, SendGrid, Mailchimp, Mailgun keys", Checked: keyChecks},
-		{ID: "vendor", Placeholder: "[API_KEY]", Finds: "keys of other vendors that bear a prefix of their own", Checked: keyChecks},
+		{ID: "vendor", Placeholder: "[API_KEY]", Finds: "keys of other vendors with a prefix of their own", Checked: keyChecks},
 		{ID: "authorization", Placeholder: "[TOKEN]", Finds: "Bearer, Basic and Token credentials in headers, session cookies", Checked: "Basic decodes to user:password; others look random"},
-		{ID: "password", Placeholder: "[PASSWORD]", Finds: "passwords and passphrases that are assigned or told", Checked: "no variable, template, path or plain word"},
-		{ID: "code", Placeholder: "[CODE]", Finds: "PINs, security codes of cards, one-time codes, recovery codes", Checked: "a word that says so; 3 to 8 digits, recovery codes 8 letters and digits at least"},
-		{ID: "assignment", Placeholder: "[SECRET]", Finds: "values assigned to a token, key, secret or credential", Checked: "looks random; the name does not say that it is made up"},
+		{ID: "password", Placeholder: "[PASSWORD]", Finds: "passwords and passphrases in assignments and sentences", Checked: "not a variable, template, path or plain word"},
+		{ID: "code", Placeholder: "[CODE]", Finds: "PINs, security codes of cards, one-time codes, recovery codes", Checked: "a word that announces it; 3 to 8 digits, recovery codes at least 8 letters and digits"},
+		{ID: "assignment", Placeholder: "[SECRET]", Finds: "values assigned to a token, key, secret or credential", Checked: "looks random; the name does not mark it as fake"},
 	}
 	for _, s := range services() {
 		all[familyService>>8] = append(all[familyService>>8], Rule{
-			ID: s.id, Placeholder: "[API_KEY]", Finds: "keys assigned to a name that holds " + strings.Join(s.displayNames(), ", "),
+			ID: s.id, Placeholder: "[API_KEY]", Finds: "keys assigned to a name with " + strings.Join(s.displayNames(), ", "),
 			Checked: "length and alphabet; looks random",
 		})
 	}
 	personal := []Rule{
-		{ID: "email", Placeholder: "[EMAIL]", Finds: "email addresses", Checked: "a top-level domain that is no file extension"},
+		{ID: "email", Placeholder: "[EMAIL]", Finds: "email addresses", Checked: "a top-level domain that is not a file extension"},
 		{ID: "iban", Placeholder: "[IBAN]", Finds: "IBANs", Checked: "length of the country, modulo 97"},
 		{ID: "card", Placeholder: "[CARD]", Finds: "payment card numbers", Checked: "Luhn; network prefix and length, or a word about cards nearby"},
-		{ID: "ssn", Placeholder: "[SSN]", Finds: "US social security numbers", Checked: "ranges that were issued"},
-		{ID: "ip", Placeholder: "[IP]", Finds: "IPv4 and IPv6 addresses", Checked: "parses; not loopback, unspecified, multicast, netmask or version"},
-		{ID: "phone", Placeholder: "[PHONE]", Finds: "phone numbers", Checked: "libphonenumber, or a word that announces one"},
-		{ID: "home-path", Placeholder: "[USER]", Finds: "the user name in home directory paths", Checked: "no name that every machine has"},
+		{ID: "ssn", Placeholder: "[SSN]", Finds: "US social security numbers", Checked: "issued ranges"},
+		{ID: "ip", Placeholder: "[IP]", Finds: "IPv4 and IPv6 addresses", Checked: "parses; not loopback, unspecified, multicast, a netmask or a version"},
+		{ID: "phone", Placeholder: "[PHONE]", Finds: "phone numbers", Checked: "libphonenumber, or a word that announces it"},
+		{ID: "home-path", Placeholder: "[USER]", Finds: "the user name in home directory paths", Checked: "not a name that every machine has"},
 	}
 	for i := range checkdigit.Kinds {
 		k := &checkdigit.Kinds[i]
@@ -135,7 +136,7 @@ const keyChecks = "prefix, length, alphabet; looks random"
 // rule returns the description of a rule.
 func (r *Redactor) rule(id ruleID) *Rule { return &r.rules[id>>8][id&0xff] }
 
-// ids lists the rules of all families by id.
+// ids returns the rules of all families by id.
 func ids(all [families][]Rule) map[string]ruleID {
 	byID := map[string]ruleID{}
 	for family, rules := range all {
@@ -144,49 +145,4 @@ func ids(all [families][]Rule) map[string]ruleID {
 		}
 	}
 	return byID
-}
-
-// Bounds of a placeholder's name, in bytes.
-const (
-	minPlaceholder = 2
-	maxPlaceholder = 19
-)
-
-// placeholderForm returns the length of what looks like a placeholder at i, 0 if nothing does.
-func placeholderForm(text string, i int) int {
-	if text[i] != '[' {
-		return 0
-	}
-	end := i + 1
-	for end < len(text) && end-i <= maxPlaceholder+1 && (text[end] >= 'A' && text[end] <= 'Z' || text[end] == '_') {
-		end++
-	}
-	if name := end - i - 1; end == len(text) || text[end] != ']' || name < minPlaceholder || name > maxPlaceholder {
-		return 0
-	}
-	return end + 1 - i
-}
-
-// placeholderAt returns the length of the placeholder of one of the rules that begins at i, 0 if there is none.
-func (r *Redactor) placeholderAt(text string, i int) int {
-	if n := placeholderForm(text, i); n > 0 && r.placeholders[text[i:i+n]] {
-		return n
-	}
-	return 0
-}
-
-// nextPlaceholder finds the first placeholder at or after from.
-func (r *Redactor) nextPlaceholder(text string, from int) (start, end int, ok bool) {
-	for from < len(text) {
-		i := strings.IndexByte(text[from:], '[')
-		if i < 0 {
-			break
-		}
-		from += i
-		if n := r.placeholderAt(text, from); n > 0 {
-			return from, from + n, true
-		}
-		from++
-	}
-	return 0, 0, false
 }

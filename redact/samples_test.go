@@ -59,8 +59,9 @@ func expand(macro string, random *rand.Rand) (string, error) {
 	return string(b), nil
 }
 
-// readSamples reads a file of samples. Their values are the same each time, and none of them stands in the file, which
-// would be taken for a leak by those who look for keys in source code.
+// readSamples reads a file of samples. Their values are the same each time, and
+// none of them stands in the file, which would be taken for a leak by those who
+// look for keys in source code.
 func readSamples(t testing.TB, name string) []sample {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)
@@ -68,17 +69,17 @@ func readSamples(t testing.TB, name string) []sample {
 		t.Fatal(err)
 	}
 	var all []sample
-	accepted := map[string]bool{}
+	seen := map[string]bool{}
 	for line := range bytes.Lines(raw) {
 		line := strings.TrimSuffix(string(line), "\n")
 		if line == "" || strings.HasPrefix(line, "#") {
 			continue
 		}
 		title, rest, ok := strings.Cut(line, " | ")
-		if !ok || accepted[title] {
+		if !ok || seen[title] {
 			t.Fatalf("%s: %q is no sample or has the name of another", name, line)
 		}
-		accepted[title] = true
+		seen[title] = true
 		hash := fnv.New64a()
 		_, _ = hash.Write([]byte(title))
 		random := rand.New(rand.NewPCG(hash.Sum64(), 1))
@@ -124,7 +125,8 @@ var knownMisses = map[string]string{
 	"told quoted password": "a value ends at a blank",
 }
 
-// Secrets and personal data as they come in texts are found, but for those that are known not to be.
+// Secrets and personal data as they come in texts are found, but for those that
+// are known not to be.
 func TestSamples(t *testing.T) {
 	r := newRedactor(t)
 	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt"} {

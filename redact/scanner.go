@@ -56,8 +56,8 @@ func (d *document) runTo(i, limit int, in func(byte) bool) int {
 	return stop
 }
 
-// scanner is the state of one pass over a text: the document and one matcher for
-// each family of findings.
+// scanner is the state of one pass over a text: the document and one matcher
+// for each family of findings.
 type scanner struct {
 	document
 	keyMatcher
@@ -68,7 +68,8 @@ type scanner struct {
 	sentenceMatcher
 	numberMatcher
 	addressMatcher
-	// keywordsSeen has a bit for each custom rule, set once one of its keywords occurs.
+	// keywordsSeen has a bit for each custom rule, set once one of its keywords
+	// occurs.
 	keywordsSeen [(MaxCustom + 63) / 64]uint64
 }
 
@@ -110,8 +111,8 @@ func (s *scanner) scanTriggers() {
 	}
 }
 
-// number examines the digits that begin at i and returns where to continue, which
-// is past them.
+// number examines the digits that begin at i and returns where to continue,
+// which is past them.
 func (s *scanner) number(i int, phonesFrom *int) int {
 	stop := s.run(i, isDigit)
 	if i > 0 && isLetter(s.text[i-1]) {
@@ -162,8 +163,8 @@ func in(set string) func(byte) bool {
 	return func(c byte) bool { return strings.IndexByte(set, c) >= 0 }
 }
 
-// wordOr returns a function that reports whether a byte is a letter, a digit, an
-// underscore or one of set.
+// wordOr returns a function that reports whether a byte is a letter, a digit,
+// an underscore or one of set.
 func wordOr(set string) func(byte) bool {
 	return func(c byte) bool { return isWord(c) || strings.IndexByte(set, c) >= 0 }
 }

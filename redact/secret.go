@@ -5,14 +5,15 @@ import (
 	"log/slog"
 )
 
-// hidden is what every printable form of a Secret shows.
+// hidden is the printable form of every Secret.
 const hidden = "[redacted]"
 
-// Secret is a string that shows itself to nobody: printing, logging and marshalling all give "[redacted]". Only
-// [Secret.Reveal] returns the value. Don't use it as a map key: encoding/json writes keys of kind string as they are.
+// Secret is a string that never shows its value: printing, logging and
+// marshalling give "[redacted]". Only [Secret.Reveal] returns it. It must not
+// be a map key: encoding/json writes keys of kind string as they are.
 type Secret string
 
-// Reveal returns the value. Call it where the value is used, never earlier.
+// Reveal returns the value. Call it only where the value is used.
 func (s Secret) Reveal() string { return string(s) }
 
 func (s Secret) String() string { return hidden }
@@ -25,5 +26,6 @@ func (s Secret) MarshalJSON() ([]byte, error) { return []byte(`"` + hidden + `"`
 
 func (s Secret) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// Format hides the value from every verb: without it %x and %q would print the bytes of the string.
+// Format hides the value from every verb; otherwise %x and %q would print its
+// bytes.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(hidden)) }

@@ -1,15 +1,18 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // sentenceMatcher finds passwords and codes in prose.
 type sentenceMatcher struct{ *document }
 
-// maxSentencePassword is how far after "password" a password of a sentence ends,
-// in bytes.
+// maxSentencePassword is how far after "password" a password of a sentence
+// ends, in bytes.
 const maxSentencePassword = 96
 
-// userWords before "password" allow the password to follow without another word.
+// userWords before "password" allow the password to follow without another
+// word.
 var userWords = []string{"user", "login", "account", "benutzer", "utilisateur", "usuario", "machine"}
 
 // changeVerbs occur in sentences that change a password.
@@ -62,8 +65,8 @@ func (m *sentenceMatcher) passwordInSentence(start, end int) {
 	}
 }
 
-// passwordAfterChange finds the password of "password has been changed to hunter2",
-// where i is after "has".
+// passwordAfterChange finds the password of "password has been changed to
+// hunter2", where i is after "has".
 func (m *sentenceMatcher) passwordAfterChange(i int) {
 	after := m.after(i, 40)
 	for _, to := range [...]string{" to ", " auf "} {
@@ -74,8 +77,8 @@ func (m *sentenceMatcher) passwordAfterChange(i int) {
 	}
 }
 
-// passwordAfterParenthesis finds the password of "password (for the VPN): hunter2",
-// where i is at the parenthesis.
+// passwordAfterParenthesis finds the password of "password (for the VPN):
+// hunter2", where i is at the parenthesis.
 func (m *sentenceMatcher) passwordAfterParenthesis(i int) {
 	inside, _, ok := strings.Cut(m.line(i, 40), ")")
 	if !ok {
@@ -89,8 +92,8 @@ func (m *sentenceMatcher) passwordAfterParenthesis(i int) {
 	}
 }
 
-// passwordAfterPurpose finds the password after words about its purpose: "password
-// for the router: ...", "du wifi est ...".
+// passwordAfterPurpose finds the password after words about its purpose:
+// "password for the router: ...", "du wifi est ...".
 func (m *sentenceMatcher) passwordAfterPurpose(i int) {
 	for words := 0; words < 6 && byteAt(m.text, i) == ' '; words++ {
 		i++
@@ -106,13 +109,14 @@ func (m *sentenceMatcher) passwordAfterPurpose(i int) {
 	}
 }
 
-// isNetrc reports whether a password at i is that of a machine in .netrc, where it
-// may be a word.
+// isNetrc reports whether a password at i is that of a machine in .netrc, where
+// it may be a word.
 func (m *sentenceMatcher) isNetrc(i int) bool {
 	return strings.Contains(m.text[max(0, i-48):i], "login ") && strings.Contains(m.text[max(0, i-160):i], "machine ")
 }
 
-// algorithms have letters and digits, and follow "password" in texts on programming.
+// algorithms have letters and digits, and follow "password" in texts on
+// programming.
 var algorithms = []string{"sha", "md", "oauth", "base", "argon", "bcrypt", "pbkdf", "utf", "aes", "scrypt", "ntlm"}
 
 // addPassword adds a password of a sentence unless it looks like a word.
@@ -130,8 +134,8 @@ func (m *sentenceMatcher) addPassword(from, stop int) bool {
 	return true
 }
 
-// word returns the bounds of the word at i, without quotes around it and without
-// the punctuation after it.
+// word returns the bounds of the word at i, without quotes around it and
+// without the punctuation after it.
 func (m *sentenceMatcher) word(i int) (from, stop int) {
 	from = m.run(min(i, len(m.text)), in("\"'`"))
 	stop = m.runTo(from, 128, func(c byte) bool { return c > ' ' && strings.IndexByte("\"'`<>", c) < 0 })
@@ -191,8 +195,8 @@ var (
 	pluralCopulas = []string{": ", ":\n", " = ", " are: ", " are ", " is ", " were ", " sind: ", " sind ", " lauten ", " sont: ", " sont ", " son: ", " son "}
 )
 
-// skipCopula returns the length of a copula with the blank, colon or line feed after
-// it, 0 if rest does not begin with one.
+// skipCopula returns the length of a copula with the blank, colon or line feed
+// after it, 0 if rest does not begin with one.
 func skipCopula(rest string) int {
 	if rest == "" || strings.IndexByte(copulaFirsts, rest[0]) < 0 {
 		return 0
@@ -210,8 +214,8 @@ func skipCopula(rest string) int {
 	return 0
 }
 
-// skipAnnouncement returns the length of what leads from a plural name to its value,
-// 0 if rest does not begin with it.
+// skipAnnouncement returns the length of what leads from a plural name to its
+// value, 0 if rest does not begin with it.
 func skipAnnouncement(rest string) int {
 	for _, word := range pluralCopulas {
 		if len(rest) >= len(word) && strings.EqualFold(rest[:len(word)], word) {

@@ -6,7 +6,8 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// TestToldPasswords holds ways in which people write a password, or a key, into a sentence, beside sentences about them.
+// TestToldPasswords holds ways in which people write a password, or a key, into
+// a sentence, beside sentences about them.
 func TestToldPasswords(t *testing.T) {
 	r, err := redact.New(redact.DefaultConfig())
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 //go:embed gitleaks/rules.tsv
 var serviceData string
 
-// service is a kind of key without a prefix of its own, recognised by the name of
-// its vendor in the identifier that it is assigned to: HEROKU_TOKEN,
+// service is a kind of key without a prefix of its own, recognised by the name
+// of its vendor in the identifier that it is assigned to: HEROKU_TOKEN,
 // "datadog-api-key". The data is from gitleaks, whose licence is beside it.
 type service struct {
 	id      string
@@ -22,8 +22,8 @@ type service struct {
 	value   string  // pattern of the value, its first group
 }
 
-// services reads the embedded data. It is constant and a test reads it, so invalid
-// data panics.
+// services reads the embedded data. It is constant and a test reads it, so
+// invalid data panics.
 var services = sync.OnceValue(func() []service {
 	var all []service
 	for column := range rows(serviceData) {
@@ -72,9 +72,9 @@ func serviceActions(on func(action, ...string)) {
 	}
 }
 
-// serviceAction tries the values of all services with the same name. Patterns are
-// compiled when a name first occurs before an operator: most processes never see
-// most of them.
+// serviceAction tries the values of all services with the same name. Patterns
+// are compiled when a name first occurs before an operator: most processes
+// never see most of them.
 func serviceAction(rules []ruleID) action {
 	patterns := make([]func() *regexp.Regexp, len(rules))
 	for i, id := range rules {
@@ -132,8 +132,8 @@ func (m *assignmentMatcher) serviceValue(start, end int) (at int, ok bool) {
 	return at, at < len(t)
 }
 
-// isKeyLike reports whether value is a key and not a word of the same length: it
-// has digits, or is long and not made of words.
+// isKeyLike reports whether value is a key and not a word of the same length:
+// it has digits, or is long and not made of words.
 func isKeyLike(value string) bool {
 	return strings.ContainsAny(value, "0123456789") || len(value) >= 20 && !hasWords(value)
 }

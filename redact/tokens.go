@@ -12,18 +12,18 @@ import (
 //go:embed tokens.tsv
 var tokenData string
 
-// tokenWindow is how much of the text a token's pattern may see after its prefix,
-// in bytes.
+// tokenWindow is how much of the text a token's pattern may see after its
+// prefix, in bytes.
 const tokenWindow = 2 << 10
 
-// tokenShape is a key with a prefix of its own. The prefix is the keyword, matched
-// in its exact case; the pattern (RE2) follows it.
+// tokenShape is a key with a prefix of its own. The prefix is the keyword,
+// matched in its exact case; the pattern (RE2) follows it.
 type tokenShape struct {
 	rule    ruleID
 	prefix  string
 	pattern string
-	// uniform keys need not look random. Others must, because documentation is full
-	// of xxxx.
+	// uniform keys need not look random. Others must, because documentation is
+	// full of xxxx.
 	uniform bool
 	// anywhere allows a letter or digit before the prefix.
 	anywhere bool
@@ -59,8 +59,8 @@ func rows(data string) iter.Seq[[]string] {
 }
 
 // find returns an action that matches the shape at its prefix. The pattern is
-// compiled when a prefix first occurs: most processes never see most of them, and
-// compiled they take megabytes.
+// compiled when a prefix first occurs: most processes never see most of them,
+// and compiled they take megabytes.
 func (t tokenShape) find() action {
 	compiled := sync.OnceValue(func() func(string) int { return matcher(t.pattern) })
 	return func(s *scanner, start, end int) {
@@ -123,10 +123,10 @@ func lacksOpenAIMark(value string) bool {
 	return ok && len(key) == 48 && isOneOf(kind, []string{"proj", "svcacct", "admin"}) && key[20:28] != openAIMark
 }
 
-// matcher returns a function that returns the length of the pattern's match at the
-// start of a text, -1 if there is none. Most patterns are a repeated character
-// class: those are counted, some hundred times faster than the regular expression
-// is run, for texts with a prefix at every other word.
+// matcher returns a function that returns the length of the pattern's match at
+// the start of a text, -1 if there is none. Most patterns are a repeated
+// character class: those are counted, some hundred times faster than the
+// regular expression is run, for texts with a prefix at every other word.
 func matcher(pattern string) func(text string) int {
 	if class, minimum, maximum, ok := classRun(pattern); ok {
 		return func(text string) int {
@@ -150,7 +150,8 @@ func matcher(pattern string) func(text string) int {
 	}
 }
 
-// classRun takes apart a pattern that is one repeated class of ASCII characters.
+// classRun takes apart a pattern that is one repeated class of ASCII
+// characters.
 func classRun(pattern string) (class *[256]bool, minimum, maximum int, ok bool) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil || re.Op != syntax.OpRepeat || re.Flags&syntax.NonGreedy != 0 || re.Sub[0].Op != syntax.OpCharClass {

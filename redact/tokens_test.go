@@ -22,7 +22,8 @@ func TestTokenDataIsValid(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheirPatterns holds what counts against the regular expression that it stands for.
+// TestMatchersAreTheirPatterns holds what counts against the regular expression
+// that it stands for.
 func TestMatchersAreTheirPatterns(t *testing.T) {
 	const letters = "abcdefXYZ0123456789_-+/=.%~: "
 	r := rand.New(rand.NewPCG(1, 1))

@@ -12,12 +12,12 @@ type webMatcher struct {
 	cookiesEnd int // end of the last Cookie header that was examined
 }
 
-// minWebSecret is the length of the shortest random value that is a credential, in
-// bytes.
+// minWebSecret is the length of the shortest random value that is a credential,
+// in bytes.
 const minWebSecret = 16
 
-// urlCredentials finds user:password, or a bare token, before the host of a URL.
-// Host and path stay.
+// urlCredentials finds user:password, or a bare token, before the host of a
+// URL. Host and path stay.
 func (m *webMatcher) urlCredentials(start, end int) {
 	if !isAlnum(byteAt(m.text, start-1)) {
 		return
@@ -54,7 +54,8 @@ func isLoopbackHost(text string) bool {
 	return false
 }
 
-// authorization finds the credential after Bearer, Basic or "Authorization: Token".
+// authorization finds the credential after Bearer, Basic or "Authorization:
+// Token".
 func (m *webMatcher) authorization(start, end int) {
 	if isWord(byteAt(m.text, start-1)) {
 		return
@@ -77,17 +78,17 @@ func (m *webMatcher) credential(i, limit int) string {
 	return strings.TrimRight(m.text[i:stop], ".")
 }
 
-// isBasicAuth reports whether value is base64 of user:password, with printable also
-// without control characters.
+// isBasicAuth reports whether value is base64 of user:password, with printable
+// also without control characters.
 func isBasicAuth(value string, printable bool) bool {
 	plain, err := base64.StdEncoding.DecodeString(value)
 	return err == nil && bytes.IndexByte(plain, ':') >= 0 &&
 		(!printable || plain[0] != ':' && bytes.IndexFunc(plain, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0)
 }
 
-// authorizationHeader finds the credential of any other scheme (ApiKey, SSWS, Token
-// token=...), or of none, in an Authorization header, as it is sent or as code and
-// settings write it.
+// authorizationHeader finds the credential of any other scheme (ApiKey, SSWS,
+// Token token=...), or of none, in an Authorization header, as it is sent or as
+// code and settings write it.
 func (m *webMatcher) authorizationHeader(_, end int) {
 	t := m.text
 	i := m.runTo(end, 12, in("\"'`\\]):,=> "))
@@ -112,8 +113,8 @@ func (m *webMatcher) authorizationHeader(_, end int) {
 // maxCookies is how much of a Cookie header is examined, in bytes.
 const maxCookies = 4 << 10
 
-// cookies finds the random values of a Cookie or Set-Cookie header, as it is sent
-// or in code. Their names seldom show which one is the session.
+// cookies finds the random values of a Cookie or Set-Cookie header, as it is
+// sent or in code. Their names seldom show which one is the session.
 func (m *webMatcher) cookies(_, end int) {
 	if end < m.cookiesEnd {
 		return
@@ -169,15 +170,15 @@ func (m *webMatcher) encodedPair(_, end int) {
 	}
 }
 
-// parameters are URL parameters whose names say nothing elsewhere. Token, secret,
-// password and the like are found by their names.
+// parameters are URL parameters whose names say nothing elsewhere. Token,
+// secret, password and the like are found by their names.
 var parameters = []string{"key", "code", "auth", "sig", "signature", "sign", "session", "sid", "sessionid", "ticket", "hmac", "jwt"}
 
 // urlUnescape undoes the URL escapes of base64.
 var urlUnescape = strings.NewReplacer("%2F", "/", "%2f", "/", "%2B", "+", "%2b", "+", "%3D", "=", "%3d", "=")
 
-// parameter finds the random value of one of parameters. In a URL within a URL the
-// separators are encoded: %26key%3D.
+// parameter finds the random value of one of parameters. In a URL within a URL
+// the separators are encoded: %26key%3D.
 func (m *webMatcher) parameter(start, end int) {
 	t := m.text
 	if name := m.back(start, 16, func(c byte) bool { return isLetter(c) || c == '-' }); start-name > 1 && t[start-1] == '-' {
@@ -191,8 +192,8 @@ func (m *webMatcher) parameter(start, end int) {
 	m.addURLSecret(end, strings.TrimRight(value, "."), minWebSecret)
 }
 
-// linkedSecret finds the random end of a link that resets, confirms or invites, and
-// lets in whoever has it.
+// linkedSecret finds the random end of a link that resets, confirms or invites,
+// and lets in whoever has it.
 func (m *webMatcher) linkedSecret(_, end int) {
 	stop := m.runTo(end, maxAssigned, wordOr("-."))
 	m.addURLSecret(end, strings.TrimRight(m.text[end:stop], "."), 20)

@@ -1,12 +1,14 @@
 package redact
 
-import "strings"
+import (
+	"strings"
+)
 
 // This file handles formats that put something between a name and its value, or
 // around the value.
 
-// skipMarkdown skips what Markdown puts before a value: the end of an emphasis, the
-// line that opens a code fence.
+// skipMarkdown skips what Markdown puts before a value: the end of an emphasis,
+// the line that opens a code fence.
 func (m *assignmentMatcher) skipMarkdown(i int) int {
 	if rest := strings.TrimLeft(m.after(i, 3), "*_"); len(rest) > 0 && rest[0] == ' ' && m.text[i] != ' ' {
 		i = m.run(i, in("*_ "))
@@ -19,8 +21,8 @@ func (m *assignmentMatcher) skipMarkdown(i int) int {
 	return i + len(fence) + 1
 }
 
-// skipType skips a type and an equals sign before a literal at i, if there are any
-// (let secret: String = "...").
+// skipType skips a type and an equals sign before a literal at i, if there are
+// any (let secret: String = "...").
 func (m *assignmentMatcher) skipType(i int) int {
 	at := m.runTo(i, maxGap, wordOr("<>?.&'"))
 	if at > i && strings.HasPrefix(m.text[at:], " = ") && at+3 < len(m.text) && strings.IndexByte("\"'`", m.text[at+3]) >= 0 {
@@ -29,8 +31,8 @@ func (m *assignmentMatcher) skipType(i int) int {
 	return i
 }
 
-// terraformDefault returns the start of the default of the variable whose name ends
-// before i, or -1.
+// terraformDefault returns the start of the default of the variable whose name
+// ends before i, or -1.
 func (m *assignmentMatcher) terraformDefault(i int) int {
 	if byteAt(m.text, i) != '{' || !strings.Contains(m.before(i, maxName+16), `variable "`) {
 		return -1
@@ -44,16 +46,16 @@ func (m *assignmentMatcher) terraformDefault(i int) int {
 	return i + len(block) - len(rest) + 1
 }
 
-// isDockerfileName reports whether the identifier around i is the name in an ENV
-// line of a Dockerfile, whose value may follow a blank.
+// isDockerfileName reports whether the identifier around i is the name in an
+// ENV line of a Dockerfile, whose value may follow a blank.
 func (m *assignmentMatcher) isDockerfileName(i int) bool {
 	from := m.back(i, maxName, isWord)
 	line, ok := strings.CutSuffix(m.text[max(0, from-5):from], "ENV ")
 	return ok && (line == "" || line == "\n")
 }
 
-// isTableCell reports whether a table cell with one word begins at i, which has both
-// digits and letters.
+// isTableCell reports whether a table cell with one word begins at i, which has
+// both digits and letters.
 func (m *assignmentMatcher) isTableCell(i int) bool {
 	stop := m.runTo(i, maxName, func(c byte) bool { return c > ' ' && c != '|' })
 	return stop > i && strings.HasPrefix(m.text[stop:], " |") && hasDigitAndLetter(m.text[i:stop])
@@ -62,15 +64,15 @@ func (m *assignmentMatcher) isTableCell(i int) bool {
 // connectionKeys are names that connection strings with a password have.
 var connectionKeys = []string{"server=", "data source=", "host=", "uid=", "user id=", "user=", "username=", "driver=", "database=", "endpoint=", "jdbc:"}
 
-// inConnectionString reports whether the identifier around i follows a semicolon, as
-// in Server=...;Pwd=...
+// inConnectionString reports whether the identifier around i follows a
+// semicolon, as in Server=...;Pwd=...
 func (m *assignmentMatcher) inConnectionString(i int) bool {
 	from := m.back(i, maxName, wordOr(" "))
 	return byteAt(m.text, from-1) == ';' && containsAny(m.before(from, 160), connectionKeys)
 }
 
-// connectionValue returns the value at i: up to a semicolon, or in braces, where a
-// closing one is doubled (ODBC).
+// connectionValue returns the value at i: up to a semicolon, or in braces,
+// where a closing one is doubled (ODBC).
 func (m *assignmentMatcher) connectionValue(i int) (from, stop int) {
 	value := m.after(i, maxAssigned)
 	if strings.HasPrefix(value, "{") && !strings.HasPrefix(value, "{{") {
@@ -82,8 +84,8 @@ func (m *assignmentMatcher) connectionValue(i int) (from, stop int) {
 	return i, m.runTo(i, maxAssigned, func(c byte) bool { return c >= ' ' && strings.IndexByte(";\"'`", c) < 0 })
 }
 
-// encodedValue parses the value of a name that ends before i if quotes, colon and
-// equals sign are encoded for a URL.
+// encodedValue parses the value of a name that ends before i if quotes, colon
+// and equals sign are encoded for a URL.
 func (m *assignmentMatcher) encodedValue(i int) (from, stop int, quoted, ok bool) {
 	t := m.text
 	assigned := false
@@ -128,8 +130,8 @@ func closesElement(text string, i, stop int) bool {
 // constructors make a value of a literal.
 var constructors = []string{"from", "new", "some", "string", "str", "bytes", "secretstr", "secretstring", "just", "of", "secret"}
 
-// constructorLiteral returns the start of the literal that is the argument of the
-// constructor named between i and stop, else 0.
+// constructorLiteral returns the start of the literal that is the argument of
+// the constructor named between i and stop, else 0.
 func constructorLiteral(text string, i, stop int) int {
 	quote := byteAt(text, stop+1)
 	name := text[i:stop]

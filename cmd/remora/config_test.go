@@ -329,14 +329,14 @@ func TestProblems(t *testing.T) {
 			want: []string{
 				`redact.rules[1].validator: must be one of none, luhn, mod97, entropy (config.json:3)`,
 				`redact.rules[2].words: unknown key (config.json:4)`,
-				`redact.rules[0].pattern: is no regular expression (RE2): missing closing ) (config.json:2)`,
-				`redact.rules[1].id: "email" is taken by a built-in rule (config.json:3)`,
+				`redact.rules[0].pattern: is not a regular expression (RE2): missing closing ) (config.json:2)`,
+				`redact.rules[1].id: "email" is already used by a built-in rule (config.json:3)`,
 				`redact.rules[1].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _ (config.json:3)`,
 				`redact.rules[1].pattern: must not match the empty string (config.json:3)`,
 				`redact.rules[1].keywords[0]: must have 2 to 32 bytes (config.json:3)`,
-				`redact.rules[2].id: "ticket" is taken by rules[0] (config.json:4)`,
+				`redact.rules[2].id: "ticket" is already used by rules[0] (config.json:4)`,
 				`redact.rules[2].placeholder: must be [NAME], where NAME is 2 to 19 of A-Z and _ (config.json:4)`,
-				`redact.disable[0]: no rule "nose" (config.json:1)`,
+				`redact.disable[0]: unknown rule "nose" (config.json:1)`,
 			},
 		},
 		{

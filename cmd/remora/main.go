@@ -20,7 +20,7 @@ import (
 	"syscall"
 )
 
-//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionDocs" -update
+//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionRulesPage" -update
 
 const (
 	exitOK    = 0

@@ -25,8 +25,8 @@ func Luhn(digits []byte) bool {
 	return sum%10 == 0 && sum > 0
 }
 
-// Mod97 reports whether digits and letters in lower case have the check digits of
-// ISO 13616, which are the third and fourth.
+// Mod97 reports whether digits and letters in lower case have the check digits
+// of ISO 13616, which are the third and fourth.
 func Mod97(compact []byte) bool {
 	remainder := 0
 	for k := range compact {
@@ -43,9 +43,9 @@ func Mod97(compact []byte) bool {
 // maxBefore is how far before a number a word may announce it, in bytes.
 const maxBefore = 40
 
-// Find returns the kind (an index into [Kinds]) and the end of the identity number
-// that begins at text[i]. end is i if there is none. Kinds that are not enabled are
-// ignored.
+// Find returns the kind (an index into [Kinds]) and the end of the identity
+// number that begins at text[i]. end is i if there is none. Kinds that are not
+// enabled are ignored.
 func Find(text string, i int, enabled func(kind int) bool) (kind, end int) {
 	if c := at(text, i-1); isWord(c) || c == '-' || c == '.' || c == '+' {
 		return 0, i
@@ -82,8 +82,8 @@ func Find(text string, i int, enabled func(kind int) bool) (kind, end int) {
 	return 0, i
 }
 
-// layoutLength returns the length of the layout that a shape begins with and may
-// end after, or 0.
+// layoutLength returns the length of the layout that a shape begins with and
+// may end after, or 0.
 func layoutLength(shape *[maxLength]byte, lengths uint32, layouts []string) int {
 	for _, layout := range layouts {
 		if lengths&(1<<len(layout)) != 0 && string(shape[:len(layout)]) == layout {
@@ -93,9 +93,9 @@ func layoutLength(shape *[maxLength]byte, lengths uint32, layouts []string) int 
 	return 0
 }
 
-// shapeOf returns the text at i with every digit as 0 and letter as A, and a bit
-// for each length after which a number may end: no letter, digit or further group
-// follows.
+// shapeOf returns the text at i with every digit as 0 and letter as A, and a
+// bit for each length after which a number may end: no letter, digit or further
+// group follows.
 func shapeOf(text string, i int) (shape [maxLength]byte, lengths uint32) {
 	for n := 0; ; n++ {
 		c, next := at(text, i+n), at(text, i+n+1)

@@ -5,9 +5,9 @@ type Kind struct {
 	ID      string // rule id
 	Finds   string // what it is, for documentation
 	Checked string // what is validated, for documentation
-	// layouts and worded are the ways to write it: 0 is a digit, A a letter, anything
-	// else itself. A number in one of layouts is found by its check alone; one in
-	// worded needs one of words shortly before it.
+	// layouts and worded are the ways to write it: 0 is a digit, A a letter,
+	// anything else itself. A number in one of layouts is found by its check
+	// alone; one in worded needs one of words shortly before it.
 	layouts, worded []string
 	words           []string
 	// valid gets digits and letters, in capitals, without separators.
@@ -16,7 +16,8 @@ type Kind struct {
 	validWorded func(id string) bool
 }
 
-// NeedsWord reports whether the kind is found only after a word that announces it.
+// NeedsWord reports whether the kind is found only after a word that announces
+// it.
 func (k *Kind) NeedsWord() bool { return k.layouts == nil }
 
 // Requirements describes, for documentation, what a candidate must pass.
@@ -39,8 +40,8 @@ const (
 	maxLength  = 21
 )
 
-// Kinds are checked as their registers publish it. If two share a layout the first
-// valid one wins. They must not be modified.
+// Kinds are checked as their registers publish it. If two share a layout the
+// first valid one wins. They must not be modified.
 var Kinds = []Kind{
 	{"id-at", "Austrian social insurance numbers", "weights modulo 11", nil, []string{"0000 000000", "0000000000"},
 		[]string{"svnr", "sv-nr", "sozialversicherung", "versicherungsnummer"}, validAT, nil},

@@ -6,8 +6,8 @@ import (
 )
 
 // The checks of identity numbers. Each function gets an id of the right length,
-// with digits and capitals at the right places. Ids that are never issued (all the
-// same digit) are refused where they would pass.
+// with digits and capitals at the right places. Ids that are never issued (all
+// the same digit) are refused where they would pass.
 
 func digit(id string, i int) int { return int(id[i] - '0') }
 
@@ -163,8 +163,8 @@ func validIE(id string) bool {
 	return "WABCDEFGHIJKLMNOPQRSTUV"[sum%23] == id[7]
 }
 
-// validIN is Verhoeff's check: the digits, permuted by position, are multiplied in
-// the dihedral group of order 10.
+// validIN is Verhoeff's check: the digits, permuted by position, are multiplied
+// in the dihedral group of order 10.
 func validIN(id string) bool {
 	product := func(a, b int) int {
 		switch {
@@ -212,8 +212,8 @@ func validJP(id string) bool {
 	return check == digit(id, 11) && distinct(id) > 1
 }
 
-// datedKR checks only the date: since October 2020 the digits after the seventh are
-// random, without a check digit.
+// datedKR checks only the date: since October 2020 the digits after the seventh
+// are random, without a check digit.
 func datedKR(id string) bool { return day(numeric(id, 4, 6), numeric(id, 2, 4)) && distinct(id) > 2 }
 
 func validKR(id string) bool {
