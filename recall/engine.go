@@ -15,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/remora-proxy/remora/recall/vector"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -60,7 +59,7 @@ type Engine struct {
 
 	omittedTold, failedTold seldom
 
-	vec vectorWork
+	vectors *vectorKeeper
 }
 
 // errClosed is what a closed engine answers.
@@ -91,8 +90,8 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	e.works.New = func() any { return new(workspace) }
 	e.analyses.New = func() any { return new(text.Analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
-	e.vec.local, _ = src.(storage.Local)
-	e.vec.scratch.New = func() any { return new(vector.Scratch) }
+	local, _ := src.(storage.Local)
+	e.vectors = newVectorKeeper(e, local)
 	return e
 }
 
@@ -120,6 +119,17 @@ func (e *Engine) Close() {
 	}
 }
 
+// background runs f unless the engine is closed. Close waits for it.
+func (e *Engine) background(f func()) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return false
+	}
+	e.loads.Go(f)
+	return true
+}
+
 // Stats are counters since the start, and what is held now.
 type Stats struct {
 	Scopes   int   // held now, those that are loading included
@@ -144,7 +154,7 @@ func (e *Engine) Stats() Stats {
 		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
 		Restored: e.restored.Load(), Rejected: e.rejected.Load(), Saved: e.saved.Load(),
 	}
-	s.Vectors = e.vectorStats()
+	s.Vectors = e.vectors.stats()
 	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
 	return s
 }
@@ -214,7 +224,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 			return Result{}, err
 		}
 	}
-	asked := e.ask(ctx, req)
+	asked := e.vectors.startQuery(ctx, req)
 	for {
 		s.used.Store(e.clock.Add(1))
 		if err := s.wait(ctx); err != nil {
@@ -236,7 +246,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 
 // searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
 // index any more.
-func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *asked) (res Result, ok bool, err error) {
+func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery) (res Result, ok bool, err error) {
 	if err := s.rlock(ctx); err != nil {
 		return Result{}, false, err
 	}
@@ -252,7 +262,7 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	if len(q.terms) == 0 && q.self == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil
 	}
-	if q.vector, err = e.evidence(s, a); err != nil {
+	if q.vector, err = e.vectors.likeness(s, a); err != nil {
 		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
@@ -282,7 +292,9 @@ func (e *Engine) Forget(scope storage.Scope, ids ...string) {
 	if v, ok := e.scopes.Load(scope); ok {
 		e.apply(v.(*scopeIndex), change{gone: ids})
 	}
-	e.forgetVectors(scope, ids)
+	if len(ids) > 0 {
+		e.vectors.forget(scope, ids...)
+	}
 }
 
 // Drop forgets the whole scope, as after an erasure. A load under way is abandoned and its result thrown away.
@@ -292,7 +304,7 @@ func (e *Engine) Drop(scope storage.Scope) {
 		s.abandon()
 		e.release(s)
 	}
-	e.dropVectors(scope)
+	e.vectors.forget(scope) // an erasure has done so, but not what was written after it
 }
 
 // Loaded reports whether the scope's index is in memory.

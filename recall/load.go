@@ -83,7 +83,7 @@ func (e *Engine) answer(s *scopeIndex, ix *index, t *tally, restored bool) (err 
 	}
 	s.ready.Store(true)
 	e.hold(s, s.ix.bytes()+scopeOverhead)
-	e.vectorsLoaded(s)
+	e.vectors.scopeLoaded(s)
 	return nil
 }
 

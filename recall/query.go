@@ -26,7 +26,7 @@ type query struct {
 	ofUser   bool          // it is about who asks
 	language text.Language // of its words, text.Unknown where nothing tells it
 	dates    []text.Days
-	vector   *evidence  // nil without embeddings
+	vector   *likeness  // nil without embeddings
 	filter   [16]uint64 // which words the query may have, by the low bits of their id
 
 	own, words []queryWord // space for those of terms

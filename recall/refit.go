@@ -185,7 +185,7 @@ func (e *Engine) swap(s *scopeIndex, a *rebuild, made *index, last bool) (left [
 	e.reserve(a, 0) // or others would be dropped for both
 	e.log.Debug("recall index rebuilt", "memories", made.liveMems, "bytes", made.bytes())
 	if s.vec.all != nil {
-		e.holdVectors(s, true)
+		e.vectors.count(s, true)
 	} else {
 		e.hold(s, made.bytes()+scopeOverhead)
 	}

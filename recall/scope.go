@@ -186,7 +186,7 @@ func (e *Engine) apply(s *scopeIndex, c change) {
 			return
 		}
 		e.hold(s, s.ix.bytes()+scopeOverhead)
-		e.vectorsChanged(s, &c)
+		e.vectors.scopeChanged(s, &c)
 	}
 }
 

@@ -120,9 +120,9 @@ func settled(t testing.TB, e *Engine, scope storage.Scope) {
 			quiet = quiet && (s.vec.all == nil || s.vec.all.Wanting() == 0)
 			s.mu.RUnlock()
 			if quiet {
-				e.vec.mu.Lock()
-				quiet = !e.vec.working
-				e.vec.mu.Unlock()
+				e.vectors.mu.Lock()
+				quiet = !e.vectors.working
+				e.vectors.mu.Unlock()
 			}
 			if quiet {
 				return

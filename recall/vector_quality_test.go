@@ -169,7 +169,7 @@ func byVectors(t *testing.T, e *Engine, scope storage.Scope, question string) []
 	s := held.(*scopeIndex)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	found, err := e.evidence(s, &asked{vector: v})
+	found, err := e.vectors.likeness(s, &vectorQuery{vector: v})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,21 @@ import (
 	"github.com/remora-proxy/remora/recall/vector"
 )
 
-// asked is the embedding of one request's query, under way since the request came.
-type asked struct {
+// vectorQuery is the embedding of one request's query, which is made while
+// words are searched for.
+type vectorQuery struct {
 	done   chan struct{}
 	vector []float32
 	err    error
 
-	words Result // what words alone have found
+	words Result // found by words alone
 }
 
-// ask starts to embed the query, beside the search by words; nil without embeddings or words. What is sent is what the
-// search reads, redacted. The last tenth of the deadline is kept for the search with the vector.
-func (e *Engine) ask(ctx context.Context, req *Request) *asked {
-	c := &e.cfg.Vectors
+// startQuery starts to embed the query of a request, and returns nil if there
+// are no embeddings or no words. It sends what the search reads, redacted. The
+// last tenth of the deadline is kept for the search with the vector.
+func (k *vectorKeeper) startQuery(ctx context.Context, req *Request) *vectorQuery {
+	e, c := k.engine, &k.engine.cfg.Vectors
 	if c.Embedder == nil || c.Redact == nil || c.Weight == 0 && c.Gate == 0 {
 		return nil
 	}
@@ -36,7 +38,7 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 			text = ends(HumanWords(previous)) + "\n" + text
 		}
 	}
-	a := &asked{done: make(chan struct{})}
+	a := &vectorQuery{done: make(chan struct{})}
 	started := e.background(func() {
 		defer close(a.done)
 		defer func() {
@@ -44,13 +46,13 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 				a.err = errors.New("embed query: panic")
 			}
 		}()
-		within := ctx
+		queryCtx := ctx
 		if at, ok := ctx.Deadline(); ok {
 			short, cancel := context.WithTimeout(ctx, time.Until(at)*9/10)
 			defer cancel()
-			within = short
+			queryCtx = short
 		}
-		a.vector, a.err = c.Embedder.Query(within, c.Redact(text))
+		a.vector, a.err = c.Embedder.Query(queryCtx, c.Redact(text))
 	})
 	if !started {
 		return nil
@@ -58,22 +60,23 @@ func (e *Engine) ask(ctx context.Context, req *Request) *asked {
 	return a
 }
 
-// withVectors waits for the query's vector and searches again with it. Whatever goes wrong, what words have found stands.
-func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a *asked, words Result) Result {
+// withVectors waits for the query's vector and searches again with it. If
+// anything goes wrong the result is what words have found.
+func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery, words Result) Result {
 	if a == nil || words.Vectors == VectorsOff {
 		words.Vectors = VectorsOff
 		return words
 	}
-	req.Into = nil // words is there
+	req.Into = nil // it holds words
 	res, status := e.fuse(ctx, s, req, a, words)
 	res.Vectors = status
 	switch status {
 	case VectorsUsed:
-		e.vec.used.Add(1)
+		e.vectors.used.Add(1)
 	case VectorsLate:
-		e.vec.late.Add(1)
+		e.vectors.late.Add(1)
 	case VectorsFailed:
-		e.vec.failed.Add(1)
+		e.vectors.failed.Add(1)
 	}
 	if e.tracer != nil {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.String(attrVectors, string(status)))
@@ -81,7 +84,7 @@ func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a
 	return res
 }
 
-func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *asked, words Result) (Result, VectorStatus) {
+func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery, words Result) (Result, VectorStatus) {
 	if s.vec.count.Load() == 0 {
 		return words, VectorsNone // no reason to wait
 	}
@@ -100,7 +103,7 @@ func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *asked
 	res, ok, err := e.searchScope(ctx, s, req, a)
 	switch {
 	case errors.Is(err, errVectorDimension):
-		e.reattach(s, len(a.vector))
+		e.vectors.attachAgain(s, len(a.vector))
 		return words, VectorsFailed
 	case err != nil:
 		return words, VectorsLate
@@ -112,16 +115,18 @@ func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *asked
 
 var errVectorDimension = errors.New("query and memories have vectors of different dimensions")
 
-// evidence is what the query's vector says about the turns of a scope.
-type evidence struct {
+// likeness is what the query's vector says about the turns of a scope. A nil
+// one says nothing.
+type likeness struct {
 	z      map[int32]float64 // standard deviations above the scope's mean, of each turn's best passage
 	weight float64
 	gate   float64
 	words  Result // found by words alone
 }
 
-// evidence compares the vector with those of the scope. The caller holds the scope for reading.
-func (e *Engine) evidence(s *scopeIndex, a *asked) (*evidence, error) {
+// likeness compares the query's vector with those of a scope. The caller holds
+// the scope's lock for reading.
+func (k *vectorKeeper) likeness(s *scopeIndex, a *vectorQuery) (*likeness, error) {
 	if a == nil {
 		return nil, nil
 	}
@@ -132,9 +137,10 @@ func (e *Engine) evidence(s *scopeIndex, a *asked) (*evidence, error) {
 	if v.Dim() != len(a.vector) {
 		return nil, errVectorDimension
 	}
-	scratch := e.vec.scratch.Get().(*vector.Scratch)
-	defer e.vec.scratch.Put(scratch)
-	found := &evidence{z: map[int32]float64{}, weight: e.cfg.Vectors.Weight, gate: e.cfg.Vectors.Gate, words: a.words}
+	scratch := k.scratch.Get().(*vector.Scratch)
+	defer k.scratch.Put(scratch)
+	cfg := &k.engine.cfg.Vectors
+	found := &likeness{z: map[int32]float64{}, weight: cfg.Weight, gate: cfg.Gate, words: a.words}
 	for _, near := range v.Nearest(a.vector, scratch) {
 		if turn, ok := s.ix.turnOf(near.ID); ok {
 			found.z[turn] = max(found.z[turn], near.Z)
@@ -143,7 +149,7 @@ func (e *Engine) evidence(s *scopeIndex, a *asked) (*evidence, error) {
 	return found, nil
 }
 
-// turnOf is the turn of a memory, by the hash of its id.
+// turnOf returns the turn of a memory by the hash of its id.
 func (ix *index) turnOf(id uint64) (int32, bool) {
 	i, ok := ix.memoryByHash(id)
 	if !ok {
@@ -152,23 +158,26 @@ func (ix *index) turnOf(id uint64) (int32, bool) {
 	return ix.mems[i].turn, true
 }
 
-// How likeness counts: below leastZ it says nothing, from mostZ on it is as good as it gets. Measured: see docs/recall.md.
+// Likeness below minZ adds nothing, above maxZ no more than at it. For the
+// measurements see docs/recall.md.
 const (
-	leastZ = 2.0
-	mostZ  = 6.0
+	minZ = 2.0
+	maxZ = 6.0
 )
 
-// addend is what likeness adds to a turn's score, before the factors: a share of the query's weight, so that words and
-// vectors are told on one scale whatever the model.
-func (v *evidence) addend(n int32, q *query) float64 {
+// addend returns what likeness adds to a turn's score, before the factors: a
+// share of the query's weight, so that words and vectors are on one scale
+// whatever the model.
+func (v *likeness) addend(n int32, q *query) float64 {
 	if v == nil {
 		return 0
 	}
-	return v.weight * q.mass * max(0, min((v.z[n]-leastZ)/(mostZ-leastZ), 1))
+	return v.weight * q.mass * max(0, min((v.z[n]-minZ)/(maxZ-minZ), 1))
 }
 
-// addTo makes the turns that are like the query candidates beside those that rank found.
-func (v *evidence) addTo(ix *index, q *query, s *scratch) {
+// addTo adds likeness to the scores of the candidates, and makes candidates of
+// the other turns that are like the query.
+func (v *likeness) addTo(ix *index, q *query, s *scratch) {
 	if v == nil {
 		return
 	}
@@ -192,23 +201,24 @@ func (v *evidence) addTo(ix *index, q *query, s *scratch) {
 	}
 }
 
-// relevance is that of the words alone, or more where the best turn stands out: at the vectors' gate it reaches the
-// words' gate. by says that only vectors brought it there.
-func (v *evidence) relevance(q *query, top []hit, gate float64) (r float64, by bool) {
+// relevance returns that of the words alone, or more if the best turn stands
+// out: at the vectors' gate it reaches the words' gate. It reports whether only
+// vectors brought it there.
+func (v *likeness) relevance(q *query, top []hit, gate float64) (r float64, byVectors bool) {
 	r = v.words.Relevance
 	if v.gate <= 0 || q.idle {
 		return r, false
 	}
-	most := 0.0
+	best := 0.0
 	for _, h := range top {
-		most = max(most, v.z[h.turn])
+		best = max(best, v.z[h.turn])
 	}
-	if seen := min(gate*most/v.gate, 1); seen > r {
+	if seen := min(gate*best/v.gate, 1); seen > r {
 		return seen, r < gate && seen >= gate
 	}
 	return r, false
 }
 
-// standsOut reports whether a turn is worth returning where only vectors opened the gate: others than the best need not
-// reach it, but half of it.
-func (v *evidence) standsOut(n int32) bool { return v.z[n] >= v.gate/2 }
+// standsOut reports whether a turn is returned if only vectors opened the gate.
+// Turns other than the best need to reach half of it.
+func (v *likeness) standsOut(n int32) bool { return v.z[n] >= v.gate/2 }
