@@ -92,15 +92,8 @@ func compileCustom(rules []CustomRule) ([]compiledRule, []error) {
 			wrong(i, "pattern", "%v", err)
 		}
 		c := compiledRule{id: familyCustom + ruleID(i), pattern: pattern, hasKeywords: len(r.Keywords) > 0}
-		switch r.Validator {
-		case "", ValidateNone:
-		case ValidateLuhn:
-			c.validate = luhnText
-		case ValidateMod97:
-			c.validate = mod97Text
-		case ValidateEntropy:
-			c.validate = func(value string) bool { return entropy(value) >= MinEntropy }
-		default:
+		validate, ok := validators[r.Validator]
+		if c.validate = validate; !ok {
 			wrong(i, "validator", "must be one of %s", join(Validators()))
 		}
 		if len(r.Keywords) > MaxCustomKeywords {
@@ -205,22 +198,22 @@ func (s *scanner) scanCustom() {
 	}
 }
 
-func luhnText(value string) bool {
-	digits := make([]byte, 0, len(value))
-	for i := range len(value) {
-		if isDigit(value[i]) {
-			digits = append(digits, value[i])
-		}
-	}
-	return len(digits) > 1 && checkdigit.Luhn(digits)
+// validators are the checks by name.
+var validators = map[Validator]func(value string) bool{
+	"":           nil,
+	ValidateNone: nil,
+	ValidateLuhn: func(value string) bool {
+		digits := only(value, isDigit)
+		return len(digits) > 1 && checkdigit.Luhn(digits)
+	},
+	ValidateMod97: func(value string) bool {
+		compact := only(strings.ToLower(value), isAlnum)
+		return len(compact) > 4 && checkdigit.Mod97(compact)
+	},
+	ValidateEntropy: func(value string) bool { return entropy(value) >= MinEntropy },
 }
 
-func mod97Text(value string) bool {
-	compact := make([]byte, 0, len(value))
-	for i := range len(value) {
-		if isAlnum(value[i]) {
-			compact = append(compact, lower(value[i]))
-		}
-	}
-	return len(compact) > 4 && checkdigit.Mod97(compact)
+// only returns the bytes of value that satisfy in.
+func only(value string, in func(byte) bool) []byte {
+	return slices.DeleteFunc([]byte(value), func(c byte) bool { return !in(c) })
 }

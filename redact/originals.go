@@ -33,7 +33,10 @@ var assigned = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase|code)?|passwort|
 
 const assignedBefore = 96
 
-// RedactWithOriginals is Redact that also returns the originals of personal data, in order. It never returns those of secrets and custom rules, text that was part of a secret, or the value of a password, key or token, whatever it looks like. The caller must protect them like the text itself.
+// RedactWithOriginals is Redact that also returns the originals of personal
+// data, in order. It never returns those of secrets and custom rules, text that
+// was part of a secret, or the value of a password, key or token, whatever it
+// looks like. The caller must protect them like the text itself.
 func (r *Redactor) RedactWithOriginals(text string) (string, []Original) {
 	out, matches := r.redact(text)
 	var originals []Original
@@ -58,7 +61,11 @@ type storedOriginal struct {
 	At          []int  `json:"at"`   // byte offsets in the redacted text
 }
 
-// EncodeOriginals returns the reversible map of a redacted text: {salted hash of type and original: original, placeholder, type and positions, as JSON}. The hash shows whether two texts hold the same original, without revealing it to those who do not know the salt. Without originals the map is nil. It must be stored encrypted.
+// EncodeOriginals returns the reversible map of a redacted text: {salted hash
+// of type and original: original, placeholder, type and positions, as JSON}.
+// The hash shows whether two texts hold the same original, without revealing it
+// to those who do not know the salt. Without originals the map is nil. It must
+// be stored encrypted.
 func EncodeOriginals(salt []byte, originals []Original) map[string]string {
 	if len(originals) == 0 {
 		return nil
@@ -87,7 +94,8 @@ func EncodeOriginals(salt []byte, originals []Original) map[string]string {
 // errMismatch means that a map does not belong to a text.
 var errMismatch = errors.New("redactions do not belong to the text")
 
-// Restore replaces the placeholders in a redacted text by the originals of the map that EncodeOriginals made for it.
+// Restore replaces the placeholders in a redacted text by the originals of the
+// map that EncodeOriginals made for it.
 func Restore(text string, redactions map[string]string) (string, error) {
 	type place struct {
 		at   int
@@ -118,7 +126,8 @@ func Restore(text string, redactions map[string]string) (string, error) {
 	return b.String(), nil
 }
 
-// OriginalsIn returns the originals whose placeholders are in bytes [from, to) of the text, with positions for that part at offset at of another text.
+// OriginalsIn returns the originals whose placeholders are in bytes [from, to)
+// of the text, with positions for that part at offset at of another text.
 func OriginalsIn(originals []Original, from, to, at int) []Original {
 	var out []Original
 	for _, o := range originals {

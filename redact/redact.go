@@ -12,9 +12,18 @@
 //
 // Guarantees:
 //
-//   - Idempotent: a redacted text has no findings. A placeholder can bring text parts close enough to form a new finding, so the text is scanned until there are none (at most maxRounds times).
-//   - Findings never hold a value, only its position. Originals leave the package only through [Redactor.RedactWithOriginals], and those of secrets and custom rules never.
-//   - Time is linear in the text, even in hostile text: keywords are found in one pass of an automaton, everything else starts at a trigger byte, regular expressions are RE2 and anchored at a keyword, windows are bounded, and what many keywords share is read once. Of a value that consists of assignments maxBareAssignments are examined; the rest is redacted whole.
+//   - Idempotent: a redacted text has no findings. A placeholder can bring text
+//     parts close enough to form a new finding, so the text is scanned until
+//     there are none (at most maxRounds times).
+//   - Findings never hold a value, only its position. Originals leave the
+//     package only through [Redactor.RedactWithOriginals], and those of secrets
+//     and custom rules never.
+//   - Time is linear in the text, even in hostile text: keywords are found in
+//     one pass of an automaton, everything else starts at a trigger byte,
+//     regular expressions are RE2 and anchored at a keyword, windows are
+//     bounded, and what many keywords share is read once. Of a value that
+//     consists of assignments maxBareAssignments are examined; the rest is
+//     redacted whole.
 //
 // A Redactor is immutable after [New] and safe for concurrent use.
 package redact

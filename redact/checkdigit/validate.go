@@ -6,8 +6,8 @@ import (
 )
 
 // The checks of identity numbers. Each function gets an id of the right length,
-// with digits and capitals at the right places. Ids that are never issued (all
-// the same digit) are refused where they would pass.
+// with digits and capitals at the right places. Ids that are never issued (all the
+// same digit) are refused where they would pass.
 
 func digit(id string, i int) int { return int(id[i] - '0') }
 
@@ -31,22 +31,26 @@ func dot(id string, weights ...int) int {
 
 // weighted returns a check that the weighted sum of all digits is a multiple of
 // modulus.
-func weighted(weights string, modulus int) func(string) bool {
-	var list []int
-	for w := range strings.FieldsSeq(weights) {
-		n, err := strconv.Atoi(w)
-		if err != nil {
-			panic(err) // a constant of the program
-		}
-		list = append(list, n)
-	}
+func weighted(modulus int, weights ...int) func(string) bool {
 	return func(id string) bool {
-		return len(id) == len(list) && dot(id, list...)%modulus == 0 && distinct(id) > 1
+		return len(id) == len(weights) && dot(id, weights...)%modulus == 0 && distinct(id) > 1
 	}
+}
+
+// complement11 returns 11 - sum modulo 11, with 0 for 10 and 11.
+func complement11(sum int) int {
+	check := 11 - sum%11
+	if check > 9 {
+		return 0
+	}
+	return check
 }
 
 // day reports whether a day and month exist in some year.
 func day(d, m int) bool { return d >= 1 && d <= 31 && m >= 1 && m <= 12 }
+
+// dayAt reports whether a day at offset d and a month at offset m exist.
+func dayAt(id string, d, m int) bool { return day(numeric(id, d, d+2), numeric(id, m, m+2)) }
 
 func validLuhn(id string) bool { return Luhn([]byte(id)) }
 
@@ -74,14 +78,9 @@ func validBE(id string) bool {
 }
 
 func validCPF(id string) bool {
-	check := func(n, top int) bool {
-		sum := 0
-		for i := range n {
-			sum += digit(id, i) * (top - i)
-		}
-		return sum*10%11%10 == digit(id, n)
-	}
-	return distinct(id) > 1 && check(9, 10) && check(10, 11)
+	first := dot(id, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
+	second := dot(id, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2) * 10 % 11 % 10
+	return distinct(id) > 1 && first == digit(id, 9) && second == digit(id, 10)
 }
 
 func validCH(id string) bool {
@@ -99,10 +98,8 @@ func validCL(id string) bool {
 
 func validCN(id string) bool {
 	year := numeric(id, 6, 10)
-	if id[0] == '0' || year < 1900 || year > 2100 || !day(numeric(id, 12, 14), numeric(id, 10, 12)) {
-		return false
-	}
-	return "10X98765432"[dot(id, 7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)%11] == id[17]
+	return id[0] != '0' && year >= 1900 && year <= 2100 && dayAt(id, 12, 10) &&
+		"10X98765432"[dot(id, 7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)%11] == id[17]
 }
 
 func validCZ(id string) bool {
@@ -122,8 +119,6 @@ func validDE(id string) bool {
 	return id[0] != '0' && distinct(id[:10]) >= 8 && distinct(id[:10]) <= 9 && mod1110(id)
 }
 
-const spanishLetters = "TRWAGMYFPDXBNJZSQVHLCKE"
-
 func validES(id string) bool {
 	number := id[:8]
 	if i := strings.IndexByte("XYZ", id[0]); i >= 0 {
@@ -131,7 +126,7 @@ func validES(id string) bool {
 	} else if !isDigit(id[0]) {
 		return false
 	}
-	return spanishLetters[numeric(number, 0, 8)%23] == id[8]
+	return "TRWAGMYFPDXBNJZSQVHLCKE"[numeric(number, 0, 8)%23] == id[8]
 }
 
 func validFI(id string) bool {
@@ -141,7 +136,7 @@ func validFI(id string) bool {
 		}
 		id = id[:6] + id[7:]
 	}
-	return day(numeric(id, 0, 2), numeric(id, 2, 4)) && "0123456789ABCDEFHJKLMNPRSTUVWXY"[numeric(id, 0, 9)%31] == id[9]
+	return dayAt(id, 0, 2) && "0123456789ABCDEFHJKLMNPRSTUVWXY"[numeric(id, 0, 9)%31] == id[9]
 }
 
 func validFR(id string) bool {
@@ -163,27 +158,23 @@ func validIE(id string) bool {
 	return "WABCDEFGHIJKLMNOPQRSTUV"[sum%23] == id[7]
 }
 
-// validIN is Verhoeff's check: the digits, permuted by position, are multiplied
-// in the dihedral group of order 10.
+// validIN is Verhoeff's check: the digits, permuted by position, are multiplied in
+// the dihedral group of order 10.
 func validIN(id string) bool {
-	product := func(a, b int) int {
-		switch {
-		case a < 5 && b < 5:
-			return (a + b) % 5
-		case a < 5:
-			return 5 + (a+b)%5
-		case b < 5:
-			return 5 + (a-b+5)%5
-		}
-		return (a - b + 5) % 5
-	}
 	c := 0
 	for i := range len(id) {
 		d := digit(id, len(id)-1-i)
 		for range i % 8 {
 			d = digit("1576283094", d)
 		}
-		c = product(c, d)
+		product := (c + d) % 5
+		if c >= 5 {
+			product = (c - d + 10) % 5
+		}
+		if (c < 5) != (d < 5) {
+			product += 5
+		}
+		c = product
 	}
 	return id[0] >= '2' && c == 0
 }
@@ -205,23 +196,21 @@ func validIT(id string) bool {
 }
 
 func validJP(id string) bool {
-	check := 11 - dot(id, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)%11
-	if check > 9 {
-		check = 0
-	}
-	return check == digit(id, 11) && distinct(id) > 1
+	return complement11(dot(id, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) == digit(id, 11) && distinct(id) > 1
 }
 
-// datedKR checks only the date: since October 2020 the digits after the seventh
-// are random, without a check digit.
-func datedKR(id string) bool { return day(numeric(id, 4, 6), numeric(id, 2, 4)) && distinct(id) > 2 }
+// datedKR checks only the date: since October 2020 the digits after the seventh are
+// random, without a check digit.
+func datedKR(id string) bool { return dayAt(id, 4, 2) && distinct(id) > 2 }
 
 func validKR(id string) bool {
 	return id[6] != '0' && datedKR(id) && (11-dot(id, 2, 3, 4, 5, 6, 7, 8, 9, 2, 3, 4, 5)%11)%10 == digit(id, 12)
 }
 
+func datedMX(id string) bool { return strings.IndexByte("HMX", id[10]) >= 0 && dayAt(id, 8, 6) }
+
 func validMX(id string) bool {
-	const alphabet = "0123456789ABCDEFGHIJKLMN\xd1OPQRSTUVWXYZ" // with Ñ in its place
+	const alphabet = "0123456789ABCDEFGHIJKLMN\xd1OPQRSTUVWXYZ" // with Ñ
 	sum := 0
 	for i := range 17 {
 		sum += strings.IndexByte(alphabet, id[i]) * (18 - i)
@@ -229,33 +218,23 @@ func validMX(id string) bool {
 	return datedMX(id) && (10-sum%10)%10 == digit(id, 17)
 }
 
-func datedMX(id string) bool {
-	return (id[10] == 'H' || id[10] == 'M' || id[10] == 'X') && day(numeric(id, 8, 10), numeric(id, 6, 8))
-}
-
 func validNO(id string) bool {
-	d, m := numeric(id, 0, 2), numeric(id, 2, 4)
-	return day(d%40, m%40) && (dot(id, 3, 7, 6, 1, 8, 9, 4, 5, 2, 1))%11 == 0 && dot(id, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)%11 == 0
+	return day(numeric(id, 0, 2)%40, numeric(id, 2, 4)%40) &&
+		dot(id, 3, 7, 6, 1, 8, 9, 4, 5, 2, 1)%11 == 0 && dot(id, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)%11 == 0
 }
 
 func validPT(id string) bool {
-	check := 11 - dot(id, 9, 8, 7, 6, 5, 4, 3, 2)%11
-	if check > 9 {
-		check = 0
-	}
-	return id[0] != '0' && check == digit(id, 8)
+	return id[0] != '0' && complement11(dot(id, 9, 8, 7, 6, 5, 4, 3, 2)) == digit(id, 8)
 }
 
 func validRO(id string) bool {
 	check := dot(id, 2, 7, 9, 1, 4, 6, 3, 5, 8, 2, 7, 9) % 11
-	if check == 10 {
-		check = 1
-	}
-	return id[0] != '0' && day(numeric(id, 5, 7), numeric(id, 3, 5)) && check == digit(id, 12)
+	return id[0] != '0' && dayAt(id, 5, 3) && (check == digit(id, 12) || check == 10 && id[12] == '1')
 }
 
 func validINN(id string) bool {
-	return dot(id, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 10) && dot(id, 3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 11) && distinct(id) > 1
+	return dot(id, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 10) &&
+		dot(id, 3, 7, 2, 4, 10, 3, 5, 9, 4, 6, 8)%11%10 == digit(id, 11) && distinct(id) > 1
 }
 
 func validSNILS(id string) bool {
@@ -264,44 +243,37 @@ func validSNILS(id string) bool {
 
 func validSE(id string) bool {
 	id = id[len(id)-10:]
-	d := numeric(id, 4, 6)
-	return day(d%60, numeric(id, 2, 4)) && validLuhn(id)
+	return day(numeric(id, 4, 6)%60, numeric(id, 2, 4)) && validLuhn(id)
 }
 
 func validSG(id string) bool {
-	sum := 0
-	for i, w := range []int{2, 7, 6, 5, 4, 3, 2} {
-		sum += w * digit(id, i+1)
-	}
+	letters, offset := "JZIHGFEDCBA", 0
 	switch id[0] {
 	case 'S':
-		return "JZIHGFEDCBA"[sum%11] == id[8]
 	case 'T':
-		return "JZIHGFEDCBA"[(sum+4)%11] == id[8]
+		offset = 4
 	case 'F':
-		return "XWUTRQPNMLK"[sum%11] == id[8]
+		letters = "XWUTRQPNMLK"
 	case 'G':
-		return "XWUTRQPNMLK"[(sum+4)%11] == id[8]
+		letters, offset = "XWUTRQPNMLK", 4
+	default:
+		return false
 	}
-	return false
+	return letters[(dot(id[1:], 2, 7, 6, 5, 4, 3, 2)+offset)%11] == id[8]
 }
 
 func validTR(id string) bool {
-	odd := digit(id, 0) + digit(id, 2) + digit(id, 4) + digit(id, 6) + digit(id, 8)
-	even := digit(id, 1) + digit(id, 3) + digit(id, 5) + digit(id, 7)
+	odd, even := dot(id, 1, 0, 1, 0, 1, 0, 1, 0, 1), dot(id, 0, 1, 0, 1, 0, 1, 0, 1)
 	tenth := ((odd*7-even)%10 + 10) % 10
 	return id[0] != '0' && tenth == digit(id, 9) && (odd+even+tenth)%10 == digit(id, 10)
 }
 
 func validTW(id string) bool {
 	place := 10 + strings.IndexByte("ABCDEFGHJKLMNPQRSTUVXYWZIO", id[0])
-	sum := place/10 + place%10*9
-	for i, w := range []int{8, 7, 6, 5, 4, 3, 2, 1, 1} {
-		sum += w * digit(id, i+1)
-	}
-	return (id[1] == '1' || id[1] == '2' || id[1] == '8' || id[1] == '9') && sum%10 == 0
+	sum := place/10 + place%10*9 + dot(id[1:], 8, 7, 6, 5, 4, 3, 2, 1, 1)
+	return strings.IndexByte("1289", id[1]) >= 0 && sum%10 == 0
 }
 
 func validZA(id string) bool {
-	return day(numeric(id, 4, 6), numeric(id, 2, 4)) && (id[10] == '0' || id[10] == '1') && validLuhn(id)
+	return dayAt(id, 4, 2) && (id[10] == '0' || id[10] == '1') && validLuhn(id)
 }
