@@ -2,6 +2,7 @@ package redact
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -76,8 +77,8 @@ func isTopLevel(label string) bool {
 // obfuscatedAts and obfuscatedDots are ways to hide an @ and a dot from
 // programs, or to encode them. Blanks may surround those in brackets.
 var (
-	obfuscatedAts  = []string{"(at)", "[at]", "{at}", "<at>", " at ", "%40", "&#64;", "&#x40;", `\u0040`}
-	obfuscatedDots = []string{" (dot) ", " [dot] ", "(dot)", "[dot]", "{dot}", " dot ", "&#46;", "%2e", "."}
+	obfuscatedAts  = []string{"(at)", "[at]", "{at}", "<at>", " at ", `\u0040`}
+	obfuscatedDots = []string{" (dot) ", " [dot] ", "(dot)", "[dot]", "{dot}", " dot ", "."}
 )
 
 // obfuscatedEmail finds an address around one of obfuscatedAts. " at " is also
@@ -181,10 +182,8 @@ func (m *addressMatcher) ipv4(i int) int {
 		return i
 	}
 	lead := strings.TrimRight(m.before(i, 16), " :=^~\"'(")
-	for _, word := range versionWords {
-		if strings.HasSuffix(lead, word) {
-			return i
-		}
+	if slices.ContainsFunc(versionWords, func(word string) bool { return strings.HasSuffix(lead, word) }) {
+		return i
 	}
 	m.add(ruleIP, i, end)
 	return end

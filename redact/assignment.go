@@ -147,9 +147,6 @@ func (m *assignmentMatcher) assigned(i int) (from, stop int, quoted, ok bool) {
 		return 0, 0, false, false
 	}
 	at = m.run(at, in("\"'`\\)]*"))
-	if byteAt(text, at) == '%' {
-		return m.encodedValue(at)
-	}
 	gapEnd := min(len(text), at+maxGap)
 	blank := m.runTo(at, maxGap, in(" \t"))
 	value, multiline := operator(text, blank, gapEnd)

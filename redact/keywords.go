@@ -60,7 +60,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).passwordHash, "$1$", "$5$", "$6$", "$y$", "$2a$", "$2b$", "$2y$", "$argon2i$", "$argon2id$", "$scrypt$", "$pbkdf2")
 	on((*scanner).putty, "private-lines:")
 	for _, p := range parameters {
-		on((*scanner).parameter, p+"=", p+"%3D")
+		on((*scanner).parameter, p+"=")
 	}
 	on((*scanner).azureSecret, "Q~")
 	on((*scanner).mailchimp, "-us")

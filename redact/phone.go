@@ -52,7 +52,7 @@ func (m *numberMatcher) phone(i int) (end int, found bool) {
 	case strings.HasPrefix(digits, "00") && len(digits) >= 10:
 		ok = isInternational("+"+digits[2:]) || m.phoneWord(from)
 	case len(groups) == 1 && m.isCount(stop):
-	case m.phoneWord(from) || m.phoneLabel(stop):
+	case m.phoneWord(from) || phoneLabel.MatchString(m.after(stop, 12)):
 		ok = len(groups) > 1 || len(digits) <= 11 || containsAny(m.before(from, 24), messengers) && isInternational("+"+digits)
 	case len(groups) > 1:
 		ok = m.redactor.phones.national(digits, groups)
@@ -145,16 +145,8 @@ func (m *numberMatcher) phoneWord(i int) bool {
 	return containsAny(strings.ReplaceAll(m.before(i, 40), "iphone", ""), phoneWords)
 }
 
-// phoneLabel reports whether a label follows the number, as in address blocks.
-func (m *numberMatcher) phoneLabel(end int) bool {
-	after := strings.TrimLeft(strings.ToLower(m.after(end, 12)), " -,(")
-	for _, word := range [...]string{"office", "fax", "mobile", "cell", "home", "work", "phone"} {
-		if strings.HasPrefix(after, word) {
-			return true
-		}
-	}
-	return false
-}
+// phoneLabel matches a label after a number, as in address blocks.
+var phoneLabel = regexp.MustCompile(`^[ \-,(]*(?i:office|fax|mobile|cell|home|work|phone)`)
 
 // phoneLink finds the number of a link that opens a chat with it.
 func (m *numberMatcher) phoneLink(_, end int) {

@@ -177,19 +177,17 @@ var parameters = []string{"key", "code", "auth", "sig", "signature", "sign", "se
 // urlUnescape undoes the URL escapes of base64.
 var urlUnescape = strings.NewReplacer("%2F", "/", "%2f", "/", "%2B", "+", "%2b", "+", "%3D", "=", "%3d", "=")
 
-// parameter finds the random value of one of parameters. In a URL within a URL
-// the separators are encoded: %26key%3D.
+// parameter finds the random value of one of parameters.
 func (m *webMatcher) parameter(start, end int) {
 	t := m.text
 	if name := m.back(start, 16, func(c byte) bool { return isLetter(c) || c == '-' }); start-name > 1 && t[start-1] == '-' {
 		start = name // X-Amz-Signature
 	}
-	if start == 0 || strings.IndexByte("?&#", t[start-1]) < 0 && !isOneOf(t[max(0, start-3):start], []string{"%3F", "%26"}) {
+	if c := byteAt(t, start-1); c != '?' && c != '&' && c != '#' {
 		return
 	}
 	stop := m.runTo(end, maxAssigned, wordOr("-%.~+/=!*"))
-	value, _, _ := strings.Cut(t[end:stop], "%26")
-	m.addURLSecret(end, strings.TrimRight(value, "."), minWebSecret)
+	m.addURLSecret(end, strings.TrimRight(t[end:stop], "."), minWebSecret)
 }
 
 // linkedSecret finds the random end of a link that resets, confirms or invites,

@@ -84,41 +84,6 @@ func (m *assignmentMatcher) connectionValue(i int) (from, stop int) {
 	return i, m.runTo(i, maxAssigned, func(c byte) bool { return c >= ' ' && strings.IndexByte(";\"'`", c) < 0 })
 }
 
-// encodedValue parses the value of a name that ends before i if quotes, colon
-// and equals sign are encoded for a URL.
-func (m *assignmentMatcher) encodedValue(i int) (from, stop int, quoted, ok bool) {
-	t := m.text
-	assigned := false
-	for i+3 <= len(t) && t[i] == '%' {
-		switch strings.ToLower(t[i+1 : i+3]) {
-		case "3a", "3d":
-			assigned = true
-		case "22", "27":
-			quoted = assigned
-		case "20":
-		default:
-			assigned = false
-		}
-		i += 3
-		if quoted {
-			break
-		}
-		if i < len(t) && !assigned && t[i] != '%' {
-			return 0, 0, false, false
-		}
-	}
-	if !assigned {
-		return 0, 0, false, false
-	}
-	limit := min(len(t), i+maxAssigned)
-	for stop = i; stop < limit && (isBase64URL(t[stop]) || strings.IndexByte("%.~!*+", t[stop]) >= 0); stop++ {
-		if t[stop] == '%' && stop+3 <= limit && strings.Contains("22 26 27 2c 3b 7d", strings.ToLower(t[stop+1:stop+3])) {
-			break
-		}
-	}
-	return i, stop, quoted, stop > i
-}
-
 // closesElement reports whether the text between i and stop is all of an XML
 // element: <x>value</x>.
 func closesElement(text string, i, stop int) bool {
