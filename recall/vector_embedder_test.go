@@ -11,9 +11,11 @@ import (
 	"unicode"
 )
 
-// corpusEmbedder makes vectors out of which words stand together in a corpus (random indexing: Kanerva, Kristoferson and
-// Holst, 2000) and out of the letters of words. It knows nothing of the analysis that recall searches by: no stems, no
-// stop words, no related words, no fields. It stands in for a model in tests, and is much weaker than one.
+// corpusEmbedder makes vectors from the co-occurrence of words in a corpus
+// (random indexing: Kanerva, Kristoferson and Holst, 2000) and from the letters
+// of words. It shares nothing with the analysis that recall searches by: no
+// stems, stop words, related words or fields. Tests use it in place of a model,
+// which is much better.
 type corpusEmbedder struct {
 	dim     int
 	idf     map[string]float64
@@ -37,7 +39,8 @@ func seeded(s string) *rand.Rand {
 	return rand.New(rand.NewPCG(h.Sum64(), 7))
 }
 
-// direction is a random one that belongs to s: places, the lower half of them counting against.
+// direction returns the random direction of s: positions, of which the first
+// half count negative.
 func (e *corpusEmbedder) direction(s string) *[16]int32 {
 	d, ok := e.directions[s]
 	if !ok {

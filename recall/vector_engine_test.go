@@ -20,7 +20,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// fakeEmbedder gives every text a direction of its own, but for those that like says are alike.
+// fakeEmbedder gives each text a direction of its own, except that like makes
+// texts alike.
 type fakeEmbedder struct {
 	mu      sync.Mutex
 	model   string
@@ -115,7 +116,8 @@ func vectorEngine(t testing.TB, em Embedder, local *fakeLocal) *Engine {
 	return vectorEngineOf(t, cfg, local)
 }
 
-// vectorEngineOf returns an engine that has loaded alice and embedded her memories.
+// vectorEngineOf returns an engine that has loaded alice and embedded her
+// memories.
 func vectorEngineOf(t testing.TB, cfg Config, local *fakeLocal) *Engine {
 	t.Helper()
 	if err := local.PutRecords(t.Context(), []storage.Record{foreign}); err != nil {
@@ -125,7 +127,7 @@ func vectorEngineOf(t testing.TB, cfg Config, local *fakeLocal) *Engine {
 	t.Cleanup(func() {
 		e.Close()
 		if d := cmp.Diff(foreign, local.records[foreign.Ref()]); d != "" {
-			t.Errorf("another's record was touched: %s", d)
+			t.Errorf("a record of another owner has changed: %s", d)
 		}
 	})
 	if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "load"}); err != nil {
@@ -134,7 +136,7 @@ func vectorEngineOf(t testing.TB, cfg Config, local *fakeLocal) *Engine {
 	return e
 }
 
-// memories are so many of which nothing is alike.
+// memories returns n memories of which no two are alike.
 func memories(n int) []storage.Memory {
 	var ms []storage.Memory
 	for i := range n {
@@ -160,7 +162,8 @@ func wantStored(t testing.TB, what string, local *fakeLocal, ms []storage.Memory
 	}
 }
 
-// A memory that shares no word with the question is found by likeness, and a question that words would silence passes.
+// A memory that shares no word with the question is found by likeness, and a
+// question that words would silence passes.
 func TestLikenessFindsWhatWordsMiss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
@@ -175,13 +178,13 @@ func TestLikenessFindsWhatWordsMiss(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(res.Memories) != 1 || res.Memories[0].Memory.ID != ms[50].ID || res.Vectors != VectorsUsed {
-			t.Fatalf("got %+v, want the roof alone", res)
+			t.Fatalf("got %+v, want only the roof", res)
 		}
 		if parts := res.Memories[0].Parts; len(parts) == 0 || !slices.ContainsFunc(parts, func(p Part) bool { return p.Name == PartVector && p.Value > 0 }) {
-			t.Errorf("got %+v, want the vector's part", parts)
+			t.Errorf("got %+v, want a part for the vector", parts)
 		}
 		if e.Stats().Vectors.Used == 0 {
-			t.Error("not counted")
+			t.Error("the use of vectors is not counted")
 		}
 		cfg := e.cfg // what the gate keeps away
 		cfg.Vectors.Gate = 0
@@ -197,7 +200,7 @@ func TestLikenessFindsWhatWordsMiss(t *testing.T) {
 	})
 }
 
-// The parts of a score sum to it with a vector among them.
+// The parts of a score add up to it if the vector's is among them.
 func TestExplainSumsWithVectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
@@ -233,7 +236,8 @@ func TestExplainSumsWithVectors(t *testing.T) {
 	})
 }
 
-// Whatever becomes of the query's vector, what words find stays byte for byte, and nobody waits beyond the deadline.
+// If the query's vector fails or is late, the result is what words find, byte
+// for byte, within the deadline.
 func TestWordsAreUnharmed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(40)
@@ -288,7 +292,7 @@ func TestWordsAreUnharmed(t *testing.T) {
 	})
 }
 
-func TestOnlyRedactedWordsLeave(t *testing.T) {
+func TestTextsAreRedactedBeforeEmbedding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
 		cfg := patient()
@@ -318,7 +322,8 @@ func TestOnlyRedactedWordsLeave(t *testing.T) {
 	})
 }
 
-// A restart embeds nothing again; another model or dimension embeds everything, and nothing of the old one is left.
+// After a restart nothing is embedded again. With another model or dimension
+// everything is, and no old vector is left.
 func TestVectorsSurviveRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(150)
@@ -346,7 +351,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 		other.model = "other"
 		run(other)
 		if n := len(other.seen); n != len(ms) {
-			t.Errorf("of another model %d texts embedded, want %d", n, len(ms))
+			t.Errorf("with another model %d texts embedded, want %d", n, len(ms))
 		}
 		wide := newFake()
 		wide.model, wide.dim = "other", 96
@@ -359,7 +364,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 		settled(t, e, alice)
 		wantStored(t, "other dimension", local, ms)
 		if n := len(wide.seen); n != len(ms) {
-			t.Errorf("of another dimension %d texts embedded, want %d", n, len(ms))
+			t.Errorf("with another dimension %d texts embedded, want %d", n, len(ms))
 		}
 		for ref, r := range local.records {
 			if n, ok := vector.SegmentOf(ref.Key); ok {
@@ -371,7 +376,7 @@ func TestVectorsSurviveRestarts(t *testing.T) {
 	})
 }
 
-// What is damaged or not of now is thrown away and embedded again.
+// A vector that is damaged, or of another text, is deleted and made again.
 func TestDamagedVectorsAreEmbeddedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(10)
@@ -388,10 +393,10 @@ func TestDamagedVectorsAreEmbeddedAgain(t *testing.T) {
 		settled(t, e, alice)
 		wantStored(t, "after the load", local, ms)
 		if len(em.seen) != len(ms) {
-			t.Errorf("%d texts embedded, want %d: the vector of another text was taken", len(em.seen), len(ms))
+			t.Errorf("%d texts embedded, want %d: the vector of another text was used", len(em.seen), len(ms))
 		}
 		if _, ok := local.records[bad.Ref()]; ok || e.Stats().Vectors.Stale != 1 {
-			t.Errorf("the damaged record is there still, or not counted: %+v", e.Stats().Vectors)
+			t.Errorf("the damaged record is not deleted or not counted: %+v", e.Stats().Vectors)
 		}
 	})
 }
@@ -413,18 +418,18 @@ func TestNewMemoriesAreEmbedded(t *testing.T) {
 		if n := len(em.seen); n != 10 {
 			t.Errorf("%d texts embedded, want 10", n)
 		}
-		// A turn that had two passages is said anew in one, with other words.
+		// A turn that had two passages now has one, with another text.
 		two := []storage.Memory{ms[3], ms[3]}
 		two[1].ID, two[1].Provenance.Seq, two[1].Text = storage.TurnMemoryID(ms[3].Provenance.Turn, 1), 1, "the second passage"
 		e.Add(alice, ms[3].Provenance.Turn, two)
 		settled(t, e, alice)
 		wantStored(t, "two passages", local, append(slices.Clone(ms), two[1]))
-		ms[3].Text = "said anew"
+		ms[3].Text = "other words"
 		e.Add(alice, ms[3].Provenance.Turn, ms[3:4])
 		settled(t, e, alice)
 		wantStored(t, "one passage", local, ms)
-		if !slices.Contains(em.documents(), "said anew") {
-			t.Error("the new words were not embedded")
+		if !slices.Contains(em.documents(), "other words") {
+			t.Error("the new text was not embedded")
 		}
 		quarantined := ms[2]
 		quarantined.Trust = 0
@@ -434,20 +439,21 @@ func TestNewMemoriesAreEmbedded(t *testing.T) {
 	})
 }
 
-// A turn that is said anew while its vector is under way keeps no vector of the old words.
-func TestWordsThatChangeUnderWay(t *testing.T) {
+// A turn whose text changes while it is embedded or stored keeps no vector of
+// the old text.
+func TestTextsThatChangeWhileEmbedded(t *testing.T) {
 	for _, where := range []string{"embedded", "stored"} {
 		synctest.Test(t, func(t *testing.T) {
 			em, ms := newFake(), memories(10)
 			local := newLocal(slices.Clone(ms))
-			anew := ms[4]
-			anew.Text = "said anew"
+			changed := ms[4]
+			changed.Text = "other words"
 			var e *Engine
 			started, first := make(chan struct{}), true
 			change := func() {
 				if <-started; first {
 					first = false
-					e.Add(alice, anew.Provenance.Turn, []storage.Memory{anew})
+					e.Add(alice, changed.Provenance.Turn, []storage.Memory{changed})
 				}
 			}
 			if where == "embedded" {
@@ -475,18 +481,18 @@ func TestWordsThatChangeUnderWay(t *testing.T) {
 				}
 				for i := range s.Len() {
 					if s.Mark(i).Text == vector.Hash(ms[4].Text) {
-						t.Errorf("%s: the old words have a vector", where)
+						t.Errorf("%s: the old text has a vector", where)
 					}
 				}
 			}
-			if !slices.Contains(em.documents(), "said anew") {
-				t.Errorf("%s: the new words have none", where)
+			if !slices.Contains(em.documents(), "other words") {
+				t.Errorf("%s: the new text has no vector", where)
 			}
 		})
 	}
 }
 
-func TestRefusedMemoriesAreLeftAlone(t *testing.T) {
+func TestRefusedMemoriesAreNotSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
 		ms := memories(10)
@@ -502,7 +508,7 @@ func TestRefusedMemoriesAreLeftAlone(t *testing.T) {
 	})
 }
 
-func TestEmbeddingIsTriedAgain(t *testing.T) {
+func TestEmbeddingIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
 		em.fail(errors.New("down"))
@@ -511,7 +517,7 @@ func TestEmbeddingIsTriedAgain(t *testing.T) {
 		e := vectorEngine(t, em, local)
 		time.Sleep(time.Hour)
 		if n := e.Stats().Vectors.Failures; n < 10 || n > 25 {
-			t.Errorf("%d attempts in an hour, want some 15: 1 s, doubling up to 5 min", n)
+			t.Errorf("%d attempts in an hour, want about 15: a pause of 1 s, doubling up to 5 min", n)
 		}
 		if got, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "thing3"}); err != nil || got.Vectors != VectorsNone || len(got.Memories) == 0 {
 			t.Errorf("got %+v, %v", got, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// fakeLocal is a store in memory that serves memories like fakeSource and keeps records.
+// fakeLocal is a store in memory: fakeSource with records.
 type fakeLocal struct {
 	fakeSource
 	rmu     sync.Mutex
@@ -48,7 +48,7 @@ func (f *fakeLocal) PutRecords(ctx context.Context, records []storage.Record) er
 	return ctx.Err()
 }
 
-// beforePut sets what is called before records are put.
+// beforePut sets a function that is called before records are put.
 func (f *fakeLocal) beforePut(onPut func([]storage.Record) error) {
 	f.rmu.Lock()
 	defer f.rmu.Unlock()
@@ -87,7 +87,8 @@ func (f *fakeLocal) DeleteRecords(ctx context.Context, refs []storage.RecordRef)
 
 func (f *fakeLocal) InstallSecret(context.Context) ([]byte, error) { panic("not asked for") }
 
-// stored counts the vectors in the records of a scope, by the stable hash of the memory's id.
+// stored counts the vectors in the records of a scope, by the stable hash of
+// the memory's id.
 func (f *fakeLocal) stored(t testing.TB, scope storage.Scope) map[uint64]int {
 	t.Helper()
 	f.rmu.Lock()
@@ -109,7 +110,8 @@ func (f *fakeLocal) stored(t testing.TB, scope storage.Scope) map[uint64]int {
 	return found
 }
 
-// settled waits until every memory of a scope has its vector, and all that is written is written.
+// settled waits until every memory of a scope has its vector and all records
+// are written.
 func settled(t testing.TB, e *Engine, scope storage.Scope) {
 	t.Helper()
 	for range 60_000 {

@@ -27,12 +27,13 @@ func holds(e *Engine, id string) bool {
 	return ok
 }
 
-// A forgotten memory's vector goes, wherever the memory is at the time.
+// A forgotten memory's vector is removed, whatever is being done with the
+// memory at the time.
 func TestForgottenVectorsGo(t *testing.T) {
 	ms := memories(100)
 	without := slices.Delete(slices.Clone(ms), 30, 31)
 	gone := ms[30].ID
-	forget := func(e *Engine, local *fakeLocal) { // as a caller does: the store first
+	forget := func(e *Engine, local *fakeLocal) { // as callers do: the store first
 		local.mu.Lock()
 		local.ms[alice] = without
 		local.mu.Unlock()
@@ -125,7 +126,7 @@ func TestForgottenVectorsGo(t *testing.T) {
 	})
 }
 
-// Erasing a scope takes its vectors with it, those on their way too.
+// Erasing a scope removes its vectors, and those that are being written.
 func TestErasedScopesKeepNoVectors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		local := newLocal(memories(100))
@@ -137,7 +138,7 @@ func TestErasedScopesKeepNoVectors(t *testing.T) {
 				first = false
 				<-started
 				local.mu.Lock()
-				local.ms[alice] = nil // erased while the vectors are on their way
+				local.ms[alice] = nil // erased while the vectors are being written
 				local.mu.Unlock()
 				go func() { e.Drop(alice); close(dropped) }()
 				for holds(e, memories(1)[0].ID) {
@@ -157,8 +158,9 @@ func TestErasedScopesKeepNoVectors(t *testing.T) {
 	})
 }
 
-// What waits when the bound is met is given up only where it is older than what stays: a round of older memories that
-// ends late takes nothing from those that came meanwhile.
+// When the limit is reached, memories that wait for a vector are dropped only
+// if they are older than those that keep theirs. A round of older memories that
+// ends late drops none of those that came meanwhile.
 func TestWaitingNewestAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		em := newFake()
@@ -171,7 +173,7 @@ func TestWaitingNewestAreKept(t *testing.T) {
 		started, added := make(chan struct{}), 2000
 		em.onDocs = func() {
 			<-started
-			for range min(10, len(all)-added) { // in every round, so in the one that meets the bound
+			for range min(10, len(all)-added) { // in every round, so in the one that reaches the limit
 				e.Add(alice, all[added].Provenance.Turn, all[added:added+1])
 				added++
 			}
@@ -180,7 +182,7 @@ func TestWaitingNewestAreKept(t *testing.T) {
 		close(started)
 		settled(t, e, alice)
 		if s := e.Stats(); added == 2000 || s.Vectors.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+scopeOverhead {
-			t.Fatalf("%+v, want the bound met", s)
+			t.Fatalf("%+v, want the limit reached", s)
 		}
 		v, _ := e.scopes.Load(alice)
 		s := v.(*scopeIndex)
@@ -191,13 +193,14 @@ func TestWaitingNewestAreKept(t *testing.T) {
 			}
 		}
 		if ok := s.vec.all.Knows(s.ix.hash(all[0].ID)); ok || lost > 0 {
-			t.Errorf("%d of the %d newest have no vector; the oldest is kept: %v", lost, added-2000, ok)
+			t.Errorf("%d of the %d newest have no vector; the oldest has one: %v", lost, added-2000, ok)
 		}
 	})
 }
 
-// Vectors count for the scope's size and for the LRU, and of a scope too large for its bound the newest have them.
-func TestVectorsAreBounded(t *testing.T) {
+// Vectors count for the size of a scope and for eviction. In a scope that
+// exceeds its limit the newest memories have vectors.
+func TestVectorsAreLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(2000)
 		em := newFake()

@@ -16,12 +16,13 @@ import (
 	"github.com/remora-proxy/remora/recall/embed"
 )
 
-// embeddingServer speaks the API with the vectors of a fakeEmbedder.
+// embeddingServer serves the API with the vectors of a fakeEmbedder.
 type embeddingServer struct {
 	*httptest.Server
 	fake *fakeEmbedder
 	mu   sync.Mutex
-	// serve answers in place of the server if it returns true. Queries come one by one, memories in batches.
+	// serve returns true if it has responded itself. Queries come one by one,
+	// memories in batches.
 	serve func(w http.ResponseWriter, input []string) bool
 }
 
@@ -60,7 +61,7 @@ func (s *embeddingServer) behave(f func(w http.ResponseWriter, input []string) b
 	s.serve = f
 }
 
-// Over a real server: what it does badly is told, and what words find stays as it is.
+// Failures of a real server are reported, and the result is what words find.
 func TestBadEmbeddingServers(t *testing.T) {
 	ms := memories(60)
 	plain, _ := newEngine(t, patient(), ms)

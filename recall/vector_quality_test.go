@@ -13,15 +13,16 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// hintedEmbedder is a stand-in for a good model: the vectors of questions lean towards those of their evidence, some
-// much and some not at all. Its figures say how fusion treats such vectors, nothing about any model.
+// hintedEmbedder replaces a good model: it turns the vectors of questions
+// towards those of their evidence, some much and some not at all. Its figures
+// show how fusion treats such vectors, nothing about any model.
 type hintedEmbedder struct {
 	*corpusEmbedder
 	hint float64
 	told map[string][]float32
 }
 
-func (h *hintedEmbedder) hear(q dsQ, c dsConv) {
+func (h *hintedEmbedder) observe(q dsQ, c dsConv) {
 	v := h.vector(q.Q)
 	a := h.hint * seeded(q.Q).Float64() / math.Sqrt(float64(max(len(q.Ev), 1)))
 	common := math.Sqrt(1 + h.shared*h.shared)
@@ -40,7 +41,7 @@ func (h *hintedEmbedder) Query(ctx context.Context, text string) ([]float32, err
 	return h.corpusEmbedder.Query(ctx, text)
 }
 
-// fusionFigures are means over questions.
+// fusionFigures holds means over questions.
 type fusionFigures struct{ n, frac, ndcg, mrr float64 }
 
 func (f *fusionFigures) add(ranking []int, gold map[int]bool) {
@@ -70,8 +71,9 @@ func (f *fusionFigures) String() string {
 	return fmt.Sprintf("frac@10 %.3f NDCG@10 %.3f MRR %.3f", f.frac/f.n, f.ndcg/f.n, f.mrr/f.n)
 }
 
-// fusion asks every question of a set by words, by words and vectors, and by reciprocal rank fusion of both
-// (k = 10, the better of 10 and 60 here).
+// fusion holds the figures of a set of questions: by words, by words and
+// vectors, and by reciprocal rank fusion of both (k = 10, which is better than
+// 60 here).
 type fusion struct {
 	words, fused         fusionFigures
 	vectors, rrf         fusionFigures
@@ -159,7 +161,7 @@ func measureFusion(t *testing.T, set dsSet, round bool, em Embedder) *fusion {
 	return &f
 }
 
-// byVectors is the ranking of the turns by their vectors alone.
+// byVectors returns the turns ranked by their vectors alone.
 func byVectors(t *testing.T, e *Engine, scope storage.Scope, question string) []int {
 	v, err := e.cfg.Vectors.Embedder.Query(t.Context(), question)
 	if err != nil {
@@ -196,8 +198,8 @@ func below(list []float64, gate float64) float64 {
 	return n / float64(max(len(list), 1))
 }
 
-// Vectors that know little must cost little, vectors that know much must bring much, weighting must beat fusion by rank,
-// and the gate must still silence questions of a wrong store.
+// Bad vectors must cost little, good ones must gain much, weighting must beat
+// fusion by rank, and the gate must still reject questions about another store.
 func TestVectorFusion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")
@@ -213,7 +215,7 @@ func TestVectorFusion(t *testing.T) {
 	hinted := &hintedEmbedder{corpusEmbedder: weak, hint: 0.3, told: map[string][]float32{}}
 	for _, c := range set.Convs {
 		for _, q := range c.Qs {
-			hinted.hear(q, c)
+			hinted.observe(q, c)
 		}
 	}
 	gate := DefaultConfig().Gate
@@ -229,13 +231,13 @@ func TestVectorFusion(t *testing.T) {
 			t.Errorf("%s: vectors change NDCG@10 by %.3f, want at least %.3f", c.name, got, c.least)
 		}
 		if f.fused.ndcg <= f.rrf.ndcg {
-			t.Errorf("%s: fusion by rank orders as well as weighting", c.name)
+			t.Errorf("%s: fusion by rank is as good as weighting", c.name)
 		}
 		if got := below(f.wrong, gate); got < 0.6 {
-			t.Errorf("%s: %.3f of the questions of a wrong store are silenced, want at least 0.6", c.name, got)
+			t.Errorf("%s: %.3f of the questions about another store are rejected, want at least 0.6", c.name, got)
 		}
 		if below(f.own, gate) > below(f.ownWords, gate) {
-			t.Errorf("%s: vectors silence questions that words answer", c.name)
+			t.Errorf("%s: vectors reject questions that words answer", c.name)
 		}
 	}
 }

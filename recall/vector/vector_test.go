@@ -36,8 +36,8 @@ func dot(a, b []float32) float64 {
 	return sum
 }
 
-// The scan must not lose what exact cosines would find, whatever all vectors
-// have in common.
+// The scan must not lose what exact cosines would find, even if all vectors
+// share a direction.
 func TestNearestFindsTheNearest(t *testing.T) {
 	for _, offset := range []float64{0, 2} {
 		for _, dim := range []int{64, 100, 384} {
@@ -85,8 +85,8 @@ func TestNearestFindsTheNearest(t *testing.T) {
 	}
 }
 
-// By hand: of four vectors along the axes the background of a query along the
-// first is a cosine of 1 and three of 0.
+// Computed by hand: the cosines of four vectors along the axes to a query along
+// the first are one 1 and three 0.
 func TestBackgroundByHand(t *testing.T) {
 	v := New()
 	for i := range 4 {
@@ -116,8 +116,8 @@ func TestBackgroundByHand(t *testing.T) {
 	}
 }
 
-// Random changes against a plain map.
-func TestVectorsKeepTheirBooks(t *testing.T) {
+// TestStoreAgainstMap compares random changes to those of plain maps.
+func TestStoreAgainstMap(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	v := New()
 	model := map[uint64][]int8{}
@@ -141,27 +141,27 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 		case 4:
 			for _, id := range v.Next(2) {
 				if !waits[id] {
-					t.Fatalf("%d does not wait", id)
+					t.Fatalf("Next returns %d, which needs no vector", id)
 				}
 				v.Refuse(id)
 				delete(waits, id)
 			}
 		}
 		if len(v.queue) > 2*len(v.at)+1025 {
-			t.Fatalf("%d stand in a queue for %d", len(v.queue), len(v.at))
+			t.Fatalf("%d ids are queued for %d memories", len(v.queue), len(v.at))
 		}
 	}
 	if v.Len() != len(model) || v.wanting != len(waits) || len(v.codes) != v.Len()*v.words {
-		t.Fatalf("got %d vectors and %d that wait, want %d and %d", v.Len(), v.wanting, len(model), len(waits))
+		t.Fatalf("got %d vectors and %d wanted, want %d and %d", v.Len(), v.wanting, len(model), len(waits))
 	}
 	for id, x := range model {
 		m, ok := v.Find(id)
 		if !ok || m.Memory != id || !slices.Equal(x, v.numbers(v.at[id])) {
-			t.Fatalf("%d is not what was put", id)
+			t.Fatalf("the vector of %d is not the one that was put", id)
 		}
 		code := slices.Clone(v.code(v.at[id]))
 		if v.encode(v.at[id]); !slices.Equal(code, v.code(v.at[id])) {
-			t.Fatalf("%d has the signs of another", id)
+			t.Fatalf("%d has the signs of another vector", id)
 		}
 	}
 	dropped, oldest := v.Keep(10, func(id uint64) storage.Time { return storage.Time(id) })
@@ -176,7 +176,7 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 			}
 		}
 		if newer >= 10 {
-			t.Errorf("%d is kept, which is not of the ten newest", id)
+			t.Errorf("%d is kept but not among the ten newest", id)
 		}
 	}
 	for id := range uint64(8) {
@@ -184,7 +184,7 @@ func TestVectorsKeepTheirBooks(t *testing.T) {
 		v.Want(1000 + id)
 	}
 	if v.GiveUp(func(id uint64) bool { return id >= 1004 }); v.wanting != 4 || !slices.Equal(v.queue, []uint64{1004, 1005, 1006, 1007}) {
-		t.Errorf("%d still wait, %v of them to be asked for, want the four that are newer", v.wanting, v.queue)
+		t.Errorf("%d are wanted and %v queued, want the four that are newer", v.wanting, v.queue)
 	}
 }
 
