@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-func TestScreen(t *testing.T) {
+// TestCache checks that texts are redacted once and that the limits hold.
+func TestCache(t *testing.T) {
 	s := NewCache(newRedactor(t))
 	var all sync.WaitGroup
 	for range 4 {
@@ -38,15 +39,15 @@ func TestScreen(t *testing.T) {
 	}
 }
 
-// A clean text that was seen is found again, without a lock, and costs no
-// memory.
-func TestScreenClean(t *testing.T) {
+// TestCacheOfCleanTexts checks that a known clean text is found without a lock
+// and costs no memory.
+func TestCacheOfCleanTexts(t *testing.T) {
 	s := NewCache(newRedactor(t))
 	for round := range 2 {
 		for i := range 1000 {
 			text := fmt.Sprintf("nothing in %dth", i)
 			if key := max(maphash.String(s.seed, text), 1); round == 1 && !s.clean[key%uint64(len(s.clean))].has(key) {
-				t.Fatalf("%q is forgotten", text)
+				t.Fatalf("%q was forgotten", text)
 			}
 			s.Redact(text)
 		}
@@ -55,12 +56,12 @@ func TestScreenClean(t *testing.T) {
 		t.Errorf("%d clean texts are kept among the changed ones", n)
 	}
 	if allocs := testing.AllocsPerRun(10, func() { s.Redact("nothing in 7th") }); allocs != 0 {
-		t.Errorf("%v allocations for a text that was seen", allocs)
+		t.Errorf("%v allocations for a known text", allocs)
 	}
 }
 
-// The memories of one recall, known and not.
-func BenchmarkScreen(b *testing.B) {
+// BenchmarkCache redacts the memories of one recall, known and unknown.
+func BenchmarkCache(b *testing.B) {
 	r := newRedactor(b)
 	twice := prose + prose
 	for _, known := range []bool{true, false} {

@@ -11,17 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the files that are checked against")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// canary is a text with something of a rule in it. The test of the whole
-// program plants them and looks for them.
+// canary is a text with something that a rule finds. The test of the whole
+// program plants canaries and searches for them.
 type canary struct {
 	Rule  string `json:"rule"`
 	Text  string `json:"text"`
-	Value string `json:"value"` // what must not be left of it
+	Value string `json:"value"` // what must not remain
 }
 
-// testdata/canaries.json has one for every rule.
+// TestCanaries keeps testdata/canaries.json, which has one for every rule.
 func TestCanaries(t *testing.T) {
 	all := newRedactor(t)
 	var canaries []canary
@@ -52,6 +52,6 @@ func TestCanaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("%s is out of date, go test -update writes it (-want +got):\n%s", name, diff)
+		t.Errorf("%s is out of date, run go test -update (-want +got):\n%s", name, diff)
 	}
 }

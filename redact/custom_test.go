@@ -54,14 +54,14 @@ func TestCustomRules(t *testing.T) {
 			if r, err := New(off); err != nil {
 				t.Error(err)
 			} else if got, _ := r.Redact(c.in); got != c.in {
-				t.Errorf("switched off: got %q", got)
+				t.Errorf("disabled: got %q", got)
 			}
 		})
 	}
 }
 
-// A rule made so that each round brings the next about must still leave a text
-// that stays as it is.
+// TestRoundsEnd checks that a rule whose placeholder brings about the next
+// match still leaves a stable text.
 func TestRoundsEnd(t *testing.T) {
 	r := custom(t, CustomRule{ID: "a", Pattern: `(?:^|\])[a-z]`, Placeholder: "[AA]"}, CustomRule{ID: "b", Pattern: `\][a-z]`, Placeholder: "[BB]"})
 	in := strings.Repeat("abc", 40) + " [AA]x"
@@ -72,7 +72,7 @@ func TestRoundsEnd(t *testing.T) {
 	}
 }
 
-func TestCustomRulesAreBounded(t *testing.T) {
+func TestCustomRuleLimits(t *testing.T) {
 	rule := CustomRule{ID: "a", Pattern: "a", Placeholder: "[AA]"}
 	for name, c := range map[string]struct {
 		rules []CustomRule
@@ -102,7 +102,8 @@ func TestCustomRulesAreBounded(t *testing.T) {
 	}
 }
 
-// As many and as long keywords as may be fit the automaton.
+// TestLargestConfiguration checks that the largest number of the longest
+// keywords fits the automaton.
 func TestLargestConfiguration(t *testing.T) {
 	var rules []CustomRule
 	for i := range MaxCustom {

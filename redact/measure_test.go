@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// dataDir holds fixtures that are not part of the project; tests on them skip
-// where they are absent.
+// dataDir has fixtures that are not part of the project. Tests that need them
+// are skipped without them.
 const dataDir = "../../shared/data/redaction"
 
 func readData(t *testing.T, name string, into any) {
@@ -20,7 +20,7 @@ func readData(t *testing.T, name string, into any) {
 	raw, err := os.ReadFile(filepath.Join(dataDir, name))
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the scripted run must have the data: %v", err)
+			t.Fatalf("the scripted run requires the data: %v", err)
 		}
 		t.Skipf("no measurement: %v", err)
 	}
@@ -38,9 +38,9 @@ func newRedactor(t testing.TB) *Redactor {
 	return r
 }
 
-// A secret counts as found when any secret rule fires on its fixture. Rules
-// were judged on one half of the fixtures, told by a hash of the text; figures
-// of both are shown.
+// TestSecretsMeasured counts a secret as found if any secret rule fires on its
+// fixture. Rules were improved with one half of the fixtures, selected by a
+// hash of the text. It shows the figures of both halves.
 func TestSecretsMeasured(t *testing.T) {
 	var fixtures []struct {
 		Src, Rule string
@@ -102,8 +102,8 @@ func TestSecretsMeasured(t *testing.T) {
 	}
 }
 
-// Personal data counts as found when nothing of the gold span is left; a
-// finding beside all gold spans is false.
+// TestPersonalDataMeasured counts personal data as found if nothing of the gold
+// span is left. A finding outside all gold spans is false.
 func TestPersonalDataMeasured(t *testing.T) {
 	var sentences []struct {
 		Text  string

@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/redact/checkdigit"
 )
 
-// nationalExamples are published as examples by the registers or made up with
-// valid check digits.
+// nationalExamples are published by the registers or made up with valid check
+// digits.
 var nationalExamples = map[string][]string{
 	"id-at": {"SVNR 1237 010180"}, "id-au": {"my TFN is 123 456 782"}, "id-be": {"85.07.30-033.28"},
 	"id-br": {"111.444.777-35", "CPF 11144477735"}, "id-ca": {"SIN: 046 454 286"}, "id-ch": {"756.9217.0769.85", "7569217076985"},
@@ -23,8 +23,8 @@ var nationalExamples = map[string][]string{
 	"id-tw": {"身份證 A123456789"}, "id-za": {"ID number 8001015009087"},
 }
 
-// Each id is found with its check digits right and, where it needs a word, with
-// the word; otherwise it is not.
+// TestNationalIDs checks that each id is found only with valid check digits
+// and, if it needs a word, with the word.
 func TestNationalIDs(t *testing.T) {
 	for n, id := range checkdigit.Kinds {
 		t.Run(id.ID, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestNationalIDs(t *testing.T) {
 					t.Errorf("longer: %q became %q", in+"5", got)
 				}
 				missed := 0
-				for i := range number { // the last digit or letter carries the check in all of them, so does any other
+				for i := range number { // any digit changes the check
 					for _, c := range []byte{'0' + (number[i]-'0'+1)%10, '0' + (number[i]-'0'+3)%10} {
 						if !isDigit(number[i]) {
 							continue
@@ -71,13 +71,14 @@ func TestNationalIDs(t *testing.T) {
 				}
 			}
 			if rule := builtIn()[familyPersonal>>8][ruleNational&0xff+ruleID(n)]; rule.ID != id.ID {
-				t.Errorf("rule %s is out of step", rule.ID)
+				t.Errorf("rule %s has the wrong number", rule.ID)
 			}
 		})
 	}
 }
 
-// Numbers of everyday texts, each next to a word that could mislead.
+// TestNotNationalIDs checks numbers of everyday texts, each with a misleading
+// word.
 func TestNotNationalIDs(t *testing.T) {
 	r := newRedactor(t)
 	for _, text := range []string{

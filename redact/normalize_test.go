@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWrittenOtherwise: a value is found however it is written.
-func TestWrittenOtherwise(t *testing.T) {
+// TestEncodedValues checks that a value is found in every encoding.
+func TestEncodedValues(t *testing.T) {
 	r := newRedactor(t)
 	for text, want := range map[string]string{
 		"call +33\u00a06\u00a012\u00a034\u00a056\u00a078 now":           "call [PHONE] now",
@@ -37,9 +37,9 @@ func TestWrittenOtherwise(t *testing.T) {
 	}
 }
 
-// FuzzPlainly: every byte of a plain text has its place in the original, in
-// order, and what is plain already is left alone.
-func FuzzPlainly(f *testing.F) {
+// FuzzDecodeText checks that every byte of a decoded text has an offset in the
+// original, in order, and that a decoded text stays as it is.
+func FuzzDecodeText(f *testing.F) {
 	for _, s := range []string{"", "%", "%4", "%40", "&#x40;", "&#64;&quot", "\u00a0\u202f\u2011\uff20\u200b", "1234+5678", "\xe2\x80", "\xc2"} {
 		f.Add(s)
 	}
@@ -49,7 +49,7 @@ func FuzzPlainly(f *testing.F) {
 			return
 		}
 		if len(w.at) != len(w.text)+1 || int(w.at[len(w.text)]) != len(s) || len(w.text) > len(s) {
-			t.Fatalf("%q: %d places of %d bytes", s, len(w.at), len(w.text))
+			t.Fatalf("%q: %d offsets of %d bytes", s, len(w.at), len(w.text))
 		}
 		for i := range len(w.text) {
 			if w.at[i] >= w.at[i+1] {
@@ -62,13 +62,13 @@ func FuzzPlainly(f *testing.F) {
 			}
 			return -1
 		}, s); again == s && !strings.ContainsAny(s, "%&+") {
-			t.Fatalf("%q is plain, and became %q", s, w.text)
+			t.Fatalf("%q is decoded, and became %q", s, w.text)
 		}
 	})
 }
 
-// TestPartsOfKeys: the end of a private key is one, and so is its beginning,
-// numbered or encrypted.
+// TestPartsOfKeys checks that the end of a private key is found, and its
+// beginning, also numbered or encrypted.
 func TestPartsOfKeys(t *testing.T) {
 	r := newRedactor(t)
 	line := strings.Repeat("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 2)
@@ -84,7 +84,7 @@ func TestPartsOfKeys(t *testing.T) {
 	}
 }
 
-// TestPasswordsWithBlanks: between quotation marks the whole of it goes.
+// TestPasswordsWithBlanks checks that a quoted password is redacted whole.
 func TestPasswordsWithBlanks(t *testing.T) {
 	r := newRedactor(t)
 	for text, want := range map[string]string{
@@ -99,7 +99,8 @@ func TestPasswordsWithBlanks(t *testing.T) {
 	}
 }
 
-// TestOrdinaryNumbersStay: years and names of words are no secrets.
+// TestOrdinaryNumbersStay checks that years and names made of words are not
+// secrets.
 func TestOrdinaryNumbersStay(t *testing.T) {
 	r := newRedactor(t)
 	for _, text := range []string{

@@ -26,11 +26,11 @@ const (
 	MaxOriginalBytes = 64 << 10 // of all of them together
 )
 
-// assigned ends where the value of something secret begins, or goes on between
-// quotation marks: a number of a phone may be a password, too. Only so much
-// before a finding is looked at.
+// assigned matches text up to where the value of a secret begins, or continues
+// in quotation marks: a phone number may be a password, too.
 var assigned = regexp.MustCompile(`(?i)(?:pass(?:word|wd|phrase|code)?|passwort|kennwort|pwd|pin|secret|token|api[ _-]?key|access[ _-]?key|credentials?|auth)[\w-]*["'` + "`" + `]?\s*(?:[:=]+>?|\b(?:is|was|ist|lautet|est|es)\b)\s*(?:["'` + "`" + `][^"'` + "`" + `\n]*)?$`)
 
+// assignedBefore is how much text before a finding is matched, in bytes.
 const assignedBefore = 96
 
 // RedactWithOriginals is Redact that also returns the originals of personal

@@ -9,15 +9,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What is kept gives the text back but for secrets, for every text of the
-// table.
-func TestOriginalsGiveTheTextBack(t *testing.T) {
+// TestOriginalsRestoreTheText checks that originals restore every text of the
+// table except for secrets.
+func TestOriginalsRestoreTheText(t *testing.T) {
 	r := newRedactor(t)
 	for _, c := range redactions {
 		out, originals := r.RedactWithOriginals(c.in)
 		want, findings := r.Redact(c.in)
 		if out != want {
-			t.Errorf("RedactKeeping(%q): got %q, want %q", c.in, out, want)
+			t.Errorf("RedactWithOriginals(%q): got %q, want %q", c.in, out, want)
 		}
 		back, err := Restore(out, EncodeOriginals([]byte("salt"), originals))
 		if err != nil {
@@ -29,8 +29,8 @@ func TestOriginalsGiveTheTextBack(t *testing.T) {
 	}
 }
 
-// A secret of any rule is not among the originals, alone or in the middle of
-// personal data.
+// TestSecretsAreNeverKept checks that a secret of any rule is not among the
+// originals, alone or within personal data.
 func TestSecretsAreNeverKept(t *testing.T) {
 	r := newRedactor(t)
 	check := func(text string) {
@@ -65,7 +65,7 @@ func TestSecretsAreNeverKept(t *testing.T) {
 	check("https://anna:" + pad(30) + "@203.0.113.9/")
 }
 
-func TestKeep(t *testing.T) {
+func TestEncodeOriginals(t *testing.T) {
 	_, originals := newRedactor(t).RedactWithOriginals("anna@example.org, bob@example.org, anna@example.org")
 	want := []Original{
 		{Rule: "email", Placeholder: "[EMAIL]", Text: "anna@example.org", At: 0},
@@ -81,7 +81,7 @@ func TestKeep(t *testing.T) {
 	}
 	for key := range one {
 		if other[key] != "" {
-			t.Error("the salt does not salt")
+			t.Error("the salt has no effect")
 		}
 	}
 	if got := EncodeOriginals([]byte("one"), nil); got != nil {
@@ -94,7 +94,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-func TestOriginalsAreBounded(t *testing.T) {
+func TestOriginalsAreLimited(t *testing.T) {
 	r := newRedactor(t)
 	text := strings.Repeat("a@example.org ", MaxOriginals+5)
 	out, originals := r.RedactWithOriginals(text)
@@ -111,8 +111,8 @@ func TestOriginalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSecretsInDisguise: what is the value of something secret is not kept,
-// even if it looks like personal data.
+// TestSecretsInDisguise checks that the value of a secret is not kept even if
+// it looks like personal data.
 func TestSecretsInDisguise(t *testing.T) {
 	r := newRedactor(t)
 	for _, text := range []string{

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pad makes a key-like value of n characters that is nobody's.
+// pad returns a random key-like value of n characters.
 func pad(n int) string {
 	const alphabet = "q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0Yy"
 	return strings.Repeat(alphabet, n/len(alphabet)+1)[:n]
@@ -107,7 +107,7 @@ var redactions = []struct{ name, in, want string }{
 	{"not code", "the LED is on pin 13, pin the version to 1234", "the LED is on pin 13, pin the version to 1234"},
 	{"assignment", `api_key: "` + pad(32) + `"`, `api_key: "[SECRET]"`},
 	{"assignment env", "export MY_TOKEN=" + pad(20), "export MY_TOKEN=[SECRET]"},
-	{"password told", "my password is hunter2.", "my password is [PASSWORD]."},
+	{"password in sentence", "my password is hunter2.", "my password is [PASSWORD]."},
 	{"password set", `password = "correct-horse"`, `password = "[PASSWORD]"`},
 	{"password flag", "mysql --password strongp@55! -h db", "mysql --password [PASSWORD] -h db"},
 	{"not secret: mask", "ghp_" + strings.Repeat("x", 36), "ghp_" + strings.Repeat("x", 36)},
@@ -154,8 +154,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// checkFindings holds for every text: in order, in range, disjoint, and the
-// output is the input with them replaced.
+// checkFindings checks that findings are in order, in range and disjoint, and
+// that the output is the input with them replaced.
 func checkFindings(t *testing.T, in, out string, findings []Finding) {
 	t.Helper()
 	var b strings.Builder
@@ -173,7 +173,7 @@ func checkFindings(t *testing.T, in, out string, findings []Finding) {
 	}
 }
 
-func TestFindingsSayWhere(t *testing.T) {
+func TestFindingPositions(t *testing.T) {
 	_, got := newRedactor(t).Redact("to anna@example.org, 123-45-6789")
 	want := []Finding{
 		{Rule: "email", Placeholder: "[EMAIL]", Personal: true, Start: 3, End: 19},
@@ -184,13 +184,13 @@ func TestFindingsSayWhere(t *testing.T) {
 	}
 }
 
-// exampleOf is a text in which a rule finds something.
+// exampleOf returns a text in which a rule finds something.
 func exampleOf(t *testing.T, all *Redactor, rule Rule) string {
 	t.Helper()
 	switch rule.ID {
 	case "azure":
 		return "AccountKey=" + pad(86) + "=="
-	case "code": // long enough to stand nowhere by chance
+	case "code": // long enough not to occur by chance
 		return "the PIN is 73920518"
 	case "messaging":
 		return "7213808860:AAH1bjqpKKW3maRSPAxzIU-0v6xNuq2-NjM"
@@ -216,10 +216,10 @@ func exampleOf(t *testing.T, all *Redactor, rule Rule) string {
 	return ""
 }
 
-// Every rule finds something in the tables of these tests, and nothing when it
-// is switched off. Some vendor's keys have the form of another's of his or a
-// prefix too, so another rule may have been first; TestServices has each of
-// them alone.
+// TestRulesAreTestedAndSwitchable checks that every rule finds something in the
+// tables of these tests, and nothing once it is disabled. Some keys have the
+// form or the prefix of another rule, which may precede; TestServices tests
+// each rule alone.
 func TestRulesAreTestedAndSwitchable(t *testing.T) {
 	all := newRedactor(t)
 	for _, rule := range Rules() {
@@ -234,7 +234,7 @@ func TestRulesAreTestedAndSwitchable(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, found := off.Redact(text); slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == rule.ID }) {
-			t.Errorf("rule %s: finds though disabled", rule.ID)
+			t.Errorf("rule %s: finds something though disabled", rule.ID)
 		}
 	}
 }
@@ -253,8 +253,8 @@ func TestValidateNamesEveryProblem(t *testing.T) {
 	}
 }
 
-// TestHidesSecret: what a person may still edit, and what a rule of one's own
-// hides, is no secret that is gone.
+// TestHidesSecret checks that personal data and the findings of custom rules do
+// not count as hidden secrets.
 func TestHidesSecret(t *testing.T) {
 	r := custom(t, CustomRule{ID: "project", Placeholder: "[PROJECT]", Pattern: `\bfalcon\b`})
 	for text, want := range map[string]bool{
@@ -289,8 +289,8 @@ func TestOnlyPlaceholders(t *testing.T) {
 	}
 }
 
-// Placeholders are found again by their form; one outside it would be redacted
-// further and further.
+// TestPlaceholdersAreRecognised checks the form of placeholders; others would
+// be redacted again and again.
 func TestPlaceholdersAreRecognised(t *testing.T) {
 	r := newRedactor(t)
 	for _, rule := range Rules() {
@@ -308,8 +308,8 @@ started, came over at 10:30 on a Saturday and had half of it down by noon. "You 
 said, and of course she was right: form 27, two weeks, and no, the password to the council's site did not work either.
 `
 
-// hostileUnits make texts that are read again and again where a rule looks
-// ahead or back without a bound.
+// hostileUnits form texts that would be read again and again if a rule looked
+// ahead or back without a limit.
 var hostileUnits = []string{
 	"token=", "password:", "ey-", "eyJ.", "ZXlK", "a@", "1:", "::", "1-", "1.", "+1 ", "Q~", "3Q~", "sk-", "-----BEGIN PRIVATE KEY-----",
 	"://a:", "curl -u ", "bearer ", "/home/", "[EMAIL]", "4111 ", "DE89", "-us1", "ops_eyJ", "xoxb-", "a.b.c.", "\xff", "((((",
@@ -325,7 +325,8 @@ var hostileUnits = []string{
 	"-----BEGIN PRIVATE KEY-----\naB3dEf9-----END ", "4111-1111.", "+49 170 1", "1.2.3.", "DE89 3704 0044 ", "2001:db8::", "000-00-0000 ",
 }
 
-// One that takes quadratic time would run into the test's timeout.
+// TestHostileTextsTakeLinearTime runs into the timeout if one takes quadratic
+// time.
 func TestHostileTextsTakeLinearTime(t *testing.T) {
 	r := newRedactor(t)
 	for _, unit := range hostileUnits {
@@ -335,10 +336,10 @@ func TestHostileTextsTakeLinearTime(t *testing.T) {
 	}
 }
 
-// TestCrowdedValues: where more assignments stand in one value than are judged,
-// nothing hides behind them: what is left of the value goes whole, up to where
-// it ends.
-func TestCrowdedValues(t *testing.T) {
+// TestManyAssignmentsInOneValue checks that nothing hides after more
+// assignments in one value than are examined: the rest of the value is redacted
+// to its end.
+func TestManyAssignmentsInOneValue(t *testing.T) {
 	r := newRedactor(t)
 	for _, unit := range []string{"token=", "password=", "pass=", "secret:"} {
 		for _, n := range []int{1, maxBareAssignments - 1, maxBareAssignments, 40, 4000} {
@@ -352,8 +353,8 @@ func TestCrowdedValues(t *testing.T) {
 	}
 }
 
-// The worst ratio of what eight times the text costs to what the text costs is
-// 8 where time is linear, 64 where it is quadratic.
+// BenchmarkHostile reports the worst ratio of the cost of eight times a text to
+// that of the text: 8 in linear time, 64 in quadratic time.
 func BenchmarkHostile(b *testing.B) {
 	r := newRedactor(b)
 	cost := func(text string) float64 {
@@ -384,8 +385,9 @@ func BenchmarkHostile(b *testing.B) {
 	b.Logf("worst ratio with %q, slowest with %q", of, slow)
 }
 
-// A value longer than any window is redacted to its end.
-func TestLongValuesGoWhole(t *testing.T) {
+// TestLongValuesAreRedactedWhole checks that a value longer than any window is
+// redacted to its end.
+func TestLongValuesAreRedactedWhole(t *testing.T) {
 	r := newRedactor(t)
 	long := pad(20_000)
 	for in, want := range map[string]string{
@@ -442,8 +444,8 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// A Redactor is built once, at the start; what it costs then and for good is
-// told by -benchmem and heap-B.
+// BenchmarkNew measures what a Redactor costs at start, and permanently
+// (heap-B).
 func BenchmarkNew(b *testing.B) {
 	b.ReportAllocs()
 	var before, after runtime.MemStats

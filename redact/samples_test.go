@@ -15,10 +15,10 @@ import (
 // sample is a line of testdata/attacks.txt, benign.txt and the like.
 type sample struct {
 	name, text string
-	secrets    []string // what must not be left of text
+	secrets    []string // what must not remain in text
 }
 
-// alphabets of the macros of samples.
+// alphabets are those of the macros in samples.
 var alphabets = map[string]string{
 	"an":  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789",
 	"low": "abcdefghijklmnopqrstuvwxyz0123456789",
@@ -29,7 +29,7 @@ var alphabets = map[string]string{
 	"dig": "123456789",
 }
 
-// expand makes the value of one macro.
+// expand returns the value of one macro.
 func expand(macro string, random *rand.Rand) (string, error) {
 	if value, ok := strings.CutPrefix(macro, "="); ok {
 		return value, nil
@@ -44,7 +44,7 @@ func expand(macro string, random *rand.Rand) (string, error) {
 	n, err := strconv.Atoi(size)
 	alphabet := alphabets[kind]
 	if err != nil || alphabet == "" {
-		return "", fmt.Errorf("no macro %q", macro)
+		return "", fmt.Errorf("unknown macro %q", macro)
 	}
 	b := make([]byte, n)
 	for i := range b {
@@ -53,15 +53,14 @@ func expand(macro string, random *rand.Rand) (string, error) {
 	if n > 1 && strings.IndexByte("-_", b[0]) >= 0 {
 		b[0] = 'Q'
 	}
-	if n > 1 && strings.IndexByte("-_+/", b[n-1]) >= 0 { // what a key may end in but a text would cut off
+	if n > 1 && strings.IndexByte("-_+/", b[n-1]) >= 0 { // a key may end so, but a text would cut it off
 		b[n-1] = 'q'
 	}
 	return string(b), nil
 }
 
-// readSamples reads a file of samples. Their values are the same each time, and
-// none of them stands in the file, which would be taken for a leak by those who
-// look for keys in source code.
+// readSamples reads a file of samples. Their values are the same each time. The
+// file does not contain them, or scanners would report them as leaks.
 func readSamples(t testing.TB, name string) []sample {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/" + name)
@@ -77,7 +76,7 @@ func readSamples(t testing.TB, name string) []sample {
 		}
 		title, rest, ok := strings.Cut(line, " | ")
 		if !ok || seen[title] {
-			t.Fatalf("%s: %q is no sample or has the name of another", name, line)
+			t.Fatalf("%s: %q is not a sample or has a duplicate name", name, line)
 		}
 		seen[title] = true
 		hash := fnv.New64a()
@@ -125,8 +124,8 @@ var knownMisses = map[string]string{
 	"told quoted password": "a value ends at a blank",
 }
 
-// Secrets and personal data as they come in texts are found, but for those that
-// are known not to be.
+// TestSamples checks that secrets and personal data in texts are found, except
+// for known misses.
 func TestSamples(t *testing.T) {
 	r := newRedactor(t)
 	for _, file := range []string{"attacks.txt", "personal.txt", "fresh.txt", "third.txt"} {
@@ -149,7 +148,7 @@ func TestSamples(t *testing.T) {
 	}
 }
 
-// knownFalse are the benign samples in which something is found, and why.
+// knownFalse are the benign samples with a finding, and why.
 var knownFalse = map[string]string{}
 
 func TestBenignSamples(t *testing.T) {

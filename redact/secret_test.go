@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestSecretShowsItselfToNobody(t *testing.T) {
+func TestSecretNeverShowsItsValue(t *testing.T) {
 	const value = "hunter2"
 	secret := Secret(value)
 	holder := struct{ Key Secret }{secret}

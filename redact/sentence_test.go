@@ -6,9 +6,9 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// TestToldPasswords holds ways in which people write a password, or a key, into
-// a sentence, beside sentences about them.
-func TestToldPasswords(t *testing.T) {
+// TestPasswordsInSentences has ways in which people write a password or a key
+// into a sentence, and sentences about them.
+func TestPasswordsInSentences(t *testing.T) {
 	r, err := redact.New(redact.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,8 @@ var serviceData string
 
 // service is a kind of key without a prefix of its own, recognised by the name
 // of its vendor in the identifier that it is assigned to: HEROKU_TOKEN,
-// "datadog-api-key". The data is from gitleaks, whose licence is beside it.
+// "datadog-api-key". The data is from gitleaks, whose licence is in the same
+// folder.
 type service struct {
 	id      string
 	names   []string

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// example makes a value that matches a pattern, always the same one.
+// example returns a value that matches a pattern, always the same one.
 func example(t *testing.T, pattern string) string {
 	t.Helper()
 	re, err := syntax.Parse("(?i)"+pattern, syntax.Perl)
@@ -52,18 +52,19 @@ func example(t *testing.T, pattern string) string {
 	return b.String()
 }
 
-// serviceExample is a text that holds an example of a rule.
+// serviceExample returns a text with an example of a rule.
 func serviceExample(t *testing.T, v service) string {
 	return `acme-` + v.names[0] + `-x = "` + example(t, v.value) + `"`
 }
 
-// Each rule finds its example and not a near miss of it.
+// TestServices checks that each rule finds its example and not a near miss of
+// it.
 func TestServices(t *testing.T) {
 	all := services()
 	for i, v := range all {
 		t.Run(v.id, func(t *testing.T) {
 			cfg := Config{}
-			for _, rule := range Rules() { // some forms are those of a sibling or of another rule too
+			for _, rule := range Rules() { // some forms are also those of another rule
 				if rule.ID != v.id {
 					cfg.Disable = append(cfg.Disable, rule.ID)
 				}
@@ -95,7 +96,7 @@ func TestServices(t *testing.T) {
 				}
 			}
 			if r.rules[familyService>>8][i].ID != v.id {
-				t.Error("rules and services are out of step")
+				t.Error("rules and services differ in order")
 			}
 		})
 	}
@@ -104,8 +105,8 @@ func TestServices(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
-	for identifier, want := range map[string][2]bool{ // disclaimed, describes; of the part around "token"
+func TestIdentifierWords(t *testing.T) {
+	for identifier, want := range map[string][2]bool{ // isFake and isMetadata, of the part around "token"
 		"token": {false, false}, "nonMatchingtoken": {true, false}, "nonce_token": {false, false}, "NON_PROD_token": {false, false}, "not_valid_token": {true, false}, "fake-token": {true, false},
 		"MY_DUMMY_token": {true, false}, "examples_token": {false, false}, "token_name": {false, true}, "tokenUrl": {false, true},
 		"token_expiry_2": {false, true}, "tokens": {false, false}, "token_filename_secret": {false, false}, "app.mock.token": {true, false},

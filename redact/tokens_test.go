@@ -22,9 +22,9 @@ func TestTokenDataIsValid(t *testing.T) {
 	}
 }
 
-// TestMatchersAreTheirPatterns holds what counts against the regular expression
-// that it stands for.
-func TestMatchersAreTheirPatterns(t *testing.T) {
+// TestMatchersEqualTheirPatterns compares counted patterns with their regular
+// expressions.
+func TestMatchersEqualTheirPatterns(t *testing.T) {
 	const letters = "abcdefXYZ0123456789_-+/=.%~: "
 	r := rand.New(rand.NewPCG(1, 1))
 	counted := 0
@@ -51,7 +51,7 @@ func TestMatchersAreTheirPatterns(t *testing.T) {
 		}
 	}
 	if counted < len(tokenShapes())/2 {
-		t.Errorf("%d of %d patterns are counted", counted, len(tokenShapes()))
+		t.Errorf("only %d of %d patterns are counted", counted, len(tokenShapes()))
 	}
 	for _, pattern := range []string{`[^a]{3}`, `[a-z]{3}?`, `[a-z]{3,4}?`, `(?:ab){3}`, `[a\x{e9}]{3}`, `a`} {
 		if _, _, _, ok := classRun(pattern); ok {

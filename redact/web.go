@@ -191,7 +191,7 @@ func (m *webMatcher) parameter(start, end int) {
 }
 
 // linkedSecret finds the random end of a link that resets, confirms or invites,
-// and lets in whoever has it.
+// and gives access to anyone who has it.
 func (m *webMatcher) linkedSecret(_, end int) {
 	stop := m.runTo(end, maxAssigned, wordOr("-."))
 	m.addURLSecret(end, strings.TrimRight(m.text[end:stop], "."), 20)

@@ -14,9 +14,9 @@ const (
 	code  = `func main() {\n\tfmt.Println(\"hello, world\")\n\tif err != nil {\n\t\treturn fmt.Errorf(\"open: %w\", err)\n\t}\n}\n`
 )
 
-// conversation is a body of about size bytes and n messages as an agent sends
-// them, made of paragraphs: calls and their results between questions and
-// answers, and tools at the end.
+// conversation returns a body of about size bytes and n messages like an
+// agent's: questions and answers, with tool calls and results between them, and
+// tools at the end.
 func conversation(size, n int, paragraphs string) []byte {
 	var b strings.Builder
 	b.WriteString(`{"model":"gpt-4o","stream":true,"messages":[{"role":"system","content":"You help."}`)

@@ -19,7 +19,7 @@ var messageReaders = []struct {
 	{"responses", responsesForms, responsesParts, (*requestReader).item},
 }
 
-// formSamples are messages in the common forms, and some that are nearly so.
+// formSamples are messages in the common forms, and some that nearly are.
 var formSamples = []string{
 	`{"role":"user","content":"hi"}`, `{"role": "assistant", "content": "say \"hi\"\n"}`, `{"role":"user","content":""}`,
 	`{"role":"user","content":[{"type":"text","text":"hi"}]}`, `{"role": "user", "content": [{"type": "text", "text": "hi"}]}`,

@@ -32,7 +32,7 @@ func TestParseRefuses(t *testing.T) {
 		{"whitespace around", " \r\n\t{\"messages\":[" + user + "]} \n", nil},
 		{"empty", ``, ErrMalformed},
 		{"byte order mark", "\xef\xbb\xbf" + `{"messages":[` + user + `]}`, ErrMalformed},
-		{"NUL behind", `{"messages":[` + user + "]}\x00", ErrMalformed},
+		{"NUL after it", `{"messages":[` + user + "]}\x00", ErrMalformed},
 		{"two bodies", `{"messages":[` + user + `]}{"messages":[` + user + `]}`, ErrMalformed},
 		{"array", `[` + user + `]`, ErrMalformed},
 		{"no messages", `{"model":"m"}`, ErrMalformed},
@@ -78,8 +78,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// No part of a body is taken for a whole one, and no error shows what the body
-// says.
+// TestParseCutAnywhere checks that no prefix of a body is accepted as a whole
+// one, and that no error quotes the body.
 func TestParseCutAnywhere(t *testing.T) {
 	for _, d := range dialects {
 		for _, body := range goldenInputs(t, d, "request") {
@@ -120,8 +120,8 @@ func TestParseLeavesBodyAlone(t *testing.T) {
 	}
 }
 
-// The request path has no room for garbage: but for the text of the newest
-// turn, what is allocated does not grow with the body.
+// TestParseAllocations guards the request path: apart from the text of the
+// newest turn, allocations do not grow with the body.
 func TestParseAllocations(t *testing.T) {
 	for _, like := range conversations {
 		body := like.body(256<<10, 40, prose+code)
@@ -168,8 +168,8 @@ func TestInsertRefuses(t *testing.T) {
 	}
 }
 
-// Blocks for several turns, placed in different ways and handed over in any
-// order, give one valid body.
+// TestInsertionsCompose checks that blocks for several turns, with different
+// placements and in any order, give one valid body.
 func TestInsertionsCompose(t *testing.T) {
 	req := mustParse(t, `{"messages":[{"role":"system","content":"s"},{"role":"user","content":"a"},{"role":"user","content":[]},{"role":"user","content":"c"}]}`)
 	var insertions []Insertion
@@ -231,8 +231,8 @@ func TestSplice(t *testing.T) {
 	}
 }
 
-// The prompt cache: with the blocks of earlier turns replayed, each request's
-// messages start with those of the request before, whatever stands behind them.
+// TestReplayGrowsOnly guards the prompt cache: with the blocks of earlier turns
+// replayed, each request's messages start with those of the request before.
 func TestReplayGrowsOnly(t *testing.T) {
 	messages := []string{
 		`{"role":"system","content":"s"}`, `{"role":"user","content":"one"}`,
@@ -265,8 +265,8 @@ func TestReplayGrowsOnly(t *testing.T) {
 	}
 }
 
-// Guards against time that grows with the square of a body: each of these takes
-// minutes then.
+// TestLinearTime guards against quadratic time, with which each of these takes
+// minutes.
 func TestLinearTime(t *testing.T) {
 	const size = 4 << 20
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
@@ -298,7 +298,8 @@ func TestLinearTime(t *testing.T) {
 	}
 }
 
-// What the goldens of replies can't show.
+// TestReplyStreamReadsAllOfADelta checks what the goldens of replies cannot
+// show.
 func TestReplyStreamReadsAllOfADelta(t *testing.T) {
 	const stop = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
 	tests := []struct {
@@ -306,10 +307,10 @@ func TestReplyStreamReadsAllOfADelta(t *testing.T) {
 		want         Reply
 		final        bool
 	}{
-		{"call behind the second piece of a refusal",
+		{"call after the second piece of a refusal",
 			`data: {"choices":[{"delta":{"refusal":"I"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"refusal":"x","tool_calls":[{}]}}]}` + "\n\n" + stop,
 			Reply{Finish: "stop", Calls: true}, false},
-		{"call behind the second piece of a call",
+		{"call after the second piece of a call",
 			`data: {"choices":[{"delta":{"tool_calls":[{}],"content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"tool_calls":[{}],"content":"b"}}]}` + "\n\n" + stop,
 			Reply{Text: "ab", Finish: "stop", Calls: true}, false},
 		{"key that can't be read in a delta",

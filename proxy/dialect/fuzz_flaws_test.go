@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// repair replaces, in the strings of body that are no keys, control characters
-// and the backslashes of broken escapes by mark. Every other byte stays where
+// repair replaces, in the strings of body that are not keys, control characters
+// and the backslashes of invalid escapes by mark. Every other byte stays where
 // it was.
 func repair(body []byte, mark byte) []byte {
 	out := bytes.Clone(body)
@@ -47,8 +47,8 @@ func repair(body []byte, mark byte) []byte {
 	return out
 }
 
-// value is a string of a body that is no key: where it stands, and the keys
-// that lead there as they are written, "" for an element.
+// value is a string of a body that is not a key: its position, and the keys
+// that lead to it as they are written, "" for an element.
 type value struct {
 	start, end int
 	path       []string
@@ -102,8 +102,8 @@ func values(t *testing.T, body []byte) (all []value) {
 	}
 }
 
-// reads says whether Parse must understand the string at path, so that it may
-// have no flaws.
+// reads reports whether Parse must decode the string at path, which must then
+// be valid.
 func (s shape) reads(path []string) bool {
 	key := func(n int) string {
 		if n < len(path) {
@@ -136,10 +136,10 @@ func (s shape) reads(path []string) bool {
 	return false
 }
 
-// checkRepaired is given a body that is not JSON, and what Parse says of it.
-// Only flaws inside of strings that nobody reads may be overlooked, and they
-// all are: what is found and inserted must be what it is in the same body
-// without them. It returns the request of that body, nil where there is none.
+// checkRepaired gets a body that is not JSON, and the result of Parse. Only
+// flaws inside strings that are not read may be accepted, and all of them are:
+// findings and insertions must equal those of the body without flaws. It
+// returns the request of that body, nil if there is none.
 func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte, text string) *Request {
 	t.Helper()
 	whole, other := repair(body, '~'), repair(body, '^')
@@ -152,21 +152,21 @@ func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte,
 	want, werr := s.d.Parse(whole)
 	if werr != nil {
 		if err == nil {
-			t.Fatalf("accepted, but without its flaws it is refused for %v: %q", werr, body)
+			t.Fatalf("accepted, but refused without its flaws: %v: %q", werr, body)
 		}
 		return nil
 	}
 	read := slices.ContainsFunc(values(t, whole), func(v value) bool {
 		return s.reads(v.path) && !bytes.Equal(body[v.start:v.end], whole[v.start:v.end])
 	})
-	// What was repaired differs by its mark.
+	// Repaired strings differ by the mark.
 	a, b := s.messages(decode(t, whole)), s.messages(decode(t, other))
 	textOf := func(messages []any, i int) string { return s.textOf(messages[i].(map[string]any)["content"]) }
 	if want.Turn >= 0 {
 		read = read || textOf(a, want.Turn) != textOf(b, want.Turn)
 	}
 	if read != (err != nil) {
-		t.Fatalf("got %v, though what is read has flaws: %v: %q", err, read, body)
+		t.Fatalf("got %v; strings that are read have flaws: %v: %q", err, read, body)
 	}
 	if err != nil {
 		return nil
@@ -201,7 +201,8 @@ func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte,
 	return want
 }
 
-// Flaws in what nobody reads do no harm; those in what is read are refused.
+// TestParseFlaws checks that flaws in strings that are not read do no harm, and
+// that those in strings that are read are refused.
 func TestParseFlaws(t *testing.T) {
 	flaws := []string{`\q`, `\u12g4`, `\u12`, "\x00", "a\nb", `\u`, `\\\"\x\\`}
 	for _, d := range dialects {
@@ -217,7 +218,7 @@ func TestParseFlaws(t *testing.T) {
 		for _, flaw := range flaws {
 			req, err := d.Parse([]byte(body("m", "user", flaw, "text", "t")))
 			if err != nil || req.Turn != 2 || req.Text(2) != "t" || req.Text(0) != "" || req.Text(1) != "" {
-				t.Errorf("%s, %q in what is not read: got %v, %+v", d.Name(), flaw, err, req)
+				t.Errorf("%s, %q in a string that is not read: got %v, %+v", d.Name(), flaw, err, req)
 			}
 			for name, b := range map[string]string{
 				"model": body(flaw, "user", "", "text", "t"), "role": body("m", flaw, "", "text", "t"),

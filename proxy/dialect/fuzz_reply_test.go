@@ -37,7 +37,7 @@ func FuzzReplyStream(f *testing.F) {
 		d := dialects[int(which)%len(dialects)]
 		reply, err := d.ReplyStream(body)
 		checkReply(t, reply, err, body)
-		if d.Name() == "responses" { // found in any part of a reply, or not at all
+		if d.Name() == "responses" { // found in any prefix of a reply, or not at all
 			id := Responses{}.ReplyID(body)
 			for n := range min(len(body), 512) {
 				if got := (Responses{}).ReplyID(body[:n]); got != "" && got != id {
@@ -83,12 +83,12 @@ var replyFormats = []struct {
 		"{\"message\":{\"content\":%s},\"done\":false}\n", "{\"message\":{\"content\":\"\"},\"done\":true}\n", "stop"},
 }
 
-// openedInPrompt: reasoning without a tag of its own, then the answer. The
-// first tag of the text is meant.
+// openedInPrompt matches reasoning without its opening tag, and the answer. The
+// first closing tag counts.
 var openedInPrompt = regexp.MustCompile(`(?s)^(.*?)</think>($|[\r\n].*)`)
 
-// FuzzReplyText: one text, as a JSON body and as a stream cut anywhere between
-// its runes, is the same reply.
+// FuzzReplyText checks that a text gives the same reply as a JSON body and as a
+// stream cut between any of its runes.
 func FuzzReplyText(f *testing.F) {
 	f.Add("Hello 😀 \"there\"\n", uint8(3))
 	f.Add("<think>\nhm</think>\n\nTea.", uint8(1))

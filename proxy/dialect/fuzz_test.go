@@ -15,7 +15,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// goldenInputs are the files of that name in all goldens of a dialect: the
+// goldenInputs returns the files of that name in all goldens of a dialect, as
 // seeds.
 func goldenInputs(tb testing.TB, d Dialect, name string) [][]byte {
 	tb.Helper()
@@ -41,7 +41,7 @@ func goldenInputs(tb testing.TB, d Dialect, name string) [][]byte {
 	return inputs
 }
 
-// oddRequests are shapes that the goldens leave out.
+// oddRequests are shapes that the goldens lack.
 var oddRequests = []string{
 	`{"messages":[{"role":"user","content":[1,null,"a",{"type":"text"},{"text":"b"},{"type":"text","text":"c","text":"d"},{"t\u0079pe":"text","text":"e"},[[]]]}]}`,
 	`{"messages":[{"role":"user","content":{"type":"text","text":"a"}},{"role":"user","content":7},{"role":"user","content":false}]}`,
@@ -94,7 +94,7 @@ var shapes = []shape{
 	{Ollama{}, "messages", "", "text", []string{"text"}},
 }
 
-// messages are the messages of a decoded body. A string input is one.
+// messages returns the messages of a decoded body. String input is one.
 func (s shape) messages(body any) []any {
 	switch list := body.(map[string]any)[s.list].(type) {
 	case []any:
@@ -107,8 +107,8 @@ func (s shape) messages(body any) []any {
 }
 
 // FuzzSplice checks the scanner and the insertions against encoding/json:
-// inserting bytes must be the same as decoding, inserting and encoding, and
-// nothing else may change.
+// inserting bytes must equal decoding, inserting and encoding, and nothing else
+// may change.
 func FuzzSplice(f *testing.F) {
 	for which, s := range shapes {
 		for _, body := range goldenInputs(f, s.d, "request") {
@@ -148,8 +148,8 @@ func FuzzSplice(f *testing.F) {
 	})
 }
 
-// isUser says whether a decoded message is a user's, and not only what tools
-// gave.
+// isUser reports whether a decoded message is a user's, and has more than tool
+// results.
 func (s shape) isUser(message any) bool {
 	m, _ := message.(map[string]any)
 	if m["role"] != "user" {
@@ -176,7 +176,7 @@ func isResult(block any) bool {
 	return b["type"] == "tool_result"
 }
 
-// checkFound compares req with the decoded body and with what gjson finds.
+// checkFound compares req with the decoded body and with the findings of gjson.
 func (s shape) checkFound(t *testing.T, req *Request) {
 	t.Helper()
 	body := decode(t, req.Body)
@@ -206,7 +206,7 @@ func (s shape) checkFound(t *testing.T, req *Request) {
 			newest = i
 		}
 		if got, want := m.Role == RoleUser, s.isUser(object); got != want {
-			t.Errorf("message %d is of the user: got %v, want %v", i, got, want)
+			t.Errorf("message %d is the user's: got %v, want %v", i, got, want)
 		}
 		if got, want := req.Text(i), s.textOf(object["content"]); got != want {
 			t.Errorf("text of message %d: got %q, want %q", i, got, want)
@@ -219,7 +219,7 @@ func (s shape) checkFound(t *testing.T, req *Request) {
 	s.checkHashes(t, req, func(dst *bytes.Buffer, src []byte) error { return json.Indent(dst, src, "\r", " \t") })
 }
 
-// checkHashes formats the body anew, which must not change its hashes.
+// checkHashes reformats the body, which must not change its hashes.
 func (s shape) checkHashes(t *testing.T, req *Request, format func(*bytes.Buffer, []byte) error) {
 	t.Helper()
 	var b bytes.Buffer
@@ -228,7 +228,7 @@ func (s shape) checkHashes(t *testing.T, req *Request, format func(*bytes.Buffer
 	}
 	again, err := s.d.Parse(b.Bytes())
 	if err != nil {
-		t.Fatalf("formatted anew: %v", err)
+		t.Fatalf("reformat: %v", err)
 	}
 	for i, m := range req.Messages {
 		if m.Hash != again.Messages[i].Hash {
@@ -281,8 +281,8 @@ func (s shape) checkInsert(t *testing.T, req *Request, turn int, p Placement, te
 	}
 }
 
-// checkRest: all other bytes are as they were, so cutting the inserted ones out
-// again gives the body.
+// checkRest checks that all other bytes are unchanged: without the inserted
+// ones the body is as before.
 func checkRest(t *testing.T, body []byte, insertions []Insertion) {
 	t.Helper()
 	bare := bytes.Join(Splice(body, insertions), nil)
@@ -373,9 +373,9 @@ func (s shape) insertTree(body map[string]any, turn int, p Placement, text strin
 	}
 }
 
-// FuzzScan: the scanner accepts what encoding/json accepts, no more and no
-// less, up to the nesting it allows. One that skims accepts besides what
-// encoding/json would accept if its string values had no flaws inside.
+// FuzzScan checks that the scanner accepts exactly what encoding/json accepts,
+// up to MaxDepth. An unchecked one also accepts what encoding/json would accept
+// if its string values had no flaws inside.
 func FuzzScan(f *testing.F) {
 	for _, seed := range []string{
 		`0`, `-0`, `01`, `1.`, `.5`, `1e`, `1e+`, `-`, `1E-0`, `tru`, `truex`, `null null`, `"\q"`, `"\u12g4"`, `"\u12`, `"\`, `"`, "\"\n\"", "\"\x7f\xff\"",
@@ -400,23 +400,23 @@ func FuzzScan(f *testing.F) {
 		if got != want {
 			t.Fatalf("%q: got %v, want %v", body, s.err, want)
 		}
-		skims := scanner{b: body, unchecked: true}
-		skims.begin()
-		skimmed := skims.skip()
-		skims.end()
-		if errors.Is(skims.err, ErrTooDeep) { // behind a flaw that ended the first walk
+		lenient := scanner{b: body, unchecked: true}
+		lenient.begin()
+		value := lenient.skip()
+		lenient.end()
+		if errors.Is(lenient.err, ErrTooDeep) { // after a flaw that ended the first walk
 			return
 		}
-		if got, want := skims.err == nil, json.Valid(repair(body, '~')); got != want {
-			t.Fatalf("%q, skimmed: got %v, want %v", body, skims.err, want)
-		} else if raw := body[skimmed.start:skimmed.end]; got && hashWithoutMarkers(raw) != hashCompact(raw) && !bytes.Contains(body, []byte(cacheMarker)) {
-			t.Errorf("%q, skimmed: another hash without its markers, of which it has none", body)
+		if got, want := lenient.err == nil, json.Valid(repair(body, '~')); got != want {
+			t.Fatalf("%q, unchecked: got %v, want %v", body, lenient.err, want)
+		} else if raw := body[value.start:value.end]; got && hashWithoutMarkers(raw) != hashCompact(raw) && !bytes.Contains(body, []byte(cacheMarker)) {
+			t.Errorf("%q, unchecked: the hash without markers differs, though it has none", body)
 		}
 		if got && (hashWithoutMarkers(body[v.start:v.end]) != compactHash(t, body)) && !bytes.Contains(body, []byte(cacheMarker)) {
-			t.Errorf("%q: another hash without its markers, of which it has none", body)
+			t.Errorf("%q: the hash without markers differs, though it has none", body)
 		}
 		if got && (s.depth != 0 || hashCompact(body[v.start:v.end]) != compactHash(t, body)) {
-			t.Errorf("%q: depth %d, or another hash than that of the compact form", body, s.depth)
+			t.Errorf("%q: depth %d, or a hash other than that of the compact form", body, s.depth)
 		}
 	})
 }
@@ -461,12 +461,12 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// FuzzHash: what must not change a hash, and what must.
+// FuzzHash checks what must not change a hash, and what must.
 func FuzzHash(f *testing.F) {
 	f.Add("hello", "other")
 	f.Add("", `"},{"`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		a, b = "a"+a, "a"+b // empty ones make some of the messages below the same
+		a, b = "a"+a, "a"+b // empty ones would make some of the messages below equal
 		hash := func(format string, text string) digest {
 			body := fmt.Sprintf(`{"messages":[{"role":"user"`+format+`}]}`, appendQuoted(nil, text))
 			req, err := Chat{}.Parse([]byte(body))

@@ -13,9 +13,9 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-var update = flag.Bool("update", false, "write the goldens anew")
+var update = flag.Bool("update", false, "rewrite the goldens")
 
-// goldenBlock is what every golden inserts: it needs each kind of escape.
+// goldenBlock is what every golden inserts. It needs each kind of escape.
 const goldenBlock = "<memory>\n\"tea\", not coffee \\ \u2028 \x01 é 😀\n</memory>"
 
 var placements = []struct {
@@ -25,9 +25,9 @@ var placements = []struct {
 
 var dialects = []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}}
 
-// TestGoldens checks the files of testdata. Each says on top what it is about
-// and holds request, reply or stream as input; all other files in it are what
-// the dialect makes of them, written by go test -update.
+// TestGoldens checks the files of testdata. Each starts with prose about its
+// subject and has a request, reply or stream as input. All other files in it
+// are the dialect's results, written by go test -update.
 func TestGoldens(t *testing.T) {
 	for _, d := range dialects {
 		t.Run(d.Name(), func(t *testing.T) { testGoldens(t, golden{d}) })
@@ -46,7 +46,7 @@ func testGoldens(t *testing.T, g golden) {
 				t.Fatal(err)
 			}
 			if len(bytes.TrimSpace(archive.Comment)) == 0 {
-				t.Error("no prose on top that says what this is about")
+				t.Error("no prose at the top about its subject")
 			}
 			got := &txtar.Archive{Comment: archive.Comment}
 			inputs := 0
@@ -62,7 +62,7 @@ func testGoldens(t *testing.T, g golden) {
 				got.Files = append(got.Files, outputs(f.Data)...)
 			}
 			if inputs == 0 {
-				t.Fatal("neither request, reply nor stream in it")
+				t.Fatal("it has neither request, reply nor stream")
 			}
 			if *update {
 				if err := os.WriteFile(file, txtar.Format(got), 0o644); err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Insertions are the same wherever they are written, and stand beside each
-// other.
-func TestInsertIntoRoom(t *testing.T) {
+// TestInsertIntoBuffer checks that insertions do not depend on the buffer, and
+// do not overlap in it.
+func TestInsertIntoBuffer(t *testing.T) {
 	for name, test := range map[string]struct {
 		d    Dialect
 		body string
@@ -22,18 +22,18 @@ func TestInsertIntoRoom(t *testing.T) {
 		"responses": {Responses{}, `{"input":[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]}`, 2},
 		"string":    {Responses{}, `{"input":"a"}`, 0},
 	} {
-		t.Run(name, func(t *testing.T) { insertIntoRoom(t, test.d, []byte(test.body), test.last) })
+		t.Run(name, func(t *testing.T) { insertIntoBuffer(t, test.d, []byte(test.body), test.last) })
 	}
 }
 
-func insertIntoRoom(t *testing.T, d Dialect, body []byte, last int) {
-	texts := []string{"one", strings.Repeat("\"two\"\n", 40), strings.Repeat("\u2028\x01", 30)} // the last is longer than it is taken to be
-	insert := func(room []byte) (out []string) {
+func insertIntoBuffer(t *testing.T, d Dialect, body []byte, last int) {
+	texts := []string{"one", strings.Repeat("\"two\"\n", 40), strings.Repeat("\u2028\x01", 30)} // the last is longer than estimated
+	insert := func(buffer []byte) (out []string) {
 		req, err := d.Parse(body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.Buffer = room
+		req.Buffer = buffer
 		var all []Insertion
 		for i, text := range texts {
 			ins, err := d.Insert(req, last*(i%2), BeforeUser, text)
@@ -50,7 +50,7 @@ func insertIntoRoom(t *testing.T, d Dialect, body []byte, last int) {
 	want := insert(nil)
 	for _, n := range []int{0, 40, 100, 400, 500, 600, 1000, 4000} {
 		if diff := cmp.Diff(want, insert(make([]byte, 0, n))); diff != "" {
-			t.Errorf("room for %d bytes: %s", n, diff)
+			t.Errorf("buffer of %d bytes: %s", n, diff)
 		}
 	}
 }

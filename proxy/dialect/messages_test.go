@@ -42,7 +42,8 @@ func TestMessagesRefuses(t *testing.T) {
 	}
 }
 
-// Marks do not count wherever they stand, and everything else does.
+// TestMessagesHash checks that cache marks do not count wherever they are, and
+// everything else does.
 func TestMessagesHash(t *testing.T) {
 	hash := func(message string) digest {
 		t.Helper()
@@ -62,7 +63,7 @@ func TestMessagesHash(t *testing.T) {
 		strings.Replace(strings.Replace(result, `"text":"b"`, ` "text" : "b" ,`+mark, 1), `{"role"`, `{`+mark+`,"role"`, 1),
 	} {
 		if hash(alike) != hash(result) {
-			t.Errorf("a mark counts: %s", alike)
+			t.Errorf("a mark changes the hash: %s", alike)
 		}
 	}
 	seen := map[digest]string{hash(result): result}
@@ -82,7 +83,8 @@ func TestMessagesHash(t *testing.T) {
 	}
 }
 
-// So it is in a chat message, in its calls, too.
+// TestChatHashWithoutMarks checks the same in a chat message, including its
+// calls.
 func TestChatHashWithoutMarks(t *testing.T) {
 	hash := func(mark string) digest {
 		t.Helper()
@@ -93,10 +95,10 @@ func TestChatHashWithoutMarks(t *testing.T) {
 		return req.Messages[1].Hash
 	}
 	if hash(`,"cache_control":{"type":"ephemeral"}`) != hash("") {
-		t.Error("a mark in a call counts")
+		t.Error("a mark in a call changes the hash")
 	}
 	if hash(`,"cache":1`) == hash("") {
-		t.Error("what is no mark does not count")
+		t.Error("a member that is not a mark does not change the hash")
 	}
 }
 
@@ -119,7 +121,7 @@ func TestDemote(t *testing.T) {
 			t.Errorf("%q: turn %d, loop %v, %v, want %d, %v", tt.text, req.Turn, req.Loop, err, tt.turn, tt.loop)
 		}
 	}
-	call := func(more string) string { // one that was answered, and what stands behind the answer
+	call := func(more string) string { // a call that was answered, and what follows the answer
 		return `{"messages":[{"role":"user","content":"do it"},{"role":"assistant","tool_calls":[{"id":"a"}]},{"role":"tool","content":"ok"}` + more + `]}`
 	}
 	const picture, reminder, person = `,{"role":"user","content":[{"type":"image_url"}]}`, `,{"role":"user","content":"<r>"}`, `,{"role":"user","content":"stop"}`
@@ -128,13 +130,13 @@ func TestDemote(t *testing.T) {
 		more string
 		turn int
 		loop bool
-		read int // messages that somebody was asked about
+		read int // messages that the callback was asked about
 	}{
 		{picture, 0, true, 1},
 		{picture + reminder, 0, true, 2},
 		{person, 3, false, 1},
 		{picture + person, 4, false, 2},
-		{person + picture + reminder, 5, false, 1}, // the person's, whoever says nothing in them
+		{person + picture + reminder, 5, false, 1}, // a person's turn, though these say nothing
 		{picture + person + reminder, 5, false, 2},
 		{answer + picture, 4, false, 0},
 		{answer + person + picture, 5, false, 0},
@@ -202,7 +204,7 @@ func TestReplyID(t *testing.T) {
 	const created = "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"object\":\"response\",\"id\":\"resp_1\",\"x\":"
 	for _, tt := range []struct{ name, head, want string }{
 		{"whole", `{"id":"resp_1"}`, "resp_1"},
-		{"cut behind it", ` {"object":"response","usage":{"id":"no"},"id":"resp_1","outp`, "resp_1"},
+		{"cut after it", ` {"object":"response","usage":{"id":"no"},"id":"resp_1","outp`, "resp_1"},
 		{"cut within it", `{"id":"resp_`, ""},
 		{"none", `{"error":{"id":"no"}}`, ""},
 		{"events", created + "{}}}\n\n", "resp_1"},
@@ -218,7 +220,7 @@ func TestReplyID(t *testing.T) {
 	}
 }
 
-// The same guards against time that grows with the square of a body as for Chat.
+// TestLinearTimeElsewhere is TestLinearTime for the other dialects.
 func TestLinearTimeElsewhere(t *testing.T) {
 	const size = 4 << 20
 	fill := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
@@ -255,7 +257,7 @@ func TestLinearTimeElsewhere(t *testing.T) {
 	}
 }
 
-// What is in memory for a body is a small multiple of it at the most, however it is cut up.
+// TestManySmallThings checks that memory for a body is a small multiple of its size, however it is divided.
 func TestManySmallThings(t *testing.T) {
 	for _, tt := range []struct {
 		d    Dialect

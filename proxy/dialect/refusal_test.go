@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The bodies have the shape and the words that servers really send, with other
-// numbers and names.
+// refusals have the shape and the words of real servers, with other numbers and
+// names.
 var refusals = []struct {
 	name     string
 	status   int
@@ -119,7 +119,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every text is what some body says, in lower case, or it would never match.
+// TestRefusalTextsAreLowerCase checks that every phrase can match, which is
+// compared in lower case.
 func TestRefusalTextsAreLowerCase(t *testing.T) {
 	for _, text := range append(lengthPhrases[:], templatePhrases[:]...) {
 		if text != strings.ToLower(text) || strings.TrimSpace(text) == "" {
@@ -131,15 +132,15 @@ func TestRefusalTextsAreLowerCase(t *testing.T) {
 func TestRefusalLooksAtMaxRefusalBytes(t *testing.T) {
 	pad := strings.Repeat(" ", MaxRefusal)
 	if TemplateRefusal([]byte(pad + "roles must alternate")) {
-		t.Error("a text behind MaxRefusal was found")
+		t.Error("a phrase after MaxRefusal was found")
 	}
 	if !TemplateRefusal([]byte(pad[20:] + "roles must alternate")) {
-		t.Error("a text up to MaxRefusal was not found")
+		t.Error("a phrase before MaxRefusal was not found")
 	}
 }
 
-// What stands first in a stream is an error where it says so, and not where a
-// text does.
+// TestFirstEvent checks that the first event of a stream is an error if it
+// reports one, and not if an answer mentions one.
 func TestFirstEvent(t *testing.T) {
 	const fault = `{"error":{"message":"roles must alternate"}}`
 	for _, tt := range []struct {
@@ -157,9 +158,9 @@ func TestFirstEvent(t *testing.T) {
 		{name: "Responses, failed", stream: "data: {\"type\":\"response.created\",\"response\":{}}\n\ndata: {\"type\":\"response.in_progress\"}\n\n" +
 			`data: {"type":"response.failed","response":{"error":{"message":"roles must alternate"}}}` + "\n\n",
 			data: `{"type":"response.failed","response":{"error":{"message":"roles must alternate"}}}`, failed: true, ok: true},
-		{name: "Messages, behind a ping", stream: "event: ping\ndata: {\"type\": \"ping\"}\n\ndata: " + fault + "\n\n", data: fault, failed: true, ok: true},
+		{name: "Messages, after a ping", stream: "event: ping\ndata: {\"type\": \"ping\"}\n\ndata: " + fault + "\n\n", data: fault, failed: true, ok: true},
 		{name: "lead-ins alone", stream: "data: {\"type\":\"response.created\"}\n\n"},
-		{name: "behind comments", stream: ": wait\n\n: wait\n\ndata:\n\ndata: " + fault + "\r\n\r\n", data: fault, failed: true, ok: true},
+		{name: "after comments", stream: ": wait\n\n: wait\n\ndata:\n\ndata: " + fault + "\r\n\r\n", data: fault, failed: true, ok: true},
 		{name: "none", stream: `data: {"choices":[],"error":null}` + "\n\n", data: `{"choices":[],"error":null}`, ok: true},
 		{name: "empty", stream: `data: {"choices":[],"error":""}` + "\n\n", data: `{"choices":[],"error":""}`, ok: true},
 		{name: "in a text", stream: `data: {"text":"\"error\": roles must alternate"}` + "\n\n", data: `{"text":"\"error\": roles must alternate"}`, ok: true},
@@ -187,12 +188,12 @@ func FuzzRefusal(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		if ContextLength(status, body) && ContextLength(400, body) && TemplateRefusal(body) {
-			t.Error("both: a refusal for length must teach nothing")
+			t.Error("both: a refusal for length says nothing about templates")
 		}
 		for _, lines := range []bool{false, true} {
 			_, _, whole := FirstEvent(body, lines, false)
 			if _, _, ended := FirstEvent(body, lines, true); whole && !ended {
-				t.Error("an event went with the stream's end")
+				t.Error("the end of the stream removed an event")
 			}
 		}
 	})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is released is lent to others: nobody reads it any more, and a
-// conversation that does not fit into it is whole all the same.
+// TestRelease checks that a released array is not used by its request any more,
+// and that longer conversations do not need it.
 func TestRelease(t *testing.T) {
 	body := func(n int) []byte {
 		return []byte(`{"messages":[` + strings.Repeat(`{"role":"user","content":"x"},`, n-1) + `{"role":"user","content":"y"}]}`)
@@ -25,7 +25,7 @@ func TestRelease(t *testing.T) {
 				req.Release()
 				req.Release()
 				if req.Messages != nil {
-					t.Error("the request still has the room")
+					t.Error("the request still has the array")
 				}
 			}
 		})

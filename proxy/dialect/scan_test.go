@@ -69,7 +69,7 @@ func BenchmarkStringEnd(b *testing.B) {
 				b.SetBytes(int64(len(raw)))
 				for b.Loop() {
 					if end() != len(raw) {
-						b.Fatal("another end")
+						b.Fatal("wrong end")
 					}
 				}
 			})

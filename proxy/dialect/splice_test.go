@@ -11,8 +11,8 @@ import (
 	"github.com/tidwall/sjson"
 )
 
-// viaSjson puts a message before the last one as a JSON editor does it: replace
-// the last element, append it again.
+// viaSjson inserts a message before the last one as a JSON editor does: it
+// replaces the last element and appends it again.
 func viaSjson(body []byte, last int, message string) ([]byte, error) {
 	path := fmt.Sprintf("messages.%d", last)
 	was := gjson.GetBytes(body, path).Raw
@@ -23,8 +23,8 @@ func viaSjson(body []byte, last int, message string) ([]byte, error) {
 	return sjson.SetRawBytes(out, "messages.-1", []byte(was))
 }
 
-// A JSON editor that shares no code with the scanner agrees with it on every
-// compact body.
+// TestSpliceAgreesWithSjson compares with a JSON editor that shares no code
+// with the scanner.
 func TestSpliceAgreesWithSjson(t *testing.T) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":"hi"}]}`,

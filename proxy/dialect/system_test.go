@@ -20,11 +20,11 @@ func TestSystemMayStartWith(t *testing.T) {
 		`"  You are a title"`:              true,
 		`"\n You are a title"`:             true,
 		`"You are\u0020a title generator"`: true,
-		`"You \"are\" not a title"`:        true, // may
+		`"You \"are\" not a title"`:        true, // unknown
 		`"Yes, \"you\" are a title"`:       false,
 		`"\u0059ou are a title"`:           true,
-		`"é"`:                              true, // may
-		`[{"type":"text","text":"x"}]`:     true, // may
+		`"é"`:                              true, // unknown
+		`[{"type":"text","text":"x"}]`:     true, // unknown
 		`[{"type":"text","text":"You are a title, really"}]`: true,
 	} {
 		for _, body := range []string{
@@ -41,7 +41,7 @@ func TestSystemMayStartWith(t *testing.T) {
 			}
 			does := slices.ContainsFunc(req.SystemPrefixes(512), func(s string) bool { return strings.HasPrefix(strings.TrimLeft(s, " \t\r\n"), prefix) })
 			if does && !req.SystemMayStartWith(prefix) {
-				t.Errorf("%s: begins so, and is denied", body)
+				t.Errorf("%s: starts with it, and is denied", body)
 			}
 		}
 	}
@@ -50,6 +50,6 @@ func TestSystemMayStartWith(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !req.SystemMayStartWith(prefix) || req.SystemMayStartWith("Analyze") {
-		t.Error("a system prompt beside the messages is not looked at")
+		t.Error("a system prompt outside the messages is ignored")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ids are what each of Request's ids says.
+// ids returns all ids of a request.
 func (r *Request) ids() []string {
 	return []string{r.Model, r.User, r.Conversation, r.CacheKey, r.MetadataUser}
 }
@@ -28,8 +28,8 @@ func idBody(format string, ids [5]string) []byte {
 	return []byte(strings.NewReplacer("$0", ids[0], "$1", ids[1], "$2", ids[2], "$3", ids[3], "$4", ids[4]).Replace(format))
 }
 
-// An id is read up to a bound, which no real one reaches; a conversation that
-// the server holds must have one that is.
+// TestLongIDsAreNone checks the limit of ids, and that a conversation at the
+// server must have a readable id.
 func TestLongIDsAreNone(t *testing.T) {
 	fits, long := strings.Repeat("x", maxID-2), strings.Repeat("x", maxID-1)
 	for _, b := range idBodies {
@@ -40,7 +40,7 @@ func TestLongIDsAreNone(t *testing.T) {
 				req, err := b.d.Parse(idBody(b.body, ids))
 				if b.d.Name() == "responses" && at == 2 && id == long {
 					if !errors.Is(err, ErrMalformed) {
-						t.Errorf("a conversation whose id is not read: %v", err)
+						t.Errorf("a conversation with an unread id: %v", err)
 					}
 					continue
 				}
@@ -62,7 +62,7 @@ func TestLongIDsAreNone(t *testing.T) {
 	}
 }
 
-// What is kept of a request keeps none of its body.
+// TestIDsKeepNothingAlive checks that the ids do not keep the body alive.
 func TestIDsKeepNothingAlive(t *testing.T) {
 	const size = 8 << 20
 	for _, b := range idBodies {
@@ -94,7 +94,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// However large, metadata is walked, not copied or decoded.
+// TestMetadataIsNotDecoded checks that metadata of any size is walked, and not
+// copied or decoded.
 func TestMetadataIsNotDecoded(t *testing.T) {
 	members := strings.Repeat(`"k":[1],`, 1<<20)
 	for _, b := range []string{

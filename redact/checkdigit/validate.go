@@ -6,8 +6,8 @@ import (
 )
 
 // The checks of identity numbers. Each function gets an id of the right length,
-// with digits and capitals at the right places. Ids that are never issued (all the
-// same digit) are refused where they would pass.
+// with digits and capitals at the right places. Ids that are never issued (all
+// the same digit) are refused where they would pass.
 
 func digit(id string, i int) int { return int(id[i] - '0') }
 
@@ -158,8 +158,8 @@ func validIE(id string) bool {
 	return "WABCDEFGHIJKLMNOPQRSTUV"[sum%23] == id[7]
 }
 
-// validIN is Verhoeff's check: the digits, permuted by position, are multiplied in
-// the dihedral group of order 10.
+// validIN is Verhoeff's check: the digits, permuted by position, are multiplied
+// in the dihedral group of order 10.
 func validIN(id string) bool {
 	c := 0
 	for i := range len(id) {
@@ -199,8 +199,8 @@ func validJP(id string) bool {
 	return complement11(dot(id, 6, 5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) == digit(id, 11) && distinct(id) > 1
 }
 
-// datedKR checks only the date: since October 2020 the digits after the seventh are
-// random, without a check digit.
+// datedKR checks only the date: since October 2020 the digits after the seventh
+// are random, without a check digit.
 func datedKR(id string) bool { return dayAt(id, 4, 2) && distinct(id) > 2 }
 
 func validKR(id string) bool {
