@@ -39,7 +39,7 @@ func keywordActions(custom []CustomRule) ([]string, []action) {
 	on((*scanner).wrappedJWT, "ZXlK")
 	on((*scanner).urlCredentials, "://")
 	for _, c := range commands {
-		on(c.find(), c.keyword)
+		on(c.find(), c.keywords...)
 	}
 	on((*scanner).pipedPassword, "password-stdin", "chpasswd")
 	on((*scanner).hereString, "--with-token", "--password-stdin")

@@ -10,7 +10,7 @@ type loginMatcher struct{ *document }
 
 // command is a program that takes a secret on its command line.
 type command struct {
-	keyword string
+	keywords []string
 	// flags precede the secret, including the blank or equals sign before it,
 	// if any. "" means that the secret is the first argument.
 	flags []string
@@ -21,31 +21,22 @@ type command struct {
 // commands have short flags. Flags that end in password, token, key and the
 // like are found by their names.
 var commands = []command{
-	{"curl ", []string{"-u ", "-u", "--user ", "--user=", "--proxy-user ", "-U "}, true},
-	{"sshpass ", []string{"-p ", "-p"}, false},
-	{"mysql", []string{"-p"}, false}, // and mysqldump, mysqladmin
-	{"mariadb", []string{"-p"}, false},
-	{"login ", []string{"-p ", "-p="}, false}, // docker, podman, az, oc, helm registry
-	{"redis-cli ", []string{"-a "}, false},
-	{"mongo ", []string{"-p "}, false},
-	{"mongosh ", []string{"-p "}, false},
-	{"mongodump ", []string{"-p "}, false},
-	{"mongorestore ", []string{"-p "}, false},
-	{"secret set ", []string{"--body ", "-b "}, false}, // gh
-	{"sqlcmd ", []string{"-P ", "-P"}, false},
-	{"ipmitool ", []string{"-P "}, false},
-	{"mosquitto_", []string{"-P ", "--pw "}, false},
-	{"ldap", []string{"-w "}, false}, // ldapsearch, ldapmodify
-	{"smbclient ", []string{"-U "}, false},
-	{"7z ", []string{"-p"}, false},
-	{"7za ", []string{"-p"}, false},
-	{"rar ", []string{"-hp", "-p"}, false}, // and unrar
-	{"zip ", []string{"-P ", "-P"}, false}, // and unzip
-	{"openssl ", []string{"pass:"}, false},
-	{"psexec ", []string{"-p "}, false},
-	{"wandb login ", []string{""}, false},
-	{"authtoken ", []string{""}, false},
-	{"nuget push ", []string{"-k ", "--api-key ", "-apikey "}, false},
+	{[]string{"curl "}, []string{"-u ", "-u", "--user ", "--user=", "--proxy-user ", "-U "}, true},
+	{[]string{"sshpass "}, []string{"-p ", "-p"}, false},
+	{[]string{"mysql", "mariadb", "7z ", "7za "}, []string{"-p"}, false}, // and mysqldump, mysqladmin
+	{[]string{"login "}, []string{"-p ", "-p="}, false},                  // docker, podman, az, oc, helm registry
+	{[]string{"mongo ", "mongosh ", "mongodump ", "mongorestore ", "psexec "}, []string{"-p "}, false},
+	{[]string{"redis-cli "}, []string{"-a "}, false},
+	{[]string{"secret set "}, []string{"--body ", "-b "}, false}, // gh
+	{[]string{"sqlcmd ", "zip "}, []string{"-P ", "-P"}, false},  // and unzip
+	{[]string{"ipmitool "}, []string{"-P "}, false},
+	{[]string{"mosquitto_"}, []string{"-P ", "--pw "}, false},
+	{[]string{"ldap"}, []string{"-w "}, false}, // ldapsearch, ldapmodify
+	{[]string{"smbclient "}, []string{"-U "}, false},
+	{[]string{"rar "}, []string{"-hp", "-p"}, false}, // and unrar
+	{[]string{"openssl "}, []string{"pass:"}, false},
+	{[]string{"wandb login ", "authtoken "}, []string{""}, false},
+	{[]string{"nuget push "}, []string{"-k ", "--api-key ", "-apikey "}, false},
 }
 
 // Limits of a command, in bytes.
