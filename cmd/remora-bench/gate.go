@@ -25,11 +25,11 @@ func runGate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.StringVar(&data, "data", "", "`file` with conversations and questions, or LoCoMo's own")
 	flags.StringVar(&unit, "unit", "", "turn or round (default: round where an assistant speaks)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	if data == "" {
-		return usageError{"gate: -data is missing"}
+		return usageError("gate: -data is missing")
 	}
 	d, err := readDataset(data)
 	if err != nil {
@@ -40,7 +40,7 @@ func runGate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		unit = usualUnit(d)
 	case unitTurn, unitRound:
 	default:
-		return usageError{fmt.Sprintf("gate: unit %q is none of turn, round", unit)}
+		return usageError(fmt.Sprintf("gate: unit %q is none of turn, round", unit))
 	}
 	g, err := measureGate(ctx, d, unit)
 	if err != nil {

@@ -80,7 +80,7 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	flags.DurationVar(&o.latency, "latency", 0, "of the mock upstream")
 	flags.IntVar(&o.events, "events", 16, "events of a stream")
 	flags.DurationVar(&o.gap, "gap", 2*time.Millisecond, "time between two events")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return o, err
 	}
 	var problems []error
@@ -96,7 +96,7 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	}
 	o.validate(&problems)
 	if len(problems) > 0 {
-		return o, usageError{errors.Join(problems...).Error()}
+		return o, usageError(errors.Join(problems...).Error())
 	}
 	return o, nil
 }

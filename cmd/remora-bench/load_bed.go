@@ -126,7 +126,7 @@ func (b *bed) targets(ctx context.Context, names []string, others map[string]str
 		case remoraTargets[name] != "":
 			t, err = b.remoraTarget(ctx, name)
 		default:
-			err = usageError{fmt.Sprintf("-targets: unknown target %q", name)}
+			err = usageError(fmt.Sprintf("-targets: unknown target %q", name))
 		}
 		if err != nil {
 			return nil, err

@@ -65,7 +65,7 @@ func (b *bed) secureTargets(ctx context.Context, names []string) ([]target, erro
 			t.memory = "off"
 			t.proc, t.door, err = b.startOverTLS(ctx, name)
 		default:
-			err = usageError{fmt.Sprintf("-targets: unknown target %q", name)}
+			err = usageError(fmt.Sprintf("-targets: unknown target %q", name))
 		}
 		if err != nil {
 			return nil, err

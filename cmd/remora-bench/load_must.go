@@ -62,7 +62,7 @@ func (p report) requirement(r requirement) error {
 	if r.limit > 0 && r.limit < .01 {
 		digits = 5
 	}
-	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, r.measured.text(digits), bound, r.what)
+	_, err := fmt.Fprintf(p.out, "%s  %10s  %s  %s\n", line.Verdict, r.measured.Text(digits), bound, r.what)
 	return err
 }
 

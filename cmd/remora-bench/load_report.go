@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 )
@@ -16,26 +15,6 @@ import (
 type report struct {
 	out  io.Writer
 	json bool
-}
-
-// number is a figure in JSON: three decimals, null where it is not known.
-type number float64
-
-func (n number) MarshalJSON() ([]byte, error) {
-	f := float64(n)
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return []byte("null"), nil
-	}
-	return strconv.AppendFloat(nil, math.Round(f*1000)/1000, 'f', -1, 64), nil
-}
-
-// text is for people: "-" where it is not known.
-func (n number) text(decimals int) string {
-	f := float64(n)
-	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return "-"
-	}
-	return strconv.FormatFloat(f, 'f', decimals, 64)
 }
 
 func (p report) object(v any) error {
@@ -62,9 +41,9 @@ func (p report) cells(results []cellResult) error {
 	fmt.Fprint(w, "target\treq/s\tratio\tp50 us\tp99 us\t+p50\t+p99\tfirst byte\t+first\tCPU s/10k\tratio\tRSS MiB\t\n")
 	for _, r := range results {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", r.Target,
-			r.RPS.text(0), r.RatioRPS.text(2), r.P50.text(0), r.P99.text(0),
-			r.AddedP50.text(0), r.AddedP99.text(0), r.First.text(0), r.AddedFirst.text(0),
-			r.CPU.text(3), r.RatioCPU.text(2), r.RSS.text(1))
+			r.RPS.Text(0), r.RatioRPS.Text(2), r.P50.Text(0), r.P99.Text(0),
+			r.AddedP50.Text(0), r.AddedP99.Text(0), r.First.Text(0), r.AddedFirst.Text(0),
+			r.CPU.Text(3), r.RatioCPU.Text(2), r.RSS.Text(1))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -89,12 +68,12 @@ func (r cellResult) notes() []string {
 	}
 	if r.Events > 0 {
 		notes = append(notes, fmt.Sprintf("%d events, delay p99 %s us, max %s us; %d reads brought events together that were sent apart",
-			r.Events, r.DelayP99.text(0), r.DelayMax.text(0), r.Merged))
+			r.Events, r.DelayP99.Text(0), r.DelayMax.Text(0), r.Merged))
 	}
 	if !math.IsNaN(float64(r.TimeReverse)) {
 		notes = append(notes,
-			fmt.Sprintf("%s of the reverse door's time per request, %s of its CPU", r.TimeReverse.text(2), r.CPUReverse.text(2)),
-			fmt.Sprintf("%s and %s with what TLS to clients costs the ReverseProxy added to the reverse door's", r.TimeReverseTLS.text(2), r.CPUReverseTLS.text(2)))
+			fmt.Sprintf("%s of the reverse door's time per request, %s of its CPU", r.TimeReverse.Text(2), r.CPUReverse.Text(2)),
+			fmt.Sprintf("%s and %s with what TLS to clients costs the ReverseProxy added to the reverse door's", r.TimeReverseTLS.Text(2), r.CPUReverseTLS.Text(2)))
 	}
 	if r.Late > 0 {
 		notes = append(notes, fmt.Sprintf("%d requests sent more than 1 ms after they were due", r.Late))

@@ -24,12 +24,12 @@ func runReverseProxy(ctx context.Context, args []string, stdout, stderr io.Write
 	ca := flags.String("ca", "", "PEM `file` of the authorities to trust for the upstream (default: the system's)")
 	cert := flags.String("cert", "", "PEM `file` of the certificate to serve TLS with (default: plain HTTP)")
 	key := flags.String("key", "", "PEM `file` of its key")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	target, err := url.Parse(*to)
 	if err != nil || target.Host == "" {
-		return usageError{"-upstream: must be a URL with a host"}
+		return usageError("-upstream: must be a URL with a host")
 	}
 	var trust *tls.Config
 	if *ca != "" {

@@ -62,11 +62,11 @@ func runUpstream(ctx context.Context, args []string, stdout, stderr io.Writer) e
 	gap := flags.Duration("gap", 2*time.Millisecond, "time between two events")
 	cert := flags.String("cert", "", "PEM `file` of the certificate to serve TLS with (default: plain HTTP)")
 	key := flags.String("key", "", "PEM `file` of its key")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	if *events < 1 || *events > maxUpstreamEvents {
-		return usageError{fmt.Sprintf("-events: must be 1 to %d", maxUpstreamEvents)}
+		return usageError(fmt.Sprintf("-events: must be 1 to %d", maxUpstreamEvents))
 	}
 	secure, err := serverTLS(*cert, *key)
 	if err != nil {

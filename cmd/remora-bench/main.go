@@ -51,30 +51,11 @@ func main() {
 	os.Exit(1)
 }
 
-// usageError is a mistake on the command line.
-type usageError struct{ what string }
-
-func (e usageError) Error() string { return e.what }
-
-// parseCommandLine reads the flags of a command that takes nothing else. The flag set has told what is wrong, and with
-// -h what there is.
-func parseCommandLine(flags *flag.FlagSet, args []string) error {
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return err
-	} else if err != nil {
-		return usageError{flags.Name() + ": " + err.Error()}
-	}
-	if flags.NArg() > 0 {
-		return usageError{fmt.Sprintf("%s: unexpected argument %q", flags.Name(), flags.Arg(0))}
-	}
-	return nil
-}
-
 // run is main without the process around it. The commands need neither environment nor input.
 func run(ctx context.Context, args []string, _ func(string) string, _ io.Reader, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		printUsage(stderr)
-		return usageError{"no command given"}
+		return usageError("no command given")
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
@@ -87,7 +68,7 @@ func run(ctx context.Context, args []string, _ func(string) string, _ io.Reader,
 		}
 	}
 	printUsage(stderr)
-	return usageError{fmt.Sprintf("unknown command %q", args[0])}
+	return usageError(fmt.Sprintf("unknown command %q", args[0]))
 }
 
 func printUsage(w io.Writer) {

@@ -26,14 +26,14 @@ func runRecall(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	flags.StringVar(&unit, "unit", unitTurn, "what is ranked: turn (a message), round (a user message with the reply), session")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
 	embeddings.register(flags)
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	if data == "" {
-		return usageError{"recall: -data is missing"}
+		return usageError("recall: -data is missing")
 	}
 	if unit != unitTurn && unit != unitRound && unit != unitSession {
-		return usageError{fmt.Sprintf("recall: unit %q is none of turn, round, session", unit)}
+		return usageError(fmt.Sprintf("recall: unit %q is none of turn, round, session", unit))
 	}
 	d, err := readDataset(data)
 	if err != nil {

@@ -38,7 +38,7 @@ func (f *embeddingFlags) client(cfg *recall.Config) (*embed.Client, error) {
 	f.cfg.Key = redact.Secret(os.Getenv(embeddingKeyVariable))
 	client, err := embed.New(f.cfg, nil)
 	if err != nil {
-		return nil, usageError{err.Error()}
+		return nil, usageError(err.Error())
 	}
 	red, err := redact.New(redact.DefaultConfig())
 	if err != nil {

@@ -29,11 +29,11 @@ func runRedact(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	flags.StringVar(&secrets, "secrets", "", "`file` of texts with and without a secret: [{src, secret, text_b64}]")
 	flags.StringVar(&pii, "pii", "", "`file` of sentences with gold spans: [{text, spans: [{type, start, end}]}], offsets in characters")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	if secrets == "" && pii == "" {
-		return usageError{"redact: -secrets and -pii are missing"}
+		return usageError("redact: -secrets and -pii are missing")
 	}
 	r, err := redact.New(redact.DefaultConfig())
 	if err != nil {

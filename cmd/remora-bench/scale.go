@@ -28,11 +28,11 @@ func runScale(ctx context.Context, args []string, stdout, stderr io.Writer) erro
 	flags.IntVar(&o.queries, "queries", 500, "requests per row")
 	flags.StringVar(&o.data, "data", "", "`file` whose texts are repeated with fresh names (default: made-up texts)")
 	flags.BoolVar(&o.json, "json", false, "print one JSON object a line")
-	if err := parseCommandLine(flags, args); err != nil {
+	if err := parseFlags(flags, args); err != nil {
 		return err
 	}
 	if o.memories < 1000 || o.memories > 10_000_000 || o.users < 1 || o.users > 1_000_000 || o.queries < 10 || o.queries > 1_000_000 {
-		return usageError{"scale: -memories must be 1000 to 10000000, -users 1 to 1000000, -queries 10 to 1000000"}
+		return usageError("scale: -memories must be 1000 to 10000000, -users 1 to 1000000, -queries 10 to 1000000")
 	}
 	speech, err := newSpeech(o.data)
 	if err != nil {
