@@ -1,7 +1,9 @@
-// Command remora-bench measures Remora: what it costs on the way of the traffic, and how well and how fast it recalls.
+// Command remora-bench measures Remora: what it costs on the way of the
+// traffic, and how well and how fast it recalls.
 //
-// Every command generates its own input from a fixed seed or reads it from a file that it is given, talks to the
-// loopback interface only unless a target elsewhere is named, and is bounded in time. The processes that it starts end
+// Every command generates its own input from a fixed seed or reads it from a
+// file that it is given, talks to the loopback interface only unless a target
+// elsewhere is named, and is bounded in time. The processes that it starts end
 // with it.
 package main
 
@@ -14,6 +16,10 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/remora-proxy/remora/cmd/remora-bench/cli"
+	"github.com/remora-proxy/remora/cmd/remora-bench/load"
+	"github.com/remora-proxy/remora/cmd/remora-bench/quality"
 )
 
 // command is one thing that remora-bench does.
@@ -23,17 +29,18 @@ type command struct {
 	run     func(ctx context.Context, args []string, stdout, stderr io.Writer) error
 }
 
-// commands is the table that run and usage share. The last two are what load starts as processes of their own, so
-// that their CPU time is counted apart; they serve as well by hand.
+// commands is the table that run and usage share. The last two are what load
+// starts as processes of their own, so that their CPU time is counted apart;
+// they serve as well by hand.
 func commands() []command {
 	return []command{
-		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", runLoad},
-		{"recall", "how well memories are found, and how fast, on conversations with questions", runRecall},
-		{"gate", "how well it is decided to recall nothing", runGate},
-		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", runScale},
-		{"redact", "how many secrets and personal data are found, what is taken for such, and what it costs", runRedact},
-		{"upstream", "the mock upstream that load measures against", runUpstream},
-		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", runReverseProxy},
+		{"load", "what Remora adds to the traffic: latency, throughput, CPU, memory", load.Run},
+		{"recall", "how well memories are found, and how fast, on conversations with questions", quality.RunRecall},
+		{"gate", "how well it is decided to recall nothing", quality.RunGate},
+		{"scale", "what a growing memory costs: one user of 1k to 1M memories, 1 to 10,000 users", quality.RunScale},
+		{"redact", "how many secrets and personal data are found, what is taken for such, and what it costs", quality.RunRedact},
+		{"upstream", "the mock upstream that load measures against", load.RunUpstream},
+		{"reverseproxy", "the tuned bare httputil.ReverseProxy that ratios refer to", load.RunReverseProxy},
 	}
 }
 
@@ -45,17 +52,18 @@ func main() {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "remora-bench:", err)
-	if _, ok := errors.AsType[usageError](err); ok {
+	if _, ok := errors.AsType[cli.UsageError](err); ok {
 		os.Exit(2)
 	}
 	os.Exit(1)
 }
 
-// run is main without the process around it. The commands need neither environment nor input.
+// run is main without the process around it. The commands need neither
+// environment nor input.
 func run(ctx context.Context, args []string, _ func(string) string, _ io.Reader, stdout, stderr io.Writer) error {
 	if len(args) == 0 {
 		printUsage(stderr)
-		return usageError("no command given")
+		return cli.UsageError("no command given")
 	}
 	switch args[0] {
 	case "help", "-h", "-help", "--help":
@@ -68,7 +76,7 @@ func run(ctx context.Context, args []string, _ func(string) string, _ io.Reader,
 		}
 	}
 	printUsage(stderr)
-	return usageError(fmt.Sprintf("unknown command %q", args[0]))
+	return cli.UsageError(fmt.Sprintf("unknown command %q", args[0]))
 }
 
 func printUsage(w io.Writer) {
