@@ -1,13 +1,17 @@
-// economy tells what a provider's prompt cache would make of recorded conversations, as two directories of request
-// bodies: what the client sent, and what reached the upstream through Remora.
+// Command economy estimates what a provider's prompt cache would make of
+// recorded conversations, given as two directories of request bodies: what the
+// client sent, and what reached the upstream through Remora.
 //
-//	go run ./.ci/economy NAME CLIENT UPSTREAM
+//	go run ./cmd/remora-check/economy NAME CLIENT UPSTREAM
 //
-// It simulates the cache: of each request, the longest run of leading parts (tools, system prompt, messages or their
-// blocks) that an earlier request began with counts as cached; where the API has cache markers, only runs that an
-// earlier request had marked the end of, at most 20 blocks back from a marker of this one. Parts that Remora inserted count
-// on neither side, so the share of cached bytes compares. With Remora it must be no smaller than without it. Beside it stand
-// two ways that Remora does not go: the block at the end of the system prompt, made anew with each turn, and at the tail.
+// It simulates the cache: the longest run of leading parts (tools, system
+// prompt, messages or their blocks) of a request that an earlier request began
+// with counts as cached. If the API has cache markers, only runs count whose
+// end an earlier request had marked, at most 20 blocks before a marker of this
+// one. Parts that Remora inserted count on neither side, so the shares of
+// cached bytes are comparable. With Remora the share must not be smaller. Two
+// placements that Remora does not use are shown for comparison: the block at
+// the end of the system prompt, rewritten with each turn, and at the tail.
 package main
 
 import (
@@ -66,7 +70,8 @@ type request struct {
 // lookback is how many blocks before a marker a cached prefix may end.
 const lookback = 20
 
-// share is the cached share of the clients' own bytes, each request changed first.
+// share is the cached share of the clients' own bytes, each request changed
+// first.
 func share(all []request, change func(request, int) request) float64 {
 	written := map[string]bool{}
 	cached, total := 0, 0
@@ -134,7 +139,8 @@ func atTail(r request, n int) request {
 	return r
 }
 
-// requests reads the recorder's NNNN.body files, in order; what is no request of a known API is left out.
+// requests reads the recorder's NNNN.body files, in order; what is no request
+// of a known API is left out.
 func requests(dir string) ([]request, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.body"))
 	if err != nil {
@@ -211,8 +217,8 @@ func list(raw json.RawMessage) []json.RawMessage {
 	return items
 }
 
-// unmarked takes the cache marker out of an object; all else stays as it is. Strings become text blocks, which are the
-// same to the API.
+// unmarked takes the cache marker out of an object; all else stays as it is.
+// Strings become text blocks, which are the same to the API.
 func unmarked(raw json.RawMessage) (bare []byte, mark bool) {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

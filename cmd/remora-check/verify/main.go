@@ -1,10 +1,12 @@
-// verify compares what clients sent with what reached the upstream, as two directories of recorded request bodies.
+// Command verify compares what clients sent with what reached the upstream, given
+// as two directories of recorded request bodies.
 //
-//	go run ./.ci/verify [-enriched N] CLIENT UPSTREAM
+//	go run ./cmd/remora-check/verify [-enriched N] CLIENT UPSTREAM
 //
-// Every upstream body, with the inserted elements taken out of it, must be a body that a client sent, byte for byte, and
-// the other way round. Bodies without an inserted element must be the client's as they stand. -enriched asks for at
-// least N bodies with insertions; -1 for none at all.
+// Every upstream body, without the inserted elements, must be byte for byte a body
+// that a client sent, and vice versa. Bodies without inserted elements must be the
+// client's, unchanged. -enriched requires at least N bodies with insertions; -1
+// requires none.
 package main
 
 import (

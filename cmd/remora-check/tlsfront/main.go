@@ -1,5 +1,6 @@
-// Command tlsfront puts TLS, over HTTP/1.1 and HTTP/2, in front of a plain server, with a certificate that it makes and
-// writes to a file: an upstream such as the public ones, for the run of the real clients through the forward door.
+// Command tlsfront serves TLS, with HTTP/1.1 and HTTP/2, in front of a plain server.
+// It makes its certificate and writes it to a file. It is the upstream for the run
+// of real clients through the forward listener.
 package main
 
 import (
