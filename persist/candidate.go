@@ -5,6 +5,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // candidate is a statement that may be worth keeping, in its speaker's own words.
@@ -208,8 +210,7 @@ func others(s string) bool {
 
 // allQuoted says whether a sentence is a quotation and no more.
 func allQuoted(s string) bool {
-	sign, _ := utf8.DecodeRuneInString(s)
-	end := quotationEnd(s, 0, sign)
+	end := text.QuotationEnd(s, 0)
 	return end > 0 && strings.Trim(s[end:], ".!? ") == ""
 }
 

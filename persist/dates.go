@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // dated is a date that a text names in relation to when it was said.
@@ -27,10 +29,7 @@ var weekdayOf = numbered(
 	"sunday sonntag dimanche domingo sun", "monday montag lundi lunes mon", "tuesday dienstag mardi martes tue", "wednesday mittwoch mercredi miercoles wed",
 	"thursday donnerstag jeudi jueves thu", "friday freitag vendredi viernes fri", "saturday samstag samedi sabado sat")
 
-var monthOf = numbered("", "january januar janvier enero jan", "february februar fevrier febrero feb", "march marz mars marzo mar",
-	"april avril abril apr", "may mai mayo", "june juni juin junio jun", "july juli juillet julio jul", "august aout agosto aug",
-	"september septembre septiembre sep sept", "october oktober octobre octubre oct", "november novembre noviembre nov",
-	"december dezember decembre diciembre dec")
+var monthOf = text.Months()
 
 var smallNumber = numbered("", "one a an ein einem einer un une una", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
 	"five funf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez")

@@ -49,13 +49,13 @@ const saying = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecisi
 var lexicon = sync.OnceValue(func() *wordBook { return parseLexicon(lexiconText, 0) })
 
 type wordBook struct {
-	sets                                                      map[string]map[string]bool
-	setBit                                                    map[string]uint64 // of a set, in known.sets
-	abbreviations, negation, stop, months, weekdays, relative map[string]bool
-	contractions                                              map[string][]string
-	elisions                                                  map[string]string
-	byFirst                                                   map[string][]*pattern
-	anywhere                                                  []*pattern // those that may begin with any word
+	sets                                       map[string]map[string]bool
+	setBit                                     map[string]uint64 // of a set, in known.sets
+	negation, stop, months, weekdays, relative map[string]bool
+	contractions                               map[string][]string
+	elisions                                   map[string]string
+	byFirst                                    map[string][]*pattern
+	anywhere                                   []*pattern // those that may begin with any word
 }
 
 // firstOrderBit is where the bits of the sets of standingOrders begin: behind those of the lexicon.
@@ -123,7 +123,7 @@ func parseLexicon(text string, first int) *wordBook {
 			l.byFirst[w] = append(l.byFirst[w], &parsed)
 		}
 	}
-	l.abbreviations, l.negation, l.stop = l.sets["abbreviations"], l.sets["negation"], l.sets["stop"]
+	l.negation, l.stop = l.sets["negation"], l.sets["stop"]
 	l.months, l.weekdays, l.relative = l.sets["months"], l.sets["weekdays"], l.sets["relative"]
 	return l
 }

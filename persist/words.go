@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
 )
 
 // word is one word of a text: as it was written, folded for comparison, and where it stands.
@@ -250,168 +252,15 @@ func fold(s string) string {
 	}
 	if len(s) > maxWord { // a text
 		b := make([]byte, 0, len(s))
-		return string(appendFolded(b, s))
+		return string(text.AppendFolded(b, s))
 	}
 	var space [maxWord + 8]byte
-	b := appendFolded(space[:0], s)
+	b := text.AppendFolded(space[:0], s)
 	if k := find(heard(), b, hashOf(b)); k != unheard {
 		return k.word
 	}
 	return string(b)
 }
 
-// appendFolded appends s in small letters without accents.
-func appendFolded(b []byte, s string) []byte {
-	for _, r := range s {
-		if r < utf8.RuneSelf {
-			if r >= 'A' && r <= 'Z' {
-				r |= 0x20
-			}
-			b = append(b, byte(r))
-			continue
-		}
-		r = unicode.ToLower(r)
-		switch r {
-		case 'á', 'à', 'â', 'ä', 'ã', 'å':
-			b = append(b, 'a')
-		case 'é', 'è', 'ê', 'ë':
-			b = append(b, 'e')
-		case 'í', 'ì', 'î', 'ï':
-			b = append(b, 'i')
-		case 'ó', 'ò', 'ô', 'ö', 'õ':
-			b = append(b, 'o')
-		case 'ú', 'ù', 'û', 'ü':
-			b = append(b, 'u')
-		case 'ç':
-			b = append(b, 'c')
-		case 'ñ':
-			b = append(b, 'n')
-		case 'ß':
-			b = append(b, "ss"...)
-		case 'œ':
-			b = append(b, "oe"...)
-		case '’':
-			b = append(b, '\'')
-		default:
-			if !unicode.Is(unicode.Mn, r) {
-				b = utf8.AppendRune(b, r)
-			}
-		}
-	}
-	return b
-}
-
-// sentences is an iterator over the sentences of text, by number. Lines are borders too. The parts keep their end sign and
-// lose the space around.
-func sentences(text string) iter.Seq2[int, string] {
-	return func(yield func(int, string) bool) { readSentences(text, yield) }
-}
-
-func readSentences(text string, yield func(int, string) bool) {
-	start, count := 0, 0
-	cut := func(end int) bool {
-		s := strings.TrimSpace(text[start:end])
-		if start = end; s == "" {
-			return true
-		}
-		count++
-		return yield(count-1, s)
-	}
-	for i := 0; i < len(text); {
-		r, n := utf8.DecodeRuneInString(text[i:])
-		if to := quotationEnd(text, i, r); to > 0 {
-			if i = to; endsSentence(text, to) && !cut(to) {
-				return
-			}
-			continue
-		}
-		i += n
-		switch r {
-		case '\n', '\r', '。', '！', '？', '…':
-			if !cut(i) {
-				return
-			}
-		case '.', '!', '?':
-			for i < len(text) && strings.IndexByte(`.!?"')]`, text[i]) >= 0 {
-				i++
-			}
-			if i < len(text) && text[i] != ' ' && text[i] != '\n' && text[i] != '\t' {
-				continue
-			}
-			if (r != '.' || !abbreviates(text[start:i], text[i:])) && !cut(i) {
-				return
-			}
-		}
-	}
-	cut(len(text))
-}
-
-// maxQuotation bounds a quotation that is held together, in bytes; sentences of a longer one come apart.
-const maxQuotation = 400
-
-// quotationEnd returns where the quotation that the sign at text[at] opens is over, 0 if it opens none that is closed on the same line.
-// What somebody is quoted with is one statement with who said it: 'Julia wrote: "I got the job! I start in May"'.
-func quotationEnd(text string, at int, sign rune) int {
-	closing := ""
-	switch sign {
-	case '"':
-		if before, _ := utf8.DecodeLastRuneInString(text[:at]); at > 0 && before != ' ' && before != '(' && before != '\n' && before != ':' {
-			return 0
-		}
-		closing = `"`
-	case '“', '„':
-		closing = "”“\""
-	case '«':
-		closing = "»"
-	case '「':
-		closing = "」"
-	default:
-		return 0
-	}
-	from := at + utf8.RuneLen(sign)
-	rest, _, _ := strings.Cut(text[from:min(len(text), from+maxQuotation)], "\n")
-	end := -1
-	for _, c := range closing { // IndexAny takes ten times as long where nothing is found, which every sign of a text may cost
-		if i := strings.IndexRune(rest, c); i >= 0 && (end < 0 || i < end) {
-			end = i
-		}
-	}
-	if end <= 0 {
-		return 0
-	}
-	_, n := utf8.DecodeRuneInString(rest[end:])
-	to := from + end + n
-	if after, _ := utf8.DecodeRuneInString(text[to:]); sign == '"' && to < len(text) && alphanumeric(after) {
-		return 0 // 5" by 7"
-	}
-	return to
-}
-
-// endsSentence says whether a quotation that ends with a sentence, at text[:to], ends the one around it.
-func endsSentence(text string, to int) bool {
-	quoted := strings.TrimRight(text[:to], "\"”“»」")
-	last, _ := utf8.DecodeLastRuneInString(quoted)
-	if !strings.ContainsRune(".!?。！？…", last) {
-		return false
-	}
-	rest := strings.TrimLeft(text[to:], " ")
-	next, _ := utf8.DecodeRuneInString(rest)
-	return rest == "" || rest != text[to:] && unicode.IsUpper(next)
-}
-
-// abbreviates says whether the dot at the end of s, before rest, is not the end of a sentence.
-func abbreviates(s, rest string) bool {
-	s = strings.TrimSuffix(s, ".")
-	at := strings.LastIndexAny(s, " \t(")
-	last := s[at+1:]
-	switch {
-	case last == "":
-		return false
-	case len(last) == 1 && unicode.IsUpper(rune(last[0])) && at >= 0:
-		return last != "I"
-	case strings.Trim(last, "0123456789") == "": // 3. März; 1. begins a list's item
-		next, _, _ := strings.Cut(strings.TrimLeft(rest, " "), " ")
-		return len(last) <= 2 && (at < 0 || monthOf[strings.TrimRight(fold(next), ".,;")] > 0)
-	}
-	return lexicon().abbreviations[fold(last)]
-}
+// sentences iterates over the sentences of a text, with their numbers.
+func sentences(s string) iter.Seq2[int, string] { return text.Sentences(s) }

@@ -59,3 +59,9 @@ func initials(word []byte) bool {
 }
 
 func isLetter(c byte) bool { c |= 0x20; return c >= 'a' && c <= 'z' }
+
+// abbreviations are those that [Sentences] never splits after, in lower case.
+// It goes further than EndsInAbbreviation, and has words that often end
+// sentences, too: two statements in one do less harm than one torn apart.
+var abbreviations = WordSet(`e.g i.e etc vs approx mr mrs ms dr prof st no nr ca z.b d.h u.a bzw usw p.ex sr sra inc ltd
+jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun`)

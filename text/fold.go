@@ -1,11 +1,61 @@
 package text
 
 import (
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 )
+
+// AppendFolded appends a text in lower case, without the accents of European
+// languages (é is e, ß is ss) and with plain apostrophes. People leave accents
+// out, so words are compared folded.
+func AppendFolded(b []byte, s string) []byte {
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b = append(b, lower(byte(r)))
+			continue
+		}
+		r = unicode.ToLower(r)
+		switch {
+		case int(r) < len(baseLetters) && baseLetters[r] != "":
+			b = append(b, baseLetters[r]...)
+		case r == '’':
+			b = append(b, '\'')
+		case !unicode.Is(unicode.Mn, r):
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return b
+}
+
+// unaccented returns a lower-case text without the accents of European
+// languages.
+func unaccented(s string) string {
+	if IsASCII(s) {
+		return s
+	}
+	return accents.Replace(s)
+}
+
+var accents = strings.NewReplacer(accented[:]...)
+
+// baseLetters holds what the letters of accented are without their accents.
+var baseLetters = func() (letters [0x250]string) {
+	for i := 0; i < len(accented); i += 2 {
+		r, _ := utf8.DecodeRuneInString(accented[i])
+		letters[r] = accented[i+1]
+	}
+	return letters
+}()
+
+// accented pairs letters with what they are without accents.
+var accented = [...]string{
+	"à", "a", "á", "a", "â", "a", "ã", "a", "ä", "a", "å", "a", "ă", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
+	"ì", "i", "í", "i", "î", "i", "ï", "i", "ı", "i", "ñ", "n", "ò", "o", "ó", "o", "ô", "o", "õ", "o", "ö", "o", "ő", "o", "ø", "o",
+	"ù", "u", "ú", "u", "û", "u", "ü", "u", "ű", "u", "ý", "y", "ÿ", "y", "ß", "ss", "æ", "ae", "œ", "oe", "ş", "s", "ș", "s", "ţ", "t", "ț", "t", "ğ", "g",
+}
 
 // FoldRune returns the first character of a text that is not empty, in lower
 // case and without accents, as stemmers leave it, and its length in the text.

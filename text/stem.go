@@ -1,7 +1,6 @@
 package text
 
 import (
-	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -62,18 +61,3 @@ func Stem(l Language, w string) string {
 	}
 	return env.Current()
 }
-
-// unaccented returns a lower-case text without the accents of European
-// languages: é is e, ß is ss.
-func unaccented(w string) string {
-	if IsASCII(w) {
-		return w
-	}
-	return accents.Replace(w)
-}
-
-var accents = strings.NewReplacer(
-	"à", "a", "á", "a", "â", "a", "ã", "a", "ä", "a", "å", "a", "ă", "a", "ç", "c", "è", "e", "é", "e", "ê", "e", "ë", "e",
-	"ì", "i", "í", "i", "î", "i", "ï", "i", "ı", "i", "ñ", "n", "ò", "o", "ó", "o", "ô", "o", "õ", "o", "ö", "o", "ő", "o", "ø", "o",
-	"ù", "u", "ú", "u", "û", "u", "ü", "u", "ű", "u", "ý", "y", "ÿ", "y", "ß", "ss", "æ", "ae", "œ", "oe", "ş", "s", "ș", "s", "ţ", "t", "ț", "t", "ğ", "g",
-)
