@@ -10,9 +10,11 @@
 //
 // It promises:
 //
-//   - One memory is one line. No memory can open or close a fence, end its line, hide from a human reader or pass for a token of a chat
-//     template: [Neutralise] rewrites what could.
-//   - Strip(Render(...).Text) is empty. Strip returns a text without a fence, and without a rule that memories follow, byte for byte.
+//   - One memory is one line. No memory can open or close a fence, end its
+//     line, hide from a human reader or pass for a token of a chat template:
+//     [Neutralise] rewrites what could.
+//   - Strip(Render(...).Text) is empty. Strip returns a text without a fence,
+//     and without a rule that memories follow, byte for byte.
 //   - The same arguments give the same bytes.
 //
 // All functions are pure, safe for concurrent use, and take time linear in a

@@ -10,13 +10,14 @@ import (
 
 // Neutralise returns text as one line of a block, of at most limit bytes:
 //
-//   - line ends of every kind become a space, and so does any other run of white space;
-//   - terminal escapes, control characters, zero-width and bidirectional controls, variation selectors and Unicode tag characters are
-//     removed;
-//   - the fence's name in any disguise (case, letters of another script, full width, separators inside) loses its hyphen and its angle
-//     brackets;
-//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a line that begins with "Human:", ...) lose their brackets or
-//     their colon.
+//   - line ends of every kind become a space, and so does any other run of
+//     white space;
+//   - terminal escapes, control characters, zero-width and bidirectional
+//     controls, variation selectors and Unicode tag characters are removed;
+//   - the fence's name in any disguise (case, letters of another script, full
+//     width, separators inside) loses its hyphen and its angle brackets;
+//   - role tokens of chat templates (<|im_start|>, [INST], <<SYS>>, </s>, a
+//     line that begins with "Human:", ...) lose their brackets or their colon.
 //
 // HTML entities are ordinary text and stay as they are.
 func Neutralise(text string, limit int) string {
