@@ -321,7 +321,7 @@ func missing(s process.Status) error {
 	}
 	var marks, aside []string
 	for _, path := range s.SetAside {
-		if badger.IsMissing(path) {
+		if badger.IsMissingMark(path) {
 			marks = append(marks, path)
 		} else {
 			aside = append(aside, path)

@@ -49,7 +49,7 @@ func TestCheckTellsOfDamage(t *testing.T) {
 		if err := s.Put(t.Context(), []storage.Write{{Scope: damageScope("u"), Memories: []storage.Memory{{ID: "a", Text: "first"}}}}); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.NoteFiles(); err != nil {
+		if err := s.UpdateInventory(); err != nil {
 			t.Fatal(err)
 		}
 		dir := rigDir(t) // what a kill leaves

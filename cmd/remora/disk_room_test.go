@@ -49,8 +49,8 @@ func TestQuota(t *testing.T) {
 	}
 	await("told", func() bool { return k.Status().Reason == errNoRoom.Error() })
 	time.Sleep(2 * keeperTick)
-	if s := k.Status(); s.Open || len(badger.Aside(cfg.Dir)) > 0 {
-		t.Errorf("over quota: status %+v, set aside: %v", s, badger.Aside(cfg.Dir))
+	if s := k.Status(); s.Open || len(badger.ListSetAside(cfg.Dir)) > 0 {
+		t.Errorf("over quota: status %+v, set aside: %v", s, badger.ListSetAside(cfg.Dir))
 	}
 	used.Store(false)
 	await("opened", func() bool { return k.Status().Open })

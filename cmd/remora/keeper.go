@@ -72,7 +72,7 @@ func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
 
 // lookAside finds what was set aside. It is there until a person has seen to it.
 func (k *keeper) lookAside() {
-	aside := badger.Aside(k.cfg.Store.Dir)
+	aside := badger.ListSetAside(k.cfg.Store.Dir)
 	k.mu.Lock()
 	k.aside = aside
 	k.mu.Unlock()
@@ -111,8 +111,8 @@ var (
 // Run keeps the store open until ctx ends.
 func (k *keeper) Run(ctx context.Context) error {
 	privateFiles()
-	for _, dir := range badger.Aside(k.cfg.Store.Dir) {
-		if badger.IsMissing(dir) {
+	for _, dir := range badger.ListSetAside(k.cfg.Store.Dir) {
+		if badger.IsMissingMark(dir) {
 			k.log.Error("the data of this store were gone when it was opened: memories are missing until they are restored or this mark is taken away", "mark", dir)
 			continue
 		}
@@ -178,12 +178,12 @@ func (k *keeper) live(ctx context.Context) error {
 		h := k.store.Health()
 		switch {
 		case running.Err() != nil:
-		case h.Hopeless:
+		case h.NoRetry:
 			// What it left behind in this process can't be cleaned up. A process of its own is started anew, and counted.
 			if k.cfg.Alone {
 				panic("store: " + h.Reason)
 			}
-		case h.Damages >= maxCrashes:
+		case h.DamagedOpens >= maxCrashes:
 			stop(errDamaged)
 		case h.Open && !open:
 			open, wait = true, keeperTick
@@ -195,7 +195,7 @@ func (k *keeper) live(ctx context.Context) error {
 			stop(errDamaged)
 		case h.Open:
 			k.fillReserve()
-			if err := k.store.NoteFiles(); err != nil && noteErr == nil {
+			if err := k.store.UpdateInventory(); err != nil && noteErr == nil {
 				k.log.Warn("the store's files could not be noted, so that a loss might not be noticed", "error", err)
 				noteErr = err
 			}
@@ -225,7 +225,7 @@ func (k *keeper) replace(why string) bool {
 	if !k.cfg.SetAside {
 		return keep("storage.setAside is off")
 	}
-	if n := len(badger.Aside(k.cfg.Store.Dir)); n >= maxAside {
+	if n := len(badger.ListSetAside(k.cfg.Store.Dir)); n >= maxAside {
 		return keep(fmt.Sprintf("%d stores were set aside already, the disk may be failing", n))
 	}
 	to, err := k.store.SetAside(storage.TimeOf(time.Now()))

@@ -263,7 +263,7 @@ func (s *system) note() string {
 	switch aside := s.store.Status().SetAside; {
 	case len(aside) == 0:
 		return ""
-	case slices.ContainsFunc(aside, func(path string) bool { return !badger.IsMissing(path) }):
+	case slices.ContainsFunc(aside, func(path string) bool { return !badger.IsMissingMark(path) }):
 		return "store=set-aside"
 	}
 	return "store=missing"

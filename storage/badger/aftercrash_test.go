@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// killed is what a kill leaves of a store with several logs and tables behind it, its keys, and a backup of it.
+// killed is what a kill leaves of a store with several logs and tables behind
+// it, its keys, and a backup of it.
 func killed(t *testing.T) (cfg Config, backup []byte) {
 	t.Helper()
 	cfg = testConfig(t)
@@ -25,14 +26,15 @@ func killed(t *testing.T) (cfg Config, backup []byte) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.NoteFiles(); err != nil {
+	if err := s.UpdateInventory(); err != nil {
 		t.Fatal(err)
 	}
 	to := leftByKill(t, cfg)
 	return to, backup
 }
 
-// TestRestoreAfterKill: what the store before had open says nothing of the one that takes its place.
+// TestRestoreAfterKill: what the store before had open says nothing of the one
+// that takes its place.
 func TestRestoreAfterKill(t *testing.T) {
 	t.Run("restored", func(t *testing.T) {
 		cfg, backup := killed(t)
@@ -77,14 +79,14 @@ func TestDamagedInventory(t *testing.T) {
 		altered := bytes.Clone(whole)
 		altered[at] ^= 8 // of a digit, another digit
 		write(t, path, string(altered))
-		if err := s.verify(); err != nil || s.Health().Damaged != 0 {
+		if err := s.files.check(); err != nil || s.Health().Damaged != 0 {
 			t.Fatalf("byte %d: %v, %+v\n%s", at, err, s.Health(), altered)
 		}
 	}
 }
 
-// TestRefusalsAreNoDamage: what the system refuses, a lock and a name say nothing of files, though Badger leaves only the
-// text of an error.
+// TestRefusalsAreNoDamage: what the system refuses, a lock and a name say
+// nothing of files, though Badger leaves only the text of an error.
 func TestRefusalsAreNoDamage(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Dir = filepath.Join(filepath.Dir(cfg.Dir), "once damaged")
@@ -98,17 +100,17 @@ func TestRefusalsAreNoDamage(t *testing.T) {
 		{errors.New("Opening file: 1 err: open 1: permission denied"), false},
 		{errors.New("newMemTable err: open 1: read-only file system"), false},
 		{errors.New("newMemTable err: ftruncate: disk quota exceeded"), false},
-		{damagedFile("MANIFEST", "can't be read: read MANIFEST: input/output error"), false},
+		{damagedFile("MANIFEST", "cannot be read: read MANIFEST: input/output error"), false},
 		{fmt.Errorf("read: %w", syscall.EIO), false},
 		{errors.New("Cannot acquire directory lock on \"x\". err: resource temporarily unavailable"), false},
 		{refuse("wrong key of %s", cfg.Dir), false},
 		{errors.New("Opening table: 1 err: failed to read index."), true},
 		{damagedFile("MANIFEST", "holds zeros"), true},
-		{&openError{damage: true, reason: "Badger panicked"}, true},
+		{&openError{dataDamaged: true, reason: "Badger panicked"}, true},
 	} {
-		known, ok := errors.AsType[*openError](s.explainData(test.err))
-		if !ok || known.damage != test.damage {
-			t.Errorf("%v: damage %t (%v)", test.err, known.damage, known)
+		known, ok := errors.AsType[*openError](explainData(s.dir, test.err))
+		if !ok || known.dataDamaged != test.damage {
+			t.Errorf("%v: damage %t (%v)", test.err, known.dataDamaged, known)
 		}
 	}
 }
@@ -123,15 +125,16 @@ func TestDamagesInARow(t *testing.T) {
 		_ = s.Open(t.Context())
 	}
 	s.cfg.MinFreeBytes = 0
-	write(t, filepath.Join(s.dataDir(), "MANIFEST"), "not a manifest")
+	write(t, filepath.Join(s.dir.data(), "MANIFEST"), "not a manifest")
 	for n := uint64(1); n < 3; n++ {
-		if err := s.Open(t.Context()); err == nil || s.Health().Damages != n || s.Health().FailedOpens != 5+n {
+		if err := s.Open(t.Context()); err == nil || s.Health().DamagedOpens != n || s.Health().FailedOpens != 5+n {
 			t.Errorf("got %v, %+v", err, s.Health())
 		}
 	}
 }
 
-// TestImportDuringRotation: a key that came in behind a rotation would be opened by neither key in the end.
+// TestImportDuringRotation: a key that came in behind a rotation would be
+// opened by neither key in the end.
 func TestImportDuringRotation(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)

@@ -11,8 +11,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/debug"
 	"slices"
 
@@ -25,8 +25,9 @@ import (
 //
 //	magic line | format 1 | schema 4 | time of the backup 8 | id of the store 16
 //
-// and its frames, for each scope one 'S' (hash of the scope, id of its data key) and behind it an 'E' for each entry (disk
-// key, value), both as they are on disk.
+// followed, for each scope, by one 'S' frame (hash of the scope, id of its data
+// key) and an 'E' frame for each entry (disk key, value), both as they are on
+// disk.
 const (
 	backupMagic  = "REMORA BACKUP\n"
 	backupFormat = 1
@@ -36,7 +37,7 @@ const (
 	frameEntry = 'E'
 )
 
-// newMAC is the checksum of a kind of file.
+// newMAC returns the checksum of a kind of file.
 func (n namer) newMAC(use string) (hash.Hash, error) {
 	key, err := hkdf.Key(sha256.New, n.secret, nil, "remora "+use+" v1", 32)
 	if err != nil {
@@ -45,17 +46,18 @@ func (n namer) newMAC(use string) (hash.Hash, error) {
 	return hmac.New(sha256.New, key), nil
 }
 
-// storeID tells one store from another, and nothing about it.
+// storeID identifies a store, and reveals nothing about it.
 func (n namer) storeID() hash16 { return n.hash("store id") }
 
-// owner is a scope and the key that its values are sealed with.
+// owner is a scope and the key that seals its values.
 type owner struct {
 	scope hash16
 	key   keyID
 }
 
-// Backup implements [storage.Backuper]. Writers wait while the keys are listed, about 30 us per scope. What is erased
-// while it goes on is still in it, and is not restored. Left out are scopes whose data key is lost.
+// Backup implements [storage.Backuper]. Writers wait while the keys are listed,
+// about 30 us per scope. Scopes that are erased meanwhile are still in the
+// backup, but will not be restored. Scopes whose data key is lost are left out.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -95,7 +97,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (err error) {
 	return f.end()
 }
 
-// output is where a backup goes. Its errors are not the store's.
+// output marks the errors of a backup's destination, which are not the store's.
 type output struct{ io.Writer }
 
 func (o output) Write(b []byte) (int, error) {
@@ -111,12 +113,12 @@ type outputError struct{ err error }
 func (e *outputError) Error() string { return "write backup: " + e.err.Error() }
 func (e *outputError) Unwrap() error { return e.err }
 
-// snapshot returns a view of one moment, and the keys of that moment.
+// snapshot returns a view of the store and its keys as of one moment.
 func (se *session) snapshot(ctx context.Context) (owners []owner, txn *badgerdb.Txn, err error) {
-	if err := se.acquire(ctx); err != nil {
+	if err := se.lockWrites(ctx); err != nil {
 		return nil, nil, err
 	}
-	defer se.release()
+	defer se.unlockWrites()
 	err = se.keys.each(func(h hash16) error {
 		id, err := se.keys.idOf(h)
 		switch {
@@ -132,17 +134,6 @@ func (se *session) snapshot(ctx context.Context) (owners []owner, txn *badgerdb.
 		return nil, nil, err
 	}
 	return owners, se.db.NewTransaction(false), nil
-}
-
-// idOf reads the id of a scope's key, past the cache.
-func (k *keyring) idOf(h hash16) (keyID, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, key, err := k.readLocked(h)
-	if err != nil {
-		return keyID{}, err
-	}
-	return newKeyID(key)
 }
 
 func backupLevel(ctx context.Context, f *frameWriter, txn *badgerdb.Txn, prefix []byte) error {
@@ -163,29 +154,27 @@ func backupLevel(ctx context.Context, f *frameWriter, txn *badgerdb.Txn, prefix 
 	return nil
 }
 
-// Restored is what [Restore] did.
+// Restored is the result of [Restore].
 type Restored struct {
 	From   storage.Time // when the backup was made
 	Scopes int
-	Erased int // scopes left out, since they have been erased after the backup, or their key is not in the keyring
+	Erased int // scopes left out, because they were erased after the backup or their key is not in the keyring
 }
 
-// restoringDir is where what is restored lies until all of it is there.
-func (s *Store) restoringDir() string { return filepath.Join(s.cfg.Dir, "data.restoring") }
-
-// Restore makes the store of a backup in a directory that has its keyring and no data. A backup that is cut short,
-// damaged, of another store or of another schema is refused whole. Scopes that were erased since stay erased.
+// Restore loads a backup into a directory that has its keyring and no data. A
+// backup that is truncated, damaged, of another store or of another schema is
+// refused as a whole. Scopes that have been erased since stay erased.
 func Restore(ctx context.Context, cfg Config, r io.Reader) (done Restored, err error) {
-	s := New(cfg, nil)
 	if err := cfg.Validate(); err != nil {
 		return done, err
 	}
-	keys, err := s.restorable()
+	dir := directory(cfg.Dir)
+	keys, err := keyringForRestore(cfg)
 	if err != nil {
 		return done, err
 	}
 	in := bufio.NewReaderSize(r, 256<<10)
-	done.From, err = readHead(in, keys)
+	done.From, err = peekHead(in, keys)
 	if err != nil {
 		return done, fmt.Errorf("restore: %w; nothing was restored", err)
 	}
@@ -198,55 +187,46 @@ func Restore(ctx context.Context, cfg Config, r io.Reader) (done Restored, err e
 		return done, err
 	}
 	mac.Write(head)
-	frames := &frameReader{r: in, mac: mac}
 
-	if err := os.RemoveAll(s.restoringDir()); err != nil { // of a restore that was cut short
+	if err := os.RemoveAll(dir.restoring()); err != nil { // of an interrupted restore
 		return done, err
 	}
-	if err := s.load(ctx, keys, frames, &done); err != nil {
-		return Restored{}, errors.Join(fmt.Errorf("restore: %w; nothing was restored", err), os.RemoveAll(s.restoringDir()))
+	l := restore{keys: keys, space: newFreeSpace(cfg), frames: &frameReader{r: in, mac: mac}, done: &done}
+	if err := l.load(ctx, dir.restoring()); err != nil {
+		return Restored{}, errors.Join(fmt.Errorf("restore: %w; nothing was restored", err), os.RemoveAll(dir.restoring()))
 	}
-	if err := writeVersion(s.versionPath()); err != nil {
+	if err := dir.writeVersion(); err != nil {
 		return Restored{}, err
 	}
-	if err := os.Rename(s.restoringDir(), s.dataDir()); err != nil { // the commit point
+	if err := os.Rename(dir.restoring(), dir.data()); err != nil { // the commit point
 		return Restored{}, fmt.Errorf("restore: %w", err)
 	}
-	return done, errors.Join(syncDir(cfg.Dir), s.forgetMissing())
+	return done, errors.Join(syncDir(cfg.Dir), dir.removeMissingMarks())
 }
 
-// restoreCutShort says that a restore was begun and is not done, or is under way.
-func (s *Store) restoreCutShort() (bool, error) {
-	begun, err := exists(s.restoringDir())
-	if err != nil || !begun {
-		return false, nil // an error is the same for what is looked at next
-	}
-	done, err := exists(s.dataDir())
-	return !done, err
-}
-
-// restorable refuses a directory that has data, or no keyring.
-func (s *Store) restorable() (*keyring, error) {
-	if _, err := s.checkSchema(); err != nil {
+// keyringForRestore refuses a directory that has data, or no keyring.
+func keyringForRestore(cfg Config) (*keyring, error) {
+	dir := directory(cfg.Dir)
+	if _, err := dir.checkSchema(); err != nil {
 		return nil, err
 	}
-	if there, err := exists(s.dataDir()); err != nil {
+	if there, err := exists(dir.data()); err != nil {
 		return nil, err
 	} else if there {
-		return nil, refuse("there is data in %s: a backup is restored into a directory that has none", s.cfg.Dir)
+		return nil, refuse("there is data in %s: restore into a directory without any", dir)
 	}
-	keys, err := s.existingKeyring()
+	keys, err := existingKeyring(cfg)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, explain(dir, err)
 	}
 	if keys == nil {
-		return nil, refuse("there is no keyring in %s: a backup does not contain it; bring it there first, with `remora keys import`", s.cfg.Dir)
+		return nil, refuse("there is no keyring in %s, and a backup contains none: import it first, with `remora keys import`", dir)
 	}
 	return keys, nil
 }
 
-// readHead peeks at the head of a backup.
-func readHead(in *bufio.Reader, keys *keyring) (storage.Time, error) {
+// peekHead checks the head of a backup, and returns when the backup was made.
+func peekHead(in *bufio.Reader, keys *keyring) (storage.Time, error) {
 	head, err := in.Peek(headSize)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return 0, err
@@ -259,34 +239,41 @@ func readHead(in *bufio.Reader, keys *keyring) (storage.Time, error) {
 	}
 	rest := head[len(backupMagic):]
 	schema := binary.BigEndian.Uint32(rest[1:])
-	if rest[0] > backupFormat || schema > schemaVersion {
-		return 0, fmt.Errorf("the backup was made by a newer Remora (format %d, schema %d; this one knows %d and %d)", rest[0], schema, backupFormat, schemaVersion)
-	}
-	if rest[0] == 0 || schema == 0 {
+	switch {
+	case rest[0] > backupFormat || schema > schemaVersion:
+		return 0, fmt.Errorf("the backup was made by a newer Remora (format %d, schema %d; this one supports %d and %d)", rest[0], schema, backupFormat, schemaVersion)
+	case rest[0] == 0 || schema == 0:
 		return 0, errAltered
-	}
-	if schema < schemaVersion {
-		return 0, fmt.Errorf("the backup was made by an older Remora (schema %d; this one knows %d alone)", schema, schemaVersion)
-	}
-	if hash16(rest[13:]) != keys.storeID() {
+	case schema < schemaVersion:
+		return 0, fmt.Errorf("the backup was made by an older Remora (schema %d; this one supports only %d)", schema, schemaVersion)
+	case hash16(rest[13:]) != keys.storeID():
 		return 0, errors.New("the backup is of another store than this keyring")
 	}
-	return timeAt(rest[5:]), nil
+	return parseTime(rest[5:]), nil
 }
 
-// load writes the entries of a backup to restoringDir, up to its end.
-func (s *Store) load(ctx context.Context, keys *keyring, frames *frameReader, done *Restored) error {
-	if err := makeDir(s.restoringDir()); err != nil {
+// restore loads the frames of a backup.
+type restore struct {
+	keys   *keyring
+	space  *freeSpace
+	frames *frameReader
+	done   *Restored
+}
+
+// load writes the entries of a backup to a new database in dir.
+func (l *restore) load(ctx context.Context, dir string) error {
+	if err := makeDir(dir); err != nil {
 		return err
 	}
-	db, err := badgerdb.Open(badgerOptions(s.restoringDir(), largeSizes(), s.log)) // it may have been made with those
+	size := largeSizes() // the backup may be of a store with these
+	db, err := badgerdb.Open(badgerOptions(dir, size, slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.loadInto(ctx, &session{db: db, sizes: largeSizes(), keys: keys, space: s.space}, frames, done), db.Close())
+	return errors.Join(l.loadInto(ctx, newSession(db, size, l.keys, l.space, nil)), db.Close())
 }
 
-func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, done *Restored) error {
+func (l *restore) loadInto(ctx context.Context, se *session) error {
 	b := se.newBatch()
 	defer b.discard()
 	var scope *hash16 // nil before the first
@@ -295,7 +282,7 @@ func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, 
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		kind, fields, err := frames.next()
+		kind, fields, err := l.frames.next()
 		if errors.Is(err, io.EOF) {
 			return b.commit()
 		}
@@ -306,19 +293,19 @@ func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, 
 		case kind == frameScope && len(fields) == 2 && len(fields[0]) == hashSize && len(fields[1]) == len(keyID{}):
 			h := hash16(fields[0])
 			scope = &h
-			if wanted, err = se.keys.holds(h, keyID(fields[1])); err != nil {
+			if wanted, err = l.keys.isValid(h, keyID(fields[1])); err != nil {
 				return err
 			}
 			if wanted {
-				done.Scopes++
+				l.done.Scopes++
 			} else {
-				done.Erased++
+				l.done.Erased++
 			}
-		case kind == frameEntry && len(fields) == 2 && scope != nil && entryOf(fields[0], *scope):
+		case kind == frameEntry && len(fields) == 2 && scope != nil && isEntryOf(fields[0], *scope):
 			if !wanted {
 				continue
 			}
-			if err := se.space.take(uint64(len(fields[0])+len(fields[1])), 1); err != nil {
+			if err := l.space.reserve(uint64(len(fields[0])+len(fields[1])), forWrites); err != nil {
 				return err
 			}
 			if err := b.add([]change{{key: fields[0], value: fields[1]}}); err != nil {
@@ -330,22 +317,7 @@ func (s *Store) loadInto(ctx context.Context, se *session, frames *frameReader, 
 	}
 }
 
-// entryOf says that a disk key is one of this scope.
-func entryOf(key []byte, scope hash16) bool {
+// isEntryOf reports whether a disk key is of this scope.
+func isEntryOf(key []byte, scope hash16) bool {
 	return len(key) > scopeEnd && slices.Contains(levels(), key[0]) && hash16(key[1:scopeEnd]) == scope
-}
-
-// holds says that a scope has this very key, and that no erasure has destroyed it.
-func (k *keyring) holds(h hash16, id keyID) (bool, error) {
-	if gone, err := exists(k.destroyedPath(id)); gone || err != nil {
-		return false, err
-	}
-	if marked, err := exists(k.markPath(h)); marked || err != nil { // an erasure is under way
-		return false, err
-	}
-	key, err := k.find(h)
-	if errors.Is(err, storage.ErrDamaged) {
-		return false, nil
-	}
-	return key != nil && key.id == id, err
 }

@@ -76,7 +76,8 @@ func everything(t *testing.T, s *Store, users ...string) (all []string) {
 	return all
 }
 
-// TestRestore: a backup and the keyring, exported apart, make the store that it was, and neither holds a key in the clear.
+// TestRestore: a backup and the keyring, exported apart, make the store that it
+// was, and neither holds a key in the clear.
 func TestRestore(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -143,7 +144,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreHonoursErasure: what was erased after a backup does not come back, by whichever way the keys come.
+// TestRestoreHonoursErasure: what was erased after a backup does not come back,
+// by whichever way the keys come.
 func TestRestoreHonoursErasure(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -217,7 +219,8 @@ func TestRestoreHonoursErasure(t *testing.T) {
 	})
 }
 
-// TestRestoreRefuses: what is not whole, or not this store's, is refused, and nothing of it stays.
+// TestRestoreRefuses: what is not whole, or not this store's, is refused, and
+// nothing of it stays.
 func TestRestoreRefuses(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -263,7 +266,7 @@ func TestRestoreRefuses(t *testing.T) {
 	refused("older schema", older, "older Remora")
 	refused("something behind it", append(bytes.Clone(backup), 0), "damaged")
 	for n := 1; n < len(backup); n += 1 + len(backup)/50 {
-		refused(fmt.Sprintf("%d of %d bytes", n, len(backup)), backup[:n], "cut short")
+		refused(fmt.Sprintf("%d of %d bytes", n, len(backup)), backup[:n], "truncated")
 	}
 	for at := len(backupMagic) + 5; at < len(backup); at += 1 + len(backup)/50 {
 		_, err := Restore(t.Context(), to, bytes.NewReader(flipped(at)))
@@ -299,7 +302,7 @@ func TestImportRefuses(t *testing.T) {
 	refused("nothing", to, nil, "not a keyring")
 	refused("a backup", to, mustBackup(t, s), "not a keyring")
 	for n := len(keyringFileMagic); n < len(keyring); n += 11 {
-		refused(fmt.Sprintf("%d of %d bytes", n, len(keyring)), to, keyring[:n], "cut short")
+		refused(fmt.Sprintf("%d of %d bytes", n, len(keyring)), to, keyring[:n], "truncated")
 	}
 	for at := len(keyringFileMagic); at < len(keyring); at += 3 {
 		b := bytes.Clone(keyring)
@@ -324,7 +327,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupIsOfOneMoment: what is written while a backup is made is in it up to some moment, and not beyond.
+// TestBackupIsOfOneMoment: what is written while a backup is made is in it up
+// to some moment, and not beyond.
 func TestBackupIsOfOneMoment(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -379,7 +383,8 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestBackupTellsOfItsWriter: an output that fails is not taken for a store that is away.
+// TestBackupTellsOfItsWriter: an output that fails is not taken for a store
+// that is away.
 func TestBackupTellsOfItsWriter(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	mustPut(t, s, scopeOf("u"), memory("m", "text"))

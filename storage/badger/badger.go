@@ -1,31 +1,36 @@
-// Package badger keeps memories and local records in an embedded Badger database on the local disk. It implements
-// [storage.Store] and [storage.Local].
+// Package badger keeps memories and local records in an embedded Badger
+// database on the local disk. A [Store] implements [storage.Store],
+// [storage.Local] and all optional interfaces; nothing outside this package
+// touches Badger. cmd/remora opens it, mostly in a process of its own
+// (storage/process).
 //
-// Guarantees, beside those of package storage:
+// Guarantees in addition to those of package storage:
 //
-//   - Sealing. Every value is sealed with AES-256-GCM under a random data key of its scope, bound to its place on disk and
-//     its version, so that a value that was moved, swapped or altered is [storage.ErrDamaged]. An older version in the
-//     place of a newer one is so when read by id; in a scan only the scope's digest tells, as it tells what is missing
-//     ([storage.Verify]). A memory, its index entry and the digest rolled back together are not noticed. Data keys lie in a
-//     keyring beside the data, wrapped by the key-encryption key, which this package never writes anywhere but to key files.
-//   - Disk keys are keyed hashes. In the clear stand: kinds of records, event times in milliseconds, counts, sizes and
-//     expiry times. layout.go has the table.
-//   - A key is generated only for a new store. Where there is data and the key or the keyring is missing or wrong, the
-//     store refuses to open and touches nothing. A data key is generated only for a scope without data: where it is missing,
-//     nothing of the scope is read or written but by Erase, with an error that wraps [storage.ErrDamaged].
-//   - Delete makes records unreadable through this package at once; their sealed bytes stay in the files, openable with the
-//     scope's data key, until a Reap has Badger compact them away, a day later at the latest. Erase destroys the data key
-//     first and then has Badger drop the bytes; an erasure cut short by a crash is finished before the store opens again.
-//   - A backup holds no key. Restoring one, or importing an older keyring, brings back nothing whose data key an erasure
-//     has destroyed, as long as the keyring that knows of it is at hand.
-//   - One process at a time. While another one holds the directory, the store is unavailable and says who holds it.
+//   - Sealing. Every value is sealed with AES-256-GCM under a random data key of its scope, bound to its disk key and
+//     version: one that was moved, swapped or altered is [storage.ErrDamaged]. An older version in the place of a newer
+//     one is noticed when read by id; in a scan only the scope's digest shows it ([storage.Verify]), as it shows what is
+//     missing. A memory, its index entry and the digest rolled back together are not noticed. Data keys are kept in a
+//     keyring next to the data, wrapped by the key-encryption key, which is written to key files only.
+//   - Names. Disk keys are keyed hashes. Kinds of records, event times in milliseconds, counts, sizes and expiry times
+//     are in the clear; layout.go has the table.
+//   - Keys. A key-encryption key is generated only for a new store, a data key only for a scope without data. Where
+//     there is data and the key or the keyring is missing or wrong, the store refuses to open and changes nothing; where
+//     a data key is missing, the scope can only be erased, and all else is [storage.ErrDamaged].
+//   - Deletion. Delete makes records unreadable through this package at once. Their sealed bytes stay in the files until
+//     a Reap compacts them away, at most a day later. Erase destroys the data key first and then drops the bytes; an
+//     erasure that a crash interrupts is finished before the store opens again.
+//   - Backups contain no key. Neither restoring one nor importing an older keyring brings back anything whose data key
+//     an erasure has destroyed, as far as the keyring at hand records it.
+//   - One process at a time. While another holds the directory, the store is unavailable and says which process it is.
 //
-// Writes are serialised and each commit is synced to disk, so throughput comes from batches: callers group their
-// commits. A context ends the wait for one's turn to write; a commit that has begun is not cut short.
+// Writes are serialised and each commit is synced, so throughput comes from
+// batches. A context ends the wait for the write lock; a commit that has begun
+// is not interrupted.
 //
-// BUG(badger): Badger ends the process on some damage and, by SIGBUS, on a disk that fills behind the free-space check.
-// Panics on the calling goroutine become [storage.ErrUnavailable]; those in Badger's own goroutines cannot be caught. So
-// the program keeps the store in a process of its own, by storage/process.
+// BUG(badger): Badger ends the process on some damage and, by SIGBUS, on a disk
+// that fills faster than free space is measured. Panics on the calling
+// goroutine become [storage.ErrUnavailable]; those in Badger's goroutines
+// cannot be caught.
 package badger
 
 import (
@@ -33,8 +38,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,24 +49,32 @@ import (
 
 // Config of a store.
 type Config struct {
-	// Dir holds everything of the store but the key-encryption key: data/, keyring/ and VERSION. Made with mode 0700.
+	// Dir holds everything except the key-encryption key: data/, keyring/ and
+	// VERSION. Made with mode 0700.
 	Dir string
-	// Key is the key-encryption key, [KeySize] bytes. Without it KeyFile is read.
+	// Key is the key-encryption key, [KeySize] bytes. If it is empty, KeyFile
+	// is read.
 	Key []byte
-	// KeyFile holds the key as hex or base64 text. A store whose key it does not hold looks for it beside KeyFile, in a file named
-	// by the key's id (store-0123456789abcdef.key). Best kept outside Dir, so that a copy of Dir alone opens nothing.
+	// KeyFile holds the key as hex or base64 text. If that is not the store's
+	// key, the store looks for its own in a file next to it that is named by
+	// the key's id (store-0123456789abcdef.key). Outside Dir, a copy of Dir
+	// alone opens nothing.
 	KeyFile string
-	// NewKey says where a key that is made for a new store goes.
+	// NewKey is where the key of a new store is put.
 	NewKey NewKeyPlace
-	// MinFreeBytes is the free space below which nothing is written: Badger's files are mapped into memory, so a full
-	// disk would kill the process. Deleting and erasing go on down to a quarter of it.
+	// MinFreeBytes is the free disk space below which writes are refused:
+	// Badger maps its files into memory, so a full disk would kill the process.
+	// Deletes and erasures continue down to a quarter of it.
 	MinFreeBytes uint64
-	// MemoryBytes is what the process that holds the store should get along with, beside the files that it maps; 0 = no matter. Below 96 MiB
-	// memory tables and what is merged at a time are small, which costs processor time, and writes are bounded by [Config.MaxWrite].
+	// MemoryBytes is how much memory the process may use, without the files
+	// that it maps; 0 = unlimited. Below 96 MiB memory tables and merges are
+	// small, which costs processor time, and [Config.MaxWrite] is lower.
 	MemoryBytes int64
-	// FreeBytes tells the free space of the file system that holds a directory; nil asks the operating system.
+	// FreeBytes measures the free space of the file system that holds a
+	// directory; nil asks the operating system.
 	FreeBytes func(dir string) (uint64, error) `json:"-"`
-	// Fatal ends the process where going on would lose memories. nil = what would do so stands still instead.
+	// Fatal ends the process where continuing would lose memories. nil = the
+	// goroutine concerned blocks instead.
 	Fatal func(reason string) `json:"-"`
 }
 
@@ -75,7 +88,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("dir: must be set"))
 	}
 	if len(c.Key) == 0 && c.KeyFile == "" {
-		errs = append(errs, errors.New("keyFile: must be set where there is no key"))
+		errs = append(errs, errors.New("keyFile: must be set if there is no key"))
 	}
 	if n := len(c.Key); n != 0 && n != KeySize {
 		errs = append(errs, fmt.Errorf("key: must be %d bytes long, not %d", KeySize, n))
@@ -83,88 +96,85 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Store is a store that may or may not be open. While it is not, every method returns an error that wraps
-// [storage.ErrUnavailable] and tells why, at once.
+// Store is a store that may or may not be open. While it is not, every method
+// returns at once an error that wraps [storage.ErrUnavailable] and says why.
 type Store struct {
 	cfg   Config
 	log   *slog.Logger
+	dir   directory
+	files *dataFiles // owned by whoever opens the store
 	space *freeSpace
-
-	manifest knownManifest // whoever opens it has it
 
 	damaged atomic.Uint64
 	panics  atomic.Uint64
 
 	mu       sync.Mutex // guards what follows; never held during I/O
 	session  *session   // nil while not open
-	opening  bool       // by Open or Run, of which only one may be under way
+	opening  bool       // only one Open or Run at a time
 	reason   string     // why session is nil
-	hopeless bool       // opening panicked inside Badger, which leaves goroutines and maps behind: not tried again
-	damage   bool       // the last attempt to open it says that its files are damaged
-	attempts uint64     // to open it that failed, since it was last open
-	damages  uint64     // how many of them in a row, up to the last one, failed on its files
-	replaced bool       // SetAside has taken its data away
-	missing  string     // the mark of data that were gone when it was opened; "" = they were not
+	failures openFailures
+	replaced bool   // SetAside has renamed its data
+	missing  string // path of the mark that its data were missing when it was opened; "" = they were not
+}
+
+// openFailures are the failed attempts to open a store since it was last open.
+type openFailures struct {
+	attempts uint64
+	damaged  uint64 // of the last ones in a row, those that found damaged data
+	noRetry  bool   // Badger panicked while opening, and left goroutines and mapped files behind
 }
 
 var (
-	_ storage.Store = (*Store)(nil)
-	_ storage.Local = (*Store)(nil)
-
-	_ storage.Digester    = (*Store)(nil)
-	_ storage.ScopeLister = (*Store)(nil)
-	_ storage.Reaper      = (*Store)(nil)
-	_ storage.KeyRotator  = (*Store)(nil)
-	_ storage.Backuper    = (*Store)(nil)
-	_ storage.BulkEraser  = (*Store)(nil)
-
+	_ storage.Store        = (*Store)(nil)
+	_ storage.Local        = (*Store)(nil)
+	_ storage.Digester     = (*Store)(nil)
+	_ storage.ScopeLister  = (*Store)(nil)
 	_ storage.Prober       = (*Store)(nil)
 	_ storage.RecordReader = (*Store)(nil)
+	_ storage.Reaper       = (*Store)(nil)
+	_ storage.KeyRotator   = (*Store)(nil)
+	_ storage.BulkEraser   = (*Store)(nil)
+	_ storage.Backuper     = (*Store)(nil)
 )
 
-// New makes a closed store: call Run, or Open and Close. A nil log discards.
+// New returns a closed store: call Run, or Open and Close. A nil log discards.
 func New(cfg Config, log *slog.Logger) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Store{
-		cfg:    cfg,
-		log:    log.With("store", cfg.Dir),
-		space:  newFreeSpace(cfg),
-		reason: "not opened yet",
-	}
+	s := &Store{cfg: cfg, log: log.With("store", cfg.Dir), dir: directory(cfg.Dir), space: newFreeSpace(cfg), reason: "not opened yet"}
+	s.files = &dataFiles{dir: s.dir, sizes: cfg.sizes(), log: s.log, damaged: &s.damaged}
+	return s
 }
 
-// Health is what a status page tells of a store.
+// Health is the state of a store for status pages.
 type Health struct {
 	Open   bool
-	Reason string // why it is not open, or why it takes no writes; "" = all is well
-	// FreeBytes as last measured, at most some seconds ago while the store is open; 0 = not yet known.
+	Reason string // why it is not open, or refuses writes; "" = neither
+	// FreeBytes was measured at most some seconds ago while the store is open;
+	// 0 = unknown.
 	FreeBytes uint64
-	Damaged   uint64 // records that could not be read, by count of readings since the start
-	Panics    uint64 // panics of Badger that were caught since the start
+	Damaged   uint64 // files found damaged and reads of unreadable records, since the start
+	Panics    uint64 // of Badger, caught since the start
 
-	// Missing is the mark that the data of this store's keys were gone when it was opened; "" = they were not.
+	// Missing is the path of the mark that the store's data were missing when
+	// it was opened; "" = they were not.
 	Missing string
 
-	// FailedOpens counts the attempts to open it that failed since it was last open; Damage says that the last one failed on
-	// its files (not on keys, locks, rights or space), and Damages how many did in a row; Hopeless that there will be no
-	// other one in this process.
-	FailedOpens uint64
-	Damage      bool
-	Damages     uint64
-	Hopeless    bool
+	FailedOpens  uint64 // failed attempts to open it since it was last open
+	DamagedOpens uint64 // how many of these, the last ones in a row, found damaged data (not keys, locks, permissions or space)
+	NoRetry      bool   // it will not be opened again in this process
 }
 
-// MeasureFree measures the free space where the store lies, now.
-func (s *Store) MeasureFree() (uint64, error) { return s.space.now() }
+// MeasureFree measures the free space on the store's file system.
+func (s *Store) MeasureFree() (uint64, error) { return s.space.measureNow() }
 
-// Health does no I/O.
+// Health returns the state of the store without any I/O.
 func (s *Store) Health() Health {
 	s.mu.Lock()
 	h := Health{
-		Open: s.session != nil, Reason: s.reason,
-		FailedOpens: s.attempts, Damage: s.damage, Damages: s.damages, Hopeless: s.hopeless, Missing: s.missing,
+		Open: s.session != nil, Reason: s.reason, Missing: s.missing,
+		FailedOpens: s.failures.attempts, DamagedOpens: s.failures.damaged, NoRetry: s.failures.noRetry,
 	}
 	s.mu.Unlock()
 	h.FreeBytes = s.space.last()
@@ -176,8 +186,15 @@ func (s *Store) Health() Health {
 	return h
 }
 
-func (s *Store) dataDir() string    { return filepath.Join(s.cfg.Dir, "data") }
-func (s *Store) keyringDir() string { return filepath.Join(s.cfg.Dir, "keyring") }
+// InstallSecret implements [storage.Local].
+func (s *Store) InstallSecret(ctx context.Context) (secret []byte, err error) {
+	se, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+	return slices.Clone(se.keys.install), nil
+}
 
 // begin starts an operation; the session stays open until finish.
 func (s *Store) begin(ctx context.Context) (*session, error) {
@@ -193,8 +210,9 @@ func (s *Store) begin(ctx context.Context) (*session, error) {
 	return s.session, nil
 }
 
-// finish ends an operation. Deferred directly, so that it catches panics; faultsBefore is what
-// debug.SetPanicOnFault(true) returned: with it even reading a mapped file that has lost its disk is a panic.
+// finish ends an operation. It is deferred directly, so that it catches panics;
+// faultsBefore is the result of debug.SetPanicOnFault(true), which turns a
+// failed read of a mapped file into a panic.
 func (s *Store) finish(se *session, faultsBefore bool, err *error) {
 	if p := recover(); p != nil {
 		s.panics.Add(1)
@@ -209,7 +227,8 @@ func (s *Store) finish(se *session, faultsBefore bool, err *error) {
 	}
 }
 
-// classify makes everything that is not an answer of the contract an ErrUnavailable.
+// classify makes every error that is not part of the contract an
+// ErrUnavailable.
 func classify(err error) error {
 	if err == nil {
 		return nil

@@ -36,7 +36,8 @@ func mustClose(t testing.TB, s *Store) {
 	}
 }
 
-// leftByKill is a copy of a store as it lies there: what is left if it is killed now.
+// leftByKill is a copy of a store as it lies there: what is left if it is
+// killed now.
 func leftByKill(t *testing.T, cfg Config) Config {
 	t.Helper()
 	from := cfg.Dir

@@ -110,12 +110,13 @@ func (unsealed) Open(dst, _, sealed, _ []byte) ([]byte, error) {
 	return append(dst, sealed[:len(sealed)-tagSize]...), nil
 }
 
-// BenchmarkSealing: what sealing costs a write. On a disk the syncs hide it; TMPDIR on a file system in memory does not.
+// BenchmarkSealing: what sealing costs a write. On a disk the syncs hide it;
+// TMPDIR on a file system in memory does not.
 func BenchmarkSealing(b *testing.B) {
 	for _, name := range []string{"plain", "sealed"} {
 		b.Run(name, func(b *testing.B) {
 			s := mustOpen(b, testConfig(b))
-			key, err := s.session.keys.obtain(scopeOf("u"))
+			key, err := s.session.keys.findOrMake(scopeOf("u"))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -134,7 +135,8 @@ func BenchmarkSealing(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenMillion: how long a store of a million memories takes to open. Filling it takes a minute or more and about a GiB.
+// BenchmarkOpenMillion: how long a store of a million memories takes to open.
+// Filling it takes a minute or more and about a GiB.
 func BenchmarkOpenMillion(b *testing.B) {
 	cfg := testConfig(b)
 	s := mustOpen(b, cfg)

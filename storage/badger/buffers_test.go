@@ -11,8 +11,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestSmallBuffers: the buffers that Badger makes tables in stay at the size that small sizes are for, whatever the records' sizes are.
-// Eight are kept as long as anything is written.
+// TestSmallBuffers: the buffers that Badger makes tables in stay at the size
+// that small sizes are for, whatever the records' sizes are. Eight are kept as
+// long as anything is written.
 func TestSmallBuffers(t *testing.T) {
 	const most = 2 << 20
 	for _, of := range []int{600, 3 << 10, 9 << 10, 40 << 10, 300 << 10} {

@@ -14,7 +14,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What the test binary does when it is run by a test, to be killed: see TestMain.
+// What the test binary does when it is run by a test, to be killed: see
+// TestMain.
 const (
 	crashDir     = "REMORA_TEST_CRASH_DIR"
 	crashRotates = "REMORA_TEST_CRASH_ROTATES"
@@ -23,7 +24,8 @@ const (
 // contextOfProcess is for a process that is only ever killed.
 func contextOfProcess() context.Context { return context.Background() }
 
-// killAfter starts cmd, waits for it to print the line and kills it some milliseconds later, more each round.
+// killAfter starts cmd, waits for it to print the line and kills it some
+// milliseconds later, more each round.
 func killAfter(t *testing.T, cmd *exec.Cmd, line string, round int) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -110,7 +112,8 @@ func writeUntilKilled(dir string) error {
 	}
 }
 
-// TestKilled: what was acknowledged before a kill -9 is there afterwards, whole and once.
+// TestKilled: what was acknowledged before a kill -9 is there afterwards, whole
+// and once.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")
@@ -198,7 +201,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A process killed between creating a file and filling it leaves one without a byte. Badger stumbles over it once.
+// A process killed between creating a file and filling it leaves one without a
+// byte. Badger stumbles over it once.
 func TestOpensOverEmptyFiles(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)

@@ -2,20 +2,22 @@ package badger
 
 import (
 	"encoding/base64"
+	"fmt"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// cursor is the last record of a page: the next one begins behind it, whatever has been written or deleted since.
-// Encoded it is base64 of: tag 16 | time 8 | id. The tag is a keyed hash of the scan and of what follows, so a cursor that
-// is altered or used elsewhere is refused.
+// cursor is the last record of a page. The next page begins after it, whatever
+// was written or deleted since. It is encoded as base64 of: tag 16 | time 8 |
+// id. The tag is a keyed hash of the scan and the rest, so a cursor that is
+// altered or used in another scan is refused.
 type cursor struct {
 	at storage.Time
 	id string // or the key of a record
 }
 
-// cursorTag names a scan.
+// cursorTag identifies a scan.
 type cursorTag struct {
 	namer
 	scan hash16
@@ -45,7 +47,10 @@ func (c cursor) encode(tag cursorTag) string {
 	return base64.RawURLEncoding.EncodeToString(append(sum[:], body...))
 }
 
-// parseCursor returns nil for the empty cursor, ErrInvalid for one that encode did not make for this tag.
+var errCursor = fmt.Errorf("cursor: not from this scan: %w", storage.ErrInvalid)
+
+// parseCursor returns nil for the empty cursor, and errCursor for one that
+// encode did not return for this tag.
 func parseCursor(text string, tag cursorTag) (*cursor, error) {
 	if text == "" {
 		return nil, nil
@@ -54,7 +59,7 @@ func parseCursor(text string, tag cursorTag) (*cursor, error) {
 	if err != nil || len(b) < hashSize+8 {
 		return nil, errCursor
 	}
-	c := &cursor{at: timeAt(b[hashSize:]), id: string(b[hashSize+8:])}
+	c := &cursor{at: parseTime(b[hashSize:]), id: string(b[hashSize+8:])}
 	if c.encode(tag) != text {
 		return nil, errCursor
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// cpuTime is what this process has used of the processors, the system's share included.
+// cpuTime is what this process has used of the processors, the system's share
+// included.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -24,7 +25,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTurnCycle: processor time of all that the store does for a turn, from spool to memories: 64 users, batches as under load.
+// BenchmarkTurnCycle: processor time of all that the store does for a turn,
+// from spool to memories: 64 users, batches as under load.
 func BenchmarkTurnCycle(b *testing.B) {
 	s := mustOpen(b, testConfig(b))
 	text := strings.Repeat("some words that were said ", 40)
@@ -73,7 +75,8 @@ func BenchmarkTurnCycle(b *testing.B) {
 	reportSize(b, s)
 }
 
-// BenchmarkLedgerFlush: processor time of what a busy ledger writes, by the KiB: volatile segments that do not compress.
+// BenchmarkLedgerFlush: processor time of what a busy ledger writes, by the
+// KiB: volatile segments that do not compress.
 func BenchmarkLedgerFlush(b *testing.B) {
 	s := mustOpen(b, testConfig(b))
 	const segments, size = 8, 128 << 10
@@ -99,7 +102,7 @@ func BenchmarkLedgerFlush(b *testing.B) {
 
 func reportSize(b *testing.B, s *Store) {
 	var bytes int64
-	_ = filepath.WalkDir(s.dataDir(), func(_ string, d fs.DirEntry, err error) error {
+	_ = filepath.WalkDir(s.dir.data(), func(_ string, d fs.DirEntry, err error) error {
 		if info, ierr := d.Info(); err == nil && ierr == nil {
 			bytes += info.Size()
 		}

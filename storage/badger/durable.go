@@ -8,10 +8,11 @@ import (
 	"runtime"
 )
 
-// writeDurably replaces the file at path, mode 0600: on return either the whole new content is on disk under that name,
-// or an error is returned and the old state stands. Two writers of one path must not run at once.
+// writeDurably replaces the file at path, with mode 0600: on return the new
+// content is on disk under that name, or an error is returned and the old file
+// is unchanged. Two writers of one path must not run at once.
 func writeDurably(path string, content []byte) error {
-	temp := path + ".tmp" // always the same name, so that a crash leaves no more than one behind
+	temp := path + ".tmp" // a fixed name, so that crashes leave at most one behind
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -29,8 +30,8 @@ func writeDurably(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// shred overwrites a file before it removes it, both durably. On a file system that copies on write, or on flash, the
-// old blocks may outlive that. No such file is no error.
+// shred overwrites and then removes a file, both durably; a missing file is no
+// error. Copy-on-write file systems and flash may keep the old blocks.
 func shred(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,13 +50,10 @@ func shred(path string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
+	return removeDurably(path)
 }
 
-// removeDurably removes a file; no such file is no error.
+// removeDurably removes a file; a missing file is no error.
 func removeDurably(path string) error {
 	err := os.Remove(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -74,7 +72,7 @@ func renameDurably(from, to string) error {
 	return syncDir(filepath.Dir(to))
 }
 
-// makeDir makes a directory and its parents, mode 0700, each durably.
+// makeDir makes a directory and its parents with mode 0700, each durably.
 func makeDir(dir string) error {
 	if info, err := os.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -91,7 +89,8 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-// syncDir makes names in dir durable. Windows has no such call and does not need it.
+// syncDir makes the names in dir durable. Windows has no such call and does not
+// need it.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
 		return nil

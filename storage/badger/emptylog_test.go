@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestEmptiedLog: a log that held something when it was noted, and is empty where a kill left the store, is told of as one that is gone: what
-// was stored last is lost with it.
+// TestEmptiedLog: a log that held something when it was noted, and is empty
+// where a kill left the store, is told of as one that is gone: what was stored
+// last is lost with it.
 func TestEmptiedLog(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"cut to nothing": func(path string) error { return os.Truncate(path, 0) },
@@ -22,7 +23,7 @@ func TestEmptiedLog(t *testing.T) {
 		cfg := testConfig(t)
 		s := mustOpen(t, cfg)
 		mustPut(t, s, scopeOf("u"), memory("id", "text"))
-		if err := s.NoteFiles(); err != nil {
+		if err := s.UpdateInventory(); err != nil {
 			t.Fatal(err)
 		}
 		to := leftByKill(t, cfg)

@@ -13,11 +13,13 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// eraseGroup is how many scopes of a tenant are dropped in one walk over the files, while all writes wait.
+// eraseGroup is how many scopes of a tenant are dropped in one pass over the
+// files, while all writes wait.
 const eraseGroup = 16
 
-// Erase implements [storage.Store]. All writes wait while the bytes are dropped, some tens of milliseconds for a small
-// store. If it fails on the way the data key may be gone already; the rest is finished when the scope is next written
+// Erase implements [storage.Store]. All writes wait while the bytes are
+// dropped, some tens of milliseconds in a small store. If it fails halfway the
+// data key may be gone already; the rest is done when the scope is next written
 // to or erased, or the store is next opened.
 func (s *Store) Erase(ctx context.Context, scope storage.Scope) (receipt storage.Receipt, err error) {
 	se, err := s.begin(ctx)
@@ -28,12 +30,7 @@ func (s *Store) Erase(ctx context.Context, scope storage.Scope) (receipt storage
 	if err := scope.Validate(); err != nil {
 		return receipt, err
 	}
-	receipt.Records = make(map[storage.Bucket]int)
-	if err := se.eraseGroup(ctx, []hash16{se.keys.scope(scope)}, &receipt); err != nil {
-		return storage.Receipt{}, err
-	}
-	receipt.At = now()
-	return receipt, nil
+	return se.eraseScopes(ctx, []hash16{se.keys.scope(scope)})
 }
 
 // EraseTenant implements [storage.BulkEraser].
@@ -57,28 +54,21 @@ func (s *Store) EraseTenant(ctx context.Context, tenant string) (receipt storage
 	if err != nil {
 		return receipt, err
 	}
-	receipt.Records = make(map[storage.Bucket]int)
-	for group := range slices.Chunk(scopes, eraseGroup) {
-		if err := se.eraseGroup(ctx, group, &receipt); err != nil {
-			return storage.Receipt{}, err
-		}
-	}
-	receipt.At = now()
-	return receipt, nil
+	return se.eraseScopes(ctx, scopes)
 }
 
-// EraseAll implements [storage.BulkEraser]. All writes wait meanwhile.
+// EraseAll implements [storage.BulkEraser]. All writes wait until it ends.
 func (s *Store) EraseAll(ctx context.Context) (receipt storage.Receipt, err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
 		return receipt, err
 	}
 	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if err := se.acquire(ctx); err != nil {
+	if err := se.lockWrites(ctx); err != nil {
 		return receipt, err
 	}
-	defer se.release()
-	if err := se.space.take(1<<20, 4); err != nil {
+	defer se.unlockWrites()
+	if err := se.space.reserve(eraseSpace, forDeletes); err != nil {
 		return receipt, err
 	}
 	receipt.Records = make(map[storage.Bucket]int)
@@ -89,7 +79,7 @@ func (s *Store) EraseAll(ctx context.Context) (receipt storage.Receipt, err erro
 	}
 	receipt.Scopes = len(scopes)
 	for _, h := range scopes {
-		if err := se.begun(h); err != nil {
+		if err := se.markErasure(h); err != nil {
 			return storage.Receipt{}, err
 		}
 	}
@@ -104,29 +94,43 @@ func (s *Store) EraseAll(ctx context.Context) (receipt storage.Receipt, err erro
 	return receipt, nil
 }
 
-// eraseGroup erases some scopes and counts them in.
+// eraseSpace is the disk space that an erasure may need, in bytes.
+const eraseSpace = 1 << 20
+
+// eraseScopes erases scopes, some at a time.
+func (se *session) eraseScopes(ctx context.Context, scopes []hash16) (receipt storage.Receipt, err error) {
+	receipt.Records = make(map[storage.Bucket]int)
+	for group := range slices.Chunk(scopes, eraseGroup) {
+		if err := se.eraseGroup(ctx, group, &receipt); err != nil {
+			return storage.Receipt{}, err
+		}
+	}
+	receipt.At = now()
+	return receipt, nil
+}
+
+// eraseGroup erases some scopes and adds them to receipt.
 func (se *session) eraseGroup(ctx context.Context, scopes []hash16, receipt *storage.Receipt) error {
-	if err := se.acquire(ctx); err != nil {
+	if err := se.lockWrites(ctx); err != nil {
 		return err
 	}
-	defer se.release()
-	if err := se.space.take(1<<20, 4); err != nil {
+	defer se.unlockWrites()
+	if err := se.space.reserve(eraseSpace, forDeletes); err != nil {
 		return err
 	}
 	var marked []hash16
 	for _, h := range scopes {
-		before := receipt.Memories
+		memories := receipt.Memories
 		records := se.count(func(level byte) []byte { return scopePrefix(level, h) }, receipt)
-		// A key that cannot be read must not keep its scope from being erased, so only its absence is asked for.
-		has, err := exists(se.keys.scopePath(h))
+		hasKey, err := exists(se.keys.scopePath(h)) // an unreadable key must not prevent the erasure
 		if err != nil {
 			return err
 		}
-		if !has && !se.isUnfinished(h) && receipt.Memories == before && records == 0 {
+		if _, unfinished := se.unfinished[h]; !hasKey && !unfinished && receipt.Memories == memories && records == 0 {
 			continue
 		}
 		receipt.Scopes++
-		if err := se.begun(h); err != nil {
+		if err := se.markErasure(h); err != nil {
 			return err
 		}
 		marked = append(marked, h)
@@ -140,8 +144,9 @@ func (se *session) eraseGroup(ctx context.Context, scopes []hash16, receipt *sto
 	return nil
 }
 
-// begun marks an erasure: from here on it is carried through. Needs the turn.
-func (se *session) begun(h hash16) error {
+// markErasure begins an erasure, which from here on will be finished. Needs
+// writeLock.
+func (se *session) markErasure(h hash16) error {
 	if err := se.keys.mark(h); err != nil {
 		return err
 	}
@@ -149,8 +154,8 @@ func (se *session) begun(h hash16) error {
 	return nil
 }
 
-// finishErase carries marked erasures through, whose bytes all lie under the prefixes. Each step may be repeated; the
-// marks go last. Needs the turn.
+// finishErase finishes marked erasures, whose bytes are all under the prefixes.
+// Each step may be repeated; the marks are removed last. Needs writeLock.
 func (se *session) finishErase(scopes []hash16, prefixes [][]byte) error {
 	for _, h := range scopes {
 		if err := se.keys.destroy(h); err != nil {
@@ -160,7 +165,8 @@ func (se *session) finishErase(scopes []hash16, prefixes [][]byte) error {
 	if err := se.drop(prefixes); err != nil {
 		return err
 	}
-	// A log that came back after a power cut would be data without a key, and without the mark that says why.
+	// A log that came back after a power cut would be data without a key, and
+	// without the mark that explains it.
 	if err := syncDir(se.db.Opts().Dir); err != nil {
 		return err
 	}
@@ -182,13 +188,14 @@ func prefixesOf(scopes []hash16) (prefixes [][]byte) {
 	return prefixes
 }
 
-// drop has Badger rewrite its files without these prefixes. Badger skips a prefix without live keys, though deleted and
-// expired ones still have their bytes on disk, so each prefix is given a live key first.
+// drop makes Badger rewrite its files without these prefixes. Badger skips a
+// prefix without live keys even if bytes of deleted ones are still on disk, so
+// each prefix is given a live key first.
 func (se *session) drop(prefixes [][]byte) error {
-	se.files.Lock()
-	defer se.files.Unlock()
-	note, err := se.unnote()
-	defer note()
+	se.compacting.Lock()
+	defer se.compacting.Unlock()
+	resume, err := se.inventory.suspend()
+	defer resume()
 	if err != nil {
 		return err
 	}
@@ -206,26 +213,15 @@ func (se *session) drop(prefixes [][]byte) error {
 		if err := se.db.DropPrefix(prefixes...); err != nil {
 			return err
 		}
-		// Badger only logs that it could not compact its first level: look.
-		if !se.any(prefixes) {
+		if !se.any(prefixes) { // Badger only logs a failure to compact its first level
 			return nil
 		}
 	}
-	return errors.New("dropping a prefix left keys of it")
+	return errors.New("dropping a prefix left some of its keys")
 }
 
-func (se *session) any(prefixes [][]byte) bool {
-	txn := se.db.NewTransaction(false)
-	defer txn.Discard()
-	return slices.ContainsFunc(prefixes, func(p []byte) bool {
-		it := newIterator(txn, p)
-		defer it.Close()
-		it.Rewind()
-		return it.Valid()
-	})
-}
-
-// count adds what lies under the prefix of each level, by keys, and returns how many records there were.
+// count adds what is under the prefix of each level, by keys, and returns the
+// number of records.
 func (se *session) count(prefix func(level byte) []byte, receipt *storage.Receipt) (records int) {
 	txn := se.db.NewTransaction(false)
 	defer txn.Discard()

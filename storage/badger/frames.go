@@ -10,10 +10,12 @@ import (
 	"io"
 )
 
-// A backup and an exported keyring are files of one form: a magic line, a format byte, then frames of type 1 | number of
-// fields 1 | for each field: length as uvarint | field. The last frame is the trailer; its second field is an
-// HMAC-SHA256 over all that stands before that frame, under a key that derives from the HMAC secret of the keyring, its
-// first the number of frames before it. So a file that is cut short, altered or another store's is told from a whole one.
+// A backup and an exported keyring have the same form: a magic line, a format
+// byte, then frames of type 1 | number of fields 1 | for each field: length as
+// uvarint | field. The last frame is the trailer: the number of frames before
+// it, and an HMAC-SHA256 of everything before it under a key derived from the
+// keyring's HMAC secret. It detects files that are truncated, altered or of
+// another store.
 const (
 	frameTrailer = 'Z'
 
@@ -54,7 +56,7 @@ func (f *frameWriter) frame(kind byte, fields ...[]byte) error {
 	return nil
 }
 
-// end writes the trailer: the file is whole once it returns nil.
+// end writes the trailer. The file is complete once it returns nil.
 func (f *frameWriter) end() error {
 	sum, n := f.mac.Sum(nil), binary.BigEndian.AppendUint64(nil, f.frames)
 	if err := f.frame(frameTrailer, n, sum); err != nil {
@@ -63,23 +65,22 @@ func (f *frameWriter) end() error {
 	return f.w.Flush()
 }
 
-// errTruncated and errAltered tell what is wrong with a file.
 var (
-	errTruncated = errors.New("it is cut short")
-	errAltered   = errors.New("it is damaged: its checksum or form is not right")
+	errTruncated = errors.New("it is truncated")
+	errAltered   = errors.New("it is damaged: its checksum or form is wrong")
 )
 
 type frameReader struct {
 	r      *bufio.Reader
 	mac    hash.Hash
-	read   []byte // since the mac was last fed
+	read   []byte // of the current frame
 	frames uint64
 }
 
 func (f *frameReader) byte() (byte, error) {
 	b, err := f.r.ReadByte()
 	if err != nil {
-		return 0, cutShort(err)
+		return 0, truncated(err)
 	}
 	f.read = append(f.read, b)
 	return b, nil
@@ -105,13 +106,14 @@ func (f *frameReader) field() ([]byte, error) {
 	}
 	field := make([]byte, size)
 	if _, err := io.ReadFull(f.r, field); err != nil {
-		return nil, cutShort(err)
+		return nil, truncated(err)
 	}
 	f.read = append(f.read, field...)
 	return field, nil
 }
 
-// next returns a frame; io.EOF behind a trailer that is right, and nothing behind it.
+// next returns a frame, and io.EOF after a valid trailer at the end of the
+// file.
 func (f *frameReader) next() (kind byte, fields [][]byte, err error) {
 	f.read = f.read[:0]
 	if kind, err = f.byte(); err != nil {
@@ -140,12 +142,12 @@ func (f *frameReader) next() (kind byte, fields [][]byte, err error) {
 		return 0, nil, errAltered
 	}
 	if _, err := f.r.ReadByte(); !errors.Is(err, io.EOF) {
-		return 0, nil, fmt.Errorf("%w: something follows its end", errAltered)
+		return 0, nil, fmt.Errorf("%w: it continues behind its end", errAltered)
 	}
 	return 0, nil, io.EOF
 }
 
-func cutShort(err error) error {
+func truncated(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errTruncated
 	}

@@ -8,47 +8,37 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
-
-	badgerdb "github.com/dgraph-io/badger/v4"
 )
 
-// The inventory, a file in data/, so that it goes where what it tells of goes, names the tables and the newest log of a store that is open, and is gone when it was closed in
-// good order. It is behind by [Store.NoteFiles]' interval at most, so what it names may rightly be gone: a log was made
-// into a table, tables were merged into others, or into none where nothing of them lasts. The manifest is a log of all that, and the inventory
-// counts what it holds: where it has grown, it holds all that it held then, and what it does not name any more went by its own word. Where it has
-// not, what is missing was lost, which Badger itself does not notice. Badger seldom writes the manifest anew, which begins the counts anew; then
-// a table that the inventory does not name tells of a merge, too (by its number it may be older than some: a merge takes numbers at its start).
-const inventoryName = "open"
-
+// The inventory is a file in data/ that lists the tables and the newest log of
+// an open store. It is removed when the store is closed cleanly, so the next
+// opening can tell what a crash left from what was lost.
+//
+// It lags by the interval of [Store.UpdateInventory], so files that it lists
+// may rightly be gone: a log became a table, or tables were merged. The
+// manifest logs these changes. If it has grown since the inventory counted its
+// entries, it explains what is gone; if it has not, what is missing was lost,
+// which Badger does not notice. Badger rarely rewrites the manifest, which
+// resets the counts; a table that the inventory does not list then shows that
+// there was a merge.
 type inventory struct {
 	tables []uint64
 	logs   []uint64
 	counts manifestCounts
 }
 
-// manifestCounts are how many tables a manifest says were made and went. 0 and 0 say nothing.
-type manifestCounts struct{ made, went int }
+const (
+	inventoryName   = "open"
+	inventoryCounts = "manifest %d %d\n"
+	inventorySum    = "crc32c "
+)
 
-func (s *Store) inventoryPath() string { return filepath.Join(s.dataDir(), inventoryName) }
-
-// listFiles finds the tables and logs in data/.
-func (s *Store) listFiles() (inventory, error) {
-	entries, err := os.ReadDir(s.dataDir())
-	if err != nil {
-		return inventory{}, err
-	}
-	var found inventory
-	for _, e := range entries {
-		found.add(e.Name())
-	}
-	return found, nil
-}
-
+// add adds a file by its name, if it is a table or a log.
 func (v *inventory) add(name string) {
 	number, kind, _ := strings.Cut(name, ".")
 	id, err := strconv.ParseUint(number, 10, 64)
@@ -72,87 +62,118 @@ func (v inventory) encode() []byte {
 		fmt.Fprintf(&b, "%05d.mem\n", id)
 	}
 	if v.counts != (manifestCounts{}) {
-		fmt.Fprintf(&b, inventoryCounts, v.counts.made, v.counts.went)
+		fmt.Fprintf(&b, inventoryCounts, v.counts.created, v.counts.deleted)
 	}
 	fmt.Fprintf(&b, "%s%08x\n", inventorySum, crc32.Checksum(b.Bytes(), castagnoli))
 	return b.Bytes()
 }
 
-const (
-	inventoryCounts = "manifest %d %d\n"
-	inventorySum    = "crc32c "
-)
-
-// parseInventory is the other way round. One that is itself damaged says nothing.
+// parseInventory decodes what encode wrote; ok is false if it is damaged.
 func parseInventory(b []byte) (v inventory, ok bool) {
 	for line := range strings.Lines(string(b)) {
 		if v.add(strings.TrimSpace(line)); strings.HasPrefix(line, "manifest ") {
-			_, _ = fmt.Sscanf(line, inventoryCounts, &v.counts.made, &v.counts.went) // else it differs from b
+			_, _ = fmt.Sscanf(line, inventoryCounts, &v.counts.created, &v.counts.deleted)
 		}
 	}
 	return v, bytes.Equal(v.encode(), b)
 }
 
-// NoteFiles brings the inventory up to date. To be called several times a second while the store is open; it writes only
-// where something has changed. While the store is not open it does nothing.
-func (s *Store) NoteFiles() error {
-	s.mu.Lock()
-	se := s.session
-	if se != nil {
-		se.ops.Add(1) // not closed meanwhile
+// list returns the tables and logs that exist.
+func (d *dataFiles) list() (found inventory, err error) {
+	entries, err := os.ReadDir(d.dir.data())
+	for _, e := range entries {
+		found.add(e.Name())
 	}
-	s.mu.Unlock()
-	if se == nil {
-		return nil
-	}
-	defer se.ops.Done()
-	return s.noteFiles(se)
+	return found, err
 }
 
-func (s *Store) noteFiles(se *session) error {
-	se.noting.Lock()
-	defer se.noting.Unlock()
-	if se.unnoted {
-		return nil
-	}
-	// Badger's own list won't do: in the midst of a merge it has what is merged and what comes of it. The manifest is
-	// read first, so that a log that is made into a table meanwhile is not missed later.
-	tables, counts, err := se.namedTables()
+// lostFiles returns how many logs and tables are missing from a store that was
+// not closed cleanly, by its inventory: logs that are gone or empty, and tables
+// that the manifest no longer names.
+func (d *dataFiles) lostFiles(m manifest) (logs, tables int, err error) {
+	b, err := os.ReadFile(d.inventoryPath())
 	if err != nil {
-		return err
+		if there, _ := exists(d.inventoryPath()); !there {
+			err = nil // closed cleanly, or new
+		}
+		return 0, 0, err
 	}
-	now, err := s.listFiles()
-	if err != nil {
-		return err
+	was, ok := parseInventory(b)
+	if !ok {
+		d.log.Warn("the inventory of the store's files was damaged and is replaced", "file", d.inventoryPath())
+		return 0, 0, nil
 	}
-	now.tables, now.counts = tables, counts // among the files are some that are being made, or were merged into others
-	if len(now.logs) > 0 {
-		now.logs = []uint64{slices.Max(now.logs)} // others go once they are tables, and whoever reads them holds that up
-		if !begun(s.logPath(now.logs[0])) {
-			now.logs = nil // Badger deletes one that is empty when it closes
+	if was.counts != (manifestCounts{}) && m.counts.created > was.counts.created {
+		return 0, 0, nil // a table was created since, and may be gone again
+	}
+	for id := range m.tables {
+		if !slices.Contains(was.tables, id) {
+			return 0, 0, nil
 		}
 	}
-	content := now.encode()
-	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
-		return nil
+	now, err := d.list()
+	if err != nil {
+		return 0, 0, err
 	}
-	if err := s.syncLogs(now.logs, se.synced); err != nil {
-		return err
+	for _, id := range was.logs { // Badger empties and removes a log only after the manifest names its table
+		if !slices.Contains(now.logs, id) || !holdsRecord(d.logPath(id)) {
+			logs++
+		}
 	}
-	se.synced = now.logs
-	return writeDurably(s.inventoryPath(), content)
+	if was.counts != (manifestCounts{}) && m.counts.deleted > was.counts.deleted {
+		return logs, 0, nil // a merge left nothing
+	}
+	for _, id := range was.tables {
+		if !m.tables[id] {
+			tables++
+		}
+	}
+	return logs, tables, nil
 }
 
-// syncLogs makes what logs hold durable before they are named, but for those that it has done that for: one that is named and empty has lost
-// something, then, and is not one that the machine's end kept from being filled.
-func (s *Store) syncLogs(logs, done []uint64) error {
-	for _, id := range logs {
-		if slices.Contains(done, id) {
+// writeFirstInventory writes the inventory before Badger opens its files, so
+// that there is one however soon the process is killed: Badger deletes logs
+// without records before it makes a new one, and merges tables as soon as they
+// are open. It lists only what check found intact.
+func (d *dataFiles) writeFirstInventory() error {
+	found, err := d.list()
+	if err != nil {
+		return err
+	}
+	m := d.manifest
+	if info, err := os.Stat(d.manifestPath()); err != nil || !m.isCurrent(info) {
+		if m, err = d.readManifest(); err != nil {
+			return err
+		}
+	}
+	v := inventory{counts: m.counts}
+	v.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !m.tables[id] })
+	slices.Sort(v.tables)
+	for _, id := range found.logs {
+		if some, err := holdsTransaction(d.logPath(id)); err != nil {
+			return err
+		} else if some {
+			v.logs = append(v.logs, id)
+		}
+	}
+	return d.writeInventory(v, nil)
+}
+
+// writeInventory writes v if it differs from the file. Logs are synced before
+// they are listed, except for those in synced: a listed log that is empty has
+// then lost something, and was not just empty when the machine crashed.
+func (d *dataFiles) writeInventory(v inventory, synced []uint64) error {
+	content := v.encode()
+	if old, err := os.ReadFile(d.inventoryPath()); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	for _, id := range v.logs {
+		if slices.Contains(synced, id) {
 			continue
 		}
-		f, err := os.OpenFile(s.logPath(id), os.O_RDWR, 0)
+		f, err := os.OpenFile(d.logPath(id), os.O_RDWR, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // made into a table meanwhile
+			continue // it has become a table
 		}
 		if err != nil {
 			return err
@@ -161,205 +182,86 @@ func (s *Store) syncLogs(logs, done []uint64) error {
 			return err
 		}
 	}
+	return writeDurably(d.inventoryPath(), content)
+}
+
+// inventoryUpdater keeps the inventory of an open store.
+type inventoryUpdater struct {
+	files *dataFiles
+
+	mu        sync.Mutex // guards what follows
+	suspended bool       // the inventory lists nothing
+	manifest  manifest   // as last read
+	synced    []uint64   // logs in the inventory
+}
+
+// update writes the inventory if it has changed.
+func (u *inventoryUpdater) update() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.suspended {
+		return nil
+	}
+	// The tables are those of the manifest: neither the directory nor Badger's
+	// own list will do, for they include tables that are being made or merged.
+	// It is read before the logs, so that a log that becomes a table meanwhile
+	// is not missed later.
+	if err := u.readManifest(); err != nil {
+		return err
+	}
+	found, err := u.files.list()
+	if err != nil {
+		return err
+	}
+	v := inventory{tables: slices.Sorted(maps.Keys(u.manifest.tables)), counts: u.manifest.counts}
+	if len(found.logs) > 0 { // older logs are becoming tables
+		newest := slices.Max(found.logs)
+		if holdsRecord(u.files.logPath(newest)) { // Badger deletes an empty one when it closes
+			v.logs = []uint64{newest}
+		}
+	}
+	if err := u.files.writeInventory(v, u.synced); err != nil {
+		return err
+	}
+	u.synced = v.logs
 	return nil
 }
 
-func (s *Store) logPath(id uint64) string {
-	return filepath.Join(s.dataDir(), fmt.Sprintf("%05d.mem", id))
-}
+// manifestTries is how often the manifest is read: a record that Badger is
+// writing cannot be read.
+const manifestTries = 5
 
-// namedTables are those of the manifest, in order. Needs noting.
-func (se *session) namedTables() ([]uint64, manifestCounts, error) {
-	path := filepath.Join(se.db.Opts().Dir, badgerdb.ManifestFilename)
-	for try := range manifestTries {
-		info, err := os.Stat(path)
+func (u *inventoryUpdater) readManifest() error {
+	for try := 1; ; try++ {
+		info, err := os.Stat(u.files.manifestPath())
 		if err != nil {
-			return nil, manifestCounts{}, err
+			return err
 		}
-		if se.manifest.is(info) {
-			break
+		if u.manifest.isCurrent(info) {
+			return nil
 		}
-		named, counts, err := namedTables(path, se.db.Opts())
+		m, err := u.files.readManifest()
 		if err == nil {
-			se.read(knownManifest{info, named, counts})
-			break
+			m.info, u.manifest = info, m // Badger may have written since: then it is read again
+			return nil
 		}
-		if try == manifestTries-1 {
-			return nil, manifestCounts{}, err
+		if try == manifestTries {
+			return err
 		}
 		time.Sleep(time.Millisecond)
 	}
-	return se.named, se.manifest.counts, nil
 }
 
-func (se *session) read(m knownManifest) {
-	se.manifest, se.named = m, slices.Sorted(maps.Keys(m.tables))
+// suspend empties the inventory until resume is called, while tables go without
+// newer ones in their place.
+func (u *inventoryUpdater) suspend() (resume func(), err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.suspended = true
+	resume = func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		u.suspended = false
+	}
+	return resume, writeDurably(u.files.inventoryPath(), inventory{}.encode())
 }
-
-// knownManifest is what a manifest names, and which one that was. Badger appends to it for ten thousand tables before it writes it anew, so
-// that reading it takes tens of milliseconds.
-type knownManifest struct {
-	info   fs.FileInfo // nil = none
-	tables map[uint64]bool
-	counts manifestCounts
-}
-
-func (m knownManifest) is(now fs.FileInfo) bool {
-	return m.info != nil && os.SameFile(m.info, now) && m.info.Size() == now.Size() && m.info.ModTime().Equal(now.ModTime())
-}
-
-// manifestTries: a record that Badger is just writing can't be read.
-const manifestTries = 5
-
-// unnote has the inventory name nothing until note is called: for the time in which tables go, and no newer ones need take
-// their place.
-func (se *session) unnote() (note func(), err error) {
-	se.noting.Lock()
-	defer se.noting.Unlock()
-	se.unnoted = true
-	note = func() {
-		se.noting.Lock()
-		defer se.noting.Unlock()
-		se.unnoted = false
-	}
-	return note, writeDurably(filepath.Join(se.db.Opts().Dir, inventoryName), inventory{}.encode())
-}
-
-// lostFiles says what a store that was not closed in good order lacks, by its inventory: logs that are gone or empty, and tables
-// that the manifest does not name any more.
-func (s *Store) lostFiles(named map[uint64]bool, counts manifestCounts) (logs, tables int, err error) {
-	b, err := os.ReadFile(s.inventoryPath())
-	if err != nil {
-		if there, _ := exists(s.inventoryPath()); !there {
-			err = nil // closed in good order, or new
-		}
-		return 0, 0, err
-	}
-	was, ok := parseInventory(b)
-	if !ok {
-		s.log.Warn("a file of no consequence was damaged and is made anew", "file", s.inventoryPath())
-		return 0, 0, nil
-	}
-	if was.counts != (manifestCounts{}) && counts.made > was.counts.made {
-		return 0, 0, nil // one was made since, and may be gone again
-	}
-	for id := range named {
-		if !slices.Contains(was.tables, id) {
-			return 0, 0, nil
-		}
-	}
-	now, err := s.listFiles()
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, id := range was.logs { // Badger empties one before it removes it, and both only once the manifest names the table that it became
-		if !slices.Contains(now.logs, id) || !begun(s.logPath(id)) {
-			logs++
-		}
-	}
-	if was.counts != (manifestCounts{}) && counts.went > was.counts.went {
-		return logs, 0, nil // a merge of which nothing was left
-	}
-	for _, id := range was.tables {
-		if !named[id] {
-			tables++
-		}
-	}
-	return logs, tables, nil
-}
-
-// noteBefore writes the inventory before Badger opens its files, so that one is there however soon it is killed: Badger deletes logs without a
-// record before it makes a new one, and merges tables as soon as it has opened them, which leaves unnamed ones.
-// Nothing but what verify found whole is in it.
-func (s *Store) noteBefore() error {
-	found, err := s.listFiles()
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(s.dataDir(), badgerdb.ManifestFilename)
-	named, counts := s.manifest.tables, s.manifest.counts
-	if info, err := os.Stat(path); err != nil || !s.manifest.is(info) {
-		if named, counts, err = namedTables(path, badgerOptions(s.dataDir(), s.cfg.sizes(), s.log)); err != nil {
-			return err
-		}
-	}
-	found.counts = counts
-	found.tables = slices.DeleteFunc(found.tables, func(id uint64) bool { return !named[id] })
-	logs := found.logs[:0]
-	for _, id := range found.logs {
-		if some, err := holdsTransaction(s.logPath(id)); err != nil {
-			return err
-		} else if some {
-			logs = append(logs, id)
-		}
-	}
-	found.logs = logs
-	slices.Sort(found.tables)
-	content := found.encode()
-	if old, err := os.ReadFile(s.inventoryPath()); err == nil && bytes.Equal(old, content) {
-		return nil
-	}
-	if err := s.syncLogs(found.logs, nil); err != nil {
-		return err
-	}
-	return writeDurably(s.inventoryPath(), content)
-}
-
-// namedTables are those of a manifest; none where there is none yet.
-func namedTables(path string, o badgerdb.Options) (map[uint64]bool, manifestCounts, error) {
-	none := manifestCounts{}
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, none, nil
-	}
-	if err != nil {
-		return nil, none, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() == 0 {
-		return nil, none, err
-	}
-	manifest, _, err := badgerdb.ReplayManifestFile(f, 0, o)
-	if err != nil {
-		return nil, none, err
-	}
-	named := make(map[uint64]bool, len(manifest.Tables))
-	for id := range manifest.Tables {
-		named[id] = true
-	}
-	return named, manifestCounts{manifest.Creations, manifest.Deletions}, nil
-}
-
-// holdsTransaction says whether a log holds a whole transaction. One that holds none, for a kill came in its first, Badger deletes
-// when it opens, without a word in the manifest.
-func holdsTransaction(path string) (bool, error) {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return false, err
-	}
-	for at := min(logHead, len(b)); ; {
-		n := logRecord(b[at:])
-		if n == 0 {
-			return false, nil
-		}
-		if b[at]&inTransaction == 0 { // the record at a transaction's end, or one that stands alone
-			return true, nil
-		}
-		at += n
-	}
-}
-
-// begun says whether anything was written to a log.
-func begun(path string) bool {
-	f, err := os.Open(path)
-	if err != nil {
-		return false // made into a table meanwhile
-	}
-	defer f.Close()
-	var first [8]byte
-	n, _ := f.ReadAt(first[:], logHead)
-	return len(bytes.Trim(first[:n], "\x00")) > 0
-}
-
-// inTransaction marks, in a record's meta, one of a transaction whose end is still to come.
-const inTransaction = 1 << 6

@@ -5,22 +5,22 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"slices"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/wire"
 )
 
 // kek is a key-encryption key.
 type kek struct {
-	wrap []byte // wraps what lies in the keyring
+	wrap []byte // wraps the files of the keyring
 	aead cipher.AEAD
 	id   kekID
 }
 
-// kekID tells one key-encryption key from another, and nothing about it.
+// kekID identifies a key-encryption key, and reveals nothing about it.
 type kekID [8]byte
 
 func (id kekID) String() string { return hex.EncodeToString(id[:]) }
@@ -45,16 +45,13 @@ func kekOf(id kekID, wrap []byte) (*kek, error) {
 	return &kek{wrap: wrap, aead: aead, id: id}, nil
 }
 
-// A file of the keyring is wrapped by one key, or by two while one takes the place of the other:
-//
-//	RMK1 | id of the wrapping key 8 | sealed
-//	RMK2 | number of wraps 1 | for each: id 8 | length 2 | sealed
-//
-// All is bound to the file's name. The id tells a wrong key from damage.
+// A file of the keyring is the magic and a list of wrappings: the content,
+// sealed by one key, or by two while one replaces the other. Each is bound to
+// the file's name. The id tells a wrong key from damage.
 const (
-	oneWrapMagic   = "RMK1"
-	manyWrapsMagic = "RMK2"
-	maxWraps       = 2
+	wrapMagic   = "RMK3"
+	maxWraps    = 2
+	minWrapSize = len(kekID{}) + 1
 )
 
 type wrapping struct {
@@ -62,64 +59,53 @@ type wrapping struct {
 	sealed []byte
 }
 
-func wrapAAD(name string) []byte { return []byte("keyring " + name) }
-
-func wrapped(keks []*kek, name string, plain []byte) []byte {
-	if len(keks) == 1 {
-		b := append([]byte(oneWrapMagic), keks[0].id[:]...)
-		return appendSealed(b, keks[0].aead, plain, wrapAAD(name))
+func (w *wrapping) code(c *wire.Coder) {
+	for i := range w.by {
+		c.Byte(&w.by[i])
 	}
-	b := append([]byte(manyWrapsMagic), byte(len(keks)))
-	for _, k := range keks {
-		sealed := appendSealed(nil, k.aead, plain, wrapAAD(name))
-		b = append(b, k.id[:]...)
-		b = binary.BigEndian.AppendUint16(b, uint16(len(sealed)))
-		b = append(b, sealed...)
-	}
-	return b
+	c.Blob(&w.sealed)
 }
 
-// wrappings takes a file apart.
-func wrappings(name string, content []byte) (all []wrapping, err error) {
-	damaged := fmt.Errorf("keyring %s: %w", name, storage.ErrDamaged)
-	if rest, ok := bytes.CutPrefix(content, []byte(oneWrapMagic)); ok && len(rest) > 8 {
-		return []wrapping{{kekID(rest[:8]), rest[8:]}}, nil
+func codeWrappings(c *wire.Coder, all *[]wrapping) {
+	wire.List(c, all, minWrapSize, func(c *wire.Coder, w *wrapping) { w.code(c) })
+}
+
+func wrapAAD(name string) []byte { return []byte("keyring " + name) }
+
+// wrap returns the content of a file that any of the keys opens.
+func wrap(keks []*kek, name string, plain []byte) []byte {
+	var all []wrapping
+	for _, k := range keks {
+		all = append(all, wrapping{k.id, appendSealed(nil, k.aead, plain, wrapAAD(name))})
 	}
-	rest, ok := bytes.CutPrefix(content, []byte(manyWrapsMagic))
-	if !ok || len(rest) == 0 || rest[0] > maxWraps {
-		return nil, damaged
-	}
-	n := int(rest[0])
-	rest = rest[1:]
-	for range n {
-		if len(rest) < 10 {
-			return nil, damaged
-		}
-		size := int(binary.BigEndian.Uint16(rest[8:]))
-		if len(rest) < 10+size {
-			return nil, damaged
-		}
-		all = append(all, wrapping{kekID(rest[:8]), rest[10 : 10+size]})
-		rest = rest[10+size:]
-	}
-	if len(rest) != 0 || n == 0 {
-		return nil, damaged
+	c := wire.Writer([]byte(wrapMagic))
+	codeWrappings(c, &all)
+	return c.Bytes()
+}
+
+func parseWrappings(name string, content []byte) (all []wrapping, err error) {
+	rest, ok := bytes.CutPrefix(content, []byte(wrapMagic))
+	c := wire.Reader(rest)
+	codeWrappings(c, &all)
+	if !ok || !c.Done() || len(all) == 0 || len(all) > maxWraps {
+		return nil, fmt.Errorf("keyring %s: %w", name, storage.ErrDamaged)
 	}
 	return all, nil
 }
 
-// wrappedByKeys are the ids of the keys that open a file, in the order in which they came to it.
-func wrappedByKeys(name string, content []byte) (ids []kekID, err error) {
-	all, err := wrappings(name, content)
+// wrappingKeys returns the ids of the keys that open a file, the newest last.
+func wrappingKeys(name string, content []byte) (ids []kekID, err error) {
+	all, err := parseWrappings(name, content)
 	for _, w := range all {
 		ids = append(ids, w.by)
 	}
 	return ids, err
 }
 
-// unwrapped opens a file with whichever of the keys fits, else it is errWrongKey.
-func unwrapped(keks []*kek, name string, content []byte) ([]byte, error) {
-	all, err := wrappings(name, content)
+// unwrap opens a file with the first key that fits. Without one it returns
+// errWrongKey.
+func unwrap(keks []*kek, name string, content []byte) ([]byte, error) {
+	all, err := parseWrappings(name, content)
 	if err != nil {
 		return nil, err
 	}

@@ -12,21 +12,24 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// besideConfig is of a store that is not in the default directory: the key file is the account's.
+// besideConfig is of a store that is not in the default directory: the key file
+// is the account's.
 func besideConfig(dir, name string) Config {
 	c := DefaultConfig()
 	c.Dir, c.KeyFile, c.NewKey = filepath.Join(dir, name), filepath.Join(dir, "config", "store.key"), NewKeyBeside
 	return c
 }
 
-// inFileConfig is of a store whose key file is named, or that is in the default directory.
+// inFileConfig is of a store whose key file is named, or that is in the default
+// directory.
 func inFileConfig(dir, name string) Config {
 	c := besideConfig(dir, name)
 	c.NewKey = NewKeyInFile
 	return c
 }
 
-// TestStoresOfOneAccount: each store finds its own key whatever becomes of the others', also where they began with the same one.
+// TestStoresOfOneAccount: each store finds its own key whatever becomes of the
+// others', also where they began with the same one.
 func TestStoresOfOneAccount(t *testing.T) {
 	type made func(dir, name string) Config
 	for _, test := range []struct {
@@ -96,7 +99,8 @@ func TestStoresOfOneAccount(t *testing.T) {
 	}
 }
 
-// TestRotatedAtOnce: stores that share a key file take the place in it from each other, and no keys.
+// TestRotatedAtOnce: stores that share a key file take the place in it from
+// each other, and no keys.
 func TestRotatedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var stores []*Store
@@ -120,7 +124,8 @@ func TestRotatedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRotationOverAnothersKey: what stands in the key file and is not the key in use is not touched.
+// TestRotationOverAnothersKey: what stands in the key file and is not the key
+// in use is not touched.
 func TestRotationOverAnothersKey(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -141,7 +146,8 @@ func TestRotationOverAnothersKey(t *testing.T) {
 	check(t, s)
 }
 
-// TestRotationOfLinkedKeyFile: a link is as somebody has made it, and what it leads to is not Remora's to change.
+// TestRotationOfLinkedKeyFile: a link is as somebody has made it, and what it
+// leads to is not Remora's to change.
 func TestRotationOfLinkedKeyFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege on Windows")
@@ -167,7 +173,8 @@ func TestRotationOfLinkedKeyFile(t *testing.T) {
 	}
 }
 
-// TestRotationCutShortByPlace: what keeps the new key from its place leaves the old one in use.
+// TestRotationCutShortByPlace: what keeps the new key from its place leaves the
+// old one in use.
 func TestRotationCutShortByPlace(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		dir := t.TempDir()
@@ -183,7 +190,8 @@ func TestRotationCutShortByPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The new key's place is taken by a directory: rename fails, as it does on a file that is a mount.
+		// The new key's place is taken by a directory: rename fails, as it does
+		// on a file that is a mount.
 		if err := writeKey(cfg.nextKeyFile(k.id), next); err != nil {
 			t.Fatal(err)
 		}
@@ -221,11 +229,12 @@ func TestRotationCutShortByPlace(t *testing.T) {
 	}
 }
 
-// TestNoKeyIsMadeOnAMissingMount: a key that was made there would be gone at the next start.
+// TestNoKeyIsMadeOnAMissingMount: a key that was made there would be gone at
+// the next start.
 func TestNoKeyIsMadeOnAMissingMount(t *testing.T) {
 	dir := t.TempDir()
 	cfg := inFileConfig(dir, "a")
-	for place, want := range map[NewKeyPlace]string{NewKeyOnMount: "not mounted", NewKeyNowhere: "goes away with the container"} {
+	for place, want := range map[NewKeyPlace]string{NewKeyOnMount: "not mounted", NewKeyNowhere: "is lost with the container"} {
 		cfg.NewKey = place
 		if err := New(cfg, nil).Open(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open: got %v, want %q", err, want)
@@ -238,7 +247,8 @@ func TestNoKeyIsMadeOnAMissingMount(t *testing.T) {
 	mustClose(t, mustOpen(t, cfg))
 }
 
-// TestKeyOfAStoreThatIsNotMade: what fails is tried again for ever, and must not leave a key each time.
+// TestKeyOfAStoreThatIsNotMade: what fails is tried again for ever, and must
+// not leave a key each time.
 func TestKeyOfAStoreThatIsNotMade(t *testing.T) {
 	dir := t.TempDir()
 	cfg := besideConfig(dir, "a")

@@ -15,19 +15,20 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// An exported keyring is a file of frames (frames.go): a 'K' for each file of the keyring (its name, its content, still
-// wrapped), a 'D' for each data key that an erasure has destroyed (its id). It opens nothing without the
-// key-encryption key.
+// An exported keyring is a file of frames (frames.go): a 'K' for each file of
+// the keyring (name, content, still wrapped), a 'D' for each data key that an
+// erasure has destroyed (id). It opens nothing without the key-encryption key.
 const (
 	keyringFileMagic  = "REMORA KEYRING\n"
-	keyringFileFormat = 1
+	keyringFileFormat = 2
 	maxKeyringFile    = 256 << 20 // bytes: about two million scopes
 
 	frameKey       = 'K'
 	frameDestroyed = 'D'
 )
 
-// ExportKeyring writes the keyring of a store, open or not, as it is: wrapped.
+// ExportKeyring writes the keyring of a store, open or not, still wrapped, and
+// returns the number of scopes.
 func ExportKeyring(cfg Config, w io.Writer) (scopes int, err error) {
 	keys, err := openKeyringOf(cfg)
 	if err != nil {
@@ -54,7 +55,7 @@ func ExportKeyring(cfg Config, w io.Writer) (scopes int, err error) {
 	err = keys.each(func(h hash16) error {
 		err := add(hex.EncodeToString(h[:]), keys.scopePath(h))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // erased meanwhile
+			return nil // it was just erased
 		}
 		scopes++
 		return err
@@ -74,17 +75,17 @@ func ExportKeyring(cfg Config, w io.Writer) (scopes int, err error) {
 	return scopes, f.end()
 }
 
-// Imported is what [ImportKeyring] did.
+// Imported is the result of [ImportKeyring].
 type Imported struct {
 	Added  int // data keys
-	Kept   int // scopes that had a key, which stays
-	Erased int // keys left out, since an erasure has destroyed them
-	// Condemned counts keys that are here and that the imported keyring knows as destroyed: their scopes are erased when
-	// the store is next opened.
+	Kept   int // scopes that keep the key they had
+	Erased int // keys left out because an erasure has destroyed them
+	// Condemned counts keys of this keyring that the imported one lists as
+	// destroyed. Their scopes are erased when the store is next opened.
 	Condemned int
 }
 
-// importedKeyring is an exported keyring that has been checked.
+// importedKeyring is an exported keyring that was checked completely.
 type importedKeyring struct {
 	kek       *kek
 	keyFile   string
@@ -101,11 +102,12 @@ type importedKey struct {
 	content []byte
 }
 
-// ImportKeyring brings an exported keyring to a directory that has none, or adds what is missing to the same store's
-// keyring. The key-encryption key must be configured; it is never made here. Nothing is written unless all of the file
-// is right, and nobody has the store open.
+// ImportKeyring puts an exported keyring into a directory that has none, or
+// adds what is missing to the same store's keyring. The key-encryption key must
+// be configured; it is never made here. Nothing is written unless the whole
+// file is valid and no process has the store open.
 func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
-	s := New(cfg, nil)
+	dir := directory(cfg.Dir)
 	if err := cfg.Validate(); err != nil {
 		return done, err
 	}
@@ -116,44 +118,42 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	if err != nil {
 		return done, fmt.Errorf("import keyring: %w; nothing was imported", err)
 	}
-	if there, err := exists(s.dataDir()); err != nil {
+	if there, err := exists(dir.data()); err != nil {
 		return done, err
-	} else if there { // an open store would go on with the keys that it has in memory, and not see what is condemned
-		unlock, free, err := lockDir(s.dataDir())
+	} else if there { // an open store would keep its cached keys, and not see which scopes are to be erased
+		unlock, free, err := lockDir(dir.data())
 		if err != nil {
 			return done, err
 		}
 		if !free {
-			return done, refuse("a Remora uses %s: stop it first; nothing was imported", cfg.Dir)
+			return done, refuse("a Remora uses %s: stop it first; nothing was imported", dir)
 		}
 		defer unlock()
 	}
-	keys, err := s.existingKeyring()
+	keys, err := existingKeyring(cfg)
 	if err != nil {
-		return done, s.explain(err)
+		return done, explain(dir, err)
 	}
-	fresh := keys == nil
-	if fresh {
-		keys = &keyring{dir: s.keyringDir(), namer: in.namer, keks: []*kek{in.kek}, keyFile: in.keyFile, write: writeDurably}
+	isNew := keys == nil
+	if isNew {
+		keys = &keyring{dir: dir.keyring(), namer: in.namer, keks: []*kek{in.kek}, keyFile: in.keyFile, write: writeDurably}
 		for _, d := range []string{"scopes", "erased"} {
 			if err := makeDir(filepath.Join(keys.dir, d)); err != nil {
 				return done, err
 			}
 		}
 	} else if !bytes.Equal(in.plain, append(bytes.Clone(keys.secret), keys.install...)) {
-		return done, refuse("the keyring is of another store than %s; nothing was imported", cfg.Dir)
+		return done, refuse("the keyring is of another store than %s; nothing was imported", dir)
 	}
-	// What is added is wrapped by the configured key alone, and a rotation that has been here would not come back for it.
+	// Imported files are wrapped by the configured key alone, and a rotation
+	// would not visit them again.
 	if to, _, err := keys.rotatingTo(); err != nil {
-		return done, s.explain(err)
+		return done, explain(dir, err)
 	} else if to != nil {
 		return done, refuse("a rotation of the key to %s is under way: finish it first; nothing was imported", to)
 	}
 	for _, id := range in.destroyed {
-		if err := makeDir(filepath.Dir(keys.destroyedPath(id))); err != nil {
-			return done, err
-		}
-		if err := keys.write(keys.destroyedPath(id), nil); err != nil {
+		if err := keys.recordDestroyed(id); err != nil {
 			return done, err
 		}
 	}
@@ -165,7 +165,7 @@ func ImportKeyring(cfg Config, r io.Reader) (done Imported, err error) {
 	if err := keys.condemn(&done); err != nil {
 		return done, err
 	}
-	if fresh {
+	if isNew {
 		return done, keys.write(keys.secretsPath(), in.secrets) // the commit point: without it there is no keyring
 	}
 	return done, nil
@@ -192,7 +192,7 @@ func (k *keyring) importKey(sk importedKey, done *Imported) error {
 	return k.write(path, sk.content)
 }
 
-// condemn marks for erasure the scopes whose keys have been destroyed elsewhere.
+// condemn marks the scopes for erasure whose keys were destroyed elsewhere.
 func (k *keyring) condemn(done *Imported) error {
 	return k.each(func(h hash16) error {
 		id, err := k.idOf(h)
@@ -211,7 +211,7 @@ func (k *keyring) condemn(done *Imported) error {
 	})
 }
 
-// readKeyringFile reads a whole exported keyring and checks all of it.
+// readKeyringFile reads an exported keyring and checks all of it.
 func readKeyringFile(cfg Config, r io.Reader) (*importedKeyring, error) {
 	content, err := io.ReadAll(io.LimitReader(r, maxKeyringFile+1))
 	if err != nil {
@@ -228,11 +228,13 @@ func readKeyringFile(cfg Config, r io.Reader) (*importedKeyring, error) {
 		return nil, errTruncated
 	case rest[0] > keyringFileFormat:
 		return nil, errors.New("it was exported by a newer Remora")
+	case rest[0] < keyringFileFormat:
+		return nil, errors.New("it was exported by an older Remora")
 	}
 	in := new(importedKeyring)
 	frames := &frameReader{r: bufio.NewReader(bytes.NewReader(rest[1:]))}
-	frames.mac = sha256.New()          // until the key of the checksum is known
-	kind, fields, err := frames.next() // the secrets come first: with them the checksum can be reckoned
+	frames.mac = sha256.New() // until the key of the checksum is known, from the first frame
+	kind, fields, err := frames.next()
 	if err != nil {
 		return nil, err
 	}
@@ -240,18 +242,18 @@ func readKeyringFile(cfg Config, r io.Reader) (*importedKeyring, error) {
 		return nil, errAltered
 	}
 	in.secrets = fields[1]
-	ids, err := wrappedByKeys("secrets", in.secrets)
+	ids, err := wrappingKeys("secrets", in.secrets)
 	if err != nil {
 		return nil, errAltered
 	}
 	in.kek, in.keyFile, err = cfg.loadKEK(ids)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse("the key file %s does not exist, nor is the key in %s: bring it there first, it is not part of an exported keyring", cfg.KeyFile, cfg.keyFilesOf(ids))
+		return nil, refuse("the key file %s does not exist, nor does %s: put the key there first, it is not part of an exported keyring", cfg.KeyFile, cfg.keyFilesOf(ids))
 	}
 	if err != nil {
 		return nil, err
 	}
-	in.plain, err = unwrapped([]*kek{in.kek}, "secrets", in.secrets)
+	in.plain, err = unwrap([]*kek{in.kek}, "secrets", in.secrets)
 	if errors.Is(err, errWrongKey) {
 		return nil, errors.New("wrong key: the configured key does not open it")
 	}
@@ -285,7 +287,8 @@ func readKeyringFile(cfg Config, r io.Reader) (*importedKeyring, error) {
 	}
 }
 
-// add takes a scope's key. One that was unreadable where it was exported stays behind.
+// add adds a scope's key. One that was unreadable where it was exported is left
+// out.
 func (in *importedKeyring) add(name string, content []byte) error {
 	raw, err := hex.DecodeString(name)
 	if err != nil || len(raw) != hashSize {
@@ -299,4 +302,60 @@ func (in *importedKeyring) add(name string, content []byte) error {
 	id, err := newKeyID(key)
 	in.scopes = append(in.scopes, importedKey{h, id, content})
 	return err
+}
+
+// KeyStatus describes a keyring, without any key.
+type KeyStatus struct {
+	Key        string         // id of the key in use
+	KeyFile    string         // where it was found; "" = in no file
+	RotatingTo string         // id of the key that a rotation is putting in its place; "" = none
+	Scopes     int            // data keys
+	WrappedBy  map[string]int // number of files that each key opens, by its id
+	Unreadable int            // files that are damaged or that the configured key does not open
+	Destroyed  int            // data keys that erasures have destroyed
+}
+
+// ReadKeyStatus describes the keyring of a store, open or not.
+func ReadKeyStatus(cfg Config) (KeyStatus, error) {
+	keys, err := openKeyringOf(cfg)
+	if err != nil {
+		return KeyStatus{}, err
+	}
+	st := KeyStatus{Key: keys.keks[0].id.String(), KeyFile: keys.keyFile, WrappedBy: map[string]int{}}
+	add := func(name, path string) error {
+		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		ids, err := wrappingKeys(name, content)
+		for _, id := range ids {
+			st.WrappedBy[id.String()]++
+		}
+		if err == nil {
+			_, err = unwrap(keys.keks, name, content)
+		}
+		if err != nil {
+			st.Unreadable++
+		}
+		return nil
+	}
+	if err := add("secrets", keys.secretsPath()); err != nil {
+		return KeyStatus{}, err
+	}
+	err = keys.each(func(h hash16) error {
+		st.Scopes++
+		return add(scopeFileName(h), keys.scopePath(h))
+	})
+	if err != nil {
+		return KeyStatus{}, err
+	}
+	if to, _, err := keys.rotatingTo(); err == nil && to != nil {
+		st.RotatingTo = to.String()
+	}
+	destroyed, err := keys.destroyed()
+	st.Destroyed = len(destroyed)
+	return st, err
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestKeyFileWithoutEnd: what is no regular file is not read, and of a regular one no more than a key can be.
+// TestKeyFileWithoutEnd: what is not a regular file is not read, and of a
+// regular one no more than a key can be.
 func TestKeyFileWithoutEnd(t *testing.T) {
 	dir := t.TempDir()
 	pipe, large, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "large"), filepath.Join(dir, "link")
@@ -19,7 +20,7 @@ func TestKeyFileWithoutEnd(t *testing.T) {
 	}
 	write(t, large, strings.Repeat(" ", maxKeyFile)+strings.Repeat("0f", KeySize))
 	for file, want := range map[string]string{
-		pipe: "is no regular file", "/dev/zero": "is no regular file", dir: "is no regular file", large: "is larger than 4096 bytes",
+		pipe: "is not a regular file", "/dev/zero": "is not a regular file", dir: "is not a regular file", large: "is larger than 4096 bytes",
 	} {
 		if _, err := readKEK(file); err == nil || !strings.Contains(err.Error(), "key file "+file) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", file, err, want)
@@ -34,8 +35,9 @@ func TestKeyFileWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestReasonWithoutKey: why no key can be made is the same at every try, or it would be logged anew each time. The file's name leaves no room
-// for that of a temporary file.
+// TestReasonWithoutKey: why no key can be made is the same at every try, or it
+// would be logged anew each time. The file's name leaves no room for that of a
+// temporary file.
 func TestReasonWithoutKey(t *testing.T) {
 	for _, place := range []NewKeyPlace{NewKeyInFile, NewKeyOnMount, NewKeyBeside} {
 		cfg := testConfig(t)
@@ -56,7 +58,8 @@ func TestReasonWithoutKey(t *testing.T) {
 	}
 }
 
-// TestCheckNewKey: what would keep a new store from a key is told, as opening tells it, and nothing is made. It says nothing of damage.
+// TestCheckNewKey: what would keep a new store from a key is told, as opening
+// tells it, and nothing is made. It says nothing of damage.
 func TestCheckNewKey(t *testing.T) {
 	key := strings.Repeat("0f", KeySize)
 	for _, test := range []struct {
@@ -74,14 +77,14 @@ func TestCheckNewKey(t *testing.T) {
 		{"no place", NewKeyNowhere, nil, "none is made there", false},
 		{"empty", NewKeyOnMount, func(t *testing.T, file string) { write(t, file, "\n") }, "it is empty", false},
 		{"no key", NewKeyInFile, func(t *testing.T, file string) { write(t, file, "hunter2") }, "is not a key", false},
-		{"a directory", NewKeyInFile, func(t *testing.T, file string) { write(t, filepath.Join(file, "x"), "") }, "is no regular file", false},
+		{"a directory", NewKeyInFile, func(t *testing.T, file string) { write(t, filepath.Join(file, "x"), "") }, "is not a regular file", false},
 		{"below a file", NewKeyInFile, func(t *testing.T, file string) { write(t, filepath.Dir(file), "") }, "not a directory", false},
 		{"a link to nothing", NewKeyInFile, func(t *testing.T, file string) {
 			write(t, file+".other", "")
 			if err := os.Symlink(file+".gone", file); err != nil {
 				t.Fatal(err)
 			}
-		}, "leads to no file", false},
+		}, "dangling link", false},
 	} {
 		cfg := testConfig(t)
 		cfg.NewKey = test.place
@@ -120,7 +123,8 @@ func countFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestRotateWithoutMount: a new key is made where the first would be, and not where a volume is not mounted.
+// TestRotateWithoutMount: a new key is made where the first would be, and not
+// where a volume is not mounted.
 func TestRotateWithoutMount(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)

@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// reopened is a store that was closed with the memory "id" of the user "u" in it, and is open again.
+// reopened is a store that was closed with the memory "id" of the user "u" in
+// it, and is open again.
 func reopened(t *testing.T) (Config, *Store) {
 	t.Helper()
 	cfg := testConfig(t)
@@ -26,8 +27,9 @@ func reopened(t *testing.T) (Config, *Store) {
 	return cfg, mustOpen(t, cfg)
 }
 
-// A kill while Badger opens a store may fall between its deleting a log without a record and its making a new one, and one
-// before may have left a table that a merge had just made. Neither is damage.
+// A kill while Badger opens a store may fall between its deleting a log without
+// a record and its making a new one, and one before may have left a table that
+// a merge had just made. Neither is damage.
 func TestKilledOpening(t *testing.T) {
 	for _, inventory := range []bool{true, false} {
 		for _, unnamed := range []bool{true, false} {
@@ -45,7 +47,7 @@ func TestKilledOpening(t *testing.T) {
 					write(t, to.Dir+"/data/000002.sst", string(b))
 				}
 				s = New(to, nil)
-				if err := s.verify(); err != nil { // the second start
+				if err := s.files.check(); err != nil { // the second start
 					t.Fatal(err)
 				}
 				if err := os.Remove(onlyLog(t, to)); err != nil {
@@ -60,20 +62,21 @@ func TestKilledOpening(t *testing.T) {
 	}
 }
 
-// Badger deletes the newest log when it closes and nothing is in it, and the inventory goes after that. A kill in between is no damage.
+// Badger deletes the newest log when it closes and nothing is in it, and the
+// inventory goes after that. A kill in between is no damage.
 func TestKilledClosing(t *testing.T) {
 	cfg, s := reopened(t)
-	if err := s.NoteFiles(); err != nil {
+	if err := s.UpdateInventory(); err != nil {
 		t.Fatal(err)
 	}
-	open, err := s.listFiles()
+	open, err := s.files.list()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.session.db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	closed, err := s.listFiles()
+	closed, err := s.files.list()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +91,8 @@ func TestKilledClosing(t *testing.T) {
 	}
 }
 
-// An erasure takes tables away without making newer ones. A kill before the inventory knows is no damage either.
+// An erasure takes tables away without making newer ones. A kill before the
+// inventory knows is no damage either.
 func TestKilledAfterErasing(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -105,12 +109,14 @@ func TestKilledAfterErasing(t *testing.T) {
 	}
 }
 
-// A merge may leave nothing, where all that it merges was deleted. A kill before the inventory knows is no damage; that the
-// manifest ends before what the inventory names still is, and so it is where tables are gone by no word of it.
+// A merge may leave nothing, where all that it merges was deleted. A kill
+// before the inventory knows is no damage; that the manifest ends before what
+// the inventory names still is, and so it is where tables are gone by no word
+// of it.
 func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	cfg, s := reopened(t)
-	path := filepath.Join(s.dataDir(), "MANIFEST")
-	if err := s.NoteFiles(); err != nil {
+	path := filepath.Join(s.dir.data(), "MANIFEST")
+	if err := s.UpdateInventory(); err != nil {
 		t.Fatal(err)
 	}
 	one := mustRead(t, path)
@@ -139,32 +145,32 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	}
 	mustClose(t, s)
 	s = mustOpen(t, cfg)
-	if err := s.NoteFiles(); err != nil {
+	if err := s.UpdateInventory(); err != nil {
 		t.Fatal(err)
 	}
-	before, _, err := s.session.namedTables()
+	before, err := s.files.readManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
 	whole := mustRead(t, path)
-	noted := mustRead(t, s.inventoryPath())
+	noted := mustRead(t, s.files.inventoryPath())
 	if err := s.session.flush(); err != nil { // out of the first level, where Badger merges nothing of itself
 		t.Fatal(err)
 	}
 	if err := s.session.db.Flatten(1); err != nil {
 		t.Fatal(err)
 	}
-	named, _, err := namedTables(path, s.session.db.Opts())
+	after, err := s.files.readManifest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for id := range named {
-		if !slices.Contains(before, id) {
+	for id := range after.tables {
+		if !before.tables[id] {
 			t.Fatalf("table %d was made: the test shows nothing", id)
 		}
 	}
-	if len(named) >= len(before) {
-		t.Fatalf("tables %v, before %v: the test shows nothing", named, before)
+	if len(after.tables) >= len(before.tables) {
+		t.Fatalf("tables %v, before %v: the test shows nothing", after.tables, before.tables)
 	}
 	left := func() Config {
 		to := leftByKill(t, cfg)
@@ -173,7 +179,7 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	}
 	to, cut := left(), left()
 	mustClose(t, s)
-	if err := New(to, nil).verify(); err != nil {
+	if err := New(to, nil).files.check(); err != nil {
 		t.Errorf("killed: %v", err)
 	}
 	if s = mustOpen(t, to); s.Health().Damaged > 0 {
@@ -183,15 +189,16 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 		t.Fatal("the manifest has not grown: the test shows nothing")
 	}
 	write(t, cut.Dir+"/data/MANIFEST", string(one)) // it has lost its end
-	if err := New(cut, nil).verify(); !errors.Is(err, storage.ErrDamaged) {
+	if err := New(cut, nil).files.check(); !errors.Is(err, storage.ErrDamaged) {
 		t.Errorf("a manifest without its end: %v", err)
 	}
 }
 
-// What an inventory names and the manifest does not is lost where the manifest has not grown since.
+// What an inventory names and the manifest does not is lost where the manifest
+// has not grown since.
 func TestLostFiles(t *testing.T) {
 	s := New(testConfig(t), nil)
-	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
+	if err := os.MkdirAll(s.dir.data(), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
@@ -210,18 +217,19 @@ func TestLostFiles(t *testing.T) {
 		"written anew, merged":             {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{1, 0}, 0, 0},
 		"of an older program":              {inventory{[]uint64{1, 2}, nil, manifestCounts{}}, []uint64{1}, manifestCounts{5, 4}, 0, 1},
 	} {
-		write(t, s.inventoryPath(), string(c.was.encode()))
+		write(t, s.files.inventoryPath(), string(c.was.encode()))
 		named := map[uint64]bool{}
 		for _, id := range c.named {
 			named[id] = true
 		}
-		if logs, tables, err := s.lostFiles(named, c.counts); err != nil || logs != c.logs || tables != c.tables {
+		if logs, tables, err := s.files.lostFiles(manifest{tables: named, counts: c.counts}); err != nil || logs != c.logs || tables != c.tables {
 			t.Errorf("%s: got %d logs and %d tables, %v, want %d and %d", name, logs, tables, err, c.logs, c.tables)
 		}
 	}
 }
 
-// A kill may come at any moment of a merge: what the inventory names must never look as if it were lost.
+// A kill may come at any moment of a merge: what the inventory names must never
+// look as if it were lost.
 func TestInventoryWhileMerging(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	stop := make(chan struct{})
@@ -242,23 +250,24 @@ func TestInventoryWhileMerging(t *testing.T) {
 	})
 	defer writing.Wait()
 	defer close(stop)
-	path := filepath.Join(s.dataDir(), "MANIFEST")
+	path := filepath.Join(s.dir.data(), "MANIFEST")
 	merged := uint64(0)
 	for began := time.Now(); merged < 60 && !t.Failed(); {
 		if took := time.Since(began); took > 5*time.Minute || took > 20*time.Second && merged >= 10 {
 			break // a slow disk makes fewer
 		}
-		if err := s.NoteFiles(); err != nil {
+		if err := s.UpdateInventory(); err != nil {
 			t.Fatal(err)
 		}
-		// What is looked at between two readings of the same manifest is what a kill could have left.
+		// What is looked at between two readings of the same manifest is what a
+		// kill could have left.
 		for {
 			before := mustRead(t, path)
-			named, counts, err := namedTables(path, s.session.db.Opts())
+			m, err := s.files.readManifest()
 			if err != nil {
 				continue // a record is just being written
 			}
-			logs, tables, err := s.lostFiles(named, counts)
+			logs, tables, err := s.files.lostFiles(m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,7 +277,7 @@ func TestInventoryWhileMerging(t *testing.T) {
 			if tables+logs > 0 {
 				t.Fatalf("%d tables and %d logs would be missed", tables, logs)
 			}
-			for id := range named {
+			for id := range m.tables {
 				merged = max(merged, id)
 			}
 			break
@@ -279,7 +288,8 @@ func TestInventoryWhileMerging(t *testing.T) {
 	}
 }
 
-// A kill within the first transaction of a log leaves one without any, which Badger deletes when it opens: no log is missing then.
+// A kill within the first transaction of a log leaves one without any, which
+// Badger deletes when it opens: no log is missing then.
 func TestKilledInTheFirstTransaction(t *testing.T) {
 	cfg, s := reopened(t)
 	mustPut(t, s, scopeOf("u"), memory("lost", "text"))
@@ -290,17 +300,17 @@ func TestKilledInTheFirstTransaction(t *testing.T) {
 	if whole, err := holdsTransaction(log); !whole || err != nil {
 		t.Fatalf("a transaction is not found: %v", err)
 	}
-	at := logHead
+	at := logHeadSize
 	for b[at]&inTransaction != 0 {
 		at += logRecord(b[at:])
 	}
-	if at == logHead {
+	if at == logHeadSize {
 		t.Fatal("the transaction is one record")
 	}
 	clear(b[at:])
 	write(t, log, string(b))
 	s = New(torn, nil)
-	if err := errors.Join(s.verify(), s.noteBefore()); err != nil {
+	if err := errors.Join(s.files.check(), s.files.writeFirstInventory()); err != nil {
 		t.Fatal(err)
 	}
 	noted := mustRead(t, torn.Dir+"/data/open")

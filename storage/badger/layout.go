@@ -10,24 +10,27 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Disk keys. Everything that is a name is a truncated HMAC-SHA256 under a secret of the keyring; | joins parts of fixed
-// length, numbers are big-endian.
+// Disk keys. Names are truncated HMAC-SHA256 under a secret of the keyring; |
+// joins parts of fixed length; numbers are big-endian.
 //
 //	key                                             value
 //	'm' | scope 16 | event time 8 | id 16           sealed memory; in order of event time within the scope
-//	'i' | scope 16 | id 16                          where the memory lies and what it counts for: see pointer
+//	'i' | scope 16 | id 16                          the memory's place and fingerprint: see pointer
 //	'd' | scope 16 | 0                              sealed digest of the scope's memories: count 8 | sum 8
 //	't' | scope 16 | turn 16                        passages of the turn 4 | expiry 8
 //	b   | scope 16 | key 16                         sealed local record; b names the bucket: s l x y a
 //	'c' | scope 16 | b | key 16 | generation 8 | n 4   sealed n-th piece of a record's value
-//	'z' | 'w'                                       time 8 of the first deletion whose bytes are still in the files
+//	'z' | 'w'                                       time 8 of the oldest deletion whose bytes are still in the files
 //
-// An id or key is hashed together with its scope, so one id gives unrelated hashes in two scopes. Each level that begins
-// with a scope can be dropped whole by its first 17 bytes, which is how Erase works. The event time has its sign bit
-// flipped so that it sorts; it stands in the clear, as do the values of 'i' and 't', which point but carry nothing.
+// An id or key is hashed together with its scope, so the same id has unrelated
+// hashes in two scopes. Each level of a scope can be dropped by the first 17
+// bytes of its keys, which is how Erase works. The sign bit of the event time
+// is flipped so that it sorts. It is in the clear, and so are the values of 'i'
+// and 't', which carry no content.
 //
-// Nothing is given an expiry in Badger: a memory that goes must be taken out of the digest by the same commit, and its
-// bytes out of the files, which is Reap's work. So index entries, turns and records have their expiry in the clear.
+// Badger's own expiry is not used: an expired memory must leave the digest in
+// the same commit, and its bytes must be compacted away, both of which Reap
+// does. So index entries, turns and records have their expiry in the clear.
 const (
 	levelMemory = 'm'
 	levelIndex  = 'i'
@@ -40,13 +43,13 @@ const (
 const (
 	hashSize   = 16
 	scopeEnd   = 1 + hashSize
-	chunkIDEnd = scopeEnd + 1 + hashSize // the end of what names a record in a chunk's key
+	chunkIDEnd = scopeEnd + 1 + hashSize // end of the record's name in a chunk's key
 )
 
-// hash16 is the keyed hash of a name.
+// hash16 is a keyed hash of a name.
 type hash16 [hashSize]byte
 
-// levelOf is the level of a bucket, 0 if there is no such bucket. A new bucket needs a letter of its own here and in levels.
+// levelOf returns the level of a bucket, 0 if there is no such bucket.
 func levelOf(b storage.Bucket) byte {
 	switch b {
 	case storage.BucketSpool:
@@ -63,7 +66,7 @@ func levelOf(b storage.Bucket) byte {
 	return 0
 }
 
-// levels is everything that a scope can have on disk.
+// levels returns all levels that a scope can have keys in.
 func levels() []byte {
 	all := []byte{levelMemory, levelIndex, levelTurn, levelDigest, levelChunk}
 	for _, b := range storage.Buckets() {
@@ -84,10 +87,11 @@ func memoryKey(scope hash16, at storage.Time, id hash16) []byte {
 	return append(k, id[:]...)
 }
 
-// digestKey is a byte longer than the prefix of its level, which Erase sets for a mark.
+// digestKey is a byte longer than the bare prefix, which Erase uses as a mark.
 func digestKey(scope hash16) []byte { return append(scopePrefix(levelDigest, scope), 0) }
 
-// nameKey is the key of a level that is addressed by scope and one hash: index, turn, records.
+// nameKey returns the disk key of an index entry, a turn or a record: scope and
+// one hash.
 func nameKey(level byte, scope, name hash16) []byte {
 	k := make([]byte, 0, scopeEnd+hashSize)
 	k = append(k, level)
@@ -95,7 +99,8 @@ func nameKey(level byte, scope, name hash16) []byte {
 	return append(k, name[:]...)
 }
 
-// chunkPrefix is the prefix of all pieces of all generations of the record at recordKey.
+// chunkPrefix returns the prefix of all chunks of all generations of the record
+// at recordKey.
 func chunkPrefix(recordKey []byte) []byte {
 	k := make([]byte, 0, chunkIDEnd+12)
 	k = append(k, levelChunk)
@@ -109,7 +114,8 @@ func chunkKey(recordKey []byte, generation uint64, n uint32) []byte {
 	return binary.BigEndian.AppendUint32(k, n)
 }
 
-// recordKeyOfChunk undoes chunkKey; nil if the key is not one of a chunk.
+// recordKeyOfChunk is the inverse of chunkKey; recordKey is nil if k is not the
+// key of a chunk.
 func recordKeyOfChunk(k []byte) (recordKey []byte, generation uint64) {
 	if len(k) != chunkIDEnd+12 {
 		return nil, 0
@@ -123,21 +129,22 @@ func appendTime(b []byte, t storage.Time) []byte {
 	return binary.BigEndian.AppendUint64(b, uint64(t)^1<<63)
 }
 
-func timeAt(b []byte) storage.Time {
+func parseTime(b []byte) storage.Time {
 	return storage.Time(binary.BigEndian.Uint64(b) ^ 1<<63)
 }
 
 // namer hashes names under the keyring's HMAC secret.
 type namer struct {
 	secret []byte
-	macs   *sync.Pool // of hash.Hash, keyed: setting up a key costs as much as hashing a name
+	macs   *sync.Pool // of keyed hash.Hash: setting up the key costs as much as hashing a name
 }
 
 func newNamer(secret []byte) namer {
 	return namer{secret: secret, macs: &sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }}}
 }
 
-// hash covers the use and the parts with their lengths, so that no two lists of parts read the same.
+// hash covers the use and the parts with their lengths, so that no two lists of
+// parts collide.
 func (n namer) hash(use string, parts ...string) hash16 {
 	mac := n.macs.Get().(hash.Hash)
 	defer n.macs.Put(mac)
@@ -159,7 +166,7 @@ func (n namer) scope(s storage.Scope) hash16 {
 func (n namer) id(scope hash16, id string) hash16     { return n.hash("id", string(scope[:]), id) }
 func (n namer) turn(scope hash16, turn string) hash16 { return n.hash("turn", string(scope[:]), turn) }
 
-// record gives the whole disk key of a record.
+// record returns the disk key of a record.
 func (n namer) record(scope hash16, b storage.Bucket, key string) []byte {
 	return nameKey(levelOf(b), scope, n.hash("record", string(scope[:]), string(b), key))
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestMissing: what is amiss with the records of a scope is noticed, by number or as altered.
+// TestMissing: what is amiss with the records of a scope is noticed, by number
+// or as altered.
 func TestMissing(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -90,7 +91,8 @@ func TestMissing(t *testing.T) {
 					t.Errorf("Memory: got %v, want ErrDamaged", err)
 				}
 			}
-			// Written anew, or deleted, all is in order again but for what nothing points to any more.
+			// Written anew, or deleted, all is in order again but for what
+			// nothing points to any more.
 			mustPut(t, s, scope, at("a", 1), at("b", 2))
 			if _, err := s.Delete(t.Context(), scope, "c"); err != nil {
 				t.Fatal(err)

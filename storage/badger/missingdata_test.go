@@ -12,7 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestDataMissing: a store that has keys and lost its data says so, at every start, until they are back.
+// TestDataMissing: a store that has keys and lost its data says so, at every
+// start, until they are back.
 func TestDataMissing(t *testing.T) {
 	for name, lose := range map[string]func(dir string) error{
 		"the directory": os.RemoveAll,
@@ -22,7 +23,7 @@ func TestDataMissing(t *testing.T) {
 			cfg := testConfig(t)
 			s := mustOpen(t, cfg)
 			mustClose(t, s)
-			if err := os.RemoveAll(s.dataDir()); err != nil {
+			if err := os.RemoveAll(s.dir.data()); err != nil {
 				t.Fatal(err)
 			}
 			if err := s.Open(t.Context()); err != nil || s.Health().Missing != "" {
@@ -31,28 +32,28 @@ func TestDataMissing(t *testing.T) {
 			mustPut(t, s, scopeOf("u"), memory("id", "text"))
 			backup := mustBackup(t, s)
 			mustClose(t, s)
-			if got := Aside(cfg.Dir); len(got) > 0 {
+			if got := ListSetAside(cfg.Dir); len(got) > 0 {
 				t.Fatalf("aside: got %q, want none", got)
 			}
-			if err := lose(s.dataDir()); err != nil {
+			if err := lose(s.dir.data()); err != nil {
 				t.Fatal(err)
 			}
 			for range 2 { // the second time there are files
 				s = mustOpen(t, cfg)
 				mustPut(t, s, scopeOf("u"), memory("other", "text"))
 				mustClose(t, s)
-				if got := Aside(cfg.Dir); len(got) != 1 || !IsMissing(got[0]) {
+				if got := ListSetAside(cfg.Dir); len(got) != 1 || !IsMissingMark(got[0]) {
 					t.Fatalf("aside: got %q, want a mark", got)
 				}
 			}
-			if err := os.RemoveAll(s.dataDir()); err != nil {
+			if err := os.RemoveAll(s.dir.data()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Restore(t.Context(), cfg, bytes.NewReader(backup)); err != nil {
 				t.Fatal(err)
 			}
 			s = mustOpen(t, cfg)
-			if got := Aside(cfg.Dir); len(got) > 0 || s.Health().Missing != "" {
+			if got := ListSetAside(cfg.Dir); len(got) > 0 || s.Health().Missing != "" {
 				t.Errorf("restored: got %q, %q, want nothing missed", got, s.Health().Missing)
 			}
 			if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil {
@@ -75,12 +76,13 @@ func TestDataSetAsideIsNotMissing(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := Aside(cfg.Dir); len(got) != 1 || got[0] != to || s.Health().Missing != "" {
+	if got := ListSetAside(cfg.Dir); len(got) != 1 || got[0] != to || s.Health().Missing != "" {
 		t.Errorf("aside: got %q, want %q alone", got, to)
 	}
 }
 
-// TestRestoreCutShort: wherever a restore is killed no empty store takes its place, and it can be run again.
+// TestRestoreCutShort: wherever a restore is killed no empty store takes its
+// place, and it can be run again.
 func TestRestoreCutShort(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -91,13 +93,13 @@ func TestRestoreCutShort(t *testing.T) {
 		mustImport(t, to, keyring)
 		write(t, filepath.Join(to.Dir, "data.restoring", "MANIFEST"), "cut")
 		if version {
-			if err := writeVersion(filepath.Join(to.Dir, "VERSION")); err != nil {
+			if err := directory(to.Dir).writeVersion(); err != nil {
 				t.Fatal(err)
 			}
 		}
 		for range 2 {
 			err := New(to, nil).Open(t.Context())
-			if err == nil || !strings.Contains(err.Error(), "restore was cut short") {
+			if err == nil || !strings.Contains(err.Error(), "restore was interrupted") {
 				t.Errorf("Open: got %v, want it refused", err)
 			}
 		}
@@ -111,7 +113,8 @@ func TestRestoreCutShort(t *testing.T) {
 	}
 }
 
-// TestImportBesideARunningStore: what is open goes on with the keys in its memory.
+// TestImportBesideARunningStore: what is open goes on with the keys in its
+// memory.
 func TestImportBesideARunningStore(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no lock to look at")
@@ -120,11 +123,11 @@ func TestImportBesideARunningStore(t *testing.T) {
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	keyring := mustExport(t, cfg)
-	before := fileSums(t, s.keyringDir())
+	before := fileSums(t, s.dir.keyring())
 	if _, err := ImportKeyring(cfg, bytes.NewReader(keyring)); err == nil || !strings.Contains(err.Error(), "stop it first") {
 		t.Errorf("ImportKeyring: got %v, want it refused", err)
 	}
-	if after := fileSums(t, s.keyringDir()); len(after) != len(before) {
+	if after := fileSums(t, s.dir.keyring()); len(after) != len(before) {
 		t.Error("the keyring was touched")
 	}
 	mustClose(t, s)

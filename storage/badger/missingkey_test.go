@@ -10,8 +10,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestMissingScopeKey: where there are data of a scope and its key is gone, none is made beside them, nobody reads or writes there, others
-// go on, it is told of, and the key brought back mends it at once.
+// TestMissingScopeKey: where there are data of a scope and its key is gone,
+// none is made beside them, nobody reads or writes there, others go on, it is
+// told of, and the key brought back mends it at once.
 func TestMissingScopeKey(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -101,8 +102,9 @@ func TestMissingScopeKey(t *testing.T) {
 	}
 }
 
-// TestComingBackAfterErasure: a user who was erased is none whose key is missing, whatever cut the erasure short, and neither is one whose
-// key is missing once erased.
+// TestComingBackAfterErasure: a user who was erased is none whose key is
+// missing, whatever cut the erasure short, and neither is one whose key is
+// missing once erased.
 func TestComingBackAfterErasure(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -152,7 +154,8 @@ func TestComingBackAfterErasure(t *testing.T) {
 	back("erased without its key")
 }
 
-// TestReapWithoutItsKey: what has expired goes though its key is missing, and is not missed when that comes back.
+// TestReapWithoutItsKey: what has expired goes though its key is missing, and
+// is not missed when that comes back.
 func TestReapWithoutItsKey(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -178,8 +181,9 @@ func TestReapWithoutItsKey(t *testing.T) {
 	}
 }
 
-// TestForeignScopeKey: a file of another store's in the place of a user's key is that user's damage. As something that passes, it would
-// have writers try again for ever, and everybody behind them wait.
+// TestForeignScopeKey: a file of another store's in the place of a user's key
+// is that user's damage. As something that passes, it would have writers try
+// again for ever, and everybody behind them wait.
 func TestForeignScopeKey(t *testing.T) {
 	var files [2]string
 	var cfgs [2]Config

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
+	"time"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/ristretto/v2/z"
@@ -19,149 +19,244 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// openError is why a store does not open, in words for the person who has to mend it.
-type openError struct {
-	reason   string
-	hopeless bool
-	files    bool // it is of what files hold, in data/ or in the keyring
-	damage   bool // the same, in data/
+const (
+	firstRetry = 200 * time.Millisecond
+	maxRetry   = 15 * time.Second
+	watchEvery = 5 * time.Second
+)
+
+// Run keeps the store open until ctx ends, then waits for the operations under
+// way and closes it. While the store cannot be opened, Run logs each new reason
+// once and retries after 0.2 s, doubling to 15 s. It returns the error of
+// closing.
+func (s *Store) Run(ctx context.Context) error {
+	wait, logged := firstRetry, ""
+	for {
+		err := s.Open(ctx)
+		if err == nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		h := s.Health()
+		if h.Reason != logged {
+			logged = h.Reason
+			s.log.Error("memory is unavailable: the store does not open", "reason", h.Reason, "retry", !h.NoRetry)
+		}
+		if h.NoRetry {
+			<-ctx.Done()
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, maxRetry)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	s.log.Info("store is open")
+	s.space.watch(ctx, s.log)
+	return s.Close()
 }
 
-func (e *openError) Error() string { return e.reason }
+// Open opens the store, or returns an error that wraps storage.ErrUnavailable.
+// It is for tests and commands; a server uses Run. Opening an open store is an
+// error.
+func (s *Store) Open(ctx context.Context) error {
+	s.mu.Lock()
+	switch {
+	case s.session != nil || s.opening:
+		s.mu.Unlock()
+		return unavailable("already open, or being opened")
+	case s.failures.noRetry:
+		s.mu.Unlock()
+		return unavailable(s.reason)
+	}
+	s.opening = true
+	s.mu.Unlock()
 
-func refuse(format string, args ...any) error {
-	return &openError{reason: fmt.Sprintf(format, args...)}
+	se, err := s.openSession(ctx)
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opening = false
+	if err != nil {
+		s.reason = err.Error()
+		s.failures.attempts++
+		known, ok := errors.AsType[*openError](err)
+		if ok && known.dataDamaged {
+			s.failures.damaged++
+		} else {
+			s.failures.damaged = 0
+		}
+		s.failures.noRetry = ok && known.noRetry
+		return unavailable(s.reason)
+	}
+	s.session, s.reason, s.failures = se, "", openFailures{}
+	return nil
 }
 
-// openSession opens what is on disk, or makes a new store. Up to the opening of Badger nothing that exists is changed,
-// so a wrong key or another schema leaves all as it was.
+// Close waits for the operations under way and closes the store, which may be
+// opened again. Closing a closed store does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	se := s.session
+	if se == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	s.session, s.reason, s.opening = nil, "closed", true // not to be opened before it is closed
+	s.mu.Unlock()
+
+	se.ops.Wait()
+	err := se.db.Close()
+	if err == nil {
+		err = os.Remove(s.files.inventoryPath())
+	}
+
+	s.mu.Lock()
+	s.opening = false
+	s.mu.Unlock()
+	return err
+}
+
+// UpdateInventory brings the list of Badger's files up to date by which the
+// next opening finds missing ones. The caller calls it several times a second
+// while the store is open; it writes only after changes. On a closed store it
+// does nothing.
+func (s *Store) UpdateInventory() error {
+	s.mu.Lock()
+	se := s.session
+	if se != nil {
+		se.ops.Add(1)
+	}
+	s.mu.Unlock()
+	if se == nil {
+		return nil
+	}
+	defer se.ops.Done()
+	return se.inventory.update()
+}
+
+// SetAside renames data/ of a closed store, so that the next opening makes a
+// new one, and returns the new path. The keyring stays: it still opens what was
+// set aside, and erasing a user makes that user's part of it unreadable too.
+func (s *Store) SetAside(at storage.Time) (string, error) {
+	unlock, free, err := lockDir(s.dir.data())
+	switch {
+	case err != nil:
+		return "", err
+	case !free:
+		return "", unavailable("another process has it open")
+	}
+	defer unlock()
+	to := s.dir.timestamped(asidePrefix, at)
+	if err := os.Rename(s.dir.data(), to); err != nil {
+		return "", fmt.Errorf("set store aside: %w", err)
+	}
+	s.mu.Lock()
+	s.replaced = true
+	s.failures, s.reason = openFailures{}, "not opened yet"
+	s.mu.Unlock()
+	return to, syncDir(s.cfg.Dir)
+}
+
+// Scrub checks the checksums of every table and returns the names of those that
+// fail: some of their memories may be missing from scans, because Badger's
+// iterators skip a block that they cannot read. Each counts as damaged in
+// [Health]. It may run while the store is open. It reads files instead of
+// mapped memory, so a bad disk gives an error, no signal.
+func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) { return s.files.scrub(ctx) }
+
+// openSession opens an existing store or makes a new one. Until it opens Badger
+// it changes nothing that exists, so a wrong key or another schema leaves
+// everything as it was.
 func (s *Store) openSession(ctx context.Context) (*session, error) {
 	if len(s.cfg.Key) == 0 && s.cfg.KeyFile == "" {
-		return nil, refuse("no key: neither storage.keyFile (REMORA_STORAGE_KEY_FILE) nor storage.key says what %s is to be sealed with", s.cfg.Dir)
+		return nil, refuse("no key: set storage.keyFile (REMORA_STORAGE_KEY_FILE) or storage.key to the key that seals %s", s.cfg.Dir)
 	}
 	if err := s.cfg.Validate(); err != nil {
 		return nil, refuse("invalid configuration: %v", err)
 	}
-	if err := s.prepareDir(); err != nil {
-		return nil, s.explain(err)
+	if err := s.dir.prepare(); err != nil {
+		return nil, explain(s.dir, err)
 	}
-	free, err := s.space.now()
+	free, err := s.space.measureNow()
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, explain(s.dir, err)
 	}
 	if free < s.cfg.MinFreeBytes {
 		return nil, refuse("%s", s.space.reason(free))
 	}
-	keys, err := s.existingKeyring()
+	keys, err := existingKeyring(s.cfg)
 	if err != nil {
-		return nil, s.explain(err)
+		return nil, explain(s.dir, err)
 	}
-	if err := makeDir(s.dataDir()); err != nil {
-		return nil, s.explain(err)
+	if err := makeDir(s.dir.data()); err != nil {
+		return nil, explain(s.dir, err)
 	}
-	if err := s.probe(); err != nil {
-		return nil, s.explain(err)
+	if err := checkWritable(s.dir.data()); err != nil {
+		return nil, explain(s.dir, err)
 	}
-	if err := s.verify(); err != nil {
-		return nil, s.explainData(err)
+	if err := s.files.check(); err != nil {
+		return nil, explainData(s.dir, err)
 	}
-	if err := s.noteMissing(keys); err != nil {
-		return nil, s.explain(err)
+	if err := s.markMissing(keys); err != nil {
+		return nil, explain(s.dir, err)
 	}
-	db, err := s.openBadger() // from here on the directory is locked
+	db, err := s.openBadger() // which locks the directory
 	if err != nil {
-		return nil, s.explainData(err)
+		return nil, explainData(s.dir, err)
 	}
-	se := &session{
-		db: db, sizes: s.cfg.sizes(), keys: keys, space: s.space,
-		turn: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
-	}
-	if s.manifest.info != nil {
-		se.read(s.manifest) // unless it has changed since
-		s.manifest = knownManifest{}
-	}
-	if err := s.complete(ctx, se); err != nil {
-		return nil, s.explain(errors.Join(err, db.Close()))
-	}
-	if err := s.noteFiles(se); err != nil {
-		return nil, s.explain(errors.Join(err, db.Close()))
+	se := newSession(db, s.cfg.sizes(), keys, s.space, s.files)
+	if err := errors.Join(s.complete(ctx, se), se.inventory.update()); err != nil {
+		return nil, explain(s.dir, errors.Join(err, db.Close()))
 	}
 	return se, nil
 }
 
-// prepareDir makes the directory of a new store, and checks the schema of one that is there.
-func (s *Store) prepareDir() error {
-	dir := s.cfg.Dir
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return refuse("%s is not a directory", dir)
-	}
-	if cut, err := s.restoreCutShort(); err != nil {
-		return err
-	} else if cut {
-		return refuse("a restore was cut short: %s is there and %s is not; run `remora restore` again, or take it away to begin without memories",
-			s.restoringDir(), s.dataDir())
-	}
-	if there, err := s.checkSchema(); there || err != nil {
-		return err
-	}
-	for _, part := range []string{s.dataDir(), s.keyringDir()} {
-		if there, err := exists(part); err != nil {
-			return err
-		} else if there {
-			return refuse("damaged: %s is there but %s is missing", part, s.versionPath())
-		}
-	}
-	if err := makeDir(dir); err != nil {
-		return err
-	}
-	return writeVersion(s.versionPath())
-}
-
-// existingKeyring opens the keyring; nil if there is none yet.
-func (s *Store) existingKeyring() (*keyring, error) {
-	there, err := exists(filepath.Join(s.keyringDir(), "secrets"))
-	if err != nil || !there {
-		return nil, err
-	}
-	ids, err := secretsWrappedBy(filepath.Join(s.keyringDir(), "secrets"))
-	if err != nil {
-		return nil, err
-	}
-	k, file, err := s.cfg.loadKEK(ids)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, refuse("key missing: there is data in %s, but its key file %s does not exist, nor is the key in %s; put the key back, no new one is made where there is data",
-			s.cfg.Dir, s.cfg.KeyFile, s.cfg.keyFilesOf(ids))
-	}
-	if err != nil {
-		return nil, err
-	}
-	keys, err := openKeyring(s.keyringDir(), k, file, false)
-	if errors.Is(err, errWrongKey) {
-		if len(s.cfg.Key) > 0 {
-			return nil, refuse("wrong key: the configured key is not the one that %s was made with; nothing was touched", s.cfg.Dir)
-		}
-		return nil, refuse("wrong key: the key in %s is not the one that %s was made with, nor is that in %s; nothing was touched",
-			s.cfg.KeyFile, s.cfg.Dir, s.cfg.keyFilesOf(ids))
-	}
-	return keys, err
-}
-
-// secretsWrappedBy are the ids of the keys that open a keyring, the newest last.
-func secretsWrappedBy(path string) ([]kekID, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	return wrappedByKeys("secrets", content)
-}
-
-// probe finds out whether files can be written, since Badger's own errors do not tell why they cannot.
-func (s *Store) probe() error {
-	f, err := os.CreateTemp(s.dataDir(), "probe-*")
+// checkWritable reports why no file can be created in dir, which Badger's
+// errors do not.
+func checkWritable(dir string) error {
+	f, err := os.CreateTemp(dir, "probe-*")
 	if err != nil {
 		return err
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// markMissing leaves a mark if there are keys of scopes, which had data, and no
+// data: nothing else would show the loss from the next opening on. A restore or
+// a person removes the mark. Data that SetAside renamed are not missing.
+func (s *Store) markMissing(keys *keyring) error {
+	if keys == nil {
+		return nil
+	}
+	if there, err := exists(filepath.Join(s.dir.data(), badgerdb.ManifestFilename)); there || err != nil {
+		return err
+	}
+	s.mu.Lock()
+	replaced := s.replaced
+	s.replaced, s.missing = false, ""
+	s.mu.Unlock()
+	scopes := 0
+	if err := keys.each(func(hash16) error { scopes++; return fs.SkipAll }); err != nil {
+		return err
+	}
+	if replaced || scopes == 0 {
+		return nil
+	}
+	path, err := s.dir.markMissing()
+	if err != nil {
+		return err
+	}
+	s.log.Error("the memories of this store are missing: it has keys but no data, and starts empty; stop Remora and put the data back or restore a backup, or remove the mark",
+		"data", s.dir.data(), "mark", path)
+	s.mu.Lock()
+	s.missing = path
+	s.mu.Unlock()
+	return nil
 }
 
 func (s *Store) openBadger() (db *badgerdb.DB, err error) {
@@ -169,28 +264,34 @@ func (s *Store) openBadger() (db *badgerdb.DB, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.panics.Add(1)
-			err = &openError{hopeless: true, damage: true, reason: fmt.Sprintf(
-				"damaged: Badger panicked while it opened %s (%v); not tried again before a restart", s.dataDir(), p)}
+			err = &openError{noRetry: true, dataDamaged: true, reason: fmt.Sprintf(
+				"damaged: Badger panicked while it opened %s (%v); it is not tried again before a restart", s.dir.data(), p)}
 		}
 	}()
 	size := s.cfg.sizes()
-	if outgrown, err := s.logsOutgrow(size); err != nil {
+	if larger, err := s.files.logsExceed(size); err != nil {
 		return nil, err
-	} else if outgrown {
-		if db, err = s.openBadgerAs(largeSizes()); err != nil {
+	} else if larger {
+		if db, err = openBadger(s.dir.data(), largeSizes(), s.log, s.cfg.Fatal); err != nil {
 			return nil, err
 		}
-		if err := db.Close(); err != nil { // makes tables of the logs
+		if err := db.Close(); err != nil { // which makes tables of the logs
 			return nil, err
 		}
 	}
-	return s.openBadgerAs(size)
+	return openBadger(s.dir.data(), size, s.log, s.cfg.Fatal)
 }
 
-func (s *Store) openBadgerAs(size sizes) (db *badgerdb.DB, err error) {
+// maxNewFiles limits how often Badger is opened again because it found an empty
+// file, which it was creating when the process was killed. Badger fills the
+// file in, fails all the same, and succeeds the next time. Removing such files
+// before would race with a process that holds the lock.
+const maxNewFiles = 4
+
+func openBadger(dir string, size sizes, log *slog.Logger, fatal func(string)) (db *badgerdb.DB, err error) {
 	for range maxNewFiles {
-		o := badgerOptions(s.dataDir(), size, s.log)
-		o.Logger = badgerLog{log: s.log, dir: s.dataDir(), fatal: s.cfg.Fatal}
+		o := badgerOptions(dir, size, log)
+		o.Logger = badgerLog{log: log, dir: dir, fatal: fatal}
 		db, err = badgerdb.Open(o)
 		if err == nil || !strings.Contains(err.Error(), z.NewFile.Error()) {
 			break
@@ -199,58 +300,21 @@ func (s *Store) openBadgerAs(size sizes) (db *badgerdb.DB, err error) {
 	return db, err
 }
 
-// logsOutgrow says that a crash has left logs of larger memory tables: Badger ends the process when it reads one into a table
-// that it doesn't fit.
-func (s *Store) logsOutgrow(size sizes) (bool, error) {
-	logs, err := filepath.Glob(filepath.Join(s.dataDir(), "*.mem"))
-	if err != nil {
-		return false, err
-	}
-	for _, path := range logs {
-		info, err := os.Stat(path)
-		if err != nil {
-			return false, err
-		}
-		// One that was read is cut to its records, which take up to 1.4 times as much room in a table where they are small.
-		if n := info.Size(); n > size.memTable/2 && n != size.fullLog() {
-			return true, nil
-		}
-	}
-	return false, nil
-}
-
-// maxNewFiles bounds how often Badger is opened again because it came upon a file without a byte: one that was being
-// created when the process was killed. Badger fills in the file, fails all the same, and succeeds the next time. (Taking
-// such files away before would race with the process that may hold the lock.)
-const maxNewFiles = 4
-
-// complete brings a just opened store into a state to serve: a new one gets its keyring, erasures that were cut short are finished, left-overs removed.
-func (s *Store) complete(ctx context.Context, se *session) error {
-	if se.keys == nil {
-		keys, err := s.existingKeyring() // another process may have made it before this one got the lock
-		if err != nil {
+// complete makes a session ready to serve: it makes the keyring of a new store,
+// finishes interrupted rotations and erasures, and removes left-over chunks.
+func (s *Store) complete(ctx context.Context, se *session) (err error) {
+	if se.keys == nil { // another process may have made it before this one got the lock
+		if se.keys, err = existingKeyring(s.cfg); err != nil {
 			return err
 		}
-		se.keys = keys
 	}
 	if se.keys == nil {
-		if se.any([][]byte{nil}) {
-			return refuse("keyring missing: there is data in %s, but its keyring %s is gone; put it back, no new one is made where there is data",
-				s.dataDir(), s.keyringDir())
-		}
-		k, file, undo, err := s.cfg.makeKEK()
-		if err != nil {
-			return err
-		}
-		if se.keys, err = openKeyring(s.keyringDir(), k, file, true); err != nil {
-			if made, existsErr := exists(filepath.Join(s.keyringDir(), "secrets")); !made && existsErr == nil {
-				err = errors.Join(err, undo()) // this is tried again and again
-			}
+		if err := s.makeKeyring(se); err != nil {
 			return err
 		}
 	}
-	se.keys.holdsData = s.orphans(se)
-	if err := s.finishRotation(ctx, se.keys); err != nil {
+	se.keys.hasData = se.dataReporter(s.log)
+	if err := finishRotation(ctx, s.cfg, se.keys, s.log); err != nil {
 		return err
 	}
 	marked, err := se.keys.marked()
@@ -265,79 +329,25 @@ func (s *Store) complete(ctx context.Context, se *session) error {
 			return fmt.Errorf("finish erasure: %w", err)
 		}
 	}
-	if err := se.loadWaste(); err != nil {
+	if err := se.loadGarbage(); err != nil {
 		return err
 	}
 	return se.sweepChunks(ctx, []byte{levelChunk})
 }
 
-// explainData is explain for what was met in Badger's files: what is wrong with them is damage.
-func (s *Store) explainData(err error) error {
-	told := s.explain(err)
-	if known, ok := errors.AsType[*openError](told); ok {
-		known.damage = known.damage || known.files
+func (s *Store) makeKeyring(se *session) error {
+	if se.any([][]byte{nil}) {
+		return refuse("keyring missing: there is data in %s, but its keyring %s is missing; put it back: no new one is made where there is data",
+			s.dir.data(), s.dir.keyring())
 	}
-	return told
-}
-
-// refusals are what the system says of itself and not of what lies in the files.
-func refusals() []syscall.Errno {
-	return []syscall.Errno{
-		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM,
-		syscall.EAGAIN, syscall.EINTR, syscall.EBUSY, syscall.EIO, syscall.ESTALE, syscall.ETIMEDOUT, syscall.ENODEV, syscall.ENXIO,
+	k, file, undo, err := s.cfg.makeKEK()
+	if err != nil {
+		return err
 	}
-}
-
-// refusal finds what the system refused in an error of which Badger may have left no more than the text.
-func refusal(err error) (is syscall.Errno, found bool) {
-	if is, found = errors.AsType[syscall.Errno](err); found {
-		return is, true
-	}
-	text := err.Error()
-	all := refusals()
-	i := slices.IndexFunc(all, func(e syscall.Errno) bool { return strings.Contains(text, e.Error()) })
-	if i < 0 {
-		return 0, false
-	}
-	return all[i], true
-}
-
-// badgerLocked is in Badger's error where another process has the store.
-const badgerLocked = "Cannot acquire directory lock"
-
-// explain turns an error into an openError that names the directory.
-func (s *Store) explain(err error) error {
-	if known, ok := errors.AsType[*openError](err); ok {
-		return known
-	}
-	if of, ok := errors.AsType[*keyFileError](err); ok { // it says nothing of the store's own files
-		return refuse("%s", of.text)
-	}
-	text := err.Error()
-	no, refused := refusal(err)
-	switch {
-	case strings.Contains(text, badgerLocked), strings.Contains(text, "Cannot create lock file"):
-		holder := "another process"
-		if pid, err := os.ReadFile(filepath.Join(s.dataDir(), "LOCK")); err == nil {
-			if n, err := strconv.Atoi(strings.TrimSpace(string(pid))); err == nil {
-				holder = fmt.Sprintf("another process (pid %d)", n)
-			}
+	if se.keys, err = openKeyring(s.dir.keyring(), k, file, true); err != nil {
+		if made, existsErr := exists(s.dir.secrets()); !made && existsErr == nil {
+			err = errors.Join(err, undo()) // opening is retried, and would make another key each time
 		}
-		return refuse("locked: %s uses %s", holder, s.cfg.Dir)
-	case errors.Is(err, fs.ErrPermission), no == syscall.EACCES, no == syscall.EPERM:
-		return refuse("permission denied in %s: %v", s.cfg.Dir, err)
-	case no == syscall.EROFS:
-		return refuse("%s is on a read-only file system: %v", s.cfg.Dir, err)
-	case no == syscall.ENOSPC, no == syscall.EDQUOT, strings.Contains(text, "no space left"):
-		return refuse("no space left for %s: %v", s.cfg.Dir, err)
-	case no == syscall.ENOTDIR:
-		return refuse("not a directory on the way to %s: %v", s.cfg.Dir, err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return refuse("opening %s was called off", s.cfg.Dir)
-	case refused:
-		return refuse("cannot open %s, the system refuses: %v", s.cfg.Dir, err)
-	case errors.Is(err, storage.ErrDamaged):
-		return &openError{files: true, reason: fmt.Sprintf("damaged: %v in %s", err, s.cfg.Dir)}
 	}
-	return &openError{files: true, reason: fmt.Sprintf("cannot open %s, it may be damaged: %v", s.cfg.Dir, err)}
+	return err
 }

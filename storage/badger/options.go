@@ -16,32 +16,36 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// entryOverhead is what Badger counts for an entry beside key and value, rounded up.
+// entryOverhead is what Badger counts for an entry in addition to key and
+// value, rounded up.
 const entryOverhead = 16
 
-// sizes are what Badger's memory goes with: up to four memory tables, each with an arena of 1.3 times memTable, and a buffer of
-// twice baseTable, rounded up to a power of two, for each table that is being made or was of late. A merge fills up to six tables at a
-// time, and eight more wait for the disk; there may be two merges. Eight buffers are kept for good. Any of them may come to make the
-// table of a memory table, for which it gets more of twice its size, and keeps it.
+// sizes determine Badger's memory: up to four memory tables, each with an arena
+// of 1.3 times memTable, and a buffer of twice baseTable, rounded up to a power
+// of two, for each table that is being made. A merge fills up to six tables at
+// a time, eight more may wait for the disk, and there may be two merges. Eight
+// buffers are always kept. A buffer that once made the table of a memory table
+// has grown to twice that size and keeps it.
 type sizes struct {
 	memTable   int64
 	baseTable  int64
-	tableGrows int // a level's tables against those of the level above
-	memTables  int // full ones that wait
-	levelZero  int // tables in it that call for a merge
+	tableGrows int // size of a level's tables relative to the level above
+	memTables  int // full ones that may wait
+	levelZero  int // tables in it that trigger a merge
 	stall      int // tables in it that stop writes
 	block      int // of a table
-	inline     int // the longest value of a record that is not chunked
-	chunk      int // of a record
+	inline     int // maximum record value that is not chunked
+	chunk      int // maximum chunk of a record value
 	threshold  int64
 	maxTxn     int // bytes of a transaction; Badger's own limit is 15 % of a memory table
-	maxEntries int // the same, by 96 bytes an entry
+	maxEntries int // of a transaction, at 96 bytes each
 	maxWrite   int // storage.Write.Size
 }
 
-// Disk keys are hashes, so what leaves the memory tables overlaps all of the next level, and merging the two rewrites both: it
-// waits until there is as much as makes that worth while. Against 2 tables and a base level of 10 MiB it is a third less processor
-// time a turn.
+// largeSizes are the usual ones. Disk keys are hashes, so what leaves the
+// memory tables overlaps all of the next level and a merge rewrites both.
+// Merges therefore wait for 8 tables, which saves a third of the processor time
+// of a turn compared with 2 tables and a base level of 10 MiB.
 func largeSizes() sizes {
 	return sizes{
 		memTable: 8 << 20, baseTable: 2 << 20, tableGrows: 2, memTables: 2, levelZero: 8, stall: 18,
@@ -49,11 +53,13 @@ func largeSizes() sizes {
 	}
 }
 
-// smallSizes are for a process of some 50 MiB. A memory table is as small as takes the names of a call, and its table fits a buffer
-// of 2 MiB, which the next step would make 6: Badger begins a block for each value that does not fit the last one, and one that is
-// larger than a block takes three times its size of the buffer. So blocks are large, and chunks such that four fill one. Large
-// blocks also make the tables' indexes small, of which few fit the cache. Each table that is being written takes 3 MiB more for its index.
-// Tables don't grow with the store, so there are some 1,000 for each GiB: so many files are open.
+// smallSizes are for a process of some 50 MiB. A memory table just holds the
+// keys of one call, so its table fits a buffer of 2 MiB; the next size would be
+// 6. Badger starts a block for each value that does not fit the last one, and a
+// value larger than a block takes three times its size of the buffer, so blocks
+// are large, and four chunks fill one. Large blocks also keep the tables'
+// indexes small. Tables do not grow with the store, so about 1,000 files are
+// open for each GiB.
 func smallSizes() sizes {
 	return sizes{
 		memTable: 11 << 17, baseTable: 1 << 20, tableGrows: 1, memTables: 1, levelZero: 16, stall: 36,
@@ -61,7 +67,7 @@ func smallSizes() sizes {
 	}
 }
 
-// smallMemory is what a store's process must have for large sizes.
+// smallMemory is the memory limit below which sizes are small.
 const smallMemory = 96 << 20
 
 func (c Config) sizes() sizes {
@@ -71,16 +77,18 @@ func (c Config) sizes() sizes {
 	return largeSizes()
 }
 
-// MaxWrite is the largest write that a store of this configuration takes, by [storage.Write.Size]: [storage.MaxWrite], or 160 KiB
-// where memory is short.
+// MaxWrite returns the largest write that the store accepts, by
+// [storage.Write.Size]: [storage.MaxWrite], or 160 KiB if memory is limited to
+// less than 96 MiB.
 func (c Config) MaxWrite() int { return c.sizes().maxWrite }
 
-// badgerOptions favour a small footprint: one user's machine and a sidecar's share of a pod, not a database server.
+// badgerOptions favour a small footprint: they suit a laptop or a sidecar, not
+// a database server.
 func badgerOptions(dir string, size sizes, log *slog.Logger) badgerdb.Options {
 	o := badgerdb.DefaultOptions(dir)
 	o.Logger = badgerLog{log: log, dir: dir}
-	o.SyncWrites = false      // batch.commit syncs, but for what may be lost
-	o.DetectConflicts = false // writers take turns
+	o.SyncWrites = false      // batch.commit syncs, except for volatile records
+	o.DetectConflicts = false // writes are serialised
 	o.MetricsEnabled = false
 	o.NumVersionsToKeep = 1
 
@@ -91,23 +99,27 @@ func badgerOptions(dir string, size sizes, log *slog.Logger) badgerdb.Options {
 	o.TableSizeMultiplier = size.tableGrows
 	o.NumLevelZeroTables = size.levelZero
 	o.NumLevelZeroTablesStall = size.stall
-	// A level of the size of most stores is the last one, without a smaller one above it to go through.
+	// Larger than most stores, so that tables go from level 0 straight to the
+	// last level.
 	o.BaseLevelSize = 64 << 20
 	o.NumCompactors = 2
 	o.NumGoroutines = 1
 
-	// Sealed values do not compress, and uncompressed blocks are read from the mapped file: no block cache.
+	// Sealed values do not compress, and uncompressed blocks are read from the
+	// mapped file, without a block cache.
 	o.Compression = options.None
 	o.BlockCacheSize = 0
 	o.IndexCacheSize = 2 << 20
 
-	// Every value stays in the tree: the largest is a write of one memory, or a chunk. The value log is then an empty file, kept as small as can be.
+	// Every value is below the threshold, and so stays in the tree. The value
+	// log is an empty file, as small as possible.
 	o.ValueThreshold = size.threshold
 	o.ValueLogFileSize = 1 << 20
 	return o
 }
 
-// badgerLog passes on what Badger warns of. Lower levels would tell of every compaction.
+// badgerLog logs Badger's warnings and errors. Lower levels would log every
+// compaction.
 type badgerLog struct {
 	log   *slog.Logger
 	dir   string
@@ -118,12 +130,13 @@ func (l badgerLog) Errorf(format string, args ...any)   { l.log.Error(line(forma
 func (l badgerLog) Warningf(format string, args ...any) { l.log.Warn(line(format, args)) }
 func (badgerLog) Infof(string, ...any)                  {}
 
-// Debugf is where a compaction can be stopped. Badger 4.9.6 loses the error of a table that it can't create (subcompact in
-// its levels.go defers a call whose argument is nil still), commits the compaction without the table and deletes those that it was made
-// of: all they held is gone, without a word. Each compaction passes here before it commits, so this finds out
-// whether a table can be created now.
+// Debugf stops a compaction that would lose data. Badger 4.9.6 drops the error
+// of a table that it cannot create (subcompact in its levels.go defers a call
+// whose argument is still nil), commits the compaction without the table, and
+// deletes the tables that were merged. Every compaction logs here before it
+// commits, so this checks whether a table can be created now.
 //
-// BUG(badger): a failure that comes and goes within the moment is not noticed.
+// BUG(badger): a failure that comes and goes within that moment is not noticed.
 func (l badgerLog) Debugf(format string, _ ...any) {
 	if !strings.HasPrefix(format, compactionDone) {
 		return
@@ -133,16 +146,16 @@ func (l badgerLog) Debugf(format string, _ ...any) {
 		return
 	}
 	reason := fmt.Sprintf("no table can be created, and a compaction would lose what it merges: %v", err)
-	l.log.Error("the store must be opened anew", "reason", reason)
+	l.log.Error("the store must be reopened", "reason", reason)
 	if l.fatal != nil {
 		l.fatal(reason)
 	}
-	select {} // it must not commit; without compaction the store takes writes for a while, then none
+	select {} // it must not commit; without compactions the store accepts writes for a while, then none
 }
 
 const compactionDone = "Discard stats"
 
-// probeSize is as large as tables get, but in the lower levels of large stores.
+// probeSize is the size of most tables.
 const probeSize = 8 << 20
 
 // probeTable creates a file as Badger creates a table.

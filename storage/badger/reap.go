@@ -8,37 +8,40 @@ import (
 	"runtime/debug"
 	"time"
 
-	badgerdb "github.com/dgraph-io/badger/v4"
-
 	"github.com/remora-proxy/remora/background"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What was deleted or replaced keeps its bytes in the files until Badger comes to compact them. Reap has them compacted
-// where they are many, or where the oldest of them are older than wasteAge, which is counted over restarts.
+// Deleted and replaced values keep their bytes in the files until Badger
+// compacts them. Reap requests that when there are maxGarbage bytes of them, or
+// when the oldest is older than maxGarbageAge, which is counted across
+// restarts.
 const (
-	wasteBytes = 8 << 20
-	wasteAge   = 24 * time.Hour
+	maxGarbage    = 8 << 20
+	maxGarbageAge = 24 * time.Hour
 )
 
-// reapBatch is how many entries are removed before others get their turn to write.
+// reapBatch is how many entries are removed before other writers get the write
+// lock.
 const reapBatch = 500
 
-// freshWaste is how long what was deleted may still be seen by a reader, for which Badger keeps it through a compaction.
-const freshWaste = time.Minute
+// readerGrace is how long a reader may still see what was deleted. Badger keeps
+// such values through a compaction.
+const readerGrace = time.Minute
 
-// waste is what has been deleted and is still in the files. Owned by the holder of the turn.
-type waste struct {
-	bytes int          // since the store was opened, without records, most of which are short-lived and compacted by themselves
+// garbage is what was deleted and is still in the files. Guarded by writeLock.
+type garbage struct {
+	bytes int          // since the store was opened; without most records, which are short-lived and soon compacted anyway
 	since storage.Time // the first deletion, 0 = none
-	last  storage.Time // the last one since the store was opened
+	last  storage.Time // the last deletion since the store was opened
 }
 
-// wasted is about what the bytes of a memory that is going amount to.
-func wasted(old stored) int { return len(old.plain) + pointerSize + 2*(scopeEnd+hashSize) }
+// garbageSize estimates the bytes of a memory that is being removed.
+func garbageSize(old found) int { return len(old.plain) + pointerSize + 2*(scopeEnd+hashSize) }
 
-// Reap implements [storage.Reaper]. Looking costs some microseconds per memory and keeps nobody waiting; writers wait for
-// at most reapBatch removals, and while the newest writes are moved to where they can be compacted.
+// Reap implements [storage.Reaper]. Looking costs some microseconds per memory
+// and delays no one. Writers wait for up to reapBatch removals, and while the
+// last writes are moved to tables that can be compacted.
 func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -58,10 +61,11 @@ func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err er
 			return removed, err
 		}
 	}
-	return removed, se.compactWaste(ctx, now)
+	return removed, se.compactIfDue(ctx, now)
 }
 
-// reapLevel hands the keys of a level that have expired to remove, some at a time, and the turn with them.
+// reapLevel calls remove with the expired keys of a level, some at a time,
+// holding writeLock.
 func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
 	remove func(keys [][]byte, now storage.Time) (int, error),
 ) (removed int, err error) {
@@ -71,10 +75,10 @@ func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
 			return removed, err
 		}
 		n, err := func() (int, error) {
-			if err := se.acquire(ctx); err != nil {
+			if err := se.lockWrites(ctx); err != nil {
 				return 0, err
 			}
-			defer se.release()
+			defer se.unlockWrites()
 			return remove(keys, now)
 		}()
 		if removed += n; err != nil {
@@ -84,7 +88,8 @@ func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
 	return removed, nil
 }
 
-// expiredKeys returns up to reapBatch keys from seek on, and where to go on, nil at the end.
+// expiredKeys returns up to reapBatch keys from seek on, and where to continue,
+// nil at the end.
 func (se *session) expiredKeys(ctx context.Context, level byte, seek []byte, now storage.Time) (keys [][]byte, next []byte, err error) {
 	txn := se.db.NewTransaction(false)
 	defer txn.Discard()
@@ -116,20 +121,22 @@ func (se *session) expiredKeys(ctx context.Context, level byte, seek []byte, now
 	return keys, nil, nil
 }
 
-// clearExpiry reads the expiry that stands in the clear in an entry, 0 if it has none or is not understood.
+// clearExpiry returns the expiry that an entry has in the clear, 0 if it has
+// none or is malformed.
 func clearExpiry(level byte, value []byte) storage.Time {
 	switch {
 	case level == levelIndex && len(value) == pointerSize:
 		return pointerExpiry(value)
-	case level == levelTurn && len(value) == 12:
-		return timeAt(value[4:])
+	case level == levelTurn && len(value) == turnSize:
+		return parseTime(value[4:])
 	case level != levelIndex && level != levelTurn && len(value) >= recordHeaderSize && value[0] == recordFormat:
 		return storage.Time(binary.BigEndian.Uint64(value[recordExpiryAt:]))
 	}
 	return 0
 }
 
-// reapMemories removes the memories that these index entries point to, unless they have changed meanwhile. Needs the turn.
+// reapMemories removes the memories of these index entries, unless they have
+// changed meanwhile. Needs writeLock.
 func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer b.discard()
@@ -142,27 +149,29 @@ func (se *session) reapMemories(keys [][]byte, now storage.Time) (removed int, e
 			continue
 		}
 		h, id := hash16(k[1:scopeEnd]), hash16(k[scopeEnd:])
-		place := memoryKey(h, timeAt(value), id)
-		changes := []change{{key: place, remove: true}, {key: k, remove: true}}
-		se.waste.bytes += sizeAt(b.txn, place)
+		diskKey := memoryKey(h, parseTime(value), id)
+		changes := []change{{key: diskKey, remove: true}, {key: k, remove: true}}
+		if item, err := b.txn.Get(diskKey); err == nil {
+			se.garbage.bytes += int(item.EstimatedSize())
+		}
 		key, err := se.keys.find(h)
 		if err != nil && !errors.Is(err, storage.ErrDamaged) {
 			return 0, err
 		}
-		if err != nil || key == nil { // a lost key: should it come back, the digest is made of what is left then
+		if err != nil || key == nil { // the key is lost; if it comes back, the digest is computed from what is left
 			err = b.add(append(changes, change{key: digestKey(h), remove: true}))
 		} else if p, ok := parsePointer(key, id, value); ok {
-			err = b.addCounted(key, changes, minus(p.counted()))
+			err = b.addWithDigest(key, changes, storage.Digest{}.Minus(p.digest()))
 		}
 		if err != nil {
 			return 0, err
 		}
 		removed++
 	}
-	return removed, se.commitWaste(b)
+	return removed, se.commitDeletes(b, b.commit)
 }
 
-// reapEntries removes turns or records. Needs the turn.
+// reapEntries removes turns or records. Needs writeLock.
 func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, err error) {
 	b := se.newBatch()
 	defer b.discard()
@@ -174,42 +183,35 @@ func (se *session) reapEntries(keys [][]byte, now storage.Time) (removed int, er
 		}
 		if expired(clearExpiry(k[0], value), now) {
 			removals = append(removals, change{key: k, remove: true})
-			se.waste.bytes += len(value)
+			se.garbage.bytes += len(value)
 		}
 	}
-	_, stale := replacedAt(b.txn, removals)
+	_, staleChunks := existing(b.txn, removals)
 	if err := b.add(removals); err != nil {
 		return 0, err
 	}
-	if err := se.commitWaste(b); err != nil {
+	if err := se.commitDeletes(b, b.commit); err != nil {
 		return 0, err
 	}
-	se.dropChunks(stale)
-	se.waste.bytes += len(stale) * inlineSize // at least
+	se.dropChunks(staleChunks)
+	se.garbage.bytes += len(staleChunks) * inlineSize // at least
 	return len(removals), nil
 }
 
-func sizeAt(txn *badgerdb.Txn, key []byte) int {
-	if item, err := txn.Get(key); err == nil {
-		return int(item.EstimatedSize())
-	}
-	return 0
-}
-
-// The level of marks holds two keys: that there is waste, with the time since when, and one that lives for a moment.
+// garbageKey holds the time since when there is garbage; flushKey exists only
+// while flush runs.
 var (
-	wasteKey = []byte{levelMark, 'w'}
-	flushKey = []byte{levelMark, 'f'}
+	garbageKey = []byte{levelMark, 'w'}
+	flushKey   = []byte{levelMark, 'f'}
 )
 
-// commitWaste commits what deletes something, and notes in the same commit that there is waste now. Needs the turn.
-func (se *session) commitWaste(b *batch) error { return se.commitWasteBy(b, b.commit) }
-
-func (se *session) commitWasteBy(b *batch, commit func() error) error {
-	since := se.waste.since
+// commitDeletes commits, with b.commit or b.commitVolatile, changes that leave
+// garbage, and records in the same commit that there is some. Needs writeLock.
+func (se *session) commitDeletes(b *batch, commit func() error) error {
+	since := se.garbage.since
 	if since == 0 && b.entries > 0 {
 		since = now()
-		if err := b.add([]change{{key: wasteKey, value: appendTime(nil, since)}}); err != nil {
+		if err := b.add([]change{{key: garbageKey, value: appendTime(nil, since)}}); err != nil {
 			return err
 		}
 	}
@@ -217,66 +219,67 @@ func (se *session) commitWasteBy(b *batch, commit func() error) error {
 		return err
 	}
 	if b.entries > 0 {
-		se.waste.since, se.waste.last = since, now()
+		se.garbage.since, se.garbage.last = since, now()
 	}
 	return nil
 }
 
-// loadWaste reads what commitWaste has noted.
-func (se *session) loadWaste() error {
+// loadGarbage reads what commitDeletes has recorded.
+func (se *session) loadGarbage() error {
 	txn := se.db.NewTransaction(false)
 	defer txn.Discard()
-	value, err := get(txn, wasteKey)
+	value, err := get(txn, garbageKey)
 	if len(value) == 8 {
-		se.waste.since = timeAt(value)
+		se.garbage.since = parseTime(value)
 	}
 	return err
 }
 
-// compactWaste has Badger rewrite its files without what was deleted, if it is due.
-func (se *session) compactWaste(ctx context.Context, now storage.Time) error {
-	if err := se.acquire(ctx); err != nil {
+// compactIfDue makes Badger rewrite its files without the garbage.
+func (se *session) compactIfDue(ctx context.Context, now storage.Time) error {
+	if err := se.lockWrites(ctx); err != nil {
 		return err
 	}
-	w := se.waste
-	due := w.since != 0 && (w.bytes >= wasteBytes || now >= w.since+storage.Time(wasteAge.Milliseconds()))
-	if !due || se.backups.Load() > 0 { // a backup reads what was there when it began, and Badger keeps it
-		se.release()
+	g := se.garbage
+	due := g.since != 0 && (g.bytes >= maxGarbage || now >= g.since+storage.Time(maxGarbageAge.Milliseconds()))
+	if !due || se.backups.Load() > 0 { // Badger keeps what a running backup can still read
+		se.unlockWrites()
 		return nil
 	}
 	started := storage.TimeOf(time.Now())
 	if err := se.compact(); err != nil {
 		return err
 	}
-	if err := se.acquire(ctx); err != nil {
+	if err := se.lockWrites(ctx); err != nil {
 		return err
 	}
-	defer se.release()
-	left := waste{}
-	if se.waste.last > started-storage.Time(freshWaste.Milliseconds()) { // some of it may have stayed: once more, a day on
-		left = waste{since: started, last: se.waste.last}
+	defer se.unlockWrites()
+	left := garbage{}
+	if se.garbage.last > started-storage.Time(readerGrace.Milliseconds()) { // some may be left: compact again in a day
+		left = garbage{since: started, last: se.garbage.last}
 	}
 	b := se.newBatch()
 	defer b.discard()
-	mark := change{key: wasteKey, value: appendTime(nil, left.since), remove: left.since == 0}
+	mark := change{key: garbageKey, value: appendTime(nil, left.since), remove: left.since == 0}
 	if err := b.add([]change{mark}); err != nil {
 		return err
 	}
 	if err := b.commit(); err != nil {
 		return err
 	}
-	se.waste = left
+	se.garbage = left
 	return nil
 }
 
-// compact takes the turn over, and gives it back as soon as writes can go on beside it.
+// compact is called with writeLock held, and releases it as soon as writes can
+// continue.
 func (se *session) compact() error {
-	se.files.Lock()
-	defer se.files.Unlock()
-	note, err := se.unnote()
-	defer note()
+	se.compacting.Lock()
+	defer se.compacting.Unlock()
+	resume, err := se.inventory.suspend()
+	defer resume()
 	err = func() error {
-		defer se.release()
+		defer se.unlockWrites() // also if Badger panics
 		if err != nil {
 			return err
 		}
@@ -288,8 +291,8 @@ func (se *session) compact() error {
 	return se.db.Flatten(1)
 }
 
-// flush moves what is in memory tables and their logs to tables of the tree: Badger does so before it drops a prefix,
-// and offers no other way. Needs the turn.
+// flush moves what is in memory tables and their logs to tables on disk. Badger
+// does so before it drops a prefix, and offers no other way. Needs writeLock.
 func (se *session) flush() error {
 	b := se.newBatch()
 	defer b.discard()

@@ -21,7 +21,7 @@ const endOfTime = storage.Time(32503680000000)
 // tableBytes is the size of the tables of the tree, where all that lasts lies.
 func tableBytes(t *testing.T, s *Store) (n int64) {
 	t.Helper()
-	err := filepath.WalkDir(s.dataDir(), func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.dir.data(), func(path string, d fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".sst" {
 			return err
 		}
@@ -43,7 +43,7 @@ func sealedBytes(t *testing.T, s *Store, scope storage.Scope, id string) []byte 
 	var value []byte
 	err := s.session.db.View(func(txn *badgerdb.Txn) error {
 		pointer := mustGet(t, txn, nameKey(levelIndex, h, keys.id(h, id)))
-		value = mustGet(t, txn, memoryKey(h, timeAt(pointer), keys.id(h, id)))
+		value = mustGet(t, txn, memoryKey(h, parseTime(pointer), keys.id(h, id)))
 		return nil
 	})
 	if err != nil {
@@ -52,7 +52,8 @@ func sealedBytes(t *testing.T, s *Store, scope storage.Scope, id string) []byte 
 	return value
 }
 
-// fillExpiring writes n memories of some KiB, every other one of which expires; their texts do not compress.
+// fillExpiring writes n memories of some KiB, every other one of which expires;
+// their texts do not compress.
 func fillExpiring(t *testing.T, s *Store, scope storage.Scope, n int) {
 	t.Helper()
 	for i := 0; i < n; i += 100 {
@@ -72,11 +73,12 @@ func fillExpiring(t *testing.T, s *Store, scope storage.Scope, n int) {
 	}
 }
 
-// TestReapGivesSpaceBack: of what has expired neither a byte nor the space is left.
+// TestReapGivesSpaceBack: of what has expired neither a byte nor the space is
+// left.
 func TestReapGivesSpaceBack(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
-	fillExpiring(t, s, scope, 6000) // 24 MiB, half of it expiring: over wasteBytes
+	fillExpiring(t, s, scope, 6000) // 24 MiB, half of it expiring: over maxGarbage
 	mustClose(t, s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -102,7 +104,8 @@ func TestReapGivesSpaceBack(t *testing.T) {
 	}
 }
 
-// TestDeletedBytesGo: what one memory, deleted, has left is gone within a day of the store's running, also over restarts.
+// TestDeletedBytesGo: what one memory, deleted, has left is gone within a day
+// of the store's running, also over restarts.
 func TestDeletedBytesGo(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -130,24 +133,25 @@ func TestDeletedBytesGo(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	reap(storage.Time(wasteAge.Milliseconds()) - 60_000)
+	reap(storage.Time(maxGarbageAge.Milliseconds()) - 60_000)
 	if present() == 0 {
 		t.Error("gone too soon: the test sees nothing")
 	}
-	reap(storage.Time(wasteAge.Milliseconds()))
+	reap(storage.Time(maxGarbageAge.Milliseconds()))
 	if n := present(); n != 0 {
 		t.Errorf("sealed bytes of a deleted memory stand %d times in the files", n)
 	}
-	if s.session.waste != (waste{}) {
-		t.Errorf("waste: got %+v, want none", s.session.waste)
+	if s.session.garbage != (garbage{}) {
+		t.Errorf("waste: got %+v, want none", s.session.garbage)
 	}
 	if m, err := s.Memory(t.Context(), scope, "kept"); err != nil || m.Text != "kept" {
 		t.Errorf("Memory: got %q, %v", m.Text, err)
 	}
 }
 
-// TestCompactionBesideOthers: erasing, writing and backing up go on beside compaction, and afterwards the store closes
-// and opens with all that it should have.
+// TestCompactionBesideOthers: erasing, writing and backing up go on beside
+// compaction, and afterwards the store closes and opens with all that it should
+// have.
 func TestCompactionBesideOthers(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	fillExpiring(t, s, scopeOf("kept"), 600)
@@ -183,7 +187,7 @@ func TestCompactionBesideOthers(t *testing.T) {
 	})
 	loop(func(int) error { return s.Backup(t.Context(), io.Discard) })
 	for range 25 {
-		if _, err := s.Reap(t.Context(), now()+2*storage.Time(wasteAge.Milliseconds())); err != nil {
+		if _, err := s.Reap(t.Context(), now()+2*storage.Time(maxGarbageAge.Milliseconds())); err != nil {
 			t.Error(err)
 		}
 	}
@@ -200,8 +204,9 @@ func TestCompactionBesideOthers(t *testing.T) {
 	}
 }
 
-// TestReplacedBytesGo: what a changed memory said before goes like what was deleted, and a compaction that a reader may
-// have kept from all of it is done again.
+// TestReplacedBytesGo: what a changed memory said before goes like what was
+// deleted, and a compaction that a reader may have kept from all of it is done
+// again.
 func TestReplacedBytesGo(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -209,7 +214,7 @@ func TestReplacedBytesGo(t *testing.T) {
 	before := sealedBytes(t, s, scope, "m")
 	reader := s.session.db.NewTransaction(false)
 	mustPut(t, s, scope, memory("m", "what it says now"))
-	aDay := storage.Time(wasteAge.Milliseconds()) + 60_000
+	aDay := storage.Time(maxGarbageAge.Milliseconds()) + 60_000
 	if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +230,9 @@ func TestReplacedBytesGo(t *testing.T) {
 	}
 }
 
-// TestReplacedRecordsGo: what a record said before goes, too, though nothing else was deleted: a segment of vectors that is
-// written anew without one of them, or as one whose value lies in chunks.
+// TestReplacedRecordsGo: what a record said before goes, too, though nothing
+// else was deleted: a segment of vectors that is written anew without one of
+// them, or as one whose value lies in chunks.
 func TestReplacedRecordsGo(t *testing.T) {
 	for _, size := range []int{100, 2 * inlineSize} {
 		s := mustOpen(t, testConfig(t))
@@ -257,7 +263,7 @@ func TestReplacedRecordsGo(t *testing.T) {
 		if occurrences(t, s.cfg.Dir, before) == 0 {
 			t.Error("gone at once: the test sees nothing")
 		}
-		aDay := storage.Time(wasteAge.Milliseconds()) + 60_000
+		aDay := storage.Time(maxGarbageAge.Milliseconds()) + 60_000
 		if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// fileSums is the content of a tree, to see that nothing was touched.
+// fileSums is the content of a tree, to see that nothing was changed.
 func fileSums(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	sums := make(map[string][32]byte)
@@ -48,7 +48,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestRefusals: each way in which a store does not open says what is wrong and names the place, and touches nothing.
+// TestRefusals: each way in which a store does not open says what is wrong and
+// names the place, and touches nothing.
 func TestRefusals(t *testing.T) {
 	remove := func(t *testing.T, path string) {
 		t.Helper()
@@ -69,7 +70,7 @@ func TestRefusals(t *testing.T) {
 			cfg.Dir = filepath.Join(cfg.Dir, "below")
 		}, []string{"not a directory"}},
 		{"wrong key", false, func(t *testing.T, cfg *Config) { cfg.Key = bytes.Repeat([]byte{7}, KeySize) },
-			[]string{"wrong key", "nothing was touched"}},
+			[]string{"wrong key", "nothing was changed"}},
 		{"wrong key file", false, func(t *testing.T, cfg *Config) { write(t, cfg.KeyFile, strings.Repeat("0a", KeySize)) },
 			[]string{"wrong key", "KEYFILE"}},
 		{"key file missing", false, func(t *testing.T, cfg *Config) { remove(t, cfg.KeyFile) },
@@ -79,7 +80,7 @@ func TestRefusals(t *testing.T) {
 		{"key file not read", false, func(t *testing.T, cfg *Config) {
 			remove(t, cfg.KeyFile)
 			write(t, filepath.Join(cfg.KeyFile, "below"), "")
-		}, []string{"key file KEYFILE is no regular file"}},
+		}, []string{"key file KEYFILE is not a regular file"}},
 		{"key file not named", true, func(t *testing.T, cfg *Config) { cfg.KeyFile = "" }, []string{"storage.keyFile"}},
 		{"newer schema", false, func(t *testing.T, cfg *Config) {
 			write(t, filepath.Join(cfg.Dir, "VERSION"), "remora store 99\n")
@@ -157,14 +158,14 @@ func TestKeyringMissing(t *testing.T) {
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	mustClose(t, s)
 	aside := cfg.Dir + "-keyring"
-	if err := os.Rename(s.keyringDir(), aside); err != nil {
+	if err := os.Rename(s.dir.keyring(), aside); err != nil {
 		t.Fatal(err)
 	}
 	err := s.Open(t.Context())
-	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "keyring missing") || !strings.Contains(err.Error(), s.keyringDir()) {
+	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "keyring missing") || !strings.Contains(err.Error(), s.dir.keyring()) {
 		t.Fatalf("Open: got %v, want a missing keyring", err)
 	}
-	if err := os.Rename(aside, s.keyringDir()); err != nil {
+	if err := os.Rename(aside, s.dir.keyring()); err != nil {
 		t.Fatalf("put the keyring back: %v", err)
 	}
 	if err := s.Open(t.Context()); err != nil {
@@ -215,7 +216,8 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestRun: it tells a reason once, keeps trying, opens when the cause is gone, and closes when told.
+// TestRun: it tells a reason once, keeps trying, opens when the cause is gone,
+// and closes when told.
 func TestRun(t *testing.T) {
 	cfg := testConfig(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -233,7 +235,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("an hour of one reason was told %d times, want once:\n%s", got, &log)
 		}
 		write(t, version, "nonsense")
-		time.Sleep(lastRetry + time.Second)
+		time.Sleep(maxRetry + time.Second)
 		synctest.Wait()
 		if got := strings.Count(log.String(), "damaged"); got != 1 {
 			t.Errorf("a new reason was told %d times, want once:\n%s", got, &log)
@@ -241,7 +243,7 @@ func TestRun(t *testing.T) {
 		if err := os.Remove(version); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(lastRetry + time.Second)
+		time.Sleep(maxRetry + time.Second)
 		synctest.Wait()
 		if got := s.Health(); !got.Open {
 			t.Errorf("Health after the cause is gone: got %+v, want open", got)
@@ -343,7 +345,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestExplain covers what cannot be brought about by a test that may run as root.
+// TestExplain covers what cannot be brought about by a test that may run as
+// root.
 func TestExplain(t *testing.T) {
 	cfg := testConfig(t)
 	s := New(cfg, nil)
@@ -358,7 +361,7 @@ func TestExplain(t *testing.T) {
 		{errors.New("MANIFEST has unsupported version"), "cannot open " + cfg.Dir + ", it may be damaged: MANIFEST"},
 		{refuse("as it is"), "as it is"},
 	} {
-		if got := s.explain(test.err).Error(); !strings.HasPrefix(got, test.want) {
+		if got := explain(s.dir, test.err).Error(); !strings.HasPrefix(got, test.want) {
 			t.Errorf("explain %v: got %q, want %q", test.err, got, test.want)
 		}
 	}
@@ -369,7 +372,7 @@ func TestDamagedManifest(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	mustClose(t, s)
-	write(t, filepath.Join(s.dataDir(), "MANIFEST"), "not a manifest")
+	write(t, filepath.Join(s.dir.data(), "MANIFEST"), "not a manifest")
 	err := s.Open(t.Context())
 	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") || !strings.Contains(err.Error(), s.cfg.Dir) {
 		t.Errorf("Open: got %v, want damage", err)

@@ -6,33 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Rotation replaces the key-encryption key in two walks over the keyring, so that the configured key opens every file at
-// every moment:
+// Rotation replaces the key-encryption key in two passes over the keyring, so
+// that the configured key opens every file at every moment:
 //
-//  1. The mark "rotating" names the new key, and holds it wrapped by the old one, so that a store that is opened with the
-//     old one meanwhile wraps what it adds by both. Each file is replaced by one that both keys open, the secrets last: what opens
-//     those opens all.
-//  2. The new key takes its place. Where the key is configured otherwise than by a file, this is the user's to do, and the rest is
-//     done when the store is next opened.
-//  3. Each file is replaced by one that only the new key opens. The mark goes.
+//  1. The mark "rotating" names the new key and holds it, wrapped by the old one, so that a store that is opened with the
+//     old key meanwhile wraps new files by both. Each file is replaced by one that both keys open, the secrets last: a key
+//     that opens those opens everything.
+//  2. The new key takes its place. If the key is not configured by a file, the user does this, and the rest follows when
+//     the store is next opened.
+//  3. Each file is replaced by one that only the new key opens. The mark is removed.
 //
-// A crash in 1 leaves the old key in place, in 3 the new one; the store finishes 3 when it is opened with the new key.
+// A crash in 1 leaves the old key in place, one in 3 the new key; the store
+// finishes 3 when it is opened with the new key.
 //
-// A key file may be that of several stores (one was restored into a second directory; two are configured alike), and what it holds
-// may be the only copy. So no key is ever overwritten or removed: what has to make room in the key file is first kept beside it,
-// named by its id, where every store looks for its own. Two files may hold the same key.
+// Several stores may share a key file (one was restored into a second
+// directory; two are configured alike), and it may be the only copy of a key.
+// So no key is ever overwritten or removed: before the key file changes, its
+// key is copied to a file next to it that is named by the key's id, where every
+// store looks for its own.
 
-// nextKeyFile is where a new key lies until it takes its place. By its id it is of one rotation of one store.
+// nextKeyFile returns the file of a new key until the key takes its place.
 func (c Config) nextKeyFile(id kekID) string { return c.keyFileOf(id) + ".next" }
 
-// RotateKey implements [storage.KeyRotator]. Writers of new scopes wait for single files at most.
+// RotateKey implements [storage.KeyRotator]. Writes to new scopes wait for
+// single files at most.
 func (s *Store) RotateKey(ctx context.Context, newKeyFile string) (done storage.KeyRotation, err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
@@ -40,80 +46,90 @@ func (s *Store) RotateKey(ctx context.Context, newKeyFile string) (done storage.
 	}
 	defer s.finish(se, debug.SetPanicOnFault(true), &err)
 	if !se.rotating.TryLock() {
-		return done, unavailable("the key is being rotated already")
+		return done, unavailable("a key rotation is under way already")
 	}
 	defer se.rotating.Unlock()
 
+	r := rotation{cfg: s.cfg, keys: se.keys}
 	if newKeyFile == "" {
-		done, err = s.rotateInFiles(ctx, se.keys)
+		err = r.replaceInFiles(ctx)
 	} else {
-		done, err = s.rotateTo(ctx, se.keys, newKeyFile)
+		err = r.wrapByKeyIn(ctx, newKeyFile)
 	}
 	if err != nil {
 		err = fmt.Errorf("rotate key: %w", err)
 	}
-	return done, err
+	return r.done, err
 }
 
-// rotateTo is for a key that is configured elsewhere.
-func (s *Store) rotateTo(ctx context.Context, keys *keyring, newKeyFile string) (done storage.KeyRotation, err error) {
-	if err := onMount(newKeyFile); err != nil { // as for the first key of a store
-		return done, fmt.Errorf("%w: %w", err, storage.ErrInvalid)
+// rotation is one call of RotateKey.
+type rotation struct {
+	cfg  Config
+	keys *keyring
+	done storage.KeyRotation
+}
+
+// wrapByKeyIn does the first pass for a key that is configured elsewhere.
+func (r *rotation) wrapByKeyIn(ctx context.Context, newKeyFile string) error {
+	if err := checkMount(newKeyFile); err != nil { // as for the first key of a store
+		return fmt.Errorf("%w: %w", err, storage.ErrInvalid)
 	}
 	next, err := readOrMakeKEK(newKeyFile)
 	if err != nil {
-		return done, err
+		return err
 	}
-	done.From, done.To = keys.current().id.String(), next.id.String()
-	if next.id == keys.current().id {
-		return done, fmt.Errorf("the key in %s is the one in use: %w", newKeyFile, storage.ErrInvalid)
+	r.done.From, r.done.To = r.keys.current().id.String(), next.id.String()
+	if next.id == r.keys.current().id {
+		return fmt.Errorf("the key in %s is the one in use: %w", newKeyFile, storage.ErrInvalid)
 	}
-	done.Keys, done.Unreadable, err = keys.wrapAlsoBy(ctx, next)
-	done.Pending = err == nil
-	return done, err
+	r.done.Keys, r.done.Unreadable, err = r.keys.wrapAlsoBy(ctx, next)
+	r.done.Pending = err == nil
+	return err
 }
 
-func (s *Store) rotateInFiles(ctx context.Context, keys *keyring) (done storage.KeyRotation, err error) {
-	old, oldFile := keys.current(), keys.keyFile
-	replace, err := s.replaces(old, oldFile)
+// replaceInFiles does the whole rotation for a key in a file.
+func (r *rotation) replaceInFiles(ctx context.Context) error {
+	old, oldFile := r.keys.current(), r.keys.keyFile
+	replace, err := r.ownsKeyFile(old, oldFile)
 	if err != nil {
-		return done, err
+		return err
 	}
-	next, err := s.nextKEK(keys)
+	next, err := r.nextKEK()
 	if err != nil {
-		return done, err
+		return err
 	}
-	done.From, done.To = old.id.String(), next.id.String()
-	if done.Keys, done.Unreadable, err = keys.wrapAlsoBy(ctx, next); err != nil {
-		if to, _, markErr := keys.rotatingTo(); markErr == nil && (to == nil || *to != next.id) {
-			err = errors.Join(err, shred(s.cfg.nextKeyFile(next.id))) // nothing has come of it
+	r.done.From, r.done.To = old.id.String(), next.id.String()
+	if r.done.Keys, r.done.Unreadable, err = r.keys.wrapAlsoBy(ctx, next); err != nil {
+		if to, _, markErr := r.keys.rotatingTo(); markErr == nil && (to == nil || *to != next.id) {
+			err = errors.Join(err, shred(r.cfg.nextKeyFile(next.id))) // nothing is wrapped by it
 		}
-		return done, err
+		return err
 	}
-	if done.OldFile, done.NewFile, err = s.placeKey(old, next, oldFile, replace); err != nil {
-		return done, fmt.Errorf("the new key can't take its place, the old one still opens everything: %w; --new-key-file names another place for the new one", err)
+	if err := r.placeKey(old, next, oldFile, replace); err != nil {
+		return fmt.Errorf("the new key cannot take its place, the old one still opens everything: %w; name another place for the new one with --new-key-file", err)
 	}
-	keys.keyFile = done.NewFile
-	if done.Keys, done.Unreadable, err = keys.wrapOnlyBy(ctx, next); err != nil {
-		return done, fmt.Errorf("the new key is in place, the old one still opens some of the keyring: %w", err)
+	r.keys.keyFile = r.done.NewFile
+	if r.done.Keys, r.done.Unreadable, err = r.keys.wrapOnlyBy(ctx, next); err != nil {
+		return fmt.Errorf("the new key is in place, the old one still opens a part of the keyring: %w", err)
 	}
-	return done, nil
+	return nil
 }
 
-// replaces says that the new key takes the place of the old one in the key file, which is this store's as far as can be told. Else it
-// goes beside it.
-func (s *Store) replaces(old *kek, oldFile string) (bool, error) {
+// ownsKeyFile reports whether the key file is this store's, as far as can be
+// known, so that the new key takes the old one's place there. Otherwise the new
+// key is put next to it.
+func (r *rotation) ownsKeyFile(old *kek, oldFile string) (bool, error) {
 	switch {
-	case len(s.cfg.Key) > 0:
+	case len(r.cfg.Key) > 0:
 		return false, fmt.Errorf("the key is not in a file of its own: name a file for the new one: %w", storage.ErrInvalid)
-	case oldFile != s.cfg.KeyFile, s.cfg.NewKey == NewKeyBeside:
+	case oldFile != r.cfg.KeyFile, r.cfg.NewKey == NewKeyBeside:
 		return false, nil
 	}
 	info, err := os.Lstat(oldFile)
 	if err != nil {
 		return false, err
 	}
-	if info.Mode()&os.ModeSymlink != 0 { // as mounted secrets are, which are not Remora's to change
+	if info.Mode()&os.ModeSymlink != 0 { // a mounted secret, for example, which is not Remora's to change
 		to, err := filepath.EvalSymlinks(oldFile)
 		if err != nil {
 			return false, err
@@ -132,14 +148,14 @@ func (s *Store) replaces(old *kek, oldFile string) (bool, error) {
 	return true, nil
 }
 
-// nextKEK is the key of the rotation that was cut short, or a new one.
-func (s *Store) nextKEK(keys *keyring) (*kek, error) {
-	to, _, err := keys.rotatingTo()
+// nextKEK returns the key of an interrupted rotation, or a new one.
+func (r *rotation) nextKEK() (*kek, error) {
+	to, _, err := r.keys.rotatingTo()
 	if err != nil {
 		return nil, err
 	}
 	if to != nil {
-		if k, err := readKEK(s.cfg.nextKeyFile(*to)); err == nil && k.id == *to {
+		if k, err := readKEK(r.cfg.nextKeyFile(*to)); err == nil && k.id == *to {
 			return k, nil
 		}
 	}
@@ -148,27 +164,29 @@ func (s *Store) nextKEK(keys *keyring) (*kek, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k, writeKey(s.cfg.nextKeyFile(k.id), key)
+	return k, writeKey(r.cfg.nextKeyFile(k.id), key)
 }
 
-// placeKey brings the new key to where the store finds it. In a key file that is replaced it is a copy: stores that share the file and
-// are rotated at once take it from each other, and not their keys.
-func (s *Store) placeKey(old, next *kek, oldFile string, replace bool) (oldKept, placed string, err error) {
-	from, own := s.cfg.nextKeyFile(next.id), s.cfg.keyFileOf(next.id)
-	if !replace {
-		return oldFile, own, renameDurably(from, own)
+// placeKey puts the new key where the store finds it. If it replaces the one in
+// the key file, that is a copy: stores that share the file and are rotated at
+// once then take the place from each other, but not the keys.
+func (r *rotation) placeKey(old, next *kek, oldFile string, replace bool) error {
+	from, own := r.cfg.nextKeyFile(next.id), r.cfg.keyFileOf(next.id)
+	r.done.OldFile, r.done.NewFile = oldFile, own
+	if replace {
+		kept := r.cfg.keyFileOf(old.id)
+		if err := copyKey(r.cfg.KeyFile, kept, old.id); err != nil {
+			return err
+		}
+		if err := copyKey(from, r.cfg.KeyFile, next.id); err != nil { // fails if the file itself is a mount
+			return err
+		}
+		r.done.OldFile, r.done.NewFile = kept, r.cfg.KeyFile
 	}
-	kept := s.cfg.keyFileOf(old.id)
-	if err := copyKey(s.cfg.KeyFile, kept, old.id); err != nil {
-		return "", "", err
-	}
-	if err := copyKey(from, s.cfg.KeyFile, next.id); err != nil { // fails where the file is a mount by itself, which has no place beside it
-		return "", "", err
-	}
-	return kept, s.cfg.KeyFile, renameDurably(from, own)
+	return renameDurably(from, own)
 }
 
-// copyKey has the key of that id lie in the file to as well.
+// copyKey copies the key of that id, unless the file holds it already.
 func copyKey(from, to string, id kekID) error {
 	if k, err := readKEK(to); err == nil && k.id == id {
 		return nil
@@ -191,45 +209,48 @@ func copyKey(from, to string, id kekID) error {
 	return writeKey(to, key)
 }
 
-// finishRotation does what a rotation has left to do once the new key is configured; until then the new key is used
-// beside the old one.
-func (s *Store) finishRotation(ctx context.Context, k *keyring) error {
+// finishRotation finishes an interrupted rotation once the new key is
+// configured. Until then new files are wrapped by both keys.
+func finishRotation(ctx context.Context, cfg Config, k *keyring, log *slog.Logger) error {
 	to, sealed, err := k.rotatingTo()
 	if err != nil {
 		return err
 	}
 	if to == nil {
-		return shred(k.rotatingPath() + ".done") // of a rotation that ended there
+		return shred(k.rotatingPath() + ".done") // a rotation was interrupted right at its end
 	}
 	current := k.current()
 	if *to != current.id {
-		s.log.Warn("a rotation of the key is under way: run it again, or configure the new key", "from", current.id.String(), "to", to.String())
-		wrap, err := appendOpened(nil, current.aead, sealed, wrapAAD("rotating"))
+		log.Warn("a rotation of the key is under way: run it again, or configure the new key", "from", current.id.String(), "to", to.String())
+		wrapKey, err := appendOpened(nil, current.aead, sealed, wrapAAD("rotating"))
 		if err != nil {
 			return fmt.Errorf("keyring rotating: %w", err)
 		}
-		next, err := kekOf(*to, wrap)
+		next, err := kekOf(*to, wrapKey)
 		if err == nil {
-			k.alsoBy(next)
+			k.setKEKs(k.current(), next)
 		}
 		return err
 	}
-	if left := s.cfg.nextKeyFile(current.id); k.keyFile != "" {
-		if err := renameDurably(left, s.cfg.keyFileOf(current.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.log.Warn("the key has no file of its own beside the key file", "key", current.id.String(), "error", err)
+	if left := cfg.nextKeyFile(current.id); k.keyFile != "" {
+		if err := renameDurably(left, cfg.keyFileOf(current.id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			log.Warn("the key has no file of its own next to the key file", "key", current.id.String(), "error", err)
 		}
 	}
 	n, unreadable, err := k.wrapOnlyBy(ctx, current)
 	if err != nil {
 		return err
 	}
-	s.log.Info("the rotation of the key is finished", "key", to.String(), "keys", n, "unreadable", unreadable)
+	log.Info("the rotation of the key is finished", "key", to.String(), "keys", n, "unreadable", unreadable)
 	return nil
 }
 
+const rotatingMagic = "RMR1"
+
 func (k *keyring) rotatingPath() string { return filepath.Join(k.dir, "rotating") }
 
-// rotatingTo is the key that a rotation has begun to put in place, and that key sealed; nil if none has.
+// rotatingTo returns the id of the key that a rotation is putting in place, and
+// the key, sealed; nil if there is none.
 func (k *keyring) rotatingTo() (to *kekID, sealed []byte, err error) {
 	content, err := os.ReadFile(k.rotatingPath())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -246,39 +267,36 @@ func (k *keyring) rotatingTo() (to *kekID, sealed []byte, err error) {
 	return &id, rest[8:], nil
 }
 
-const rotatingMagic = "RMR1"
-
 func (k *keyring) current() *kek {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.keks[0]
 }
 
-// wrapAlsoBy has everything, also what comes later, wrapped by the key in use and by next.
+func (k *keyring) setKEKs(keks ...*kek) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.keks = keks
+}
+
+// wrapAlsoBy wraps all files, also later ones, by the key in use and by next.
 func (k *keyring) wrapAlsoBy(ctx context.Context, next *kek) (keys, unreadable int, err error) {
+	current := k.current()
 	mark := append([]byte(rotatingMagic), next.id[:]...)
-	mark = appendSealed(mark, k.current().aead, next.wrap, wrapAAD("rotating"))
+	mark = appendSealed(mark, current.aead, next.wrap, wrapAAD("rotating"))
 	if err := k.write(k.rotatingPath(), mark); err != nil {
 		return 0, 0, err
 	}
-	k.alsoBy(next)
+	k.setKEKs(current, next)
 	if keys, unreadable, err = k.rewrapScopes(ctx); err != nil {
 		return keys, unreadable, err
 	}
 	return keys, unreadable, k.rewrapFile("secrets", k.secretsPath())
 }
 
-func (k *keyring) alsoBy(next *kek) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.keks = []*kek{k.keks[0], next}
-}
-
-// wrapOnlyBy has everything wrapped by next alone, which must open it all.
+// wrapOnlyBy wraps all files by next alone, which must open them all.
 func (k *keyring) wrapOnlyBy(ctx context.Context, next *kek) (keys, unreadable int, err error) {
-	k.mu.Lock()
-	k.keks = []*kek{next}
-	k.mu.Unlock()
+	k.setKEKs(next)
 	if err := k.rewrapFile("secrets", k.secretsPath()); err != nil {
 		return 0, 0, err
 	}
@@ -288,7 +306,8 @@ func (k *keyring) wrapOnlyBy(ctx context.Context, next *kek) (keys, unreadable i
 	return keys, unreadable, k.unmarkRotation()
 }
 
-// unmarkRotation takes the mark away before it overwrites it: half overwritten it would be a damaged mark.
+// unmarkRotation renames the mark before it shreds it: half overwritten, it
+// would be a damaged mark.
 func (k *keyring) unmarkRotation() error {
 	path, done := k.rotatingPath(), k.rotatingPath()+".done"
 	if err := os.Rename(path, done); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -300,14 +319,15 @@ func (k *keyring) unmarkRotation() error {
 	return shred(done)
 }
 
-// rewrapScopes replaces the files of scopes that are not wrapped as new ones are.
+// rewrapScopes replaces the files of scopes that are not wrapped by the current
+// keys.
 func (k *keyring) rewrapScopes(ctx context.Context) (keys, unreadable int, err error) {
 	err = k.each(func(h hash16) error {
 		err := k.rewrapFile(scopeFileName(h), k.scopePath(h))
 		switch {
 		case errors.Is(err, storage.ErrDamaged), errors.Is(err, errWrongKey):
 			unreadable++
-		case err != nil && !errors.Is(err, fs.ErrNotExist): // erased meanwhile
+		case err != nil && !errors.Is(err, fs.ErrNotExist): // it was just erased
 			return err
 		case err == nil:
 			keys++
@@ -317,7 +337,8 @@ func (k *keyring) rewrapScopes(ctx context.Context) (keys, unreadable int, err e
 	return keys, unreadable, err
 }
 
-// rewrapFile holds mu, so that no key is destroyed between reading and writing it.
+// rewrapFile holds mu, so that no key is destroyed between reading and writing
+// it.
 func (k *keyring) rewrapFile(name, path string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -325,26 +346,16 @@ func (k *keyring) rewrapFile(name, path string) error {
 	if err != nil {
 		return err
 	}
-	if by, err := wrappings(name, content); err != nil {
-		return err
-	} else if sameKeys(by, k.keks) {
-		return nil
-	}
-	plain, err := unwrapped(k.keks, name, content)
+	by, err := wrappingKeys(name, content)
 	if err != nil {
 		return err
 	}
-	return k.write(path, wrapped(k.keks, name, plain))
-}
-
-func sameKeys(by []wrapping, keks []*kek) bool {
-	if len(by) != len(keks) {
-		return false
+	if slices.EqualFunc(by, k.keks, func(id kekID, kek *kek) bool { return id == kek.id }) {
+		return nil
 	}
-	for i := range by {
-		if by[i].by != keks[i].id {
-			return false
-		}
+	plain, err := unwrap(k.keks, name, content)
+	if err != nil {
+		return err
 	}
-	return true
+	return k.write(path, wrap(k.keks, name, plain))
 }

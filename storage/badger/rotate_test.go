@@ -15,7 +15,8 @@ import (
 
 const rotationScopes = 4
 
-// fillRotation writes something in some scopes, and returns a check that all of it is there and no name has changed.
+// fillRotation writes something in some scopes, and returns a check that all of
+// it is there and no name has changed.
 func fillRotation(t *testing.T, s *Store) func(t *testing.T, s *Store) {
 	t.Helper()
 	for i := range rotationScopes {
@@ -53,7 +54,7 @@ func wrappedBy(t *testing.T, k *keyring) map[kekID]int {
 	n := map[kekID]int{}
 	count := func(name, path string) {
 		content := mustRead(t, path)
-		all, err := wrappings(name, content)
+		all, err := parseWrappings(name, content)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,8 +124,9 @@ func TestRotateKey(t *testing.T) {
 	}
 }
 
-// TestRotationCutShort: with a failure at each write of a rotation, in each of the files, the configured key opens
-// everything, and a second try completes it.
+// TestRotationCutShort: with a failure at each write of a rotation, in each of
+// the files, the configured key opens everything, and a second try completes
+// it.
 func TestRotationCutShort(t *testing.T) {
 	fault := errors.New("told to fail")
 	for _, persisted := range []bool{false, true} {
@@ -183,8 +185,9 @@ func TestRotationCutShort(t *testing.T) {
 	}
 }
 
-// TestRotateToConfiguredKey: where the key is not in a file of the store's, both keys open everything until the store
-// is opened with the new one, and scopes that are new meanwhile are no exception.
+// TestRotateToConfiguredKey: where the key is not in a file of the store's,
+// both keys open everything until the store is opened with the new one, and
+// scopes that are new meanwhile are no exception.
 func TestRotateToConfiguredKey(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Key, cfg.KeyFile = bytes.Repeat([]byte{1}, KeySize), ""
@@ -245,7 +248,8 @@ func rotateUntilKilled(dir string) error {
 	}
 }
 
-// TestKilledRotating: after a kill -9 at any moment of a rotation the configured key opens everything.
+// TestKilledRotating: after a kill -9 at any moment of a rotation the
+// configured key opens everything.
 func TestKilledRotating(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")

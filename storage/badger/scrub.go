@@ -10,19 +10,16 @@ import (
 	"path/filepath"
 	"slices"
 
-	badgerdb "github.com/dgraph-io/badger/v4"
 	"github.com/dgraph-io/badger/v4/options"
 	"github.com/dgraph-io/badger/v4/table"
 )
 
-// maxTable bounds the tables that Scrub looks at, in bytes. Badger makes none that large with our options.
+// maxTable limits the tables that scrub reads, in bytes. Badger makes none that
+// large with our options.
 const maxTable = 64 << 20
 
-// Scrub reads every table and checks its sums, and returns the names of those that fail: what they held may be missing
-// from scans, since Badger's iterators pass over a block that they can't read. Each counts in [Health] as damaged. It may run
-// while the store is open, and reads files rather than mapped memory, so that a bad disk gives an error and no signal.
-func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
-	paths, err := filepath.Glob(filepath.Join(s.dataDir(), "*.sst"))
+func (d *dataFiles) scrub(ctx context.Context) (damaged []string, err error) {
+	paths, err := d.glob("*.sst")
 	if err != nil {
 		return nil, err
 	}
@@ -32,28 +29,27 @@ func (s *Store) Scrub(ctx context.Context) (damaged []string, err error) {
 			return damaged, err
 		}
 		buffer, err = scrubTable(path, buffer)
-		if err != nil && s.isNamed(path) {
-			buffer, err = scrubTable(path, buffer) // it may have been in the making
-		} else {
-			err = nil // it is, or has been merged into another
-		}
-		if err != nil {
-			damaged = append(damaged, filepath.Base(path))
-			s.damaged.Add(1)
-			s.log.Error("a table is damaged: some of its memories are missing", "file", path, "error", err)
+		if err != nil && d.isLive(path) { // else it is being made, or has been merged into another
+			buffer, err = scrubTable(path, buffer) // it may just have been completed
+			if err != nil {
+				damaged = append(damaged, filepath.Base(path))
+				d.damaged.Add(1)
+				d.log.Error("a table is damaged: some of its memories are missing", "file", path, "error", err)
+			}
 		}
 	}
 	return damaged, nil
 }
 
-// isNamed says whether the manifest has a table, or can't be read.
-func (s *Store) isNamed(path string) bool {
-	named, _, err := namedTables(filepath.Join(s.dataDir(), badgerdb.ManifestFilename), badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
+// isLive reports whether the manifest names a table, or cannot be read.
+func (d *dataFiles) isLive(path string) bool {
+	m, err := d.readManifest()
 	id, ok := table.ParseFileID(filepath.Base(path))
-	return err != nil || named == nil || !ok || named[id]
+	return err != nil || m.tables == nil || !ok || m.tables[id]
 }
 
-// scrubTable checks a table; one that has been merged into another and is gone is no error.
+// scrubTable checks a table. One that is gone, because it was merged into
+// another, is no error.
 func scrubTable(path string, buffer []byte) ([]byte, error) {
 	buffer, err := readTable(path, buffer)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,14 +72,14 @@ func readTable(path string, buffer []byte) ([]byte, error) {
 		return buffer, err
 	}
 	if info.Size() > maxTable {
-		return buffer, fmt.Errorf("%d bytes are no table's size", info.Size())
+		return buffer, fmt.Errorf("%d bytes, larger than any table", info.Size())
 	}
 	buffer = slices.Grow(buffer[:0], int(info.Size()))[:info.Size()]
 	_, err = io.ReadFull(f, buffer)
 	return buffer, err
 }
 
-// checkTable makes an error of what Badger panics over.
+// checkTable turns Badger's panics over a damaged table into errors.
 func checkTable(path string, content []byte) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

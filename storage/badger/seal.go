@@ -28,7 +28,8 @@ func newAEAD(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newMask makes the block cipher of pointer from a scope's data key, whose own use is sealing.
+// newMask derives the block cipher that masks fingerprints from a scope's data
+// key.
 func newMask(dataKey []byte) (cipher.Block, error) {
 	key, err := hkdf.Key(sha256.New, dataKey, nil, "remora index mask v1", 16)
 	if err != nil {
@@ -37,8 +38,8 @@ func newMask(dataKey []byte) (cipher.Block, error) {
 	return aes.NewCipher(key)
 }
 
-// appendSealed appends nonce | ciphertext | tag. Nonces are random: safe for 2^32 seals under one key, which one scope
-// would need years of writing without pause to reach.
+// appendSealed appends nonce | ciphertext | tag. Nonces are random, which is
+// safe for 2^32 seals under one key: years of continuous writing to one scope.
 func appendSealed(dst []byte, aead cipher.AEAD, plain, aad []byte) []byte {
 	n := len(dst)
 	dst = append(dst, make([]byte, nonceSize)...)
@@ -46,7 +47,7 @@ func appendSealed(dst []byte, aead cipher.AEAD, plain, aad []byte) []byte {
 	return aead.Seal(dst, dst[n:], plain, aad)
 }
 
-// appendOpened appends the plain text of what appendSealed made.
+// appendOpened appends the plain text of what appendSealed returned.
 func appendOpened(dst []byte, aead cipher.AEAD, sealed, aad []byte) ([]byte, error) {
 	if len(sealed) < nonceSize+tagSize {
 		return nil, fmt.Errorf("open sealed value: too short: %w", storage.ErrDamaged)
@@ -58,28 +59,31 @@ func appendOpened(dst []byte, aead cipher.AEAD, sealed, aad []byte) ([]byte, err
 	return plain, nil
 }
 
-// sealVersioned makes the value of a memory: format 1 | version 8 | sealed. The header is authenticated with the disk
-// key, which holds the scope's hash, so a value opens only at its own place and under its own version.
+// sealVersioned returns the value of a memory: format 1 | version 8 | sealed.
+// The header is authenticated together with the disk key, which contains the
+// scope's hash, so a value opens only under its own disk key and version.
 func sealVersioned(key *scopeKey, diskKey []byte, version uint64, plain []byte) []byte {
 	v := make([]byte, 0, sealHeaderSize+nonceSize+len(plain)+tagSize)
 	v = append(v, sealFormat)
 	v = binary.BigEndian.AppendUint64(v, version)
-	return appendSealed(v, key.aead, plain, placeAAD(nil, diskKey, v))
+	return appendSealed(v, key.aead, plain, valueAAD(nil, diskKey, v))
 }
 
-// openVersioned appends the plain text to dst[:0].
+// openVersioned opens what sealVersioned returned, and appends the plain text
+// to dst[:0].
 func openVersioned(dst []byte, key *scopeKey, diskKey, value []byte) (plain []byte, version uint64, err error) {
 	if len(value) < sealHeaderSize || value[0] != sealFormat {
 		return nil, 0, fmt.Errorf("open sealed value: unknown format: %w", storage.ErrDamaged)
 	}
 	header := value[:sealHeaderSize]
 	var buf [128]byte
-	plain, err = appendOpened(dst[:0], key.aead, value[sealHeaderSize:], placeAAD(buf[:0], diskKey, header))
+	plain, err = appendOpened(dst[:0], key.aead, value[sealHeaderSize:], valueAAD(buf[:0], diskKey, header))
 	return plain, binary.BigEndian.Uint64(header[1:]), err
 }
 
-// placeAAD is what binds a value to its place: both parts are of a length that the first byte of the disk key fixes.
-func placeAAD(buf, diskKey, header []byte) []byte {
+// valueAAD appends what binds a value to its disk key. The first byte of the
+// disk key determines the length of both parts.
+func valueAAD(buf, diskKey, header []byte) []byte {
 	buf = append(buf, diskKey...)
 	return append(buf, header...)
 }

@@ -14,7 +14,7 @@ import (
 // raw changes the files of a closed store beneath it.
 func raw(t *testing.T, s *Store, change func(txn *badgerdb.Txn) error) {
 	t.Helper()
-	db, err := badgerdb.Open(badgerOptions(s.dataDir(), s.cfg.sizes(), s.log))
+	db, err := badgerdb.Open(badgerOptions(s.dir.data(), s.cfg.sizes(), s.log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,8 @@ func mustGet(t *testing.T, txn *badgerdb.Txn, key []byte) []byte {
 	return v
 }
 
-// TestTampering: values that were altered, moved or exchanged are damaged, never returned, and harm nothing else.
+// TestTampering: values that were altered, moved or exchanged are damaged,
+// never returned, and harm nothing else.
 func TestTampering(t *testing.T) {
 	mine, theirs := scopeOf("mine"), scopeOf("theirs")
 	for _, test := range []struct {
@@ -117,7 +118,8 @@ func TestTampering(t *testing.T) {
 	}
 }
 
-// TestMovedWithinScope: a value copied to another place of the same scope does not open there, though the key is the same.
+// TestMovedWithinScope: a value copied to another place of the same scope does
+// not open there, though the key is the same.
 func TestMovedWithinScope(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -162,7 +164,8 @@ func TestMovedWithinScope(t *testing.T) {
 	}
 }
 
-// TestLostScopeKey: without its key a scope is empty, not an error for the others, and AllRecords tells of the loss.
+// TestLostScopeKey: without its key a scope is empty, not an error for the
+// others, and AllRecords tells of the loss.
 func TestLostScopeKey(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	lost, kept := scopeOf("lost"), scopeOf("kept")
@@ -184,7 +187,8 @@ func TestLostScopeKey(t *testing.T) {
 	}
 }
 
-// TestManyScopes: more scopes than the cache of keys holds are served, and the cache stays within its bound.
+// TestManyScopes: more scopes than the cache of keys holds are served, and the
+// cache stays within its bound.
 func TestManyScopes(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	const n = cachedKeys + 20

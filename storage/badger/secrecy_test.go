@@ -72,7 +72,8 @@ func fillScope(t *testing.T, s *Store, scope storage.Scope, needle string) {
 	}
 }
 
-// TestNothingInTheClear looks at the raw files while the store is open (write-ahead log), and closed (tables).
+// TestNothingInTheClear looks at the raw files while the store is open
+// (write-ahead log), and closed (tables).
 func TestNothingInTheClear(t *testing.T) {
 	const needle = "Xylophone-Quagmire"
 	cfg := testConfig(t)
@@ -98,19 +99,21 @@ func TestNothingInTheClear(t *testing.T) {
 		mustClose(t, s)
 	}
 
-	// The search does find things: sealed with nothing, the needle would be seen.
+	// The search does find things: sealed with nothing, the needle would be
+	// seen.
 	write(t, filepath.Join(cfg.Dir, "data", "control"), needle)
 	if n := occurrences(t, cfg.Dir, []byte(needle)); n != 1 {
 		t.Errorf("control: found %d, want 1", n)
 	}
 }
 
-// traceOf is what any disk key of a scope shows in a file. Tables leave out what a key has in common with the first one
-// of its block, which for a key of another scope is the level and by chance a byte of the hash.
+// traceOf is what any disk key of a scope shows in a file. Tables leave out
+// what a key has in common with the first one of its block, which for a key of
+// another scope is the level and by chance a byte of the hash.
 func traceOf(h hash16) []byte { return h[2:] }
 
-// TestEraseDropsBytes: after Erase neither the data key, nor its wrapped form, nor the sealed bytes, nor a disk key of
-// the scope are in any file.
+// TestEraseDropsBytes: after Erase neither the data key, nor its wrapped form,
+// nor the sealed bytes, nor a disk key of the scope are in any file.
 func TestEraseDropsBytes(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -177,8 +180,9 @@ func valuesOf(t *testing.T, s *Store, scope storage.Scope) map[string][]byte {
 	return values
 }
 
-// TestErasedValuesGo: of what any way of erasing has erased, not a sealed value is left in any file: not of memories,
-// spool, ledger, index, summaries or audits, not of what was deleted or replaced before.
+// TestErasedValuesGo: of what any way of erasing has erased, not a sealed value
+// is left in any file: not of memories, spool, ledger, index, summaries or
+// audits, not of what was deleted or replaced before.
 func TestErasedValuesGo(t *testing.T) {
 	for name, erase := range map[string]func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error){
 		"Erase": func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error) {
@@ -273,7 +277,8 @@ func contents(t *testing.T, dir string) (files [][]byte) {
 	return files
 }
 
-// TestEraseIsFinished: an erasure that a crash cut short, after any of its steps, is finished before the store serves.
+// TestEraseIsFinished: an erasure that a crash cut short, after any of its
+// steps, is finished before the store serves.
 func TestEraseIsFinished(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -315,8 +320,9 @@ func TestEraseIsFinished(t *testing.T) {
 	}
 }
 
-// TestUnfinishedEraseBeforeWrite: an erasure that failed on the way is finished before the scope is written to, so that
-// nothing new is sealed among, or dropped with, what was to go.
+// TestUnfinishedEraseBeforeWrite: an erasure that failed on the way is finished
+// before the scope is written to, so that nothing new is sealed among, or
+// dropped with, what was to go.
 func TestUnfinishedEraseBeforeWrite(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -340,7 +346,8 @@ func TestUnfinishedEraseBeforeWrite(t *testing.T) {
 	}
 }
 
-// TestLeftOverChunks: chunks whose record was never committed, or has been replaced, are removed at the next opening.
+// TestLeftOverChunks: chunks whose record was never committed, or has been
+// replaced, are removed at the next opening.
 func TestLeftOverChunks(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	record := storage.Record{Bucket: storage.BucketIndex, Scope: scopeOf("u"), Key: "k", Value: make([]byte, 1<<20)}
@@ -354,7 +361,7 @@ func TestLeftOverChunks(t *testing.T) {
 	other := record
 	other.Key = "never committed"
 	for _, r := range []storage.Record{record, other} {
-		_, chunks := s.session.sealRecord(key, r, inlineSize)
+		_, chunks := sealRecord(key, s.session.keys.record(key.hash, r.Bucket, r.Key), r, inlineSize, chunkSize)
 		b := s.session.newBatch()
 		for _, c := range chunks {
 			if err := b.add([]change{c}); err != nil {
@@ -397,7 +404,7 @@ func TestModes(t *testing.T) {
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	for path, want := range map[string]fs.FileMode{
-		cfg.Dir: 0o700, s.dataDir(): 0o700, s.keyringDir(): 0o700, cfg.KeyFile: 0o600, filepath.Dir(cfg.KeyFile): 0o700,
+		cfg.Dir: 0o700, s.dir.data(): 0o700, s.dir.keyring(): 0o700, cfg.KeyFile: 0o600, filepath.Dir(cfg.KeyFile): 0o700,
 		filepath.Join(cfg.Dir, "VERSION"):                            0o600,
 		s.session.keys.secretsPath():                                 0o600,
 		s.session.keys.scopePath(s.session.keys.scope(scopeOf("u"))): 0o600,

@@ -2,6 +2,8 @@ package badger
 
 import (
 	"context"
+	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -18,136 +20,154 @@ type session struct {
 	space *freeSpace
 	ops   sync.WaitGroup
 
-	// turn is held by whoever writes: reading what is there and replacing it must be one step, and Badger refuses
-	// writes while it drops a prefix.
-	turn chan struct{}
-	// unfinished holds scopes whose erasure failed on the way: it is finished before anything is written there.
-	// Owned by the holder of turn.
+	// writeLock serialises writes: reading a value and replacing it must be one
+	// step, and Badger refuses writes while it drops a prefix. It is a channel,
+	// so that waiting for it can end with a context.
+	writeLock chan struct{}
+	// unfinished are scopes whose erasure has failed halfway. It is finished
+	// before anything is written to them. Guarded by writeLock, like garbage.
 	unfinished map[hash16]struct{}
-	waste      waste
+	garbage    garbage
 
-	// files is held while Badger is told to compact or to drop: both stop its own compaction and start it again, and it
-	// does not expect both at once. Taken by holders of the turn; nobody waits for the turn with it.
-	files sync.Mutex
+	// compacting is held while Badger compacts or drops on request: both stop
+	// and restart its own compactions, and must not overlap. It may be locked
+	// under writeLock, never the other way round.
+	compacting sync.Mutex
 
-	noting   sync.Mutex // guards the inventory and what follows
-	unnoted  bool       // the inventory names nothing, and stays so
-	manifest knownManifest
-	named    []uint64 // its tables, in order
-	synced   []uint64 // logs of the inventory, which were synced before they came into it
-
-	backups  atomic.Int32 // under way
-	rotating sync.Mutex   // by RotateKey
+	inventory inventoryUpdater
+	backups   atomic.Int32 // under way
+	rotating  sync.Mutex   // held by RotateKey
 }
 
-// acquire takes the turn to write, unless ctx ends first.
-func (se *session) acquire(ctx context.Context) error {
+func newSession(db *badgerdb.DB, size sizes, keys *keyring, space *freeSpace, files *dataFiles) *session {
+	se := &session{
+		db: db, sizes: size, keys: keys, space: space,
+		writeLock: make(chan struct{}, 1), unfinished: make(map[hash16]struct{}),
+	}
+	se.inventory.files = files
+	if files != nil {
+		se.inventory.manifest, files.manifest = files.manifest, manifest{}
+	}
+	return se
+}
+
+// lockWrites takes the write lock, unless ctx ends first.
+func (se *session) lockWrites(ctx context.Context) error {
 	select {
-	case se.turn <- struct{}{}:
+	case se.writeLock <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (se *session) release() { <-se.turn }
+func (se *session) unlockWrites() { <-se.writeLock }
 
-// writableKey returns the key to write into a scope with, made now if the scope is new. Needs the turn.
+// writableKey returns the key to write into a scope with, made now if the scope
+// is new. Needs writeLock.
 func (se *session) writableKey(scope storage.Scope) (*scopeKey, error) {
 	if len(se.unfinished) > 0 {
-		if h := se.keys.scope(scope); se.isUnfinished(h) {
+		h := se.keys.scope(scope)
+		if _, unfinished := se.unfinished[h]; unfinished {
 			if err := se.finishErase([]hash16{h}, prefixesOf([]hash16{h})); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return se.keys.obtain(scope)
+	return se.keys.findOrMake(scope)
 }
 
-func (se *session) isUnfinished(h hash16) bool {
-	_, ok := se.unfinished[h]
-	return ok
+// any reports whether there is a key with one of the prefixes.
+func (se *session) any(prefixes [][]byte) bool {
+	txn := se.db.NewTransaction(false)
+	defer txn.Discard()
+	return slices.ContainsFunc(prefixes, func(p []byte) bool {
+		it := newIterator(txn, p)
+		defer it.Close()
+		it.Rewind()
+		return it.Valid()
+	})
 }
 
-// change is one entry to set or delete.
-type change struct {
-	key, value []byte
-	remove     bool
-}
+// A scope that has data always has a key: the key is durable before the first
+// data are written, and an erasure, which destroys it, leaves its mark until
+// they are gone. So data with neither key nor mark have lost their key, and no
+// other key may be made.
 
-func (c change) size() int { return len(c.key) + len(c.value) + entryOverhead }
+// maxReported limits the scopes without a key that are remembered as reported;
+// beyond, one may be reported again.
+const maxReported = 1024
 
-// batch collects changes into as few transactions as fit. Reading through txn sees what was added before.
-type batch struct {
-	db      *badgerdb.DB
-	limit   sizes
-	txn     *badgerdb.Txn
-	size    int
-	entries int
-	tallies map[hash16]*tally
-}
-
-func (se *session) newBatch() *batch {
-	return &batch{db: se.db, limit: se.sizes, txn: se.db.NewTransaction(true), tallies: make(map[hash16]*tally)}
-}
-
-// add puts changes into the running transaction, all of them or, where they do not fit, into the next one, having
-// committed the running one. Changes that do not fit one transaction are ErrInvalid.
-func (b *batch) add(changes []change) error { return b.addBeside(changes, 0, 0) }
-
-// addBeside is add that keeps room for some entries more in the same transaction, of so many bytes together.
-func (b *batch) addBeside(changes []change, entries, size int) error {
-	entries += len(changes)
-	for _, c := range changes {
-		size += c.size()
+// dataReporter returns the hasData of a keyring. It is asked only about scopes
+// without a key, and logs each that has data once.
+func (se *session) dataReporter(log *slog.Logger) func(h hash16) bool {
+	reported := make(map[hash16]struct{})
+	return func(h hash16) bool {
+		if !se.any(prefixesOf([]hash16{h})) {
+			return false
+		}
+		if _, known := reported[h]; !known {
+			if len(reported) >= maxReported {
+				clear(reported)
+			}
+			reported[h] = struct{}{}
+			log.Error("a user's key is missing from the keyring, but there is data of that user: it is neither read nor added to until the key is put back or the user is erased",
+				"file", se.keys.scopePath(h))
+		}
+		return true
 	}
-	if size > b.limit.maxTxn || entries > b.limit.maxEntries {
-		return storage.ErrInvalid
+}
+
+// countKeyless counts the scopes that have data and no key, with a seek for
+// each scope and level.
+func (se *session) countKeyless(ctx context.Context) (n int, err error) {
+	txn := se.db.NewTransaction(false)
+	defer txn.Discard()
+	scopes := make(map[hash16]struct{})
+	for _, level := range levels() {
+		if err := scopesOfLevel(ctx, txn, level, scopes); err != nil {
+			return 0, err
+		}
 	}
-	if b.size+size > b.limit.maxTxn || b.entries+entries > b.limit.maxEntries {
-		if err := b.commit(); err != nil {
+	for h := range scopes {
+		lost, err := se.keys.keyLost(h)
+		if err != nil {
+			return n, err
+		}
+		if lost {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func scopesOfLevel(ctx context.Context, txn *badgerdb.Txn, level byte, scopes map[hash16]struct{}) error {
+	it := newIterator(txn, []byte{level})
+	defer it.Close()
+	for it.Rewind(); it.Valid(); {
+		k := it.Item().Key()
+		if len(k) <= scopeEnd { // a mark of drop
+			it.Next()
+			continue
+		}
+		h := hash16(k[1:scopeEnd])
+		scopes[h] = struct{}{}
+		it.Seek(prefixEnd(scopePrefix(level, h)))
+		if err := ctx.Err(); err != nil {
 			return err
 		}
-		b.txn, b.size, b.entries = b.db.NewTransaction(true), 0, 0
 	}
-	for _, c := range changes {
-		if err := c.apply(b.txn); err != nil {
-			return err
-		}
-	}
-	b.size += size
-	b.entries += entries
 	return nil
 }
 
-// commit is the commit point: what was added is synced to disk when it returns nil, and with it all that commitVolatile
-// has left to the operating system.
-func (b *batch) commit() error {
-	if b.entries == 0 {
-		return nil
+// prefixEnd returns the first key after all those that begin with prefix, which
+// is not all ones.
+func prefixEnd(prefix []byte) []byte {
+	k := slices.Clone(prefix)
+	for i := len(k) - 1; i >= 0; i-- {
+		if k[i]++; k[i] != 0 {
+			return k[:i+1]
+		}
 	}
-	if err := b.commitVolatile(); err != nil {
-		return err
-	}
-	return b.db.Sync()
-}
-
-// commitVolatile leaves it to the operating system when what was added gets to the disk, so a crash of the machine may
-// take it. One of the process does not: Badger's log is a mapped file. Whoever holds the turn writes alone, so nothing
-// comes between a commit and its Sync that could begin another log, which Sync would sync in the place of this one.
-func (b *batch) commitVolatile() error {
-	if err := b.writeTallies(); err != nil {
-		return err
-	}
-	return b.txn.Commit()
-}
-
-// discard drops what was not committed. Deferred by whoever made the batch.
-func (b *batch) discard() { b.txn.Discard() }
-
-func (c change) apply(txn *badgerdb.Txn) error {
-	if c.remove {
-		return txn.Delete(c.key)
-	}
-	return txn.Set(c.key, c.value)
+	return nil
 }

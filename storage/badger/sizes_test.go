@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestSizes: what a crash leaves of a store with much memory opens with little, and the other way round.
+// TestSizes: what a crash leaves of a store with much memory opens with little,
+// and the other way round.
 func TestSizes(t *testing.T) {
 	const large, small = 0, smallMemory - 1
 	for _, tt := range []struct {
@@ -37,7 +38,7 @@ func TestSizes(t *testing.T) {
 			for i := range tt.writes {
 				mustPut(t, s, scopeOf("u"), memory(fmt.Sprint(i), text(i)))
 			}
-			if err := s.NoteFiles(); err != nil {
+			if err := s.UpdateInventory(); err != nil {
 				t.Fatal(err)
 			}
 			crashed := leftByKill(t, cfg)
@@ -64,7 +65,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// cutLogs cuts logs behind their last record, as Badger does with those that it has read.
+// cutLogs cuts logs behind their last record, as Badger does with those that it
+// has read.
 func cutLogs(t *testing.T, dir string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "data", "*.mem"))
@@ -82,14 +84,15 @@ func cutLogs(t *testing.T, dir string) {
 func logEnd(t *testing.T, path string) int64 {
 	t.Helper()
 	b := mustRead(t, path)
-	at := logHead
+	at := logHeadSize
 	for n := logRecord(b[at:]); n > 0; n = logRecord(b[at:]) {
 		at += n
 	}
 	return int64(at)
 }
 
-// TestSmallSizes holds what Badger asks of its options, and what is put into one transaction, against each other.
+// TestSmallSizes holds what Badger asks of its options, and what is put into
+// one transaction, against each other.
 func TestSmallSizes(t *testing.T) {
 	for _, size := range []sizes{smallSizes(), largeSizes()} {
 		db, err := badgerdb.Open(badgerOptions(t.TempDir(), size, nil).WithLogger(nil))
@@ -117,8 +120,9 @@ func TestSmallSizes(t *testing.T) {
 	}
 }
 
-// TestSmallTablesAndSmallRecords: a log whose records are deletions needs more room in a table than it takes itself; where it
-// does not fit, Badger ends the process.
+// TestSmallTablesAndSmallRecords: a log whose records are deletions needs more
+// room in a table than it takes itself; where it does not fit, Badger ends the
+// process.
 func TestSmallTablesAndSmallRecords(t *testing.T) {
 	const calls, each = 90, 500
 	cfg := testConfig(t)
@@ -160,7 +164,7 @@ func TestSmallTablesAndSmallRecords(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.NoteFiles(); err != nil {
+	if err := s.UpdateInventory(); err != nil {
 		t.Fatal(err)
 	}
 	crashed := leftByKill(t, cfg)

@@ -1,14 +1,17 @@
 package badger
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 )
 
-// freeSpace guards the disk. A measurement holds for a second, or until remeasureBytes have been written since.
+// freeSpace keeps writes from filling the disk. A measurement is used for a
+// second, or until remeasureBytes were written.
 type freeSpace struct {
 	dir     string
 	min     uint64
@@ -30,15 +33,15 @@ func newFreeSpace(cfg Config) *freeSpace {
 	return &freeSpace{dir: cfg.Dir, min: cfg.MinFreeBytes, measure: measure}
 }
 
-// last is the last measurement, 0 if there is none yet.
+// last returns the last measurement, 0 if there is none yet.
 func (f *freeSpace) last() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.free
 }
 
-// now measures. The directory need not exist yet.
-func (f *freeSpace) now() (uint64, error) {
+// measureNow measures. The directory need not exist yet.
+func (f *freeSpace) measureNow() (uint64, error) {
 	dir := f.dir
 	for {
 		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
@@ -56,20 +59,28 @@ func (f *freeSpace) now() (uint64, error) {
 	return free, nil
 }
 
-// take refuses a write of n bytes if it would leave less than min/share.
-func (f *freeSpace) take(n, share uint64) error {
+// The parts of the minimum that must stay free: all of it for writes, a quarter
+// for deletes and erasures, which make room in the end.
+const (
+	forWrites  = 1
+	forDeletes = 4
+)
+
+// reserve refuses a write of n bytes that would leave less than the minimum,
+// divided by divisor.
+func (f *freeSpace) reserve(n, divisor uint64) error {
 	f.mu.Lock()
 	stale := f.at.IsZero() || time.Since(f.at) > time.Second || f.spent+n > remeasureBytes
 	f.mu.Unlock()
 	if stale {
-		if _, err := f.now(); err != nil {
+		if _, err := f.measureNow(); err != nil {
 			return err
 		}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	left := f.free - min(f.free, f.spent+n)
-	if left < f.min/share {
+	if left < f.min/divisor {
 		return unavailable(f.reason(f.free))
 	}
 	f.spent += n
@@ -77,5 +88,31 @@ func (f *freeSpace) take(n, share uint64) error {
 }
 
 func (f *freeSpace) reason(free uint64) string {
-	return fmt.Sprintf("no space: %d MiB are free where %s lies, at least %d MiB must stay free", free>>20, f.dir, f.min>>20)
+	return fmt.Sprintf("no space: %d MiB are free on the file system of %s, at least %d MiB must stay free", free>>20, f.dir, f.min>>20)
+}
+
+// watch measures until ctx ends, and logs when the free space crosses the
+// minimum.
+func (f *freeSpace) watch(ctx context.Context, log *slog.Logger) {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	low := false
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		free, err := f.measureNow()
+		switch {
+		case err != nil:
+			log.Warn("cannot measure free space", "err", err)
+		case free < f.min && !low:
+			low = true
+			log.Error("store refuses writes", "reason", f.reason(free))
+		case free >= f.min && low:
+			low = false
+			log.Info("store accepts writes again", "free_bytes", free)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux || darwin || freebsd
 
 package badger
 
@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockDir takes the lock that Badger takes; free is false while somebody has it.
+// lockDir takes the lock that Badger takes; free is false while another process
+// has it.
 func lockDir(dir string) (unlock func(), free bool, err error) {
 	f, err := os.Open(dir)
 	if err != nil {
@@ -23,4 +24,13 @@ func lockDir(dir string) (unlock func(), free bool, err error) {
 		return nil, false, errors.Join(err, f.Close())
 	}
 	return func() { _ = f.Close() }, true, nil
+}
+
+// freeBytes returns what an unprivileged process may still write.
+func freeBytes(dir string) (uint64, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return 0, err
+	}
+	return uint64(max(st.Bavail, 0)) * uint64(st.Bsize), nil
 }
