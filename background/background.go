@@ -1,4 +1,7 @@
 // Package background lets work that nobody waits for give way to requests.
+// Persist, recall and the store call it in their loops; it hides how to yield a
+// processor, which the Go scheduler does too rarely for a latency of
+// microseconds.
 package background
 
 import (
@@ -7,20 +10,22 @@ import (
 )
 
 const (
-	// The system lets whoever runs go on for a millisecond or more, four on some kernels, while those that have just woken up wait behind it, often with
-	// another processor idle: this is how long requests wait at most, where the work comes to a Yield as often.
+	// yieldAfter is how long work runs before it yields, and so the longest
+	// wait it causes. The kernel alone would let it run for 1 to 4 ms while
+	// woken threads wait, often with another processor idle.
 	yieldAfter = 200 * time.Microsecond
-	// Those that a yield lets go first may be neighbours that never rest. The work then goes on for a share of the time that it had
-	// to wait, or it would hardly go on at all.
+	// waitShare keeps the work going when neighbours never rest: after a yield
+	// it runs for a quarter of the time that it waited.
 	waitShare = 4
-	// Even so a request may find every processor taken on a small machine.
-	stretch      = time.Millisecond
-	longestPause = 5 * time.Millisecond // whoever pauses may hold what others want
+	// pauseAfter is how long work runs before it pauses, so that requests find
+	// a processor on a small machine.
+	pauseAfter = time.Millisecond
+	maxPause   = 5 * time.Millisecond // the work may hold what others want
 )
 
-// Work is some work that gives way. It is used by one goroutine.
+// Work is some work that gives way. One goroutine uses it.
 type Work struct {
-	began   time.Time // or went on after a pause, later by what it has waited since
+	began   time.Time // of the work, or of its last run after a pause; moved by what it has waited since
 	yielded time.Time
 	turn    time.Duration // from yielded to the next yield
 }
@@ -31,9 +36,10 @@ func Begin() Work {
 	return Work{now, now, yieldAfter}
 }
 
-// Yield lets threads go first that wait for this one's processor, if there are any and the work has gone on for 200 us, or for a
-// quarter of what it waited the last time, if that is longer. It costs some 50 ns else, and is to be called between items, with
-// no lock held that a request could want.
+// Yield lets threads run that wait for this one's processor, if the work has
+// run for 200 us, or for a quarter of its last wait if that is longer.
+// Otherwise it costs some 50 ns. It is called between items, without any lock
+// that a request could want.
 func (w *Work) Yield() {
 	if now := time.Now(); now.Sub(w.yielded) >= w.turn {
 		yield()
@@ -41,20 +47,22 @@ func (w *Work) Yield() {
 	}
 }
 
-// waited notes that others had the processor.
+// waited records that others had the processor.
 func (w *Work) waited(from, to time.Time) {
 	wait := to.Sub(from)
 	*w = Work{w.began.Add(wait), to, max(yieldAfter, wait/waitShare)}
 }
 
-// Pause is a Yield, and pauses where the work has gone on for a millisecond for as long as that, up to 5 ms or until ctx ends. It returns for how long.
+// Pause is Yield, followed by a pause if the work has run for a millisecond:
+// for as long as it has run, at most 5 ms, or until ctx ends. It returns the
+// length of the pause.
 func (w *Work) Pause(ctx context.Context) time.Duration {
 	w.Yield()
 	worked := time.Since(w.began)
-	if worked < stretch {
+	if worked < pauseAfter {
 		return 0
 	}
-	worked = min(worked, longestPause)
+	worked = min(worked, maxPause)
 	timer := time.NewTimer(worked)
 	defer timer.Stop()
 	select {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Work pauses once it has gone on for a stretch, for as long as it has, within bounds.
+// TestPause guards that work pauses for as long as it has run, within limits.
 func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := Begin()
 		for _, tt := range []struct{ worked, want time.Duration }{
-			{stretch / 2, 0}, {stretch/2 - 1, 0}, {1, stretch}, {stretch + 1, stretch + 1}, {time.Second, longestPause},
+			{pauseAfter / 2, 0}, {pauseAfter/2 - 1, 0}, {1, pauseAfter}, {pauseAfter + 1, pauseAfter + 1}, {time.Second, maxPause},
 		} {
 			time.Sleep(tt.worked)
 			begun := time.Now()
@@ -24,23 +24,25 @@ func TestPause(t *testing.T) {
 	})
 }
 
-// A pause ends with the work.
-func TestPauseEnds(t *testing.T) {
+// TestPauseEndsWithContext guards that a pause ends early when its context
+// does.
+func TestPauseEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), stretch/2+longestPause)
+		ctx, cancel := context.WithTimeout(t.Context(), pauseAfter/2+maxPause)
 		defer cancel()
 		w := Begin()
-		time.Sleep(longestPause)
+		time.Sleep(maxPause)
 		begun := time.Now()
 		w.Pause(ctx)
-		if took := time.Since(begun); took != stretch/2 {
-			t.Errorf("paused for %v, want %v", took, stretch/2)
+		if took := time.Since(begun); took != pauseAfter/2 {
+			t.Errorf("paused for %v, want %v", took, pauseAfter/2)
 		}
 	})
 }
 
-// Whatever others do with the processor, the work goes on for a fifth of the time at least, and what it waited is no work.
-func TestWaited(t *testing.T) {
+// TestWaitingIsNotWork guards that the work gets at least a fifth of the time
+// on a busy machine, and that its waits do not count as work.
+func TestWaitingIsNotWork(t *testing.T) {
 	w := Begin()
 	begun := w.began
 	for _, tt := range []struct{ wait, turn time.Duration }{

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestYield: a thread that waits for the same processor has it within a few of the other's yields, long before the system would
-// have it take turns.
+// TestYield guards that a thread that waits for the same processor gets it
+// within a few yields, long before the kernel would preempt this one.
 func TestYield(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	var stop atomic.Bool
@@ -37,11 +37,12 @@ func TestYield(t *testing.T) {
 		w.Yield()
 	}
 	if n := switches(t) - before; n < yields/4 { // in slices of a millisecond it would be 20 at most
-		t.Errorf("gave way %d times in %d yields", n, yields)
+		t.Errorf("the other thread ran %d times in %d yields", n, yields)
 	}
 }
 
-// pin has the goroutine run on the first processor alone, by a thread of its own that ends with it.
+// pin keeps the goroutine on the first processor, in a thread that ends with
+// it.
 func pin(t *testing.T) {
 	runtime.LockOSThread()
 	var all, one unix.CPUSet
@@ -59,7 +60,7 @@ func pin(t *testing.T) {
 	}
 }
 
-// switches is how often the thread was taken off a processor that it did not leave by waiting.
+// switches counts the involuntary context switches of the thread.
 func switches(t *testing.T) int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(unix.RUSAGE_THREAD, &u); err != nil {

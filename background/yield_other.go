@@ -4,5 +4,5 @@ package background
 
 import "runtime"
 
-// yield lets other goroutines go first, at least.
+// yield lets at least other goroutines run.
 func yield() { runtime.Gosched() }

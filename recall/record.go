@@ -107,7 +107,7 @@ func uvarintLen(v uint64) int {
 	return n
 }
 
-// packMemory writes what a memory needs to be returned. Its scope is the index's; Redactions and Embedding are not kept.
+// packMemory writes what a memory needs to be returned. Its scope is the index's; its Redactions are not kept.
 func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	v := &m.Provenance
 	mark := byte(0)

@@ -9,7 +9,7 @@ import (
 // Memory and forgotten in its fingerprint.
 func TestFingerprintCoversEveryField(t *testing.T) {
 	unseen := map[string]bool{
-		"Scope": true, "Redactions": true, "Embedding": true, "CreatedAt": true, "UpdatedAt": true, "Version": true,
+		"Scope": true, "Redactions": true, "CreatedAt": true, "UpdatedAt": true, "Version": true,
 	}
 	empty := new(Memory).Fingerprint()
 	var vary func(prefix string, at func(*Memory) reflect.Value)

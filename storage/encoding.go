@@ -11,7 +11,7 @@ import (
 // memoryFormat is the first byte of an encoded memory. Stores keep encoded
 // memories on disk, so any change of form needs a new format, and a new schema
 // of the stores that keep the old one.
-const memoryFormat = 1
+const memoryFormat = 2
 
 // AppendMemory appends the encoded m to b, without its Scope and Version, which
 // its place in the store gives. Equal memories give equal bytes.
@@ -37,13 +37,6 @@ func DecodeMemory(encoded []byte) (m Memory, err error) {
 // CodeMemory codes m, without its Scope and Version, to the end of c: its
 // strings share one allocation.
 func CodeMemory(c *wire.Coder, m *Memory) {
-	embedded := m.Embedding != nil
-	if c.Bool(&embedded); embedded { // the vector comes first, so that the strings' allocation does not include it
-		if c.Reading() {
-			m.Embedding = new(Embedding)
-		}
-		c.Vector(&m.Embedding.Vector)
-	}
 	c.ShareStrings()
 	wire.String(c, &m.ID)
 	wire.String(c, &m.Conversation)
@@ -66,9 +59,6 @@ func CodeMemory(c *wire.Coder, m *Memory) {
 		wire.Int(c, t)
 	}
 	wire.String(c, &m.SupersededBy)
-	if m.Embedding != nil {
-		wire.String(c, &m.Embedding.Model)
-	}
 }
 
 func codeRedactions(c *wire.Coder, m *Memory) {

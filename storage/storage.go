@@ -140,12 +140,6 @@ type Provenance struct {
 	Model string
 }
 
-// Embedding is a vector and the model that computed it.
-type Embedding struct {
-	Model  string
-	Vector []float32
-}
-
 // Memory is one memory. Its text is already redacted. The store sets CreatedAt,
 // UpdatedAt and Version. Empty slices and maps are read back as nil.
 type Memory struct {
@@ -162,7 +156,6 @@ type Memory struct {
 	Source       string  // surface that it came in through: "proxy", "api", "import", ...
 	Provenance   Provenance
 	Redactions   map[string]string // sealed originals of personal data, never of secrets, by salted hash; nil if none are kept
-	Embedding    *Embedding
 	CreatedAt    Time
 	UpdatedAt    Time
 	EventTime    Time // when it was said or happened

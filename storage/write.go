@@ -40,9 +40,6 @@ func (m *Memory) size() int {
 	for k, v := range m.Redactions {
 		n += 8 + len(k) + len(v)
 	}
-	if m.Embedding != nil {
-		n += len(m.Embedding.Model) + 4*len(m.Embedding.Vector)
-	}
 	return n
 }
 

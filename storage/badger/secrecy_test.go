@@ -21,8 +21,8 @@ func fullMemory() storage.Memory {
 		ID: "id", Conversation: "c", Kind: storage.KindFact, Text: "text", Entities: []string{"a", ""}, Tags: []string{"t"},
 		Priority: 0.5, Confidence: 0.25, Trust: 1, Source: "proxy",
 		Provenance: storage.Provenance{Turn: "t", Chain: "c", Role: storage.RoleUser, Speaker: "s", Seq: -1, Model: "m"},
-		Redactions: map[string]string{"b": "2", "a": "1"}, Embedding: &storage.Embedding{Model: "e", Vector: []float32{1, -2}},
-		CreatedAt: 1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "s", ExpiresAt: 6, DeletedAt: 7,
+		Redactions: map[string]string{"b": "2", "a": "1"},
+		CreatedAt:  1, UpdatedAt: 2, EventTime: -3, ValidFrom: 4, ValidTo: 5, SupersededBy: "s", ExpiresAt: 6, DeletedAt: 7,
 	}
 }
 
@@ -55,7 +55,7 @@ func fillScope(t *testing.T, s *Store, scope storage.Scope, needle string) {
 	m.ID, m.Conversation, m.Text, m.Source, m.SupersededBy = needle, needle, "text "+needle, needle, needle
 	m.Entities, m.Tags, m.Redactions = []string{needle}, []string{needle}, map[string]string{needle: needle}
 	m.Provenance.Turn, m.Provenance.Chain, m.Provenance.Speaker = needle, needle, needle
-	m.Embedding.Model, m.ExpiresAt = needle, 0
+	m.ExpiresAt = 0
 	mustPut(t, s, scope, m)
 	turn := storage.Write{Scope: scope, Turn: needle, Memories: []storage.Memory{{ID: needle + ".0", Text: needle}}}
 	if err := s.Put(t.Context(), []storage.Write{turn}); err != nil {

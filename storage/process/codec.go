@@ -11,7 +11,7 @@ import (
 // The minimum sizes of encoded values, in bytes.
 const (
 	minScope     = 4
-	minMemory    = 4 + 1 + 47
+	minMemory    = 4 + 1 + 46
 	minMemoryRef = minScope + 1
 	minWrite     = minScope + 2
 	minRecord    = minScope + 2 // also of a reference

@@ -129,7 +129,7 @@ func TestMemoryRoundTrip(t *testing.T) {
 	if n := len(encoded(codeMemory, storage.Memory{})); n != minMemory {
 		t.Errorf("the empty memory takes %d bytes, want minMemory, %d", n, minMemory)
 	}
-	for _, want := range []storage.Memory{{}, sample(), {Embedding: &storage.Embedding{}}} {
+	for _, want := range []storage.Memory{{}, sample()} {
 		var got storage.Memory
 		r := wire.Reader(encoded(codeMemory, want))
 		codeMemory(r, &got)

@@ -215,9 +215,7 @@ var remove = operation[deleteArgs, int]{
 
 var erase = operation[storage.Scope, storage.Receipt]{
 	code: opErase, args: codeScope, results: codeReceipt,
-	serve: func(ctx context.Context, s *Server, scope storage.Scope) (storage.Receipt, error) {
-		return s.Store.Erase(ctx, scope)
-	},
+	serve: offered(storage.Store.Erase),
 }
 
 var putRecords = operation[[]storage.Record, nothing]{
@@ -284,11 +282,10 @@ var record = operation[storage.RecordRef, storage.Record]{
 	},
 	tail: func(r *storage.Record) []byte { return r.Value },
 	serve: func(ctx context.Context, s *Server, ref storage.RecordRef) (storage.Record, error) {
-		reader, err := offered[storage.RecordReader](s.Local)
-		if err != nil {
-			return storage.Record{}, err
+		if reader, ok := s.Local.(storage.RecordReader); ok {
+			return reader.Record(ctx, ref)
 		}
-		return reader.Record(ctx, ref)
+		return storage.Record{}, errNotOffered
 	},
 }
 
@@ -299,13 +296,7 @@ var installSecret = operation[nothing, []byte]{
 
 var digest = operation[storage.Scope, storage.Digest]{
 	code: opDigest, args: codeScope, results: codeDigest,
-	serve: func(ctx context.Context, s *Server, scope storage.Scope) (storage.Digest, error) {
-		digester, err := offered[storage.Digester](s.Store)
-		if err != nil {
-			return storage.Digest{}, err
-		}
-		return digester.Digest(ctx, scope)
-	},
+	serve: offered(storage.Digester.Digest),
 }
 
 type scopesArgs struct {
@@ -324,13 +315,9 @@ var scopes = operation[scopesArgs, storage.ScopePage]{
 		wire.String(c, &p.Next)
 		wire.List(c, &p.Scopes, minScope, codeScope)
 	},
-	serve: func(ctx context.Context, s *Server, a scopesArgs) (storage.ScopePage, error) {
-		lister, err := offered[storage.ScopeLister](s.Store)
-		if err != nil {
-			return storage.ScopePage{}, err
-		}
-		return lister.Scopes(ctx, a.after, a.limit)
-	},
+	serve: offered(func(l storage.ScopeLister, ctx context.Context, a scopesArgs) (storage.ScopePage, error) {
+		return l.Scopes(ctx, a.after, a.limit)
+	}),
 }
 
 var probe = operation[[]storage.MemoryRef, []bool]{
@@ -338,24 +325,12 @@ var probe = operation[[]storage.MemoryRef, []bool]{
 	args:     func(c *wire.Coder, refs *[]storage.MemoryRef) { wire.List(c, refs, minMemoryRef, codeMemoryRef) },
 	argsSize: func(refs *[]storage.MemoryRef) int { return 192 * len(*refs) },
 	results:  func(c *wire.Coder, found *[]bool) { wire.List(c, found, 1, (*wire.Coder).Bool) },
-	serve: func(ctx context.Context, s *Server, refs []storage.MemoryRef) ([]bool, error) {
-		prober, err := offered[storage.Prober](s.Store)
-		if err != nil {
-			return nil, err
-		}
-		return prober.Probe(ctx, refs)
-	},
+	serve:    offered(storage.Prober.Probe),
 }
 
 var reap = operation[storage.Time, int]{
 	code: opReap, args: wire.Int[storage.Time], results: wire.Uint[int],
-	serve: func(ctx context.Context, s *Server, now storage.Time) (int, error) {
-		reaper, err := offered[storage.Reaper](s.Store)
-		if err != nil {
-			return 0, err
-		}
-		return reaper.Reap(ctx, now)
-	},
+	serve: offered(storage.Reaper.Reap),
 }
 
 var rotateKey = operation[string, storage.KeyRotation]{
@@ -369,42 +344,30 @@ var rotateKey = operation[string, storage.KeyRotation]{
 		wire.String(c, &r.OldFile)
 		wire.Uint(c, &r.Unreadable)
 	},
-	serve: func(ctx context.Context, s *Server, newKeyFile string) (storage.KeyRotation, error) {
-		rotator, err := offered[storage.KeyRotator](s.Store)
-		if err != nil {
-			return storage.KeyRotation{}, err
-		}
-		return rotator.RotateKey(ctx, newKeyFile)
-	},
+	serve: offered(storage.KeyRotator.RotateKey),
 }
 
 var eraseTenant = operation[string, storage.Receipt]{
 	code: opEraseTenant, args: wire.String[string], results: codeReceipt,
-	serve: func(ctx context.Context, s *Server, tenant string) (storage.Receipt, error) {
-		eraser, err := offered[storage.BulkEraser](s.Store)
-		if err != nil {
-			return storage.Receipt{}, err
-		}
-		return eraser.EraseTenant(ctx, tenant)
-	},
+	serve: offered(storage.BulkEraser.EraseTenant),
 }
 
 var eraseAll = operation[nothing, storage.Receipt]{
 	code: opEraseAll, args: codeNothing, results: codeReceipt,
-	serve: func(ctx context.Context, s *Server, _ nothing) (storage.Receipt, error) {
-		eraser, err := offered[storage.BulkEraser](s.Store)
-		if err != nil {
-			return storage.Receipt{}, err
-		}
-		return eraser.EraseAll(ctx)
-	},
+	serve: offered(func(e storage.BulkEraser, ctx context.Context, _ nothing) (storage.Receipt, error) {
+		return e.EraseAll(ctx)
+	}),
 }
 
-// offered returns the store as a T, or errors.ErrUnsupported if it is none.
-func offered[T any](store any) (T, error) {
-	t, ok := store.(T)
-	if !ok {
-		return t, fmt.Errorf("the store does not offer this: %w", errors.ErrUnsupported)
+// offered returns a serve that calls a method of an interface that the server's
+// store may have.
+func offered[T, A, R any](method func(T, context.Context, A) (R, error)) func(context.Context, *Server, A) (R, error) {
+	return func(ctx context.Context, s *Server, args A) (none R, err error) {
+		if t, ok := s.Store.(T); ok {
+			return method(t, ctx, args)
+		}
+		return none, errNotOffered
 	}
-	return t, nil
 }
+
+var errNotOffered = fmt.Errorf("the store does not offer this: %w", errors.ErrUnsupported)

@@ -10,12 +10,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// digester skips a test of what a store need not offer.
+// digester skips the test if the store is no Digester.
 func digester(t *testing.T, o Opened) storage.Digester {
 	t.Helper()
 	d, ok := o.Store.(storage.Digester)
 	if !ok {
-		t.Skip("keeps no digests")
+		t.Skip("the store keeps no digests")
 	}
 	return d
 }
@@ -27,7 +27,7 @@ func digestOf(memories ...storage.Memory) (d storage.Digest) {
 	return d
 }
 
-// wantDigest holds the kept digest against that of the memories that there should be, and against a scan.
+// wantDigest compares the stored digest with the wanted one, and with a scan.
 func wantDigest(t *testing.T, what string, o Opened, scope storage.Scope, want storage.Digest) {
 	t.Helper()
 	got, err := digester(t, o).Digest(t.Context(), scope)
@@ -39,7 +39,7 @@ func wantDigest(t *testing.T, what string, o Opened, scope storage.Scope, want s
 	}
 	v, err := storage.Verify(t.Context(), o.Store, scope)
 	if err != nil || !v.Whole() || v.Memories+v.Expired != want.Memories {
-		t.Errorf("%s: Verify: got %+v, %v, want %d memories and nothing amiss", what, v, err, want.Memories)
+		t.Errorf("%s: Verify: got %+v, %v, want %d intact memories", what, v, err, want.Memories)
 	}
 }
 
@@ -50,7 +50,7 @@ func digests(t *testing.T, o Opened) {
 		t.Helper()
 		wantDigest(t, what, o, scope, digestOf(want...))
 	}
-	step("nothing is known of the scope")
+	step("unknown scope")
 
 	a, b := Full("a", 5), simple("b", 5)
 	put(t, o.Store, scope, a, b)
@@ -61,16 +61,16 @@ func digests(t *testing.T, o Opened) {
 	a.Text, a.EventTime = "changed", 3
 	put(t, o.Store, scope, a)
 	step("changed", a, b)
-	a.Redactions, a.Embedding = nil, nil
+	a.Redactions = nil
 	put(t, o.Store, scope, a)
-	step("changed in what does not count", a, b)
+	step("changed in fields that do not count", a, b)
 
 	turn := turnOf(scope, "turn", 4, "said")
 	putWrites(t, o.Store, turn)
 	step("turn", append(turn.Memories, a, b)...)
 	putWrites(t, o.Store, turn)
 	step("turn replayed", append(turn.Memories, a, b)...)
-	turn = turnOf(scope, "turn", 2, "said otherwise")
+	turn = turnOf(scope, "turn", 2, "replaced")
 	putWrites(t, o.Store, turnOf(scope, "turn", 3, "between"), turn) // several writes of one commit
 	step("turn replaced", append(turn.Memories, a, b)...)
 	if _, err := o.Store.Delete(t.Context(), scope, "turn.0", "b", "unknown", "b"); err != nil {
@@ -102,12 +102,13 @@ func digests(t *testing.T, o Opened) {
 	o = o.Reopen(t)
 	step("erased, reopened")
 	put(t, o.Store, scope, b)
-	step("a new beginning", b)
+	step("put after erasure", b)
 	_, err := digester(t, o).Digest(t.Context(), storage.Scope{})
 	wantErr(t, "Digest of no scope", err, storage.ErrInvalid)
 }
 
-// digestOfExpired: what has expired counts until it is removed, and a scan tells of it, on whichever page.
+// digestOfExpired guards that expired memories count until they are removed,
+// and that scans report them on any page.
 func digestOfExpired(t *testing.T, o Opened) {
 	digester(t, o)
 	scope := scopeOf("u")
@@ -137,10 +138,10 @@ func digestOfExpired(t *testing.T, o Opened) {
 			t.Errorf("pages of %d: got %+v, want %+v", limit, read, want)
 		}
 	}
-	// One that has expired, put anew; one deleted; one that is put when it has expired already.
-	all[1].ExpiresAt, all[1].Text = 0, "anew"
+	// One expired memory is put again, one is deleted.
+	all[1].ExpiresAt, all[1].Text = 0, "again"
 	put(t, o.Store, scope, all[1])
-	wantDigest(t, "put anew", o, scope, digestOf(all...))
+	wantDigest(t, "put again", o, scope, digestOf(all...))
 	if _, err := o.Store.Delete(t.Context(), scope, all[2].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,8 @@ func digestOfExpired(t *testing.T, o Opened) {
 	wantDigest(t, "reopened", o, scope, digestOf(all...))
 }
 
-// digestWhileExpiring: the moment of expiry changes nothing.
+// digestWhileExpiring guards that the digest does not change at the moment of
+// expiry.
 func digestWhileExpiring(t *testing.T, o Opened) {
 	digester(t, o)
 	scope := scopeOf("u")
@@ -169,7 +171,7 @@ func digestWhileExpiring(t *testing.T, o Opened) {
 func scopes(t *testing.T, o Opened) {
 	l, ok := o.Store.(storage.ScopeLister)
 	if !ok {
-		t.Skip("lists no scopes")
+		t.Skip("the store lists no scopes")
 	}
 	list := func(limit int) []storage.Scope {
 		t.Helper()
@@ -208,5 +210,5 @@ func scopes(t *testing.T, o Opened) {
 	}
 	diff(t, "after an erasure", list(2), slices.Delete(want, 2, 3))
 	_, err := l.Scopes(t.Context(), "nonsense", 0)
-	wantErr(t, "Scopes with a cursor of nobody's", err, storage.ErrInvalid)
+	wantErr(t, "Scopes with an invalid cursor", err, storage.ErrInvalid)
 }

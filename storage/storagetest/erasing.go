@@ -48,7 +48,7 @@ func wantErased(t *testing.T, o Opened, scopes []storage.Scope, erased bool) {
 func eraseTenant(t *testing.T, o Opened) {
 	e, ok := o.Store.(storage.BulkEraser)
 	if !ok {
-		t.Skip("erases scopes one by one")
+		t.Skip("the store has no bulk erasure")
 	}
 	all := fillTenants(t, o)
 	receipt, err := e.EraseTenant(t.Context(), "first")
@@ -67,13 +67,13 @@ func eraseTenant(t *testing.T, o Opened) {
 		t.Errorf("EraseTenant again: got %+v, %v, want nothing", receipt, err)
 	}
 	_, err = o.Store.(storage.BulkEraser).EraseTenant(t.Context(), "")
-	wantErr(t, "EraseTenant of nobody", err, storage.ErrInvalid)
+	wantErr(t, "EraseTenant without a tenant", err, storage.ErrInvalid)
 }
 
 func eraseAll(t *testing.T, o Opened) {
 	e, ok := o.Store.(storage.BulkEraser)
 	if !ok {
-		t.Skip("erases scopes one by one")
+		t.Skip("the store has no bulk erasure")
 	}
 	all := fillTenants(t, o)
 	secret, err := o.Local.InstallSecret(t.Context())

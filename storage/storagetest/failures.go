@@ -29,7 +29,7 @@ func durable(t *testing.T, o Opened) {
 	wantErr(t, "deleted memory, reopened", err, storage.ErrNotFound)
 }
 
-// calls makes every call of both interfaces and hands its error to check.
+// calls makes every call of both interfaces and passes its error to check.
 func calls(ctx context.Context, o Opened, check func(name string, err error)) {
 	scope := scopeOf("u")
 	check("Put", o.Store.Put(ctx, []storage.Write{{Scope: scope, Memories: []storage.Memory{simple("new", 1)}}}))
@@ -90,7 +90,7 @@ func populate(t *testing.T, o Opened) {
 	putRecords(t, o.Local, storage.Record{Bucket: storage.BucketSpool, Scope: scopeOf("u"), Key: "old"})
 }
 
-func cancelled(t *testing.T, o Opened) {
+func canceled(t *testing.T, o Opened) {
 	populate(t, o)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -107,7 +107,8 @@ func closed(t *testing.T, o Opened) {
 	untouched(t, o.Reopen(t))
 }
 
-// concurrent guards that simultaneous changes are not lost and that readers see whole writes.
+// concurrent guards that simultaneous changes are not lost and that readers see
+// whole writes.
 func concurrent(t *testing.T, o Opened) {
 	const writers, rounds = 4, 12
 	shared := scopeOf("shared")

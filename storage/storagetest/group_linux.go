@@ -15,13 +15,15 @@ import (
 	"time"
 )
 
-// Group is a control group of Linux, of either version, that limits memory, or none, where none can be made.
+// Group is a Linux control group, of version 1 or 2, that limits memory; or
+// none, if none can be made.
 type Group struct {
 	dir     string // "" = none
 	version int
 }
 
-// NewGroup makes one. Where it can't, Limited is false, unless this is the scripted run: then the test fails.
+// NewGroup makes a group. If it cannot, Limited reports false, or the test
+// fails if CI is "true".
 func NewGroup(t *testing.T, what string, limit int64) *Group {
 	t.Helper()
 	name := fmt.Sprintf("remora-test-%d-%s", os.Getpid(), what)
@@ -38,7 +40,7 @@ func NewGroup(t *testing.T, what string, limit int64) *Group {
 			continue
 		}
 		t.Cleanup(func() {
-			for range 100 { // until its last process is buried
+			for range 100 { // until its last process is reaped
 				if err := os.Remove(dir); err == nil || errors.Is(err, os.ErrNotExist) {
 					return
 				}
@@ -54,10 +56,11 @@ func NewGroup(t *testing.T, what string, limit int64) *Group {
 	return &Group{}
 }
 
-// Limited says whether there is a group.
+// Limited reports whether there is a group.
 func (g *Group) Limited() bool { return g.dir != "" }
 
-// Add moves a process into the group. What it has already counts elsewhere.
+// Add moves a process into the group. The memory that it has already is not
+// counted.
 func (g *Group) Add(pid int) error {
 	return os.WriteFile(filepath.Join(g.dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
@@ -82,7 +85,8 @@ func (g *Group) figure(file, name string) int64 {
 	return 0
 }
 
-// Anonymous is the group's memory that is not of files, which nothing but ending a process frees.
+// Anonymous returns the group's memory that is not backed by files, which only
+// the end of a process frees.
 func (g *Group) Anonymous() int64 {
 	if g.version == 1 {
 		return g.figure("memory.stat", "total_rss")
@@ -90,7 +94,7 @@ func (g *Group) Anonymous() int64 {
 	return g.figure("memory.stat", "anon")
 }
 
-// Kills counts the processes that the kernel has ended for want of memory.
+// Kills counts the processes that the kernel has killed for lack of memory.
 func (g *Group) Kills() int64 {
 	if g.version == 1 {
 		return g.figure("memory.oom_control", "oom_kill")
@@ -102,13 +106,15 @@ func (g *Group) String() string {
 	return []string{"not limited", "limited by control group, version 1", "limited by control group, version 2"}[g.version]
 }
 
-// Raced says whether the race detector watches, which takes several times the memory.
+// Raced reports whether the race detector is on, which takes several times the
+// memory.
 func Raced() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// Resident is what a process has in memory, in bytes; 0 once it has ended.
+// Resident returns the resident memory of a process in bytes, 0 once it has
+// ended.
 func Resident(pid int) int64 {
 	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := strings.Fields(string(b))

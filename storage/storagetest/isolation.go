@@ -6,7 +6,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// craftedScopes guards against scopes that run together: shifted borders, separators, swapped parts.
+// craftedScopes guards against scopes that collide: shifted boundaries,
+// separators, swapped parts.
 func craftedScopes(t *testing.T, o Opened) {
 	scopes := []storage.Scope{
 		{Tenant: "a", App: "b", Project: "c", User: "d"},
@@ -51,7 +52,7 @@ func craftedScopes(t *testing.T, o Opened) {
 	for i := range scopes {
 		check(i)
 	}
-	// What happens in one scope leaves all others alone.
+	// An operation in one scope affects no other.
 	if _, err := o.Store.Erase(t.Context(), scopes[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,8 @@ func erase(t *testing.T, o Opened) {
 	o = o.Reopen(t)
 	check()
 
-	// Erasing nothing is a receipt of nothing, and the scope can begin anew: versions too, and no turn is remembered.
+	// A second erasure has an empty receipt, and the scope starts again:
+	// versions too, and turns are forgotten.
 	receipt, err = o.Store.Erase(t.Context(), gone)
 	if err != nil || receipt.Memories != 0 || len(receipt.Records) != 0 || receipt.At == 0 {
 		t.Errorf("second erasure: got %+v, %v", receipt, err)
@@ -145,10 +147,10 @@ func erase(t *testing.T, o Opened) {
 	put(t, o.Store, gone, simple("turn.2", 1))
 	putWrites(t, o.Store, turnOf(gone, "turn", 1, "new"))
 	got := scanAll(t, o.Store, gone, storage.Query{})
-	diff(t, "a new beginning", ids(got), []string{"turn.2", "turn.0"})
+	diff(t, "after erasure", ids(got), []string{"turn.2", "turn.0"})
 	if len(got) == 2 && got[1].Version != 1 {
 		t.Errorf("version after erasure: got %d, want 1", got[1].Version)
 	}
 	o = o.Reopen(t)
-	diff(t, "a new beginning, reopened", ids(scanAll(t, o.Store, gone, storage.Query{})), []string{"turn.2", "turn.0"})
+	diff(t, "after erasure, reopened", ids(scanAll(t, o.Store, gone, storage.Query{})), []string{"turn.2", "turn.0"})
 }

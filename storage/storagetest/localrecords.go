@@ -18,7 +18,7 @@ func recordsOf(t *testing.T, l storage.Local, b storage.Bucket, scope storage.Sc
 	})
 }
 
-// allRecordsOf sorts what the store returns in an order of its own.
+// allRecordsOf sorts the records, which the store returns in any order.
 func allRecordsOf(t *testing.T, l storage.Local, b storage.Bucket, limit int) []storage.Record {
 	t.Helper()
 	all := pagesOf(t, limit, func(after string) (storage.RecordPage, error) {
@@ -132,11 +132,11 @@ func recordPages(t *testing.T, o Opened) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	diff(t, "page behind a restart and a deletion", keys(page.Records), want[100:110])
+	diff(t, "page after a restart and a deletion", keys(page.Records), want[100:110])
 	_, err = o.Local.Records(t.Context(), storage.BucketAudit, scopeOf("other"), page.Next, 10)
 	wantErr(t, "cursor of another scope", err, storage.ErrInvalid)
 	_, err = o.Local.AllRecords(t.Context(), storage.BucketAudit, "not a cursor", 10)
-	wantErr(t, "no cursor at all", err, storage.ErrInvalid)
+	wantErr(t, "not a cursor", err, storage.ErrInvalid)
 }
 
 func recordsAtomic(t *testing.T, o Opened) {
@@ -149,14 +149,15 @@ func recordsAtomic(t *testing.T, o Opened) {
 	many := make([]storage.Record, storage.MaxRecords+1)
 	refs := make([]storage.RecordRef, len(many))
 	for i := range many {
-		// Long keys, and values of about the size that is worst to commit at once.
+		// Long keys, and values of the size that is hardest to fit into one
+		// commit.
 		many[i] = storage.Record{Bucket: storage.BucketSpool, Scope: scope, Key: fmt.Sprintf("%0*d", storage.MaxID, i), Value: make([]byte, 717)}
 		refs[i] = many[i].Ref()
 	}
 	wantErr(t, "too many", o.Local.PutRecords(t.Context(), many), storage.ErrInvalid)
 	wantErr(t, "too many to delete", o.Local.DeleteRecords(t.Context(), refs), storage.ErrInvalid)
 	if got := recordsOf(t, o.Local, storage.BucketSpool, scope, 0); len(got) != 0 {
-		t.Errorf("refused records are there: %q", keys(got))
+		t.Errorf("refused records were stored: %q", keys(got))
 	}
 	putRecords(t, o.Local, many[1:]...)
 	if got := len(recordsOf(t, o.Local, storage.BucketSpool, scope, 0)); got != storage.MaxRecords {
@@ -239,7 +240,7 @@ func allRecords(t *testing.T, o Opened) {
 	}
 	o = o.Reopen(t)
 	diff(t, "reopened", allRecordsOf(t, o.Local, storage.BucketSpool, 7), want)
-	// Records may be deleted page by page as they are worked off: none is skipped.
+	// Records may be deleted page by page: none is skipped.
 	after, seen := "", 0
 	for {
 		page, err := o.Local.AllRecords(t.Context(), storage.BucketSpool, after, 3)
@@ -259,7 +260,7 @@ func allRecords(t *testing.T, o Opened) {
 		}
 	}
 	if seen != len(want) {
-		t.Errorf("worked off %d records, want %d", seen, len(want))
+		t.Errorf("read %d records, want %d", seen, len(want))
 	}
 }
 
@@ -273,7 +274,7 @@ func installSecret(t *testing.T, o Opened) {
 	for range 2 {
 		got, err := o.Local.InstallSecret(t.Context())
 		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("InstallSecret: another secret the next time, %v", err)
+			t.Errorf("InstallSecret: the second call returned another secret, %v", err)
 		}
 		o = o.Reopen(t)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// lookups guards that a look-up tells what the call that it stands for would have told.
+// lookups guards that Probe and Record agree with Memory and Records.
 func lookups(t *testing.T, o Opened) {
 	prober, ok := o.Store.(storage.Prober)
 	reader, both := o.Local.(storage.RecordReader)
 	if !ok || !both {
-		t.Skip("is asked one by one")
+		t.Skip("the store has no lookups")
 	}
 	own, other := scopeOf("u"), scopeOf("v")
 	put(t, o.Store, own, simple("there", 1), simple("gone", 2))
@@ -52,11 +52,11 @@ func lookups(t *testing.T, o Opened) {
 		diff(t, "Record "+want.Key, r, want)
 	}
 	for name, ref := range map[string]storage.RecordRef{
-		"an expired record":    past.Ref(),
-		"another bucket":       {Bucket: storage.BucketAudit, Scope: own, Key: "small"},
-		"another scope":        {Bucket: storage.BucketSummary, Scope: other, Key: "small"},
-		"a scope of nothing":   {Bucket: storage.BucketSummary, Scope: scopeOf("nobody"), Key: "small"},
-		"a key that never was": {Bucket: storage.BucketSummary, Scope: own, Key: "smal"},
+		"an expired record": past.Ref(),
+		"another bucket":    {Bucket: storage.BucketAudit, Scope: own, Key: "small"},
+		"another scope":     {Bucket: storage.BucketSummary, Scope: other, Key: "small"},
+		"an empty scope":    {Bucket: storage.BucketSummary, Scope: scopeOf("nobody"), Key: "small"},
+		"an unknown key":    {Bucket: storage.BucketSummary, Scope: own, Key: "smal"},
 	} {
 		_, err := reader.Record(t.Context(), ref)
 		wantErr(t, "Record of "+name, err, storage.ErrNotFound)

@@ -16,16 +16,16 @@ func putAndReadBack(t *testing.T, o Opened) {
 	diff(t, "Memory", read(t, o.Store, scope, "id"), want)
 	diff(t, "Scan", scanAll(t, o.Store, scope, storage.Query{}), []storage.Memory{want})
 
-	// Empty lists and maps come back as nil; an embedding without dimensions stays one.
+	// Empty lists and maps are read back as nil.
 	bare := storage.Memory{
-		ID: "bare", Entities: []string{}, Redactions: map[string]string{}, Embedding: &storage.Embedding{Model: "e"},
+		ID: "bare", Entities: []string{}, Redactions: map[string]string{},
 		EventTime: -5, Scope: scope,
 	}
 	before := storage.TimeOf(time.Now())
 	put(t, o.Store, scope, bare)
 	got := read(t, o.Store, scope, "bare")
 	if got.CreatedAt < before || got.UpdatedAt < before {
-		t.Errorf("times not given: got created %d, updated %d, want the present, at least %d", got.CreatedAt, got.UpdatedAt, before)
+		t.Errorf("times left to the store: got created %d, updated %d, want at least %d", got.CreatedAt, got.UpdatedAt, before)
 	}
 	got.CreatedAt, got.UpdatedAt = 0, 0
 	bare.Entities, bare.Redactions, bare.Version = nil, nil, 1
@@ -48,14 +48,14 @@ func replacement(t *testing.T, o Opened) {
 	first.Scope, first.Version = scope, 1
 	diff(t, "after an identical write", read(t, o.Store, scope, "id"), first)
 
-	second := Full("id", 500) // also moves in the order of time
+	second := Full("id", 500) // also moves it in time
 	second.Text, second.CreatedAt, second.UpdatedAt = "changed", 9, 3333
 	put(t, o.Store, scope, second)
 	second.Scope, second.Version, second.CreatedAt = scope, 2, first.CreatedAt
 	diff(t, "after a change", read(t, o.Store, scope, "id"), second)
 	diff(t, "scan after a change", scanAll(t, o.Store, scope, storage.Query{}), []storage.Memory{second})
 
-	// In one call, the later write wins over the earlier.
+	// Within one call, the later write wins.
 	third, fourth := second, second
 	third.Text, fourth.Text = "third", "fourth"
 	putWrites(t, o.Store,
@@ -72,7 +72,7 @@ func atomicWrite(t *testing.T, o Opened) {
 	if got := scanAll(t, o.Store, scope, storage.Query{}); len(got) != 0 {
 		t.Errorf("a refused write left %q", ids(got))
 	}
-	// Nothing of a refused write may show when the next one commits.
+	// Nothing of a refused write may be committed with the next one.
 	put(t, o.Store, scope, simple("b", 3))
 	diff(t, "ids", ids(scanAll(t, o.Store, scope, storage.Query{})), []string{"b"})
 }
@@ -123,7 +123,7 @@ func invalidArguments(t *testing.T, o Opened) {
 
 func limits(t *testing.T, o Opened) {
 	scope := scopeOf(strings.Repeat("u", storage.MaxScopePart))
-	// The most memories that one write takes, as one turn, then replaced whole and shrunk.
+	// A turn of the maximum size, then replaced and shrunk.
 	most := storage.MaxWriteMemories
 	for turnOf(scope, "turn", most, "xxxxxx").Size() > o.maxWrite() {
 		most--
@@ -218,7 +218,6 @@ func copies(t *testing.T, o Opened) {
 	spoil := func(m storage.Memory) {
 		m.Entities[0], m.Tags[0] = "spoilt", "spoilt"
 		m.Redactions["h1"] = "spoilt"
-		m.Embedding.Vector[0], m.Embedding.Model = 99, "spoilt"
 	}
 	given := Full("id", 1)
 	put(t, o.Store, scope, given)
@@ -227,7 +226,7 @@ func copies(t *testing.T, o Opened) {
 	spoil(scanAll(t, o.Store, scope, storage.Query{})[0])
 	want := Full("id", 1)
 	want.Scope, want.Version = scope, 1
-	diff(t, "memory after callers changed theirs", read(t, o.Store, scope, "id"), want)
+	diff(t, "memory after callers changed their copies", read(t, o.Store, scope, "id"), want)
 
 	value := []byte("value")
 	if err := o.Local.PutRecords(t.Context(), []storage.Record{{Bucket: storage.BucketIndex, Scope: scope, Key: "k", Value: value}}); err != nil {
@@ -237,6 +236,6 @@ func copies(t *testing.T, o Opened) {
 	recordsOf(t, o.Local, storage.BucketIndex, scope, 0)[0].Value[1] = 'X'
 	allRecordsOf(t, o.Local, storage.BucketIndex, 0)[0].Value[2] = 'X'
 	if got := string(recordsOf(t, o.Local, storage.BucketIndex, scope, 0)[0].Value); got != "value" {
-		t.Errorf("record after callers changed theirs: got %q", got)
+		t.Errorf("record after callers changed their copies: got %q", got)
 	}
 }

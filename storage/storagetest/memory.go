@@ -17,7 +17,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Mem keeps everything in memory: a [storage.Store] and [storage.Local] for the tests of other packages, that can be made
+// Mem is a store in memory for the tests of other packages, which can be made
 // slow or unavailable. Make one with [Memory].
 type Mem struct {
 	mu       sync.Mutex
@@ -42,7 +42,7 @@ var (
 	_ storage.RecordReader = (*Mem)(nil)
 )
 
-// Memory makes an empty store, available and fast.
+// Memory returns an empty store, available and fast.
 func Memory() *Mem {
 	m := &Mem{
 		memories: make(map[storage.Scope]map[string]storage.Memory),
@@ -54,21 +54,23 @@ func Memory() *Mem {
 	return m
 }
 
-// Fail makes every later call return an error that wraps storage.ErrUnavailable, or ends that. What was stored stays.
+// Fail makes every later call return an error that wraps
+// storage.ErrUnavailable, or stops that. The content is kept.
 func (m *Mem) Fail(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failing = on
 }
 
-// Delay makes every later call wait for d, or for the end of its context, before it does anything.
+// Delay makes every later call wait for d, or until its context ends, before it
+// does anything.
 func (m *Mem) Delay(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.delay = d
 }
 
-// lock waits out the delay and returns with mu held, unless it returns an error.
+// lock waits for the delay and returns with mu held, or with an error.
 func (m *Mem) lock(ctx context.Context) error {
 	m.mu.Lock()
 	delay := m.delay
@@ -85,7 +87,7 @@ func (m *Mem) lock(ctx context.Context) error {
 	m.mu.Lock()
 	err := ctx.Err()
 	if m.failing {
-		err = fmt.Errorf("%w: told to fail", storage.ErrUnavailable)
+		err = fmt.Errorf("%w: set to fail", storage.ErrUnavailable)
 	}
 	if err != nil {
 		m.mu.Unlock()
@@ -224,7 +226,7 @@ func (m *Mem) Reap(ctx context.Context, now storage.Time) (removed int, err erro
 				removed++
 			}
 		}
-		for turn, passages := range m.turns[scope] { // forgotten with its last passage
+		for turn, passages := range m.turns[scope] { // a turn is forgotten with its last passage
 			left := false
 			for seq := range passages {
 				_, there := in[storage.TurnMemoryID(turn, seq)]
@@ -277,7 +279,7 @@ func (m *Mem) Scopes(ctx context.Context, after string, limit int) (storage.Scop
 	return page, nil
 }
 
-// position sorts as event time, then id.
+// position sorts by event time, then id.
 func position(m storage.Memory) string {
 	return fmt.Sprintf("%016x%s", uint64(m.EventTime)^1<<63, m.ID)
 }
@@ -458,7 +460,7 @@ func (m *Mem) InstallSecret(ctx context.Context) ([]byte, error) {
 
 func expired(at, now storage.Time) bool { return at != 0 && at <= now }
 
-// clone shares nothing with m, and makes empty lists and maps nil.
+// clone returns a deep copy, in which empty lists and maps are nil.
 func clone(m storage.Memory) storage.Memory {
 	m.Entities = append([]string(nil), m.Entities...)
 	m.Tags = append([]string(nil), m.Tags...)
@@ -466,12 +468,6 @@ func clone(m storage.Memory) storage.Memory {
 		m.Redactions = nil
 	}
 	m.Redactions = maps.Clone(m.Redactions)
-	if m.Embedding != nil {
-		m.Embedding = &storage.Embedding{
-			Model:  m.Embedding.Model,
-			Vector: append([]float32(nil), m.Embedding.Vector...),
-		}
-	}
 	return m
 }
 
@@ -486,7 +482,7 @@ func parseCursor(text, tag string) (position string, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	position, ok := strings.CutPrefix(string(b), tag+"\n")
 	if err != nil || !ok {
-		return "", fmt.Errorf("cursor: not one of this scan: %w", storage.ErrInvalid)
+		return "", fmt.Errorf("cursor: not from this scan: %w", storage.ErrInvalid)
 	}
 	return position, nil
 }

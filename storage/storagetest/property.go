@@ -16,7 +16,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// model is what a store should hold, as plain maps.
+// model is the expected content of a store, as plain maps.
 type model struct {
 	memories map[storage.Scope]map[string]storage.Memory
 	turns    map[storage.Scope]map[string]int
@@ -29,7 +29,7 @@ func (m *model) put(w storage.Write) {
 		n.Scope, n.Version = w.Scope, 1
 		if old, ok := in[n.ID]; ok {
 			n.Version, n.CreatedAt = old.Version+1, old.CreatedAt
-			if n.Text == old.Text && n.EventTime == old.EventTime { // all else is equal by construction
+			if n.Text == old.Text && n.EventTime == old.EventTime { // all other fields are equal by construction
 				n = old
 			}
 		}
@@ -55,13 +55,15 @@ func (m *model) erase(s storage.Scope) (memories, records int) {
 	return memories, records
 }
 
-// Operations names the environment variable with the number of random operations: 300 where it is not set, which takes
-// seconds. `REMORA_STORE_OPERATIONS=1000000 go test ./storage/badger -run 'TestContract$/random' -timeout 4h` runs the million
-// in one store, best with TMPDIR on a file system in memory.
+// Operations is the environment variable with the number of random operations;
+// the default of 300 takes seconds. `REMORA_STORE_OPERATIONS=1000000 go test
+// ./storage/badger -run 'TestContract$/random' -timeout 4h` runs a million in
+// one store, best with TMPDIR on a file system in memory.
 const Operations = "REMORA_STORE_OPERATIONS"
 
-// wholeEvery: after so many operations, and after each restart, all scopes are compared; else those that were written to.
-const wholeEvery = 50
+// compareAllEvery is after how many operations, and after each restart, all
+// scopes are compared; otherwise those that were written to.
+const compareAllEvery = 50
 
 func operations(t *testing.T) int {
 	t.Helper()
@@ -76,7 +78,8 @@ func operations(t *testing.T) int {
 	return n
 }
 
-// randomOperations compares a store with the model after each of many random steps, over scopes that share ids.
+// randomOperations compares a store with the model after each of many random
+// steps, over scopes that share ids.
 func randomOperations(t *testing.T, o Opened, steps int) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -89,7 +92,7 @@ func randomOperations(t *testing.T, o Opened, steps int) {
 	began, restarts, erasures := time.Now(), 0, 0
 	for step := range steps {
 		s := scopes[r.IntN(len(scopes))]
-		touched, whole := []storage.Scope{s}, step%wholeEvery == 0 || step == steps-1
+		touched, all := []storage.Scope{s}, step%compareAllEvery == 0 || step == steps-1
 		bucket := storage.Buckets()[r.IntN(2)]
 		ref := storage.RecordRef{Bucket: bucket, Scope: s, Key: fmt.Sprint("k", r.IntN(4))}
 		switch op := r.IntN(20); {
@@ -143,10 +146,10 @@ func randomOperations(t *testing.T, o Opened, steps int) {
 			}
 		case step%3 == 0:
 			restarts++
-			o, whole = o.Reopen(t), true
+			o, all = o.Reopen(t), true
 		}
 		buckets := []storage.Bucket{bucket}
-		if whole {
+		if all {
 			touched, buckets = scopes, storage.Buckets()
 		}
 		for _, s := range touched {
@@ -161,7 +164,8 @@ func randomOperations(t *testing.T, o Opened, steps int) {
 	}
 }
 
-// propertyIDs are all that the steps give out. Each scope is asked for each of them, whosever it is.
+// propertyIDs returns all ids that the steps use. Each scope is asked for all
+// of them, also those of other scopes.
 func propertyIDs() []string {
 	var ids []string
 	for i := range 6 {
@@ -212,7 +216,7 @@ func (m *model) compare(t *testing.T, o Opened, s storage.Scope, buckets []stora
 	}
 }
 
-// same is diff, which costs ten times as much where nothing differs.
+// same is diff, ten times faster if nothing differs.
 func same[T any](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {

@@ -9,18 +9,19 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// reap guards that what has expired goes, that no more goes, and that the digest goes with it.
+// reap guards that exactly the expired memories and records are removed, and
+// that the digest follows.
 func reap(t *testing.T, o Opened) {
 	reaper, ok := o.Store.(storage.Reaper)
 	if !ok {
-		t.Skip("removes nothing by itself")
+		t.Skip("the store has no Reap")
 	}
 	const soon, later = storage.Time(32503680000000), storage.Time(32503690000000)
 	scopes := []storage.Scope{scopeOf("a"), scopeOf("b")}
 	left := map[storage.Scope][]storage.Memory{}
 	for _, s := range scopes {
 		var all []storage.Memory
-		for i := range 1500 { // more than a store removes at once
+		for i := range 1500 { // more than a store removes in one step
 			m := simple(fmt.Sprintf("m%04d", i), storage.Time(i%7))
 			m.ExpiresAt = []storage.Time{0, soon, later}[i%3]
 			all = append(all, m)
@@ -71,11 +72,11 @@ func reap(t *testing.T, o Opened) {
 	o = o.Reopen(t)
 	check(o, "later")
 
-	// Of a turn that has gone nothing is remembered.
+	// A turn whose passages were removed is forgotten.
 	for _, s := range scopes {
 		put(t, o.Store, s, simple("turn.2", 1))
-		putWrites(t, o.Store, turnOf(s, "turn", 1, "anew"))
-		left[s] = append(left[s], simple("turn.2", 1), turnOf(s, "turn", 1, "anew").Memories[0])
+		putWrites(t, o.Store, turnOf(s, "turn", 1, "again"))
+		left[s] = append(left[s], simple("turn.2", 1), turnOf(s, "turn", 1, "again").Memories[0])
 	}
 	check(o, "later")
 	for _, s := range scopes {
@@ -87,6 +88,6 @@ func reap(t *testing.T, o Opened) {
 		}
 		left[s] = kept
 	}
-	run(o, later+86_400_000, 2*(500+1)) // a day on: space is given back too
+	run(o, later+86_400_000, 2*(500+1)) // a day later, when space is reclaimed too
 	check(o)
 }

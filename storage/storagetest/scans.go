@@ -18,7 +18,7 @@ func scanOrder(t *testing.T, o Opened) {
 	}
 	page, err := o.Store.Scan(t.Context(), scope, storage.Query{Limit: len(want)})
 	if err != nil || page.Next != "" {
-		t.Errorf("a page that holds all: got next %q, %v, want none", page.Next, err)
+		t.Errorf("a page with all memories: got next %q, %v, want none", page.Next, err)
 	}
 	page, err = o.Store.Scan(t.Context(), scopeOf("nobody"), storage.Query{})
 	if err != nil || len(page.Memories) != 0 || page.Next != "" {
@@ -80,7 +80,8 @@ func scanResumes(t *testing.T, o Opened) {
 	}
 	diff(t, "first page", ids(page.Memories), []string{"m0", "m1", "m2"})
 	o = o.Reopen(t)
-	// The memory that the cursor stands on goes, one is added behind and one before it.
+	// The memory at the cursor is deleted; one is added after it and one
+	// before.
 	if _, err := o.Store.Delete(t.Context(), scope, "m2"); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +103,7 @@ func scanCursors(t *testing.T, o Opened) {
 	_, err = o.Store.Scan(t.Context(), theirs, storage.Query{After: page.Next, Conversation: "c"})
 	wantErr(t, "cursor of another query", err, storage.ErrInvalid)
 	_, err = o.Store.Scan(t.Context(), theirs, storage.Query{After: "not a cursor"})
-	wantErr(t, "no cursor at all", err, storage.ErrInvalid)
+	wantErr(t, "not a cursor", err, storage.ErrInvalid)
 	_, err = o.Local.Records(t.Context(), storage.BucketSpool, mine, page.Next, 0)
 	wantErr(t, "cursor of memories for records", err, storage.ErrInvalid)
 }

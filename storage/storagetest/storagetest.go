@@ -1,8 +1,9 @@
-// Package storagetest holds what every store must pass: [Run]. It also has a store in memory for the tests of other
-// packages, [Memory], which passes it too.
+// Package storagetest is the contract suite that every store must pass, [Run],
+// and a store in memory for the tests of other packages, [Memory], which passes
+// it too.
 //
-// The suite knows only the contract of package storage. It refuses to time anything: slow stores pass as well. Tests of
-// optional interfaces are skipped where a store does not have them.
+// The suite knows only the contract of package storage and measures no times.
+// Tests of optional interfaces are skipped for stores that lack them.
 package storagetest
 
 import (
@@ -22,9 +23,11 @@ type Opened struct {
 	Local storage.Local
 	// Close makes every later call ErrUnavailable.
 	Close func() error
-	// Reopen closes the store if need be and opens it anew on the same data, as a new process would.
+	// Reopen closes the store if it is open, and opens it again on the same
+	// data as a new process would.
 	Reopen func(t *testing.T) Opened
-	// MaxWrite is the largest write that it takes; 0 = storage.MaxWrite.
+	// MaxWrite is the largest write that the store accepts; 0 =
+	// storage.MaxWrite.
 	MaxWrite int
 }
 
@@ -36,7 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		name string
 		run  func(t *testing.T, o Opened)
 	}{
-		{"put and read back every field", putAndReadBack},
+		{"every field is read back", putAndReadBack},
 		{"versions and times of a replacement", replacement},
 		{"a write is whole or not at all", atomicWrite},
 		{"invalid arguments", invalidArguments},
@@ -47,9 +50,9 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"scan order and pages", scanOrder},
 		{"scan of memories of one time", scanTie},
 		{"scan filters", scanFilters},
-		{"scan goes on after restart and deletion", scanResumes},
-		{"scan cursors are for their scan only", scanCursors},
-		{"turn replay changes nothing", turnReplay},
+		{"scan resumes after restart and deletion", scanResumes},
+		{"scan cursors are valid for their scan only", scanCursors},
+		{"replaying a turn changes nothing", turnReplay},
 		{"turn replacement", turnReplacement},
 		{"turn with a deleted passage", turnGap},
 		{"scopes with crafted parts", craftedScopes},
@@ -62,15 +65,15 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		{"lookups", lookups},
 		{"install secret", installSecret},
 		{"digests", digests},
-		{"digests of what has expired", digestOfExpired},
-		{"digests while something expires", digestWhileExpiring},
+		{"digests count expired memories", digestOfExpired},
+		{"expiry does not change digests", digestWhileExpiring},
 		{"scopes", scopes},
 		{"reap", reap},
 		{"erase tenant", eraseTenant},
 		{"erase all", eraseAll},
 		{"erase", erase},
-		{"durable over reopen", durable},
-		{"cancelled context", cancelled},
+		{"durable across reopening", durable},
+		{"canceled context", canceled},
 		{"unavailable after close", closed},
 		{"concurrency", concurrent},
 	} {
@@ -83,7 +86,7 @@ func scopeOf(user string) storage.Scope {
 	return storage.Scope{Tenant: "tenant", App: "app", Project: "project", User: user}
 }
 
-// Full has every field set that a caller can set.
+// Full returns a memory with every field set that a caller can set.
 func Full(id string, at storage.Time) storage.Memory {
 	return storage.Memory{
 		ID: id, Conversation: "conv\x00ersation", Kind: storage.KindFact,
@@ -94,7 +97,6 @@ func Full(id string, at storage.Time) storage.Memory {
 			Turn: "turn", Chain: "c0ffee", Role: storage.RoleUser, Speaker: "Ana", Seq: 3, Model: "some-model",
 		},
 		Redactions: map[string]string{"h1": "sealed one", "h2": ""},
-		Embedding:  &storage.Embedding{Model: "embedder", Vector: []float32{0.5, -1, 3e-39}},
 		CreatedAt:  1111, UpdatedAt: 2222, EventTime: at, ValidFrom: 3333, ValidTo: 4444, SupersededBy: "another",
 		ExpiresAt: 32503680000000, DeletedAt: 5555,
 	}
@@ -104,7 +106,7 @@ func simple(id string, at storage.Time) storage.Memory {
 	return storage.Memory{ID: id, Kind: storage.KindEpisode, Text: "text of " + id, EventTime: at, CreatedAt: 1, UpdatedAt: 1}
 }
 
-// turnOf is a write of n passages.
+// turnOf returns a write of n passages.
 func turnOf(scope storage.Scope, turn string, n int, text string) storage.Write {
 	w := storage.Write{Scope: scope, Turn: turn}
 	for i := range n {
@@ -136,7 +138,7 @@ func read(t *testing.T, s storage.Store, scope storage.Scope, id string) storage
 	return m
 }
 
-// scanAll pages to the end and checks each page on the way.
+// scanAll reads and checks all pages.
 func scanAll(t *testing.T, s storage.Store, scope storage.Scope, q storage.Query) []storage.Memory {
 	t.Helper()
 	var all []storage.Memory
@@ -148,8 +150,8 @@ func scanAll(t *testing.T, s storage.Store, scope storage.Scope, q storage.Query
 		if page.Damaged != 0 {
 			t.Errorf("Scan: %d damaged records", page.Damaged)
 		}
-		if got, most := len(page.Memories), storage.PageLimit(q.Limit); got > most {
-			t.Errorf("Scan: %d memories on a page of at most %d", got, most)
+		if got, limit := len(page.Memories), storage.PageLimit(q.Limit); got > limit {
+			t.Errorf("Scan: %d memories on a page of at most %d", got, limit)
 		}
 		all = append(all, page.Memories...)
 		if page.Next == "" {

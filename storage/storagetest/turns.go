@@ -11,7 +11,7 @@ func turnReplay(t *testing.T, o Opened) {
 	scope := scopeOf("u")
 	w := turnOf(scope, "turn", 3, "said")
 	for i := range w.Memories {
-		w.Memories[i].CreatedAt, w.Memories[i].UpdatedAt = 0, 0 // left to the store, as a real caller does
+		w.Memories[i].CreatedAt, w.Memories[i].UpdatedAt = 0, 0 // left to the store, as real callers do
 	}
 	putWrites(t, o.Store, w)
 	want := scanAll(t, o.Store, scope, storage.Query{})
@@ -23,7 +23,7 @@ func turnReplay(t *testing.T, o Opened) {
 	diff(t, "after replays", scanAll(t, o.Store, scope, storage.Query{}), want)
 	o = o.Reopen(t)
 	putWrites(t, o.Store, w)
-	diff(t, "after a replay behind a restart", scanAll(t, o.Store, scope, storage.Query{}), want)
+	diff(t, "after a restart and a replay", scanAll(t, o.Store, scope, storage.Query{}), want)
 }
 
 func turnReplacement(t *testing.T, o Opened) {
@@ -53,7 +53,7 @@ func turnReplacement(t *testing.T, o Opened) {
 			want = append(want, storage.TurnMemoryID("turn", seq))
 		}
 		for seq := n; seq < 10; seq++ {
-			delete(version, storage.TurnMemoryID("turn", seq)) // a passage that went begins anew
+			delete(version, storage.TurnMemoryID("turn", seq)) // the version of a removed passage starts again
 		}
 		diff(t, text, got, want)
 		for _, id := range bystanders {
@@ -72,7 +72,8 @@ func turnReplacement(t *testing.T, o Opened) {
 	}
 }
 
-// turnGap guards that a replacement finds old passages behind one that was deleted on its own.
+// turnGap guards that a replacement finds old passages after one that was
+// deleted separately.
 func turnGap(t *testing.T, o Opened) {
 	scope := scopeOf("u")
 	putWrites(t, o.Store, turnOf(scope, "turn", 4, "said"))

@@ -98,26 +98,6 @@ func (c *Coder) Float(v *float64) {
 	}
 }
 
-// Vector codes a list of 4-byte floats. The empty list reads as nil.
-func (c *Coder) Vector(v *[]float32) {
-	n := c.Len(len(*v), 4)
-	if !c.reading {
-		for _, f := range *v {
-			c.buf = binary.LittleEndian.AppendUint32(c.buf, math.Float32bits(f))
-		}
-		return
-	}
-	*v = nil
-	if n == 0 {
-		return
-	}
-	*v = make([]float32, n)
-	for i := range *v {
-		(*v)[i] = math.Float32frombits(binary.LittleEndian.Uint32(c.buf[4*i:]))
-	}
-	c.buf = c.buf[4*n:]
-}
-
 // Len codes a length, n when writing, of something whose elements take at least
 // size bytes each, and returns it. A length that cannot fit what is left to
 // read is a fault.
