@@ -42,13 +42,14 @@ func mustImport(t *testing.T, cfg Config, keyring []byte) Imported {
 	return done
 }
 
-// elsewhere is another directory with the same key file.
+// elsewhere returns another directory with the same key file.
 func elsewhere(t *testing.T, cfg Config) Config {
 	cfg.Dir = filepath.Join(t.TempDir(), "restored")
 	return cfg
 }
 
-// everything reads what some users have, as far as it can be read.
+// everything returns what some users have, and fails if any of it is
+// unreadable.
 func everything(t *testing.T, s *Store, users ...string) (all []string) {
 	t.Helper()
 	for _, u := range users {
@@ -76,8 +77,8 @@ func everything(t *testing.T, s *Store, users ...string) (all []string) {
 	return all
 }
 
-// TestRestore: a backup and the keyring, exported apart, make the store that it
-// was, and neither holds a key in the clear.
+// TestRestore guards that a backup and an exported keyring restore the whole
+// store, and that neither holds a key in the clear.
 func TestRestore(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -103,13 +104,13 @@ func TestRestore(t *testing.T) {
 	}
 	for name, secret := range hidden {
 		if bytes.Contains(backup, secret) || bytes.Contains(keyring, secret) {
-			t.Errorf("%s stands in the backup or the keyring", name)
+			t.Errorf("%s is in the backup or the keyring", name)
 		}
 	}
-	for _, u := range users { // nor is a wrapped key in a backup
+	for _, u := range users { // a backup holds no wrapped keys either
 		content, err := os.ReadFile(s.session.keys.scopePath(s.session.keys.scope(scopeOf(u))))
 		if err != nil || bytes.Contains(backup, content[12:]) {
-			t.Errorf("the wrapped key of %s stands in the backup, %v", u, err)
+			t.Errorf("the wrapped key of %s is in the backup, %v", u, err)
 		}
 	}
 
@@ -129,9 +130,9 @@ func TestRestore(t *testing.T) {
 		t.Errorf("InstallSecret: differs, %v", err)
 	}
 	if n := occurrences(t, cfg.Dir, []byte("restoring")); n != 0 {
-		t.Errorf("the directory of the restore is left")
+		t.Errorf("the directory of the restore was left behind")
 	}
-	// What a turn had is known: a shorter one replaces it.
+	// The passage count of a turn is restored: a shorter one replaces it.
 	turn := storage.Write{Scope: scopeOf("a"), Turn: "needle a"}
 	if err := restored.Put(t.Context(), []storage.Write{turn}); err != nil {
 		t.Fatal(err)
@@ -144,8 +145,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreHonoursErasure: what was erased after a backup does not come back,
-// by whichever way the keys come.
+// TestRestoreHonoursErasure guards that what was erased after a backup does not
+// come back, whichever way the keys come.
 func TestRestoreHonoursErasure(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -178,12 +179,12 @@ func TestRestoreHonoursErasure(t *testing.T) {
 		}
 		mustPut(t, s, scopeOf("gone"), memory("m", "a new beginning"))
 	}
-	t.Run("keyring exported after it", func(t *testing.T) {
+	t.Run("keyring exported after the erasure", func(t *testing.T) {
 		to := elsewhere(t, cfg)
 		mustImport(t, to, newKeyring)
 		check(t, to, 2)
 	})
-	t.Run("older keyring brought to the newer one", func(t *testing.T) {
+	t.Run("older keyring imported into the newer one", func(t *testing.T) {
 		to := elsewhere(t, cfg)
 		mustImport(t, to, newKeyring)
 		if got, want := mustImport(t, to, oldKeyring), (Imported{Kept: 1, Erased: 2}); got != want {
@@ -191,7 +192,7 @@ func TestRestoreHonoursErasure(t *testing.T) {
 		}
 		check(t, to, 2)
 	})
-	t.Run("newer keyring brought to the older one", func(t *testing.T) {
+	t.Run("newer keyring imported into the older one", func(t *testing.T) {
 		to := elsewhere(t, cfg)
 		mustImport(t, to, oldKeyring)
 		if got, want := mustImport(t, to, newKeyring), (Imported{Kept: 2, Condemned: 2}); got != want {
@@ -199,7 +200,7 @@ func TestRestoreHonoursErasure(t *testing.T) {
 		}
 		check(t, to, 2)
 	})
-	t.Run("newer keyring brought to what was restored with the older one", func(t *testing.T) {
+	t.Run("newer keyring imported after restoring with the older one", func(t *testing.T) {
 		to := elsewhere(t, cfg)
 		mustImport(t, to, oldKeyring)
 		if _, err := Restore(t.Context(), to, bytes.NewReader(backup)); err != nil {
@@ -211,7 +212,7 @@ func TestRestoreHonoursErasure(t *testing.T) {
 			t.Errorf("restored (-want +got):\n%s", d)
 		}
 	})
-	t.Run("in place, the data lost", func(t *testing.T) {
+	t.Run("same directory, data lost", func(t *testing.T) {
 		if err := os.RemoveAll(filepath.Join(cfg.Dir, "data")); err != nil {
 			t.Fatal(err)
 		}
@@ -219,8 +220,8 @@ func TestRestoreHonoursErasure(t *testing.T) {
 	})
 }
 
-// TestRestoreRefuses: what is not whole, or not this store's, is refused, and
-// nothing of it stays.
+// TestRestoreRefuses guards that a backup that is incomplete, altered or of
+// another store is refused, and leaves nothing.
 func TestRestoreRefuses(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -250,7 +251,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 		if d := cmp.Diff(before, fileSums(t, to.Dir)); d != "" {
-			t.Errorf("%s: something was left:\n%s", name, d)
+			t.Errorf("%s: something was left behind:\n%s", name, d)
 		}
 	}
 	refused("nothing", nil, "not a backup")
@@ -274,7 +275,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Errorf("bit %d flipped: got %v", at, err)
 		}
 	}
-	// One whole scope less, the trailer as it was.
+	// One scope is removed, and the trailer kept.
 	if _, err := Restore(t.Context(), to, io.MultiReader(bytes.NewReader(backup))); err != nil {
 		t.Errorf("the backup itself: %v", err)
 	}
@@ -296,7 +297,7 @@ func TestImportRefuses(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 		if there, err := exists(to.Dir); there || err != nil {
-			t.Fatalf("%s: something was left, %v", name, err)
+			t.Fatalf("%s: something was left behind, %v", name, err)
 		}
 	}
 	refused("nothing", to, nil, "not a keyring")
@@ -327,8 +328,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupIsOfOneMoment: what is written while a backup is made is in it up
-// to some moment, and not beyond.
+// TestBackupIsOfOneMoment guards that a backup holds what was written up to one
+// moment, and nothing later.
 func TestBackupIsOfOneMoment(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -383,9 +384,9 @@ func TestBackupIsOfOneMoment(t *testing.T) {
 	}
 }
 
-// TestBackupTellsOfItsWriter: an output that fails is not taken for a store
-// that is away.
-func TestBackupTellsOfItsWriter(t *testing.T) {
+// TestBackupReturnsErrorsOfItsWriter guards that a failing output is not
+// reported as an unavailable store.
+func TestBackupReturnsErrorsOfItsWriter(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	mustPut(t, s, scopeOf("u"), memory("m", "text"))
 	full := errors.New("no space left")

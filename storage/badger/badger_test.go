@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// testConfig is of a store with a key file beside its directory.
+// testConfig returns the config of a new store with a key file next to its
+// directory.
 func testConfig(t testing.TB) Config {
 	cfg := DefaultConfig()
 	dir := t.TempDir()
@@ -36,8 +37,8 @@ func mustClose(t testing.TB, s *Store) {
 	}
 }
 
-// leftByKill is a copy of a store as it lies there: what is left if it is
-// killed now.
+// leftByKill returns a copy of an open store, as a kill at this moment would
+// leave it.
 func leftByKill(t *testing.T, cfg Config) Config {
 	t.Helper()
 	from := cfg.Dir
@@ -48,7 +49,7 @@ func leftByKill(t *testing.T, cfg Config) Config {
 	return cfg
 }
 
-// onlyLog is the path of the log of a store that has one.
+// onlyLog returns the path of the only log of a store.
 func onlyLog(t *testing.T, cfg Config) string {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(cfg.Dir, "data", "*.mem"))

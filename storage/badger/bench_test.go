@@ -67,7 +67,7 @@ func BenchmarkScan(b *testing.B) {
 
 func BenchmarkErase(b *testing.B) {
 	s := mustOpen(b, testConfig(b))
-	for i := 0; i < 5000; i += 100 { // neighbours, whose tables are rewritten
+	for i := 0; i < 5000; i += 100 { // other scopes, whose tables are rewritten
 		if err := s.Put(b.Context(), benchTurns(i, 100)); err != nil {
 			b.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func BenchmarkErase(b *testing.B) {
 	}
 }
 
-// BenchmarkPutRecords: what a flush of the ledger, or of the spool, costs.
+// BenchmarkPutRecords measures a flush of the ledger or of the spool.
 func BenchmarkPutRecords(b *testing.B) {
 	for _, bucket := range []storage.Bucket{storage.BucketLedger, storage.BucketSpool} {
 		b.Run(string(bucket), func(b *testing.B) {
@@ -97,7 +97,7 @@ func BenchmarkPutRecords(b *testing.B) {
 	}
 }
 
-// unsealed stands in for sealing: the same sizes, no work.
+// unsealed replaces sealing: the same sizes, no work.
 type unsealed struct{}
 
 func (unsealed) NonceSize() int { return nonceSize }
@@ -110,8 +110,8 @@ func (unsealed) Open(dst, _, sealed, _ []byte) ([]byte, error) {
 	return append(dst, sealed[:len(sealed)-tagSize]...), nil
 }
 
-// BenchmarkSealing: what sealing costs a write. On a disk the syncs hide it;
-// TMPDIR on a file system in memory does not.
+// BenchmarkSealing measures what sealing adds to a write. On a disk the syncs
+// hide it; with TMPDIR on a file system in memory they do not.
 func BenchmarkSealing(b *testing.B) {
 	for _, name := range []string{"plain", "sealed"} {
 		b.Run(name, func(b *testing.B) {
@@ -135,7 +135,7 @@ func BenchmarkSealing(b *testing.B) {
 	}
 }
 
-// BenchmarkOpenMillion: how long a store of a million memories takes to open.
+// BenchmarkOpenMillion measures the opening of a store of a million memories.
 // Filling it takes a minute or more and about a GiB.
 func BenchmarkOpenMillion(b *testing.B) {
 	cfg := testConfig(b)

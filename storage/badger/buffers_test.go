@@ -11,11 +11,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestSmallBuffers: the buffers that Badger makes tables in stay at the size
-// that small sizes are for, whatever the records' sizes are. Eight are kept as
-// long as anything is written.
+// TestSmallBuffers guards that with small sizes Badger's buffers for tables do
+// not grow, whatever the sizes of the records are. Eight are kept as long as
+// anything is written.
 func TestSmallBuffers(t *testing.T) {
-	const most = 2 << 20
+	const limit = 2 << 20
 	for _, of := range []int{600, 3 << 10, 9 << 10, 40 << 10, 300 << 10} {
 		t.Run(fmt.Sprint(of), func(t *testing.T) {
 			cfg := testConfig(t)
@@ -39,7 +39,7 @@ func TestSmallBuffers(t *testing.T) {
 					}
 					records = records[n:]
 				}
-				after := z.NewAllocator(512, "after") // what was made meanwhile has the numbers between
+				after := z.NewAllocator(512, "after") // buffers made in between have the numbers in between
 				for ref := before.Ref + 1; ref < after.Ref; ref++ {
 					if a := z.AllocatorFrom(ref); a != nil {
 						made[a] = true
@@ -49,11 +49,11 @@ func TestSmallBuffers(t *testing.T) {
 			}
 			mustClose(t, s)
 			if len(made) == 0 {
-				t.Fatal("no buffer is found: the test shows nothing")
+				t.Fatal("no buffer was found: the test proves nothing")
 			}
 			for a := range made {
-				if n := a.Allocated(); n > most {
-					t.Errorf("a buffer of %d KiB, want at most %d", n>>10, most>>10)
+				if n := a.Allocated(); n > limit {
+					t.Errorf("a buffer of %d KiB, want at most %d", n>>10, limit>>10)
 				}
 			}
 		})

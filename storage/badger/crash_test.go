@@ -14,18 +14,17 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What the test binary does when it is run by a test, to be killed: see
-// TestMain.
+// Modes of the test binary as a process that a test kills: see TestMain.
 const (
 	crashDir     = "REMORA_TEST_CRASH_DIR"
 	crashRotates = "REMORA_TEST_CRASH_ROTATES"
 )
 
-// contextOfProcess is for a process that is only ever killed.
+// contextOfProcess is for processes that only end when they are killed.
 func contextOfProcess() context.Context { return context.Background() }
 
 // killAfter starts cmd, waits for it to print the line and kills it some
-// milliseconds later, more each round.
+// milliseconds later, later in each round.
 func killAfter(t *testing.T, cmd *exec.Cmd, line string, round int) {
 	t.Helper()
 	out, err := cmd.StdoutPipe()
@@ -47,7 +46,7 @@ func killAfter(t *testing.T, cmd *exec.Cmd, line string, round int) {
 	for lines.Scan() {
 		t.Errorf("round %d: %s", round, lines.Text())
 	}
-	_ = cmd.Wait() // killed, which is an error
+	_ = cmd.Wait() // it was killed
 	if !seen {
 		t.Fatalf("round %d: ended before %q", round, line)
 	}
@@ -103,7 +102,7 @@ func writeUntilKilled(dir string) error {
 		if err := s.PutRecords(ctx, []storage.Record{crashRecord(round, n)}); err != nil {
 			return err
 		}
-		volatile := crashRecord(round, n) // which a crash of the process does not take
+		volatile := crashRecord(round, n) // survives a crash of the process
 		volatile.Bucket = storage.BucketLedger
 		if err := s.PutRecords(ctx, []storage.Record{volatile}); err != nil {
 			return err
@@ -112,8 +111,8 @@ func writeUntilKilled(dir string) error {
 	}
 }
 
-// TestKilled: what was acknowledged before a kill -9 is there afterwards, whole
-// and once.
+// TestKilled guards that what was acknowledged before a kill -9 is there
+// afterwards, whole and once.
 func TestKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")
@@ -139,13 +138,13 @@ func TestKilled(t *testing.T) {
 				continue
 			}
 			fmt.Sscan(text, &last)
-			if last == 7+9*round { // then goes on reading what was acknowledged until the kill took effect
+			if last == 7+9*round { // then reads on until the kill takes effect
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		_ = cmd.Wait() // killed, which is an error
+		_ = cmd.Wait() // it was killed
 		if last < 7+9*round {
 			t.Fatalf("round %d: ended after %d", round, last)
 		}
@@ -182,17 +181,17 @@ func TestKilled(t *testing.T) {
 		}
 		for turn, n := range found {
 			if n != 2 {
-				t.Errorf("%s has %d passages, want 2: a write was applied in part", turn, n)
+				t.Errorf("%s has %d passages, want 2: a write was applied partially", turn, n)
 			}
 		}
 		for r, last := range acknowledged {
 			for n := range last + 1 {
 				if w := crashTurn(r, n); found[w.Turn] != 2 {
-					t.Errorf("%s was acknowledged and is lost", w.Turn)
+					t.Errorf("%s was acknowledged and lost", w.Turn)
 				}
 				for bucket, sizes := range records {
 					if want := crashRecord(r, n); sizes[want.Key] != len(want.Value)+1 {
-						t.Errorf("%s of %s was acknowledged and is lost", want.Key, bucket)
+						t.Errorf("%s of %s was acknowledged and lost", want.Key, bucket)
 					}
 				}
 			}
@@ -201,8 +200,9 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// A process killed between creating a file and filling it leaves one without a
-// byte. Badger stumbles over it once.
+// TestOpensOverEmptyFiles guards that a store opens over an empty file, which a
+// kill between creating and filling it leaves, and over which Badger fails
+// once.
 func TestOpensOverEmptyFiles(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)

@@ -15,8 +15,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// cpuTime is what this process has used of the processors, the system's share
-// included.
+// cpuTime returns the processor time that this process has used, including the
+// system's.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -25,8 +25,8 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkTurnCycle: processor time of all that the store does for a turn,
-// from spool to memories: 64 users, batches as under load.
+// BenchmarkTurnCycle measures the processor time of all that the store does for
+// a turn, from spool to memories: 64 users, batches as under load.
 func BenchmarkTurnCycle(b *testing.B) {
 	s := mustOpen(b, testConfig(b))
 	text := strings.Repeat("some words that were said ", 40)
@@ -75,8 +75,8 @@ func BenchmarkTurnCycle(b *testing.B) {
 	reportSize(b, s)
 }
 
-// BenchmarkLedgerFlush: processor time of what a busy ledger writes, by the
-// KiB: volatile segments that do not compress.
+// BenchmarkLedgerFlush measures the processor time per KiB of what a busy
+// ledger writes: volatile segments that do not compress.
 func BenchmarkLedgerFlush(b *testing.B) {
 	s := mustOpen(b, testConfig(b))
 	const segments, size = 8, 128 << 10

@@ -12,33 +12,33 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// besideConfig is of a store that is not in the default directory: the key file
-// is the account's.
+// besideConfig returns the config of a store outside the default directory,
+// which shares the account's key file.
 func besideConfig(dir, name string) Config {
 	c := DefaultConfig()
 	c.Dir, c.KeyFile, c.NewKey = filepath.Join(dir, name), filepath.Join(dir, "config", "store.key"), NewKeyBeside
 	return c
 }
 
-// inFileConfig is of a store whose key file is named, or that is in the default
-// directory.
+// inFileConfig returns the config of a store in the default directory, or with
+// a key file of its own.
 func inFileConfig(dir, name string) Config {
 	c := besideConfig(dir, name)
 	c.NewKey = NewKeyInFile
 	return c
 }
 
-// TestStoresOfOneAccount: each store finds its own key whatever becomes of the
-// others', also where they began with the same one.
+// TestStoresOfOneAccount guards that each store finds its own key whatever
+// happens to the others', even if they began with the same one.
 func TestStoresOfOneAccount(t *testing.T) {
 	type made func(dir, name string) Config
 	for _, test := range []struct {
 		name           string
-		a, b           made // as their stores are made
-		laterA, laterB made // as they are opened ever after
-		own            bool // they begin with keys of their own
+		a, b           made // when the stores are made
+		laterA, laterB made // when they are opened later
+		own            bool // they begin with different keys
 	}{
-		{"beside", besideConfig, besideConfig, besideConfig, besideConfig, true},
+		{"next to the key file", besideConfig, besideConfig, besideConfig, besideConfig, true},
 		{"the default one and another", inFileConfig, besideConfig, inFileConfig, besideConfig, true},
 		{"both made in the one file", inFileConfig, inFileConfig, inFileConfig, besideConfig, false},
 		{"both made in the one file, none of them by default", inFileConfig, inFileConfig, besideConfig, besideConfig, false},
@@ -93,14 +93,14 @@ func TestStoresOfOneAccount(t *testing.T) {
 				delete(keys, kekIn(t, filepath.Join(dir, "config", f.Name())).id)
 			}
 			if len(keys) > 0 {
-				t.Errorf("%d keys are gone", len(keys))
+				t.Errorf("%d keys are lost", len(keys))
 			}
 		})
 	}
 }
 
-// TestRotatedAtOnce: stores that share a key file take the place in it from
-// each other, and no keys.
+// TestRotatedAtOnce guards that stores which share a key file and are rotated
+// at once lose no key.
 func TestRotatedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	var stores []*Store
@@ -112,7 +112,7 @@ func TestRotatedAtOnce(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for _, s := range stores {
-		all.Go(func() { _, _ = s.RotateKey(t.Context(), "") }) // may well be refused
+		all.Go(func() { _, _ = s.RotateKey(t.Context(), "") }) // may be refused
 	}
 	all.Wait()
 	for i, s := range stores {
@@ -124,8 +124,8 @@ func TestRotatedAtOnce(t *testing.T) {
 	}
 }
 
-// TestRotationOverAnothersKey: what stands in the key file and is not the key
-// in use is not touched.
+// TestRotationOverAnothersKey guards that a key file with another key than the
+// one in use is not changed.
 func TestRotationOverAnothersKey(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -137,7 +137,7 @@ func TestRotationOverAnothersKey(t *testing.T) {
 		t.Errorf("RotateKey: got %v, want ErrInvalid", err)
 	}
 	if got, err := os.ReadFile(cfg.KeyFile); string(got) != other || err != nil {
-		t.Errorf("the other key: got %d bytes, %v, want it as it was", len(got), err)
+		t.Errorf("the other key: got %d bytes, %v, want it unchanged", len(got), err)
 	}
 	write(t, cfg.KeyFile, string(text))
 	if _, err := s.RotateKey(t.Context(), ""); err != nil {
@@ -146,8 +146,8 @@ func TestRotationOverAnothersKey(t *testing.T) {
 	check(t, s)
 }
 
-// TestRotationOfLinkedKeyFile: a link is as somebody has made it, and what it
-// leads to is not Remora's to change.
+// TestRotationOfLinkedKeyFile guards that neither a symbolic link nor the file
+// that it leads to is changed.
 func TestRotationOfLinkedKeyFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("links need a privilege on Windows")
@@ -161,21 +161,21 @@ func TestRotationOfLinkedKeyFile(t *testing.T) {
 	s := mustOpen(t, cfg)
 	before := fileSums(t, filepath.Dir(cfg.Dir))
 	if _, err := s.RotateKey(t.Context(), ""); !errors.Is(err, storage.ErrInvalid) || !strings.Contains(err.Error(), "--new-key-file") {
-		t.Errorf("RotateKey: got %v, want ErrInvalid and what to do", err)
+		t.Errorf("RotateKey: got %v, want ErrInvalid and advice", err)
 	}
 	if to, err := os.Readlink(cfg.KeyFile); to != target {
-		t.Errorf("the link: got %q, %v, want it to lead to %q", to, err, target)
+		t.Errorf("the link: got %q, %v, want it to point to %q", to, err, target)
 	}
 	for path, sum := range fileSums(t, filepath.Dir(cfg.Dir)) {
 		if strings.HasPrefix(path, cfg.KeyFile) && sum != before[path] {
-			t.Errorf("%s was touched", path)
+			t.Errorf("%s was changed", path)
 		}
 	}
 }
 
-// TestRotationCutShortByPlace: what keeps the new key from its place leaves the
-// old one in use.
-func TestRotationCutShortByPlace(t *testing.T) {
+// TestRotationWithoutPlace guards that the old key stays in use if the new one
+// cannot be put in place.
+func TestRotationWithoutPlace(t *testing.T) {
 	for _, beside := range []bool{false, true} {
 		dir := t.TempDir()
 		cfg := inFileConfig(dir, "a")
@@ -190,12 +190,12 @@ func TestRotationCutShortByPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The new key's place is taken by a directory: rename fails, as it does
-		// on a file that is a mount.
+		// A directory is in the new key's place, so that the rename fails as it
+		// does if the file is a mount.
 		if err := writeKey(cfg.nextKeyFile(k.id), next); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.session.keys.wrapAlsoBy(t.Context(), k); err != nil { // so this rotation is the one that goes on
+		if _, _, err := s.session.keys.wrapAlsoBy(t.Context(), k); err != nil { // which the rotation below resumes
 			t.Fatal(err)
 		}
 		blocked := filepath.Join(cfg.keyFileOf(k.id), "x")
@@ -229,8 +229,8 @@ func TestRotationCutShortByPlace(t *testing.T) {
 	}
 }
 
-// TestNoKeyIsMadeOnAMissingMount: a key that was made there would be gone at
-// the next start.
+// TestNoKeyIsMadeOnAMissingMount guards against a key that would be gone at the
+// next start.
 func TestNoKeyIsMadeOnAMissingMount(t *testing.T) {
 	dir := t.TempDir()
 	cfg := inFileConfig(dir, "a")
@@ -247,9 +247,9 @@ func TestNoKeyIsMadeOnAMissingMount(t *testing.T) {
 	mustClose(t, mustOpen(t, cfg))
 }
 
-// TestKeyOfAStoreThatIsNotMade: what fails is tried again for ever, and must
-// not leave a key each time.
-func TestKeyOfAStoreThatIsNotMade(t *testing.T) {
+// TestNoKeyIsLeftBehind guards that a store that cannot be made, which is
+// retried forever, does not leave a key each time.
+func TestNoKeyIsLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	cfg := besideConfig(dir, "a")
 	write(t, filepath.Join(cfg.Dir, "VERSION"), "remora store 2\n")

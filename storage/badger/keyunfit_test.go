@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestKeyFileWithoutEnd: what is not a regular file is not read, and of a
-// regular one no more than a key can be.
+// TestKeyFileWithoutEnd guards that only regular files are read, and no more of
+// them than a key can take.
 func TestKeyFileWithoutEnd(t *testing.T) {
 	dir := t.TempDir()
 	pipe, large, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "large"), filepath.Join(dir, "link")
@@ -31,13 +31,13 @@ func TestKeyFileWithoutEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readKEK(link); err != nil {
-		t.Errorf("a link to a key, as mounted secrets are: %v", err)
+		t.Errorf("a link to a key, like a mounted secret: %v", err)
 	}
 }
 
-// TestReasonWithoutKey: why no key can be made is the same at every try, or it
-// would be logged anew each time. The file's name leaves no room for that of a
-// temporary file.
+// TestReasonWithoutKey guards that the reason why no key can be made is the
+// same at each attempt, so that it is logged once. The file's name leaves no
+// room for that of a temporary file.
 func TestReasonWithoutKey(t *testing.T) {
 	for _, place := range []NewKeyPlace{NewKeyInFile, NewKeyOnMount, NewKeyBeside} {
 		cfg := testConfig(t)
@@ -48,7 +48,7 @@ func TestReasonWithoutKey(t *testing.T) {
 			s := New(cfg, nil)
 			if err := s.Open(t.Context()); err == nil {
 				mustClose(t, s)
-				t.Fatal("it opens")
+				t.Fatal("it opened")
 			}
 			reasons = append(reasons, s.Health().Reason)
 		}
@@ -58,8 +58,8 @@ func TestReasonWithoutKey(t *testing.T) {
 	}
 }
 
-// TestCheckNewKey: what would keep a new store from a key is told, as opening
-// tells it, and nothing is made. It says nothing of damage.
+// TestCheckNewKey guards that CheckNewKey reports what opening would, makes
+// nothing and does not speak of damage.
 func TestCheckNewKey(t *testing.T) {
 	key := strings.Repeat("0f", KeySize)
 	for _, test := range []struct {
@@ -108,12 +108,12 @@ func TestCheckNewKey(t *testing.T) {
 			mustClose(t, s)
 		}
 		if got := s.Health().Reason; (openErr == nil) != (err == nil) || err != nil && got != err.Error() || strings.Contains(got, "damaged") {
-			t.Errorf("%s: opening tells %q, checking %v", test.name, got, err)
+			t.Errorf("%s: opening reports %q, checking %v", test.name, got, err)
 		}
 	}
 }
 
-// countFiles counts links that lead nowhere, too.
+// countFiles counts files, including dangling links.
 func countFiles(t *testing.T, dir string) (n int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, _ os.DirEntry, err error) error { n++; return err })
@@ -123,8 +123,8 @@ func countFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestRotateWithoutMount: a new key is made where the first would be, and not
-// where a volume is not mounted.
+// TestRotateWithoutMount guards that no new key is made in a directory that is
+// missing because it is not mounted.
 func TestRotateWithoutMount(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)

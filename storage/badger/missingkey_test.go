@@ -10,9 +10,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestMissingScopeKey: where there are data of a scope and its key is gone,
-// none is made beside them, nobody reads or writes there, others go on, it is
-// told of, and the key brought back mends it at once.
+// TestMissingScopeKey guards that a scope with data and without its key is
+// neither read nor written and gets no new key, that other scopes are
+// unaffected, that the loss is reported, and that putting the key back is
+// enough.
 func TestMissingScopeKey(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -48,13 +49,13 @@ func TestMissingScopeKey(t *testing.T) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}
-			told := func(want int) {
+			wantDamaged := func(want int) {
 				t.Helper()
 				if page, err := s.Scopes(t.Context(), "", 0); err != nil || page.Damaged != want {
 					t.Errorf("Scopes: %d damaged, %v, want %d", page.Damaged, err, want)
 				}
 			}
-			told(1) // though the key is in the cache
+			wantDamaged(1) // even though the key is cached
 			mustClose(t, s)
 			open()
 			toldBefore := strings.Count(log.String(), "key is missing")
@@ -83,18 +84,18 @@ func TestMissingScopeKey(t *testing.T) {
 				}
 			}
 			if there, err := exists(path); there || err != nil {
-				t.Errorf("a key was made beside the data: %t, %v", there, err)
+				t.Errorf("a key was made although there is data: %t, %v", there, err)
 			}
 			if n := strings.Count(log.String(), "key is missing") - toldBefore; n != 1 {
-				t.Errorf("told %d times in the log, want once:\n%s", n, log.String())
+				t.Errorf("logged %d times, want once:\n%s", n, log.String())
 			}
-			told(1)
+			wantDamaged(1)
 			mustPut(t, s, kept, memory("b", "new"))
 			mustPut(t, s, scopeOf("new"), memory("b", "new"))
 
 			write(t, path, string(content))
 			mustPut(t, s, lost, memory("b", "new"))
-			told(0)
+			wantDamaged(0)
 			if v, err := storage.Verify(t.Context(), s, lost); err != nil || !v.Whole() {
 				t.Errorf("Verify with the key back: got %+v, %v", v, err)
 			}
@@ -102,9 +103,8 @@ func TestMissingScopeKey(t *testing.T) {
 	}
 }
 
-// TestComingBackAfterErasure: a user who was erased is none whose key is
-// missing, whatever cut the erasure short, and neither is one whose key is
-// missing once erased.
+// TestComingBackAfterErasure guards that an erased user is not taken for one
+// whose key is missing, whatever interrupted the erasure.
 func TestComingBackAfterErasure(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -138,7 +138,7 @@ func TestComingBackAfterErasure(t *testing.T) {
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	back("erasure cut short")
+	back("erasure interrupted")
 
 	mustClose(t, s)
 	if err := os.Remove(keys.scopePath(h)); err != nil {
@@ -154,8 +154,8 @@ func TestComingBackAfterErasure(t *testing.T) {
 	back("erased without its key")
 }
 
-// TestReapWithoutItsKey: what has expired goes though its key is missing, and
-// is not missed when that comes back.
+// TestReapWithoutItsKey guards that expired memories are removed even if their
+// key is missing, and are not missed when it is back.
 func TestReapWithoutItsKey(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -177,13 +177,12 @@ func TestReapWithoutItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err := storage.Verify(t.Context(), s, scope); err != nil || !v.Whole() || v.Memories != 1 {
-		t.Errorf("Verify: got %+v, %v, want the one that lasts", v, err)
+		t.Errorf("Verify: got %+v, %v, want the one that does not expire", v, err)
 	}
 }
 
-// TestForeignScopeKey: a file of another store's in the place of a user's key
-// is that user's damage. As something that passes, it would have writers try
-// again for ever, and everybody behind them wait.
+// TestForeignScopeKey guards that a key file of another store counts as damage
+// of that user. As a passing error it would make writers retry forever.
 func TestForeignScopeKey(t *testing.T) {
 	var files [2]string
 	var cfgs [2]Config

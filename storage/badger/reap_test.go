@@ -18,7 +18,7 @@ import (
 
 const endOfTime = storage.Time(32503680000000)
 
-// tableBytes is the size of the tables of the tree, where all that lasts lies.
+// tableBytes returns the size of all tables.
 func tableBytes(t *testing.T, s *Store) (n int64) {
 	t.Helper()
 	err := filepath.WalkDir(s.dir.data(), func(path string, d fs.DirEntry, err error) error {
@@ -35,7 +35,8 @@ func tableBytes(t *testing.T, s *Store) (n int64) {
 	return n
 }
 
-// sealedBytes is the stored value of a memory, to be looked for in the files.
+// sealedBytes returns the stored value of a memory, to be searched for in the
+// files.
 func sealedBytes(t *testing.T, s *Store, scope storage.Scope, id string) []byte {
 	t.Helper()
 	keys := s.session.keys
@@ -52,8 +53,8 @@ func sealedBytes(t *testing.T, s *Store, scope storage.Scope, id string) []byte 
 	return value
 }
 
-// fillExpiring writes n memories of some KiB, every other one of which expires;
-// their texts do not compress.
+// fillExpiring writes n memories of some KiB with incompressible texts, every
+// other one of which expires.
 func fillExpiring(t *testing.T, s *Store, scope storage.Scope, n int) {
 	t.Helper()
 	for i := 0; i < n; i += 100 {
@@ -73,12 +74,12 @@ func fillExpiring(t *testing.T, s *Store, scope storage.Scope, n int) {
 	}
 }
 
-// TestReapGivesSpaceBack: of what has expired neither a byte nor the space is
-// left.
-func TestReapGivesSpaceBack(t *testing.T) {
+// TestReapReclaimsSpace guards that no byte of expired memories is left, and
+// that their space is reclaimed.
+func TestReapReclaimsSpace(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
-	fillExpiring(t, s, scope, 6000) // 24 MiB, half of it expiring: over maxGarbage
+	fillExpiring(t, s, scope, 6000) // 24 MiB, half of it expires: more than maxGarbage
 	mustClose(t, s)
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
@@ -94,18 +95,18 @@ func TestReapGivesSpaceBack(t *testing.T) {
 		t.Errorf("tables of %d bytes are %d bytes after half was reaped", before, after)
 	}
 	if n := occurrences(t, s.cfg.Dir, gone[20:]); n != 0 {
-		t.Errorf("sealed bytes of a reaped memory stand %d times in the files", n)
+		t.Errorf("sealed bytes of a reaped memory occur %d times in the files", n)
 	}
 	if n := occurrences(t, s.cfg.Dir, kept[20:]); n != 1 {
-		t.Errorf("sealed bytes of a memory that is left stand %d times in the files, want 1", n)
+		t.Errorf("sealed bytes of a memory that is left occur %d times in the files, want 1", n)
 	}
 	if v, err := storage.Verify(t.Context(), s, scope); err != nil || !v.Whole() || v.Memories != 3000 {
 		t.Errorf("Verify: got %+v, %v", v, err)
 	}
 }
 
-// TestDeletedBytesGo: what one memory, deleted, has left is gone within a day
-// of the store's running, also over restarts.
+// TestDeletedBytesGo guards that the bytes of one deleted memory are gone
+// within a day, counted across restarts.
 func TestDeletedBytesGo(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -127,7 +128,7 @@ func TestDeletedBytesGo(t *testing.T) {
 	}
 	reap(0)
 	if present() == 0 {
-		t.Error("gone at once: the test sees nothing")
+		t.Error("gone immediately: the test proves nothing")
 	}
 	mustClose(t, s)
 	if err := s.Open(t.Context()); err != nil {
@@ -135,27 +136,26 @@ func TestDeletedBytesGo(t *testing.T) {
 	}
 	reap(storage.Time(maxGarbageAge.Milliseconds()) - 60_000)
 	if present() == 0 {
-		t.Error("gone too soon: the test sees nothing")
+		t.Error("gone too soon: the test proves nothing")
 	}
 	reap(storage.Time(maxGarbageAge.Milliseconds()))
 	if n := present(); n != 0 {
-		t.Errorf("sealed bytes of a deleted memory stand %d times in the files", n)
+		t.Errorf("sealed bytes of a deleted memory occur %d times in the files", n)
 	}
 	if s.session.garbage != (garbage{}) {
-		t.Errorf("waste: got %+v, want none", s.session.garbage)
+		t.Errorf("garbage: got %+v, want none", s.session.garbage)
 	}
 	if m, err := s.Memory(t.Context(), scope, "kept"); err != nil || m.Text != "kept" {
 		t.Errorf("Memory: got %q, %v", m.Text, err)
 	}
 }
 
-// TestCompactionBesideOthers: erasing, writing and backing up go on beside
-// compaction, and afterwards the store closes and opens with all that it should
-// have.
-func TestCompactionBesideOthers(t *testing.T) {
+// TestCompactionDuringOthers guards that erasures, writes and backups continue
+// during a compaction, and that the store holds everything afterwards.
+func TestCompactionDuringOthers(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	fillExpiring(t, s, scopeOf("kept"), 600)
-	mustPut(t, s, scopeOf("kept"), memory("changing", "not yet")) // however little the others get to do
+	mustPut(t, s, scopeOf("kept"), memory("changing", "not yet")) // even if the others do little
 	stop := make(chan struct{})
 	var others sync.WaitGroup
 	loop := func(do func(i int) error) {
@@ -204,9 +204,9 @@ func TestCompactionBesideOthers(t *testing.T) {
 	}
 }
 
-// TestReplacedBytesGo: what a changed memory said before goes like what was
-// deleted, and a compaction that a reader may have kept from all of it is done
-// again.
+// TestReplacedBytesGo guards that the old content of a changed memory is
+// compacted away, and that a compaction is repeated if a reader may have
+// prevented it.
 func TestReplacedBytesGo(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -219,20 +219,20 @@ func TestReplacedBytesGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if occurrences(t, s.cfg.Dir, before[20:]) == 0 {
-		t.Error("gone while there is a reader: the test sees nothing")
+		t.Error("gone while there is a reader: the test proves nothing")
 	}
 	reader.Discard()
 	if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
 		t.Fatal(err)
 	}
 	if n := occurrences(t, s.cfg.Dir, before[20:]); n != 0 {
-		t.Errorf("what it said before stands %d times in the files", n)
+		t.Errorf("its old content occurs %d times in the files", n)
 	}
 }
 
-// TestReplacedRecordsGo: what a record said before goes, too, though nothing
-// else was deleted: a segment of vectors that is written anew without one of
-// them, or as one whose value lies in chunks.
+// TestReplacedRecordsGo guards that the old value of a replaced record is
+// compacted away even if nothing else was deleted: a segment of vectors that is
+// rewritten without one of them, also in chunks.
 func TestReplacedRecordsGo(t *testing.T) {
 	for _, size := range []int{100, 2 * inlineSize} {
 		s := mustOpen(t, testConfig(t))
@@ -261,17 +261,17 @@ func TestReplacedRecordsGo(t *testing.T) {
 		before := put(1)
 		current := put(2)
 		if occurrences(t, s.cfg.Dir, before) == 0 {
-			t.Error("gone at once: the test sees nothing")
+			t.Error("gone immediately: the test proves nothing")
 		}
 		aDay := storage.Time(maxGarbageAge.Milliseconds()) + 60_000
 		if _, err := s.Reap(t.Context(), now()+aDay); err != nil {
 			t.Fatal(err)
 		}
 		if n := occurrences(t, s.cfg.Dir, before); n != 0 {
-			t.Errorf("%d bytes: what it said before stands %d times in the files", size, n)
+			t.Errorf("%d bytes: its old content occurs %d times in the files", size, n)
 		}
 		if n := occurrences(t, s.cfg.Dir, current); n != 1 {
-			t.Errorf("%d bytes: what it says now stands %d times in the files", size, n)
+			t.Errorf("%d bytes: its new content occurs %d times in the files", size, n)
 		}
 		mustClose(t, s)
 	}

@@ -20,7 +20,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// fileSums is the content of a tree, to see that nothing was changed.
+// fileSums returns the checksums of all files of a tree, to see that nothing
+// was changed.
 func fileSums(t *testing.T, dir string) map[string][32]byte {
 	t.Helper()
 	sums := make(map[string][32]byte)
@@ -48,8 +49,8 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// TestRefusals: each way in which a store does not open says what is wrong and
-// names the place, and touches nothing.
+// TestRefusals guards that each failure to open says what is wrong and where,
+// and changes nothing.
 func TestRefusals(t *testing.T) {
 	remove := func(t *testing.T, path string) {
 		t.Helper()
@@ -58,10 +59,10 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		name  string
-		fresh bool // spoil before there is a store
-		spoil func(t *testing.T, cfg *Config)
-		want  []string
+		name     string
+		newStore bool // change before there is a store
+		spoil    func(t *testing.T, cfg *Config)
+		want     []string
 	}{
 		{"file in place of the directory", true, func(t *testing.T, cfg *Config) { write(t, cfg.Dir, "") },
 			[]string{"is not a directory"}},
@@ -111,7 +112,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := testConfig(t)
 			root := filepath.Dir(cfg.Dir)
-			if !test.fresh {
+			if !test.newStore {
 				s := mustOpen(t, cfg)
 				mustPut(t, s, scopeOf("u"), memory("id", "text"))
 				mustClose(t, s)
@@ -129,10 +130,10 @@ func TestRefusals(t *testing.T) {
 					continue
 				}
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("Open: got %q, want it to tell %q", err, want)
+					t.Errorf("Open: got %q, want %q in it", err, want)
 				}
 				if strings.Contains(test.name, "key file not") && strings.Contains(err.Error(), "damaged") {
-					t.Errorf("Open: got %q, which says of the store what is its key file's", err)
+					t.Errorf("Open: got %q, which blames the store for its key file", err)
 				}
 			}
 			if got := s.Health(); got.Open || !strings.HasSuffix(err.Error(), got.Reason) || got.Reason == "" {
@@ -143,10 +144,10 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("a call: got %v, want %v", callErr, err)
 			}
 			after := fileSums(t, root)
-			delete(after, filepath.Join(cfg.Dir, "VERSION")) // all that a new store may have got before it failed
+			delete(after, filepath.Join(cfg.Dir, "VERSION")) // all that a new store may have before it fails
 			delete(before, filepath.Join(cfg.Dir, "VERSION"))
 			if !maps.Equal(before, after) {
-				t.Errorf("files were touched: had %d, have %d", len(before), len(after))
+				t.Errorf("files were changed: had %d, have %d", len(before), len(after))
 			}
 		})
 	}
@@ -157,15 +158,15 @@ func TestKeyringMissing(t *testing.T) {
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	mustClose(t, s)
-	aside := cfg.Dir + "-keyring"
-	if err := os.Rename(s.dir.keyring(), aside); err != nil {
+	moved := cfg.Dir + "-keyring"
+	if err := os.Rename(s.dir.keyring(), moved); err != nil {
 		t.Fatal(err)
 	}
 	err := s.Open(t.Context())
 	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "keyring missing") || !strings.Contains(err.Error(), s.dir.keyring()) {
 		t.Fatalf("Open: got %v, want a missing keyring", err)
 	}
-	if err := os.Rename(aside, s.dir.keyring()); err != nil {
+	if err := os.Rename(moved, s.dir.keyring()); err != nil {
 		t.Fatalf("put the keyring back: %v", err)
 	}
 	if err := s.Open(t.Context()); err != nil {
@@ -184,7 +185,7 @@ func TestLocked(t *testing.T) {
 	if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "locked: another process (pid ") || !strings.Contains(err.Error(), cfg.Dir) {
 		t.Errorf("Open of a locked store: got %v", err)
 	}
-	mustPut(t, first, scopeOf("u"), memory("id", "text")) // the first one is unharmed
+	mustPut(t, first, scopeOf("u"), memory("id", "text")) // the first one is unaffected
 	if err := first.Open(t.Context()); !errors.Is(err, storage.ErrUnavailable) {
 		t.Errorf("Open of an open store: got %v, want ErrUnavailable", err)
 	}
@@ -216,8 +217,8 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// TestRun: it tells a reason once, keeps trying, opens when the cause is gone,
-// and closes when told.
+// TestRun guards that Run logs a reason once, keeps trying, opens when the
+// cause is gone, and closes when its context ends.
 func TestRun(t *testing.T) {
 	cfg := testConfig(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -232,13 +233,13 @@ func TestRun(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := strings.Count(log.String(), "newer Remora"); got != 1 {
-			t.Errorf("an hour of one reason was told %d times, want once:\n%s", got, &log)
+			t.Errorf("one reason was logged %d times in an hour, want once:\n%s", got, &log)
 		}
 		write(t, version, "nonsense")
 		time.Sleep(maxRetry + time.Second)
 		synctest.Wait()
 		if got := strings.Count(log.String(), "damaged"); got != 1 {
-			t.Errorf("a new reason was told %d times, want once:\n%s", got, &log)
+			t.Errorf("a new reason was logged %d times, want once:\n%s", got, &log)
 		}
 		if err := os.Remove(version); err != nil {
 			t.Fatal(err)
@@ -272,7 +273,7 @@ func TestLowSpace(t *testing.T) {
 		scope := scopeOf("u")
 		mustPut(t, s, scope, memory("id", "text"), memory("other", "text"))
 		free = cfg.MinFreeBytes - 1
-		time.Sleep(2 * time.Second) // longer than a measurement holds
+		time.Sleep(2 * time.Second) // longer than a measurement is used
 		err := s.Put(t.Context(), []storage.Write{{Scope: scope, Memories: []storage.Memory{memory("new", "text")}}})
 		if !errors.Is(err, storage.ErrUnavailable) || !strings.Contains(err.Error(), "no space") {
 			t.Errorf("Put: got %v, want no space", err)
@@ -285,10 +286,10 @@ func TestLowSpace(t *testing.T) {
 			t.Errorf("Health: got %+v, want open without space", got)
 		}
 		if _, err := s.Memory(t.Context(), scope, "id"); err != nil {
-			t.Errorf("Memory: %v, want reading to go on", err)
+			t.Errorf("Memory: %v, want reads to continue", err)
 		}
 		if n, err := s.Delete(t.Context(), scope, "id"); err != nil || n != 1 {
-			t.Errorf("Delete: got %d, %v, want deleting to go on", n, err)
+			t.Errorf("Delete: got %d, %v, want deletes to continue", n, err)
 		}
 		free = cfg.MinFreeBytes/4 - 1
 		time.Sleep(2 * time.Second)
@@ -299,13 +300,13 @@ func TestLowSpace(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		mustPut(t, s, scope, memory("new", "text"))
 
-		// Between two measurements what was written counts.
+		// Between two measurements, what was written is subtracted.
 		free = cfg.MinFreeBytes + 3<<20
 		time.Sleep(2 * time.Second)
 		for i := range 8 {
 			err = s.PutRecords(t.Context(), []storage.Record{{Bucket: storage.BucketSpool, Scope: scope, Key: "k", Value: make([]byte, 1<<20)}})
 			if (err != nil) != (i >= 2) {
-				t.Errorf("record %d with 3 MiB to spare: got %v", i, err)
+				t.Errorf("record %d with 3 MiB free: got %v", i, err)
 			}
 		}
 	})
@@ -327,7 +328,7 @@ func TestPanicIsUnavailable(t *testing.T) {
 		t.Errorf("Panics: got %d, want 2", got)
 	}
 	s.session.db = db
-	mustPut(t, s, scopeOf("u"), memory("id", "text")) // nothing is left locked
+	mustPut(t, s, scopeOf("u"), memory("id", "text")) // no lock is left
 }
 
 func TestConfigValidate(t *testing.T) {
@@ -345,8 +346,7 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// TestExplain covers what cannot be brought about by a test that may run as
-// root.
+// TestExplain covers errors that a test cannot cause if it runs as root.
 func TestExplain(t *testing.T) {
 	cfg := testConfig(t)
 	s := New(cfg, nil)
@@ -359,7 +359,7 @@ func TestExplain(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "p", Err: syscall.ENOSPC}, "no space left for " + cfg.Dir},
 		{errors.New("write p: no space left on device"), "no space left for " + cfg.Dir},
 		{errors.New("MANIFEST has unsupported version"), "cannot open " + cfg.Dir + ", it may be damaged: MANIFEST"},
-		{refuse("as it is"), "as it is"},
+		{refuse("unchanged"), "unchanged"},
 	} {
 		if got := explain(s.dir, test.err).Error(); !strings.HasPrefix(got, test.want) {
 			t.Errorf("explain %v: got %q, want %q", test.err, got, test.want)
@@ -367,7 +367,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestDamagedManifest: what Badger itself refuses is told as such.
+// TestDamagedManifest guards that what Badger itself refuses is reported as
+// damage.
 func TestDamagedManifest(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))

@@ -15,7 +15,7 @@ import (
 
 const rotationScopes = 4
 
-// fillRotation writes something in some scopes, and returns a check that all of
+// fillRotation writes something to some scopes, and returns a check that all of
 // it is there and no name has changed.
 func fillRotation(t *testing.T, s *Store) func(t *testing.T, s *Store) {
 	t.Helper()
@@ -76,47 +76,47 @@ func TestRotateKey(t *testing.T) {
 	old := kekIn(t, cfg.KeyFile)
 	oldText := mustRead(t, cfg.KeyFile)
 	done, err := s.RotateKey(t.Context(), "")
-	fresh := kekIn(t, cfg.KeyFile)
+	next := kekIn(t, cfg.KeyFile)
 	kept := cfg.keyFileOf(old.id)
-	want := storage.KeyRotation{From: old.id.String(), To: fresh.id.String(), Keys: rotationScopes, NewFile: cfg.KeyFile, OldFile: kept}
+	want := storage.KeyRotation{From: old.id.String(), To: next.id.String(), Keys: rotationScopes, NewFile: cfg.KeyFile, OldFile: kept}
 	if err != nil || done != want {
 		t.Errorf("RotateKey: got %+v, %v, want %+v", done, err, want)
 	}
-	if fresh.id == old.id {
+	if next.id == old.id {
 		t.Error("the key is the same")
 	}
-	check(t, s) // online
+	check(t, s) // while the store is open
 	mustPut(t, s, scopeOf("later"), memory("m", "text"))
-	if got := wrappedBy(t, s.session.keys); len(got) != 1 || got[fresh.id] != rotationScopes+2 {
-		t.Errorf("wrapped by: got %v, want all by %v", got, fresh.id)
+	if got := wrappedBy(t, s.session.keys); len(got) != 1 || got[next.id] != rotationScopes+2 {
+		t.Errorf("wrapped by: got %v, want all by %v", got, next.id)
 	}
 	overwritten := s.session.keys.rotatingPath() + ".done"
-	for _, left := range []string{cfg.nextKeyFile(fresh.id), s.session.keys.rotatingPath(), overwritten} {
+	for _, left := range []string{cfg.nextKeyFile(next.id), s.session.keys.rotatingPath(), overwritten} {
 		if there, err := exists(left); there || err != nil {
-			t.Errorf("%s is left, %v", left, err)
+			t.Errorf("%s was left behind, %v", left, err)
 		}
 	}
 	mustClose(t, s)
-	write(t, overwritten, strings.Repeat("\x00", 100)) // killed while it was being overwritten
+	write(t, overwritten, strings.Repeat("\x00", 100)) // killed while it was overwritten
 	if err := s.Open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	check(t, s)
 	if there, err := exists(overwritten); there || err != nil {
-		t.Errorf("%s is left, %v", overwritten, err)
+		t.Errorf("%s was left behind, %v", overwritten, err)
 	}
 	mustClose(t, s)
 	if got := kekIn(t, kept); got.id != old.id {
 		t.Errorf("the old key is not kept in %s", kept)
 	}
-	// The old one opens nothing, and the store finds its own by the id.
+	// The old key opens nothing, and the store finds its own by the id.
 	write(t, cfg.KeyFile, string(oldText))
 	if err := s.Open(t.Context()); err != nil {
 		t.Error(err)
 	}
 	check(t, s)
 	mustClose(t, s)
-	if err := os.Remove(cfg.keyFileOf(fresh.id)); err != nil {
+	if err := os.Remove(cfg.keyFileOf(next.id)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Open(t.Context()); err == nil {
@@ -124,11 +124,10 @@ func TestRotateKey(t *testing.T) {
 	}
 }
 
-// TestRotationCutShort: with a failure at each write of a rotation, in each of
-// the files, the configured key opens everything, and a second try completes
-// it.
+// TestRotationCutShort guards that after a failure of any write of a rotation
+// the configured key opens everything, and that a second attempt completes it.
 func TestRotationCutShort(t *testing.T) {
-	fault := errors.New("told to fail")
+	fault := errors.New("injected failure")
 	for _, persisted := range []bool{false, true} {
 		for n := 0; ; n++ {
 			cfg := testConfig(t)
@@ -157,7 +156,7 @@ func TestRotationCutShort(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.session.keys.write = writeDurably
-			mustPut(t, s, scopeOf("meanwhile"), memory("m", "text")) // the process goes on as it is
+			mustPut(t, s, scopeOf("meanwhile"), memory("m", "text")) // in the same process
 			mustClose(t, s)
 			if err := s.Open(t.Context()); err != nil {
 				t.Fatalf("after write %d: %v", n, err)
@@ -185,16 +184,15 @@ func TestRotationCutShort(t *testing.T) {
 	}
 }
 
-// TestRotateToConfiguredKey: where the key is not in a file of the store's,
-// both keys open everything until the store is opened with the new one, and
-// scopes that are new meanwhile are no exception.
+// TestRotateToConfiguredKey guards that both keys open everything, also new
+// scopes, until a store whose key is not in a file is opened with the new one.
 func TestRotateToConfiguredKey(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Key, cfg.KeyFile = bytes.Repeat([]byte{1}, KeySize), ""
 	s := mustOpen(t, cfg)
 	check := fillRotation(t, s)
 	if _, err := s.RotateKey(t.Context(), ""); !errors.Is(err, storage.ErrInvalid) {
-		t.Errorf("RotateKey without a place: got %v, want ErrInvalid", err)
+		t.Errorf("RotateKey without a new file: got %v, want ErrInvalid", err)
 	}
 	path := filepath.Join(filepath.Dir(cfg.Dir), "new")
 	done, err := s.RotateKey(t.Context(), path)
@@ -209,7 +207,7 @@ func TestRotateToConfiguredKey(t *testing.T) {
 	mustPut(t, s, scopeOf("meanwhile"), memory("m", "text"))
 	mustClose(t, s)
 
-	if err := s.Open(t.Context()); err != nil { // once more with the old one
+	if err := s.Open(t.Context()); err != nil { // again with the old one
 		t.Fatal(err)
 	}
 	check(t, s)
@@ -234,7 +232,7 @@ func TestRotateToConfiguredKey(t *testing.T) {
 	}
 }
 
-// rotateUntilKilled is what the process of TestKilledRotating does.
+// rotateUntilKilled is the process of TestKilledRotating.
 func rotateUntilKilled(dir string) error {
 	s := New(crashConfig(dir), nil)
 	if err := s.Open(contextOfProcess()); err != nil {
@@ -248,8 +246,8 @@ func rotateUntilKilled(dir string) error {
 	}
 }
 
-// TestKilledRotating: after a kill -9 at any moment of a rotation the
-// configured key opens everything.
+// TestKilledRotating guards that after a kill -9 at any moment of a rotation
+// the configured key opens everything.
 func TestKilledRotating(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs processes")

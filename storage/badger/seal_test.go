@@ -11,7 +11,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// raw changes the files of a closed store beneath it.
+// raw changes the content of a closed store directly.
 func raw(t *testing.T, s *Store, change func(txn *badgerdb.Txn) error) {
 	t.Helper()
 	db, err := badgerdb.Open(badgerOptions(s.dir.data(), s.cfg.sizes(), s.log))
@@ -42,14 +42,14 @@ func mustGet(t *testing.T, txn *badgerdb.Txn, key []byte) []byte {
 	return v
 }
 
-// TestTampering: values that were altered, moved or exchanged are damaged,
-// never returned, and harm nothing else.
+// TestTampering guards that values which were altered, moved or swapped are
+// damaged, are never returned, and affect nothing else.
 func TestTampering(t *testing.T) {
 	mine, theirs := scopeOf("mine"), scopeOf("theirs")
 	for _, test := range []struct {
 		name    string
-		change  func(t *testing.T, txn *badgerdb.Txn, mine, theirs []byte) error // keys of one memory in each scope
-		damaged bool                                                             // in theirs too
+		change  func(t *testing.T, txn *badgerdb.Txn, mine, theirs []byte) error // disk keys of one memory in each scope
+		damaged bool                                                             // their memory too
 	}{
 		{"flipped bit of the text", func(t *testing.T, txn *badgerdb.Txn, mine, _ []byte) error {
 			v := mustGet(t, txn, mine)
@@ -61,7 +61,7 @@ func TestTampering(t *testing.T) {
 			v[8]++
 			return txn.Set(mine, v)
 		}, false},
-		{"cut short", func(t *testing.T, txn *badgerdb.Txn, mine, _ []byte) error {
+		{"truncated", func(t *testing.T, txn *badgerdb.Txn, mine, _ []byte) error {
 			return txn.Set(mine, mustGet(t, txn, mine)[:10])
 		}, false},
 		{"emptied", func(t *testing.T, txn *badgerdb.Txn, mine, _ []byte) error { return txn.Set(mine, nil) }, false},
@@ -89,7 +89,7 @@ func TestTampering(t *testing.T) {
 			if err := s.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			mustPut(t, s, mine, memory("after", "sound"))
+			mustPut(t, s, mine, memory("after", "intact"))
 
 			_, err := s.Memory(t.Context(), mine, "m")
 			if !errors.Is(err, storage.ErrDamaged) {
@@ -97,7 +97,7 @@ func TestTampering(t *testing.T) {
 			}
 			page, err := s.Scan(t.Context(), mine, storage.Query{})
 			if err != nil || page.Damaged != 1 || len(page.Memories) != 1 || page.Memories[0].ID != "after" {
-				t.Errorf("Scan: got %+v, %v, want one damaged and the sound memory", page, err)
+				t.Errorf("Scan: got %+v, %v, want one damaged and the intact memory", page, err)
 			}
 			if got := s.Health().Damaged; got != 2 {
 				t.Errorf("Health: got %d damaged, want 2", got)
@@ -106,20 +106,20 @@ func TestTampering(t *testing.T) {
 			if got := errors.Is(err, storage.ErrDamaged); got != test.damaged {
 				t.Errorf("Memory of the other scope: got %v, want damaged: %v", err, test.damaged)
 			}
-			// A damaged memory can be written anew, and deleted.
+			// A damaged memory can be deleted and rewritten.
 			if n, err := s.Delete(t.Context(), mine, "m"); err != nil || n != 1 {
 				t.Errorf("Delete of a damaged memory: got %d, %v, want 1", n, err)
 			}
-			mustPut(t, s, theirs, memory("m", "anew"))
-			if m, err := s.Memory(t.Context(), theirs, "m"); err != nil || m.Text != "anew" {
-				t.Errorf("Memory written anew: got %q, %v", m.Text, err)
+			mustPut(t, s, theirs, memory("m", "rewritten"))
+			if m, err := s.Memory(t.Context(), theirs, "m"); err != nil || m.Text != "rewritten" {
+				t.Errorf("rewritten memory: got %q, %v", m.Text, err)
 			}
 		})
 	}
 }
 
-// TestMovedWithinScope: a value copied to another place of the same scope does
-// not open there, though the key is the same.
+// TestMovedWithinScope guards that a value does not open under another disk key
+// of the same scope.
 func TestMovedWithinScope(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -164,8 +164,8 @@ func TestMovedWithinScope(t *testing.T) {
 	}
 }
 
-// TestLostScopeKey: without its key a scope is empty, not an error for the
-// others, and AllRecords tells of the loss.
+// TestLostScopeKey guards that AllRecords counts the records of a scope without
+// key as damaged and returns the others.
 func TestLostScopeKey(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	lost, kept := scopeOf("lost"), scopeOf("kept")
@@ -181,14 +181,14 @@ func TestLostScopeKey(t *testing.T) {
 	if err != nil || page.Damaged != 1 || len(page.Records) != 1 || page.Records[0].Scope != kept {
 		t.Errorf("AllRecords: got %+v, %v, want one damaged and the kept one", page, err)
 	}
-	// Erasing still removes what is left.
+	// Erase still removes what is left.
 	if receipt, err := s.Erase(t.Context(), lost); err != nil || receipt.Records[storage.BucketSpool] != 1 {
 		t.Errorf("Erase: got %+v, %v, want one record", receipt, err)
 	}
 }
 
-// TestManyScopes: more scopes than the cache of keys holds are served, and the
-// cache stays within its bound.
+// TestManyScopes guards that more scopes than the key cache holds are served,
+// and that the cache stays within its limit.
 func TestManyScopes(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	const n = cachedKeys + 20

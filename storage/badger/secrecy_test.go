@@ -15,7 +15,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// fullMemory has a value in every field.
+// fullMemory returns a memory with a value in every field.
 func fullMemory() storage.Memory {
 	return storage.Memory{
 		ID: "id", Conversation: "c", Kind: storage.KindFact, Text: "text", Entities: []string{"a", ""}, Tags: []string{"t"},
@@ -26,7 +26,7 @@ func fullMemory() storage.Memory {
 	}
 }
 
-// occurrences counts a string in all files of a tree, and in their names.
+// occurrences counts a string in all files of a tree and in their names.
 func occurrences(t *testing.T, dir string, needle []byte) int {
 	t.Helper()
 	n := 0
@@ -48,7 +48,8 @@ func occurrences(t *testing.T, dir string, needle []byte) int {
 	return n
 }
 
-// fillScope writes what a scope can hold, all of it containing the word needle.
+// fillScope writes everything that a scope can hold, with the needle in all of
+// it.
 func fillScope(t *testing.T, s *Store, scope storage.Scope, needle string) {
 	t.Helper()
 	m := fullMemory()
@@ -72,8 +73,8 @@ func fillScope(t *testing.T, s *Store, scope storage.Scope, needle string) {
 	}
 }
 
-// TestNothingInTheClear looks at the raw files while the store is open
-// (write-ahead log), and closed (tables).
+// TestNothingInTheClear searches the raw files of an open store (write-ahead
+// log) and a closed one (tables).
 func TestNothingInTheClear(t *testing.T) {
 	const needle = "Xylophone-Quagmire"
 	cfg := testConfig(t)
@@ -93,27 +94,26 @@ func TestNothingInTheClear(t *testing.T) {
 			"content": []byte(needle), "install secret": secret, "HMAC secret": keys.secret, "wrapping key": key.wrap,
 		} {
 			if n := occurrences(t, cfg.Dir, needle); n != 0 {
-				t.Errorf("%s: %s stands %d times in the files", state, name, n)
+				t.Errorf("%s: %s occurs %d times in the files", state, name, n)
 			}
 		}
 		mustClose(t, s)
 	}
 
-	// The search does find things: sealed with nothing, the needle would be
-	// seen.
+	// The search works: an unsealed needle is found.
 	write(t, filepath.Join(cfg.Dir, "data", "control"), needle)
 	if n := occurrences(t, cfg.Dir, []byte(needle)); n != 1 {
 		t.Errorf("control: found %d, want 1", n)
 	}
 }
 
-// traceOf is what any disk key of a scope shows in a file. Tables leave out
-// what a key has in common with the first one of its block, which for a key of
-// another scope is the level and by chance a byte of the hash.
+// traceOf returns the part of a scope's disk keys that any file with one of
+// them contains. Tables leave out what a key shares with the first one of its
+// block: for a key of another scope the level and by chance a byte of the hash.
 func traceOf(h hash16) []byte { return h[2:] }
 
-// TestEraseDropsBytes: after Erase neither the data key, nor its wrapped form,
-// nor the sealed bytes, nor a disk key of the scope are in any file.
+// TestEraseDropsBytes guards that after Erase no file holds the data key, its
+// wrapped form, the sealed bytes or a disk key of the scope.
 func TestEraseDropsBytes(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -121,7 +121,7 @@ func TestEraseDropsBytes(t *testing.T) {
 	for _, scope := range []storage.Scope{gone, kept} {
 		fillScope(t, s, scope, "needle")
 	}
-	// Some of it in tables, deleted ones among it, some still in the memtable.
+	// Some values are in tables, also deleted ones, some in the memory table.
 	if _, err := s.Delete(t.Context(), gone, "needle"); err != nil {
 		t.Fatal(err)
 	}
@@ -139,20 +139,20 @@ func TestEraseDropsBytes(t *testing.T) {
 		return n + occurrences(t, cfg.Dir, []byte(hex.EncodeToString(goneHash[:]))) + occurrences(t, cfg.Dir, wrapped[12:])
 	}
 	if present() == 0 {
-		t.Fatal("the search does not find what is there")
+		t.Fatal("the search does not find existing values")
 	}
 	if _, err := s.Erase(t.Context(), gone); err != nil {
 		t.Fatal(err)
 	}
 	if n := present(); n != 0 {
-		t.Errorf("open: traces of the scope stand %d times in the files", n)
+		t.Errorf("open: traces of the scope occur %d times in the files", n)
 	}
 	mustClose(t, s)
 	if n := present(); n != 0 {
-		t.Errorf("closed: traces of the scope stand %d times in the files", n)
+		t.Errorf("closed: traces of the scope occur %d times in the files", n)
 	}
 	if n := occurrences(t, cfg.Dir, traceOf(keptHash)); n == 0 {
-		t.Error("the neighbour's memories went too")
+		t.Error("the other scope's memories are gone too")
 	}
 }
 
@@ -180,9 +180,9 @@ func valuesOf(t *testing.T, s *Store, scope storage.Scope) map[string][]byte {
 	return values
 }
 
-// TestErasedValuesGo: of what any way of erasing has erased, not a sealed value
-// is left in any file: not of memories, spool, ledger, index, summaries or
-// audits, not of what was deleted or replaced before.
+// TestErasedValuesGo guards that no way of erasing leaves a sealed value in any
+// file: of memories, spool, ledger, index, summaries or audits, or of what was
+// deleted or replaced before.
 func TestErasedValuesGo(t *testing.T) {
 	for name, erase := range map[string]func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error){
 		"Erase": func(t *testing.T, s *Store, scope storage.Scope) (storage.Receipt, error) {
@@ -200,11 +200,11 @@ func TestErasedValuesGo(t *testing.T) {
 			fillScope(t, s, gone, "needle")
 			fillScope(t, s, kept, "needle")
 			sealed := valuesOf(t, s, gone)
-			mustClose(t, s) // to tables
+			mustClose(t, s) // into tables
 			if err := s.Open(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			fillScope(t, s, gone, "another one, long") // to the log
+			fillScope(t, s, gone, "another one, long") // into the log
 			if _, err := s.Delete(t.Context(), gone, "needle", "another one, long"); err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestErasedValuesGo(t *testing.T) {
 			left := func() (n int) {
 				files := contents(t, s.cfg.Dir)
 				for k, v := range sealed {
-					if k[0] == levelTurn || k[0] == levelIndex { // are not sealed, and too short to be told from others
+					if k[0] == levelTurn || k[0] == levelIndex { // not sealed, and too short to search for
 						continue
 					}
 					needle := v[max(0, len(v)-40):]
@@ -233,7 +233,7 @@ func TestErasedValuesGo(t *testing.T) {
 				return n
 			}
 			if left() < 20 {
-				t.Fatal("the search does not find what is there")
+				t.Fatal("the search does not find existing values")
 			}
 			receipt, err := erase(t, s, gone)
 			if err != nil || receipt.Memories < 2 || len(receipt.Records) != len(storage.Buckets()) {
@@ -277,8 +277,8 @@ func contents(t *testing.T, dir string) (files [][]byte) {
 	return files
 }
 
-// TestEraseIsFinished: an erasure that a crash cut short, after any of its
-// steps, is finished before the store serves.
+// TestEraseIsFinished guards that an erasure that was interrupted after any of
+// its steps is finished before the store serves.
 func TestEraseIsFinished(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -320,9 +320,8 @@ func TestEraseIsFinished(t *testing.T) {
 	}
 }
 
-// TestUnfinishedEraseBeforeWrite: an erasure that failed on the way is finished
-// before the scope is written to, so that nothing new is sealed among, or
-// dropped with, what was to go.
+// TestUnfinishedEraseBeforeWrite guards that a failed erasure is finished
+// before the scope is written to, so that it does not drop anything new.
 func TestUnfinishedEraseBeforeWrite(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	scope := scopeOf("u")
@@ -332,12 +331,12 @@ func TestUnfinishedEraseBeforeWrite(t *testing.T) {
 	if err := keys.mark(h); err != nil {
 		t.Fatal(err)
 	}
-	s.session.unfinished[h] = struct{}{} // as Erase leaves it if dropping fails
+	s.session.unfinished[h] = struct{}{} // as after an Erase that failed to drop
 	mustPut(t, s, scope, memory("new", "new"))
 	for range 2 {
 		page, err := s.Scan(t.Context(), scope, storage.Query{})
 		if err != nil || page.Damaged != 0 || len(page.Memories) != 1 || page.Memories[0].ID != "new" {
-			t.Errorf("Scan: got %+v, %v, want the new memory alone", page, err)
+			t.Errorf("Scan: got %+v, %v, want only the new memory", page, err)
 		}
 		mustClose(t, s)
 		if err := s.Open(t.Context()); err != nil {
@@ -346,8 +345,8 @@ func TestUnfinishedEraseBeforeWrite(t *testing.T) {
 	}
 }
 
-// TestLeftOverChunks: chunks whose record was never committed, or has been
-// replaced, are removed at the next opening.
+// TestLeftOverChunks guards that chunks whose record was never committed, or
+// was replaced, are removed at the next opening.
 func TestLeftOverChunks(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	record := storage.Record{Bucket: storage.BucketIndex, Scope: scopeOf("u"), Key: "k", Value: make([]byte, 1<<20)}

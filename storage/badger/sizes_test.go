@@ -13,15 +13,15 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestSizes: what a crash leaves of a store with much memory opens with little,
-// and the other way round.
+// TestSizes guards that a store that crashed with large sizes opens with small
+// ones, and the other way round.
 func TestSizes(t *testing.T) {
 	const large, small = 0, smallMemory - 1
 	for _, tt := range []struct {
 		name       string
 		first      int64
 		then       int64
-		cut        bool // a log that was read once and is cut to its records
+		cut        bool // the log was read once, and truncated to its records
 		writeBytes int
 		writes     int
 	}{
@@ -65,8 +65,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// cutLogs cuts logs behind their last record, as Badger does with those that it
-// has read.
+// cutLogs truncates logs after their last record, as Badger does with those
+// that it has read.
 func cutLogs(t *testing.T, dir string) {
 	t.Helper()
 	logs, err := filepath.Glob(filepath.Join(dir, "data", "*.mem"))
@@ -80,7 +80,7 @@ func cutLogs(t *testing.T, dir string) {
 	}
 }
 
-// logEnd is where a log's last record ends.
+// logEnd returns the end of the last record of a log.
 func logEnd(t *testing.T, path string) int64 {
 	t.Helper()
 	b := mustRead(t, path)
@@ -91,8 +91,8 @@ func logEnd(t *testing.T, path string) int64 {
 	return int64(at)
 }
 
-// TestSmallSizes holds what Badger asks of its options, and what is put into
-// one transaction, against each other.
+// TestSmallSizes compares the sizes with the limits of Badger's options and of
+// one transaction.
 func TestSmallSizes(t *testing.T) {
 	for _, size := range []sizes{smallSizes(), largeSizes()} {
 		db, err := badgerdb.Open(badgerOptions(t.TempDir(), size, nil).WithLogger(nil))
@@ -100,13 +100,13 @@ func TestSmallSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if int64(size.maxTxn) >= db.MaxBatchSize() || int64(size.maxEntries) >= db.MaxBatchCount() {
-			t.Errorf("transactions of %d bytes and %d entries, Badger takes %d and %d", size.maxTxn, size.maxEntries, db.MaxBatchSize(), db.MaxBatchCount())
+			t.Errorf("transactions of %d bytes and %d entries, Badger's limits are %d and %d", size.maxTxn, size.maxEntries, db.MaxBatchSize(), db.MaxBatchCount())
 		}
 		if longest := max(size.inline, size.chunk) + recordOverhead; longest > size.maxTxn || int64(longest) > size.threshold {
-			t.Errorf("a value doesn't fit %+v", size)
+			t.Errorf("a value does not fit %+v", size)
 		}
 		if names := storage.MaxRecords * (storage.MaxID + recordOverhead); names > size.maxTxn {
-			t.Errorf("the names of one call take %d bytes of %d", names, size.maxTxn)
+			t.Errorf("the names of one call take %d bytes, the limit is %d", names, size.maxTxn)
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
@@ -120,9 +120,8 @@ func TestSmallSizes(t *testing.T) {
 	}
 }
 
-// TestSmallTablesAndSmallRecords: a log whose records are deletions needs more
-// room in a table than it takes itself; where it does not fit, Badger ends the
-// process.
+// TestSmallTablesAndSmallRecords guards that a log of deletions, which needs
+// more room in a table than in the log, does not make Badger end the process.
 func TestSmallTablesAndSmallRecords(t *testing.T) {
 	const calls, each = 90, 500
 	cfg := testConfig(t)
@@ -142,19 +141,19 @@ func TestSmallTablesAndSmallRecords(t *testing.T) {
 	limit := cfg.sizes().memTable
 	cfg.MemoryBytes = 0
 	s = mustOpen(t, cfg)
-	longest := func() (most int64) {
+	longest := func() (size int64) {
 		logs, err := filepath.Glob(filepath.Join(cfg.Dir, "data", "*.mem"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, path := range logs {
-			most = max(most, logEnd(t, path))
+			size = max(size, logEnd(t, path))
 		}
-		return most
+		return size
 	}
-	for i := 0; longest() < limit-36_000; i++ { // one call more would be too long for itself
+	for i := 0; longest() < limit-36_000; i++ { // one more call would exceed it
 		if i == calls {
-			t.Fatalf("a log of %d bytes shows nothing", longest())
+			t.Fatalf("a log of %d bytes proves nothing", longest())
 		}
 		refs := make([]storage.RecordRef, each)
 		for j := range refs {

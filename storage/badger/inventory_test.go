@@ -16,8 +16,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// reopened is a store that was closed with the memory "id" of the user "u" in
-// it, and is open again.
+// reopened returns an open store that was closed before with the memory "id" of
+// the user "u".
 func reopened(t *testing.T) (Config, *Store) {
 	t.Helper()
 	cfg := testConfig(t)
@@ -27,9 +27,9 @@ func reopened(t *testing.T) (Config, *Store) {
 	return cfg, mustOpen(t, cfg)
 }
 
-// A kill while Badger opens a store may fall between its deleting a log without
-// a record and its making a new one, and one before may have left a table that
-// a merge had just made. Neither is damage.
+// TestKilledOpening guards that two kills during openings are no damage: the
+// first may leave a table that a merge has just made, the second come after
+// Badger deleted a log without records and before it made a new one.
 func TestKilledOpening(t *testing.T) {
 	for _, inventory := range []bool{true, false} {
 		for _, unnamed := range []bool{true, false} {
@@ -47,13 +47,13 @@ func TestKilledOpening(t *testing.T) {
 					write(t, to.Dir+"/data/000002.sst", string(b))
 				}
 				s = New(to, nil)
-				if err := s.files.check(); err != nil { // the second start
+				if err := s.files.check(); err != nil { // the second opening
 					t.Fatal(err)
 				}
 				if err := os.Remove(onlyLog(t, to)); err != nil {
 					t.Fatal(err)
 				}
-				s = mustOpen(t, to) // the third
+				s = mustOpen(t, to) // the third opening
 				if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged > 0 {
 					t.Errorf("%v, %+v", err, s.Health())
 				}
@@ -62,8 +62,9 @@ func TestKilledOpening(t *testing.T) {
 	}
 }
 
-// Badger deletes the newest log when it closes and nothing is in it, and the
-// inventory goes after that. A kill in between is no damage.
+// TestKilledClosing guards that a kill between two steps of closing is no
+// damage: Badger has deleted the newest, empty log and the inventory is still
+// there.
 func TestKilledClosing(t *testing.T) {
 	cfg, s := reopened(t)
 	if err := s.UpdateInventory(); err != nil {
@@ -81,7 +82,7 @@ func TestKilledClosing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(open.logs) != 1 || len(closed.logs) != 0 || !slices.Equal(open.tables, closed.tables) {
-		t.Fatalf("open: %+v, closed: %+v: the test shows nothing", open, closed)
+		t.Fatalf("open: %+v, closed: %+v: the test proves nothing", open, closed)
 	}
 	to := leftByKill(t, cfg)
 	mustClose(t, s)
@@ -91,8 +92,8 @@ func TestKilledClosing(t *testing.T) {
 	}
 }
 
-// An erasure takes tables away without making newer ones. A kill before the
-// inventory knows is no damage either.
+// TestKilledAfterErasing guards that a kill after an erasure, which removes
+// tables without making newer ones, is no damage.
 func TestKilledAfterErasing(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -109,10 +110,8 @@ func TestKilledAfterErasing(t *testing.T) {
 	}
 }
 
-// A merge may leave nothing, where all that it merges was deleted. A kill
-// before the inventory knows is no damage; that the manifest ends before what
-// the inventory names still is, and so it is where tables are gone by no word
-// of it.
+// TestKilledAfterAnEmptyMerge guards that a kill after a merge that left
+// nothing is no damage, while a manifest that has lost its end is.
 func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	cfg, s := reopened(t)
 	path := filepath.Join(s.dir.data(), "MANIFEST")
@@ -154,7 +153,7 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	}
 	whole := mustRead(t, path)
 	noted := mustRead(t, s.files.inventoryPath())
-	if err := s.session.flush(); err != nil { // out of the first level, where Badger merges nothing of itself
+	if err := s.session.flush(); err != nil { // out of the first level, which Badger does not merge by itself
 		t.Fatal(err)
 	}
 	if err := s.session.db.Flatten(1); err != nil {
@@ -166,11 +165,11 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 	}
 	for id := range after.tables {
 		if !before.tables[id] {
-			t.Fatalf("table %d was made: the test shows nothing", id)
+			t.Fatalf("table %d was made: the test proves nothing", id)
 		}
 	}
 	if len(after.tables) >= len(before.tables) {
-		t.Fatalf("tables %v, before %v: the test shows nothing", after.tables, before.tables)
+		t.Fatalf("tables %v, before %v: the test proves nothing", after.tables, before.tables)
 	}
 	left := func() Config {
 		to := leftByKill(t, cfg)
@@ -186,16 +185,16 @@ func TestKilledAfterAnEmptyMerge(t *testing.T) {
 		t.Errorf("killed: %+v", s.Health())
 	}
 	if len(one) >= len(whole) {
-		t.Fatal("the manifest has not grown: the test shows nothing")
+		t.Fatal("the manifest has not grown: the test proves nothing")
 	}
-	write(t, cut.Dir+"/data/MANIFEST", string(one)) // it has lost its end
+	write(t, cut.Dir+"/data/MANIFEST", string(one)) // without its end
 	if err := New(cut, nil).files.check(); !errors.Is(err, storage.ErrDamaged) {
 		t.Errorf("a manifest without its end: %v", err)
 	}
 }
 
-// What an inventory names and the manifest does not is lost where the manifest
-// has not grown since.
+// TestLostFiles guards that tables which the inventory lists and the manifest
+// does not are lost only if the manifest has not grown since.
 func TestLostFiles(t *testing.T) {
 	s := New(testConfig(t), nil)
 	if err := os.MkdirAll(s.dir.data(), 0o700); err != nil {
@@ -207,15 +206,15 @@ func TestLostFiles(t *testing.T) {
 		counts       manifestCounts
 		logs, tables int
 	}{
-		"as it was":                        {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1, 2}, manifestCounts{5, 3}, 0, 0},
-		"merged into another":              {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{6, 5}, 0, 0},
-		"merged into none":                 {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 0, 0},
-		"merged into none, and a log gone": {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 1, 0},
-		"flushed and merged into none":     {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{6, 6}, 0, 0},
-		"the end is gone":                  {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1}, manifestCounts{4, 3}, 0, 1},
-		"all is gone":                      {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{0, 0}, 0, 2},
-		"written anew, merged":             {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{1, 0}, 0, 0},
-		"of an older program":              {inventory{[]uint64{1, 2}, nil, manifestCounts{}}, []uint64{1}, manifestCounts{5, 4}, 0, 1},
+		"unchanged":                              {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1, 2}, manifestCounts{5, 3}, 0, 0},
+		"merged into another":                    {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{6, 5}, 0, 0},
+		"merged into nothing":                    {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 0, 0},
+		"merged into nothing, and a log missing": {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{5, 5}, 1, 0},
+		"flushed and merged into nothing":        {inventory{[]uint64{1, 2}, []uint64{7}, manifestCounts{5, 3}}, nil, manifestCounts{6, 6}, 0, 0},
+		"the end is missing":                     {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{1}, manifestCounts{4, 3}, 0, 1},
+		"everything is missing":                  {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, nil, manifestCounts{0, 0}, 0, 2},
+		"manifest rewritten, merged":             {inventory{[]uint64{1, 2}, nil, manifestCounts{5, 3}}, []uint64{6}, manifestCounts{1, 0}, 0, 0},
+		"without counts":                         {inventory{[]uint64{1, 2}, nil, manifestCounts{}}, []uint64{1}, manifestCounts{5, 4}, 0, 1},
 	} {
 		write(t, s.files.inventoryPath(), string(c.was.encode()))
 		named := map[uint64]bool{}
@@ -228,8 +227,8 @@ func TestLostFiles(t *testing.T) {
 	}
 }
 
-// A kill may come at any moment of a merge: what the inventory names must never
-// look as if it were lost.
+// TestInventoryWhileMerging guards that files are never taken for lost, at
+// whichever moment of a merge a kill comes.
 func TestInventoryWhileMerging(t *testing.T) {
 	s := mustOpen(t, testConfig(t))
 	stop := make(chan struct{})
@@ -254,18 +253,18 @@ func TestInventoryWhileMerging(t *testing.T) {
 	merged := uint64(0)
 	for began := time.Now(); merged < 60 && !t.Failed(); {
 		if took := time.Since(began); took > 5*time.Minute || took > 20*time.Second && merged >= 10 {
-			break // a slow disk makes fewer
+			break // a slow disk makes fewer tables
 		}
 		if err := s.UpdateInventory(); err != nil {
 			t.Fatal(err)
 		}
-		// What is looked at between two readings of the same manifest is what a
-		// kill could have left.
+		// What is found between two equal reads of the manifest is what a kill
+		// could have left.
 		for {
 			before := mustRead(t, path)
 			m, err := s.files.readManifest()
 			if err != nil {
-				continue // a record is just being written
+				continue // a record is being written
 			}
 			logs, tables, err := s.files.lostFiles(m)
 			if err != nil {
@@ -284,12 +283,12 @@ func TestInventoryWhileMerging(t *testing.T) {
 		}
 	}
 	if merged < 10 {
-		t.Errorf("%d tables were made: the test shows nothing", merged)
+		t.Errorf("%d tables were made: the test proves nothing", merged)
 	}
 }
 
-// A kill within the first transaction of a log leaves one without any, which
-// Badger deletes when it opens: no log is missing then.
+// TestKilledInTheFirstTransaction guards that a log without a complete
+// transaction, which Badger deletes when it opens, is not missed.
 func TestKilledInTheFirstTransaction(t *testing.T) {
 	cfg, s := reopened(t)
 	mustPut(t, s, scopeOf("u"), memory("lost", "text"))
@@ -298,14 +297,14 @@ func TestKilledInTheFirstTransaction(t *testing.T) {
 	log := onlyLog(t, torn)
 	b := mustRead(t, log)
 	if whole, err := holdsTransaction(log); !whole || err != nil {
-		t.Fatalf("a transaction is not found: %v", err)
+		t.Fatalf("no transaction was found: %v", err)
 	}
 	at := logHeadSize
 	for b[at]&inTransaction != 0 {
 		at += logRecord(b[at:])
 	}
 	if at == logHeadSize {
-		t.Fatal("the transaction is one record")
+		t.Fatal("the transaction is a single record")
 	}
 	clear(b[at:])
 	write(t, log, string(b))
@@ -317,7 +316,7 @@ func TestKilledInTheFirstTransaction(t *testing.T) {
 	s = mustOpen(t, torn)
 	again := leftByKill(t, torn)
 	mustClose(t, s)
-	write(t, again.Dir+"/data/open", string(noted)) // killed before it was written anew
+	write(t, again.Dir+"/data/open", string(noted)) // killed before it was rewritten
 	s = mustOpen(t, again)
 	defer mustClose(t, s)
 	if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil || s.Health().Damaged > 0 {

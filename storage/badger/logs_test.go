@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// TestEmptiedLog: a log that held something when it was noted, and is empty
-// where a kill left the store, is told of as one that is gone: what was stored
-// last is lost with it.
+// TestEmptiedLog guards that a log that held records when it was listed, and is
+// empty after a kill, is reported like a missing one.
 func TestEmptiedLog(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"cut to nothing": func(path string) error { return os.Truncate(path, 0) },

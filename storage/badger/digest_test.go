@@ -9,12 +9,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestMissing: what is amiss with the records of a scope is noticed, by number
-// or as altered.
+// TestMissing guards that storage.Verify notices missing, damaged and altered
+// memories.
 func TestMissing(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		change func(t *testing.T, txn *badgerdb.Txn, older []byte) error // older is the value of the first memory before its change
+		change func(t *testing.T, txn *badgerdb.Txn, older []byte) error // older is the first memory's previous value
 		want   storage.Verification
 	}{
 		{"a memory is gone", func(t *testing.T, txn *badgerdb.Txn, _ []byte) error {
@@ -91,15 +91,15 @@ func TestMissing(t *testing.T) {
 					t.Errorf("Memory: got %v, want ErrDamaged", err)
 				}
 			}
-			// Written anew, or deleted, all is in order again but for what
-			// nothing points to any more.
+			// After rewriting or deleting everything is intact again, except
+			// for what nothing points to.
 			mustPut(t, s, scope, at("a", 1), at("b", 2))
 			if _, err := s.Delete(t.Context(), scope, "c"); err != nil {
 				t.Fatal(err)
 			}
 			got, err := storage.Verify(t.Context(), s, scope)
 			if lostIndex := test.name == "a memory is gone and so is its index entry" || test.name == "all are gone"; err != nil || got.Whole() == lostIndex || got.Memories != 2 {
-				t.Errorf("Verify after writing anew: got %+v, %v", got, err)
+				t.Errorf("Verify after rewriting: got %+v, %v", got, err)
 			}
 		})
 	}

@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// killed is what a kill leaves of a store with several logs and tables behind
-// it, its keys, and a backup of it.
+// killed returns a store as a kill leaves it, with several logs and tables, and
+// a backup of it with its keys.
 func killed(t *testing.T) (cfg Config, backup []byte) {
 	t.Helper()
 	cfg = testConfig(t)
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
 	backup = mustBackup(t, s)
-	for i := range 4 { // each opening makes a log, each closing a table
+	for i := range 4 { // opening makes a log, closing a table
 		mustPut(t, s, scopeOf("u"), memory(fmt.Sprint("more", i), "text"))
 		mustClose(t, s)
 		if err := s.Open(t.Context()); err != nil {
@@ -33,8 +33,8 @@ func killed(t *testing.T) (cfg Config, backup []byte) {
 	return to, backup
 }
 
-// TestRestoreAfterKill: what the store before had open says nothing of the one
-// that takes its place.
+// TestRestoreAfterKill guards that the inventory of a store does not apply to
+// the store that replaces it.
 func TestRestoreAfterKill(t *testing.T) {
 	t.Run("restored", func(t *testing.T) {
 		cfg, backup := killed(t)
@@ -64,12 +64,13 @@ func TestRestoreAfterKill(t *testing.T) {
 		}
 		defer mustClose(t, s)
 		if n := s.Health().Damaged; n != 0 {
-			t.Errorf("a new store is %d times damaged", n)
+			t.Errorf("a new store counts %d damaged", n)
 		}
 	})
 }
 
-// TestDamagedInventory: one that is altered itself condemns no store.
+// TestDamagedInventory guards that a damaged inventory does not make a store
+// count as damaged.
 func TestDamagedInventory(t *testing.T) {
 	cfg, _ := killed(t)
 	path := filepath.Join(cfg.Dir, "data", inventoryName)
@@ -77,7 +78,7 @@ func TestDamagedInventory(t *testing.T) {
 	s := New(cfg, nil)
 	for at := range whole {
 		altered := bytes.Clone(whole)
-		altered[at] ^= 8 // of a digit, another digit
+		altered[at] ^= 8 // makes another digit
 		write(t, path, string(altered))
 		if err := s.files.check(); err != nil || s.Health().Damaged != 0 {
 			t.Fatalf("byte %d: %v, %+v\n%s", at, err, s.Health(), altered)
@@ -85,8 +86,8 @@ func TestDamagedInventory(t *testing.T) {
 	}
 }
 
-// TestRefusalsAreNoDamage: what the system refuses, a lock and a name say
-// nothing of files, though Badger leaves only the text of an error.
+// TestRefusalsAreNoDamage guards that errors of the system, locks and keys do
+// not count as damage, although Badger keeps only the text of an error.
 func TestRefusalsAreNoDamage(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.Dir = filepath.Join(filepath.Dir(cfg.Dir), "once damaged")
@@ -115,8 +116,9 @@ func TestRefusalsAreNoDamage(t *testing.T) {
 	}
 }
 
-// TestDamagesInARow: attempts that failed over something else don't count.
-func TestDamagesInARow(t *testing.T) {
+// TestDamagedOpensInARow guards that attempts which failed for another reason
+// reset the count of damaged ones.
+func TestDamagedOpensInARow(t *testing.T) {
 	cfg := testConfig(t)
 	mustClose(t, mustOpen(t, cfg))
 	s := New(cfg, nil)
@@ -133,8 +135,8 @@ func TestDamagesInARow(t *testing.T) {
 	}
 }
 
-// TestImportDuringRotation: a key that came in behind a rotation would be
-// opened by neither key in the end.
+// TestImportDuringRotation guards against importing a key behind a rotation,
+// which neither key would open in the end.
 func TestImportDuringRotation(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -146,7 +148,7 @@ func TestImportDuringRotation(t *testing.T) {
 	if _, err := s.RotateKey(t.Context(), filepath.Join(t.TempDir(), "next")); err != nil {
 		t.Fatal(err)
 	}
-	mustClose(t, s) // else it is refused for that
+	mustClose(t, s) // otherwise that is the reason of the refusal
 	if _, err := ImportKeyring(cfg, bytes.NewReader(exported)); err == nil || !strings.Contains(err.Error(), "rotation") {
 		t.Errorf("ImportKeyring: %v", err)
 	}

@@ -24,7 +24,7 @@ func TestCompactionThatCannotCreateTables(t *testing.T) {
 		l.Debugf(compactionDone + ": %v")
 	}()
 	if !strings.Contains(fatal, "no table can be created") {
-		t.Errorf("told %q", fatal)
+		t.Errorf("fatal reason: %q", fatal)
 	}
 	l.dir = t.TempDir()
 	l.Debugf(compactionDone + ": %v") // returns
@@ -33,20 +33,20 @@ func TestCompactionThatCannotCreateTables(t *testing.T) {
 	}
 }
 
-// TestCompactionsAreSeen fails when an update of Badger takes away the line by
+// TestCompactionsAreLogged fails if an update of Badger removes the log line by
 // which compactions are noticed.
-func TestCompactionsAreSeen(t *testing.T) {
+func TestCompactionsAreLogged(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/dgraph-io/badger/v4").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	source := mustRead(t, strings.TrimSpace(string(out))+"/levels.go")
 	if !strings.Contains(string(source), fmt.Sprintf("Debugf(%q", compactionDone+": %v")) {
-		t.Error("Badger's subcompact does not log its discard stats any more: find another place, or whether the loss is mended")
+		t.Error("Badger's subcompact does not log its discard stats any more: find another place, or check whether the loss is fixed")
 	}
 }
 
-// TestScrub: a flipped bit in a table is found.
+// TestScrub guards that a flipped bit in a table is found.
 func TestScrub(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -61,7 +61,7 @@ func TestScrub(t *testing.T) {
 	b := mustRead(t, path)
 	b[len(b)/3] ^= 1
 	write(t, path, string(b))
-	if err := os.WriteFile(cfg.Dir+"/data/000099.sst", make([]byte, 5000), 0o600); err != nil { // as one in the making
+	if err := os.WriteFile(cfg.Dir+"/data/000099.sst", make([]byte, 5000), 0o600); err != nil { // as one that is being made
 		t.Fatal(err)
 	}
 	if damaged, err := s.Scrub(t.Context()); err != nil || len(damaged) != 1 || s.Health().Damaged != 1 {
@@ -69,7 +69,8 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestVerify: what Badger would delete or cut off is noticed before it does.
+// TestVerify guards that damage is noticed before Badger deletes or truncates
+// what is damaged.
 func TestVerify(t *testing.T) {
 	crashed := func(t *testing.T) Config {
 		cfg := testConfig(t)
@@ -119,7 +120,7 @@ func TestVerify(t *testing.T) {
 					}
 				}
 			}
-			if test.refused { // and the keys outlive the setting aside
+			if test.refused { // and the keys outlive setting it aside
 				if _, err := s.SetAside(storage.TimeOf(now().Std())); err != nil {
 					t.Fatal(err)
 				}
@@ -127,7 +128,7 @@ func TestVerify(t *testing.T) {
 					t.Fatal(err)
 				}
 				if got := ListSetAside(cfg.Dir); len(got) != 1 {
-					t.Errorf("aside: %v", got)
+					t.Errorf("set aside: %v", got)
 				}
 			}
 		})

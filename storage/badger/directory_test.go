@@ -12,8 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestDataMissing: a store that has keys and lost its data says so, at every
-// start, until they are back.
+// TestDataMissing guards that a store with keys and without data reports the
+// loss at every start until the data are back.
 func TestDataMissing(t *testing.T) {
 	for name, lose := range map[string]func(dir string) error{
 		"the directory": os.RemoveAll,
@@ -27,13 +27,13 @@ func TestDataMissing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := s.Open(t.Context()); err != nil || s.Health().Missing != "" {
-				t.Errorf("a store that never had a scope: got %v, %q, want nothing missed", err, s.Health().Missing)
+				t.Errorf("a store that never had a scope: got %v, %q, want nothing missing", err, s.Health().Missing)
 			}
 			mustPut(t, s, scopeOf("u"), memory("id", "text"))
 			backup := mustBackup(t, s)
 			mustClose(t, s)
 			if got := ListSetAside(cfg.Dir); len(got) > 0 {
-				t.Fatalf("aside: got %q, want none", got)
+				t.Fatalf("set aside: got %q, want none", got)
 			}
 			if err := lose(s.dir.data()); err != nil {
 				t.Fatal(err)
@@ -43,7 +43,7 @@ func TestDataMissing(t *testing.T) {
 				mustPut(t, s, scopeOf("u"), memory("other", "text"))
 				mustClose(t, s)
 				if got := ListSetAside(cfg.Dir); len(got) != 1 || !IsMissingMark(got[0]) {
-					t.Fatalf("aside: got %q, want a mark", got)
+					t.Fatalf("set aside: got %q, want a mark", got)
 				}
 			}
 			if err := os.RemoveAll(s.dir.data()); err != nil {
@@ -54,7 +54,7 @@ func TestDataMissing(t *testing.T) {
 			}
 			s = mustOpen(t, cfg)
 			if got := ListSetAside(cfg.Dir); len(got) > 0 || s.Health().Missing != "" {
-				t.Errorf("restored: got %q, %q, want nothing missed", got, s.Health().Missing)
+				t.Errorf("restored: got %q, %q, want nothing missing", got, s.Health().Missing)
 			}
 			if _, err := s.Memory(t.Context(), scopeOf("u"), "id"); err != nil {
 				t.Error(err)
@@ -63,7 +63,8 @@ func TestDataMissing(t *testing.T) {
 	}
 }
 
-// TestDataSetAsideIsNotMissing: what was set aside is told of as that.
+// TestDataSetAsideIsNotMissing guards that data which were set aside are not
+// reported as missing.
 func TestDataSetAsideIsNotMissing(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -77,13 +78,13 @@ func TestDataSetAsideIsNotMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ListSetAside(cfg.Dir); len(got) != 1 || got[0] != to || s.Health().Missing != "" {
-		t.Errorf("aside: got %q, want %q alone", got, to)
+		t.Errorf("set aside: got %q, want %q alone", got, to)
 	}
 }
 
-// TestRestoreCutShort: wherever a restore is killed no empty store takes its
-// place, and it can be run again.
-func TestRestoreCutShort(t *testing.T) {
+// TestRestoreInterrupted guards that no empty store takes the place of an
+// interrupted restore, which can be run again.
+func TestRestoreInterrupted(t *testing.T) {
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
 	mustPut(t, s, scopeOf("u"), memory("id", "text"))
@@ -100,7 +101,7 @@ func TestRestoreCutShort(t *testing.T) {
 		for range 2 {
 			err := New(to, nil).Open(t.Context())
 			if err == nil || !strings.Contains(err.Error(), "restore was interrupted") {
-				t.Errorf("Open: got %v, want it refused", err)
+				t.Errorf("Open: got %v, want a refusal", err)
 			}
 		}
 		if _, err := Restore(t.Context(), to, bytes.NewReader(backup)); err != nil {
@@ -113,11 +114,11 @@ func TestRestoreCutShort(t *testing.T) {
 	}
 }
 
-// TestImportBesideARunningStore: what is open goes on with the keys in its
-// memory.
-func TestImportBesideARunningStore(t *testing.T) {
+// TestImportWhileOpen guards that an import is refused while a store is open,
+// which would keep its cached keys.
+func TestImportWhileOpen(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("no lock to look at")
+		t.Skip("this system has no lock to test")
 	}
 	cfg := testConfig(t)
 	s := mustOpen(t, cfg)
@@ -125,14 +126,14 @@ func TestImportBesideARunningStore(t *testing.T) {
 	keyring := mustExport(t, cfg)
 	before := fileSums(t, s.dir.keyring())
 	if _, err := ImportKeyring(cfg, bytes.NewReader(keyring)); err == nil || !strings.Contains(err.Error(), "stop it first") {
-		t.Errorf("ImportKeyring: got %v, want it refused", err)
+		t.Errorf("ImportKeyring: got %v, want a refusal", err)
 	}
 	if after := fileSums(t, s.dir.keyring()); len(after) != len(before) {
-		t.Error("the keyring was touched")
+		t.Error("the keyring was changed")
 	}
 	mustClose(t, s)
 	mustImport(t, cfg, keyring)
-	if err := s.Open(t.Context()); err != nil { // and the lock is free again
+	if err := s.Open(t.Context()); err != nil { // the lock is released again
 		t.Error(err)
 	}
 }
