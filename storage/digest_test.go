@@ -43,15 +43,15 @@ func TestFingerprintCoversEveryField(t *testing.T) {
 	vary("", func(m *Memory) reflect.Value { return reflect.ValueOf(m).Elem() })
 }
 
-// TestFingerprintIsForGood guards the value: it stands on disks.
-func TestFingerprintIsForGood(t *testing.T) {
+// TestFingerprintIsStable guards the value, which stores keep on disk.
+func TestFingerprintIsStable(t *testing.T) {
 	m := Memory{ID: "a.0", Kind: KindEpisode, Text: "text", Tags: []string{"t"}, Trust: 1, EventTime: 5}
 	if got, want := m.Fingerprint(), uint64(16218985672894914091); got != want {
 		t.Errorf("got %d, want %d", got, want)
 	}
 }
 
-func TestDigestForgetsOrder(t *testing.T) {
+func TestDigestIgnoresOrder(t *testing.T) {
 	a, b := &Memory{ID: "a"}, &Memory{ID: "b"}
 	var one, two Digest
 	one.Add(a)

@@ -12,8 +12,7 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// FuzzDecodeMemory: no bytes make it panic or allocate beyond their size, and
-// what decodes encodes to a memory that is equal.
+// FuzzDecodeMemory guards that arbitrary bytes neither panic nor decode to a memory that encodes differently.
 func FuzzDecodeMemory(f *testing.F) {
 	m := storagetest.Full("id", -3)
 	whole := storage.AppendMemory(nil, &m)
@@ -35,12 +34,12 @@ func FuzzDecodeMemory(f *testing.F) {
 		}
 		again, err := storage.DecodeMemory(storage.AppendMemory(nil, &m))
 		if err != nil || !bytes.Equal(storage.AppendMemory(nil, &again), storage.AppendMemory(nil, &m)) {
-			t.Errorf("a second time it reads %+v, %v, first %+v", again, err, m)
+			t.Errorf("decoded again: %+v, %v, want %+v", again, err, m)
 		}
 	})
 }
 
-// TestDecodeTruncated: no proper prefix of an encoding is taken for a memory.
+// TestDecodeTruncated guards that no proper prefix of an encoding decodes.
 func TestDecodeTruncated(t *testing.T) {
 	want := storagetest.Full("id", -3)
 	whole := storage.AppendMemory(nil, &want)

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPages guards that a store whose cursor stands still is neither read for
-// ever nor taken to be at its end.
+// TestPages guards that a cursor that does not advance is an error, neither the end nor an endless loop.
 func TestPages(t *testing.T) {
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
@@ -15,11 +14,11 @@ func TestPages(t *testing.T) {
 		want string
 		err  error
 	}{
-		"one":            {map[string]string{"": ""}, "<>", nil},
-		"some":           {map[string]string{"": "a", "a": "b", "b": ""}, "<><a><b>", nil},
-		"fails":          {map[string]string{"": "a", "a": "!"}, "<><a>", broken},
-		"stands still":   {map[string]string{"": "a", "a": "a"}, "<><a>", ErrUnavailable},
-		"fails at first": {map[string]string{"": "!"}, "<>", broken},
+		"one":              {map[string]string{"": ""}, "<>", nil},
+		"some":             {map[string]string{"": "a", "a": "b", "b": ""}, "<><a><b>", nil},
+		"fails":            {map[string]string{"": "a", "a": "!"}, "<><a>", broken},
+		"does not advance": {map[string]string{"": "a", "a": "a"}, "<><a>", ErrUnavailable},
+		"fails at first":   {map[string]string{"": "!"}, "<>", broken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var read strings.Builder

@@ -102,7 +102,7 @@ type Store struct {
 	cfg   Config
 	log   *slog.Logger
 	dir   directory
-	files *dataFiles // owned by whoever opens the store
+	files *dataFiles // used by one opening at a time, then by the session
 	space *freeSpace
 
 	damaged atomic.Uint64

@@ -184,7 +184,7 @@ func (c *calls) Backup(ctx context.Context, w io.Writer) error {
 
 // Admin makes a call that [Server.Admin] answers: name and args mean what that
 // function makes of them. What the server streams is written to out, which may
-// be nil, as fast as out accepts it. An error that is none of package storage
+// be nil, as fast as out accepts it. An error that wraps no sentinel
 // arrives as its text.
 func (c *calls) Admin(ctx context.Context, name string, args []byte, out io.Writer) ([]byte, error) {
 	if out == nil {

@@ -486,7 +486,7 @@ func TestListenAndDial(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := Dial(dir, StoreSocket, testBuild); err == nil {
-				t.Error("dialled a socket that nobody serves")
+				t.Error("dialed a socket without a server")
 			}
 			for range 2 { // the second time, a file is in the way
 				ctx, stop := context.WithCancel(t.Context())
