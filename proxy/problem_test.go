@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,7 +94,7 @@ func TestProblems(t *testing.T) {
 			if problem.Status != tt.status || problem.Type != problemTypes+tt.kind || problem.Title == "" {
 				t.Errorf("got %+v, want %d %s", problem, tt.status, tt.kind)
 			}
-			if host := p.router.upstreams[0].URL.Host; !strings.Contains(problem.Detail, host) {
+			if host := p.choose(&http.Request{URL: &url.URL{Path: tt.path}}).URL.Host; !strings.Contains(problem.Detail, host) {
 				t.Errorf("%q does not name %s", problem.Detail, host)
 			}
 			if strings.Contains(body, "sk-") {
@@ -149,6 +150,20 @@ func TestEveryProblemHasATitle(t *testing.T) {
 	for _, p := range []problem{problemNoUpstream, problemBody, problemTooSlow, problemTarget} {
 		if p.Title == "" || p.Detail == "" || p.Status < 400 {
 			t.Errorf("got %+v", p)
+		}
+	}
+}
+
+// Problems with a proxy that the environment names tell it from the upstream.
+func TestEnvironmentProxyProblems(t *testing.T) {
+	up := &Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
+	for want, err := range map[string]error{
+		"could not be reached": &net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED},
+		"took too long":        &net.OpError{Op: "proxyconnect", Net: "tcp", Err: os.ErrDeadlineExceeded},
+		"answered 407":         proxyRefusal(407),
+	} {
+		if got := explain(up, err); !strings.Contains(got.Detail, environmentProxy) || !strings.Contains(got.Detail, want) {
+			t.Errorf("got %q, want %q", got.Detail, want)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) outBody) net.Conn {
 	t.Helper()
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		resp, err := p.router.upstreams[0].roundTrip(w, in, body(w, in))
+		resp, err := p.choose(in).roundTrip(w, in, body(w, in))
 		if err != nil {
 			t.Error(err)
 			return
