@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled. What the pools hold
@@ -63,12 +65,12 @@ type body struct {
 	charged int64
 	room    []byte // lent with it, see spare
 	budget  *budget
-	lease   lease // one reference is the holder's
+	lease   httpclient.Lease // one reference is the holder's
 }
 
 func newBody(budget *budget) *body {
 	b := &body{budget: budget}
-	b.lease.begin(b)
+	b.lease.Begin(b)
 	return b
 }
 
@@ -131,7 +133,7 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
 				// What was read so far goes on as a copy, outside the pool and, at most limit bytes, outside the budget.
 				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
-				b.lease.release()
+				b.lease.Release()
 				return nil, rest, nil
 			}
 			b.charged += more
@@ -147,7 +149,7 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			b.lease.release()
+			b.lease.Release()
 			return nil, nil, err
 		}
 	}

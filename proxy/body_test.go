@@ -41,7 +41,7 @@ func TestReadBody(t *testing.T) {
 			if charged := b.used.Load(); announced && charged != int64(n) {
 				t.Errorf("%d bytes are charged as %d", n, charged)
 			}
-			got.lease.release()
+			got.lease.Release()
 			if b.used.Load() != 0 {
 				t.Errorf("%d bytes: the budget was not given back", n)
 			}

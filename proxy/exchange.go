@@ -14,6 +14,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
@@ -28,8 +29,8 @@ type exchange struct {
 	r     *http.Request
 	ctx   context.Context // the request's, with the span
 	start time.Time
-	up    *Upstream // set from the start where the host was intercepted
-	host  string    // the host that was intercepted, "" at the reverse door
+	up    *httpclient.Upstream // set from the start where the host was intercepted
+	host  string               // the host that was intercepted, "" at the reverse door
 	trace *exchangeSpan
 
 	d        dialect.Dialect // nil = passes through
@@ -330,10 +331,10 @@ func (x *exchange) failed(err error) {
 // letGo gives the request's body back. The transport may hold it for longer.
 func (x *exchange) letGo() {
 	if x.plain != nil && x.plain != x.body {
-		x.plain.lease.release()
+		x.plain.lease.Release()
 	}
 	if x.body != nil {
-		x.body.lease.release()
+		x.body.lease.Release()
 	}
 	x.req.Release()
 	x.body, x.plain, x.req, x.said = nil, nil, nil, ""
@@ -354,19 +355,19 @@ func (h *Handler) guardAbort(x *exchange) {
 
 // roundTrip sends the body with the insertions, or as it came. An enriched body leaves decoded, and its head says so.
 func (x *exchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error) {
-	body := streamBody(x.stream, x.r.ContentLength)
+	body := httpclient.StreamBody(x.stream, x.r.ContentLength)
 	switch {
 	case len(inserts) > 0:
-		body = memoryBody(&x.plain.lease, dialect.Splice(x.plain.bytes, inserts)...)
+		body = httpclient.NewBody(&x.plain.lease, dialect.Splice(x.plain.bytes, inserts)...)
 		x.encoding = x.r.Header["Content-Encoding"]
 		delete(x.r.Header, "Content-Encoding")
 	case x.body != nil:
-		body = memoryBody(&x.body.lease, x.body.bytes)
+		body = httpclient.NewBody(&x.body.lease, x.body.bytes)
 		if x.encoding != nil { // the first try left without
 			x.r.Header["Content-Encoding"] = x.encoding
 		}
 	}
-	return x.up.roundTrip(x.w, x.r, body)
+	return x.up.RoundTrip(x.w, x.r, body)
 }
 
 // unharmed looks at the answer to an enriched request. Where the upstream refuses it, the original bytes are sent, once,

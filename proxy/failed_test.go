@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // awaitLogged returns once the line of an exchange is in log.
@@ -57,7 +59,7 @@ func TestLogTellsWhatFailed(t *testing.T) {
 			log := &lines{}
 			r := newRig(t, func(c *Config, d *Deps) {
 				d.Log = slog.New(slog.NewTextHandler(log, nil))
-				c.Upstreams = []UpstreamConfig{{Name: "up", URL: test.url, Paths: []string{"/"}}}
+				c.Upstreams = []httpclient.UpstreamConfig{{Name: "up", URL: test.url, Paths: []string{"/"}}}
 			})
 			request, err := http.NewRequest(http.MethodGet, r.url+test.path, nil)
 			if err != nil {
@@ -117,7 +119,7 @@ func TestLogTellsOfACut(t *testing.T) {
 		}))
 		r := newRig(t, func(c *Config, d *Deps) {
 			d.Log = slog.New(slog.NewTextHandler(log, nil))
-			c.Upstreams = []UpstreamConfig{{Name: "up", URL: up, Paths: []string{"/"}}}
+			c.Upstreams = []httpclient.UpstreamConfig{{Name: "up", URL: up, Paths: []string{"/"}}}
 		})
 		cfg := DefaultServerConfig()
 		cfg.Listen, cfg.Drain = "127.0.0.1:0", 10*time.Millisecond
@@ -155,7 +157,7 @@ func TestLogTellsOfACut(t *testing.T) {
 
 // TestBrokenOff: no error has words of its own in the log.
 func TestBrokenOff(t *testing.T) {
-	up := &Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
+	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	words := []string{saidUpstreamEarly}
 	for kind := range problemTitles {
 		words = append(words, kind)

@@ -19,38 +19,40 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // patience bounds waits that only a failing test sits out. A busy machine may take long over what takes no time.
 const patience = time.Minute
 
 // hopPlane returns a plane with one upstream.
-func hopPlane(tb testing.TB, url string, change ...func(*UpstreamConfig)) *plane {
+func hopPlane(tb testing.TB, url string, change ...func(*httpclient.UpstreamConfig)) *plane {
 	tb.Helper()
 	return hopPlaneBy(tb, url, true, change...)
 }
 
 // hopPlaneBy is hopPlane by Remora's own HTTP/1.1 client, or by http.Transport.
-func hopPlaneBy(tb testing.TB, url string, own bool, change ...func(*UpstreamConfig)) *plane {
+func hopPlaneBy(tb testing.TB, url string, own bool, change ...func(*httpclient.UpstreamConfig)) *plane {
 	tb.Helper()
-	c := DefaultTransportConfig()
+	c := httpclient.DefaultTransportConfig()
 	c.ProxyFromEnvironment = !own // never used for loopback addresses
 	c.PlainIdleTimeout = patience // it must not decide which connection a request takes
-	up := UpstreamConfig{Name: "up", URL: url, Paths: []string{"/"}}
+	up := httpclient.UpstreamConfig{Name: "up", URL: url, Paths: []string{"/"}}
 	for _, f := range change {
 		f(&up)
 	}
-	p, err := openPlane([]UpstreamConfig{up}, c, DefaultStreamConfig())
+	p, err := openPlane([]httpclient.UpstreamConfig{up}, c, DefaultStreamConfig())
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(p.router.closeIdle)
+	tb.Cleanup(p.router.CloseIdle)
 	return p
 }
 
 // trusting makes an upstream trust the certificate of server, if it has one.
-func trusting(t *testing.T, server *httptest.Server) func(*UpstreamConfig) {
-	return func(c *UpstreamConfig) {
+func trusting(t *testing.T, server *httptest.Server) func(*httpclient.UpstreamConfig) {
+	return func(c *httpclient.UpstreamConfig) {
 		if cert := server.Certificate(); cert != nil {
 			c.CAFile = filepath.Join(t.TempDir(), "upstream.pem")
 			block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
@@ -75,7 +77,7 @@ func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.finish(h.p.upgrade(w, r, up, tunnel))
 		return
 	}
-	body := streamBody(h.p.requestBody(w, r), r.ContentLength)
+	body := httpclient.StreamBody(h.p.requestBody(w, r), r.ContentLength)
 	if !h.stream {
 		b, err := io.ReadAll(h.p.requestBody(w, r))
 		if err != nil {
@@ -86,9 +88,9 @@ func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.finish(relayed{Status: problem.Status, Failed: failedClient})
 			return
 		}
-		body = memoryBody(nil, b[:len(b)/2], b[len(b)/2:])
+		body = httpclient.NewBody(nil, b[:len(b)/2], b[len(b)/2:])
 	}
-	resp, err := up.roundTrip(w, r, body)
+	resp, err := up.RoundTrip(w, r, body)
 	if err != nil {
 		if problem, tell := problemFor(r, up, err); tell {
 			problem.write(w)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
@@ -22,7 +23,7 @@ func (hungStore) Records(ctx context.Context, _ storage.Bucket, _ storage.Scope,
 func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
-		cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
+		cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
 		h, err := New(cfg, Deps{Recall: &fakeRecall{}, Persist: &fakePersist{}, Local: hungStore{storagetest.Memory()}})
 		if err != nil {
 			t.Fatal(err)

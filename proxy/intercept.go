@@ -33,7 +33,7 @@ func ParseIntercept(s string) (Intercept, error) {
 // For returns a handler for requests that were meant for i.Host and for no other: their path has no say in where they
 // go. It reads the upstream's CA file where one has to be opened.
 func (h *Handler) For(i Intercept) (http.Handler, error) {
-	up, err := h.plane.router.forHost(i.Host, i.Upstream)
+	up, err := h.plane.router.ForHost(i.Host, i.Upstream)
 	if err != nil {
 		return nil, fmt.Errorf("intercept %s: %w", i.Host, err)
 	}

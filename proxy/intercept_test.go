@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 const interceptedHost = "api.openai.com"
@@ -59,7 +61,7 @@ func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*Forwar
 		t.Fatal(err)
 	}
 	i := &intercepted{rig: newRig(t, func(c *Config, _ *Deps) {
-		c.Upstreams = append(c.Upstreams, UpstreamConfig{Name: "secure", URL: up.URL, Paths: []string{"/secure"}, CAFile: file})
+		c.Upstreams = append(c.Upstreams, httpclient.UpstreamConfig{Name: "secure", URL: up.URL, Paths: []string{"/secure"}, CAFile: file})
 	})}
 	a, roots := authority(t)
 	cfg := DefaultForwardConfig()

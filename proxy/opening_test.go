@@ -21,6 +21,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -196,7 +197,7 @@ func testStreamsBecomeStrict(t *testing.T, refusal string, then Status, requests
 func begun(t *testing.T) (*exchange, *http.Response, *io.PipeWriter) {
 	t.Helper()
 	cfg := DefaultConfig()
-	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
+	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
 	h, err := New(cfg, Deps{Recall: &fakeRecall{}, Local: storagetest.Memory()})
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"strings"
 	"syscall"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // problemTypes is what the type of a problem is relative to; the page lists every kind.
@@ -76,14 +78,14 @@ func (p problem) encode() []byte {
 
 // problemFor turns an error of roundTrip into a problem that names the upstream's host and nothing else that err may
 // hold. tell is false where the client has left: then nothing can be written, and the handler should abort.
-func problemFor(in *http.Request, up *Upstream, err error) (p problem, tell bool) {
-	return explain(up, err), in.Context().Err() == nil || errors.Is(err, errSlowBody) // net/http ends the context of a slow body, too
+func problemFor(in *http.Request, up *httpclient.Upstream, err error) (p problem, tell bool) {
+	return explain(up, err), in.Context().Err() == nil || errors.Is(err, httpclient.ErrSlowBody) // net/http ends the context of a slow body, too
 }
 
 // environmentProxy stands for a proxy without its URL, which may hold a password.
 const environmentProxy = "the proxy that HTTP_PROXY or HTTPS_PROXY names"
 
-func explain(up *Upstream, err error) problem {
+func explain(up *httpclient.Upstream, err error) problem {
 	host := up.URL.Host
 	var (
 		dns       *net.DNSError
@@ -95,7 +97,7 @@ func explain(up *Upstream, err error) problem {
 		alert     tls.AlertError
 		netErr    net.Error
 		op        *net.OpError
-		refusal   proxyRefusal
+		refusal   httpclient.ProxyRefusal
 	)
 	switch {
 	case errors.As(err, &refusal):
@@ -104,15 +106,15 @@ func explain(up *Upstream, err error) problem {
 		return newProblem(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+environmentProxy+", on the way to "+host+", took too long")
 	case errors.As(err, &op) && op.Op == "proxyconnect":
 		return newProblem(http.StatusBadGateway, "upstream-unreachable", environmentProxy+" could not be reached on the way to "+host)
-	case errors.Is(err, errBadTarget):
+	case errors.Is(err, httpclient.ErrBadTarget):
 		return problemTarget
-	case errors.Is(err, errSlowBody):
+	case errors.Is(err, httpclient.ErrSlowBody):
 		return problemTooSlow
-	case errors.Is(err, errClientBody):
+	case errors.Is(err, httpclient.ErrClientBody):
 		return problemBody
-	case errors.Is(err, errBadResponse):
+	case errors.Is(err, httpclient.ErrBadResponse):
 		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with a status that no request asked for")
-	case errors.Is(err, errNotHTTP), strings.Contains(err.Error(), ": malformed HTTP "): // http.Transport has no error of its own for it
+	case errors.Is(err, httpclient.ErrNotHTTP), strings.Contains(err.Error(), ": malformed HTTP "): // http.Transport has no error of its own for it
 		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with what is no HTTP/1.1; does its URL name the right scheme and port?")
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		return newProblem(http.StatusBadGateway, "upstream-tls", host+" does not speak TLS; is its URL http instead of https?")
@@ -164,7 +166,7 @@ func saidGone(ctx context.Context, err error) string {
 }
 
 // saidBroken tells what ended an answer that had begun.
-func saidBroken(up *Upstream, err error) string {
+func saidBroken(up *httpclient.Upstream, err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return saidUpstreamEarly
 	}

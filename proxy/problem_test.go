@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"encoding/pem"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // What fails on the way to an upstream is told by a problem that names its host, and neither key nor query.
@@ -61,17 +63,17 @@ func TestProblems(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			cfg := DefaultTransportConfig()
+			cfg := httpclient.DefaultTransportConfig()
 			cfg.ResponseHeaderTimeout, cfg.TLSTimeout = 50*time.Millisecond, 50*time.Millisecond
 			cfg.ProxyFromEnvironment = strings.HasSuffix(tt.name, "http.Transport") // of loopback addresses there is no proxy
 			if tt.status != 504 {
 				cfg.ResponseHeaderTimeout, cfg.TLSTimeout = patience, patience
 			}
-			p, err := openPlane([]UpstreamConfig{{Name: "up", URL: tt.url, Paths: []string{"/"}}}, cfg, DefaultStreamConfig())
+			p, err := openPlane([]httpclient.UpstreamConfig{{Name: "up", URL: tt.url, Paths: []string{"/"}}}, cfg, DefaultStreamConfig())
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer p.router.closeIdle()
+			defer p.router.CloseIdle()
 			door := hopServe(t, hop{p: p})
 			resp, body, err := exchangeRaw(t, door,
 				"POST "+tt.path+"?api_key=sk-query HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer sk-header\r\nContent-Length: 2\r\n\r\n{}")
@@ -105,7 +107,7 @@ func TestProblems(t *testing.T) {
 }
 
 func TestCertificateProblems(t *testing.T) {
-	up := &Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
+	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	for _, err := range []error{
 		x509.HostnameError{Certificate: &x509.Certificate{}, Host: "h"},
 		x509.CertificateInvalidError{Reason: x509.Expired},
@@ -129,13 +131,13 @@ func TestCAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(file string) (*plane, error) {
-		return openPlane([]UpstreamConfig{{Name: "up", URL: up.URL, Paths: []string{"/"}, CAFile: file}}, DefaultTransportConfig(), DefaultStreamConfig())
+		return openPlane([]httpclient.UpstreamConfig{{Name: "up", URL: up.URL, Paths: []string{"/"}, CAFile: file}}, httpclient.DefaultTransportConfig(), DefaultStreamConfig())
 	}
 	p, err := open(good)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.router.closeIdle()
+	defer p.router.CloseIdle()
 	if resp, body, err := exchangeRaw(t, hopServe(t, hop{p: p}), "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil || body != "ok" {
 		t.Errorf("got %v %q, %v", resp, body, err)
 	}
@@ -156,11 +158,11 @@ func TestEveryProblemHasATitle(t *testing.T) {
 
 // Problems with a proxy that the environment names tell it from the upstream.
 func TestEnvironmentProxyProblems(t *testing.T) {
-	up := &Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
+	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	for want, err := range map[string]error{
 		"could not be reached": &net.OpError{Op: "proxyconnect", Net: "tcp", Err: syscall.ECONNREFUSED},
 		"took too long":        &net.OpError{Op: "proxyconnect", Net: "tcp", Err: os.ErrDeadlineExceeded},
-		"answered 407":         proxyRefusal(407),
+		"answered 407":         httpclient.ProxyRefusal(407),
 	} {
 		if got := explain(up, err); !strings.Contains(got.Detail, environmentProxy) || !strings.Contains(got.Detail, want) {
 			t.Errorf("got %q, want %q", got.Detail, want)

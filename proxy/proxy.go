@@ -33,6 +33,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
 	"github.com/remora-proxy/remora/recall"
@@ -54,8 +55,8 @@ type Persister interface {
 
 // Config is what the data plane can be told.
 type Config struct {
-	Upstreams []UpstreamConfig
-	Transport TransportConfig
+	Upstreams []httpclient.UpstreamConfig
+	Transport httpclient.TransportConfig
 	Streams   StreamConfig
 	Identity  identity.Config
 	Clients   []identity.Client // beside the known ones, or in the place of those of the same name
@@ -98,8 +99,8 @@ const (
 // DefaultConfig has no upstreams of its own but the public ones.
 func DefaultConfig() Config {
 	return Config{
-		Upstreams: DefaultUpstreams(),
-		Transport: DefaultTransportConfig(),
+		Upstreams: httpclient.DefaultUpstreams(),
+		Transport: httpclient.DefaultTransportConfig(),
 		Streams:   DefaultStreamConfig(),
 		Identity:  identity.DefaultConfig(),
 		Limits: LimitsConfig{
@@ -126,7 +127,7 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf("%s.%w", section, e))
 		}
 	}
-	errs = append(errs, unjoin(validateUpstreams(c.Upstreams))...)
+	errs = append(errs, unjoin(httpclient.ValidateUpstreams(c.Upstreams))...)
 	within("transport", c.Transport.Validate())
 	within("streams", c.Streams.Validate())
 	within("identity", c.Identity.Validate())
@@ -297,7 +298,7 @@ func (h *Handler) Run(ctx context.Context) {
 	wg.Go(func() { h.assembler.run(ctx) })
 	wg.Go(func() { h.ledger.Run(ctx) })
 	wg.Wait()
-	h.plane.router.closeIdle()
+	h.plane.router.CloseIdle()
 }
 
 // ServeHTTP takes one request through.
@@ -311,7 +312,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // exchange takes a request through to up, or to where its path leads where that is nil. host is the intercepted one, "" at the reverse door.
-func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *Upstream, host string) {
+func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *httpclient.Upstream, host string) {
 	h.stats.Exchanges.Add(1)
 	x := exchanges.Get().(*exchange)
 	x.h, x.w, x.r, x.start, x.status, x.up, x.host = h, w, r, h.deps.Now(), StatusUnsupported, up, host

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // StreamConfig bounds how long a body may stand still. Neither bounds how long it may take.
@@ -40,13 +42,13 @@ func (c StreamConfig) Validate() error {
 // plane is the data plane: it carries requests to upstreams and responses back, and knows nothing of memory.
 // It is immutable and safe for concurrent use.
 type plane struct {
-	router *router
+	router *httpclient.Router
 	stream StreamConfig
 }
 
 // openPlane reads the upstreams' CA files. It dials nothing.
-func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane, error) {
-	r, err := openRouter(ups, t)
+func openPlane(ups []httpclient.UpstreamConfig, t httpclient.TransportConfig, s StreamConfig) (*plane, error) {
+	r, err := httpclient.OpenRouter(ups, t)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +56,7 @@ func openPlane(ups []UpstreamConfig, t TransportConfig, s StreamConfig) (*plane,
 }
 
 // choose returns the upstream for in, or nil where there is none.
-func (p *plane) choose(in *http.Request) *Upstream { return p.router.route(in) }
+func (p *plane) choose(in *http.Request) *httpclient.Upstream { return p.router.Route(in) }
 
 // Copy buffers. A stream of events needs little, and there may be thousands of streams; a reply that fills the small
 // buffer gets the large one.
@@ -150,7 +152,7 @@ func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err
 func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, sink func([]byte)) relayed {
 	defer resp.Body.Close()
 	h := w.Header()
-	copyResponse(h, resp.Header)
+	httpclient.CopyResponse(h, resp.Header)
 	announced := announceTrailers(h, resp.Trailer)
 	w.WriteHeader(resp.StatusCode)
 
@@ -306,7 +308,7 @@ func announceTrailers(h, trailer http.Header) int {
 	}
 	names := make([]string, 0, len(trailer))
 	for name := range trailer {
-		if isTrailer(name) {
+		if httpclient.IsTrailer(name) {
 			names = append(names, name)
 		}
 	}
@@ -320,7 +322,7 @@ func announceTrailers(h, trailer http.Header) int {
 // copyTrailers adds the trailers that came. Those that came unannounced need a prefix that net/http takes off again.
 func copyTrailers(h, trailer http.Header, announced int) {
 	for name, values := range trailer {
-		if !isTrailer(name) {
+		if !httpclient.IsTrailer(name) {
 			continue
 		}
 		if len(trailer) != announced {
@@ -376,9 +378,9 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		_ = b.ctl.SetReadDeadline(time.Time{})
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("%w: %w", errSlowBody, err)
+		err = fmt.Errorf("%w: %w", httpclient.ErrSlowBody, err)
 	default:
-		err = fmt.Errorf("%w: %w", errClientBody, err)
+		err = fmt.Errorf("%w: %w", httpclient.ErrClientBody, err)
 	}
 	return n, err
 }

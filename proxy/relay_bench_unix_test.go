@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // BenchmarkHop compares the plane with httputil.ReverseProxy, tuned as far as it goes, on real sockets: the same bodies,
@@ -85,11 +87,11 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 func benchPlane(b *testing.B, upstream string) http.Handler {
-	p, err := openPlane([]UpstreamConfig{{Name: "up", URL: upstream, Paths: []string{"/"}}}, DefaultTransportConfig(), DefaultStreamConfig())
+	p, err := openPlane([]httpclient.UpstreamConfig{{Name: "up", URL: upstream, Paths: []string{"/"}}}, httpclient.DefaultTransportConfig(), DefaultStreamConfig())
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(p.router.closeIdle)
+	b.Cleanup(p.router.CloseIdle)
 	buffers := make(chan []byte, 64)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var buf []byte
@@ -98,14 +100,14 @@ func benchPlane(b *testing.B, upstream string) http.Handler {
 		default:
 			buf = make([]byte, 256<<10)
 		}
-		l := new(lease).begin(benchBuffer{buf, buffers})
-		defer l.release()
+		l := new(httpclient.Lease).Begin(benchBuffer{buf, buffers})
+		defer l.Release()
 		n, err := io.ReadFull(p.requestBody(w, r), buf[:r.ContentLength])
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
 		up := p.choose(r)
-		resp, err := up.roundTrip(w, r, memoryBody(l, buf[:n]))
+		resp, err := up.RoundTrip(w, r, httpclient.NewBody(l, buf[:n]))
 		if err != nil {
 			if problem, tell := problemFor(r, up, err); tell {
 				problem.write(w)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -62,7 +63,7 @@ func benchmarkRemember(b *testing.B, history string) {
 		}
 		x.accepted()
 		x.body.bytes = nil
-		x.body.lease.release()
+		x.body.lease.Release()
 		x.recycle()
 	}
 }
@@ -78,7 +79,7 @@ func benchHandler(b *testing.B, upstream string) *Handler {
 		}})
 	}
 	cfg := DefaultConfig()
-	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: upstream, Paths: []string{"/"}}}
+	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: upstream, Paths: []string{"/"}}}
 	cfg.Identity.Loopback = true
 	h, err := New(cfg, Deps{Recall: &givenRecall{found}, Local: storagetest.Memory(), Redact: func(s string) string { return s }})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/persist"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
@@ -73,7 +74,7 @@ func newRig(t *testing.T, opts ...rigOption) *rig {
 		t.Fatal(err)
 	}
 	cfg := DefaultConfig()
-	cfg.Upstreams = []UpstreamConfig{{Name: "mock", URL: u.String(), Paths: []string{"/"}}}
+	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: u.String(), Paths: []string{"/"}}}
 	cfg.Identity.Loopback = true
 	cfg.FirstDeadline = patience // a loaded machine must not decide these tests
 	cfg.RecallDeadline = patience

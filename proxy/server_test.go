@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 type runningServer struct {
@@ -156,7 +157,7 @@ func TestListenNamesTheAddress(t *testing.T) {
 
 func TestConfigsValidate(t *testing.T) {
 	for name, err := range map[string]error{
-		"transport": DefaultTransportConfig().Validate(), "stream": DefaultStreamConfig().Validate(),
+		"transport": httpclient.DefaultTransportConfig().Validate(), "stream": DefaultStreamConfig().Validate(),
 		"server": DefaultServerConfig().Validate(), "forward": DefaultForwardConfig().Validate(),
 	} {
 		if err != nil {
@@ -168,7 +169,7 @@ func TestConfigsValidate(t *testing.T) {
 		err  error
 		want []string
 	}{
-		{"transport", TransportConfig{ResponseHeaderTimeout: -1}.Validate(), []string{
+		{"transport", httpclient.TransportConfig{ResponseHeaderTimeout: -1}.Validate(), []string{
 			"dialTimeout: must be > 0", "tlsTimeout: must be > 0", "idleTimeout: must be > 0", "plainIdleTimeout: must be > 0",
 			"responseHeaderTimeout: must be >= 0", "maxIdlePerHost: must be > 0",
 		}},

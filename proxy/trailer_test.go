@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
@@ -32,12 +33,12 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 						"X-Sum: 1\r\nX-Late: 2\r\nX-Remora-Status: injected\r\nContent-Length: 9\r\nTransfer-Encoding: gzip\r\n\r\n")
 				})
 				p := hopPlaneBy(t, "http://"+addr, own)
-				conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) outBody {
+				conn := doorOf(t, p, func(w http.ResponseWriter, in *http.Request) httpclient.Body {
 					if streamed {
-						return streamBody(p.requestBody(w, in), in.ContentLength)
+						return httpclient.StreamBody(p.requestBody(w, in), in.ContentLength)
 					}
 					b, _ := io.ReadAll(in.Body)
-					return memoryBody(nil, b)
+					return httpclient.NewBody(nil, b)
 				})
 				mustWrite(t, conn, "POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Remora-User\r\n\r\n3\r\nabc\r\n0\r\n"+
 					"X-Sum: 7\r\nX-Remora-User: eve\r\nContent-Length: 5\r\n\r\n")
@@ -61,10 +62,10 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 
 // doorOf is a connection to a door that does nothing but send a request on with what body makes of its body, and relay the
 // answer.
-func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) outBody) net.Conn {
+func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) httpclient.Body) net.Conn {
 	t.Helper()
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {
-		resp, err := p.choose(in).roundTrip(w, in, body(w, in))
+		resp, err := p.choose(in).RoundTrip(w, in, body(w, in))
 		if err != nil {
 			t.Error(err)
 			return

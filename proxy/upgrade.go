@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
 // isUpgrade says whether in asks to leave HTTP, as WebSocket does. An offer of h2c is not such a request: Java's client
@@ -18,7 +20,7 @@ import (
 func isUpgrade(in *http.Request) bool {
 	protocols := in.Header["Upgrade"]
 	return len(protocols) > 0 && in.ProtoMajor == 1 && in.ProtoMinor >= 1 &&
-		listed(in.Header["Connection"], "upgrade") && !listed(protocols, "h2c")
+		httpclient.HasToken(in.Header["Connection"], "upgrade") && !httpclient.HasToken(protocols, "h2c")
 }
 
 // Values of Config.WebSocket: what becomes of a WebSocket for the Responses API. All other upgrades are tunnelled.
@@ -31,7 +33,7 @@ const (
 )
 
 func isResponsesSocket(r *http.Request) bool {
-	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && listed(r.Header["Upgrade"], "websocket")
+	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && httpclient.HasToken(r.Header["Upgrade"], "websocket")
 }
 
 // fallsBack says whether the client behind this upgrade is better served over HTTP, where it gets memory.
@@ -46,9 +48,9 @@ type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fro
 // upgrade takes in to up and, once up has switched protocols, has carry take the bytes both ways until both sides are done. A
 // refusal is relayed like any other response. It returns when all is over, so whoever waits for handlers waits for
 // tunnels; it ends at once when in's context does.
-func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream, carry carrier) relayed {
+func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, carry carrier) relayed {
 	protocol := in.Header["Upgrade"]
-	resp, err := up.upgrade(in, streamBody(p.requestBody(w, in), in.ContentLength))
+	resp, err := up.Upgrade(in, httpclient.StreamBody(p.requestBody(w, in), in.ContentLength))
 	if err != nil {
 		return p.refuse(w, in, up, err)
 	}
@@ -59,9 +61,9 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream, c
 	}
 	upstream, ok := resp.Body.(io.ReadWriteCloser)
 	if !ok || !strings.EqualFold(strings.Join(resp.Header["Upgrade"], ","), strings.Join(protocol, ",")) &&
-		!listed(protocol, strings.Join(resp.Header["Upgrade"], ",")) {
+		!httpclient.HasToken(protocol, strings.Join(resp.Header["Upgrade"], ",")) {
 		resp.Body.Close()
-		return p.refuse(w, in, up, errBadResponse)
+		return p.refuse(w, in, up, httpclient.ErrBadResponse)
 	}
 	defer upstream.Close()
 
@@ -82,7 +84,7 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *Upstream, c
 }
 
 // refuse answers an upgrade that could not be carried.
-func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *Upstream, err error) relayed {
+func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, err error) relayed {
 	problem, tell := problemFor(in, up, err)
 	if !tell {
 		panic(http.ErrAbortHandler)
@@ -93,7 +95,7 @@ func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *Upstream, er
 
 // writeSwitching sends the head of a 101 with the headers that stand in own beside the upstream's.
 func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
-	copyResponse(own, resp.Header)
+	httpclient.CopyResponse(own, resp.Header)
 	own["Connection"], own["Upgrade"] = []string{"Upgrade"}, resp.Header["Upgrade"]
 	delete(own, "Content-Length") // has no meaning here (RFC 9110, 8.6), and whoever believes it would cut the stream short
 	var head bytes.Buffer

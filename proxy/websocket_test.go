@@ -16,6 +16,7 @@ import (
 	"github.com/gobwas/ws/wsutil"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
@@ -58,7 +59,7 @@ func newSocketRig(t *testing.T, answer func(n int, text string) []string, header
 	t.Cleanup(up.Close)
 	s.rig = newRig(t, func(c *Config, _ *Deps) {
 		c.WebSocket = WebSocketEnrich
-		c.Upstreams = []UpstreamConfig{{Name: "mock", URL: up.URL, Paths: []string{"/"}}}
+		c.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: up.URL, Paths: []string{"/"}}}
 		c.Limits.BodyBytes = 64 << 10
 	})
 	h := http.Header{}

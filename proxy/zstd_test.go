@@ -75,7 +75,7 @@ func TestZstdWindowsAreCharged(t *testing.T) {
 	if took := after.TotalAlloc - before.TotalAlloc; took > maxZstdWindow+zstdBlocks+1<<20 {
 		t.Errorf("%d bytes were allocated for a window of %d", took, maxZstdWindow)
 	}
-	plain.lease.release()
+	plain.lease.Release()
 	if b.used.Load() != 0 {
 		t.Error("the budget was not given back")
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
@@ -159,7 +160,7 @@ func checkForward(w io.Writer, c config) (failed int) {
 }
 
 // probe asks for the base path, without credentials. Any answer in HTTP will do: most say 401 or 404.
-func probe(ctx context.Context, u proxy.UpstreamConfig, t proxy.TransportConfig) (string, error) {
+func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.TransportConfig) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	roots, err := u.Roots()

@@ -10,6 +10,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
@@ -66,7 +67,7 @@ func defaultConfig() config {
 
 // oneUpstream sends every path to url.
 func (c *config) oneUpstream(url string) {
-	c.proxy.Upstreams = []proxy.UpstreamConfig{{Name: "upstream", URL: url, Paths: []string{"/"}}}
+	c.proxy.Upstreams = []httpclient.UpstreamConfig{{Name: "upstream", URL: url, Paths: []string{"/"}}}
 }
 
 // settle fills in what depends on the machine and on other settings.

@@ -30,6 +30,7 @@ var layers = map[string]int{
 	"recall":                    2,
 	"persist":                   2,
 	"proxy/dialect":             1,
+	"proxy/httpclient":          1,
 	"proxy/identity":            2,
 	"proxy/ledger":              2,
 	"proxy/proxytest":           1,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -36,7 +37,7 @@ func TestHoldReachesLedger(t *testing.T) {
 	cfg := proxy.DefaultConfig()
 	cfg.RecallDeadline, cfg.FirstDeadline = patience, patience // a busy machine must not decide what is answered
 	cfg.Identity.Loopback = true
-	cfg.Upstreams = []proxy.UpstreamConfig{{Name: "mock", URL: upstream.URL, Paths: []string{"/"}}}
+	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: upstream.URL, Paths: []string{"/"}}}
 	index := recall.DefaultConfig()
 	index.Deadline, index.FirstDeadline = patience, patience
 	known := &knownMemories{Engine: recall.New(index, store, log, nil)}

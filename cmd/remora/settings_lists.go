@@ -1,19 +1,19 @@
 package main
 
 import (
-	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/redact"
 )
 
 // The fields of settings that are lists of objects.
 
-func upstreamList(to *[]proxy.UpstreamConfig) value {
-	return objectList[proxy.UpstreamConfig]{to, upstreamFields, ", or REMORA_UPSTREAM for one upstream of every path"}
+func upstreamList(to *[]httpclient.UpstreamConfig) value {
+	return objectList[httpclient.UpstreamConfig]{to, upstreamFields, ", or REMORA_UPSTREAM for one upstream of every path"}
 }
 
 // upstreamFields are the keys of one upstream, in the order in which they are written.
-func upstreamFields(c *proxy.UpstreamConfig) []setting {
+func upstreamFields(c *httpclient.UpstreamConfig) []setting {
 	return []setting{
 		{key: "name", at: text(&c.Name), doc: "Stands in logs and traces. Unique."},
 		{key: "url", at: text(&c.URL), doc: "`http` or `https`, a host, and optionally a path, which is put in front of every request's path without doubling what both have in common. No credentials: keys belong in the client's headers."},

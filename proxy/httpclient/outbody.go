@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"errors"
@@ -9,17 +9,17 @@ import (
 )
 
 // outBody is the body of a request to an upstream: nothing, pieces in memory, or a stream. The zero value is nothing.
-type outBody struct {
+type Body struct {
 	pieces [][]byte
-	lease  *lease // of pieces
+	lease  *Lease // of pieces
 	stream io.ReadCloser
 	length int64 // -1 unknown, for streams only
 }
 
 // memoryBody is the concatenation of pieces, which are not copied and must not change until the lease is free. It can
 // be sent again. l may be nil where nothing is pooled.
-func memoryBody(l *lease, pieces ...[]byte) outBody {
-	b := outBody{pieces: pieces, lease: l}
+func NewBody(l *Lease, pieces ...[]byte) Body {
+	b := Body{pieces: pieces, lease: l}
 	for _, p := range pieces {
 		b.length += int64(len(p))
 	}
@@ -27,15 +27,15 @@ func memoryBody(l *lease, pieces ...[]byte) outBody {
 }
 
 // streamBody sends r as it is read. length is -1 where it is unknown. It can be sent once.
-func streamBody(r io.ReadCloser, length int64) outBody {
+func StreamBody(r io.ReadCloser, length int64) Body {
 	if length == 0 {
-		return outBody{}
+		return Body{}
 	}
-	return outBody{stream: r, length: length}
+	return Body{stream: r, length: length}
 }
 
 // attach makes b the body of out. Trailers need a chunked body, whether or not the length is known.
-func (b outBody) attach(out *http.Request, trailer http.Header) {
+func (b Body) attach(out *http.Request, trailer http.Header) {
 	out.Body, out.GetBody, out.ContentLength, out.TransferEncoding, out.Trailer = nil, nil, b.length, nil, nil
 	switch {
 	case b.stream != nil:
@@ -52,7 +52,7 @@ func (b outBody) attach(out *http.Request, trailer http.Header) {
 	}
 }
 
-func (b outBody) open() *pieceReader {
+func (b Body) open() *pieceReader {
 	b.lease.take()
 	return &pieceReader{rest: b.pieces, lease: b.lease}
 }
@@ -61,25 +61,25 @@ func (b outBody) open() *pieceReader {
 // upstream that answers early, a request that is cancelled. So whoever owns the bytes holds one reference, each reader
 // another until it is closed and no read is in progress, and the last one to let go frees them. The methods of a nil
 // lease do nothing.
-type lease struct {
+type Lease struct {
 	refs  atomic.Int32
 	bytes interface{ Free() } // which runs once, in any goroutine
 }
 
 // begin makes l one with one reference, the caller's.
-func (l *lease) begin(bytes interface{ Free() }) *lease {
+func (l *Lease) Begin(bytes interface{ Free() }) *Lease {
 	l.bytes = bytes
 	l.refs.Store(1)
 	return l
 }
 
-func (l *lease) take() {
+func (l *Lease) take() {
 	if l != nil {
 		l.refs.Add(1)
 	}
 }
 
-func (l *lease) release() {
+func (l *Lease) Release() {
 	if l != nil && l.refs.Add(-1) == 0 {
 		l.bytes.Free()
 	}
@@ -88,8 +88,8 @@ func (l *lease) release() {
 // Errors with which the stream of a streamBody says that the client is at fault. They reach the caller of roundTrip as
 // they are, even where the transport reports another error.
 var (
-	errSlowBody   = errors.New("request body too slow")
-	errClientBody = errors.New("read request body")
+	ErrSlowBody   = errors.New("request body too slow")
+	ErrClientBody = errors.New("read request body")
 )
 
 var errBodyClosed = errors.New("request body closed")
@@ -102,7 +102,7 @@ type pieceReader struct {
 	off    int
 	busy   bool
 	closed bool
-	lease  *lease
+	lease  *Lease
 }
 
 // begin claims the reader for one read.
@@ -122,7 +122,7 @@ func (r *pieceReader) end() {
 	closed := r.closed
 	r.mu.Unlock()
 	if closed {
-		r.lease.release()
+		r.lease.Release()
 	}
 }
 
@@ -133,7 +133,7 @@ func (r *pieceReader) Close() error {
 	busy := r.busy
 	r.mu.Unlock()
 	if first && !busy {
-		r.lease.release()
+		r.lease.Release()
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 )
 
 // newLease returns a lease with one reference, whose end calls free.
-func newLease(free func()) *lease { return new(lease).begin(freeFunc(free)) }
+func newLease(free func()) *Lease { return new(Lease).Begin(freeFunc(free)) }
 
 type freeFunc func()
 
@@ -20,7 +20,7 @@ func TestPieceReader(t *testing.T) {
 		{}, {{}}, {[]byte("one")}, {[]byte("a"), {}, []byte("bc"), []byte("def"), {}},
 	} {
 		want := bytes.Join(pieces, nil)
-		body := memoryBody(nil, pieces...)
+		body := NewBody(nil, pieces...)
 		if got := body.length; got != int64(len(want)) {
 			t.Errorf("length: got %d, want %d", got, len(want))
 		}
@@ -39,9 +39,9 @@ func TestPieceReader(t *testing.T) {
 func TestLease(t *testing.T) {
 	freed := 0
 	l := newLease(func() { freed++ })
-	body := memoryBody(l, []byte("abc"), []byte("def"))
+	body := NewBody(l, []byte("abc"), []byte("def"))
 	first, second := body.open(), body.open()
-	l.release()
+	l.Release()
 	first.Close()
 	first.Close()
 	if _, err := first.Read(make([]byte, 1)); !errors.Is(err, errBodyClosed) {
@@ -54,9 +54,9 @@ func TestLease(t *testing.T) {
 	if freed != 1 {
 		t.Errorf("freed %d times, want once", freed)
 	}
-	var none *lease
+	var none *Lease
 	none.take()
-	none.release()
+	none.Release()
 }
 
 // A transport may close a body while another goroutine reads it. The bytes must not go back to their pool before that
@@ -64,8 +64,8 @@ func TestLease(t *testing.T) {
 func TestLeaseOutlivesReadInProgress(t *testing.T) {
 	freed := make(chan struct{})
 	l := newLease(func() { close(freed) })
-	r := memoryBody(l, []byte("abc")).open()
-	l.release()
+	r := NewBody(l, []byte("abc")).open()
+	l.Release()
 	closing := writerFunc(func(p []byte) (int, error) {
 		r.Close()
 		select {

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"context"
@@ -68,9 +68,9 @@ func wireHost(u *url.URL) (string, error) {
 // roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with the given body.
 //
 // The response's body belongs to the caller's goroutine and must be read to its end or closed.
-func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body outBody) (*http.Response, error) {
+func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body Body) (*http.Response, error) {
 	if !isToken(in.Method) || !isRequestTarget(uri) {
-		return nil, errBadTarget
+		return nil, ErrBadTarget
 	}
 	ctx := in.Context()
 	for again := false; ; again = true {
@@ -83,7 +83,7 @@ func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string
 		switch {
 		case err == nil:
 			return resp, nil
-		case errors.Is(err, errSlowBody), errors.Is(err, errClientBody):
+		case errors.Is(err, ErrSlowBody), errors.Is(err, ErrClientBody):
 			return nil, err // these end the context, too, and tell more
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("client left: %w", ctx.Err())
@@ -119,7 +119,7 @@ func (t *h1Client) connect(ctx context.Context, fresh bool) (*h1Conn, error) {
 }
 
 // repeatable says whether in may be sent twice. The rule is http.Transport's.
-func repeatable(in *http.Request, body outBody) bool {
+func repeatable(in *http.Request, body Body) bool {
 	if body.stream != nil {
 		return false
 	}

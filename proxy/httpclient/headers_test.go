@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"net/http"
@@ -80,7 +80,7 @@ func TestCopyResponse(t *testing.T) {
 		"Transfer-Encoding": {"chunked"}, "X-Remora-Status": {"injected"}, "Server": {"up"}, "Content-Encoding": {"gzip"},
 	}
 	got := http.Header{"X-Remora-Status": {"empty"}}
-	copyResponse(got, src)
+	CopyResponse(got, src)
 	want := http.Header{
 		"Content-Type": {"text/event-stream"}, "Date": {"Thu, 01 Jan 2026 00:00:00 GMT"}, "Set-Cookie": {"a=1", "b=2"}, "X-Empty": {""},
 		"X-Remora-Status": {"empty"}, "Server": {"up"}, "Content-Encoding": {"gzip"},

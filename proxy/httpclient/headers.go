@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"net/http"
@@ -22,7 +22,7 @@ func hopByHop(name string) bool {
 
 // isTrailer says whether a field may follow a body: not what frames a message, belongs to one connection or is Remora's
 // own. A peer that merges trailers into the head would believe it.
-func isTrailer(name string) bool {
+func IsTrailer(name string) bool {
 	switch name {
 	case "Content-Length", "Host", "Trailer":
 		return false
@@ -33,7 +33,7 @@ func isTrailer(name string) bool {
 // passTrailers adds to dst what of src may be passed on.
 func passTrailers(dst, src http.Header) {
 	for name, values := range src {
-		if isTrailer(name) {
+		if IsTrailer(name) {
 			dst[name] = values
 		}
 	}
@@ -49,7 +49,7 @@ func isControl(name string) bool {
 // is kept from being invented, and X-Forwarded-* pass as they came. Cleaning twice is harmless and the second time
 // writes nothing.
 func cleanRequest(h http.Header) {
-	trailers := listed(h["Te"], "trailers")
+	trailers := HasToken(h["Te"], "trailers")
 	removeNamed(h, h["Connection"])
 	for name := range h {
 		if hopByHop(name) || isControl(name) {
@@ -71,13 +71,13 @@ func cleanRequest(h http.Header) {
 
 // copyResponse puts the end-to-end headers of an upstream's response into dst. Values are shared with src, not copied.
 // net/http must not add what the upstream left out, so Date and Content-Type are held open where they are absent.
-func copyResponse(dst, src http.Header) {
+func CopyResponse(dst, src http.Header) {
 	named := src["Connection"]
 	for name, values := range src {
 		if hopByHop(name) || isControl(name) {
 			continue
 		}
-		if named != nil && listed(named, name) {
+		if named != nil && HasToken(named, name) {
 			continue
 		}
 		dst[name] = values
@@ -103,7 +103,7 @@ func removeNamed(h http.Header, lists []string) {
 
 // listed says whether one of the comma-separated lists holds token, in any letter case. Parameters after a semicolon
 // do not count.
-func listed(lists []string, token string) bool {
+func HasToken(lists []string, token string) bool {
 	for _, list := range lists {
 		for item := range strings.SplitSeq(list, ",") {
 			item, _, _ = strings.Cut(item, ";")

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bufio"
@@ -44,7 +44,7 @@ func h1Upstream(tb testing.TB, addr string, own bool, change func(*TransportConf
 }
 
 // h1Incoming is a request as a door has it.
-func h1Incoming(tb testing.TB, raw string) (*http.Request, outBody) {
+func h1Incoming(tb testing.TB, raw string) (*http.Request, Body) {
 	tb.Helper()
 	in, err := http.ReadRequest(bufio.NewReader(strings.NewReader(raw)))
 	if err != nil {
@@ -54,7 +54,7 @@ func h1Incoming(tb testing.TB, raw string) (*http.Request, outBody) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return in, memoryBody(nil, b[:len(b)/2], b[len(b)/2:])
+	return in, NewBody(nil, b[:len(b)/2], b[len(b)/2:])
 }
 
 // h1Do sends raw through p and returns the status and the body.
@@ -64,8 +64,8 @@ func h1Do(tb testing.TB, up *Upstream, raw string) (int, string, error) {
 	return h1Send(up, in, body)
 }
 
-func h1Send(up *Upstream, in *http.Request, body outBody) (int, string, error) {
-	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+func h1Send(up *Upstream, in *http.Request, body Body) (int, string, error) {
+	resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		return 0, "", err
 	}
@@ -174,7 +174,7 @@ func h1Outcomes(tb testing.TB, up *Upstream, method string) h1Outcome {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	w := &hints{ResponseWriter: httptest.NewRecorder()}
-	resp, err := up.roundTrip(w, in.WithContext(ctx), body)
+	resp, err := up.RoundTrip(w, in.WithContext(ctx), body)
 	if err != nil {
 		if ctx.Err() != nil {
 			tb.Errorf("%s: no answer in time", method)
@@ -301,8 +301,8 @@ func TestH1RefusesWhatBreaksOut(t *testing.T) {
 	} {
 		in, body := h1Incoming(t, h1Get)
 		change(in)
-		if _, _, err := h1Send(up, in, body); !errors.Is(err, errBadTarget) {
-			t.Errorf("%q %v: got %v, want %v", in.Method, in.URL, err, errBadTarget)
+		if _, _, err := h1Send(up, in, body); !errors.Is(err, ErrBadTarget) {
+			t.Errorf("%q %v: got %v, want %v", in.Method, in.URL, err, ErrBadTarget)
 		}
 	}
 }
@@ -334,9 +334,9 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 				in.Method = http.MethodPost
 				freed := make(chan struct{})
 				l := newLease(func() { close(freed) })
-				body := memoryBody(l, []byte(payload))
+				body := NewBody(l, []byte(payload))
 				if stream {
-					body = streamBody(io.NopCloser(strings.NewReader(payload)), size)
+					body = StreamBody(io.NopCloser(strings.NewReader(payload)), size)
 				}
 				code, got, err := h1Send(up, in, body)
 				want := 413
@@ -350,7 +350,7 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 					t.Errorf("%d idle connections, want that in the middle of a request closed", n)
 				}
 				if !stream {
-					l.release()
+					l.Release()
 					wait(t, freed) // by the sender, which has ended
 				}
 			})
@@ -468,7 +468,7 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 	var first *h1Conn
 	for range 3 {
 		in, body := h1Incoming(t, h1Get)
-		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -501,7 +501,7 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := up.roundTrip(httptest.NewRecorder(), in.WithContext(ctx), body)
+	resp, err := up.RoundTrip(httptest.NewRecorder(), in.WithContext(ctx), body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,7 +551,7 @@ func TestH1CloseDoesNotWait(t *testing.T) {
 		})
 		up := h1Upstream(t, addr, true, nil)
 		in, body := h1Incoming(t, h1Get)
-		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -570,7 +570,7 @@ func TestH1InterruptAfterTheEnd(t *testing.T) {
 	addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return h1OK }))
 	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
-	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+	resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bufio"
@@ -156,7 +156,7 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 		})
 		up := h1Upstream(t, addr, true, nil)
 		in, body := h1Incoming(t, h1Get)
-		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +187,7 @@ func TestH1PoolIsBounded(t *testing.T) {
 	var open []*http.Response
 	for range 5 {
 		in, body := h1Incoming(t, h1Get)
-		resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+		resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}

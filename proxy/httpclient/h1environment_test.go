@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"errors"
@@ -26,7 +26,7 @@ func TestEnvironmentProxyErrors(t *testing.T) {
 	}{
 		"dead":       {dead.Listener.Addr().String(), isProxyConnect},
 		"nameless":   {"no-such-proxy.invalid:3128", isProxyConnect},
-		"wants keys": {auth.Listener.Addr().String(), func(err error) bool { return errors.Is(err, proxyRefusal(http.StatusProxyAuthRequired)) }},
+		"wants keys": {auth.Listener.Addr().String(), func(err error) bool { return errors.Is(err, ProxyRefusal(http.StatusProxyAuthRequired)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := DefaultTransportConfig()
@@ -41,7 +41,7 @@ func TestEnvironmentProxyErrors(t *testing.T) {
 				return &url.URL{Scheme: "http", Host: c.proxy, User: url.UserPassword("u", "s3cret")}, nil
 			}
 			in, body := h1Incoming(t, h1Get)
-			_, err = up.roundTrip(httptest.NewRecorder(), in, body)
+			_, err = up.RoundTrip(httptest.NewRecorder(), in, body)
 			if !c.is(err) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("got %v", err)
 			}

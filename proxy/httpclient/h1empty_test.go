@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"io"
@@ -19,7 +19,7 @@ func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 		up := h1Upstream(t, proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return answer })), true, nil)
 		for range 2 {
 			in, _ := h1Incoming(t, h1Post)
-			resp, err := up.roundTrip(httptest.NewRecorder(), in, streamBody(io.NopCloser(strings.NewReader("abc")), -1))
+			resp, err := up.RoundTrip(httptest.NewRecorder(), in, StreamBody(io.NopCloser(strings.NewReader("abc")), -1))
 			if err != nil {
 				t.Fatal(err)
 			}

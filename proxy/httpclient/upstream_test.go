@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bufio"
@@ -100,7 +100,7 @@ func TestTargetWithoutPath(t *testing.T) {
 }
 
 func TestRoute(t *testing.T) {
-	r, err := openRouter([]UpstreamConfig{
+	r, err := OpenRouter([]UpstreamConfig{
 		{Name: "rest", URL: "http://rest", Paths: []string{"/"}},
 		{Name: "anthropic", URL: "http://a", Paths: []string{"/v1/messages"}},
 		{Name: "batches", URL: "http://b", Paths: []string{"/v1/messages/batches/"}},
@@ -125,22 +125,22 @@ func TestRoute(t *testing.T) {
 		"/V1/messages":               "rest",
 		"/v1/messages/../completion": "anthropic",
 	} {
-		if got := r.route(requestFor(path, nil)); got == nil || got.Name != want {
+		if got := r.Route(requestFor(path, nil)); got == nil || got.Name != want {
 			t.Errorf("route(%q): got %v, want %s", path, got, want)
 		}
 	}
-	only, err := openRouter([]UpstreamConfig{{Name: "a", URL: "http://a", Paths: []string{"/v1"}}}, DefaultTransportConfig())
+	only, err := OpenRouter([]UpstreamConfig{{Name: "a", URL: "http://a", Paths: []string{"/v1"}}}, DefaultTransportConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := only.route(requestFor("/v2", nil)); got != nil {
+	if got := only.Route(requestFor("/v2", nil)); got != nil {
 		t.Errorf("route(/v2): got %v, want none", got)
 	}
 }
 
 // Paths that several APIs have go to whom the client speaks to.
 func TestRouteByHeader(t *testing.T) {
-	r, err := openRouter(DefaultUpstreams(), DefaultTransportConfig())
+	r, err := OpenRouter(DefaultUpstreams(), DefaultTransportConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,19 +154,19 @@ func TestRouteByHeader(t *testing.T) {
 		{"/v1/messages", nil, "anthropic"},
 		{"/v1/files", http.Header{"X-Api-Key": {"k"}}, "openai"},
 	} {
-		if got := r.route(requestFor(tt.path, tt.header)); got == nil || got.Name != tt.want {
+		if got := r.Route(requestFor(tt.path, tt.header)); got == nil || got.Name != tt.want {
 			t.Errorf("route(%s, %v): got %v, want %s", tt.path, tt.header, got, tt.want)
 		}
 	}
 	// A path of its own wins over a header.
-	r, err = openRouter(append(DefaultUpstreams(), UpstreamConfig{Name: "own", URL: "http://own", Paths: []string{"/v1/models"}}), DefaultTransportConfig())
+	r, err = OpenRouter(append(DefaultUpstreams(), UpstreamConfig{Name: "own", URL: "http://own", Paths: []string{"/v1/models"}}), DefaultTransportConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := r.route(requestFor("/v1/models/m", http.Header{"Anthropic-Version": {"x"}})); got == nil || got.Name != "own" {
+	if got := r.Route(requestFor("/v1/models/m", http.Header{"Anthropic-Version": {"x"}})); got == nil || got.Name != "own" {
 		t.Errorf("got %v, want own", got)
 	}
-	err = validateUpstreams([]UpstreamConfig{
+	err = ValidateUpstreams([]UpstreamConfig{
 		{Name: "a", URL: "http://a", Paths: []string{"/"}, Headers: []string{"X-A", "x-remora-user", "a b"}},
 		{Name: "b", URL: "http://b", Paths: []string{"/b"}, Headers: []string{"x-a"}},
 	})
@@ -176,10 +176,10 @@ func TestRouteByHeader(t *testing.T) {
 }
 
 func TestValidateUpstreams(t *testing.T) {
-	if err := validateUpstreams(DefaultUpstreams()); err != nil {
+	if err := ValidateUpstreams(DefaultUpstreams()); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := validateUpstreams([]UpstreamConfig{
+	err := ValidateUpstreams([]UpstreamConfig{
 		{Name: "", URL: "ftp://x", Paths: nil},
 		{Name: "a", URL: "https://user:sk-secret@host", Paths: []string{"v1", "/a?b"}},
 		{Name: "a", URL: "https://host/?key=sk-secret", Paths: []string{"/", "/x"}},
@@ -209,7 +209,7 @@ func TestValidateUpstreams(t *testing.T) {
 	if strings.Contains(err.Error(), "sk-secret") {
 		t.Error("the error quotes the URL")
 	}
-	if got := unjoin(validateUpstreams(nil)); len(got) != 1 {
+	if got := unjoin(ValidateUpstreams(nil)); len(got) != 1 {
 		t.Errorf("no upstreams: got %v, want one problem", got)
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type h1Request struct {
 	pieces  net.Buffers   // what is left to send: head, body, framing
 	room    [8][]byte     // of pieces
 	fields  [24]headField // room for appendFields
-	body    outBody
+	body    Body
 	in      *http.Request
 	chunked bool
 	waits   bool // for 100 Continue
@@ -35,7 +35,7 @@ var h1Requests = sync.Pool{New: func() any { return new(h1Request) }}
 const maxKeptHead = 16 << 10
 
 // newH1Request composes the head.
-func newH1Request(in *http.Request, uri, host string, body outBody) *h1Request {
+func newH1Request(in *http.Request, uri, host string, body Body) *h1Request {
 	r := h1Requests.Get().(*h1Request)
 	r.in, r.body = in, body
 	present := body.stream != nil || body.length > 0
@@ -58,7 +58,7 @@ func newH1Request(in *http.Request, uri, host string, body outBody) *h1Request {
 	case r.chunked:
 		b.WriteString("Transfer-Encoding: chunked\r\n")
 		if len(in.Trailer) > 0 {
-			if names := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Trailer)), func(n string) bool { return !isTrailer(n) }); len(names) > 0 {
+			if names := slices.DeleteFunc(slices.Sorted(maps.Keys(in.Trailer)), func(n string) bool { return !IsTrailer(n) }); len(names) > 0 {
 				b.WriteString("Trailer: ")
 				b.WriteString(strings.Join(names, ","))
 				b.WriteString("\r\n")
@@ -76,7 +76,7 @@ func newH1Request(in *http.Request, uri, host string, body outBody) *h1Request {
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
 // expectsContinue says whether in waits to be told that its body is welcome.
-func expectsContinue(in *http.Request) bool { return listed(in.Header["Expect"], "100-continue") }
+func expectsContinue(in *http.Request) bool { return HasToken(in.Header["Expect"], "100-continue") }
 
 // release gives r back to its pool. Whoever sends the last of it does, once.
 func (r *h1Request) release() {
@@ -85,7 +85,7 @@ func (r *h1Request) release() {
 	}
 	r.head.Reset()
 	clear(r.room[:])
-	r.pieces, r.body, r.in = nil, outBody{}, nil
+	r.pieces, r.body, r.in = nil, Body{}, nil
 	h1Requests.Put(r)
 }
 
@@ -188,7 +188,7 @@ func (r *h1Request) upload(c *h1Conn) {
 	r.body.lease.take()
 	go func() {
 		lease := r.body.lease
-		defer lease.release()
+		defer lease.Release()
 		err := r.rest(c.tcp, u)
 		u.at, u.whole = time.Now(), err == nil
 		r.release()
@@ -230,7 +230,7 @@ func (r *h1Request) rest(tcp *net.TCPConn, u *h1Upload) error {
 			if left <= 0 {
 				break
 			}
-			err = fmt.Errorf("%w: %w", errClientBody, io.ErrUnexpectedEOF)
+			err = fmt.Errorf("%w: %w", ErrClientBody, io.ErrUnexpectedEOF)
 		}
 		if err != nil {
 			u.failed = err

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bufio"
@@ -80,7 +80,7 @@ func TestH1InformationalFlood(t *testing.T) {
 		in, body := h1Incoming(t, h1Get)
 		w := &hints{ResponseWriter: httptest.NewRecorder()}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		if resp, err := up.roundTrip(w, in.WithContext(ctx), body); err == nil {
+		if resp, err := up.RoundTrip(w, in.WithContext(ctx), body); err == nil {
 			resp.Body.Close()
 			t.Errorf("own=%v: got %d", own, resp.StatusCode)
 		} else if ctx.Err() != nil {
@@ -126,9 +126,9 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 				if i%3 == 0 {
 					ctx = t.Context()
 				}
-				body := memoryBody(nil, []byte("abc"))
+				body := NewBody(nil, []byte("abc"))
 				if i%2 == 0 {
-					body = streamBody(io.NopCloser(strings.NewReader("abc")), 3)
+					body = StreamBody(io.NopCloser(strings.NewReader("abc")), 3)
 				}
 				code, got, err := h1Send(up, in.WithContext(ctx), body)
 				if err == nil && (code != 200 || got != id+"abc") || err != nil && got != "" && !strings.HasPrefix(id+"abc", got) {
@@ -163,7 +163,7 @@ func TestH1ResetIsNoEnd(t *testing.T) {
 	})
 	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
-	resp, err := up.roundTrip(httptest.NewRecorder(), in, body)
+	resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"crypto/x509"
@@ -69,7 +69,7 @@ func (c UpstreamConfig) problems() (errs []error) {
 }
 
 // validateUpstreams checks each upstream and what must hold between them.
-func validateUpstreams(cfgs []UpstreamConfig) error {
+func ValidateUpstreams(cfgs []UpstreamConfig) error {
 	var errs []error
 	if len(cfgs) == 0 {
 		errs = append(errs, errors.New("upstreams: must hold at least one"))
@@ -287,7 +287,7 @@ func underPrefix(path, prefix string) bool {
 func trimPrefix(p string) string { return strings.TrimRight(p, "/") }
 
 // router chooses the upstream of a request by its path and, where only "/" covers that, by the headers that it has.
-type router struct {
+type Router struct {
 	config    TransportConfig
 	upstreams []*Upstream
 	routes    []pathRoute // longest prefix first
@@ -305,8 +305,8 @@ type pathRoute struct {
 }
 
 // openRouter reads the upstreams' CA files. It dials nothing.
-func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
-	r := &router{config: t}
+func OpenRouter(cfgs []UpstreamConfig, t TransportConfig) (*Router, error) {
+	r := &Router{config: t}
 	var errs []error
 	for _, c := range cfgs {
 		up, err := openUpstream(c, t)
@@ -327,7 +327,7 @@ func openRouter(cfgs []UpstreamConfig, t TransportConfig) (*router, error) {
 }
 
 // closeIdle closes the connections that no request is using.
-func (r *router) closeIdle() {
+func (r *Router) CloseIdle() {
 	for _, up := range r.upstreams {
 		up.closeIdle()
 	}
@@ -335,7 +335,7 @@ func (r *router) closeIdle() {
 
 // forHost returns the upstream called name, or, if name is "", the one whose URL is https with this host. If there is
 // none with this host, it adds one named like it. It must not be called while requests are routed.
-func (r *router) forHost(host, name string) (*Upstream, error) {
+func (r *Router) ForHost(host, name string) (*Upstream, error) {
 	at := slices.IndexFunc(r.upstreams, func(u *Upstream) bool {
 		if name != "" {
 			return u.Name == name
@@ -356,7 +356,7 @@ func (r *router) forHost(host, name string) (*Upstream, error) {
 }
 
 // route returns the upstream for in, or nil if there is none.
-func (r *router) route(in *http.Request) *Upstream {
+func (r *Router) Route(in *http.Request) *Upstream {
 	path, h := rawPath(in), in.Header
 	for _, route := range r.routes {
 		if route.prefix != "" && underPrefix(path, route.prefix) {

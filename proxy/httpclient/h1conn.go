@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"bufio"
@@ -309,7 +309,7 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 		case resp.StatusCode >= 200 || resp.StatusCode == http.StatusContinue:
 			return resp, nil
 		case resp.StatusCode < 100 || resp.StatusCode == http.StatusSwitchingProtocols:
-			return nil, errBadResponse
+			return nil, ErrBadResponse
 		case in.ProtoAtLeast(1, 1): // HTTP/1.0 knows no informational responses
 			passInformational(w, resp.StatusCode, resp.Header)
 		}
@@ -321,5 +321,5 @@ func notHTTP(err error) error {
 	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errHeadTooLarge) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errNotHTTP, err)
+	return fmt.Errorf("%w: %w", ErrNotHTTP, err)
 }

@@ -1,4 +1,4 @@
-package proxy
+package httpclient
 
 import (
 	"context"
@@ -116,7 +116,7 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 		t.Proxy = http.ProxyFromEnvironment
 		t.OnProxyConnectResponse = func(_ context.Context, _ *url.URL, _ *http.Request, r *http.Response) error {
 			if r.StatusCode != http.StatusOK {
-				return proxyRefusal(r.StatusCode)
+				return ProxyRefusal(r.StatusCode)
 			}
 			return nil
 		}
@@ -125,9 +125,9 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 }
 
 // proxyRefusal is the status that a proxy of the environment answered CONNECT with.
-type proxyRefusal int
+type ProxyRefusal int
 
-func (p proxyRefusal) Error() string { return "the proxy answers " + strconv.Itoa(int(p)) }
+func (p ProxyRefusal) Error() string { return "the proxy answers " + strconv.Itoa(int(p)) }
 
 // newUpgradeTransport is newTransport for requests that leave HTTP: over HTTP/1.1 and never pooled afterwards.
 func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
@@ -140,9 +140,9 @@ func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool)
 
 // Errors of roundTrip beside the transport's own.
 var (
-	errBadTarget   = errors.New("request target has no path")
-	errBadResponse = errors.New("upstream answered with a status out of place")
-	errNotHTTP     = errors.New("upstream answered with no HTTP")
+	ErrBadTarget   = errors.New("request target has no path")
+	ErrBadResponse = errors.New("upstream answered with a status out of place")
+	ErrNotHTTP     = errors.New("upstream answered with no HTTP")
 )
 
 // roundTrip sends in with the given body to the upstream and returns the response's head. Informational responses go to w
@@ -151,10 +151,10 @@ var (
 // in.Header is cleaned in place and sent as it then is, so whoever needs the control headers reads them first, and
 // whoever wants the upstream to see something else sets it there first. Nothing may write to it afterwards, but for a
 // second roundTrip. The response's body is the caller's to close; relay does.
-func (up *Upstream) roundTrip(w http.ResponseWriter, in *http.Request, body outBody) (*http.Response, error) {
+func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok || in.Method == http.MethodConnect {
-		return nil, errBadTarget
+		return nil, ErrBadTarget
 	}
 	cleanRequest(in.Header)
 	if up.plain != nil {
@@ -182,17 +182,17 @@ func (up *Upstream) roundTrip(w http.ResponseWriter, in *http.Request, body outB
 	}
 	if resp.StatusCode < 200 {
 		resp.Body.Close()
-		return nil, errBadResponse
+		return nil, ErrBadResponse
 	}
 	return resp, nil
 }
 
 // upgrade sends in, a request to leave HTTP, over a connection of its own. A response of 101 has a body that is an
 // io.ReadWriteCloser. in.Header is cleaned in place.
-func (up *Upstream) upgrade(in *http.Request, body outBody) (*http.Response, error) {
+func (up *Upstream) Upgrade(in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok {
-		return nil, errBadTarget
+		return nil, ErrBadTarget
 	}
 	protocol := in.Header["Upgrade"]
 	cleanRequest(in.Header)
@@ -203,13 +203,13 @@ func (up *Upstream) upgrade(in *http.Request, body outBody) (*http.Response, err
 	}
 	if resp.StatusCode < 200 && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body.Close()
-		return nil, errBadResponse
+		return nil, ErrBadResponse
 	}
 	return resp, nil
 }
 
 // outgoing is in as it goes to target.
-func outgoing(ctx context.Context, in *http.Request, target url.URL, body outBody) *http.Request {
+func outgoing(ctx context.Context, in *http.Request, target url.URL, body Body) *http.Request {
 	out := in.WithContext(ctx)
 	out.URL, out.Host = &target, ""
 	out.Proto, out.ProtoMajor, out.ProtoMinor = "HTTP/1.1", 1, 1
