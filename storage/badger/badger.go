@@ -44,6 +44,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	badgerdb "github.com/dgraph-io/badger/v4"
+
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -188,12 +190,56 @@ func (s *Store) Health() Health {
 
 // InstallSecret implements [storage.Local].
 func (s *Store) InstallSecret(ctx context.Context) (secret []byte, err error) {
+	err = s.do(ctx, func(se *session) error {
+		secret = slices.Clone(se.keys.install)
+		return nil
+	})
+	return secret, err
+}
+
+// do runs an operation on the open session. A panic of Badger becomes
+// ErrUnavailable.
+func (s *Store) do(ctx context.Context, operation func(se *session) error) (err error) {
 	se, err := s.begin(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	return slices.Clone(se.keys.install), nil
+	return operation(se)
+}
+
+// read runs an operation with a view of the store and the key of a scope, nil
+// if the scope is empty.
+func (s *Store) read(ctx context.Context, scope storage.Scope, operation func(se *session, txn *badgerdb.Txn, key *scopeKey) error) error {
+	return s.do(ctx, func(se *session) error {
+		if err := scope.Validate(); err != nil {
+			return err
+		}
+		key, err := se.keys.find(se.keys.scope(scope))
+		if err != nil {
+			return err
+		}
+		txn := se.db.NewTransaction(false)
+		defer txn.Discard()
+		return operation(se, txn, key)
+	})
+}
+
+// write runs an operation with a batch, under the write lock, if there is space
+// for size bytes (see [freeSpace.reserve]).
+func (s *Store) write(ctx context.Context, size int, divisor uint64, operation func(se *session, b *batch) error) error {
+	return s.do(ctx, func(se *session) error {
+		if err := se.lockWrites(ctx); err != nil {
+			return err
+		}
+		defer se.unlockWrites()
+		if err := se.space.reserve(uint64(size), divisor); err != nil {
+			return err
+		}
+		b := se.newBatch()
+		defer b.discard()
+		return operation(se, b)
+	})
 }
 
 // begin starts an operation; the session stays open until finish.

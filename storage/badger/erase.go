@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
@@ -22,73 +21,71 @@ const eraseGroup = 16
 // data key may be gone already; the rest is done when the scope is next written
 // to or erased, or the store is next opened.
 func (s *Store) Erase(ctx context.Context, scope storage.Scope) (receipt storage.Receipt, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return receipt, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
 	if err := scope.Validate(); err != nil {
 		return receipt, err
 	}
-	return se.eraseScopes(ctx, []hash16{se.keys.scope(scope)})
+	err = s.do(ctx, func(se *session) error {
+		receipt, err = se.eraseScopes(ctx, []hash16{se.keys.scope(scope)})
+		return err
+	})
+	return receipt, err
 }
 
 // EraseTenant implements [storage.BulkEraser].
 func (s *Store) EraseTenant(ctx context.Context, tenant string) (receipt storage.Receipt, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return receipt, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
 	if tenant == "" || len(tenant) > storage.MaxScopePart {
 		return receipt, fmt.Errorf("erase tenant: empty or too long: %w", storage.ErrInvalid)
 	}
-	var scopes []hash16
-	err = se.keys.each(func(h hash16) error {
-		scope, err := se.keys.scopeOf(h)
-		if err == nil && scope.Tenant == tenant {
-			scopes = append(scopes, h)
+	err = s.do(ctx, func(se *session) error {
+		var scopes []hash16
+		err := se.keys.each(func(h hash16) error {
+			scope, err := se.keys.scopeOf(h)
+			if err == nil && scope.Tenant == tenant {
+				scopes = append(scopes, h)
+			}
+			return ctx.Err()
+		})
+		if err == nil {
+			receipt, err = se.eraseScopes(ctx, scopes)
 		}
-		return ctx.Err()
+		return err
 	})
-	if err != nil {
-		return receipt, err
-	}
-	return se.eraseScopes(ctx, scopes)
+	return receipt, err
 }
 
 // EraseAll implements [storage.BulkEraser]. All writes wait until it ends.
-func (s *Store) EraseAll(ctx context.Context) (receipt storage.Receipt, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return receipt, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if err := se.lockWrites(ctx); err != nil {
-		return receipt, err
-	}
-	defer se.unlockWrites()
-	if err := se.space.reserve(eraseSpace, forDeletes); err != nil {
-		return receipt, err
-	}
-	receipt.Records = make(map[storage.Bucket]int)
-	se.count(func(level byte) []byte { return []byte{level} }, &receipt)
-	var scopes []hash16
-	if err := se.keys.each(func(h hash16) error { scopes = append(scopes, h); return ctx.Err() }); err != nil {
-		return storage.Receipt{}, err
-	}
-	receipt.Scopes = len(scopes)
-	for _, h := range scopes {
-		if err := se.markErasure(h); err != nil {
-			return storage.Receipt{}, err
+func (s *Store) EraseAll(ctx context.Context) (storage.Receipt, error) {
+	receipt := storage.Receipt{Records: make(map[storage.Bucket]int)}
+	err := s.do(ctx, func(se *session) error {
+		if err := se.lockWrites(ctx); err != nil {
+			return err
 		}
-	}
-	var prefixes [][]byte
-	for _, level := range levels() {
-		prefixes = append(prefixes, []byte{level})
-	}
-	if err := se.finishErase(slices.Collect(maps.Keys(se.unfinished)), prefixes); err != nil {
-		return storage.Receipt{}, fmt.Errorf("finish erasure: %w", err)
+		defer se.unlockWrites()
+		if err := se.space.reserve(eraseSpace, forDeletes); err != nil {
+			return err
+		}
+		se.count(func(level byte) []byte { return []byte{level} }, &receipt)
+		var scopes []hash16
+		if err := se.keys.each(func(h hash16) error { scopes = append(scopes, h); return ctx.Err() }); err != nil {
+			return err
+		}
+		receipt.Scopes = len(scopes)
+		for _, h := range scopes {
+			if err := se.markErasure(h); err != nil {
+				return err
+			}
+		}
+		var prefixes [][]byte
+		for _, level := range levels() {
+			prefixes = append(prefixes, []byte{level})
+		}
+		if err := se.finishErase(slices.Collect(maps.Keys(se.unfinished)), prefixes); err != nil {
+			return fmt.Errorf("finish erasure: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return storage.Receipt{}, err
 	}
 	receipt.At = now()
 	return receipt, nil

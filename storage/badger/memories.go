@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"runtime/debug"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -17,59 +16,46 @@ import (
 
 // Put implements [storage.Store]. Small writes share a commit; a write that
 // changes nothing commits nothing.
-func (s *Store) Put(ctx context.Context, writes []storage.Write) (err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+func (s *Store) Put(ctx context.Context, writes []storage.Write) error {
 	size := 0
 	for i, w := range writes {
 		if err := w.Validate(); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
 		}
 		n := w.Size()
-		if n > se.sizes.maxWrite {
-			return fmt.Errorf("write %d: %d bytes, more than %d: %w", i, n, se.sizes.maxWrite, storage.ErrInvalid)
+		if n > s.cfg.MaxWrite() {
+			return fmt.Errorf("write %d: %d bytes, more than %d: %w", i, n, s.cfg.MaxWrite(), storage.ErrInvalid)
 		}
 		size += n
 	}
-	if err := se.lockWrites(ctx); err != nil {
-		return err
-	}
-	defer se.unlockWrites()
-	if err := se.space.reserve(uint64(size), forWrites); err != nil {
-		return err
-	}
-
-	b := se.newBatch()
-	defer b.discard()
-	garbageBefore := se.garbage.bytes
-	pace := background.Begin()
-	for i, w := range writes {
-		pace.Yield()
-		if err := ctx.Err(); err != nil {
-			return err
+	return s.write(ctx, size, forWrites, func(se *session, b *batch) error {
+		garbageBefore := se.garbage.bytes
+		pace := background.Begin()
+		for i, w := range writes {
+			pace.Yield()
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if len(w.Memories) == 0 && w.Turn == "" {
+				continue
+			}
+			key, err := se.writableKey(w.Scope)
+			if err != nil {
+				return err
+			}
+			changes, delta, err := se.plan(b.txn, key, w)
+			if err != nil {
+				return err
+			}
+			if err := b.addWithDigest(key, changes, delta); err != nil {
+				return fmt.Errorf("write %d: %w", i, err)
+			}
 		}
-		if len(w.Memories) == 0 && w.Turn == "" {
-			continue
+		if se.garbage.bytes != garbageBefore {
+			return se.commitDeletes(b, b.commit)
 		}
-		key, err := se.writableKey(w.Scope)
-		if err != nil {
-			return err
-		}
-		changes, delta, err := se.plan(b.txn, key, w)
-		if err != nil {
-			return err
-		}
-		if err := b.addWithDigest(key, changes, delta); err != nil {
-			return fmt.Errorf("write %d: %w", i, err)
-		}
-	}
-	if se.garbage.bytes != garbageBefore {
-		return se.commitDeletes(b, b.commit)
-	}
-	return b.commit()
+		return b.commit()
+	})
 }
 
 // plan returns what a write changes on disk and in the digest. Needs writeLock.
@@ -233,47 +219,37 @@ func (se *session) planRemoval(txn *badgerdb.Txn, key *scopeKey, id string) (rem
 
 // Delete implements [storage.Store]. Calls with thousands of ids take several
 // commits. See the package doc for what stays on disk.
-func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) (n int, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
+func (s *Store) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
 	if err := scope.Validate(); err != nil {
 		return 0, err
 	}
-	if err := se.lockWrites(ctx); err != nil {
-		return 0, err
-	}
-	defer se.unlockWrites()
-	if err := se.space.reserve(uint64(len(ids))*200, forDeletes); err != nil {
-		return 0, err
-	}
-	key, err := se.keys.find(se.keys.scope(scope))
-	if err != nil || key == nil {
-		return 0, err
-	}
-	b := se.newBatch()
-	defer b.discard()
-	for _, id := range ids {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+	n := 0
+	err := s.write(ctx, len(ids)*200, forDeletes, func(se *session, b *batch) error {
+		key, err := se.keys.find(se.keys.scope(scope))
+		if err != nil || key == nil {
+			return err
 		}
-		if !validID(id) {
-			continue
+		for _, id := range ids {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !validID(id) {
+				continue
+			}
+			r, err := se.planRemoval(b.txn, key, id)
+			if err != nil {
+				return err
+			}
+			if r.existed {
+				n++
+			}
+			if err := b.addWithDigest(key, r.changes, r.delta); err != nil {
+				return err
+			}
 		}
-		r, err := se.planRemoval(b.txn, key, id)
-		if err != nil {
-			return 0, err
-		}
-		if r.existed {
-			n++
-		}
-		if err := b.addWithDigest(key, r.changes, r.delta); err != nil {
-			return 0, err
-		}
-	}
-	if err := se.commitDeletes(b, b.commit); err != nil {
+		return se.commitDeletes(b, b.commit)
+	})
+	if err != nil {
 		return 0, err
 	}
 	return n, nil
@@ -284,169 +260,134 @@ func validID(id string) bool { return id != "" && len(id) <= storage.MaxID }
 
 // Memory implements [storage.Store].
 func (s *Store) Memory(ctx context.Context, scope storage.Scope, id string) (m storage.Memory, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return m, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if err := scope.Validate(); err != nil {
-		return m, err
-	}
-	key, err := se.keys.find(se.keys.scope(scope))
-	if err != nil {
-		return m, err
-	}
-	if key == nil || !validID(id) {
-		return m, storage.ErrNotFound
-	}
-	txn := se.db.NewTransaction(false)
-	defer txn.Discard()
-	f, err := se.lookup(txn, key, id, now())
-	switch {
-	case err != nil:
-		return m, err
-	case f.damaged != nil:
-		return m, f.damaged
-	case !f.live:
-		return m, storage.ErrNotFound
-	}
-	return f.memory, nil
+	err = s.read(ctx, scope, func(se *session, txn *badgerdb.Txn, key *scopeKey) error {
+		if key == nil || !validID(id) {
+			return storage.ErrNotFound
+		}
+		f, err := se.lookup(txn, key, id, now())
+		switch {
+		case err != nil:
+			return err
+		case f.damaged != nil:
+			return f.damaged
+		case !f.live:
+			return storage.ErrNotFound
+		}
+		m = f.memory
+		return nil
+	})
+	return m, err
 }
 
 // Probe implements [storage.Prober]. It looks only for the index entry; filters
 // mostly answer if there is none.
-func (s *Store) Probe(ctx context.Context, refs []storage.MemoryRef) (found []bool, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
+func (s *Store) Probe(ctx context.Context, refs []storage.MemoryRef) ([]bool, error) {
+	if err := validateAll(refs); err != nil {
 		return nil, err
 	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if n := len(refs); n > storage.MaxRecords {
-		return nil, fmt.Errorf("probe: %d references, more than %d: %w", n, storage.MaxRecords, storage.ErrInvalid)
-	}
-	for i, r := range refs {
-		if err := r.Validate(); err != nil {
-			return nil, fmt.Errorf("reference %d: %w", i, err)
+	found := make([]bool, len(refs))
+	err := s.do(ctx, func(se *session) error {
+		txn := se.db.NewTransaction(false)
+		defer txn.Discard()
+		for i, r := range refs {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			key, err := se.keys.find(se.keys.scope(r.Scope))
+			if err != nil {
+				return err
+			}
+			if key == nil {
+				continue
+			}
+			_, err = txn.Get(nameKey(levelIndex, key.hash, se.keys.id(key.hash, r.ID)))
+			if err != nil && !errors.Is(err, badgerdb.ErrKeyNotFound) {
+				return err
+			}
+			found[i] = err == nil
 		}
-	}
-	txn := se.db.NewTransaction(false)
-	defer txn.Discard()
-	found = make([]bool, len(refs))
-	for i, r := range refs {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		key, err := se.keys.find(se.keys.scope(r.Scope))
-		if err != nil {
-			return nil, err
-		}
-		if key == nil {
-			continue
-		}
-		_, err = txn.Get(nameKey(levelIndex, key.hash, se.keys.id(key.hash, r.ID)))
-		if err != nil && !errors.Is(err, badgerdb.ErrKeyNotFound) {
-			return nil, err
-		}
-		found[i] = err == nil
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
 // Digest implements [storage.Digester].
 func (s *Store) Digest(ctx context.Context, scope storage.Scope) (d storage.Digest, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return d, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if err := scope.Validate(); err != nil {
-		return d, err
-	}
-	key, err := se.keys.find(se.keys.scope(scope))
-	if err != nil || key == nil {
-		return d, err
-	}
-	txn := se.db.NewTransaction(false)
-	defer txn.Discard()
-	return readDigest(txn, key)
+	err = s.read(ctx, scope, func(_ *session, txn *badgerdb.Txn, key *scopeKey) (err error) {
+		if key != nil {
+			d, err = readDigest(txn, key)
+		}
+		return err
+	})
+	return d, err
 }
 
 // Scan implements [storage.Store]. It opens every memory of the scope from the
 // cursor on until the page is full.
 func (s *Store) Scan(ctx context.Context, scope storage.Scope, q storage.Query) (page storage.Page, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return page, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	if err := scope.Validate(); err != nil {
-		return page, err
-	}
-	h := se.keys.scope(scope)
-	tag := se.keys.scanTag(h, q)
-	after, err := parseCursor(q.After, tag)
-	if err != nil {
-		return page, err
-	}
-	key, err := se.keys.find(h)
-	if err != nil || key == nil {
-		return page, err
-	}
-	txn := se.db.NewTransaction(false)
-	defer txn.Discard()
-	sc := scanner{key: key, query: q, after: after, now: now(), limit: storage.PageLimit(q.Limit)}
-	if err := sc.run(ctx, txn); err != nil {
-		return storage.Page{}, err
-	}
-	s.damaged.Add(uint64(sc.page.Damaged))
-	if sc.more {
-		last := sc.page.Memories[len(sc.page.Memories)-1]
-		sc.page.Next = cursor{at: last.EventTime, id: last.ID}.encode(tag)
-	}
-	return sc.page, nil
+	err = s.read(ctx, scope, func(se *session, txn *badgerdb.Txn, key *scopeKey) error {
+		tag := se.keys.scanTag(se.keys.scope(scope), q)
+		after, err := parseCursor(q.After, tag)
+		if err != nil || key == nil {
+			return err
+		}
+		sc := scanner{key: key, query: q, after: after, now: now(), limit: storage.PageLimit(q.Limit)}
+		if err := sc.run(ctx, txn); err != nil {
+			return err
+		}
+		s.damaged.Add(uint64(sc.page.Damaged))
+		if sc.more {
+			last := sc.page.Memories[len(sc.page.Memories)-1]
+			sc.page.Next = cursor{at: last.EventTime, id: last.ID}.encode(tag)
+		}
+		page = sc.page
+		return nil
+	})
+	return page, err
 }
 
 // Scopes implements [storage.ScopeLister], in order of hashes. It reads the
 // keyring only, except for the last page, which counts scopes with data and no
 // key as damaged: their names are lost with the key.
 func (s *Store) Scopes(ctx context.Context, after string, limit int) (page storage.ScopePage, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return page, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	tag := cursorTag{se.keys.namer, se.keys.hash("scopes")}
-	from, err := parseCursor(after, tag)
-	if err != nil {
-		return page, err
-	}
-	last := ""
-	err = se.keys.each(func(h hash16) error {
-		name := string(h[:])
-		if from != nil && name <= from.id {
-			return ctx.Err()
-		}
-		if len(page.Scopes) >= storage.PageLimit(limit) {
-			page.Next = cursor{id: last}.encode(tag)
-			return fs.SkipAll
-		}
-		last = name
-		scope, err := se.keys.scopeOf(h)
-		switch {
-		case errors.Is(err, fs.ErrNotExist): // it was just erased
-		case errors.Is(err, storage.ErrDamaged):
-			page.Damaged++
-		case err != nil:
+	err = s.do(ctx, func(se *session) error {
+		tag := cursorTag{se.keys.namer, se.keys.hash("scopes")}
+		from, err := parseCursor(after, tag)
+		if err != nil {
 			return err
-		default:
-			page.Scopes = append(page.Scopes, scope)
 		}
-		return ctx.Err()
-	})
-	if err == nil && page.Next == "" {
-		var lost int
-		lost, err = se.countKeyless(ctx)
+		last := ""
+		err = se.keys.each(func(h hash16) error {
+			name := string(h[:])
+			if from != nil && name <= from.id {
+				return ctx.Err()
+			}
+			if len(page.Scopes) >= storage.PageLimit(limit) {
+				page.Next = cursor{id: last}.encode(tag)
+				return fs.SkipAll
+			}
+			last = name
+			scope, err := se.keys.scopeOf(h)
+			switch {
+			case errors.Is(err, fs.ErrNotExist): // it was just erased
+			case errors.Is(err, storage.ErrDamaged):
+				page.Damaged++
+			case err != nil:
+				return err
+			default:
+				page.Scopes = append(page.Scopes, scope)
+			}
+			return ctx.Err()
+		})
+		if err != nil || page.Next != "" {
+			return err
+		}
+		lost, err := se.countKeyless(ctx)
 		page.Damaged += lost
-	}
+		return err
+	})
 	return page, err
 }

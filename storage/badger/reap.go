@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"runtime/debug"
 	"time"
 
 	"github.com/remora-proxy/remora/background"
@@ -43,49 +42,49 @@ func garbageSize(old found) int { return len(old.plain) + pointerSize + 2*(scope
 // and delays no one. Writers wait for up to reapBatch removals, and while the
 // last writes are moved to tables that can be compacted.
 func (s *Store) Reap(ctx context.Context, now storage.Time) (removed int, err error) {
-	se, err := s.begin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer s.finish(se, debug.SetPanicOnFault(true), &err)
-	n, err := se.reapLevel(ctx, levelIndex, now, se.reapMemories)
-	if removed += n; err != nil {
-		return removed, err
-	}
-	if _, err := se.reapLevel(ctx, levelTurn, now, se.reapEntries); err != nil {
-		return removed, err
-	}
-	for _, b := range storage.Buckets() {
-		n, err := se.reapLevel(ctx, levelOf(b), now, se.reapEntries)
-		if removed += n; err != nil {
-			return removed, err
+	err = s.do(ctx, func(se *session) error {
+		if err := se.reapLevel(ctx, levelIndex, now, &removed, se.reapMemories); err != nil {
+			return err
 		}
-	}
-	return removed, se.compactIfDue(ctx, now)
+		var turns int // which are no memories and no records
+		if err := se.reapLevel(ctx, levelTurn, now, &turns, se.reapEntries); err != nil {
+			return err
+		}
+		for _, b := range storage.Buckets() {
+			if err := se.reapLevel(ctx, levelOf(b), now, &removed, se.reapEntries); err != nil {
+				return err
+			}
+		}
+		return se.compactIfDue(ctx, now)
+	})
+	return removed, err
 }
 
 // reapLevel calls remove with the expired keys of a level, some at a time,
-// holding writeLock.
-func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time,
+// holding writeLock, and adds to removed what it returns.
+func (se *session) reapLevel(ctx context.Context, level byte, now storage.Time, removed *int,
 	remove func(keys [][]byte, now storage.Time) (int, error),
-) (removed int, err error) {
+) error {
 	for seek := []byte{level}; seek != nil; {
-		var keys [][]byte
-		if keys, seek, err = se.expiredKeys(ctx, level, seek, now); err != nil || len(keys) == 0 {
-			return removed, err
+		keys, next, err := se.expiredKeys(ctx, level, seek, now)
+		if err != nil || len(keys) == 0 {
+			return err
 		}
-		n, err := func() (int, error) {
+		seek = next
+		err = func() error {
 			if err := se.lockWrites(ctx); err != nil {
-				return 0, err
+				return err
 			}
 			defer se.unlockWrites()
-			return remove(keys, now)
+			n, err := remove(keys, now)
+			*removed += n
+			return err
 		}()
-		if removed += n; err != nil {
-			return removed, err
+		if err != nil {
+			return err
 		}
 	}
-	return removed, nil
+	return nil
 }
 
 // expiredKeys returns up to reapBatch keys from seek on, and where to continue,
