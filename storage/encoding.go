@@ -55,9 +55,13 @@ func CodeMemory(c *wire.Coder, m *Memory) {
 	wire.Int(c, &m.Provenance.Seq)
 	wire.String(c, &m.Provenance.Model)
 	codeRedactions(c, m)
-	for _, t := range []*Time{&m.CreatedAt, &m.UpdatedAt, &m.EventTime, &m.ValidFrom, &m.ValidTo, &m.ExpiresAt, &m.DeletedAt} {
-		wire.Int(c, t)
-	}
+	wire.Int(c, &m.CreatedAt)
+	wire.Int(c, &m.UpdatedAt)
+	wire.Int(c, &m.EventTime)
+	wire.Int(c, &m.ValidFrom)
+	wire.Int(c, &m.ValidTo)
+	wire.Int(c, &m.ExpiresAt)
+	wire.Int(c, &m.DeletedAt)
 	wire.String(c, &m.SupersededBy)
 }
 

@@ -222,15 +222,36 @@ func List[T any](c *Coder, list *[]T, size int, code func(c *Coder, element *T))
 		return
 	}
 	read := make([]T, 0, min(n, maxCapacity))
-	for range n {
-		var element T
-		if code(c, &element); c.failed {
+	for i := range n {
+		var zero T
+		read = append(read, zero)
+		if code(c, &read[i]); c.failed {
 			return
 		}
-		read = append(read, element)
 	}
 	*list = read
 }
 
-// Strings codes a list of strings.
-func Strings[T ~string](c *Coder, list *[]T) { List(c, list, 1, String[T]) }
+// Strings codes a list of strings. It does not call List, so that the Coder
+// stays on the caller's stack.
+func Strings[T ~string](c *Coder, list *[]T) {
+	n := c.Len(len(*list), 1)
+	if !c.reading {
+		for i := range *list {
+			String(c, &(*list)[i])
+		}
+		return
+	}
+	if *list = nil; n == 0 {
+		return
+	}
+	read := make([]T, 0, min(n, maxCapacity))
+	for range n {
+		var s T
+		if String(c, &s); c.failed {
+			return
+		}
+		read = append(read, s)
+	}
+	*list = read
+}
