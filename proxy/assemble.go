@@ -31,7 +31,7 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	left    bool        // the client hung up, or the upstream did: the stream must have been at its end
+	cut     bool        // a side hung up, so the stream must say that it has ended
 	sent    ledger.Sent // where the answer is noted
 	system  ledger.Hash // see ledger.SystemHash
 }
@@ -116,7 +116,7 @@ func (a *assembler) read(j *answer) {
 	if err == nil {
 		j.trace.reply(reply)
 	}
-	cut := j.left && !reply.Ended
+	cut := j.cut && !reply.Ended
 	if cut {
 		j.trace.failed("aborted")
 	} else if err == nil {

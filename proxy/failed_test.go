@@ -51,7 +51,7 @@ func TestLogTellsWhatFailed(t *testing.T) {
 		{"no TLS", strings.Replace(hopListen(t, http.NotFoundHandler()), "http:", "https:", 1), "/", "upstream-tls"},
 		{"no HTTP", "http://" + canned.addr, "/smtp/close", "upstream-protocol"},
 		{"no answer", "http://" + canned.addr, "/close", "upstream-failed"},
-		{"too short an answer", "http://" + canned.addr, "/short/close", saidUpstreamEarly},
+		{"too short an answer", "http://" + canned.addr, "/short/close", causeUpstreamEarly},
 		{"a chunk that is none", "http://" + canned.addr, "/chunk/close", "upstream-failed"},
 		{"an upgrade", "http://" + closed.Addr().String(), "/upgrade", "upstream-unreachable"},
 	} {
@@ -158,7 +158,7 @@ func TestLogTellsOfACut(t *testing.T) {
 // TestBrokenOff: no error has words of its own in the log.
 func TestBrokenOff(t *testing.T) {
 	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
-	words := []string{saidUpstreamEarly}
+	words := []string{causeUpstreamEarly}
 	for kind := range problemTitles {
 		words = append(words, kind)
 	}
@@ -166,7 +166,7 @@ func TestBrokenOff(t *testing.T) {
 		io.EOF, io.ErrUnexpectedEOF, errors.New("hush"), &net.DNSError{Err: "hush"}, errors.Join(errors.New("hush"), io.ErrShortWrite),
 		context.Canceled, context.DeadlineExceeded, &net.OpError{Op: "read", Err: errors.New("hush")},
 	} {
-		if got := saidBroken(up, err); !slices.Contains(words, got) {
+		if got := causeOfBreak(up, err); !slices.Contains(words, got) {
 			t.Errorf("%v: got %q, which is no word of the table", err, got)
 		}
 	}

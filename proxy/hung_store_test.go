@@ -29,7 +29,7 @@ func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
-		x := &exchange{h: h, ctx: t.Context()}
+		x := &call{h: h, ctx: t.Context()}
 		for i := range 4 {
 			began := time.Now()
 			s := h.ledger.Scope(scope)

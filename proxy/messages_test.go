@@ -102,7 +102,7 @@ func TestCountTokens(t *testing.T) {
 		count string
 	}{{apis[1], "/v1/messages/count_tokens?beta=true"}, {apis[3], "/v1/responses/input_tokens"}} {
 		r := tt.a.rig(t)
-		asks := func(body string) (outcome, string) {
+		asks := func(body string) (seen, string) {
 			t.Helper()
 			got := r.postTo(tt.count, body)
 			return got, r.one().body

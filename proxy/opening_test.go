@@ -40,9 +40,9 @@ const (
 
 // learnedPlace says whether a lesson tells that blocks stand in the user's message.
 func learnedPlace(r *rig) bool {
-	r.h.learned.mu.RLock()
-	defer r.h.learned.mu.RUnlock()
-	for _, lesson := range r.h.learned.models {
+	r.h.placements.mu.RLock()
+	defer r.h.placements.mu.RUnlock()
+	for _, lesson := range r.h.placements.lessons {
 		if !lesson.inUser.IsZero() {
 			return true
 		}
@@ -99,17 +99,17 @@ func TestStreamsThatRefuse(t *testing.T) {
 				r.recall.set("fact")
 				body := streaming(a.body("user: q1"))
 				got := r.post(body, "Accept-Encoding", "gzip")
-				want := outcome{code: 200, status: StatusInjected, memories: "1", body: encode(tt.refusal)}
+				want := seen{code: 200, status: StatusInjected, memories: "1", body: encode(tt.refusal)}
 				requests := 1
 				if tt.retried {
-					want, requests = outcome{code: 200, status: StatusRejected, memories: "0", body: encode(fine)}, 2
+					want, requests = seen{code: 200, status: StatusRejected, memories: "0", body: encode(fine)}, 2
 				}
 				sent := r.sent()
 				if original := strings.HasSuffix(got.header.Get("Content-Type"), "; of=original"); original != tt.retried {
 					t.Errorf("the head is the original's: %v, want %v", original, tt.retried)
 				}
 				got.header = nil
-				if diff := cmp.Diff(want, got, cmp.AllowUnexported(outcome{})); diff != "" {
+				if diff := cmp.Diff(want, got, cmp.AllowUnexported(seen{})); diff != "" {
 					t.Errorf("(-want +got):\n%s", diff)
 				}
 				if len(sent) != requests || sent[len(sent)-1].body != body && tt.retried {
@@ -135,7 +135,7 @@ func TestStreamsThatRefuseTheOriginal(t *testing.T) {
 		}
 		r.sleep(2 * time.Minute)
 	}
-	if n := len(r.h.learned.models); n != 0 {
+	if n := len(r.h.placements.lessons); n != 0 {
 		t.Errorf("%d lessons", n)
 	}
 }
@@ -151,7 +151,7 @@ func TestStreamsTooLong(t *testing.T) {
 	if n := len(llm.Requests()); n != 2 || got.status != StatusRejected || !strings.Contains(got.body, "said") {
 		t.Errorf("status %s after %d requests: %s", got.status, n, got.body)
 	}
-	if n := len(r.h.learned.models) + len(r.h.learned.taking); n != 0 {
+	if n := len(r.h.placements.lessons) + len(r.h.placements.accepted); n != 0 {
 		t.Errorf("%d lessons", n)
 	}
 }
@@ -194,7 +194,7 @@ func testStreamsBecomeStrict(t *testing.T, refusal string, then Status, requests
 }
 
 // begun is an exchange whose enriched request a stream answers, in a bubble.
-func begun(t *testing.T) (*exchange, *http.Response, *io.PipeWriter) {
+func begun(t *testing.T) (*httpExchange, *http.Response, *io.PipeWriter) {
 	t.Helper()
 	cfg := DefaultConfig()
 	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: "http://127.0.0.1:1", Paths: []string{"/"}}}
@@ -202,7 +202,9 @@ func begun(t *testing.T) (*exchange, *http.Response, *io.PipeWriter) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &exchange{h: h, memories: 1, splice: splice{model: modelKey{upstream: "mock", model: "m"}}}
+	x := &httpExchange{exchange: exchange{
+		call: call{h: h}, plan: plan{memories: 1, target: target{model: modelKey{upstream: "mock", model: "m"}}},
+	}}
 	body, up := io.Pipe()
 	return x, &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, up
 }
@@ -223,13 +225,13 @@ func TestStreamsWaitForTheFirstEventAlone(t *testing.T) {
 		takes    bool // known before a byte is written
 	}{
 		{name: "at once", says: []said{{0, wordEvent}}, waits: 0, takes: true},
-		{name: "soon", says: []said{{openingTime / 4, wordEvent}}, waits: openingTime / 4, takes: true},
-		{name: "after comments", says: []said{{0, ": wait\n\n"}, {openingTime / 2, wordEvent}}, waits: openingTime / 2, takes: true},
-		{name: "in pieces", says: []said{{0, wordEvent[:9]}, {openingTime / 2, wordEvent[9:]}}, waits: openingTime / 2, takes: true},
+		{name: "soon", says: []said{{firstEventTimeout / 4, wordEvent}}, waits: firstEventTimeout / 4, takes: true},
+		{name: "after comments", says: []said{{0, ": wait\n\n"}, {firstEventTimeout / 2, wordEvent}}, waits: firstEventTimeout / 2, takes: true},
+		{name: "in pieces", says: []said{{0, wordEvent[:9]}, {firstEventTimeout / 2, wordEvent[9:]}}, waits: firstEventTimeout / 2, takes: true},
 		{name: "late", says: []said{{time.Minute, wordEvent}}, waits: 2 * time.Second},
-		{name: "half of it late", says: []said{{0, wordEvent[:9]}, {time.Minute, wordEvent[9:]}}, waits: openingTime},
-		{name: "encoded", encoding: "x-odd", says: []said{{openingTime / 4, "abc"}, {openingTime / 2, "def"}}, waits: openingTime / 4},
-		{name: "gone", cut: true, says: []said{{openingTime / 4, ": wait\n\n"}}, waits: openingTime / 4},
+		{name: "half of it late", says: []said{{0, wordEvent[:9]}, {time.Minute, wordEvent[9:]}}, waits: firstEventTimeout},
+		{name: "encoded", encoding: "x-odd", says: []said{{firstEventTimeout / 4, "abc"}, {firstEventTimeout / 2, "def"}}, waits: firstEventTimeout / 4},
+		{name: "gone", cut: true, says: []said{{firstEventTimeout / 4, ": wait\n\n"}}, waits: firstEventTimeout / 4},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -250,11 +252,11 @@ func TestStreamsWaitForTheFirstEventAlone(t *testing.T) {
 				for _, s := range tt.says {
 					whole += s.text
 				}
-				got := x.unharmed(resp)
+				got := x.retryRefused(resp)
 				if waited := time.Since(began); waited != tt.waits {
 					t.Errorf("waited %s, want %s", waited, tt.waits)
 				}
-				if takes := x.h.learned.takes(x.placed()); takes != tt.takes {
+				if takes := x.h.placements.isAccepted(x.modelPlacement()); takes != tt.takes {
 					t.Errorf("known to take blocks: %v, want %v", takes, tt.takes)
 				}
 				read := ""
@@ -264,20 +266,20 @@ func TestStreamsWaitForTheFirstEventAlone(t *testing.T) {
 						t.Fatal(err)
 					}
 					read += string(buf[:n])
-					if x.opening.asks != asksNothing {
-						x.opened(buf[:n])
+					if x.first.expect != expectNothing {
+						x.learnFirstEvent(buf[:n])
 					}
 				}
 				last := max(tt.waits, tt.says[len(tt.says)-1].at)
 				if waited := time.Since(began); waited != last {
 					t.Errorf("the event was there after %s, want %s", waited, last)
 				}
-				if takes := x.h.learned.takes(x.placed()); takes != (!tt.cut && tt.encoding == "") {
+				if takes := x.h.placements.isAccepted(x.modelPlacement()); takes != (!tt.cut && tt.encoding == "") {
 					t.Errorf("in the end known to take blocks: %v", takes)
 				}
 				_, next, _ := begun(t)
 				began = time.Now()
-				if x.h.learned.takes(x.placed()) && (x.unharmed(next) != next || time.Since(began) != 0) {
+				if x.h.placements.isAccepted(x.modelPlacement()) && (x.retryRefused(next) != next || time.Since(began) != 0) {
 					t.Error("the next stream was looked at, too")
 				}
 				_ = up.Close()
@@ -291,21 +293,21 @@ func TestStreamsWaitForTheFirstEventAlone(t *testing.T) {
 // Where models are known, streams cost nothing.
 func TestStreamsOfKnownModels(t *testing.T) {
 	x, resp, _ := begun(t)
-	x.h.learned.took(x.placed())
+	x.h.placements.noteAccepted(x.modelPlacement())
 	p := []byte(`data: {"id":"c","error":null,"choices":[]}` + "\n\n")
 	if n := testing.AllocsPerRun(100, func() {
-		if x.unharmed(resp) != resp {
+		if x.retryRefused(resp) != resp {
 			t.Error("looked at")
 		}
-		x.opened(p)
+		x.learnFirstEvent(p)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
-	for i := range 2 * learnedMax {
-		x.h.learned.took(placed{modelKey{model: fmt.Sprint(i)}, dialect.BeforeUser})
+	for i := range 2 * maxLessons {
+		x.h.placements.noteAccepted(modelPlacement{modelKey{model: fmt.Sprint(i)}, dialect.BeforeUser})
 	}
-	if n := len(x.h.learned.taking); n != learnedMax {
-		t.Errorf("%d models are known, want %d", n, learnedMax)
+	if n := len(x.h.placements.accepted); n != maxLessons {
+		t.Errorf("%d models are known, want %d", n, maxLessons)
 	}
 }
 
@@ -327,11 +329,11 @@ func TestStreamsEncoded(t *testing.T) {
 		z := open(&b)
 		_, _ = io.WriteString(z, strictEvent)
 		_ = z.Flush()
-		if got := x.tells(resp, b.Bytes(), false); got != toldTemplate {
+		if got := x.readFirstEvent(resp, b.Bytes(), false); got != eventTemplate {
 			t.Errorf("%s: got %d", name, got)
 		}
 		for i := range b.Len() {
-			if got := x.tells(resp, b.Bytes()[:i], false); got != toldNothing && got != toldTemplate {
+			if got := x.readFirstEvent(resp, b.Bytes()[:i], false); got != eventIncomplete && got != eventTemplate {
 				t.Errorf("%s: %d of %d bytes tell %d", name, i, b.Len(), got)
 			}
 		}
@@ -364,7 +366,7 @@ func TestStreamsReadAheadKeepTheirTrailers(t *testing.T) {
 	resp := &http.Response{Trailer: http.Header{"X-Cost": nil}}
 	body := &trailingBody{resp: resp, text: wordEvent, end: make(chan struct{}), told: make(chan struct{})}
 	resp.Body = body
-	whole, _, _ := peekAnswer(nil, resp, patience, func([]byte) bool { return true })
+	whole, _, _ := peekResponse(nil, resp, patience, func([]byte) bool { return true })
 	close(body.end)
 	wait(t, body.told)
 	if got := whole.Trailer["X-Cost"]; got != nil {

@@ -8,134 +8,143 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// learned remembers which upstreams and models refuse a message of its own before the user's, as strict chat templates do.
-// It steps from BeforeUser to InUser to nothing, one step at a time, each only after a refused request has succeeded
-// without its block. A refusal whose text names roles or the template counts at once, for everybody; of others, which may be
-// about the memory's content or the request, it takes two in different conversations, and they count for their user alone:
-// nobody's refusals may move what stands in another's conversations. It holds at most learnedMax lessons; at the bound the
-// one that was learned first is forgotten. A restart forgets all, which costs one refused request each.
+// placements remembers which upstreams and models refuse a message of its own
+// before the user's, as strict chat templates do. A lesson moves blocks from
+// BeforeUser to InUser and then to nowhere, one step at a time, each only after a
+// refused request has succeeded without its block.
 //
-// It also remembers where models took a block in a stream, which then needs no look before its head passes on (opening.go). Of
-// these, too, it holds at most learnedMax; at the bound any one is forgotten, and looked at once more.
-type learned struct {
+// A refusal whose text names roles or the template counts at once, for everybody.
+// Others may be about the memory's content or the request, so it takes two of
+// them in different conversations, and they count for their user alone: one
+// user's refusals must not move what is in another's conversations. At most
+// maxLessons are held; at the limit the oldest is forgotten. A restart forgets
+// all, which costs one refused request each.
+//
+// It also remembers where models accepted a block in a stream, whose head then
+// passes on without waiting for the first event (refusal.go). At most maxLessons
+// of these are held, too; at the limit any one is forgotten and learned again.
+type placements struct {
 	now func() time.Time
 
-	mu     sync.RWMutex
-	models map[modelKey]lesson
-	taking map[placed]struct{}
+	mu       sync.RWMutex
+	lessons  map[modelKey]lesson
+	accepted map[modelPlacement]struct{}
 }
 
-// placed is a block's place in the requests of a model.
-type placed struct {
+// modelPlacement is a place for blocks in the requests of a model.
+type modelPlacement struct {
 	model modelKey
 	at    dialect.Placement
 }
 
-// modelKey is what a lesson is about; scope is empty where it is everybody's.
+// modelKey is what a lesson is about: templates differ by model, and what is made
+// of a request by dialect. scope is empty if the lesson is for everybody.
 type modelKey struct {
 	upstream, dialect, model string
 	scope                    storage.Scope
 }
 
-func (k modelKey) of(scope storage.Scope) modelKey { k.scope = scope; return k }
+func (k modelKey) forScope(scope storage.Scope) modelKey { k.scope = scope; return k }
 
 type lesson struct {
-	inUser time.Time // until then blocks stand in the user's message
-	off    time.Time // until then no placement is accepted
-	strike string    // conversation of an unexplained refusal
-	struck time.Time
+	inUser   time.Time // until then blocks go into the user's message
+	off      time.Time // until then no placement is accepted
+	strike   string    // conversation of an unexplained refusal
+	strikeAt time.Time
 }
 
-func (s lesson) learned() time.Time {
-	if s.struck.After(s.inUser) {
-		return s.struck
+func (l lesson) learned() time.Time {
+	if l.strikeAt.After(l.inUser) {
+		return l.strikeAt
 	}
-	return s.inUser
+	return l.inUser
 }
 
 const (
-	learnedMax    = 1024
-	learnedInUser = 24 * time.Hour // templates change with the server: try again the next day
-	learnedOff    = time.Hour
-	learnedStrike = 24 * time.Hour
+	maxLessons   = 1024
+	inUserExpiry = 24 * time.Hour // templates change with the server: try again the next day
+	offExpiry    = time.Hour
+	strikeExpiry = 24 * time.Hour
 )
 
-func newLearned(now func() time.Time) *learned {
-	return &learned{now: now, models: map[modelKey]lesson{}, taking: map[placed]struct{}{}}
+func newPlacements(now func() time.Time) *placements {
+	return &placements{now: now, lessons: map[modelKey]lesson{}, accepted: map[modelPlacement]struct{}{}}
 }
 
-// takes says whether a block was taken there.
-func (l *learned) takes(p placed) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	_, ok := l.taking[p]
+// isAccepted reports whether a block was accepted there in a stream.
+func (p *placements) isAccepted(at modelPlacement) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	_, ok := p.accepted[at]
 	return ok
 }
 
-// took is told that one was.
-func (l *learned) took(p placed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.taking) >= learnedMax {
-		for other := range l.taking {
-			delete(l.taking, other)
+// noteAccepted records that a block was accepted there in a stream.
+func (p *placements) noteAccepted(at modelPlacement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.accepted) >= maxLessons {
+		for other := range p.accepted {
+			delete(p.accepted, other)
 			break
 		}
 	}
-	l.taking[p] = struct{}{}
+	p.accepted[at] = struct{}{}
 }
 
-// doubt is told that one was not, any more.
-func (l *learned) doubt(p placed) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.taking, p)
+// forgetAccepted records that a block was refused there in a stream.
+func (p *placements) forgetAccepted(at modelPlacement) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.accepted, at)
 }
 
-// placement returns where a block of a scope goes for this model; ok is false where the model takes none.
-func (l *learned) placement(k modelKey, scope storage.Scope, want dialect.Placement) (p dialect.Placement, ok bool) {
-	l.mu.RLock()
-	everybodys, known := l.models[k]
-	own, found := l.models[k.of(scope)]
-	l.mu.RUnlock()
+// choose returns where a block of a scope goes for this model. ok is false if the
+// model accepts none.
+func (p *placements) choose(k modelKey, scope storage.Scope, want dialect.Placement) (at dialect.Placement, ok bool) {
+	p.mu.RLock()
+	everybodys, known := p.lessons[k]
+	own, found := p.lessons[k.forScope(scope)]
+	p.mu.RUnlock()
 	if !known && !found {
 		return want, true
 	}
-	now := l.now()
+	now := p.now()
 	if want == dialect.BeforeUser && (now.Before(everybodys.inUser) || now.Before(own.inUser)) {
 		want = dialect.InUser
 	}
 	return want, !now.Before(everybodys.off) && !now.Before(own.off)
 }
 
-// refused is told that an enriched request of a scope with blocks at placement p was refused and succeeded without them, and
-// whether it is certain that their place was at fault.
-func (l *learned) refused(k modelKey, scope storage.Scope, p dialect.Placement, conv string, certain bool) {
+// noteRefusal records that an enriched request was refused and succeeded without
+// its blocks, and whether it is certain that their placement was the reason.
+func (p *placements) noteRefusal(t target, conversation string, certain bool) {
+	k := t.model
 	if !certain {
-		k = k.of(scope)
+		k = k.forScope(t.scope)
 	}
-	now := l.now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s, found := l.models[k]
-	if !found && len(l.models) >= learnedMax {
+	now := p.now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, found := p.lessons[k]
+	if !found && len(p.lessons) >= maxLessons {
 		var first modelKey
-		for c, v := range l.models {
-			if first == (modelKey{}) || v.learned().Before(l.models[first].learned()) {
-				first = c
+		for key, l := range p.lessons {
+			if first == (modelKey{}) || l.learned().Before(p.lessons[first].learned()) {
+				first = key
 			}
 		}
-		delete(l.models, first)
+		delete(p.lessons, first)
 	}
-	if !certain && (s.strike == "" || s.strike == conv || now.Sub(s.struck) > learnedStrike) {
-		s.strike, s.struck = conv, now
-		l.models[k] = s
+	if !certain && (l.strike == "" || l.strike == conversation || now.Sub(l.strikeAt) > strikeExpiry) {
+		l.strike, l.strikeAt = conversation, now
+		p.lessons[k] = l
 		return
 	}
-	s.strike = ""
-	s.inUser = now.Add(learnedInUser)
-	if p != dialect.BeforeUser {
-		s.off = now.Add(learnedOff)
+	l.strike = ""
+	l.inUser = now.Add(inUserExpiry)
+	if t.placement != dialect.BeforeUser {
+		l.off = now.Add(offExpiry)
 	}
-	l.models[k] = s
+	p.lessons[k] = l
 }

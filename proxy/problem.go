@@ -16,11 +16,11 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// problemTypes is what the type of a problem is relative to; the page lists every kind.
+// problemTypes is the prefix of a problem's type; the page lists every kind.
 const problemTypes = "https://github.com/remora-proxy/remora/blob/main/docs/problems.md#"
 
-// problemTitles are the kinds of problems that doors answer with, and their titles. A kind is stable and means one thing;
-// the detail is for people.
+// problemTitles are the kinds of problems that the listeners answer with, and
+// their titles. A kind is stable and has one meaning; the detail is for people.
 var problemTitles = map[string]string{
 	"bad-target":           "Request target not usable",
 	"forward-forbidden":    "Target not allowed",
@@ -39,7 +39,8 @@ var problemTitles = map[string]string{
 	"websocket-fallback":   "HTTP is spoken here",
 }
 
-// problem is an error of a door in the form of RFC 9457. Detail never holds a key, a query or content.
+// problem is an error of a listener in the form of RFC 9457. Detail never holds a
+// key, a query or content.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -53,16 +54,16 @@ func newProblem(code int, kind, detail string) problem {
 	return problem{Type: problemTypes + kind, Title: problemTitles[kind], Status: code, Detail: detail}
 }
 
-// Problems that need no detail of the case.
+// Problems without a detail of the case.
 var (
 	problemNoUpstream = newProblem(http.StatusNotFound, "no-upstream", "no configured upstream covers the path of this request")
 	problemBody       = newProblem(http.StatusBadRequest, "request-body", "the request body ended early or could not be read")
 	problemTooSlow    = newProblem(http.StatusRequestTimeout, "request-timeout", "the client stopped sending the request body")
-	problemFallback   = newProblem(http.StatusUpgradeRequired, "websocket-fallback", "memory needs HTTP; websocket: pass lets WebSockets through without")
+	problemFallback   = newProblem(http.StatusUpgradeRequired, "websocket-fallback", "memory needs HTTP; the setting websocket: pass lets WebSockets through without memory")
 	problemTarget     = newProblem(http.StatusBadRequest, "bad-target", "the request target must be a path")
 )
 
-// write answers with p.
+// write sends p as the response.
 func (p problem) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
@@ -76,13 +77,14 @@ func (p problem) encode() []byte {
 	return append(b, '\n')
 }
 
-// problemFor turns an error of roundTrip into a problem that names the upstream's host and nothing else that err may
-// hold. tell is false where the client has left: then nothing can be written, and the handler should abort.
-func problemFor(in *http.Request, up *httpclient.Upstream, err error) (p problem, tell bool) {
-	return explain(up, err), in.Context().Err() == nil || errors.Is(err, httpclient.ErrSlowBody) // net/http ends the context of a slow body, too
+// problemFor turns an error of roundTrip into a problem, which names the
+// upstream's host and nothing else that err may hold. present is false if the
+// client has left: then nothing can be written, and the handler should abort.
+func problemFor(in *http.Request, up *httpclient.Upstream, err error) (p problem, present bool) {
+	return explain(up, err), in.Context().Err() == nil || errors.Is(err, httpclient.ErrSlowBody) // net/http also ends the context of a slow body
 }
 
-// environmentProxy stands for a proxy without its URL, which may hold a password.
+// environmentProxy describes a proxy without its URL, which may hold a password.
 const environmentProxy = "the proxy that HTTP_PROXY or HTTPS_PROXY names"
 
 func explain(up *httpclient.Upstream, err error) problem {
@@ -113,9 +115,9 @@ func explain(up *httpclient.Upstream, err error) problem {
 	case errors.Is(err, httpclient.ErrClientBody):
 		return problemBody
 	case errors.Is(err, httpclient.ErrBadResponse):
-		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with a status that no request asked for")
+		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with a status that the request did not ask for")
 	case errors.Is(err, httpclient.ErrNotHTTP), strings.Contains(err.Error(), ": malformed HTTP "): // http.Transport has no error of its own for it
-		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" answered with what is no HTTP/1.1; does its URL name the right scheme and port?")
+		return newProblem(http.StatusBadGateway, "upstream-protocol", host+" sent a response that is not HTTP/1.1; check the scheme and port of its URL")
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		return newProblem(http.StatusBadGateway, "upstream-tls", host+" does not speak TLS; is its URL http instead of https?")
 	case errors.As(err, &authority):
@@ -144,31 +146,33 @@ func explain(up *httpclient.Upstream, err error) problem {
 	return newProblem(http.StatusBadGateway, "upstream-failed", "the exchange with "+host+" failed")
 }
 
-// What the log says failed, beside the kinds of problems. Nothing of an error's own text is logged: it may quote what a peer sent.
+// Causes of failure in the log, in addition to the kinds of problems. The text of
+// an error is never logged: it may quote what a peer sent.
 const (
-	saidClientLeft    = "client left"
-	saidUpstreamEarly = "upstream closed early"
-	saidCut           = "cut at shutdown"
+	causeClientLeft    = "client left"
+	causeUpstreamEarly = "upstream closed early"
+	causeCutAtShutdown = "cut at shutdown"
 )
 
 // errCutAtShutdown is why the context of what outlasts ServerConfig.Drain ends.
-var errCutAtShutdown = errors.New(saidCut)
+var errCutAtShutdown = errors.New(causeCutAtShutdown)
 
-// saidGone tells of a request whose context has ended, or whose client takes nothing more, by whom.
-func saidGone(ctx context.Context, err error) string {
+// causeOfLeaving returns why a request's context has ended, or why its client
+// takes nothing more.
+func causeOfLeaving(ctx context.Context, err error) string {
 	switch {
 	case errors.Is(context.Cause(ctx), errCutAtShutdown):
-		return saidCut
+		return causeCutAtShutdown
 	case errors.Is(err, errTakesNothing):
 		return errTakesNothing.Error()
 	}
-	return saidClientLeft
+	return causeClientLeft
 }
 
-// saidBroken tells what ended an answer that had begun.
-func saidBroken(up *httpclient.Upstream, err error) string {
+// causeOfBreak returns what ended an answer that had begun.
+func causeOfBreak(up *httpclient.Upstream, err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-		return saidUpstreamEarly
+		return causeUpstreamEarly
 	}
 	return explain(up, err).kind()
 }

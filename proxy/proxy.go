@@ -187,7 +187,7 @@ type Handler struct {
 
 	bodies, tees budget
 	ledger       *ledger.Ledger
-	learned      *learned
+	placements   *placements
 	assembler    *assembler
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
@@ -237,7 +237,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 		cfg: cfg, deps: deps, log: deps.Log, identity: identity.New(cfg.Identity, cfg.Clients),
 		routes: routes(),
 		bodies: budget{limit: cfg.Limits.BufferedBytes}, tees: budget{limit: cfg.Limits.TeesBytes},
-		learned: newLearned(deps.Now),
+		placements: newPlacements(deps.Now),
 	}
 	h.stats.statuses = map[Status]*atomic.Int64{}
 	for _, s := range statuses {
@@ -314,13 +314,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // exchange takes a request through to up, or to where its path leads where that is nil. host is the intercepted one, "" at the reverse door.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *httpclient.Upstream, host string) {
 	h.stats.Exchanges.Add(1)
-	x := exchanges.Get().(*exchange)
-	x.h, x.w, x.r, x.start, x.status, x.up, x.host = h, w, r, h.deps.Now(), StatusUnsupported, up, host
+	x := exchanges.Get().(*httpExchange)
+	x.w, x.call = w, call{h: h, r: r, start: h.deps.Now(), up: up, host: host}
+	x.plan.status = StatusUnsupported
 	x.serve()
 	x.recycle()
 }
-
-// exchanges are pooled to keep them off the stack. A stream holds its goroutine's stack for minutes, and the collector
-// shrinks it from 16 KiB to 8 only where less than 3.2 KiB are in use while the stream waits for its next event; 1.2 of
-// them are net/http's.
-var exchanges = sync.Pool{New: func() any { return new(exchange) }}

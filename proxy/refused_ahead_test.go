@@ -22,7 +22,7 @@ func (panicking) Close() error { return nil }
 // What panics while a refusal is read ahead cuts the refusal off, not the process.
 func TestReadingAheadIsGuarded(t *testing.T) {
 	r := newRig(t)
-	whole, head, _ := peekBody(r.h, panicking{strings.NewReader("no")}, refusalTime, nil)
+	whole, head, _ := peekBody(r.h, panicking{strings.NewReader("no")}, refusalTimeout, nil)
 	got, err := io.ReadAll(whole)
 	if string(head) != "no" || string(got) != "no" || err != io.ErrUnexpectedEOF {
 		t.Errorf("peeked %q, read %q, %v", head, got, err)

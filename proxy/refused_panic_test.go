@@ -11,14 +11,14 @@ import (
 // What reads an upstream's bytes for memory's sake may fail in any way, and the client has its answer all the same.
 func TestReadersOfAnswersAreGuarded(t *testing.T) {
 	r := newRig(t)
-	x := &exchange{h: r.h, d: dialect.Responses{}, next: &ledger.Continuation{}}
-	if template, length, content := x.whyRefused(nil, nil); template || length || content {
+	x := &exchange{call: call{h: r.h, api: route{d: dialect.Responses{}}}, plan: plan{next: &ledger.Continuation{}}}
+	if why := x.readRefusal(nil, nil); why != (refusalReason{}) {
 		t.Error("a refusal that can't be read says why")
 	}
-	if got := x.tells(nil, nil, false); got != toldError {
+	if got := x.readFirstEvent(nil, nil, false); got != eventError {
 		t.Errorf("a stream that can't be read tells %d", got)
 	}
-	x.reachedEncoded(http.Header{"Content-Encoding": {"gzip"}}, nil)
+	x.recordEncodedPosition(http.Header{"Content-Encoding": {"gzip"}}, nil)
 	if got := r.h.stats.Panics.Load(); got != 3 {
 		t.Errorf("%d panics are counted, want 3", got)
 	}

@@ -56,7 +56,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 							time.Sleep(10 * time.Millisecond)
 						}
 						if tt.code == 500 { // the client must see the head before the rest comes
-							time.Sleep(2 * refusalTime)
+							time.Sleep(2 * refusalTimeout)
 							_, _ = io.WriteString(conn, "0123456789")
 							continue
 						}
@@ -77,7 +77,7 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 				if tt.code == 500 && got.body != "0123456789" {
 					t.Errorf("the refusal arrives as %q", got.body)
 				}
-				lesson := r.h.learned.models[modelKey{upstream: "mock", dialect: dialect.Chat{}.Name(), model: "m"}]
+				lesson := r.h.placements.lessons[modelKey{upstream: "mock", dialect: dialect.Chat{}.Name(), model: "m"}]
 				if got, want := !lesson.inUser.IsZero(), strings.Contains(tt.refusal, "roles must alternate"); got != want {
 					t.Errorf("learned the place: %v, want %v", got, want)
 				}
@@ -88,10 +88,10 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 
 // A refusal that was looked at is the client's byte for byte, in whatever pieces it comes.
 func TestRefusalIsPassedOnWhole(t *testing.T) {
-	for _, size := range []int{0, 1, smallBuffer, refusalPeek - 1, refusalPeek, refusalPeek + 1, 5 * refusalPeek} {
+	for _, size := range []int{0, 1, smallBuffer, maxPeek - 1, maxPeek, maxPeek + 1, 5 * maxPeek} {
 		whole := strings.Repeat("0123456789abcdef", size/16+1)[:size]
-		body, head, _ := peekBody(nil, io.NopCloser(io.MultiReader(strings.NewReader(whole[:size/2]), strings.NewReader(whole[size/2:]))), refusalTime, nil)
-		if want := whole[:min(size, refusalPeek)]; string(head) != want {
+		body, head, _ := peekBody(nil, io.NopCloser(io.MultiReader(strings.NewReader(whole[:size/2]), strings.NewReader(whole[size/2:]))), refusalTimeout, nil)
+		if want := whole[:min(size, maxPeek)]; string(head) != want {
 			t.Errorf("%d bytes: saw %d, want %d", size, len(head), len(want))
 		}
 		if got, err := io.ReadAll(body); err != nil || string(got) != whole {
@@ -104,7 +104,7 @@ func TestRefusalIsPassedOnWhole(t *testing.T) {
 func TestRefusalLeavesNoGoroutine(t *testing.T) {
 	reader, writer := io.Pipe()
 	before := runtime.NumGoroutine()
-	body, _, _ := peekBody(nil, reader, refusalTime, nil)
+	body, _, _ := peekBody(nil, reader, refusalTimeout, nil)
 	_ = body.Close()
 	_ = writer.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

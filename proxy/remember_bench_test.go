@@ -51,19 +51,18 @@ func benchmarkRemember(b *testing.B, history string) {
 	for b.Loop() {
 		n++
 		copy(body[digits:], fmt.Sprintf("%012d", n))
-		x := exchanges.Get().(*exchange)
-		x.h, x.r, x.ctx, x.start, x.status = h, r, b.Context(), h.deps.Now(), StatusUnsupported
-		x.up = h.plane.choose(r)
-		x.d = h.route(r).d
-		x.allow()
-		x.body = newBody(&h.bodies)
-		x.body.bytes = body
-		if inserts := x.remember(); len(inserts) != 1 {
-			b.Fatalf("%d insertions, status %s", len(inserts), x.status)
+		x := exchanges.Get().(*httpExchange)
+		x.call = call{h: h, r: r, ctx: b.Context(), start: h.deps.Now(), up: h.plane.choose(r)}
+		x.head()
+		raw := newBody(&h.bodies)
+		raw.bytes = body
+		x.body.raw = raw
+		if x.remember(&x.body); len(x.plan.inserts) != 1 {
+			b.Fatalf("%d insertions, status %s", len(x.plan.inserts), x.plan.status)
 		}
-		x.accepted()
-		x.body.bytes = nil
-		x.body.lease.Release()
+		x.accept()
+		raw.bytes = nil
+		x.release()
 		x.recycle()
 	}
 }

@@ -138,8 +138,8 @@ func (r *rig) answers(f func(received) (int, string, string)) {
 	r.answer = f
 }
 
-// outcome is what the client saw.
-type outcome struct {
+// seen is what the client saw.
+type seen struct {
 	code     int
 	status   Status
 	memories string
@@ -148,12 +148,12 @@ type outcome struct {
 }
 
 // post sends a body with the header pairs and returns what came back; sent() tells what went upstream.
-func (r *rig) post(body string, header ...string) outcome {
+func (r *rig) post(body string, header ...string) seen {
 	r.t.Helper()
 	return r.postTo(r.path, body, header...)
 }
 
-func (r *rig) postTo(path, body string, header ...string) outcome {
+func (r *rig) postTo(path, body string, header ...string) seen {
 	r.t.Helper()
 	req, err := http.NewRequest("POST", r.url+path, strings.NewReader(body))
 	if err != nil {
@@ -179,7 +179,7 @@ func (r *rig) postTo(path, body string, header ...string) outcome {
 		r.t.Fatal(err)
 	}
 	r.settle() // turns are persisted in the order of posts
-	return outcome{resp.StatusCode, Status(resp.Header.Get(headerStatus)), resp.Header.Get(headerMemories), string(b), resp.Header}
+	return seen{resp.StatusCode, Status(resp.Header.Get(headerStatus)), resp.Header.Get(headerMemories), string(b), resp.Header}
 }
 
 // sent returns the requests that reached the upstream since the last call.

@@ -27,8 +27,8 @@ func TestHeardIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &exchange{req: req, client: profileOf("")}
-	if err := x.demote(); err != nil {
+	x := &reading{req: req, client: profileOf("")}
+	if err := x.demoteResults(); err != nil {
 		t.Fatal(err)
 	}
 	var tools, turns int
@@ -43,14 +43,14 @@ func TestHeardIsBounded(t *testing.T) {
 			}
 		}
 	}
-	if read := tools * len(text); read > maxHeard+len(text) || read < maxHeard/2 || tools+turns != n+1 {
+	if read := tools * len(text); read > maxRead+len(text) || read < maxRead/2 || tools+turns != n+1 {
 		t.Errorf("%d bytes of texts were read in %d messages, %d turns are left", read, tools, turns)
 	}
 	if words, _ := x.words(); words != "" {
 		t.Errorf("a human said %q, and nobody read it", words)
 	}
-	if x.heard > maxHeard+len(text)+2*textHeard {
-		t.Errorf("%d bytes were heard", x.heard)
+	if x.spent > maxRead+len(text)+2*textCost {
+		t.Errorf("%d bytes were heard", x.spent)
 	}
 }
 

@@ -51,14 +51,14 @@ func TestFirstTurnNamesTheConversation(t *testing.T) {
 	named := func(more ...string) string { return chat(append(setup[:3:3], more...)...) }
 	for _, tt := range []struct {
 		name, body string
-		heard      int // of what may be read
+		spent      int // of what may be read
 		first      int // -1 = it begins one
 	}{
 		{"a setup alone", named("user: run the tests"), 0, -1},
 		{"with an answer", named("user: run the tests", "assistant: all pass", "user: then commit"), 0, 3},
 		{"and another", named("user: run the tests", "assistant: all pass", "user: then commit", "assistant: done", "user: and push"), 0, 3},
 		{"a harness's message behind the setup", named("user: <system-reminder>be brief</system-reminder>", "user: run the tests", "assistant: all pass", "user: then commit"), 0, 4},
-		{"a setup that nobody may read", named("user: run the tests"), maxHeard, 1},
+		{"a setup that nobody may read", named("user: run the tests"), maxRead, 1},
 		{"no setup", chat("user: a", "assistant: b", "user: c"), 0, 0},
 		{"no history", chat("user: a", "user: b"), 0, -1},
 		{"a greeting", chat("assistant: Hello!", "user: a"), 0, -1},
@@ -68,7 +68,7 @@ func TestFirstTurnNamesTheConversation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &exchange{req: req, client: profileOf("QwenCode/1"), heard: tt.heard}
+		x := &reading{req: req, client: profileOf("QwenCode/1"), spent: tt.spent}
 		first, history := x.began()
 		if history != (tt.first >= 0) || history && first != tt.first {
 			t.Errorf("%s: begins with message %d, history %t; want %d", tt.name, first, history, tt.first)

@@ -16,7 +16,8 @@ import (
 
 const instrumentation = "github.com/remora-proxy/remora/proxy"
 
-// Attributes of the exchange span. Those of gen_ai are the GenAI semantic conventions'; none holds content.
+// Attributes of the exchange span. Those with gen_ai are from the GenAI semantic
+// conventions. None holds content.
 const (
 	attrOperation     = attribute.Key("gen_ai.operation.name")
 	attrProvider      = attribute.Key("gen_ai.provider.name")
@@ -36,28 +37,29 @@ const (
 	attrMemories      = attribute.Key("remora.memories")
 )
 
-// exchangeSpan is the span of one exchange. All methods bear a nil receiver: not traced.
+// exchangeSpan is the span of one exchange. Its methods accept a nil receiver: not
+// traced.
 type exchangeSpan struct{ span trace.Span }
 
-// startSpan begins the exchange's span as a child of the client's, and names it to the upstream only where the client
-// sent a traceparent itself: no header is added that was not there.
-func (x *exchange) startSpan() {
-	if x.h.tracer == nil {
+// startSpan starts the exchange's span as a child of the client's. The upstream
+// learns of it only if the client sent a traceparent: no header is added.
+func (c *call) startSpan() {
+	if c.h.tracer == nil {
 		return
 	}
-	carrier := propagation.HeaderCarrier(x.r.Header)
-	ctx := x.h.w3c.Extract(x.r.Context(), carrier)
-	ctx, span := x.h.tracer.Start(ctx, "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(x.start))
-	x.ctx = ctx
+	carrier := propagation.HeaderCarrier(c.r.Header)
+	ctx := c.h.w3c.Extract(c.r.Context(), carrier)
+	ctx, span := c.h.tracer.Start(ctx, "chat", trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(c.start))
+	c.ctx = ctx
 	if !span.IsRecording() {
 		return
 	}
-	x.trace = &exchangeSpan{span}
-	if x.r.Header.Get("Traceparent") != "" {
-		x.h.w3c.Inject(ctx, carrier)
+	c.trace = &exchangeSpan{span}
+	if c.r.Header.Get("Traceparent") != "" {
+		c.h.w3c.Inject(ctx, carrier)
 	}
-	attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(x.up.Name)}
-	span.SetAttributes(append(attrs, serverAttrs(x.up.URL)...)...)
+	attrs := []attribute.KeyValue{attrOperation.String("chat"), attrProvider.String(c.up.Name)}
+	span.SetAttributes(append(attrs, serverAttrs(c.up.URL)...)...)
 }
 
 func serverAttrs(u *url.URL) []attribute.KeyValue {
@@ -72,10 +74,7 @@ func serverAttrs(u *url.URL) []attribute.KeyValue {
 }
 
 func (s *exchangeSpan) model(model string) {
-	if s == nil {
-		return
-	}
-	if model == "" {
+	if s == nil || model == "" {
 		return
 	}
 	s.span.SetName("chat " + model)
@@ -99,7 +98,7 @@ func (s *exchangeSpan) answered(code int) {
 	}
 }
 
-// failed notes a class of failure: a status code or a fixed word.
+// failed records a class of failure: a status code or a fixed word.
 func (s *exchangeSpan) failed(class string) {
 	if s == nil {
 		return

@@ -36,12 +36,6 @@ func isResponsesSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && httpclient.HasToken(r.Header["Upgrade"], "websocket")
 }
 
-// fallsBack says whether the client behind this upgrade is better served over HTTP, where it gets memory.
-func (h *Handler) fallsBack(r *http.Request, mode Mode) bool {
-	return h.cfg.WebSocket == WebSocketFallback && mode != ModeOff && h.deps.Recall != nil &&
-		isResponsesSocket(r) && h.identity.Profile(r.Header, nil).WebSocketFallback
-}
-
 // carrier takes what goes between the two ends of an upgraded connection until it is over; see tunnel.
 type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 

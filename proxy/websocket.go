@@ -23,7 +23,7 @@ import (
 //
 // When the door closes, a socket on which no response is awaited is told so and ends, the others do once they have theirs.
 type socket struct {
-	x        *exchange // of the upgrade
+	x        call // the upgrade
 	header   http.Header
 	upstream io.Writer
 	end      func()        // closes both sides
@@ -58,12 +58,7 @@ const (
 	maxFragments = 1 << 10
 )
 
-// enriches says whether the frames of this upgrade get memory.
-func (x *exchange) enriches() bool {
-	return x.h.cfg.WebSocket == WebSocketEnrich && isResponsesSocket(x.r) && x.mode() != ModeOff && !signed(x.r.Header)
-}
-
-func newSocket(x *exchange) *socket {
+func newSocket(x call) *socket {
 	return &socket{
 		x: x, header: x.r.Header.Clone(), toUpstream: newLane(), toClient: newLane(), over: make(chan struct{}), finished: make(chan struct{}, 1),
 	}
@@ -162,22 +157,20 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		s.lost, s.blind = true, true
 		s.mu.Unlock()
 	})
-	y = &frameExchange{exchange: exchange{
-		h: s.x.h, w: s.x.w, r: s.request(text), start: s.x.h.deps.Now(), up: s.x.up, host: s.x.host, d: dialect.Responses{}, socket: true,
-		status: StatusUnsupported,
-	}}
-	y.ctx = s.x.ctx
+	y = &frameExchange{exchange: exchange{call: call{
+		h: s.x.h, r: s.request(text), ctx: s.x.ctx, start: s.x.h.deps.Now(), up: s.x.up, host: s.x.host, frame: true,
+		api: route{d: dialect.Responses{}},
+	}}}
 	y.startSpan()
-	y.allow()
+	y.rights, y.plan.status = y.headRights()
 	if y.rights == (rights{}) {
 		s.enter(y)
 		return nil
 	}
-	y.plain = &body{bytes: text}
-	y.body = y.plain
-	inserts := y.remember()
-	y.trace.memory(y.status, y.memories)
-	if y.persist || y.trace != nil {
+	y.remember(&payload{raw: &body{bytes: text}})
+	inserts := y.plan.inserts
+	y.trace.memory(y.plan.status, y.plan.memories)
+	if y.plan.persist || y.trace != nil {
 		y.tee = &tee{limit: s.x.h.cfg.Limits.TeeBytes, budget: &s.x.h.tees}
 	}
 	switch {
@@ -186,14 +179,14 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		y.original = bytes.Clone(text)
 		pieces = dialect.Splice(text, inserts)
 	default: // what could not be sent again is not changed
-		y.status, y.memories = StatusTooLarge, 0
-		y.rejected(false, false)
+		y.plan.status, y.plan.memories = StatusTooLarge, 0
+		y.withdraw()
 	}
-	y.req.Release()
-	y.body, y.plain, y.req = nil, nil, nil
+	y.read.release()
+	y.plan.inserts = nil
 	if !s.enter(y) {
 		if pieces != nil {
-			y.rejected(false, false)
+			y.withdraw()
 		}
 		s.settled(y)
 		return nil
@@ -204,7 +197,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 // enter is false where the answers can't be told apart any more.
 func (s *socket) enter(y *frameExchange) bool {
 	s.x.h.stats.Exchanges.Add(1)
-	s.x.h.stats.statuses[y.status].Add(1)
+	s.x.h.stats.statuses[y.plan.status].Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lost {
@@ -298,7 +291,7 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	}
 	event = append(event, "\n\n"...)
 	if !y.began && kind != "error" {
-		y.accepted()
+		y.accept()
 	}
 	y.began = true
 	s.settled(y)
@@ -306,8 +299,8 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	if y.tee != nil {
 		y.tee.write(event)
 	}
-	if y.next != nil {
-		y.reached((dialect.Responses{}).ReplyID(event))
+	if y.plan.next != nil {
+		y.recordPosition((dialect.Responses{}).ReplyID(event))
 	}
 	switch kind {
 	case "error", "response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done":
@@ -321,22 +314,24 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 
 // retries sends the original of a refused frame, once, where the refusal may be the block's fault. Its answer comes after
 // those to what was asked for meanwhile.
-func (s *socket) retries(y *frameExchange, refusal []byte) bool {
+func (s *socket) retries(y *frameExchange, event []byte) bool {
 	var told struct {
 		Status int `json:"status"`
 	}
-	_ = json.Unmarshal(refusal, &told)
-	template, length := dialect.TemplateRefusal(refusal), dialect.ContextLength(told.Status, refusal)
+	_ = json.Unmarshal(event, &told)
+	why := refusalReason{
+		template: dialect.TemplateRefusal(event), length: dialect.ContextLength(told.Status, event), content: dialect.ContentRefusal(event),
+	}
 	switch told.Status {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, 0:
 	default:
-		if !template && !length {
+		if !why.template && !why.length {
 			return false
 		}
 	}
 	s.x.h.stats.Retries.Add(1)
-	y.status, y.memories = StatusRejected, 0
-	y.rejected(template, !template && !length && !dialect.ContentRefusal(refusal))
+	y.plan.status, y.plan.memories = StatusRejected, 0
+	y.reject(why)
 	s.mu.Lock()
 	s.pending = slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y })
 	s.refused++
@@ -367,8 +362,8 @@ func (s *socket) resend(y *frameExchange) {
 func (s *socket) done(y *frameExchange, out relayed) {
 	s.settled(y)
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}
-	y.hand(resp, y.tee, out)
-	y.finish(out.Status, out)
+	y.assemble(resp, y.tee, out)
+	y.log(outcome{relayed: out})
 	select {
 	case s.finished <- struct{}{}:
 	default:

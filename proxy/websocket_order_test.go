@@ -74,7 +74,7 @@ func TestSocketLargeEvent(t *testing.T) {
 // A panic of memory's leaves the socket, and the process, as they were.
 func TestSocketPanic(t *testing.T) {
 	r := newRig(t)
-	s := &socket{x: &exchange{h: r.h}} // without a request to look at
+	s := &socket{x: call{h: r.h}} // without a request to look at
 	if pieces := s.asked([]byte(create("", "question?"))); pieces != nil || r.h.stats.Panics.Load() != 1 {
 		t.Errorf("got %q, %d panics counted", pieces, r.h.stats.Panics.Load())
 	}

@@ -115,7 +115,7 @@ func bareSocket(t *testing.T, opts ...rigOption) (s *socket, r *rig, client, ups
 	in := httptest.NewRequest("GET", "/v1/responses", nil)
 	in.Host = "localhost"
 	in.Header.Set("Authorization", "Bearer sk-rig")
-	s = newSocket(&exchange{h: r.h, w: httptest.NewRecorder(), r: in, ctx: in.Context(), up: r.h.plane.choose(in)})
+	s = newSocket(call{h: r.h, r: in, ctx: in.Context(), up: r.h.plane.choose(in)})
 	client, inner := net.Pipe()
 	upstream, outer := net.Pipe()
 	for _, c := range []net.Conn{client, upstream} {

@@ -5,149 +5,105 @@ import (
 	"strings"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/ledger"
 )
 
-// What of earlier messages is kept with a turn, at most. The newest of them are; one that does not fit whole, and all that stand
-// before it, are left out.
-const (
-	maxUnanswered      = 4
-	maxUnansweredBytes = 8 << 10
-)
-
-// maxHeard bounds how much of a request's texts is read for what humans typed beside its newest turn, in bytes. It is
-// hundreds of messages of a tool loop; what a harness adds to results is short. Clients may send a body that is nothing
-// but such texts, and nothing bounds the time of reading them but this. Each text counts for some bytes more than it has.
-const (
-	maxHeard  = 1 << 20
-	textHeard = 64
-)
-
-// hear is what a human typed in message i. read is false where too much was read before.
-func (x *exchange) hear(i int) (words string, read bool) {
-	texts, read := x.textsHeard(i)
-	if !read {
-		return "", false
-	}
-	return x.client.Human(texts), true
+// reading is a parsed request, and reads what a person typed in it.
+type reading struct {
+	req    *dialect.Request
+	client *identity.Profile // who sent it
+	newest string            // what a person typed in the newest turn; set by readNewest
+	spent  int               // bytes of texts that were read, see maxRead
 }
 
-func (x *exchange) textsHeard(i int) (texts []string, read bool) {
-	if x.heard >= maxHeard {
+// maxRead limits how much of a request's texts is read for what a person typed,
+// apart from its newest turn, in bytes. It is hundreds of messages of a tool
+// loop; what a harness adds to results is short. A body may consist of nothing
+// but such texts, and nothing else bounds the time of reading them. Each text
+// costs textCost in addition.
+const (
+	maxRead  = 1 << 20
+	textCost = 64
+)
+
+// release gives the request's memory back.
+func (r *reading) release() {
+	r.req.Release()
+	r.req, r.newest = nil, ""
+}
+
+// readNewest reads what a person typed in the newest turn.
+func (r *reading) readNewest() {
+	if r.req.Turn >= 0 {
+		r.newest = r.client.Human(r.req.Texts(r.req.Turn))
+	}
+}
+
+// typedIn returns what a person typed in message i. ok is false if too much has
+// been read already.
+func (r *reading) typedIn(i int) (words string, ok bool) {
+	texts, ok := r.textsIn(i)
+	if !ok {
+		return "", false
+	}
+	return r.client.Human(texts), true
+}
+
+func (r *reading) textsIn(i int) (texts []string, ok bool) {
+	if r.spent >= maxRead {
 		return nil, false
 	}
-	texts = x.req.Texts(i)
-	x.heard += textHeard
+	texts = r.req.Texts(i)
+	r.spent += textCost
 	for _, t := range texts {
-		x.heard += len(t) + textHeard
+		r.spent += len(t) + textCost
 	}
 	return texts, true
 }
 
-// typed says whether a human typed any of message i. What nobody may read any more counts as a human's.
-func (x *exchange) typed(i int) bool {
-	texts, read := x.textsHeard(i)
-	return !read || x.client.Typed(texts)
+// isTyped reports whether a person typed any of message i. A message that can't
+// be read any more counts as a person's.
+func (r *reading) isTyped(i int) bool {
+	texts, ok := r.textsIn(i)
+	return !ok || r.client.Typed(texts)
 }
 
-// demote tells turns from tool results. Messages that are too many to be read stay turns, which is how what was inserted
-// at them is found again; as they are the oldest, nothing new is.
-func (x *exchange) demote() error {
-	return x.req.Demote(func(i int) bool {
-		words, read := x.hear(i)
-		return words != "" || !read
+// demoteResults separates turns from tool results. Messages that can't be read
+// any more stay turns, so that what was inserted at them is found again; as they
+// are the oldest, nothing new is inserted there.
+func (r *reading) demoteResults() error {
+	return r.req.Demote(func(i int) bool {
+		words, ok := r.typedIn(i)
+		return words != "" || !ok
 	})
 }
 
-// words returns what a human typed in the newest user message, and the message's index. A message of the harness's own after the human's
-// does not count. It is empty where no human typed anything.
-func (x *exchange) words() (human string, at int) {
-	if x.said != "" {
-		return x.said, x.req.Turn
+// words returns what a person typed in the newest user message that holds any
+// such text, and that message's index. Behind it there may be messages of the
+// harness alone. It returns "" and -1 if there is none.
+func (r *reading) words() (words string, at int) {
+	if r.newest != "" {
+		return r.newest, r.req.Turn
 	}
-	for i := x.req.Turn - 1; i >= 0 && x.req.Messages[i].Role == dialect.RoleUser; i-- {
-		if human, _ := x.hear(i); human != "" {
-			return human, i
+	for i := r.req.Turn - 1; i >= 0 && r.req.Messages[i].Role == dialect.RoleUser; i-- {
+		if words, _ := r.typedIn(i); words != "" {
+			return words, i
 		}
 	}
 	return "", -1
 }
 
-// earlier is what a human said before, newest first.
-type earlier struct {
-	words []string
-	bytes int
-}
-
-// takes adds words that were said before all others, if there is room.
-func (e *earlier) takes(words string) bool {
-	if e.bytes += len(words); len(e.words) == maxUnanswered || e.bytes > maxUnansweredBytes {
-		return false
-	}
-	e.words = append(e.words, words)
-	return true
-}
-
-// oldestFirst ends it.
-func (e *earlier) oldestFirst() []string {
-	slices.Reverse(e.words)
-	return e.words
-}
-
-// unanswered is what a human said in messages before message at that nothing has answered yet, oldest first: between them and it stand
-// calls, their results and texts beside calls, or nothing. So it is where someone steers a tool loop, interrupts an answer or sends one
-// message after another; what was said first would be in no turn. Clients that keep nothing but user messages, or drop the answers to
-// old ones, show messages in a row, too, all of them answered. So of messages in a row those before the last count only behind an
-// answer or a call, which shows that this client keeps such.
-func (x *exchange) unanswered(at int) []string {
-	var e earlier
-	calling := false // the message behind is of an answer that calls
-	loop := false    // and such an answer, or results, stand between it and what the human said next
-	shown := -1      // where the first answer or call stands, once that is asked for
-	for i := at - 1; i >= 0; i-- {
-		switch m := x.req.Messages[i]; m.Role {
-		case dialect.RoleTool:
-			calling, loop = false, true
-		case dialect.RoleAssistant:
-			if calling = calling || m.Calls; !calling { // an answer, in whatever form
-				return e.oldestFirst()
-			}
-			loop = true
-		case dialect.RoleUser:
-			calling = false
-			words, read := x.hear(i)
-			if words == "" && read {
-				continue
-			}
-			if !loop && x.splice.walk.HasAnswer(i) { // the client has dropped that
-				return e.oldestFirst()
-			}
-			if shown < 0 && !loop {
-				shown = x.shown()
-			}
-			if !read || !loop && i < shown || !e.takes(words) {
-				return e.oldestFirst()
-			}
-			loop = false
-		}
-	}
-	if loop { // the upstream holds what goes on here
-		for _, words := range slices.Backward(append(slices.Clip(x.splice.walk.Before), x.splice.walk.Said)) {
-			if words == "" || !e.takes(words) {
-				break
-			}
-		}
-	}
-	return e.oldestFirst()
-}
-
-// began is the first turn of the request's conversation, and whether an answer of the assistant's stands between it and the
-// newest. What a harness says before, and the reply to it that comes with it, are alike in all conversations of a client.
-func (x *exchange) began() (first int, history bool) {
-	first = x.req.Turn
-	for i, m := range x.req.Messages[:x.req.Turn] {
+// began returns the first turn of the conversation, and whether an answer of the
+// assistant follows it before the newest turn. The setup that a harness sends
+// first, and the reply that comes with it, don't count: they are alike in all
+// conversations of a client.
+func (r *reading) began() (first int, history bool) {
+	first = r.req.Turn
+	for i, m := range r.req.Messages[:r.req.Turn] {
 		switch {
-		case m.Role == dialect.RoleUser && first == x.req.Turn:
-			if x.typed(i) {
+		case m.Role == dialect.RoleUser && first == r.req.Turn:
+			if r.isTyped(i) {
 				first = i
 			}
 		case m.Role == dialect.RoleAssistant && i > first:
@@ -157,20 +113,99 @@ func (x *exchange) began() (first int, history bool) {
 	return first, false
 }
 
-// shown is the first message behind a human's first that an answer or a call, or what it gave, is; that of the newest turn
-// where there is none.
-func (x *exchange) shown() int {
-	i, _ := x.began()
-	for ; i < x.req.Turn; i++ {
-		if r := x.req.Messages[i].Role; r == dialect.RoleAssistant || r == dialect.RoleTool {
+// Limits on the earlier, unanswered messages that are stored with a turn. The
+// newest are kept; one that does not fit whole is left out with all before it.
+const (
+	maxUnanswered      = 4
+	maxUnansweredBytes = 8 << 10
+)
+
+// earlierWords collects what a person said before, newest first.
+type earlierWords struct {
+	words []string
+	bytes int
+}
+
+// add adds words that were said before all others. It reports whether they fit.
+func (e *earlierWords) add(words string) bool {
+	if e.bytes += len(words); len(e.words) == maxUnanswered || e.bytes > maxUnansweredBytes {
+		return false
+	}
+	e.words = append(e.words, words)
+	return true
+}
+
+// oldestFirst returns the words; e must not be used after it.
+func (e *earlierWords) oldestFirst() []string {
+	slices.Reverse(e.words)
+	return e.words
+}
+
+// unanswered returns, oldest first, what a person said before message at that
+// nothing has answered: only calls, their results and text beside calls are
+// between it and at. That happens where somebody steers a tool loop, interrupts
+// an answer or sends several messages in a row; otherwise the first of them would
+// be in no turn.
+//
+// Clients that keep only user messages, or drop old answers, also send messages
+// in a row, all of them answered. So of messages in a row those before the last
+// count only behind an answer or a call, which shows that the client keeps them.
+func (r *reading) unanswered(at int, w *ledger.Walk) []string {
+	var e earlierWords
+	calling := false // the next message belongs to an answer that calls
+	loop := false    // such an answer, or results, follow before the person spoke again
+	answered := -1   // where the first answer or call is; -1 = not determined yet
+	for i := at - 1; i >= 0; i-- {
+		switch m := r.req.Messages[i]; m.Role {
+		case dialect.RoleTool:
+			calling, loop = false, true
+		case dialect.RoleAssistant:
+			if calling = calling || m.Calls; !calling { // an answer, in whatever form
+				return e.oldestFirst()
+			}
+			loop = true
+		case dialect.RoleUser:
+			calling = false
+			words, ok := r.typedIn(i)
+			if words == "" && ok {
+				continue
+			}
+			if !loop && w.HasAnswer(i) { // which the client has dropped
+				return e.oldestFirst()
+			}
+			if answered < 0 && !loop {
+				answered = r.firstAnswer()
+			}
+			if !ok || !loop && i < answered || !e.add(words) {
+				return e.oldestFirst()
+			}
+			loop = false
+		}
+	}
+	if loop { // the upstream holds the turn that continues here
+		for _, words := range slices.Backward(append(slices.Clip(w.Before), w.Said)) {
+			if words == "" || !e.add(words) {
+				break
+			}
+		}
+	}
+	return e.oldestFirst()
+}
+
+// firstAnswer returns the first message behind the first turn that is an answer,
+// a call or a result, or the newest turn if there is none.
+func (r *reading) firstAnswer() int {
+	i, _ := r.began()
+	for ; i < r.req.Turn; i++ {
+		if role := r.req.Messages[i].Role; role == dialect.RoleAssistant || role == dialect.RoleTool {
 			break
 		}
 	}
 	return i
 }
 
-// inOrder is one text of what was said before and of what was said last.
-func inOrder(before []string, last string) string {
+// joinWords returns one text of what was said before and what was said last.
+func joinWords(before []string, last string) string {
 	if len(before) == 0 {
 		return last
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/ledger"
 )
 
 // What was said before a tool loop was steered has no answer of its own, so it is kept with the turn that gets one. All
@@ -108,16 +109,16 @@ func TestUnanswered(t *testing.T) {
 				continue
 			}
 			req := parsed(t, a, a.body(tt.lines...))
-			x := &exchange{req: req, client: profileOf("")}
+			x := &reading{req: req, client: profileOf("")}
 			if strings.HasPrefix(tt.name, "behind a setup") {
 				x.client = profileOf("", identity.Client{Name: "*", Harness: []identity.Opening{{Begins: "This is the Qwen Code."}}})
 			}
-			if err := x.demote(); err != nil {
+			if err := x.demoteResults(); err != nil {
 				t.Fatal(err)
 			}
-			x.said = x.client.Human(req.Texts(req.Turn))
+			x.readNewest()
 			_, at := x.words()
-			if diff := cmp.Diff(tt.want, x.unanswered(at)); diff != "" {
+			if diff := cmp.Diff(tt.want, x.unanswered(at, &ledger.Walk{})); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", tt.name, a.name, diff)
 			}
 		}
@@ -134,8 +135,8 @@ func each(before string, texts ...string) (out []string) {
 // Text that nobody may read any more is not kept.
 func TestUnansweredIsBoundedInReading(t *testing.T) {
 	req := parsed(t, apis[0], chat("user: a", "call: 1", "result: 1", "user: c"))
-	x := &exchange{req: req, client: profileOf(""), heard: maxHeard}
-	if got := x.unanswered(req.Turn); len(got) > 0 {
+	x := &reading{req: req, client: profileOf(""), spent: maxRead}
+	if got := x.unanswered(req.Turn, &ledger.Walk{}); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
 }
@@ -144,8 +145,8 @@ func TestUnansweredIsBoundedInReading(t *testing.T) {
 func TestTextBesideACallIsNoAnswer(t *testing.T) {
 	body := strings.Replace(chat("user: a", "call: 1", "result: 1", "user: c"), `"content":null`, `"content":"let me see"`, 1)
 	req := parsed(t, apis[0], body)
-	x := &exchange{req: req, client: profileOf("")}
-	if diff := cmp.Diff([]string{"a"}, x.unanswered(req.Turn)); diff != "" {
+	x := &reading{req: req, client: profileOf("")}
+	if diff := cmp.Diff([]string{"a"}, x.unanswered(req.Turn, &ledger.Walk{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

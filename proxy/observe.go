@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+)
+
+// outcome is how an exchange ended.
+type outcome struct {
+	relayed        // Status is 0 if the client left before it was sent one
+	cause   string // why it failed, for the log: a kind of problem or one of the causes in problem.go; "" = it did not
+	detail  string // of the problem
+}
+
+// newTee returns a tee for an answer that something will be learned from, or nil.
+func (x *exchange) newTee(resp *http.Response) *tee {
+	if x.api.d == nil || resp.StatusCode/100 != 2 || !x.plan.persist && x.trace == nil &&
+		!(x.plan.next != nil && encoded(resp.Header)) && !x.plan.walk.Ambiguous() {
+		return nil
+	}
+	return &tee{limit: x.h.cfg.Limits.TeeBytes, budget: &x.h.tees}
+}
+
+// assemble hands the copy of an answer to the assembler, or ends the span if
+// there is no whole copy.
+func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
+	now := x.h.deps.Now()
+	if t == nil {
+		x.trace.end(now)
+		return
+	}
+	// A client may hang up once it has read the last event, before the upstream has
+	// closed the stream; and an upstream may close it uncleanly.
+	cut := out.Failed != failedNone && streamed(resp.Header)
+	if t.over || !out.Complete && !cut {
+		if t.over {
+			x.h.stats.TeeSkipped.Add(1)
+		} else {
+			x.h.stats.NotFinal.Add(1)
+			x.trace.failed("aborted")
+		}
+		t.release()
+		x.trace.end(now)
+		return
+	}
+	x.recordEncodedPosition(resp.Header, t)
+	x.h.assembler.submit(&answer{
+		d: x.api.d, header: resp.Header, tee: t, turn: x.plan.turn, persist: x.plan.persist, trace: x.trace, ended: now, cut: cut,
+		sent: x.plan.walk.Sent(), system: x.plan.system,
+	})
+}
+
+// log writes the exchange's one line. Its span may end later, with the assembler.
+func (x *exchange) log(out outcome) {
+	if !x.h.log.Enabled(x.ctx, slog.LevelInfo) {
+		return
+	}
+	now := x.h.deps.Now()
+	attrs := []slog.Attr{
+		slog.String("method", x.r.Method),
+		slog.String("path", x.h.loggedPath(x.r.URL.Path)),
+		slog.Int("code", out.Status),
+		slog.String("upstream", x.up.Name),
+		slog.String("memory", string(x.plan.status)),
+		slog.Int("memories", x.plan.memories),
+		slog.Int64("recallUs", x.plan.recallUS),
+		slog.Int64("bytes", out.Bytes),
+		slog.Float64("ms", float64(now.Sub(x.start).Microseconds())/1000),
+	}
+	if !out.FirstByte.IsZero() {
+		attrs = append(attrs, slog.Float64("firstByteMs", float64(out.FirstByte.Sub(x.start).Microseconds())/1000))
+	}
+	switch {
+	case out.Failed == failedClient:
+		out.cause = causeOfLeaving(x.ctx, out.Err)
+	case out.Failed == failedUpstream:
+		out.cause = causeOfBreak(x.up, out.Err)
+	case out.Err != nil: // an upgrade that was refused
+		p := explain(x.up, out.Err)
+		out.cause, out.detail = p.kind(), p.Detail
+	}
+	if out.cause != "" {
+		attrs = append(attrs, slog.String("failed", out.cause))
+	}
+	if out.detail != "" {
+		attrs = append(attrs, slog.String("detail", out.detail))
+	}
+	x.h.log.LogAttrs(x.ctx, slog.LevelInfo, "exchange", attrs...)
+}
+
+// maxLoggedPath limits a path in the log, in bytes.
+const maxLoggedPath = 256
+
+// loggedPath returns the part of a path that may be logged: the known suffix of a
+// known path, and others redacted, since a path may hold keys and names.
+func (h *Handler) loggedPath(path string) string {
+	for _, to := range h.routes {
+		if strings.HasSuffix(path, to.suffix) {
+			return to.suffix
+		}
+	}
+	if redact := h.deps.Redact; redact != nil {
+		return redact(path[:min(len(path), maxLoggedPath)])
+	}
+	return ""
+}

@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/remora-proxy/remora/proxy/ledger"
+	"github.com/remora-proxy/remora/storage"
+)
+
+// parse is the second stage: it decodes the body and finds the request and the
+// client in it. A Status other than "" says why the request gets no memory.
+func (x *exchange) parse(p *payload) Status {
+	var err error
+	p.plain = p.raw
+	encoding := strings.ToLower(strings.TrimSpace(strings.Join(x.r.Header["Content-Encoding"], ",")))
+	if encoding != "" && encoding != "identity" {
+		if p.plain, err = decodeRequest(encoding, p.raw.bytes, x.h.cfg.Limits.BodyBytes, &x.h.bodies); err != nil {
+			if errors.Is(err, errTooLarge) {
+				return StatusTooLarge
+			}
+			return StatusUnsupported
+		}
+	}
+	if x.read.req, err = x.api.d.Parse(p.plain.bytes); err != nil {
+		return StatusUnsupported
+	}
+	x.read.client = x.h.identity.Profile(x.r.Header, x.read.req)
+	x.trace.model(x.read.req.Model)
+	return ""
+}
+
+// caller is whose memory a request is about.
+type caller struct {
+	secret []byte // the install secret
+	scope  storage.Scope
+}
+
+// resolve is the third stage: it finds the caller by the head and the ids in the
+// body alone, so that no text is read for a request without memory. A Status
+// other than "" says why there is no caller.
+func (x *exchange) resolve() (who caller, status Status) {
+	if who.secret = x.h.installSecret(x.ctx); who.secret == nil {
+		if x.rights.persist {
+			x.h.stats.TooEarly.Add(1)
+		}
+		return who, StatusUnavailable
+	}
+	var ok bool
+	if who.scope, ok = x.h.identity.Scope(who.secret, x.r.Header, x.read.req, x.read.client); !ok {
+		return who, StatusNoUser
+	}
+	return who, ""
+}
+
+// installSecret returns the secret that tenants and turn ids derive from, nil
+// while the store can't provide it.
+func (h *Handler) installSecret(ctx context.Context) []byte {
+	if p := h.secret.Load(); p != nil {
+		return *p
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.cfg.FirstDeadline)
+	defer cancel()
+	s, err := h.deps.Local.InstallSecret(ctx)
+	if err != nil || len(s) == 0 {
+		return nil
+	}
+	h.turns.Store(ledger.NewTurnIDs(s))
+	h.secret.Store(&s)
+	return s
+}

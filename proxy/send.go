@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"net/http"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/httpclient"
+)
+
+// send is the fifth stage: it takes the request to the upstream and the answer to
+// the client.
+func (x *httpExchange) send() {
+	defer x.release()
+	defer x.guardAbort()
+	if x.ctx != x.r.Context() {
+		x.r = x.r.WithContext(x.ctx)
+	}
+	resp, err := x.roundTrip(x.plan.inserts)
+	if err == nil && len(x.plan.inserts) > 0 {
+		resp = x.retryRefused(resp)
+	}
+	x.release() // a stream may last for minutes, and the request is not needed any more
+	x.h.stats.statuses[x.plan.status].Add(1)
+	setStatus(x.w.Header(), x.statusHeader(), strconv.Itoa(x.plan.memories))
+	x.trace.memory(x.plan.status, x.plan.memories)
+	early := x.body.open.answer(x.w.Header())
+	if err != nil {
+		x.fail(err)
+	} else {
+		x.relay(resp).abort()
+	}
+	if early {
+		x.body.open.abandon()
+	}
+}
+
+// relay copies the answer to the client, learns from it as it passes, and hands a
+// copy of it to the observers.
+func (x *httpExchange) relay(resp *http.Response) relayed {
+	x.trace.answered(resp.StatusCode)
+	accepted := resp.StatusCode/100 == 2
+	if accepted && !hasBegun(resp) {
+		x.accept()
+	}
+	var sink func([]byte)
+	t := x.newTee(resp)
+	if t != nil {
+		sink = t.write
+	}
+	if accepted {
+		sink = x.watchAnswer(sink)
+	}
+	out := x.h.plane.relay(x.w, x.r, resp, sink)
+	if accepted { // even if nothing of a body reached the client
+		x.accept()
+	}
+	x.assemble(resp, t, out)
+	x.log(outcome{relayed: out})
+	return out
+}
+
+// fail tells the client what went wrong with the upstream, if it is still there.
+func (x *httpExchange) fail(err error) {
+	x.trace.failed("upstream")
+	p, present := problemFor(x.r, x.up, err)
+	out := outcome{cause: p.kind(), detail: p.Detail}
+	if present {
+		p.write(x.w)
+		out.Status = p.Status
+	} else {
+		out.cause, out.detail = causeOfLeaving(x.ctx, err), ""
+	}
+	x.log(out)
+	x.trace.end(x.h.deps.Now())
+	if !present {
+		panic(http.ErrAbortHandler) // or net/http would answer 200
+	}
+}
+
+// release gives back the memory of the request. It may be called twice.
+func (x *httpExchange) release() {
+	x.body.release()
+	x.read.release()
+	x.plan.inserts = nil // they refer to it
+}
+
+// guardAbort is deferred. It passes http.ErrAbortHandler on, which ends the
+// client's connection; any other panic is a defect, is counted, and ends it too.
+func (x *httpExchange) guardAbort() {
+	if p := recover(); p != nil {
+		if p != http.ErrAbortHandler {
+			x.h.stats.Panics.Add(1)
+			x.h.log.Error("panic", "in", "exchange", "stack", string(debug.Stack()))
+			x.trace.failed("panic")
+			x.trace.end(x.h.deps.Now())
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// roundTrip sends the body with the insertions, or as it came. An enriched body
+// leaves decoded, without Content-Encoding.
+func (x *httpExchange) roundTrip(inserts []dialect.Insertion) (*http.Response, error) {
+	b := &x.body
+	body := httpclient.StreamBody(b.stream, x.r.ContentLength)
+	switch {
+	case len(inserts) > 0:
+		body = httpclient.NewBody(&b.plain.lease, dialect.Splice(b.plain.bytes, inserts)...)
+		b.encoding = x.r.Header["Content-Encoding"]
+		delete(x.r.Header, "Content-Encoding")
+	case b.raw != nil:
+		body = httpclient.NewBody(&b.raw.lease, b.raw.bytes)
+		if b.encoding != nil { // the first try left without it
+			x.r.Header["Content-Encoding"] = b.encoding
+		}
+	}
+	return x.up.RoundTrip(x.w, x.r, body)
+}
