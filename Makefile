@@ -28,7 +28,7 @@ bench: build
 
 # Regenerates config.example.json and docs/configuration.md from the table of settings.
 docs:
-	go generate ./cmd/remora
+	go generate ./cmd/remora/config
 
 cross:
 	@for p in $(PLATFORMS); do \

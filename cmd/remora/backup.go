@@ -84,11 +84,11 @@ func restore(ctx context.Context, s streams, args []string) error {
 	}
 	defer in.Close()
 	privateFiles()
-	done, err := badger.Restore(ctx, c.storage, in)
+	done, err := badger.Restore(ctx, c.Storage, in)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "restored %d scopes to %s, as they were at %s\n", done.Scopes, c.storage.Dir, done.From.Std().Format(time.RFC3339))
+	fmt.Fprintf(s.err, "restored %d scopes to %s, as they were at %s\n", done.Scopes, c.Storage.Dir, done.From.Std().Format(time.RFC3339))
 	if done.Erased > 0 {
 		fmt.Fprintf(s.err, "left out %d scopes: they have been erased since, or their keys are not in the keyring\n", done.Erased)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy"
 )
 
@@ -28,8 +29,8 @@ func caCommand() command {
 // installed anywhere: who is to trust it is told by hand, client by client.
 func certificateAuthority(_ context.Context, s streams, args []string) error {
 	f := newFlags(caCommand(), s)
-	var o overrides
-	f.StringVar(&o.file, "config", "", "read settings from `file`")
+	var o config.Overrides
+	f.StringVar(&o.File, "config", "", "read settings from `file`")
 	force := f.Bool("force", false, "with init: put a new authority in the place of the one that is there")
 	verb := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -38,7 +39,7 @@ func certificateAuthority(_ context.Context, s streams, args []string) error {
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
-	verbs := map[string]func(streams, config, bool) error{
+	verbs := map[string]func(streams, config.Config, bool) error{
 		"init": initAuthority, "show": showAuthority, "path": printAuthorityPath, "trust-help": trustHelp,
 	}
 	run, known := verbs[verb]
@@ -48,19 +49,19 @@ func certificateAuthority(_ context.Context, s streams, args []string) error {
 		}
 		return wrongCall(f, fmt.Sprintf("no such verb %q; ca takes init, show, path or trust-help", verb))
 	}
-	c, err := loadConfig(o, s.getenv, here(s.getenv))
+	c, err := config.Load(o, s.getenv, config.Here(s.getenv))
 	if err != nil {
 		return err
 	}
-	if c.caCert == "" || c.caKey == "" {
+	if c.CACert == "" || c.CAKey == "" {
 		return errors.New("no home directory to keep the certificate authority in: set forward.caCert and forward.caKey")
 	}
 	return run(s, c, *force)
 }
 
-func initAuthority(s streams, c config, force bool) error {
+func initAuthority(s streams, c config.Config, force bool) error {
 	var hosts []string
-	for _, entry := range c.forward.Intercept {
+	for _, entry := range c.Forward.Intercept {
 		i, err := proxy.ParseIntercept(entry)
 		if err != nil {
 			return fmt.Errorf("forward.intercept: %w", err)
@@ -68,7 +69,7 @@ func initAuthority(s streams, c config, force bool) error {
 		hosts = append(hosts, i.Host)
 	}
 	if !force {
-		for _, file := range []string{c.caCert, c.caKey} {
+		for _, file := range []string{c.CACert, c.CAKey} {
 			if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 				return fmt.Errorf("%s is there already; --force replaces it, and every client has to be told again", file)
 			}
@@ -79,10 +80,10 @@ func initAuthority(s streams, c config, force bool) error {
 		return err
 	}
 	// The key first: a certificate without its key would be trusted for nothing.
-	if err := replaceFile(c.caKey, key, 0o600); err != nil {
+	if err := replaceFile(c.CAKey, key, 0o600); err != nil {
 		return err
 	}
-	if err := replaceFile(c.caCert, cert, 0o644); err != nil {
+	if err := replaceFile(c.CACert, cert, 0o644); err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "Made a certificate authority for %s.\n\n", strings.Join(hosts, ", "))
@@ -107,54 +108,54 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 }
 
 // authority reads the forward door's authority. Both are nil where none has been made.
-func (c config) authority() (*proxy.Authority, error) {
-	cert, err := readMounted(c.caCert)
-	if errors.Is(err, fs.ErrNotExist) || c.caCert == "" {
+func loadAuthority(c config.Config) (*proxy.Authority, error) {
+	cert, err := config.ReadRegular(c.CACert)
+	if errors.Is(err, fs.ErrNotExist) || c.CACert == "" {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	key, err := readMounted(c.caKey)
+	key, err := config.ReadRegular(c.CAKey)
 	if err != nil {
 		return nil, err
 	}
 	return proxy.OpenAuthority(cert, key)
 }
 
-func (c config) mustAuthority() (*proxy.Authority, error) {
-	a, err := c.authority()
+func requireAuthority(c config.Config) (*proxy.Authority, error) {
+	a, err := loadAuthority(c)
 	if a == nil && err == nil {
-		err = fmt.Errorf("there is no certificate authority at %s yet; 'remora ca init' makes one", c.caCert)
+		err = fmt.Errorf("there is no certificate authority at %s yet; 'remora ca init' makes one", c.CACert)
 	}
 	return a, err
 }
 
-func showAuthority(s streams, c config, _ bool) error {
-	a, err := c.mustAuthority()
+func showAuthority(s streams, c config.Config, _ bool) error {
+	a, err := requireAuthority(c)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(s.out, "name:        %s\nfor:         %s\nuntil:       %s\nSHA-256:     %s\ncertificate: %s\nkey:         %s\n",
-		a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly), a.Fingerprint(), c.caCert, c.caKey)
+		a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly), a.Fingerprint(), c.CACert, c.CAKey)
 	return nil
 }
 
-func printAuthorityPath(s streams, c config, _ bool) error {
-	if _, err := c.mustAuthority(); err != nil {
+func printAuthorityPath(s streams, c config.Config, _ bool) error {
+	if _, err := requireAuthority(c); err != nil {
 		return err
 	}
-	fmt.Fprintln(s.out, c.caCert)
+	fmt.Fprintln(s.out, c.CACert)
 	return nil
 }
 
 // trustHelp says how each kind of client is told of the authority. It is for the one shell in which the agent runs:
 // nothing needs to be installed for the whole machine.
-func trustHelp(s streams, c config, _ bool) error {
-	if _, err := c.mustAuthority(); err != nil {
+func trustHelp(s streams, c config.Config, _ bool) error {
+	if _, err := requireAuthority(c); err != nil {
 		return err
 	}
-	listen := c.forward.Listen
+	listen := c.Forward.Listen
 	if listen == "" {
 		listen = proxy.DefaultForwardConfig().Listen
 	}
@@ -178,12 +179,12 @@ A variable that replaces a list leaves the program unable to reach other sites; 
   cat /etc/ssl/certs/ca-certificates.crt %[2]s > both.pem
 
 The authority can vouch for %[3]s and for nothing else.
-`, listen, c.caCert, strings.Join(interceptedHosts(c), ", "))
+`, listen, c.CACert, strings.Join(interceptedHosts(c), ", "))
 	return nil
 }
 
-func interceptedHosts(c config) []string {
-	if a, err := c.authority(); err == nil && a != nil {
+func interceptedHosts(c config.Config) []string {
+	if a, err := loadAuthority(c); err == nil && a != nil {
 		return a.Hosts()
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -90,17 +91,21 @@ func newFlock(t *testing.T) *flock {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := writeFile(t, fmt.Sprintf(`{"listen": "127.0.0.1:0", "log": {"level": "debug"}, "identity": {"tenant": "tests", "anonymous": "keyHolder"},
+	file := filepath.Join(t.TempDir(), "config.json")
+	settings := fmt.Sprintf(`{"listen": "127.0.0.1:0", "log": {"level": "debug"}, "identity": {"tenant": "tests", "anonymous": "keyHolder"},
 		"persist": {"turnsPerSecond": 0}, "storage": {"dir": %q, "keyFile": %q, "hangTimeout": %q},
 		"recall": {"deadline": %[3]q, "firstDeadline": %[3]q},
 		"upstreams": [{"name": "model", "url": %q, "paths": ["/"]}, {"name": "gone", "url": %q, "paths": ["/gone"]}]}`,
-		f.data, filepath.Join(t.TempDir(), "store.key"), patience.String(), model.URL, "http://"+closed)) // a busy machine must not decide
+		f.data, filepath.Join(t.TempDir(), "store.key"), patience.String(), model.URL, "http://"+closed) // a busy machine must not decide
+	if err := os.WriteFile(file, []byte(settings), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	env := environment("OTEL_TRACES_EXPORTER", "console")
-	c, err := loadConfig(overrides{file: file}, env, machine())
+	c, err := config.Load(config.Overrides{File: file}, env, config.Place{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := c.log.form(&f.log, false)
+	log := newLogger(c.Log, &f.log, false)
 	tracing, err := openTelemetry(t.Context(), env, &f.spans, log)
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall/embed"
@@ -50,23 +51,23 @@ func check(ctx context.Context, s streams, args []string) error {
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
-	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
 	if *live {
-		return checkLive(ctx, s.out, c.server.Listen)
+		return checkLive(ctx, s.out, c.Server.Listen)
 	}
 	if err != nil {
 		return err
 	}
-	if err := writeConfig(s.out, c.settings()); err != nil {
+	if err := c.Write(s.out); err != nil {
 		return err
 	}
-	if c.source != "" {
-		fmt.Fprintf(s.err, "configuration %s: ok\n", c.source)
+	if c.File != "" {
+		fmt.Fprintf(s.err, "configuration %s: ok\n", c.File)
 	} else {
 		fmt.Fprintln(s.err, "configuration: ok, no file")
 	}
-	fmt.Fprintf(s.err, "identity: %s\n", c.identity())
-	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
+	fmt.Fprintf(s.err, "identity: %s\n", identitySummary(c))
+	for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
 		fmt.Fprintf(s.err, "warning: %s\n", w)
 	}
 	failed := checkListen(ctx, s.err, c) + checkUpstreams(ctx, s.err, c) + checkEmbeddings(ctx, s.err, c) + checkForward(s.err, c) +
@@ -79,8 +80,8 @@ func check(ctx context.Context, s streams, args []string) error {
 }
 
 // checkListen tries the addresses of the doors. One that is in use may well be this very Remora's, but not another program's.
-func checkListen(ctx context.Context, w io.Writer, c config) (failed int) {
-	for _, address := range []string{c.server.Listen, c.forward.Listen} {
+func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int) {
+	for _, address := range []string{c.Server.Listen, c.Forward.Listen} {
 		if address == "" {
 			continue
 		}
@@ -120,17 +121,17 @@ func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string
 }
 
 // checkUpstreams asks them side by side and tells in their order.
-func checkUpstreams(ctx context.Context, w io.Writer, c config) (failed int) {
+func checkUpstreams(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	results := make([]struct {
 		text string
 		err  error
-	}, len(c.proxy.Upstreams))
+	}, len(c.Proxy.Upstreams))
 	var all sync.WaitGroup
-	for i, u := range c.proxy.Upstreams {
-		all.Go(func() { results[i].text, results[i].err = probe(ctx, u, c.proxy.Transport) })
+	for i, u := range c.Proxy.Upstreams {
+		all.Go(func() { results[i].text, results[i].err = probe(ctx, u, c.Proxy.Transport) })
 	}
 	all.Wait()
-	for i, u := range c.proxy.Upstreams {
+	for i, u := range c.Proxy.Upstreams {
 		if err := results[i].err; err != nil {
 			failed++
 			fmt.Fprintf(w, "upstream %s (%s): FAILED: %v\n", u.Name, u.URL, err)
@@ -142,11 +143,11 @@ func checkUpstreams(ctx context.Context, w io.Writer, c config) (failed int) {
 }
 
 // checkForward tells what the forward door would do with the hosts on its list.
-func checkForward(w io.Writer, c config) (failed int) {
-	if c.forward.Listen == "" || len(c.forward.Intercept) == 0 {
+func checkForward(w io.Writer, c config.Config) (failed int) {
+	if c.Forward.Listen == "" || len(c.Forward.Intercept) == 0 {
 		return 0
 	}
-	a, err := c.authority()
+	a, err := loadAuthority(c)
 	if err != nil {
 		fmt.Fprintf(w, "certificate authority: FAILED: %v\n", err)
 		return 1
@@ -209,12 +210,12 @@ func wayOf(t *http.Transport, r *http.Request) string {
 }
 
 // checkEmbeddings asks for the vector of a word, as recall would, if a server is set.
-func checkEmbeddings(ctx context.Context, w io.Writer, c config) (failed int) {
-	if c.embeddings.URL == "" {
+func checkEmbeddings(ctx context.Context, w io.Writer, c config.Config) (failed int) {
+	if c.Embeddings.URL == "" {
 		return 0
 	}
-	c.embeddings.QueryTimeout = probeTimeout // a server may have to load its model first
-	client, err := embed.New(c.embeddings, nil)
+	c.Embeddings.QueryTimeout = probeTimeout // a server may have to load its model first
+	client, err := embed.New(c.Embeddings, nil)
 	if err != nil {
 		fmt.Fprintf(w, "embeddings: FAILED: %v\n", err)
 		return 1
@@ -226,29 +227,29 @@ func checkEmbeddings(ctx context.Context, w io.Writer, c config) (failed int) {
 		fmt.Fprintf(w, "embeddings %s: FAILED: %v\n", client.Host(), err)
 		return 1
 	}
-	fmt.Fprintf(w, "embeddings %s: model %s answers with %d dimensions in %s\n", client.Host(), c.embeddings.Model, len(v), time.Since(start).Round(time.Millisecond))
+	fmt.Fprintf(w, "embeddings %s: model %s answers with %d dimensions in %s\n", client.Host(), c.Embeddings.Model, len(v), time.Since(start).Round(time.Millisecond))
 	return 0
 }
 
 // checkStore tells whether memory would work.
-func checkStore(ctx context.Context, w io.Writer, c config, verify bool) (failed int) {
+func checkStore(ctx context.Context, w io.Writer, c config.Config, verify bool) (failed int) {
 	told, err := storeState(ctx, c, verify)
 	if err != nil {
-		fmt.Fprintf(w, "store %s: FAILED: %v\n", c.storage.Dir, err)
+		fmt.Fprintf(w, "store %s: FAILED: %v\n", c.Storage.Dir, err)
 		return 1
 	}
-	fmt.Fprintf(w, "store %s: %s\n", c.storage.Dir, told)
+	fmt.Fprintf(w, "store %s: %s\n", c.Storage.Dir, told)
 	return 0
 }
 
 // storeState looks at the store where serve would keep it, in a process of its own: opening a damaged one may be the end
 // of a process. Where a Remora has it open, that one is asked.
-func storeState(ctx context.Context, c config, verify bool) (string, error) {
-	if c.keyless != "" {
-		return "", errors.New(c.keyless)
+func storeState(ctx context.Context, c config.Config, verify bool) (string, error) {
+	if c.NoKey != "" {
+		return "", errors.New(c.NoKey)
 	}
-	if !storeBegun(c.storage.Dir) {
-		return "not there yet, can be made", errors.Join(writable(c.storage.Dir), keyForNew(c.storage))
+	if !storeBegun(c.Storage.Dir) {
+		return "not there yet, can be made", errors.Join(writable(c.Storage.Dir), keyForNew(c.Storage))
 	}
 	found := ""
 	look := func(store openStore) (err error) {
@@ -258,7 +259,7 @@ func storeState(ctx context.Context, c config, verify bool) (string, error) {
 		}
 		return err
 	}
-	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
+	if running, err := process.Dial(c.Storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
 		s := running.Status()
 		err = errors.Join(look(running), running.Close(), ailing(s), met(s), missing(s))
 		return fmt.Sprintf("in use by a Remora that runs, open, %d MiB free%s", s.FreeBytes>>20, found), err
@@ -340,8 +341,8 @@ func missing(s process.Status) error {
 }
 
 // probeStore opens the store, has look look at it, and closes it again. Nothing is set aside.
-func probeStore(ctx context.Context, c config, look func(openStore) error) (process.Status, error) {
-	c.store.setAside, c.store.reserveBytes = false, 0
+func probeStore(ctx context.Context, c config.Config, look func(openStore) error) (process.Status, error) {
+	c.Store.SetAside, c.Store.ReserveBytes = false, 0
 	s := newStore(c, slog.New(slog.DiscardHandler))
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

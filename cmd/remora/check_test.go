@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 )
@@ -40,9 +41,9 @@ func TestCheckTellsOfDamage(t *testing.T) {
 		"the version is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "VERSION")) }, "VERSION is missing"},
 	} {
 		cfg := demoConfig(rigDir(t), "http://127.0.0.1:1")
-		cfg.store = defaultStoreConfig()
-		cfg.store.isolation = isolationInline
-		s := badger.New(cfg.storage, nil)
+		cfg.Store = config.Default().Store
+		cfg.Store.Isolation = config.IsolationInline
+		s := badger.New(cfg.Storage, nil)
 		if err := s.Open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -53,13 +54,13 @@ func TestCheckTellsOfDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		dir := rigDir(t) // what a kill leaves
-		if err := os.CopyFS(dir, os.DirFS(cfg.storage.Dir)); err != nil {
+		if err := os.CopyFS(dir, os.DirFS(cfg.Storage.Dir)); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		cfg.storage.Dir = dir
+		cfg.Storage.Dir = dir
 		if err := c.spoil(dir); err != nil {
 			t.Fatal(err)
 		}
@@ -80,9 +81,9 @@ func TestCheckTellsOfAFullDisk(t *testing.T) {
 		t.Skip(what)
 	}
 	cfg := demoConfig(rigDir(t), "http://127.0.0.1:1")
-	cfg.store = defaultStoreConfig()
-	cfg.store.isolation = isolationInline
-	free, err := badger.New(cfg.storage, nil).MeasureFree()
+	cfg.Store = config.Default().Store
+	cfg.Store.Isolation = config.IsolationInline
+	free, err := badger.New(cfg.Storage, nil).MeasureFree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestCheckTellsOfAFullDisk(t *testing.T) {
 	if free < 4*aFile {
 		without("there is not enough space to have some and take it")
 	}
-	cfg.storage.MinFreeBytes = free - aFile/2
+	cfg.Storage.MinFreeBytes = free - aFile/2
 	store := newStore(cfg, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/proxytest"
@@ -76,8 +77,8 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 	}
 	defer stopModel()
 	c := demoConfig(dir, upstream)
-	c.recall.Deadline, c.recall.FirstDeadline = demoTimeout, demoTimeout // it shows what is recalled, however slow the machine
-	c.proxy.RecallDeadline, c.proxy.FirstDeadline = demoTimeout, demoTimeout
+	c.Recall.Deadline, c.Recall.FirstDeadline = demoTimeout, demoTimeout // it shows what is recalled, however slow the machine
+	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = demoTimeout, demoTimeout
 	remora, err := newSystem(c, slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), noTelemetry())
 	if err != nil {
 		return err
@@ -95,15 +96,15 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 }
 
 // demoConfig is the default, on ports of its own, with its data in dir and one person as everybody.
-func demoConfig(dir, upstream string) config {
-	c := defaultConfig()
-	c.server.Listen = "127.0.0.1:0"
-	c.oneUpstream(upstream)
-	c.proxy.Identity.Tenant, c.proxy.Identity.Anonymous = "demo", identity.AnonymousKeyHolder
-	c.storage.Dir = filepath.Join(dir, "data")
-	c.storage.KeyFile = filepath.Join(dir, "store.key")
-	c.store.isolation, c.store.reserveBytes = isolationInline, 0
-	c.settle(place{getenv: func(string) string { return "" }})
+func demoConfig(dir, upstream string) config.Config {
+	c := config.Default()
+	c.Server.Listen = "127.0.0.1:0"
+	c.SetUpstream(upstream)
+	c.Proxy.Identity.Tenant, c.Proxy.Identity.Anonymous = "demo", identity.AnonymousKeyHolder
+	c.Storage.Dir = filepath.Join(dir, "data")
+	c.Storage.KeyFile = filepath.Join(dir, "store.key")
+	c.Store.Isolation, c.Store.ReserveBytes = config.IsolationInline, 0
+	c.Settle(config.Place{})
 	return c
 }
 

@@ -17,7 +17,8 @@ const module = "github.com/remora-proxy/remora/"
 // layers puts each package on its floor. Imports go to lower floors only.
 var layers = map[string]int{
 	"storage/wire":              -1, // below the vocabulary, whose memories it encodes
-	"cmd/remora":                4,
+	"cmd/remora":                5,
+	"cmd/remora/config":         4,
 	"cmd/remora-bench":          5,
 	"cmd/remora-bench/load":     4,
 	"cmd/remora-bench/quality":  4,
@@ -89,11 +90,11 @@ var homes = []struct {
 	{"github.com/elazarl/goproxy", []string{"proxy/forward.go"},
 		"goproxy takes CONNECT and no more: its own request path is HTTP/1.1 only, does not cancel the upstream and escapes Shutdown."},
 	{"github.com/gobwas/ws", []string{"proxy/websocket_pump.go"}, "Frames are read where a socket's responses get memory; all other upgrades are bytes."},
-	{"github.com/tidwall/sjson", []string{"cmd/remora/config_write.go"}, "It edits JSON by path, as a configuration is written. Bodies are extended by inserting bytes."},
+	{"github.com/tidwall/sjson", []string{"cmd/remora/config/write.go"}, "It edits JSON by path, as a configuration is written. Bodies are extended by inserting bytes."},
 	{"github.com/tidwall/", []string{"proxy/dialect"},
 		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},
 	{"github.com/HdrHistogram/hdrhistogram-go", []string{"cmd/remora-bench/load"}, "Latencies are counted where the load is measured; the program has OpenTelemetry's histograms."},
-	{"github.com/KimMachineGun/automemlimit", []string{"cmd/remora"}, "The memory limit of a process is decided where the program is put together."},
+	{"github.com/KimMachineGun/automemlimit", []string{"cmd/remora", "cmd/remora/config"}, "The memory limit of a process is decided where the program is put together."},
 	{"github.com/dgraph-io/", []string{"storage/badger"}, storeReason},
 	{"go.opentelemetry.io/otel/sdk", []string{"cmd/remora"}, otelReason},
 	{"go.opentelemetry.io/otel/exporters", []string{"cmd/remora"}, otelReason},

@@ -5,6 +5,8 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
 // usageError is a wrong call. Whoever returns it has told the user already.
@@ -45,21 +47,21 @@ func parseFlags(f *flag.FlagSet, args []string) error {
 }
 
 // configFlags are the settings of every day; the rest is in the file and the environment.
-func configFlags(f *flag.FlagSet) *overrides {
+func configFlags(f *flag.FlagSet) *config.Overrides {
 	o := storeFlags(f)
-	o.serves = true
+	o.Serves = true
 	f.Lookup("data").Usage = "keep memories in `directory`"
-	f.StringVar(&o.listen, "listen", "", "listen on `address`, e.g. 127.0.0.1:8787")
-	f.StringVar(&o.upstream, "upstream", "", "send every path to this `URL`, e.g. https://api.openai.com")
-	f.StringVar(&o.forward, "forward", "", "also accept CONNECT, as HTTPS_PROXY does, on `address`")
+	f.StringVar(&o.Listen, "listen", "", "listen on `address`, e.g. 127.0.0.1:8787")
+	f.StringVar(&o.Upstream, "upstream", "", "send every path to this `URL`, e.g. https://api.openai.com")
+	f.StringVar(&o.Forward, "forward", "", "also accept CONNECT, as HTTPS_PROXY does, on `address`")
 	return o
 }
 
 // storeFlags are those of commands that need the store and nothing else.
-func storeFlags(f *flag.FlagSet) *overrides {
-	o := &overrides{}
-	f.StringVar(&o.file, "config", "", "read settings from `file` (default: config.json in the configuration directory, if it is there)")
-	f.StringVar(&o.data, "data", "", "the memories are in `directory`")
+func storeFlags(f *flag.FlagSet) *config.Overrides {
+	o := &config.Overrides{}
+	f.StringVar(&o.File, "config", "", "read settings from `file` (default: config.json in the configuration directory, if it is there)")
+	f.StringVar(&o.Data, "data", "", "the memories are in `directory`")
 	return o
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/process"
@@ -99,11 +100,11 @@ const maxForget = 10_000
 
 // run has the Remora that runs do it, whose indexes and conversations hold what is to be forgotten, or puts one together
 // that does nothing else.
-func (f forgetting) run(ctx context.Context, c config, s streams) (done forgotten, err error) {
+func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done forgotten, err error) {
 	if err := thereIsAStore(c); err != nil {
 		return done, err
 	}
-	running, away := process.Dial(c.storage.Dir, process.FrontSocket, readBuild().String())
+	running, away := process.Dial(c.Storage.Dir, process.FrontSocket, readBuild().String())
 	if away != nil {
 		return f.alone(ctx, c, s, away)
 	}
@@ -120,9 +121,9 @@ func (f forgetting) run(ctx context.Context, c config, s streams) (done forgotte
 }
 
 // alone runs all that stands behind the doors for as long as it takes. away says why no running Remora was asked.
-func (f forgetting) alone(ctx context.Context, c config, s streams, away error) (done forgotten, err error) {
-	c.store.setAside, c.store.reserveBytes, c.log.level = false, 0, levelWarn
-	sys, err := assemble(c, c.log.form(s.err, isTerminal(s.err)), noTelemetry())
+func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away error) (done forgotten, err error) {
+	c.Store.SetAside, c.Store.ReserveBytes, c.Log.Level = false, 0, "warn"
+	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), noTelemetry())
 	if err != nil {
 		return done, err
 	}

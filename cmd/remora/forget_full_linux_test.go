@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
 // fillBut leaves so many bytes of a disk.
@@ -36,9 +38,9 @@ func TestForgetWhileTheDiskIsFull(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := mounted(t, kind, 256)
-			r := newRig(t, filepath.Join(dir, "remora"), func(c *config) {
-				c.storage.MinFreeBytes = 64 << 20
-				c.persist.Audit.Interval, c.persist.Audit.Debounce = time.Second, 100*time.Millisecond
+			r := newRig(t, filepath.Join(dir, "remora"), func(c *config.Config) {
+				c.Storage.MinFreeBytes = 64 << 20
+				c.Persist.Audit.Interval, c.Persist.Audit.Debounce = time.Second, 100*time.Millisecond
 			})
 			stop := r.traffic()
 			var last int64 // that a forgotten user may have said before

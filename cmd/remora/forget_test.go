@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestForgettingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := demoConfig(t.TempDir(), "http://127.0.0.1:1")
-		c.store.isolation = isolationInline
+		c.Store.Isolation = config.IsolationInline
 		s := &system{store: newStore(c, slog.New(slog.DiscardHandler))} // closed
 		began := time.Now()
 		waits := func(ctx context.Context) (persist.Erasure, error) {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
@@ -64,8 +65,8 @@ func keys(ctx context.Context, s streams, args []string) error {
 }
 
 // keyStatus tells ids and counts, never a key. It works beside a running Remora.
-func keyStatus(w io.Writer, c config) error {
-	st, err := badger.ReadKeyStatus(c.storage)
+func keyStatus(w io.Writer, c config.Config) error {
+	st, err := badger.ReadKeyStatus(c.Storage)
 	if err != nil {
 		return err
 	}
@@ -92,9 +93,9 @@ func keyStatus(w io.Writer, c config) error {
 }
 
 // rotateKey works on any store that can.
-func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c config, newKeyFile string) error {
+func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c config.Config, newKeyFile string) error {
 	done, err := store.RotateKey(ctx, newKeyFile)
-	if errors.Is(err, storage.ErrInvalid) && newKeyFile == "" && len(c.storage.Key) > 0 {
+	if errors.Is(err, storage.ErrInvalid) && newKeyFile == "" && len(c.Storage.Key) > 0 {
 		return errors.New("the key is set as storage.key, which Remora can't change: name a file for the new one with --new-key-file")
 	}
 	if err != nil {
@@ -113,11 +114,11 @@ func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c con
 	return nil
 }
 
-func exportKeys(s streams, c config, file string) error {
+func exportKeys(s streams, c config.Config, file string) error {
 	n := 0
 	err := writeOut(s, file, func(w io.Writer) error {
 		var err error
-		n, err = badger.ExportKeyring(c.storage, w)
+		n, err = badger.ExportKeyring(c.Storage, w)
 		return err
 	})
 	if err == nil {
@@ -126,16 +127,16 @@ func exportKeys(s streams, c config, file string) error {
 	return err
 }
 
-func importKeys(s streams, c config, file string) error {
-	if running, err := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
-		return errors.Join(fmt.Errorf("a Remora uses %s: stop it first; nothing was imported", c.storage.Dir), running.Close())
+func importKeys(s streams, c config.Config, file string) error {
+	if running, err := process.Dial(c.Storage.Dir, process.StoreSocket, readBuild().String()); err == nil {
+		return errors.Join(fmt.Errorf("a Remora uses %s: stop it first; nothing was imported", c.Storage.Dir), running.Close())
 	}
 	in, err := openIn(s, file)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	done, err := badger.ImportKeyring(c.storage, in)
+	done, err := badger.ImportKeyring(c.Storage, in)
 	if err != nil {
 		return err
 	}

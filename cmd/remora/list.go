@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -72,10 +73,10 @@ func listMemories(ctx context.Context, s streams, args []string) error {
 }
 
 // run works on any store.
-func (l listing) run(ctx context.Context, s streams, c config, store openStore) error {
+func (l listing) run(ctx context.Context, s streams, c config.Config, store openStore) error {
 	out := bufio.NewWriter(s.out)
 	// It reads only, and is not run.
-	pipeline := persist.New(c.persist, store, store, nil, nil, nil, nil)
+	pipeline := persist.New(c.Persist, store, store, nil, nil, nil, nil)
 	var err error
 	unreadable := 0
 	if l.failed {

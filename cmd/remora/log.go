@@ -4,57 +4,29 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"sync"
+	"time"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
-// logConfig says what is logged and how. Content, keys and header values never are, at any level.
-type logConfig struct {
-	level  logLevel
-	format logFormat
-}
-
-type (
-	logLevel  string
-	logFormat string
-)
-
-const (
-	formatAuto logFormat = "auto" // text on a terminal, JSON elsewhere
-	formatText logFormat = "text"
-	formatJSON logFormat = "json"
-)
-
-// slog's names in lower case.
-const (
-	levelDebug logLevel = "debug"
-	levelInfo  logLevel = "info"
-	levelWarn  logLevel = "warn"
-	levelError logLevel = "error"
-)
-
-func (c logConfig) form(w io.Writer, terminal bool) *slog.Logger {
-	options := &slog.HandlerOptions{Level: c.slogLevel()}
-	if c.format == formatText || c.format == formatAuto && terminal {
+func newLogger(c config.Log, w io.Writer, terminal bool) *slog.Logger {
+	options := &slog.HandlerOptions{Level: c.SlogLevel()}
+	if c.Format == config.FormatText || c.Format == config.FormatAuto && terminal {
 		return slog.New(slog.NewTextHandler(w, options))
 	}
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// queued makes a log for whoever must not wait for w. Its last lines are written by done.
-func (c logConfig) queued(w io.Writer) (log *slog.Logger, done func()) {
+// newQueuedLogger returns a logger that never blocks on w. flush writes its last lines.
+func newQueuedLogger(c config.Log, w io.Writer) (log *slog.Logger, flush func()) {
 	q := newLogQueue(w)
-	log = c.form(q, isTerminal(w))
-	q.lost = func(lines int) {
-		log.Warn("lines of the log were lost: whoever reads it is slow, or had stopped", "lines", lines)
+	log = newLogger(c, q, isTerminal(w))
+	q.onDrop = func(lines int) {
+		log.Warn("log lines were dropped: the reader of the log is slow or stopped", "lines", lines)
 	}
 	go q.run()
 	return log, q.close
-}
-
-func (c logConfig) slogLevel() slog.Level {
-	var level slog.Level // info
-	// settings() admits slog's own names only.
-	_ = level.UnmarshalText([]byte(c.level))
-	return level
 }
 
 func isTerminal(w io.Writer) bool {
@@ -64,4 +36,106 @@ func isTerminal(w io.Writer) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && info.Mode()&os.ModeDevice != 0 && f.Name() != os.DevNull
+}
+
+// Limits of a logQueue.
+const (
+	maxLogBacklog    = 1 << 20     // bytes that wait to be written; later lines are dropped and counted
+	keptLogBuffer    = 64 << 10    // bytes of buffer that are kept for reuse
+	logFlushDeadline = time.Second // for the last lines of the process
+)
+
+// logQueue writes lines in a goroutine of its own, in order. A write to a pipe or a terminal may block forever: on a
+// pager, on a terminal stopped with Ctrl-S, on a collector that hangs. Requests never wait for it.
+type logQueue struct {
+	to     io.Writer
+	onDrop func(lines int) // called by the goroutine once lines can be written again; may write
+
+	mu      sync.Mutex
+	waiting []byte
+	dropped int
+	closed  bool
+	wake    chan struct{} // holds one: something waits, or the queue is closed
+	done    chan struct{} // closed when the queue is closed and empty
+}
+
+func newLogQueue(to io.Writer) *logQueue {
+	return &logQueue{to: to, wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// Write queues one line. It never blocks and never fails.
+func (q *logQueue) Write(line []byte) (int, error) {
+	q.mu.Lock()
+	if len(q.waiting)+len(line) > maxLogBacklog {
+		q.dropped++
+	} else {
+		q.waiting = append(q.waiting, line...)
+	}
+	q.mu.Unlock()
+	q.notify()
+	return len(line), nil
+}
+
+func (q *logQueue) notify() {
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until the queue is closed and empty.
+func (q *logQueue) run() {
+	defer close(q.done)
+	var writing []byte
+	for range q.wake {
+		for {
+			q.mu.Lock()
+			writing, q.waiting = q.waiting, writing[:0]
+			dropped, closed := q.dropped, q.closed
+			q.dropped = 0
+			q.mu.Unlock()
+			if len(writing) == 0 && dropped == 0 {
+				if closed {
+					return
+				}
+				break
+			}
+			_, _ = q.to.Write(writing) // a failure can't be reported anywhere else
+			if cap(writing) > keptLogBuffer {
+				writing = nil
+			}
+			if dropped > 0 {
+				q.onDrop(dropped)
+			}
+		}
+	}
+}
+
+// close waits up to logFlushDeadline until everything is written. Later lines may be lost.
+func (q *logQueue) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.notify()
+	waitForLog(q.done)
+}
+
+// writeLastLine writes a line at the end of the process. It gives up after logFlushDeadline: a reader that has stopped
+// must not keep the process from ending.
+func writeLastLine(w io.Writer, line string) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.WriteString(w, line)
+	}()
+	waitForLog(done)
+}
+
+func waitForLog(done <-chan struct{}) {
+	timer := time.NewTimer(logFlushDeadline)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+	}
 }

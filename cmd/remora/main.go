@@ -18,9 +18,9 @@ import (
 	"os/signal"
 	"slices"
 	"syscall"
-)
 
-//go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionRulesPage" -update
+	"github.com/remora-proxy/remora/cmd/remora/config"
+)
 
 const (
 	exitOK    = 0
@@ -54,7 +54,7 @@ func mainExit() int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
-	lastWord(os.Stderr, fmt.Sprintln("remora:", err))
+	writeLastLine(os.Stderr, fmt.Sprintln("remora:", err))
 	return exitFail
 }
 
@@ -108,7 +108,7 @@ func find(name string) (command, error) {
 		known = append(known, c.name)
 	}
 	what := fmt.Sprintf("unknown command %q", name)
-	if near := nearest(name, known); near != "" {
+	if near := config.Nearest(name, known); near != "" {
 		what += fmt.Sprintf("; did you mean %q?", near)
 	}
 	return command{}, usageError{what}

@@ -9,18 +9,14 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Bounds of the reaper's schedule.
+// Schedule of the reaper.
 const (
-	defaultReapInterval = time.Hour
-	minReapInterval     = time.Second
-	firstReap           = time.Minute // after the start, which has other work, so that short runs reap too
+	reapInterval = time.Hour
+	firstReap    = time.Minute // after the start, which has other work; so short runs reap as well
 )
 
-// reap has the store remove what has expired, every so often, until ctx ends.
+// reap removes expired records from the store at an interval until ctx ends.
 func reap(ctx context.Context, store storage.Reaper, every time.Duration, log *slog.Logger) {
-	if every == 0 {
-		return
-	}
 	timer := time.NewTimer(min(firstReap, every))
 	defer timer.Stop()
 	for {
@@ -33,12 +29,12 @@ func reap(ctx context.Context, store storage.Reaper, every time.Duration, log *s
 		removed, err := store.Reap(ctx, storage.TimeOf(time.Now()))
 		switch {
 		case ctx.Err() != nil:
-		case errors.Is(err, storage.ErrUnavailable): // says so itself
-			log.Debug("expired memories are not removed yet", "error", err)
+		case errors.Is(err, storage.ErrUnavailable): // the store has logged why
+			log.Debug("expired memories can't be removed yet", "error", err)
 		case err != nil:
-			log.Error("expired memories cannot be removed", "error", err)
+			log.Error("expired memories can't be removed", "error", err)
 		case removed > 0:
-			log.Info("removed what has expired", "records", removed)
+			log.Info("expired records removed", "records", removed)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
 func serveCommand() command {
@@ -27,18 +29,18 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if err := parseFlags(f, args); err != nil {
 		return err
 	}
-	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
+	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
 	if err != nil {
 		return err
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go: that is a log line lost, and no request
-	log, logged := c.log.queued(s.err)
+	log, logged := newQueuedLogger(c.Log, s.err)
 	defer logged()
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
 	if err != nil {
 		return err
 	}
-	if err := limitMemory(c.memory); err != nil {
+	if err := limitMemory(c.MemoryLimit); err != nil {
 		log.Warn("the Go runtime has no memory limit", "error", err)
 	}
 	remora, err := newSystem(c, log, tracing)
@@ -46,7 +48,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 		return err
 	}
 	remora.announce()
-	for _, w := range c.warnings(os.Environ(), here(s.getenv)) {
+	for _, w := range c.Warnings(os.Environ(), config.Here(s.getenv)) {
 		log.Warn("configuration warning", "what", w)
 	}
 	var watch sync.WaitGroup

@@ -20,7 +20,7 @@ func (s *system) listen(ctx context.Context) error {
 	server := &process.Server{
 		Store: s.store, Local: s.store, Status: s.store.Status, Admin: s.command, Build: readBuild().String(), Log: s.log,
 	}
-	if err := server.Listen(ctx, s.config.storage.Dir, process.FrontSocket); err != nil && ctx.Err() == nil {
+	if err := server.Listen(ctx, s.config.Storage.Dir, process.FrontSocket); err != nil && ctx.Err() == nil {
 		s.log.Warn("'remora forget' can't reach this Remora", "error", err)
 	}
 	return nil

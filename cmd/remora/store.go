@@ -12,41 +12,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
 )
-
-// Where the store runs.
-const (
-	isolationProcess = "process"
-	isolationInline  = "inline"
-)
-
-// storeConfig is what can be set about where and how the store runs.
-type storeConfig struct {
-	isolation    string
-	setAside     bool
-	reserveBytes uint64
-	memoryBytes  int64
-	process      process.Config
-}
-
-func defaultStoreConfig() storeConfig {
-	return storeConfig{
-		isolation: isolationProcess, setAside: true, reserveBytes: 32 << 20, memoryBytes: 128 << 20,
-		process: process.DefaultConfig(),
-	}
-}
-
-// validate uses the keys below "storage".
-func (c storeConfig) validate() error {
-	err := c.process.Validate()
-	if c.memoryBytes < 32<<20 {
-		err = errors.Join(err, errors.New("memoryBytes: must be >= 32 MiB"))
-	}
-	return err
-}
 
 // openStore is a store with all that it offers beside the contract.
 type openStore interface {
@@ -68,9 +38,9 @@ type memoryStore interface {
 }
 
 // newStore makes the store, in this process or in one of its own. Nothing is started before Run.
-func newStore(c config, log *slog.Logger) memoryStore {
-	keeping := keeperConfig{Store: c.storage, ReserveBytes: c.store.reserveBytes, SetAside: c.store.setAside, Socket: true}
-	if c.store.isolation == isolationInline || !process.Supported {
+func newStore(c config.Config, log *slog.Logger) memoryStore {
+	keeping := keeperConfig{Store: c.Storage, ReserveBytes: c.Store.ReserveBytes, SetAside: c.Store.SetAside, Socket: true}
+	if c.Store.Isolation == config.IsolationInline || !process.Supported {
 		k := newKeeper(keeping, log)
 		return inlineStore{k.store, k, k.server(readBuild().String())}
 	}
@@ -86,21 +56,21 @@ type storeBoot struct {
 	Level       slog.Level
 }
 
-func newStoreProcess(c config, keeping keeperConfig, log *slog.Logger) *process.Client {
+func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *process.Client {
 	keeping.Alone = true
-	own := c.store.process
+	own := c.Store.Process
 	own.Build = readBuild().String()
 	own.Command = storeCommandLine
 	own.Boot = func(crashes int) ([]byte, error) {
 		keeping.Crashes = crashes
 		return json.Marshal(storeBoot{
-			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.store.memoryBytes, Level: c.log.slogLevel(),
+			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.Store.MemoryBytes, Level: c.Log.SlogLevel(),
 		})
 	}
-	space := badger.New(c.storage, nil) // never opened
+	space := badger.New(c.Storage, nil) // never opened
 	own.Excused = func() bool {
 		free, err := space.MeasureFree()
-		return err != nil || free < c.storage.MinFreeBytes || takeRoom(c.storage.Dir, parentRoom, space.MeasureFree, allocate) != nil
+		return err != nil || free < c.Storage.MinFreeBytes || takeRoom(c.Storage.Dir, parentRoom, space.MeasureFree, allocate) != nil
 	}
 	return process.New(own, log)
 }

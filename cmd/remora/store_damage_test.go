@@ -24,7 +24,7 @@ import (
 // damageManifest zeroes the manifest's second half.
 func damageManifest(t *testing.T, r *rig) {
 	t.Helper()
-	path := filepath.Join(r.sys.config.storage.Dir, "data", "MANIFEST")
+	path := filepath.Join(r.sys.config.Storage.Dir, "data", "MANIFEST")
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
@@ -147,9 +148,9 @@ func TestDiskFills(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := mounted(t, kind, 192)
-			r := newRig(t, filepath.Join(dir, "remora"), func(c *config) { c.storage.MinFreeBytes = 32 << 20 })
+			r := newRig(t, filepath.Join(dir, "remora"), func(c *config.Config) { c.Storage.MinFreeBytes = 32 << 20 })
 			r.await("reserve", func() bool {
-				_, err := os.Stat(filepath.Join(r.sys.config.storage.Dir, "reserve"))
+				_, err := os.Stat(filepath.Join(r.sys.config.Storage.Dir, "reserve"))
 				return err == nil
 			})
 			stop := r.traffic()

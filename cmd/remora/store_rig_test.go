@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/proxy/proxytest"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/process"
@@ -65,7 +66,7 @@ type rig struct {
 }
 
 // newRig starts a Remora with its data in dir, and awaits its memory.
-func newRig(t *testing.T, dir string, change func(*config)) *rig {
+func newRig(t *testing.T, dir string, change func(*config.Config)) *rig {
 	t.Helper()
 	if !process.Supported {
 		t.Skip("the store has no process of its own here")
@@ -73,12 +74,12 @@ func newRig(t *testing.T, dir string, change func(*config)) *rig {
 	r := &rig{t: t, dir: dir, said: map[string]bool{}, log: &lockedBuffer{}}
 	model := httptest.NewServer(&proxytest.LLM{Answer: r.answer})
 	c := demoConfig(dir, model.URL)
-	c.store = defaultStoreConfig()
-	c.store.reserveBytes = 4 << 20
-	c.persist.TurnsPerSecond = 0 // a busy test is faster than a person
-	c.persist.QueueTurns = 1 << 20
-	c.store.process.LastWait = 2 * time.Second
-	c.store.process.Ping, c.store.process.Suspect, c.store.process.Hang = 100*time.Millisecond, 300*time.Millisecond, 5*time.Second
+	c.Store = config.Default().Store
+	c.Store.ReserveBytes = 4 << 20
+	c.Persist.TurnsPerSecond = 0 // a busy test is faster than a person
+	c.Persist.QueueTurns = 1 << 20
+	c.Store.Process.LastWait = 2 * time.Second
+	c.Store.Process.Ping, c.Store.Process.Suspect, c.Store.Process.Hang = 100*time.Millisecond, 300*time.Millisecond, 5*time.Second
 	if change != nil {
 		change(&c)
 	}

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
 // pid is that of the store's process, 0 while there is none.
@@ -49,7 +51,7 @@ func TestStoreProcessStopped(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]time.Duration{"goes on": time.Minute, "is replaced": time.Second} {
 		t.Run(name, func(t *testing.T) {
-			r := newRig(t, rigDir(t), func(c *config) { c.store.process.Hang = hang })
+			r := newRig(t, rigDir(t), func(c *config.Config) { c.Store.Process.Hang = hang })
 			stop := r.traffic()
 			time.Sleep(200 * time.Millisecond)
 			r.failing.Store(true)

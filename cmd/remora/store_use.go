@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
 )
@@ -17,25 +18,25 @@ import (
 // How commands come by a store.
 
 // sealedConfig is the configuration of a command that needs a store and a key.
-func sealedConfig(flags *overrides, s streams) (config, error) {
-	c, err := loadConfig(*flags, s.getenv, here(s.getenv))
-	if err == nil && c.keyless != "" {
-		err = errors.New(c.keyless)
+func sealedConfig(flags *config.Overrides, s streams) (config.Config, error) {
+	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
+	if err == nil && c.NoKey != "" {
+		err = errors.New(c.NoKey)
 	}
 	return c, err
 }
 
 // withStore uses the store of the Remora that runs on this directory, or opens one that nobody has open.
-func withStore(ctx context.Context, c config, do func(store openStore) error) error {
+func withStore(ctx context.Context, c config.Config, do func(store openStore) error) error {
 	if err := thereIsAStore(c); err != nil {
 		return err
 	}
-	running, away := process.Dial(c.storage.Dir, process.StoreSocket, readBuild().String())
+	running, away := process.Dial(c.Storage.Dir, process.StoreSocket, readBuild().String())
 	if away == nil {
 		return errors.Join(do(running), running.Close())
 	}
 	privateFiles()
-	store := badger.New(c.storage, nil)
+	store := badger.New(c.Storage, nil)
 	if err := store.Open(ctx); err != nil {
 		if locked(store.Health().Reason) { // by one that could not be reached
 			err = errors.Join(err, away)
@@ -45,9 +46,9 @@ func withStore(ctx context.Context, c config, do func(store openStore) error) er
 	return errors.Join(do(store), store.Close())
 }
 
-func thereIsAStore(c config) error {
-	if _, err := os.Stat(filepath.Join(c.storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no store in %s", c.storage.Dir)
+func thereIsAStore(c config.Config) error {
+	if _, err := os.Stat(filepath.Join(c.Storage.Dir, "VERSION")); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no store in %s", c.Storage.Dir)
 	}
 	return nil
 }

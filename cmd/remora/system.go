@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
@@ -24,7 +25,7 @@ import (
 
 // system is Remora put together, but not yet running.
 type system struct {
-	config    config
+	config    config.Config
 	log       *slog.Logger
 	telemetry telemetry
 	store     memoryStore
@@ -38,16 +39,16 @@ type system struct {
 }
 
 // newSystem is assemble, with its doors open; the rest of the start is run's.
-func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
+func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	s, err := assemble(c, log, t)
 	if err != nil {
 		return nil, err
 	}
-	s.door = proxy.NewServer(s.handler, c.server, log)
+	s.door = proxy.NewServer(s.handler, c.Server, log)
 	if err := s.door.Listen(); err != nil {
 		return nil, inUse(err)
 	}
-	if c.forward.Listen != "" {
+	if c.Forward.Listen != "" {
 		if s.forward, err = newForward(c, s.handler, log); err != nil {
 			return nil, err
 		}
@@ -72,27 +73,27 @@ func newSystem(c config, log *slog.Logger, t telemetry) (*system, error) {
 //	          memories, spool       |      |  indexes, loaded when a user comes
 //	                                v      |  and vectors, asked of recall.embeddings.url if one is set
 //	                                store -+  in a process of its own, by a socket
-func assemble(c config, log *slog.Logger, t telemetry) (*system, error) {
+func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	s := &system{config: c, log: log, telemetry: t, started: time.Now()}
 	s.store = newStore(c, log)
-	redactor, err := redact.New(c.redact)
+	redactor, err := redact.New(c.Redact)
 	if err != nil {
 		return nil, err
 	}
-	if c.embeddings.URL != "" {
-		if s.embedder, err = embed.New(c.embeddings, log); err != nil {
+	if c.Embeddings.URL != "" {
+		if s.embedder, err = embed.New(c.Embeddings, log); err != nil {
 			return nil, err
 		}
-		c.recall.Vectors.Embedder = s.embedder
-		c.recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
+		c.Recall.Vectors.Embedder = s.embedder
+		c.Recall.Vectors.Redact = func(text string) string { text, _ = redactor.Redact(text); return text }
 	}
-	s.engine = recall.New(c.recall, s.store, log, t.traces)
+	s.engine = recall.New(c.Recall, s.store, log, t.traces)
 	known := &knownMemories{Engine: s.engine}
-	s.pipeline = persist.New(c.persist, s.store, s.store, known, redactor, log, t.traces)
-	if c.distill.URL != "" {
-		s.pipeline.SetDistiller(distill.New(c.distill))
+	s.pipeline = persist.New(c.Persist, s.store, s.store, known, redactor, log, t.traces)
+	if c.Distill.URL != "" {
+		s.pipeline.SetDistiller(distill.New(c.Distill))
 	}
-	s.handler, err = proxy.New(c.proxy, proxy.Deps{
+	s.handler, err = proxy.New(c.Proxy, proxy.Deps{
 		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,
 		Redact: redact.NewCache(redactor).Redact,
 	})
@@ -104,17 +105,17 @@ func assemble(c config, log *slog.Logger, t telemetry) (*system, error) {
 }
 
 // newForward makes the forward door. An authority that is missing or can't be read never keeps it shut: it tunnels.
-func newForward(c config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
-	a, err := c.authority()
+func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
+	a, err := loadAuthority(c)
 	switch {
 	case err != nil:
 		log.Error("the forward door tunnels only, without memory: its certificate authority can't be used", "error", err)
-	case a == nil && len(c.forward.Intercept) > 0:
+	case a == nil && len(c.Forward.Intercept) > 0:
 		log.Warn("the forward door tunnels only, without memory: it has no certificate authority. 'remora ca init' makes one")
 	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
 		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
 	}
-	return proxy.NewForward(c.forward, h, a, c.server, log)
+	return proxy.NewForward(c.Forward, h, a, c.Server, log)
 }
 
 // inUse adds what to do to the commonest failure of a start.
@@ -140,7 +141,7 @@ func (s *system) run(ctx context.Context) error {
 		door = together(door, s.forward.Serve)
 	}
 	return runStages(ctx, s.log, append([]stage{
-		{"door", s.afterStore(door), s.config.server.Drain + closePatience},
+		{"door", s.afterStore(door), s.config.Server.Drain + closePatience},
 		{"commands", s.listen, closePatience},
 	}, s.behind()...)...)
 }
@@ -152,7 +153,7 @@ func (s *system) behind() []stage {
 	}
 	return []stage{
 		{"exchanges", quietly(s.handler.Run), handPatience},
-		{"persistence", s.afterStore(s.pipeline.Run), s.config.persist.DrainTimeout + drainPatience},
+		{"persistence", s.afterStore(s.pipeline.Run), s.config.Persist.DrainTimeout + drainPatience},
 		{"recall", s.recall, closePatience},
 		{"store", together(s.store.Run, s.reap), closePatience},
 		s.telemetryStage(),
@@ -186,7 +187,7 @@ func (s *system) recall(ctx context.Context) error {
 
 // reap keeps the store free of what has expired, as long as it runs.
 func (s *system) reap(ctx context.Context) error {
-	reap(ctx, s.store, s.config.reapEvery, s.log)
+	reap(ctx, s.store, reapInterval, s.log)
 	<-ctx.Done()
 	return nil
 }
@@ -208,8 +209,8 @@ func (s *system) flushTelemetry(ctx context.Context) error {
 }
 
 // identity says in words whose memory requests are about, as the settings and the place make it.
-func (c config) identity() string {
-	i := c.proxy.Identity
+func identitySummary(c config.Config) string {
+	i := c.Proxy.Identity
 	own := i.Loopback && !i.Container
 	tenant := "one memory for all keys"
 	switch {
@@ -228,7 +229,7 @@ func (c config) identity() string {
 // only its host is shown.
 func (s *system) announce() {
 	var upstreams []string
-	for _, u := range s.config.proxy.Upstreams {
+	for _, u := range s.config.Proxy.Upstreams {
 		host := u.URL
 		if parsed, err := url.Parse(u.URL); err == nil {
 			host = parsed.Host
@@ -238,8 +239,8 @@ func (s *system) announce() {
 	attributes := []any{
 		"url", "http://" + s.door.Addr().String(),
 		"upstreams", strings.Join(upstreams, " "),
-		"data", s.config.storage.Dir,
-		"identity", s.config.identity(),
+		"data", s.config.Storage.Dir,
+		"identity", identitySummary(s.config),
 		"traces", s.telemetry.destination,
 		"version", readBuild().version,
 	}
@@ -249,12 +250,12 @@ func (s *system) announce() {
 	if s.forward != nil {
 		attributes = append(attributes, "forward", s.forward.Addr().String())
 	}
-	if s.config.source != "" {
-		attributes = append(attributes, "config", s.config.source)
+	if s.config.File != "" {
+		attributes = append(attributes, "config", s.config.File)
 	}
 	s.log.Info("remora is listening", attributes...)
-	if s.config.keyless != "" {
-		s.log.Error("memory is off: there is no key to seal it with", "reason", s.config.keyless)
+	if s.config.NoKey != "" {
+		s.log.Error("memory is off: there is no key to seal it with", "reason", s.config.NoKey)
 	}
 }
 

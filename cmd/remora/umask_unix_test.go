@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/remora-proxy/remora/cmd/remora/config"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -17,14 +18,14 @@ import (
 // whole process's.
 func TestFilesArePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
-	inline := func(c *config) { c.store.isolation = isolationInline }
+	inline := func(c *config.Config) { c.Store.Isolation = config.IsolationInline }
 	for _, where := range []struct {
 		name string
-		open func(t *testing.T, c config)
+		open func(t *testing.T, c config.Config)
 	}{
-		{"own process", func(t *testing.T, c config) { c.store.isolation = isolationProcess; ranStore(t, c) }},
-		{"this process", func(t *testing.T, c config) { inline(&c); ranStore(t, c) }},
-		{"a command", func(t *testing.T, c config) {
+		{"own process", func(t *testing.T, c config.Config) { c.Store.Isolation = config.IsolationProcess; ranStore(t, c) }},
+		{"this process", func(t *testing.T, c config.Config) { inline(&c); ranStore(t, c) }},
+		{"a command", func(t *testing.T, c config.Config) {
 			inline(&c)
 			ranStore(t, c)
 			syscall.Umask(0)
@@ -36,11 +37,11 @@ func TestFilesArePrivate(t *testing.T) {
 		t.Run(where.name, func(t *testing.T) {
 			syscall.Umask(0)
 			c := demoConfig(rigDir(t), "http://127.0.0.1:1")
-			c.store = defaultStoreConfig()
-			c.store.reserveBytes = 0
+			c.Store = config.Default().Store
+			c.Store.ReserveBytes = 0
 			where.open(t, c)
 			seen := 0
-			if err := filepath.WalkDir(c.storage.Dir, func(path string, d fs.DirEntry, err error) error {
+			if err := filepath.WalkDir(c.Storage.Dir, func(path string, d fs.DirEntry, err error) error {
 				if err != nil {
 					return err
 				}
@@ -62,7 +63,7 @@ func privateWrite() []storage.Write {
 }
 
 // ranStore has the store of a configuration run, and something in it.
-func ranStore(t *testing.T, c config) {
+func ranStore(t *testing.T, c config.Config) {
 	t.Helper()
 	s := newStore(c, slog.New(slog.DiscardHandler))
 	running, stop := context.WithCancel(t.Context())

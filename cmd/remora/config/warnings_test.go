@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"os"
@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-func TestMisspelt(t *testing.T) {
-	c := defaultConfig()
+func TestUnknownVariables(t *testing.T) {
+	c := Default()
 	for kv, want := range map[string]string{
 		"REMORA_RECALL_TOPK=3":                         "REMORA_RECALL_TOP_K",
 		"REMORA_RECALL_TOP_k=3":                        "REMORA_RECALL_TOP_K",
@@ -42,7 +42,7 @@ func TestMisspelt(t *testing.T) {
 		"REMORA_RECALL_TOPK=":                          "",
 		"PATH=/bin":                                    "",
 	} {
-		got := strings.Join(misspelt([]string{kv}, c.settings()), "\n")
+		got := strings.Join(unknownVariables([]string{kv}, c.settings()), "\n")
 		if want == "-" && strings.HasSuffix(got, " sets nothing: there is no such setting") {
 			continue
 		}
@@ -52,8 +52,8 @@ func TestMisspelt(t *testing.T) {
 	}
 }
 
-func TestUnexported(t *testing.T) {
-	got := unexported([]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_LOGS_EXPORTER=none", "OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER_X=1", "OTEL_LOGS_EXPORTER="})
+func TestUnsupportedExporters(t *testing.T) {
+	got := unsupportedExporters([]string{"OTEL_METRICS_EXPORTER=otlp", "OTEL_LOGS_EXPORTER=none", "OTEL_TRACES_EXPORTER=otlp", "OTEL_METRICS_EXPORTER_X=1", "OTEL_LOGS_EXPORTER="})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "OTEL_METRICS_EXPORTER is set") {
 		t.Errorf("got %q", got)
 	}
@@ -64,22 +64,22 @@ func TestKeysInTheOpen(t *testing.T) {
 		t.Skip("files have no modes")
 	}
 	dir := t.TempDir()
-	pod := machine()
+	pod := testPlace()
 	pod.container = true
 	for _, test := range []struct {
 		name, file string
 		mode       os.FileMode
-		place      place
+		place      Place
 		want       []string
 	}{
-		{"as it is made", "store.key", 0o600, machine(), nil},
-		{"for all", "store.key", 0o666, machine(), []string{"may be read or replaced by others than its owner (mode 0666): make it 0600"}},
-		{"for the group", "store.key", 0o640, machine(), []string{"may be read by others than its owner (mode 0640)"}},
-		{"of another id", "store-0123456789abcdef.key", 0o604, machine(), []string{"store-0123456789abcdef.key may be read"}},
+		{"as it is made", "store.key", 0o600, testPlace(), nil},
+		{"for all", "store.key", 0o666, testPlace(), []string{"may be read or replaced by others than its owner (mode 0666): make it 0600"}},
+		{"for the group", "store.key", 0o640, testPlace(), []string{"may be read by others than its owner (mode 0640)"}},
+		{"of another id", "store-0123456789abcdef.key", 0o604, testPlace(), []string{"store-0123456789abcdef.key may be read"}},
 		{"a mounted secret for a group", "store.key", 0o440, pod, nil},
 		{"a mounted secret for all", "store.key", 0o644, pod, []string{"defaultMode"}},
-		{"with the data", "data/store.key", 0o600, machine(), []string{"lies inside the data directory"}},
-		{"beside data of a longer name", "data2/store.key", 0o600, machine(), nil},
+		{"with the data", "data/store.key", 0o600, testPlace(), []string{"is inside the data directory"}},
+		{"beside data of a longer name", "data2/store.key", 0o600, testPlace(), nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			file := filepath.Join(dir, test.name, test.file)
@@ -92,9 +92,9 @@ func TestKeysInTheOpen(t *testing.T) {
 			if err := os.Chmod(file, test.mode); err != nil {
 				t.Fatal(err)
 			}
-			c := defaultConfig()
-			c.storage.Dir, c.storage.KeyFile = filepath.Join(dir, test.name, "data"), filepath.Join(filepath.Dir(file), "store.key")
-			got := c.warnings(nil, test.place)
+			c := Default()
+			c.Storage.Dir, c.Storage.KeyFile = filepath.Join(dir, test.name, "data"), filepath.Join(filepath.Dir(file), "store.key")
+			got := c.Warnings(nil, test.place)
 			if len(got) != len(test.want) {
 				t.Fatalf("got %q, want %q", got, test.want)
 			}
@@ -112,9 +112,9 @@ func TestKeysInTheOpen(t *testing.T) {
 	if err := os.Chmod(ca, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := defaultConfig()
-	c.caKey = ca
-	if got := c.warnings(nil, machine()); len(got) != 1 || !strings.Contains(got[0], "key of the certificate authority") {
+	c := Default()
+	c.CAKey = ca
+	if got := c.Warnings(nil, testPlace()); len(got) != 1 || !strings.Contains(got[0], "key of the certificate authority") {
 		t.Errorf("an authority's key for all: got %q, want a warning", got)
 	}
 }

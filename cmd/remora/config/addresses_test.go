@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"path/filepath"
@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMeets: where requests would come back to Remora, and where they only seem to.
-func TestMeets(t *testing.T) {
+// TestReaches: where requests would come back to Remora, and where they only seem to.
+func TestReaches(t *testing.T) {
 	for _, test := range []struct {
 		url, listen string
 		want        bool
@@ -36,7 +36,7 @@ func TestMeets(t *testing.T) {
 		{"http://", "127.0.0.1:80", false},
 		{"http://127.0.0.1", "", false},
 	} {
-		if got := meets(hostPort(test.url), test.listen); got != test.want {
+		if got := reaches(hostPort(test.url), test.listen); got != test.want {
 			t.Errorf("%s, listening on %s: got %v", test.url, test.listen, got)
 		}
 	}
@@ -45,17 +45,17 @@ func TestMeets(t *testing.T) {
 // TestOwnAddresses: a door that takes another's place, and an upstream that is a door, are told of by their keys.
 func TestOwnAddresses(t *testing.T) {
 	for _, test := range []struct {
-		flags overrides
+		flags Overrides
 		want  string // "" = nothing is wrong
 	}{
-		{overrides{}, ""},
-		{overrides{forward: "127.0.0.1:8788"}, ""},
-		{overrides{forward: "127.0.0.1:8787"}, "forward.listen: must not be the address of listen (127.0.0.1:8787) (--forward)"},
-		{overrides{forward: "localhost:9000", listen: "[::]:9000"}, "forward.listen: must not be the address of listen ([::]:9000) (--forward)"},
-		{overrides{upstream: "http://127.0.0.1:8787/v1"}, "upstreams[0].url: must not be Remora's own address, listen (127.0.0.1:8787)"},
-		{overrides{upstream: "http://localhost:8789", forward: "127.0.0.1:8789"}, "upstreams[0].url: must not be Remora's own address, forward.listen (127.0.0.1:8789)"},
+		{Overrides{}, ""},
+		{Overrides{Forward: "127.0.0.1:8788"}, ""},
+		{Overrides{Forward: "127.0.0.1:8787"}, "forward.listen: must not be the address of listen (127.0.0.1:8787) (--forward)"},
+		{Overrides{Forward: "localhost:9000", Listen: "[::]:9000"}, "forward.listen: must not be the address of listen ([::]:9000) (--forward)"},
+		{Overrides{Upstream: "http://127.0.0.1:8787/v1"}, "upstreams[0].url: must not be Remora's own address, listen (127.0.0.1:8787)"},
+		{Overrides{Upstream: "http://localhost:8789", Forward: "127.0.0.1:8789"}, "upstreams[0].url: must not be Remora's own address, forward.listen (127.0.0.1:8789)"},
 	} {
-		_, err := loadConfig(test.flags, environment(), machine())
+		_, err := Load(test.flags, environment(), testPlace())
 		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
 			t.Errorf("%+v: got %v, want %q", test.flags, err, test.want)
 		}
@@ -66,11 +66,11 @@ func TestOwnAddresses(t *testing.T) {
 func TestAuthoritiesOfUpstreams(t *testing.T) {
 	file := writeFile(t, `{"upstreams": [{"name": "u", "url": "https://llm.internal", "paths": ["/"],
 "caFile": "`+filepath.ToSlash(filepath.Join(t.TempDir(), "none.pem"))+`"}]}`)
-	_, err := loadConfig(overrides{file: file, serves: true}, environment(), machine())
+	_, err := Load(Overrides{File: file, Serves: true}, environment(), testPlace())
 	if err == nil || !strings.Contains(err.Error(), "upstreams[0].caFile: ") || !strings.Contains(err.Error(), "none.pem") || !strings.Contains(err.Error(), "config.json:") {
 		t.Errorf("got %v, want the key, the file and the line", err)
 	}
-	if _, err := loadConfig(overrides{file: file}, environment(), machine()); err != nil {
+	if _, err := Load(Overrides{File: file}, environment(), testPlace()); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -9,39 +9,48 @@ import (
 	"strings"
 )
 
-// place is the machine that Remora runs on, as far as defaults depend on it.
-type place struct {
+// Place describes the machine that Remora runs on, as far as defaults depend on it. The zero Place has no home.
+type Place struct {
 	os        string // as runtime.GOOS
-	home      string // "" where there is none, as for a user without an entry in a scratch image
+	home      string // "" = none, as for a user without an entry in a scratch image
 	getenv    func(string) string
 	container bool
-	memory    uint64 // bytes that a control group leaves it; 0 = no limit
+	memory    uint64 // limit of the control group, in bytes; 0 = none
 
-	passing func(path string) bool // it lies on a file system that goes away with the container; nil = nothing does
+	// ephemeral reports whether a path is on a file system that is lost with the container; nil = none is.
+	ephemeral func(path string) bool
 }
 
-func here(getenv func(string) string) place {
+// Here examines this machine.
+func Here(getenv func(string) string) Place {
 	home, err := os.UserHomeDir()
 	if err != nil || getenv("HOME") != "" && runtime.GOOS != "windows" {
 		home = getenv("HOME")
 	}
-	p := place{
+	p := Place{
 		os: runtime.GOOS, home: home, getenv: getenv,
 		container: inContainer(getenv, os.ReadFile), memory: containerMemory(),
 	}
 	if p.container {
-		p.passing = func(path string) bool { return passing(path, os.ReadFile) }
+		p.ephemeral = func(path string) bool { return ephemeral(path, os.ReadFile) }
 	}
 	return p
 }
 
-// dataDir is where memories live by default, or "" where nothing says where the user's data goes.
-func (p place) dataDir() string {
+func (p Place) env(name string) string {
+	if p.getenv == nil {
+		return ""
+	}
+	return p.getenv(name)
+}
+
+// dataDir returns the default directory of memories, or "" where no directory for user data is known.
+func (p Place) dataDir() string {
 	switch {
-	case p.getenv("XDG_DATA_HOME") != "":
-		return filepath.Join(p.getenv("XDG_DATA_HOME"), "remora")
-	case p.os == "windows" && p.getenv("LocalAppData") != "":
-		return filepath.Join(p.getenv("LocalAppData"), "remora")
+	case p.env("XDG_DATA_HOME") != "":
+		return filepath.Join(p.env("XDG_DATA_HOME"), "remora")
+	case p.os == "windows" && p.env("LocalAppData") != "":
+		return filepath.Join(p.env("LocalAppData"), "remora")
 	case p.home == "":
 		return ""
 	case p.os == "darwin":
@@ -52,13 +61,14 @@ func (p place) dataDir() string {
 	return filepath.Join(p.home, ".local", "share", "remora")
 }
 
-// configDir is never inside dataDir: the key that seals the data lies here, and a copy of the one must not carry the other.
-func (p place) configDir() string {
+// configDir returns the directory of the configuration and the store's key, or "". It is never inside dataDir: a copy of
+// the data must not include the key that seals it.
+func (p Place) configDir() string {
 	switch {
-	case p.getenv("XDG_CONFIG_HOME") != "":
-		return filepath.Join(p.getenv("XDG_CONFIG_HOME"), "remora")
-	case p.os == "windows" && p.getenv("AppData") != "":
-		return filepath.Join(p.getenv("AppData"), "remora")
+	case p.env("XDG_CONFIG_HOME") != "":
+		return filepath.Join(p.env("XDG_CONFIG_HOME"), "remora")
+	case p.os == "windows" && p.env("AppData") != "":
+		return filepath.Join(p.env("AppData"), "remora")
 	case p.home == "":
 		return ""
 	case p.os == "windows":
@@ -67,28 +77,28 @@ func (p place) configDir() string {
 	return filepath.Join(p.home, ".config", "remora")
 }
 
-func (p place) configFile() string {
+func (p Place) configFile() string {
 	if p.configDir() == "" {
 		return ""
 	}
 	return filepath.Join(p.configDir(), "config.json")
 }
 
-func (p place) keyFile() string {
+func (p Place) keyFile() string {
 	if p.configDir() == "" {
 		return ""
 	}
 	return filepath.Join(p.configDir(), "store.key")
 }
 
-// inContainer errs on the side of yes: what hangs on it is that the memory of one key's holder is not opened to the many
-// people behind one application's key, and that no key is generated on a disk that goes away.
+// inContainer reports whether this is a container. When in doubt it is: otherwise one key holder's memory might be open to
+// the many users of an application, or a key be generated on a disk that is lost.
 func inContainer(getenv func(string) string, readFile func(string) ([]byte, error)) bool {
 	if getenv("KUBERNETES_SERVICE_HOST") != "" || getenv("container") != "" {
 		return true
 	}
 	for _, marker := range []string{"/.dockerenv", "/run/.containerenv"} {
-		if _, err := readFile(marker); !errors.Is(err, os.ErrNotExist) && !ownDisk(readFile) {
+		if _, err := readFile(marker); !errors.Is(err, os.ErrNotExist) && !rootIsDisk(readFile) {
 			return true
 		}
 	}
@@ -101,10 +111,10 @@ func inContainer(getenv func(string) string, readFile func(string) ([]byte, erro
 	return false
 }
 
-// ownDisk says that the root file system is a disk of this machine, whole and by itself. A virtual machine booted from
-// a disk that was made of a container image carries that image's marker file, but is no container: one has an overlay
-// or a part of another's disk for its root. LVM and device-mapper names do not count, since Docker has used them too.
-func ownDisk(readFile func(string) ([]byte, error)) bool {
+// rootIsDisk reports whether the root file system is a whole disk of this machine. A virtual machine whose disk was made
+// from a container image has that image's marker file but is not a container, whose root is an overlay or part of a
+// disk. LVM and device-mapper names do not count, since Docker has used them as well.
+func rootIsDisk(readFile func(string) ([]byte, error)) bool {
 	mounts, _ := readFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
 		f := strings.Fields(line) // proc(5): id parent major:minor root mount-point options [tags] - type source options
@@ -121,8 +131,9 @@ func ownDisk(readFile func(string) ([]byte, error)) bool {
 	return false
 }
 
-// passing says that a path is on the root file system, which in a container is the container's own, or in memory. What can't be told is not.
-func passing(path string, readFile func(string) ([]byte, error)) bool {
+// ephemeral reports whether a path is on the root file system, which in a container is the container's own, or in memory.
+// It is false where the mounts can't be read.
+func ephemeral(path string, readFile func(string) ([]byte, error)) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return false
@@ -130,14 +141,14 @@ func passing(path string, readFile func(string) ([]byte, error)) bool {
 	mounts, _ := readFile("/proc/self/mountinfo")
 	longest, kind := "", ""
 	for line := range strings.Lines(string(mounts)) {
-		f := strings.Fields(line) // as in ownDisk
+		f := strings.Fields(line) // as in rootIsDisk
 		dash := slices.Index(f, "-")
 		if len(f) < 10 || dash < 0 || dash+1 == len(f) {
 			continue
 		}
 		at := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\134`, `\`).Replace(f[4])
 		below := at == "/" || path == at || strings.HasPrefix(path, at+"/")
-		if below && len(at) >= len(longest) { // of mounts at one place the last one shows
+		if below && len(at) >= len(longest) { // of several mounts at one path the last one is visible
 			longest, kind = at, f[dash+1]
 		}
 	}

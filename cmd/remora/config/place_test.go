@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"errors"
@@ -13,14 +13,14 @@ import (
 func TestDirectories(t *testing.T) {
 	for _, test := range []struct {
 		name       string
-		place      place
+		place      Place
 		data, conf string
 	}{
-		{"linux", place{os: "linux", home: "/home/ada", getenv: environment()}, "/home/ada/.local/share/remora", "/home/ada/.config/remora"},
-		{"macOS", place{os: "darwin", home: "/Users/ada", getenv: environment()}, "/Users/ada/Library/Application Support/remora", "/Users/ada/.config/remora"},
-		{"windows", place{os: "windows", home: "/u", getenv: environment("LocalAppData", "/u/local", "AppData", "/u/roaming")}, "/u/local/remora", "/u/roaming/remora"},
-		{"XDG", place{os: "linux", home: "/home/ada", getenv: environment("XDG_DATA_HOME", "/d", "XDG_CONFIG_HOME", "/c")}, "/d/remora", "/c/remora"},
-		{"no home", place{os: "linux", getenv: environment()}, "", ""},
+		{"linux", Place{os: "linux", home: "/home/ada", getenv: environment()}, "/home/ada/.local/share/remora", "/home/ada/.config/remora"},
+		{"macOS", Place{os: "darwin", home: "/Users/ada", getenv: environment()}, "/Users/ada/Library/Application Support/remora", "/Users/ada/.config/remora"},
+		{"windows", Place{os: "windows", home: "/u", getenv: environment("LocalAppData", "/u/local", "AppData", "/u/roaming")}, "/u/local/remora", "/u/roaming/remora"},
+		{"XDG", Place{os: "linux", home: "/home/ada", getenv: environment("XDG_DATA_HOME", "/d", "XDG_CONFIG_HOME", "/c")}, "/d/remora", "/c/remora"},
+		{"no home", Place{os: "linux", getenv: environment()}, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := filepath.ToSlash(test.place.dataDir()); got != test.data {
@@ -70,25 +70,25 @@ func TestInContainer(t *testing.T) {
 }
 
 func TestContainerNeedsANamedKey(t *testing.T) {
-	pod := machine()
+	pod := testPlace()
 	pod.container = true
-	c, err := loadConfig(overrides{}, environment(), pod)
+	c, err := Load(Overrides{}, environment(), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.keyless == "" || c.storage.KeyFile != "" || !c.proxy.Identity.Container {
-		t.Errorf("got key file %q and reason %q, want none and a reason", c.storage.KeyFile, c.keyless)
+	if c.NoKey == "" || c.Storage.KeyFile != "" || !c.Proxy.Identity.Container {
+		t.Errorf("got key file %q and reason %q, want none and a reason", c.Storage.KeyFile, c.NoKey)
 	}
-	c, err = loadConfig(overrides{}, environment("REMORA_STORAGE_KEY_FILE", "/data/store.key"), pod)
+	c, err = Load(Overrides{}, environment("REMORA_STORAGE_KEY_FILE", "/data/store.key"), pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.keyless != "" || c.storage.KeyFile != "/data/store.key" {
-		t.Errorf("got key file %q and reason %q, want the named file", c.storage.KeyFile, c.keyless)
+	if c.NoKey != "" || c.Storage.KeyFile != "/data/store.key" {
+		t.Errorf("got key file %q and reason %q, want the named file", c.Storage.KeyFile, c.NoKey)
 	}
 }
 
-func TestPassing(t *testing.T) {
+func TestEphemeral(t *testing.T) {
 	mounts := `27 1 0:51 / / rw - overlay overlay rw,lowerdir=/x
 30 27 8:1 /volumes/a /data rw,relatime - ext4 /dev/sda1 rw
 31 27 0:60 / /run rw shared:1 - tmpfs tmpfs rw
@@ -97,37 +97,37 @@ func TestPassing(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/etc/remora/store.key": true, "/data/store.key": false, "/database/store.key": true, "/run/secrets/key": true, "/run/my secrets/key": false,
 	} {
-		if got := passing(path, func(string) ([]byte, error) { return []byte(mounts), nil }); got != want {
+		if got := ephemeral(path, func(string) ([]byte, error) { return []byte(mounts), nil }); got != want {
 			t.Errorf("%s: got %v, want %v", path, got, want)
 		}
 	}
-	if passing("/data", func(string) ([]byte, error) { return nil, os.ErrNotExist }) {
+	if ephemeral("/data", func(string) ([]byte, error) { return nil, os.ErrNotExist }) {
 		t.Error("where nothing can be told: got true, want false")
 	}
 }
 
 // TestNewKeyPlace: no key is made where it may be lost, or where it may be another store's.
 func TestNewKeyPlace(t *testing.T) {
-	pod := machine()
-	pod.container, pod.passing = true, func(path string) bool { return !strings.HasPrefix(path, "/data") }
+	pod := testPlace()
+	pod.container, pod.ephemeral = true, func(path string) bool { return !strings.HasPrefix(path, "/data") }
 	for _, test := range []struct {
 		name  string
-		place place
+		place Place
 		env   []string
 		data  string
 		want  badger.NewKeyPlace
 	}{
-		{"default directory", machine(), nil, "", badger.NewKeyInFile},
-		{"default directory, named", machine(), nil, "/home/ada/.local/share/remora/", badger.NewKeyInFile},
-		{"another directory", machine(), nil, "/srv/b", badger.NewKeyBeside},
-		{"named key file", machine(), []string{"REMORA_STORAGE_KEY_FILE", "/keys/b"}, "/srv/b", badger.NewKeyOnMount},
+		{"default directory", testPlace(), nil, "", badger.NewKeyInFile},
+		{"default directory, named", testPlace(), nil, "/home/ada/.local/share/remora/", badger.NewKeyInFile},
+		{"another directory", testPlace(), nil, "/srv/b", badger.NewKeyBeside},
+		{"named key file", testPlace(), []string{"REMORA_STORAGE_KEY_FILE", "/keys/b"}, "/srv/b", badger.NewKeyOnMount},
 		{"a volume", pod, []string{"REMORA_STORAGE_KEY_FILE", "/data/key"}, "/data/store", badger.NewKeyOnMount},
 		{"data on a volume, the key not", pod, []string{"REMORA_STORAGE_KEY_FILE", "/keys/key"}, "/data/store", badger.NewKeyNowhere},
 		{"nothing on a volume", pod, []string{"REMORA_STORAGE_KEY_FILE", "/keys/key"}, "/tmp/store", badger.NewKeyOnMount},
 	} {
-		c, err := loadConfig(overrides{data: test.data}, environment(test.env...), test.place)
-		if err != nil || c.storage.NewKey != test.want {
-			t.Errorf("%s: got %d, %v, want %d", test.name, c.storage.NewKey, err, test.want)
+		c, err := Load(Overrides{Data: test.data}, environment(test.env...), test.place)
+		if err != nil || c.Storage.NewKey != test.want {
+			t.Errorf("%s: got %d, %v, want %d", test.name, c.Storage.NewKey, err, test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"encoding/json"
@@ -20,10 +20,10 @@ const (
 	tokenObject
 )
 
-// maxConfigDepth bounds the recursion of the reader; the deepest setting lies four levels down.
-const maxConfigDepth = 16
+// maxDepth bounds the recursion of the reader. The deepest setting is four levels down.
+const maxDepth = 16
 
-// node is a JSON value that knows where it stands in its file.
+// node is a JSON value with its place in the file.
 type node struct {
 	kind    tokenKind
 	text    string // of a string, number or boolean
@@ -38,31 +38,31 @@ type member struct {
 	node *node
 }
 
-// origin is where the value was written, e.g. "config.json:12".
+// origin returns the place of the value, e.g. "config.json:12".
 func (n *node) origin() string { return n.file + ":" + strconv.Itoa(n.line) }
 
-// parseJSON reads a whole file. What keeps it from being read at all is the error, with its line; keys that stand twice
-// are reported in found, and the first of them counts.
-func parseJSON(file string, data []byte, found *problems) (*node, error) {
+// parseJSON reads a whole file. A syntax error is returned with its line. Duplicate keys are reported to r; the first one
+// counts.
+func parseJSON(file string, data []byte, r *report) (*node, error) {
 	data = []byte(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows put a byte order mark there
-	r := jsonReader{file: file, data: data, dec: json.NewDecoder(strings.NewReader(string(data))), found: found}
-	r.dec.UseNumber()
-	root, err := r.value("", 0)
+	j := jsonReader{file: file, data: data, dec: json.NewDecoder(strings.NewReader(string(data))), report: r}
+	j.dec.UseNumber()
+	root, err := j.value("", 0)
 	if err == nil {
-		if _, err = r.dec.Token(); err == nil {
-			return nil, fmt.Errorf("%s:%d: more after the end of the configuration", file, r.line(r.dec.InputOffset()))
+		if _, err = j.dec.Token(); err == nil {
+			return nil, fmt.Errorf("%s:%d: more after the end of the configuration", file, j.line(j.dec.InputOffset()))
 		} else if errors.Is(err, io.EOF) {
 			return root, nil
 		}
 	}
-	return nil, r.explain(err)
+	return nil, j.explain(err)
 }
 
 type jsonReader struct {
-	file  string
-	data  []byte
-	dec   *json.Decoder
-	found *problems
+	file   string
+	data   []byte
+	dec    *json.Decoder
+	report *report
 }
 
 func (r *jsonReader) value(at string, depth int) (*node, error) {
@@ -79,8 +79,8 @@ func (r *jsonReader) value(at string, depth int) (*node, error) {
 	case bool:
 		n.kind, n.text = tokenBool, strconv.FormatBool(t)
 	case json.Delim:
-		if depth == maxConfigDepth {
-			return nil, fmt.Errorf("%s:%d: nested deeper than %d levels", r.file, n.line, maxConfigDepth)
+		if depth == maxDepth {
+			return nil, fmt.Errorf("%s:%d: nested deeper than %d levels", r.file, n.line, maxDepth)
 		}
 		if t == '[' {
 			err = r.array(n, at, depth)
@@ -118,8 +118,8 @@ func (r *jsonReader) object(n *node, at string, depth int) error {
 			return err
 		}
 		v.line = line
-		if first, twice := lines[key]; twice {
-			r.found.add(join(at, key), v.origin(), fmt.Sprintf("stands twice, first in line %d", first))
+		if first, duplicate := lines[key]; duplicate {
+			r.report.addFrom(join(at, key), v.origin(), fmt.Sprintf("duplicate key, first on line %d", first))
 			continue
 		}
 		lines[key] = line
@@ -129,13 +129,13 @@ func (r *jsonReader) object(n *node, at string, depth int) error {
 	return err
 }
 
-// explain turns a decoder's error into one that names the line. It never quotes more of the file than one character.
+// explain adds the line to a decoder's error. It quotes at most one character of the file.
 func (r *jsonReader) explain(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("%s:%d: not valid JSON: %s", r.file, r.line(syntax.Offset), syntax.Error())
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%s:%d: not valid JSON: ends too early", r.file, r.line(int64(len(r.data))))
+		return fmt.Errorf("%s:%d: not valid JSON: unexpected end", r.file, r.line(int64(len(r.data))))
 	}
 	return err
 }
@@ -144,7 +144,7 @@ func (r *jsonReader) line(offset int64) int {
 	return 1 + strings.Count(string(r.data[:min(offset, int64(len(r.data)))]), "\n")
 }
 
-// join makes a key path.
+// join appends a key to a key path.
 func join(at, key string) string {
 	if at == "" {
 		return key

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
 // haltedWriter has each write wait until on is closed; nil = none waits.
@@ -25,7 +27,7 @@ func (h *haltedWriter) Write(p []byte) (int, error) {
 // Lines come in their order, and all that were written before the end are there.
 func TestLogQueueKeepsOrder(t *testing.T) {
 	var out haltedWriter
-	log, done := logConfig{levelInfo, formatText}.queued(&out)
+	log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, &out)
 	var want strings.Builder
 	for n := range 1000 {
 		log.Info("line", "n", n)
@@ -46,11 +48,11 @@ func TestLogQueueKeepsOrder(t *testing.T) {
 func TestLogQueueNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}
-		log, done := logConfig{levelInfo, formatText}.queued(&out)
+		log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, &out)
 		log.Info("first")
 		synctest.Wait() // it is being written
 		long := strings.Repeat("x", 1<<10)
-		for range 2 * logBacklog >> 10 {
+		for range 2 * maxLogBacklog >> 10 {
 			log.Info("long", "x", long)
 		}
 		close(out.on)
@@ -59,10 +61,10 @@ func TestLogQueueNeverWaits(t *testing.T) {
 		done()
 		got := out.b.String()
 		lines := strings.Count(got, long)
-		if lines == 0 || lines > logBacklog>>10 || !strings.HasPrefix(got[strings.Index(got, "msg="):], "msg=first") || !strings.Contains(got, "msg=after") {
-			t.Errorf("%d long lines of %d were written, in %d bytes", lines, 2*logBacklog>>10, len(got))
+		if lines == 0 || lines > maxLogBacklog>>10 || !strings.HasPrefix(got[strings.Index(got, "msg="):], "msg=first") || !strings.Contains(got, "msg=after") {
+			t.Errorf("%d long lines of %d were written, in %d bytes", lines, 2*maxLogBacklog>>10, len(got))
 		}
-		if lost := fmt.Sprintf("lines=%d", 2*logBacklog>>10-lines); !strings.Contains(got, lost) {
+		if lost := fmt.Sprintf("lines=%d", 2*maxLogBacklog>>10-lines); !strings.Contains(got, lost) {
 			t.Errorf("it does not tell of %s", lost)
 		}
 	})
@@ -72,11 +74,11 @@ func TestLogQueueNeverWaits(t *testing.T) {
 func TestLogQueueEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}
-		log, done := logConfig{levelInfo, formatText}.queued(&out)
+		log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, &out)
 		log.Info("never read")
 		began := time.Now()
 		done()
-		if waited := time.Since(began); waited != logPatience {
+		if waited := time.Since(began); waited != logFlushDeadline {
 			t.Errorf("the end took %v", waited)
 		}
 		close(out.on) // or its goroutine would outlive the test
@@ -88,13 +90,13 @@ func TestLastWord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}
 		began := time.Now()
-		lastWord(&out, "remora: cut\n")
-		if waited := time.Since(began); waited != logPatience {
+		writeLastLine(&out, "remora: cut\n")
+		if waited := time.Since(began); waited != logFlushDeadline {
 			t.Errorf("the end took %v", waited)
 		}
 		close(out.on)
 		synctest.Wait()
-		lastWord(&out, "remora: cut again\n")
+		writeLastLine(&out, "remora: cut again\n")
 		if got := out.b.String(); got != "remora: cut\nremora: cut again\n" {
 			t.Errorf("got %q", got)
 		}

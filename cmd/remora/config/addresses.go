@@ -1,0 +1,94 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// checkAddresses reports listeners with the same address, and upstreams that are a listener of this Remora: requests
+// would loop.
+func (c *Config) checkAddresses(r *report) {
+	if reaches(c.Forward.Listen, c.Server.Listen) {
+		r.add("forward.listen", fmt.Sprintf("must not be the address of listen (%s)", c.Server.Listen))
+	}
+	for i, u := range c.Proxy.Upstreams {
+		for _, l := range []struct{ key, address string }{{"listen", c.Server.Listen}, {"forward.listen", c.Forward.Listen}} {
+			if reaches(hostPort(u.URL), l.address) {
+				r.add(fmt.Sprintf("upstreams[%d].url", i),
+					fmt.Sprintf("must not be Remora's own address, %s (%s): requests would loop", l.key, l.address))
+			}
+		}
+	}
+}
+
+// checkAuthorities reports certificate authorities of upstreams that can't be read.
+func (c *Config) checkAuthorities(r *report) {
+	for i, u := range c.Proxy.Upstreams {
+		if _, err := u.Roots(); err != nil {
+			r.add(fmt.Sprintf("upstreams[%d].caFile", i), err.Error())
+		}
+	}
+}
+
+// hostPort returns the host and port of a URL, or "" if it has none.
+func hostPort(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// reaches reports whether a connection to address may arrive at the listener on listen. It resolves no names but localhost.
+func reaches(address, listen string) bool {
+	host, port, err := net.SplitHostPort(address)
+	own, ownPort, ownErr := net.SplitHostPort(listen)
+	if err != nil || ownErr != nil || port != ownPort || port == "0" {
+		return false
+	}
+	if strings.EqualFold(host, own) {
+		return true
+	}
+	there, here := parseHost(host), parseHost(own)
+	switch {
+	case here.everywhere:
+		return (there.everywhere || there.loopback) && !(here.four && there.six) // 0.0.0.0 accepts IPv4 only
+	case here.local: // an unspecified address connects to 127.0.0.1 or [::1], and so does localhost
+		return there.everywhere || there.local && (there.named || here.named)
+	}
+	return false
+}
+
+// hostKind classifies the host of an address on this machine.
+type hostKind struct {
+	everywhere bool // empty or an unspecified address
+	loopback   bool
+	local      bool // localhost, or an address it resolves to
+	named      bool // localhost
+	four, six  bool // a literal of that version
+}
+
+func parseHost(host string) hostKind {
+	if host == "" {
+		return hostKind{everywhere: true}
+	}
+	if strings.EqualFold(host, "localhost") {
+		return hostKind{loopback: true, local: true, named: true}
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return hostKind{}
+	}
+	ip = ip.Unmap()
+	return hostKind{
+		everywhere: ip.IsUnspecified(), loopback: ip.IsLoopback(), four: ip.Is4(), six: ip.Is6(),
+		local: ip == netip.AddrFrom4([4]byte{127, 0, 0, 1}) || ip == netip.IPv6Loopback(),
+	}
+}
