@@ -1,3 +1,12 @@
+// Package httpclient sends requests to upstreams. It hides how: an HTTP/1.1
+// client of our own for plain upstreams, http.Transport for TLS, proxies and
+// upgrades.
+//
+// A Router, opened once from the configuration, chooses the upstream of a
+// request by its path and headers; nothing a client sends can name another. The
+// head that leaves is the client's without hop-by-hop and X-Remora headers, and
+// nothing is added. A request is sent once, and sent again only where that is
+// safe. Package proxy calls it, from any number of goroutines.
 package httpclient
 
 import (
