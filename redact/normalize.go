@@ -64,7 +64,7 @@ func decodeAt(text string, i int) (c byte, n int) {
 		if n = strings.IndexByte(text[i:min(len(text), i+maxEntity)], ';') + 1; n > 0 {
 			if plain := html.UnescapeString(text[i : i+n]); len(plain) < n {
 				if r, size := utf8.DecodeRuneInString(plain); size == len(plain) && (r >= ' ' && r < 0x7f || r == '\u00a0') {
-					return byte(strings.ReplaceAll(plain, "\u00a0", " ")[0]), n
+					return strings.ReplaceAll(plain, "\u00a0", " ")[0], n
 				}
 			}
 		}
