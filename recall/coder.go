@@ -276,14 +276,8 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 		const some = 256
 		stop := min(i+some, len(codes)-1) // the last byte has none behind it
 		n := len(dst)
-		dst = slices.Grow(dst, (some+decodedAtOnce)*maxSymbol)
+		dst = slices.Grow(dst, (some+1)*maxSymbol)
 		space := dst[:cap(dst)]
-		if read, wrote, ok := c.decodeMost(space[n:], codes[i:], some); ok {
-			i += read
-			n += wrote
-		} else {
-			return dst[:n], false
-		}
 		for i < stop {
 			k := uint(codes[i])
 			if k == literal {
@@ -315,9 +309,6 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	}
 	return dst, true
 }
-
-// decodedAtOnce is how many codes decodeMost takes at once, at most; they stand in eight bytes.
-const decodedAtOnce = 4
 
 // held is the heap that it takes, in bytes.
 func (c *coder) held() int64 {

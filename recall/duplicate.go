@@ -58,15 +58,10 @@ func (t *termHashes) sign(ix *index, ids []uint32) signature {
 		*t = append(*t, minhashOf(ix.terms.raw(uint32(n))))
 	}
 	low := noMinhash
-	low.takeAll(*t, ids)
-	return low.signature()
-}
-
-// takeEach is takeAll one by one.
-func (m *minhash) takeEach(hashes []minhash, ids []uint32) {
 	for _, id := range ids {
-		m.take(hashes[id])
+		low.take((*t)[id])
 	}
+	return low.signature()
 }
 
 func (s signature) like(o signature) bool {

@@ -2,7 +2,6 @@ package recall
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -64,26 +63,5 @@ func TestAlikeBySets(t *testing.T) {
 	}
 	if alike < 1000 || alike > 19_000 {
 		t.Errorf("%d alike: this tests little", alike)
-	}
-}
-
-// TestHashesAtOnce holds the least hashes of many terms against those of each.
-func TestHashesAtOnce(t *testing.T) {
-	var hashes []minhash
-	for i := range 300 {
-		hashes = append(hashes, minhashOf(fmt.Sprint("term", i)))
-	}
-	r := rand.New(rand.NewPCG(3, 4))
-	for n := range 100 {
-		ids := make([]uint32, n)
-		for i := range ids {
-			ids[i] = r.Uint32N(300)
-		}
-		got, want := noMinhash, noMinhash
-		got.takeAll(hashes, ids)
-		want.takeEach(hashes, ids)
-		if got != want {
-			t.Errorf("%d terms: got %x, want %x", n, got, want)
-		}
 	}
 }

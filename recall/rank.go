@@ -41,7 +41,6 @@ type scratch struct {
 	norms   norms
 	normsOf fieldWeights // that norms were made of
 	factors briefFactors
-	crowd   crowd
 	heeded  []heedHit
 	hits    []hit   // of the result
 	taken   []taken // of the result
@@ -290,7 +289,7 @@ func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (consi
 		s.factors.fill(ix, q, w)
 	}
 	fw := ix.fieldWeights(q, w)
-	considered = ix.survey(q, w, &fw, s, k, f)
+	considered = ix.survey(q, w, &fw, s, k)
 	seeds := ix.pick(q, w, s, k, f)
 	alone := ix.nominate(seeds, s)
 	s.choose(ix, seeds, alone, &fw)

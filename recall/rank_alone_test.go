@@ -46,7 +46,7 @@ func TestRankAloneLikeAmong(t *testing.T) {
 		s.grow(ix)
 		s.factors.fill(ix, q, w)
 		fw := ix.fieldWeights(q, w)
-		ix.survey(q, w, &fw, s, 32, f)
+		ix.survey(q, w, &fw, s, 32)
 		seeds := ix.pick(q, w, s, 32, f)
 		if !ix.nominate(seeds, s) {
 			t.Fatal("a turn has neighbours")

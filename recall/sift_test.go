@@ -1,14 +1,13 @@
 package recall
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"slices"
 	"testing"
 )
 
 // Of any postings, those in the set come out, and only those, as if they were read one by one.
-func TestSiftByOne(t *testing.T) {
+func TestFilterPostings(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }
 	kept := 0
@@ -34,7 +33,7 @@ func TestSiftByOne(t *testing.T) {
 		for _, e := range want {
 			set.set(int32(e >> 8))
 		}
-		got := sift([]uint32{7}, p.buf, set)
+		got := filterPostings([]uint32{7}, p.buf, set)
 		if got[0] != 7 || !slices.Equal(got[1:], want) {
 			t.Fatalf("of %d postings up to turn %d there came %d, want %d", p.df, p.last, len(got)-1, len(want))
 		}
@@ -42,24 +41,5 @@ func TestSiftByOne(t *testing.T) {
 	}
 	if kept < 100_000 {
 		t.Errorf("only %d kept: this tests little", kept)
-	}
-}
-
-// Postings of turns that no index has are not looked up behind the end of the set, where other memory is.
-func TestSiftStaysInTheSet(t *testing.T) {
-	memory := make(bitset, 1000)
-	for i := range memory {
-		memory[i] = ^uint64(0)
-	}
-	set := memory[:2]
-	clear(set)
-	for _, d := range []uint64{1, 100, 127, 128, 500, 1 << 14, 1 << 31} {
-		var buf []byte
-		for range 40 {
-			buf = append(binary.AppendUvarint(buf, d), 1)
-		}
-		if _, wrote, _ := siftMost(make([]uint32, len(buf)), buf, set, ^uint32(0)); wrote > 0 {
-			t.Errorf("distances of %d: %d came out of an empty set", d, wrote)
-		}
 	}
 }

@@ -21,8 +21,6 @@ const (
 	reach = 3
 	// slight: what adds less than this part of a good score has no say in which turns are picked.
 	slight = 6
-	// crowded: a word in so many turns, for every turn that is wanted, brings in a crowd.
-	crowded = 10
 )
 
 // maxTurns is how many turns an index can number.
@@ -70,7 +68,7 @@ func (ix *index) cheapestFirst(q *query, s *scratch) []int {
 
 // survey decodes the postings of the query and scores turns by their own words. The words of one concept count apart,
 // so that the sum is a little too high where a turn has several.
-func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int, passing *filter) (considered int) {
+func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
 	m := &s.norms
 	if s.normsOf != *f { // mostly those of the query before
 		m.fill(f)
@@ -84,25 +82,19 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 		rest += q.terms[i].idf * q.terms[i].weight * float64(most)
 	}
 	bound := q.maxFactor(w)
-	for nth, i := range order {
+	for _, i := range order {
 		qt := &q.terms[i]
-		considered = len(s.found) + s.crowd.others
+		considered = len(s.found)
 		narrow, late := considered > maxFound, false
 		adds := qt.idf * qt.weight * float64(most)
 		if enough := k / 2; considered >= enough && s.costs[i] > 2*considered {
-			decide := func(least float64) bool {
-				narrow = narrow || rest*bound < least
-				late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
-				return late
-			}
-			// A crowd makes least no smaller, and mostly need not be asked.
-			if !s.crowd.isOpen() || !decide(float64(s.kth(enough))) {
-				decide(float64(ix.kth(enough, f.k1, q, s)))
-			}
+			least := float64(s.kth(enough))
+			narrow = narrow || rest*bound < least
+			late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
 		}
 		rest -= adds
 		weight := float32(qt.idf * qt.weight)
-		for j, word := range qt.words {
+		for _, word := range qt.words {
 			p := &ix.posts[word.id]
 			from := len(s.entries)
 			s.spans = append(s.spans, span{concept: i, term: word.id, share: word.share, itself: word.how == "", from: from, to: from, late: late})
@@ -111,12 +103,6 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 			case late:
 			case narrow: // of its many postings few will count
 				ix.tallyFound(p, word.share, weight, f.k1, s)
-				if s.crowd.isOpen() {
-					s.crowd.add(ix, word, weight)
-				}
-				at.late = true
-			case j == len(qt.words)-1 && s.crowd.open(ix, word, weight, order[nth+1:], q, k*crowded, passing):
-				s.crowd.others -= ix.tallyFound(p, word.share, weight, f.k1, s)
 				at.late = true
 			default:
 				ix.tally(p, word.share, weight, f.k1, s)
@@ -124,10 +110,7 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 			}
 		}
 	}
-	considered = len(s.found) + s.crowd.others
-	if s.crowd.isOpen() {
-		ix.fromCrowd(k*seedsPerTurn, f.k1, q, s, passing)
-	}
+	considered = len(s.found)
 	if s.marked > 0 {
 		clear(s.near)
 		s.marked = 0
@@ -156,7 +139,7 @@ func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 		return added
 	}
 	from := len(s.entries)
-	s.entries = sift(s.entries, buf, s.markFound())
+	s.entries = filterPostings(s.entries, buf, s.markFound())
 	left := s.entries[from:]
 	for _, e := range left {
 		n, tf := e>>8, e&0xff
@@ -230,7 +213,7 @@ func (ix *index) decodeNear(id uint32, s *scratch) {
 		s.entries = out
 		return
 	}
-	s.entries = sift(out, p.buf, near)
+	s.entries = filterPostings(out, p.buf, near)
 }
 
 // buckets of scores, by the upper bits of their floating point form: 16 for every power of two from 2^-8 to 2^12. What is

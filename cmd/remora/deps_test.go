@@ -108,7 +108,7 @@ var homes = []struct {
 	{"github.com/nyaruka/phonenumbers", []string{"redact"}, "What counts as personal data is decided in one place."},
 	{"github.com/google/go-cmp", []string{"storage/storagetest"}, "Comparing values is for tests."},
 	{"golang.org/x/net", []string{"proxy"}, "HTTP is spoken by the proxy."},
-	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "recall", "cmd/remora-bench/load"}, "Free space is the store's to watch, who is at the other end of a socket that of its process, and what the processor can do at once is asked where turns are ranked; the bench asks for short slices."},
+	{"golang.org/x/sys", []string{"storage/badger", "storage/process", "cmd/remora-bench/load"}, "Free space is the store's to watch, and who is at the other end of a socket that of its process; the bench asks for short time slices."},
 	{"golang.org/x/text", []string{"text", "recall/fence", "redact"}, "Text is normalised where it is analysed."},
 }
 
