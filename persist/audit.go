@@ -1,260 +1,269 @@
 package persist
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"time"
+	"unicode/utf8"
 
-	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// finding is what an audit of one conversation came to.
+// finding is the result of the audit of one conversation.
 type finding struct {
 	record   AuditRecord
+	summary  *extract.Summary
 	requests []PendingForget
-	replaced int // facts deleted because their turn was replaced
-}
-
-var errTooLong = errors.New("audit took too long")
-
-// inspect reads a conversation's window, scores what it finds and merges what is worth it. clock is time.Now but in tests.
-// proposals, if not nil, are a distiller's and stand in for the spans of the fresh messages. The summary is brought up to
-// date first: relevance is measured by it.
-func (p *Pipeline) inspect(ctx context.Context, t *talk, g *merging, proposals []distill.Proposal, clock func() time.Time) (finding, error) {
-	begun := clock()
-	cfg := &p.cfg.Audit
-	out := finding{record: newAuditRecord(t)}
-	var candidates []*candidate
-	newest := time.Time{}
-	space := &p.auditor.reading
-	space.reset()
-	defer space.reset()
-	for i := range t.window {
-		m := &t.window[i]
-		if m.at.After(newest) {
-			newest = m.at
-		}
-		if !m.fresh {
-			countWords(space.window, ownWords(m.text))
-			continue
-		}
-		space.take(m)
-	}
-	distinct := len(space.said.list) // words of the fresh messages; those of the summary come behind
-	t.summary.read(space)
-	keywords := t.summary.keywords()
-	for _, k := range keywords {
-		if at, ok := space.said.at[k]; ok && at < distinct {
-			space.window[k]++
-		}
-	}
-	fresh := space.own
-	played := t.played
-	for i := range t.window {
-		m := &t.window[i]
-		if !m.fresh {
-			continue
-		}
-		own := fresh[0]
-		if fresh = fresh[1:]; !m.user {
-			continue
-		}
-		took := clock().Sub(begun)
-		if took > cfg.HardLimit {
-			return out, errTooLong
-		}
-		if took > cfg.SoftLimit {
-			out.record.Soft = true
-			out.reject(rejectTime)
-			continue
-		}
-		playing := played
-		played = plays(own.text, played)
-		playing = playing || played
-		if proposals == nil && !playing {
-			if c := mended(t.window, i); c != nil {
-				candidates = append(candidates, c)
-			}
-		}
-		for _, sp := range spansIn(own, m.at, i) {
-			switch {
-			case sp.forget != "":
-				out.requests = append(out.requests, p.forgetRequest(g.d, m, t.conversation, sp.forget))
-			case sp.reject != "":
-				out.reject(sp.reject)
-			case playing:
-				out.reject(rejectFiction)
-			case proposals == nil || sp.candidate.remembered:
-				if sp.candidate.answers {
-					sp.candidate.asked, sp.candidate.answers = askedBefore(t.window, i)
-				}
-				candidates = append(candidates, sp.candidate)
-			}
-		}
-	}
-	t.played = played
-	for i := range proposals {
-		proposals[i].Statement = p.redacted(proposals[i].Statement)
-		if c := proposed(&proposals[i], t.window); c != nil {
-			candidates = append(candidates, c)
-		} else {
-			out.reject(rejectRefused)
-		}
-	}
-	r := cfg.Weights.relevance(space.window, keywords)
-	h := cfg.Weights.coherence(t.window)
-	sum := 0.0
-	for _, c := range candidates {
-		c.q = quality{r: r, h: h, i: cfg.Weights.importance(c), c: cfg.Weights.recency(newest.Sub(c.at))}
-		c.q.total = cfg.Weights.total(c.q)
-		c.heeded = heeded(c)
-		sum += c.q.total
-		out.record.Best = max(out.record.Best, c.q.total)
-	}
-	if len(candidates) > 0 {
-		out.record.Mean = sum / float64(len(candidates))
-	}
-	out.record.Candidates = len(candidates)
-	for i, c := range candidates {
-		c.place = int64(i + 1)
-	}
-	defer func() { g.d.places += int64(len(candidates)) }()
-	slices.SortStableFunc(candidates, func(a, b *candidate) int {
-		if a.remembered != b.remembered {
-			if a.remembered {
-				return -1
-			}
-			return 1
-		}
-		if a.heeded != b.heeded { // what harms if it is forgotten is not to be the fourth of an audit
-			if a.heeded {
-				return -1
-			}
-			return 1
-		}
-		return cmp.Compare(b.q.total, a.q.total)
-	})
-	if len(t.replaced) > 0 {
-		for _, c := range candidates {
-			space.ids[factID(t.scope, t.window[c.message].turn, c.quote)] = true
-		}
-	}
-	for turn := range t.replaced { // first, so that what is said now merges with what holds
-		text := ""
-		for i := range t.window {
-			if m := &t.window[i]; m.turn == turn && m.user {
-				text += m.text + "\n"
-			}
-		}
-		n, err := g.revoke(ctx, turn, text, space.ids)
-		if err != nil {
-			return out, err
-		}
-		out.replaced += n
-	}
-	saved := 0
-	for _, c := range candidates {
-		if clock().Sub(begun) > cfg.HardLimit {
-			return out, errTooLong
-		}
-		if why := p.unfit(c, saved); why != "" {
-			out.reject(why)
-			continue
-		}
-		what, err := g.merge(ctx, c, &t.window[c.message], t.conversation)
-		if err != nil {
-			return out, err
-		}
-		switch what {
-		case mergedNew, mergedSuperseded:
-			out.record.Saved++
-			if what == mergedSuperseded {
-				out.record.Superseded++
-			}
-			if !c.remembered {
-				saved++
-			}
-		case mergedQuarantined:
-			out.record.Quarantined++
-			saved++
-		case mergedReinforced:
-			out.record.Reinforced++
-			out.reject(rejectDuplicate)
-		case mergedSame:
-			out.reject(rejectDuplicate)
-		case mergedStale:
-			out.reject(rejectStale)
-		case mergedForgotten:
-			out.reject(rejectForgotten)
-		}
-	}
-	out.record.TookMicros = clock().Sub(begun).Microseconds()
-	return out, nil
-}
-
-// unfit says why a scored candidate is not saved, "" if it is.
-func (p *Pipeline) unfit(c *candidate, saved int) string {
-	switch {
-	case c.q.i == 0:
-		return rejectUnimportant
-	case len([]rune(factText(c))) > p.cfg.Facts.MaxCharacters:
-		return rejectLong
-	case p.redact != nil && (p.redact.OnlyPlaceholders(c.quote) || p.redact.HidesSecret(c.quote)):
-		return rejectPlaceholders
-	case c.remembered:
-		return ""
-	case c.q.total < p.cfg.Audit.Threshold:
-		return rejectLow
-	case saved >= p.cfg.Audit.PerAudit:
-		return rejectSurplus
-	}
-	return ""
+	rolePlay bool // goes on
+	replaced int  // facts deleted because their turn was replaced
 }
 
 func (f *finding) reject(why string) { f.record.Rejected[why]++ }
 
-// proposed makes a candidate of a distiller's proposal. Its quotation must stand in a fresh message of the user, or else
-// the model made it up.
-func proposed(p *distill.Proposal, window []windowMessage) *candidate {
-	if p.Message < 0 || p.Message >= len(window) || p.Quote == "" || p.Statement == "" {
-		return nil
+const (
+	maxFactRunes = PassageRunes // a longer statement is rejected
+	maxMeant     = 20           // facts that a request to forget names
+)
+
+// scopeChanges is what a round changes in a scope.
+type scopeChanges struct {
+	*facts.Changes
+	facts *scopeFacts
+}
+
+// inspect reads a conversation's window, scores the statements in it and merges those worth saving. clock is time.Now but
+// in tests. proposals, if not nil, are a distiller's and replace the sentences of the new messages. The conversation itself
+// stays as it is, so that inspect can be repeated after the store failed.
+func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeChanges, proposals []extract.Proposal, clock func() time.Time) (finding, error) {
+	begun := clock()
+	elapsed := func() time.Duration { return clock().Sub(begun) }
+	out := finding{record: newAuditRecord(c)}
+	for i := range proposals {
+		proposals[i].Statement = a.redactor.redact(proposals[i].Statement)
 	}
-	m := &window[p.Message]
-	said := " " + normalised(words(ownWords(m.text))) + " "
-	ws := words(p.Quote)
-	if !m.fresh || !m.user || len(ws) < 2 || instructs(p.Statement) || links(p.Statement) && !links(p.Quote) ||
-		!strings.Contains(said, " "+normalised(ws)+" ") {
-		return nil
+	summary := *c.summary
+	out.summary, out.rolePlay = &summary, c.rolePlay
+	result, err := a.reader.Read(c.messages(), out.summary, extract.Options{
+		RolePlay: c.rolePlay, Proposals: proposals, Elapsed: elapsed, SoftLimit: a.tuning.softLimit, HardLimit: a.tuning.hardLimit,
+	})
+	if err != nil {
+		return out, err
 	}
-	if m := lexicon().marksAt(words(p.Statement), 0); m.has(markCommand) || m.has(markStanding) || m.has(markQuestion) {
-		return nil // of an order or a question nothing is in the third person
+	out.rolePlay = result.RolePlay
+	out.record.Soft, out.record.Rejected = result.CutShort, result.Rejected
+	for _, f := range result.Forget {
+		turn := c.window[f.Message].turn
+		out.requests = append(out.requests, PendingForget{
+			Version: auditVersion, ID: facts.ID(c.scope, turn, f.Text), At: storage.TimeOf(c.window[f.Message].Time),
+			Conversation: c.conversation, Turn: turn, Text: head(f.Text, 1024), Memories: changes.facts.Mentioned(f.Content, maxMeant),
+		})
 	}
-	kind := markFact
-	for k := range markCount {
-		if markNames[k] == p.Kind && saying&(1<<k) != 0 {
-			kind = k
+	candidates := result.Candidates
+	defer changes.Merged(len(candidates))
+	out.record.Candidates = len(candidates)
+	sum := 0.0
+	for _, s := range candidates {
+		sum += s.Score.Total
+		out.record.Best = max(out.record.Best, s.Score.Total)
+	}
+	if len(candidates) > 0 {
+		out.record.Mean = sum / float64(len(candidates))
+	}
+	// Revoke first, so that what is said now merges with what holds.
+	if out.replaced, err = revokeReplaced(ctx, c, changes, candidates); err != nil {
+		return out, err
+	}
+	saved := 0
+	for _, s := range candidates {
+		if elapsed() > a.tuning.hardLimit {
+			return out, extract.ErrTooLong
+		}
+		if why := a.unfit(s, saved); why != "" {
+			out.reject(why)
+			continue
+		}
+		outcome, err := changes.Merge(ctx, s, c.window[s.Message].origin(c.conversation))
+		if err != nil {
+			return out, err
+		}
+		if out.count(outcome) && (outcome == facts.Quarantined || !s.Requested) {
+			saved++
 		}
 	}
-	c := &candidate{quote: p.Quote, statement: p.Statement, kind: kind, words: words(p.Statement), at: m.at, message: p.Message}
-	c.dates = datesIn(ws, m.at)
-	c.suspicious = instructs(p.Quote)
-	return c
+	out.record.TookMicros = elapsed().Microseconds()
+	return out, nil
+}
+
+// revokeReplaced deletes the facts of turns whose user's words were replaced, but for those that the new words hold.
+func revokeReplaced(ctx context.Context, c *conversation, changes *scopeChanges, candidates []*extract.Candidate) (revoked int, err error) {
+	if len(c.replaced) == 0 {
+		return 0, nil
+	}
+	proposed := make(map[string]bool, len(candidates))
+	for _, s := range candidates {
+		proposed[facts.ID(c.scope, c.window[s.Message].turn, s.Quote)] = true
+	}
+	for turn := range c.replaced {
+		text := ""
+		for i := range c.window {
+			if m := &c.window[i]; m.turn == turn && m.User {
+				text += m.Text + "\n"
+			}
+		}
+		n, err := changes.Revoke(ctx, turn, text, proposed)
+		if err != nil {
+			return revoked, err
+		}
+		revoked += n
+	}
+	return revoked, nil
+}
+
+// count counts the outcome of a merge and reports whether a fact was saved.
+func (f *finding) count(o facts.Outcome) (saved bool) {
+	switch o {
+	case facts.Superseded:
+		f.record.Superseded++
+		f.record.Saved++
+		return true
+	case facts.Added:
+		f.record.Saved++
+		return true
+	case facts.Quarantined:
+		f.record.Quarantined++
+		return true
+	case facts.Reinforced:
+		f.record.Reinforced++
+		f.reject(extract.RejectDuplicate)
+	case facts.Known:
+		f.reject(extract.RejectDuplicate)
+	case facts.Stale:
+		f.reject(extract.RejectStale)
+	case facts.Forgotten:
+		f.reject(extract.RejectForgotten)
+	}
+	return false
+}
+
+// unfit returns the reason for which a scored candidate is not saved, "" if it is.
+func (a *auditor) unfit(c *extract.Candidate, saved int) string {
+	switch {
+	case c.Score.Importance == 0:
+		return extract.RejectUnimportant
+	case utf8.RuneCountInString(c.Text()) > maxFactRunes:
+		return extract.RejectLong
+	case a.redactor.hides(c.Quote):
+		return extract.RejectPlaceholders
+	case c.Requested:
+		return ""
+	case c.Score.Total < a.cfg.Audit.Threshold:
+		return extract.RejectLow
+	case saved >= a.cfg.Audit.PerAudit:
+		return extract.RejectSurplus
+	}
+	return ""
 }
 
 // newAuditRecord describes the window.
-func newAuditRecord(t *talk) AuditRecord {
-	r := AuditRecord{Conversation: t.conversation, Messages: len(t.window), Fresh: t.fresh, Rejected: map[string]int{}}
-	for i := range t.window {
-		at := storage.TimeOf(t.window[i].at)
+func newAuditRecord(c *conversation) AuditRecord {
+	r := AuditRecord{Conversation: c.conversation, Messages: len(c.window), Fresh: c.unread, Rejected: map[string]int{}}
+	for i := range c.window {
+		at := storage.TimeOf(c.window[i].Time)
 		if r.From == 0 || at < r.From {
 			r.From = at
 		}
 		r.To = max(r.To, at)
-		r.Tokens += tokensOf(t.window[i].text)
+		r.Tokens += tokensOf(c.window[i].Text)
 	}
 	return r
+}
+
+// audit audits one conversation as part of the round. Its messages count as read then, whatever the result, unless the
+// round has ended.
+func (r *round) audit(c *conversation, proposals []extract.Proposal) {
+	if r.ended || !c.dirty() {
+		return
+	}
+	r.audits++
+	r.touch(c)
+	changes, err := r.changesOf(c.scope)
+	if err == nil && r.cfg.Audit.Enabled {
+		err = guard(func() error { return r.inspectAndRecord(c, changes, proposals) })
+	}
+	switch {
+	case err == nil:
+	case !permanent(err) && !errors.Is(err, extract.ErrTooLong):
+		r.ended = true
+		return
+	default:
+		r.stats.auditsGivenUp.Add(1)
+		r.log.Warn("audit given up", "error", err)
+	}
+	c.audited()
+}
+
+func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposals []extract.Proposal) error {
+	if c.summary == nil {
+		err := r.retry("audit", func() (err error) {
+			if _, ok := changes.facts.records.summaries[recordKey(c.conversation)]; ok {
+				c.summary, err = r.readSummary(r.work, c.conversationKey)
+			} else {
+				c.summary = &extract.Summary{Conversation: c.conversation}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	var found finding
+	tooLong := false
+	err := r.retry("audit", func() (err error) {
+		found, err = r.inspect(r.work, c, changes, proposals, time.Now)
+		if tooLong = errors.Is(err, extract.ErrTooLong); tooLong { // a repetition would take as long
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.summary, c.rolePlay = found.summary, found.rolePlay
+	if tooLong {
+		return extract.ErrTooLong
+	}
+	found.record.Distilled = proposals != nil
+	r.findings = append(r.findings, found)
+	r.addRecords(c, changes.facts, &found)
+	return nil
+}
+
+// addRecords adds what is kept of an audit to what the round writes, and what is beyond the limits to what it deletes.
+func (r *round) addRecords(c *conversation, f *scopeFacts, found *finding) {
+	now := time.Now()
+	add := func(bucket storage.Bucket, key string, value []byte) {
+		r.records = append(r.records, storage.Record{Bucket: bucket, Scope: c.scope, Key: key, Value: value, ExpiresAt: r.auditExpiry(now)})
+	}
+	drop := func(bucket storage.Bucket, keys []string) {
+		for _, key := range keys {
+			r.stale = append(r.stale, storage.RecordRef{Bucket: bucket, Scope: c.scope, Key: key})
+		}
+	}
+	t, kept := &r.tuning, &f.records
+	add(storage.BucketAudit, kept.auditKey(t.keepRecords), found.record.encode(now))
+	key := recordKey(c.conversation)
+	add(storage.BucketSummary, key, c.summary.Encode())
+	drop(storage.BucketSummary, kept.addSummary(key, storage.TimeOf(c.summary.Updated), t.keepSummaries))
+	for i := range found.requests {
+		q := &found.requests[i]
+		value, err := q.encode()
+		if err != nil {
+			continue
+		}
+		key := forgetPrefix + q.ID
+		add(storage.BucketAudit, key, value)
+		drop(storage.BucketAudit, kept.addPending(key, q.At, t.maxPending))
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -15,47 +17,29 @@ func BenchmarkInspect(b *testing.B) {
 	var window []windowMessage
 	for _, c := range readPlanted(b, "tuning.txt") {
 		for _, turn := range c.turns {
-			h := hearing(&turn, 12)
-			window = append(window, h.messages...)
+			window = append(window, newAuditTurn(&turn, 12).messages...)
 		}
 	}
-	p := New(DefaultConfig(), newFaulty(), newFaulty(), nil, redactor(b), nil, nil)
+	p := New(DefaultConfig(), newFaulty(), newFaulty(), nil, newRedactor(b), nil, nil)
 	i, bytes := 0, 0
 	for b.Loop() {
-		t := &talk{talkKey: talkKey{testScope, "c"}, summary: &Summary{}}
+		c := &conversation{conversationKey: conversationKey{testScope, "c"}, summary: &extract.Summary{}}
 		for range 12 {
-			t.window = append(t.window, window[i%len(window)])
-			bytes += len(window[i%len(window)].text)
+			c.window = append(c.window, window[i%len(window)])
+			bytes += len(window[i%len(window)].Text)
 			i++
 		}
-		if _, err := p.inspect(b.Context(), t, p.newMerging(newDossier(testScope)), nil, time.Now); err != nil {
+		if _, err := p.auditor.inspect(b.Context(), c, newChanges(p), nil, time.Now); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(bytes)/float64(b.N), "bytes/audit")
 }
 
-// BenchmarkMerge measures a merge with a scope that has ten thousand facts.
-func BenchmarkMerge(b *testing.B) {
-	store := newFaulty()
-	p := New(DefaultConfig(), store, store, nil, nil, nil, nil)
-	d := newDossier(testScope)
-	for i := range 10_000 {
-		d.add(factOf(&storage.Memory{ID: fmt.Sprint("f", i), Kind: storage.KindFact, Trust: 1, Text: fmt.Sprintf(`"My colleague number %d works on project %d in building %c."`, i, i*7, 'A'+i%26)}))
-	}
-	i := 0
-	for b.Loop() {
-		i++
-		quote := fmt.Sprintf("My neighbour %d works on a boat called Number%d.", i, i)
-		c := &candidate{quote: quote, words: words(quote), kind: markFact, at: time.Unix(1e9, 0)}
-		g := p.newMerging(d)
-		if _, err := g.merge(b.Context(), c, &windowMessage{turn: fmt.Sprint("t", i)}, "c"); err != nil {
-			b.Fatal(err)
-		}
-		for _, id := range g.order {
-			d.remove(d.facts[id])
-		}
-	}
+// newChanges returns changes to an empty scope.
+func newChanges(p *Pipeline) *scopeChanges {
+	f := &scopeFacts{Set: facts.NewSet(testScope), scope: testScope}
+	return &scopeChanges{facts.NewChanges(f.Set, p.store, p.cfg.Facts.Config), f}
 }
 
 // stamped is an Indexer that notes when each turn became searchable.
@@ -77,7 +61,7 @@ func BenchmarkSearchable(b *testing.B) {
 	store := openBadger(b, b.TempDir())
 	defer store.Close()
 	index := &stamped{at: map[string]time.Time{}}
-	p := start(b, New(DefaultConfig(), store, store, index, redactor(b), nil, nil))
+	p := start(b, New(DefaultConfig(), store, store, index, newRedactor(b), nil, nil))
 	var handed []time.Time
 	for b.Loop() {
 		i := len(handed)

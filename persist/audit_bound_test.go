@@ -42,7 +42,7 @@ func TestRoundsAreBounded(t *testing.T) {
 		cfg.Audit.MaxConversations = 64
 		cfg.Facts.CacheBytes = 16 << 10
 		store := &watchedFacts{faulty: newFaulty()}
-		p := start(t, New(cfg, store, store, &indexed{}, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, &indexed{}, newRedactor(t), nil, nil))
 		rounds := 0
 		store.put = func(facts int) {
 			rounds++
@@ -50,13 +50,13 @@ func TestRoundsAreBounded(t *testing.T) {
 				t.Errorf("a round changes %d facts, want at most %d", facts, roundAudits)
 			}
 			all, largest := int64(0), int64(0)
-			for _, d := range p.auditor.dossiers {
-				all, largest = all+d.bytes, max(largest, d.bytes)
+			for _, d := range p.auditor.scopes {
+				all, largest = all+d.Size(), max(largest, d.Size())
 			}
 			if all > cfg.Facts.CacheBytes+2*largest { // one that was there, one that came
-				t.Errorf("facts of %d users in %d bytes, the largest %d", len(p.auditor.dossiers), all, largest)
+				t.Errorf("facts of %d users in %d bytes, the largest %d", len(p.auditor.scopes), all, largest)
 			}
-			if n := len(p.auditor.talks); n > cfg.Audit.MaxConversations+cfg.Audit.MaxConversations/overfull+1 {
+			if n := len(p.auditor.conversations); n > cfg.Audit.MaxConversations+cfg.Audit.MaxConversations/overflowShare+1 {
 				t.Errorf("%d conversations are held, want at most %d", n, cfg.Audit.MaxConversations)
 			}
 		}

@@ -33,9 +33,9 @@ func (s *markSizes) DeleteRecords(ctx context.Context, refs []storage.RecordRef)
 // TestMarksGoBitByBit: the marks of conversations that nothing needs any more go soon after, not all at once.
 func TestMarksGoBitByBit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const conversations = 3*marksAtOnce + 1
+		const conversations = 3*marksPerSweep + 1
 		store := &markSizes{faulty: newFaulty()}
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		for i := range conversations {
 			turn := said(fmt.Sprint("t", i), "I live in Porto.")
 			turn.Scope, turn.Conversation = userScope(i%10), fmt.Sprint("c", i)
@@ -49,11 +49,11 @@ func TestMarksGoBitByBit(t *testing.T) {
 		if n := store.all.Load(); n != 0 {
 			t.Errorf("%d marks are gone before the next round", n)
 		}
-		p.tell(t, said("last", "I live in Graz."))
+		p.settle(t, said("last", "I live in Graz."))
 		time.Sleep(markSweep)
 		synctest.Wait()
-		if all, most := store.all.Load(), store.most.Load(); all != conversations || most != marksAtOnce {
-			t.Errorf("%d of %d marks are gone, up to %d at once, want all, %d at once", all, conversations, most, marksAtOnce)
+		if all, most := store.all.Load(), store.most.Load(); all != conversations || most != marksPerSweep {
+			t.Errorf("%d of %d marks are gone, up to %d at once, want all, %d at once", all, conversations, most, marksPerSweep)
 		}
 		p.stop()
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -26,7 +27,7 @@ func TestPlantedFacts(t *testing.T) {
 				}
 				for _, n := range c.noise {
 					noise++
-					if len(words(n)) > 1 && overlaps(texts, n) {
+					if strings.Contains(extract.Normalize(n), " ") && overlaps(texts, n) {
 						wrong++
 						t.Logf("%s: saved: %s", c.name, n)
 					}
@@ -56,7 +57,7 @@ func auditedFacts(t *testing.T, turns []Turn) []string {
 		store := newFaulty()
 		cfg := DefaultConfig()
 		cfg.Retention, cfg.Facts.Retention, cfg.Facts.LongRetention = century, century, century
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 		for _, turn := range turns {
 			mustEnqueue(t, p.Pipeline, turn)
 			mustFlush(t, p.Pipeline)
@@ -85,10 +86,10 @@ func factsOf(t testing.TB, s storage.Store, scope storage.Scope) []storage.Memor
 
 // overlaps says whether one of the facts holds a planted line, or is more than half of it.
 func overlaps(facts []string, line string) bool {
-	want := normalised(words(line))
+	want := extract.Normalize(line)
 	for _, f := range facts {
-		quote, _ := quotation(f)
-		got := normalised(words(quote))
+		quote, _, _ := extract.Quotation(f)
+		got := extract.Normalize(quote)
 		if strings.Contains(got, want) || strings.Contains(want, got) && len(got)*2 > len(want) {
 			return true
 		}

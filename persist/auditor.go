@@ -9,84 +9,77 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/background"
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// The auditor hears of every stored turn and audits conversations when they are due. It works beside the storer, one
-// conversation at a time, and rests three times as long as it worked, pauses within its work counted in, so that it takes a quarter
-// of a processor at most. It rests longer while turns queue up, and less while someone waits for it.
-
 const (
-	roundAudits   = 128 // audits between two commits
-	roundTime     = 50 * time.Millisecond
-	longestRest   = 10 * time.Second // a round that waited an hour for a store that was away is no work of an hour
-	backlog       = 512              // turns on their way from which on the auditor takes a smaller share
-	heardOverhead = 256
-	panicRest     = time.Second // after a round that panicked
+	roundAudits = 128 // audits between two commits
+	roundTime   = 50 * time.Millisecond
+	maxRest     = 10 * time.Second // a round that waited an hour for the store did not work for an hour
+	busyTurns   = 512              // in the queue; from there on the auditor takes a smaller share of the processor
+	panicRest   = time.Second      // after a round that panicked
 )
 
+// auditor takes in every stored turn and audits conversations when they are due. It works next to the storer, one
+// conversation at a time, and rests three times as long as it worked, so it takes at most a quarter of a processor. It
+// rests longer while turns queue up, and less while somebody waits for it.
 type auditor struct {
-	p         *Pipeline
+	*shared
 	distiller Distiller
 	wake      chan struct{}
 
-	mu         sync.Mutex // guards what follows
-	heard      []heardTurn
-	heardBytes int64
-	marked     map[talkKey]string // keys of the marks of conversations that have one
-	swept      time.Time          // when marks were last looked at
-	noted      map[talkKey]bool   // whose marks are being written
-	answers    []answer
-	settling   []chan struct{} // Settle calls that wait
-	ended      bool            // run has returned
-	recovered  []dueMark
+	mu            sync.Mutex // guards what follows
+	incoming      []auditTurn
+	incomingBytes int64
+	marked        map[conversationKey]string // keys of the marks of conversations that have one
+	marking       map[conversationKey]bool   // whose marks are being written
+	swept         time.Time                  // when marks were last swept
+	resumed       []dueMark                  // of an earlier run
+	answers       []answer
+	settling      []chan struct{} // Settle calls that wait
+	ended         bool            // run has returned
 
-	// The rest is the auditor's own while it is inside the gate, and an erasure's while the gate is closed.
-	talks      map[talkKey]*talk
-	dossiers   map[storage.Scope]*dossier
-	cached     int64
-	held       int64                      // bytes of talks
-	doubts     map[storage.Scope][]string // memories that the index may have to be told of
-	asking     int                        // calls of the distiller under way
-	calling    int                        // the number of the last one
-	pace       background.Work            // of the round
-	breathed   time.Duration              // in this round
-	waited     time.Duration              // for the store, at its end
-	reading    reading                    // of the audit at hand
-	byIdleness []idle                     // room for shrink to sort them
-	calls      sync.WaitGroup             // of those under way
-	panics     int                        // rounds that ended so, one after another
+	// The rest belongs to the auditor while it is inside the gate, and to an erasure while the gate is closed.
+	conversations     map[conversationKey]*conversation
+	conversationBytes int64
+	scopes            map[storage.Scope]*scopeFacts
+	uncertain         map[storage.Scope][]string // memories whose write or deletion may have happened
+	asking            int                        // calls of the distiller under way
+	lastCall          int                        // number of the last one
+	calls             sync.WaitGroup             // of those under way
+	pace              background.Work            // of the round
+	paused            time.Duration              // in this round
+	stored            time.Duration              // spent on its commit
+	panics            int                        // rounds in a row that ended so
+	reader            extract.Reader
+	byIdleness        []idle // buffer of shrink
 }
 
-func newAuditor(p *Pipeline) *auditor {
+// scopeFacts is what the auditor holds of a scope, to merge new facts and keep to its limits. It is read from the store
+// when the first of the scope's conversations is audited.
+type scopeFacts struct {
+	*facts.Set
+	scope        storage.Scope
+	episodeBytes int64
+	records      keptRecords
+	used         time.Time
+}
+
+func newAuditor(s *shared) *auditor {
 	return &auditor{
-		p: p, wake: make(chan struct{}, 1), marked: map[talkKey]string{}, noted: map[talkKey]bool{}, talks: map[talkKey]*talk{}, dossiers: map[storage.Scope]*dossier{},
+		shared: s, wake: make(chan struct{}, 1), marked: map[conversationKey]string{}, marking: map[conversationKey]bool{},
+		conversations: map[conversationKey]*conversation{}, scopes: map[storage.Scope]*scopeFacts{},
 	}
 }
 
-// run audits until ending is closed or the work ends.
+// run audits until ending is closed or work ends.
 func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 	asking, stop := context.WithCancel(work)
-	defer func() {
-		a.mu.Lock()
-		a.ended = true
-		for _, done := range a.settling { // what is left is due at the next start
-			close(done)
-		}
-		a.settling = nil
-		a.mu.Unlock()
-		stop()
-		a.calls.Wait()
-		if a.p.gate.enter(work) { // so that the next start has to look at what is left only
-			marks, _ := a.unmark(time.Now(), true)
-			for refs := range slices.Chunk(marks, storage.MaxRecords) {
-				_ = guard(func() error { return a.p.local.DeleteRecords(work, refs) }) // else it looks
-			}
-			a.p.gate.leave()
-		}
-	}()
+	defer a.stop(work, stop)
 	for {
-		if !a.p.gate.enter(work) {
+		if !a.gate.enter(work) {
 			return
 		}
 		begun := time.Now()
@@ -95,10 +88,10 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 		if !more { // it looks at all conversations
 			next = a.nextDue()
 		}
-		a.p.gate.leave()
-		// Rest for some times as long as it worked, longer while turns queue up, then until something is due or heard.
-		rest := a.waited + restAfter(time.Since(begun)-a.breathed-a.waited, a.breathed, a.patience())
-		if !pause(min(rest, longestRest), nil, ending, work.Done()) {
+		a.gate.leave()
+		// Rest in proportion to the work, then until something is due or comes in.
+		rest := a.stored + restAfter(time.Since(begun)-a.paused-a.stored, a.paused, a.restFactor())
+		if !pause(min(rest, maxRest), nil, ending, work.Done()) {
 			return
 		}
 		if more {
@@ -114,322 +107,308 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 	}
 }
 
-// restAfter is what of patience times the work has not been rested between.
-func restAfter(worked, breathed time.Duration, patience int) time.Duration {
-	return max(time.Duration(patience)*worked-breathed, 0)
-}
-
-// pause waits for d or a wake-up; false means that one of the ends came first.
-func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-wakeup:
-		return true
-	case <-ending:
-	case <-work:
-	}
-	return false
-}
-
-// guardedRound is a round in which a panic is no end of the process: what it took in is for the next.
-func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
-	r := &roundWork{auditor: a, ctx: ctx, work: work, mergings: map[storage.Scope]*merging{}}
-	err := guard(func() error { more = a.round(r, asking); return nil })
-	if err == nil {
-		a.panics = 0
-		return more
-	}
-	a.p.stats.auditsGivenUp.Add(1)
-	a.p.log.Error("audits not made", "error", err)
-	r.panicked()
-	a.waited = panicRest
-	return true
-}
-
-// round takes in what was heard and makes some of the audits that are due. It returns whether there is more to do now.
-func (a *auditor) round(r *roundWork, asking context.Context) bool {
-	begun, work := time.Now(), r.work
-	a.pace, a.breathed, a.waited = background.Begin(), 0, 0
-	marks, answers, settling := r.take()
-	r.resolve()
-	byScope := map[storage.Scope][]dueMark{}
-	for _, m := range marks {
-		byScope[m.scope] = append(byScope[m.scope], m)
-	}
-	full := func() bool { return r.full() || time.Since(begun) > roundTime }
-	var later []dueMark
-	for scope, due := range byScope { // each costs a scan, and erasures wait for the round
-		if full() {
-			later = append(later, due...)
-			continue
-		}
-		a.recall(r, scope, due)
-	}
-	for len(answers) > 0 && !full() {
-		a.answered(r, &answers[0])
-		answers = answers[1:]
-	}
+// stop wakes those who wait, cancels calls of the distiller, and deletes the marks that the next start would only look at
+// in vain. What is left is due at the next start.
+func (a *auditor) stop(work context.Context, cancel func()) {
 	a.mu.Lock()
-	a.recovered, a.answers = append(later, a.recovered...), append(answers, a.answers...)
+	a.ended = true
+	for _, done := range a.settling {
+		close(done)
+	}
+	a.settling = nil
 	a.mu.Unlock()
-	r.taken.marks, r.taken.answers = nil, nil // undoing has those that were taken up
-	more := false
-	for {
-		if more = full() || a.over(overfull); more {
-			break
-		}
-		h, ok := a.nextHeard()
-		if !ok {
-			break
-		}
-		again := h
-		again.messages = slices.Clone(h.messages)
-		r.undoing.heard = append(r.undoing.heard, again)
-		a.hear(r, &h)
-		a.breathed += a.pace.Pause(work)
+	cancel()
+	a.calls.Wait()
+	if a.gate.enter(work) {
+		marks, _ := a.sweepMarks(time.Now(), true)
+		_ = guard(func() error { return a.deleteRecords(work, marks) })
+		a.gate.leave()
 	}
-	if !more {
-		for _, t := range a.due(time.Now(), len(settling) > 0) {
-			if more = full() || !r.room(t.scope); more {
-				break
-			}
-			if !a.ask(asking, t) {
-				r.audit(t, nil)
-			}
-			a.breathed += a.pace.Pause(work)
-		}
-	}
-	a.shrink(r)
-	worked := time.Now()
-	r.commit()
-	a.waited = time.Since(worked)
-	more = more || r.unswept
-	if r.ended && work.Err() == nil {
-		r.undo()
-		more = true
-	}
-	a.evict(nil)
-	r.taken.settling = nil
-	if len(settling) > 0 {
-		if more || a.asking > 0 {
-			a.mu.Lock()
-			a.settling = append(a.settling, settling...)
-			a.mu.Unlock()
-		} else {
-			for _, done := range settling {
-				close(done)
-			}
-		}
-	}
-	return more
 }
 
-func (a *auditor) nextHeard() (heardTurn, bool) {
+// restAfter returns how long to rest: factor times the work, less the rests that were taken during it.
+func restAfter(worked, paused time.Duration, factor int) time.Duration {
+	return max(time.Duration(factor)*worked-paused, 0)
+}
+
+// restFactor is how many times as long as it worked the auditor rests. What it leaves, requests and queued turns can use.
+// It lags then, until maxIncoming turns wait for it; those beyond are counted.
+func (a *auditor) restFactor() int {
+	a.mu.Lock()
+	waited := len(a.settling) > 0
+	a.mu.Unlock()
+	turns, _, _ := a.queue.state()
+	switch {
+	case waited:
+		return 1
+	case turns > busyTurns:
+		return 9
+	}
+	return 3
+}
+
+// settle returns a channel that is closed when all that has come in was audited; ok is false after run has returned.
+func (a *auditor) settle() (done chan struct{}, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.heard) == 0 {
-		a.heard = nil
-		return heardTurn{}, false
+	if a.ended {
+		return nil, false
 	}
-	h := a.heard[0]
-	a.heard = a.heard[1:]
-	a.heardBytes -= h.size()
-	return h, true
+	done = make(chan struct{})
+	a.settling = append(a.settling, done)
+	wake(a.wake)
+	return done, true
 }
 
-// hear takes a turn. A panic over its words costs that turn's audit, not the process.
-func (a *auditor) hear(r *roundWork, h *heardTurn) {
-	if err := guard(func() error { a.take(r, h); return nil }); err != nil {
-		a.p.stats.auditsGivenUp.Add(1)
-		a.p.log.Error("turn not audited", "turn", h.turn, "error", err)
-	}
+// waiting returns how many turns wait, and how many conversations have messages that no audit has read.
+func (a *auditor) waiting() (turns, conversations int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.incoming), len(a.marked)
 }
 
-// take gives a turn to its conversation. What it would push out of the window unseen is audited first.
-func (a *auditor) take(r *roundWork, h *heardTurn) {
-	t := a.talks[h.talkKey]
-	if t == nil {
-		t = &talk{talkKey: h.talkKey}
-		r.undoing.made(h.talkKey)
-		a.talks[h.talkKey] = t
-		a.held += t.size()
+func (a *auditor) nextIncoming() (auditTurn, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.incoming) == 0 {
+		a.incoming = nil
+		return auditTurn{}, false
 	}
-	r.touch(t)
-	before := t.size()
-	defer func() { a.held += t.size() - before }()
-	if d := a.dossiers[h.scope]; d != nil && !h.again {
-		d.episodes += h.bytes
-	}
-	if t.full(len(h.messages), a.p.cfg.Audit.WindowMessages) {
-		t.asked = 0 // no time to wait for the model
-		r.audit(t, nil)
-	}
-	t.hear(h, time.Now(), a.p.cfg.Audit.WindowMessages)
+	t := a.incoming[0]
+	a.incoming = a.incoming[1:]
+	a.incomingBytes -= t.size()
+	return t, true
 }
 
-// due lists the conversations whose audit is due, the longest due first; all that have anything to audit when settling.
-func (a *auditor) due(now time.Time, settling bool) []*talk {
-	var out []*talk
-	for _, t := range a.talks {
-		if at := t.dueAt(&a.p.cfg.Audit); !at.IsZero() && (settling || !at.After(now)) {
-			out = append(out, t)
+// due returns the conversations whose audit is due, the longest due first; when settling, all that have anything to audit.
+func (a *auditor) due(now time.Time, settling bool) []*conversation {
+	var out []*conversation
+	for _, c := range a.conversations {
+		if at := c.dueAt(&a.cfg.Audit); !at.IsZero() && (settling || !at.After(now)) {
+			out = append(out, c)
 		}
 	}
 	a.pace.Yield()
-	slices.SortFunc(out, func(x, y *talk) int {
-		if c := x.dueAt(&a.p.cfg.Audit).Compare(y.dueAt(&a.p.cfg.Audit)); c != 0 {
-			return c
-		}
-		return strings.Compare(x.conversation, y.conversation)
+	slices.SortFunc(out, func(x, y *conversation) int {
+		return cmp.Or(x.dueAt(&a.cfg.Audit).Compare(y.dueAt(&a.cfg.Audit)), strings.Compare(x.conversation, y.conversation))
 	})
 	return out
 }
 
-// nextDue is when there will be something to do, zero for never.
+// nextDue returns when the next audit is due, zero for never.
 func (a *auditor) nextDue() time.Time {
 	var next time.Time
-	for _, t := range a.talks {
-		if at := t.dueAt(&a.p.cfg.Audit); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+	for _, c := range a.conversations {
+		if at := c.dueAt(&a.cfg.Audit); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}
 	return next
 }
 
-// over says whether conversations are over their bounds by a share of them.
-func (a *auditor) over(share int64) bool {
-	cfg := &a.p.cfg.Audit
-	most, bytes := int64(cfg.MaxConversations), cfg.MaxBytes
+// overLimit reports whether the conversations exceed their limits, plus one share-th of them if share is not 0.
+func (a *auditor) overLimit(share int64) bool {
+	cfg := &a.cfg.Audit
+	limit, bytes := int64(cfg.MaxConversations), cfg.MaxBytes
 	if share > 0 {
-		most, bytes = most+max(most/share, 1), bytes+bytes/share
+		limit, bytes = limit+max(limit/share, 1), bytes+bytes/share
 	}
-	return int64(len(a.talks)) > most || a.held > bytes && len(a.talks) > 1
+	return int64(len(a.conversations)) > limit || a.conversationBytes > bytes && len(a.conversations) > 1
 }
 
-// idle is a conversation by when it was last heard of.
+// overflowShare: conversations may exceed their limits by an eighth until shrink is called, so that many are dropped at a
+// time.
+const overflowShare = 8
+
+// countBytes adds up what conversations take.
+func (a *auditor) countBytes() {
+	a.conversationBytes = 0
+	for _, c := range a.conversations {
+		a.conversationBytes += c.size()
+	}
+	a.stats.conversationBytes.Store(a.conversationBytes)
+}
+
+// idle is a conversation with its rank for shrink.
 type idle struct {
-	since int64
-	*talk
+	rank int64
+	*conversation
 }
 
-// overfull is the share, one in so many, by which conversations may pass their bounds until no more is heard: so those that go
-// are found at a time.
-const overfull = 8
-
-// shrink lets go of the conversations that were idle longest until they keep their bounds. What is let go of unaudited is audited
-// now, a scope's one after another, for the sake of its facts, and no more of it than fits the round, or takes as long: the next goes on.
-func (a *auditor) shrink(r *roundWork) {
-	defer func() { a.p.stats.talkBytes.Store(a.held) }()
-	a.held = 0
-	for _, t := range a.talks {
-		a.held += t.size()
-	}
+// shrink drops the conversations that were idle longest until the limits hold. Those that are not audited yet are audited
+// now, one scope after another so that its facts are read once, and no more of them than fit the round: the next one
+// continues.
+func (a *auditor) shrink(r *round) {
+	defer func() { a.stats.conversationBytes.Store(a.conversationBytes) }()
+	a.countBytes()
 	a.pace.Yield()
-	if !a.over(0) {
+	if !a.overLimit(0) {
 		return
 	}
-	var going []idle // since is their scope's place from here on
-	most, held := len(a.talks), a.held
-	idlest := a.byIdleness[:0]
-	for _, t := range a.talks {
-		idlest = append(idlest, idle{t.last.UnixNano(), t})
+	byIdleness := a.byIdleness[:0]
+	for _, c := range a.conversations {
+		byIdleness = append(byIdleness, idle{c.last.UnixNano(), c})
 	}
 	a.pace.Yield()
-	slices.SortFunc(idlest, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
-	for _, t := range idlest {
-		if most-len(going) <= a.p.cfg.Audit.MaxConversations && (held <= a.p.cfg.Audit.MaxBytes || most-len(going) <= 1) {
+	slices.SortFunc(byIdleness, func(x, y idle) int { return cmp.Compare(x.rank, y.rank) })
+	var dropped []idle
+	n, bytes := len(a.conversations), a.conversationBytes
+	for _, c := range byIdleness {
+		if n <= a.cfg.Audit.MaxConversations && (bytes <= a.cfg.Audit.MaxBytes || n <= 1) {
 			break
 		}
-		held -= t.size()
-		going = append(going, t)
+		n, bytes = n-1, bytes-c.size()
+		dropped = append(dropped, c)
 	}
-	clear(idlest)
-	a.byIdleness = idlest
+	clear(byIdleness)
+	a.byIdleness = byIdleness
 	a.pace.Yield()
-	place := map[storage.Scope]int{}
-	for i, t := range going {
-		at, ok := place[t.scope]
-		if !ok {
-			if at = i; a.dossiers[t.scope] != nil { // those whose facts are here go first
-				at -= len(going)
+	rank := map[storage.Scope]int{}
+	for i, c := range dropped {
+		if _, ok := rank[c.scope]; !ok {
+			if rank[c.scope] = i; a.scopes[c.scope] != nil { // those whose facts are in memory first
+				rank[c.scope] -= len(dropped)
 			}
-			place[t.scope] = at
 		}
-		going[i].since = int64(at)
+		dropped[i].rank = int64(rank[c.scope])
 	}
-	slices.SortStableFunc(going, func(x, y idle) int { return cmp.Compare(x.since, y.since) })
+	slices.SortStableFunc(dropped, func(x, y idle) int { return cmp.Compare(x.rank, y.rank) })
 	begun := time.Now()
-	for _, of := range going {
-		t := of.talk
-		if t.dirty() && (!r.room(t.scope) || time.Since(begun) > roundTime) {
+	for _, of := range dropped {
+		c := of.conversation
+		if c.dirty() && (!r.hasRoom(c.scope) || time.Since(begun) > roundTime) {
 			continue
 		}
-		a.held -= t.size()
-		if t.dirty() {
-			r.audit(t, nil)
-			a.breathed += a.pace.Pause(r.work)
+		a.conversationBytes -= c.size()
+		if c.dirty() {
+			r.audit(c, nil)
+			a.paused += a.pace.Pause(r.work)
 		}
-		delete(a.talks, t.talkKey)
+		delete(a.conversations, c.conversationKey)
 	}
 }
 
-// evict lets go of facts beyond their bounds, those that were idle longest, but for those that are in use.
-func (a *auditor) evict(inUse map[storage.Scope]*merging) {
-	facts := &a.p.cfg.Facts
-	a.cached = 0
-	for _, d := range a.dossiers {
-		a.cached += d.bytes
+// evictScopes drops the facts of scopes that were idle longest until the limits hold, but for those in use.
+func (a *auditor) evictScopes(inUse map[storage.Scope]*scopeChanges) {
+	bytes := int64(0)
+	for _, f := range a.scopes {
+		bytes += f.Size()
 	}
-	for len(a.dossiers) > facts.MaxScopes || a.cached > facts.CacheBytes && len(a.dossiers) > 1 {
-		var idlest *dossier
-		for _, d := range a.dossiers {
-			if inUse[d.scope] == nil && (idlest == nil || d.used.Before(idlest.used)) {
-				idlest = d
+	for len(a.scopes) > a.tuning.maxScopes || bytes > a.cfg.Facts.CacheBytes && len(a.scopes) > 1 {
+		var idlest *scopeFacts
+		for _, f := range a.scopes {
+			if inUse[f.scope] == nil && (idlest == nil || f.used.Before(idlest.used)) {
+				idlest = f
 			}
 		}
 		if idlest == nil {
 			break
 		}
-		a.cached -= idlest.bytes
-		delete(a.dossiers, idlest.scope)
+		bytes -= idlest.Size()
+		delete(a.scopes, idlest.scope)
 	}
-	a.p.stats.factBytes.Store(a.cached)
+	a.stats.factBytes.Store(bytes)
 }
 
-// patience is how many times as long as it worked the auditor rests, unless someone waits for it: what it leaves, requests and
-// the turns that queue up can have. It lags then, until it has heard of as many turns as it may hold, and counts those beyond.
-func (a *auditor) patience() int {
+// loadScope reads a scope's facts and records, and counts its episodes.
+func (a *auditor) loadScope(ctx context.Context, scope storage.Scope, rest func(time.Duration)) (*scopeFacts, error) {
+	f := &scopeFacts{Set: facts.NewSet(scope), scope: scope, records: keptRecords{summaries: map[string]storage.Time{}}}
+	err := a.eachMemoryResting(ctx, scope, storage.Query{}, func(m *storage.Memory) {
+		switch m.Kind {
+		case storage.KindFact:
+			f.Load(m)
+		case storage.KindEpisode:
+			f.episodeBytes += int64(len(m.Text))
+		}
+	}, rest)
+	if err != nil {
+		return nil, err
+	}
+	newest := storage.Time(0)
+	for _, bucket := range [...]storage.Bucket{storage.BucketAudit, storage.BucketSummary} {
+		err := a.eachRecord(ctx, bucket, scope, func(r storage.Record) {
+			if r.Bucket == storage.BucketAudit && facts.IsTombstone(&r) {
+				f.LoadTombstone(&r)
+			} else {
+				f.records.load(&r, &newest)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(f.records.pending, func(a, b pendingAge) int { return cmp.Compare(a.at, b.at) })
+	return f, nil
+}
+
+// forget drops all that is held of matching conversations. The gate is closed.
+func (a *auditor) forget(matches func(conversationKey) bool) {
 	a.mu.Lock()
-	waited := len(a.settling) > 0
-	a.mu.Unlock()
-	a.p.mu.Lock()
-	turns := a.p.inFlight.turns
-	a.p.mu.Unlock()
-	switch {
-	case waited:
-		return 1
-	case turns > backlog:
-		return 9
+	defer a.mu.Unlock()
+	a.incoming = slices.DeleteFunc(a.incoming, func(t auditTurn) bool {
+		gone := matches(t.conversationKey)
+		if gone {
+			a.incomingBytes -= t.size()
+		}
+		return gone
+	})
+	a.resumed = slices.DeleteFunc(a.resumed, func(m dueMark) bool { return matches(m.conversationKey) })
+	a.answers = slices.DeleteFunc(a.answers, func(ans answer) bool {
+		gone := matches(ans.conversationKey)
+		if gone {
+			a.asking--
+		}
+		return gone
+	})
+	for k := range a.marked {
+		if matches(k) {
+			delete(a.marked, k)
+		}
 	}
-	return 3
+	for k := range a.conversations {
+		if matches(k) { // the answer of a call under way finds no conversation
+			delete(a.conversations, k)
+		}
+	}
+	clear(a.scopes) // to be read again
 }
 
-// Settle audits all that was stored before the call, whatever its time, and waits for it. It needs Run to be running.
-func (p *Pipeline) Settle(ctx context.Context) error {
-	if err := p.Flush(ctx); err != nil {
-		return err
+// forgetTurn removes a turn from what waits for an audit, or only its reply if the user's words stay. The gate is closed.
+func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range a.incoming {
+		t := &a.incoming[i]
+		if t.scope != scope || t.turn != turn {
+			continue
+		}
+		a.incomingBytes -= t.size()
+		t.messages = slices.DeleteFunc(t.messages, func(m windowMessage) bool { return users || !m.User })
+		a.incomingBytes += t.size()
 	}
-	done := make(chan struct{})
-	p.auditor.mu.Lock()
-	if p.auditor.ended {
-		p.auditor.mu.Unlock()
-		return ErrClosed
+	for _, c := range a.conversations {
+		if c.scope == scope {
+			c.forgetTurn(turn, users)
+		}
 	}
-	p.auditor.settling = append(p.auditor.settling, done)
-	p.auditor.mu.Unlock()
-	wake(p.auditor.wake)
-	return p.await(ctx, done)
+}
+
+// unaudited returns the turns of a conversation that no audit has read. The gate is closed.
+func (a *auditor) unaudited(key conversationKey) map[string]bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[string]bool{}
+	for i := range a.incoming {
+		if a.incoming[i].conversationKey == key {
+			out[a.incoming[i].turn] = true
+		}
+	}
+	if c := a.conversations[key]; c != nil {
+		for i := range c.window {
+			if c.window[i].New {
+				out[c.window[i].turn] = true
+			}
+		}
+	}
+	return out
 }

@@ -54,7 +54,7 @@ func TestCanaries(t *testing.T) {
 		t.Fatal(err)
 	}
 	index := &indexed{panic: "poison"}
-	p := start(t, New(DefaultConfig(), store, store, index, redactor(t), logger, nil))
+	p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), logger, nil))
 	for i := range 50 {
 		turn := turnOf(userScope(i%3), fmt.Sprint("t", i), text, "You said: "+text)
 		turn.Messages[0].Speaker = canaries[2]
@@ -104,7 +104,7 @@ func TestMissingKey(t *testing.T) {
 	store := openBadger(t, dir)
 	run := func(turn string) Stats {
 		t.Helper()
-		p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil))
 		for i := range 3 {
 			mustEnqueue(t, p.Pipeline, turnOf(userScope(i), turn, "My dog is called "+turn+".", "Nice."))
 		}
@@ -171,9 +171,7 @@ func BenchmarkEnqueue(b *testing.B) {
 	for b.Loop() {
 		_ = p.Enqueue(turns[i%64])
 		if i++; i%4096 == 0 { // nothing runs, so let go of what is queued
-			p.mu.Lock()
-			p.queued, p.inFlight = nil, ledger{}
-			p.mu.Unlock()
+			p.queue = newQueue(cfg.QueueTurns, cfg.QueueBytes)
 		}
 	}
 }
@@ -184,7 +182,7 @@ func BenchmarkTurns(b *testing.B) {
 	defer store.Close()
 	cfg := DefaultConfig()
 	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 1024 // so that handing in goes at the pace of persisting
-	p := start(b, New(cfg, store, store, &indexed{}, redactor(b), nil, nil))
+	p := start(b, New(cfg, store, store, &indexed{}, newRedactor(b), nil, nil))
 	question, answer := strings.Repeat("some words of a question ", 8), strings.Repeat("the words of an answer, ", 40)
 	i := 0
 	for b.Loop() {

@@ -16,7 +16,7 @@ func TestNewTurnsAreLookedUpTogether(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()
 		cfg.TurnsPerSecond = 0
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 		for i := range 200 {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, fmt.Sprint("t", i), fmt.Sprint("words ", i), ""))
 		}
@@ -39,14 +39,14 @@ func TestSpoolCommitTakesWhatQueuedUp(t *testing.T) {
 		for _, test := range []struct {
 			size, least, most int
 		}{
-			{10, DefaultConfig().MaxBatchTurns, DefaultConfig().MaxBatchTurns},
+			{10, defaultTuning.maxBatchTurns, defaultTuning.maxBatchTurns},
 			{8 << 10, 2, commitBytes / (8 << 10)},
 		} {
 			store := newFaulty()
 			store.Fail(true)
 			cfg := DefaultConfig()
 			cfg.TurnsPerSecond = 0
-			p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+			p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 			for i := range 600 {
 				mustEnqueue(t, p.Pipeline, turnOf(testScope, fmt.Sprint("t", i), strings.Repeat("word ", test.size/5), ""))
 			}
@@ -86,7 +86,7 @@ func TestFactsOfARoundTogether(t *testing.T) {
 				}
 				return nil, false
 			})
-			p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+			p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 			const users = 8
 			for i := range users {
 				scope := testScope
@@ -128,7 +128,7 @@ func TestNoMarkIsLeft(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()
 		cfg.TurnsPerSecond = 0
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 		for i := range 2*storage.MaxRecords + 100 {
 			turn := turnOf(testScope, fmt.Sprint("t", i), "I like tea.", "")
 			turn.Conversation = fmt.Sprint("c", i)

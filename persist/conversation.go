@@ -1,80 +1,122 @@
 package persist
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// talkKey names a conversation.
-type talkKey struct {
+type conversationKey struct {
 	scope        storage.Scope
 	conversation string
 }
 
-// talk is what is held of a conversation: its newest messages, and when an audit is due.
-type talk struct {
-	talkKey
-	window   []windowMessage // at most AuditConfig.WindowMessages, oldest first
-	fresh    int             // of them, those that no audit has seen
-	tokens   int             // of the fresh ones
-	since    time.Time       // when the first fresh one was heard
-	last     time.Time       // when the newest was
-	now      bool            // asked to remember or forget, let go of, or recovered: don't wait
-	asked    int             // number of the distiller's call that is under way for it, 0 = none
-	replaced map[string]bool // turns that were replaced by other words of the user's since the last audit
-	summary  *Summary        // nil until it was read or begun
-	played   bool            // role play goes on behind what was audited
-	bytes    int64           // of the window's texts
-
-	summarised int64 // bytes of the summary
+// conversation is what the auditor holds of a conversation: its newest messages, and when an audit is due.
+type conversation struct {
+	conversationKey
+	window       []windowMessage // at most AuditConfig.WindowMessages, oldest first
+	unread       int             // new ones among them
+	tokens       int             // of the new ones
+	since        time.Time       // when the first new one came in
+	last         time.Time       // when the newest came in
+	urgent       bool            // asked to remember or forget something, or recovered: don't wait
+	call         int             // number of the distiller's call under way for it; 0 = none
+	replaced     map[string]bool // turns whose user's words were replaced since the last audit
+	summary      *extract.Summary
+	rolePlay     bool  // role play goes on after what was audited
+	bytes        int64 // of the window's texts
+	summaryBytes int64
 }
 
-// Bounds of what is held of a message, in bytes.
+// Limits of what is held of a message, and estimates of what is held besides texts, in bytes.
 const (
-	maxHeldUser      = 8 << 10
-	maxHeldAssistant = 2 << 10
-	talkOverhead     = 1 << 10
-	messageOverhead  = 256
+	maxHeldUser          = 8 << 10
+	maxHeldAssistant     = extract.MaxAssistantText
+	conversationOverhead = 1 << 10
+	messageOverhead      = 256
+	turnOverhead         = 256
 )
 
-// heardTurn is a stored turn on its way to its conversation.
-type heardTurn struct {
-	talkKey
-	turn     string
-	messages []windowMessage
-	bytes    int64 // of its texts as episodes
-	replaced bool
-	reworded bool // replaced by other words of the user's, not by another reply alone
-	again    bool // stored by an earlier run: its bytes are counted already
-	due      bool // recovered by its mark
+// windowMessage is a message with its origin.
+type windowMessage struct {
+	extract.Message
+	turn, chain, source, model string
+
+	call     int  // number of the last call of the distiller that was shown it
+	position int  // where in the window it stood then
+	held     bool // kept out of the audit of that call's answer
 }
 
-// hearing copies what an audit needs of a stored turn: its newest messages, at most most.
-func hearing(t *Turn, most int) heardTurn {
-	h := heardTurn{talkKey: talkKey{t.Scope, t.Conversation}, turn: t.ID}
+func (m *windowMessage) origin(conversation string) facts.Origin {
+	return facts.Origin{Conversation: conversation, Turn: m.turn, Chain: m.chain, Source: m.source, Model: m.model, Speaker: m.Speaker}
+}
+
+// auditTurn is a stored turn on its way to its conversation.
+type auditTurn struct {
+	conversationKey
+	turn      string
+	messages  []windowMessage
+	bytes     int64 // of its texts as episodes
+	replaced  bool
+	reworded  bool // replaced by other words of the user's, not by another reply alone
+	recovered bool // stored by an earlier run: its bytes are counted already
+	due       bool // recovered because its audit was due
+}
+
+// newAuditTurn copies what an audit needs of a stored turn: at most limit of its newest messages.
+func newAuditTurn(t *Turn, limit int) auditTurn {
+	out := auditTurn{conversationKey: conversationKey{t.Scope, t.Conversation}, turn: t.ID}
 	for i := range t.Messages {
-		h.bytes += int64(len(t.Messages[i].Text))
+		out.bytes += int64(len(t.Messages[i].Text))
 	}
-	for i := max(0, len(t.Messages)-most); i < len(t.Messages); i++ {
+	for i := max(0, len(t.Messages)-limit); i < len(t.Messages); i++ {
 		m := &t.Messages[i]
-		user := m.Role == storage.RoleUser
-		bound := maxHeldAssistant
+		user, room := m.Role == storage.RoleUser, maxHeldAssistant
 		if user {
-			bound = maxHeldUser
+			room = maxHeldUser
 		}
-		h.messages = append(h.messages, windowMessage{
-			turn: t.ID, chain: t.Chain, source: t.Source, model: t.Model, speaker: m.Speaker, user: user,
-			text: head(m.Text, bound), at: m.Time.Std(), fresh: true,
+		out.messages = append(out.messages, windowMessage{
+			Message: extract.Message{User: user, Speaker: m.Speaker, Text: head(m.Text, room), Time: m.Time.Std(), New: true},
+			turn:    t.ID, chain: t.Chain, source: t.Source, model: t.Model,
 		})
 	}
-	return h
+	return out
 }
 
-// head returns a copy of at most n bytes, so that the rest can be let go of, and what s was cut out of: summaries and facts
-// keep parts of it for long.
+// turnsOf puts turns together from their passages, which come in order.
+func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
+	var out []auditTurn
+	for i := range episodes {
+		e := &episodes[i]
+		if e.Trust == 0 {
+			continue
+		}
+		p := &e.Provenance
+		if n := len(out); n == 0 || out[n-1].turn != p.Turn {
+			out = append(out, auditTurn{conversationKey: key, turn: p.Turn, recovered: true, due: true})
+		}
+		t := &out[len(out)-1]
+		user := p.Role == storage.RoleUser
+		text, continues, _ := extract.Uncut(e.Text)
+		if k := len(t.messages); continues && k > 0 && t.messages[k-1].User == user {
+			t.messages[k-1].Text = head(t.messages[k-1].Text+" "+text, maxHeldUser)
+			continue
+		}
+		t.messages = append(t.messages, windowMessage{
+			Message: extract.Message{User: user, Speaker: p.Speaker, Text: text, Time: e.EventTime.Std(), New: true},
+			turn:    p.Turn, chain: p.Chain, source: e.Source, model: p.Model,
+		})
+	}
+	return out
+}
+
+// head returns a copy of at most n bytes of s. Summaries and facts keep parts of it for long, and the rest should not stay
+// in memory for them.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return strings.Clone(s)
@@ -82,120 +124,141 @@ func head(s string, n int) string {
 	return strings.ToValidUTF8(strings.Clone(s[:n]), "")
 }
 
-func (h *heardTurn) size() int64 {
-	n := int64(heardOverhead)
-	for i := range h.messages {
-		n += messageOverhead + int64(len(h.messages[i].text))
+func (t *auditTurn) size() int64 {
+	n := int64(turnOverhead)
+	for i := range t.messages {
+		n += messageOverhead + int64(len(t.messages[i].Text))
 	}
 	return n
+}
+
+// asks reports whether the user asks to remember or to forget something: that does not wait until an audit is due.
+func asks(ms []windowMessage) bool {
+	return slices.ContainsFunc(ms, func(m windowMessage) bool { return m.User && extract.Asks(m.Text) })
 }
 
 // tokensOf estimates the tokens of a text.
 func tokensOf(s string) int { return (len(s) + 3) / 4 }
 
-// hear takes in a turn. The caller sees to it that there is room: see full.
-func (t *talk) hear(h *heardTurn, now time.Time, most int) {
+// add takes in a turn and drops the oldest messages beyond limit. The caller audits those that no audit has read before:
+// see overflows.
+func (c *conversation) add(t *auditTurn, now time.Time, limit int) {
 	known := false
-	kept := t.window[:0]
-	for _, m := range t.window {
-		if m.turn != h.turn {
+	kept := c.window[:0]
+	for _, m := range c.window {
+		if m.turn != t.turn {
 			kept = append(kept, m)
 			continue
 		}
 		known = true
-		t.bytes -= int64(len(m.text))
-		if m.fresh {
-			t.fresh--
-			t.tokens -= tokensOf(m.text)
-		} else if !h.replaced { // a repetition: nothing to see
-			for i := range h.messages {
-				h.messages[i].fresh = false
+		if !m.New && !t.replaced { // a repetition: nothing new
+			for i := range t.messages {
+				t.messages[i].New = false
 			}
 		}
+		c.removed(&m)
 	}
-	t.window = kept
-	if h.reworded {
-		if t.replaced == nil {
-			t.replaced = map[string]bool{}
+	c.window = kept
+	if t.reworded {
+		if c.replaced == nil {
+			c.replaced = map[string]bool{}
 		}
-		t.replaced[h.turn] = true
+		c.replaced[t.turn] = true
 	}
-	for _, m := range h.messages {
-		t.window = append(t.window, m)
-		t.bytes += int64(len(m.text))
-		if m.fresh {
-			if t.fresh == 0 {
-				t.since = now
-			}
-			t.fresh++
-			t.tokens += tokensOf(m.text)
+	for _, m := range t.messages {
+		c.window = append(c.window, m)
+		c.bytes += int64(len(m.Text))
+		if m.New {
+			c.markNew(&m, now)
 		}
 	}
-	t.now = t.now || h.due || !known && asks(h.messages)
-	t.last = now
-	t.trim(most)
-}
-
-// trim drops the oldest messages beyond the window.
-func (t *talk) trim(most int) {
-	for len(t.window) > most {
-		m := t.window[0]
-		t.bytes -= int64(len(m.text))
-		if m.fresh {
-			t.fresh--
-			t.tokens -= tokensOf(m.text)
-		}
-		t.window = t.window[1:]
+	c.urgent = c.urgent || t.due || !known && asks(t.messages)
+	c.last = now
+	for len(c.window) > limit {
+		c.removed(&c.window[0])
+		c.window = c.window[1:]
 	}
 }
 
-// full says whether so many messages more would push out some that no audit has seen.
-func (t *talk) full(more, most int) bool {
-	return t.fresh > 0 && t.fresh+more > most
+// removed counts a message that is removed from the window.
+func (c *conversation) removed(m *windowMessage) {
+	c.bytes -= int64(len(m.Text))
+	if m.New {
+		c.markRead(m)
+	}
 }
 
-// dirty says whether there is anything to audit.
-func (t *talk) dirty() bool { return t.fresh > 0 || len(t.replaced) > 0 }
+func (c *conversation) markNew(m *windowMessage, now time.Time) {
+	if c.unread == 0 {
+		c.since = now
+	}
+	c.unread++
+	c.tokens += tokensOf(m.Text)
+}
 
-// dueAt is when the next audit is due, zero for never.
-func (t *talk) dueAt(c *AuditConfig) time.Time {
+func (c *conversation) markRead(m *windowMessage) {
+	c.unread--
+	c.tokens -= tokensOf(m.Text)
+}
+
+// overflows reports whether n messages more would push out some that no audit has read.
+func (c *conversation) overflows(n, limit int) bool { return c.unread > 0 && c.unread+n > limit }
+
+// dirty reports whether there is anything to audit.
+func (c *conversation) dirty() bool { return c.unread > 0 || len(c.replaced) > 0 }
+
+// dueAt returns when the next audit is due, zero for never.
+func (c *conversation) dueAt(cfg *AuditConfig) time.Time {
 	switch {
-	case !t.dirty() || t.asked != 0:
+	case !c.dirty() || c.call != 0:
 		return time.Time{}
-	case t.now || t.fresh >= c.WindowMessages || t.fresh == 0:
-		return t.last
+	case c.urgent || c.unread >= cfg.WindowMessages || c.unread == 0:
+		return c.last
 	}
-	at := t.since.Add(c.Interval)
-	quiet := t.last.Add(c.Debounce)
-	if t.fresh >= c.Messages || t.tokens >= c.Tokens || at.Before(quiet) {
+	at := c.since.Add(cfg.Interval)
+	quiet := c.last.Add(cfg.Debounce)
+	if c.unread >= cfg.Messages || c.tokens >= cfg.Tokens || at.Before(quiet) {
 		return quiet
 	}
 	return at
 }
 
-// audited notes that all of it was seen.
-func (t *talk) audited() {
-	for i := range t.window {
-		t.window[i].fresh = false
+// audited marks all messages as read.
+func (c *conversation) audited() {
+	for i := range c.window {
+		c.window[i].New = false
 	}
-	t.fresh, t.tokens, t.now, t.replaced = 0, 0, false, nil
-	if t.summary != nil {
-		t.summarised = t.summary.size()
+	c.unread, c.tokens, c.urgent, c.replaced = 0, 0, false, nil
+	if c.summary != nil {
+		c.summaryBytes = c.summary.Size()
 	}
 }
 
-// hold keeps what came since a call of the distiller out of the audit of its answer, for the model did not see it, and
-// makes the proposals point to where their messages stand by now, or nowhere.
-func (t *talk) hold(call int, proposals []distill.Proposal) {
+// forgetTurn removes a turn's messages, or only the reply if the user's words stay.
+func (c *conversation) forgetTurn(turn string, users bool) {
+	c.window = slices.DeleteFunc(c.window, func(m windowMessage) bool {
+		if m.turn != turn || m.User && !users {
+			return false
+		}
+		c.removed(&m)
+		return true
+	})
+	if users {
+		c.call = 0 // its answer may quote them
+	}
+}
+
+// hold keeps the messages that came in since a call of the distiller out of the audit of its answer, for the model has not
+// seen them. It makes the proposals point to where their messages stand now, -1 if they are gone.
+func (c *conversation) hold(call int, proposals []extract.Proposal) {
 	at := map[int]int{}
-	for i := range t.window {
-		switch m := &t.window[i]; {
-		case m.shown == call:
-			at[m.place] = i
-		case m.fresh:
-			m.fresh, m.held = false, true
-			t.fresh--
-			t.tokens -= tokensOf(m.text)
+	for i := range c.window {
+		switch m := &c.window[i]; {
+		case m.call == call:
+			at[m.position] = i
+		case m.New:
+			m.New, m.held = false, true
+			c.markRead(m)
 		}
 	}
 	for i := range proposals {
@@ -207,50 +270,38 @@ func (t *talk) hold(call int, proposals []distill.Proposal) {
 	}
 }
 
-// release makes fresh again what hold kept out.
-func (t *talk) release() {
-	for i := range t.window {
-		m := &t.window[i]
+// release marks as new again what hold kept out.
+func (c *conversation) release() {
+	for i := range c.window {
+		m := &c.window[i]
 		if !m.held {
 			continue
 		}
-		m.fresh, m.held = true, false
-		if t.fresh == 0 {
-			t.since = t.last
-			t.now = asks(t.window[i:])
+		m.New, m.held = true, false
+		if c.unread == 0 {
+			c.urgent = asks(c.window[i:])
 		}
-		t.fresh++
-		t.tokens += tokensOf(m.text)
+		c.markNew(m, c.last)
 	}
 }
 
-// size is what the conversation takes in memory, about.
-func (t *talk) size() int64 {
-	return t.bytes + t.summarised + talkOverhead + int64(len(t.conversation)) + int64(len(t.window))*messageOverhead
-}
-
-// asks says whether the user asks to remember or to forget something: that doesn't wait for an audit's time.
-func asks(ms []windowMessage) bool {
-	for i := range ms {
-		if ms[i].user && mayAsk(ms[i].text) {
-			for _, sp := range spansOf(ms[i].text, ms[i].at, 0) {
-				if sp.forget != "" || sp.candidate != nil && sp.candidate.remembered {
-					return true
-				}
-			}
-		}
+// messages returns the window without the origins.
+func (c *conversation) messages() []extract.Message {
+	out := make([]extract.Message, len(c.window))
+	for i := range c.window {
+		out[i] = c.window[i].Message
 	}
-	return false
+	return out
 }
 
-// mayAsk is a cheap necessary condition: one of the verbs that remember and forget patterns hold.
-func mayAsk(text string) bool {
-	if !isASCII(text) {
-		text = fold(text)
-	}
-	return mayAskBy.in(text)
+// clone returns a copy that shares nothing that changes.
+func (c *conversation) clone() *conversation {
+	out := *c
+	out.window, out.replaced = slices.Clone(c.window), maps.Clone(c.replaced)
+	return &out
 }
 
-var mayAskBy = newNeedles("rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
-	"vergiss", "losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota",
-	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra")
+// size estimates what the conversation takes in memory.
+func (c *conversation) size() int64 {
+	return c.bytes + c.summaryBytes + conversationOverhead + int64(len(c.conversation)) + int64(len(c.window))*messageOverhead
+}

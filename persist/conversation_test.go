@@ -32,10 +32,10 @@ func TestSummariesCountAgainstTheBound(t *testing.T) {
 		}
 		synctest.Wait()
 		held := int64(0)
-		for _, k := range p.auditor.talks {
-			held += talkOverhead + int64(len(k.conversation))
+		for _, k := range p.auditor.conversations {
+			held += conversationOverhead + int64(len(k.conversation))
 			for i := range k.window {
-				held += int64(len(k.window[i].text))
+				held += int64(len(k.window[i].Text))
 			}
 			if s := k.summary; s != nil {
 				for _, w := range s.Keywords {
@@ -47,7 +47,7 @@ func TestSummariesCountAgainstTheBound(t *testing.T) {
 			}
 		}
 		if held > most || held < most/4 {
-			t.Errorf("%d bytes of %d conversations held, want at most %d", held, len(p.auditor.talks), most)
+			t.Errorf("%d bytes of %d conversations held, want at most %d", held, len(p.auditor.conversations), most)
 		}
 	})
 }

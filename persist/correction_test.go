@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/persist/extract"
 )
 
 // dialog tells statements with what the assistant says after each, and returns what holds.
@@ -18,7 +20,7 @@ func dialog(t *testing.T, lines ...string) (got []string) {
 			if i+1 < len(lines) {
 				reply = lines[i+1]
 			}
-			p.tell(t, turnOf(testScope, "t"+lines[i], lines[i], reply))
+			p.settle(t, turnOf(testScope, "t"+lines[i], lines[i], reply))
 			time.Sleep(time.Minute)
 		}
 		got = current(factsOf(t, store, testScope))
@@ -92,7 +94,7 @@ func TestCorrectionByAFragment(t *testing.T) {
 		}
 		got := dialog(t, c.before, couscous, c.after, couscous)
 		for i := range got { // without dates
-			q, _ := quotation(got[i])
+			q, _, _ := extract.Quotation(got[i])
 			got[i] = `"` + q + `"`
 		}
 		if diff := cmp.Diff(want, got); diff != "" || len(got) == 0 {

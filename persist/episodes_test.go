@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -76,10 +77,10 @@ func TestPassages(t *testing.T) {
 				}
 				text := m.Text
 				if i > 0 {
-					text = strings.TrimPrefix(text, cutMark)
+					text = strings.TrimPrefix(text, extract.CutMark)
 				}
 				if i < len(ms)-1 {
-					text = strings.TrimSuffix(text, cutMark)
+					text = strings.TrimSuffix(text, extract.CutMark)
 				}
 				whole.WriteString(text)
 			}
@@ -118,15 +119,15 @@ func TestEpisodesFitOneWrite(t *testing.T) {
 func TestLongMessagesAreCutAfterRedaction(t *testing.T) {
 	cfg := DefaultConfig()
 	cfg.MaxMessageBytes = 2048
-	p := New(cfg, nil, nil, nil, redactor(t), nil, nil)
+	p := New(cfg, nil, nil, nil, newRedactor(t), nil, nil)
 	secret := "ghp_q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2"
 	for at := cfg.MaxMessageBytes - 60; at < cfg.MaxMessageBytes+10; at++ {
 		text := strings.Repeat("y", at-1) + " " + secret + strings.Repeat(" z", 1000)
-		got, err := p.prepare(turnOf(testScope, "t", text, ""))
+		got, err := p.redactor.prepare(turnOf(testScope, "t", text, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if kept := got.Messages[0].Text; len(kept) > cfg.MaxMessageBytes+len(cutMark) || strings.Contains(kept, secret[:8]) {
+		if kept := got.Messages[0].Text; len(kept) > cfg.MaxMessageBytes+len(extract.CutMark) || strings.Contains(kept, secret[:8]) {
 			t.Fatalf("secret at %d: %d bytes kept, end %q", at, len(kept), kept[len(kept)-40:])
 		}
 	}

@@ -23,7 +23,7 @@ func TestRecovery(t *testing.T) {
 			}
 			return nil, false
 		})
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		for i := range 20 {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, fmt.Sprintf("t%02d", i%10), fmt.Sprintf("q%02d", i), ""))
 			time.Sleep(time.Millisecond)
@@ -36,7 +36,7 @@ func TestRecovery(t *testing.T) {
 
 		store.heal()
 		store.Fail(true) // down when the next run starts
-		q := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		q := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		mustEnqueue(t, q.Pipeline, turnOf(testScope, "t00", "newest", ""))
 		time.Sleep(time.Second)
 		store.Fail(false)
@@ -67,7 +67,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 			return nil, false
 		})
 		var log bytes.Buffer
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil))
 		for _, id := range []string{"good1", "bad1", "good2", "bad2", "good3"} {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, id, "words of "+id, ""))
 		}
@@ -85,7 +85,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 		}
 
 		puts := store.count("Put")
-		q := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		q := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		mustFlush(t, q.Pipeline)
 		time.Sleep(time.Minute)
 		if got := store.count("Put"); got != puts {
@@ -118,7 +118,7 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 			}
 			return nil, false
 		})
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		for _, id := range []string{"good", "bad", "fine"} {
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, id, id, ""))
 			time.Sleep(time.Millisecond)
@@ -193,7 +193,7 @@ func faultOnce(t *testing.T, method string, after bool, nth int) {
 		}
 		return nil, false
 	})
-	p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+	p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 	handIn(t, p.Pipeline)
 	mustFlush(t, p.Pipeline)
 	p.stop()
@@ -207,7 +207,7 @@ func faultUntilRestart(t *testing.T, method string, after bool) {
 	store, index := newFaulty(), &indexed{}
 	cfg := DefaultConfig()
 	cfg.DrainTimeout = time.Second
-	p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
+	p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 	synctest.Wait()
 	store.breakBy(func(m string, n int) (error, bool) {
 		if m == method && n > 1 {
@@ -219,7 +219,7 @@ func faultUntilRestart(t *testing.T, method string, after bool) {
 	p.stop()
 	store.heal()
 
-	q := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
+	q := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 	handIn(t, q.Pipeline) // clients repeat what they are not sure of
 	mustFlush(t, q.Pipeline)
 	q.stop()

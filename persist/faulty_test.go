@@ -153,7 +153,7 @@ func turnOf(scope storage.Scope, id, question, answer string) Turn {
 	}
 }
 
-func redactor(t testing.TB) *redact.Redactor {
+func newRedactor(t testing.TB) *redact.Redactor {
 	t.Helper()
 	r, err := redact.New(redact.DefaultConfig())
 	if err != nil {

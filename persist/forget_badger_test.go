@@ -60,7 +60,7 @@ func TestForgottenEverywhere(t *testing.T) {
 	var engine *recall.Engine
 	open := func() {
 		engine = recall.New(rc, store, nil, nil)
-		p = start(t, New(cfg, store, store, engine, redactor(t), nil, nil))
+		p = start(t, New(cfg, store, store, engine, newRedactor(t), nil, nil))
 		for user := range 2 {
 			if _, err := engine.Recall(t.Context(), recall.Request{Scope: userScope(user), Newest: "Which fruit may the dinner guests have?"}); err != nil {
 				t.Fatal(err)
@@ -109,7 +109,7 @@ func TestForgottenEverywhere(t *testing.T) {
 		turn.Scope, turn.Conversation = userScope(0), "c0"
 		mustEnqueue(t, p.Pipeline, turn)
 	}
-	p.tell(t, say(0, "c1", "t1", "quince"), say(0, "c1", "t2", "medlar"), say(0, "c2", "t3", "kumquat"), say(1, "c3", "t4", "durian"))
+	p.settle(t, say(0, "c1", "t1", "quince"), say(0, "c1", "t2", "medlar"), say(0, "c2", "t3", "kumquat"), say(1, "c3", "t4", "durian"))
 	leave()
 	open()
 	leave() // snapshots

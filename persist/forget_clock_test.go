@@ -24,7 +24,7 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 			turn := saidAhead("t1", "I'm allergic to peanuts.")
-			p.tell(t, turn)
+			p.settle(t, turn)
 			facts := factsOf(t, store, testScope)
 			if len(facts) != 1 {
 				t.Fatalf("facts %q", current(facts))
@@ -39,7 +39,7 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 				t.Fatal(err)
 			}
 			turn.Messages[0].Text += " I live in Porto."
-			p.tell(t, turn)
+			p.settle(t, turn)
 			for _, f := range current(factsOf(t, store, testScope)) {
 				if strings.Contains(f, "peanuts") {
 					t.Errorf("whole conversation %v: %q is back", whole, f)
@@ -48,7 +48,7 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 			time.Sleep(time.Minute)
 			again := said("t2", "I'm allergic to peanuts.")
 			again.Conversation = "another"
-			p.tell(t, again)
+			p.settle(t, again)
 			if got := current(factsOf(t, store, testScope)); !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, "peanuts") }) {
 				t.Errorf("whole conversation %v: said again since, and not a fact: %q", whole, got)
 			}
@@ -59,8 +59,8 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 // TestNewestHoldsThoughTheClockWentBack: what is said now is newer than what a clock that was ahead dated later.
 func TestNewestHoldsThoughTheClockWentBack(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, saidAhead("t1", "I live in Porto."))
-		p.tell(t, said("t2", "I live in Lisbon now."))
+		p.settle(t, saidAhead("t1", "I live in Porto."))
+		p.settle(t, said("t2", "I live in Lisbon now."))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 || !strings.Contains(got[0], "Lisbon") {
 			t.Errorf("current facts %q", got)
 		}
@@ -73,7 +73,7 @@ func TestForgettingReachesOtherVersions(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()
-			p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+			p := start(t, New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil))
 			defer p.stop()
 			const words = "my blood type is zebra negative"
 			mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", words, "one"))
@@ -120,8 +120,8 @@ func TestForgettingReachesOtherVersions(t *testing.T) {
 					t.Errorf("set aside %v: the words are in the spool still", aside)
 				}
 			}
-			if q, err := p.Quarantined(t.Context()); err != nil || len(q) != 0 || p.aside != 0 {
-				t.Errorf("set aside %v: %d turns are set aside, %d counted: %v", aside, len(q), p.aside, err)
+			if q, err := p.Quarantined(t.Context()); err != nil || len(q) != 0 || p.storer.aside != 0 {
+				t.Errorf("set aside %v: %d turns are set aside, %d counted: %v", aside, len(q), p.storer.aside, err)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -40,7 +41,7 @@ func TestForgottenConversationStaysForgotten(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, restart := range []bool{false, true} {
 				audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-					p.tell(t, in("c1", 2*time.Hour, "t1", peanuts)())
+					p.settle(t, in("c1", 2*time.Hour, "t1", peanuts)())
 					if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
 						t.Fatal(err)
 					}
@@ -49,9 +50,9 @@ func TestForgottenConversationStaysForgotten(t *testing.T) {
 					}
 					if restart {
 						p.stop()
-						p = start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+						p = start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 					}
-					p.tell(t, c.again())
+					p.settle(t, c.again())
 					if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, c.want) {
 						t.Errorf("facts: %q, want %q", got, c.want)
 					}
@@ -67,7 +68,7 @@ func TestForgottenConversationStaysForgotten(t *testing.T) {
 // TestNothingToForgetLeavesNothing: a name that nobody knows takes no tombstone's place.
 func TestNothingToForgetLeavesNothing(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, in("c1", time.Hour, "t1", "I live in Porto.")())
+		p.settle(t, in("c1", time.Hour, "t1", "I live in Porto.")())
 		if _, err := p.ForgetConversation(t.Context(), testScope, "unknown"); err != nil {
 			t.Fatal(err)
 		}
@@ -86,7 +87,7 @@ func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 				turn := in("c1", 2*time.Hour, "t1", "I'm allergic to peanuts.")
 				mustEnqueue(t, p.Pipeline, turn())
 				if where == "spooled" {
-					time.Sleep(DefaultConfig().CommitInterval)
+					time.Sleep(defaultTuning.commitInterval)
 					synctest.Wait()
 				}
 				store.breakBy(func(method string, _ int) (error, bool) {
@@ -106,7 +107,7 @@ func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 				if n, _ := tombstones(t, store); n != 1 {
 					t.Errorf("%s: %d tombstones, want 1", where, n)
 				}
-				p.tell(t, turn())
+				p.settle(t, turn())
 				if got := current(factsOf(t, store, testScope)); len(got) > 0 {
 					t.Errorf("%s: came back: %v", where, got)
 				}
@@ -139,7 +140,7 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 				for _, turn := range c.said {
-					p.tell(t, turn())
+					p.settle(t, turn())
 				}
 				// The first try is cut short before anything is deleted.
 				store.breakBy(func(method string, _ int) (error, bool) {
@@ -157,7 +158,7 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 				}
 				holding, superseded := "", []string(nil)
 				for _, m := range factsOf(t, store, testScope) {
-					quote, _ := quotation(m.Text)
+					quote, _, _ := extract.Quotation(m.Text)
 					quote = strings.TrimPrefix(quote, "Well, ")
 					if m.Conversation == "c1" {
 						t.Errorf("left of the conversation: %s", quote)
@@ -182,7 +183,7 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 				if holding != c.want || !cmp.Equal(superseded, c.superseded) {
 					t.Errorf("got %q, superseded %q, want %q and %q", holding, superseded, c.want, c.superseded)
 				}
-				p.tell(t, in("c4", time.Hour, "z", "We had couscous.")())
+				p.settle(t, in("c4", time.Hour, "z", "We had couscous.")())
 				if got := current(factsOf(t, store, testScope)); c.want != "" && len(got) != 1 {
 					t.Errorf("after the next audit: %q", got)
 				}

@@ -48,14 +48,14 @@ func everything(t *testing.T, store *faulty, scope storage.Scope) []string {
 func TestForgetUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &dropping{}
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		other := said("o1", "I live in Graz.")
 		other.Scope = userScope(2)
-		p.tell(t, said("t1", "I'm allergic to peanuts. Please forget my old address."), other)
+		p.settle(t, said("t1", "I'm allergic to peanuts. Please forget my old address."), other)
 		mustEnqueue(t, p.Pipeline, said("t2", "I live in Porto."))
 		mustFlush(t, p.Pipeline) // heard, not audited
 		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
-		time.Sleep(DefaultConfig().CommitInterval) // spooled
+		time.Sleep(defaultTuning.commitInterval) // spooled
 		synctest.Wait()
 		mustEnqueue(t, p.Pipeline, said("t4", "I have a dog.")) // queued
 		theirs := everything(t, store, userScope(2))
@@ -82,7 +82,7 @@ func TestForgetUser(t *testing.T) {
 			t.Errorf("stats: %+v", s)
 		}
 		p.stop()
-		p = start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p = start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if left := everything(t, store, testScope); len(left) > 0 {
@@ -96,7 +96,7 @@ func TestForgetConversation(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		stays := said("t2", "I live in Porto.")
 		stays.Conversation = "c2"
-		p.tell(t, said("t1", "I'm allergic to peanuts."), stays)
+		p.settle(t, said("t1", "I'm allergic to peanuts."), stays)
 		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
 		got, err := p.ForgetConversation(t.Context(), testScope, "c1")
 		if err != nil {
@@ -120,7 +120,7 @@ func TestForgetConversation(t *testing.T) {
 
 func TestForgetMemories(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, said("t1", "I'm allergic to peanuts."), said("t2", "I live in Porto."))
+		p.settle(t, said("t1", "I'm allergic to peanuts."), said("t2", "I live in Porto."))
 		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
 		mustFlush(t, p.Pipeline)
 		got, err := p.ForgetMemories(t.Context(), testScope, "t1.0", "t3.0")
@@ -141,7 +141,7 @@ func TestForgetMemories(t *testing.T) {
 func TestForgetWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		store.Fail(true)
 		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -162,8 +162,10 @@ func TestForgetWaitsForTheStore(t *testing.T) {
 func TestForgetRace(t *testing.T) {
 	store := newFaulty()
 	cfg := DefaultConfig()
-	cfg.TurnsPerSecond, cfg.CommitInterval, cfg.BatchInterval = 0, 0, 0
-	p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+	cfg.TurnsPerSecond = 0
+	pipe := New(cfg, store, store, nil, newRedactor(t), nil, nil)
+	pipe.tuning.commitInterval, pipe.tuning.batchInterval = 0, 0
+	p := start(t, pipe)
 	var pour sync.WaitGroup
 	for w := range 4 {
 		pour.Go(func() {
@@ -207,7 +209,7 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 						}
 						return nil, false
 					})
-					p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+					p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
 					time.Sleep(10 * time.Second)
 					synctest.Wait()
@@ -247,7 +249,7 @@ func (x *holding) Forget(storage.Scope, ...string) { x.calls = append(x.calls, "
 
 func (x *holding) Drop(s storage.Scope) { x.calls = append(x.calls, "drop: "+x.left()) }
 
-func (x *holding) Hold(context.Context, storage.Scope) (func(), error) {
+func (x *holding) PauseWrites(context.Context, storage.Scope) (func(), error) {
 	x.calls = append(x.calls, "hold: "+x.left())
 	return func() { x.calls = append(x.calls, "release: "+x.left()) }, x.err
 }
@@ -267,8 +269,8 @@ func TestForgettingOneHoldsTheIndex(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()
 			index := &holding{store: store}
-			p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
-			p.tell(t, said("t1", "I live in Porto."))
+			p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
+			p.settle(t, said("t1", "I live in Porto."))
 			index.err = context.DeadlineExceeded
 			if err := forget(t.Context(), p); !errors.Is(err, context.DeadlineExceeded) || index.left() != "3 memories, <nil>" {
 				t.Errorf("%s, of an index that is not held: %v, %s", name, err, index.left())
@@ -292,8 +294,8 @@ func TestForgetHoldsTheIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		index := &holding{store: store}
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
-		p.tell(t, said("t1", "I live in Porto."))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
+		p.settle(t, said("t1", "I live in Porto."))
 		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
 			t.Fatal(err)
 		}
@@ -301,7 +303,7 @@ func TestForgetHoldsTheIndex(t *testing.T) {
 		if diff := cmp.Diff(want, index.calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		p.tell(t, said("t2", "I live in Graz."))
+		p.settle(t, said("t2", "I live in Graz."))
 		index.err = context.DeadlineExceeded
 		if _, err := p.ForgetUser(t.Context(), testScope); !errors.Is(err, context.DeadlineExceeded) || len(factsOf(t, store, testScope)) != 1 {
 			t.Errorf("an index that is not held: %v, facts %v", err, current(factsOf(t, store, testScope)))
@@ -334,8 +336,8 @@ func (k *keyless) Erase(ctx context.Context, scope storage.Scope) (storage.Recei
 func TestForgetUserWithoutKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &keyless{faulty: newFaulty()}
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
-		p.tell(t, said("t1", "I'm allergic to peanuts."))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
+		p.settle(t, said("t1", "I'm allergic to peanuts."))
 		store.lost = testScope
 		got, err := p.ForgetUser(t.Context(), testScope)
 		if err != nil || got.Memories == 0 {

@@ -12,7 +12,7 @@ import (
 // TestForgetMemoriesForgetsTheSummary looks for the words of a forgotten passage in everything that is kept.
 func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, said("t1", "Our dinner guests come from Lisbon. I'm allergic to peanuts and hazelnuts. Please forget my peanuts story."), said("t2", "The guests of the dinner stay in Porto until Sunday."))
+		p.settle(t, said("t1", "Our dinner guests come from Lisbon. I'm allergic to peanuts and hazelnuts. Please forget my peanuts story."), said("t2", "The guests of the dinner stay in Porto until Sunday."))
 		if _, err := p.ForgetMemories(t.Context(), testScope, "t1.0"); err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +31,7 @@ func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 			}
 		}
 		look("at once")
-		p.tell(t, said("t3", "The dinner with the guests is on Saturday."))
+		p.settle(t, said("t3", "The dinner with the guests is on Saturday."))
 		look("after the next audit")
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestForgetReply(t *testing.T) {
 // TestForgetQuotedDate: a date with a quotation mark in it is still part of the statement only.
 func TestForgetQuotedDate(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, said("t1", `My daughter's wedding is on March "5".`))
+		p.settle(t, said("t1", `My daughter's wedding is on March "5".`))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 {
 			t.Fatalf("facts: %v", got)
 		}

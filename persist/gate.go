@@ -6,21 +6,21 @@ import (
 	"sync"
 )
 
-// gate lets an erasure in between the stages' batches. Each stage holds it while it has turns in its hands; an erasure
-// closes it for all of them, and then knows that no turn is anywhere but in the lists and in the store.
+// gate lets an erasure in between the batches of the stages. A stage is inside the gate while it works on turns; an
+// erasure closes the gate and then knows that no turn is anywhere but in the queue and in the store.
 type gate struct {
-	slots chan struct{} // one for each stage that has something in its hands
-	alone chan struct{} // one closer at a time
+	slots  chan struct{} // one for each stage inside
+	closer chan struct{} // one erasure at a time
 
-	mu    sync.Mutex
-	knock chan struct{} // closed while an erasure waits or is at work
+	mu        sync.Mutex
+	requested chan struct{} // closed while an erasure waits or works
 }
 
 // stages that pass the gate: spooler, storer, auditor.
 const stages = 3
 
 func newGate() gate {
-	return gate{slots: make(chan struct{}, stages), alone: make(chan struct{}, 1), knock: make(chan struct{})}
+	return gate{slots: make(chan struct{}, stages), closer: make(chan struct{}, 1), requested: make(chan struct{})}
 }
 
 // enter waits while the gate is closed; false means that work has ended.
@@ -35,74 +35,60 @@ func (g *gate) enter(work context.Context) bool {
 
 func (g *gate) leave() { <-g.slots }
 
-// asked is closed when an erasure waits for the stages to let go, or is at work.
-func (g *gate) asked() <-chan struct{} {
+// closeRequested returns a channel that is closed while an erasure waits for the stages to leave, or works.
+func (g *gate) closeRequested() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.knock
+	return g.requested
 }
 
-func (g *gate) wanted() bool {
-	select {
-	case <-g.asked():
-		return true
-	default:
-		return false
-	}
-}
-
-// ask has wanted say so until answered is called. The caller is alone.
-func (g *gate) ask() (answered func()) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	close(g.knock)
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		g.knock = make(chan struct{})
-	}
-}
-
-// errYield ends a stage's attempt at a store that is away, or full, for the sake of an erasure that waits, and that it may well serve.
+// errYield ends a stage's attempt at a store that is away, or full, because an erasure waits. The erasure may succeed
+// where the stage does not.
 var errYield = errors.New("an erasure waits")
 
-// yielding is try for a stage that can take its turns up again later.
+// yielding wraps try for a stage that can repeat its work later: a failed attempt yields to an erasure.
 func (g *gate) yielding(try func() error) func() error {
 	return func() error {
 		err := try()
-		if err != nil && !permanent(err) && g.wanted() {
-			return errYield
+		if err != nil && !permanent(err) {
+			select {
+			case <-g.closeRequested():
+				return errYield
+			default:
+			}
 		}
 		return err
 	}
 }
 
-// close waits until all stages have let go and keeps them out until open is called. A stage whose call to the store hangs, or that
-// clears the spool of a store that is away, holds on, so ctx should have a deadline.
+// close waits until all stages have left and keeps them out until open is called. A stage whose call to the store hangs,
+// or that clears the spool of a store that is away, stays inside, so ctx should have a deadline.
 func (g *gate) close(ctx context.Context) (open func(), err error) {
 	select {
-	case g.alone <- struct{}{}:
+	case g.closer <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	answered := g.ask()
-	for n := range stages {
+	g.mu.Lock()
+	close(g.requested)
+	g.mu.Unlock()
+	held := 0
+	open = func() {
+		for range held {
+			<-g.slots
+		}
+		g.mu.Lock()
+		g.requested = make(chan struct{})
+		g.mu.Unlock()
+		<-g.closer
+	}
+	for ; held < stages; held++ {
 		select {
 		case g.slots <- struct{}{}:
 		case <-ctx.Done():
-			for range n {
-				<-g.slots
-			}
-			answered()
-			<-g.alone
+			open()
 			return nil, ctx.Err()
 		}
 	}
-	return func() {
-		for range stages {
-			<-g.slots
-		}
-		answered()
-		<-g.alone
-	}, nil
+	return open, nil
 }

@@ -1,40 +1,11 @@
 package persist
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// TestIdeographsAreWords: each character is a word, whatever stands beside it, and long sentences are no data.
-func TestIdeographsAreWords(t *testing.T) {
-	for text, want := range map[string][]string{
-		"我用Go写代码。":              {"我", "用", "go", "写", "代", "码"},
-		"請ignore，好。":            {"請", "ignore", "好"},
-		"コーヒー":                  {"コ", "ー", "ヒ", "ー"},
-		"한국어 문장":                {"한국어", "문장"},
-		strings.Repeat("字", 40): slices.Repeat([]string{"字"}, 40),
-	} {
-		var got []string
-		for _, w := range words(text) {
-			got = append(got, w.folded)
-			if text[w.start:w.end] != w.raw {
-				t.Errorf("%q: %q does not stand where it says", text, w.raw)
-			}
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%q: %s", text, d)
-		}
-	}
-	for text, want := range map[string]bool{"我住在上海": true, "横浜です": true, "I live in 東京 now": false, "the word 好 means good": false, "한국어": false, "": false, "plain": false} {
-		if got := hasIdeographs(text); got != want {
-			t.Errorf("%q: got %v", text, got)
-		}
-	}
-}
 
 // TestIdeographicFactsStayApart: statements that differ in one character, of which one may be "not", are not one another's
 // repetition, and the same one is.
@@ -42,55 +13,12 @@ func TestIdeographicFactsStayApart(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		now := time.Now()
 		for i, text := range []string{"我每天早上都喝一杯不加糖的黑咖啡。", "我喜欢在周末和朋友们一起去郊外爬山。", "我不喜欢在周末和朋友们一起去郊外爬山。", "我喜欢在周末和朋友们一起去郊外爬山！"} {
-			p.tell(t, saidAt("t"+string(rune('a'+i)), text, "好的，我知道了。周末的天气看起来不错，可以早点出发。", now.Add(time.Duration(i)*time.Minute)))
+			p.settle(t, saidAt("t"+string(rune('a'+i)), text, "好的，我知道了。周末的天气看起来不错，可以早点出发。", now.Add(time.Duration(i)*time.Minute)))
 		}
 		got := current(factsOf(t, store, testScope))
 		want := []string{`"我不喜欢在周末和朋友们一起去郊外爬山"`, `"我喜欢在周末和朋友们一起去郊外爬山"`}
 		if !cmp.Equal(got, want) {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	})
-}
-
-// TestIdeographicNoise: what resembles a statement of the user's and is none.
-func TestIdeographicNoise(t *testing.T) {
-	for _, s := range []string{
-		"我喜欢这个方案。", "我觉得可以。", "我不用了。", "我爱你。", "他住在北京。", "我住在哪里比较好？", "我叫你停下。你听到了吗？", "今天我很忙。", "我在家里做饭。", "他的名字是李明。",
-		"彼は医者です。", "これが好きです。", "私は行きたいです。", "犬が好きですか？", "母は寝ています。", "東京に行きました。", "翻訳してください：私は学生です。",
-	} {
-		for _, sp := range spansOf(s, time.Now(), 0) {
-			if sp.candidate != nil {
-				t.Errorf("%q: %q is taken for a statement", s, sp.candidate.quote)
-			}
-		}
-	}
-}
-
-// FuzzSpans: whatever is said, a statement that is taken of it has words, and stands in it.
-func FuzzSpans(f *testing.F) {
-	for _, file := range []string{"tuning.txt", "strangers-a.txt", "chinese-japanese.txt"} {
-		for _, c := range readPlanted(f, file) {
-			for _, turn := range c.turns {
-				f.Add(turn.Messages[0].Text)
-			}
-		}
-	}
-	f.Add("请记住：x")
-	at := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, text string) {
-		orders(text)
-		for _, sp := range spansOf(text, at, 0) {
-			c := sp.candidate
-			if c == nil {
-				continue
-			}
-			if len(c.words) == 0 || !strings.Contains(text, c.quote) {
-				t.Fatalf("%q: took %q", text, c.quote)
-			}
-			quote, quoted := quotation(factText(c))
-			if !quoted || normalised(words(quote)) != normalised(words(strings.ReplaceAll(c.quote, `"`, `'`))) {
-				t.Fatalf("%q: stored as %q", c.quote, factText(c))
-			}
 		}
 	})
 }

@@ -98,9 +98,10 @@ func persistUntilKilled(dir, round string) error {
 		return err
 	}
 	cfg := DefaultConfig()
-	cfg.TurnsPerSecond, cfg.BatchInterval = 0, 10*time.Millisecond
+	cfg.TurnsPerSecond = 0
 	cfg.Audit.Interval, cfg.Audit.Debounce = 20*time.Millisecond, 5*time.Millisecond
 	p := New(cfg, store, &acknowledging{Local: store, out: os.Stdout}, nil, red, nil, nil)
+	p.tuning.batchInterval = 10 * time.Millisecond
 	go p.Run(context.Background())
 	fmt.Println("ready")
 	for i := 0; ; i++ {
@@ -292,7 +293,7 @@ func (k *killed) nothingLost(t *testing.T, dir string) {
 	t.Helper()
 	store := openBadger(t, dir)
 	defer store.Close()
-	p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+	p := start(t, New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil))
 	mustEnqueue(t, p.Pipeline, turnOf(testScope, "last", "q", "a")) // comes after all that is recovered
 	mustFlush(t, p.Pipeline)
 	stored := make(map[string]int)

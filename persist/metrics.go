@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Metrics is a snapshot for people and dashboards: counters since the start, and the state of now. It holds no content
+// Metrics is a snapshot for people and dashboards: counters since the start, and the current state. It holds no content
 // and no names.
 type Metrics struct {
 	Jobs       JobMetrics        `json:"jobs"`
 	Memories   MemoryMetrics     `json:"memories"`
 	Audits     AuditMetrics      `json:"audits"`
-	Rejections map[string]uint64 `json:"rejections"` // spans that were not saved, by reason
+	Rejections map[string]uint64 `json:"rejections"` // sentences that were not saved, by reason
 	Health     HealthMetrics     `json:"health"`
 }
 
-// JobMetrics is about turns.
+// JobMetrics counts turns.
 type JobMetrics struct {
 	Enqueued    uint64            `json:"enqueued"`
 	Recovered   uint64            `json:"recovered"`
@@ -28,7 +28,7 @@ type JobMetrics struct {
 	Dropped     map[string]uint64 `json:"dropped"` // by reason
 }
 
-// MemoryMetrics is about what was stored and what went.
+// MemoryMetrics counts what was stored and what was deleted.
 type MemoryMetrics struct {
 	Passages         uint64  `json:"passages"`
 	PassageBytes     uint64  `json:"passage_bytes"` // of their texts
@@ -36,23 +36,23 @@ type MemoryMetrics struct {
 	Reinforced       uint64  `json:"reinforced"`
 	Superseded       uint64  `json:"superseded"`
 	Quarantined      uint64  `json:"quarantined"`
-	Replaced         uint64  `json:"replaced"` // facts that went because their turn was replaced
+	Replaced         uint64  `json:"replaced"` // facts deleted because their turn was replaced
 	FactsEvicted     uint64  `json:"facts_evicted"`
 	EpisodesEvicted  uint64  `json:"episodes_evicted"`
 	Erasures         uint64  `json:"erasures"`
 	Erased           uint64  `json:"erased"`
-	DedupeRate       float64 `json:"dedupe_rate"`       // reinforced of all statements that were worth saving
-	SupersessionRate float64 `json:"supersession_rate"` // superseding of those saved
+	DedupeRate       float64 `json:"dedupe_rate"`       // share of statements worth saving that were known
+	SupersessionRate float64 `json:"supersession_rate"` // share of saved facts that superseded another
 }
 
-// AuditMetrics is about audits.
+// AuditMetrics describes audits.
 type AuditMetrics struct {
 	Made           uint64  `json:"made"`
 	GivenUp        uint64  `json:"given_up"`   // past the hard limit, or failed
 	CutShort       uint64  `json:"cut_short"`  // past the soft limit
 	Shed           uint64  `json:"shed"`       // turns that were not audited under overload
-	Candidates     uint64  `json:"candidates"` // spans scored
-	MeanScore      float64 `json:"mean_score"` // of the audits' means
+	Candidates     uint64  `json:"candidates"` // sentences scored
+	MeanScore      float64 `json:"mean_score"` // mean of the audits' means
 	MeanMicros     float64 `json:"mean_us"`
 	MaxMicros      int64   `json:"max_us"`
 	ForgetRequests uint64  `json:"forget_requests"`
@@ -60,16 +60,16 @@ type AuditMetrics struct {
 	DistillFailed  uint64  `json:"distill_failed"`
 }
 
-// HealthMetrics is the state of now.
+// HealthMetrics is the current state.
 type HealthMetrics struct {
-	QueueTurns    int     `json:"queue_turns"`
-	QueueBytes    int64   `json:"queue_bytes"`
-	LagSeconds    float64 `json:"lag_seconds"` // age of the oldest turn that is not searchable yet
-	AuditsWaiting int     `json:"audits_waiting"`
-	AuditsMarked  int     `json:"audits_marked"` // conversations with messages that no audit has seen
-	TalkBytes     int64   `json:"talk_bytes"`    // of conversations' windows and summaries in memory, at the end of the auditor's last round
-	FactBytes     int64   `json:"fact_bytes"`    // of facts in memory, likewise
-	DamagedSpool  uint64  `json:"damaged_spool"`
+	QueueTurns        int     `json:"queue_turns"`
+	QueueBytes        int64   `json:"queue_bytes"`
+	LagSeconds        float64 `json:"lag_seconds"` // age of the oldest turn that is not searchable yet
+	AuditsWaiting     int     `json:"audits_waiting"`
+	AuditsMarked      int     `json:"audits_marked"`      // conversations with messages that no audit has read
+	ConversationBytes int64   `json:"conversation_bytes"` // windows and summaries in memory, at the end of the last round of audits
+	FactBytes         int64   `json:"fact_bytes"`         // facts in memory, likewise
+	DamagedSpool      uint64  `json:"damaged_spool"`
 }
 
 // Metrics returns a snapshot.
@@ -91,7 +91,7 @@ func (p *Pipeline) Metrics() Metrics {
 			Distilled: c.distilled.Load(), DistillFailed: c.distillFailed.Load(),
 		},
 		Rejections: map[string]uint64{},
-		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), TalkBytes: c.talkBytes.Load(), FactBytes: c.factBytes.Load(), DamagedSpool: s.Damaged},
+		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), ConversationBytes: c.conversationBytes.Load(), FactBytes: c.factBytes.Load(), DamagedSpool: s.Damaged},
 	}
 	for d, n := range s.Dropped {
 		m.Jobs.Dropped[d.String()] = n
@@ -109,9 +109,6 @@ func (p *Pipeline) Metrics() Metrics {
 	c.rejectedMu.Lock()
 	maps.Copy(m.Rejections, c.rejected)
 	c.rejectedMu.Unlock()
-	a := p.auditor
-	a.mu.Lock()
-	m.Health.AuditsWaiting, m.Health.AuditsMarked = len(a.heard), len(a.marked)
-	a.mu.Unlock()
+	m.Health.AuditsWaiting, m.Health.AuditsMarked = p.auditor.waiting()
 	return m
 }

@@ -25,7 +25,7 @@ func memories(t *testing.T, s storage.Store, scope storage.Scope) []storage.Memo
 func TestOriginalsOfPersonalDataAreKept(t *testing.T) {
 	store := newFaulty()
 	index := &indexed{}
-	p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+	p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 	const secret = "ghp_q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2"
 	sentence := "Write to anna@example.org, or to [EMAIL], or call +41 44 668 18 00 about " + secret + ". "
 	text := "  " + strings.Repeat(sentence, 40)
@@ -80,7 +80,7 @@ func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
 	store := newFaulty()
 	cfg := DefaultConfig()
 	cfg.KeepOriginals = false
-	p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+	p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 	mustEnqueue(t, p.Pipeline, turnOf(userScope(1), "t1", "write to anna@example.org", "ok"))
 	mustFlush(t, p.Pipeline)
 	of := memories(t, store, userScope(1))
@@ -91,7 +91,7 @@ func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
 
 // Originals never cost text: where a write has no room for both, they stay out.
 func TestOriginalsGiveWayToText(t *testing.T) {
-	red := redactor(t)
+	red := newRedactor(t)
 	turn := Turn{ID: "t1", Scope: testScope}
 	for m := range 6 {
 		var b strings.Builder

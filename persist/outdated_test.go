@@ -31,11 +31,11 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 		index.panic = "at none"
 		first := in("c1", 9*time.Hour, "t1", "I live in Berlin. My sister is called Ines.")()
 		first.Project = "p1"
-		p.tell(t, first)
+		p.settle(t, first)
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("before: %q", got)
 		}
-		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		want := []string{"I live in Berlin. My sister is called Ines."}
 		if diff := cmp.Diff(want, outdatedIn(t, store)); diff != "" {
 			t.Errorf("superseded (-want +got):\n%s", diff)
@@ -54,7 +54,7 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("it holds again: %q", got)
 		}
-		p.tell(t, in("c3", 10*time.Hour, "t3", "I live in Porto.")()) // told late
+		p.settle(t, in("c3", 10*time.Hour, "t3", "I live in Porto.")()) // told late
 		if diff := cmp.Diff([]string{"I live in Porto."}, outdatedIn(t, store)); diff != "" {
 			t.Errorf("told late (-want +got):\n%s", diff)
 		}
@@ -64,15 +64,15 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 // TestReplacedTurnsKeepTheMark: a regenerated reply writes a turn's passages anew, and takes back what a changed turn had superseded.
 func TestReplacedTurnsKeepTheMark(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin.")())
-		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin.")())
+		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		again := in("c1", 9*time.Hour, "t1", "I live in Berlin.")()
 		again.Messages[1].Text = "Another answer, about the mint tea."
-		p.tell(t, again)
+		p.settle(t, again)
 		if diff := cmp.Diff([]string{"I live in Berlin."}, outdatedIn(t, store)); diff != "" {
 			t.Errorf("with another reply (-want +got):\n%s", diff)
 		}
-		p.tell(t, in("c2", 8*time.Hour, "t2", "I like Munich a lot, but only in summer.")())
+		p.settle(t, in("c2", 8*time.Hour, "t2", "I like Munich a lot, but only in summer.")())
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("taken back: %q", got)
 		}
@@ -83,8 +83,8 @@ func TestReplacedTurnsKeepTheMark(t *testing.T) {
 func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		index.panic = "at none"
-		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. Write to anna@example.org about it.")())
-		p.tell(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. Write to anna@example.org about it.")())
+		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		kept := func() (n int) {
 			for _, m := range memories(t, store, testScope) {
 				n += len(m.Redactions)
@@ -111,7 +111,7 @@ func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
 // TestMarksGiveWayToNewWords: a turn that gets new words while the mark of its old ones waits for the store keeps the new ones.
 func TestMarksGiveWayToNewWords(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
-		p.tell(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())
+		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())
 		marking := make(chan struct{})
 		healed := false
 		store.breakBy(func(method string, _ int) (error, bool) {

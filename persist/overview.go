@@ -7,22 +7,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/remora-proxy/remora/persist/extract"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Overview is an aggregate of what is known of a user, for callers that build a context of their own.
+// Overview aggregates what is known of a user, for callers that build a context of their own.
 type Overview struct {
-	// Facts are current and not in quarantine, those of the highest worth first.
+	// Facts are current and not quarantined, those of the highest value first.
 	Facts []storage.Memory
 	// Conversations are the newest ones.
-	Conversations []Summary
-	// Known counts facts by sort: name, preference, decision, goal, fact.
+	Conversations []extract.Summary
+	// Known counts facts by kind: name, preference, decision, goal, fact.
 	Known map[string]int
 	// Superseded, Quarantined and Episodes count what is not among Facts.
 	Superseded, Quarantined, Episodes int
 }
 
-// OverviewLimits bound an [Overview]; 0 means the default: 50 facts, 10 conversations.
+// OverviewLimits limit an [Overview]; 0 means the default: 50 facts, 10 conversations.
 type OverviewLimits struct{ Facts, Conversations int }
 
 // Overview reads a scope's memory and aggregates it. It costs a scan of the scope.
@@ -32,9 +34,9 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 	now := storage.TimeOf(time.Now())
 	type weighed struct {
 		m     storage.Memory
-		worth float64
+		value float64
 	}
-	var facts []weighed
+	var current []weighed
 	err := p.eachMemory(ctx, scope, storage.Query{}, func(m *storage.Memory) {
 		switch {
 		case m.Kind == storage.KindEpisode:
@@ -45,7 +47,7 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 		case m.SupersededBy != "" || m.ValidTo != 0:
 			out.Superseded++
 		default:
-			facts = append(facts, weighed{*m, factOf(m).worth(now, p.cfg.Facts.HalfLife)})
+			current = append(current, weighed{*m, p.cfg.Facts.Value(m, now)})
 			if len(m.Tags) > 0 {
 				out.Known[m.Tags[0]]++
 			}
@@ -54,8 +56,8 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 	if err != nil {
 		return Overview{}, err
 	}
-	slices.SortStableFunc(facts, func(a, b weighed) int { return cmp.Compare(b.worth, a.worth) })
-	for _, f := range facts[:min(len(facts), limits.Facts)] {
+	slices.SortStableFunc(current, func(a, b weighed) int { return cmp.Compare(b.value, a.value) })
+	for _, f := range current[:min(len(current), limits.Facts)] {
 		out.Facts = append(out.Facts, f.m)
 	}
 	if out.Conversations, err = p.Summaries(ctx, scope); err != nil {
@@ -65,14 +67,14 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 	return out, nil
 }
 
-// Contradiction is two statements that can't both hold: the newer one does.
+// Contradiction is two statements that can't both hold; the newer one does.
 type Contradiction struct {
 	Newer, Older storage.Memory
-	// Opposite says that they are each other's negation; else they give one subject two values.
+	// Opposite reports that one is the negation of the other; otherwise they give one subject two values.
 	Opposite bool
 }
 
-// Contradictions lists the pairs of which one superseded the other, newest first. It costs a scan of the scope's facts.
+// Contradictions returns the pairs of which one superseded the other, newest first. It costs a scan of the scope's facts.
 func (p *Pipeline) Contradictions(ctx context.Context, scope storage.Scope) ([]Contradiction, error) {
 	byID := map[string]storage.Memory{}
 	err := p.eachMemory(ctx, scope, storage.Query{Kinds: []storage.Kind{storage.KindFact}}, func(m *storage.Memory) { byID[m.ID] = *m })
@@ -82,7 +84,7 @@ func (p *Pipeline) Contradictions(ctx context.Context, scope storage.Scope) ([]C
 	var out []Contradiction
 	for _, older := range byID {
 		if newer, ok := byID[older.SupersededBy]; ok {
-			out = append(out, Contradiction{Newer: newer, Older: older, Opposite: slices.Contains(newer.Tags, tagContradicts+older.ID)})
+			out = append(out, Contradiction{Newer: newer, Older: older, Opposite: facts.Contradicts(&newer, &older)})
 		}
 	}
 	slices.SortFunc(out, func(a, b Contradiction) int {

@@ -7,17 +7,17 @@ import (
 
 // Nobody who waits, and no queue, is kept waiting by it.
 func TestPressed(t *testing.T) {
-	p := &Pipeline{}
-	if p.pressed() {
-		t.Error("an idle pipeline is pressed")
+	q := &queue{}
+	if q.pressed() {
+		t.Error("an idle queue is pressed")
 	}
-	for name, press := range map[string]func(*Pipeline){
-		"flush":   func(p *Pipeline) { p.hurry = 1 },
-		"end":     func(p *Pipeline) { p.closing = true },
-		"backlog": func(p *Pipeline) { p.inFlight.turns = backlog + 1 },
+	for name, press := range map[string]func(*queue){
+		"flush":   func(q *queue) { q.flushing = 1 },
+		"end":     func(q *queue) { q.closing = true },
+		"backlog": func(q *queue) { q.inFlight.turns = busyTurns + 1 },
 	} {
-		p := &Pipeline{}
-		if press(p); !p.pressed() {
+		q := &queue{}
+		if press(q); !q.pressed() {
 			t.Errorf("%s: not pressed", name)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -20,8 +20,8 @@ func TestRoundThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		store := newFaulty()
-		pipe := New(DefaultConfig(), store, store, &indexed{}, redactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil)
-		pipe.auditor.dossiers = nil // no scope's facts can be held
+		pipe := New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), slog.New(slog.NewTextHandler(&log, nil)), nil)
+		pipe.auditor.scopes = nil // no scope's facts can be held
 		p := start(t, pipe)
 		defer p.stop()
 		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
@@ -40,7 +40,7 @@ func TestRoundThatPanics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pipe.auditor.dossiers = map[storage.Scope]*dossier{}
+		pipe.auditor.scopes = map[storage.Scope]*scopeFacts{}
 		open()
 		mustEnqueue(t, p.Pipeline, said("t2", "My sister Ines is allergic to peanuts."))
 		if err := p.Settle(ctx); err != nil {
@@ -56,8 +56,8 @@ func TestRoundThatPanics(t *testing.T) {
 func TestRoundThatPanicsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		pipe := New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil)
-		pipe.auditor.dossiers = nil
+		pipe := New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil)
+		pipe.auditor.scopes = nil
 		p := start(t, pipe)
 		defer p.stop()
 		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
@@ -69,7 +69,7 @@ func TestRoundThatPanicsOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pipe.auditor.dossiers = map[storage.Scope]*dossier{}
+		pipe.auditor.scopes = map[storage.Scope]*scopeFacts{}
 		open()
 		if err := p.Settle(t.Context()); err != nil {
 			t.Fatal(err)
@@ -84,10 +84,10 @@ func TestRoundThatPanicsOnce(t *testing.T) {
 func TestModelIsNotAskedWhatPanics(t *testing.T) {
 	store := newFaulty()
 	p := New(DefaultConfig(), store, store, nil, nil, nil, nil)
-	p.redact = new(redact.Redactor) // has no rules to read with
-	p.SetDistiller(proposer(func([]distill.Message) ([]distill.Proposal, error) { return nil, nil }))
-	of := &talk{window: []windowMessage{{user: true, fresh: true, text: "I live in Porto."}}, fresh: 1}
-	if p.auditor.ask(t.Context(), of) || p.stats.distillFailed.Load() != 1 || p.auditor.asking != 0 || of.asked != 0 {
+	p.redactor.rules = new(redact.Redactor) // has no rules to read with
+	p.SetDistiller(proposer(func([]extract.Message) ([]extract.Proposal, error) { return nil, nil }))
+	of := &conversation{window: []windowMessage{{Message: extract.Message{User: true, New: true, Text: "I live in Porto."}}}, unread: 1}
+	if p.auditor.ask(t.Context(), of) || p.stats.distillFailed.Load() != 1 || p.auditor.asking != 0 || of.call != 0 {
 		t.Errorf("asked, %d failed, %d under way", p.stats.distillFailed.Load(), p.auditor.asking)
 	}
 }

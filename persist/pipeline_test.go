@@ -18,7 +18,7 @@ import (
 func TestTurnBecomesMemories(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{}
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		turn := turnOf(testScope, "t1", "I am anna@example.org and I live in Porto", "Noted.")
 		turn.Messages = append(turn.Messages, Message{Role: "tool", Text: "tool output"}, Message{Role: "system", Text: "prompt"})
 		mustEnqueue(t, p.Pipeline, turn)
@@ -61,7 +61,7 @@ func TestWhatIsNotStored(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
-				p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+				p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 				mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", c.question, c.answer))
 				mustFlush(t, p.Pipeline)
 				if diff := cmp.Diff(c.want, texts(t, store, testScope)); diff != "" {
@@ -79,14 +79,15 @@ func TestGroupCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()
-		cfg.BatchTurns = 10
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		pipe := New(cfg, store, store, nil, newRedactor(t), nil, nil)
+		pipe.tuning.batchTurns = 10
+		p := start(t, pipe)
 		synctest.Wait()
 		begun := time.Now()
 		for i := range 10 {
 			mustEnqueue(t, p.Pipeline, turnOf(userScope(i), fmt.Sprint("t", i), "question", "answer"))
 		}
-		time.Sleep(cfg.CommitInterval - time.Microsecond)
+		time.Sleep(p.tuning.commitInterval - time.Microsecond)
 		synctest.Wait()
 		if got := store.commits(); got != 0 {
 			t.Fatalf("commits before the interval: %d", got)
@@ -103,11 +104,11 @@ func TestGroupCommit(t *testing.T) {
 
 		// a full group does not wait at all
 		begun = time.Now()
-		for i := range cfg.CommitTurns {
+		for i := range p.tuning.commitTurns {
 			mustEnqueue(t, p.Pipeline, turnOf(userScope(i), fmt.Sprint("u", i), "question", "answer"))
 		}
 		synctest.Wait()
-		if got := p.Stats().Persisted; got != uint64(10+cfg.CommitTurns) || time.Since(begun) != 0 {
+		if got := p.Stats().Persisted; got != uint64(10+p.tuning.commitTurns) || time.Since(begun) != 0 {
 			t.Errorf("persisted %d after %v", got, time.Since(begun))
 		}
 		if got := store.commits(); got != 2 {
@@ -116,7 +117,7 @@ func TestGroupCommit(t *testing.T) {
 
 		// a single turn is searchable after both intervals
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "v", "question", "answer"))
-		time.Sleep(cfg.CommitInterval + cfg.BatchInterval - time.Microsecond)
+		time.Sleep(p.tuning.commitInterval + p.tuning.batchInterval - time.Microsecond)
 		synctest.Wait()
 		if got := texts(t, store, testScope); len(got) != 0 {
 			t.Errorf("stored before the batch interval: %v", got)
@@ -226,7 +227,7 @@ func TestLimiterIsBounded(t *testing.T) {
 func TestReplayAndRegeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{}
-		p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		first := turnOf(testScope, "t1", "question", strings.Repeat("a long answer. ", 200))
 		mustEnqueue(t, p.Pipeline, first)
 		mustFlush(t, p.Pipeline)
@@ -277,7 +278,7 @@ func TestUnavailableStoreIsWaitedFor(t *testing.T) {
 		store.Fail(true)
 		cfg := DefaultConfig()
 		cfg.QueueTurns, cfg.TurnsPerSecond = 50, 0
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 		refused := 0
 		for i := range 80 {
 			if p.Enqueue(turnOf(testScope, fmt.Sprintf("t%02d", i), fmt.Sprintf("q%02d", i), "")) != nil {
@@ -293,7 +294,7 @@ func TestUnavailableStoreIsWaitedFor(t *testing.T) {
 			t.Errorf("tries in 80 s: got %d", got)
 		}
 		store.Fail(false)
-		time.Sleep(lastBackoff + time.Second)
+		time.Sleep(maxBackoff + time.Second)
 		if s := p.Stats(); s.Indexed != 50 || s.QueueTurns != 0 {
 			t.Errorf("after the store is back: %+v", s)
 		}
@@ -308,7 +309,7 @@ func TestUnavailableStoreIsWaitedFor(t *testing.T) {
 			t.Errorf("waiting: got %d, want 1", got)
 		}
 		store.Fail(false)
-		time.Sleep(lastBackoff + time.Second)
+		time.Sleep(maxBackoff + time.Second)
 		if got := p.Stats().Indexed; got != 51 {
 			t.Errorf("indexed: got %d, want 51", got)
 		}
@@ -318,7 +319,7 @@ func TestUnavailableStoreIsWaitedFor(t *testing.T) {
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		synctest.Wait()
 		for i := range 100 {
 			mustEnqueue(t, p.Pipeline, turnOf(userScope(i), "t", "q", "a"))
@@ -341,7 +342,7 @@ func TestDrainIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()
-		p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 		synctest.Wait()
 		store.Fail(true)
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t", "q", "a"))
@@ -366,7 +367,7 @@ func TestDrainTellsWhatIsLeft(t *testing.T) {
 			}
 			return nil, false
 		}
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		synctest.Wait()
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t", "q", "a"))
 		p.stop()
@@ -383,7 +384,7 @@ func TestNothingToDrain(t *testing.T) {
 			store := newFaulty()
 			store.Fail(true)
 			cfg := DefaultConfig()
-			p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+			p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 			time.Sleep(time.Minute)
 			for range taken {
 				mustEnqueue(t, p.Pipeline, turnOf(testScope, "t", "q", "a"))
@@ -426,15 +427,10 @@ func TestConfigValidateNamesEveryProblem(t *testing.T) {
 	if err := DefaultConfig().Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{TurnsPerSecond: -1, MaxBatchTurns: -1}.Validate()
-	for _, field := range []string{"queueTurns", "queueBytes", "turnsPerSecond", "commitTurns", "batchTurns", "maxBatchTurns", "maxMessageBytes", "retention", "workers"} {
+	err := Config{TurnsPerSecond: -1}.Validate()
+	for _, field := range []string{"queueTurns", "queueBytes", "turnsPerSecond", "maxMessageBytes", "retention"} {
 		if err == nil || !strings.Contains("\n"+err.Error(), "\n"+field+": must be ") {
 			t.Errorf("%s is not named in %v", field, err)
 		}
-	}
-	cfg := DefaultConfig()
-	cfg.CommitTurns, cfg.MaxBatchTurns = storage.MaxRecords+1, storage.MaxRecords+1 // more than one call of the store takes
-	if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "commitTurns") || !strings.Contains(err.Error(), "maxBatchTurns") {
-		t.Errorf("batches beyond storage.MaxRecords: %v", err)
 	}
 }

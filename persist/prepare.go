@@ -1,40 +1,21 @@
 package persist
 
 import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/recall/fence"
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
-
-// Bounds of a turn, in bytes. Ids get a suffix in spool and store, for which storage.MaxID must leave room.
-const (
-	MaxTurnID       = storage.MaxID - 32
-	maxConversation = 512
-	maxName         = 256 // speaker, model, chain, source, finish reason; longer ones are cut
-	maxMessages     = 1000
-)
-
-// validate checks what Enqueue can check in no time.
-func (t *Turn) validate() error {
-	if err := t.Scope.Validate(); err != nil {
-		return err
-	}
-	switch {
-	case t.ID == "" || len(t.ID) > MaxTurnID:
-		return fmt.Errorf("turn: id is empty or longer than %d bytes: %w", MaxTurnID, storage.ErrInvalid)
-	case len(t.Conversation) > maxConversation:
-		return fmt.Errorf("turn: conversation is longer than %d bytes: %w", maxConversation, storage.ErrInvalid)
-	case len(t.Messages) == 0 || len(t.Messages) > maxMessages:
-		return fmt.Errorf("turn: not 1 to %d messages: %w", maxMessages, storage.ErrInvalid)
-	}
-	return nil
-}
 
 // Reasons for which nothing of a turn is stored.
 var (
@@ -43,9 +24,21 @@ var (
 	errDeclined    = errors.New("its user does not want it kept")
 )
 
+// redactor prepares turns: it removes what is not to be kept and redacts the rest. The spooler's workers call it for
+// turns, the auditor for what a model reads and proposes. It is safe for concurrent use.
+type redactor struct {
+	rules         *redact.Redactor // nil: the texts are redacted already
+	maxMessage    int              // bytes
+	keepOriginals bool
+	local         storage.Local
+
+	mu     sync.Mutex
+	secret []byte // of the installation; it never changes
+}
+
 // prepare returns what of a turn may be kept: words of user and assistant, without recalled blocks, redacted, valid
 // UTF-8. The order matters: a block must be recognised before redaction could change it.
-func (p *Pipeline) prepare(t Turn) (Turn, error) {
+func (r *redactor) prepare(t Turn) (Turn, error) {
 	kept := make([]Message, 0, len(t.Messages))
 	redactedAll := false
 	for _, m := range t.Messages {
@@ -57,20 +50,20 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 			continue
 		}
 		if m.Role == storage.RoleAssistant {
-			text = cutThoughts(text)
-		} else if declined(text) {
+			text = extract.CutThoughts(text)
+		} else if extract.Declined(text) {
 			return Turn{}, errDeclined
 		}
-		text, originals := p.cut(cutData(text))
+		text, originals := r.cut(cutData(text))
 		if text == "" {
 			continue
 		}
-		if p.redact != nil && p.redact.OnlyPlaceholders(text) {
+		if r.rules != nil && r.rules.OnlyPlaceholders(text) {
 			redactedAll = true
 			continue
 		}
 		m.Text, m.Originals = text, originals
-		m.Speaker = p.redacted(name(m.Speaker))
+		m.Speaker = r.redact(shortName(m.Speaker))
 		kept = append(kept, m)
 	}
 	if len(kept) == 0 {
@@ -80,29 +73,42 @@ func (p *Pipeline) prepare(t Turn) (Turn, error) {
 		return Turn{}, errEmpty
 	}
 	t.Messages = kept
-	t.Chain, t.Model, t.Finish, t.Source, t.Project = name(t.Chain), name(t.Model), name(t.Finish), name(t.Source), name(t.Project)
+	for _, s := range [...]*string{&t.Chain, &t.Model, &t.Finish, &t.Source, &t.Project} {
+		*s = shortName(*s)
+	}
 	return t, nil
 }
 
-func (p *Pipeline) redacted(text string) string {
-	if p.redact == nil {
+func (r *redactor) redact(text string) string {
+	if r.rules == nil {
 		return text
 	}
-	text, _ = p.redact.Redact(text)
+	text, _ = r.rules.Redact(text)
 	return text
 }
 
-// overhang is how much beyond the bound of a message is redacted with it, so that what a cut goes through was seen whole.
+// hides reports whether nothing of a statement may be saved: it is all placeholders, or hides a secret.
+func (r *redactor) hides(text string) bool {
+	return r.rules != nil && (r.rules.OnlyPlaceholders(text) || r.rules.HidesSecret(text))
+}
+
+// overhang is how many bytes beyond the limit of a message are redacted with it, so that what the cut goes through was
+// seen whole.
 const overhang = 8 << 10
 
-// cut redacts text, shortens it to Config.MaxMessageBytes and trims it. The originals are those of placeholders in it.
-func (p *Pipeline) cut(text string) (string, []redact.Original) {
-	limit := p.cfg.MaxMessageBytes
-	mark := ""
+// cut redacts text, shortens it to the limit of a message and trims it. The originals are those of placeholders in the
+// result, if they are to be kept.
+func (r *redactor) cut(text string) (string, []redact.Original) {
+	limit, mark := r.maxMessage, ""
 	if len(text) > limit {
-		text, mark = text[:limit+min(len(text)-limit, overhang)], cutMark
+		text, mark = text[:limit+min(len(text)-limit, overhang)], extract.CutMark
 	}
-	text, originals := p.keeping(text)
+	var originals []redact.Original
+	if r.rules != nil && r.keepOriginals {
+		text, originals = r.rules.RedactWithOriginals(text)
+	} else {
+		text = r.redact(text)
+	}
 	if mark != "" {
 		text = text[:min(len(text), limit)]
 		if space := strings.LastIndexAny(text, " \t\r\n"); space > limit/2 {
@@ -115,9 +121,35 @@ func (p *Pipeline) cut(text string) (string, []redact.Original) {
 	return strings.TrimSpace(text + mark), originals
 }
 
-func name(s string) string {
-	if len(s) > maxName {
-		s = s[:maxName]
+func shortName(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), maxName)], "")
+}
+
+// salt returns the key of the hashes of a turn's originals: one for each scope of each installation, so that hashes
+// can't be compared across users. It is nil where originals are not kept, or the turn has none.
+func (r *redactor) salt(ctx context.Context, t Turn) ([]byte, error) {
+	if !r.keepOriginals || !slices.ContainsFunc(t.Messages, func(m Message) bool { return len(m.Originals) > 0 }) {
+		return nil, nil
 	}
-	return strings.ToValidUTF8(s, "")
+	secret, err := r.installSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mac := hmac.New(sha256.New, secret)
+	_, _ = mac.Write([]byte("remora redactions"))
+	for _, part := range []string{t.Scope.Tenant, t.Scope.App, t.Scope.Project, t.Scope.User} {
+		n := len(part)
+		_, _ = mac.Write([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
+		_, _ = mac.Write([]byte(part))
+	}
+	return mac.Sum(nil), nil
+}
+
+func (r *redactor) installSecret(ctx context.Context) (secret []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.secret == nil {
+		r.secret, err = r.local.InstallSecret(ctx)
+	}
+	return r.secret, err
 }

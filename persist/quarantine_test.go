@@ -27,7 +27,7 @@ func TestQuarantineIsBounded(t *testing.T) {
 		cfg := DefaultConfig()
 		cfg.MaxQuarantined = 2
 		for run := range 2 {
-			p := start(t, New(cfg, store, store, nil, redactor(t), nil, nil))
+			p := start(t, New(cfg, store, store, nil, newRedactor(t), nil, nil))
 			for i := range 3 {
 				mustEnqueue(t, p.Pipeline, turnOf(testScope, fmt.Sprint("bad", run, i), "one", ""), turnOf(testScope, fmt.Sprint("good", run, i), "two", ""))
 			}

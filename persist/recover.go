@@ -12,10 +12,9 @@ import (
 // recoverPage is how many spool records are read at a time.
 const recoverPage = 256
 
-// recover takes up what an earlier run left in the spool, before anything new is spooled: what it finds is therefore
-// never a turn of this run, and order is kept. It waits for the store; false means that the work ended first. Turns
-// recovered count against the queue's bounds, so the spool can't grow from run to run: while it alone fills them,
-// Enqueue refuses.
+// recover reads what an earlier run left in the spool, before anything new is spooled, so that order is kept. It waits for
+// the store; false means that the work ended first. Recovered turns count against the limits of the queue, so the spool
+// can't grow from run to run: while they alone fill it, Enqueue refuses.
 func (p *Pipeline) recover(ctx, work context.Context) bool {
 	var pending []*item
 	var due []dueMark
@@ -27,59 +26,47 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 			case err != nil:
 				damaged++
 			case e.Due != nil:
-				due = append(due, dueMark{talkKey{ref.Scope, e.Due.Conversation}, ref.Key, e.Due.Since})
+				due = append(due, dueMark{conversationKey{ref.Scope, e.Due.Conversation}, ref.Key, e.Due.Since})
 			case e.Problem != "":
 				aside++
 			default:
 				pending = append(pending, &item{turn: e.Turn, size: e.Turn.size(), since: e.Since.Std(), ref: ref, seq: e.Seq, tries: e.Tries, recovered: true})
 			}
 		}, func(n int) { damaged += n })
-		if err != nil && p.nothingTaken() {
-			return errNothingTaken
+		if err != nil && p.queue.empty() {
+			return errNothingAccepted
 		}
 		return err
 	})
-	if err != nil {
-		if errors.Is(err, errNothingTaken) {
-			return false
-		}
-		if permanent(err) { // an AllRecords that panics: better to go on without the old turns than not at all
-			p.log.Error("spool can't be read", "error", err)
-			return true
-		}
+	switch {
+	case err == nil:
+	case errors.Is(err, errNothingAccepted), !permanent(err):
 		return false
+	default: // AllRecords panics: it is better to continue without the old turns than not at all
+		p.log.Error("spool can't be read", "error", err)
+		return true
 	}
 	slices.SortFunc(pending, func(a, b *item) int { return cmp.Compare(a.seq, b.seq) })
-	p.aside = aside
+	if n := len(pending); n > 0 {
+		p.spooler.lastSeq = pending[n-1].seq
+	}
+	p.storer.aside = aside
 	p.stats.damaged.Add(uint64(damaged))
 	p.stats.recovered.Add(uint64(len(pending)))
 	p.auditor.resume(due)
-	p.mu.Lock()
-	for _, it := range pending {
-		p.inFlight.push(it)
-		p.lastSeq = max(p.lastSeq, it.seq)
-	}
-	p.spooled = append(p.spooled, pending...)
-	p.mu.Unlock()
+	p.queue.addRecovered(pending)
 	if len(pending)+aside+damaged > 0 {
 		p.log.Info("spool read", "pending", len(pending), "quarantined", aside, "damaged", damaged)
 	}
 	return true
 }
 
-// errNothingTaken ends the wait for a store that does not come while Remora stops: there is nothing to bring to it, and what is in its
-// spool stays there.
-var errNothingTaken = errors.New("nothing was taken")
-
-// nothingTaken says that no turn waits, and that none will come.
-func (p *Pipeline) nothingTaken() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.closing && len(p.queued) == 0
-}
+// errNothingAccepted ends the wait for a store that does not come while Remora stops: there is nothing to bring to it, and
+// what its spool holds stays there.
+var errNothingAccepted = errors.New("nothing was accepted")
 
 // eachEntry calls found for every record of the spool, and lost with the number of records that the store skipped.
-func (p *Pipeline) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
+func (p *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
 	pages := storage.Pages(func(after string) (storage.RecordPage, string, error) {
 		page, err := p.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
 		return page, page.Next, err
@@ -91,7 +78,7 @@ func (p *Pipeline) eachEntry(ctx context.Context, found func(storage.RecordRef, 
 		lost(page.Damaged)
 		for _, r := range page.Records {
 			e, err := decodeEntry(r.Value)
-			e.Turn.Scope = r.Scope // the record's place is authenticated, its content's claim is not needed
+			e.Turn.Scope = r.Scope // the key of the record is authenticated, so its content need not repeat it
 			found(storage.RecordRef{Bucket: r.Bucket, Scope: r.Scope, Key: r.Key}, e, err)
 		}
 	}
@@ -105,7 +92,7 @@ type Quarantined struct {
 	Conversation string
 	Tries        int
 	Problem      string
-	Since        storage.Time // when the turn was taken
+	Since        storage.Time // when the turn was accepted
 }
 
 // Quarantined lists the turns set aside, oldest first: at most Config.MaxQuarantined, and those of earlier runs.

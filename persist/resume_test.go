@@ -39,7 +39,7 @@ func TestErasureDuringRecovery(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := start(t, New(DefaultConfig(), slowScan{store}, store, nil, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), slowScan{store}, store, nil, newRedactor(t), nil, nil))
 		time.Sleep(100 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()

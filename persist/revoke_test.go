@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -28,18 +29,18 @@ func saidAt(id, text, answer string, at time.Time) Turn {
 func TestRevokedLinkOfAChain(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		now := time.Now()
-		p.tell(t, saidAt("t1", "I live in Berlin.", "Nice. Dinner is at eight with the guests.", now))
-		p.tell(t, saidAt("t2", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now.Add(time.Minute)))
-		p.tell(t, saidAt("t3", "I live in Rome.", "Nice. Dinner is at eight with the guests.", now.Add(2*time.Minute)))
+		p.settle(t, saidAt("t1", "I live in Berlin.", "Nice. Dinner is at eight with the guests.", now))
+		p.settle(t, saidAt("t2", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now.Add(time.Minute)))
+		p.settle(t, saidAt("t3", "I live in Rome.", "Nice. Dinner is at eight with the guests.", now.Add(2*time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Rome."`}) {
 			t.Fatalf("before: %v", got)
 		}
-		p.tell(t, saidAt("t2", "What time is it there?", "Nice. Dinner is at nine.", now.Add(time.Minute)))
+		p.settle(t, saidAt("t2", "What time is it there?", "Nice. Dinner is at nine.", now.Add(time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Rome."`}) {
 			t.Errorf("current facts: %v", got)
 		}
 		// The first one gives way to the last now: with that gone it holds again.
-		p.tell(t, saidAt("t3", "What time is it here?", "Nice. Dinner is at nine.", now.Add(2*time.Minute)))
+		p.settle(t, saidAt("t3", "What time is it here?", "Nice. Dinner is at nine.", now.Add(2*time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Berlin."`}) {
 			t.Errorf("current facts at last: %v", got)
 		}
@@ -48,14 +49,14 @@ func TestRevokedLinkOfAChain(t *testing.T) {
 
 // TestReplacedInOneRound replaces a turn whose facts are not committed yet.
 func TestReplacedInOneRound(t *testing.T) {
-	p := New(DefaultConfig(), newFaulty(), newFaulty(), nil, redactor(t), nil, nil)
+	p := New(DefaultConfig(), newFaulty(), newFaulty(), nil, newRedactor(t), nil, nil)
 	p.cfg.Audit.WindowMessages = 6
-	r := &roundWork{auditor: p.auditor, ctx: t.Context(), work: t.Context(), mergings: map[storage.Scope]*merging{}}
+	r := p.auditor.newRound(t.Context(), t.Context())
 	hear := func(turn Turn, replaced bool) {
-		h := hearing(&turn, p.cfg.Audit.WindowMessages)
+		h := newAuditTurn(&turn, p.cfg.Audit.WindowMessages)
 		h.replaced, h.reworded = replaced, replaced
-		p.auditor.take(r, &h)
-		r.audit(p.auditor.talks[h.talkKey], nil)
+		r.take(&h)
+		r.audit(p.auditor.conversations[h.conversationKey], nil)
 	}
 	now := time.Now()
 	hear(saidAt("t1", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now), false)
@@ -73,17 +74,17 @@ func TestRegeneratedReplyKeepsDistilledFacts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
-				pipe := New(DefaultConfig(), store, store, nil, redactor(t), nil, nil)
+				pipe := New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil)
 				asked := 0
-				pipe.SetDistiller(proposer(func([]distill.Message) ([]distill.Proposal, error) {
+				pipe.SetDistiller(proposer(func([]extract.Message) ([]extract.Proposal, error) {
 					if asked++; asked > 1 && again != nil {
 						return nil, again
 					}
-					return []distill.Proposal{{Message: 0, Quote: "nuts are deadly for me", Statement: "The user has a severe allergy to nuts.", Kind: "fact"}}, nil
+					return []extract.Proposal{{Message: 0, Quote: "nuts are deadly for me", Statement: "The user has a severe allergy to nuts.", Kind: "fact"}}, nil
 				}))
 				p := start(t, pipe)
-				p.tell(t, said("t1", "Well, nuts are deadly for me."))
-				p.tell(t, turnOf(testScope, "t1", "Well, nuts are deadly for me.", "I'll keep to dishes without any, for the dinner and the guests."))
+				p.settle(t, said("t1", "Well, nuts are deadly for me."))
+				p.settle(t, turnOf(testScope, "t1", "Well, nuts are deadly for me.", "I'll keep to dishes without any, for the dinner and the guests."))
 				if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{"The user has a severe allergy to nuts."}) {
 					t.Errorf("facts: %v", got)
 				}
@@ -99,7 +100,7 @@ type slowly struct {
 	after time.Duration
 }
 
-func (s slowly) Distill(ctx context.Context, w []distill.Message) ([]distill.Proposal, error) {
+func (s slowly) Distill(ctx context.Context, w []extract.Message) ([]extract.Proposal, error) {
 	time.Sleep(s.after)
 	return s.proposer.Distill(ctx, w)
 }
@@ -109,12 +110,12 @@ func (s slowly) Distill(ctx context.Context, w []distill.Message) ([]distill.Pro
 func TestTalkGoesOnWhileTheModelThinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		pipe := New(DefaultConfig(), store, store, nil, redactor(t), nil, nil)
-		pipe.SetDistiller(slowly{func(w []distill.Message) ([]distill.Proposal, error) {
-			out := []distill.Proposal{}
+		pipe := New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil)
+		pipe.SetDistiller(slowly{func(w []extract.Message) ([]extract.Proposal, error) {
+			out := []extract.Proposal{}
 			for i, m := range w {
-				if _, animal, ok := strings.Cut(m.Text, "at home there lives a "); ok && m.User && m.Fresh {
-					out = append(out, distill.Proposal{Message: i, Quote: m.Text, Statement: "The user has a " + animal, Kind: "fact"})
+				if _, animal, ok := strings.Cut(m.Text, "at home there lives a "); ok && m.User && m.New {
+					out = append(out, extract.Proposal{Message: i, Quote: m.Text, Statement: "The user has a " + animal, Kind: "fact"})
 				}
 			}
 			return out, nil

@@ -3,300 +3,370 @@ package persist
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/background"
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// roundWork is some audits and what they change, written in one go: first the facts, then the index is told, then the
-// records, then marks that nothing needs go. Each step can be repeated; a crash between two of them costs a
-// repetition, for facts have ids of their words. While the store is away, or full, the round waits, holding the gate, until an
-// erasure wants it: then the round is undone, and made anew after that.
-type roundWork struct {
+// round is some audits and what they change, written in one go: first the facts, then the index is updated, then records
+// are written and unneeded marks deleted. Each step can be repeated, since facts have ids of their words; a crash between
+// two of them costs a repetition. While the store is away or full the round waits inside the gate until an erasure wants
+// it. Then it is undone, and made again after the erasure.
+type round struct {
 	*auditor
 	ctx, work context.Context
-	mergings  map[storage.Scope]*merging
+	changes   map[storage.Scope]*scopeChanges
 	records   []storage.Record
-	found     []finding
-	stale     []storage.RecordRef // records beyond their bounds
+	stale     []storage.RecordRef // records beyond their limits
+	findings  []finding
 	audits    int
 	unswept   bool // marks that nothing needs are left
-	taken     taken
-	ended     bool // the work ended, or an erasure came: what was not committed is due at the next start, or in the next round
-	undoing   undoing
+	ended     bool // work ended or an erasure came: what is not committed is due again
+	accepted  accepted
+	undo      undoLog
 }
 
-// retry is the pipeline's, and yields to an erasure.
-func (r *roundWork) retry(what string, try func() error) error {
-	return r.p.retry(r.ctx, r.work, what, r.p.gate.yielding(try))
+func (a *auditor) newRound(ctx, work context.Context) *round {
+	return &round{auditor: a, ctx: ctx, work: work, changes: map[storage.Scope]*scopeChanges{}}
 }
 
-// full says whether the round has done enough: it holds what its audits change, and the facts of all their scopes.
-func (r *roundWork) full() bool {
-	return r.ended || r.audits >= roundAudits || len(r.mergings) > 1 && r.facts() > r.p.cfg.Facts.CacheBytes
+// guardedRound makes a round. What a round that panics took in is left for the next.
+func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
+	r := a.newRound(ctx, work)
+	err := guard(func() error { more = r.run(asking); return nil })
+	if err == nil {
+		a.panics = 0
+		return more
+	}
+	a.stats.auditsGivenUp.Add(1)
+	a.log.Error("audits not made", "error", err)
+	r.panicked()
+	a.stored = panicRest
+	return true
 }
 
-// room says whether the round may make an audit in scope: facts beyond their bound are those of one scope, at most.
-func (r *roundWork) room(scope storage.Scope) bool {
-	return !r.full() && (r.mergings[scope] != nil || r.facts() <= r.p.cfg.Facts.CacheBytes)
+// run takes in what waits and makes some of the audits that are due. It reports whether there is more to do now.
+func (r *round) run(asking context.Context) (more bool) {
+	a, begun := r.auditor, time.Now()
+	a.pace, a.paused, a.stored = background.Begin(), 0, 0
+	r.accept()
+	marks, answers, settling := r.accepted.marks, slices.Clone(r.accepted.answers), r.accepted.settling
+	r.resolveUncertain()
+	byScope := map[storage.Scope][]dueMark{}
+	for _, m := range marks {
+		byScope[m.scope] = append(byScope[m.scope], m)
+	}
+	full := func() bool { return r.full() || time.Since(begun) > roundTime }
+	var later []dueMark
+	for scope, due := range byScope { // each costs a scan, and erasures wait for the round
+		if full() {
+			later = append(later, due...)
+			continue
+		}
+		r.readBack(scope, due)
+	}
+	for len(answers) > 0 && !full() {
+		r.answered(&answers[0])
+		answers = answers[1:]
+	}
+	a.mu.Lock()
+	a.resumed, a.answers = append(later, a.resumed...), append(answers, a.answers...)
+	a.mu.Unlock()
+	r.accepted.marks, r.accepted.answers = nil, nil // the undo log has those that were processed
+	for {
+		if more = full() || a.overLimit(overflowShare); more {
+			break
+		}
+		t, ok := a.nextIncoming()
+		if !ok {
+			break
+		}
+		again := t
+		again.messages = slices.Clone(t.messages)
+		r.undo.turns = append(r.undo.turns, again)
+		r.take(&t)
+		a.paused += a.pace.Pause(r.work)
+	}
+	if !more {
+		for _, c := range a.due(time.Now(), len(settling) > 0) {
+			if more = full() || !r.hasRoom(c.scope); more {
+				break
+			}
+			if !a.ask(asking, c) {
+				r.audit(c, nil)
+			}
+			a.paused += a.pace.Pause(r.work)
+		}
+	}
+	a.shrink(r)
+	committing := time.Now()
+	r.commit()
+	a.stored = time.Since(committing)
+	more = more || r.unswept
+	if r.ended && r.work.Err() == nil {
+		r.rollBack()
+		more = true
+	}
+	a.evictScopes(nil)
+	r.accepted.settling = nil
+	if more || a.asking > 0 {
+		a.mu.Lock()
+		a.settling = append(a.settling, settling...)
+		a.mu.Unlock()
+		return more
+	}
+	for _, done := range settling {
+		close(done)
+	}
+	return false
 }
 
-// facts are the bytes of what is held of the facts of the round's scopes.
-func (r *roundWork) facts() (n int64) {
-	for _, g := range r.mergings {
-		n += g.d.bytes
+// take gives a turn to its conversation. Messages that it pushes out of the window unread are audited first. A panic
+// costs the turn its audit.
+func (r *round) take(t *auditTurn) {
+	err := guard(func() error {
+		a, limit := r.auditor, r.cfg.Audit.WindowMessages
+		c := a.conversations[t.conversationKey]
+		if c == nil {
+			c = &conversation{conversationKey: t.conversationKey}
+			r.undo.begin(t.conversationKey)
+			a.conversations[t.conversationKey] = c
+			a.conversationBytes += c.size()
+		}
+		r.touch(c)
+		before := c.size()
+		defer func() { a.conversationBytes += c.size() - before }()
+		if f := a.scopes[t.scope]; f != nil && !t.recovered {
+			f.episodeBytes += t.bytes
+		}
+		if c.overflows(len(t.messages), limit) {
+			c.call = 0 // no time to wait for the model
+			r.audit(c, nil)
+		}
+		c.add(t, time.Now(), limit)
+		return nil
+	})
+	if err != nil {
+		r.stats.auditsGivenUp.Add(1)
+		r.log.Error("turn not audited", "turn", t.turn, "error", err)
+	}
+}
+
+// retry is shared.retry for steps that yield to an erasure.
+func (r *round) retry(what string, try func() error) error {
+	return r.shared.retry(r.ctx, r.work, what, r.gate.yielding(try))
+}
+
+// try is retry for a step that the round can do without. It reports whether the step succeeded.
+func (r *round) try(what string, step func() error) bool {
+	err := r.retry(what, step)
+	if err != nil && !permanent(err) {
+		r.ended = true
+	} else if err != nil {
+		r.log.Error("audit not stored", "step", what, "error", err)
+	}
+	return err == nil
+}
+
+// full reports whether the round has done enough: it holds what its audits change, and the facts of all their scopes.
+func (r *round) full() bool {
+	return r.ended || r.audits >= roundAudits || len(r.changes) > 1 && r.factBytes() > r.cfg.Facts.CacheBytes
+}
+
+// hasRoom reports whether the round may make an audit in scope. So facts exceed their limit by those of one scope at most.
+func (r *round) hasRoom(scope storage.Scope) bool {
+	return !r.full() && (r.changes[scope] != nil || r.factBytes() <= r.cfg.Facts.CacheBytes)
+}
+
+// factBytes returns the size of the facts of the round's scopes.
+func (r *round) factBytes() (n int64) {
+	for _, c := range r.changes {
+		n += c.facts.Size()
 	}
 	return n
 }
 
-// merging returns what the round changes in a scope, and reads the scope's facts if they are not held.
-func (r *roundWork) merging(scope storage.Scope) (*merging, error) {
-	if g := r.mergings[scope]; g != nil {
-		return g, nil
+// changesOf returns what the round changes in a scope. It reads the scope's facts if they are not in memory.
+func (r *round) changesOf(scope storage.Scope) (*scopeChanges, error) {
+	if c := r.changes[scope]; c != nil {
+		return c, nil
 	}
-	d := r.dossiers[scope]
-	if d == nil {
-		r.evict(r.mergings)
-		rest := func(took time.Duration) { pause(took, nil, nil, r.work.Done()) }
+	f := r.scopes[scope]
+	if f == nil {
+		r.evictScopes(r.changes)
 		err := r.retry("audit", func() (err error) {
-			d, err = r.p.loadDossier(r.work, scope, rest)
+			f, err = r.loadScope(r.work, scope, r.restFor)
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
-		r.dossiers[scope] = d
+		r.scopes[scope] = f
 	}
-	d.used = time.Now()
-	g := r.p.newMerging(d)
-	r.mergings[scope] = g
-	return g, nil
+	f.used = time.Now()
+	c := &scopeChanges{facts.NewChanges(f.Set, r.store, r.cfg.Facts.Config), f}
+	r.changes[scope] = c
+	return c, nil
 }
 
-// audit audits one conversation. Whatever comes of it, its messages count as seen, unless the work ended.
-func (r *roundWork) audit(t *talk, proposals []distill.Proposal) {
-	if r.ended || !t.dirty() {
-		return
-	}
-	r.audits++
-	r.touch(t)
-	g, err := r.merging(t.scope)
-	if err == nil && r.p.cfg.Audit.Enabled {
-		err = guard(func() error { return r.inspect(t, g, proposals) }) // what is written of it included
-	}
-	switch {
-	case err == nil:
-	case !permanent(err) && !errors.Is(err, errTooLong):
-		r.ended = true
-		return
-	default:
-		r.p.stats.auditsGivenUp.Add(1)
-		r.p.log.Warn("audit given up", "error", err)
-	}
-	t.audited()
-}
+func (r *round) restFor(d time.Duration) { pause(d, nil, nil, r.work.Done()) }
 
-func (r *roundWork) inspect(t *talk, g *merging, proposals []distill.Proposal) error {
-	if t.summary == nil {
-		err := r.retry("audit", func() (err error) {
-			t.summary, err = r.p.summaryOf(r.work, g.d, t.conversation)
+// scan calls found for the memories of one kind in a scope, page by page with rests in between.
+func (r *round) scan(scope storage.Scope, kind storage.Kind, what string, found func(*storage.Memory)) error {
+	pages := storage.Pages(func(after string) (page storage.Page, next string, err error) {
+		q := storage.Query{Kinds: []storage.Kind{kind}, After: after, Limit: scanPage}
+		err = r.retry(what, func() (err error) {
+			page, err = r.store.Scan(r.work, scope, q)
 			return err
 		})
+		return page, page.Next, err
+	})
+	begun := time.Now()
+	for page, err := range pages {
 		if err != nil {
 			return err
 		}
-	}
-	before := *t.summary // whose lists an audit replaces
-	var found finding
-	late := false
-	err := r.retry("audit", func() (err error) {
-		again := before
-		t.summary = &again
-		found, err = r.p.inspect(r.work, t, g, proposals, time.Now)
-		if late = errors.Is(err, errTooLong); late { // repeating won't mend it
-			return nil
+		for i := range page.Memories {
+			found(&page.Memories[i])
 		}
-		return err
-	})
-	switch {
-	case err != nil:
-		return err
-	case late:
-		return errTooLong
+		if page.Next != "" {
+			r.restFor(time.Since(begun))
+		}
+		begun = time.Now()
 	}
-	found.record.Distilled = proposals != nil
-	r.found = append(r.found, found)
-	r.write(t, g.d, &found)
 	return nil
 }
 
-// write adds the records of an audit.
-func (r *roundWork) write(t *talk, d *dossier, f *finding) {
-	cfg := &r.p.cfg.Audit
-	now := time.Now()
-	expires := storage.TimeOf(now.Add(cfg.Retention))
-	add := func(bucket storage.Bucket, key string, value []byte) {
-		r.records = append(r.records, storage.Record{Bucket: bucket, Scope: t.scope, Key: key, Value: value, ExpiresAt: expires})
-	}
-	if cfg.KeepRecords > 0 {
-		add(storage.BucketAudit, fmt.Sprintf("%s%05d", auditPrefix, d.records%cfg.KeepRecords), f.record.encode(now))
-		d.records++
-	}
-	if cfg.KeepSummaries > 0 {
-		key := recordKey(t.conversation)
-		add(storage.BucketSummary, key, t.summary.encode())
-		d.summaries[key] = t.summary.Updated
-		for len(d.summaries) > cfg.KeepSummaries {
-			oldest := key
-			for k, at := range d.summaries {
-				if k != key && (oldest == key || at < d.summaries[oldest] || at == d.summaries[oldest] && k < oldest) {
-					oldest = k
-				}
-			}
-			delete(d.summaries, oldest)
-			r.stale = append(r.stale, storage.RecordRef{Bucket: storage.BucketSummary, Scope: t.scope, Key: oldest})
-		}
-	}
-	for i := range f.requests {
-		q := &f.requests[i]
-		value, err := q.encode()
-		if err != nil || cfg.MaxPending == 0 {
-			continue
-		}
-		key := forgetPrefix + q.ID
-		if !slices.ContainsFunc(d.pending, func(p pendingAge) bool { return p.key == key }) {
-			d.pending = append(d.pending, pendingAge{key, q.At})
-		}
-		add(storage.BucketAudit, key, value)
-		for len(d.pending) > cfg.MaxPending {
-			r.stale = append(r.stale, storage.RecordRef{Bucket: storage.BucketAudit, Scope: t.scope, Key: d.pending[0].key})
-			d.pending = d.pending[1:]
-		}
-	}
-}
+// factsPerWrite keeps a write far below storage.MaxWrite.
+const factsPerWrite = 100
 
-// commit writes all of it.
-func (r *roundWork) commit() {
-	p := r.p
+// commit writes all that the round has changed.
+func (r *round) commit() {
 	if r.ended {
 		return
 	}
-	do := func(what string, try func() error) bool {
-		err := r.retry(what, try)
-		if err != nil && !permanent(err) {
-			r.ended = true
-		} else if err != nil {
-			p.log.Error("audit not stored", "step", what, "error", err)
+	unlock := func() {}
+	for _, c := range r.changes {
+		if c.Retags() {
+			if r.passages.lock(r.work) != nil {
+				r.ended = true
+				return
+			}
+			unlock = sync.OnceFunc(r.passages.unlock)
+			defer unlock()
+			break
 		}
-		return err == nil
 	}
 	now := storage.TimeOf(time.Now())
-	unlock := func() {}
-	for _, g := range r.mergings {
-		if len(g.turned) == 0 {
-			continue
-		}
-		if p.turns.lock(r.work) != nil {
-			r.ended = true
-			return
-		}
-		unlock = sync.OnceFunc(p.turns.unlock)
-		defer unlock()
-		break
-	}
 	var all []storage.Write
-	writes := make(map[storage.Scope][]storage.Write, len(r.mergings))
-	for scope, g := range r.mergings {
-		var changed []storage.Memory // passages first: facts that a crash leaves behind are found to be stored, and nothing is done again
-		if !do("look at passages", func() (err error) { changed, err = g.outdated(r.work); return err }) && r.ended {
+	writes := make(map[storage.Scope][]storage.Write, len(r.changes))
+	for scope, c := range r.changes {
+		var changed []storage.Memory // the passages first
+		if !r.try("read passages", func() (err error) { changed, err = c.Passages(r.work); return err }) && r.ended {
 			return
 		}
-		p.stats.factsEvicted.Add(uint64(g.evict(now)))
-		for _, id := range g.order {
-			changed = append(changed, *g.changed[id])
-		}
-		for batch := range slices.Chunk(changed, factsPerWrite) {
+		r.stats.factsEvicted.Add(uint64(c.Evict(now)))
+		for batch := range slices.Chunk(append(changed, c.Written()...), factsPerWrite) {
 			writes[scope] = append(writes[scope], storage.Write{Scope: scope, Memories: batch})
 		}
 		all = append(all, writes[scope]...)
 	}
-	together := true // unless one of the scopes is to blame
-	if len(all) > 0 {
-		err := r.retry("store facts", func() error { return p.store.Put(r.work, all) })
-		if together = err == nil; err != nil && !permanent(err) {
-			r.ended = true
-			for i := range all {
-				r.doubtWrite(&all[i])
-			}
-			return
-		}
-	}
-	// The index is told at once: if a later step gives way to an erasure, the next round finds nothing new in these facts.
-	stored := func(ws []storage.Write) {
-		for _, w := range ws {
-			p.tell(func(x Indexer) { x.Add(w.Scope, "", withoutOriginals(w.Memories)) })
-		}
+	together := r.putTogether(all)
+	if r.ended {
+		return
 	}
 	if together {
-		stored(all)
 		unlock()
 	}
-	for scope, g := range r.mergings {
-		ok := true
-		if !together {
-			for _, w := range writes[scope] {
-				if ok = ok && do("store facts", func() error { return p.store.Put(r.work, []storage.Write{w}) }); ok {
-					stored([]storage.Write{w})
-				} else if r.ended {
-					r.doubtWrite(&w)
-					return
-				}
+	for scope, c := range r.changes {
+		ok := together || r.putApart(writes[scope])
+		if gone := c.Deleted(); ok && len(gone) > 0 {
+			ok = r.try("delete facts", func() error { _, err := r.store.Delete(r.work, scope, gone...); return err })
+			if ok {
+				r.index.forget(scope, gone...)
 			}
 		}
-		if ok && len(g.gone) > 0 {
-			ok = do("delete facts", func() error { _, err := p.store.Delete(r.work, scope, g.gone...); return err })
-		}
 		if r.ended {
-			r.doubt(scope, g.gone...)
+			r.doubt(scope, c.Deleted()...)
 			return
 		}
 		if !ok {
-			delete(r.dossiers, scope) // it is ahead of the store: read it anew
+			delete(r.scopes, scope) // it is ahead of the store: to be read again
 			continue
 		}
-		if len(g.gone) > 0 {
-			p.tell(func(x Indexer) { x.Forget(scope, g.gone...) })
-		}
-		if g.d.episodes > p.cfg.Facts.EpisodeBytes {
-			r.trim(g.d)
+		if c.facts.episodeBytes > r.cfg.Facts.EpisodeBytes {
+			r.trimEpisodes(c.facts)
 		}
 	}
 	unlock()
+	r.commitRecords()
+}
+
+// putTogether writes in one call and updates the index. It returns false if the store refuses one of the writes. The index
+// is updated at once: if a later step yields to an erasure, the next round finds these facts unchanged.
+func (r *round) putTogether(writes []storage.Write) bool {
+	if len(writes) == 0 {
+		return true
+	}
+	err := r.retry("store facts", func() error { return r.store.Put(r.work, writes) })
+	switch {
+	case err == nil:
+		for _, w := range writes {
+			r.index.add(w.Scope, "", w.Memories)
+		}
+		return true
+	case !permanent(err):
+		r.ended = true
+		for i := range writes {
+			r.doubtWrite(&writes[i])
+		}
+	}
+	return false
+}
+
+// putApart writes in a call each, so that the store refuses only those scopes that are to blame.
+func (r *round) putApart(writes []storage.Write) bool {
+	for i := range writes {
+		w := &writes[i]
+		if !r.try("store facts", func() error { return r.store.Put(r.work, []storage.Write{*w}) }) {
+			if r.ended {
+				r.doubtWrite(w)
+			}
+			return false
+		}
+		r.index.add(w.Scope, "", w.Memories)
+	}
+	return true
+}
+
+// commitRecords writes the records of the audits, counts these, and deletes records and marks that are not needed any
+// more. What can't be deleted now, the next start finds.
+func (r *round) commitRecords() {
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
-		r.store(batch, do)
+		r.putBatch(batch)
 	}
 	if r.ended {
 		return
 	}
-	for i := range r.found {
-		p.stats.audited(&r.found[i])
+	for i := range r.findings {
+		r.stats.audited(&r.findings[i])
 	}
-	r.undoing = undoing{} // all of it stands. What can't be cleared now, the next start finds
-	marks, more := r.unmark(time.Now(), false)
+	r.undo = undoLog{} // all of it is stored
+	marks, more := r.sweepMarks(time.Now(), false)
 	r.unswept = more
 	for batch := range slices.Chunk(append(r.stale, marks...), storage.MaxRecords) {
-		do("clear audit marks", func() error { return p.local.DeleteRecords(r.work, batch) })
+		r.try("clear audit marks", func() error { return r.local.DeleteRecords(r.work, batch) })
 	}
 }
 
-// store keeps records, those of each scope by themselves if one of them is to blame.
-func (r *roundWork) store(records []storage.Record, do func(what string, try func() error) bool) {
+// putBatch writes records, those of each scope by themselves if the store refuses one of them.
+func (r *round) putBatch(records []storage.Record) {
 	put := func(records []storage.Record) func() error {
-		return func() error { return r.p.local.PutRecords(r.work, records) }
+		return func() error { return r.local.PutRecords(r.work, records) }
 	}
 	err := r.retry("store audit", put(records))
 	switch {
@@ -311,62 +381,96 @@ func (r *roundWork) store(records []storage.Record, do func(what string, try fun
 		byScope[record.Scope] = append(byScope[record.Scope], record)
 	}
 	for _, records := range byScope {
-		do("store audit", put(records))
+		r.try("store audit", put(records))
 	}
 }
 
-// factsPerWrite keeps a write far below storage.MaxWrite.
-const factsPerWrite = 100
-
-// trim lets the oldest episodes of a scope go until nine tenths of the bound are left.
-func (r *roundWork) trim(d *dossier) {
-	p := r.p
-	left := p.cfg.Facts.EpisodeBytes / 10 * 9
-	total := int64(0)
+// trimEpisodes deletes the oldest episodes of a scope until nine tenths of the limit are left.
+func (r *round) trimEpisodes(f *scopeFacts) {
 	type passage struct {
 		id   string
 		size int64
 	}
 	var all []passage
-	for q := (storage.Query{Kinds: []storage.Kind{storage.KindEpisode}, Limit: scanPage}); ; {
-		begun := time.Now()
-		var page storage.Page
-		err := r.retry("trim episodes", func() (err error) {
-			page, err = p.store.Scan(r.work, d.scope, q)
-			return err
-		})
-		if err != nil {
-			r.ended = !permanent(err)
-			return
-		}
-		for i := range page.Memories {
-			all = append(all, passage{page.Memories[i].ID, int64(len(page.Memories[i].Text))})
-			total += int64(len(page.Memories[i].Text))
-		}
-		if page.Next == "" || page.Next == q.After {
-			break
-		}
-		q.After = page.Next
-		pause(time.Since(begun), nil, nil, r.work.Done())
+	total := int64(0)
+	err := r.scan(f.scope, storage.KindEpisode, "trim episodes", func(m *storage.Memory) {
+		all = append(all, passage{m.ID, int64(len(m.Text))})
+		total += int64(len(m.Text))
+	})
+	if err != nil {
+		r.ended = !permanent(err)
+		return
 	}
 	var ids []string
 	for _, e := range all {
-		if total <= left {
+		if total <= r.cfg.Facts.EpisodeBytes/10*9 {
 			break
 		}
 		total -= e.size
 		ids = append(ids, e.id)
 	}
 	for batch := range slices.Chunk(ids, storage.MaxRecords) {
-		err := r.retry("trim episodes", func() error { _, err := p.store.Delete(r.work, d.scope, batch...); return err })
+		err := r.retry("trim episodes", func() error { _, err := r.store.Delete(r.work, f.scope, batch...); return err })
 		if err != nil {
 			if r.ended = !permanent(err); r.ended {
-				r.doubt(d.scope, batch...)
+				r.doubt(f.scope, batch...)
 			}
 			return
 		}
-		p.tell(func(x Indexer) { x.Forget(d.scope, batch...) })
-		p.stats.episodesEvicted.Add(uint64(len(batch)))
+		r.index.forget(f.scope, batch...)
+		r.stats.episodesEvicted.Add(uint64(len(batch)))
 	}
-	d.episodes = total
+	f.episodeBytes = total
+}
+
+// A write may have happened although it failed, for example if the connection to the store's process broke after the
+// commit. Usually it is repeated until it succeeds, and the index is updated then. A round that yields to an erasure does
+// not repeat it, and the next round finds the facts stored or deleted and has nothing to tell the index.
+
+// doubt notes memories whose write or deletion may have happened, in a round that ends.
+func (r *round) doubt(scope storage.Scope, ids ...string) {
+	if len(ids) == 0 {
+		return
+	}
+	if r.uncertain == nil {
+		r.uncertain = map[storage.Scope][]string{}
+	}
+	r.uncertain[scope] = append(r.uncertain[scope], ids...)
+}
+
+func (r *round) doubtWrite(w *storage.Write) {
+	for i := range w.Memories {
+		r.doubt(w.Scope, w.Memories[i].ID)
+	}
+}
+
+// resolveUncertain brings the index up to date with those memories. It comes before anything else in a round, so they are
+// those of one round at most.
+func (r *round) resolveUncertain() {
+	if len(r.uncertain) == 0 || r.passages.lock(r.work) != nil {
+		return
+	}
+	defer r.passages.unlock()
+	for scope, ids := range r.uncertain {
+		for ; len(ids) > 0; ids = ids[1:] {
+			var m storage.Memory
+			err := r.retry("read again", func() (err error) {
+				m, err = r.store.Memory(r.work, scope, ids[0])
+				if errors.Is(err, storage.ErrNotFound) {
+					m, err = storage.Memory{}, nil
+				}
+				return err
+			})
+			switch {
+			case err != nil && !permanent(err):
+				r.uncertain[scope], r.ended = ids, true
+				return
+			case err != nil || m.ID == "":
+				r.index.forget(scope, ids[0])
+			default:
+				r.index.add(scope, "", []storage.Memory{m})
+			}
+		}
+		delete(r.uncertain, scope)
+	}
 }

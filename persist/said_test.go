@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -48,13 +49,13 @@ func TestWhatWasSaidLastHolds(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newFaulty()
 					begun := time.Now()
-					p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+					p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 					for i, s := range c.audited {
 						time.Sleep(10 * time.Hour)
-						p.tell(t, saidAfter(begun, time.Duration(s.hours)*time.Hour, string(rune('a'+i)), s.text))
+						p.settle(t, saidAfter(begun, time.Duration(s.hours)*time.Hour, string(rune('a'+i)), s.text))
 						if restart {
 							p.stop()
-							p = start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, nil))
+							p = start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 						}
 					}
 					facts := factsOf(t, store, testScope)
@@ -67,7 +68,7 @@ func TestWhatWasSaidLastHolds(t *testing.T) {
 						if m.SupersededBy == "" {
 							continue
 						}
-						quote, _ := quotation(m.Text)
+						quote, _, _ := extract.Quotation(m.Text)
 						older = append(older, quote)
 						if m.ValidTo <= m.ValidFrom {
 							t.Errorf("%q holds from %d to %d", quote, m.ValidFrom, m.ValidTo)
@@ -90,7 +91,7 @@ func TestCorrectionInOneMessage(t *testing.T) {
 		"My deadline is Friday. No, my deadline is Monday at 5 in Building 7.",
 	} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			p.tell(t, said("t1", text))
+			p.settle(t, said("t1", text))
 			got := current(factsOf(t, store, testScope))
 			if len(got) != 1 || !strings.Contains(got[0], "Monday") {
 				t.Errorf("%q: %v", text, got)
@@ -102,15 +103,15 @@ func TestCorrectionInOneMessage(t *testing.T) {
 // TestSameWordsOfAnotherDay: "on Friday" said in May is another Friday than in March.
 func TestSameWordsOfAnotherDay(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.tell(t, said("t1", "My dentist appointment is on Friday."))
+		p.settle(t, said("t1", "My dentist appointment is on Friday."))
 		time.Sleep(time.Hour)
-		p.tell(t, said("t2", "My dentist appointment is on Friday."))
+		p.settle(t, said("t2", "My dentist appointment is on Friday."))
 		first := current(factsOf(t, store, testScope))
 		if len(first) != 1 || p.Metrics().Memories.Reinforced != 1 {
 			t.Errorf("in one week: %v, %d reinforced", first, p.Metrics().Memories.Reinforced)
 		}
 		time.Sleep(60 * 24 * time.Hour)
-		p.tell(t, said("t3", "My dentist appointment is on Friday."))
+		p.settle(t, said("t3", "My dentist appointment is on Friday."))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 || got[0] == first[0] {
 			t.Errorf("two months later: %v, want another date than %v", got, first)
 		}
@@ -122,8 +123,8 @@ func TestOneSubjectInTwoWordings(t *testing.T) {
 	for _, c := range [][2]string{
 		{"My name is Zoe.", "Please call me Ana."}, {"My age is 33.", "I am 34 years old."}, {"My weight is 80 kilos.", "I weigh 79 kilos."},
 	} {
-		a, _ := subjectOf(words(c[0]))
-		if b, _ := subjectOf(words(c[1])); a != b || a == "" {
+		a := extract.ParseStatement(c[0]).Subject
+		if b := extract.ParseStatement(c[1]).Subject; a != b || a == "" {
 			t.Errorf("%q is about %q, %q about %q", c[0], a, c[1], b)
 		}
 	}
@@ -136,7 +137,7 @@ func TestCorrections(t *testing.T) {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 			other := said("t0", "We deploy the wiki from a laptop.")
 			other.Conversation = "c0"
-			p.tell(t, other, said("t1", "We deploy the shop from the main branch."), said("t2", second))
+			p.settle(t, other, said("t1", "We deploy the shop from the main branch."), said("t2", second))
 			var older []string
 			for _, m := range factsOf(t, store, testScope) {
 				if m.SupersededBy != "" {

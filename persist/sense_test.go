@@ -36,9 +36,9 @@ func TestWhatIsNotTheSame(t *testing.T) {
 				if second[0] == 'm' {
 					second = "No, " + second
 				}
-				p.tell(t, said("t1", c[0]))
+				p.settle(t, said("t1", c[0]))
 				time.Sleep(time.Hour)
-				p.tell(t, said("t2", second))
+				p.settle(t, said("t2", second))
 				got := current(factsOf(t, store, testScope))
 				for _, want := range c {
 					if !slices.Contains(got, `"`+want+`"`) {
@@ -72,29 +72,13 @@ func TestWhatTakesTheOthersPlace(t *testing.T) {
 				if second == "I have two cats." {
 					second = "No, " + second
 				}
-				p.tell(t, said("t1", c[0]))
+				p.settle(t, said("t1", c[0]))
 				time.Sleep(time.Hour)
-				p.tell(t, said("t2", second))
+				p.settle(t, said("t2", second))
 				if got := current(factsOf(t, store, testScope)); !slices.Equal(got, []string{`"` + c[1] + `"`}) {
 					t.Errorf("%q, then %q: facts %v", c[0], second, got)
 				}
 			})
 		})
-	}
-}
-
-// TestWhatWouldBe: a supposition tells nothing of its speaker, a wish for all answers is one with an "if", too.
-func TestWhatWouldBe(t *testing.T) {
-	for text, want := range map[string]bool{
-		"If I lived in Paris, I would take the metro every day.":       false,
-		"I would take the metro every day if I lived in Paris.":        false,
-		"Wenn ich in Paris leben würde, hätte ich einen Hund.":         false,
-		"Si j'habitais à Paris, je prendrais le métro tous les jours.": false,
-		"If I ask for code, always use Python.":                        true,
-		"I'm allergic to nuts, so tell me if I can eat that.":          true,
-	} {
-		if got := judge(text).candidate != nil; got != want {
-			t.Errorf("%q: candidate %v, want %v", text, got, want)
-		}
 	}
 }

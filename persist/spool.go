@@ -13,10 +13,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// The spooler takes turns from the queue, prepares them and makes them durable, many to a commit. The commit point is
-// PutRecords' return: from there on a turn counts as persisted.
+// maxTries is how often a turn may panic or be refused before it is set aside.
+const maxTries = 3
 
-// spoolVersion is that of spoolEntry's encoding.
+// spoolVersion is the version of the encoding of spoolEntry.
 const spoolVersion = 1
 
 // spoolEntry is the value of a spool record. Its turn is redacted.
@@ -27,10 +27,10 @@ type spoolEntry struct {
 	Problem string // why it was set aside; "" = it is pending
 	Since   storage.Time
 	Turn    Turn
-	Due     *dueNote `json:",omitempty"` // set in the mark of an audit, which has nothing else
+	Due     *dueNote `json:",omitempty"` // an audit that is due; such an entry has nothing else
 }
 
-// dueNote says which conversation has messages that no audit has seen, and since when.
+// dueNote names a conversation with messages that no audit has read, and the time of the first.
 type dueNote struct {
 	Conversation string
 	Since        storage.Time
@@ -57,7 +57,7 @@ func decodeEntry(value []byte) (spoolEntry, error) {
 	return e, nil
 }
 
-// conversation is whose turn or audit mark it is.
+// conversation returns the conversation that the turn or audit mark belongs to.
 func (e *spoolEntry) conversation() string {
 	if e.Due != nil {
 		return e.Due.Conversation
@@ -68,49 +68,49 @@ func (e *spoolEntry) conversation() string {
 // commitBytes bounds a spool commit of several turns, so that the store has room for it in one transaction.
 const commitBytes = 384 << 10
 
-// fairShare is how many turns of a batch are worth another worker.
-const fairShare = 16
+// turnsPerWorker is how many turns of a batch occupy one more worker.
+const turnsPerWorker = 16
 
-func (p *Pipeline) runSpooler(ctx, work context.Context, ending <-chan struct{}) {
+// spooler takes turns from the queue, prepares them and makes them durable, many to a commit. The commit point is the
+// return of PutRecords: from then on a turn counts as persisted.
+type spooler struct {
+	*shared
+	lastSeq uint64 // of spool records
+}
+
+// run spools until ended is closed and the queue is empty, or work ends.
+func (s *spooler) run(ctx, work context.Context, ended <-chan struct{}) {
+	t := &s.tuning
+	size := batchSize{enough: t.commitTurns, max: max(t.commitTurns, t.maxBatchTurns), bytes: commitBytes, interval: t.commitInterval}
 	for {
-		batch := p.gather(work, &p.queued, p.wakeA, ending, p.cfg.CommitTurns, max(p.cfg.CommitTurns, p.cfg.MaxBatchTurns), commitBytes, p.cfg.CommitInterval)
+		batch := s.queue.gather(work, &s.queue.waiting, s.queue.wakeSpooler, ended, size)
 		if batch == nil {
 			return
 		}
-		if !p.gate.enter(work) {
-			p.mu.Lock()
-			p.queued = append(batch, p.queued...)
-			p.mu.Unlock()
+		if !s.gate.enter(work) {
+			s.queue.putSpooled(nil, batch)
 			return
 		}
-		ready := p.prepareAll(p.present(batch))
-		if len(ready) == 0 {
-			p.gate.leave()
-			continue
-		}
-		durable, unsaved := p.spool(ctx, work, ready)
-		p.mu.Lock()
-		p.spooled = append(p.spooled, durable...)
-		p.queued = append(unsaved, p.queued...)
-		p.mu.Unlock()
-		p.gate.leave()
-		wake(p.wakeB)
+		durable, unsaved := s.spool(ctx, work, s.prepareAll(s.queue.unfinished(batch)))
+		s.queue.putSpooled(durable, unsaved)
+		s.gate.leave()
 	}
 }
 
-// prepareAll prepares a batch by some workers and returns those that have something to store, in order.
-func (p *Pipeline) prepareAll(batch []*item) []*item {
+// prepareAll prepares a batch, by several workers if it is large, and returns the turns that have something to store, in
+// order.
+func (s *spooler) prepareAll(batch []*item) []*item {
 	errs := make([]error, len(batch))
 	var next atomic.Int64
 	work := func() {
 		pace := background.Begin()
 		for i := int(next.Add(1)) - 1; i < len(batch); i = int(next.Add(1)) - 1 {
-			errs[i] = p.prepareItem(batch[i])
+			errs[i] = s.prepareItem(batch[i])
 			pace.Yield()
 		}
 	}
 	var wg sync.WaitGroup
-	for range min(p.cfg.Workers, len(batch)/fairShare) { // a small batch leaves the other processors to requests
+	for range min(s.tuning.workers, len(batch)/turnsPerWorker) { // a small batch leaves the other processors to requests
 		wg.Go(work)
 	}
 	work()
@@ -123,32 +123,30 @@ func (p *Pipeline) prepareAll(batch []*item) []*item {
 			ready = append(ready, it)
 			continue
 		case errors.Is(err, errEmpty):
-			p.stats.drop(DropEmpty)
+			s.stats.drop(DropEmpty)
 		case errors.Is(err, errRedactedAll):
-			p.stats.drop(DropRedactedAll)
+			s.stats.drop(DropRedactedAll)
 		case errors.Is(err, errDeclined):
-			p.stats.drop(DropDeclined)
-		default: // its raw text must not be kept, so there is nothing to set aside
-			p.stats.drop(DropPoison)
-			p.log.Error("turn can't be prepared", "turn", it.turn.ID, "error", err)
+			s.stats.drop(DropDeclined)
+		default: // its raw text must not be kept, so it can't be set aside
+			s.stats.drop(DropPoison)
+			s.log.Error("turn can't be prepared", "turn", it.turn.ID, "error", err)
 		}
-		p.finish(it)
+		s.queue.finish(it)
 	}
 	return ready
 }
 
-func (p *Pipeline) prepareItem(it *item) error {
-	if it.seq != 0 { // it was, before an erasure came in between
+func (s *spooler) prepareItem(it *item) error {
+	if it.seq != 0 { // prepared before an erasure interrupted the commit
 		return nil
 	}
 	var err error
 	for range maxTries {
 		err = guard(func() error {
-			kept, err := p.prepare(it.turn)
+			prepared, err := s.redactor.prepare(it.turn)
 			if err == nil {
-				p.mu.Lock() // Waiting may look at it
-				it.turn = kept
-				p.mu.Unlock()
+				s.queue.setTurn(it, prepared)
 			}
 			return err
 		})
@@ -159,16 +157,16 @@ func (p *Pipeline) prepareItem(it *item) error {
 	return err
 }
 
-// spool makes items durable in one commit. Those that the store refuses are dropped; when the work is cut short, or
-// gives way to an erasure, all are returned as unsaved.
-func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
+// spool makes items durable in one commit. Those that the store refuses are dropped. When work ends or an erasure waits,
+// all are returned as unsaved.
+func (s *spooler) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
 	records := make([]storage.Record, 0, len(items))
 	pace := background.Begin()
 	for _, it := range items {
 		pace.Yield()
-		if it.seq == 0 { // a repetition must not leave a second record behind
-			p.lastSeq = max(p.lastSeq+1, uint64(time.Now().UnixNano()))
-			it.seq = p.lastSeq
+		if it.seq == 0 { // a second attempt must not leave a second record
+			s.lastSeq = max(s.lastSeq+1, uint64(time.Now().UnixNano()))
+			it.seq = s.lastSeq
 			it.ref = storage.RecordRef{Bucket: storage.BucketSpool, Scope: it.turn.Scope, Key: fmt.Sprintf("%016x-%s", it.seq, it.turn.ID)}
 		}
 		value, err := encodeEntry(it, "")
@@ -179,7 +177,7 @@ func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, uns
 			value, err = encodeEntry(it, "")
 		}
 		if err != nil || len(value) > storage.MaxRecord {
-			p.refuse(it, errors.New("spool entry is too large"))
+			s.refuse(it, errors.New("spool entry is too large"))
 			continue
 		}
 		durable = append(durable, it)
@@ -188,33 +186,33 @@ func (p *Pipeline) spool(ctx, work context.Context, items []*item) (durable, uns
 	if len(records) == 0 {
 		return nil, nil
 	}
-	err := p.retry(ctx, work, "spool", p.gate.yielding(func() error { return p.local.PutRecords(work, records) }))
+	err := s.retry(ctx, work, "spool", s.gate.yielding(func() error { return s.local.PutRecords(work, records) }))
 	switch {
 	case err == nil:
-		p.stats.persisted.Add(uint64(len(durable)))
+		s.stats.persisted.Add(uint64(len(durable)))
 		return durable, nil
 	case !permanent(err):
 		return nil, durable
 	case len(durable) == 1:
 		if it := durable[0]; it.tries+1 < maxTries {
 			it.tries++
-			return p.spool(ctx, work, durable)
+			return s.spool(ctx, work, durable)
 		}
-		p.refuse(durable[0], err)
+		s.refuse(durable[0], err)
 		return nil, nil
 	}
 	batch := durable
 	durable = nil
-	for _, it := range batch { // find the one that is to blame
-		saved, left := p.spool(ctx, work, []*item{it})
+	for _, it := range batch { // find the one that the store refuses
+		saved, left := s.spool(ctx, work, []*item{it})
 		durable, unsaved = append(durable, saved...), append(unsaved, left...)
 	}
 	return durable, unsaved
 }
 
 // refuse drops a turn that can't be spooled.
-func (p *Pipeline) refuse(it *item, err error) {
-	p.stats.drop(DropPoison)
-	p.log.Error("turn can't be spooled", "turn", it.turn.ID, "error", err)
-	p.finish(it)
+func (s *spooler) refuse(it *item, err error) {
+	s.stats.drop(DropPoison)
+	s.log.Error("turn can't be spooled", "turn", it.turn.ID, "error", err)
+	s.queue.finish(it)
 }

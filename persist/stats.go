@@ -10,15 +10,15 @@ import (
 type Drop int
 
 const (
-	DropInvalid     Drop = iota // it breaks the contract: scope, id, no messages
+	DropInvalid     Drop = iota // it has no valid scope, no id or no messages
 	DropFull                    // the queue was full
-	DropRateLimited             // its scope was too fast
+	DropRateLimited             // its scope exceeded its rate
 	DropStopped                 // the pipeline was stopping, or stopped before the turn was durable
-	DropEmpty                   // no text but recalled blocks
-	DropRedactedAll             // no text but placeholders
+	DropEmpty                   // it has no text but recalled blocks
+	DropRedactedAll             // it has no text but placeholders
 	DropPoison                  // it can't be prepared or spooled, or there was no room left in quarantine
-	DropErased                  // its scope or conversation was erased while it was on its way
-	DropDeclined                // its user asked not to keep it
+	DropErased                  // its scope or conversation was erased before it was stored
+	DropDeclined                // the user asked not to keep it
 	dropCount
 )
 
@@ -28,11 +28,11 @@ func (d Drop) String() string {
 
 // Stats are counters since the start, and the state of the queue.
 type Stats struct {
-	Enqueued    uint64 // taken by Enqueue
+	Enqueued    uint64 // accepted by Enqueue
 	Recovered   uint64 // found in the spool at the start
 	Persisted   uint64 // durable in the spool
 	Indexed     uint64 // stored and searchable, new or replacing
-	Replaced    uint64 // of those, the ones that replaced another version of the turn
+	Replaced    uint64 // of these, the ones that replaced another version of the turn
 	Duplicates  uint64 // stored already with the same texts: nothing changed
 	Memories    uint64 // passages written
 	Quarantined uint64 // set aside after three tries
@@ -59,11 +59,8 @@ func (p *Pipeline) Stats() Stats {
 			out.Dropped[d] = n
 		}
 	}
-	p.mu.Lock()
-	out.QueueTurns, out.QueueBytes = p.inFlight.turns, p.inFlight.bytes
-	oldest := p.inFlight.oldest()
-	p.mu.Unlock()
-	if !oldest.IsZero() {
+	var oldest time.Time
+	if out.QueueTurns, out.QueueBytes, oldest = p.queue.state(); !oldest.IsZero() {
 		out.Lag = time.Since(oldest)
 	}
 	return out
@@ -73,7 +70,7 @@ type counters struct {
 	enqueued, recovered, persisted, indexed, replaced, duplicates atomic.Uint64
 	memories, quarantined, retries, damaged                       atomic.Uint64
 	episodesEvicted, passageBytes                                 atomic.Uint64
-	talkBytes, factBytes                                          atomic.Int64 // held by the auditor
+	conversationBytes, factBytes                                  atomic.Int64 // held by the auditor
 	erasures, erasedMemories                                      atomic.Uint64
 
 	audits, auditsGivenUp, auditsCut, shed                    atomic.Uint64
@@ -84,13 +81,13 @@ type counters struct {
 	meanScores                                                atomic.Uint64 // sum of the audits' mean scores, in millionths
 
 	rejectedMu sync.Mutex
-	rejected   map[string]uint64 // spans by reason
+	rejected   map[string]uint64 // sentences, by reason
 	dropped    [dropCount]atomic.Uint64
 }
 
 func (c *counters) drop(d Drop) { c.dropped[d].Add(1) }
 
-// audited counts what came of an audit.
+// audited counts the result of an audit.
 func (c *counters) audited(f *finding) {
 	r := &f.record
 	c.audits.Add(1)
@@ -106,8 +103,8 @@ func (c *counters) audited(f *finding) {
 	c.forgetRequests.Add(uint64(len(f.requests)))
 	c.meanScores.Add(uint64(r.Mean * 1e6))
 	c.auditMicros.Add(r.TookMicros)
-	for most := c.auditMicrosMax.Load(); r.TookMicros > most && !c.auditMicrosMax.CompareAndSwap(most, r.TookMicros); {
-		most = c.auditMicrosMax.Load()
+	for longest := c.auditMicrosMax.Load(); r.TookMicros > longest && !c.auditMicrosMax.CompareAndSwap(longest, r.TookMicros); {
+		longest = c.auditMicrosMax.Load()
 	}
 	c.rejectedMu.Lock()
 	defer c.rejectedMu.Unlock()

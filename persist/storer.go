@@ -16,33 +16,37 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// The storer makes memories of durable turns: Put, then the index, then the spool records go. Each step can be repeated,
-// so a crash or an error between two of them costs a repetition and nothing else.
-
 const (
 	tracerName = "github.com/remora-proxy/remora/persist"
 	spanName   = "upsert_memory"
 )
 
-func (p *Pipeline) runStorer(ctx, work context.Context, spooling <-chan struct{}) {
+// storer makes memories of durable turns: Put, then the index, then the spool records are deleted. Each step can be
+// repeated, so a crash or an error between two of them costs a repetition and nothing else.
+type storer struct {
+	*shared
+	auditor *auditor
+	aside   int // quarantined records in the spool; an erasure changes it while the gate is closed
+}
+
+// run stores until spooling is closed and nothing is spooled, or work ends.
+func (s *storer) run(ctx, work context.Context, spooling <-chan struct{}) {
+	t := &s.tuning
+	size := batchSize{enough: t.batchTurns, max: t.maxBatchTurns, bytes: math.MaxInt64, interval: t.batchInterval}
 	for {
-		batch := p.gather(work, &p.spooled, p.wakeB, spooling, p.cfg.BatchTurns, p.cfg.MaxBatchTurns, math.MaxInt64, p.cfg.BatchInterval)
+		batch := s.queue.gather(work, &s.queue.spooled, s.queue.wakeStorer, spooling, size)
 		if batch == nil {
 			return
 		}
 		unsaved := batch
-		if p.gate.enter(work) {
-			if batch = p.present(batch); len(batch) > 0 {
-				unsaved = p.storeBatch(ctx, work, batch)
-			} else {
-				unsaved = nil
+		if s.gate.enter(work) {
+			if unsaved = s.queue.unfinished(batch); len(unsaved) > 0 {
+				unsaved = s.storeBatch(ctx, work, unsaved)
 			}
-			p.gate.leave()
+			s.gate.leave()
 		}
 		if len(unsaved) > 0 {
-			p.mu.Lock()
-			p.spooled = append(unsaved, p.spooled...) // for abandon to count, at the end; they stay in the spool
-			p.mu.Unlock()
+			s.queue.putBack(unsaved) // at the end they are counted; they stay in the spool
 			if work.Err() != nil {
 				return
 			}
@@ -50,13 +54,15 @@ func (p *Pipeline) runStorer(ctx, work context.Context, spooling <-chan struct{}
 	}
 }
 
-// storeBatch stores a batch in one go, or turn by turn when one of them is to blame. It returns what it could not store
-// before the work ended, or an erasure came.
-func (p *Pipeline) storeBatch(ctx, work context.Context, batch []*item) []*item {
-	err := p.retry(ctx, work, "store", p.gate.yielding(func() error { return p.upsert(work, batch) }))
-	switch {
+// storeBatch stores a batch in one go, or turn by turn if the store refuses it. It returns what it could not store before
+// work ended or an erasure came.
+func (s *storer) storeBatch(ctx, work context.Context, batch []*item) []*item {
+	put := func(items []*item) error {
+		return s.retry(ctx, work, "store", s.gate.yielding(func() error { return s.upsert(work, items) }))
+	}
+	switch err := put(batch); {
 	case err == nil:
-		p.complete(ctx, work, batch)
+		s.complete(ctx, work, batch)
 		return nil
 	case !permanent(err):
 		return batch
@@ -64,20 +70,15 @@ func (p *Pipeline) storeBatch(ctx, work context.Context, batch []*item) []*item 
 	for i, it := range batch {
 		var err error
 		for ; it.tries < maxTries; it.tries++ {
-			err = p.retry(ctx, work, "store", p.gate.yielding(func() error { return p.upsert(work, []*item{it}) }))
-			if err == nil || !permanent(err) {
+			if err = put([]*item{it}); err == nil || !permanent(err) {
 				break
 			}
 		}
 		switch {
 		case err == nil && it.tries < maxTries:
-			p.complete(ctx, work, []*item{it})
-		case err != nil && !permanent(err):
+			s.complete(ctx, work, []*item{it})
+		case err != nil && !permanent(err), !s.setAside(ctx, work, it, err):
 			return batch[i:]
-		default:
-			if !p.setAside(ctx, work, it, err) {
-				return batch[i:]
-			}
 		}
 	}
 	return nil
@@ -91,16 +92,16 @@ const (
 	replaced
 	unchanged
 	overtaken // a later turn of the batch has the same id
-	repeated  // so, and the same words
+	repeated  // a later turn of the batch has the same id and words
 )
 
-// upsert writes a batch and tells the index. Counters move only when all of it has succeeded.
-func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
-	if err := p.turns.lock(ctx); err != nil {
+// upsert writes a batch and updates the index. Counters move only when all of it has succeeded.
+func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
+	if err := s.passages.lock(ctx); err != nil {
 		return err
 	}
-	defer p.turns.unlock()
-	ctx, span := p.tracer.Start(ctx, spanName, trace.WithAttributes(
+	defer s.passages.unlock()
+	ctx, span := s.tracer.Start(ctx, spanName, trace.WithAttributes(
 		attribute.String("gen_ai.operation.name", spanName), attribute.Int("remora.turns", len(batch))))
 	defer func() {
 		if err != nil {
@@ -108,61 +109,31 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 		}
 		span.End()
 	}()
-
-	newest := make(map[turnKey]*item, len(batch))
-	for _, it := range batch {
-		newest[it.key()] = it
-	}
-	outcomes := make([]outcome, len(batch))
-	episodes := make([][]storage.Memory, len(batch))
-	var writes []storage.Write
-	known, err := p.known(ctx, slices.Collect(maps.Values(newest)))
-	if err != nil {
-		return err
-	}
-	pace, pressed := background.Begin(), p.pressed()
-	giveWay := func() {
+	pace, pressed := background.Begin(), s.queue.pressed()
+	rest := func() {
 		if pressed {
 			pace.Yield()
 		} else {
 			pace.Pause(ctx)
 		}
 	}
+	outcomes, episodes, err := s.compareAll(ctx, batch, rest)
+	if err != nil {
+		return err
+	}
+	var writes []storage.Write
 	for i, it := range batch {
-		giveWay()
-		if last := newest[it.key()]; last != it {
-			outcomes[i] = overtaken
-			if slices.EqualFunc(it.turn.Messages, last.turn.Messages, sameMessage) {
-				outcomes[i] = repeated
-			}
+		o := outcomes[i]
+		if o != added && o != replaced {
 			continue
 		}
-		var salt []byte
-		if salt, err = p.salt(ctx, it.turn); err != nil {
-			return err
-		}
-		episodes[i] = episodesOf(it.turn, p.cfg.Retention, salt, p.cfg.MaxWrite)
-		if known[it] {
-			if outcomes[i], err = p.compare(ctx, it, episodes[i]); err != nil {
-				return err
-			}
-		}
-		if outcomes[i] == replaced && !it.tried {
-			if it.reworded, err = p.reworded(ctx, it, episodes[i]); err != nil {
-				return err
-			}
-		}
-		if outcomes[i] != unchanged {
-			writes = append(writes, storage.Write{Scope: it.turn.Scope, Turn: it.turn.ID, Memories: episodes[i]})
-		}
-	}
-	for i, it := range batch {
-		if o := outcomes[i]; !it.tried && (o == added || o == replaced) {
-			it.tried, it.effect = true, o
+		writes = append(writes, storage.Write{Scope: it.turn.Scope, Turn: it.turn.ID, Memories: episodes[i]})
+		if !it.attempted {
+			it.attempted, it.effect = true, o
 		}
 	}
 	if len(writes) > 0 {
-		if err := p.store.Put(ctx, writes); err != nil {
+		if err := s.store.Put(ctx, writes); err != nil {
 			return err
 		}
 	}
@@ -170,20 +141,16 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 	memories, bytes := 0, 0
 	for i, it := range batch {
 		o := outcomes[i]
-		if o == unchanged && it.tried {
-			o = it.effect // of an attempt before
+		if o == unchanged && it.attempted {
+			o = it.effect // of an earlier attempt
 		}
 		counts[o]++
-		it.heard = o == added || o == replaced || o == unchanged && it.recovered
+		it.changed = o == added || o == replaced || o == unchanged && it.recovered
 		it.replaced = o == replaced
-		if o != overtaken && o != repeated && p.index != nil {
-			// Unchanged ones too: the run that stored them may have died before it told the index.
-			giveWay()
-			p.telling.Lock()
-			func() {
-				defer p.telling.Unlock()
-				p.index.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i]))
-			}()
+		if o != overtaken && o != repeated && s.index.index != nil {
+			// Unchanged ones too: the run that stored them may have died before it updated the index.
+			rest()
+			s.index.notifyOrPanic(func(x Indexer) { x.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i])) })
 		}
 		if o == added || o == replaced {
 			memories += len(episodes[i])
@@ -192,21 +159,82 @@ func (p *Pipeline) upsert(ctx context.Context, batch []*item) (err error) {
 			}
 		}
 	}
-	p.stats.indexed.Add(uint64(counts[added] + counts[replaced]))
-	p.stats.replaced.Add(uint64(counts[replaced] + counts[overtaken]))
-	p.stats.duplicates.Add(uint64(counts[unchanged] + counts[repeated]))
-	p.stats.memories.Add(uint64(memories))
-	p.stats.passageBytes.Add(uint64(bytes))
+	s.stats.indexed.Add(uint64(counts[added] + counts[replaced]))
+	s.stats.replaced.Add(uint64(counts[replaced] + counts[overtaken]))
+	s.stats.duplicates.Add(uint64(counts[unchanged] + counts[repeated]))
+	s.stats.memories.Add(uint64(memories))
+	s.stats.passageBytes.Add(uint64(bytes))
 	span.SetAttributes(attribute.Int("remora.memories", memories), attribute.Int("remora.added", counts[added]),
 		attribute.Int("remora.replaced", counts[replaced]+counts[overtaken]), attribute.Int("remora.unchanged", counts[unchanged]+counts[repeated]))
 	return nil
 }
 
-// pressed says whether what is under way must not pause: someone waits for it, or turns queue up.
-func (p *Pipeline) pressed() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.hurry > 0 || p.closing || p.inFlight.turns > backlog
+// compareAll decides what each turn of a batch does to the store, and cuts it into episodes.
+func (s *storer) compareAll(ctx context.Context, batch []*item, rest func()) ([]outcome, [][]storage.Memory, error) {
+	outcomes, episodes := make([]outcome, len(batch)), make([][]storage.Memory, len(batch))
+	newest := make(map[turnKey]*item, len(batch))
+	for _, it := range batch {
+		newest[it.key()] = it
+	}
+	stored, err := s.maybeStored(ctx, slices.Collect(maps.Values(newest)))
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, it := range batch {
+		rest()
+		if last := newest[it.key()]; last != it {
+			outcomes[i] = overtaken
+			if slices.EqualFunc(it.turn.Messages, last.turn.Messages, sameMessage) {
+				outcomes[i] = repeated
+			}
+			continue
+		}
+		salt, err := s.redactor.salt(ctx, it.turn)
+		if err != nil {
+			return nil, nil, err
+		}
+		episodes[i] = episodesOf(it.turn, s.cfg.Retention, salt, s.cfg.MaxWrite)
+		if stored[it] {
+			if outcomes[i], err = s.compare(ctx, it, episodes[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+		if outcomes[i] == replaced && !it.attempted {
+			if it.reworded, err = s.reworded(ctx, it, episodes[i]); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return outcomes, episodes, nil
+}
+
+// maybeStored returns the items that the store may have; the others are new. It is one call for all of them if the store
+// is a [storage.Prober].
+func (s *storer) maybeStored(ctx context.Context, items []*item) (map[*item]bool, error) {
+	prober, ok := s.store.(storage.Prober)
+	maybe := make(map[*item]bool, len(items))
+	for batch := range slices.Chunk(items, storage.MaxRecords) {
+		refs := make([]storage.MemoryRef, len(batch))
+		for i, it := range batch {
+			refs[i] = storage.MemoryRef{Scope: it.turn.Scope, ID: storage.TurnMemoryID(it.turn.ID, 0)}
+			maybe[it] = true
+		}
+		if !ok {
+			continue
+		}
+		found, err := prober.Probe(ctx, refs)
+		if errors.Is(err, errors.ErrUnsupported) {
+			ok = false
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i, it := range batch {
+			maybe[it] = found[i]
+		}
+	}
+	return maybe, nil
 }
 
 type turnKey struct {
@@ -216,11 +244,11 @@ type turnKey struct {
 
 func (it *item) key() turnKey { return turnKey{it.turn.Scope, it.turn.ID} }
 
-// compare looks at what the store has of a turn. The same words said by the same are the same turn, whatever the time:
-// a client's retry carries another one. What is known of a passage that stays the same is known of the new one.
-func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
+// compare reads what the store has of a turn. The same words by the same speaker are the same turn, whatever the time: a
+// client's retry carries another one. A passage that stays the same keeps its outdated tag.
+func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
 	for seq := 0; ; seq++ {
-		m, err := p.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
+		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 			switch seq {
@@ -231,7 +259,7 @@ func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Mem
 			}
 			return replaced, nil
 		case errors.Is(err, storage.ErrDamaged):
-			return replaced, nil // writing it anew mends it
+			return replaced, nil // writing it again repairs it
 		case err != nil:
 			return added, err
 		}
@@ -244,17 +272,17 @@ func (p *Pipeline) compare(ctx context.Context, it *item, episodes []storage.Mem
 	}
 }
 
-// reworded says whether the user said something else in the stored version of a turn. A regenerated reply leaves the
-// user's words as they are, and with them what was made of them.
-func (p *Pipeline) reworded(ctx context.Context, it *item, episodes []storage.Memory) (bool, error) {
+// reworded reports whether the user's words differ in the stored version of a turn. A regenerated reply leaves them as
+// they are, and with them the facts that were made of them.
+func (s *storer) reworded(ctx context.Context, it *item, episodes []storage.Memory) (bool, error) {
 	for seq := range len(episodes) + 1 {
-		m, err := p.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
-		known := err == nil
+		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
+		stored := err == nil
 		if err != nil && !errors.Is(err, storage.ErrNotFound) && !errors.Is(err, storage.ErrDamaged) {
 			return false, err
 		}
 		users := seq < len(episodes) && episodes[seq].Provenance.Role == storage.RoleUser
-		if users && (!known || m.Text != episodes[seq].Text) || known && m.Provenance.Role == storage.RoleUser && !users {
+		if users && (!stored || m.Text != episodes[seq].Text) || stored && m.Provenance.Role == storage.RoleUser && !users {
 			return true, nil
 		}
 	}
@@ -270,72 +298,72 @@ func sameWords(a, b storage.Memory) bool {
 		a.Provenance.Speaker == b.Provenance.Speaker && a.Provenance.Chain == b.Provenance.Chain
 }
 
-// complete deletes the spool records of stored turns. If that fails for good the records stay and the next run finds
-// the turns stored already.
-func (p *Pipeline) complete(ctx, work context.Context, items []*item) {
+// complete hands stored turns to the auditor and deletes their spool records. If the deletion fails for good the records
+// stay, and the next run finds the turns stored already.
+func (s *storer) complete(ctx, work context.Context, items []*item) {
 	refs := make([]storage.RecordRef, len(items))
-	var heard []heardTurn
+	var stored []auditTurn
 	for i, it := range items {
 		refs[i] = it.ref
-		if !it.heard {
+		if !it.changed {
 			continue
 		}
 		err := guard(func() error {
-			h := hearing(&it.turn, p.cfg.Audit.WindowMessages)
-			h.replaced, h.reworded, h.again = it.replaced, it.replaced && it.reworded, it.recovered
-			heard = append(heard, h)
+			t := newAuditTurn(&it.turn, s.cfg.Audit.WindowMessages)
+			t.replaced, t.reworded, t.recovered = it.replaced, it.replaced && it.reworded, it.recovered
+			stored = append(stored, t)
 			return nil
 		})
-		if err != nil { // it is stored
-			p.stats.auditsGivenUp.Add(1)
-			p.log.Error("turn not audited", "turn", it.turn.ID, "error", err)
+		if err != nil { // it is stored all the same
+			s.stats.auditsGivenUp.Add(1)
+			s.log.Error("turn not audited", "turn", it.turn.ID, "error", err)
 		}
 	}
-	for marks := p.auditor.note(heard); len(marks) > 0; marks = p.auditor.note(heard) {
-		err := p.retry(ctx, work, "mark audits", p.gate.yielding(func() error { return p.local.PutRecords(work, marks) }))
-		if errors.Is(err, errYield) { // the audit would be lost at a crash
-			defer p.auditor.unmarked(marks)
+	for marks := s.auditor.add(stored); len(marks) > 0; marks = s.auditor.add(stored) {
+		err := s.retry(ctx, work, "mark audits", s.gate.yielding(func() error { return s.local.PutRecords(work, marks) }))
+		if errors.Is(err, errYield) { // a crash would lose the audit
+			defer s.auditor.unmarked(marks)
 			continue
 		}
 		if err != nil && !permanent(err) {
-			break // the work ended: the turns are in the spool still
+			break // work ended: the turns are still in the spool
 		}
 	}
-	if len(heard) > 0 {
-		wake(p.auditor.wake)
+	if len(stored) > 0 {
+		wake(s.auditor.wake)
 	}
-	p.finish(items...) // searchable: nobody needs to wait for the spool
-	if err := p.retry(ctx, work, "clear spool", func() error { return p.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {
-		p.log.Error("spool can't be cleared", "error", err)
+	s.queue.finish(items...) // searchable: nobody needs to wait for the spool
+	if err := s.retry(ctx, work, "clear spool", func() error { return s.local.DeleteRecords(work, refs) }); err != nil && permanent(err) {
+		s.log.Error("spool can't be cleared", "error", err)
 	}
 }
 
-// setAside marks a poison turn in the spool, so that no run tries it again. False means that the work ended first.
-func (p *Pipeline) setAside(ctx, work context.Context, it *item, cause error) bool {
+// setAside marks a poison turn in the spool, so that no run tries it again. False means that work ended first.
+func (s *storer) setAside(ctx, work context.Context, it *item, cause error) bool {
 	problem := "refused by the store"
 	if errors.Is(cause, errPanic) {
 		problem = "panic"
 	}
 	value, err := encodeEntry(it, problem)
-	if err == nil && p.aside < p.cfg.MaxQuarantined {
+	if err == nil && s.aside < s.cfg.MaxQuarantined {
 		record := storage.Record{
 			Bucket: it.ref.Bucket, Scope: it.ref.Scope, Key: it.ref.Key, Value: value,
-			ExpiresAt: storage.TimeOf(time.Now().Add(p.cfg.Retention)),
+			ExpiresAt: storage.TimeOf(time.Now().Add(s.cfg.Retention)),
 		}
-		err = p.retry(ctx, work, "quarantine", func() error { return p.local.PutRecords(work, []storage.Record{record}) })
+		err = s.retry(ctx, work, "quarantine", func() error { return s.local.PutRecords(work, []storage.Record{record}) })
 		if err != nil && !permanent(err) {
 			return false
 		}
 		if err == nil {
-			p.aside++
-			p.stats.quarantined.Add(1)
-			p.log.Error("turn set aside", "turn", it.turn.ID, "tries", it.tries, "problem", problem)
-			p.finish(it)
+			s.aside++
+			s.stats.quarantined.Add(1)
+			s.log.Error("turn set aside", "turn", it.turn.ID, "tries", it.tries, "problem", problem)
+			s.queue.finish(it)
 			return true
 		}
 	}
-	p.stats.drop(DropPoison)
-	p.log.Error("turn dropped: no room in quarantine", "turn", it.turn.ID, "problem", problem)
-	p.complete(ctx, work, []*item{it})
+	s.stats.drop(DropPoison)
+	s.log.Error("turn dropped: no room in quarantine", "turn", it.turn.ID, "problem", problem)
+	s.complete(ctx, work, []*item{it})
 	return true
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -31,20 +32,20 @@ func factWith(t *testing.T, s storage.Store, word string) string {
 func TestForgottenFactsStayForgotten(t *testing.T) {
 	peanuts := "I'm allergic to peanuts."
 	begin := func(t *testing.T, index Indexer, store *faulty) running {
-		return start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+		return start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 	}
 	for name, again := range map[string]func(t *testing.T, p *running, store *faulty){
 		"its window again": func(t *testing.T, p *running, _ *faulty) {
-			p.tell(t, said("t2", "We like the guests of the dinner."))
+			p.settle(t, said("t2", "We like the guests of the dinner."))
 		},
 		"its turn reworded": func(t *testing.T, p *running, _ *faulty) {
-			p.tell(t, said("t1", peanuts+" And we like the guests."))
+			p.settle(t, said("t1", peanuts+" And we like the guests."))
 		},
 		"in another turn of that time": func(t *testing.T, p *running, _ *faulty) {
-			p.tell(t, saidAt("t3", "Hey, i am really ALLERGIC to Peanuts!", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
+			p.settle(t, saidAt("t3", "Hey, i am really ALLERGIC to Peanuts!", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
 		},
 		"another value for its subject": func(t *testing.T, p *running, _ *faulty) {
-			p.tell(t, saidAt("t3", "My name is Zoe.", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
+			p.settle(t, saidAt("t3", "My name is Zoe.", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
 		},
 		"after a crash": func(t *testing.T, p *running, store *faulty) {
 			p.stop()
@@ -68,8 +69,8 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
 				p := begin(t, nil, store)
-				p.tell(t, said("t1", peanuts+" Please call me Zoe."))
-				p.tell(t, said("t1b", "As I said, I'm allergic to peanuts."))
+				p.settle(t, said("t1", peanuts+" Please call me Zoe."))
+				p.settle(t, said("t1b", "As I said, I'm allergic to peanuts."))
 				time.Sleep(time.Hour)
 				if _, err := p.ForgetMemories(t.Context(), testScope, factWith(t, store, "peanuts"), factWith(t, store, "Zoe")); err != nil {
 					t.Fatal(err)
@@ -79,7 +80,7 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 					t.Errorf("came back: %v", got)
 				}
 				time.Sleep(time.Hour)
-				p.tell(t, said("later", peanuts))
+				p.settle(t, said("later", peanuts))
 				if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"` + peanuts + `"`}) {
 					t.Errorf("said again: %v", got)
 				}
@@ -94,7 +95,7 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 func TestForgetFailsHalfway(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			p.tell(t, said("t1", "I'm allergic to peanuts."))
+			p.settle(t, said("t1", "I'm allergic to peanuts."))
 			id := factWith(t, store, "peanuts")
 			store.breakBy(func(method string, _ int) (error, bool) {
 				if method == "PutRecords" {
@@ -112,7 +113,7 @@ func TestForgetFailsHalfway(t *testing.T) {
 			if _, err := p.ForgetMemories(t.Context(), testScope, id); err != nil {
 				t.Fatal(err)
 			}
-			p.tell(t, said("t1", "I'm allergic to peanuts. And we like the guests."))
+			p.settle(t, said("t1", "I'm allergic to peanuts. And we like the guests."))
 			if got := current(factsOf(t, store, testScope)); len(got) > 0 {
 				t.Errorf("came back: %v", got)
 			}
@@ -127,7 +128,7 @@ func tombstones(t *testing.T, store *faulty) (n int, values string) {
 		t.Fatal(err)
 	}
 	for _, r := range page.Records {
-		if strings.HasPrefix(r.Key, tombstonePrefix) {
+		if facts.IsTombstone(&r) {
 			n++
 			values += string(r.Value)
 			if r.ExpiresAt == 0 {
@@ -142,7 +143,7 @@ func tombstones(t *testing.T, store *faulty) (n int, values string) {
 func TestTombstonesAreBounded(t *testing.T) {
 	audited(t, func(c *Config) { c.Facts.MaxForgotten = 3; c.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		for i := range 5 {
-			p.tell(t, said(fmt.Sprint("t", i), fmt.Sprintf("I have %d cats at home.", i+2)))
+			p.settle(t, said(fmt.Sprint("t", i), fmt.Sprintf("I have %d cats at home.", i+2)))
 		}
 		for i := range 5 {
 			time.Sleep(time.Second)

@@ -72,7 +72,7 @@ func TestSpans(t *testing.T) {
 			}
 			return nil, false
 		})
-		p := start(t, New(DefaultConfig(), store, store, nil, redactor(t), nil, provider{recorder: spans}))
+		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, provider{recorder: spans}))
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", "private words", "answer"), turnOf(testScope, "t2", "private words", ""))
 		mustFlush(t, p.Pipeline)
 		p.stop()

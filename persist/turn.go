@@ -1,6 +1,8 @@
 package persist
 
 import (
+	"fmt"
+
 	"github.com/remora-proxy/remora/redact"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -18,7 +20,7 @@ type Turn struct {
 	Model    string
 	Finish   string // finish reason as the upstream gave it
 	Source   string // surface, e.g. "proxy"
-	// Project is an opaque name of what the conversation works on (storage.ProjectTag), "" where nothing tells.
+	// Project is an opaque name of what the conversation works on (storage.ProjectTag), "" if unknown.
 	Project string `json:",omitempty"`
 }
 
@@ -32,7 +34,31 @@ type Message struct {
 	Originals []redact.Original `json:",omitempty"`
 }
 
-// latest is when the last of it was said.
+// Limits of a turn, in bytes. Ids get a suffix in spool and store, for which storage.MaxID must leave room.
+const (
+	MaxTurnID       = storage.MaxID - 32
+	maxConversation = 512
+	maxName         = 256 // speaker, model, chain, source, finish reason; longer ones are cut
+	maxMessages     = 1000
+)
+
+// validate checks what Enqueue can check without looking at texts.
+func (t *Turn) validate() error {
+	if err := t.Scope.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case t.ID == "" || len(t.ID) > MaxTurnID:
+		return fmt.Errorf("turn: id is empty or longer than %d bytes: %w", MaxTurnID, storage.ErrInvalid)
+	case len(t.Conversation) > maxConversation:
+		return fmt.Errorf("turn: conversation is longer than %d bytes: %w", maxConversation, storage.ErrInvalid)
+	case len(t.Messages) == 0 || len(t.Messages) > maxMessages:
+		return fmt.Errorf("turn: not 1 to %d messages: %w", maxMessages, storage.ErrInvalid)
+	}
+	return nil
+}
+
+// latest returns when the last of it was said.
 func (t *Turn) latest() (at storage.Time) {
 	for i := range t.Messages {
 		at = max(at, t.Messages[i].Time)

@@ -1,118 +1,106 @@
 package persist
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
-// undoing is what a round has taken in, so that it can be undone: an erasure does not wait for a store that takes no facts, as on a
-// full disk, and must find all that it may have to forget where it looks for it. What the round has written by then stands, and is
-// written once more.
-type undoing struct {
-	talks   map[talkKey]*talk // as they were; nil: there was none
-	heard   []heardTurn
-	marks   []dueMark
-	answers []answer
+// undoLog is what a round has taken in, so that it can be rolled back. An erasure does not wait for a store that takes no
+// facts, as on a full disk, and must find whatever it has to forget where it looks for it. What the round has written by
+// then stays and is written once more.
+type undoLog struct {
+	conversations map[conversationKey]*conversation // as they were; nil = there was none
+	turns         []auditTurn
+	marks         []dueMark
+	answers       []answer
 }
 
-// made notes a conversation that the round begins.
-func (u *undoing) made(key talkKey) {
-	if _, ok := u.talks[key]; !ok {
+// begin notes a conversation that the round begins.
+func (u *undoLog) begin(key conversationKey) {
+	if _, ok := u.conversations[key]; !ok {
 		u.note(key, nil)
 	}
 }
 
-func (u *undoing) note(key talkKey, was *talk) {
-	if u.talks == nil {
-		u.talks = map[talkKey]*talk{}
+func (u *undoLog) note(key conversationKey, was *conversation) {
+	if u.conversations == nil {
+		u.conversations = map[conversationKey]*conversation{}
 	}
-	u.talks[key] = was
+	u.conversations[key] = was
 }
 
-// touch notes what a conversation is before the round changes it for the first time.
-func (r *roundWork) touch(t *talk) {
-	if _, ok := r.undoing.talks[t.talkKey]; ok {
-		return
+// touch notes the state of a conversation before the round changes it for the first time.
+func (r *round) touch(c *conversation) {
+	if _, ok := r.undo.conversations[c.conversationKey]; !ok {
+		r.undo.note(c.conversationKey, c.clone())
 	}
-	was := *t
-	was.window, was.replaced = slices.Clone(t.window), maps.Clone(t.replaced)
-	r.undoing.note(t.talkKey, &was)
 }
 
-// undo has the auditor hold what it held before the round. A call of the distiller that the round has begun for a conversation
-// that it changed is in vain. The auditor is inside the gate.
-func (r *roundWork) undo() {
-	a, u := r.auditor, &r.undoing
-	for key, was := range u.talks {
+// rollBack restores what the auditor held before the round. The answer to a distiller's call that the round has begun for
+// a conversation that it changed is ignored. The auditor is inside the gate.
+func (r *round) rollBack() {
+	a, u := r.auditor, &r.undo
+	for key, was := range u.conversations {
 		if was == nil {
-			delete(a.talks, key)
+			delete(a.conversations, key)
 		} else {
-			a.talks[key] = was
+			a.conversations[key] = was
 		}
 	}
-	a.held = 0
-	for _, t := range a.talks {
-		a.held += t.size()
-	}
-	a.p.stats.talkBytes.Store(a.held)
-	clear(a.dossiers) // ahead of the store: to be read anew
+	a.countBytes()
+	clear(a.scopes) // ahead of the store: to be read again
 	a.asking += len(u.answers)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range u.heard {
-		a.heardBytes += u.heard[i].size()
+	for i := range u.turns {
+		a.incomingBytes += u.turns[i].size()
 	}
-	a.heard = append(u.heard, a.heard...)
-	a.recovered = append(u.marks, a.recovered...)
+	a.incoming = append(u.turns, a.incoming...)
+	a.resumed = append(u.marks, a.resumed...)
 	a.answers = append(u.answers, a.answers...)
-	r.undoing = undoing{}
+	r.undo = undoLog{}
 }
 
-// taken is what a round has taken from the auditor's lists and not put back or taken up yet.
-type taken struct {
+// accepted is what a round has taken from the auditor's lists and not yet put back or processed.
+type accepted struct {
 	marks    []dueMark
 	answers  []answer
 	settling []chan struct{}
 	asking   int // as it was
 }
 
-// take empties the auditor's lists.
-func (r *roundWork) take() ([]dueMark, []answer, []chan struct{}) {
+// accept empties the auditor's lists.
+func (r *round) accept() {
 	a := r.auditor
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.taken = taken{a.recovered, slices.Clone(a.answers), a.settling, a.asking}
-	answers := a.answers
-	a.recovered, a.answers, a.settling = nil, nil, nil
-	return r.taken.marks, answers, r.taken.settling
+	r.accepted = accepted{a.resumed, a.answers, a.settling, a.asking}
+	a.resumed, a.answers, a.settling = nil, nil, nil
 }
 
-// panicked undoes a round that a panic ended, but the third in turn: what that one took in is given up, as a turn is that panics
-// so often, or it would end every round. The turns are stored, and their words are context of audits still.
-func (r *roundWork) panicked() {
-	a, u := r.auditor, &r.undoing
-	if r.taken.marks != nil || r.taken.answers != nil { // undoing has a part of them
-		u.marks, u.answers = r.taken.marks, r.taken.answers
-		a.asking = r.taken.asking - len(u.answers)
+// panicked rolls back a round that a panic ended. After the third panic in a row it gives up what the round took in, as a
+// turn is given up that panics so often, or every round would end so. The turns stay stored, and as context of audits.
+func (r *round) panicked() {
+	a, u := r.auditor, &r.undo
+	if r.accepted.marks != nil || r.accepted.answers != nil { // the undo log has only some of them
+		u.marks, u.answers = r.accepted.marks, r.accepted.answers
+		a.asking = r.accepted.asking - len(u.answers)
 	}
 	if a.panics++; a.panics < maxTries {
-		r.undo()
+		r.rollBack()
 	} else {
 		a.panics = 0
 		for i := range u.answers {
-			if t := a.talks[u.answers[i].talkKey]; t != nil {
-				t.asked = 0
+			if c := a.conversations[u.answers[i].conversationKey]; c != nil {
+				c.call = 0
 			}
 		}
-		for key := range u.talks {
-			if t := a.talks[key]; t != nil {
-				t.asked = 0
-				t.audited()
+		for key := range u.conversations {
+			if c := a.conversations[key]; c != nil {
+				c.call = 0
+				c.audited()
 			}
 		}
-		clear(a.dossiers)
+		clear(a.scopes)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.settling = append(r.taken.settling, a.settling...)
+	a.settling = slices.Concat(r.accepted.settling, a.settling)
 }

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/remora-proxy/remora/persist/distill"
+	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -45,7 +45,7 @@ func factsIn(t *testing.T, store *faulty, scope storage.Scope) []string {
 // TestErasureWhileAuditsWait: audits that can't be stored hold up no erasure, whatever of them fails. What is left is audited
 // when there is space again, once; of what is forgotten nothing is.
 func TestErasureWhileAuditsWait(t *testing.T) {
-	declining := proposer(func([]distill.Message) ([]distill.Proposal, error) { return nil, errors.New("not now") })
+	declining := proposer(func([]extract.Message) ([]extract.Proposal, error) { return nil, errors.New("not now") })
 	for name, which := range map[string]func(string) bool{
 		"facts":   func(m string) bool { return m == "Put" },
 		"records": func(m string) bool { return m == "PutRecords" },
@@ -54,7 +54,7 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 		for _, model := range []Distiller{nil, declining} {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
-				pipe := New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil)
+				pipe := New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil)
 				if model != nil {
 					pipe.SetDistiller(model)
 				}
@@ -109,11 +109,11 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 func TestErasureWhileMarksWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		p := start(t, New(DefaultConfig(), store, store, &indexed{}, redactor(t), nil, nil))
+		p := start(t, New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil))
 		defer p.stop()
 		other := said("o1", "My bicycle is a green Peugeot.")
 		other.Scope = userScope(2)
-		p.tell(t, other)
+		p.settle(t, other)
 		stored := store.count("Put")
 		store.refusing(func(m string) bool { return m == "PutRecords" && store.count("Put") > stored })
 		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))

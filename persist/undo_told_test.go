@@ -74,11 +74,11 @@ func TestUndoneRoundsAreIndexed(t *testing.T) {
 		store, index := &stubborn{faulty: newFaulty()}, &catalogue{ids: map[storage.Scope][]string{}}
 		cfg := DefaultConfig()
 		cfg.Facts.EpisodeBytes = 100 // so that each round has something to delete
-		p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
+		p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 		defer p.stop()
 		gone := said("g1", "I live in Faro.")
 		gone.Scope = userScope(9)
-		p.tell(t, gone)
+		p.settle(t, gone)
 		var scopes []storage.Scope
 		store.refuse(true)
 		for i := range 3 {
@@ -114,8 +114,8 @@ func TestStoredRoundsStand(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		other := said("o1", "I live in Graz.")
 		other.Scope = userScope(2)
-		p.tell(t, other)
-		p.tell(t, said("t1", "I live in Porto."))
+		p.settle(t, other)
+		p.settle(t, said("t1", "I live in Porto."))
 		time.Sleep(idleMark - time.Minute)
 		second := said("t2", "My sister Ines is allergic to peanuts.")
 		second.Conversation = "elsewhere"
@@ -144,11 +144,11 @@ func TestUndoneWritesAreIndexed(t *testing.T) {
 			store, index := newFaulty(), &catalogue{ids: map[storage.Scope][]string{}}
 			cfg := DefaultConfig()
 			cfg.Facts.EpisodeBytes = 100 // so that there is something to delete
-			p := start(t, New(cfg, store, store, index, redactor(t), nil, nil))
+			p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 			defer p.stop()
 			gone := said("g1", "I live in Faro.")
 			gone.Scope = userScope(9)
-			p.tell(t, gone)
+			p.settle(t, gone)
 			mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
 			mustFlush(t, p.Pipeline)
 			synctest.Wait()
@@ -200,9 +200,9 @@ func TestErasureWhoseAnswerIsLost(t *testing.T) {
 		for _, forGood := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				store, index := newFaulty(), &dropping{}
-				p := start(t, New(DefaultConfig(), store, store, index, redactor(t), nil, nil))
+				p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 				defer p.stop()
-				p.tell(t, said("t1", "I'm allergic to peanuts and hazelnuts."))
+				p.settle(t, said("t1", "I'm allergic to peanuts and hazelnuts."))
 				before := store.count(c.lost)
 				store.breakBy(func(method string, n int) (error, bool) {
 					if method == c.lost && (forGood || n == before+1) {

@@ -19,7 +19,7 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			cfg := DefaultConfig()
 			cfg.Audit.Enabled = false
 			store := newFaulty()
-			p := start(t, New(cfg, store, store, &indexed{}, redactor(t), nil, nil))
+			p := start(t, New(cfg, store, store, &indexed{}, newRedactor(t), nil, nil))
 			defer p.stop()
 			mustEnqueue(t, p.Pipeline, said("t1", "I'm allergic to peanuts."))
 			mustFlush(t, p.Pipeline)

@@ -17,9 +17,9 @@ type erasures struct {
 	idle    map[storage.Scope]chan struct{} // closed when the scope's last writer has left; for the hold that waits
 }
 
-// Hold waits until nothing that the engine derives of a scope is being written and keeps it so until release is called. It
+// PauseWrites waits until nothing that the engine derives of a scope is being written and keeps it so until release is called. It
 // is called before a scope or something in it is erased, and released after Drop or Forget. A write takes 30 s at most.
-func (e *Engine) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
+func (e *Engine) PauseWrites(ctx context.Context, scope storage.Scope) (release func(), err error) {
 	h := &e.erasing
 	for {
 		h.mu.Lock()

@@ -40,7 +40,7 @@ func TestNothingLandsOfAForgottenMemory(t *testing.T) {
 		asked, answer := heldUp(em)
 		e := vectorEngine(t, em, local)
 		<-asked
-		release, err := e.Hold(t.Context(), alice)
+		release, err := e.PauseWrites(t.Context(), alice)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func TestNothingLandsOfAForgottenMemory(t *testing.T) {
 // not even for a moment, and one that is being written is waited for.
 func TestNothingLandsInAnErasedScope(t *testing.T) {
 	erase := func(t *testing.T, e *Engine, local *fakeLocal, during func()) {
-		release, err := e.Hold(t.Context(), alice)
+		release, err := e.PauseWrites(t.Context(), alice)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +113,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 			<-begun
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			if _, err := e.Hold(ctx, alice); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := e.PauseWrites(ctx, alice); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("while a batch is being written: got %v", err)
 			}
 			erase(t, e, local, func() {
@@ -129,7 +129,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 			e := loadedEngine(t, src)
 			put := 0
 			src.onPut = func() { put++ }
-			release, err := e.Hold(t.Context(), alice)
+			release, err := e.PauseWrites(t.Context(), alice)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -154,7 +154,7 @@ func TestHoldIsOneScopes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(patient(), newLocal(nil), nil, nil)
 		defer e.Close()
-		release, err := e.Hold(t.Context(), alice)
+		release, err := e.PauseWrites(t.Context(), alice)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestHoldIsOneScopes(t *testing.T) {
 		done()
 		second := make(chan struct{})
 		go func() {
-			if release, err := e.Hold(t.Context(), alice); err == nil {
+			if release, err := e.PauseWrites(t.Context(), alice); err == nil {
 				release()
 			}
 			close(second)

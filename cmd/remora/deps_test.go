@@ -39,6 +39,8 @@ var layers = map[string]int{
 	"recall/fence":              1,
 	"recall/vector":             1,
 	"persist/distill":           1,
+	"persist/extract":           0,
+	"persist/facts":             1,
 	"storage/badger":            1,
 	"storage/process":           1,
 	"storage/storagetest":       1,
@@ -47,7 +49,7 @@ var layers = map[string]int{
 	"redact":                    0,
 	"redact/checkdigit":         -1,
 	"storage":                   0,
-	"text":                      0,
+	"text":                      -1,
 }
 
 const layerReason = `Imports go downward only: cmd knows everything, surfaces (proxy) know the engines, engines (recall, persist) know the

@@ -18,10 +18,10 @@ type knownMemories struct {
 }
 
 var (
-	_ persist.Indexer = (*knownMemories)(nil)
-	_ persist.Dropper = (*knownMemories)(nil)
-	_ persist.Eraser  = (*knownMemories)(nil)
-	_ persist.Holder  = (*knownMemories)(nil)
+	_ persist.Indexer         = (*knownMemories)(nil)
+	_ persist.ScopeDropper    = (*knownMemories)(nil)
+	_ persist.ErasureObserver = (*knownMemories)(nil)
+	_ persist.WritePauser     = (*knownMemories)(nil)
 )
 
 // Erased takes memories out of what is replayed, and out of snapshots.
@@ -36,9 +36,9 @@ func (k *knownMemories) Drop(scope storage.Scope) {
 	k.handler.Drop(scope)
 }
 
-// Hold keeps what is derived of a scope, and its ledger, from being written while the scope is erased.
-func (k *knownMemories) Hold(ctx context.Context, scope storage.Scope) (release func(), err error) {
-	index, err := k.Engine.Hold(ctx, scope)
+// PauseWrites keeps what is derived of a scope, and its ledger, from being written while the scope is erased.
+func (k *knownMemories) PauseWrites(ctx context.Context, scope storage.Scope) (release func(), err error) {
+	index, err := k.Engine.PauseWrites(ctx, scope)
 	if err != nil {
 		return nil, err
 	}

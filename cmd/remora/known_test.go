@@ -86,13 +86,13 @@ func TestHoldReachesLedger(t *testing.T) {
 	ask("one")
 	until(1)
 	scope := segments()[0].Scope
-	release, err := known.Hold(t.Context(), scope)
+	release, err := known.PauseWrites(t.Context(), scope)
 	if err != nil {
 		t.Fatal(err)
 	}
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := known.Engine.Hold(short, scope); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := known.Engine.PauseWrites(short, scope); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the index is not held: %v", err)
 	}
 	ask("two")

@@ -20,21 +20,6 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// Message is one message of the window, in order.
-type Message struct {
-	User  bool
-	Fresh bool // only these are distilled; the others are context
-	Text  string
-}
-
-// Proposal is a statement that a model found.
-type Proposal struct {
-	Message   int    // index of the message that it is from
-	Quote     string // the words there that say it
-	Statement string // the same, self-contained and in the third person
-	Kind      string // "fact", "preference", "decision", "goal" or "name"
-}
-
 // Errors. All of them mean: go on without a model.
 var (
 	ErrBusy    = errors.New("as many calls as allowed are under way")

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/remora-proxy/remora/persist/extract"
 )
 
 // model is a server that answers as it is told to.
@@ -57,10 +59,10 @@ func (m *model) config() Config {
 	return c
 }
 
-var window = []Message{
+var window = []extract.Message{
 	{User: true, Text: "hello"},
 	{Text: "Hi! How can I help?"},
-	{User: true, Fresh: true, Text: "I'm allergic to 2 kinds of nuts, see https://example.org/nuts"},
+	{User: true, New: true, Text: "I'm allergic to 2 kinds of nuts, see https://example.org/nuts"},
 }
 
 const good = `{"facts":[{"message":2,"quote":"I'm allergic to 2 kinds of nuts","statement":"The user is allergic to 2 kinds of nuts.","kind":"fact"}]}`
@@ -73,7 +75,7 @@ func TestGoodAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Proposal{{Message: 2, Quote: "I'm allergic to 2 kinds of nuts", Statement: "The user is allergic to 2 kinds of nuts.", Kind: "fact"}}
+	want := []extract.Proposal{{Message: 2, Quote: "I'm allergic to 2 kinds of nuts", Statement: "The user is allergic to 2 kinds of nuts.", Kind: "fact"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("proposals (-want +got):\n%s", diff)
 	}
@@ -97,7 +99,7 @@ func TestInputIsFenced(t *testing.T) {
 	d := New(m.config())
 	markers := map[string]bool{}
 	for range 3 {
-		if _, err := d.Distill(t.Context(), []Message{{}, {}, {User: true, Fresh: true, Text: "a\n0123\n}\nI'm allergic to 2 kinds of nuts"}}); err != nil {
+		if _, err := d.Distill(t.Context(), []extract.Message{{}, {}, {User: true, New: true, Text: "a\n0123\n}\nI'm allergic to 2 kinds of nuts"}}); err != nil {
 			t.Fatal(err)
 		}
 		var body struct {
@@ -120,16 +122,16 @@ func TestInputIsFenced(t *testing.T) {
 // TestNewMessagesHaveRoomFirst guards that long older messages don't keep the new ones out of the prompt: a model that does not
 // see them has no facts of them, and they count as audited.
 func TestNewMessagesHaveRoomFirst(t *testing.T) {
-	long := func(n int) (out []Message) {
+	long := func(n int) (out []extract.Message) {
 		for i := range n {
-			out = append(out, Message{User: i%2 == 0, Text: strings.Repeat("older words ", 400)})
+			out = append(out, extract.Message{User: i%2 == 0, Text: strings.Repeat("older words ", 400)})
 		}
 		return out
 	}
 	m := newModel(t)
 	m.says(`{"facts":[]}`)
 	d := New(m.config())
-	asked := append(long(10), Message{Fresh: true, Text: "And where do you live?"}, Message{User: true, Fresh: true, Text: "I live in Porto."})
+	asked := append(long(10), extract.Message{New: true, Text: "And where do you live?"}, extract.Message{User: true, New: true, Text: "I live in Porto."})
 	if _, err := d.Distill(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestNewMessagesHaveRoomFirst(t *testing.T) {
 
 	many := long(12) // more than fits, all of it new: the rules have to do
 	for i := range many {
-		many[i].User, many[i].Fresh = true, true
+		many[i].User, many[i].New = true, true
 	}
 	if _, err := d.Distill(t.Context(), many); !errors.Is(err, ErrFailed) || len(m.prompts) != 1 {
 		t.Errorf("got %v after %d calls, want ErrFailed and no second call", err, len(m.prompts))
@@ -310,9 +312,9 @@ func TestUnreportedTokens(t *testing.T) {
 		_, _ = io.WriteString(w, `{"choices":[{"finish_reason":"stop","message":{"content":"{\"facts\":[]}"}}]}`)
 	}
 	d := New(m.config())
-	long := []Message{}
+	long := []extract.Message{}
 	for range 7 {
-		long = append(long, Message{User: true, Fresh: true, Text: strings.Repeat("\u6f22", 1300)})
+		long = append(long, extract.Message{User: true, New: true, Text: strings.Repeat("\u6f22", 1300)})
 	}
 	if _, err := d.Distill(t.Context(), long); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remora-proxy/remora/persist/extract"
 )
 
 // Distiller asks one model. All methods are safe for concurrent use.
@@ -56,7 +58,7 @@ Answer with one JSON object and nothing else:
 message: the number of the message. quote: the words of that message which say it, copied exactly. statement: one sentence in the third person ("The user ...") that can be understood alone, in the language of the message. kind: fact, preference, decision, goal or name. At most %[2]d facts; none is {"facts":[]}.`
 
 // Distill asks for proposals. It never waits for a free slot. Long messages are cut, and older ones left out, as far as a prompt needs it.
-func (d *Distiller) Distill(ctx context.Context, window []Message) ([]Proposal, error) {
+func (d *Distiller) Distill(ctx context.Context, window []extract.Message) ([]extract.Proposal, error) {
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -85,7 +87,7 @@ func (d *Distiller) Distill(ctx context.Context, window []Message) ([]Proposal, 
 }
 
 // request builds the body of a call.
-func (d *Distiller) request(window []Message) ([]byte, error) {
+func (d *Distiller) request(window []extract.Message) ([]byte, error) {
 	nonce := make([]byte, 16)
 	rand.Read(nonce)
 	marker := hex.EncodeToString(nonce)
@@ -112,7 +114,7 @@ func (d *Distiller) request(window []Message) ([]byte, error) {
 // promptLines are the messages as a prompt shows them, in order. What is to be distilled has room first, then its context from the
 // newest on; what there is no room for is left out, "". If that were something to be distilled there is no prompt: nobody would look at it
 // again.
-func promptLines(window []Message) ([]string, error) {
+func promptLines(window []extract.Message) ([]string, error) {
 	lines, room := make([]string, len(window)), maxPrompt
 	add := func(i int) (fits bool, err error) {
 		m := window[i]
@@ -129,7 +131,7 @@ func promptLines(window []Message) ([]string, error) {
 			Role    string `json:"role"`
 			New     bool   `json:"new"`
 			Text    string `json:"text"`
-		}{i, role, m.Fresh, text})
+		}{i, role, m.New, text})
 		if err != nil {
 			return false, fmt.Errorf("distill: encode: %w", ErrFailed)
 		}
@@ -141,7 +143,7 @@ func promptLines(window []Message) ([]string, error) {
 		return true, nil
 	}
 	for i, m := range window {
-		if !m.User || !m.Fresh {
+		if !m.User || !m.New {
 			continue
 		}
 		if fits, err := add(i); err != nil {
@@ -151,7 +153,7 @@ func promptLines(window []Message) ([]string, error) {
 		}
 	}
 	for i, m := range slices.Backward(window) {
-		if m.User && m.Fresh {
+		if m.User && m.New {
 			continue
 		}
 		if fits, err := add(i); err != nil {

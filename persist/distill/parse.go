@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/persist/extract"
 )
 
 // Bounds of a proposal, in characters.
@@ -18,7 +20,7 @@ const (
 
 // parse reads an answer. It is refused whole if anything in it is not as asked: a model that was talked into something
 // else is not to be trusted with the rest.
-func parse(answer string, messages, most int) ([]Proposal, error) {
+func parse(answer string, messages, most int) ([]extract.Proposal, error) {
 	if !utf8.ValidString(answer) {
 		return nil, refused("not UTF-8")
 	}
@@ -43,7 +45,7 @@ func parse(answer string, messages, most int) ([]Proposal, error) {
 	if facts == nil || len(facts) > most {
 		return nil, refused("no list of facts, or too long a one")
 	}
-	out := []Proposal{}
+	out := []extract.Proposal{}
 	for _, raw := range facts {
 		p, err := proposal(raw)
 		if err != nil {
@@ -52,7 +54,7 @@ func parse(answer string, messages, most int) ([]Proposal, error) {
 		if p.Message < 0 || p.Message >= messages {
 			return nil, refused("no such message")
 		}
-		if err := p.check(); err != nil {
+		if err := check(&p); err != nil {
 			return nil, err
 		}
 		out = append(out, p)
@@ -89,8 +91,8 @@ func object[T any](d *json.Decoder, take func(string, json.RawMessage) (T, error
 	return out, nil
 }
 
-func proposal(raw json.RawMessage) (Proposal, error) {
-	var p Proposal
+func proposal(raw json.RawMessage) (extract.Proposal, error) {
+	var p extract.Proposal
 	keys := 0
 	_, err := object(json.NewDecoder(bytes.NewReader(raw)), func(key string, value json.RawMessage) (struct{}, error) {
 		var into any
@@ -119,7 +121,7 @@ func proposal(raw json.RawMessage) (Proposal, error) {
 }
 
 // check refuses what is no plain statement.
-func (p *Proposal) check() error {
+func check(p *extract.Proposal) error {
 	switch p.Kind {
 	case "fact", "preference", "decision", "goal", "name":
 	default:

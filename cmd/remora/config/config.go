@@ -122,7 +122,7 @@ func (c *Config) Settle(where Place) {
 	c.MemoryLimit = c.memoryLimit(where.memory)
 	c.Storage.MemoryBytes = c.Store.MemoryBytes
 	c.Persist.MaxWrite = c.Storage.MaxWrite()
-	c.Persist.Audit.KeepLonger = max(c.Persist.Audit.KeepLonger, c.Persist.Audit.Threshold)
+	c.Persist.Facts.KeepLonger = max(c.Persist.Facts.KeepLonger, c.Persist.Audit.Threshold)
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = c.Recall.Deadline, c.Recall.FirstDeadline
 	c.Server.WriteIdle = c.Proxy.Streams.WriteIdle
 	c.Forward.DialTimeout = c.Proxy.Transport.DialTimeout

@@ -1,0 +1,441 @@
+package extract
+
+import (
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/remora-proxy/remora/text"
+)
+
+// Bounds of a statement.
+const (
+	minStatementWords = 3
+	maxStatementRunes = 280
+	maxSpans          = 200 // of one message; later ones are not looked at
+)
+
+// span is a part of a message with what was made of it.
+type span struct {
+	candidate *Candidate
+	forget    string // what the user asked to forget
+	reject    string
+}
+
+// spansOf reads one message of the user.
+func spansOf(text string, at time.Time, message int) []span {
+	return spansIn(ownTextOf(text), at, message)
+}
+
+// spansIn is spansOf for the own words of a message.
+func spansIn(own ownText, at time.Time, message int) []span {
+	var out []span
+	var space [stackWords]word
+	framed := ""
+	switch frameOf(own.text) {
+	case frameDeclined:
+		framed = RejectDeclined
+	case frameFiction:
+		framed = RejectFiction
+	case frameTranscript:
+		framed = RejectQuoted
+	}
+	mayTell := mayBeTale.in(smalled(own.text))
+	pasted := false // all that follows is a text to work on
+	for i, s := range text.Sentences(own.text) {
+		if len(out) == maxSpans {
+			break
+		}
+		if pasted {
+			out = append(out, span{reject: RejectQuoted})
+			continue
+		}
+		pasted = announces(s)
+		s = strings.TrimLeft(s, "-*•# \t")
+		if s == "" {
+			continue
+		}
+		sp := judge(s)
+		if sp.candidate != nil && framed != "" {
+			sp = span{reject: framed}
+		}
+		if c := sp.candidate; c != nil {
+			back, bare := corrects(appendWords(space[:0], s))
+			c.Time, c.Message, c.Corrects, c.Answer = at, message, back, bare && i == 0
+			c.dates = datesIn(c.words, at)
+			c.Suspicious = own.mayInstruct() && instructs(c.Quote)
+		}
+		out = append(out, sp)
+		if mayTell && framed == "" {
+			if ws := appendWords(space[:0], s); len(ws) > 0 && someClause(ws, tales) {
+				framed = RejectFiction
+			}
+		}
+	}
+	return out
+}
+
+// judge decides what a sentence is.
+func judge(s string) span {
+	if looksLikeCode(s) {
+		return span{reject: RejectCode}
+	}
+	ideographs := !isASCII(s) && hasIdeographs(s)
+	if len(s) > maxStatementRunes && utf8.RuneCountInString(s) > maxStatementRunes {
+		return span{reject: RejectLong}
+	}
+	if ideographs {
+		return judgeIdeographs(s)
+	}
+	var space [stackWords]word
+	ws := appendWords(space[:0], s)
+	main := mainWord(ws)
+	if len(ws)-main < minStatementWords {
+		return span{reject: RejectSmallTalk}
+	}
+	m := lexicon().marksAt(ws, 0)
+	if main > 0 {
+		m |= lexicon().marksAt(ws, main)
+	}
+	hands := shows(ws[main:]) && !strings.Contains(s, ":")
+	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
+	switch {
+	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
+		return remembered(s, ws)
+	case m.has(markForget) && !m.has(markNeverMind) && !asks:
+		return span{forget: strings.TrimSpace(s)}
+	case m.has(markForget), m.has(markNeverMind):
+		return span{reject: RejectCommand}
+	}
+	if others(s) || allQuoted(s) {
+		return span{reject: RejectQuoted}
+	}
+	if !m.has(markStanding) && unreal(ws) {
+		return span{reject: RejectFiction}
+	}
+	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && ws[main].in(inPersonal))
+	if !asks && !orders && !hands && !mixed(s, ws, main) {
+		if sp, ok := statement(s, ws, main, m); ok {
+			return sp
+		}
+	}
+	if asks && tagged(ws) {
+		return span{reject: RejectQuestion}
+	}
+	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
+	if at := strings.Index(s, ": "); orders && at > ws[main].start {
+		return span{reject: RejectCommand} // "Translate: I am ..." is about somebody else's words
+	}
+	if c := clause(s, ws, main, asks || orders || hands || mixed(s, ws, main)); c != nil && !(hands && strings.HasPrefix(s[ws[main].start:], c.Quote)) {
+		return span{candidate: c}
+	}
+	switch {
+	case asks:
+		return span{reject: RejectQuestion}
+	case orders, hands:
+		return span{reject: RejectCommand}
+	case m.has(markTransient):
+		return span{reject: RejectPassing}
+	case m.has(markSmallTalk):
+		return span{reject: RejectSmallTalk}
+	}
+	return span{reject: RejectNothing}
+}
+
+// shows says whether a sentence hands something over: "Here is my letter." What it is for stands beside it.
+func shows(ws []word) bool {
+	switch ws[0].folded {
+	case "here", "below", "attached", "hier", "aqui":
+		next := folded(ws, 1)
+		return next == "is" || next == "are" || next == "ist" || next == "sind" || next == "esta" || next == "estan" || next == "tienes"
+	case "voici", "anbei":
+		return true
+	}
+	return false
+}
+
+// others says whether a sentence announces words that are not its speaker's: "The README says: I prefer tabs.", "Complete: I ...".
+func others(s string) bool {
+	before, _, ok := strings.Cut(s, ": ")
+	if !ok {
+		return false
+	}
+	before = strings.ToLower(before)
+	return workedOn[before] || says[before[strings.LastIndexByte(before, ' ')+1:]]
+}
+
+// allQuoted says whether a sentence is a quotation and no more.
+func allQuoted(s string) bool {
+	end := text.QuotationEnd(s, 0)
+	return end > 0 && strings.Trim(s[end:], ".!? ") == ""
+}
+
+var (
+	says     = setOf("says said reads writes wrote states stated")
+	workedOn = setOf("complete continue finish translate classify rewrite rephrase paraphrase correct proofread summarize summarise label tag")
+)
+
+// subjects are the pronouns that begin what follows an adverbial phrase.
+var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
+
+// mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
+func mixed(s string, ws []word, main int) bool {
+	for i := main + 1; i < len(ws); i++ {
+		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
+			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0) && !quoted(s, ws[i].start) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// mainWord skips greetings and joints, and what begins a correction: "Hi, by the way, I ...", "No wait, I meant ...".
+func mainWord(ws []word) int {
+	for i := 0; i < len(ws); {
+		if ws[i].in(inLead) {
+			i++
+		} else if n := takesBack(ws[i:]); n > 0 {
+			i += n
+		} else {
+			return i
+		}
+	}
+	return 0
+}
+
+// statement makes a candidate of a whole sentence that neither asks nor orders.
+func statement(s string, ws []word, main int, m marks) (span, bool) {
+	kept := m & saying
+	if m.has(markTransient) {
+		kept &= 1<<markName | 1<<markStanding | 1<<markMatter
+	}
+	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && personalNews(ws[main:]) {
+		kept = 1 << markFact
+	}
+	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && !strings.HasSuffix(s, ":") {
+		kept = told(ws[main:])
+	}
+	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
+		kept = 1 << markMatter
+	}
+	if kept == 0 {
+		return span{}, false
+	}
+	if ws[main].in(inBare) && !m.has(markName) && !m.has(markMatter) && kept&(1<<markStanding|1<<markDecision) == 0 {
+		if c := clause(s, ws, main, true); c != nil {
+			return span{candidate: c}, true
+		}
+		return span{reject: RejectUnclear}, true
+	}
+	quote := strings.TrimSpace(s[ws[main].start:])
+	return span{candidate: &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}}, true
+}
+
+// personalNews recognises what people tell of themselves in words that no pattern knows: a sentence in the first person
+// that is specific, and not about what was thought or done a moment ago.
+func personalNews(ws []word) bool {
+	verb := 1
+	switch first := ws[0]; {
+	case first.folded == "i" || first.folded == "we" || first.folded == "ich" || first.folded == "wir" || first.folded == "je" || first.folded == "nous" || first.folded == "yo":
+		for verb < len(ws)-1 && (ws[verb].in(inAdverb) || ws[verb].folded == "have" || ws[verb].folded == "am" || ws[verb].folded == "are") {
+			verb++
+		}
+	case strings.HasSuffix(first.raw, "é"), strings.HasSuffix(first.raw, "í"), len(first.raw) > 5 && strings.HasSuffix(first.raw, "o"): // Spanish leaves out "yo"
+		verb = 0
+		if len(ws) < 4 || !ws[1].in(inSpanish) {
+			return false
+		}
+	default:
+		return false
+	}
+	if verb >= len(ws) || ws[verb].in(inMental) {
+		return false
+	}
+	specific, own := 0, 0
+	for i := verb; i < len(ws); i++ {
+		w := ws[i]
+		if w.telling() {
+			own++
+		}
+		if hasDigit(w.folded) || w.in(inWeekdays|inMonths) || i > verb && capital(w.raw) && w.folded != "i" {
+			specific++
+		}
+		if strings.ContainsRune(w.raw, '_') || camel(w.raw) {
+			return false // about code
+		}
+	}
+	return own > 1 && specific > 0 || own > 2
+}
+
+// told recognises a statement by what it is made of, where no pattern knows its words: it has somebody of ours in it and is
+// about something, or it is about something in particular. What is about the work of the moment or about code is none.
+func told(ws []word) marks {
+	if len(ws) < 5 || ws[0].in(inBare|inVague) {
+		return 0
+	}
+	switch ws[1].folded {
+	case "mir", "mich", "uns", "me", "us", "moi", "nos": // an order: "Schick mir ..."
+		return 0
+	}
+	specific, own, ours := 0, 0, false
+	for i := range ws {
+		w := &ws[i]
+		switch {
+		case strings.ContainsRune(w.raw, '_'), camel(w.raw), w.in(inThings | inVague), w.in(inPassing) && i < 4:
+			return 0
+		case w.in(inPersonal):
+			ours = true
+			next := i + 1
+			for next < len(ws) && (ws[next].in(inAdverb) || ws[next].folded == "have") {
+				next++
+			}
+			if next < len(ws) && ws[next].in(inMental) {
+				own -= 2
+			}
+		}
+		if w.telling() {
+			own++
+		}
+		if hasDigit(w.folded) || w.in(inWeekdays|inMonths) || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
+			specific++
+		}
+	}
+	switch {
+	case ours && (own > 3 || own > 1 && specific > 0):
+		return 1 << markFact
+	case specific > 0 && own > 3:
+		return 1 << markMatter
+	}
+	return 0
+}
+
+// clause looks for a clause that states something. In a sentence that asks or orders the clause alone is taken, else
+// the sentence.
+func clause(s string, ws []word, main int, alone bool) *Candidate {
+	for i := main; i < len(ws); i++ {
+		opened := ws[main].in(inOpeners) && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
+		if i > main && !ws[i].clause && !ws[i-1].in(inConjunctions) && !opened {
+			continue
+		}
+		m := lexicon().marksAt(ws, i)
+		if m&saying == 0 || m.has(markTransient) || m.has(markQuestion) || m.has(markCommand) && !m.has(markStanding) {
+			continue
+		}
+		if m&saying == 1<<markMatter && alone {
+			continue
+		}
+		from, to := i, len(ws)
+		if alone && quoted(s, ws[i].start) {
+			continue
+		}
+		if alone {
+			for j := i + 1; j < len(ws); j++ {
+				if !ws[j].clause || quoted(s, ws[j].start) {
+					continue
+				}
+				at := lexicon().marksAt(ws, j)
+				at |= lexicon().marksAt(ws, j+mainWord(ws[j:]))
+				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&saying == 0 && strings.HasSuffix(s, "?") {
+					to = j
+					break
+				}
+			}
+			for to > from && ws[to-1].in(inConjunctions) {
+				to--
+			}
+			if strings.HasSuffix(s, "?") && to == len(ws) && i == main {
+				continue // the whole question
+			}
+		} else {
+			from = main
+		}
+		if to-from < minStatementWords {
+			continue
+		}
+		end := ws[to-1].end
+		if to == len(ws) {
+			end = len(s)
+		}
+		quote := strings.TrimRight(strings.TrimSpace(s[ws[from].start:end]), "?,;:-– ")
+		return &Candidate{Quote: quote, kind: kindOf(m & saying), words: words(quote)}
+	}
+	return nil
+}
+
+// remembered takes what follows "remember that".
+func remembered(s string, ws []word) span {
+	longest := 0
+	for at := range min(len(ws), 4) {
+		for _, list := range [][]*pattern{ws[at].known.more.patterns, lexicon().anywhere} {
+			for _, p := range list {
+				if p.mark == markRemember {
+					if n := match(p.parts, ws[at:]); n > 0 {
+						longest = max(longest, at+n-1)
+					}
+				}
+			}
+		}
+	}
+	rest := strings.TrimSpace(s[ws[longest].start:])
+	inner := words(rest)
+	if len(inner) < 2 {
+		return span{reject: RejectCommand}
+	}
+	if inner[0].folded == "to" && !lexicon().marksAt(inner, 1).has(markStanding) {
+		return span{reject: RejectCommand} // "Remember to run the tests"
+	}
+	kind := markFact
+	if m := lexicon().marksAt(inner, 0) & saying; m != 0 {
+		kind = kindOf(m)
+	}
+	return span{candidate: &Candidate{Quote: rest, kind: kind, words: inner, Requested: true}}
+}
+
+func kindOf(m marks) mark {
+	for _, k := range [...]mark{markName, markStanding, markDecision, markGoal, markPreference, markFact} {
+		if m.has(k) {
+			return k
+		}
+	}
+	return markMatter
+}
+
+// due says whether something that one must not miss is said to be at some time, or anything on a day of a month.
+func due(ws []word) bool {
+	thing, when, month := false, false, false
+	for i := range ws {
+		w := &ws[i]
+		thing = thing || w.in(inDue)
+		month = month || w.in(inMonths) && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)))
+		when = when || w.in(inWeekdays|inRelative) || w.in(inMonths) && i > 0 || hasDigit(w.folded)
+	}
+	return thing && when || month
+}
+
+func folded(ws []word, i int) string {
+	if i < 0 || i >= len(ws) {
+		return ""
+	}
+	return ws[i].folded
+}
+
+func capital(raw string) bool {
+	r, _ := utf8.DecodeRuneInString(raw)
+	return unicode.IsUpper(r)
+}
+
+// looksLikeCode goes by the share of signs, and by what only code begins or ends with.
+func looksLikeCode(s string) bool {
+	signs, letters := 0, 0
+	for i := range len(s) {
+		switch c := s[i]; {
+		case strings.IndexByte("{}[]()=<>\\|_$#@*+&^~;", c) >= 0:
+			signs++
+		case c|0x20 >= 'a' && c|0x20 <= 'z', c >= utf8.RuneSelf:
+			letters++
+		}
+	}
+	return letters == 0 || signs*6 > letters && signs > 3 || strings.HasSuffix(s, "{") || strings.HasSuffix(s, ";") && signs > 1
+}

@@ -1,0 +1,114 @@
+package extract
+
+import (
+	_ "embed"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Chinese and Japanese don't part their words, so what recognises statements elsewhere, patterns of words, sees nothing in
+// them. Each of their characters is a word here, for comparing, and what a sentence states is told by regular expressions of
+// its characters: few, for statements in the first person, names, dates by which something is due, and what is to be remembered.
+
+//go:embed ideographs.txt
+var ideographText string
+
+// ideograph says whether a letter is one of a script that doesn't part words: Chinese characters and kana.
+func ideograph(r rune) bool {
+	return r >= 0x3041 && r <= 0x30FF && r != '・' || r >= 0x3400 && r <= 0x9FFF || r == '々' || r >= 0xF900 && r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
+}
+
+// hasIdeographs says whether text holds at least two of them, and more than one for every three other letters.
+func hasIdeographs(text string) bool {
+	n, letters := 0, 0
+	for i := 0; i < len(text); {
+		if text[i] < utf8.RuneSelf {
+			if text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' {
+				letters++
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if ideograph(r) {
+			n++
+		} else if unicode.IsLetter(r) {
+			letters++
+		}
+		i += size
+	}
+	return n > 1 && n > letters/3
+}
+
+// ideographRule is what a sentence says that an expression matches whole.
+type ideographRule struct {
+	mark mark
+	says *regexp.Regexp
+}
+
+// ideographRules are compiled when the first such sentence is read: many users never write one. A rule is a line of its
+// mark's section; the first that matches a sentence decides. The text is constant, and tests read it.
+var ideographRules = sync.OnceValue(func() []ideographRule {
+	var rules []ideographRule
+	var section mark
+	var parts []string // {name}, what it stands for
+	for line := range strings.Lines(ideographText) {
+		line = strings.TrimSpace(line)
+		name, is, defines := strings.Cut(line, " ")
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] == ':':
+			section = markOf(line[1:])
+		case defines:
+			parts = append(parts, name, "(?:"+strings.NewReplacer(parts...).Replace(is)+")")
+		default:
+			rules = append(rules, ideographRule{section, regexp.MustCompile("^(?:" + strings.NewReplacer(parts...).Replace(line) + ")$")})
+		}
+	}
+	return rules
+})
+
+// judgeIdeographs is judge for a sentence in Chinese or Japanese.
+func judgeIdeographs(s string) span {
+	bare := strings.TrimRight(s, "。.!！~～ 　")
+	if strings.ContainsAny(bare, "?？") {
+		return span{reject: RejectQuestion}
+	}
+	for _, rule := range ideographRules() {
+		m := rule.says.FindStringSubmatchIndex(bare)
+		if m == nil {
+			continue
+		}
+		quote := strings.TrimSpace(bare)
+		if len(m) > 2 && m[2] >= 0 { // the part that is meant
+			quote = strings.TrimSpace(bare[m[2]:m[3]])
+		}
+		switch rule.mark {
+		case markQuestion:
+			return span{reject: RejectQuestion}
+		case markCommand:
+			return span{reject: RejectCommand}
+		case markTransient:
+			return span{reject: RejectPassing}
+		case markSmallTalk:
+			return span{reject: RejectSmallTalk}
+		case markForget:
+			return span{forget: quote}
+		}
+		c := &Candidate{Quote: quote, kind: rule.mark, words: words(quote)}
+		if rule.mark == markRemember {
+			c.kind, c.Requested = markFact, true
+		}
+		if len(c.words) < 2 {
+			return span{reject: RejectCommand} // to remember nothing but signs
+		}
+		return span{candidate: c}
+	}
+	return span{reject: RejectNothing}
+}
+
+// commonIdeographs are in every other sentence.
+const commonIdeographs = "的一是不了在人我有他这這个個们們来來到上大为為和地道出要以时時会會可也你对對生能而子那得于於着下自之年过過后後作里裡没沒她说說吗嗎呢吧什么麼怎请請私何今日"

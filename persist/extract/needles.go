@@ -1,0 +1,75 @@
+package extract
+
+import "strings"
+
+// needles finds whether a text holds one of a few strings, in one pass: what three bytes hash to says whether one may begin there.
+type needles struct {
+	bits [1 << 12 / 64]uint64
+	list [32][]string // by the last bits of the first byte
+}
+
+// newNeedles takes strings of ASCII in small letters, of three bytes at least.
+func newNeedles(all ...string) *needles {
+	n := &needles{}
+	for _, s := range all {
+		if len(s) < 3 {
+			panic("needle too short: " + s)
+		}
+		h := needleHash(uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16)
+		n.bits[h/64] |= 1 << (h % 64)
+		n.list[s[0]%32] = append(n.list[s[0]%32], s)
+	}
+	return n
+}
+
+func needleHash(three uint32) uint32 { return three * 0x9e3779b1 >> (32 - 12) }
+
+// in says whether text holds any, in small letters or the capitals of ASCII.
+func (n *needles) in(text string) bool {
+	if len(text) < 3 {
+		return false
+	}
+	three := uint32(smallOf[text[0]])<<8 | uint32(smallOf[text[1]])<<16
+	for i := 2; i < len(text); i++ {
+		three = three>>8 | uint32(smallOf[text[i]])<<16
+		if h := needleHash(three); n.bits[h/64]&(1<<(h%64)) == 0 {
+			continue
+		}
+		for _, s := range n.list[text[i-2]%32] {
+			if beginsWith(text[i-2:], s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func beginsWith(text, s string) bool {
+	if len(text) < len(s) {
+		return false
+	}
+	for i := range len(s) {
+		if smallOf[text[i]] != s[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// smallOf are bytes with the capitals of ASCII made small.
+var smallOf = func() (small [256]byte) {
+	for c := range small {
+		if small[c] = byte(c); c >= 'A' && c <= 'Z' {
+			small[c] |= 0x20
+		}
+	}
+	return small
+}()
+
+// smalled is text in a form that needles find all of its letters in: most text is ASCII, and is its own.
+func smalled(text string) string {
+	if isASCII(text) {
+		return text
+	}
+	return strings.ToLower(text)
+}

@@ -1,0 +1,207 @@
+package extract
+
+import "strings"
+
+// ownText is what a speaker said in their own words, and a look over it.
+type ownText struct {
+	text string
+	looks
+}
+
+func ownTextOf(message string) ownText {
+	text := ownWords(message)
+	return ownText{text, look(text)}
+}
+
+// ownWords takes out of a message what its speaker did not say in their own words: code between fences, quoted and
+// indented lines, elements that agents wrap around files and notes, and what a model thought aloud. Unlike what is stored
+// as episodes, facts come from own words alone.
+func ownWords(s string) string {
+	s = CutThoughts(s)
+	s = cutFences(s, nil)
+	s = cutElements(s, nil)
+	var b strings.Builder
+	whole := true // so far
+	at := 0
+	for line := range strings.Lines(s) {
+		switch foreign := foreignLine(line); {
+		case foreign && whole:
+			whole = false
+			b.Grow(len(s))
+			b.WriteString(s[:at])
+		case !foreign && !whole:
+			b.WriteString(line)
+		}
+		at += len(line)
+	}
+	if whole {
+		return strings.TrimSpace(s)
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// foreignOf is foreignWords for a text that may have some.
+func foreignOf(s string) string {
+	var out strings.Builder
+	s = cutElements(cutFences(s, &out), &out)
+	for line := range strings.Lines(s) {
+		if foreignLine(line) {
+			out.WriteString(strings.TrimLeft(line, "> \t"))
+		}
+	}
+	return out.String()
+}
+
+// foreignLine recognises quotations, tables, shell prompts, patches, stack traces, and lines of logs by the time that they begin with.
+func foreignLine(line string) bool {
+	t := strings.TrimRight(line, "\r\n")
+	if strings.HasPrefix(t, "\t") || strings.HasPrefix(t, "    ") {
+		return true
+	}
+	t = strings.TrimLeft(t, " ")
+	for _, p := range [...]string{">", "|", "$ ", "+++", "---", "@@", "at ", "File \"", "Traceback", "#!", "//", "/*", "<?", "#include", "panic: ", "goroutine ", "npm ERR!", "npm error ",
+		"Caused by: ", "Exception in thread "} {
+		if strings.HasPrefix(t, p) {
+			return true
+		}
+	}
+	return timed(t)
+}
+
+// timed says whether a line begins with a date and a time, or a time with seconds: "2026-03-02T10:11:12Z ERROR", "[10:11:12] warn".
+func timed(line string) bool {
+	line = strings.TrimPrefix(line, "[")
+	if like(line, "0000-00-00") || like(line, "0000/00/00") {
+		line = strings.TrimLeft(line[10:], "T ")
+		return like(line, "00:00")
+	}
+	return like(line, "00:00:00")
+}
+
+// like says whether a text begins with digits where form has them, and else with its signs.
+func like(text, form string) bool {
+	if len(text) < len(form) {
+		return false
+	}
+	for i := range len(form) {
+		if form[i] == '0' && (text[i] < '0' || text[i] > '9') || form[i] != '0' && text[i] != form[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// cutFences removes what stands between ``` or ~~~, to the end where it is not closed, and writes it to cut.
+func cutFences(s string, cut *strings.Builder) string {
+	for _, fence := range [...]string{"```", "~~~"} {
+		var kept strings.Builder
+		at := 0 // s[:at] is done with
+		for {
+			i := strings.Index(s[at:], fence)
+			if i < 0 {
+				break
+			}
+			i += at
+			end := len(s)
+			if j := strings.Index(s[i+3:], fence); j >= 0 {
+				end = i + 3 + j + 3
+			}
+			if cut != nil {
+				cut.WriteString(s[i+3 : end])
+				cut.WriteByte('\n')
+			}
+			kept.WriteString(s[at:i])
+			kept.WriteByte('\n')
+			at = end
+		}
+		if at > 0 {
+			s = kept.String() + s[at:]
+		}
+	}
+	return s
+}
+
+// maxElements bounds how many elements of a message are cut, and how often the end of one is looked for; what follows stays.
+const maxElements = 64
+
+// cutElements removes <name ...>...</name> with all that is in it, and writes it to cut.
+func cutElements(s string, cut *strings.Builder) string {
+	var kept strings.Builder
+	at := 0 // s[:at] is done with
+	from := 0
+	for range maxElements {
+		i := strings.IndexByte(s[from:], '<')
+		if i < 0 {
+			break
+		}
+		i += from
+		from = i + 1
+		n := 0
+		for from+n < len(s) && n < 40 && (s[from+n]|0x20 >= 'a' && s[from+n]|0x20 <= 'z' || n > 0 && (s[from+n] == '-' || s[from+n] == '_')) {
+			n++
+		}
+		if n == 0 || from+n == len(s) || s[from+n] != '>' && s[from+n] != ' ' && s[from+n] != '\n' {
+			continue
+		}
+		closing := "</" + s[from:from+n] + ">"
+		if j := strings.Index(s[from:], closing); j >= 0 {
+			if cut != nil {
+				cut.WriteString(s[from : from+j])
+				cut.WriteByte('\n')
+			}
+			kept.WriteString(s[at:i])
+			kept.WriteByte('\n')
+			from += j + len(closing)
+			at = from
+		}
+	}
+	if at == 0 {
+		return s
+	}
+	return kept.String() + s[at:]
+}
+
+// thoughts are the elements in which models that think aloud do so.
+var thoughts = [...]string{"think", "thinking", "thought", "reasoning"}
+
+// cutThoughts removes <think>...</think> and its like. A block that is not closed goes to the end of the text; one that
+// was opened out of sight (a template did it) begins with the text.
+func CutThoughts(s string) string {
+	if !strings.Contains(s, "</") && !strings.Contains(s, "<th") && !strings.Contains(s, "<re") {
+		return s
+	}
+	for _, name := range thoughts {
+		opening, closing := "<"+name+">", "</"+name+">"
+		if j := strings.Index(s, closing); j >= 0 && (name == "think" || name == "thinking") {
+			if i := strings.Index(s, opening); i < 0 || i > j {
+				s = s[j+len(closing):]
+			}
+		}
+		for range maxThoughtRounds {
+			if !strings.Contains(s, opening) {
+				break
+			}
+			s = cutThought(s, opening, closing)
+		}
+		s, _, _ = strings.Cut(s, opening)
+	}
+	return s
+}
+
+// maxThoughtRounds bounds how often cutting thoughts may join what is around them to the beginning of another; from such a one on, all goes.
+const maxThoughtRounds = 8
+
+// cutThought removes what stands between opening and closing, to the end where it is not closed. It reads s once.
+func cutThought(s, opening, closing string) string {
+	var kept strings.Builder
+	for {
+		before, inside, found := strings.Cut(s, opening)
+		kept.WriteString(before)
+		if !found {
+			return kept.String()
+		}
+		if _, s, found = strings.Cut(inside, closing); !found {
+			return kept.String()
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package extract
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// TestLookLetsWordsThrough guards what look promises: whatever word eachWord finds in a text that attempts need, the text is let through.
+func TestLookLetsWordsThrough(t *testing.T) {
+	set := attemptWords.words
+	through := func(text string) bool { return look(text).mayInstruct() }
+	r := rand.New(rand.NewPCG(1, 1))
+	pieces := []string{"ignore", "IGNORE", "Ignoré", "a", "à", "forget", "FOR", "GET", "für", "f", "ur", "u\u0308r", "s\u212aip", " ", " ", ".", "'", "’", "l’", "-", "—", "_", "請", "\u0301", "\xff", "7", strings.Repeat("x", 50)}
+	for range 50_000 {
+		text := ""
+		for range 1 + r.IntN(5) {
+			text += pieces[r.IntN(len(pieces))]
+		}
+		for w := range eachWord(text) {
+			if set[w.folded] && !through(text) {
+				t.Fatalf("%q holds %q and is not let through", text, w.folded)
+			}
+		}
+	}
+	for _, text := range []string{"", "forgetful", "x", "for get"} {
+		if through(text) {
+			t.Errorf("%q is let through", text)
+		}
+	}
+	for from, parts := range lexicon().contractions { // which are not read by letters
+		for _, w := range parts {
+			if set[w] && !through(from) {
+				t.Errorf("%q stands for %q and is not let through", from, w)
+			}
+		}
+	}
+	for from, w := range lexicon().elisions {
+		if set[w] && !through(from) {
+			t.Errorf("%q stands for %q and is not let through", from, w)
+		}
+	}
+}
