@@ -7,7 +7,7 @@ import (
 
 // best returns the k best of the candidates that have a score and that pass, and some more, in no order. The result is valid until
 // the scratch is used again.
-func (ix *index) best(q *query, w *Weights, s *scratch, k int, f *filter) []hit {
+func (ix *index) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []hit {
 	if cap(s.picked) < len(s.ranked) {
 		s.picked = make([]hit, len(s.ranked)+len(s.ranked)/4)
 	}

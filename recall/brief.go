@@ -1,6 +1,9 @@
 package recall
 
-import "github.com/remora-proxy/remora/text"
+import (
+	"github.com/remora-proxy/remora/recall/query"
+	"github.com/remora-proxy/remora/text"
+)
 
 // brief is what the survey reads of a turn: it takes four bytes where the turn takes 48, so that those of thousands of turns
 // stay in the processor's cache. From its lowest bits up: the lengths of the user's text and of the assistant's, coarsely, a
@@ -55,27 +58,27 @@ func (t *turn) brief() brief {
 
 // inBrief reports whether a turn's brief tells all its factors: what the project, dates and one of very many speakers add is not
 // in it.
-func (q *query) inBrief() bool {
-	return q.speaker < manySpeakers && q.project == 0 && len(q.dates) == 0
+func (q *resolvedQuery) inBrief() bool {
+	return q.speaker < manySpeakers && q.project == 0 && len(q.Dates) == 0
 }
 
 // briefFactors are the factors of turns by what stands in their brief, where that tells all.
 type briefFactors struct {
 	speaker uint16 // of the query, 0 for none
 	filled  bool   // by is there, for queries of this intent; the weights are always the same
-	intent  intent
+	intent  query.Intent
 	by      [2][signs]float64 // the second of what that speaker said
 }
 
 // inTurn are the bits of brief.signs in the order in which index.factors takes them, so that the products are the same to the bit.
 var inTurn = [...]uint8{uint8(text.FirstPerson), opens, uint8(text.HasPreference), uint8(text.HasTime), uint8(text.HasNumber), uint8(text.HasName)}
 
-func (b *briefFactors) fill(ix *index, q *query, w *Weights) {
+func (b *briefFactors) fill(ix *index, q *resolvedQuery, w *Weights) {
 	b.speaker = q.speaker
-	if b.filled && b.intent == q.intent { // mostly
+	if b.filled && b.intent == q.Intent { // mostly
 		return
 	}
-	b.filled, b.intent = true, q.intent
+	b.filled, b.intent = true, q.Intent
 	b.by[0][0], b.by[1][0] = 1, w.Speaker
 	var done [signs]uint8 // the signs whose factors are there
 	n := 1

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math/bits"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -83,8 +84,8 @@ type taken struct {
 	own   ownStrings
 	limit int // of its text, where all together are too long
 	// answers: the question is the one before, which was taken for what is asked.
-	answers bool
-	heeded  bool // it must be heeded, whatever its words
+	answers    bool
+	constraint bool // it is a constraint, shown whatever its words
 }
 
 // termBits has a bit for each distinct term, which some may share.
@@ -151,7 +152,7 @@ func (ix *index) alike(a, b *taken, both *termTable) bool {
 		return false
 	}
 	for _, slot := range both.slots {
-		if in := slot & 3; (in == 1 || in == 2) && isDigit(ix.terms.raw(slot >> 2)[0]) {
+		if in := slot & 3; (in == 1 || in == 2) && query.IsDigit(ix.terms.raw(slot >> 2)[0]) {
 			return false
 		}
 	}

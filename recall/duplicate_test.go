@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -49,7 +50,7 @@ func TestAlikeBySets(t *testing.T) {
 		for id, which := range in {
 			if which == 3 {
 				same++
-			} else if isDigit(ix.spelled(id)[0]) {
+			} else if query.IsDigit(ix.spelled(id)[0]) {
 				numbers++
 			}
 		}

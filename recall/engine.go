@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -29,7 +30,7 @@ type Engine struct {
 	seed     uint64
 	scratch  sync.Pool // *scratch
 	analyses sync.Pool // *analysis
-	queries  sync.Pool // *query
+	queries  sync.Pool // *resolvedQuery
 	works    sync.Pool // *workspace
 
 	spanOptions []trace.SpanStartOption
@@ -82,11 +83,10 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
 		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
 	}
-	standings() // not within a query's time
-	translated()
+	query.Load() // not within a query
 	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
-	e.queries.New = func() any { return new(query) }
+	e.queries.New = func() any { return new(resolvedQuery) }
 	e.works.New = func() any { return new(workspace) }
 	e.analyses.New = func() any { return new(text.Analysis) }
 	e.life, e.stop = context.WithCancel(context.Background())
@@ -257,9 +257,9 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	q := e.readQuery(req.words(), req.Previous, req.Now, s.ix.usualLanguage())
 	q.project = projectHash(req.Project)
 	if e.tracer != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.terms)))
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.Terms)))
 	}
-	if len(q.terms) == 0 && q.self == 0 { // nothing is asked
+	if len(q.Terms) == 0 && q.Profile == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil
 	}
 	if q.vector, err = e.vectors.likeness(s, a); err != nil {

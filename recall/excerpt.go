@@ -4,6 +4,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -112,7 +113,7 @@ func (s *selection) screened(own *ownStrings) {
 
 // excerpt is the part of a text, room bytes long at most, that holds most of the query by weight, with as much as fits of the sentences
 // that follow, and then of those before.
-func excerpt(text []byte, seen []sight, q *query, room int) (from, to int) {
+func excerpt(text []byte, seen []sight, q *resolvedQuery, room int) (from, to int) {
 	best := -1.0
 	for i := range seen {
 		var held [4]uint64 // concepts: Config.MaxTerms is at most 256
@@ -123,7 +124,7 @@ func excerpt(text []byte, seen []sight, q *query, room int) (from, to int) {
 				continue
 			}
 			held[k>>6] |= 1 << (k & 63)
-			weight += q.terms[k].sure * q.terms[k].weight
+			weight += q.terms[k].sure * q.terms[k].Weight
 			if f, t := int(seen[i].from), int(seen[j].to); weight > best || weight == best && t-f < to-from {
 				best, from, to = weight, f, t
 			}
@@ -184,7 +185,7 @@ func closes(c byte) bool {
 // opensItem reports whether a text ends with the number of an item of a list, at the begin of a line.
 func opensItem(text []byte) bool {
 	n := len(text)
-	for n > 0 && len(text)-n <= 2 && isDigit(text[n-1]) {
+	for n > 0 && len(text)-n <= 2 && query.IsDigit(text[n-1]) {
 		n--
 	}
 	if digits := len(text) - n; digits == 0 || digits > 2 {

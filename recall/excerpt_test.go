@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -85,7 +86,7 @@ func TestExcerptsEndWithWords(t *testing.T) {
 			}
 			part := strings.TrimSuffix(strings.TrimPrefix(res.Memories[0].Memory.Text, "... "), omission)
 			behind := strings.TrimLeft(whole[strings.Index(whole, part)+len(part):], " \n")
-			if before := part[len(part)-1]; isDigit(before) && behind[0] == '.' || before == '.' || !strings.ContainsAny(whole[strings.Index(whole, part)+len(part):][:1], " \n") {
+			if before := part[len(part)-1]; query.IsDigit(before) && behind[0] == '.' || before == '.' || !strings.ContainsAny(whole[strings.Index(whole, part)+len(part):][:1], " \n") {
 				t.Fatalf("%d tokens: ends in %q, before %.20q", tokens, part[len(part)-20:], behind)
 			}
 		}
@@ -138,7 +139,7 @@ func FuzzExcerpt(f *testing.F) {
 		if room < minExcerpt-2*len(omission) || room >= len(text) {
 			return
 		}
-		q := query{terms: []queryTerm{{weight: 1, sure: 1}}}
+		q := resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}
 		var seen []sight
 		if word != "" {
 			for at := 0; len(seen) < maxSights; {
@@ -167,7 +168,7 @@ func TestExcerptsOfAnyTextAreFound(t *testing.T) {
 		half := strings.Repeat(filler, size/len(filler))
 		text := []byte(half + " found " + half)
 		at := int32(len(half) + 1)
-		from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &query{terms: []queryTerm{{weight: 1, sure: 1}}}, 20_000)
+		from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, 20_000)
 		if to-from > 20_000 || !strings.Contains(string(text[from:to]), "found") {
 			t.Errorf("%q: got %d to %d", filler, from, to)
 		}
@@ -233,7 +234,7 @@ func TestExcerptsCutNoCluster(t *testing.T) {
 		text := []byte(strings.Repeat(cluster, 100) + "found" + strings.Repeat(cluster, 100))
 		at := int32(100 * len(cluster))
 		for room := 150; room < 150+2*len(cluster); room++ {
-			from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &query{terms: []queryTerm{{weight: 1, sure: 1}}}, room)
+			from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, room)
 			before, after, _ := strings.Cut(string(text[from:to]), "found")
 			if len(before)%len(cluster) != 0 || len(after)%len(cluster) != 0 || to-from > room || len(before)+len(after) < room-4*len(cluster)-5 {
 				t.Fatalf("%s in %d bytes: %q", cluster, room, text[from:to])

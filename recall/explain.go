@@ -26,7 +26,7 @@ const (
 
 // explain takes the score of one turn apart. A concept's addend is divided among its fields in proportion to what each
 // adds to x, so that all addends sum to the score before the factors. It costs a walk over the postings per field.
-func (ix *index) explain(h hit, q *query, w *Weights) []Part {
+func (ix *index) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 	n := h.turn
 	f := ix.fieldWeights(q, w)
 	var parts []Part
@@ -40,7 +40,7 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 		var fields []field
 		var x, session float32
 		for _, word := range qt.words {
-			term := qt.stem
+			term := qt.Stem
 			if word.how != "" {
 				term += " (" + word.how + ": " + ix.spelled(word.id) + ")"
 			}
@@ -82,11 +82,11 @@ func (ix *index) explain(h hit, q *query, w *Weights) []Part {
 			}
 		}
 		if x > 0 && session > 0 {
-			fields = append(fields, field{PartSession, qt.stem, session})
+			fields = append(fields, field{PartSession, qt.Stem, session})
 			x += session
 		}
 		for _, p := range fields {
-			parts = append(parts, Part{Name: p.name, Term: p.term, Value: qt.idf * qt.weight * float64(p.x/(f.k1+x))})
+			parts = append(parts, Part{Name: p.name, Term: p.term, Value: qt.idf * qt.Weight * float64(p.x/(f.k1+x))})
 		}
 	}
 	if h.phrased {

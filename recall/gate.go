@@ -3,6 +3,7 @@ package recall
 import (
 	"math"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -15,8 +16,8 @@ const (
 // relevance says, 0..1, how well the best of what was found answers the query. It joins the share of the query's weight
 // that the best turn's score reaches, and the largest share of it that one passage of the best turns holds in its own
 // words. A query with many words reaches less of each, which a small term evens out. Small talk has none.
-func relevance(q *query, best, held float64) float64 {
-	if q.mass <= 0 || q.idle {
+func relevance(q *resolvedQuery, best, held float64) float64 {
+	if q.mass <= 0 || q.SmallTalk {
 		return 0
 	}
 	r := (best/q.mass + coverWeight*held/q.sure + wordsWeight*(math.Log(float64(max(len(q.terms), 1)))-usualTerms)) / (1 + coverWeight)
@@ -25,8 +26,8 @@ func relevance(q *query, best, held float64) float64 {
 
 // matched is the best score, but for what the factor of wishes adds: how the user likes things says nothing about whether the
 // query is about what the store knows.
-func (ix *index) matched(top []hit, q *query, w *Weights) float64 {
-	if q.intent&wantsAdvice == 0 || w.Wish <= 1 {
+func (ix *index) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
+	if q.Intent&query.WantsAdvice == 0 || w.Wish <= 1 {
 		return top[0].score
 	}
 	best := 0.0

@@ -16,13 +16,13 @@ func (s *selection) heldBy(n int32, packed []byte) float64 {
 }
 
 // heldByUser is what the user's text holds, from what was noted of it; not ok where that does not tell.
-func (q *query) heldByUser(noted holdings) (weight float64, ok bool) {
+func (q *resolvedQuery) heldByUser(noted holdings) (weight float64, ok bool) {
 	if noted.kin != 0 || noted.user&beyond != 0 {
 		return 0, false
 	}
 	for left := noted.user; left != 0; left &= left - 1 {
 		t := &q.terms[bits.TrailingZeros32(left)]
-		weight += t.sure * t.weight
+		weight += t.sure * t.Weight
 	}
 	return weight, true
 }
@@ -31,7 +31,7 @@ func (q *query) heldByUser(noted holdings) (weight float64, ok bool) {
 const mostSought = 8
 
 // heldAmong is heldInAll where only these concepts can stand in the passage; not ok if they have too many words.
-func (q *query) heldAmong(concepts uint32, packed []byte) (weight float64, ok bool) {
+func (q *resolvedQuery) heldAmong(concepts uint32, packed []byte) (weight float64, ok bool) {
 	if concepts&beyond != 0 {
 		return 0, false
 	}
@@ -63,7 +63,7 @@ func (q *query) heldAmong(concepts uint32, packed []byte) (weight float64, ok bo
 	var share [32]float32
 	for _, f := range found[:n] {
 		if f.share > share[f.concept] {
-			weight += q.terms[f.concept].sure * q.terms[f.concept].weight * float64(f.share-share[f.concept])
+			weight += q.terms[f.concept].sure * q.terms[f.concept].Weight * float64(f.share-share[f.concept])
 			share[f.concept] = f.share
 		}
 	}
@@ -95,7 +95,7 @@ func findTerm(packed []byte, id uint32) int {
 }
 
 // heldInAll sums sure * weight over the terms of the query that a passage's terms cover.
-func (q *query) heldInAll(packed []byte) (weight float64) {
+func (q *resolvedQuery) heldInAll(packed []byte) (weight float64) {
 	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
 	for at := 0; at < len(packed); {
 		id := uint32(packed[at])
@@ -109,7 +109,7 @@ func (q *query) heldInAll(packed []byte) (weight float64) {
 		for k := range q.terms {
 			for _, w := range q.terms[k].words {
 				if w.id == id && w.share > share[k] {
-					weight += q.terms[k].sure * q.terms[k].weight * float64(w.share-share[k])
+					weight += q.terms[k].sure * q.terms[k].Weight * float64(w.share-share[k])
 					share[k] = w.share
 				}
 			}

@@ -3,6 +3,7 @@ package recall
 import (
 	"github.com/zeebo/xxh3"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -82,7 +83,7 @@ const maxSeq = 999_999_999
 // cutSeq returns where an id's dot and number begin, and the number, or the id's end and -1 if it has none.
 func cutSeq[T string | []byte](id T) (end, seq int) {
 	at, unit := len(id), 1
-	for at > 0 && isDigit(id[at-1]) && unit <= maxSeq {
+	for at > 0 && query.IsDigit(id[at-1]) && unit <= maxSeq {
 		at--
 		seq += unit * int(id[at]-'0')
 		unit *= 10

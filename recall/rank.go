@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -17,37 +18,37 @@ type hit struct {
 
 // scratch is what one query needs; it is pooled. All arrays are zero between queries.
 type scratch struct {
-	sums    []float32 // by turn, the survey's scores
-	marks   []float32 // the same with their factors, in the order of found
-	seeds   []int32   // what pick returned
-	cells   []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
-	session []float32 // by talk, of the concept at hand; that of 0 counts for nothing
-	near    bitset    // turns whose text counts for a candidate; until there are any, the first of found
-	marked  int       // how many of found are in near
-	chosen  bitset    // candidates
-	before  []int32   // how many candidates stand before each word of chosen
-	met     bitset    // conversations of candidates
-	entries []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
-	nearby  []uint32  // those of one word in turns that are near
-	spans   []span    // of the words in entries
-	found   []int32   // turns with a sum
-	touched []int32   // cells with an x
-	ranked  []int32   // cells with a score, in the order in which they got it
-	talked  []int32   // talks with a session; for nominate, conversations
-	order   []int
-	costs   []int
-	picked  []hit
-	counts  [buckets]int32
-	norms   norms
-	normsOf fieldWeights // that norms were made of
-	factors briefFactors
-	heeded  []heedHit
-	hits    []hit   // of the result
-	taken   []taken // of the result
-	text    []byte  // of the result
-	sights  []sight // in the text at hand
-	alike   termTable
-	sink    byte // gives the reads of approach a use
+	sums        []float32 // by turn, the survey's scores
+	marks       []float32 // the same with their factors, in the order of found
+	seeds       []int32   // what pick returned
+	cells       []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
+	session     []float32 // by talk, of the concept at hand; that of 0 counts for nothing
+	near        bitset    // turns whose text counts for a candidate; until there are any, the first of found
+	marked      int       // how many of found are in near
+	chosen      bitset    // candidates
+	before      []int32   // how many candidates stand before each word of chosen
+	met         bitset    // conversations of candidates
+	entries     []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
+	nearby      []uint32  // those of one word in turns that are near
+	spans       []span    // of the words in entries
+	found       []int32   // turns with a sum
+	touched     []int32   // cells with an x
+	ranked      []int32   // cells with a score, in the order in which they got it
+	talked      []int32   // talks with a session; for nominate, conversations
+	order       []int
+	costs       []int
+	picked      []hit
+	counts      [buckets]int32
+	norms       norms
+	normsOf     fieldWeights // that norms were made of
+	factors     briefFactors
+	constraints []constraintHit
+	hits        []hit   // of the result
+	taken       []taken // of the result
+	text        []byte  // of the result
+	sights      []sight // in the text at hand
+	alike       termTable
+	sink        byte // gives the reads of approach a use
 }
 
 // cell is what is known of a candidate. It takes 40 bytes in one place, where arrays by turn took four lines of the processor's cache.
@@ -213,7 +214,7 @@ type fieldWeights struct {
 	answered                               float32 // before1.ask of a turn that holds the answer
 }
 
-func (ix *index) fieldWeights(q *query, w *Weights) fieldWeights {
+func (ix *index) fieldWeights(q *resolvedQuery, w *Weights) fieldWeights {
 	f := fieldWeights{
 		k1: float32(w.K1), user: float32(w.User), userAsk: float32(w.User * w.UserAsk), assistant: float32(w.Assistant),
 		session: float32(w.Session), userFlat: float32(1 - w.UserB), assistantFlat: float32(1 - w.AssistantB), sessionFlat: float32(1 - w.SessionB),
@@ -223,7 +224,7 @@ func (ix *index) fieldWeights(q *query, w *Weights) fieldWeights {
 		after1: lend{float32(w.After1), float32(w.After1Ask)}, after2: lend{float32(w.After2), float32(w.After2Ask)},
 		away: lend{float32(w.Away3), float32(w.Away3Ask)}, answered: float32(w.Before1Answered),
 	}
-	if q.intent&wantsAssistant != 0 {
+	if q.Intent&query.WantsAssistant != 0 {
 		f.assistant *= float32(w.AssistantAsked)
 	}
 	return f
@@ -283,7 +284,7 @@ func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <
 
 // rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.cells. It returns how
 // many turns have words of the query themselves.
-func (ix *index) rank(q *query, w *Weights, s *scratch, k int, f *filter) (considered int) {
+func (ix *index) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix)
 	if q.inBrief() {
 		s.factors.fill(ix, q, w)
@@ -323,7 +324,7 @@ func (ix *index) close(word *span, s *scratch) []uint32 {
 }
 
 // factors multiplies what does not depend on a term. With parts, it notes each factor that is not 1.
-func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
+func (ix *index) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
 	product := 1.0
 	times := func(name string, v float64) {
 		product *= v
@@ -343,21 +344,21 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 	if t.opens() {
 		times(PartOpening, w.Opening)
 	}
-	if q.intent&wantsAdvice != 0 && t.traits&text.HasPreference != 0 {
+	if q.Intent&query.WantsAdvice != 0 && t.traits&text.HasPreference != 0 {
 		times(PartWish, w.Wish)
 	}
-	if q.intent&wantsTime != 0 && t.traits&text.HasTime != 0 {
+	if q.Intent&query.WantsTime != 0 && t.traits&text.HasTime != 0 {
 		times(PartTimeAnswer, w.TimeAnswer)
 	}
-	if q.intent&wantsNumber != 0 && t.traits&text.HasNumber != 0 {
+	if q.Intent&query.WantsNumber != 0 && t.traits&text.HasNumber != 0 {
 		times(PartNumberAnswer, w.NumberAnswer)
 	}
-	if q.intent&wantsName != 0 && t.traits&text.HasName != 0 {
+	if q.Intent&query.WantsName != 0 && t.traits&text.HasName != 0 {
 		times(PartNameAnswer, w.NameAnswer)
 	}
-	if len(q.dates) > 0 {
+	if len(q.Dates) > 0 {
 		near := 0.0
-		for _, d := range q.dates {
+		for _, d := range q.Dates {
 			near = max(near, nearness(d, t.time))
 		}
 		times(PartDate, 1+w.Date*near)
@@ -366,35 +367,35 @@ func (ix *index) factors(t *turn, q *query, w *Weights, parts *[]Part) float64 {
 }
 
 // personFactor is for turns that speak in the first person.
-func (q *query) personFactor(w *Weights) float64 {
-	if q.intent&fromSpeaker != 0 {
+func (q *resolvedQuery) personFactor(w *Weights) float64 {
+	if q.Intent&query.FromSpeaker != 0 {
 		return w.FirstPersonBoth
 	}
 	return w.FirstPerson
 }
 
 // maxFactor bounds factors from above for any turn.
-func (q *query) maxFactor(w *Weights) float64 {
+func (q *resolvedQuery) maxFactor(w *Weights) float64 {
 	bound := max(1, w.FirstPerson, w.FirstPersonBoth) * max(1, w.Opening)
 	if q.speaker != 0 {
 		bound *= max(1, w.Speaker)
 	}
-	if q.intent&wantsAdvice != 0 {
+	if q.Intent&query.WantsAdvice != 0 {
 		bound *= max(1, w.Wish)
 	}
 	if q.project != 0 {
 		bound *= max(1, w.Project)
 	}
-	if q.intent&wantsTime != 0 {
+	if q.Intent&query.WantsTime != 0 {
 		bound *= max(1, w.TimeAnswer)
 	}
-	if q.intent&wantsNumber != 0 {
+	if q.Intent&query.WantsNumber != 0 {
 		bound *= max(1, w.NumberAnswer)
 	}
-	if q.intent&wantsName != 0 {
+	if q.Intent&query.WantsName != 0 {
 		bound *= max(1, w.NameAnswer)
 	}
-	if len(q.dates) > 0 {
+	if len(q.Dates) > 0 {
 		bound *= 1 + w.Date
 	}
 	return bound

@@ -4,7 +4,7 @@ import "slices"
 
 // rankAlone is what rank does where all candidates are turns without neighbours, whose text is all that counts for them. There is no
 // branch on what can't be foretold.
-func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
+func (ix *index) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, m := s.cells, &s.norms
 	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // one more, for the next that was found before
 	for spans := s.spans; len(spans) > 0; {
@@ -13,7 +13,7 @@ func (ix *index) rankAlone(q *query, f *fieldWeights, s *scratch) {
 			n++
 		}
 		qt := &q.terms[concept]
-		weight := float32(qt.idf * qt.weight)
+		weight := float32(qt.idf * qt.Weight)
 		for i := range spans[:n] {
 			word := &spans[i]
 			share := word.share

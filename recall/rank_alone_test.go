@@ -51,7 +51,7 @@ func TestRankAloneLikeAmong(t *testing.T) {
 		if !ix.nominate(seeds, s) {
 			t.Fatal("a turn has neighbours")
 		}
-		cells := func(rank func(*query, *fieldWeights, *scratch)) string {
+		cells := func(rank func(*resolvedQuery, *fieldWeights, *scratch)) string {
 			s.choose(ix, seeds, true, &fw)
 			rank(q, &fw, s)
 			if len(s.ranked) != len(s.cells) {

@@ -7,7 +7,7 @@ import (
 )
 
 // rankAmong scores the candidates with what the turns near them lend.
-func (ix *index) rankAmong(q *query, f *fieldWeights, s *scratch) {
+func (ix *index) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, session := s.cells, s.session
 	s.touched = slices.Grow(s.touched[:0], len(cells)+1)                       // one more, for the next that was touched before
 	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // likewise
@@ -20,7 +20,7 @@ func (ix *index) rankAmong(q *query, f *fieldWeights, s *scratch) {
 			ix.gather(&spans[i], ix.close(&spans[i], s), f, s)
 		}
 		qt := &q.terms[concept]
-		weight := float32(qt.idf * qt.weight)
+		weight := float32(qt.idf * qt.Weight)
 		for _, i := range s.touched {
 			c := &cells[i]
 			x := c.x + session[c.talk]*c.norm // as much where it has no talk: its norm is 0

@@ -18,7 +18,7 @@ const (
 )
 
 // search ranks and selects. The caller holds the index for reading.
-func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) (Result, error) {
+func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *Request) (Result, error) {
 	w := &e.cfg.Weights
 	topK := req.TopK
 	if topK <= 0 {
@@ -30,10 +30,10 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 	f := &q.passes
 	e.filter(ix, req, f)
 	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
-	hits, known := ix.answers(q, f, s, req, topK)
-	var heeded []heedHit
+	hits, known := ix.direct(q, f, s, req, topK)
+	var constraints []constraintHit
 	if !known && !req.NoGate {
-		heeded = ix.heeded(q, f, s)
+		constraints = ix.constraints(q, f, s)
 	}
 	considered := len(hits)
 	if top.hits, top.sorted = hits, len(hits); !known {
@@ -42,7 +42,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
 	}
 	if ctx.Err() != nil {
-		top.hits, heeded = nil, nil
+		top.hits, constraints = nil, nil
 	} else if !known {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
 		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
@@ -53,7 +53,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		}
 	}
 	res := Result{Considered: considered}
-	if len(top.hits) > 0 || len(heeded) > 0 {
+	if len(top.hits) > 0 || len(constraints) > 0 {
 		sel := selection{
 			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
 			explain: req.Explain, lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
@@ -66,7 +66,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		if req.NoGate || known {
 			gate = 0
 		}
-		sel.heed(heeded)
+		sel.takeConstraints(constraints)
 		if len(top.hits) > 0 {
 			sel.fill(ctx, &top, gate)
 		}
@@ -76,7 +76,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *query, req *Request) 
 		for i := range res.Memories {
 			switch {
 			case !req.Explain || known:
-			case sel.taken[i].heeded:
+			case sel.taken[i].constraint:
 				res.Memories[i].Parts = []Part{{Name: PartHeeded, Value: sel.hits[i].score}}
 			default:
 				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
@@ -123,7 +123,7 @@ const cacheLine = 64 // bytes
 type selection struct {
 	ix      *index
 	scope   storage.Scope
-	q       *query
+	q       *resolvedQuery
 	filter  *filter
 	topK    int
 	into    []Scored
@@ -195,7 +195,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	floor := 0.0
 	if s.gated = gate > 0; s.gated && !vectorsOnly {
 		share := floorShare
-		if s.q.command {
+		if s.q.Command {
 			share = commandFloor
 		}
 		floor = share * s.ix.matched(top, s.q, s.weights)
@@ -209,7 +209,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 			return
 		}
 		beside := !s.first && s.beside(h.turn)
-		if h.score < floor || beside && s.gated && s.q.command || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+		if h.score < floor || beside && s.gated && s.q.Command || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
 			}
@@ -235,7 +235,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		}
 		why := CutVisible
 		if p >= 0 && s.gated {
-			if p = s.telling(h.turn, p); p >= 0 && s.q.command && s.echoes(h.turn) {
+			if p = s.telling(h.turn, p); p >= 0 && s.q.Command && s.echoes(h.turn) {
 				p = -1
 			}
 			if p < 0 {
@@ -306,7 +306,7 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.repeats(&m.Memory, &found.own) {
 		return refuse(CutDuplicate)
 	}
-	if s.gated && (s.idleWords(&found.own) || m.Memory.Provenance.Role != storage.RoleAssistant && s.madeUp(&found.own)) {
+	if s.gated && (s.idleWords(&found.own) || m.Memory.Provenance.Role != storage.RoleAssistant && s.isFiction(&found.own)) {
 		return refuse(CutEmpty)
 	}
 	least := overhead(&m.Memory) + min(found.own.text.length(), minExcerpt)

@@ -6,6 +6,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
 
@@ -84,7 +85,7 @@ func (s *selection) sights(packed, said []byte) []sight {
 }
 
 // conceptOf returns the term of the query that a word stands for, -1 if for none.
-func (q *query) conceptOf(id uint32) int {
+func (q *resolvedQuery) conceptOf(id uint32) int {
 	for k := range q.terms {
 		for _, w := range q.terms[k].words {
 			if w.id == id {
@@ -98,7 +99,7 @@ func (q *query) conceptOf(id uint32) int {
 // wordBytes are the ASCII bytes of words in lower case, 0 for others.
 var wordBytes = func() (all [256]byte) {
 	for i := range utf8.RuneSelf {
-		if c := byte(i); letter(c) || isDigit(c) {
+		if c := byte(i); letter(c) || query.IsDigit(c) {
 			all[i] = lower(c)
 		}
 	}

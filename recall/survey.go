@@ -51,7 +51,7 @@ func (m *norms) fill(f *fieldWeights) {
 }
 
 // cheapestFirst orders the terms by how many postings they cost, which puts the rarest first.
-func (ix *index) cheapestFirst(q *query, s *scratch) []int {
+func (ix *index) cheapestFirst(q *resolvedQuery, s *scratch) []int {
 	s.order = s.order[:0]
 	s.costs = s.costs[:0]
 	for i, t := range q.terms {
@@ -68,7 +68,7 @@ func (ix *index) cheapestFirst(q *query, s *scratch) []int {
 
 // survey decodes the postings of the query and scores turns by their own words. The words of one concept count apart,
 // so that the sum is a little too high where a turn has several.
-func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
+func (ix *index) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
 	m := &s.norms
 	if s.normsOf != *f { // mostly those of the query before
 		m.fill(f)
@@ -79,21 +79,21 @@ func (ix *index) survey(q *query, w *Weights, f *fieldWeights, s *scratch, k int
 	most /= f.k1 + most
 	rest := 0.0 // what the terms still to come can add to a turn, but for rare cases
 	for _, i := range order {
-		rest += q.terms[i].idf * q.terms[i].weight * float64(most)
+		rest += q.terms[i].idf * q.terms[i].Weight * float64(most)
 	}
 	bound := q.maxFactor(w)
 	for _, i := range order {
 		qt := &q.terms[i]
 		considered = len(s.found)
 		narrow, late := considered > maxFound, false
-		adds := qt.idf * qt.weight * float64(most)
+		adds := qt.idf * qt.Weight * float64(most)
 		if enough := k / 2; considered >= enough && s.costs[i] > 2*considered {
 			least := float64(s.kth(enough))
 			narrow = narrow || rest*bound < least
 			late = narrow && (considered <= k*seedsPerTurn || adds*slight < least)
 		}
 		rest -= adds
-		weight := float32(qt.idf * qt.weight)
+		weight := float32(qt.idf * qt.Weight)
 		for _, word := range qt.words {
 			p := &ix.posts[word.id]
 			from := len(s.entries)
@@ -250,7 +250,7 @@ func (s *scratch) kth(k int) float32 {
 
 // pick returns the turns that are best by their own words and that may be returned, some more than wanted, and forgets the
 // survey.
-func (ix *index) pick(q *query, w *Weights, s *scratch, k int, f *filter) []int32 {
+func (ix *index) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []int32 {
 	k *= seedsPerTurn
 	found := s.found
 	if cap(s.marks) < len(found) {
@@ -322,7 +322,7 @@ const noMark = -1
 
 // markAll multiplies the survey's sums by the factors and counts them, where the signs do not tell all factors or not every turn
 // may be returned.
-func (ix *index) markAll(q *query, w *Weights, s *scratch, k int, f *filter, marks []float32) {
+func (ix *index) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter, marks []float32) {
 	least := float32(0)
 	if (q.speaker != 0 || !q.inBrief()) && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))

@@ -3,46 +3,11 @@ package recall
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
-
-func TestReadIntent(t *testing.T) {
-	for text, want := range map[string]intent{
-		"when did i move?":                                    wantsTime,
-		"what year was it?":                                   wantsTime,
-		"how long did it take?":                               wantsTime | wantsNumber,
-		"how many cats?":                                      wantsNumber,
-		"who is my boss?":                                     wantsName,
-		"what did you recommend for dinner?":                  wantsAssistant,
-		"remind me of the plan":                               wantsAssistant,
-		"in our last conversation":                            wantsAssistant,
-		"we discussed the shed":                               wantsAssistant,
-		"how can i fix the tap?":                              wantsAdvice,
-		"what should i cook?":                                 wantsAdvice,
-		"should i sell the car?":                              wantsAdvice,
-		"could you show me a plan?":                           wantsAdvice,
-		"can you suggest a film?":                             wantsAdvice | wantsAssistant,
-		"help me pack":                                        wantsAdvice,
-		"any tips for rome?":                                  wantsAdvice,
-		"which tips are there?":                               wantsName,
-		"in order to fly, what should i pack?":                wantsAdvice,
-		"can you list the order in which i met them?":         wantsName | wantsAssistant,
-		"can you walk through our plans across our chats?":    0,
-		"can you give me a summary?":                          wantsAssistant,
-		"how did you help me pack?":                           0,
-		"do you like soup":                                    0,
-		"the movie is about a dog":                            0,
-		"you and the very long way to the sea of suggestions": 0,
-	} {
-		if got := readIntent([]byte(text)); got != want {
-			t.Errorf("%q: got %b, want %b", text, got, want)
-		}
-	}
-}
 
 // A fact and the passage that it was taken from say the same: one of them is enough. A fact stands by itself where its
 // turn says something else, and where the turn is gone.
@@ -96,20 +61,4 @@ func TestProjectsRankAndHideNothing(t *testing.T) {
 			t.Errorf("conversation %d: project %d after a rebuild, want %d", c, again.convs.list[c].project, conv.project)
 		}
 	}
-}
-
-func TestHumanWordsHoldNoRecalledBlock(t *testing.T) {
-	if got := HumanWords("<remora-memory-4f1c0a9be77d>\n- x\n</remora-memory-4f1c0a9be77d>\n<file>x</file>hello"); strings.TrimSpace(got) != "hello" {
-		t.Errorf("got %q, want hello", got)
-	}
-}
-
-func FuzzAppendLower(f *testing.F) {
-	f.Add("@[`{AZaz")
-	f.Add("Café ÀÉ the QUICK brown Fox")
-	f.Fuzz(func(t *testing.T, s string) {
-		if got, want := string(appendLower([]byte("A"), s, text.IsASCII(s))), "A"+strings.ToLower(s); got != want {
-			t.Errorf("%q: got %q, want %q", s, got, want)
-		}
-	})
 }

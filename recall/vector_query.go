@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/recall/vector"
 )
 
@@ -30,12 +31,12 @@ func (k *vectorKeeper) startQuery(ctx context.Context, req *Request) *vectorQuer
 	if c.Embedder == nil || c.Redact == nil || c.Weight == 0 && c.Gate == 0 {
 		return nil
 	}
-	text := ends(req.words())
+	text := query.HeadAndTail(req.words())
 	if words := strings.Fields(text); len(words) == 0 {
 		return nil
 	} else if len(words) < e.cfg.BorrowTerms && req.Previous != nil && e.cfg.BorrowWeight > 0 {
 		if previous := req.Previous(); previous != "" {
-			text = ends(HumanWords(previous)) + "\n" + text
+			text = query.HeadAndTail(HumanWords(previous)) + "\n" + text
 		}
 	}
 	a := &vectorQuery{done: make(chan struct{})}
@@ -168,7 +169,7 @@ const (
 // addend returns what likeness adds to a turn's score, before the factors: a
 // share of the query's weight, so that words and vectors are on one scale
 // whatever the model.
-func (v *likeness) addend(n int32, q *query) float64 {
+func (v *likeness) addend(n int32, q *resolvedQuery) float64 {
 	if v == nil {
 		return 0
 	}
@@ -177,7 +178,7 @@ func (v *likeness) addend(n int32, q *query) float64 {
 
 // addTo adds likeness to the scores of the candidates, and makes candidates of
 // the other turns that are like the query.
-func (v *likeness) addTo(ix *index, q *query, s *scratch) {
+func (v *likeness) addTo(ix *index, q *resolvedQuery, s *scratch) {
 	if v == nil {
 		return
 	}
@@ -204,9 +205,9 @@ func (v *likeness) addTo(ix *index, q *query, s *scratch) {
 // relevance returns that of the words alone, or more if the best turn stands
 // out: at the vectors' gate it reaches the words' gate. It reports whether only
 // vectors brought it there.
-func (v *likeness) relevance(q *query, top []hit, gate float64) (r float64, byVectors bool) {
+func (v *likeness) relevance(q *resolvedQuery, top []hit, gate float64) (r float64, byVectors bool) {
 	r = v.words.Relevance
-	if v.gate <= 0 || q.idle {
+	if v.gate <= 0 || q.SmallTalk {
 		return r, false
 	}
 	best := 0.0

@@ -52,7 +52,7 @@ func TestWide(t *testing.T) {
 	}
 	tallied := func(ix *index, id uint32) []float32 {
 		w := DefaultConfig().Weights
-		fw, sc := ix.fieldWeights(&query{}, &w), &scratch{}
+		fw, sc := ix.fieldWeights(&resolvedQuery{}, &w), &scratch{}
 		sc.grow(ix)
 		sc.norms.fill(&fw)
 		for n := 0; n < len(ix.turns); n += 7 {

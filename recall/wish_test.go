@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -55,8 +56,8 @@ func TestWishesDoNotOpenTheGate(t *testing.T) {
 func TestBriefFactorsAreTheTurns(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	w := DefaultWeights()
-	for in := range intent(1 << 7) {
-		q := &query{intent: in, speaker: uint16(in & 1)}
+	for in := range query.Intent(1 << 7) {
+		q := &resolvedQuery{Query: query.Query{Intent: in}, speaker: uint16(in & 1)}
 		var b briefFactors
 		b.fill(ix, q, &w)
 		for i := range signs {

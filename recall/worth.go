@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -23,13 +24,15 @@ const (
 	maxQuestion = 16
 	// maxAnswer is how much of an answer a line shows behind its question, in bytes.
 	maxAnswer = 400
+	// commandFloor is floorShare for commands.
+	commandFloor = 0.5
 )
 
 // beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer. Where
 // vectors count they may speak for any.
 func (s *selection) beside(n int32) bool {
 	holds, known := s.scratch.holdings(n)
-	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.command)
+	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.Command)
 }
 
 // shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
@@ -46,7 +49,7 @@ func (ix *index) saysNothing(h *head) bool {
 		var id uint32
 		if id, at = nextTerm(h.packed, at); id == text.MarkQuestion {
 			return false
-		} else if !text.IsMark(id) && standings()[string(ix.terms.raw(id))]&isSocial == 0 {
+		} else if !text.IsMark(id) && query.RoleOf(string(ix.terms.raw(id)))&query.IsSocial == 0 {
 			return false
 		}
 	}
@@ -59,59 +62,39 @@ func (s *selection) idleWords(own *ownStrings) bool {
 	return len(said) > 0 && said[0] >= utf8.RuneSelf && text.IsSmallTalk(said)
 }
 
-// madeUpBy are the words that begin a text of which what "I" says is nobody's: to be translated, a play, a fancy.
-var madeUpBy = text.WordSet(`translate imagine pretend suppose hypothetically roleplay role-play übersetze übersetz übersetzen angenommen rollenspiel
-traduis traduire traduisez imagine imaginons imagina traduce traducir traduzca supongamos traduci traduza`)
-
-// beforeMadeUp may stand before them.
-var beforeMadeUp = text.WordSet("lol haha ok okay hey hi so please can could you let's lets just now bitte kannst du peux tu puedes stell dir vor")
-
-// ownWords are those with which other languages speak of oneself.
-var ownWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
-
-// ofOneself reports whether a text in lower case, in another language than English, is about its speaker.
-func ofOneself(lower []byte) bool {
-	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
-		return true
-	}
-	return hasWordOf(ownWords, lower)
+// isFiction reports whether a text is fiction, while the query asks about the user.
+func (s *selection) isFiction(own *ownStrings) bool {
+	return s.q.OfUser && s.q.Asks && s.q.IsFiction(s.scratch.text[own.text.from:own.text.to])
 }
 
-// madeUp reports whether a text is such a one, and the query, which asks about the user, not about that.
-func (s *selection) madeUp(own *ownStrings) bool {
-	return s.q.ofUser && s.q.asks && s.q.madeUp(s.scratch.text[own.text.from:own.text.to])
-}
+// maxEchoTerms is the maximum number of terms of a repeated command, marks included.
+const maxEchoTerms = 5
 
-// maxMadeUpOpening is how much of a text is read for how it begins, in bytes.
-const maxMadeUpOpening = 60
-
-// madeUp reports whether a text is one of which what "I" says is nobody's, and the query not about that.
-func (q *query) madeUp(said []byte) bool {
-	if len(said) > 0 && said[0] >= utf8.RuneSelf {
-		head := said[:min(len(said), 3*maxMadeUpOpening)]
-		if quotes := bytes.IndexAny(head, "「“『"); quotes > 0 && (bytes.Contains(head[:quotes], []byte("翻译")) || bytes.Contains(head[:quotes], []byte("翻譯")) || bytes.Contains(head[:quotes], []byte("訳して"))) {
-			return true
-		}
+// echoes reports whether an answered turn of the user's has nothing but words of
+// the query: the same was said before.
+func (s *selection) echoes(n int32) bool {
+	t := &s.ix.turns[n]
+	if t.traits&text.HasQuestion != 0 || t.asstLen == 0 {
+		return false
 	}
-	var space [maxMadeUpOpening]byte
-	lower := space[:copy(space[:], said)]
-	for i, c := range lower {
-		if c >= 'A' && c <= 'Z' || i > 0 && lower[i-1] == 0xc3 && c >= 0x80 && c < 0x9f { // À to Þ
-			lower[i] = c | 0x20
+	said := false
+	for i := t.mem; i < t.mem+int32(t.count); i++ {
+		h := s.ix.head(i)
+		if h.assistant {
+			continue
 		}
-	}
-	for range 6 {
-		var w []byte
-		if w, lower = cutWord(lower); len(w) == 0 {
+		if h.terms > maxEchoTerms { // with marks
 			return false
 		}
-		if word := string(w); madeUpBy[word] {
-			return !q.has(text.Stem(text.English, word))
-		} else if !beforeMadeUp[word] {
-			return false
+		for at := 0; at < len(h.packed); {
+			var id uint32
+			if id, at = nextTerm(h.packed, at); !text.IsMark(id) && s.q.termOf(id) < 0 {
+				return false
+			}
 		}
+		said = true
 	}
-	return false
+	return said
 }
 
 // telling is passage p of turn n, or where that says nothing the first that does; -1 if none does.
@@ -138,13 +121,13 @@ func (s *selection) answer(h hit) {
 	}
 	if t.traits&text.HasQuestion == 0 { // "recommend a hotel"
 		text := s.taken[last].own.text
-		lower := append(s.q.lower[:0], s.scratch.text[text.from:text.to]...)
+		lower := append(s.q.Lower[:0], s.scratch.text[text.from:text.to]...)
 		for i, c := range lower {
 			if c >= 'A' && c <= 'Z' {
 				lower[i] |= 0x20
 			}
 		}
-		if s.q.lower = lower; readIntent(lower)&wantsAdvice == 0 {
+		if s.q.Lower = lower; query.ReadIntent(lower)&query.WantsAdvice == 0 {
 			return
 		}
 	}

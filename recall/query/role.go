@@ -1,4 +1,4 @@
-package recall
+package query
 
 import (
 	"strings"
@@ -7,46 +7,54 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// standing describes the part that a term plays in a query.
-type standing uint8
+// Role is the part that a term plays in a query.
+type Role uint8
 
 const (
-	ofRequest  standing = 1 << iota // in requestWords
-	isLight                         // in lightWords
-	isSocial                        // in socialWords
-	hasRelated                      // related has terms for it
-	ofArea                          // a request with it is about an area of heed.txt
+	OfRequest  Role = 1 << iota // it speaks of the conversation or of the answer
+	IsLight                     // many questions have it
+	IsSocial                    // small talk has it
+	HasRelated                  // Related has terms for it
+	OfArea                      // a request with it is about an area of constraints
 )
 
-// standings holds every term that has one. It is read from embedded files, so New asks for it before the first query does.
-var standings = sync.OnceValue(func() map[string]standing {
-	m := map[string]standing{}
+// RoleOf returns the roles of a stem.
+func RoleOf(stem string) Role { return roles()[stem] }
+
+// Load reads the word tables, so that the first query need not.
+func Load() {
+	roles()
+	translations()
+}
+
+var roles = sync.OnceValue(func() map[string]Role {
+	m := map[string]Role{}
 	for w := range requestWords {
-		m[w] |= ofRequest
+		m[w] |= OfRequest
 	}
 	for w := range lightWords {
-		m[w] |= isLight
+		m[w] |= IsLight
 	}
 	for w := range socialWords {
-		m[w] |= isSocial
+		m[w] |= IsSocial
 	}
 	for l, words := range socialElsewhere {
 		for w := range strings.FieldsSeq(words) {
 			for _, l := range [...]text.Language{text.Language(l), text.English} { // a word alone doesn't reveal its language
-				m[text.Stem(l, w)] |= isSocial
+				m[text.Stem(l, w)] |= IsSocial
 			}
 		}
 	}
 	for w := range related() {
-		m[w] |= hasRelated
+		m[w] |= HasRelated
 	}
-	for w := range heeds().asks {
-		m[w] |= ofArea
+	for w := range constraints().asks {
+		m[w] |= OfArea
 	}
 	return m
 })
 
-// lightWords stand in many questions and say little about what is sought.
+// lightWords occur in many questions and say little about what is sought.
 var lightWords = stems(`done make take go give like want say tell thing something mention talk discuss type kind name many much long
 time day new happen start use know think good lot really recent current plan try need feel find look come work see different way
 anything everything favorite consider describe`)
@@ -66,6 +74,7 @@ take care keep going talk chat soon later catch see rest beautiful gorgeous pret
 bet got it alright fine problem worry welcome pleasure forward awhile time lot bit thing way idea point work helpful useful makes
 make made try let share sharing stay strong positive enough continue proceed ahead next`)
 
+// stems returns the English stems of words.
 func stems(words string) map[string]bool {
 	m := map[string]bool{}
 	for w := range text.WordSet(words) {
@@ -74,7 +83,7 @@ func stems(words string) map[string]bool {
 	return m
 }
 
-// socialElsewhere has the social words of other languages, but for stop words.
+// socialElsewhere has the social words of other languages, except stop words.
 var socialElsewhere = [text.NumLanguages]string{
 	text.German:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
 	text.French:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",

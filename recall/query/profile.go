@@ -1,38 +1,36 @@
-package recall
+package query
 
 import (
-	"cmp"
-	"math"
+	"bytes"
 	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
 
-// "What do you know about me?" has no word that a fact shares, nor has "where were we?" (see lately.go). It is answered by the user's facts themselves, "what is my name?" by those
-// in which users give it, however they do.
-
-type self uint8
+// Profile is a question about the user that no word of a memory answers: "what do
+// you know about me?", "where were we?" The user's facts answer it, or for a name
+// the statements that give one.
+type Profile uint8
 
 const (
-	selfAll self = iota + 1
-	selfName
-	selfAge
-	selfLast    // what was spoken of last
-	selfNothing // what no memory tells
+	ProfileAll     Profile = iota + 1 // all that is known
+	ProfileName                       // the user's name
+	ProfileAge                        // the user's age or birthday
+	ProfileLast                       // what was discussed last
+	ProfileNothing                    // what no memory can answer: the time, the date
 )
 
-// maxSelf bounds such a message, in bytes.
-const maxSelf = 100
+// maxProfileBytes is the maximum length of such a message.
+const maxProfileBytes = 100
 
-var selfQuestions = func() map[string]self {
-	m := map[string]self{}
-	for kind, lines := range map[self]string{
-		selfAll: `what do you know about me
+var profileQuestions = func() map[string]Profile {
+	m := map[string]Profile{}
+	for kind, lines := range map[Profile]string{
+		ProfileAll: `what do you know about me
 what do you remember about me
 what do you remember of me
 what have you learned about me
@@ -83,7 +81,7 @@ quem sou eu
 你记得我吗
 你还记得我吗
 我是谁`,
-		selfName: `what's my name
+		ProfileName: `what's my name
 whats my name
 what is my name
 do you know my name
@@ -109,7 +107,7 @@ qual é o meu nome
 我叫什么
 我叫什么名字
 我的名字是什么`,
-		selfAge: `how old am i
+		ProfileAge: `how old am i
 how old am i now
 what is my age
 what's my age
@@ -174,7 +172,7 @@ wanneer ben ik jarig
 我的生日是哪天
 我的生日是什么时候
 我什么时候出生的`,
-		selfLast: `where were we
+		ProfileLast: `where were we
 where did we leave off
 where did we stop
 what did we do last time
@@ -208,7 +206,7 @@ onde paramos
 上次我们说到哪了
 我们上次说到哪里了
 我们上次聊到哪了`,
-		selfNothing: `what day is it
+		ProfileNothing: `what day is it
 what day is it today
 what day is today
 what time is it
@@ -236,91 +234,27 @@ qué día es hoy
 	return m
 }()
 
-// greetings may stand before such a question.
+// greetings may precede such a question.
 var greetings = text.WordSet("hi hey hello ok okay so and well hallo und also bonjour salut et hola y")
 
-// selfOf says whether a message asks for what is known of the user, or was spoken of last, and no more.
-func selfOf(text string) self {
-	if len(text) > maxSelf {
+// profileOf returns the profile question that a message is, as a whole, or 0.
+func profileOf(text string) Profile {
+	if len(text) > maxProfileBytes {
 		return 0
 	}
 	words := strings.FieldsFunc(strings.ToLower(strings.ReplaceAll(text, "’", "'")), func(r rune) bool { return !unicode.IsLetter(r) && r != '\'' })
 	for len(words) > 1 && greetings[words[0]] {
 		words = words[1:]
 	}
-	return selfQuestions[strings.Join(words, " ")]
+	return profileQuestions[strings.Join(words, " ")]
 }
 
-// maxProfile bounds the facts that are looked at, the newest of them, maxSaid the turns where no fact tells.
-const (
-	maxProfile = 1024
-	maxSaid    = 256
-	// maxAgeRead is how much text the expression for ages reads for one request, in bytes: it is slow.
-	maxAgeRead = 32 << 10
-)
-
-// profileAge is how old a fact is that counts half as much as one of today.
-const profileAge = 180 * dayMillis
-
-// agedBy is what is left of the weight of what was said at a time, where it halves so often.
-func agedBy(now, at, half storage.Time) float64 {
-	return math.Exp2(-float64(max(now-at, 0)) / float64(half))
-}
-
-// profile ranks the facts that answer such a question, or for a name or an age what else the user said; none means that the words must.
-func (ix *index) profile(q *query, f *filter, s *scratch) []hit {
-	s.picked = s.picked[:0]
-	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.self != selfAll {
-		ix.profileOf(0, maxSaid, q, f, s)
-	}
-	slices.SortStableFunc(s.picked, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
-	return s.picked
-}
-
-// profileOf looks at so many of the newest facts, or with no kind given of the newest turns.
-func (ix *index) profileOf(kind flags, most int, q *query, f *filter, s *scratch) {
-	looked, read := 0, 0
-	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < most && read < maxAgeRead; n-- {
-		t := &ix.turns[n]
-		if t.flags&(turnFact|turnDead|turnResource) != kind || kind == 0 && t.userLen == 0 || !f.pass(n) {
-			continue
-		}
-		looked++
-		s.text = ix.appendText(s.text[:0], t.mem)
-		score := 0.5
-		switch said := string(s.text); {
-		case q.self == selfAge:
-			score = 0
-			if lower := lowerEnds(said); mayGiveAge(lower) {
-				if read += len(lower); givesAge(lower) {
-					score = 1
-				}
-			}
-		case givesName(said):
-			score = 4
-		case q.self == selfName:
-			score = 0
-		case t.traits&(text.FirstPerson|text.HasPreference) != 0:
-			score = 1
-		}
-		if score > 0 {
-			s.picked = append(s.picked, hit{turn: n, score: score * agedBy(f.now, t.time, profileAge)})
-		}
-	}
-}
-
-// appendText appends the text of passage i.
-func (ix *index) appendText(b []byte, i int32) []byte {
-	u := ix.head(i).rest
-	skipToText(&u)
-	return ix.unpackText(&u, b)
-}
-
-// giving begins statements in which people give their names; "I'm Anna" is one by its capital.
+// giving has the beginnings of statements in which people give their names. "I'm
+// Anna" is recognised by its capital.
 var giving = strings.Split(`my name is |my name's |i am called |call me |please call me |ich heiße |ich heisse |mein name ist |je m'appelle |mon nom est |me llamo |mi nombre es |mi chiamo |`+
 	`me chamo |meu nome é |我叫|我的名字|私の名前は`, "|")
 
-// peoples are what people are with a capital and not called: "I'm German" gives no name.
+// peoples has capitalised words that are not names: "I'm German".
 var peoples = text.WordSet(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
 bulgarian cambodian canadian catalan chilean chinese colombian croatian cuban cypriot czech danish dutch ecuadorian egyptian english estonian ethiopian european filipino finnish
 french georgian german ghanaian greek hawaiian hispanic hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese kenyan korean latina latino
@@ -329,7 +263,7 @@ scottish serbian singaporean slovak slovenian somali spanish sudanese swedish sw
 anglican atheist baptist buddhist catholic christian evangelical hindu jain jewish lutheran methodist mormon muslim orthodox presbyterian protestant quaker sikh sunni
 aquarius aries cancer capricorn gemini leo libra pisces sagittarius scorpio taurus virgo`)
 
-// clauses are the places in a text where a clause may begin.
+// clauses iterates over the places in a text where a clause may begin.
 func clauses(text string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		for {
@@ -346,8 +280,8 @@ func clauses(text string) func(yield func(string) bool) {
 	}
 }
 
-// givesName reports whether a statement tells the user's name.
-func givesName(said string) bool {
+// GivesName reports whether a statement gives the name of its speaker.
+func GivesName(said string) bool {
 	for c := range clauses(said) {
 		for _, lead := range [...]string{"I'm ", "I’m ", "I am "} {
 			if rest, ok := strings.CutPrefix(c, lead); ok {
@@ -367,7 +301,7 @@ func givesName(said string) bool {
 	return strings.HasSuffix(strings.TrimRight(said, `"”。 `), "と申します")
 }
 
-// age is how people say how old they are or when they were born.
+// age matches how people say how old they are or when they were born.
 var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just turned| recently turned) (?:now |only |already |almost |nearly |about |turning )?\d{1,3}(?: ?years? old| next| this| in | on |[,.;!"”]|$| and| but| yesterday| today)` +
 	`|\bi(?:'m| am) an? \d{1,3}[- ]years?[- ]old|\bi was born\b|\bmy (?:\d+\w* )?(?:birthday|birth date|date of birth|age|year of birth)\b` +
 	`|\bich (?:bin|werde|wurde) (?:\pL+ )?\d{1,3}(?: jahre|[,.;!"”]|$| und)|\bich (?:bin|wurde) [^.!?]{0,40}geboren|\bmein (?:\d+\. )?(?:geburtstag|geburtsdatum)|\bich habe? [^.!?]{0,30}geburtstag` +
@@ -379,18 +313,29 @@ var age = regexp.MustCompile(`\bi(?:'m| am|'ll be| will be| turn| turned| just t
 	`|^"?\d{1,3}歳|[。、私僕俺](?:は|、)?(?:今年)?\d{1,3}歳|(?:私|僕)の誕生日|年生まれです` +
 	`|我(?:今年|已经|现在)?\d{1,3}[岁歲]|我(?:的|是)?[^。！？]{0,12}(?:出生|生日|年生)`)
 
-// ageHints stand in such statements, if no figure does.
+// ageHints are parts of such statements that have no figure.
 var ageHints = strings.Fields("born birth gebor geburt nasc nací né anniv cumple compleanno nato nata anivers verjaar 生日 誕生 出生")
 
-// lowerEnds is the start and the end of a text in lower case: where people speak of themselves, of a long one.
-func lowerEnds(said string) string { return strings.ToLower(ends(said)) }
-
-// mayGiveAge reports whether a statement in lower case holds a figure or a hint. Most do not, and are not read by the expression.
-func mayGiveAge(lower string) bool {
+// MayGiveAge reports whether a statement in lower case has a figure or a hint.
+// Most don't, and need not be matched by GivesAge, which is slow.
+func MayGiveAge(lower string) bool {
 	return strings.ContainsAny(lower, "0123456789") || slices.ContainsFunc(ageHints, func(hint string) bool { return strings.Contains(lower, hint) })
 }
 
-// givesAge reports whether such a statement tells the user's age or birthday.
-func givesAge(lower string) bool {
+// GivesAge reports whether a statement in lower case gives the age or birthday of
+// its speaker.
+func GivesAge(lower string) bool {
 	return age.MatchString(strings.ReplaceAll(lower, "’", "'"))
+}
+
+// ownWords are those with which other languages speak of oneself.
+var ownWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+
+// OfSpeaker reports whether a text in lower case, in another language than
+// English, is about its speaker.
+func OfSpeaker(lower []byte) bool {
+	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
+		return true
+	}
+	return HasWordOf(ownWords, lower)
 }

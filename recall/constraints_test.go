@@ -7,11 +7,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What must be heeded shares no word with the request that it matters to, nor its language.
-func TestWhatMustBeHeeded(t *testing.T) {
+// Constraints share no word with the request they apply to, nor its language.
+func TestConstraints(t *testing.T) {
 	facts := []string{
 		"My son Leo is allergic to peanuts.", "Ich vertrage keine Laktose.", "Soy alérgica a los mariscos.", "I always use pnpm, never npm.", "My sister Lena loves Japanese ceramics.",
 		"Ida is afraid of dogs.", "I'm on azathioprine 150 mg.", "I use a wheelchair on bad days.", "I prefer distroless images.", "卵アレルギーがあります",
@@ -46,8 +47,8 @@ func TestWhatMustBeHeeded(t *testing.T) {
 				found++
 			}
 		}
-		if found != min(len(want), maxHeeded) || len(got) > maxHeeded {
-			t.Errorf("%q: got %v, want %d of %v alone", question, got, maxHeeded, want)
+		if found != min(len(want), maxConstraints) || len(got) > maxConstraints {
+			t.Errorf("%q: got %v, want %d of %v alone", question, got, maxConstraints, want)
 		}
 	}
 	for _, question := range []string{
@@ -62,7 +63,7 @@ func TestWhatMustBeHeeded(t *testing.T) {
 	}
 }
 
-func TestHeededScriptsWithoutSpaces(t *testing.T) {
+func TestConstraintsInScriptsWithoutSpaces(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "卵アレルギーがあります"), factOf(2, "妻は紅茶が好きです"), factOf(3, "我对花生过敏"), factOf(4, "パラレルワールドの話です"), factOf(5, "エネルギーが足りない")}
 	e, _ := newEngine(t, patient(), ms)
 	for question, want := range map[string][]string{
@@ -76,7 +77,7 @@ func TestHeededScriptsWithoutSpaces(t *testing.T) {
 }
 
 // What is not distilled yet counts like facts where it is a wish or says that it is always so.
-func TestHeededBeforeItIsDistilled(t *testing.T) {
+func TestConstraintsBeforeTheyAreFacts(t *testing.T) {
 	always := texts("I always use pnpm, never npm. And conventional commits.", "I ran npm once", "yarn is what they said, never npm")
 	tools, _ := newEngine(t, patient(), always)
 	wantIDs(t, "always", recallIDs(t, tools, Request{Newest: "install lodash"}), always[0].ID)
@@ -86,7 +87,7 @@ func TestHeededBeforeItIsDistilled(t *testing.T) {
 }
 
 // Ingredients and the like count where something holds for good, others' words and long messages about anything do not.
-func TestWhatIsNotHeeded(t *testing.T) {
+func TestNoConstraints(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "I had fish with potatoes."), factOf(2, "I don't eat fish."), said(3, "hope your allergies are better"),
 		said(4, "I am writing a long post "+strings.Repeat("about gardens, trees, roads ", 20)+"and vegan shoes"),
@@ -102,7 +103,7 @@ func TestWhatIsNotHeeded(t *testing.T) {
 }
 
 // Where words find enough, what must be heeded comes first and takes no more than its lines; what a request carries is not repeated.
-func TestHeededBesideWhatWordsFind(t *testing.T) {
+func TestConstraintsAndWords(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I'm vegetarian."), factOf(3, "Mia is lactose intolerant."), factOf(4, "Tom is diabetic.")}
 	for i := range 12 {
 		ms = append(ms, said(10+i, fmt.Sprintf("we cook dinner number %d in the garden", i)))
@@ -117,8 +118,8 @@ func TestHeededBesideWhatWordsFind(t *testing.T) {
 			}
 		}
 	}
-	if heeded != maxHeeded || len(got) != 8 {
-		t.Errorf("got %d of %d that must be heeded, want %d of 8", heeded, len(got), maxHeeded)
+	if heeded != maxConstraints || len(got) != 8 {
+		t.Errorf("got %d of %d that must be heeded, want %d of 8", heeded, len(got), maxConstraints)
 	}
 	visible := map[string]struct{}{}
 	for _, id := range got {
@@ -132,12 +133,12 @@ func TestHeededBesideWhatWordsFind(t *testing.T) {
 }
 
 // What is told of health does not pass, is not hidden by what came after it, and leaves a place to what words find.
-func TestHeededForGood(t *testing.T) {
+func TestConstraintsWithMarks(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I don't eat fish."), factOf(3, "I avoid sugar."), factOf(4, "I never eat pork."),
 		said(5, "in the garden we have a long table for dinner"),
 	}
-	for i := range 2 * maxHeedTurns {
+	for i := range 2 * maxPerWord {
 		ms = append(ms, said(10+i, fmt.Sprintf("Tom, number %d of the class, is allergic to cats", i)))
 	}
 	now := ms[4].EventTime + 3*365*24*3600*1000
@@ -153,40 +154,7 @@ func TestHeededForGood(t *testing.T) {
 	wantIDs(t, "two lines", recallIDs(t, e, ask), ms[0].ID, ms[4].ID)
 }
 
-// Every line of the table names a language and a sign that are known.
-func TestHeedTable(t *testing.T) {
-	areas := 0
-	for line := range strings.Lines(heedText) {
-		f := strings.Fields(line)
-		switch {
-		case len(f) == 0, f[0] == "#":
-		case f[0] == ":", f[0] == "::":
-			areas++
-		case len(f[0]) != 3 || !strings.Contains("?!+~&=-", f[0][2:]) || areas == 0:
-			t.Errorf("%q: no sign", line)
-		default:
-			if _, ok := heedLanguages[f[0][:2]]; !ok {
-				t.Errorf("%q: no language", line)
-			}
-		}
-	}
-	if areas > 32 {
-		t.Errorf("got %d areas, which take a bit each of 32", areas)
-	}
-}
-
-func TestAges(t *testing.T) {
-	for said, want := range map[string]bool{
-		"I'm 34.": true, `"I'm 21 and honestly never learnt statistics"`: true, "I am a 45 year old nurse": true, "I was born in 1988": true, "my birthday is on 3 May": true,
-		"I turned 40 yesterday": true, "Ich bin 1975 geboren.": true, "ich bin 50 Jahre alt": true, "J’ai 29 ans": true, "tengo 42 años y vivo en Valencia": true, "ho 35 anni": true,
-		"tenho 51 anos": true, "34歳です。": true, "我今年三十": false, "我今年30岁": true, "Ik ben 30 jaar": true, "Nací en 1990": true,
-		"I'm 180 cm": false, "I'm 5 minutes late": false, "My dog Bruno is 9 years old": false, "We were 12 people": false, "ich bin 10 Minuten zu spät": false, "娘は3歳です": false,
-		"my sister was born in 1990": false, "I ran 34 km": false, "the birthday cake was good": false,
-	} {
-		if got := givesAge(lowerEnds(said)); got != want {
-			t.Errorf("%q: got %t, want %t", said, got, want)
-		}
-	}
+func TestAgeQuestions(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "I was born in 1988 and my back hurts."), factOf(2, "My son Leo is 7 years old."), factOf(3, "I'm Anna.")}
 	e, _ := newEngine(t, patient(), ms)
 	for _, question := range []string{"how old am I?", "When is my birthday?", "Wie alt bin ich?", "Quel âge ai-je ?", "¿Cuántos años tengo?", "Quanti anni ho?", "Quantos anos eu tenho?", "私は何歳ですか？", "我多大了？"} {
@@ -195,18 +163,6 @@ func TestAges(t *testing.T) {
 	turns := texts("I'm 34, what about you?", "the port is 8443")
 	e, _ = newEngine(t, patient(), turns)
 	wantIDs(t, "not distilled yet", recallIDs(t, e, Request{Newest: "how old am I?"}), turns[0].ID)
-}
-
-// What people are is not what they are called.
-func TestNamesAreNoNationalities(t *testing.T) {
-	for said, want := range map[string]bool{
-		"I'm Anna.": true, "Ciao, mi chiamo Giulia e ho 35 anni.": true, "Hi! I'm Maria, I cook a lot": true, "I'm German but I write English.": false, "I'm Muslim.": false, "I’m Jonas": true,
-		"The dog is big, call me Sam": true, "I'm tired": false, "my dog's name is Rex": false, "Hola, me llamo Lucía": true,
-	} {
-		if got := givesName(said); got != want {
-			t.Errorf("%q: got %t, want %t", said, got, want)
-		}
-	}
 }
 
 func TestQuestionsAboutATimeInOtherLanguages(t *testing.T) {
@@ -257,7 +213,7 @@ func explained(t *testing.T, e *Engine, question string) Result {
 }
 
 // Words of an area in code or in what only tells something ask for nothing of it; what was said to be translated or played holds for nobody.
-func TestHeededNowhereElse(t *testing.T) {
+func TestConstraintsOfCodeAndFiction(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), said(2, "Translate: I'm allergic to shellfish"), said(3, "Imagine I'm vegan and live on Mars"), factOf(4, "I use pytest for tests.")}
 	e, _ := newEngine(t, patient(), ms)
 	for question, want := range map[string][]string{
@@ -269,29 +225,19 @@ func TestHeededNowhereElse(t *testing.T) {
 	}
 }
 
-// What is read for a word is bounded, wherever it stands.
-func TestHeededOfMany(t *testing.T) {
+// What is read for a word is bounded, however common it is.
+func TestConstraintReadingIsBounded(t *testing.T) {
 	ix := &index{}
 	p := postings{}
-	for i := range 5 * maxHeedSeen {
+	for i := range 5 * maxPostingsRead {
 		p.add(uint32(i), newFrequency(1, 0, 0))
-		ix.turns = append(ix.turns, turn{userLen: maxHeedTold + 1})
+		ix.turns = append(ix.turns, turn{userLen: maxToldTerms + 1})
 		ix.briefs = append(ix.briefs, 0)
 	}
 	ix.posts = []postings{p}
 	f, s := &filter{ix: ix}, &scratch{}
-	if got := ix.heedWord(nil, 0, heedSought{kind: heedTold}, &query{}, f, s); len(got) > 0 || cap(s.entries) > 4*maxHeedSeen {
-		t.Errorf("got %d turns and space for %d, want none and at most %d", len(got), cap(s.entries), 4*maxHeedSeen)
-	}
-}
-
-// An age is looked for at both ends of a long text.
-func TestAgeInALongText(t *testing.T) {
-	long := strings.Repeat("12 apples and pears. ", 1000)
-	for said, want := range map[string]bool{"I was born in 1990. " + long: true, long + "I was born in 1990.": true, long + "I was born in 1990. " + long: false} {
-		if got := givesAge(lowerEnds(said)); got != want {
-			t.Errorf("%.20q: got %t, want %t", said, got, want)
-		}
+	if got := ix.addConstraints(nil, 0, constraintSearch{kind: query.ConstraintTold}, &resolvedQuery{}, f, s); len(got) > 0 || cap(s.entries) > 4*maxPostingsRead {
+		t.Errorf("got %d turns and space for %d, want none and at most %d", len(got), cap(s.entries), 4*maxPostingsRead)
 	}
 }
 

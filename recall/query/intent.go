@@ -1,4 +1,4 @@
-package recall
+package query
 
 import (
 	"bytes"
@@ -8,59 +8,59 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// intent is what kind of answer a query asks for.
-type intent uint8
+// Intent is the kind of answer that a query asks for.
+type Intent uint8
 
 const (
-	wantsTime intent = 1 << iota
-	wantsNumber
-	wantsName
-	wantsAssistant // what the assistant said
-	fromSpeaker    // the query speaks in the first person
-	wantsAdvice    // asks for something to be made or advised, rather than what was said or done
+	WantsTime Intent = 1 << iota
+	WantsNumber
+	WantsName
+	WantsAssistant // what the assistant said
+	FromSpeaker    // it speaks in the first person
+	WantsAdvice    // it wants something made or advised, rather than to know what was said or done
 )
 
-// readIntent reads a query in lower case.
-func readIntent(text []byte) intent {
-	var in intent
+// ReadIntent returns the intent of an English message in lower case.
+func ReadIntent(text []byte) Intent {
+	var in Intent
 	var before []byte
-	back := false // it looks back, whatever else it asks
+	back := false // it asks about the past, which no advice answers
 	for rest := text; len(rest) > 0; {
 		var w []byte
 		w, rest = cutWord(rest)
 		switch string(w) {
 		case "when", "date":
-			in |= wantsTime
+			in |= WantsTime
 		case "day", "month", "year", "time":
 			if string(before) == "what" || string(before) == "which" {
-				in |= wantsTime
+				in |= WantsTime
 			}
 		case "how":
 			switch next, _ := cutWord(rest); string(next) {
 			case "long":
-				in |= wantsTime | wantsNumber
+				in |= WantsTime | WantsNumber
 			case "recently":
-				in |= wantsTime
+				in |= WantsTime
 			case "many", "much", "old", "often":
-				in |= wantsNumber
+				in |= WantsNumber
 			case "can", "could", "do", "should", "would", "to":
-				in |= wantsAdvice
+				in |= WantsAdvice
 			}
 		case "who", "whom", "whose", "where", "which", "name", "names":
-			in |= wantsName
+			in |= WantsName
 		case "suggest", "recommend", "advise":
-			in |= wantsAdvice
+			in |= WantsAdvice
 		case "suggestions", "recommendations", "advice", "tips", "ideas":
 			if string(before) == "any" || string(before) == "some" || string(before) == "your" {
-				in |= wantsAdvice
+				in |= WantsAdvice
 			}
 		case "help":
 			if next, _ := cutWord(rest); string(next) == "me" {
-				in |= wantsAdvice
+				in |= WantsAdvice
 			}
 		case "should":
 			if next, _ := cutWord(rest); string(next) == "i" || string(before) == "what" {
-				in |= wantsAdvice
+				in |= WantsAdvice
 			}
 		case "did", "summary", "summarize", "summarise", "recap", "overview":
 			back = true
@@ -72,53 +72,55 @@ func readIntent(text []byte) intent {
 			}
 		case "you", "your":
 			if string(before) == "can" || string(before) == "could" || string(before) == "would" || string(before) == "will" {
-				in |= wantsAdvice
+				in |= WantsAdvice
 			}
-			if saysSomething(rest[:min(len(rest), sayingWithin)]) {
-				in |= wantsAssistant
+			if saysSomething(rest[:min(len(rest), maxSayingBytes)]) {
+				in |= WantsAssistant
 			}
 		case "we":
 			if begins(rest, " discuss") || begins(rest, " talk") {
-				in |= wantsAssistant
+				in |= WantsAssistant
 			}
 		case "our", "last", "previous", "earlier":
 			if next, _ := cutWord(rest); string(next) == "conversation" || string(next) == "chat" || string(next) == "discussion" {
-				in |= wantsAssistant
+				in |= WantsAssistant
 			}
 		case "remind":
 			back = true
 			if begins(rest, " me") {
-				in |= wantsAssistant
+				in |= WantsAssistant
 			}
 		}
 		before = w
 	}
 	if back {
-		in &^= wantsAdvice
+		in &^= WantsAdvice
 	}
 	return in
 }
 
-// advising are the words with which other languages ask for advice or work.
+// advising has the words with which other languages ask for advice or work.
 var advising = text.WordSet(`soll sollen sollte sollten kannst könntest können könnten empfiehl empfehle empfehlen empfiehlst empfehlung empfehlungen vorschlag vorschläge tipp tipps ideen hilf
 peux pourrais pouvez pourriez puis dois devrais recommande recommandez recommandes conseille conseillez conseils suggère suggères idées aide
 puedo puedes podrías podría debo debería recomienda recomiendas recomiéndame recomendación sugiere sugieres consejos ideas ayúdame
 posso puoi potresti dovrei consiglia consigli consigliami suggerisci suggerimenti aiutami devo deveria pode poderia recomenda recomende recomendações sugere sugira dicas ajude`)
 
-// intentElsewhere is readIntent for other languages, as far as advice is asked for.
-func intentElsewhere(text []byte) intent {
-	if hasWordOf(advising, text) {
-		return wantsAdvice
+// intentElsewhere is ReadIntent for other languages. It recognises requests for
+// advice only.
+func intentElsewhere(text []byte) Intent {
+	if HasWordOf(advising, text) {
+		return WantsAdvice
 	}
 	for _, w := range [...]string{"おすすめ", "お勧め", "ばいい", "どうすれば", "推荐", "推薦", "建议", "建議", "怎么办", "该怎么"} {
 		if bytes.Contains(text, []byte(w)) {
-			return wantsAdvice
+			return WantsAdvice
 		}
 	}
 	return 0
 }
 
-// cutWord cuts the first word off a text in lower case: a run of letters, digits and bytes beyond ASCII.
+// cutWord cuts off the first word of a text in lower case: a run of letters,
+// digits, apostrophes and bytes beyond ASCII.
 func cutWord(text []byte) (word, rest []byte) {
 	start := 0
 	for start < len(text) && !wordByte(text[start]) {
@@ -131,19 +133,22 @@ func cutWord(text []byte) (word, rest []byte) {
 	return text[start:end], text[end:]
 }
 
+// begins reports whether text begins with a string.
 func begins(text []byte, with string) bool {
 	return len(text) >= len(with) && string(text[:len(with)]) == with
 }
 
-func wordByte(c byte) bool { return c >= 'a' && c <= 'z' || isDigit(c) || c >= 0x80 || c == '\'' }
+// wordByte reports whether c is part of a word.
+func wordByte(c byte) bool { return c >= 'a' && c <= 'z' || IsDigit(c) || c >= 0x80 || c == '\'' }
 
-// sayingWithin is how far behind "you" a verb of saying may stand, in bytes.
-const sayingWithin = 40
+// maxSayingBytes is the maximum distance from "you" to a verb of saying.
+const maxSayingBytes = 40
 
-// sayings are the beginnings of such verbs.
+// sayings has the beginnings of such verbs.
 var sayings = [...]string{"recommend", "suggest", "said", "say", "told", "tell", "mention", "provide", "gave", "give", "list", "explain", "advice",
 	"advise", "propose", "describe"}
 
+// saysSomething reports whether a text has a verb of saying.
 func saysSomething(text []byte) bool {
 	for rest := text; len(rest) > 0; {
 		var w []byte
@@ -157,7 +162,7 @@ func saysSomething(text []byte) bool {
 	return false
 }
 
-// appendLower appends a text in lower case.
+// appendLower appends text in lower case, ASCII eight bytes at a time.
 func appendLower(b []byte, text string, ascii bool) []byte {
 	if !ascii {
 		return append(b, strings.ToLower(text)...)
@@ -178,3 +183,17 @@ func appendLower(b []byte, text string, ascii bool) []byte {
 	}
 	return b
 }
+
+// HasWordOf reports whether a text in lower case contains one of these words.
+func HasWordOf(words map[string]bool, lower []byte) bool {
+	for rest := lower; len(rest) > 0; {
+		var w []byte
+		if w, rest = cutWord(rest); words[string(w)] {
+			return true
+		}
+	}
+	return false
+}
+
+// IsDigit reports whether c is an ASCII digit.
+func IsDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -1,0 +1,187 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/remora-proxy/remora/recall/query"
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
+)
+
+// Some questions share no word with what answers them: "what do you know about
+// me?", "what did we do yesterday?", "where were we?" They are answered directly,
+// by facts or by time.
+
+const (
+	// maxRecent limits the turns that are shown for a question about a time, unless
+	// the request asks for fewer.
+	maxRecent = 6
+	// minTellingTerms is the minimum number of terms of a turn that says something.
+	minTellingTerms = 4
+)
+
+// saidOn returns what the user said on the days that the query names, in order.
+func (ix *index) saidOn(q *resolvedQuery, f *filter, s *scratch, limit int) []hit {
+	return ix.bestInOrder(f, s, limit, func(t *turn) float64 {
+		day := int64(t.time) / dayMillis
+		if !slices.ContainsFunc(q.Dates, func(d text.Days) bool { return day >= d.From && day < d.To }) {
+			return 0
+		}
+		score := float64(min(t.userLen, 40))
+		if t.opens() {
+			score += 10
+		}
+		return score
+	})
+}
+
+// lastConversation returns what the user said last in the newest conversation other
+// than the request's own.
+func (ix *index) lastConversation(f *filter, s *scratch, conv int32, limit int) []hit {
+	newest := int32(-1)
+	for n := range ix.turns {
+		if t := &ix.turns[n]; t.tells() && t.conv >= 0 && t.conv != conv && (newest < 0 || t.time >= ix.turns[newest].time) && f.pass(int32(n)) {
+			newest = int32(n)
+		}
+	}
+	if newest < 0 {
+		return s.picked[:0]
+	}
+	in := ix.turns[newest].conv
+	return ix.bestInOrder(f, s, limit, func(t *turn) float64 {
+		if t.conv != in {
+			return 0
+		}
+		return max(float64(t.time), 1)
+	})
+}
+
+// tells reports whether a live turn has enough words of the user to say something.
+func (t *turn) tells() bool {
+	return t.flags&(turnDead|turnFact|turnResource) == 0 && t.userLen >= minTellingTerms
+}
+
+// bestInOrder returns the limit turns that say something and have the best scores
+// above 0, in the order in which they were said. Any number may qualify ("what did
+// we do this year?"), so only these are kept.
+func (ix *index) bestInOrder(f *filter, s *scratch, limit int, score func(t *turn) float64) []hit {
+	hits := s.picked[:0]
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		if !t.tells() {
+			continue
+		}
+		score := score(t)
+		if score <= 0 || len(hits) == limit && score <= hits[limit-1].score || !f.pass(int32(n)) {
+			continue
+		}
+		if len(hits) == limit {
+			hits = hits[:limit-1]
+		}
+		at := len(hits)
+		for at > 0 && hits[at-1].score < score {
+			at--
+		}
+		hits = slices.Insert(hits, at, hit{turn: int32(n), score: score})
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(ix.turns[a.turn].time, ix.turns[b.turn].time) })
+	s.picked = hits
+	return hits
+}
+
+// direct ranks what answers a question without its words being searched for. It is
+// not ok if they must be.
+func (ix *index) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, topK int) (hits []hit, ok bool) {
+	conv, known := ix.conversationOf(req.Conversation)
+	if !known || req.Conversation == "" {
+		conv = -2
+	}
+	switch {
+	case q.Profile == query.ProfileNothing:
+		return nil, true
+	case q.Profile == query.ProfileLast:
+		if conv >= 0 { // the request itself shows it
+			return nil, false
+		}
+		return ix.lastConversation(f, s, conv, min(topK, maxRecent)), true
+	case q.Profile != 0:
+		hits = ix.profile(q, f, s)
+		return hits, len(hits) > 0
+	case !req.NoGate && q.speaker == 0 && q.OnlyTime(req.Now):
+		return ix.saidOn(q, f, s, min(topK, maxRecent)), true
+	}
+	return nil, false
+}
+
+// maxProfile limits the facts that are examined, and maxSaid the turns if no fact
+// answers; both take the newest.
+const (
+	maxProfile = 1024
+	maxSaid    = 256
+	// maxAgeRead limits the bytes that the slow expression for ages reads for one
+	// request.
+	maxAgeRead = 32 << 10
+)
+
+// profileAge is the age at which a fact counts half as much as one of today.
+const profileAge = 180 * dayMillis
+
+// agedBy returns the weight of something said at a time, where weights halve every
+// half.
+func agedBy(now, at, half storage.Time) float64 {
+	return math.Exp2(-float64(max(now-at, 0)) / float64(half))
+}
+
+// profile ranks the facts that answer a profile question, or for a name or an age
+// what else the user said. If there are none, the words are searched for.
+func (ix *index) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
+	s.picked = s.picked[:0]
+	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.Profile != query.ProfileAll {
+		ix.profileOf(0, maxSaid, q, f, s)
+	}
+	slices.SortStableFunc(s.picked, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	return s.picked
+}
+
+// profileOf examines the newest limit facts, or with kind 0 the newest turns, and
+// appends those that answer to s.picked.
+func (ix *index) profileOf(kind flags, limit int, q *resolvedQuery, f *filter, s *scratch) {
+	looked, read := 0, 0
+	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < limit && read < maxAgeRead; n-- {
+		t := &ix.turns[n]
+		if t.flags&(turnFact|turnDead|turnResource) != kind || kind == 0 && t.userLen == 0 || !f.pass(n) {
+			continue
+		}
+		looked++
+		s.text = ix.appendText(s.text[:0], t.mem)
+		score := 0.5
+		switch said := string(s.text); {
+		case q.Profile == query.ProfileAge:
+			score = 0
+			if lower := strings.ToLower(query.HeadAndTail(said)); query.MayGiveAge(lower) {
+				if read += len(lower); query.GivesAge(lower) {
+					score = 1
+				}
+			}
+		case query.GivesName(said):
+			score = 4
+		case q.Profile == query.ProfileName:
+			score = 0
+		case t.traits&(text.FirstPerson|text.HasPreference) != 0:
+			score = 1
+		}
+		if score > 0 {
+			s.picked = append(s.picked, hit{turn: n, score: score * agedBy(f.now, t.time, profileAge)})
+		}
+	}
+}
+
+// appendText appends the text of passage i.
+func (ix *index) appendText(b []byte, i int32) []byte {
+	u := ix.head(i).rest
+	skipToText(&u)
+	return ix.unpackText(&u, b)
+}

@@ -1,0 +1,279 @@
+package recall
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/remora-proxy/remora/recall/query"
+	"github.com/remora-proxy/remora/text"
+)
+
+// resolvedQuery is a query whose terms have been looked up in one index.
+type resolvedQuery struct {
+	query.Query
+	terms   []resolvedTerm // of Query.Terms
+	mass    float64        // sum of idf * weight over all terms; those that the index does not know count like the rarest
+	sure    float64        // the same with the gate's idf
+	project uint32         // hash of the project that the request belongs to, 0 if unknown
+	speaker uint16         // the one speaker that the query names, 0 if none or several
+	vector  *likeness      // nil without embeddings
+	filter  [16]uint64     // the words that the query may have, by the low bits of their id
+	passes  filter
+
+	own, words []queryWord // memory for those of terms
+	read       text.Analysis
+	ids        []byte   // memory for the ids of the result's lines
+	hashes     []uint64 // of the terms
+	sink       byte     // gives the reads of approachTerms a use
+}
+
+// resolvedTerm is a term of the query with the words that may be used instead of
+// it: a concept.
+type resolvedTerm struct {
+	query.Term
+	idf   float64
+	sure  float64     // idf for the gate
+	words []queryWord // those that the index knows, the term itself first if it does
+}
+
+// queryWord is a word of the index that counts for a term.
+type queryWord struct {
+	id    uint32
+	share float32
+	how   string // "" for the term itself
+}
+
+const (
+	// minShare is the minimum share of a related word whose postings are read.
+	minShare = 0.05
+	// translatedShare is the share of a word of another language.
+	translatedShare = 0.9
+)
+
+// reset empties q and keeps its memory.
+func (q *resolvedQuery) reset() {
+	clear(q.terms)
+	q.Reset()
+	q.passes.reset()
+	q.terms, q.own, q.words, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0], q.hashes[:0]
+	q.mass, q.sure, q.project, q.speaker, q.vector = 0, 0, 0, 0, nil
+	clear(q.filter[:])
+}
+
+// words returns the part of the newest message that a person typed.
+func (r *Request) words() string {
+	if r.HumanOnly {
+		return r.Newest
+	}
+	return HumanWords(r.Newest)
+}
+
+// HumanWords is query.HumanWords, for callers that apply it themselves
+// (Request.HumanOnly).
+func HumanWords(message string) string { return query.HumanWords(message) }
+
+// readQuery parses a request, of which newest is the human's words. It returns a
+// query from the pool.
+func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *resolvedQuery {
+	w := &e.cfg.Weights
+	q := e.queries.Get().(*resolvedQuery)
+	q.Parse(e.analyzer, &q.read, newest, previous, now, usual, &query.Config{
+		Light: w.Light, Request: w.Request, Proper: w.Proper, BorrowTerms: e.cfg.BorrowTerms, BorrowWeight: e.cfg.BorrowWeight,
+	})
+	return q
+}
+
+// resolve looks up the terms of q, removes the names of speakers and keeps the
+// limit heaviest terms.
+func (ix *index) resolve(q *resolvedQuery, limit int, w *Weights) {
+	ix.resolveNames(q)
+	q.SmallTalk = q.SmallTalk && ix.onlySocial(q) || q.OnlyFigures()
+	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
+	rarest := idf(n, 1)
+	for _, t := range q.Terms {
+		q.terms = append(q.terms, resolvedTerm{Term: t})
+	}
+	own := slices.Grow(q.own[:0], len(q.terms))
+	q.hashes = q.hashes[:0]
+	for i := range q.terms {
+		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].Stem))
+	}
+	q.sink = ix.approachTerms(q.hashes)
+	tongues := ix.tongues(q)
+	for i := range q.terms {
+		t := &q.terms[i]
+		df := 0.0
+		if id, ok := ix.terms.findHashed(t.Stem, q.hashes[i]); ok && ix.posts[id].df > 0 {
+			df = ix.posts[id].standing()
+			own = append(own, queryWord{id: id, share: 1})
+			t.words = own[len(own)-1 : len(own) : len(own)]
+		} else if tongues != 0 { // then the word is as rare as its translations
+			var space [8]queryWord
+			for _, w := range ix.translate(space[:0], t, q, tongues) {
+				df = max(df, ix.posts[w.id].standing())
+			}
+		}
+		t.idf = idf(n, df)
+		t.sure = idf(n+unseen, df)
+	}
+	if len(q.terms) > limit {
+		slices.SortStableFunc(q.terms, func(a, b resolvedTerm) int {
+			return cmp.Or(cmp.Compare(min(len(b.words), 1), min(len(a.words), 1)), cmp.Compare(b.idf*b.Weight, a.idf*a.Weight))
+		})
+		q.terms, q.Terms = q.terms[:limit], q.Terms[:0]
+		for _, t := range q.terms {
+			q.Terms = append(q.Terms, t.Term)
+		}
+	}
+	q.own = own
+	for i := range q.terms {
+		t := &q.terms[i]
+		q.mass += min(t.idf, rarest) * t.Weight
+		q.sure += t.sure * t.Weight
+		from := len(q.words)
+		q.words = append(q.words, t.words...)
+		if tongues != 0 {
+			q.words = ix.translate(q.words, t, q, tongues)
+		}
+		var kin []query.RelatedTerm
+		if t.Role&query.HasRelated != 0 {
+			kin = query.Related(t.Stem)
+		}
+		for _, r := range kin {
+			share, how := w.Synonym, "synonym"
+			if r.How == query.KindOf {
+				share, how = w.KindOf, "kind"
+			}
+			id, ok := ix.terms.find(r.Stem)
+			if !ok || share == 0 || ix.posts[id].df == 0 || q.Has(r.Stem) {
+				continue
+			}
+			if rarity := idf(n, ix.posts[id].standing()) / t.idf; rarity < 1 {
+				share *= math.Pow(rarity, w.RelatedIDF)
+			}
+			if share < minShare {
+				continue
+			}
+			q.words = append(q.words, queryWord{id: id, share: float32(share), how: how})
+		}
+		t.words = q.words[from:len(q.words):len(q.words)]
+		for _, word := range t.words {
+			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
+		}
+	}
+}
+
+// approachTerms touches the dictionary and postings of the terms with these hashes,
+// one level for all terms at a time, so that their cache misses overlap.
+func (ix *index) approachTerms(hashes []uint64) (read byte) {
+	t := &ix.terms
+	if len(t.at.slots) == 0 || len(t.ends) == 0 {
+		return 0
+	}
+	mask, low := uint64(len(t.at.slots)-1), t.at.low()
+	for len(hashes) > 0 {
+		var ids [16]uint32
+		n := min(len(hashes), len(ids))
+		for i, h := range hashes[:n] {
+			ids[i] = t.at.slots[h&mask]
+		}
+		for i := range ids[:n] {
+			id := ids[i]&low - 1 // mostly the term's
+			if id >= uint32(len(t.ends)) {
+				id = 0
+			}
+			ids[i] = id
+			read += byte(t.ends[id])
+		}
+		for _, id := range ids[:n] {
+			if name := t.raw(id); len(name) > 0 {
+				read += name[0]
+			}
+			if buf := ix.posts[id].buf; len(buf) > 0 {
+				read += buf[0]
+			}
+		}
+		hashes = hashes[n:]
+	}
+	return read
+}
+
+// onlySocial reports whether the message has nothing but small talk and speakers'
+// names, apart from borrowed terms: "ok", "go on".
+func (ix *index) onlySocial(q *resolvedQuery) bool {
+	for _, t := range q.Terms {
+		if !t.Lent && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// may reports whether termOf may find a word. It is quick, and errs only towards
+// true.
+func (q *resolvedQuery) may(id uint32) bool { return q.filter[id>>6&15]&(1<<(id&63)) != 0 }
+
+// termOf returns the index of the term that is this very word, or -2.
+func (q *resolvedQuery) termOf(id uint32) int {
+	for k := range q.terms {
+		if w := q.terms[k].words; len(w) > 0 && w[0].id == id && w[0].how == "" {
+			return k
+		}
+	}
+	return -2
+}
+
+// resolveNames removes the names of speakers, unless there is nothing else, and
+// sets q.speaker if only one is named.
+func (ix *index) resolveNames(q *resolvedQuery) {
+	var named uint16
+	names, others := 0, 0
+	for _, t := range q.Terms {
+		if n := ix.names[t.Stem]; n == 0 {
+			others++
+		} else if n != named {
+			named = n
+			names++
+		}
+	}
+	if names == 1 {
+		q.speaker = named
+	}
+	if names > 0 && others > 0 {
+		q.Terms = slices.DeleteFunc(q.Terms, func(t query.Term) bool { return ix.names[t.Stem] != 0 })
+	}
+}
+
+// minSpoken: a language is one of the user's if at least one in so many passages
+// is in it. A word or two may be misread as any language.
+const minSpoken = 64
+
+// tongues returns the languages of the index other than the query's, a bit each.
+func (ix *index) tongues(q *resolvedQuery) (others uint32) {
+	all := 0
+	for l := text.English; l <= text.Dutch; l++ {
+		all += ix.spoken[l]
+	}
+	for l := text.English; l <= text.Dutch; l++ {
+		if l != q.Language && ix.spoken[l] > 0 && ix.spoken[l] >= all/minSpoken {
+			others |= 1 << l
+		}
+	}
+	return others
+}
+
+// translate appends the words of other languages that the index knows and that
+// mean the same as a term.
+func (ix *index) translate(words []queryWord, t *resolvedTerm, q *resolvedQuery, tongues uint32) []queryWord {
+	for _, to := range query.Translations(t.Stem, q.Language) {
+		if tongues>>to.Language&1 == 0 || q.Has(to.Stem) {
+			continue
+		}
+		if id, ok := ix.terms.find(to.Stem); ok && ix.posts[id].df > 0 {
+			words = append(words, queryWord{id: id, share: translatedShare, how: "translation"})
+		}
+	}
+	return words
+}
