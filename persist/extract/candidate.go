@@ -68,7 +68,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 		}
 		out = append(out, sp)
 		if mayTell && framed == "" {
-			if ws := appendWords(space[:0], s); len(ws) > 0 && someClause(ws, tales) {
+			if ws := appendWords(space[:0], s); phrases().tale.beginsClause(ws) {
 				framed = RejectFiction
 			}
 		}

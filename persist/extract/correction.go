@@ -10,42 +10,14 @@ import (
 
 // takesBack returns how many words say that something said before was wrong, 0 if these don't.
 func takesBack(ws []word) int {
-	for _, row := range takingBack[ws[0].folded] {
-		if begins(ws, row) {
-			return len(row)
-		}
+	if n := phrases().correction.prefix(ws); n > 0 {
+		return n
 	}
 	if ws[0].in(inCorrecting) && (len(ws) == 1 || ws[1].clause || ws[1].in(inCorrecting)) {
 		return 1
 	}
 	return 0
 }
-
-var takingBack = rows(`
-	i meant
-	i mean
-	i was wrong
-	got that wrong
-	i got that wrong
-	my mistake
-	my bad
-	scratch that
-	make that
-	make it
-	let me correct that
-	hang on
-	ich meinte
-	ich meine
-	mein fehler
-	stimmt nicht
-	je voulais dire
-	je me suis trompe
-	je me suis trompee
-	queria decir
-	quise decir
-	me equivoque
-	me he equivocado
-`)
 
 // noes take something back as well as they answer a question.
 var noes = setOf("no nein nee non")

@@ -28,7 +28,7 @@ func frameOf(own string) frame {
 	if transcribes(lower) {
 		return frameTranscript
 	}
-	if mayBeFiction.in(lower) && anySentence(own, fictional) {
+	if mayBeFiction.in(lower) && anySentence(own, phrases().fiction.beginsClause) {
 		return frameFiction
 	}
 	return framePlain
@@ -71,41 +71,13 @@ var (
 	keptWhat = setOf("this that it these those anything")
 	// before "do not" they make it a statement: "I don't remember that"
 	whoDoesNot = setOf("i we you they he she it who people users which")
-	wishes     = rows(`
-		off the record
-		keep this out of your memory
-		keep that out of your memory
-		keep it out of your memory
-		not for your memory
-		merk dir das nicht
-		merke dir das nicht
-		merk dir das bitte nicht
-		speicher das nicht
-		speichere das nicht
-		speichere das bitte nicht
-		speicher das bitte nicht
-		ne retiens pas
-		ne retenez pas
-		ne enregistre pas cela
-		ne enregistre pas ca
-		ne garde pas ca
-		ne garde pas cela
-		no guardes esto
-		no guardes eso
-		no lo guardes
-		no recuerdes esto
-		no recuerdes eso
-		no memorices esto
-	`)
 )
 
 // declining recognises "don't remember that", "do not store this: ...", "off the record".
 func declining(ws []word) bool {
 	for i := range ws {
-		for _, row := range wishes[ws[i].folded] {
-			if begins(ws[i:], row) {
-				return true
-			}
+		if phrases().declined.prefix(ws[i:]) > 0 {
+			return true
 		}
 		var verb int
 		switch {
@@ -142,111 +114,8 @@ func declining(ws []word) bool {
 	return false
 }
 
-var fictions = rows(`
-	pretend
-	let us pretend
-	let us role
-	let us roleplay
-	let us role-play
-	role play
-	role-play
-	roleplay
-	in this role
-	in this role-play
-	in the role of
-	in this roleplay
-	in this story
-	in my novel
-	for my novel
-	for a novel
-	for my story
-	for a story
-	for my screenplay
-	for a screenplay
-	act as if
-	hypothetically
-	hypothetical
-	suppose
-	imagine i
-	imagine that i
-	imagine we
-	imagine that we
-	for the sake of argument
-	for the sake of the argument
-	just kidding
-	i am kidding
-	i am joking
-	i was kidding
-	i was joking
-	tun wir so
-	angenommen
-	imaginons
-	supongamos
-`)
-
-// tales ask for a text: what comes behind them is what it is to tell. What stands before is the user's own: "Our Mia was born on May 3.
-// Write a poem about it."
-var tales = rows(`
-	write a story
-	write a short story
-	write me a story
-	write me a short story
-	tell me a story
-	write a poem
-	write me a poem
-	write a fairy tale
-	schreib eine geschichte
-	schreib mir eine geschichte
-	schreibe eine geschichte
-	erzahl mir eine geschichte
-	ecris une histoire
-	raconte une histoire
-	raconte moi une histoire
-	escribe una historia
-	escribe un cuento
-	cuentame un cuento
-`)
-
 // Role play goes on in the messages that follow, until it is said to be over.
 var (
-	playsBegin = rows(`
-		let us role
-		let us roleplay
-		let us role-play
-		let us play a role
-		role play
-		role-play
-		roleplay
-		pretend you
-		pretend to be you
-		pretend that you
-		lass uns ein rollenspiel
-		spielen wir ein rollenspiel
-		rollenspiel
-		faisons un jeu de role
-		jeu de role
-		hagamos un juego de rol
-		juego de rol
-	`)
-	playsEnd = rows(`
-		end of role
-		end of the role
-		end of roleplay
-		end role
-		end the role
-		stop the role
-		stop role
-		stop roleplay
-		out of character
-		ooc
-		back to reality
-		enough of the role
-		no more role
-		rollenspiel ende
-		ende des rollenspiels
-		fin du jeu
-		fin del juego
-	`)
 	mayPlay = newNeedles("role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego")
 )
 
@@ -257,39 +126,13 @@ func plays(own string, before bool) bool {
 	}
 	anySentence(own, func(ws []word) bool {
 		for i := range ws {
-			if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
-				continue
+			if startsClause(ws, i) {
+				before = (before || phrases().playBegins.prefix(ws[i:]) > 0) && phrases().playEnds.prefix(ws[i:]) == 0
 			}
-			before = (before || startsOne(ws[i:], playsBegin)) && !startsOne(ws[i:], playsEnd)
 		}
 		return false
 	})
 	return before
-}
-
-// startsOne says whether words begin with one of rows.
-func startsOne(ws []word, rows map[string][][]string) bool {
-	for _, row := range rows[ws[0].folded] {
-		if begins(ws, row) {
-			return true
-		}
-	}
-	return false
-}
-
-func fictional(ws []word) bool { return someClause(ws, fictions) }
-
-// someClause looks at the beginnings of clauses, behind greetings.
-func someClause(ws []word, rows map[string][][]string) bool {
-	for i := range ws {
-		if i > 0 && !ws[i].clause && !ws[i-1].in(inLead|inConjunctions) {
-			continue
-		}
-		if startsOne(ws[i:], rows) {
-			return true
-		}
-	}
-	return false
 }
 
 // transcribes finds lines of both sides of a conversation.

@@ -30,7 +30,7 @@ func TestInstructs(t *testing.T) {
 
 // TestTelltaleWords guards suspect's promise: whatever instructs finds in ASCII words, suspect lets through.
 func TestTelltaleWords(t *testing.T) {
-	for _, list := range overrides {
+	for _, list := range phrases().override {
 		for _, row := range list {
 			found := false
 			for _, w := range row {

@@ -12,11 +12,10 @@ type known struct {
 
 // habits are what few words have.
 type habits struct {
-	parts     []*known   // of a contraction
-	patterns  []*pattern // of the lexicon, that it may begin
-	orders    []*pattern // of standingOrders, the same
-	overrides [][]string // that it begins
-	drops     bool       // it is among dropVerbs
+	parts    []*known   // of a contraction
+	patterns []*pattern // of the lexicon, that it may begin
+	orders   []*pattern // of standingOrders, the same
+	drops    bool       // it is among dropVerbs
 }
 
 // unheard is the word that no list has.
@@ -98,9 +97,6 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 	for w := range dropVerbs {
 		note(w)
 	}
-	for w := range overrides {
-		note(w)
-	}
 	more := func(w string) *habits {
 		k := note(w)
 		if k.more == unheard.more {
@@ -113,9 +109,6 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 	}
 	for w, list := range orders.byFirst {
 		more(w).orders = list
-	}
-	for w, list := range overrides {
-		more(w).overrides = list
 	}
 	for w := range dropVerbs {
 		more(w).drops = true
