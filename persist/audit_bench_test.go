@@ -12,7 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// BenchmarkInspect measures what an audit computes: a full window of twelve messages, as people and models write them.
+// BenchmarkInspect measures what an audit computes: a full window of twelve
+// messages, as people and models write them.
 func BenchmarkInspect(b *testing.B) {
 	var window []windowMessage
 	for _, c := range readPlanted(b, "tuning.txt") {
@@ -56,7 +57,8 @@ func (x *stamped) Add(_ storage.Scope, turn string, _ []storage.Memory) {
 
 func (x *stamped) Forget(storage.Scope, ...string) {}
 
-// BenchmarkSearchable measures from Enqueue to searchable at 100 turns a second with audits on: run it with -benchtime 1000x.
+// BenchmarkSearchable measures from Enqueue to searchable at 100 turns a second
+// with audits on: run it with -benchtime 1000x.
 func BenchmarkSearchable(b *testing.B) {
 	store := openBadger(b, b.TempDir())
 	defer store.Close()

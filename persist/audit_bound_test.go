@@ -11,7 +11,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// watchedFacts is a store that tells when facts are put: that is the auditor's goroutine, inside its round.
+// watchedFacts is a store that tells when facts are put: that is the auditor's
+// goroutine, inside its round.
 type watchedFacts struct {
 	*faulty
 	put func(facts int)
@@ -32,8 +33,9 @@ func (w *watchedFacts) Put(ctx context.Context, writes []storage.Write) error {
 	return w.faulty.Put(ctx, writes)
 }
 
-// Many users who talk at a time: a round holds the facts of as many as the bound allows, and what it changes is of so many audits.
-// None of their conversations is left out for that.
+// Many users who talk at a time: a round holds the facts of as many as the
+// bound allows, and what it changes is of so many audits. None of their
+// conversations is left out for that.
 func TestRoundsAreBounded(t *testing.T) {
 	const users, each = 12, 40
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,8 @@ func (s *markSizes) DeleteRecords(ctx context.Context, refs []storage.RecordRef)
 	return s.faulty.DeleteRecords(ctx, refs)
 }
 
-// TestMarksGoBitByBit: the marks of conversations that nothing needs any more go soon after, not all at once.
+// TestMarksGoBitByBit: the marks of conversations that nothing needs any more
+// go soon after, not all at once.
 func TestMarksGoBitByBit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const conversations = 3*marksPerSweep + 1

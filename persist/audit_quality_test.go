@@ -9,8 +9,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestPlantedFacts audits sets of conversations as they would be live: those that the rules were tuned on, and those that
-// were written afterwards. At least 80 % of the planted facts are saved, and at most 10 % of the rest.
+// TestPlantedFacts audits sets of conversations as they would be live: those
+// that the rules were tuned on, and those that were written afterwards. At
+// least 80 % of the planted facts are saved, and at most 10 % of the rest.
 func TestPlantedFacts(t *testing.T) {
 	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt", "strangers-a.txt", "strangers-b.txt", "chinese-japanese.txt", "chinese-japanese-held-out.txt", "lives.txt"} {
 		t.Run(file, func(t *testing.T) {
@@ -49,7 +50,8 @@ func TestPlantedFacts(t *testing.T) {
 	}
 }
 
-// auditedFacts hands turns in and returns the facts that are recalled afterwards.
+// auditedFacts hands turns in and returns the facts that are recalled
+// afterwards.
 func auditedFacts(t *testing.T, turns []Turn) []string {
 	t.Helper()
 	var texts []string
@@ -84,7 +86,8 @@ func factsOf(t testing.TB, s storage.Store, scope storage.Scope) []storage.Memor
 	return page.Memories
 }
 
-// overlaps says whether one of the facts holds a planted line, or is more than half of it.
+// overlaps says whether one of the facts holds a planted line, or is more than
+// half of it.
 func overlaps(facts []string, line string) bool {
 	want := extract.Normalize(line)
 	for _, f := range facts {

@@ -182,7 +182,8 @@ func TestDifferentStatementsStay(t *testing.T) {
 	})
 }
 
-// TestReplayAddsNothing audits the same turns again after a restart on the same store.
+// TestReplayAddsNothing audits the same turns again after a restart on the same
+// store.
 func TestReplayAddsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -207,7 +208,8 @@ func TestReplayAddsNothing(t *testing.T) {
 	})
 }
 
-// TestDueAuditSurvivesACrash stops a pipeline before its audit is due; the next run makes it.
+// TestDueAuditSurvivesACrash stops a pipeline before its audit is due; the next
+// run makes it.
 func TestDueAuditSurvivesACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

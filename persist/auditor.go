@@ -22,8 +22,9 @@ const (
 	panicRest   = time.Second      // after a round that panicked
 )
 
-// auditor takes in every stored turn and audits conversations when they are due. It works next to the storer, one
-// conversation at a time, and rests three times as long as it worked, so it takes at most a quarter of a processor. It
+// auditor takes in every stored turn and audits conversations when they are
+// due. It works next to the storer, one conversation at a time, and rests three
+// times as long as it worked, so it takes at most a quarter of a processor. It
 // rests longer while turns queue up, and less while somebody waits for it.
 type auditor struct {
 	*shared
@@ -41,7 +42,8 @@ type auditor struct {
 	settling      []chan struct{} // Settle calls that wait
 	ended         bool            // run has returned
 
-	// The rest belongs to the auditor while it is inside the gate, and to an erasure while the gate is closed.
+	// The rest belongs to the auditor while it is inside the gate, and to an
+	// erasure while the gate is closed.
 	conversations     map[conversationKey]*conversation
 	conversationBytes int64
 	scopes            map[storage.Scope]*scopeFacts
@@ -57,8 +59,9 @@ type auditor struct {
 	byIdleness        []idle // buffer of shrink
 }
 
-// scopeFacts is what the auditor holds of a scope, to merge new facts and keep to its limits. It is read from the store
-// when the first of the scope's conversations is audited.
+// scopeFacts is what the auditor holds of a scope, to merge new facts and keep
+// to its limits. It is read from the store when the first of the scope's
+// conversations is audited.
 type scopeFacts struct {
 	*facts.Set
 	scope        storage.Scope
@@ -89,7 +92,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 			next = a.nextDue()
 		}
 		a.gate.leave()
-		// Rest in proportion to the work, then until something is due or comes in.
+		// Rest in proportion to the work, then until something is due or comes
+		// in.
 		rest := a.stored + restAfter(time.Since(begun)-a.paused-a.stored, a.paused, a.restFactor())
 		if !pause(min(rest, maxRest), nil, ending, work.Done()) {
 			return
@@ -107,8 +111,9 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 	}
 }
 
-// stop wakes those who wait, cancels calls of the distiller, and deletes the marks that the next start would only look at
-// in vain. What is left is due at the next start.
+// stop wakes those who wait, cancels calls of the distiller, and deletes the
+// marks that the next start would only look at in vain. What is left is due at
+// the next start.
 func (a *auditor) stop(work context.Context, cancel func()) {
 	a.mu.Lock()
 	a.ended = true
@@ -126,13 +131,15 @@ func (a *auditor) stop(work context.Context, cancel func()) {
 	}
 }
 
-// restAfter returns how long to rest: factor times the work, less the rests that were taken during it.
+// restAfter returns how long to rest: factor times the work, less the rests
+// that were taken during it.
 func restAfter(worked, paused time.Duration, factor int) time.Duration {
 	return max(time.Duration(factor)*worked-paused, 0)
 }
 
-// restFactor is how many times as long as it worked the auditor rests. What it leaves, requests and queued turns can use.
-// It lags then, until maxIncoming turns wait for it; those beyond are counted.
+// restFactor is how many times as long as it worked the auditor rests. What it
+// leaves, requests and queued turns can use. It lags then, until maxIncoming
+// turns wait for it; those beyond are counted.
 func (a *auditor) restFactor() int {
 	a.mu.Lock()
 	waited := len(a.settling) > 0
@@ -147,7 +154,8 @@ func (a *auditor) restFactor() int {
 	return 3
 }
 
-// settle returns a channel that is closed when all that has come in was audited; ok is false after run has returned.
+// settle returns a channel that is closed when all that has come in was
+// audited; ok is false after run has returned.
 func (a *auditor) settle() (done chan struct{}, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -160,7 +168,8 @@ func (a *auditor) settle() (done chan struct{}, ok bool) {
 	return done, true
 }
 
-// waiting returns how many turns wait, and how many conversations have messages that no audit has read.
+// waiting returns how many turns wait, and how many conversations have messages
+// that no audit has read.
 func (a *auditor) waiting() (turns, conversations int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +189,8 @@ func (a *auditor) nextIncoming() (auditTurn, bool) {
 	return t, true
 }
 
-// due returns the conversations whose audit is due, the longest due first; when settling, all that have anything to audit.
+// due returns the conversations whose audit is due, the longest due first; when
+// settling, all that have anything to audit.
 func (a *auditor) due(now time.Time, settling bool) []*conversation {
 	var out []*conversation
 	for _, c := range a.conversations {
@@ -206,7 +216,8 @@ func (a *auditor) nextDue() time.Time {
 	return next
 }
 
-// overLimit reports whether the conversations exceed their limits, plus one share-th of them if share is not 0.
+// overLimit reports whether the conversations exceed their limits, plus one
+// share-th of them if share is not 0.
 func (a *auditor) overLimit(share int64) bool {
 	cfg := &a.cfg.Audit
 	limit, bytes := int64(cfg.MaxConversations), cfg.MaxBytes
@@ -216,8 +227,8 @@ func (a *auditor) overLimit(share int64) bool {
 	return int64(len(a.conversations)) > limit || a.conversationBytes > bytes && len(a.conversations) > 1
 }
 
-// overflowShare: conversations may exceed their limits by an eighth until shrink is called, so that many are dropped at a
-// time.
+// overflowShare: conversations may exceed their limits by an eighth until
+// shrink is called, so that many are dropped at a time.
 const overflowShare = 8
 
 // countBytes adds up what conversations take.
@@ -235,9 +246,10 @@ type idle struct {
 	*conversation
 }
 
-// shrink drops the conversations that were idle longest until the limits hold. Those that are not audited yet are audited
-// now, one scope after another so that its facts are read once, and no more of them than fit the round: the next one
-// continues.
+// shrink drops the conversations that were idle longest until the limits hold.
+// Those that are not audited yet are audited now, one scope after another so
+// that its facts are read once, and no more of them than fit the round: the
+// next one continues.
 func (a *auditor) shrink(r *round) {
 	defer func() { a.stats.conversationBytes.Store(a.conversationBytes) }()
 	a.countBytes()
@@ -288,7 +300,8 @@ func (a *auditor) shrink(r *round) {
 	}
 }
 
-// evictScopes drops the facts of scopes that were idle longest until the limits hold, but for those in use.
+// evictScopes drops the facts of scopes that were idle longest until the limits
+// hold, but for those in use.
 func (a *auditor) evictScopes(inUse map[storage.Scope]*scopeChanges) {
 	bytes := int64(0)
 	for _, f := range a.scopes {
@@ -373,7 +386,8 @@ func (a *auditor) forget(matches func(conversationKey) bool) {
 	clear(a.scopes) // to be read again
 }
 
-// forgetTurn removes a turn from what waits for an audit, or only its reply if the user's words stay. The gate is closed.
+// forgetTurn removes a turn from what waits for an audit, or only its reply if
+// the user's words stay. The gate is closed.
 func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -393,7 +407,8 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 	}
 }
 
-// unaudited returns the turns of a conversation that no audit has read. The gate is closed.
+// unaudited returns the turns of a conversation that no audit has read. The
+// gate is closed.
 func (a *auditor) unaudited(key conversationKey) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

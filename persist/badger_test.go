@@ -36,7 +36,8 @@ func openStoreWithin(dir string, log *slog.Logger, memory int64) (*badger.Store,
 	return s, s.Open(context.Background())
 }
 
-// Planted secrets and personal data are nowhere on the disk, in the log, or in the spool of a store that never came back.
+// Planted secrets and personal data are nowhere on the disk, in the log, or in
+// the spool of a store that never came back.
 func TestCanaries(t *testing.T) {
 	canaries := []string{
 		"sk-proj-q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2C3D4", "ghp_q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2", "canary.bird@example.org",
@@ -98,7 +99,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// TestMissingKey: turns of a user whose key is missing are dropped, and those of the others in the same batches are stored and audited.
+// TestMissingKey: turns of a user whose key is missing are dropped, and those
+// of the others in the same batches are stored and audited.
 func TestMissingKey(t *testing.T) {
 	dir := t.TempDir()
 	store := openBadger(t, dir)
@@ -176,7 +178,8 @@ func BenchmarkEnqueue(b *testing.B) {
 	}
 }
 
-// BenchmarkTurns measures durable turns a second over 64 users: enqueue to searchable, with redaction, spool and store.
+// BenchmarkTurns measures durable turns a second over 64 users: enqueue to
+// searchable, with redaction, spool and store.
 func BenchmarkTurns(b *testing.B) {
 	store := openBadger(b, b.TempDir())
 	defer store.Close()

@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestNewTurnsAreLookedUpTogether guards the number of calls that a batch costs: each waits for the store's process.
+// TestNewTurnsAreLookedUpTogether guards the number of calls that a batch
+// costs: each waits for the store's process.
 func TestNewTurnsAreLookedUpTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -33,7 +34,8 @@ func TestNewTurnsAreLookedUpTogether(t *testing.T) {
 	})
 }
 
-// TestSpoolCommitTakesWhatQueuedUp guards that commits grow under load, in turns and not beyond what a commit may hold.
+// TestSpoolCommitTakesWhatQueuedUp guards that commits grow under load, in
+// turns and not beyond what a commit may hold.
 func TestSpoolCommitTakesWhatQueuedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, test := range []struct {
@@ -64,7 +66,8 @@ func TestSpoolCommitTakesWhatQueuedUp(t *testing.T) {
 	})
 }
 
-// TestFactsOfARoundTogether guards the same of an audit's facts, and that one scope's refusal costs the others nothing.
+// TestFactsOfARoundTogether guards the same of an audit's facts, and that one
+// scope's refusal costs the others nothing.
 func TestFactsOfARoundTogether(t *testing.T) {
 	for _, refused := range []string{"", "u3"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -122,7 +125,8 @@ func TestFactsOfARoundTogether(t *testing.T) {
 	}
 }
 
-// TestNoMarkIsLeft guards that audits which were made are not made again at the next start, however many they are.
+// TestNoMarkIsLeft guards that audits which were made are not made again at the
+// next start, however many they are.
 func TestNoMarkIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

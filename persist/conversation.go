@@ -16,7 +16,8 @@ type conversationKey struct {
 	conversation string
 }
 
-// conversation is what the auditor holds of a conversation: its newest messages, and when an audit is due.
+// conversation is what the auditor holds of a conversation: its newest
+// messages, and when an audit is due.
 type conversation struct {
 	conversationKey
 	window       []windowMessage // at most AuditConfig.WindowMessages, oldest first
@@ -28,12 +29,13 @@ type conversation struct {
 	call         int             // number of the distiller's call under way for it; 0 = none
 	replaced     map[string]bool // turns whose user's words were replaced since the last audit
 	summary      *extract.Summary
-	rolePlay     bool  // role play goes on after what was audited
+	rolePlay     bool  // role play continues after what was audited
 	bytes        int64 // of the window's texts
 	summaryBytes int64
 }
 
-// Limits of what is held of a message, and estimates of what is held besides texts, in bytes.
+// Limits of what is held of a message, and estimates of what is held in
+// addition to texts, in bytes.
 const (
 	maxHeldUser          = 8 << 10
 	maxHeldAssistant     = extract.MaxAssistantText
@@ -68,7 +70,8 @@ type auditTurn struct {
 	due       bool // recovered because its audit was due
 }
 
-// newAuditTurn copies what an audit needs of a stored turn: at most limit of its newest messages.
+// newAuditTurn copies what an audit needs of a stored turn: at most limit of
+// its newest messages.
 func newAuditTurn(t *Turn, limit int) auditTurn {
 	out := auditTurn{conversationKey: conversationKey{t.Scope, t.Conversation}, turn: t.ID}
 	for i := range t.Messages {
@@ -115,8 +118,8 @@ func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
 	return out
 }
 
-// head returns a copy of at most n bytes of s. Summaries and facts keep parts of it for long, and the rest should not stay
-// in memory for them.
+// head returns a copy of at most n bytes of s. Summaries and facts keep parts
+// of it for long, and the rest should not stay in memory for them.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return strings.Clone(s)
@@ -132,7 +135,8 @@ func (t *auditTurn) size() int64 {
 	return n
 }
 
-// asks reports whether the user asks to remember or to forget something: that does not wait until an audit is due.
+// asks reports whether the user asks to remember or to forget something: that
+// does not wait until an audit is due.
 func asks(ms []windowMessage) bool {
 	return slices.ContainsFunc(ms, func(m windowMessage) bool { return m.User && extract.Asks(m.Text) })
 }
@@ -140,8 +144,8 @@ func asks(ms []windowMessage) bool {
 // tokensOf estimates the tokens of a text.
 func tokensOf(s string) int { return (len(s) + 3) / 4 }
 
-// add takes in a turn and drops the oldest messages beyond limit. The caller audits those that no audit has read before:
-// see overflows.
+// add takes in a turn and drops the oldest messages beyond limit. The caller
+// audits those that no audit has read before: see overflows.
 func (c *conversation) add(t *auditTurn, now time.Time, limit int) {
 	known := false
 	kept := c.window[:0]
@@ -201,7 +205,8 @@ func (c *conversation) markRead(m *windowMessage) {
 	c.tokens -= tokensOf(m.Text)
 }
 
-// overflows reports whether n messages more would push out some that no audit has read.
+// overflows reports whether n messages more would push out some that no audit
+// has read.
 func (c *conversation) overflows(n, limit int) bool { return c.unread > 0 && c.unread+n > limit }
 
 // dirty reports whether there is anything to audit.
@@ -234,7 +239,8 @@ func (c *conversation) audited() {
 	}
 }
 
-// forgetTurn removes a turn's messages, or only the reply if the user's words stay.
+// forgetTurn removes a turn's messages, or only the reply if the user's words
+// stay.
 func (c *conversation) forgetTurn(turn string, users bool) {
 	c.window = slices.DeleteFunc(c.window, func(m windowMessage) bool {
 		if m.turn != turn || m.User && !users {
@@ -248,8 +254,9 @@ func (c *conversation) forgetTurn(turn string, users bool) {
 	}
 }
 
-// hold keeps the messages that came in since a call of the distiller out of the audit of its answer, for the model has not
-// seen them. It makes the proposals point to where their messages stand now, -1 if they are gone.
+// hold keeps the messages that came in since a call of the distiller out of the
+// audit of its answer, for the model has not seen them. It makes the proposals
+// point to where their messages stand now, -1 if they are gone.
 func (c *conversation) hold(call int, proposals []extract.Proposal) {
 	at := map[int]int{}
 	for i := range c.window {

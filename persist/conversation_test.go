@@ -7,8 +7,9 @@ import (
 	"testing/synctest"
 )
 
-// TestSummariesCountAgainstTheBound has conversations of little text in the window and large summaries: they are let go
-// of before all that is held takes more than audit.maxBytes.
+// TestSummariesCountAgainstTheBound has conversations of little text in the
+// window and large summaries: they are let go of before all that is held takes
+// more than audit.maxBytes.
 func TestSummariesCountAgainstTheBound(t *testing.T) {
 	const most = 1 << 20
 	audited(t, func(c *Config) { c.Audit.MaxBytes, c.TurnsPerSecond = most, 0 }, func(t *testing.T, p running, _ *faulty, _ *indexed) {

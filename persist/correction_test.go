@@ -11,7 +11,8 @@ import (
 	"github.com/remora-proxy/remora/persist/extract"
 )
 
-// dialog tells statements with what the assistant says after each, and returns what holds.
+// dialog tells statements with what the assistant says after each, and returns
+// what holds.
 func dialog(t *testing.T, lines ...string) (got []string) {
 	t.Helper()
 	audited(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
@@ -29,8 +30,8 @@ func dialog(t *testing.T, lines ...string) (got []string) {
 	return got
 }
 
-// TestNoAsAnAnswer: a "no" takes back what was said before only if nothing else was asked, and of what one may have many of nothing
-// that it does not name.
+// TestNoAsAnAnswer: a "no" takes back what was said before only if nothing else
+// was asked, and of what one may have many of nothing that it does not name.
 func TestNoAsAnAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -62,7 +63,8 @@ func TestNoAsAnAnswer(t *testing.T) {
 	}
 }
 
-// TestCorrectionByAFragment: what takes back a value and is no sentence is the statement before with that value, where there is no doubt.
+// TestCorrectionByAFragment: what takes back a value and is no sentence is the
+// statement before with that value, where there is no doubt.
 func TestCorrectionByAFragment(t *testing.T) {
 	const couscous = "I see. Tell me more about the couscous dinner, the mint tea and the guests."
 	for _, c := range []struct{ before, after, want string }{

@@ -10,12 +10,15 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// episodesOf returns the searchable passages of a redacted turn: each message cut at the ends of sentences, or else of
-// words, into at most PassageRunes characters. EventTime rises by at least a millisecond from passage to passage, so
-// that order of speech is order of time. What goes beyond maxWrite is left out, with the mark of a cut. With a salt
-// passages have the originals of their placeholders, as far as there is room for them besides all texts.
+// episodesOf returns the searchable passages of a redacted turn: each message
+// cut at the ends of sentences, or else of words, into at most PassageRunes
+// characters. EventTime rises by at least a millisecond from passage to
+// passage, so that order of speech is order of time. What goes beyond maxWrite
+// is left out, with the mark of a cut. With a salt passages have the originals
+// of their placeholders, as far as the texts leave room for them.
 //
-// The result depends on the arguments alone, and its ids are those that storage.Write wants of a turn.
+// The result depends on the arguments alone, and its ids are those that
+// storage.Write wants of a turn.
 func episodesOf(t Turn, retention time.Duration, salt []byte, maxWrite int) (out []storage.Memory) {
 	var originals []map[string]string // by memory
 	var last storage.Time

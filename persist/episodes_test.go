@@ -95,7 +95,8 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// Whatever a turn is, its episodes are a write that stores accept, and times rise.
+// Whatever a turn is, its episodes are a write that stores accept, and times
+// rise.
 func TestEpisodesFitOneWrite(t *testing.T) {
 	turn := turnOf(testScope, strings.Repeat("i", MaxTurnID), strings.Repeat("很长的一段话 ", 400_000), "answer")
 	turn.Conversation, turn.Chain, turn.Model = strings.Repeat("c", maxConversation), strings.Repeat("h", maxName), strings.Repeat("m", maxName)

@@ -15,7 +15,8 @@ type Erasure struct {
 	Spooled  int // durable turns that were not memories yet, those set aside included
 	Memories int
 	Records  map[storage.Bucket]int // local records deleted or rewritten: spool, ledger, index snapshots, summaries, audits
-	// Derived counts the facts among Memories that were deleted because their source was.
+	// Derived counts the facts among Memories that were deleted because their
+	// source was.
 	Derived int
 	At      storage.Time
 }
@@ -30,10 +31,12 @@ func (e *Erasure) record(b storage.Bucket, n int) {
 	e.Records[b] += n
 }
 
-// erasure is one under way. It works from front to back: what is in memory first, then the spool, the store and its
-// records, and the index. The stages are kept out, so no turn is in between; turns accepted after the call began are new
-// and stay. While the store is away an erasure waits until its context ends, and has then done nothing but drop queued
-// turns, or, for a conversation, nothing at all.
+// erasure is one under way. It works from front to back: what is in memory
+// first, then the spool, the store and its records, and the index. The stages
+// are kept out, so no turn is in between; turns accepted after the call began
+// are new and stay. While the store is away an erasure waits until its context
+// ends, and has then done nothing but drop queued turns, or, for a
+// conversation, nothing at all.
 type erasure struct {
 	*Pipeline
 	ctx   context.Context
@@ -56,12 +59,14 @@ func (p *Pipeline) erasing(ctx context.Context, scope storage.Scope, erase func(
 	return e.out, err
 }
 
-// surePatience is how long the steps of an erasure that has begun are repeated: longer than the store's process takes to
-// restart.
+// surePatience is how long the steps of an erasure that has begun are repeated:
+// longer than the store's process takes to restart.
 const surePatience = 10 * time.Second
 
-// surely repeats a step that has begun, and fails with the store's error. If the answer was lost the step may have
-// happened. A caller that repeated the whole erasure would find nothing, and what comes after the step would not be done.
+// surely repeats a step that has begun, and fails with the store's error. If
+// the answer was lost the step may have happened. A caller that repeated the
+// whole erasure would find nothing, and what comes after the step would not be
+// done.
 func (e *erasure) surely(step func() error) error {
 	bounded, cancel := context.WithTimeout(e.ctx, surePatience)
 	defer cancel()
@@ -88,7 +93,8 @@ type inSpool struct {
 	latest       storage.Time        // of the turns' messages
 }
 
-// spooled finds turns, quarantined turns and audit marks in the scope's spool. An entry that can't be read is empty.
+// spooled finds turns, quarantined turns and audit marks in the scope's spool.
+// An entry that can't be read is empty.
 func (e *erasure) spooled(matches func(entry *spoolEntry, readable bool) bool) (found inSpool, err error) {
 	err = e.eachRecord(e.ctx, storage.BucketSpool, e.scope, func(r storage.Record) {
 		entry, err := decodeEntry(r.Value)
@@ -138,8 +144,9 @@ func (e *erasure) dropRecords(refs []storage.RecordRef) error {
 	return nil
 }
 
-// deleteMemories deletes memories and updates the index, which writes nothing of the scope meanwhile: a vector written in
-// between would be deleted again, but its bytes would stay until the store compacts.
+// deleteMemories deletes memories and updates the index, which writes nothing
+// of the scope meanwhile: a vector written in between would be deleted again,
+// but its bytes would stay until the store compacts.
 func (e *erasure) deleteMemories(ids []string) error {
 	resume, err := e.index.pauseWrites(e.ctx, e.scope)
 	if err != nil {
@@ -213,7 +220,8 @@ func (e *erasure) user() error {
 	if err != nil {
 		return err
 	}
-	// If memories live elsewhere than local records, Erase knows nothing of the latter.
+	// If memories live elsewhere than local records, Erase knows nothing of the
+	// latter.
 	return e.surely(func() error {
 		for _, b := range storage.Buckets() {
 			refs, err := e.records(b, func(*storage.Record) bool { return true })

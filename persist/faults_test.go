@@ -41,7 +41,8 @@ func TestRecovery(t *testing.T) {
 		time.Sleep(time.Second)
 		store.Fail(false)
 		mustFlush(t, q.Pipeline)
-		// Flush waits for what was taken before; what was recovered comes first, since it is stored in order
+		// Flush waits for what was taken before; what was recovered comes
+		// first, since it is stored in order
 		want := []string{"q11", "q12", "q13", "q14", "q15", "q16", "q17", "q18", "q19", "newest"}
 		if diff := cmp.Diff(want, texts(t, store, testScope)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
@@ -133,7 +134,8 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 	})
 }
 
-// Each write step, failing before and after its effect, once and for a whole run: every turn is stored exactly once.
+// Each write step, failing before and after its effect, once and for a whole
+// run: every turn is stored exactly once.
 func TestFaultTable(t *testing.T) {
 	for _, method := range []string{"PutRecords", "Memory", "Probe", "Put", "DeleteRecords", "AllRecords"} {
 		for _, after := range []bool{false, true} {

@@ -13,13 +13,15 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// faulty is a store in memory whose calls can be made to fail, before or after they have taken effect.
+// faulty is a store in memory whose calls can be made to fail, before or after
+// they have taken effect.
 type faulty struct {
 	*storagetest.Mem
 
 	mu    sync.Mutex
 	calls map[string]int
-	// fault decides about the nth call (from 1) of a method: err != nil fails it, after says that it has taken effect.
+	// fault decides about the nth call (from 1) of a method: err != nil fails
+	// it, after says that it has taken effect.
 	fault func(method string, n int) (err error, after bool)
 	put   [][]storage.Write
 	spool [][]storage.Record

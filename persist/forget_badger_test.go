@@ -46,8 +46,9 @@ func (e embedder) Documents(ctx context.Context, texts []string) ([][]float32, e
 	return out, nil
 }
 
-// TestForgottenEverywhere forgets a passage, a conversation, a user and everybody from a real store with a real index,
-// its snapshot and vectors, and looks for the words in all that the store gives out, and in its files.
+// TestForgottenEverywhere forgets a passage, a conversation, a user and
+// everybody from a real store with a real index, its snapshot and vectors, and
+// looks for the words in all that the store gives out, and in its files.
 func TestForgottenEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	store := openBadger(t, dir)
@@ -73,7 +74,8 @@ func TestForgottenEverywhere(t *testing.T) {
 		}
 	}
 	leave := func() { p.stop(); engine.Close() }
-	// held lists where the store has a word, and counts the records of the index and the rest.
+	// held lists where the store has a word, and counts the records of the
+	// index and the rest.
 	held := func(scope storage.Scope, word string) (where []string, records int) {
 		t.Helper()
 		for _, text := range texts(t, store, scope) {

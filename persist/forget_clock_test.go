@@ -19,7 +19,8 @@ func saidAhead(id, text string) Turn {
 	return turn
 }
 
-// TestForgottenThoughTheClockWasAhead: what was said by a clock that is corrected since stays forgotten when its turn comes again.
+// TestForgottenThoughTheClockWasAhead: what was said by a clock that is
+// corrected since stays forgotten when its turn comes again.
 func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
@@ -56,7 +57,8 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 	}
 }
 
-// TestNewestHoldsThoughTheClockWentBack: what is said now is newer than what a clock that was ahead dated later.
+// TestNewestHoldsThoughTheClockWentBack: what is said now is newer than what a
+// clock that was ahead dated later.
 func TestNewestHoldsThoughTheClockWentBack(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, saidAhead("t1", "I live in Porto."))
@@ -67,8 +69,8 @@ func TestNewestHoldsThoughTheClockWentBack(t *testing.T) {
 	})
 }
 
-// TestForgettingReachesOtherVersions: another version of a forgotten turn that waits in the queue or was set aside is forgotten, too,
-// and counted.
+// TestForgettingReachesOtherVersions: another version of a forgotten turn that
+// waits in the queue or was set aside is forgotten, too, and counted.
 func TestForgettingReachesOtherVersions(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,9 +22,10 @@ func in(conversation string, before time.Duration, id, text string) func() Turn 
 	}
 }
 
-// TestForgottenConversationStaysForgotten: what was said in it is not made a fact of again, though its turns are handed in
-// once more, as by an import. The same words are facts where they were said elsewhere, whenever that was, and where they are
-// said in it again.
+// TestForgottenConversationStaysForgotten: what was said in it is not made a
+// fact of again, though its turns are handed in once more, as by an import. The
+// same words are facts where they were said elsewhere, whenever that was, and
+// where they are said in it again.
 func TestForgottenConversationStaysForgotten(t *testing.T) {
 	peanuts := "I'm allergic to peanuts."
 	for name, c := range map[string]struct {
@@ -65,7 +66,8 @@ func TestForgottenConversationStaysForgotten(t *testing.T) {
 	}
 }
 
-// TestNothingToForgetLeavesNothing: a name that nobody knows takes no tombstone's place.
+// TestNothingToForgetLeavesNothing: a name that nobody knows takes no
+// tombstone's place.
 func TestNothingToForgetLeavesNothing(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, in("c1", time.Hour, "t1", "I live in Porto.")())
@@ -78,8 +80,9 @@ func TestNothingToForgetLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestForgetUnstoredConversationFailsHalfway: the store refuses the tombstone of a conversation that is nowhere but on its
-// way to the store. Forgetting it again leaves one.
+// TestForgetUnstoredConversationFailsHalfway: the store refuses the tombstone
+// of a conversation that is nowhere but on its way to the store. Forgetting it
+// again leaves one.
 func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 	for _, where := range []string{"queued", "spooled"} {
 		for _, after := range []bool{false, true} { // the write took effect
@@ -116,8 +119,9 @@ func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 	}
 }
 
-// TestForgettingAConversationLeavesTheOthers: of what the user said in several conversations the forgotten one's share goes
-// alone, in whatever order they were audited, as if it had never been.
+// TestForgettingAConversationLeavesTheOthers: of what the user said in several
+// conversations the forgotten one's share goes alone, in whatever order they
+// were audited, as if it had never been.
 func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 	porto, lisbon, graz := "I live in Porto.", "I live in Lisbon.", "I live in Graz."
 	for name, c := range map[string]struct {

@@ -44,7 +44,8 @@ func everything(t *testing.T, store *faulty, scope storage.Scope) []string {
 	return out
 }
 
-// TestForgetUser erases a user whose turns are in every place at once: queued, spooled, stored, heard, audited, asked for.
+// TestForgetUser erases a user whose turns are in every place at once: queued,
+// spooled, stored, heard, audited, asked for.
 func TestForgetUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &dropping{}
@@ -158,7 +159,8 @@ func TestForgetWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// TestForgetRace erases while turns of the user pour in. What was handed in before the last erasure began is gone.
+// TestForgetRace erases while turns of the user pour in. What was handed in
+// before the last erasure began is gone.
 func TestForgetRace(t *testing.T) {
 	store := newFaulty()
 	cfg := DefaultConfig()
@@ -193,8 +195,8 @@ func TestForgetRace(t *testing.T) {
 	}
 }
 
-// TestForgetWaitsForWritesUnderWay erases while a stage is in the middle of a write of that user: the spooler, the storer
-// and the auditor in turn.
+// TestForgetWaitsForWritesUnderWay erases while a stage is in the middle of a
+// write of that user: the spooler, the storer and the auditor in turn.
 func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 	for _, slow := range []string{"PutRecords", "Put"} {
 		for nth := 1; nth <= 2; nth++ { // the second ones are the auditor's
@@ -254,7 +256,8 @@ func (x *holding) PauseWrites(context.Context, storage.Scope) (func(), error) {
 	return func() { x.calls = append(x.calls, "release: "+x.left()) }, x.err
 }
 
-// TestForgettingOneHoldsTheIndex: the same for what is forgotten without its user.
+// TestForgettingOneHoldsTheIndex: the same for what is forgotten without its
+// user.
 func TestForgettingOneHoldsTheIndex(t *testing.T) {
 	for name, forget := range map[string]func(ctx context.Context, p running) error{
 		"a memory": func(ctx context.Context, p running) error {
@@ -288,8 +291,9 @@ func TestForgettingOneHoldsTheIndex(t *testing.T) {
 	}
 }
 
-// TestForgetHoldsTheIndex: what the index writes by itself is kept out from before the erasure until it has dropped the
-// scope, so that nothing lands in between.
+// TestForgetHoldsTheIndex: what the index writes by itself is kept out from
+// before the erasure until it has dropped the scope, so that nothing lands in
+// between.
 func TestForgetHoldsTheIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -312,7 +316,8 @@ func TestForgetHoldsTheIndex(t *testing.T) {
 	})
 }
 
-// keyless is a store that has lost the key of a scope: it can be erased, and until then not read.
+// keyless is a store that has lost the key of a scope: it can be erased, and
+// until then not read.
 type keyless struct {
 	*faulty
 	lost storage.Scope
@@ -332,7 +337,8 @@ func (k *keyless) Erase(ctx context.Context, scope storage.Scope) (storage.Recei
 	return k.faulty.Erase(ctx, scope)
 }
 
-// A user whose key is lost is erased all the same, which is the way to begin anew.
+// A user whose key is lost is erased all the same, which is the way to begin
+// anew.
 func TestForgetUserWithoutKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &keyless{faulty: newFaulty()}

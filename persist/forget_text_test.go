@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestForgetMemoriesForgetsTheSummary looks for the words of a forgotten passage in everything that is kept.
+// TestForgetMemoriesForgetsTheSummary looks for the words of a forgotten
+// passage in everything that is kept.
 func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, said("t1", "Our dinner guests come from Lisbon. I'm allergic to peanuts and hazelnuts. Please forget my peanuts story."), said("t2", "The guests of the dinner stay in Porto until Sunday."))
@@ -42,7 +43,8 @@ func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 	})
 }
 
-// TestForgetReply forgets a reply before the audit: what the user said is audited, and the reply is nowhere.
+// TestForgetReply forgets a reply before the audit: what the user said is
+// audited, and the reply is nowhere.
 func TestForgetReply(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", "Remember that I live in Porto.", "The zebra crossing of the harbour is famous."))
@@ -63,7 +65,8 @@ func TestForgetReply(t *testing.T) {
 	})
 }
 
-// TestForgetQuotedDate: a date with a quotation mark in it is still part of the statement only.
+// TestForgetQuotedDate: a date with a quotation mark in it is still part of the
+// statement only.
 func TestForgetQuotedDate(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, said("t1", `My daughter's wedding is on March "5".`))

@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestDeclinedTurnsAreNotStored: who asks not to be remembered is not, by a passage either.
+// TestDeclinedTurnsAreNotStored: who asks not to be remembered is not, by a
+// passage either.
 func TestDeclinedTurnsAreNotStored(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Please don't store this, but I live in Paris.":                      true,
@@ -42,7 +43,8 @@ func TestDeclinedTurnsAreNotStored(t *testing.T) {
 	}
 }
 
-// TestRolePlayGoesOn: what is said in role is nobody's, in the messages that follow, too, until the play is over.
+// TestRolePlayGoesOn: what is said in role is nobody's, in the messages that
+// follow, too, until the play is over.
 func TestRolePlayGoesOn(t *testing.T) {
 	got := dialog(t,
 		"Let's role-play. You are a tavern keeper, I'm Sir Roland and I live in Camelot.", "Welcome, Sir Roland! Take a seat by the fire and have an ale.",

@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// gate lets an erasure in between the batches of the stages. A stage is inside the gate while it works on turns; an
-// erasure closes the gate and then knows that no turn is anywhere but in the queue and in the store.
+// gate lets an erasure in between the batches of the stages. A stage is inside
+// the gate while it works on turns; an erasure closes the gate and then knows
+// that no turn is anywhere but in the queue and in the store.
 type gate struct {
 	slots  chan struct{} // one for each stage inside
 	closer chan struct{} // one erasure at a time
@@ -35,18 +36,20 @@ func (g *gate) enter(work context.Context) bool {
 
 func (g *gate) leave() { <-g.slots }
 
-// closeRequested returns a channel that is closed while an erasure waits for the stages to leave, or works.
+// closeRequested returns a channel that is closed while an erasure waits for
+// the stages to leave, or works.
 func (g *gate) closeRequested() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.requested
 }
 
-// errYield ends a stage's attempt at a store that is away, or full, because an erasure waits. The erasure may succeed
-// where the stage does not.
+// errYield ends a stage's attempt at a store that is away, or full, because an
+// erasure waits. The erasure may succeed where the stage does not.
 var errYield = errors.New("an erasure waits")
 
-// yielding wraps try for a stage that can repeat its work later: a failed attempt yields to an erasure.
+// yielding wraps try for a stage that can repeat its work later: a failed
+// attempt yields to an erasure.
 func (g *gate) yielding(try func() error) func() error {
 	return func() error {
 		err := try()
@@ -61,8 +64,9 @@ func (g *gate) yielding(try func() error) func() error {
 	}
 }
 
-// close waits until all stages have left and keeps them out until open is called. A stage whose call to the store hangs,
-// or that clears the spool of a store that is away, stays inside, so ctx should have a deadline.
+// close waits until all stages have left and keeps them out until open is
+// called. A stage whose call to the store hangs, or that clears the spool of a
+// store that is away, stays inside, so ctx should have a deadline.
 func (g *gate) close(ctx context.Context) (open func(), err error) {
 	select {
 	case g.closer <- struct{}{}:

@@ -7,8 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestIdeographicFactsStayApart: statements that differ in one character, of which one may be "not", are not one another's
-// repetition, and the same one is.
+// TestIdeographicFactsStayApart: statements that differ in one character, of
+// which one may be "not", are not one another's repetition, and the same one
+// is.
 func TestIdeographicFactsStayApart(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		now := time.Now()

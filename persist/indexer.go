@@ -9,16 +9,19 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Indexer is notified of every change, after it is durable. Calls come one at a time and in order.
+// Indexer is notified of every change, after it is durable. Calls come one at a
+// time and in order.
 type Indexer interface {
-	// Add hands in new memories. With a turn, ms is everything about that turn: what it left before is gone.
+	// Add hands in new memories. With a turn, ms is everything about that turn:
+	// what it left before is gone.
 	Add(scope storage.Scope, turn string, ms []storage.Memory)
 	// Forget removes memories.
 	Forget(scope storage.Scope, ids ...string)
 }
 
-// ErasureObserver is what an [Indexer] may implement to learn that a person wants memories gone wherever their text still
-// stands, not only out of what is searched. It is called after Forget.
+// ErasureObserver is what an [Indexer] may implement to learn that a person
+// wants memories gone wherever their text still stands, not only out of what is
+// searched. It is called after Forget.
 type ErasureObserver interface {
 	Erased(scope storage.Scope, ids ...string)
 }
@@ -28,14 +31,16 @@ type ScopeDropper interface {
 	Drop(scope storage.Scope)
 }
 
-// WritePauser is what an [Indexer] may implement that writes local records by itself: to write none of a scope's from
-// when PauseWrites has returned until resume is called. So nothing of a memory, or of a whole scope, is written between
-// its erasure in the store and the notification of the indexer.
+// WritePauser is what an [Indexer] may implement that writes local records: to
+// write none of a scope's from when PauseWrites has returned until resume is
+// called. So nothing of a memory, or of a whole scope, is written between its
+// erasure in the store and the notification of the indexer.
 type WritePauser interface {
 	PauseWrites(ctx context.Context, scope storage.Scope) (resume func(), err error)
 }
 
-// notifier calls the Indexer, if there is one, one call at a time. All stages and erasures use it.
+// notifier calls the Indexer, if there is one, one call at a time. All stages
+// and erasures use it.
 type notifier struct {
 	index Indexer
 	log   *slog.Logger
@@ -49,7 +54,8 @@ func (n *notifier) notify(call func(Indexer)) {
 	}
 }
 
-// notifyOrPanic makes a call and lets a panic through, for whoever can tell which turn is to blame.
+// notifyOrPanic makes a call and lets a panic through, for callers that can
+// tell which turn is to blame.
 func (n *notifier) notifyOrPanic(call func(Indexer)) {
 	if n.index == nil {
 		return
@@ -59,7 +65,8 @@ func (n *notifier) notifyOrPanic(call func(Indexer)) {
 	call(n.index)
 }
 
-// add hands in memories, without their originals: an index lies in memory in the clear.
+// add hands in memories, without their originals: an index lies in memory in
+// the clear.
 func (n *notifier) add(scope storage.Scope, turn string, ms []storage.Memory) {
 	n.notify(func(x Indexer) { x.Add(scope, turn, withoutOriginals(ms)) })
 }
@@ -68,7 +75,8 @@ func (n *notifier) forget(scope storage.Scope, ids ...string) {
 	n.notify(func(x Indexer) { x.Forget(scope, ids...) })
 }
 
-// pauseWrites keeps an index that writes by itself from writing to a scope until resume is called.
+// pauseWrites keeps an index that writes records from writing to a scope until
+// resume is called.
 func (n *notifier) pauseWrites(ctx context.Context, scope storage.Scope) (resume func(), err error) {
 	if p, ok := n.index.(WritePauser); ok {
 		return p.PauseWrites(ctx, scope)

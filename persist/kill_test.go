@@ -41,7 +41,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// acknowledging tells on stdout which turns a returned spool commit made durable.
+// acknowledging tells on stdout which turns a returned spool commit made
+// durable.
 type acknowledging struct {
 	storage.Local
 	mu  sync.Mutex
@@ -68,8 +69,9 @@ func (a *acknowledging) PutRecords(ctx context.Context, records []storage.Record
 
 const killUsers = 4
 
-// killTurn is the turn of an id, the same in parent and child. Some say what an audit keeps, some have many passages, so
-// that the store has tables to write and to merge.
+// killTurn is the turn of an id, the same in parent and child. Some say what an
+// audit keeps, some have many passages, so that the store has tables to write
+// and to merge.
 func killTurn(id string) Turn {
 	_, number, _ := strings.Cut(id, ".")
 	n, _ := strconv.Atoi(number)
@@ -87,7 +89,8 @@ func killTurn(id string) Turn {
 	return turnOf(userScope(n%killUsers), id, question, answer)
 }
 
-// persistUntilKilled hands in turns without end; now and then an earlier one again, as clients do. Audits go on beside it.
+// persistUntilKilled hands in turns without end; now and then an earlier one
+// again, as clients do. Audits go on beside it.
 func persistUntilKilled(dir, round string) error {
 	store, err := openStore(dir, nil)
 	if err != nil {
@@ -118,7 +121,8 @@ func persistUntilKilled(dir, round string) error {
 
 const millionUsers = 64
 
-// millionTurn is short, as most of what people say is; now and then it has something for an audit.
+// millionTurn is short, as most of what people say is; now and then it has
+// something for an audit.
 func millionTurn(n int) Turn {
 	text := fmt.Sprintf("Item zk%d lies on shelf %d.", n, n%97)
 	if n%50 == 17 {
@@ -129,8 +133,9 @@ func millionTurn(n int) Turn {
 	return t
 }
 
-// persistMany hands in so many turns, as fast as they are taken, and prints what became of them. Its bounds are those that the
-// program sets in a container of 128 MiB.
+// persistMany hands in so many turns, as fast as they are taken, and prints
+// what became of them. Its bounds are those that the program sets in a
+// container of 128 MiB.
 func persistMany(dir string, turns int) error {
 	own := badger.Config{MemoryBytes: 48 << 20}
 	store, err := openStoreWithin(dir, nil, own.MemoryBytes)
@@ -184,11 +189,13 @@ func killRounds(few, scripted int) int {
 	return few
 }
 
-// killsPerStore is after how many kills a store is looked through and a new one begun: its beginning is to be hit too.
+// killsPerStore is after how many kills a store is looked through and a new one
+// begun: its beginning is to be hit too.
 const killsPerStore = 50
 
-// TestKilledProcessLosesNothing kills at any moment: while the store is made or opened, while tables are written and
-// merged, while turns are stored and audited.
+// TestKilledProcessLosesNothing kills at any moment: while the store is made or
+// opened, while tables are written and merged, while turns are stored and
+// audited.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9 on Windows")
@@ -236,7 +243,8 @@ func (k *killed) report(t *testing.T, rounds int, what string) {
 		rounds, what, k.opening, k.turns, k.passages, k.facts, k.tables, k.recovered)
 }
 
-// run runs a child for a random time, of which opening takes a part, and notes which turns it acknowledged.
+// run runs a child for a random time, of which opening takes a part, and notes
+// which turns it acknowledged.
 func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) {
 	t.Helper()
 	exe, err := os.Executable()
@@ -288,7 +296,8 @@ func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) 
 	}
 }
 
-// nothingLost opens the store once more and looks for every turn that was acknowledged, once.
+// nothingLost opens the store once more and looks for every turn that was
+// acknowledged, once.
 func (k *killed) nothingLost(t *testing.T, dir string) {
 	t.Helper()
 	store := openBadger(t, dir)

@@ -11,10 +11,12 @@ import (
 // maxBuckets bounds each of the limiter's two generations.
 const maxBuckets = 8192
 
-// limiter is a token bucket per scope: rate tokens a second, at most one second's worth. Enqueue calls it.
+// limiter is a token bucket per scope: rate tokens a second, at most one
+// second's worth. Enqueue calls it.
 //
-// It keeps two generations of buckets. When the young one is full it becomes the old one and the old one is dropped, so
-// that memory is bounded and no call sweeps; a dropped scope starts over with a full bucket.
+// It keeps two generations of buckets. When the young one is full it becomes
+// the old one and the old one is dropped, so that memory is bounded and no call
+// sweeps; a dropped scope starts over with a full bucket.
 type limiter struct {
 	rate float64 // 0 = no limit
 

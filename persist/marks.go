@@ -8,10 +8,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// A conversation with messages that no audit has read has a mark in the spool, written before its turn leaves the spool
-// and deleted once the conversation was audited and has been idle. So an audit that was due at a crash is due again at the
-// next start, and reads its messages from the store. The ids of facts follow from their words, so an audit made twice adds
-// nothing.
+// A conversation with messages that no audit has read has a mark in the spool,
+// written before its turn leaves the spool and deleted once the conversation
+// was audited and has been idle. So an audit that was due at a crash is due
+// again at the next start, and reads its messages from the store. The ids of
+// facts follow from their words, so an audit made twice adds nothing.
 
 const (
 	markPrefix      = "due-"           // of the key of a mark in the spool
@@ -28,8 +29,9 @@ type dueMark struct {
 	since storage.Time
 }
 
-// add hands stored turns to the auditor. If conversations have no durable mark yet, it hands over nothing and returns the
-// marks to write; the caller then calls it again.
+// add hands stored turns to the auditor. If conversations have no durable mark
+// yet, it hands over nothing and returns the marks to write; the caller then
+// calls it again.
 func (a *auditor) add(turns []auditTurn) []storage.Record {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,7 +73,8 @@ func (a *auditor) add(turns []auditTurn) []storage.Record {
 	return nil
 }
 
-// unmarked forgets marks that could not be written, so that the next turn of their conversations writes one.
+// unmarked forgets marks that could not be written, so that the next turn of
+// their conversations writes one.
 func (a *auditor) unmarked(marks []storage.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,7 +95,8 @@ func (a *auditor) resume(due []dueMark) {
 	a.resumed = append(a.resumed, due...)
 }
 
-// readBack reads the messages of a scope's conversations whose audits were due when an earlier run ended.
+// readBack reads the messages of a scope's conversations whose audits were due
+// when an earlier run ended.
 func (r *round) readBack(scope storage.Scope, due []dueMark) {
 	r.undo.marks = append(r.undo.marks, due...)
 	episodes := map[string][]storage.Memory{}
@@ -117,9 +121,11 @@ func (r *round) readBack(scope storage.Scope, due []dueMark) {
 	}
 }
 
-// sweepMarks drops the marks that nothing needs any more and returns them for deletion: of conversations that are not
-// held, or were audited and have been idle. With stopping set, that were audited at all. A conversation of an incoming turn
-// keeps its mark. Unless stopping, it returns a limited number, and whether there are more.
+// sweepMarks drops the marks that nothing needs any more and returns them for
+// deletion: of conversations that are not held, or were audited and have been
+// idle. With stopping set, that were audited at all. A conversation of an
+// incoming turn keeps its mark. Unless stopping, it returns a limited number,
+// and whether there are more.
 func (a *auditor) sweepMarks(now time.Time, stopping bool) (refs []storage.RecordRef, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

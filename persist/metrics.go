@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Metrics is a snapshot for people and dashboards: counters since the start, and the current state. It holds no content
-// and no names.
+// Metrics is a snapshot for people and dashboards: counters since the start,
+// and the current state. It holds no content and no names.
 type Metrics struct {
 	Jobs       JobMetrics        `json:"jobs"`
 	Memories   MemoryMetrics     `json:"memories"`

@@ -58,7 +58,8 @@ func TestMetricsOfAudits(t *testing.T) {
 	})
 }
 
-// TestMetricsOfTheQueue: depth, bytes and lag while the store is away, and nothing when it is back.
+// TestMetricsOfTheQueue: depth, bytes and lag while the store is away, and
+// nothing when it is back.
 func TestMetricsOfTheQueue(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		store.Fail(true)

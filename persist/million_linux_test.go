@@ -11,8 +11,10 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// TestMillionTurns persists REMORA_TURNS turns (3,000 if it is not set) of 64 users in a process of at most 128 MiB, page
-// cache included, where a control group can be made. The queue is full all the time. All of them must be there at the end.
+// TestMillionTurns persists REMORA_TURNS turns (3,000 if it is not set) of 64
+// users in a process of at most 128 MiB, page cache included, where a control
+// group can be made. The queue is full all the time. All of them must be there
+// at the end.
 func TestMillionTurns(t *testing.T) {
 	turns := 3000
 	if n, err := strconv.Atoi(os.Getenv("REMORA_TURNS")); err == nil {

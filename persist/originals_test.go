@@ -20,8 +20,9 @@ func memories(t *testing.T, s storage.Store, scope storage.Scope) []storage.Memo
 	return page.Memories
 }
 
-// The owner of a memory can have the personal data in it back, from every passage of a long message; nobody can have a
-// secret back, and the index has neither.
+// The owner of a memory can have the personal data in it back, from every
+// passage of a long message; nobody can have a secret back, and the index has
+// neither.
 func TestOriginalsOfPersonalDataAreKept(t *testing.T) {
 	store := newFaulty()
 	index := &indexed{}

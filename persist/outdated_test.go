@@ -25,7 +25,8 @@ func outdatedIn(t *testing.T, store *faulty) (out []string) {
 	return out
 }
 
-// TestPassagesOfSupersededFacts: what was said of old bears a mark, in the store and in the index, for as long as something newer holds.
+// TestPassagesOfSupersededFacts: what was said of old bears a mark, in the
+// store and in the index, for as long as something newer holds.
 func TestPassagesOfSupersededFacts(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		index.panic = "at none"
@@ -61,7 +62,8 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 	})
 }
 
-// TestReplacedTurnsKeepTheMark: a regenerated reply writes a turn's passages anew, and takes back what a changed turn had superseded.
+// TestReplacedTurnsKeepTheMark: a regenerated reply writes a turn's passages
+// anew, and takes back what a changed turn had superseded.
 func TestReplacedTurnsKeepTheMark(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin.")())
@@ -79,7 +81,8 @@ func TestReplacedTurnsKeepTheMark(t *testing.T) {
 	})
 }
 
-// TestMarkedPassagesKeepTheirOriginals: a passage that is marked keeps the originals of personal data, and the index is not handed them.
+// TestMarkedPassagesKeepTheirOriginals: a passage that is marked keeps the
+// originals of personal data, and the index is not handed them.
 func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		index.panic = "at none"
@@ -108,7 +111,8 @@ func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
 	})
 }
 
-// TestMarksGiveWayToNewWords: a turn that gets new words while the mark of its old ones waits for the store keeps the new ones.
+// TestMarksGiveWayToNewWords: a turn that gets new words while the mark of its
+// old ones waits for the store keeps the new ones.
 func TestMarksGiveWayToNewWords(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())

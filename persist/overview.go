@@ -12,7 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Overview aggregates what is known of a user, for callers that build a context of their own.
+// Overview aggregates what is known of a user, for callers that build a context
+// of their own.
 type Overview struct {
 	// Facts are current and not quarantined, those of the highest value first.
 	Facts []storage.Memory
@@ -24,10 +25,12 @@ type Overview struct {
 	Superseded, Quarantined, Episodes int
 }
 
-// OverviewLimits limit an [Overview]; 0 means the default: 50 facts, 10 conversations.
+// OverviewLimits limit an [Overview]; 0 means the default: 50 facts, 10
+// conversations.
 type OverviewLimits struct{ Facts, Conversations int }
 
-// Overview reads a scope's memory and aggregates it. It costs a scan of the scope.
+// Overview reads a scope's memory and aggregates it. It costs a scan of the
+// scope.
 func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits OverviewLimits) (Overview, error) {
 	limits.Facts, limits.Conversations = cmp.Or(limits.Facts, 50), cmp.Or(limits.Conversations, 10)
 	out := Overview{Known: map[string]int{}}
@@ -70,11 +73,13 @@ func (p *Pipeline) Overview(ctx context.Context, scope storage.Scope, limits Ove
 // Contradiction is two statements that can't both hold; the newer one does.
 type Contradiction struct {
 	Newer, Older storage.Memory
-	// Opposite reports that one is the negation of the other; otherwise they give one subject two values.
+	// Opposite reports that one is the negation of the other; otherwise they
+	// give one subject two values.
 	Opposite bool
 }
 
-// Contradictions returns the pairs of which one superseded the other, newest first. It costs a scan of the scope's facts.
+// Contradictions returns the pairs of which one superseded the other, newest
+// first. It costs a scan of the scope's facts.
 func (p *Pipeline) Contradictions(ctx context.Context, scope storage.Scope) ([]Contradiction, error) {
 	byID := map[string]storage.Memory{}
 	err := p.eachMemory(ctx, scope, storage.Query{Kinds: []storage.Kind{storage.KindFact}}, func(m *storage.Memory) { byID[m.ID] = *m })

@@ -14,8 +14,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestRoundThatPanics: what panics in a round outside of any audit costs what that round took in when it does so a third time, and
-// not the process, nor those who wait, nor what comes after.
+// TestRoundThatPanics: what panics in a round outside of any audit costs what
+// that round took in when it does so a third time, and not the process, nor
+// those who wait, nor what comes after.
 func TestRoundThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -52,7 +53,8 @@ func TestRoundThatPanics(t *testing.T) {
 	})
 }
 
-// TestRoundThatPanicsOnce: what a round took in that a panic ended is for the next.
+// TestRoundThatPanicsOnce: what a round took in that a panic ended is for the
+// next.
 func TestRoundThatPanicsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

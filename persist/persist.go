@@ -1,30 +1,41 @@
 // Package persist turns finished turns into memories, off the request path.
 //
-//	Enqueue -> queue -> spooler: strip, redact, encode, one durable commit -> storer: episodes, Put, index, delete from spool
-//	                                                                             |
-//	                                         auditor: windows of conversations, facts, summaries, limits of each scope
+//	Enqueue -> queue -> spooler -> storer -> auditor
+//
+// The spooler strips, redacts and commits turns. The storer makes episodes of
+// them and updates the index. The auditor reads windows of conversations and
+// keeps facts, summaries and the limits of each scope.
 //
 // Guarantees:
 //
-//   - Enqueue never blocks and does no I/O. The queue is bounded in turns and in bytes; at the limit turns are refused and
-//     counted. A turn counts until it is a memory, so memory stays bounded while the store is away.
-//   - Text is redacted, and recalled blocks are removed from it, before it reaches a disk, an index, a log or a trace.
-//   - A turn counts as persisted once its spool commit has returned nil, and survives a crash from then on. What the spool
-//     holds at the start of Run becomes memories before anything new does. A turn that was stored but not yet deleted from
-//     the spool is stored again to the same effect.
-//   - One turn id is one turn: the same texts again change nothing, other texts replace. Turns keep the order in which
-//     they were handed in.
-//   - Run returns only when its context ends, whatever the store, the index or a single turn does. A turn that panics or
-//     that the store refuses is tried three times and then set aside ([Pipeline.Quarantined]).
-//   - Facts are the user's own statements, with ids made of their words: an audit made twice adds nothing. An audit that
-//     was due at a crash is due again after it. Under overload audits are dropped and counted, turns are not.
-//   - Text shaped like an instruction to a model is stored with trust 0: kept for review, never recalled.
-//   - Of statements that can't both hold, the one said last holds, whenever it was audited. What was forgotten is saved
-//     again only if it is said again.
-//   - An erasure leaves nothing behind, neither in the queue, nor in the spool, nor with the auditor ([Pipeline.ForgetUser]).
+//   - Enqueue never blocks and does no I/O. The queue is bounded in turns and
+//     in bytes; at the limit turns are refused and counted. A turn counts until
+//     it is a memory, so memory stays bounded while the store is away.
+//   - Text is redacted, and recalled blocks are removed from it, before it
+//     reaches a disk, an index, a log or a trace.
+//   - A turn counts as persisted once its spool commit has returned nil, and
+//     survives a crash from then on. What the spool holds at the start of Run
+//     becomes memories before anything new does. A turn that was stored but not
+//     yet deleted from the spool is stored again to the same effect.
+//   - One turn id is one turn: the same texts again change nothing, other texts
+//     replace. Turns keep the order in which they were handed in.
+//   - Run returns only when its context ends, whatever the store, the index or
+//     a single turn does. A turn that panics or that the store refuses is tried
+//     three times and then set aside ([Pipeline.Quarantined]).
+//   - Facts are the user's own statements, with ids made of their words: an
+//     audit made twice adds nothing. An audit that was due at a crash is due
+//     again after it. Under overload audits are dropped and counted, turns are
+//     not.
+//   - Text shaped like an instruction to a model is stored with trust 0: kept
+//     for review, never recalled.
+//   - Of statements that can't both hold, the one said last holds, whenever it
+//     was audited. What was forgotten is saved again only if it is said again.
+//   - An erasure leaves nothing behind, neither in the queue, nor in the spool,
+//     nor with the auditor ([Pipeline.ForgetUser]).
 //
-// The proxy, imports and benchmarks hand in turns; cmd/remora runs the Pipeline and forgets through it. Package extract
-// reads statements out of texts, facts decides what becomes of them, distill asks a model for them.
+// The proxy, imports and benchmarks hand in turns; cmd/remora runs the Pipeline
+// and forgets through it. Package extract reads statements out of texts, facts
+// decides what becomes of them, distill asks a model for them.
 package persist
 
 import (
@@ -45,14 +56,16 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Errors of Enqueue, besides those that wrap storage.ErrInvalid. With each, the turn is dropped and counted.
+// Errors of Enqueue, in addition to those that wrap storage.ErrInvalid. With
+// each, the turn is dropped and counted.
 var (
 	ErrFull        = errors.New("persist queue full")
 	ErrRateLimited = errors.New("too many turns of one user")
 	ErrClosed      = errors.New("persist pipeline stopped")
 )
 
-// Pipeline persists turns. All methods are safe for concurrent use; Run is called once.
+// Pipeline persists turns. All methods are safe for concurrent use; Run is
+// called once.
 type Pipeline struct {
 	*shared
 	limiter limiter
@@ -63,8 +76,8 @@ type Pipeline struct {
 	stopped chan struct{} // closed when Run has returned
 }
 
-// New returns a Pipeline, which works while Run does. index, log and tp may be nil; red may be nil if the texts are
-// redacted already. cfg must be valid.
+// New returns a Pipeline, which works while Run does. index, log and tp may be
+// nil; red may be nil if the texts are redacted already. cfg must be valid.
 func New(cfg Config, store storage.Store, local storage.Local, index Indexer, red *redact.Redactor, log *slog.Logger, tp trace.TracerProvider) *Pipeline {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -85,11 +98,13 @@ func New(cfg Config, store storage.Store, local storage.Local, index Indexer, re
 	}
 }
 
-// SetDistiller has a model propose what to save. Call it before Run; nil means the built-in rules.
+// SetDistiller has a model propose what to save. Call it before Run; nil means
+// the built-in rules.
 func (p *Pipeline) SetDistiller(d Distiller) { p.auditor.distiller = d }
 
-// Enqueue hands in a turn and never blocks. A nil error means that the turn is in the queue, in memory, not yet that it
-// is persisted. Messages without a time are given the current one.
+// Enqueue hands in a turn and never blocks. A nil error means that the turn is
+// in the queue, in memory, not yet that it is persisted. Messages without a
+// time are given the current one.
 func (p *Pipeline) Enqueue(t Turn) error {
 	if err := t.validate(); err != nil {
 		p.stats.drop(DropInvalid)
@@ -120,14 +135,16 @@ func (p *Pipeline) Enqueue(t Turn) error {
 	return nil
 }
 
-// Flush waits until every turn accepted before the call is searchable, set aside or dropped. It needs Run to be running.
+// Flush waits until every turn accepted before the call is searchable, set
+// aside or dropped. It needs Run to be running.
 func (p *Pipeline) Flush(ctx context.Context) error {
 	done, release := p.queue.flush()
 	defer release()
 	return p.await(ctx, done)
 }
 
-// Settle audits all that was accepted before the call, whether due or not, and waits for it. It needs Run to be running.
+// Settle audits all that was accepted before the call, whether due or not, and
+// waits for it. It needs Run to be running.
 func (p *Pipeline) Settle(ctx context.Context) error {
 	if err := p.Flush(ctx); err != nil {
 		return err
@@ -139,7 +156,8 @@ func (p *Pipeline) Settle(ctx context.Context) error {
 	return p.await(ctx, done)
 }
 
-// await returns nil when done is closed, and fails if the pipeline stops or ctx ends before.
+// await returns nil when done is closed, and fails if the pipeline stops or ctx
+// ends before.
 func (p *Pipeline) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -156,9 +174,11 @@ func (p *Pipeline) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// Run works until ctx ends and then drains what was accepted, for at most Config.DrainTimeout. If the store never came and
-// nothing was accepted, it ends at once. It fails only when called twice: a failing store is waited for. Turns that are not
-// durable by the end are dropped and counted; the next Run on the same store continues with durable ones.
+// Run works until ctx ends and then drains what was accepted, for at most
+// Config.DrainTimeout. If the store never came and nothing was accepted, it
+// ends at once. It fails only when called twice: a failing store is waited for.
+// Turns that are not durable by the end are dropped and counted; the next Run
+// on the same store continues with durable ones.
 func (p *Pipeline) Run(ctx context.Context) error {
 	if p.running.Swap(true) {
 		return errors.New("persist pipeline is running already")
@@ -216,8 +236,9 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return nil
 }
 
-// Waiting returns the scopes of turns that are not memories yet. A store does not know a scope all of whose turns are
-// still in the queue, so whoever looks for scopes to forget asks here first and the store then.
+// Waiting returns the scopes of turns that are not memories yet. The store does
+// not know a scope all of whose turns are still in the queue, so a search for
+// scopes to forget starts here.
 func (p *Pipeline) Waiting() []storage.Scope {
 	scopes := map[storage.Scope]bool{}
 	p.queue.find(func(t *Turn) bool { scopes[t.Scope] = true; return false })

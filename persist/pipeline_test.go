@@ -357,7 +357,8 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
-// TestDrainTellsWhatIsLeft guards that turns which are durable, but not stored by the end, are told of and not counted as gone.
+// TestDrainTellsWhatIsLeft guards that turns which are durable, but not stored
+// by the end, are told of and not counted as gone.
 func TestDrainTellsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -377,7 +378,8 @@ func TestDrainTellsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestNothingToDrain: for a store that never came there is no reason to wait where there is nothing to bring to it.
+// TestNothingToDrain: for a store that never came there is no reason to wait
+// where there is nothing to bring to it.
 func TestNothingToDrain(t *testing.T) {
 	for _, taken := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {

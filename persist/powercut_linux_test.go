@@ -17,7 +17,8 @@ type disk struct {
 	image, dir string
 }
 
-// newDisk makes one and mounts it. Only root can; the scripted run is, and has what it takes.
+// newDisk makes one and mounts it. Only root can; the scripted run is, and has
+// what it takes.
 func newDisk(t *testing.T, options string) *disk {
 	t.Helper()
 	skip := t.Skipf
@@ -64,8 +65,9 @@ func (d *disk) unmount() {
 	d.t.Fatalf("umount: %v: %s", err, out)
 }
 
-// cut shuts the file system down (EXT4_IOC_SHUTDOWN, without a flush of its journal): from here on nothing reaches the
-// disk, and what was written but not synced is gone.
+// cut shuts the file system down (EXT4_IOC_SHUTDOWN, without a flush of its
+// journal): from here on nothing reaches the disk, and what was written but not
+// synced is gone.
 func (d *disk) cut() {
 	root, err := os.Open(d.dir)
 	if err != nil {
@@ -96,8 +98,10 @@ func (d *disk) restore(options string) {
 	d.t.Fatalf("the disk does not come back: %v", err)
 }
 
-// TestPowerCut cuts the power of the disk at any moment. The process goes on for a moment: it must not acknowledge what
-// can't be written any more. It shows that everything is synced that must be; a disk that lies about its own cache is another matter.
+// TestPowerCut cuts the power of the disk at any moment. The process goes on
+// for a moment: it must not acknowledge what can't be written any more. It
+// shows that everything is synced that must be; a disk that lies about its own
+// cache is another matter.
 func TestPowerCut(t *testing.T) {
 	var all killed
 	rounds := killRounds(4, 20)

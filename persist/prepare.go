@@ -24,8 +24,9 @@ var (
 	errDeclined    = errors.New("its user does not want it kept")
 )
 
-// redactor prepares turns: it removes what is not to be kept and redacts the rest. The spooler's workers call it for
-// turns, the auditor for what a model reads and proposes. It is safe for concurrent use.
+// redactor prepares turns: it removes what is not to be kept and redacts the
+// rest. The spooler's workers call it for turns, the auditor for what a model
+// reads and proposes. It is safe for concurrent use.
 type redactor struct {
 	rules         *redact.Redactor // nil: the texts are redacted already
 	maxMessage    int              // bytes
@@ -36,8 +37,9 @@ type redactor struct {
 	secret []byte // of the installation; it never changes
 }
 
-// prepare returns what of a turn may be kept: words of user and assistant, without recalled blocks, redacted, valid
-// UTF-8. The order matters: a block must be recognised before redaction could change it.
+// prepare returns the part of a turn that may be kept: words of user and
+// assistant, without recalled blocks, redacted, in valid UTF-8. The order
+// matters: a block must be recognised before redaction could change it.
 func (r *redactor) prepare(t Turn) (Turn, error) {
 	kept := make([]Message, 0, len(t.Messages))
 	redactedAll := false
@@ -87,17 +89,18 @@ func (r *redactor) redact(text string) string {
 	return text
 }
 
-// hides reports whether nothing of a statement may be saved: it is all placeholders, or hides a secret.
+// hides reports whether nothing of a statement may be saved: it is all
+// placeholders, or hides a secret.
 func (r *redactor) hides(text string) bool {
 	return r.rules != nil && (r.rules.OnlyPlaceholders(text) || r.rules.HidesSecret(text))
 }
 
-// overhang is how many bytes beyond the limit of a message are redacted with it, so that what the cut goes through was
-// seen whole.
+// overhang is how many bytes beyond the limit of a message are redacted with
+// it, so that what the cut goes through was seen whole.
 const overhang = 8 << 10
 
-// cut redacts text, shortens it to the limit of a message and trims it. The originals are those of placeholders in the
-// result, if they are to be kept.
+// cut redacts text, shortens it to the limit of a message and trims it. The
+// originals are those of placeholders in the result, if they are to be kept.
 func (r *redactor) cut(text string) (string, []redact.Original) {
 	limit, mark := r.maxMessage, ""
 	if len(text) > limit {
@@ -125,8 +128,9 @@ func shortName(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), maxName)], "")
 }
 
-// salt returns the key of the hashes of a turn's originals: one for each scope of each installation, so that hashes
-// can't be compared across users. It is nil where originals are not kept, or the turn has none.
+// salt returns the key of the hashes of a turn's originals: one for each scope
+// of each installation, so that hashes can't be compared across users. It is
+// nil where originals are not kept, or the turn has none.
 func (r *redactor) salt(ctx context.Context, t Turn) ([]byte, error) {
 	if !r.keepOriginals || !slices.ContainsFunc(t.Messages, func(m Message) bool { return len(m.Originals) > 0 }) {
 		return nil, nil

@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestQuarantineIsBounded: beyond MaxQuarantined poison turns are dropped and counted, in the next run as well, and nothing else waits
-// for them.
+// TestQuarantineIsBounded: beyond MaxQuarantined poison turns are dropped and
+// counted, in the next run as well, and nothing else waits for them.
 func TestQuarantineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

@@ -12,9 +12,11 @@ import (
 // recoverPage is how many spool records are read at a time.
 const recoverPage = 256
 
-// recover reads what an earlier run left in the spool, before anything new is spooled, so that order is kept. It waits for
-// the store; false means that the work ended first. Recovered turns count against the limits of the queue, so the spool
-// can't grow from run to run: while they alone fill it, Enqueue refuses.
+// recover reads what an earlier run left in the spool, before anything new is
+// spooled, so that order is kept. It waits for the store; false means that the
+// work ended first. Recovered turns count against the limits of the queue, so
+// the spool can't grow from run to run: while they alone fill it, Enqueue
+// refuses.
 func (p *Pipeline) recover(ctx, work context.Context) bool {
 	var pending []*item
 	var due []dueMark
@@ -61,11 +63,12 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 	return true
 }
 
-// errNothingAccepted ends the wait for a store that does not come while Remora stops: there is nothing to bring to it, and
-// what its spool holds stays there.
+// errNothingAccepted ends the wait for a store that does not come while Remora
+// stops: there is nothing to bring to it, and what its spool holds stays there.
 var errNothingAccepted = errors.New("nothing was accepted")
 
-// eachEntry calls found for every record of the spool, and lost with the number of records that the store skipped.
+// eachEntry calls found for every record of the spool, and lost with the number
+// of records that the store skipped.
 func (p *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
 	pages := storage.Pages(func(after string) (storage.RecordPage, string, error) {
 		page, err := p.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
@@ -85,7 +88,8 @@ func (p *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, sp
 	return nil
 }
 
-// Quarantined is a turn that was set aside after three tries. Its redacted text stays in the spool.
+// Quarantined is a turn that was set aside after three tries. Its redacted text
+// stays in the spool.
 type Quarantined struct {
 	Scope        storage.Scope
 	Turn         string
@@ -95,7 +99,8 @@ type Quarantined struct {
 	Since        storage.Time // when the turn was accepted
 }
 
-// Quarantined lists the turns set aside, oldest first: at most Config.MaxQuarantined, and those of earlier runs.
+// Quarantined lists the turns set aside, oldest first: at most
+// Config.MaxQuarantined, and those of earlier runs.
 func (p *Pipeline) Quarantined(ctx context.Context) ([]Quarantined, error) {
 	var out []Quarantined
 	err := p.eachEntry(ctx, func(_ storage.RecordRef, e spoolEntry, err error) {

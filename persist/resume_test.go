@@ -20,7 +20,8 @@ func (s slowScan) Scan(ctx context.Context, scope storage.Scope, q storage.Query
 	return s.faulty.Scan(ctx, scope, q)
 }
 
-// TestErasureDuringRecovery: what many users' audits left due at a crash is taken up bit by bit, so an erasure gets in.
+// TestErasureDuringRecovery: what many users' audits left due at a crash is
+// taken up bit by bit, so an erasure gets in.
 func TestErasureDuringRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users = 40

@@ -24,8 +24,8 @@ func saidAt(id, text, answer string, at time.Time) Turn {
 	return turn
 }
 
-// TestRevokedLinkOfAChain replaces the middle one of three statements on one subject: the first must not come back beside
-// the last.
+// TestRevokedLinkOfAChain replaces the middle one of three statements on one
+// subject: the first must not come back beside the last.
 func TestRevokedLinkOfAChain(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		now := time.Now()
@@ -39,7 +39,8 @@ func TestRevokedLinkOfAChain(t *testing.T) {
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Rome."`}) {
 			t.Errorf("current facts: %v", got)
 		}
-		// The first one gives way to the last now: with that gone it holds again.
+		// The first one gives way to the last now: with that gone it holds
+		// again.
 		p.settle(t, saidAt("t3", "What time is it here?", "Nice. Dinner is at nine.", now.Add(2*time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Berlin."`}) {
 			t.Errorf("current facts at last: %v", got)
@@ -68,7 +69,8 @@ func TestReplacedInOneRound(t *testing.T) {
 	}
 }
 
-// TestRegeneratedReplyKeepsDistilledFacts replaces the reply alone: what the user said still stands.
+// TestRegeneratedReplyKeepsDistilledFacts replaces the reply alone: what the
+// user said still stands.
 func TestRegeneratedReplyKeepsDistilledFacts(t *testing.T) {
 	for name, again := range map[string]error{"proposed again": nil, "no model": distill.ErrBusy} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +107,9 @@ func (s slowly) Distill(ctx context.Context, w []extract.Message) ([]extract.Pro
 	return s.proposer.Distill(ctx, w)
 }
 
-// TestTalkGoesOnWhileTheModelThinks: what a model answers is about the messages that it saw, wherever they stand by then,
-// and those that came meanwhile are still to be audited.
+// TestTalkGoesOnWhileTheModelThinks: what a model answers is about the messages
+// that it saw, wherever they stand by then, and those that came meanwhile are
+// still to be audited.
 func TestTalkGoesOnWhileTheModelThinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()

@@ -12,10 +12,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// round is some audits and what they change, written in one go: first the facts, then the index is updated, then records
-// are written and unneeded marks deleted. Each step can be repeated, since facts have ids of their words; a crash between
-// two of them costs a repetition. While the store is away or full the round waits inside the gate until an erasure wants
-// it. Then it is undone, and made again after the erasure.
+// round is some audits and what they change, written in one go: first the
+// facts, then the index is updated, then records are written and unneeded marks
+// deleted. Each step can be repeated, since facts have ids of their words; a
+// crash between two of them costs a repetition. While the store is away or full
+// the round waits inside the gate until an erasure wants it. Then it is undone,
+// and made again after the erasure.
 type round struct {
 	*auditor
 	ctx, work context.Context
@@ -34,7 +36,8 @@ func (a *auditor) newRound(ctx, work context.Context) *round {
 	return &round{auditor: a, ctx: ctx, work: work, changes: map[storage.Scope]*scopeChanges{}}
 }
 
-// guardedRound makes a round. What a round that panics took in is left for the next.
+// guardedRound makes a round. What a round that panics took in is left for the
+// next.
 func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
 	r := a.newRound(ctx, work)
 	err := guard(func() error { more = r.run(asking); return nil })
@@ -49,7 +52,8 @@ func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
 	return true
 }
 
-// run takes in what waits and makes some of the audits that are due. It reports whether there is more to do now.
+// run takes in what waits and makes some of the audits that are due. It reports
+// whether there is more to do now.
 func (r *round) run(asking context.Context) (more bool) {
 	a, begun := r.auditor, time.Now()
 	a.pace, a.paused, a.stored = background.Begin(), 0, 0
@@ -125,8 +129,8 @@ func (r *round) run(asking context.Context) (more bool) {
 	return false
 }
 
-// take gives a turn to its conversation. Messages that it pushes out of the window unread are audited first. A panic
-// costs the turn its audit.
+// take gives a turn to its conversation. Messages that it pushes out of the
+// window unread are audited first. A panic costs the turn its audit.
 func (r *round) take(t *auditTurn) {
 	err := guard(func() error {
 		a, limit := r.auditor, r.cfg.Audit.WindowMessages
@@ -161,7 +165,8 @@ func (r *round) retry(what string, try func() error) error {
 	return r.shared.retry(r.ctx, r.work, what, r.gate.yielding(try))
 }
 
-// try is retry for a step that the round can do without. It reports whether the step succeeded.
+// try is retry for a step that the round can do without. It reports whether the
+// step succeeded.
 func (r *round) try(what string, step func() error) bool {
 	err := r.retry(what, step)
 	if err != nil && !permanent(err) {
@@ -172,12 +177,14 @@ func (r *round) try(what string, step func() error) bool {
 	return err == nil
 }
 
-// full reports whether the round has done enough: it holds what its audits change, and the facts of all their scopes.
+// full reports whether the round has done enough: it holds what its audits
+// change, and the facts of all their scopes.
 func (r *round) full() bool {
 	return r.ended || r.audits >= roundAudits || len(r.changes) > 1 && r.factBytes() > r.cfg.Facts.CacheBytes
 }
 
-// hasRoom reports whether the round may make an audit in scope. So facts exceed their limit by those of one scope at most.
+// hasRoom reports whether the round may make an audit in scope. So facts exceed
+// their limit by those of one scope at most.
 func (r *round) hasRoom(scope storage.Scope) bool {
 	return !r.full() && (r.changes[scope] != nil || r.factBytes() <= r.cfg.Facts.CacheBytes)
 }
@@ -190,7 +197,8 @@ func (r *round) factBytes() (n int64) {
 	return n
 }
 
-// changesOf returns what the round changes in a scope. It reads the scope's facts if they are not in memory.
+// changesOf returns what the round changes in a scope. It reads the scope's
+// facts if they are not in memory.
 func (r *round) changesOf(scope storage.Scope) (*scopeChanges, error) {
 	if c := r.changes[scope]; c != nil {
 		return c, nil
@@ -215,7 +223,8 @@ func (r *round) changesOf(scope storage.Scope) (*scopeChanges, error) {
 
 func (r *round) restFor(d time.Duration) { pause(d, nil, nil, r.work.Done()) }
 
-// scan calls found for the memories of one kind in a scope, page by page with rests in between.
+// scan calls found for the memories of one kind in a scope, page by page with
+// rests in between.
 func (r *round) scan(scope storage.Scope, kind storage.Kind, what string, found func(*storage.Memory)) error {
 	pages := storage.Pages(func(after string) (page storage.Page, next string, err error) {
 		q := storage.Query{Kinds: []storage.Kind{kind}, After: after, Limit: scanPage}
@@ -306,8 +315,9 @@ func (r *round) commit() {
 	r.commitRecords()
 }
 
-// putTogether writes in one call and updates the index. It returns false if the store refuses one of the writes. The index
-// is updated at once: if a later step yields to an erasure, the next round finds these facts unchanged.
+// putTogether writes in one call and updates the index. It returns false if the
+// store refuses one of the writes. The index is updated at once: if a later
+// step yields to an erasure, the next round finds these facts unchanged.
 func (r *round) putTogether(writes []storage.Write) bool {
 	if len(writes) == 0 {
 		return true
@@ -328,7 +338,8 @@ func (r *round) putTogether(writes []storage.Write) bool {
 	return false
 }
 
-// putApart writes in a call each, so that the store refuses only those scopes that are to blame.
+// putApart writes in a call each, so that the store refuses only those scopes
+// that are to blame.
 func (r *round) putApart(writes []storage.Write) bool {
 	for i := range writes {
 		w := &writes[i]
@@ -343,8 +354,9 @@ func (r *round) putApart(writes []storage.Write) bool {
 	return true
 }
 
-// commitRecords writes the records of the audits, counts these, and deletes records and marks that are not needed any
-// more. What can't be deleted now, the next start finds.
+// commitRecords writes the records of the audits, counts these, and deletes
+// records and marks that are not needed any more. What can't be deleted now,
+// the next start finds.
 func (r *round) commitRecords() {
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
 		r.putBatch(batch)
@@ -363,7 +375,8 @@ func (r *round) commitRecords() {
 	}
 }
 
-// putBatch writes records, those of each scope by themselves if the store refuses one of them.
+// putBatch writes records, those of each scope by themselves if the store
+// refuses one of them.
 func (r *round) putBatch(records []storage.Record) {
 	put := func(records []storage.Record) func() error {
 		return func() error { return r.local.PutRecords(r.work, records) }
@@ -385,7 +398,8 @@ func (r *round) putBatch(records []storage.Record) {
 	}
 }
 
-// trimEpisodes deletes the oldest episodes of a scope until nine tenths of the limit are left.
+// trimEpisodes deletes the oldest episodes of a scope until nine tenths of the
+// limit are left.
 func (r *round) trimEpisodes(f *scopeFacts) {
 	type passage struct {
 		id   string
@@ -423,11 +437,14 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 	f.episodeBytes = total
 }
 
-// A write may have happened although it failed, for example if the connection to the store's process broke after the
-// commit. Usually it is repeated until it succeeds, and the index is updated then. A round that yields to an erasure does
-// not repeat it, and the next round finds the facts stored or deleted and has nothing to tell the index.
+// A write may have happened although it failed, for example if the connection
+// to the store's process broke after the commit. Usually it is repeated until
+// it succeeds, and the index is updated then. A round that yields to an erasure
+// does not repeat it, and the next round finds the facts stored or deleted and
+// has nothing to tell the index.
 
-// doubt notes memories whose write or deletion may have happened, in a round that ends.
+// doubt notes memories whose write or deletion may have happened, in a round
+// that ends.
 func (r *round) doubt(scope storage.Scope, ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -444,8 +461,8 @@ func (r *round) doubtWrite(w *storage.Write) {
 	}
 }
 
-// resolveUncertain brings the index up to date with those memories. It comes before anything else in a round, so they are
-// those of one round at most.
+// resolveUncertain brings the index up to date with those memories. It comes
+// before anything else in a round, so they are those of one round at most.
 func (r *round) resolveUncertain() {
 	if len(r.uncertain) == 0 || r.passages.lock(r.work) != nil {
 		return

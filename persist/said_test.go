@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// saidAfter is a turn of the user's words alone, in a conversation of its own, said so long after the start of the test.
+// saidAfter is a turn of the user's words alone, in a conversation of its own,
+// said so long after the start of the test.
 func saidAfter(start time.Time, after time.Duration, id, text string) Turn {
 	t := said(id, text)
 	t.Conversation = "c" + id
@@ -23,8 +24,9 @@ func saidAfter(start time.Time, after time.Duration, id, text string) Turn {
 	return t
 }
 
-// TestWhatWasSaidLastHolds audits statements in another order than they were made in. The one that was said last holds,
-// whenever it was audited, and a statement that was made again was said at that time.
+// TestWhatWasSaidLastHolds audits statements in another order than they were
+// made in. The one that was said last holds, whenever it was audited, and a
+// statement that was made again was said at that time.
 func TestWhatWasSaidLastHolds(t *testing.T) {
 	porto, lisbon := "I live in Porto.", "I live in Lisbon."
 	type saying struct {
@@ -84,7 +86,8 @@ func TestWhatWasSaidLastHolds(t *testing.T) {
 	}
 }
 
-// TestCorrectionInOneMessage has two values in one message. The second holds, whichever has the higher score.
+// TestCorrectionInOneMessage has two values in one message. The second holds,
+// whichever has the higher score.
 func TestCorrectionInOneMessage(t *testing.T) {
 	for _, text := range []string{
 		"My deadline is Friday at 5 in Building 7. No, my deadline is Monday.",
@@ -100,7 +103,8 @@ func TestCorrectionInOneMessage(t *testing.T) {
 	}
 }
 
-// TestSameWordsOfAnotherDay: "on Friday" said in May is another Friday than in March.
+// TestSameWordsOfAnotherDay: "on Friday" said in May is another Friday than in
+// March.
 func TestSameWordsOfAnotherDay(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		p.settle(t, said("t1", "My dentist appointment is on Friday."))
@@ -118,7 +122,8 @@ func TestSameWordsOfAnotherDay(t *testing.T) {
 	})
 }
 
-// TestOneSubjectInTwoWordings: a name, an age and a weight have one value however they are given.
+// TestOneSubjectInTwoWordings: a name, an age and a weight have one value
+// however they are given.
 func TestOneSubjectInTwoWordings(t *testing.T) {
 	for _, c := range [][2]string{
 		{"My name is Zoe.", "Please call me Ana."}, {"My age is 33.", "I am 34 years old."}, {"My weight is 80 kilos.", "I weigh 79 kilos."},
@@ -130,8 +135,9 @@ func TestOneSubjectInTwoWordings(t *testing.T) {
 	}
 }
 
-// TestCorrections: what a user takes back is superseded though it names no subject that has one value, also where the
-// correction has the higher score and is merged first; what another conversation says is left alone.
+// TestCorrections: what a user takes back is superseded though it names no
+// subject that has one value, also where the correction has the higher score
+// and is merged first; what another conversation says is left alone.
 func TestCorrections(t *testing.T) {
 	for _, second := range []string{"No, I meant we deploy the shop from release branches.", "Sorry, we deploy the shop from release branches on Friday at 5 in Berlin."} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestWhatIsNotTheSame tells pairs of statements that share their words and not their meaning, or are about somebody else:
-// the second neither counts as a repetition of the first nor takes its place.
+// TestWhatIsNotTheSame tells pairs of statements that share their words and not
+// their meaning, or are about somebody else: the second neither counts as a
+// repetition of the first nor takes its place.
 func TestWhatIsNotTheSame(t *testing.T) {
 	for _, c := range [][2]string{
 		{"I have 2 cats and 3 dogs.", "I have 3 cats and 2 dogs."},

@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// shared is what all stages use. New fills it in, and it does not change from then on; its parts have locks of their own.
+// shared is what all stages use. New fills it in, and it does not change from
+// then on; its parts have locks of their own.
 type shared struct {
 	cfg      Config
 	tuning   tuning
@@ -29,9 +30,11 @@ type shared struct {
 	passages passageLock
 }
 
-// passageLock is held by whoever reads passages of turns, writes what it made of them and notifies the index. The storer
-// and the auditor both do, and a new version of a turn written in between would give way to the old one. It may be held
-// while waiting for a store that is away: the other stage could do nothing either.
+// passageLock is held while passages of turns are read, changed or written, and
+// the index is notified of it. The storer and the auditor both do so, and a new
+// version of a turn that was written in between would be lost. The lock may be
+// held while waiting for a store that is away: the other stage could do nothing
+// either.
 type passageLock chan struct{}
 
 func (l passageLock) lock(ctx context.Context) error {
@@ -52,9 +55,10 @@ const (
 	quietOutage  = time.Second // a shorter outage, such as a store that is being opened, is not logged
 )
 
-// retry calls try until it returns nil, with backoff in between. It gives up with try's error where repeating won't help
-// or an erasure waits, and with the context's error when work ends. Once ctx has ended Run is draining and there is
-// little time, so waits are short then.
+// retry calls try until it returns nil, with backoff in between. It gives up
+// with try's error where repeating won't help or an erasure waits, and with the
+// context's error when work ends. Once ctx has ended Run is draining and there
+// is little time, so waits are short then.
 func (s *shared) retry(ctx, work context.Context, what string, try func() error) error {
 	wait := firstBackoff
 	logged := false
@@ -100,7 +104,8 @@ func (s *shared) retry(ctx, work context.Context, what string, try func() error)
 	}
 }
 
-// errPanic wraps panics of code that was handed a turn. The value is not kept: it may quote content.
+// errPanic wraps panics of code that was handed a turn. The value is not kept:
+// it may quote content.
 var errPanic = errors.New("panic")
 
 // guard calls f and turns a panic into an error.
@@ -113,7 +118,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// permanent reports an error that lies in the data rather than in the store's state.
+// permanent reports an error that lies in the data rather than in the store's
+// state.
 func permanent(err error) bool {
 	return errors.Is(err, storage.ErrInvalid) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, errPanic) || errors.Is(err, errNothingAccepted)
 }
@@ -133,7 +139,8 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 	return false
 }
 
-// scanPage is how many memories or records are read at a time: a millisecond's worth.
+// scanPage is how many memories or records are read at a time: a millisecond's
+// worth.
 const scanPage = 200
 
 // eachMemory calls found for every memory of a scope that the query asks for.
@@ -141,8 +148,8 @@ func (s *shared) eachMemory(ctx context.Context, scope storage.Scope, q storage.
 	return s.eachMemoryResting(ctx, scope, q, found, func(time.Duration) {})
 }
 
-// eachMemoryResting is eachMemory with a rest after every page but the last, which is told how long the page took:
-// requests share the processor.
+// eachMemoryResting calls rest after every page but the last with how long the
+// page took: requests share the processor.
 func (s *shared) eachMemoryResting(ctx context.Context, scope storage.Scope, q storage.Query, found func(*storage.Memory), rest func(time.Duration)) error {
 	q.Limit = scanPage
 	begun := time.Now()

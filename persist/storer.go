@@ -21,8 +21,9 @@ const (
 	spanName   = "upsert_memory"
 )
 
-// storer makes memories of durable turns: Put, then the index, then the spool records are deleted. Each step can be
-// repeated, so a crash or an error between two of them costs a repetition and nothing else.
+// storer makes memories of durable turns: Put, then the index, then the spool
+// records are deleted. Each step can be repeated, so a crash or an error
+// between two of them costs a repetition and nothing else.
 type storer struct {
 	*shared
 	auditor *auditor
@@ -54,8 +55,8 @@ func (s *storer) run(ctx, work context.Context, spooling <-chan struct{}) {
 	}
 }
 
-// storeBatch stores a batch in one go, or turn by turn if the store refuses it. It returns what it could not store before
-// work ended or an erasure came.
+// storeBatch stores a batch in one go, or turn by turn if the store refuses it.
+// It returns what it could not store before work ended or an erasure came.
 func (s *storer) storeBatch(ctx, work context.Context, batch []*item) []*item {
 	put := func(items []*item) error {
 		return s.retry(ctx, work, "store", s.gate.yielding(func() error { return s.upsert(work, items) }))
@@ -95,7 +96,8 @@ const (
 	repeated  // a later turn of the batch has the same id and words
 )
 
-// upsert writes a batch and updates the index. Counters move only when all of it has succeeded.
+// upsert writes a batch and updates the index. Counters move only when all of
+// it has succeeded.
 func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	if err := s.passages.lock(ctx); err != nil {
 		return err
@@ -148,7 +150,8 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 		it.changed = o == added || o == replaced || o == unchanged && it.recovered
 		it.replaced = o == replaced
 		if o != overtaken && o != repeated && s.index.index != nil {
-			// Unchanged ones too: the run that stored them may have died before it updated the index.
+			// Unchanged ones too: the run that stored them may have died before
+			// it updated the index.
 			rest()
 			s.index.notifyOrPanic(func(x Indexer) { x.Add(it.turn.Scope, it.turn.ID, withoutOriginals(episodes[i])) })
 		}
@@ -169,7 +172,8 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	return nil
 }
 
-// compareAll decides what each turn of a batch does to the store, and cuts it into episodes.
+// compareAll decides what each turn of a batch does to the store, and cuts it
+// into episodes.
 func (s *storer) compareAll(ctx context.Context, batch []*item, rest func()) ([]outcome, [][]storage.Memory, error) {
 	outcomes, episodes := make([]outcome, len(batch)), make([][]storage.Memory, len(batch))
 	newest := make(map[turnKey]*item, len(batch))
@@ -208,8 +212,8 @@ func (s *storer) compareAll(ctx context.Context, batch []*item, rest func()) ([]
 	return outcomes, episodes, nil
 }
 
-// maybeStored returns the items that the store may have; the others are new. It is one call for all of them if the store
-// is a [storage.Prober].
+// maybeStored returns the items that the store may have; the others are new. It
+// is one call for all of them if the store is a [storage.Prober].
 func (s *storer) maybeStored(ctx context.Context, items []*item) (map[*item]bool, error) {
 	prober, ok := s.store.(storage.Prober)
 	maybe := make(map[*item]bool, len(items))
@@ -244,8 +248,9 @@ type turnKey struct {
 
 func (it *item) key() turnKey { return turnKey{it.turn.Scope, it.turn.ID} }
 
-// compare reads what the store has of a turn. The same words by the same speaker are the same turn, whatever the time: a
-// client's retry carries another one. A passage that stays the same keeps its outdated tag.
+// compare reads what the store has of a turn. The same words by the same
+// speaker are the same turn, whatever the time: a client's retry carries
+// another one. A passage that stays the same keeps its outdated tag.
 func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
 	for seq := 0; ; seq++ {
 		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
@@ -272,8 +277,9 @@ func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memor
 	}
 }
 
-// reworded reports whether the user's words differ in the stored version of a turn. A regenerated reply leaves them as
-// they are, and with them the facts that were made of them.
+// reworded reports whether the user's words differ in the stored version of a
+// turn. A regenerated reply leaves them as they are, and with them the facts
+// that were made of them.
 func (s *storer) reworded(ctx context.Context, it *item, episodes []storage.Memory) (bool, error) {
 	for seq := range len(episodes) + 1 {
 		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
@@ -298,8 +304,9 @@ func sameWords(a, b storage.Memory) bool {
 		a.Provenance.Speaker == b.Provenance.Speaker && a.Provenance.Chain == b.Provenance.Chain
 }
 
-// complete hands stored turns to the auditor and deletes their spool records. If the deletion fails for good the records
-// stay, and the next run finds the turns stored already.
+// complete hands stored turns to the auditor and deletes their spool records.
+// If the deletion fails permanently, the records stay, and the next run finds
+// the turns stored already.
 func (s *storer) complete(ctx, work context.Context, items []*item) {
 	refs := make([]storage.RecordRef, len(items))
 	var stored []auditTurn
@@ -338,7 +345,8 @@ func (s *storer) complete(ctx, work context.Context, items []*item) {
 	}
 }
 
-// setAside marks a poison turn in the spool, so that no run tries it again. False means that work ended first.
+// setAside marks a poison turn in the spool, so that no run tries it again.
+// False means that work ended first.
 func (s *storer) setAside(ctx, work context.Context, it *item, cause error) bool {
 	problem := "refused by the store"
 	if errors.Is(cause, errPanic) {

@@ -27,8 +27,9 @@ func factWith(t *testing.T, s storage.Store, word string) string {
 	return ""
 }
 
-// TestForgottenFactsStayForgotten forgets a fact whose passage stays, and has that passage audited again in every way
-// that there is. Only what is said after the forgetting is a fact again.
+// TestForgottenFactsStayForgotten forgets a fact whose passage stays, and has
+// that passage audited again in every way that there is. Only what is said
+// after the forgetting is a fact again.
 func TestForgottenFactsStayForgotten(t *testing.T) {
 	peanuts := "I'm allergic to peanuts."
 	begin := func(t *testing.T, index Indexer, store *faulty) running {
@@ -90,8 +91,9 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 	}
 }
 
-// TestForgetFailsHalfway: the store goes away between tombstone and deletion, before and after the write took effect. The
-// fact is still there, and forgetting it again works.
+// TestForgetFailsHalfway: the store goes away between tombstone and deletion,
+// before and after the write took effect. The fact is still there, and
+// forgetting it again works.
 func TestForgetFailsHalfway(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
@@ -139,7 +141,8 @@ func tombstones(t *testing.T, store *faulty) (n int, values string) {
 	return n, values
 }
 
-// TestTombstonesAreBounded: they hold no words, the oldest go beyond the bound, and all of them with the user.
+// TestTombstonesAreBounded: they hold no words, the oldest go beyond the bound,
+// and all of them with the user.
 func TestTombstonesAreBounded(t *testing.T) {
 	audited(t, func(c *Config) { c.Facts.MaxForgotten = 3; c.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		for i := range 5 {

@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// refusing has a store refuse what which says, as a full disk does, until it is called with nil.
+// refusing has a store refuse what which says, as a full disk does, until it is
+// called with nil.
 func (f *faulty) refusing(which func(method string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -42,8 +43,9 @@ func factsIn(t *testing.T, store *faulty, scope storage.Scope) []string {
 	return out
 }
 
-// TestErasureWhileAuditsWait: audits that can't be stored hold up no erasure, whatever of them fails. What is left is audited
-// when there is space again, once; of what is forgotten nothing is.
+// TestErasureWhileAuditsWait: audits that can't be stored hold up no erasure,
+// whatever of them fails. What is left is audited when there is space again,
+// once; of what is forgotten nothing is.
 func TestErasureWhileAuditsWait(t *testing.T) {
 	declining := proposer(func([]extract.Message) ([]extract.Proposal, error) { return nil, errors.New("not now") })
 	for name, which := range map[string]func(string) bool{
@@ -104,8 +106,9 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 	}
 }
 
-// TestErasureWhileMarksWait: the mark of a stored turn that can't be written holds up no erasure either. The turn is audited, and the
-// next one of its conversation marks it.
+// TestErasureWhileMarksWait: the mark of a stored turn that can't be written
+// holds up no erasure either. The turn is audited, and the next one of its
+// conversation marks it.
 func TestErasureWhileMarksWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -142,7 +145,8 @@ func TestErasureWhileMarksWait(t *testing.T) {
 	})
 }
 
-// TestAuditsGoOnAfterAnOutage: what an auditor waited for a store counts for no work that it has to rest from.
+// TestAuditsGoOnAfterAnOutage: what an auditor waited for a store counts for no
+// work that it has to rest from.
 func TestAuditsGoOnAfterAnOutage(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))

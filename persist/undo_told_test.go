@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// stubborn is a store in which memories can't be deleted one by one while it refuses.
+// stubborn is a store in which memories can't be deleted one by one while it
+// refuses.
 type stubborn struct {
 	*faulty
 	mu      sync.Mutex
@@ -67,8 +68,9 @@ func (x *catalogue) of(scope storage.Scope) []string {
 	return slices.Compact(ids)
 }
 
-// TestUndoneRoundsAreIndexed: facts that a round has stored before it gives way to an erasure can be found, though the next one finds
-// nothing new in what they were made of.
+// TestUndoneRoundsAreIndexed: facts that a round has stored before it gives way
+// to an erasure can be found, though the next one finds nothing new in what
+// they were made of.
 func TestUndoneRoundsAreIndexed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := &stubborn{faulty: newFaulty()}, &catalogue{ids: map[storage.Scope][]string{}}
@@ -109,7 +111,8 @@ func TestUndoneRoundsAreIndexed(t *testing.T) {
 	})
 }
 
-// TestStoredRoundsStand: a round of which only old marks could not be cleared is not made again.
+// TestStoredRoundsStand: a round of which only old marks could not be cleared
+// is not made again.
 func TestStoredRoundsStand(t *testing.T) {
 	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		other := said("o1", "I live in Graz.")
@@ -136,8 +139,9 @@ func TestStoredRoundsStand(t *testing.T) {
 	})
 }
 
-// TestUndoneWritesAreIndexed: a write or a deletion that happened, though the store said that it failed, is told to the index when its
-// round has given way to an erasure.
+// TestUndoneWritesAreIndexed: a write or a deletion that happened, though the
+// store said that it failed, is told to the index when its round has given way
+// to an erasure.
 func TestUndoneWritesAreIndexed(t *testing.T) {
 	for name, lost := range map[string]string{"a write": "Put", "a deletion": "Delete"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -185,8 +189,10 @@ func TestUndoneWritesAreIndexed(t *testing.T) {
 	}
 }
 
-// TestErasureWhoseAnswerIsLost: what is erased, though the store said that it failed, is told to the index and counted as erased, and what
-// was noted of it goes as well; where the store goes on failing, the index is told all the same.
+// TestErasureWhoseAnswerIsLost: what is erased, though the store said that it
+// failed, is told to the index and counted as erased, and what was noted of it
+// goes as well; where the store goes on failing, the index is told all the
+// same.
 func TestErasureWhoseAnswerIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost   string

@@ -11,8 +11,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestErasureWhileNothingIsStored: where a disk is full, nothing can be written and everything erased. Turns that wait to be
-// stored hold up no erasure; those of others are stored afterwards, once, with the originals of what was redacted.
+// TestErasureWhileNothingIsStored: where a disk is full, nothing can be written
+// and everything erased. Turns that wait to be stored hold up no erasure; those
+// of others are stored afterwards, once, with the originals of what was
+// redacted.
 func TestErasureWhileNothingIsStored(t *testing.T) {
 	for _, refused := range []string{"PutRecords", "Put"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,14 +1,24 @@
-// Package distill asks a model which statements of a conversation are worth remembering.
+// Package distill asks a model which statements of a conversation are worth
+// remembering.
 //
-// It is off unless an endpoint is configured, for it sends redacted messages there. Any server that speaks OpenAI's Chat
-// Completions will do. What comes back is checked by hand and only ever proposes: a proposal names the message that it is
-// from and quotes it, and whoever asked checks the quotation, scores it, and merges it like any other candidate.
+// It is off unless an endpoint is configured, because it sends redacted
+// messages there. Any server with OpenAI's Chat Completions API will do. A
+// model only proposes: a proposal names the message that it is from and quotes
+// it, and the caller checks the quotation, scores the statement and merges it
+// like any other candidate.
 //
-//   - The messages go in between two lines with a random nonce, so that nothing in them can end the data.
-//   - The answer must be one JSON object of exactly the shape that was asked for. Anything else is refused whole:
-//     malformed, too large, with unknown or doubled keys, or worded as an instruction or a link that nobody said.
-//   - Calls at once and tokens per day are bounded. At a bound, and on any error, the caller goes on without a model.
-//   - Nothing of messages, answers or keys is logged or put in an error.
+//   - The messages are sent between two lines with a random nonce, so nothing
+//     in them can end the data.
+//   - The answer must be one JSON object of exactly the requested shape.
+//     Anything else is refused as a whole: malformed or oversized answers,
+//     unknown or duplicate keys, and statements that are worded as instructions
+//     or hold links and numbers that the user did not write.
+//   - Concurrent calls and tokens per day are limited. At a limit, and on any
+//     error, the caller continues without a model.
+//   - Messages, answers and keys are never logged and never part of an error.
+//
+// A Distiller is safe for concurrent use. The auditor of package persist calls
+// it.
 package distill
 
 import (
@@ -20,34 +30,36 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// Errors. All of them mean: go on without a model.
+// Errors after which the caller continues without a model.
 var (
-	ErrBusy    = errors.New("as many calls as allowed are under way")
-	ErrSpent   = errors.New("the day's tokens are spent")
-	ErrRefused = errors.New("the answer was refused")
-	ErrFailed  = errors.New("the model could not be asked")
+	ErrBusy    = errors.New("too many concurrent calls")
+	ErrSpent   = errors.New("the daily token budget is spent")
+	ErrRefused = errors.New("answer refused")
+	ErrFailed  = errors.New("call failed")
 )
 
 // Config of a Distiller.
 type Config struct {
-	// URL of the endpoint up to and including its version, e.g. https://api.openai.com/v1. "" = off.
+	// URL of the endpoint up to and including its version, e.g.
+	// https://api.openai.com/v1. "" = off.
 	URL   string
 	Model string
-	// Key is sent as a Bearer token, "" sends none.
+	// Key is sent as a Bearer token; "" sends none.
 	Key redact.Secret
-	// Concurrency bounds the calls at once, TokensPerDay what they may use in a UTC day, prompt and answer together.
+	// Concurrency limits concurrent calls, TokensPerDay the tokens of a UTC
+	// day, prompts and answers together.
 	Concurrency  int
 	TokensPerDay int64
-	// Timeout bounds one call.
+	// Timeout limits one call.
 	Timeout time.Duration
-	// MaxTokens bounds an answer, MaxFacts the proposals in it.
+	// MaxTokens limits an answer, MaxFacts the proposals in it.
 	MaxTokens, MaxFacts int
-	// ProxyFromEnvironment reaches the endpoint through HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which may well name Remora's own
-	// forward door.
+	// ProxyFromEnvironment honours HTTP_PROXY, HTTPS_PROXY and NO_PROXY, which
+	// may name Remora's own forward listener.
 	ProxyFromEnvironment bool
 }
 
-// DefaultConfig is off.
+// DefaultConfig returns a Config that is off.
 func DefaultConfig() Config {
 	return Config{Concurrency: 1, TokensPerDay: 200_000, Timeout: 20 * time.Second, MaxTokens: 800, MaxFacts: 10}
 }

@@ -91,8 +91,8 @@ func TestGoodAnswer(t *testing.T) {
 	}
 }
 
-// TestInputIsFenced checks that nothing in a message ends the data: a marker differs from call to call and newlines are
-// escaped.
+// TestInputIsFenced checks that nothing in a message ends the data: a marker
+// differs from call to call and newlines are escaped.
 func TestInputIsFenced(t *testing.T) {
 	m := newModel(t)
 	m.says(good)
@@ -119,8 +119,9 @@ func TestInputIsFenced(t *testing.T) {
 	}
 }
 
-// TestNewMessagesHaveRoomFirst guards that long older messages don't keep the new ones out of the prompt: a model that does not
-// see them has no facts of them, and they count as audited.
+// TestNewMessagesHaveRoomFirst guards that long older messages don't keep the
+// new ones out of the prompt: a model that does not see them has no facts of
+// them, and they count as audited.
 func TestNewMessagesHaveRoomFirst(t *testing.T) {
 	long := func(n int) (out []extract.Message) {
 		for i := range n {
@@ -253,7 +254,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestSlowAnswer: a call is cut off at its timeout, and while it is under way another one is refused at once.
+// TestSlowAnswer: a call is cut off at its timeout, and while it is under way
+// another one is refused at once.
 func TestSlowAnswer(t *testing.T) {
 	m := newModel(t)
 	arrived := make(chan struct{})
@@ -305,7 +307,8 @@ func TestTokensPerDay(t *testing.T) {
 	}
 }
 
-// TestUnreportedTokens: where a server does not say what it used, no fewer are counted than a text can have.
+// TestUnreportedTokens: where a server does not say what it used, no fewer are
+// counted than a text can have.
 func TestUnreportedTokens(t *testing.T) {
 	m := newModel(t)
 	m.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {

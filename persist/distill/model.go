@@ -29,7 +29,7 @@ type Distiller struct {
 	spent int64 // tokens used of that day
 }
 
-// New makes a Distiller; cfg must be valid and have a URL.
+// New returns a Distiller; cfg must be valid and have a URL.
 func New(cfg Config) *Distiller {
 	transport := &http.Transport{
 		ForceAttemptHTTP2: true, MaxConnsPerHost: cfg.Concurrency, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10,
@@ -37,12 +37,12 @@ func New(cfg Config) *Distiller {
 	if cfg.ProxyFromEnvironment {
 		transport.Proxy = http.ProxyFromEnvironment
 	}
-	// A redirect would take the key where the configuration does not say.
+	// A redirect would send the key to a server that is not configured.
 	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return &Distiller{cfg: cfg, client: client, slots: make(chan struct{}, cfg.Concurrency), now: time.Now}
 }
 
-// Bounds of a call, in bytes.
+// Limits of a call, in bytes.
 const (
 	maxMessage  = 4 << 10
 	maxPrompt   = 32 << 10
@@ -57,7 +57,9 @@ Answer with one JSON object and nothing else:
 {"facts":[{"message":0,"quote":"...","statement":"...","kind":"fact"}]}
 message: the number of the message. quote: the words of that message which say it, copied exactly. statement: one sentence in the third person ("The user ...") that can be understood alone, in the language of the message. kind: fact, preference, decision, goal or name. At most %[2]d facts; none is {"facts":[]}.`
 
-// Distill asks for proposals. It never waits for a free slot. Long messages are cut, and older ones left out, as far as a prompt needs it.
+// Distill asks for proposals. It fails if no slot is free rather than wait.
+// Long messages are cut and older ones left out if the prompt would be too
+// long.
 func (d *Distiller) Distill(ctx context.Context, window []extract.Message) ([]extract.Proposal, error) {
 	select {
 	case d.slots <- struct{}{}:
@@ -69,7 +71,7 @@ func (d *Distiller) Distill(ctx context.Context, window []extract.Message) ([]ex
 	if err != nil {
 		return nil, err
 	}
-	estimate := int64(len(body)/2 + d.cfg.MaxTokens) // no tokenizer makes more of it: servers need not say what they used
+	estimate := int64(len(body)/2 + d.cfg.MaxTokens) // an upper bound for any tokenizer, since servers need not report usage
 	day, ok := d.reserve(estimate)
 	if !ok {
 		return nil, ErrSpent
@@ -111,9 +113,10 @@ func (d *Distiller) request(window []extract.Message) ([]byte, error) {
 	return body, nil
 }
 
-// promptLines are the messages as a prompt shows them, in order. What is to be distilled has room first, then its context from the
-// newest on; what there is no room for is left out, "". If that were something to be distilled there is no prompt: nobody would look at it
-// again.
+// promptLines returns the messages as a prompt shows them, in order; those
+// without room are "". New messages of the user come first, then their context
+// from the newest on. If a new message does not fit there is no prompt: nothing
+// would read it again.
 func promptLines(window []extract.Message) ([]string, error) {
 	lines, room := make([]string, len(window)), maxPrompt
 	add := func(i int) (fits bool, err error) {
@@ -149,7 +152,7 @@ func promptLines(window []extract.Message) ([]string, error) {
 		if fits, err := add(i); err != nil {
 			return nil, err
 		} else if !fits {
-			return nil, fmt.Errorf("distill: more at once than a prompt holds: %w", ErrFailed)
+			return nil, fmt.Errorf("distill: new messages exceed a prompt: %w", ErrFailed)
 		}
 	}
 	for i, m := range slices.Backward(window) {
@@ -165,7 +168,8 @@ func promptLines(window []extract.Message) ([]string, error) {
 	return lines, nil
 }
 
-// call sends a request and returns the answer's text and the tokens that it took, 0 if the server does not say.
+// call sends a request and returns the text of the answer and the tokens used,
+// 0 if the server does not say.
 func (d *Distiller) call(ctx context.Context, body []byte) (string, int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(d.cfg.URL, "/")+"/chat/completions", bytes.NewReader(body))
 	if err != nil {
@@ -176,7 +180,7 @@ func (d *Distiller) call(ctx context.Context, body []byte) (string, int64, error
 		req.Header.Set("Authorization", "Bearer "+d.cfg.Key.Reveal())
 	}
 	resp, err := d.client.Do(req)
-	if err != nil { // its text may quote the URL
+	if err != nil { // its text may contain the URL
 		return "", 0, fmt.Errorf("distill: no answer: %w", ErrFailed)
 	}
 	defer resp.Body.Close()
@@ -187,7 +191,7 @@ func (d *Distiller) call(ctx context.Context, body []byte) (string, int64, error
 	case resp.StatusCode != http.StatusOK:
 		return "", 0, fmt.Errorf("distill: status %d: %w", resp.StatusCode, ErrFailed)
 	case len(raw) > maxResponse:
-		return "", 0, fmt.Errorf("distill: too large: %w", ErrRefused)
+		return "", 0, fmt.Errorf("distill: answer too large: %w", ErrRefused)
 	}
 	var completion struct {
 		Choices []struct {
@@ -215,7 +219,8 @@ func (d *Distiller) call(ctx context.Context, body []byte) (string, int64, error
 	return c.Message.Content, used, nil
 }
 
-// reserve takes tokens of the day's before a call and returns that day; settle corrects by what it took.
+// reserve books tokens of the day before a call and returns the day; settle
+// corrects them to what was used.
 func (d *Distiller) reserve(tokens int64) (day int64, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -232,7 +237,7 @@ func (d *Distiller) reserve(tokens int64) (day int64, ok bool) {
 func (d *Distiller) settle(day, reserved, used int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if day == d.day { // of another day nothing is counted any more
+	if day == d.day { // an older day is not counted any more
 		d.spent = max(d.spent+used-reserved, 0)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/remora-proxy/remora/persist/extract"
 )
 
-// Bounds of a proposal, in characters.
+// Limits of a proposal, in characters.
 const (
 	maxQuote     = 400
 	maxStatement = 300
 )
 
-// parse reads an answer. It is refused whole if anything in it is not as asked: a model that was talked into something
-// else is not to be trusted with the rest.
-func parse(answer string, messages, most int) ([]extract.Proposal, error) {
+// parse reads an answer. It refuses all of it if any part is not as requested:
+// a model that was talked into something else is not trusted with the rest.
+func parse(answer string, messages, limit int) ([]extract.Proposal, error) {
 	if !utf8.ValidString(answer) {
 		return nil, refused("not UTF-8")
 	}
@@ -32,7 +32,7 @@ func parse(answer string, messages, most int) ([]extract.Proposal, error) {
 		}
 		var list []json.RawMessage
 		if err := json.Unmarshal(value, &list); err != nil || list == nil {
-			return nil, refused("facts is no list")
+			return nil, refused("facts is not a list")
 		}
 		return list, nil
 	})
@@ -42,8 +42,8 @@ func parse(answer string, messages, most int) ([]extract.Proposal, error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, refused("text after the object")
 	}
-	if facts == nil || len(facts) > most {
-		return nil, refused("no list of facts, or too long a one")
+	if facts == nil || len(facts) > limit {
+		return nil, refused("no list of facts, or too long")
 	}
 	out := []extract.Proposal{}
 	for _, raw := range facts {
@@ -64,7 +64,8 @@ func parse(answer string, messages, most int) ([]extract.Proposal, error) {
 
 func refused(why string) error { return fmt.Errorf("distill: %s: %w", why, ErrRefused) }
 
-// object reads an object with one call of take for each key, no key twice. What take returns last is returned.
+// object reads an object and calls take for each key; a duplicate key is
+// refused. It returns what take returned last.
 func object[T any](d *json.Decoder, take func(string, json.RawMessage) (T, error)) (out T, err error) {
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return out, refused("not an object")
@@ -120,7 +121,7 @@ func proposal(raw json.RawMessage) (extract.Proposal, error) {
 	return p, err
 }
 
-// check refuses what is no plain statement.
+// check refuses what is not a plain statement.
 func check(p *extract.Proposal) error {
 	switch p.Kind {
 	case "fact", "preference", "decision", "goal", "name":
@@ -149,12 +150,12 @@ func check(p *extract.Proposal) error {
 		}
 	}
 	if strings.Contains(low, "://") && !strings.Contains(p.Quote, "://") || strings.Contains(low, "](") {
-		return refused("a link that nobody said")
+		return refused("a link that the user did not write")
 	}
-	// Numbers must have been said.
+	// Numbers must be in the quotation.
 	for _, digits := range strings.FieldsFunc(p.Statement, func(r rune) bool { return !unicode.IsDigit(r) }) {
 		if !strings.Contains(p.Quote, digits) {
-			return refused("a number that nobody said")
+			return refused("a number that the user did not write")
 		}
 	}
 	return nil

@@ -2,8 +2,9 @@ package extract
 
 import "strings"
 
-// announces says whether a sentence hands over a text to work on, which then goes on to the end of the message: "Proofread this email:".
-// Its announcement is an order to do something to a text, or points at one, and ends in a colon.
+// announces reports whether a sentence introduces a text to work on, which
+// makes up the rest of the message: "Proofread this email:". It commands
+// something about a text or points to one, and ends in a colon.
 func announces(s string) bool {
 	before, _, ok := strings.Cut(s, ": ")
 	if !ok {
@@ -26,7 +27,8 @@ func announces(s string) bool {
 	return ordered && len(ws) <= maxAnnouncement
 }
 
-// maxAnnouncement is how many words an order has at most that is followed by the text.
+// maxAnnouncement is the largest number of words of a command that a text
+// follows.
 const maxAnnouncement = 8
 
 var (

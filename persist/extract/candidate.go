@@ -9,14 +9,15 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Bounds of a statement.
+// Limits of a statement.
 const (
 	minStatementWords = 3
 	maxStatementRunes = 280
-	maxSpans          = 200 // of one message; later ones are not looked at
+	maxSpans          = 200 // of one message; later ones are not read
 )
 
-// span is a part of a message with what was made of it.
+// span is a sentence of a message with the verdict on it: a candidate, a
+// request to forget, or a reason to reject it.
 type span struct {
 	candidate *Candidate
 	forget    string // what the user asked to forget
@@ -28,7 +29,7 @@ func spansOf(text string, at time.Time, message int) []span {
 	return spansIn(ownTextOf(text), at, message)
 }
 
-// spansIn is spansOf for the own words of a message.
+// spansIn reads the own words of a message of the user.
 func spansIn(own ownText, at time.Time, message int) []span {
 	var out []span
 	var space [stackWords]word
@@ -41,8 +42,8 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = RejectQuoted
 	}
-	mayTell := mayBeTale.in(smalled(own.text))
-	pasted := false // all that follows is a text to work on
+	mayTell := mayBeTale.in(lowered(own.text))
+	pasted := false // the rest of the message is a text to work on
 	for i, s := range text.Sentences(own.text) {
 		if len(out) == maxSpans {
 			break
@@ -76,7 +77,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	return out
 }
 
-// judge decides what a sentence is.
+// judge classifies a sentence.
 func judge(s string) span {
 	if looksLikeCode(s) {
 		return span{reject: RejectCode}
@@ -98,7 +99,7 @@ func judge(s string) span {
 	if main > 0 {
 		m |= lexicon().marksAt(ws, main)
 	}
-	hands := shows(ws[main:]) && !strings.Contains(s, ":")
+	handedOver := handsOver(ws[main:]) && !strings.Contains(s, ":")
 	asks := strings.HasSuffix(strings.TrimRight(s, `"')] `), "?") || m.has(markQuestion)
 	switch {
 	case m.has(markRemember) && !strings.HasSuffix(s, "?"):
@@ -108,32 +109,33 @@ func judge(s string) span {
 	case m.has(markForget), m.has(markNeverMind):
 		return span{reject: RejectCommand}
 	}
-	if others(s) || allQuoted(s) {
+	if quotesOthers(s) || isQuotation(s) {
 		return span{reject: RejectQuoted}
 	}
-	if !m.has(markStanding) && unreal(ws) {
+	if !m.has(markStanding) && hypothetical(ws) {
 		return span{reject: RejectFiction}
 	}
-	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&saying != 0 && ws[main].in(inPersonal))
-	if !asks && !orders && !hands && !mixed(s, ws, main) {
+	orders := m.has(markCommand) && !m.has(markStanding) && !m.has(markName) && !(m&statementMarks != 0 && ws[main].in(inPersonal))
+	if !asks && !orders && !handedOver && !asksLater(s, ws, main) {
 		if sp, ok := statement(s, ws, main, m); ok {
 			return sp
 		}
 	}
-	if asks && tagged(ws) {
+	if asks && asksConfirmation(ws) {
 		return span{reject: RejectQuestion}
 	}
-	// A question or an order may carry a fact in a clause of its own: "I'm allergic to nuts, what can I bake?"
+	// One clause of a question or command may state a fact: "I'm allergic to
+	// nuts, what can I bake?"
 	if at := strings.Index(s, ": "); orders && at > ws[main].start {
-		return span{reject: RejectCommand} // "Translate: I am ..." is about somebody else's words
+		return span{reject: RejectCommand} // "Translate: I am ...": somebody else's words
 	}
-	if c := clause(s, ws, main, asks || orders || hands || mixed(s, ws, main)); c != nil && !(hands && strings.HasPrefix(s[ws[main].start:], c.Quote)) {
+	if c := clause(s, ws, main, asks || orders || handedOver || asksLater(s, ws, main)); c != nil && !(handedOver && strings.HasPrefix(s[ws[main].start:], c.Quote)) {
 		return span{candidate: c}
 	}
 	switch {
 	case asks:
 		return span{reject: RejectQuestion}
-	case orders, hands:
+	case orders, handedOver:
 		return span{reject: RejectCommand}
 	case m.has(markTransient):
 		return span{reject: RejectPassing}
@@ -143,8 +145,9 @@ func judge(s string) span {
 	return span{reject: RejectNothing}
 }
 
-// shows says whether a sentence hands something over: "Here is my letter." What it is for stands beside it.
-func shows(ws []word) bool {
+// handsOver reports whether a sentence hands something over ("Here is my
+// letter."), with its purpose in another clause.
+func handsOver(ws []word) bool {
 	switch ws[0].folded {
 	case "here", "below", "attached", "hier", "aqui":
 		next := folded(ws, 1)
@@ -155,8 +158,9 @@ func shows(ws []word) bool {
 	return false
 }
 
-// others says whether a sentence announces words that are not its speaker's: "The README says: I prefer tabs.", "Complete: I ...".
-func others(s string) bool {
+// quotesOthers reports whether a sentence introduces words that are not the
+// speaker's: "The README says: I prefer tabs.", "Complete: I ...".
+func quotesOthers(s string) bool {
 	before, _, ok := strings.Cut(s, ": ")
 	if !ok {
 		return false
@@ -165,8 +169,8 @@ func others(s string) bool {
 	return workedOn[before] || says[before[strings.LastIndexByte(before, ' ')+1:]]
 }
 
-// allQuoted says whether a sentence is a quotation and no more.
-func allQuoted(s string) bool {
+// isQuotation reports whether a sentence is a quotation and nothing else.
+func isQuotation(s string) bool {
 	end := text.QuotationEnd(s, 0)
 	return end > 0 && strings.Trim(s[end:], ".!? ") == ""
 }
@@ -176,14 +180,15 @@ var (
 	workedOn = setOf("complete continue finish translate classify rewrite rephrase paraphrase correct proofread summarize summarise label tag")
 )
 
-// subjects are the pronouns that begin what follows an adverbial phrase.
+// subjects are the pronouns that can follow an adverbial phrase.
 var subjects = setOf("i we my our ich wir habe haben bin je nous on nos vamos yo hemos tengo uso usamos prefiero")
 
-// mixed says whether a later clause asks or orders: "I'm vegan, and I was wondering if ...".
-func mixed(s string, ws []word, main int) bool {
+// asksLater reports whether a later clause is a question or a command: "I'm
+// vegan, and I was wondering if ...".
+func asksLater(s string, ws []word, main int) bool {
 	for i := main + 1; i < len(ws); i++ {
 		if (ws[i].clause || ws[i-1].in(inConjunctions)) && ws[i].in(inAsking) {
-			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&saying == 0 || m.has(markTransient) && m&saying == 0) && !quoted(s, ws[i].start) {
+			if m := lexicon().marksAt(ws, i); (m.has(markQuestion) || m.has(markCommand) && m&statementMarks == 0 || m.has(markTransient) && m&statementMarks == 0) && !quoted(s, ws[i].start) {
 				return true
 			}
 		}
@@ -191,12 +196,13 @@ func mixed(s string, ws []word, main int) bool {
 	return false
 }
 
-// mainWord skips greetings and joints, and what begins a correction: "Hi, by the way, I ...", "No wait, I meant ...".
+// mainWord returns the index of the first word after greetings, connectives and
+// corrections: "Hi, by the way, I ...", "No wait, I meant ...".
 func mainWord(ws []word) int {
 	for i := 0; i < len(ws); {
 		if ws[i].in(inLead) {
 			i++
-		} else if n := takesBack(ws[i:]); n > 0 {
+		} else if n := correctionPrefix(ws[i:]); n > 0 {
 			i += n
 		} else {
 			return i
@@ -205,9 +211,10 @@ func mainWord(ws []word) int {
 	return 0
 }
 
-// statement makes a candidate of a whole sentence that neither asks nor orders.
+// statement makes a candidate of a whole sentence that is neither a question
+// nor a command.
 func statement(s string, ws []word, main int, m marks) (span, bool) {
-	kept := m & saying
+	kept := m & statementMarks
 	if m.has(markTransient) {
 		kept &= 1<<markName | 1<<markStanding | 1<<markMatter
 	}
@@ -215,7 +222,7 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 		kept = 1 << markFact
 	}
 	if kept == 0 && !m.has(markTransient) && !m.has(markSmallTalk) && !m.has(markCommand) && !strings.HasSuffix(s, ":") {
-		kept = told(ws[main:])
+		kept = unpatterned(ws[main:])
 	}
 	if kept == 0 && due(ws) && !m.has(markTransient) && !m.has(markSmallTalk) {
 		kept = 1 << markMatter
@@ -233,8 +240,9 @@ func statement(s string, ws []word, main int, m marks) (span, bool) {
 	return span{candidate: &Candidate{Quote: quote, kind: kindOf(kept), words: words(quote)}}, true
 }
 
-// personalNews recognises what people tell of themselves in words that no pattern knows: a sentence in the first person
-// that is specific, and not about what was thought or done a moment ago.
+// personalNews reports whether a sentence that no pattern matches is specific
+// news about its speaker: in the first person, and not about what was just
+// thought or done.
 func personalNews(ws []word) bool {
 	verb := 1
 	switch first := ws[0]; {
@@ -256,7 +264,7 @@ func personalNews(ws []word) bool {
 	specific, own := 0, 0
 	for i := verb; i < len(ws); i++ {
 		w := ws[i]
-		if w.telling() {
+		if w.isContent() {
 			own++
 		}
 		if hasDigit(w.folded) || w.in(inWeekdays|inMonths) || i > verb && capital(w.raw) && w.folded != "i" {
@@ -269,14 +277,15 @@ func personalNews(ws []word) bool {
 	return own > 1 && specific > 0 || own > 2
 }
 
-// told recognises a statement by what it is made of, where no pattern knows its words: it has somebody of ours in it and is
-// about something, or it is about something in particular. What is about the work of the moment or about code is none.
-func told(ws []word) marks {
+// unpatterned classifies a sentence that no pattern matches by the kinds of its
+// words: it mentions the speaker and has some content, or it has specific
+// content. Sentences about code or the work at hand do not count.
+func unpatterned(ws []word) marks {
 	if len(ws) < 5 || ws[0].in(inBare|inVague) {
 		return 0
 	}
 	switch ws[1].folded {
-	case "mir", "mich", "uns", "me", "us", "moi", "nos": // an order: "Schick mir ..."
+	case "mir", "mich", "uns", "me", "us", "moi", "nos": // a command: "Schick mir ..."
 		return 0
 	}
 	specific, own, ours := 0, 0, false
@@ -295,7 +304,7 @@ func told(ws []word) marks {
 				own -= 2
 			}
 		}
-		if w.telling() {
+		if w.isContent() {
 			own++
 		}
 		if hasDigit(w.folded) || w.in(inWeekdays|inMonths) || i > 0 && capital(w.raw) && w.folded != "i" && w.raw != ws[i-1].raw {
@@ -311,8 +320,9 @@ func told(ws []word) marks {
 	return 0
 }
 
-// clause looks for a clause that states something. In a sentence that asks or orders the clause alone is taken, else
-// the sentence.
+// clause finds a clause that states something. If alone is set, for sentences
+// that ask or command, the candidate is that clause; otherwise it is the
+// sentence.
 func clause(s string, ws []word, main int, alone bool) *Candidate {
 	for i := main; i < len(ws); i++ {
 		opened := ws[main].in(inOpeners) && i-main < 8 && subjects[ws[i].folded] // "For the new site we ..."
@@ -320,10 +330,10 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 			continue
 		}
 		m := lexicon().marksAt(ws, i)
-		if m&saying == 0 || m.has(markTransient) || m.has(markQuestion) || m.has(markCommand) && !m.has(markStanding) {
+		if m&statementMarks == 0 || m.has(markTransient) || m.has(markQuestion) || m.has(markCommand) && !m.has(markStanding) {
 			continue
 		}
-		if m&saying == 1<<markMatter && alone {
+		if m&statementMarks == 1<<markMatter && alone {
 			continue
 		}
 		from, to := i, len(ws)
@@ -337,7 +347,7 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 				}
 				at := lexicon().marksAt(ws, j)
 				at |= lexicon().marksAt(ws, j+mainWord(ws[j:]))
-				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&saying == 0 && strings.HasSuffix(s, "?") {
+				if at.has(markQuestion) || at.has(markCommand) || at.has(markTransient) || at&statementMarks == 0 && strings.HasSuffix(s, "?") {
 					to = j
 					break
 				}
@@ -359,12 +369,12 @@ func clause(s string, ws []word, main int, alone bool) *Candidate {
 			end = len(s)
 		}
 		quote := strings.TrimRight(strings.TrimSpace(s[ws[from].start:end]), "?,;:-– ")
-		return &Candidate{Quote: quote, kind: kindOf(m & saying), words: words(quote)}
+		return &Candidate{Quote: quote, kind: kindOf(m & statementMarks), words: words(quote)}
 	}
 	return nil
 }
 
-// remembered takes what follows "remember that".
+// remembered makes a candidate of what follows "remember that".
 func remembered(s string, ws []word) span {
 	longest := 0
 	for at := range min(len(ws), 4) {
@@ -387,7 +397,7 @@ func remembered(s string, ws []word) span {
 		return span{reject: RejectCommand} // "Remember to run the tests"
 	}
 	kind := markFact
-	if m := lexicon().marksAt(inner, 0) & saying; m != 0 {
+	if m := lexicon().marksAt(inner, 0) & statementMarks; m != 0 {
 		kind = kindOf(m)
 	}
 	return span{candidate: &Candidate{Quote: rest, kind: kind, words: inner, Requested: true}}
@@ -402,7 +412,8 @@ func kindOf(m marks) mark {
 	return markMatter
 }
 
-// due says whether something that one must not miss is said to be at some time, or anything on a day of a month.
+// due reports whether a sentence sets an appointment or deadline at some time,
+// or names a day of a month.
 func due(ws []word) bool {
 	thing, when, month := false, false, false
 	for i := range ws {
@@ -426,7 +437,8 @@ func capital(raw string) bool {
 	return unicode.IsUpper(r)
 }
 
-// looksLikeCode goes by the share of signs, and by what only code begins or ends with.
+// looksLikeCode goes by the share of punctuation and by endings that only code
+// has.
 func looksLikeCode(s string) bool {
 	signs, letters := 0, 0
 	for i := range len(s) {

@@ -38,7 +38,8 @@ func TestWhatIsNoCandidate(t *testing.T) {
 	}
 }
 
-// Products love and hate nothing that were somebody's taste, and names are no products.
+// Products love and hate nothing that were somebody's taste, and names are no
+// products.
 func TestNamed(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Anna loves sushi.": true, "McCoy hates rain.": true, "Anne-Marie loves jazz.": true, "Claude hates cheese.": true, "Noah can't have dairy.": true, "Users can't have two roles.": false, "Tables can not have null keys.": false, "Ida is afraid of dogs.": true,
@@ -50,7 +51,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestWhatWouldBe: a supposition tells nothing of its speaker, a wish for all answers is one with an "if", too.
+// TestWhatWouldBe: a supposition tells nothing of its speaker, a wish for all
+// answers is one with an "if", too.
 func TestWhatWouldBe(t *testing.T) {
 	for text, want := range map[string]bool{
 		"If I lived in Paris, I would take the metro every day.":       false,

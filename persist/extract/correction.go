@@ -8,8 +8,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// takesBack returns how many words say that something said before was wrong, 0 if these don't.
-func takesBack(ws []word) int {
+// correctionPrefix returns how many words at the start of ws say that something
+// said before was wrong, 0 if none do.
+func correctionPrefix(ws []word) int {
 	if n := phrases().correction.prefix(ws); n > 0 {
 		return n
 	}
@@ -19,14 +20,15 @@ func takesBack(ws []word) int {
 	return 0
 }
 
-// noes take something back as well as they answer a question.
-var noes = setOf("no nein nee non")
+// bareNo words take something back, and they also answer questions.
+var bareNo = setOf("no nein nee non")
 
-// corrects says whether a sentence begins by taking something back, and whether by no more than a "no".
+// corrects reports whether a sentence begins by taking something back, and
+// whether a "no" is all that does.
 func corrects(ws []word) (back, bare bool) {
 	for i := 0; i < len(ws); {
-		no := noes[ws[i].folded]
-		if n := takesBack(ws[i:]); n > 0 && (n > 1 || !no) {
+		no := bareNo[ws[i].folded]
+		if n := correctionPrefix(ws[i:]); n > 0 && (n > 1 || !no) {
 			return true, false
 		} else if n == 0 && !ws[i].in(inLead) {
 			break
@@ -41,8 +43,9 @@ func corrects(ws []word) (back, bare bool) {
 // maxAsked bounds the content words of a question that are kept: its last ones.
 const maxAsked = 64
 
-// precedingQuestion returns the content words of what the message before window[i] asks, sorted. asks is false where it
-// asks nothing. What is not in the window, or not to its end, may ask anything.
+// precedingQuestion returns the content words of what the message before
+// window[i] asks, sorted. asks is false where it asks nothing. What is not in
+// the window, or not to its end, may ask anything.
 func precedingQuestion(window []Message, i int) (words []string, asks bool) {
 	if i == 0 || len(window[i-1].Text) > MaxAssistantText-4 {
 		return nil, true
@@ -65,18 +68,22 @@ func precedingQuestion(window []Message, i int) (words []string, asks bool) {
 	return words, asks
 }
 
-// A correction may be no sentence: "My budget for the bathroom is 2,000 euros." - "Sorry, 3,000 euros." Then it is the
-// statement before with the value replaced, if it is clear which: there is one statement in the message before, one
-// value of that kind in either, and nothing in the correction that the statement does not speak of.
+// A correction may be no sentence: "My budget for the bathroom is 2,000 euros."
+// - "Sorry, 3,000 euros." Then it is the statement before with the value
+// replaced, if it is clear which: there is one statement in the message before,
+// one value of that kind in either, and nothing in the correction that the
+// statement does not speak of.
 
-// maxFragment is the largest number of words in a correction that is no sentence.
+// maxFragment is the largest number of words in a correction that is no
+// sentence.
 const maxFragment = 10
 
-// amountPattern is a number with what is counted: a currency before it, or a unit behind it.
+// amountPattern is a number with what is counted: a currency before it, or a
+// unit behind it.
 var amountPattern = regexp.MustCompile(`[$€£]\s?\d[\d.,]*|\b\d[\d.,]*\s?(?:[€$£%]|[a-zA-Z]{1,12}\b)`)
 
-// fragmentCorrection makes a candidate of the fragment that begins window[i] and corrects the statement before, nil if
-// there is none or it is ambiguous.
+// fragmentCorrection makes a candidate of the fragment that begins window[i]
+// and corrects the statement before, nil if there is none or it is ambiguous.
 func fragmentCorrection(window []Message, i int) *Candidate {
 	m := &window[i]
 	own := ownWords(m.Text)
@@ -140,8 +147,9 @@ func fragmentCorrection(window []Message, i int) *Candidate {
 	return c
 }
 
-// replaceValue puts the one value of a correction in the place of the one of its kind in a statement. It returns "" if
-// there is not one of each, or if what was said between them holds another that may be meant.
+// replaceValue replaces the one value in a statement by the one value of its
+// kind in a correction. It returns "" if there is not one of each, or if the
+// text between them holds another that may be meant.
 func replaceValue(statement, correction, between string) string {
 	values, find := amounts(correction), amounts
 	if dates := weekdays(correction); len(dates) > 0 {

@@ -9,14 +9,14 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// dated is a date that a text names in relation to when it was said.
+// dated is a date that a text names relative to when it was said.
 type dated struct {
 	start, end int // bytes of the text
 	day        time.Time
 	what       string // "day", "week", "month" or "year"
 }
 
-// note writes the date beside its quotation.
+// note returns the words with the date that they mean.
 func (d dated) note(text string) string {
 	layout := map[string]string{"day": "Monday 2006-01-02", "month": "January 2006", "year": "2006"}[d.what]
 	if d.what == "week" {
@@ -34,7 +34,7 @@ var monthOf = text.Months()
 var smallNumber = numbered("", "one a an ein einem einer un une una", "two zwei deux dos", "three drei trois tres", "four vier quatre cuatro",
 	"five funf cinq cinco", "six sechs seis", "seven sieben sept siete", "eight acht huit ocho", "nine neun neuf nueve", "ten zehn dix diez")
 
-// dateWords are all that datesIn begins at.
+// dateWords are all words at which datesIn starts.
 var dateWords = func() map[string]bool {
 	set := setOf("tomorrow demain manana morgen ubermorgen today tonight heute aujourd'hui hoy yesterday gestern hier ayer in dans en" +
 		comingWords + weekWords + monthWords + yearWords + dayWords)
@@ -67,9 +67,10 @@ const (
 
 func among(list, w string) bool { return strings.Contains(list, " "+w+" ") }
 
-// datesIn finds the dates that ws name in relation to at: tomorrow, next Friday, in two weeks, 3 March. A weekday is
-// the next one to come; "next" with a weekday is that of the following week, as most speakers mean it. Days are UTC's.
-// Recurring ones ("every Friday", "on Fridays") are none.
+// datesIn finds the dates that ws name relative to at: tomorrow, next Friday,
+// in two weeks, 3 March. A weekday is the next one to come; "next" with a
+// weekday is in the following week, as most speakers mean it. Days are in UTC.
+// Recurring days ("every Friday", "on Fridays") do not count.
 func datesIn(ws []word, at time.Time) []dated {
 	var out []dated
 	today := time.Date(at.Year(), at.Month(), at.Day(), 0, 0, 0, 0, time.UTC)
@@ -102,11 +103,11 @@ func datesIn(ws []word, at time.Time) []dated {
 			add(i, i, today.AddDate(0, 0, -1), "day")
 		}
 		if day, ok := weekdayOf[w]; ok && !among(recurring, folded(ws, i-1)) && utf8.RuneCountInString(w) > 3 {
-			if nearMonth(ws, i) { // "Friday, 13 March": the day of the month tells
+			if nearMonth(ws, i) { // "Friday, 13 March": the date follows from the month
 				continue
 			}
-			if to, number := dayBehind(ws, i); number > 0 {
-				if date, ok := nextSuch(today, time.Weekday(day), number); ok {
+			if to, number := dayOfMonthAfter(ws, i); number > 0 {
+				if date, ok := nextDate(today, time.Weekday(day), number); ok {
 					add(i, to, date, "day")
 				}
 				continue
@@ -118,7 +119,7 @@ func datesIn(ws []word, at time.Time) []dated {
 			}
 			switch {
 			case among(" next nachsten nachster nachste ", folded(ws, i-1)):
-				from, ahead = i-1, following(today, day)
+				from, ahead = i-1, daysToNextWeek(today, day)
 			case among(" prochain proximo ", folded(ws, i+1)):
 				to = i + 1
 			case among(" proximo kommenden this diesen coming ", folded(ws, i-1)):
@@ -167,11 +168,11 @@ func datesIn(ws []word, at time.Time) []dated {
 			}
 			year := today.Year()
 			if y, err := strconv.Atoi(folded(ws, to+1)); err == nil && y > 1900 && y < 2200 {
-				continue // it says the year itself
+				continue // it names the year
 			}
 			date := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 			past := isPast(ws, from)
-			if date.Before(today.AddDate(0, 0, -60)) && !past { // long past: next year's is meant
+			if date.Before(today.AddDate(0, 0, -60)) && !past { // long past: next year is meant
 				date = time.Date(year+1, time.Month(month), day, 0, 0, 0, 0, time.UTC)
 			}
 			if date.Day() != day { // the month has no such day
@@ -186,7 +187,8 @@ func datesIn(ws []word, at time.Time) []dated {
 	return out
 }
 
-// nearMonth says whether a weekday stands beside a month with a day: "Friday, March 13", "13. März, ein Freitag".
+// nearMonth reports whether a weekday is next to a month with a day: "Friday,
+// March 13", "13. März, ein Freitag".
 func nearMonth(ws []word, weekday int) bool {
 	for i := max(weekday-3, 0); i < min(weekday+5, len(ws)); i++ {
 		if monthOf[ws[i].folded] > 0 && (isDay(folded(ws, i-1)) || isDay(folded(ws, i+1)) || isDay(folded(ws, i-2))) {
@@ -196,8 +198,9 @@ func nearMonth(ws []word, weekday int) bool {
 	return false
 }
 
-// dayBehind finds the day of a month that a weekday is said with, and where it stands: "Monday the 28th", "Montag, den 28.", "lunes 28".
-func dayBehind(ws []word, weekday int) (at, day int) {
+// dayOfMonthAfter returns the day of the month that follows a weekday, and its
+// index: "Monday the 28th", "Montag, den 28.", "lunes 28".
+func dayOfMonthAfter(ws []word, weekday int) (at, day int) {
 	at = weekday + 1
 	article := among(" the den dem der le el ", folded(ws, at))
 	if article {
@@ -213,8 +216,9 @@ func dayBehind(ws []word, weekday int) (at, day int) {
 	return at, day
 }
 
-// nextSuch is the first day to come that is this weekday and this day of its month, within a year.
-func nextSuch(today time.Time, weekday time.Weekday, day int) (time.Time, bool) {
+// nextDate returns the first day from today on that is this weekday and day of
+// the month, within a year.
+func nextDate(today time.Time, weekday time.Weekday, day int) (time.Time, bool) {
 	for month := range 12 {
 		date := time.Date(today.Year(), today.Month()+time.Month(month), day, 0, 0, 0, 0, time.UTC)
 		if date.Day() == day && date.Weekday() == weekday && !date.Before(today) {
@@ -224,8 +228,9 @@ func nextSuch(today time.Time, weekday time.Weekday, day int) (time.Time, bool) 
 	return time.Time{}, false
 }
 
-// following is how many days ahead the weekday of next week is; a week begins on Monday.
-func following(today time.Time, day int) int {
+// daysToNextWeek returns how many days ahead that weekday of next week is.
+// Weeks begin on Monday.
+func daysToNextWeek(today time.Time, day int) int {
 	monday := (8 - int(today.Weekday())) % 7
 	if monday == 0 {
 		monday = 7
@@ -264,7 +269,7 @@ func unitOf(w string) string {
 
 func isDay(w string) bool { return dayOf(w) > 0 }
 
-// dayOf reads 3, 3rd, 21st; 0 if it is no day of a month.
+// dayOf reads 3, 3rd, 21st; it returns 0 for what is not a day of a month.
 func dayOf(w string) int {
 	for _, s := range [...]string{"st", "nd", "rd", "th", "er"} {
 		w = strings.TrimSuffix(w, s)

@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// hiddenTags says whether text holds tag characters, which nobody sees and models read. Flags of regions use them too, after
-// a black flag.
+// hiddenTags reports whether text holds tag characters, which people do not see
+// and models read. Flags of regions have some, too, after a black flag.
 func hiddenTags(text string) bool {
-	const tagPlane = "\xf3\xa0" // U+E0000 to U+E0FFF begin with it
+	const tagPlane = "\xf3\xa0" // first bytes of U+E0000 to U+E0FFF
 	i := strings.Index(text, tagPlane)
 	if i < 0 {
 		return false
@@ -37,11 +37,12 @@ var lookalikes = map[rune]rune{
 	'М': 'M', 'Н': 'H', 'О': 'O', 'Р': 'P', 'С': 'C', 'Т': 'T', 'Х': 'X', 'І': 'I', 'ο': 'o', 'α': 'a', 'ν': 'v', 'ι': 'i', 'Ι': 'I', 'Ο': 'O',
 }
 
-// plain takes off what hides words from a reader of words: characters of no width, wide letters, letters of other scripts
-// in Latin words, and spaces between all letters. Other text comes back as it is.
+// plain removes what hides words: zero-width characters, full-width letters,
+// letters of other scripts in Latin words, and spaces between all letters.
+// Other text is returned as it is.
 func plain(text string) string {
-	if !isASCII(text) && strings.IndexFunc(text, masked) >= 0 {
-		text = unmask(text)
+	if !isASCII(text) && strings.IndexFunc(text, disguised) >= 0 {
+		text = undisguise(text)
 	}
 	return unspaced(text)
 }
@@ -55,7 +56,7 @@ func isASCII(text string) bool {
 	return true
 }
 
-func masked(r rune) bool {
+func disguised(r rune) bool {
 	switch {
 	case r < 0xA0:
 		return false
@@ -67,10 +68,10 @@ func masked(r rune) bool {
 	return false
 }
 
-func unmask(text string) string {
+func undisguise(text string) string {
 	var b strings.Builder
 	b.Grow(len(text))
-	for from := 0; from < len(text); { // a word at a time
+	for from := 0; from < len(text); { // word by word
 		to, latin := from, false
 		for to < len(text) {
 			r, n := utf8.DecodeRuneInString(text[to:])
@@ -96,24 +97,26 @@ func unmask(text string) string {
 	return b.String()
 }
 
-// spacedLetters is from how many on a row of single letters is a word that was pulled apart.
+// spacedLetters is the number of single letters in a row from which they are
+// taken for a word that was pulled apart.
 const spacedLetters = 8
 
-// unspaced joins rows of single letters; two spaces or more are the border of a word in them.
+// unspaced joins runs of single letters; two spaces or more separate words in
+// them.
 func unspaced(text string) string {
-	if !severalLone(text) {
+	if !manySingleLetters(text) {
 		return text
 	}
 	var b strings.Builder
 	kept := 0
 	for i := 0; i+1 < len(text); i++ {
-		if !lone(text, i) {
+		if !singleLetter(text, i) {
 			continue
 		}
 		end, letters := i, 0
-		between := byte(0) // the sign that stands between the letters
+		between := byte(0) // the sign between the letters
 		var row []byte
-		for at := i; lone(text, at); {
+		for at := i; singleLetter(text, at); {
 			row, end = append(row, text[at]), at+1
 			letters++
 			next := end
@@ -145,9 +148,10 @@ func unspaced(text string) string {
 	return b.String()
 }
 
-// severalLone says whether text has enough letters that stand alone, anywhere.
-func severalLone(text string) bool {
-	found, row := 0, 0 // row is how many letters end here
+// manySingleLetters reports whether text has at least spacedLetters single
+// letters, anywhere.
+func manySingleLetters(text string) bool {
+	found, row := 0, 0 // row counts the letters before i
 	for i := 0; i <= len(text); i++ {
 		if i < len(text) && (text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' || text[i] >= utf8.RuneSelf) {
 			row++
@@ -163,29 +167,31 @@ func severalLone(text string) bool {
 	return false
 }
 
-// lone says whether a letter stands alone.
-func lone(text string, i int) bool {
+// singleLetter reports whether the letter at text[i] is a word.
+func singleLetter(text string, i int) bool {
 	letter := func(i int) bool {
 		return i >= 0 && i < len(text) && (text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' || text[i] >= utf8.RuneSelf)
 	}
 	return letter(i) && text[i] < utf8.RuneSelf && !letter(i-1) && !letter(i+1)
 }
 
-// Bounds of encoded text that is looked into: shorter rows are words, longer ones are not stored.
+// Limits of encoded text that is decoded. Shorter runs are words, longer ones
+// are not stored.
 const (
-	leastEncoded = 32
-	mostEncoded  = 16 // rows of a text
+	minEncoded     = 32
+	maxEncodedRows = 16 // in a text
 )
 
-// decoded calls found for each row of base64 in text that stands for text, until it returns true.
+// decoded calls found for each run of base64 that decodes to text, until it
+// returns true.
 func decoded(text string, found func(string) bool) bool {
 	rows := 0
-	for from := 0; from < len(text) && rows < mostEncoded; {
+	for from := 0; from < len(text) && rows < maxEncodedRows; {
 		to := from
 		for to < len(text) && (text[to]|0x20 >= 'a' && text[to]|0x20 <= 'z' || text[to] >= '0' && text[to] <= '9' || text[to] == '+' || text[to] == '/' || text[to] == '-' || text[to] == '_') {
 			to++
 		}
-		if to-from >= leastEncoded {
+		if to-from >= minEncoded {
 			rows++
 			row := strings.NewReplacer("-", "+", "_", "/").Replace(text[from:to])
 			if b, err := base64.RawStdEncoding.DecodeString(row); err == nil && readable(b) && found(string(b)) {

@@ -1,19 +1,25 @@
-// Package extract reads statements worth remembering out of what users say, and judges text that may be recalled.
+// Package extract reads statements worth remembering out of what users say, and
+// judges text that may be recalled.
 //
-// [Reader.Read] takes the window of a conversation and returns candidates: sentences, or clauses of them, in which users
-// state something about themselves or their work, each with a score. It also finds what users ask to have forgotten.
-// [ParseStatement] gives the form in which two statements are compared, [Trust] finds text that is shaped like an
-// instruction to a model, and [Summary] keeps what a conversation is about.
+// [Reader.Read] takes the window of a conversation and returns candidates:
+// sentences, or clauses of them, in which users state something about
+// themselves or their work, each with a score. It also finds what users ask to
+// have forgotten. [ParseStatement] gives the form in which two statements are
+// compared, [Trust] finds text that is shaped like an instruction to a model,
+// and [Summary] keeps what a conversation is about.
 //
-// Everything here is pure: no store, no network, and no clock but the one passed in. The same text gives the same
-// result in every process, so identifiers may be derived from it. Word lists and patterns (lexicon.txt, orders.txt,
-// ideographs.txt) are parsed on first use and never change, so all functions are safe for concurrent use; a Reader
-// belongs to one goroutine.
+// Everything here is pure: no store, no network, and no clock but the one
+// passed in. The same text gives the same result in every process, so
+// identifiers may be derived from it. Word lists and patterns (lexicon.txt,
+// orders.txt, ideographs.txt) are parsed on first use and never change, so all
+// functions are safe for concurrent use; a Reader belongs to one goroutine.
 //
-// A pathological text costs no more than linear time: spans, quotations, elements and encoded runs are bounded, and
-// what is beyond a bound is not read.
+// A pathological text costs no more than linear time: spans, quotations,
+// elements and encoded runs are bounded, and what is beyond a bound is not
+// read.
 //
-// Package persist calls it for every turn and audit, package facts for comparing.
+// Package persist calls it for every turn and audit, package facts for
+// comparing.
 package extract
 
 import (
@@ -30,11 +36,13 @@ type Message struct {
 	New     bool // no audit has read it; candidates come from new messages only
 }
 
-// MaxAssistantText is the number of bytes that a window keeps of an assistant's message. A message of that length may
-// have been cut, so its last sentences are unknown.
+// MaxAssistantText is the number of bytes that a window keeps of an assistant's
+// message. A message of that length may have been cut, so its last sentences
+// are unknown.
 const MaxAssistantText = 2 << 10
 
-// Candidate is a statement that may be worth keeping, in its speaker's own words.
+// Candidate is a statement that may be worth keeping, in its speaker's own
+// words.
 type Candidate struct {
 	Quote      string // the words
 	Statement  string // a model's paraphrase; "" = the quotation is the statement
@@ -52,7 +60,8 @@ type Candidate struct {
 	dates []dated
 }
 
-// Kind names what sort of statement it is: name, preference, decision, goal or fact.
+// Kind names what sort of statement it is: name, preference, decision, goal or
+// fact.
 func (c *Candidate) Kind() string {
 	switch c.kind {
 	case markStanding:
@@ -63,7 +72,8 @@ func (c *Candidate) Kind() string {
 	return markNames[c.kind]
 }
 
-// Text returns the statement as it is stored: the quotation with the dates that it means, or a model's paraphrase.
+// Text returns the statement as it is stored: the quotation with the dates that
+// it means, or a model's paraphrase.
 func (c *Candidate) Text() string {
 	if c.Statement != "" {
 		return c.Statement
@@ -79,8 +89,9 @@ func (c *Candidate) Text() string {
 	return text
 }
 
-// Quotation undoes [Candidate.Text]: it returns the words of the statement and the dates noted beside them. Without
-// quotation marks the text is a paraphrase, and quoted is false.
+// Quotation undoes [Candidate.Text]: it returns the words of the statement and
+// the dates noted with them. Without quotation marks the text is a paraphrase,
+// and quoted is false.
 func Quotation(text string) (quote, dates string, quoted bool) {
 	if strings.HasPrefix(text, `"`) {
 		if end := strings.LastIndexByte(text, '"'); end > 0 {
@@ -93,7 +104,8 @@ func Quotation(text string) (quote, dates string, quoted bool) {
 // maxEntities bounds the names that a fact is tagged with.
 const maxEntities = 8
 
-// Entities returns the distinct names in the statement: words with a capital that do not begin it.
+// Entities returns the distinct names in the statement: words with a capital
+// that do not begin it.
 func (c *Candidate) Entities() (names []string) {
 	seen := map[string]bool{}
 	for i := range c.words {
@@ -105,7 +117,8 @@ func (c *Candidate) Entities() (names []string) {
 	return names
 }
 
-// properName reports whether ws[i] has a capital for another reason than beginning the text.
+// properName reports whether ws[i] has a capital for another reason than
+// beginning the text.
 func properName(ws []word, i int) bool {
 	return i > 0 && capital(ws[i].raw) && ws[i].folded != "i" && ws[i].raw != ws[i-1].raw
 }
@@ -125,7 +138,8 @@ type Proposal struct {
 	Kind      string // "fact", "preference", "decision", "goal" or "name"
 }
 
-// Reasons for which a sentence is not saved, as audit records and metrics count them.
+// Reasons for which a sentence is not saved, as audit records and metrics count
+// them.
 const (
 	RejectQuestion     = "question"
 	RejectCommand      = "command"
@@ -136,7 +150,7 @@ const (
 	RejectPassing      = "passing"          // true of a moment only
 	RejectCode         = "code"             // code, logs, data
 	RejectLong         = "long"             // longer than a statement is
-	RejectUnclear      = "notSelfContained" // "it", "she": says nothing by itself
+	RejectUnclear      = "notSelfContained" // "it", "she": unclear without context
 	RejectNothing      = "nothing"          // no fact, preference, decision, ... recognised
 	RejectUnimportant  = "unimportant"      // importance 0
 	RejectLow          = "belowThreshold"

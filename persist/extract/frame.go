@@ -7,21 +7,20 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A message may say of itself how it is meant: not to be kept, as fiction, or as what others said. That goes for all of
-// it, wherever in it that stands.
-
+// A frame is how a message as a whole is meant. A sentence anywhere in it may
+// say so.
 type frame uint8
 
 const (
 	framePlain      frame = iota
 	frameDeclined         // the user does not want it kept: nothing of the turn is stored
-	frameFiction          // what "I" says there is nobody's
+	frameFiction          // "I" is not the user
 	frameTranscript       // it quotes a conversation
 )
 
 // frameOf reads the own words of a message.
 func frameOf(own string) frame {
-	lower := smalled(own)
+	lower := lowered(own)
 	if mayDecline(lower) && declines(own) {
 		return frameDeclined
 	}
@@ -43,7 +42,7 @@ var (
 	mayTranscribe = newNeedles("assistant:", "ai:", "bot:")
 )
 
-// anySentence asks is of every sentence that is not code.
+// anySentence reports whether is holds for any sentence.
 func anySentence(own string, is func(ws []word) bool) bool {
 	var space [stackWords]word
 	for _, s := range text.Sentences(own) {
@@ -52,11 +51,6 @@ func anySentence(own string, is func(ws []word) bool) bool {
 		}
 	}
 	return false
-}
-
-// declined says whether a message asks not to be kept.
-func declined(text string) bool {
-	return mayDecline(smalled(text)) && declines(ownWords(text))
 }
 
 func mayDecline(lower string) bool {
@@ -69,11 +63,12 @@ var (
 	noting   = setOf("remember memorize memorise")
 	keeping  = setOf("store save keep record retain")
 	keptWhat = setOf("this that it these those anything")
-	// before "do not" they make it a statement: "I don't remember that"
-	whoDoesNot = setOf("i we you they he she it who people users which")
+	// before "do not" they make a statement of it: "I don't remember that"
+	statementSubjects = setOf("i we you they he she it who people users which")
 )
 
-// declining recognises "don't remember that", "do not store this: ...", "off the record".
+// declining recognises "don't remember that", "do not store this: ...", "off
+// the record".
 func declining(ws []word) bool {
 	for i := range ws {
 		if phrases().declined.prefix(ws[i:]) > 0 {
@@ -88,7 +83,7 @@ func declining(ws []word) bool {
 		default:
 			continue
 		}
-		if i > 0 && whoDoesNot[ws[i-1].folded] && !ws[i].clause {
+		if i > 0 && statementSubjects[ws[i-1].folded] && !ws[i].clause {
 			continue
 		}
 		what := verb + 1
@@ -104,7 +99,7 @@ func declining(ws []word) bool {
 		if !keeping[folded(ws, verb)] {
 			continue
 		}
-		switch next := what + 1; { // "don't save it to disk" is about something else
+		switch next := what + 1; { // "don't save it to disk" is not about memory
 		case next == len(ws), ws[next].clause, ws[next].in(inConjunctions), ws[next].folded == "please", ws[next].folded == "anywhere":
 			return true
 		case (ws[next].folded == "in" || ws[next].folded == "to") && folded(ws, next+1) == "your":
@@ -114,14 +109,13 @@ func declining(ws []word) bool {
 	return false
 }
 
-// Role play goes on in the messages that follow, until it is said to be over.
-var (
-	mayPlay = newNeedles("role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego")
-)
+var mayPlay = newNeedles("role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego")
 
-// plays says whether role play goes on behind a message, if it did before it.
-func plays(own string, before bool) bool {
-	if !mayPlay.in(smalled(own)) {
+// rolePlayAfter reports whether role play continues after a message, given
+// whether it was going on before. It lasts over several messages, until
+// somebody says that it is over.
+func rolePlayAfter(own string, before bool) bool {
+	if !mayPlay.in(lowered(own)) {
 		return before
 	}
 	anySentence(own, func(ws []word) bool {
@@ -141,12 +135,12 @@ func transcribes(lower string) bool {
 		return false
 	}
 	lower = strings.ToLower(lower)
-	asked, answered := false, false
+	spokenBySpeaker, answered := false, false
 	for line := range strings.Lines(lower) {
 		who, _, _ := strings.Cut(strings.TrimLeft(line, " \t*>#-"), ":")
 		switch who {
 		case "user", "human", "me", "customer":
-			asked = true
+			spokenBySpeaker = true
 		case "assistant", "ai", "bot":
 			answered = true
 		}
@@ -154,14 +148,14 @@ func transcribes(lower string) bool {
 			return true // in one line
 		}
 	}
-	return asked && answered
+	return spokenBySpeaker && answered
 }
 
 var tags = setOf("right correct yes no true oder verdad cierto vero")
 
-// tagged says whether a question is a statement that is only asked to be confirmed: "I live in Paris, right?" It says what the
-// speaker is not sure of.
-func tagged(ws []word) bool {
+// asksConfirmation reports whether a question only asks to confirm a statement:
+// "I live in Paris, right?" The speaker is not sure of it.
+func asksConfirmation(ws []word) bool {
 	for i := max(1, len(ws)-5); i < len(ws); i++ {
 		if !ws[i].clause {
 			continue
@@ -172,14 +166,14 @@ func tagged(ws []word) bool {
 			return true
 		case (first == "is" || first == "was") && (folded(tail, 1) == "that" || folded(tail, 1) == "it" || folded(tail, 1) == "not"):
 			return true
-		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (tail[len(tail)-1].in(inPersonal) || whoDoesNot[tail[len(tail)-1].folded]):
+		case (first == "am" || first == "are" || first == "do" || first == "did" || first == "have" || first == "has" || first == "does") && len(tail) <= 3 && (tail[len(tail)-1].in(inPersonal) || statementSubjects[tail[len(tail)-1].folded]):
 			return true
 		}
 	}
 	return false
 }
 
-// quoted says whether an offset stands between quotation marks.
+// quoted reports whether an offset is between quotation marks.
 func quoted(s string, at int) bool {
 	open := 0
 	for _, r := range s[:at] {
@@ -197,9 +191,10 @@ func quoted(s string, at int) bool {
 
 var supposing = setOf("if wenn falls si")
 
-// unreal says whether a sentence tells what would be if something were otherwise: "If I lived in Paris, I would ..."
-func unreal(ws []word) bool {
-	if !slices.ContainsFunc(ws, func(w word) bool { return supposing[w.folded] }) { // most
+// hypothetical reports whether a sentence says what would be if something were
+// otherwise: "If I lived in Paris, I would ..."
+func hypothetical(ws []word) bool {
+	if !slices.ContainsFunc(ws, func(w word) bool { return supposing[w.folded] }) { // the usual case
 		return false
 	}
 	supposes, would := false, false

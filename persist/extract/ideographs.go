@@ -9,19 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// Chinese and Japanese don't part their words, so what recognises statements elsewhere, patterns of words, sees nothing in
-// them. Each of their characters is a word here, for comparing, and what a sentence states is told by regular expressions of
-// its characters: few, for statements in the first person, names, dates by which something is due, and what is to be remembered.
+// Chinese and Japanese do not separate words, so patterns of words find nothing
+// in them. For comparing, each character is a word. A few regular expressions
+// recognise statements in the first person, names, due dates and what is to be
+// remembered.
 
 //go:embed ideographs.txt
 var ideographText string
 
-// ideograph says whether a letter is one of a script that doesn't part words: Chinese characters and kana.
+// ideograph reports whether a letter is a Chinese character or kana.
 func ideograph(r rune) bool {
 	return r >= 0x3041 && r <= 0x30FF && r != '・' || r >= 0x3400 && r <= 0x9FFF || r == '々' || r >= 0xF900 && r <= 0xFAFF || r >= 0x20000 && r <= 0x3FFFF
 }
 
-// hasIdeographs says whether text holds at least two of them, and more than one for every three other letters.
+// hasIdeographs reports whether text has at least two ideographs, and more than
+// one for every three other letters.
 func hasIdeographs(text string) bool {
 	n, letters := 0, 0
 	for i := 0; i < len(text); {
@@ -43,18 +45,20 @@ func hasIdeographs(text string) bool {
 	return n > 1 && n > letters/3
 }
 
-// ideographRule is what a sentence says that an expression matches whole.
+// ideographRule gives a mark to sentences that an expression matches as a
+// whole.
 type ideographRule struct {
 	mark mark
 	says *regexp.Regexp
 }
 
-// ideographRules are compiled when the first such sentence is read: many users never write one. A rule is a line of its
-// mark's section; the first that matches a sentence decides. The text is constant, and tests read it.
+// ideographRules are compiled when the first such sentence is read: many users
+// never write one. Each line in the section of a mark is a rule; the first that
+// matches decides. The text is constant, and tests read it.
 var ideographRules = sync.OnceValue(func() []ideographRule {
 	var rules []ideographRule
 	var section mark
-	var parts []string // {name}, what it stands for
+	var parts []string // {name}, its value
 	for line := range strings.Lines(ideographText) {
 		line = strings.TrimSpace(line)
 		name, is, defines := strings.Cut(line, " ")
@@ -83,7 +87,7 @@ func judgeIdeographs(s string) span {
 			continue
 		}
 		quote := strings.TrimSpace(bare)
-		if len(m) > 2 && m[2] >= 0 { // the part that is meant
+		if len(m) > 2 && m[2] >= 0 { // the part to keep
 			quote = strings.TrimSpace(bare[m[2]:m[3]])
 		}
 		switch rule.mark {
@@ -103,7 +107,7 @@ func judgeIdeographs(s string) span {
 			c.kind, c.Requested = markFact, true
 		}
 		if len(c.words) < 2 {
-			return span{reject: RejectCommand} // to remember nothing but signs
+			return span{reject: RejectCommand} // nothing but signs to remember
 		}
 		return span{candidate: c}
 	}

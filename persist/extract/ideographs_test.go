@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestIdeographsAreWords: each character is a word, whatever stands beside it, and long sentences are no data.
+// TestIdeographsAreWords: each character is a word, whatever stands beside it,
+// and long sentences are no data.
 func TestIdeographsAreWords(t *testing.T) {
 	for text, want := range map[string][]string{
 		"我用Go写代码。":              {"我", "用", "go", "写", "代", "码"},
@@ -52,7 +53,8 @@ func TestIdeographicNoise(t *testing.T) {
 	}
 }
 
-// FuzzSpans: whatever is said, a statement that is taken of it has words, and stands in it.
+// FuzzSpans: whatever is said, a statement that is taken of it has words, and
+// stands in it.
 func FuzzSpans(f *testing.F) {
 	for _, file := range []string{"tuning.txt", "strangers-a.txt", "chinese-japanese.txt"} {
 		raw, err := os.ReadFile(filepath.Join("..", "testdata", "audit", file))

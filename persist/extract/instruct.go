@@ -6,39 +6,43 @@ import (
 	"unicode/utf8"
 )
 
-// instructs says whether text is shaped like an attempt to instruct a model that reads it later: to drop its rules, to
-// speak as a role, to call a tool, or to reveal what it was told. Such text is kept for review and never recalled. It
-// is about shape, not about meaning, and finds the blunt attempts only; the fence around what is recalled is what stands
-// between memory and obedience.
+// instructs reports whether text is shaped like an attempt to instruct a model
+// that reads it later: to drop its rules, to speak as a role, to call a tool,
+// or to reveal its prompt. Such text is kept for review and never recalled.
+// Shape is not meaning, so it finds only blunt attempts; what protects a model
+// is the fence around recalled text.
 //
-// Text that is disguised is read without its disguise: see plain and decoded.
+// Disguised text is read without its disguise: see plain and decoded.
 func instructs(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
-	return look(text).mayInstruct() && instructing(text)
+	return scan(text).mayInstruct() && instructing(text)
 }
 
-// instructing is instructs for text that may, and is no longer than maxInstruct.
+// instructing is instructs for text that mayInstruct and is no longer than
+// maxInstruct.
 func instructing(text string) bool {
-	if hiddenTags(text) || shaped(text) || decoded(text, shaped) {
+	if hiddenTags(text) || instructionShaped(text) || decoded(text, instructionShaped) {
 		return true
 	}
 	p := plain(text)
-	return p != text && shaped(p)
+	return p != text && instructionShaped(p)
 }
 
-func shaped(text string) bool { return holdsRoleToken(text) || attempts(text) }
+func instructionShaped(text string) bool { return holdsRoleToken(text) || overridesRules(text) }
 
-// attempts says whether text tells a model to drop its rules, or to say something in their place.
-func attempts(text string) bool {
+// overridesRules reports whether text tells a model to drop its rules or to say
+// something instead.
+func overridesRules(text string) bool {
 	var space [passageWords]word
 	ws := appendWords(space[:0], text)
 	for i := range ws {
 		if !ws[i].known.more.drops {
 			continue
 		}
-		// A verb of dropping, then within a few words what is to be dropped, or what to say instead.
+		// A verb of dropping, and within a few words what to drop, or what to
+		// say instead.
 		standing, rule := false, false
 		for j := i + 1; j < len(ws) && j <= i+9; j++ {
 			w := ws[j].folded
@@ -59,7 +63,7 @@ func attempts(text string) bool {
 	return false
 }
 
-// holdsRoleToken says whether text, in small letters, holds one of roleTokens.
+// holdsRoleToken reports whether text holds one of roleTokens, in any case.
 func holdsRoleToken(text string) bool {
 	for i, r := range text {
 		if r < utf8.RuneSelf && r != '<' && r != '[' && r != '#' && r != '"' && r != '\n' {
@@ -74,8 +78,8 @@ func holdsRoleToken(text string) bool {
 	return false
 }
 
-// attemptWords are the words without one of which nothing attempts.
-var attemptWords = newWordFilter(dropVerbs, telltaleWords)
+// attemptWords are words of which overridesRules needs one.
+var attemptWords = newWordFilter(dropVerbs, overrideWords)
 
 // roleTokensBy are roleTokens by their first character.
 var roleTokensBy = func() map[rune][]string {
@@ -87,7 +91,7 @@ var roleTokensBy = func() map[rune][]string {
 	return out
 }()
 
-// beginsLower says whether text, in small letters, begins with token.
+// beginsLower reports whether text in lower case begins with token.
 func beginsLower(text, token string) bool {
 	for _, want := range token {
 		r, n := utf8.DecodeRuneInString(text)
@@ -99,14 +103,16 @@ func beginsLower(text, token string) bool {
 	return true
 }
 
-// telltaleWords hold one word of each row of overrides, the rarest; a test checks it.
-var telltaleWords = setOf(`developer dan bound longer unrestricted restrictions anything instructions now obey prompt system webpage page resume
+// overrideWords hold one word of each phrase in phrases.override, the rarest; a
+// test checks it.
+var overrideWords = setOf(`developer dan bound longer unrestricted restrictions anything instructions now obey prompt system webpage page resume
 	email document text above everything said previous rules programming jailbreak god instructed instruido pagina webseite send exfiltrate`)
 
-// maxInstruct is how much of a text is looked at, in bytes.
+// maxInstruct is how much of a text is read, in bytes.
 const maxInstruct = 16 << 10
 
-// roleTokens are signs of chat templates and tool calls that prose does not hold.
+// roleTokens are signs of chat templates and tool calls that prose does not
+// hold.
 var roleTokens = [...]string{
 	"<|im_start|>", "<|im_end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|endoftext|>", "<|start_header_id|>", "<|eot_id|>",
 	"[/inst]", "[inst]", "<<sys>>", "<</sys>>", "<start_of_turn>", "<end_of_turn>", "<tool_call>", "</tool_call>", "<function_call",
@@ -123,7 +129,8 @@ func setOf(list string) map[string]bool {
 	return m
 }
 
-// dropVerbs + standingWords + ruleWords: "ignore all previous instructions", in the languages of the lexicon and some more.
+// dropVerbs, standingWords, ruleWords: "ignore all previous instructions", in
+// the languages of the lexicon and some more.
 var (
 	dropVerbs = setOf(`ignore ignoring disregard forget override bypass neglect discard dismiss skip overlook ignored
 		ignoriere ignorieren vergiss vergesse missachte missachten umgehe ignorez oublie oubliez oublier negligez contourne
@@ -142,10 +149,12 @@ var (
 	sayVerbs = setOf("state say print output claim declare reply respond answer reveal indicate write tell indiquez dites declarez declara indica responde erklare sage declare")
 )
 
-// lures says whether text makes its reader's client load or follow an address that carries data away: an image with a
-// query in it, or a link in whose query a model is to fill something in. Users may quote such a thing; from anyone else it is how a conversation leaks. Links as such are
-// in every other answer, and harmless.
-func lures(text string) bool {
+// exfiltrates reports whether text makes a client load or follow an address
+// that carries data away: an image with a query, or a link in whose query a
+// model is to fill something in. Users may quote such a link; other text with
+// one leaks the conversation. Plain links are in every other answer, and
+// harmless.
+func exfiltrates(text string) bool {
 	for rest := text; ; {
 		i := strings.Index(rest, "](")
 		if i < 0 {
@@ -161,7 +170,8 @@ func lures(text string) bool {
 	}
 }
 
-// links says whether text holds a link that a reader might follow or a renderer might load.
+// links reports whether text holds a link that a reader might follow or a
+// renderer might load.
 func links(text string) bool {
 	return strings.Contains(text, "://") || strings.Contains(text, "](") || strings.Contains(text, "www.")
 }

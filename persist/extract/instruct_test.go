@@ -28,13 +28,14 @@ func TestInstructs(t *testing.T) {
 	}
 }
 
-// TestTelltaleWords guards suspect's promise: whatever instructs finds in ASCII words, suspect lets through.
+// TestTelltaleWords guards suspect's promise: whatever instructs finds in ASCII
+// words, suspect lets through.
 func TestTelltaleWords(t *testing.T) {
 	for _, list := range phrases().override {
 		for _, row := range list {
 			found := false
 			for _, w := range row {
-				found = found || telltaleWords[w] || dropVerbs[w]
+				found = found || overrideWords[w] || dropVerbs[w]
 			}
 			if !found {
 				t.Errorf("no word of %v lets a text through", row)
@@ -48,8 +49,9 @@ func TestTelltaleWords(t *testing.T) {
 	}
 }
 
-// TestInjectionStrings measures on attack prompts and on harmless look-alikes. Most attacks of the set are plain questions
-// for a secret and have no shape to go by.
+// TestInjectionStrings measures on attack prompts and on harmless look-alikes.
+// Most attacks of the set are plain questions for a secret and have no shape to
+// go by.
 func TestInjectionStrings(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "injection", "strings.json"))
 	if err != nil {

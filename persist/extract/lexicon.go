@@ -10,17 +10,17 @@ import (
 //go:embed lexicon.txt
 var lexiconText string
 
-// mark is what a pattern says of a clause that it begins.
+// mark is what a pattern says about the clause that it matches.
 type mark uint8
 
 const (
 	markName mark = iota
 	markPreference
-	markStanding // a wish that goes for every answer to come
+	markStanding // a wish that applies to every later answer
 	markDecision
 	markGoal
 	markFact
-	markMatter // a property of a project, an event, ... in nobody's person
+	markMatter // a property of a project, an event, ... that is not in the first person
 	markTransient
 	markQuestion
 	markRemember
@@ -28,7 +28,7 @@ const (
 	markNeverMind
 	markCommand
 	markSmallTalk
-	markOrder // of text that is not the user's: see orders
+	markOrder // in text that is not the user's: see orders
 	markCount
 )
 
@@ -37,20 +37,21 @@ var markNames = [markCount]string{
 	"nevermind", "command", "smalltalk", "order",
 }
 
-// marks is a set of them.
+// marks is a set of marks.
 type marks uint16
 
 func (m marks) has(k mark) bool { return m&(1<<k) != 0 }
 
-// saying are the marks of what may be worth keeping.
-const saying = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecision | 1<<markGoal | 1<<markFact | 1<<markMatter
+// statementMarks are the marks of clauses that may be worth keeping.
+const statementMarks = 1<<markName | 1<<markPreference | 1<<markStanding | 1<<markDecision | 1<<markGoal | 1<<markFact | 1<<markMatter
 
-// lexicon is read when it is first asked for, which a process that has nothing to persist never does, and never changed.
+// lexicon is parsed on first use, so not at all in a process that persists
+// nothing. It is never changed.
 var lexicon = sync.OnceValue(func() *wordBook { return parseLexicon(lexiconText, 0) })
 
 type wordBook struct {
 	sets                                       map[string]map[string]bool
-	setBit                                     map[string]uint64 // of a set, in known.sets
+	setBit                                     map[string]uint64 // in known.sets
 	negation, stop, months, weekdays, relative map[string]bool
 	contractions                               map[string][]string
 	elisions                                   map[string]string
@@ -58,10 +59,12 @@ type wordBook struct {
 	anywhere                                   []*pattern // those that may begin with any word
 }
 
-// firstOrderBit is where the bits of the sets of standingOrders begin: behind those of the lexicon.
+// firstOrderBit is the first bit of the sets of standingOrders, after those of
+// the lexicon.
 const firstOrderBit = 48
 
-// parseLexicon reads a book. Its sets get bits from first on, those of bitNames theirs.
+// parseLexicon parses a book. Sets in bitNames have their bits, the others get
+// bits from first on.
 func parseLexicon(text string, first int) *wordBook {
 	l := &wordBook{
 		sets: map[string]map[string]bool{}, setBit: map[string]uint64{}, contractions: map[string][]string{}, elisions: map[string]string{},
@@ -137,7 +140,8 @@ func markOf(name string) mark {
 	panic("lexicon: unknown mark " + name)
 }
 
-// marksAt returns what the patterns say of the clause that begins with ws[at].
+// marksAt returns the marks of the patterns that match the clause that begins
+// with ws[at].
 func (l *wordBook) marksAt(ws []word, at int) marks {
 	var out marks
 	try := func(list []*pattern) {

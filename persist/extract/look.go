@@ -6,39 +6,40 @@ import (
 	"unicode/utf8"
 )
 
-// looks is what one look over a text tells of it. Most texts hold nothing that instructs or orders would stop at, and are
-// spared their readers. What is said of a text goes for every part of it that no word is cut at the border of: a part may hold
-// less, never more.
-type looks struct {
-	ascii    bool // where not, only foreign is known
-	token    bool // one of roleTokens may stand in it
-	attempts bool // a word that attempts needs may
-	orders   bool // a word that orders needs may; "assistant" is one, so the ASCII of foreignTokens needs no look of its own
-	spread   bool // it has a row of letters that unspaced joins
-	encoded  bool // a row that decoded looks into
-	foreign  bool // what foreignWords needs
+// flags is what one scan of a text finds. Most texts hold nothing that
+// instructs or orders could match, and are spared the slower readers. The flags
+// of a text include those of every part of it that is cut between words.
+type flags struct {
+	ascii          bool // if not, only foreign is meaningful
+	token          bool // it may hold one of roleTokens
+	overridesRules bool // it may hold a word that overridesRules needs
+	orders         bool // it may hold a word that orders needs; "assistant" is one, which covers the ASCII of foreignTokens
+	spread         bool // it has a run of letters that unspaced joins
+	encoded        bool // it has a run that decoded decodes
+	foreign        bool // it may have foreignText
 }
 
-// mayInstruct is a necessary condition of instructs, mayOrder one of orders.
-func (l looks) mayInstruct() bool {
-	return !l.ascii || l.token || l.attempts || l.spread || l.encoded
+// mayInstruct and mayOrder are necessary conditions of instructs and orders.
+func (l flags) mayInstruct() bool {
+	return !l.ascii || l.token || l.overridesRules || l.spread || l.encoded
 }
 
-func (l looks) mayOrder() bool { return !l.ascii || l.orders || l.spread }
+func (l flags) mayOrder() bool { return !l.ascii || l.orders || l.spread }
 
-// Signs of bytes, for look.
+// Signs of bytes, for scan.
 const (
 	signLetter  uint8 = 1 << iota
-	signEncoded       // may stand in base64, a letter excepted
+	signEncoded       // in base64, letters excepted
 	signToken         // begins one of roleTokens
-	signForeign       // see foreignWords
-	signBetween       // may stand between letters that unspaced joins
+	signForeign       // see foreignText
+	signBetween       // between letters that unspaced joins
 	signBlank
 	signWide // not ASCII
 )
 
-// tokenSeconds are the second bytes of the roleTokens that begin with a byte, in small letters.
-var signsOfBytes, tokenSeconds = func() (signs [256]uint8, seconds [128][4]uint64) {
+// tokenSecondBytes are the second bytes of the roleTokens that begin with a
+// byte, in lower case.
+var byteSigns, tokenSecondBytes = func() (signs [256]uint8, seconds [128][4]uint64) {
 	for c := range signs {
 		switch {
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
@@ -68,25 +69,26 @@ var signsOfBytes, tokenSeconds = func() (signs [256]uint8, seconds [128][4]uint6
 	return signs, seconds
 }()
 
-// lookedFor are the words of attemptWords and orderFilter.
-var lookedFor = sync.OnceValue(func() *wordFilter { return newWordFilter(attemptWords.words, orderFilter().words) })
+// scannedWords are the words of attemptWords and orderFilter.
+var scannedWords = sync.OnceValue(func() *wordFilter { return newWordFilter(attemptWords.words, orderFilter().words) })
 
-func look(text string) looks {
-	l, filter := looks{ascii: true}, lookedFor()
-	lone, blanks, row := 0, 0, 0 // lone is how many letters that stand alone follow each other; row is where the row of base64 at hand begins
+// scan reads a text once.
+func scan(text string) flags {
+	l, filter := flags{ascii: true}, scannedWords()
+	singleLetter, blanks, row := 0, 0, 0 // single letters and spaces in a row, and where the current run of base64 begins
 	for i := 0; i < len(text); {
-		sign := signsOfBytes[text[i]]
+		sign := byteSigns[text[i]]
 		if sign&signLetter != 0 {
 			from := i
-			for i++; i < len(text) && signsOfBytes[text[i]]&signLetter != 0; i++ {
+			for i++; i < len(text) && byteSigns[text[i]]&signLetter != 0; i++ {
 			}
 			blanks = 0
 			if i-from > 1 {
-				lone = 0
-			} else if lone++; lone == spacedLetters {
+				singleLetter = 0
+			} else if singleLetter++; singleLetter == spacedLetters {
 				l.spread = true
 			}
-			if n := i - from; n <= maxWord && !(l.attempts && l.orders) && filter.may(text[from:i]) {
+			if n := i - from; n <= maxWord && !(l.overridesRules && l.orders) && filter.may(text[from:i]) {
 				l.note(text[from:i])
 			}
 			continue
@@ -95,17 +97,17 @@ func look(text string) looks {
 			if blanks++; blanks == 4 {
 				l.foreign = true
 			}
-			l.encoded = l.encoded || i-row >= leastEncoded
+			l.encoded = l.encoded || i-row >= minEncoded
 			i++
 			row = i
 			continue
 		}
 		blanks = 0
 		if sign&signBetween == 0 {
-			lone = 0
+			singleLetter = 0
 		}
 		if sign&signEncoded == 0 {
-			l.encoded = l.encoded || i-row >= leastEncoded
+			l.encoded = l.encoded || i-row >= minEncoded
 			row = i + 1
 		}
 		if sign&(signToken|signForeign|signWide) != 0 {
@@ -117,23 +119,23 @@ func look(text string) looks {
 		}
 		i++
 	}
-	l.encoded = l.encoded || len(text)-row >= leastEncoded
+	l.encoded = l.encoded || len(text)-row >= minEncoded
 	return l
 }
 
-// note takes in a row of letters that lookedFor may have.
-func (l *looks) note(row string) {
+// note looks up a run of letters that scannedWords may hold.
+func (l *flags) note(row string) {
 	var space [maxWord]byte
 	small := space[:len(row)]
 	for i := range small {
 		small[i] = row[i] | 0x20
 	}
-	l.attempts = l.attempts || attemptWords.has(small)
+	l.overridesRules = l.overridesRules || attemptWords.has(small)
 	l.orders = l.orders || orderFilter().has(small)
 }
 
-// sign takes in what begins as a role token does.
-func (l *looks) sign(text string) {
+// sign looks for a role token at the start of text.
+func (l *flags) sign(text string) {
 	if len(text) < 2 {
 		return
 	}
@@ -141,7 +143,7 @@ func (l *looks) sign(text string) {
 	if second >= 'A' && second <= 'Z' {
 		second |= 0x20
 	}
-	if l.token || tokenSeconds[first][second/64]&(1<<(second%64)) == 0 {
+	if l.token || tokenSecondBytes[first][second/64]&(1<<(second%64)) == 0 {
 		return
 	}
 	for _, t := range roleTokensBy[rune(first)] {
@@ -152,13 +154,13 @@ func (l *looks) sign(text string) {
 	}
 }
 
-// foreignSigns are of what foreignWords takes out; four blanks are, too.
+// foreignSigns occur in all that foreignText returns, as do four spaces.
 const foreignSigns = "`~<>|$+-@#/\t"
 
-// foreignWords are what ownWords takes out, but for thoughts.
-func foreignWords(s string) string {
+// foreignText returns what ownWords removes, thoughts excepted.
+func foreignText(s string) string {
 	if !strings.ContainsAny(s, foreignSigns) && !strings.Contains(s, "    ") {
 		return ""
 	}
-	return foreignOf(s)
+	return collectForeign(s)
 }

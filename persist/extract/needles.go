@@ -2,13 +2,14 @@ package extract
 
 import "strings"
 
-// needles finds whether a text holds one of a few strings, in one pass: what three bytes hash to says whether one may begin there.
+// needles finds whether a text holds one of a few strings, in one pass. A hash of
+// three bytes shows where one may begin.
 type needles struct {
 	bits [1 << 12 / 64]uint64
 	list [32][]string // by the last bits of the first byte
 }
 
-// newNeedles takes strings of ASCII in small letters, of three bytes at least.
+// newNeedles takes ASCII strings in lower case, of at least three bytes.
 func newNeedles(all ...string) *needles {
 	n := &needles{}
 	for _, s := range all {
@@ -24,14 +25,14 @@ func newNeedles(all ...string) *needles {
 
 func needleHash(three uint32) uint32 { return three * 0x9e3779b1 >> (32 - 12) }
 
-// in says whether text holds any, in small letters or the capitals of ASCII.
+// in reports whether text holds any of the strings, in upper or lower case.
 func (n *needles) in(text string) bool {
 	if len(text) < 3 {
 		return false
 	}
-	three := uint32(smallOf[text[0]])<<8 | uint32(smallOf[text[1]])<<16
+	three := uint32(lowerOf[text[0]])<<8 | uint32(lowerOf[text[1]])<<16
 	for i := 2; i < len(text); i++ {
-		three = three>>8 | uint32(smallOf[text[i]])<<16
+		three = three>>8 | uint32(lowerOf[text[i]])<<16
 		if h := needleHash(three); n.bits[h/64]&(1<<(h%64)) == 0 {
 			continue
 		}
@@ -49,15 +50,15 @@ func beginsWith(text, s string) bool {
 		return false
 	}
 	for i := range len(s) {
-		if smallOf[text[i]] != s[i] {
+		if lowerOf[text[i]] != s[i] {
 			return false
 		}
 	}
 	return true
 }
 
-// smallOf are bytes with the capitals of ASCII made small.
-var smallOf = func() (small [256]byte) {
+// lowerOf maps bytes to ASCII lower case.
+var lowerOf = func() (small [256]byte) {
 	for c := range small {
 		if small[c] = byte(c); c >= 'A' && c <= 'Z' {
 			small[c] |= 0x20
@@ -66,8 +67,9 @@ var smallOf = func() (small [256]byte) {
 	return small
 }()
 
-// smalled is text in a form that needles find all of its letters in: most text is ASCII, and is its own.
-func smalled(text string) string {
+// lowered returns text in a form in which needles finds all its letters: ASCII
+// as it is, other text in lower case.
+func lowered(text string) string {
 	if isASCII(text) {
 		return text
 	}

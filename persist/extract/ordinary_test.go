@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrdinarySentences: what is said by the way, is asked for once, or is true of nobody in particular looks much like what is to be kept.
+// TestOrdinarySentences: what is said by the way, is asked for once, or is true
+// of nobody in particular looks much like what is to be kept.
 func TestOrdinarySentences(t *testing.T) {
 	for text, want := range map[string][]string{
 		// a text that is asked for is made up, what is said before is not

@@ -2,20 +2,21 @@ package extract
 
 import "strings"
 
-// ownText is what a speaker said in their own words, and a look over it.
+// ownText is what a speaker said in their own words, with its flags.
 type ownText struct {
 	text string
-	looks
+	flags
 }
 
 func ownTextOf(message string) ownText {
 	text := ownWords(message)
-	return ownText{text, look(text)}
+	return ownText{text, scan(text)}
 }
 
-// ownWords takes out of a message what its speaker did not say in their own words: code between fences, quoted and
-// indented lines, elements that agents wrap around files and notes, and what a model thought aloud. Unlike what is stored
-// as episodes, facts come from own words alone.
+// ownWords removes from a message what its speaker did not say in their own
+// words: fenced code, quoted and indented lines, elements that agents wrap
+// around files and notes, and a model's thoughts. Episodes store the whole
+// message; facts come from own words alone.
 func ownWords(s string) string {
 	s = CutThoughts(s)
 	s = cutFences(s, nil)
@@ -40,8 +41,8 @@ func ownWords(s string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// foreignOf is foreignWords for a text that may have some.
-func foreignOf(s string) string {
+// collectForeign is foreignText for a text that may have some.
+func collectForeign(s string) string {
 	var out strings.Builder
 	s = cutElements(cutFences(s, &out), &out)
 	for line := range strings.Lines(s) {
@@ -52,7 +53,8 @@ func foreignOf(s string) string {
 	return out.String()
 }
 
-// foreignLine recognises quotations, tables, shell prompts, patches, stack traces, and lines of logs by the time that they begin with.
+// foreignLine recognises quotations, tables, shell prompts, patches, stack
+// traces and log lines.
 func foreignLine(line string) bool {
 	t := strings.TrimRight(line, "\r\n")
 	if strings.HasPrefix(t, "\t") || strings.HasPrefix(t, "    ") {
@@ -65,21 +67,23 @@ func foreignLine(line string) bool {
 			return true
 		}
 	}
-	return timed(t)
+	return logLine(t)
 }
 
-// timed says whether a line begins with a date and a time, or a time with seconds: "2026-03-02T10:11:12Z ERROR", "[10:11:12] warn".
-func timed(line string) bool {
+// logLine reports whether a line begins with a date and a time, or a time with
+// seconds: "2026-03-02T10:11:12Z ERROR", "[10:11:12] warn".
+func logLine(line string) bool {
 	line = strings.TrimPrefix(line, "[")
-	if like(line, "0000-00-00") || like(line, "0000/00/00") {
+	if hasForm(line, "0000-00-00") || hasForm(line, "0000/00/00") {
 		line = strings.TrimLeft(line[10:], "T ")
-		return like(line, "00:00")
+		return hasForm(line, "00:00")
 	}
-	return like(line, "00:00:00")
+	return hasForm(line, "00:00:00")
 }
 
-// like says whether a text begins with digits where form has them, and else with its signs.
-func like(text, form string) bool {
+// hasForm reports whether a text begins with a digit for every 0 of form, and
+// with the other signs of form.
+func hasForm(text, form string) bool {
 	if len(text) < len(form) {
 		return false
 	}
@@ -91,7 +95,8 @@ func like(text, form string) bool {
 	return true
 }
 
-// cutFences removes what stands between ``` or ~~~, to the end where it is not closed, and writes it to cut.
+// cutFences removes what is between ``` or ~~~, to the end if it is not closed,
+// and writes it to cut.
 func cutFences(s string, cut *strings.Builder) string {
 	for _, fence := range [...]string{"```", "~~~"} {
 		var kept strings.Builder
@@ -121,10 +126,12 @@ func cutFences(s string, cut *strings.Builder) string {
 	return s
 }
 
-// maxElements bounds how many elements of a message are cut, and how often the end of one is looked for; what follows stays.
+// maxElements limits the elements of a message that are cut, and the searches
+// for their ends. The rest of the message stays.
 const maxElements = 64
 
-// cutElements removes <name ...>...</name> with all that is in it, and writes it to cut.
+// cutElements removes <name ...>...</name> with its content and writes it to
+// cut.
 func cutElements(s string, cut *strings.Builder) string {
 	var kept strings.Builder
 	at := 0 // s[:at] is done with
@@ -161,11 +168,12 @@ func cutElements(s string, cut *strings.Builder) string {
 	return kept.String() + s[at:]
 }
 
-// thoughts are the elements in which models that think aloud do so.
+// thoughts are the elements that models write their thoughts in.
 var thoughts = [...]string{"think", "thinking", "thought", "reasoning"}
 
-// cutThoughts removes <think>...</think> and its like. A block that is not closed goes to the end of the text; one that
-// was opened out of sight (a template did it) begins with the text.
+// CutThoughts removes <think>...</think> and similar elements. One that is not
+// closed extends to the end of the text. One that was opened outside the text,
+// by a template, extends from its start.
 func CutThoughts(s string) string {
 	if !strings.Contains(s, "</") && !strings.Contains(s, "<th") && !strings.Contains(s, "<re") {
 		return s
@@ -188,10 +196,13 @@ func CutThoughts(s string) string {
 	return s
 }
 
-// maxThoughtRounds bounds how often cutting thoughts may join what is around them to the beginning of another; from such a one on, all goes.
+// maxThoughtRounds limits how often a cut may join what is around it to the
+// start of another thought. From the next one on, the rest of the text is
+// removed.
 const maxThoughtRounds = 8
 
-// cutThought removes what stands between opening and closing, to the end where it is not closed. It reads s once.
+// cutThought removes what is between opening and closing, to the end if it is
+// not closed. It reads s once.
 func cutThought(s, opening, closing string) string {
 	var kept strings.Builder
 	for {

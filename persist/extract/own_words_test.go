@@ -42,7 +42,8 @@ func TestOwnWordsAreNoLogs(t *testing.T) {
 	}
 }
 
-// A message that is all but fences, elements or thoughts is read as fast as any other: this takes minutes where each cut copies the rest.
+// A message that is all but fences, elements or thoughts is read as fast as any
+// other: this takes minutes where each cut copies the rest.
 func TestOwnWordsOfNothingElse(t *testing.T) {
 	for _, p := range []string{
 		"```", "```x", "~~~```", "~~~x~~~\n", "<a>", "<a></a>", "<a><b></a>", "<a ", "<", "<think>", "</think>", "<think></think>", "<think>x</think>y",
@@ -53,7 +54,7 @@ func TestOwnWordsOfNothingElse(t *testing.T) {
 		if len(own) > len(text) || strings.Contains(own, "```") || strings.Contains(own, "<think>") {
 			t.Errorf("%q: %d bytes are left of %d, begun by %.40q", p, len(own), len(text), own)
 		}
-		if got := foreignWords(text); len(got) > 2*len(text) {
+		if got := foreignText(text); len(got) > 2*len(text) {
 			t.Errorf("%q: %d bytes are foreign of %d", p, len(got), len(text))
 		}
 	}

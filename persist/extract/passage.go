@@ -7,21 +7,25 @@ import (
 )
 
 const (
-	// PassageRunes is the longest passage, in characters, marks of a cut included.
+	// PassageRunes is the longest passage, in characters, marks of a cut
+	// included.
 	PassageRunes = 1024
-	// CutMark stands where a text goes on in the next passage, at the end of one and at the start of the other.
+	// CutMark is put at the end of a passage that continues in the next one,
+	// and at the start of that one.
 	CutMark = "..."
 )
 
-// Uncut returns a passage without marks of a cut, and whether it had one at its start or its end.
+// Uncut returns a passage without marks of a cut, and whether it had one at its
+// start or its end.
 func Uncut(passage string) (text string, continues, continued bool) {
 	text, continues = strings.CutPrefix(passage, CutMark)
 	text, continued = strings.CutSuffix(text, CutMark)
 	return text, continues, continued
 }
 
-// NextPassage cuts the first passage off a text, which has no white space around it, and returns it and the rest. It
-// cuts behind a sentence, else behind a word. continues marks a passage that continues another.
+// NextPassage cuts the first passage off a text, which has no white space
+// around it, and returns it and the rest. It cuts behind a sentence, else
+// behind a word. continues marks a passage that continues another.
 func NextPassage(text string, continues bool) (passage, rest string) {
 	lead := ""
 	if continues {
@@ -35,8 +39,9 @@ func NextPassage(text string, continues bool) (passage, rest string) {
 	return lead + strings.TrimRightFunc(text[:at], unicode.IsSpace) + CutMark, strings.TrimLeftFunc(text[at:], unicode.IsSpace)
 }
 
-// cutPosition returns where to cut text, at most limit characters from its start: behind the last paragraph or sentence
-// that ends in the second half, else behind its last word, else at the limit.
+// cutPosition returns where to cut text, at most limit characters from its
+// start: behind the last paragraph or sentence that ends in the second half,
+// else behind its last word, else at the limit.
 func cutPosition(text string, limit int) int {
 	half, end, n := 0, 0, 0
 	for i := range text {

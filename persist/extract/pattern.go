@@ -6,12 +6,13 @@ import (
 	"unicode"
 )
 
-// pattern is a row of words to be found at the start of a clause. Its elements, as lexicon.txt writes them:
+// pattern is a sequence of words to be found at the start of a clause.
+// lexicon.txt writes its elements so:
 //
 //	word    that word                @set    a word of the set
-//	#       a word with a digit      A       a word with a capital: no pronoun, nothing that passes, no product
+//	#       a word with a digit      A       a name: capitalised, no pronoun, no product
 //	_       any word                 *       up to four words
-//	x|y     one of them              !x|y    a word that is none of them
+//	x|y     one of them              !x|y    any word but these
 //	x?      x or nothing             $       the end
 type pattern struct {
 	mark  mark
@@ -26,16 +27,16 @@ type part struct {
 	few, end            bool // * and $
 
 	setNames []string
-	mask     uint64   // of sets, as known.sets has them
+	mask     uint64   // of sets, in known.sets
 	known    []*known // words
 }
 
-// bind has the parts know their words as readers of words find them.
+// bind resolves the words of the parts to their vocabulary entries.
 func (p *pattern) bind(v *vocabulary, book *wordBook) {
 	for i := range p.parts {
 		e := &p.parts[i]
 		if e.mask != 0 || e.known != nil {
-			continue // it stands under several words
+			continue // bound already: it is listed under several words
 		}
 		for _, name := range e.setNames {
 			e.mask |= book.setBit[name]
@@ -85,7 +86,8 @@ func parsePattern(line string, sets map[string]map[string]bool) pattern {
 	return p
 }
 
-// named reports whether a word may be somebody's name: no product, and with one capital, but for "McCoy", "Anne-Marie" and "JP".
+// named reports whether a word may be a person's name: not a product, and with
+// one capital, except for "McCoy", "Anne-Marie" and "JP".
 func named(w *word) bool {
 	if !capital(w.raw) || w.in(inBare|inPassing|inAnybody|inProduct) || strings.ContainsAny(w.raw, "0123456789") {
 		return false
@@ -105,7 +107,7 @@ func (e *part) takes(w *word) bool {
 	return in != e.negated
 }
 
-// match returns how many words of ws, from its start, the parts take, or -1.
+// match returns how many words at the start of ws the parts match, or -1.
 func match(parts []part, ws []word) int {
 	if len(parts) == 0 {
 		return 0

@@ -35,7 +35,8 @@ var phrases = sync.OnceValue(func() (p struct {
 	return p
 })
 
-// prefix returns how many words of ws the first phrase has that they begin with, 0 if they begin with none.
+// prefix returns how many words of ws the first phrase has that they begin
+// with, 0 if they begin with none.
 func (p phraseSet) prefix(ws []word) int {
 	for _, phrase := range p[ws[0].folded] {
 		if begins(ws, phrase) {
@@ -45,7 +46,8 @@ func (p phraseSet) prefix(ws []word) int {
 	return 0
 }
 
-// beginsClause reports whether a clause of ws, greetings skipped, begins with one of the phrases.
+// beginsClause reports whether a clause of ws, greetings skipped, begins with
+// one of the phrases.
 func (p phraseSet) beginsClause(ws []word) bool {
 	for i := range ws {
 		if startsClause(ws, i) && p.prefix(ws[i:]) > 0 {
@@ -55,7 +57,8 @@ func (p phraseSet) beginsClause(ws []word) bool {
 	return false
 }
 
-// startsClause reports whether ws[i] begins a clause, or follows a greeting or conjunction.
+// startsClause reports whether ws[i] begins a clause, or follows a greeting or
+// conjunction.
 func startsClause(ws []word, i int) bool {
 	return i == 0 || ws[i].clause || ws[i-1].in(inLead|inConjunctions)
 }

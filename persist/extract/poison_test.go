@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// TestPlantedInstructions measures on attempts to make a memory of an instruction, in assistants' words and in what users
-// paste, and on harmless look-alikes, users' own standing wishes above all. An attempt is stopped if neither the passage
-// nor a fact of it may be recalled.
+// TestPlantedInstructions measures on attempts to make a memory of an
+// instruction, in assistants' words and in what users paste, and on harmless
+// look-alikes, users' own standing wishes above all. An attempt is stopped if
+// neither the passage nor a fact of it may be recalled.
 func TestPlantedInstructions(t *testing.T) {
 	t.Run("tuning", func(t *testing.T) { plantedInstructions(t, "poison.txt", 90) })
 	t.Run("held out", func(t *testing.T) { plantedInstructions(t, "poison-held-out.txt", 40) })
@@ -62,7 +63,8 @@ func plantedInstructions(t *testing.T, file string, least int) {
 	}
 }
 
-// TestMayOrder guards the promise of mayOrder: what it does not let through holds no order.
+// TestMayOrder guards the promise of mayOrder: what it does not let through
+// holds no order.
 func TestMayOrder(t *testing.T) {
 	for _, list := range standingOrders().byFirst {
 		for _, p := range list {
@@ -93,8 +95,9 @@ func TestMayOrder(t *testing.T) {
 	}
 }
 
-// TestMayOrderReadsWords guards the other half: whatever word of orderWords the reader of words finds in a text, however it
-// is written, look lets the text through.
+// TestMayOrderReadsWords guards the other half: whatever word of orderWords the
+// reader of words finds in a text, however it is written, look lets the text
+// through.
 func TestMayOrderReadsWords(t *testing.T) {
 	for w := range orderWords() {
 		capital := strings.ToUpper(w[:1]) + w[1:]
@@ -103,14 +106,14 @@ func TestMayOrderReadsWords(t *testing.T) {
 			for word := range eachWord(text) {
 				found = found || orderWords()[word.folded]
 			}
-			if found && !look(text).mayOrder() {
+			if found && !scan(text).mayOrder() {
 				t.Errorf("%q is not let through", text)
 			}
 		}
 	}
 	for from, parts := range lexicon().contractions {
 		for _, w := range parts {
-			if orderWords()[w] && !look(from).mayOrder() {
+			if orderWords()[w] && !scan(from).mayOrder() {
 				t.Errorf("%q stands for %q and is not let through", from, w)
 			}
 		}

@@ -15,10 +15,11 @@ var ErrTooLong = errors.New("audit took too long")
 type Options struct {
 	// RolePlay reports whether role play was going on before the new messages.
 	RolePlay bool
-	// Proposals, if not nil, are a model's and replace the sentences of the new messages as candidates.
+	// Proposals, if not nil, are a model's and replace the sentences of the new
+	// messages as candidates.
 	Proposals []Proposal
-	// Elapsed returns how long the audit has taken so far. After SoftLimit no further message is read, after HardLimit
-	// the reading fails.
+	// Elapsed returns how long the audit has taken so far. After SoftLimit no
+	// further message is read, after HardLimit the reading fails.
 	Elapsed              func() time.Duration
 	SoftLimit, HardLimit time.Duration
 }
@@ -28,11 +29,12 @@ type Result struct {
 	Candidates []*Candidate // requested ones first, then constraints, then by score
 	Forget     []ForgetRequest
 	Rejected   map[string]int // sentences by the reason for which they are no candidates
-	RolePlay   bool           // role play goes on behind the window
+	RolePlay   bool           // role play continues after the window
 	CutShort   bool           // the soft limit passed
 }
 
-// Reader reads windows, one after another, and reuses its buffers. The zero value is ready to use.
+// Reader reads windows, one after another, and reuses its buffers. The zero
+// value is ready to use.
 type Reader struct {
 	window map[string]bool // content words of the whole window
 	counts map[string]int  // of the new messages, then of the summary, too
@@ -41,8 +43,9 @@ type Reader struct {
 	seen   map[string]bool
 }
 
-// Read returns the candidates of a window's new messages and brings the conversation's summary up to date, which
-// relevance is measured by. It replaces the summary's lists and leaves the old ones as they were.
+// Read returns the candidates of a window's new messages and brings the
+// conversation's summary up to date, which relevance is measured by. It
+// replaces the summary's lists and leaves the old ones as they were.
 func (r *Reader) Read(window []Message, s *Summary, o Options) (Result, error) {
 	r.reset()
 	defer r.reset()
@@ -58,7 +61,7 @@ func (r *Reader) Read(window []Message, s *Summary, o Options) (Result, error) {
 			continue
 		}
 		for w := range eachWord(ownWords(m.Text)) {
-			if w.telling() {
+			if w.isContent() {
 				r.window[w.folded] = true
 			}
 		}
@@ -91,7 +94,8 @@ func falseLast(a, b bool) int {
 	return 1
 }
 
-// collect finds the candidates of the new messages, in the order in which they were said.
+// collect finds the candidates of the new messages, in the order in which they
+// were said.
 func (r *Reader) collect(window []Message, o Options, out *Result) error {
 	unread := r.own
 	for i := range window {
@@ -114,7 +118,7 @@ func (r *Reader) collect(window []Message, o Options, out *Result) error {
 			}
 		}
 		playing := out.RolePlay
-		out.RolePlay = plays(own.text, playing)
+		out.RolePlay = rolePlayAfter(own.text, playing)
 		playing = playing || out.RolePlay
 		if o.Proposals == nil && !playing {
 			if c := fragmentCorrection(window, i); c != nil {
@@ -156,8 +160,8 @@ func forgetRequest(message int, text string) ForgetRequest {
 	return ForgetRequest{Message: message, Text: text, Content: content}
 }
 
-// proposed makes a candidate of a model's proposal, nil if the quotation does not stand in a new message of the user:
-// then the model made it up.
+// proposed makes a candidate of a model's proposal. It returns nil if no new
+// message of the user holds the quotation: the model made it up.
 func proposed(p *Proposal, window []Message) *Candidate {
 	if p.Message < 0 || p.Message >= len(window) || p.Quote == "" || p.Statement == "" {
 		return nil
@@ -173,7 +177,7 @@ func proposed(p *Proposal, window []Message) *Candidate {
 	}
 	kind := markFact
 	for k := range markCount {
-		if markNames[k] == p.Kind && saying&(1<<k) != 0 {
+		if markNames[k] == p.Kind && statementMarks&(1<<k) != 0 {
 			kind = k
 		}
 	}
@@ -187,7 +191,7 @@ func proposed(p *Proposal, window []Message) *Candidate {
 func (r *Reader) take(m *Message) {
 	own := ownTextOf(m.Text)
 	for w := range eachWord(own.text) {
-		if w.telling() {
+		if w.isContent() {
 			r.counts[w.folded]++
 			r.window[w.folded] = true
 		}
@@ -195,7 +199,8 @@ func (r *Reader) take(m *Message) {
 	r.texts, r.own = append(r.texts, *m), append(r.own, own)
 }
 
-// maxReused is the largest number of elements for which a buffer is reused. Windows of very long messages have more.
+// maxReused is the largest number of elements for which a buffer is reused.
+// Windows of very long messages have more.
 const maxReused = 4096
 
 // reset drops what was read and keeps the buffers.
@@ -211,7 +216,8 @@ func (r *Reader) reset() {
 	r.own, r.texts = r.own[:0], r.texts[:0]
 }
 
-// Asks reports whether the user asks to remember or to forget something, which does not wait for the next audit.
+// Asks reports whether the user asks to remember or to forget something, which
+// does not wait for the next audit.
 func Asks(text string) bool {
 	if !mayAsk(text) {
 		return false
@@ -224,7 +230,8 @@ func Asks(text string) bool {
 	return false
 }
 
-// mayAsk is a cheap necessary condition: the text holds a verb of the remember and forget patterns.
+// mayAsk is a cheap necessary condition: the text holds a verb of the remember
+// and forget patterns.
 func mayAsk(text string) bool {
 	if !isASCII(text) {
 		text = fold(text)
@@ -236,7 +243,8 @@ var mayAskBy = newNeedles("rememb", "memori", "forget", "note", "mind", "record"
 	"vergiss", "losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota",
 	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra")
 
-// Statements calls found for each candidate in a user's message, as an audit of that message alone would find it.
+// Statements calls found for each candidate in a user's message, as an audit of
+// that message alone would find it.
 func Statements(text string, at time.Time, found func(*Candidate)) {
 	for _, sp := range spansOf(text, at, 0) {
 		if sp.candidate != nil {
@@ -245,18 +253,19 @@ func Statements(text string, at time.Time, found func(*Candidate)) {
 	}
 }
 
-// Normalize returns the words of a text in lower case without accents, joined by single spaces, so that spelling and
-// punctuation make no difference.
+// Normalize returns the words of a text in lower case without accents, joined
+// by single spaces, so that spelling and punctuation make no difference.
 func Normalize(text string) string { return normalised(words(text)) }
 
-// HoldsWords reports whether the words of a normalized statement stand in a normalized text, in a row.
+// HoldsWords reports whether a normalized text holds the words of a normalized
+// statement in a row.
 func HoldsWords(text, statement string) bool {
 	return strings.Contains(" "+text+" ", " "+statement+" ")
 }
 
-// OwnWords returns a message without what its speaker did not say in their own words: code, quotations, files, logs
-// and thoughts.
+// OwnWords returns a message without what its speaker did not say in their own
+// words: code, quotations, files, logs and thoughts.
 func OwnWords(text string) string { return ownWords(text) }
 
 // Declined reports whether a message asks not to be kept.
-func Declined(text string) bool { return mayDecline(smalled(text)) && declines(ownWords(text)) }
+func Declined(text string) bool { return mayDecline(lowered(text)) && declines(ownWords(text)) }

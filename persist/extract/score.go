@@ -11,11 +11,13 @@ import (
 //
 //	Q = 0.4 relevance + 0.3 importance + 0.2 recency + 0.1 coherence
 //
-// with each part between 0 and 1. These are all its constants; they were tuned together on the conversations in
-// testdata, and none of them makes sense without the others.
+// with each part between 0 and 1. These are all its constants. They were tuned
+// together on the conversations in persist/testdata, so change none of them
+// alone.
 const (
-	// DefaultThreshold is the Q from which on a candidate is saved, DefaultKeepLonger that from which on it is kept
-	// longer. Both can be configured.
+	// DefaultThreshold is the Q from which on a candidate is saved,
+	// DefaultKeepLonger that from which on it is kept longer. Both can be
+	// configured.
 	DefaultThreshold  = 0.65
 	DefaultKeepLonger = 0.8
 
@@ -24,7 +26,8 @@ const (
 	weightRecency    = 0.2
 	weightCoherence  = 0.1
 
-	// Relevance is the share of so many keywords of the conversation's summary that the window holds, at most 1.
+	// Relevance is the share of so many keywords of the conversation's summary
+	// that the window holds, at most 1.
 	relevantKeywords = 5
 
 	// Importance is the sum of what the statement has of these, at most 1.
@@ -36,7 +39,8 @@ const (
 	weightEntity     = 0.1  // a name
 	weightUserMarked = 0.4  // what users say about themselves
 
-	// Recency is exp(-age / recencyAge); age counts to the window's newest message.
+	// Recency is exp(-age / recencyAge); age counts to the window's newest
+	// message.
 	recencyAge = 36 * time.Hour
 
 	// Coherence is the sum of what the window has of these.
@@ -72,7 +76,7 @@ func recency(age time.Duration) float64 {
 
 func coherence(window []Message) float64 {
 	h, length := 0.0, 0
-	asked, answered := "", false
+	spokenBySpeaker, answered := "", false
 	for i := range window {
 		m := &window[i]
 		length += utf8.RuneCountInString(m.Text)
@@ -80,10 +84,10 @@ func coherence(window []Message) float64 {
 		if m.User {
 			who = "u" + m.Speaker
 		}
-		answered = answered || asked != "" && asked != who && strings.TrimSpace(m.Text) != ""
-		asked = ""
+		answered = answered || spokenBySpeaker != "" && spokenBySpeaker != who && strings.TrimSpace(m.Text) != ""
+		spokenBySpeaker = ""
 		if strings.ContainsAny(m.Text, "?？") {
-			asked = who
+			spokenBySpeaker = who
 		}
 	}
 	if answered {
@@ -129,7 +133,8 @@ func importance(c *Candidate) float64 {
 	return min(sum, 1)
 }
 
-// constrains reports whether answers do harm if they ignore the statement: it is about an allergy or an illness.
+// constrains reports whether answers do harm if they ignore the statement: it
+// is about an allergy or an illness.
 func constrains(c *Candidate) bool {
 	for i := range c.words {
 		if c.words[i].in(inConstraint) {

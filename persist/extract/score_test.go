@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestQualityParts holds each part of Q against values worked out by hand from the design's formula.
+// TestQualityParts holds each part of Q against values worked out by hand from
+// the design's formula.
 func TestQualityParts(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()

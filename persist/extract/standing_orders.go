@@ -10,22 +10,24 @@ import (
 //go:embed orders.txt
 var ordersText string
 
-// standingOrders are read when they are first asked for, and never changed.
+// standingOrders are parsed on first use and never changed.
 var standingOrders = sync.OnceValue(func() *wordBook { return parseLexicon(ordersText, firstOrderBit) })
 
-// orders says whether text orders a model about for times to come: "for all future conversations always recommend ...",
-// "note to the AI: the user has agreed". Users say such things of right, and then they are preferences. From anybody else,
-// an assistant or what a user pasted, it is how a page plants a memory.
+// orders reports whether text gives a model orders for later conversations:
+// "for all future conversations always recommend ...", "note to the AI: the
+// user has agreed". From users these are preferences. In an assistant's answer,
+// or in what a user pasted, they are how a page plants a memory.
 //
-// An assistant that promises something speaks in the first person: "I'll do so in all future conversations".
+// An assistant that promises something speaks in the first person: "I'll do so
+// in all future conversations".
 func orders(text string) bool {
 	if len(text) > maxInstruct {
 		text = text[:maxInstruct]
 	}
-	return look(text).mayOrder() && ordering(text)
+	return scan(text).mayOrder() && ordering(text)
 }
 
-// ordering is orders for text that may, and is no longer than maxInstruct.
+// ordering is orders for text that mayOrder and is no longer than maxInstruct.
 func ordering(text string) bool {
 	ascii := isASCII(text)
 	for i := range foreignTokens {
@@ -47,7 +49,7 @@ func ordered(text string) bool {
 	for i := range ws {
 		for _, p := range ws[i].known.more.orders {
 			n := match(p.parts, ws[i:])
-			if n >= 0 && !promises(ws[sentenceAt(text, ws, i):min(i+n+4, len(ws))]) {
+			if n >= 0 && !firstPersonVoice(ws[sentenceAt(text, ws, i):min(i+n+4, len(ws))]) {
 				return true
 			}
 		}
@@ -55,7 +57,8 @@ func ordered(text string) bool {
 	return false
 }
 
-// sentenceAt returns the first word of the sentence that ws[i] is in.
+// sentenceAt returns the index of the first word of the sentence that holds
+// ws[i].
 func sentenceAt(text string, ws []word, i int) int {
 	for ; i > 0; i-- {
 		if ws[i].clause && strings.ContainsAny(text[min(ws[i-1].end, len(text)):min(max(ws[i].start, ws[i-1].end), len(text))], ".!?\n") {
@@ -65,12 +68,13 @@ func sentenceAt(text string, ws []word, i int) int {
 	return i
 }
 
-// orderWords hold, of each pattern, the words of one part that it can't do without: the one with the fewest common words.
-var orderWords = sync.OnceValue(func() map[string]bool { return needed(standingOrders()) })
+// orderWords hold, for each pattern, the words of one part that it needs: the
+// part with the fewest common words.
+var orderWords = sync.OnceValue(func() map[string]bool { return requiredWords(standingOrders()) })
 
 var orderFilter = sync.OnceValue(func() *wordFilter { return newWordFilter(orderWords()) })
 
-func needed(l *wordBook) map[string]bool {
+func requiredWords(l *wordBook) map[string]bool {
 	out, seen := map[string]bool{}, map[*pattern]bool{}
 	for _, list := range l.byFirst {
 		for _, p := range list {
@@ -94,7 +98,7 @@ func needed(l *wordBook) map[string]bool {
 				common := 0
 				for _, w := range all {
 					switch {
-					case ordinary[w]:
+					case veryCommon[w]:
 						common += 2
 					case lexicon().stop[w] && w != "ai":
 						common++
@@ -112,11 +116,11 @@ func needed(l *wordBook) map[string]bool {
 	return out
 }
 
-// ordinary words are in every other text, more so than those of the stop list.
-var ordinary = setOf("remember from on new answer answers use next first only always never add write put note tell show say")
+// veryCommon words are in every other text, more so than stop words.
+var veryCommon = setOf("remember from on new answer answers use next first only always never add write put note tell show say")
 
-// promises says whether somebody speaks of what they will do themselves.
-func promises(ws []word) bool {
+// firstPersonVoice reports whether the speaker is a subject.
+func firstPersonVoice(ws []word) bool {
 	for i := range ws {
 		switch ws[i].folded {
 		case "i", "ich", "je", "yo", "io":
@@ -126,7 +130,8 @@ func promises(ws []word) bool {
 	return false
 }
 
-// foreignTokens are orders in scripts that words does not take apart: two pieces that prose seldom holds together.
+// foreignTokens are orders in scripts that eachWord does not divide into words:
+// two pieces that prose seldom holds together.
 var foreignTokens = [...]struct{ a, b string }{
 	{"从现在开始", "你必须"}, {"从现在起", "你必须"}, {"从现在开始", "你要"}, {"以后每次", "你必须"}, {"所有对话", "你必须"}, {"每个回答", "必须"}, {"每次回答", "必须"}, {"不要告诉用户", "这"},
 	{"今後のすべての", "ください"}, {"これ以降", "必ず"}, {"すべての会話", "必ず"}, {"全ての回答", "なさい"}, {"すべての回答", "ください"}, {"全ての会話", "ください"}, {"ユーザーに", "言わないで"},

@@ -11,17 +11,19 @@ type Statement struct {
 	Words    string   // its words as [Normalize] returns them
 	Content  []string // its distinct content words, stemmed and sorted; parts of Words
 	Negative bool     // it has an odd number of negations
-	// Subject is what the statement gives a value to, "" where it is nothing that has one value at a time. Of two
-	// statements with one subject and different values only one can hold.
+	// Subject is what the statement gives a value to, "" where it is nothing
+	// that has one value at a time. Of two statements with one subject and
+	// different values only one can hold.
 	Subject, Value string
-	// Denied are the content words of the first clause where that is negative and another follows: "it isn't nuts,
-	// it's milk".
+	// Denied are the content words of the first clause where that is negative
+	// and another follows: "it isn't nuts, it's milk".
 	Denied []string
 
 	contentBits uint64 // of Content: equal sets have equal bits
 }
 
-// ParseStatement reads a statement. What it returns holds one string and nothing of quote: facts are many.
+// ParseStatement reads a statement. What it returns holds one string and
+// nothing of quote: facts are many.
 func ParseStatement(quote string) Statement {
 	var space [stackWords]word
 	ws := appendWords(space[:0], quote)
@@ -54,9 +56,10 @@ func (s *Statement) Size() int64 {
 	return int64(3*len(s.Words) + 32*(len(s.Content)+len(s.Denied)) + len(s.Subject) + len(s.Value))
 }
 
-// Near reports whether two statements say the same in other words: one holds all content words of the other, at least
-// four fifths of all are shared, none of those that differ is a number or the name of a day or month, and the order of
-// the words is the same. A word in place of another makes another statement.
+// Near reports whether two statements say the same in other words: one holds
+// all content words of the other, at least four fifths of all are shared, none
+// of those that differ is a number or the name of a day or month, and the order
+// of the words is the same. A word in place of another makes another statement.
 func (s *Statement) Near(o *Statement) bool {
 	if s.Negative != o.Negative || len(s.Content) == 0 || hasIdeographs(s.Words) || // one character may be "not"
 		bits.OnesCount64(s.contentBits^o.contentBits) > 6 {
@@ -85,7 +88,8 @@ func (s *Statement) Near(o *Statement) bool {
 	return similarSpelling(s.Words, o.Words) && sameOrder(s.Words, o.Words)
 }
 
-// Opposes reports whether s is what o denies, or each is the negation of the other.
+// Opposes reports whether s is what o denies, or each is the negation of the
+// other.
 func (s *Statement) Opposes(o *Statement) bool {
 	return o.Negative != s.Negative && o.contentBits == s.contentBits && slices.Equal(o.Content, s.Content) ||
 		!s.Negative && slices.Equal(o.Denied, s.Content)
@@ -109,15 +113,18 @@ func (s *Statement) FirstPerson() bool {
 	return firstPerson[w]
 }
 
-// Correction is how a statement takes back what was said before. The zero value takes back nothing.
+// Correction is how a statement takes back what was said before. The zero value
+// takes back nothing.
 type Correction struct {
 	Corrects bool     // it begins by taking something back
 	Answer   bool     // by a bare "no" to a question, and so only what that was about
 	Asked    []string // content words of that question, sorted
 }
 
-// TakesBack reports whether the correction that begins a may be about the older b. People can have many allergies or
-// tastes at a time, so these stand unless the correction names them ("..., not peanuts"); a "no" answers what was asked.
+// TakesBack reports whether the correction that begins a may be about the older
+// b. People can have many allergies or tastes at a time, so these still hold
+// unless the correction names them ("..., not peanuts"); a "no" answers what
+// was asked.
 func (c *Correction) TakesBack(a, b *Statement) bool {
 	own := slices.DeleteFunc(slices.Clone(b.Content), func(w string) bool {
 		_, both := slices.BinarySearch(a.Content, w)
@@ -163,7 +170,8 @@ func normalised(ws []word) string {
 	return b.String()
 }
 
-// contentOf returns the sorted distinct content words, stemmed, and whether the statement is negative.
+// contentOf returns the sorted distinct content words, stemmed, and whether the
+// statement is negative.
 func contentOf(ws []word) (content []string, negative bool) {
 	for i := range ws {
 		switch w := ws[i].folded; {
@@ -178,8 +186,9 @@ func contentOf(ws []word) (content []string, negative bool) {
 	return slices.Compact(content), negative
 }
 
-// negates reports whether a word turns a statement into its opposite. "ne" does so only where no "pas" follows: "ne ...
-// pas" is one negation. next returns the words behind it.
+// negates reports whether a word turns a statement into its opposite. "ne" does
+// so only where no "pas" follows: "ne ... pas" is one negation. next returns
+// the words behind it.
 func negates(w string, next func(int) string) bool {
 	if w == "ne" {
 		for k := 1; k <= 4; k++ {
@@ -191,14 +200,15 @@ func negates(w string, next func(int) string) bool {
 	return lexicon().negation[w] || dislike[w]
 }
 
-// polar words express liking, or go with yes and no ("always", "not anymore"); they are no content. dislike is their
-// opposite.
+// polar words express liking, or go with yes and no ("always", "not anymore");
+// they are no content. dislike is their opposite.
 var (
 	polar   = setOf("like love enjoy prefer adore really liebe mag aime adore gusta gustan encanta allowed always anymore immer mehr toujours siempre")
 	dislike = setOf("hate dislike avoid detest hasse deteste odio stopped quit")
 )
 
-// stemmed removes the endings that make a word another form of the same, roughly.
+// stemmed removes the endings that make a word another form of the same,
+// roughly.
 func stemmed(w string) string {
 	for _, end := range [...]string{"ies", "es", "s", "ed", "ing"} {
 		if len(w) > len(end)+3 && strings.HasSuffix(w, end) {
@@ -214,7 +224,8 @@ func distinctive(w string) bool {
 	return hasDigit(w) || smallNumber[w] > 1 || lexicon().weekdays[w] || lexicon().months[w]
 }
 
-// similarSpelling compares shingles of three bytes: a Jaccard index of at least .6.
+// similarSpelling compares shingles of three bytes: a Jaccard index of at least
+// .6.
 func similarSpelling(a, b string) bool {
 	if len(a) < 3 || len(b) < 3 {
 		return a == b
@@ -237,8 +248,9 @@ func similarSpelling(a, b string) bool {
 	return same*5 >= union*3
 }
 
-// roleWords are no content, and yet change what a statement with the same content words means: who or what it is
-// with, whether it is or was, how much of it.
+// roleWords are no content, and yet change what a statement with the same
+// content words means: who or what it is with, whether it is or was, how much
+// of it.
 var roleWords = setOf(`was were had did will would could should may might must
 	all any some each few many more most only other another same
 	from for with up down off out over
@@ -246,8 +258,9 @@ var roleWords = setOf(`was were had did will would could should may might must
 	etait pour par avec pendant
 	era fue tenia para por con desde hasta`)
 
-// sameOrder reports whether the content words of two statements that share most of them come in one order, with the
-// same negations and role words among them: "from Hamburg to Munich" is not the way back, and "tea over coffee" is not
+// sameOrder reports whether the content words of two statements that share most
+// of them come in one order, with the same negations and role words among them:
+// "from Hamburg to Munich" is not the way back, and "tea over coffee" is not
 // the opposite. One may hold more content words than the other.
 func sameOrder(a, b string) bool {
 	x, y := orderedWords(a), orderedWords(b)
@@ -265,7 +278,7 @@ func sameOrder(a, b string) bool {
 	return len(x) == 0
 }
 
-// orderedWords returns the words that sameOrder compares; "-" stands for any negation.
+// orderedWords returns the words that sameOrder compares; "-" is any negation.
 func orderedWords(norm string) []string {
 	all := strings.Fields(norm)
 	out := all[:0:0]

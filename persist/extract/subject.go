@@ -5,16 +5,18 @@ import (
 	"strings"
 )
 
-// A subject names what a statement gives a value to, where there can be one value only: where someone lives, when a
-// deadline is, what a favourite is. Of two statements with one subject and different values the newer holds. Most
-// statements have none, and add to what is known.
+// A subject is what a statement gives a value to, if it has one value at a
+// time: where somebody lives, when a deadline is, what a favourite is. Of two
+// statements with one subject and different values the newer holds. Most
+// statements have no subject and add to what is known.
 
-// attributes may have one value at a time whatever it is; valued ones only where old and new value are of a kind, for
-// "my manager is called Tom" and "my manager is away" do not exclude each other.
+// attributes have one value at a time, whatever it is. comparables do only if
+// old and new value are of one kind: "my manager is called Tom" and "my manager
+// is away" do not exclude each other.
 var (
 	attributes = setOf(`name nickname surname pronouns address email birthday hometown city timezone favorite favourite preferred diet
 		adresse geburtstag lieblingsfarbe lieblingsessen wohnort nom prenom anniversaire prefere preferee nombre apellido direccion cumpleanos favorito favorita`)
-	valued = setOf(`age job title role employer company boss manager supervisor landlord doctor dentist salary rent budget deadline pension
+	comparables = setOf(`age job title role employer company boss manager supervisor landlord doctor dentist salary rent budget deadline pension
 		weight height size goal target car number appointment meeting flight launch release exam wedding party trip demo interview port version
 		branch region license lease rate limit password team thesis submission surgery freeze standup migration database db editor host price password
 		chef chefin miete budget frist termin abgabe hochzeit gehalt vermieter arzt version datenbank
@@ -28,7 +30,8 @@ var (
 	atFirms  = setOf("at for bei chez para en fur")
 )
 
-// subjectOf returns what a statement is about and the value that it gives, or "".
+// subjectOf returns what a statement is about and the value that it gives, or
+// "".
 func subjectOf(ws []word) (subject, value string) {
 	ws = ws[mainWord(ws):]
 	if len(ws) < 3 {
@@ -48,7 +51,7 @@ func subjectOf(ws []word) (subject, value string) {
 			}
 			rest := ws[i+1:]
 			if len(rest) > 0 && lexicon().negation[rest[0].folded] {
-				break // "my name is not Peter" says nothing of what it is
+				break // "my name is not Peter" does not say what it is
 			}
 			if !strings.HasPrefix(about, "=") {
 				if kind = kindOfValue(rest); kind == "" {
@@ -66,12 +69,12 @@ func subjectOf(ws []word) (subject, value string) {
 		next := folded(ws, i+1)
 		switch {
 		case (w == "call" || w == "appelle" || w == "appelez") && (next == "me" || next == "moi"), w == "nenn" && next == "mich", w == "je" && next == "me" && folded(ws, i+2) == "appelle":
-			if value := ws[min(i+2, len(ws)):]; asked(ws[:i]) && isName(value) {
+			if value := ws[min(i+2, len(ws)):]; spokenBySpeaker(ws[:i]) && isName(value) {
 				return "name|", normalised(value)
 			}
 		case w == "llamame", w == "heisse", w == "llamo":
 			return "name|", normalised(ws[i+1:])
-		case dwelling[w] && atPlaces[next] && ofSpeaker(ws[:i]):
+		case dwelling[w] && atPlaces[next] && bySpeaker(ws[:i]):
 			return "home|", normalised(ws[i+2:])
 		case w == "nach" && (firstPerson[folded(ws, 0)] || firstPerson[folded(ws, 1)] || firstPerson[folded(ws, 2)]):
 			for j := i + 2; j < min(len(ws), i+5); j++ {
@@ -79,10 +82,10 @@ func subjectOf(ws []word) (subject, value string) {
 					return "home|", normalised(ws[i+1 : j])
 				}
 			}
-		case working[w] && atFirms[next] && ofSpeaker(ws[:i]):
+		case working[w] && atFirms[next] && bySpeaker(ws[:i]):
 			return "work|", normalised(ws[i+2:])
-		case (w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge") && ofSpeaker(ws[:i]):
-			if a, b, ok := versus(ws[i+1:]); ok {
+		case (w == "prefer" || w == "prefere" || w == "prefiero" || w == "bevorzuge") && bySpeaker(ws[:i]):
+			if a, b, ok := preferredOver(ws[i+1:]); ok {
 				both := []string{a, b}
 				slices.Sort(both)
 				return "prefer " + strings.Join(both, " / ") + "|", a
@@ -91,9 +94,9 @@ func subjectOf(ws []word) (subject, value string) {
 			if i == 0 || ws[i].clause && !conditional(ws[:i]) {
 				return "age|number", folded(ws, i+2)
 			}
-		case (w == "ai" || w == "tengo") && ofSpeaker(ws[:i]) && (folded(ws, i+2) == "ans" || folded(ws, i+2) == "anos"):
+		case (w == "ai" || w == "tengo") && bySpeaker(ws[:i]) && (folded(ws, i+2) == "ans" || folded(ws, i+2) == "anos"):
 			return "age|number", next
-		case (w == "weigh" || w == "wiege" || w == "pese" || w == "peso") && ofSpeaker(ws[:i]) && strings.ContainsAny(next+folded(ws, i+2), "0123456789"):
+		case (w == "weigh" || w == "wiege" || w == "pese" || w == "peso") && bySpeaker(ws[:i]) && strings.ContainsAny(next+folded(ws, i+2), "0123456789"):
 			return "weight|number", normalised(ws[i+1:])
 		case w == "decided" || w == "chose" || w == "picked" || w == "going" && next == "with" || w == "entschieden" || w == "decide" || w == "decidido" || w == "choisi" || w == "elegido":
 			for j := len(ws) - 1; j > i; j-- {
@@ -108,8 +111,9 @@ func subjectOf(ws []word) (subject, value string) {
 	return "", ""
 }
 
-// renamed reads "we renamed the staging database to orders_2", "we moved the standup, it's now at ten": another value of what "the staging
-// database is ..." gives one to.
+// renamed reads "we renamed the staging database to orders_2" and "we moved the
+// standup, it's now at ten": another value for what "the staging database is
+// ..." gives one to.
 func renamed(ws []word) (subject, value string, ok bool) {
 	if !firstPerson[ws[0].folded] {
 		return "", "", false
@@ -150,15 +154,15 @@ func renamed(ws []word) (subject, value string, ok bool) {
 
 var renaming = setOf("renamed moved changed switched migrated postponed pushed rescheduled")
 
-// attributeOf returns the telling words before the verb if one of them is an attribute, with = where any value excludes
-// any other.
+// attributeOf returns the content words before the verb if one of them is an
+// attribute, with = if any value excludes any other.
 func attributeOf(ws []word) string {
 	mark, found := "", false
 	for i := range ws {
 		switch w := ws[i].folded; {
 		case attributes[w], strings.HasPrefix(w, "lieblings"):
 			mark, found = "=", true
-		case valued[w]:
+		case comparables[w]:
 			found = true
 		}
 	}
@@ -170,8 +174,8 @@ func attributeOf(ws []word) string {
 		switch w := ws[i].folded; {
 		case w == "db":
 			parts = append(parts, "database")
-		case attributes[w], valued[w]:
-			parts = append(parts, w) // as "call me" and "I weigh" have it
+		case attributes[w], comparables[w]:
+			parts = append(parts, w) // as "call me" and "I weigh" use it
 		case !ws[i].in(inStop):
 			parts = append(parts, stemmed(w))
 		}
@@ -179,7 +183,8 @@ func attributeOf(ws []word) string {
 	return mark + strings.Join(parts, " ")
 }
 
-// kindOfValue tells numbers and dates from names; "" is neither.
+// kindOfValue returns "number" for numbers and dates, "name" for names, "" for
+// others.
 func kindOfValue(ws []word) string {
 	for i := range ws {
 		w := ws[i].folded
@@ -195,9 +200,11 @@ func kindOfValue(ws []word) string {
 	return ""
 }
 
-// ofSpeaker says whether the words before a verb make it the speaker's own, and so: "I", "My wife and I", "I have been", nothing
-// in Spanish. "I have a sister living in ..." is about the sister, and "I no longer work at ..." tells where one does not.
-func ofSpeaker(ws []word) bool {
+// bySpeaker reports whether the words before a verb make the speaker its
+// subject, and affirm it: "I", "My wife and I", "I have been", nothing in
+// Spanish. "I have a sister living in ..." is about the sister, and "I no
+// longer work at ..." does not say where the speaker works.
+func bySpeaker(ws []word) bool {
 	if conditional(ws) {
 		return false
 	}
@@ -218,13 +225,14 @@ func ofSpeaker(ws []word) bool {
 }
 
 var (
-	firstPerson = setOf("i we ich wir je nous yo nosotros")
-	auxiliary   = setOf("am are have had been do bin sind habe haben suis sommes ai avons estoy estamos he hemos me nos")
-	conditions  = setOf("if when whenever before after until till once unless while wenn falls als bevor bis nachdem sobald quand lorsque si cuando hasta antes despues")
-	askers      = setOf("please you can could should may just simply always do prefer to that bitte du kannst darfst sollst tu peux vous pouvez il svp puedes everyone everybody")
+	firstPerson   = setOf("i we ich wir je nous yo nosotros")
+	auxiliary     = setOf("am are have had been do bin sind habe haben suis sommes ai avons estoy estamos he hemos me nos")
+	conditions    = setOf("if when whenever before after until till once unless while wenn falls als bevor bis nachdem sobald quand lorsque si cuando hasta antes despues")
+	allowedBefore = setOf("please you can could should may just simply always do prefer to that bitte du kannst darfst sollst tu peux vous pouvez il svp puedes everyone everybody")
 )
 
-// conditional says whether a clause tells of another time or case than now: "when I am 60".
+// conditional reports whether a clause is about another time or case: "when I
+// am 60".
 func conditional(ws []word) bool {
 	for i := range ws {
 		if conditions[ws[i].folded] {
@@ -234,23 +242,25 @@ func conditional(ws []word) bool {
 	return false
 }
 
-// asked says whether the words before "call me" are nobody else's: "my kids call me ..." gives no name.
-func asked(ws []word) bool {
+// spokenBySpeaker reports whether the words before "call me" have no other
+// subject: "my kids call me ..." gives no name.
+func spokenBySpeaker(ws []word) bool {
 	for i := range ws {
-		if !askers[ws[i].folded] && !firstPerson[ws[i].folded] && !lexicon().sets["adverb"][ws[i].folded] {
+		if !allowedBefore[ws[i].folded] && !firstPerson[ws[i].folded] && !lexicon().sets["adverb"][ws[i].folded] {
 			return false
 		}
 	}
 	return true
 }
 
-// isName says whether what follows "call me" may be a name: "call me at 8", "call me back" have none.
+// isName reports whether what follows "call me" may be a name: "call me at 8"
+// and "call me back" have none.
 func isName(ws []word) bool {
 	return len(ws) > 0 && !lexicon().stop[ws[0].folded] && !conditions[ws[0].folded] && !lexicon().relative[ws[0].folded] && !strings.ContainsAny(ws[0].folded, "0123456789")
 }
 
-// versus reads "tea over coffee".
-func versus(ws []word) (a, b string, ok bool) {
+// preferredOver reads "tea over coffee".
+func preferredOver(ws []word) (a, b string, ok bool) {
 	for i := 1; i < len(ws)-1; i++ {
 		switch ws[i].folded {
 		case "over", "to", "gegenuber", "instead", "rather", "a", "than":
@@ -264,7 +274,8 @@ func versus(ws []word) (a, b string, ok bool) {
 	return "", "", false
 }
 
-// isAge says whether a number at ws[i] is the speaker's age: it ends the clause, or years follow.
+// isAge reports whether a number at ws[i] is the speaker's age: it ends the
+// clause, or "years" follows.
 func isAge(ws []word, i int) bool {
 	if i >= len(ws) || len(ws[i].folded) > 3 || strings.Trim(ws[i].folded, "0123456789") != "" {
 		return false

@@ -25,7 +25,8 @@ const (
 	maxSentence     = 240 // characters
 )
 
-// Summary is what one conversation is about: its most frequent words and some of its sentences, as they were said.
+// Summary is what one conversation is about: its most frequent words and some
+// of its sentences, as they were said.
 type Summary struct {
 	Conversation string
 	Keywords     []Keyword // most frequent first
@@ -50,7 +51,8 @@ func (r *Reader) Add(s *Summary, messages []Message) {
 	r.summarise(s)
 }
 
-// summarise adds the messages that were taken to s. It writes to none of the lists that s had.
+// summarise adds the messages that were taken to s. It writes to none of the
+// lists that s had.
 func (r *Reader) summarise(s *Summary) {
 	for _, k := range s.Keywords {
 		r.counts[k.Word] += k.Count
@@ -77,7 +79,8 @@ func (r *Reader) summarise(s *Summary) {
 	s.Keywords = mostFrequent(r.counts)
 }
 
-// mostFrequent returns the words that were said most often, in alphabetical order where they are equal.
+// mostFrequent returns the words that were said most often, in alphabetical
+// order where they are equal.
 func mostFrequent(counts map[string]int) []Keyword {
 	all := make([]Keyword, 0, len(counts))
 	for word, n := range counts {
@@ -93,7 +96,8 @@ func mostFrequent(counts map[string]int) []Keyword {
 	return all
 }
 
-// characteristic picks the sentences whose words are said most in the conversation, for their length.
+// characteristic picks the sentences whose words are said most in the
+// conversation, for their length.
 func (r *Reader) characteristic(found []string) []string {
 	type scored struct {
 		text  string
@@ -104,7 +108,7 @@ func (r *Reader) characteristic(found []string) []string {
 		sum := 0.0
 		clear(r.seen)
 		for w := range eachWord(sentence) {
-			if w.telling() && !r.seen[w.folded] {
+			if w.isContent() && !r.seen[w.folded] {
 				r.seen[w.folded] = true
 				sum += math.Log1p(float64(r.counts[w.folded]))
 			}
@@ -134,8 +138,8 @@ func (s *Summary) Size() int64 {
 	return int64(n)
 }
 
-// storedSummary is the encoded form. Summaries are half of what an audit writes, and most words are said once, so
-// words with one count share a string.
+// storedSummary is the encoded form. Summaries are half of what an audit
+// writes, and most words are said once, so words with one count share a string.
 type storedSummary struct {
 	Version      int
 	Conversation string

@@ -2,39 +2,39 @@ package extract
 
 import "sync"
 
-// known is what the lexicon and the lists beside it say of a word: one look where there are dozens of maps. It belongs to every
-// [word] that a reader of words finds.
+// known is what the word lists hold about a word: one lookup instead of dozens.
 type known struct {
 	word string
-	sets uint64 // a bit for each, see setBit
-	more *habits
+	sets uint64 // one bit each: see wordBook.setBit
+	more *details
 }
 
-// habits are what few words have.
-type habits struct {
+// details are what few words have.
+type details struct {
 	parts    []*known   // of a contraction
-	patterns []*pattern // of the lexicon, that it may begin
-	orders   []*pattern // of standingOrders, the same
-	drops    bool       // it is among dropVerbs
+	patterns []*pattern // of the lexicon that may begin with it
+	orders   []*pattern // of standingOrders that may begin with it
+	drops    bool       // it is in dropVerbs
 }
 
-// unheard is the word that no list has.
-var unheard = &known{more: &habits{}}
+// unknownWord is the entry of all words that are in no list.
+var unknownWord = &known{more: &details{}}
 
-// vocabulary finds them by a hash of the folded word: open addressing over a table that is never full nor changes, so no text
-// can make a look cost more than the longest row of its own words.
+// vocabulary finds words by a hash of their folded form. It is an
+// open-addressing table that is never full and never changes, so a text can't
+// make a lookup cost more than the longest run of occupied slots.
 type vocabulary struct {
-	slots []uint32 // 0, or the upper half of the hash above the place in list + 1
+	slots []uint32 // 0, or the upper half of the hash over the index in list + 1
 	list  []known
 }
 
-// vocabularySlots is a power of two, and more than twice as many as there are words.
+// vocabularySlots is a power of two, and more than twice the number of words.
 const vocabularySlots = 1 << 13
 
-// heard is built when it is first asked for, and never changed.
-var heard = sync.OnceValue(func() *vocabulary { return newVocabulary(lexicon(), standingOrders()) })
+// vocab is built on first use and never changed.
+var vocab = sync.OnceValue(func() *vocabulary { return newVocabulary(lexicon(), standingOrders()) })
 
-// FNV-1a: readers of words work it out as they go, a letter at a time.
+// FNV-1a, which readers of words compute letter by letter.
 const (
 	hashStart = 2166136261
 	hashPrime = 16777619
@@ -48,9 +48,10 @@ func hashOf[T string | []byte](w T) uint32 {
 	return h
 }
 
-// newVocabulary takes in all words of both books, and has their patterns know them.
+// newVocabulary indexes the words of both books and binds their patterns to
+// them.
 func newVocabulary(l, orders *wordBook) *vocabulary {
-	const many = vocabularySlots / 2 // words, about
+	const many = vocabularySlots / 2 // words, roughly
 	places := make(map[string]int, many)
 	v := &vocabulary{slots: make([]uint32, vocabularySlots), list: make([]known, 0, many)}
 	note := func(w string) *known {
@@ -58,11 +59,11 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 		if !ok {
 			at = len(v.list)
 			places[w] = at
-			v.list = append(v.list, known{word: w, more: unheard.more})
+			v.list = append(v.list, known{word: w, more: unknownWord.more})
 		}
 		return &v.list[at]
 	}
-	for _, book := range []*wordBook{l, orders} { // first all, for the list moves as it grows
+	for _, book := range []*wordBook{l, orders} { // first all words: the list moves as it grows
 		for name, set := range book.sets {
 			for w := range set {
 				note(w).sets |= book.setBit[name]
@@ -97,10 +98,10 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 	for w := range dropVerbs {
 		note(w)
 	}
-	more := func(w string) *habits {
+	more := func(w string) *details {
 		k := note(w)
-		if k.more == unheard.more {
-			k.more = &habits{}
+		if k.more == unknownWord.more {
+			k.more = &details{}
 		}
 		return k.more
 	}
@@ -140,12 +141,12 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 	return v
 }
 
-// find returns what is known of a folded word with that hash, never nil.
+// find returns the entry of a folded word with that hash, never nil.
 func find[T string | []byte](v *vocabulary, w T, hash uint32) *known {
 	for at := hash % vocabularySlots; ; at = (at + 1) % vocabularySlots {
 		slot := v.slots[at]
 		if slot == 0 {
-			return unheard
+			return unknownWord
 		}
 		if slot&^0xffff == hash&^0xffff {
 			if k := &v.list[slot&0xffff-1]; k.word == string(w) {
@@ -155,15 +156,16 @@ func find[T string | []byte](v *vocabulary, w T, hash uint32) *known {
 	}
 }
 
-func knownAs(w string) *known { return find(heard(), w, hashOf(w)) }
+func lookUp(w string) *known { return find(vocab(), w, hashOf(w)) }
 
-// in says whether the word is in a set of the lexicon, by its bit.
+// in reports whether the word is in a set of the lexicon, given by its bit.
 func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }
 
-// inDates is the bit of dateWords: the last one, which no book has.
+// inDates is the bit of dateWords. It is the last one, which no book uses.
 const inDates = 1 << 63
 
-// The sets of the lexicon that words are looked for in most, by their bits. bitNames has their names, in the same order.
+// Bits of the sets of the lexicon that are used most. bitNames has their names
+// in the same order.
 const (
 	inStop uint64 = 1 << iota
 	inConjunctions

@@ -12,20 +12,20 @@ import (
 func TestVocabulary(t *testing.T) {
 	for _, book := range []*wordBook{lexicon(), standingOrders()} {
 		for name, set := range book.sets {
-			for i := range heard().list {
-				if k := &heard().list[i]; (k.sets&book.setBit[name] != 0) != set[k.word] {
+			for i := range vocab().list {
+				if k := &vocab().list[i]; (k.sets&book.setBit[name] != 0) != set[k.word] {
 					t.Errorf("%q: in set %s: %v", k.word, name, set[k.word])
 				}
 			}
 			for w := range set {
-				if knownAs(w).word != w {
+				if lookUp(w).word != w {
 					t.Errorf("%q is not found", w)
 				}
 			}
 		}
 	}
 	for w, parts := range lexicon().contractions {
-		got := knownAs(w).more.parts
+		got := lookUp(w).more.parts
 		for i, part := range parts {
 			if len(got) != len(parts) || got[i].word != part {
 				t.Errorf("%q does not stand for %v", w, parts)
@@ -34,27 +34,27 @@ func TestVocabulary(t *testing.T) {
 		}
 	}
 	for w, list := range lexicon().byFirst {
-		if len(knownAs(w).more.patterns) != len(list) {
+		if len(lookUp(w).more.patterns) != len(list) {
 			t.Errorf("%q does not begin its patterns", w)
 		}
 	}
 	for w, list := range standingOrders().byFirst {
-		if len(knownAs(w).more.orders) != len(list) {
+		if len(lookUp(w).more.orders) != len(list) {
 			t.Errorf("%q does not begin its orders", w)
 		}
 	}
 	for w := range dropVerbs {
-		if !knownAs(w).more.drops {
+		if !lookUp(w).more.drops {
 			t.Errorf("%q is not dropped", w)
 		}
 	}
 	for w := range dateWords {
-		if knownAs(w).sets&inDates == 0 {
+		if lookUp(w).sets&inDates == 0 {
 			t.Errorf("%q begins no date", w)
 		}
 	}
 	for _, w := range []string{"", "xyzzy", "remembe", "rememberr"} {
-		if knownAs(w) != unheard {
+		if lookUp(w) != unknownWord {
 			t.Errorf("%q is known", w)
 		}
 	}
@@ -75,13 +75,14 @@ func anyText(r *rand.Rand) string {
 	return b.String()
 }
 
-// TestWordsAreKnown: a word carries what is known of it, however it was found, and is folded as fold folds.
+// TestWordsAreKnown: a word carries what is known of it, however it was found,
+// and is folded as fold folds.
 func TestWordsAreKnown(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for range 50_000 {
 		text := anyText(r)
 		for w := range eachWord(text) {
-			if w.known != knownAs(w.folded) || text[w.start:w.end] != w.raw || !strings.ContainsAny(w.raw, "'’") && w.known.more.parts == nil && fold(w.raw) != w.folded && !contracted(w.raw) {
+			if w.known != lookUp(w.folded) || text[w.start:w.end] != w.raw || !strings.ContainsAny(w.raw, "'’") && w.known.more.parts == nil && fold(w.raw) != w.folded && !contracted(w.raw) {
 				t.Fatalf("%q: %+v", text, w)
 			}
 		}
@@ -90,13 +91,14 @@ func TestWordsAreKnown(t *testing.T) {
 
 func contracted(raw string) bool { return len(lexicon().contractions[fold(raw)]) > 0 }
 
-// TestLook guards the promise of look: what it does not let through neither instructs nor orders, in whole or in part.
+// TestLook guards the promise of look: what it does not let through neither
+// instructs nor orders, in whole or in part.
 func TestLook(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 1))
 	instructed, ordered, spared := 0, 0, 0
 	for range 100_000 {
 		message := anyText(r)
-		l := look(message)
+		l := scan(message)
 		if instructing(message) {
 			if instructed++; !l.mayInstruct() {
 				t.Fatalf("%q instructs, and is not looked at", message)
@@ -107,13 +109,13 @@ func TestLook(t *testing.T) {
 				t.Fatalf("%q orders, and is not looked at", message)
 			}
 		}
-		if foreignOf(message) != "" && !l.foreign {
-			if got := foreignWords(message); got != "" {
+		if collectForeign(message) != "" && !l.foreign {
+			if got := foreignText(message); got != "" {
 				t.Fatalf("%q has %q, and is not looked at", message, got)
 			}
 		}
 		for _, line := range text.Sentences(message) {
-			if part := look(line); part.mayInstruct() && !l.mayInstruct() || part.mayOrder() && !l.mayOrder() {
+			if part := scan(line); part.mayInstruct() && !l.mayInstruct() || part.mayOrder() && !l.mayOrder() {
 				t.Fatalf("%q may more than %q", line, message)
 			}
 		}

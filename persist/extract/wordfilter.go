@@ -1,12 +1,14 @@
 package extract
 
-// wordFilter is a set of words that rows of letters are looked up in, of which it has few.
+// wordFilter is a set of words for looking up runs of letters of which few are
+// in it.
 type wordFilter struct {
 	words   map[string]bool
-	lengths [27 * 27]uint64 // of the words that begin with two letters, as a set of bits; where the second is none, 0
+	lengths [27 * 27]uint64 // of the words by their first two letters, as bits
 }
 
-// newWordFilter takes words of the letters a to z, of maxWord bytes at most. What is none it leaves out.
+// newWordFilter takes words of the letters a to z, of at most maxWord bytes,
+// and leaves out others.
 func newWordFilter(sets ...map[string]bool) *wordFilter {
 	f := &wordFilter{words: map[string]bool{}}
 	for _, set := range sets {
@@ -33,7 +35,8 @@ func startOf[T string | []byte](w T) int {
 	return n
 }
 
-// may is a cheap necessary condition of has, in small letters or capitals: w are letters of ASCII, at most maxWord.
+// may is a cheap necessary condition of has, in either case. w has 1 to maxWord
+// ASCII letters.
 func (f *wordFilter) may(w string) bool {
 	n := int(w[0]|0x20-'a'+1) * 27
 	if len(w) > 1 {

@@ -6,10 +6,11 @@ import (
 	"testing"
 )
 
-// TestLookLetsWordsThrough guards what look promises: whatever word eachWord finds in a text that attempts need, the text is let through.
+// TestLookLetsWordsThrough guards what look promises: whatever word eachWord
+// finds in a text that attempts need, the text is let through.
 func TestLookLetsWordsThrough(t *testing.T) {
 	set := attemptWords.words
-	through := func(text string) bool { return look(text).mayInstruct() }
+	through := func(text string) bool { return scan(text).mayInstruct() }
 	r := rand.New(rand.NewPCG(1, 1))
 	pieces := []string{"ignore", "IGNORE", "Ignoré", "a", "à", "forget", "FOR", "GET", "für", "f", "ur", "u\u0308r", "s\u212aip", " ", " ", ".", "'", "’", "l’", "-", "—", "_", "請", "\u0301", "\xff", "7", strings.Repeat("x", 50)}
 	for range 50_000 {

@@ -9,23 +9,23 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// word is one word of a text: as it was written, folded for comparison, and where it stands.
+// word is one word of a text.
 type word struct {
-	raw, folded string
+	raw, folded string // as written, and as fold returns it
 	start, end  int    // bytes of the text
-	known       *known // what is known of folded; never nil
-	clause      bool   // first of a clause: begins the text, or follows a sign or a conjunction
+	known       *known // entry of folded in the vocabulary; never nil
+	clause      bool   // opens a clause: begins the text, or follows punctuation or a conjunction
 }
 
 // maxWord is the longest word that is read, in bytes; longer ones are data.
 const maxWord = 48
 
-// words reads text: see eachWord.
+// words returns the words of a text: see eachWord.
 func words(text string) []word {
 	return appendWords(make([]word, 0, 1+len(text)/5), text)
 }
 
-// appendWords is words into space of the caller's.
+// appendWords appends the words of a text to out.
 func appendWords(out []word, text string) []word {
 	for w := range eachWord(text) {
 		out = append(out, w)
@@ -33,21 +33,23 @@ func appendWords(out []word, text string) []word {
 	return out
 }
 
-// stackWords is how many words the readers of a sentence have room for without an allocation; few sentences have more.
+// stackWords is the room, in words, that readers of a sentence have on the
+// stack. Few sentences have more.
 const stackWords = 48
 
-// passageWords is that for the readers of a passage, 16 KiB of their stack.
+// passageWords is the same for readers of a passage: 16 KiB of stack.
 const passageWords = 256
 
-// eachWord is an iterator over the words of text. Contractions come apart ("I'm" is "i am", "j'ai" is "je ai"), so that
-// patterns need one form only; both parts then share a place. It allocates for words with a capital or an accent that are
-// not in the lexicon.
+// eachWord iterates over the words of a text. Contractions are expanded ("I'm"
+// is "i am", "j'ai" is "je ai"), so that patterns need one form only; both
+// parts have the same position. It allocates only for words with a capital or
+// an accent that are not in the vocabulary.
 func eachWord(text string) iter.Seq[word] {
 	return func(yield func(word) bool) { readWords(text, yield) }
 }
 
 func readWords(text string, yield func(word) bool) {
-	clause, book := true, heard()
+	clause, book := true, vocab()
 	for i := 0; i < len(text); {
 		if letterKinds[text[i]]&(kindSmall|kindCapital|kindDigit) == 0 && text[i] < utf8.RuneSelf {
 			switch text[i] {
@@ -61,7 +63,8 @@ func readWords(text string, yield func(word) bool) {
 			i++
 			continue
 		}
-		// A word of ASCII, with its hash; where anything else turns up, readWord reads it anew.
+		// An ASCII word with its hash. If another character turns up, readWord
+		// reads it again.
 		j, hash, kinds := i, uint32(hashStart), uint8(0)
 		for ; j < len(text); j++ {
 			c := text[j]
@@ -99,21 +102,21 @@ func readWords(text string, yield func(word) bool) {
 				}
 				small[k] = c
 			}
-			if w.known = find(book, small, hash); w.known != unheard {
+			if w.known = find(book, small, hash); w.known != unknownWord {
 				w.folded = w.known.word
 			} else {
 				w.folded = string(small)
 			}
 		}
 		i = j
-		if kinds&kindJoint == 0 && w.known.more.parts == nil { // most are their only part
+		if kinds&kindJoint == 0 && w.known.more.parts == nil { // usually
 			if !yield(w) {
 				return
 			}
 			clause = w.in(inConjunctions)
 			continue
 		}
-		last, more := w.apart(yield)
+		last, more := w.expand(yield)
 		if !more {
 			return
 		}
@@ -127,7 +130,7 @@ const (
 	kindCapital
 	kindDigit
 	kindJoint // may hold a word together
-	kindOther // all that is not ASCII, too
+	kindOther // non-ASCII included
 )
 
 var letterKinds = func() (kinds [256]uint8) {
@@ -146,7 +149,9 @@ var letterKinds = func() (kinds [256]uint8) {
 	return kinds
 }()
 
-// readWord is readWords for one word or sign at text[i:], whatever it is made of. It returns where it ends, and whether to go on.
+// readWord reads one word or sign at text[i:] that may hold any character. It
+// returns where that ends, whether the next word opens a clause, and whether to
+// continue.
 func readWord(text string, i int, clause bool, yield func(word) bool) (end int, opens, more bool) {
 	r, n := utf8.DecodeRuneInString(text[i:])
 	if !alphanumeric(r) {
@@ -157,8 +162,8 @@ func readWord(text string, i int, clause bool, yield func(word) bool) (end int, 
 		return i + n, clause, true
 	}
 	j := i + n
-	if alone := n == 3 && ideograph(r); alone { // a word by itself, and all of it
-		return j, false, yield(word{raw: text[i:j], folded: text[i:j], start: i, end: j, clause: clause, known: knownAs(text[i:j])})
+	if alone := n == 3 && ideograph(r); alone { // each is a word
+		return j, false, yield(word{raw: text[i:j], folded: text[i:j], start: i, end: j, clause: clause, known: lookUp(text[i:j])})
 	}
 	for j < len(text) {
 		r, n := rune(text[j]), 1
@@ -175,13 +180,14 @@ func readWord(text string, i int, clause bool, yield func(word) bool) (end int, 
 	}
 	w := word{raw: text[i:j], start: i, end: j, clause: clause}
 	w.folded = fold(w.raw)
-	w.known = knownAs(w.folded)
-	last, more := w.apart(yield)
+	w.known = lookUp(w.folded)
+	last, more := w.expand(yield)
 	return j, last.sets&inConjunctions != 0, more
 }
 
-// ordinal says whether the dot at text[at] makes a number the day of a date, as German writes it ("am 14. September"). One that
-// begins a line numbers an item of a list.
+// ordinal reports whether the dot at text[at] makes a number the day of a date,
+// as in German ("am 14. September"). A number that begins a line numbers an
+// item of a list.
 func ordinal(text string, at int) bool {
 	from := at
 	for from > 0 && at-from < 3 && text[from-1] >= '0' && text[from-1] <= '9' {
@@ -197,7 +203,8 @@ func alphanumeric(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// joins says whether a sign holds a word together: don't, left-handed, 2.5, a_b.
+// joins reports whether a sign holds a word together: don't, left-handed, 2.5,
+// a_b.
 func joins(text string, at int, r rune, n int) bool {
 	if r != '\'' && r != '’' && r != '-' && r != '.' && r != '_' && r != ',' {
 		return false
@@ -213,8 +220,9 @@ func joins(text string, at int, r rune, n int) bool {
 	return unicode.IsLetter(after) || unicode.IsDigit(after)
 }
 
-// apart yields the parts of a word that may be a contraction; none is empty. It returns the last of them, and whether to go on.
-func (w word) apart(yield func(word) bool) (last *known, more bool) {
+// expand yields the parts of a word that may be a contraction. It returns the
+// last of them, and whether to continue.
+func (w word) expand(yield func(word) bool) (last *known, more bool) {
 	if parts := w.known.more.parts; len(parts) > 0 {
 		for _, part := range parts {
 			w.folded, w.known = part.word, part
@@ -228,19 +236,20 @@ func (w word) apart(yield func(word) bool) (last *known, more bool) {
 	if at := strings.IndexByte(w.folded, '\''); at > 0 {
 		if full, ok := lexicon().elisions[w.folded[:at]]; ok && at+1 < len(w.folded) {
 			rest := w.folded[at+1:]
-			if w.folded, w.known = full, knownAs(full); !yield(w) {
+			if w.folded, w.known = full, lookUp(full); !yield(w) {
 				return w.known, false
 			}
-			w.folded, w.known, w.clause = rest, knownAs(rest), false
+			w.folded, w.known, w.clause = rest, lookUp(rest), false
 		} else if strings.HasSuffix(w.folded, "'s") {
 			w.folded = w.folded[:at]
-			w.known = knownAs(w.folded)
+			w.known = lookUp(w.folded)
 		}
 	}
 	return w.known, yield(w)
 }
 
-// fold writes a word in small letters without accents, for people leave them out; ß is ss.
+// fold returns s in lower case without accents, which people leave out; ß
+// becomes ss.
 func fold(s string) string {
 	ascii, capitals := true, false
 	for i := range len(s) {
@@ -250,21 +259,22 @@ func fold(s string) string {
 	if ascii && !capitals {
 		return s
 	}
-	if len(s) > maxWord { // a text
+	if len(s) > maxWord { // not a word
 		b := make([]byte, 0, len(s))
 		return string(text.AppendFolded(b, s))
 	}
 	var space [maxWord + 8]byte
 	b := text.AppendFolded(space[:0], s)
-	if k := find(heard(), b, hashOf(b)); k != unheard {
+	if k := find(vocab(), b, hashOf(b)); k != unknownWord {
 		return k.word
 	}
 	return string(b)
 }
 
-// telling reports whether the word is a content word: no stop word, and no short or common one. Of Chinese and Japanese, kana and
-// the characters that are in every other sentence are none.
-func (w *word) telling() bool {
+// isContent reports whether the word is a content word: not a stop word, and
+// not too short or common. Kana and the most frequent Chinese characters are
+// not.
+func (w *word) isContent() bool {
 	f := w.folded
 	if len(f) == 3 && f[0] >= 0xe3 && f[0] <= 0xe9 {
 		if r, _ := utf8.DecodeRuneInString(f); ideograph(r) {

@@ -8,15 +8,16 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// When a conversation is forgotten its facts go. What the user said elsewhere, too, is still theirs: a fact that another
-// conversation's passage bears out is made again, in the words and with the date of that passage. And what the
+// When a conversation is forgotten its facts go. What the user said elsewhere,
+// too, is still theirs: a fact that another conversation's passage bears out is
+// made again, in the words and with the date of that passage. And what the
 // conversation's facts had superseded holds again.
 
 // scanPage is how many memories are read at a time: a millisecond's worth.
 const scanPage = 200
 
-// WithoutConversation returns the facts and passages to write before the facts of a conversation, gone, are deleted. It
-// can be repeated after a failure.
+// WithoutConversation returns the facts and passages to write before the facts
+// of a conversation, gone, are deleted. It can be repeated after a failure.
 func (c Config) WithoutConversation(ctx context.Context, store storage.Store, scope storage.Scope, conversation string, gone []storage.Memory) ([]storage.Memory, error) {
 	if len(gone) == 0 {
 		return nil, nil
@@ -29,7 +30,8 @@ func (c Config) WithoutConversation(ctx context.Context, store storage.Store, sc
 	for i := range gone {
 		byID[gone[i].ID] = &gone[i]
 	}
-	// successor returns the fact that takes the place of one that a statement gave way to, "" if none does.
+	// successor returns the fact that takes the place of one that a statement
+	// gave way to, "" if none does.
 	successor := func(id string) string {
 		for range gone { // a chain is no longer
 			if byID[id] == nil || kept[id] != nil {
@@ -86,8 +88,9 @@ func (c Config) WithoutConversation(ctx context.Context, store storage.Store, sc
 	return out, nil
 }
 
-// saidElsewhere finds the statements that reinforced facts of a conversation in the passages of others, and returns
-// facts made of them, by the ids of those that they replace. Statements are recognised by their marks, so only what an
+// saidElsewhere finds the statements that reinforced facts of a conversation in
+// the passages of others, and returns facts made of them, by the ids of those
+// that they replace. Statements are recognised by their marks, so only what an
 // audit took for the same counts. Where the passage has expired, the fact goes.
 func (c Config) saidElsewhere(ctx context.Context, store storage.Store, scope storage.Scope, conversation string, gone []storage.Memory) (map[string]*storage.Memory, error) {
 	byMark := map[string]*storage.Memory{}

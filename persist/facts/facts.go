@@ -1,19 +1,25 @@
-// Package facts decides how statements become the facts of one scope: which are new, which say the same, which take
-// another's place, and which may not come back.
+// Package facts decides how statements become the facts of one scope: which are
+// new, which say the same, which take another's place, and which may not come
+// back.
 //
-// A [Set] holds what is known of a scope's facts. An audit merges candidates into it through [Changes], which collects
-// what is to be written and deleted; nothing is stored here. Whoever stores it and fails must drop the Set, which is
-// ahead of the store by then, and load it again.
+// A [Set] holds what is known of a scope's facts. An audit merges candidates
+// into it through [Changes], which collects what is to be written and deleted;
+// nothing is stored here. If storing fails, the Set is ahead of the store: drop
+// it and load it again.
 //
-//   - A fact's id follows from its turn and words: the same statement audited twice is one fact, in every process.
-//   - A repetition, also in nearly the same words, reinforces a fact once; a repetition audited twice does not count
-//     twice.
-//   - Of two statements that can't both hold, the one said last holds, whenever it was audited. The other keeps ValidTo
-//     and SupersededBy and is never recalled. The passages that it was said in are tagged as outdated.
-//   - What was forgotten leaves a tombstone of hashes and is not made a fact again unless it is said again.
+//   - A fact's id follows from its turn and words: the same statement audited
+//     twice is one fact, in every process.
+//   - A repetition, also in nearly the same words, reinforces a fact once; a
+//     repetition audited twice does not count twice.
+//   - Of two statements that can't both hold, the one said last holds, whenever
+//     it was audited. The other keeps ValidTo and SupersededBy and is never
+//     recalled. The passages that it was said in are tagged as outdated.
+//   - What was forgotten leaves a tombstone of hashes and is not made a fact
+//     again unless it is said again.
 //
-// Sets and Changes belong to one goroutine. A Set is bounded by Config.Max facts and Config.MaxForgotten tombstones,
-// and reports its size for the bounds of whoever holds many. Package persist's auditor and eraser call it.
+// Sets and Changes belong to one goroutine. A Set is bounded by Config.Max
+// facts and Config.MaxForgotten tombstones, and reports its size for callers
+// that hold many. The auditor and the erasure of package persist call it.
 package facts
 
 import (
@@ -34,19 +40,24 @@ import (
 
 // Config of the facts of one scope.
 type Config struct {
-	// Max bounds the facts; beyond it, those of the lowest value are evicted. Superseded and quarantined ones count.
+	// Max bounds the facts; beyond it, those of the lowest value are evicted.
+	// Superseded and quarantined ones count.
 	Max int
-	// MaxForgotten bounds the tombstones; beyond it, what the oldest stand for may be saved again.
+	// MaxForgotten bounds the tombstones; beyond it, what the oldest stand for
+	// may be saved again.
 	MaxForgotten int
-	// Retention is how long facts live from when they were last said, LongRetention that of facts that were asked for or
-	// score at least KeepLonger.
+	// Retention is how long facts live from when they were last said,
+	// LongRetention that of facts that were asked for or score at least
+	// KeepLonger.
 	Retention, LongRetention time.Duration
 	KeepLonger               float64
-	// HalfLife is the time in which the priority of a fact halves, from when it was last said.
+	// HalfLife is the time in which the priority of a fact halves, from when it
+	// was last said.
 	HalfLife time.Duration
 }
 
-// Reader reads a memory as it is stored, or fails with storage.ErrNotFound. A [storage.Store] is one.
+// Reader reads a memory as it is stored, or fails with storage.ErrNotFound. A
+// [storage.Store] is one.
 type Reader interface {
 	Memory(ctx context.Context, scope storage.Scope, id string) (storage.Memory, error)
 }
@@ -63,7 +74,8 @@ const (
 	tagLast        = "last:" // + when it was last said, where that is not when it was first said
 )
 
-// Contradicts reports whether a fact took the place of another as its opposite, not as another value of its subject.
+// Contradicts reports whether a fact took the place of another as its opposite,
+// not as another value of its subject.
 func Contradicts(newer, older *storage.Memory) bool {
 	return slices.Contains(newer.Tags, tagContradicts+older.ID)
 }
@@ -71,7 +83,8 @@ func Contradicts(newer, older *storage.Memory) bool {
 // Origin is where a statement comes from.
 type Origin struct{ Conversation, Turn, Chain, Source, Model, Speaker string }
 
-// ID returns a fact's id: the same whenever the same words of a turn are audited, in every process.
+// ID returns a fact's id: the same whenever the same words of a turn are
+// audited, in every process.
 func ID(scope storage.Scope, turn, quote string) string {
 	sum := scopedHash(scope, turn, extract.Normalize(quote))
 	return "f" + hex.EncodeToString(sum[:16])
@@ -87,7 +100,8 @@ func scopedHash(scope storage.Scope, a, b string) []byte {
 	return h.Sum(nil)
 }
 
-// LastSaid returns when a fact was last said. It may have been written much later: audits come late, and in any order.
+// LastSaid returns when a fact was last said. It may have been written much
+// later: audits come late, and in any order.
 func LastSaid(m *storage.Memory) storage.Time {
 	last := m.EventTime
 	for _, t := range m.Tags {
@@ -121,14 +135,16 @@ type fact struct {
 	correction             extract.Correction
 }
 
-// factOverhead is what a fact takes besides its strings, its entries in the maps included.
+// factOverhead is what a fact takes in addition to its strings, including its
+// entries in the maps.
 const factOverhead = 600
 
 func (f *fact) size() int64 {
 	return factOverhead + int64(len(f.id)+len(f.turn)+len(f.conversation)) + f.Statement.Size()
 }
 
-// parse reads what a stored fact says. It holds no string of m: those of a memory share one allocation with its text.
+// parse reads what a stored fact says. It holds no string of m: those of a
+// memory share one allocation with its text.
 func parse(m *storage.Memory) *fact {
 	quote, dates, _ := extract.Quotation(m.Text)
 	f := &fact{
@@ -147,8 +163,9 @@ func (f *fact) after(g *fact) bool {
 	return f.said > g.from || f.said == g.from && f.order > g.order
 }
 
-// value returns what a fact is worth when facts are evicted: its priority, halved with each half-life since it was last
-// said. Superseded and quarantined ones count a quarter.
+// value returns what a fact is worth when facts are evicted: its priority,
+// halved with each half-life since it was last said. Superseded and quarantined
+// ones count a quarter.
 func (f *fact) value(now storage.Time, halfLife time.Duration) float64 {
 	v := f.priority * math.Exp2(-float64(max(now-f.said, 0))/float64(halfLife.Milliseconds()))
 	if f.superseded != "" || f.trust == 0 {
@@ -163,7 +180,8 @@ func (c Config) Value(m *storage.Memory, now storage.Time) float64 {
 	return f.value(now, c.HalfLife)
 }
 
-// Set holds what is known of one scope's facts, to merge new ones with. It belongs to one goroutine.
+// Set holds what is known of one scope's facts, to merge new ones with. It
+// belongs to one goroutine.
 type Set struct {
 	scope         storage.Scope
 	byID          map[string]*fact
@@ -240,7 +258,8 @@ func removeFrom(m map[string][]*fact, key string, f *fact) {
 	}
 }
 
-// Mentioned returns the ids of at most n facts that share half of the content words of a request.
+// Mentioned returns the ids of at most n facts that share half of the content
+// words of a request.
 func (s *Set) Mentioned(content []string, n int) (ids []string) {
 	request := extract.Statement{Content: content}
 	for id, f := range s.byID {
@@ -252,7 +271,8 @@ func (s *Set) Mentioned(content []string, n int) (ids []string) {
 	return ids[:min(len(ids), n)]
 }
 
-// supersededBy returns the facts that one took the place of, in the order of their ids.
+// supersededBy returns the facts that one took the place of, in the order of
+// their ids.
 func (s *Set) supersededBy(id string) (out []*fact) {
 	for _, f := range s.byID {
 		if f.superseded == id {
@@ -263,8 +283,9 @@ func (s *Set) supersededBy(id string) (out []*fact) {
 	return out
 }
 
-// similar calls found for the current facts that share enough content words with f to be near it. Of two that are near,
-// each lacks at most a fifth of the other's words, so one of the rarest fifth and one more is shared.
+// similar calls found for the current facts that share enough content words
+// with f to be near it. Of two that are near, each lacks at most a fifth of the
+// other's words, so one of the rarest fifth and one more is shared.
 func (s *Set) similar(f *fact, found func(*fact)) {
 	rarest := slices.Clone(f.Content)
 	slices.SortFunc(rarest, func(a, b string) int {
@@ -279,7 +300,8 @@ func (s *Set) similar(f *fact, found func(*fact)) {
 	}
 }
 
-// outdated reports whether a passage of a turn holds a statement that was superseded.
+// outdated reports whether a passage of a turn holds a statement that was
+// superseded.
 func (s *Set) outdated(turn, passage string) bool {
 	words := extract.Normalize(passage)
 	return slices.ContainsFunc(s.byTurn[turn], func(f *fact) bool {
@@ -287,10 +309,11 @@ func (s *Set) outdated(turn, passage string) bool {
 	})
 }
 
-// Retag appends to list the passages of what the user said in a turn whose [storage.OutdatedTag] is not what outdated
-// wants. A passage with a superseded statement is still recalled, for what else it says, and the tag tells that it does
-// not hold in all. Where a statement stands that a model has put in its own words is unknown, so its passage keeps its
-// tags.
+// Retag appends to list the passages of what the user said in a turn whose
+// [storage.OutdatedTag] is not what outdated wants. A passage with a superseded
+// statement is still recalled, for what else it says, and the tag tells that it
+// does not hold in all. Where a statement stands that a model has put in its
+// own words is unknown, so its passage keeps its tags.
 func Retag(ctx context.Context, r Reader, scope storage.Scope, turn string, outdated func(turn, passage string) bool, list []storage.Memory) ([]storage.Memory, error) {
 	for seq := 0; turn != ""; seq++ {
 		m, err := r.Memory(ctx, scope, storage.TurnMemoryID(turn, seq))

@@ -12,12 +12,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// maxSaid bounds the marks of repetitions on a fact. Beyond it, the oldest go, and a replay of what they stood for
-// would count once more.
+// maxSaid bounds the marks of repetitions on a fact. Beyond it, the oldest go,
+// and a replay of what they stood for would count once more.
 const maxSaid = 8
 
-// Confidence in a statement that was said once, and what each repetition adds to confidence and priority: a share of
-// what is missing to 1.
+// Confidence in a statement that was said once, and what each repetition adds
+// to confidence and priority: a share of what is missing to 1.
 const (
 	firstConfidence = 0.6
 	confidenceGain  = 0.25
@@ -37,7 +37,8 @@ const (
 	Forgotten           // not added: said before it was forgotten
 )
 
-// Changes collects what an audit changes in a Set: at most one version of each fact.
+// Changes collects what an audit changes in a Set: at most one version of each
+// fact.
 type Changes struct {
 	set     *Set
 	store   Reader
@@ -48,12 +49,14 @@ type Changes struct {
 	turns   map[string]bool // whose facts were superseded, or hold again
 }
 
-// NewChanges returns empty Changes to s. Facts are read from store before they are changed.
+// NewChanges returns empty Changes to s. Facts are read from store before they
+// are changed.
 func NewChanges(s *Set, store Reader, cfg Config) *Changes {
 	return &Changes{set: s, store: store, cfg: cfg, changed: map[string]*storage.Memory{}, turns: map[string]bool{}}
 }
 
-// Written returns the facts to write, in the order in which they were first changed.
+// Written returns the facts to write, in the order in which they were first
+// changed.
 func (c *Changes) Written() []storage.Memory {
 	out := make([]storage.Memory, len(c.order))
 	for i, id := range c.order {
@@ -68,8 +71,9 @@ func (c *Changes) Deleted() []string { return c.deleted }
 // Retags reports whether [Changes.Passages] has anything to look at.
 func (c *Changes) Retags() bool { return len(c.turns) > 0 }
 
-// Passages returns the passages whose outdated tag is to change. Write them before the facts: a crash in between leaves
-// facts that the next audit finds unchanged, and it would not look at their passages again.
+// Passages returns the passages whose outdated tag is to change. Write them
+// before the facts: a crash in between leaves facts that the next audit finds
+// unchanged, and it would not look at their passages again.
 func (c *Changes) Passages(ctx context.Context) (changed []storage.Memory, err error) {
 	for turn := range c.turns {
 		if changed, err = Retag(ctx, c.store, c.set.scope, turn, c.set.outdated, changed); err != nil {
@@ -104,8 +108,9 @@ func (c *Changes) drop(f *fact) {
 	}
 }
 
-// current reads a fact as it is now. It returns nil if the fact is gone or differs from what the Set holds, because
-// somebody else has changed it; the Set is brought up to date then.
+// current reads a fact as it is now. It returns nil if the fact is gone or
+// differs from what the Set holds, because somebody else has changed it; the
+// Set is brought up to date then.
 func (c *Changes) current(ctx context.Context, f *fact) (*storage.Memory, error) {
 	if m := c.changed[f.id]; m != nil {
 		copied := *m
@@ -196,7 +201,8 @@ func (c *Changes) Merge(ctx context.Context, from *extract.Candidate, o Origin) 
 	return out, nil
 }
 
-// Merged notes that an audit's candidates were all merged, so that the statements of the next come after them.
+// Merged notes that an audit's candidates were all merged, so that the
+// statements of the next come after them.
 func (c *Changes) Merged(candidates int) { c.set.statements += int64(candidates) }
 
 func (c Config) newFact(scope storage.Scope, from *extract.Candidate, o Origin) storage.Memory {
@@ -243,8 +249,9 @@ func (c *Changes) duplicate(ctx context.Context, f *fact) (*storage.Memory, erro
 // statementMark is enough of a statement's id to recognise it.
 func statementMark(id string) string { return id[:min(len(id), 17)] }
 
-// reinforce raises the priority of a fact that was said again, once for each statement that says it. It counts as said
-// when the statement was made, whenever that is audited.
+// reinforce raises the priority of a fact that was said again, once for each
+// statement that says it. It counts as said when the statement was made,
+// whenever that is audited.
 func (c *Changes) reinforce(m *storage.Memory, from *extract.Candidate, statement string, order int64) Outcome {
 	mark := tagSaid + statementMark(statement)
 	if slices.Contains(m.Tags, mark) {
@@ -282,7 +289,8 @@ func countFunc(list []string, is func(string) bool) (n int) {
 	return n
 }
 
-// conflicting returns the current facts that can't hold if f does: another value of its subject, or its opposite.
+// conflicting returns the current facts that can't hold if f does: another
+// value of its subject, or its opposite.
 func (c *Changes) conflicting(f *fact) (out []*fact) {
 	add := func(old *fact) {
 		if old.id != f.id && !slices.Contains(out, old) {
@@ -315,9 +323,11 @@ func (c *Changes) conflicting(f *fact) (out []*fact) {
 	return out
 }
 
-// corrected returns the fact that the correction f takes back: the one of its conversation that shares most content
-// words with it, at least half of the shorter's, and of two alike the one said last. Candidates are merged by score, so
-// the correction may have been merged before what it corrects; then it is the correction that is returned.
+// corrected returns the fact that the correction f takes back: the one of its
+// conversation that shares most content words with it, at least half of the
+// shorter's, and of two alike the one said last. Candidates are merged by
+// score, so the correction may have been merged before what it corrects; then
+// it is the correction that is returned.
 func (c *Changes) corrected(f *fact) *fact {
 	if c.set.conversations[f.conversation] == 0 { // mostly, and the words may be those of thousands
 		return nil
@@ -347,9 +357,10 @@ func (c *Changes) corrected(f *fact) *fact {
 	return best
 }
 
-// Revoke deletes the facts of a turn that was replaced, but for those whose words still stand in its text and those that
-// are proposed again, and returns how many it deleted. What they had superseded gives way to what superseded them, or
-// holds again.
+// Revoke deletes the facts of a turn that was replaced, except those whose
+// words its new text still holds and those that are proposed again, and returns
+// how many it deleted. What they had superseded is superseded by their
+// successor, or holds again.
 func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[string]bool) (n int, err error) {
 	text = extract.Normalize(text)
 	c.turns[turn] = true // its passages are new
@@ -381,8 +392,9 @@ func (c *Changes) Revoke(ctx context.Context, turn, text string, proposed map[st
 	return n, nil
 }
 
-// Evict deletes the facts of the lowest value beyond Config.Max, and a hundredth more, so that it is not done for every
-// single one. It returns how many it deleted.
+// Evict deletes the facts of the lowest value beyond Config.Max, and a
+// hundredth more, so that it is not done for every single one. It returns how
+// many it deleted.
 func (c *Changes) Evict(now storage.Time) int {
 	limit := c.cfg.Max
 	if len(c.set.byID) <= limit {

@@ -11,15 +11,20 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// A forgotten fact could come back: the passage that it was made of may stand, and be audited again after a crash, by an
-// import, or because other words of its turn changed. So forgetting leaves a tombstone with hashes of what the fact
-// said, in a record that is sealed and erased with the user. An audit saves nothing that a tombstone matches unless it
-// was said after the forgetting. The statement itself it never saves, for a clock that was ahead may have dated it.
+// A forgotten fact could come back: the passage that it was made of may stand,
+// and be audited again after a crash, by an import, or because other words of
+// its turn changed. So forgetting leaves a tombstone with hashes of what the
+// fact said, in a record that is sealed and erased with the user. An audit
+// saves nothing that a tombstone matches unless it was said after the
+// forgetting. The statement itself it never saves, for a clock that was ahead
+// may have dated it.
 //
-// A forgotten conversation leaves one tombstone with a hash of its id: nothing that was said in it until then is made a
-// fact again, by an import for example. The same words may be a fact of another conversation.
+// A forgotten conversation leaves one tombstone with a hash of its id: nothing
+// that was said in it until then is made a fact again, by an import for
+// example. The same words may be a fact of another conversation.
 //
-// Tombstones expire when facts of their age would have. Config.MaxForgotten bounds them.
+// Tombstones expire when facts of their age would have. Config.MaxForgotten
+// bounds them.
 
 const (
 	tombstonePrefix  = "gone-" // of a key in storage.BucketAudit, + hash of the fact's id
@@ -44,7 +49,8 @@ func conversationHash(scope storage.Scope, conversation string) uint64 {
 	return tombstoneHash(scope, "conversation", conversation)
 }
 
-// hashes identify a fact: the statement itself first, then its words, its content words, and the value of its subject.
+// hashes identify a fact: the statement itself first, then its words, its
+// content words, and the value of its subject.
 func (f *fact) hashes(scope storage.Scope) []uint64 {
 	out := []uint64{statementHash(scope, f.id), tombstoneHash(scope, "words", f.Words)}
 	if len(f.Content) > 0 {
@@ -65,8 +71,9 @@ func (t *tombstone) record(scope storage.Scope, keep time.Duration) storage.Reco
 	}
 }
 
-// Tombstones returns records that keep forgotten facts from being made again, by the statements that reinforced them
-// either. Of a fact that can't be read the id alone is known. keep is how long they hold.
+// Tombstones returns records that keep forgotten facts from being made again,
+// by the statements that reinforced them either. Of a fact that can't be read
+// the id alone is known. keep is how long they hold.
 func Tombstones(scope storage.Scope, forgotten []storage.Memory, now storage.Time, keep time.Duration) []storage.Record {
 	out := make([]storage.Record, len(forgotten))
 	for i := range forgotten {
@@ -85,16 +92,19 @@ func Tombstones(scope storage.Scope, forgotten []storage.Memory, now storage.Tim
 	return out
 }
 
-// ConversationTombstone returns the record that keeps what was said in a conversation until at from being made facts.
+// ConversationTombstone returns the record that keeps what was said in a
+// conversation until at from being made facts.
 func ConversationTombstone(scope storage.Scope, conversation string, at storage.Time, keep time.Duration) storage.Record {
 	t := tombstone{At: at, Hashes: []uint64{conversationHash(scope, conversation)}}
 	return t.record(scope, keep)
 }
 
-// IsTombstone reports whether a record in [storage.BucketAudit] has the key of a tombstone.
+// IsTombstone reports whether a record in [storage.BucketAudit] has the key of
+// a tombstone.
 func IsTombstone(r *storage.Record) bool { return strings.HasPrefix(r.Key, tombstonePrefix) }
 
-// TombstoneTime returns the time up to which a tombstone holds statements off; ok is false for other records.
+// TombstoneTime returns the time up to which a tombstone holds statements off;
+// ok is false for other records.
 func TombstoneTime(r *storage.Record) (at storage.Time, ok bool) {
 	t, ok := decodeTombstone(r)
 	return t.At, ok
@@ -142,8 +152,9 @@ func (s *Set) buried(f *fact) bool {
 	return false
 }
 
-// Derived reports whether a fact was made of a passage of its turn, given the passage's normalized words. Of a fact in a
-// model's words that is always assumed.
+// Derived reports whether a fact was made of a passage of its turn, given the
+// passage's normalized words. Of a fact in a model's words that is always
+// assumed.
 func Derived(m *storage.Memory, passage string) bool {
 	quote, _, quoted := extract.Quotation(m.Text)
 	return !quoted || extract.HoldsWords(passage, extract.Normalize(quote))

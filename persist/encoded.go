@@ -6,14 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// dataMark stands where encoded data stood.
+// dataMark replaces encoded data.
 const dataMark = "[DATA]"
 
-// longestRun is the longest row of characters without a space that is taken for a word, a link or a hash, in bytes.
-const longestRun = 512
+// maxRun is the longest run of characters without a space that is taken for a
+// word, a link or a hash, in bytes.
+const maxRun = 512
 
-// isBinary says whether text is data that someone put where text belongs: NUL, or more than eight control characters
-// and bytes that are no UTF-8 (which have become U+FFFD by now), if they are a twentieth of it.
+// isBinary reports whether text is binary data: it holds NUL, or more than
+// eight control characters and invalid bytes (which are U+FFFD by now) that are
+// at least a twentieth of it.
 func isBinary(text string) bool {
 	if printable(text) {
 		return false
@@ -31,7 +33,8 @@ func isBinary(text string) bool {
 	return odd > 8 && odd*20 > all
 }
 
-// printable says whether text is ASCII and holds no control character that isBinary counts.
+// printable reports whether text is ASCII without control characters that
+// isBinary counts.
 func printable(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7f {
@@ -49,11 +52,11 @@ var isData = func() (is [256]bool) {
 	return is
 }()
 
-// hasRun says whether cutData has anything to do. It looks at the end of where a row would have to be first, so it sees but a
-// few bytes of prose.
+// hasRun reports whether cutData would change text. It looks first where a run
+// would have to end, so of prose it reads only a few bytes.
 func hasRun(text string) bool {
-	for from := 0; len(text)-from > longestRun; {
-		at := from + longestRun
+	for from := 0; len(text)-from > maxRun; {
+		at := from + maxRun
 		for at >= from && isData[text[at]] {
 			at--
 		}
@@ -65,7 +68,8 @@ func hasRun(text string) bool {
 	return false
 }
 
-// cutData puts a mark in place of encoded data: rows of more than longestRun characters of base64 or hex.
+// cutData replaces encoded data, runs of more than maxRun characters of base64
+// or hex, by a mark.
 func cutData(text string) string {
 	if !hasRun(text) {
 		return text
@@ -73,7 +77,7 @@ func cutData(text string) string {
 	var out strings.Builder
 	kept, start := 0, 0
 	flush := func(end int) {
-		if end-start > longestRun {
+		if end-start > maxRun {
 			out.WriteString(text[kept:start])
 			out.WriteString(dataMark)
 			kept = end

@@ -15,9 +15,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// ForgetConversation removes all that was said in a conversation and all that was made of it, as if it had never taken
-// place: what it had superseded holds again, and nothing that was said in it is made a fact again. A fact that the user
-// stated in another conversation, too, stays, in the words of that one.
+// ForgetConversation removes all that was said in a conversation and all that
+// was made of it, as if it had never taken place: what it had superseded holds
+// again, and nothing that was said in it is made a fact again. A fact that the
+// user stated in another conversation, too, stays, in the words of that one.
 func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, conversation string) (Erasure, error) {
 	out, err := p.erasing(ctx, scope, func(e *erasure) error { return e.conversation(conversation) })
 	if err == nil {
@@ -52,7 +53,8 @@ func (e *erasure) conversation(conversation string) error {
 	if err != nil {
 		return err
 	}
-	// The tombstone first: whoever repeats an erasure that was cut short must find that there was something.
+	// The tombstone first: a repetition after an erasure that was cut short
+	// must find that there was something.
 	if len(ids)+len(items)+spooled.turns > 0 {
 		at := max(storage.TimeOf(time.Now()), latest)
 		t := facts.ConversationTombstone(e.scope, conversation, at, e.cfg.Facts.LongRetention)
@@ -99,9 +101,10 @@ func (e *erasure) conversation(conversation string) error {
 	return nil
 }
 
-// putTombstones writes tombstones. It comes before anything is deleted: after a crash in between the facts are still
-// there, and can be forgotten again. Beyond FactConfig.MaxForgotten the oldest are deleted, and what they stood for may be
-// saved again if a passage with it is audited again.
+// putTombstones writes tombstones. It comes before anything is deleted: after a
+// crash in between the facts are still there, and can be forgotten again.
+// Beyond FactConfig.MaxForgotten the oldest are deleted, and what they stood
+// for may be saved again if a passage with it is audited again.
 func (e *erasure) putTombstones(records []storage.Record) error {
 	limit := e.cfg.Facts.MaxForgotten
 	if len(records) == 0 || limit == 0 {
@@ -131,9 +134,10 @@ func (e *erasure) putTombstones(records []storage.Record) error {
 	return e.deleteRecords(e.ctx, refs)
 }
 
-// ForgetMemories removes single memories, and the facts that were made of passages among them. It fails with
-// storage.ErrNotFound if none of the ids is of the scope. The source passage of a fact stays unless it is named, too. What
-// a fact said is saved again only if it is said again.
+// ForgetMemories removes single memories, and the facts that were made of
+// passages among them. It fails with storage.ErrNotFound if none of the ids is
+// of the scope. The source passage of a fact stays unless it is named, too.
+// What a fact said is saved again only if it is said again.
 func (p *Pipeline) ForgetMemories(ctx context.Context, scope storage.Scope, ids ...string) (Erasure, error) {
 	return p.erasing(ctx, scope, func(e *erasure) error { return e.memories(ids) })
 }
@@ -157,7 +161,8 @@ func (e *erasure) memories(ids []string) error {
 		for turn := range named.turns { // an audit that is due must not bring its words back
 			e.auditor.forgetTurn(e.scope, turn, named.passages[turn] != nil)
 		}
-		// Nor may another version of it that is queued, was set aside, or whose spool record could not be deleted.
+		// Nor may another version of it that is queued, was set aside, or whose
+		// spool record could not be deleted.
 		matches := func(t *Turn) bool { return t.Scope == e.scope && named.turns[t.ID] }
 		spooled, err := e.spooled(func(entry *spoolEntry, readable bool) bool {
 			return readable && entry.Due == nil && matches(&entry.Turn)
@@ -176,7 +181,8 @@ func (e *erasure) memories(ids []string) error {
 	return e.surely(func() error { return e.forgetNotes(named) })
 }
 
-// namedMemories are the memories that an erasure is to delete, and what depends on them.
+// namedMemories are the memories that an erasure is to delete, and what depends
+// on them.
 type namedMemories struct {
 	ids           map[string]bool
 	facts         []storage.Memory
@@ -228,8 +234,9 @@ func (e *erasure) addDerived(named *namedMemories) error {
 	})
 }
 
-// forgetNotes deletes what was noted of passages that are gone: requests to forget that were made in them, and the
-// summaries of their conversations, which are made again of what is left.
+// forgetNotes deletes what was noted of passages that are gone: requests to
+// forget that were made in them, and the summaries of their conversations,
+// which are made again of what is left.
 func (e *erasure) forgetNotes(named *namedMemories) error {
 	if len(named.turns) == 0 {
 		return nil
@@ -265,7 +272,8 @@ func (e *erasure) forgetNotes(named *namedMemories) error {
 	return nil
 }
 
-// summarize makes a conversation's summary of its passages, but for those that the next audit reads.
+// summarize makes a conversation's summary of its passages, but for those that
+// the next audit reads.
 func (e *erasure) summarize(key conversationKey) error {
 	unaudited := e.auditor.unaudited(key)
 	s := &extract.Summary{Conversation: key.conversation}
