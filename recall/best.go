@@ -7,7 +7,7 @@ import (
 
 // best returns the k best of the candidates that have a score and that pass, and some more, in no order. The result is valid until
 // the scratch is used again.
-func (ix *index) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []hit {
+func (ix ranker) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []hit {
 	if cap(s.picked) < len(s.ranked) {
 		s.picked = make([]hit, len(s.ranked)+len(s.ranked)/4)
 	}
@@ -43,7 +43,7 @@ func (ix *index) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 }
 
 // sortFirst puts the n best first, in order, and leaves the others behind them as they are.
-func (ix *index) sortFirst(hits []hit, n int) {
+func (ix ranker) sortFirst(hits []hit, n int) {
 	n = min(n, len(hits))
 	ix.sort(hits[:n])
 	for i := n; i < len(hits) && n > 0; i++ {
@@ -58,7 +58,7 @@ func (ix *index) sortFirst(hits []hit, n int) {
 const inserted = 32
 
 // sort puts the best first. Of equal scores the newer turn wins, then the later one.
-func (ix *index) sort(hits []hit) {
+func (ix ranker) sort(hits []hit) {
 	if len(hits) > inserted {
 		slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
 		return
@@ -69,7 +69,7 @@ func (ix *index) sort(hits []hit) {
 }
 
 // insert puts h where it belongs among hits, which are in order but for the last; that goes.
-func (ix *index) insert(hits []hit, h hit) {
+func (ix ranker) insert(hits []hit, h hit) {
 	at := len(hits) - 1
 	for at > 0 && (hits[at-1].score < h.score || hits[at-1].score == h.score && ix.worse(hits[at-1], h) < 0) {
 		hits[at] = hits[at-1]
@@ -79,7 +79,7 @@ func (ix *index) insert(hits []hit, h hit) {
 }
 
 // worse orders hits, the worst first.
-func (ix *index) worse(a, b hit) int {
+func (ix ranker) worse(a, b hit) int {
 	if a.score != b.score {
 		if a.score < b.score {
 			return -1

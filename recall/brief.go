@@ -87,7 +87,7 @@ func (b *briefFactors) fill(ix *index, q *resolvedQuery, w *Weights) {
 		if bit == opens {
 			t.prev = -1
 		}
-		f := ix.factors(&t, q, w, nil)
+		f := ranker{ix}.factors(&t, q, w, nil)
 		for i, before := range done[:n] {
 			done[n+i] = before | bit
 			b.by[0][before|bit] = b.by[0][before] * f

@@ -43,7 +43,7 @@ type constraintHit struct {
 
 // constraints returns the turns with constraints on the request, the most important
 // first.
-func (ix *index) constraints(q *resolvedQuery, f *filter, s *scratch) []constraintHit {
+func (ix finder) constraints(q *resolvedQuery, f *filter, s *scratch) []constraintHit {
 	if q.speaker != 0 || q.SmallTalk {
 		return nil
 	}
@@ -85,7 +85,7 @@ type constraintSearch struct {
 
 // addConstraints appends the turns that have a word, or raises the score of those
 // that were found already.
-func (ix *index) addConstraints(found []constraintHit, from int, w constraintSearch, q *resolvedQuery, f *filter, s *scratch) []constraintHit {
+func (ix finder) addConstraints(found []constraintHit, from int, w constraintSearch, q *resolvedQuery, f *filter, s *scratch) []constraintHit {
 	turns := s.entries[:0]
 	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
 		var tf frequency
@@ -150,14 +150,14 @@ func (t *turn) mayHold() bool {
 
 // lowerText returns the text of passage i in lower case. It is valid until the next
 // call.
-func (ix *index) lowerText(i int32, s *scratch) []byte {
+func (ix finder) lowerText(i int32, s *scratch) []byte {
 	s.text = ix.appendText(s.text[:0], i)
 	return bytes.ToLower(s.text)
 }
 
 // sharesWord reports whether turn n has a content word of the query other than the
 // one that was searched for.
-func (ix *index) sharesWord(n int32, q *resolvedQuery, sought constraintSearch) bool {
+func (ix finder) sharesWord(n int32, q *resolvedQuery, sought constraintSearch) bool {
 	t := &ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		packed := ix.head(i).packed
@@ -184,7 +184,7 @@ func (s *selection) takeConstraints(hits []constraintHit) {
 		}
 		t := &s.ix.turns[h.turn]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.IsFiction(s.ix.appendText(nil, i))) && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix, t, i) {
+			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.IsFiction(s.ix.appendText(nil, i))) && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix.index, t, i) {
 				if s.take(h.hit, i, 0) == "" {
 					s.taken[len(s.taken)-1].constraint = true
 				}

@@ -97,8 +97,8 @@ func TestNoConstraints(t *testing.T) {
 	wantIDs(t, "told for good", recallIDs(t, e, Request{Newest: "what should I cook tonight?"}), ms[1].ID)
 	wantIDs(t, "another's present", recallIDs(t, e, Request{Newest: "what present could I buy for Ralf?"}))
 	res := explained(t, e, "what should I cook tonight?")
-	if len(res.Memories) != 1 || len(res.Memories[0].Parts) != 1 || res.Memories[0].Parts[0].Name != PartHeeded {
-		t.Errorf("explained: got %+v, want the one part %s", res.Memories, PartHeeded)
+	if len(res.Memories) != 1 || len(res.Memories[0].Parts) != 1 || res.Memories[0].Parts[0].Name != PartConstraint {
+		t.Errorf("explained: got %+v, want the one part %s", res.Memories, PartConstraint)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestConstraintReadingIsBounded(t *testing.T) {
 	}
 	ix.posts = []postings{p}
 	f, s := &filter{ix: ix}, &scratch{}
-	if got := ix.addConstraints(nil, 0, constraintSearch{kind: query.ConstraintTold}, &resolvedQuery{}, f, s); len(got) > 0 || cap(s.entries) > 4*maxPostingsRead {
+	if got := (finder{ix}).addConstraints(nil, 0, constraintSearch{kind: query.ConstraintTold}, &resolvedQuery{}, f, s); len(got) > 0 || cap(s.entries) > 4*maxPostingsRead {
 		t.Errorf("got %d turns and space for %d, want none and at most %d", len(got), cap(s.entries), 4*maxPostingsRead)
 	}
 }

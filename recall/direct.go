@@ -15,6 +15,10 @@ import (
 // me?", "what did we do yesterday?", "where were we?" They are answered directly,
 // by facts or by time.
 
+// finder finds turns that are shown without their words having been ranked. It
+// changes nothing in the index.
+type finder struct{ *index }
+
 const (
 	// maxRecent limits the turns that are shown for a question about a time, unless
 	// the request asks for fewer.
@@ -24,7 +28,7 @@ const (
 )
 
 // saidOn returns what the user said on the days that the query names, in order.
-func (ix *index) saidOn(q *resolvedQuery, f *filter, s *scratch, limit int) []hit {
+func (ix finder) saidOn(q *resolvedQuery, f *filter, s *scratch, limit int) []hit {
 	return ix.bestInOrder(f, s, limit, func(t *turn) float64 {
 		day := int64(t.time) / dayMillis
 		if !slices.ContainsFunc(q.Dates, func(d text.Days) bool { return day >= d.From && day < d.To }) {
@@ -40,7 +44,7 @@ func (ix *index) saidOn(q *resolvedQuery, f *filter, s *scratch, limit int) []hi
 
 // lastConversation returns what the user said last in the newest conversation other
 // than the request's own.
-func (ix *index) lastConversation(f *filter, s *scratch, conv int32, limit int) []hit {
+func (ix finder) lastConversation(f *filter, s *scratch, conv int32, limit int) []hit {
 	newest := int32(-1)
 	for n := range ix.turns {
 		if t := &ix.turns[n]; t.tells() && t.conv >= 0 && t.conv != conv && (newest < 0 || t.time >= ix.turns[newest].time) && f.pass(int32(n)) {
@@ -67,7 +71,7 @@ func (t *turn) tells() bool {
 // bestInOrder returns the limit turns that say something and have the best scores
 // above 0, in the order in which they were said. Any number may qualify ("what did
 // we do this year?"), so only these are kept.
-func (ix *index) bestInOrder(f *filter, s *scratch, limit int, score func(t *turn) float64) []hit {
+func (ix finder) bestInOrder(f *filter, s *scratch, limit int, score func(t *turn) float64) []hit {
 	hits := s.picked[:0]
 	for n := range ix.turns {
 		t := &ix.turns[n]
@@ -94,7 +98,7 @@ func (ix *index) bestInOrder(f *filter, s *scratch, limit int, score func(t *tur
 
 // direct ranks what answers a question without its words being searched for. It is
 // not ok if they must be.
-func (ix *index) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, topK int) (hits []hit, ok bool) {
+func (ix finder) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, topK int) (hits []hit, ok bool) {
 	conv, known := ix.conversationOf(req.Conversation)
 	if !known || req.Conversation == "" {
 		conv = -2
@@ -137,7 +141,7 @@ func agedBy(now, at, half storage.Time) float64 {
 
 // profile ranks the facts that answer a profile question, or for a name or an age
 // what else the user said. If there are none, the words are searched for.
-func (ix *index) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
+func (ix finder) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
 	s.picked = s.picked[:0]
 	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.Profile != query.ProfileAll {
 		ix.profileOf(0, maxSaid, q, f, s)
@@ -148,7 +152,7 @@ func (ix *index) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
 
 // profileOf examines the newest limit facts, or with kind 0 the newest turns, and
 // appends those that answer to s.picked.
-func (ix *index) profileOf(kind flags, limit int, q *resolvedQuery, f *filter, s *scratch) {
+func (ix finder) profileOf(kind flags, limit int, q *resolvedQuery, f *filter, s *scratch) {
 	looked, read := 0, 0
 	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < limit && read < maxAgeRead; n-- {
 		t := &ix.turns[n]

@@ -121,7 +121,7 @@ func (b *termBits) apart(n int, o *termBits) bool {
 }
 
 // duplicate reports whether a passage says the same as one that was taken before.
-func (ix *index) duplicate(before []taken, h *taken, both *termTable) bool {
+func (ix ranker) duplicate(before []taken, h *taken, both *termTable) bool {
 	for i := range before {
 		t := &before[i]
 		if !h.signature.like(t.signature) {
@@ -144,7 +144,7 @@ func (ix *index) duplicate(before []taken, h *taken, both *termTable) bool {
 
 // alike reports near duplicates: nine tenths of the distinct terms shared (Jaccard), and none of the others a number, for
 // texts that differ in a number say different things. Texts without terms are never alike.
-func (ix *index) alike(a, b *taken, both *termTable) bool {
+func (ix ranker) alike(a, b *taken, both *termTable) bool {
 	both.clear(len(a.packed) + len(b.packed)) // a term takes a byte or more
 	ofA, _ := both.note(a.packed, 1)
 	ofB, same := both.note(b.packed, 2)

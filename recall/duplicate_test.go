@@ -55,7 +55,7 @@ func TestAlikeBySets(t *testing.T) {
 			}
 		}
 		want := same > 0 && same*10 >= len(in)*9 && numbers == 0
-		if got := ix.alike(pack(a), pack(b), &both); got != want {
+		if got := (ranker{ix}).alike(pack(a), pack(b), &both); got != want {
 			t.Fatalf("%v and %v: %v, want %v", a, b, got, want)
 		}
 		if want {

@@ -74,12 +74,12 @@ func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
 	q := e.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
-	ix.resolve(q, e.cfg.MaxTerms, w)
+	resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
 	s := new(scratch)
 	f := &q.passes
 	e.filter(ix, &Request{}, f)
-	ix.rank(q, w, s, k, f)
-	sel := selection{ix: ix, q: q, scratch: s}
+	ranker{ix}.rank(q, w, s, k, f)
+	sel := selection{ix: ranker{ix}, q: q, scratch: s}
 	for _, c := range s.cells {
 		n := c.turn
 		for i := ix.turns[n].mem; i < ix.turns[n].mem+int32(ix.turns[n].count); i++ {
@@ -89,14 +89,14 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 			}
 		}
 	}
-	hits = slices.Clone(ix.best(q, w, s, k, f))
-	ix.sort(hits)
+	hits = slices.Clone(ranker{ix}.best(q, w, s, k, f))
+	ranker{ix}.sort(hits)
 	for n := range ix.turns {
 		if ix.turns[n].flags&turnDead != 0 {
 			continue
 		}
 		score, factor := 0.0, 1.0
-		for _, p := range ix.explain(hit{turn: int32(n)}, q, w) {
+		for _, p := range (ranker{ix}).explain(hit{turn: int32(n)}, q, w) {
 			if p.Term != "" {
 				score += p.Value
 			} else {
@@ -107,7 +107,7 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 			all = append(all, hit{turn: int32(n), score: score * factor})
 		}
 	}
-	ix.sort(all)
+	ranker{ix}.sort(all)
 	for i, v := range s.sums {
 		if v != 0 {
 			t.Fatalf("%q: turn %d is not forgotten", question, i)

@@ -21,12 +21,12 @@ const (
 	PartTimeAnswer   = "timeAnswer"
 	PartNumberAnswer = "numberAnswer"
 	PartNameAnswer   = "nameAnswer"
-	PartHeeded       = "heeded" // it must be heeded, whatever its words: the only part
+	PartConstraint   = "constraint" // it is a constraint, shown whatever its words: the only part
 )
 
 // explain takes the score of one turn apart. A concept's addend is divided among its fields in proportion to what each
 // adds to x, so that all addends sum to the score before the factors. It costs a walk over the postings per field.
-func (ix *index) explain(h hit, q *resolvedQuery, w *Weights) []Part {
+func (ix ranker) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 	n := h.turn
 	f := ix.fieldWeights(q, w)
 	var parts []Part
@@ -100,7 +100,7 @@ func (ix *index) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 }
 
 // neighbours are the turns at a distance of one, two and three, -1 where there is none.
-func (ix *index) neighbours(n int32, step func(*turn) int32) (one, two, three int32) {
+func (ix ranker) neighbours(n int32, step func(*turn) int32) (one, two, three int32) {
 	two, three = -1, -1
 	if one = step(&ix.turns[n]); one >= 0 {
 		if two = step(&ix.turns[one]); two >= 0 {
@@ -111,7 +111,7 @@ func (ix *index) neighbours(n int32, step func(*turn) int32) (one, two, three in
 }
 
 // frequency is how often a term stands in one turn.
-func (ix *index) frequency(n int32, term uint32) frequency {
+func (ix ranker) frequency(n int32, term uint32) frequency {
 	var now uint32
 	var tf frequency
 	for buf := ix.posts[term].buf; len(buf) > 0; {
@@ -126,7 +126,7 @@ func (ix *index) frequency(n int32, term uint32) frequency {
 	return 0
 }
 
-func (ix *index) sessionFrequency(c int32, term uint32) float32 {
+func (ix ranker) sessionFrequency(c int32, term uint32) float32 {
 	var sum float32
 	var now uint32
 	var tf frequency

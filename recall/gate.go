@@ -26,7 +26,7 @@ func relevance(q *resolvedQuery, best, held float64) float64 {
 
 // matched is the best score, but for what the factor of wishes adds: how the user likes things says nothing about whether the
 // query is about what the store knows.
-func (ix *index) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
+func (ix ranker) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
 	if q.Intent&query.WantsAdvice == 0 || w.Wish <= 1 {
 		return top[0].score
 	}

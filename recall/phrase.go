@@ -5,7 +5,7 @@ const phraseTerms = 512
 
 // phrases adds, to these turns, the share w.Phrase of the lesser idf for every two terms that follow one another in the
 // query and in the user's text.
-func (ix *index) phrases(q *resolvedQuery, w *Weights, hits []hit, s *scratch) {
+func (ix ranker) phrases(q *resolvedQuery, w *Weights, hits []hit, s *scratch) {
 	if w.Phrase == 0 || len(q.terms) < 2 {
 		return
 	}
@@ -27,7 +27,7 @@ func (s *scratch) mayHavePhrase(n int32) bool {
 }
 
 // phrase is what the best passage of a turn adds. With parts, it notes the pairs.
-func (ix *index) phrase(n int32, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
+func (ix ranker) phrase(n int32, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
 	t := &ix.turns[n]
 	best := 0.0
 	var found []Part

@@ -9,6 +9,10 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
+// ranker scores the turns of an index for a resolved query. It changes nothing in
+// the index.
+type ranker struct{ *index }
+
 // hit is a ranked turn.
 type hit struct {
 	turn    int32
@@ -65,7 +69,7 @@ type cell struct {
 }
 
 // choose makes the cells of the candidates. alone says that these are the seeds.
-func (s *scratch) choose(ix *index, seeds []int32, alone bool, f *fieldWeights) {
+func (s *scratch) choose(ix ranker, seeds []int32, alone bool, f *fieldWeights) {
 	chosen, before := s.chosen, s.before[:len(s.chosen)]
 	n := 0
 	for i, word := range chosen {
@@ -214,7 +218,7 @@ type fieldWeights struct {
 	answered                               float32 // before1.ask of a turn that holds the answer
 }
 
-func (ix *index) fieldWeights(q *resolvedQuery, w *Weights) fieldWeights {
+func (ix ranker) fieldWeights(q *resolvedQuery, w *Weights) fieldWeights {
 	f := fieldWeights{
 		k1: float32(w.K1), user: float32(w.User), userAsk: float32(w.User * w.UserAsk), assistant: float32(w.Assistant),
 		session: float32(w.Session), userFlat: float32(1 - w.UserB), assistantFlat: float32(1 - w.AssistantB), sessionFlat: float32(1 - w.SessionB),
@@ -280,14 +284,14 @@ func (f *fieldWeights) aloneNorm(length int) float32 {
 const maxTalk = 64
 
 // talks reports whether the text of conversation c counts for its turns.
-func (ix *index) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxTalk }
+func (ix ranker) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxTalk }
 
 // rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.cells. It returns how
 // many turns have words of the query themselves.
-func (ix *index) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) (considered int) {
-	s.grow(ix)
+func (ix ranker) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) (considered int) {
+	s.grow(ix.index)
 	if q.inBrief() {
-		s.factors.fill(ix, q, w)
+		s.factors.fill(ix.index, q, w)
 	}
 	fw := ix.fieldWeights(q, w)
 	considered = ix.survey(q, w, &fw, s, k)
@@ -304,7 +308,7 @@ func (ix *index) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 }
 
 // close returns the postings of a word in turns that are near candidates; they are valid until the next call.
-func (ix *index) close(word *span, s *scratch) []uint32 {
+func (ix ranker) close(word *span, s *scratch) []uint32 {
 	if word.late {
 		from := len(s.entries)
 		ix.decodeNear(word.term, s)
@@ -324,7 +328,7 @@ func (ix *index) close(word *span, s *scratch) []uint32 {
 }
 
 // factors multiplies what does not depend on a term. With parts, it notes each factor that is not 1.
-func (ix *index) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
+func (ix ranker) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
 	product := 1.0
 	times := func(name string, v float64) {
 		product *= v

@@ -4,7 +4,7 @@ import "slices"
 
 // rankAlone is what rank does where all candidates are turns without neighbours, whose text is all that counts for them. There is no
 // branch on what can't be foretold.
-func (ix *index) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
+func (ix ranker) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, m := s.cells, &s.norms
 	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // one more, for the next that was found before
 	for spans := s.spans; len(spans) > 0; {
@@ -75,7 +75,7 @@ func (s *scratch) add(at int32, v float32) {
 }
 
 // ownAlone is the evidence of a word in turn n, which has no neighbours and whose brief does not tell how long it is.
-func (ix *index) ownAlone(n int32, tf frequency, share float32, f *fieldWeights) float32 {
+func (ix ranker) ownAlone(n int32, tf frequency, share float32, f *fieldWeights) float32 {
 	t := &ix.turns[n]
 	tell, ask, assistant := f.own(t, tf)
 	tell *= share

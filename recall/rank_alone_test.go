@@ -39,27 +39,27 @@ func TestRankAloneLikeAmong(t *testing.T) {
 	for range 200 {
 		req := Request{Newest: words[r.IntN(len(words))] + " " + words[r.IntN(len(words))] + " " + words[r.IntN(len(words))]}
 		q := e.readQuery(req.words(), nil, req.Now, ix.usualLanguage())
-		ix.resolve(q, e.cfg.MaxTerms, w)
+		resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
 		f := &q.passes
 		e.filter(ix, &req, f)
 		s := new(scratch)
 		s.grow(ix)
 		s.factors.fill(ix, q, w)
-		fw := ix.fieldWeights(q, w)
-		ix.survey(q, w, &fw, s, 32)
-		seeds := ix.pick(q, w, s, 32, f)
-		if !ix.nominate(seeds, s) {
+		fw := ranker{ix}.fieldWeights(q, w)
+		ranker{ix}.survey(q, w, &fw, s, 32)
+		seeds := ranker{ix}.pick(q, w, s, 32, f)
+		if !(ranker{ix}).nominate(seeds, s) {
 			t.Fatal("a turn has neighbours")
 		}
 		cells := func(rank func(*resolvedQuery, *fieldWeights, *scratch)) string {
-			s.choose(ix, seeds, true, &fw)
+			s.choose(ranker{ix}, seeds, true, &fw)
 			rank(q, &fw, s)
 			if len(s.ranked) != len(s.cells) {
 				t.Fatalf("%q: %d of %d have a score", req.Newest, len(s.ranked), len(s.cells))
 			}
 			return fmt.Sprintf("%+v", s.cells)
 		}
-		if got, want := cells(ix.rankAlone), cells(ix.rankAmong); got != want {
+		if got, want := cells(ranker{ix}.rankAlone), cells(ranker{ix}.rankAmong); got != want {
 			t.Fatalf("%q:\n%s\nwant\n%s", req.Newest, got, want)
 		}
 		for _, c := range s.cells {

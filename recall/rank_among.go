@@ -7,7 +7,7 @@ import (
 )
 
 // rankAmong scores the candidates with what the turns near them lend.
-func (ix *index) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
+func (ix ranker) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, session := s.cells, s.session
 	s.touched = slices.Grow(s.touched[:0], len(cells)+1)                       // one more, for the next that was touched before
 	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // likewise
@@ -43,7 +43,7 @@ func (ix *index) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
 
 // gather adds the evidence of one word to the candidates that it counts for, and notes it. near are its postings in turns that are near
 // candidates.
-func (ix *index) gather(word *span, near []uint32, f *fieldWeights, s *scratch) {
+func (ix ranker) gather(word *span, near []uint32, f *fieldWeights, s *scratch) {
 	cells, chosen, session, turns, m := s.cells, s.chosen, s.session, ix.turns, &s.norms
 	before := s.before[:len(chosen)]
 	s.talked = slices.Grow(s.talked, len(near)+1)

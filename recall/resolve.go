@@ -85,9 +85,12 @@ func (e *Engine) readQuery(newest string, previous func() string, now time.Time,
 	return q
 }
 
+// resolver looks up queries in an index.
+type resolver struct{ *index }
+
 // resolve looks up the terms of q, removes the names of speakers and keeps the
 // limit heaviest terms.
-func (ix *index) resolve(q *resolvedQuery, limit int, w *Weights) {
+func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	ix.resolveNames(q)
 	q.SmallTalk = q.SmallTalk && ix.onlySocial(q) || q.OnlyFigures()
 	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
@@ -167,7 +170,7 @@ func (ix *index) resolve(q *resolvedQuery, limit int, w *Weights) {
 
 // approachTerms touches the dictionary and postings of the terms with these hashes,
 // one level for all terms at a time, so that their cache misses overlap.
-func (ix *index) approachTerms(hashes []uint64) (read byte) {
+func (ix resolver) approachTerms(hashes []uint64) (read byte) {
 	t := &ix.terms
 	if len(t.at.slots) == 0 || len(t.ends) == 0 {
 		return 0
@@ -202,7 +205,7 @@ func (ix *index) approachTerms(hashes []uint64) (read byte) {
 
 // onlySocial reports whether the message has nothing but small talk and speakers'
 // names, apart from borrowed terms: "ok", "go on".
-func (ix *index) onlySocial(q *resolvedQuery) bool {
+func (ix resolver) onlySocial(q *resolvedQuery) bool {
 	for _, t := range q.Terms {
 		if !t.Lent && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
 			return false
@@ -227,7 +230,7 @@ func (q *resolvedQuery) termOf(id uint32) int {
 
 // resolveNames removes the names of speakers, unless there is nothing else, and
 // sets q.speaker if only one is named.
-func (ix *index) resolveNames(q *resolvedQuery) {
+func (ix resolver) resolveNames(q *resolvedQuery) {
 	var named uint16
 	names, others := 0, 0
 	for _, t := range q.Terms {
@@ -251,7 +254,7 @@ func (ix *index) resolveNames(q *resolvedQuery) {
 const minSpoken = 64
 
 // tongues returns the languages of the index other than the query's, a bit each.
-func (ix *index) tongues(q *resolvedQuery) (others uint32) {
+func (ix resolver) tongues(q *resolvedQuery) (others uint32) {
 	all := 0
 	for l := text.English; l <= text.Dutch; l++ {
 		all += ix.spoken[l]
@@ -266,7 +269,7 @@ func (ix *index) tongues(q *resolvedQuery) (others uint32) {
 
 // translate appends the words of other languages that the index knows and that
 // mean the same as a term.
-func (ix *index) translate(words []queryWord, t *resolvedTerm, q *resolvedQuery, tongues uint32) []queryWord {
+func (ix resolver) translate(words []queryWord, t *resolvedTerm, q *resolvedQuery, tongues uint32) []queryWord {
 	for _, to := range query.Translations(t.Stem, q.Language) {
 		if tongues>>to.Language&1 == 0 || q.Has(to.Stem) {
 			continue

@@ -25,29 +25,29 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 		topK = e.cfg.TopK
 	}
 	topK = min(topK, MaxTopK)
-	ix.resolve(q, e.cfg.MaxTerms, w)
+	resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
 	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
 	f := &q.passes
 	e.filter(ix, req, f)
-	top := ranking{ix: ix, keep: topK * candidatesPerMemory}
-	hits, known := ix.direct(q, f, s, req, topK)
+	top := ranking{ix: ranker{ix}, keep: topK * candidatesPerMemory}
+	hits, known := finder{ix}.direct(q, f, s, req, topK)
 	var constraints []constraintHit
 	if !known && !req.NoGate {
-		constraints = ix.constraints(q, f, s)
+		constraints = finder{ix}.constraints(q, f, s)
 	}
 	considered := len(hits)
 	if top.hits, top.sorted = hits, len(hits); !known {
-		considered = ix.rank(q, w, s, topK*candidatesPerMemory, f)
+		considered = top.ix.rank(q, w, s, topK*candidatesPerMemory, f)
 		q.vector.addTo(ix, q, s)
-		top.hits = ix.best(q, w, s, max(top.keep, coverTurns), f)
+		top.hits = top.ix.best(q, w, s, max(top.keep, coverTurns), f)
 	}
 	if ctx.Err() != nil {
 		top.hits, constraints = nil, nil
 	} else if !known {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
-		s.sink = ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
-		ix.phrases(q, w, top.hits[:top.sorted], s)
-		ix.sort(top.hits[:top.sorted])
+		s.sink = top.ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
+		top.ix.phrases(q, w, top.hits[:top.sorted], s)
+		top.ix.sort(top.hits[:top.sorted])
 		if q.vector != nil || req.Explain {
 			top.rest()
 		}
@@ -55,7 +55,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 	res := Result{Considered: considered}
 	if len(top.hits) > 0 || len(constraints) > 0 {
 		sel := selection{
-			ix: ix, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
+			ix: ranker{ix}, scope: req.Scope, q: q, filter: f, topK: topK, into: req.Into, gate: e.cfg.Gate, weights: w,
 			explain: req.Explain, lines: req.Lines, first: known, screen: req.Screen, res: res, scratch: s, hits: s.hits[:0], taken: s.taken[:0],
 		}
 		if sel.budget = bytesPerToken * req.BudgetTokens; sel.budget <= 0 {
@@ -77,9 +77,9 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 			switch {
 			case !req.Explain || known:
 			case sel.taken[i].constraint:
-				res.Memories[i].Parts = []Part{{Name: PartHeeded, Value: sel.hits[i].score}}
+				res.Memories[i].Parts = []Part{{Name: PartConstraint, Value: sel.hits[i].score}}
 			default:
-				res.Memories[i].Parts = ix.explain(sel.hits[i], q, w)
+				res.Memories[i].Parts = sel.ix.explain(sel.hits[i], q, w)
 			}
 		}
 	}
@@ -94,7 +94,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 // approach reads a little of the records of the first hits, and of those of the others in which there may be phrases; all of one kind
 // before the next, so that the processor fetches them side by side rather than, as what follows would, one after the other: they lie
 // scattered over memory that is rarely in a cache.
-func (ix *index) approach(hits []hit, first int, s *scratch) (read byte) {
+func (ix ranker) approach(hits []hit, first int, s *scratch) (read byte) {
 	var at [2 * 16]int32
 	n := 0
 	for i := 0; i < len(hits) && n < len(at); i++ {
@@ -121,7 +121,7 @@ const cacheLine = 64 // bytes
 
 // selection fills a result from ranked turns.
 type selection struct {
-	ix      *index
+	ix      ranker
 	scope   storage.Scope
 	q       *resolvedQuery
 	filter  *filter
@@ -145,7 +145,7 @@ type selection struct {
 // ranking is the turns that a result is made of. Mostly the first are all that is needed, so the others are put in order only
 // when their turn comes.
 type ranking struct {
-	ix     *index
+	ix     ranker
 	hits   []hit
 	sorted int // of hits
 	keep   int // how many count
@@ -373,7 +373,7 @@ func (s *selection) stands(turn []byte) bool {
 	}
 	t := &s.ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if h := s.ix.head(i); !h.assistant && s.filter.seen(s.ix, i) {
+		if h := s.ix.head(i); !h.assistant && s.filter.seen(s.ix.index, i) {
 			return true
 		}
 	}
@@ -390,7 +390,7 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 func (s *selection) opening(n int32) int32 {
 	t := &s.ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if s.filter.shows(s.ix, t, i) {
+		if s.filter.shows(s.ix.index, t, i) {
 			return i
 		}
 	}
@@ -405,7 +405,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	best, held = -1, -1.0
 	hidden := false
 	noted, known := s.scratch.holdings(n)
-	if t.flags&turnSpoken != 0 && known && (t.count == 1 || !noted.onlyAssistant()) && s.filter.shows(s.ix, t, t.mem) {
+	if t.flags&turnSpoken != 0 && known && (t.count == 1 || !noted.onlyAssistant()) && s.filter.shows(s.ix.index, t, t.mem) {
 		if !weigh { // the assistant's holds no more
 			return t.mem, 0
 		}
@@ -414,7 +414,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		}
 	}
 	if t.count == 1 && !weigh {
-		if s.filter.shows(s.ix, t, t.mem) {
+		if s.filter.shows(s.ix.index, t, t.mem) {
 			best = t.mem
 		}
 		return best, 0
@@ -431,7 +431,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		if weight <= held {
 			continue
 		}
-		if s.filter.shows(s.ix, t, i) {
+		if s.filter.shows(s.ix.index, t, i) {
 			best, held = i, weight
 		} else {
 			hidden = true

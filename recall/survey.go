@@ -51,7 +51,7 @@ func (m *norms) fill(f *fieldWeights) {
 }
 
 // cheapestFirst orders the terms by how many postings they cost, which puts the rarest first.
-func (ix *index) cheapestFirst(q *resolvedQuery, s *scratch) []int {
+func (ix ranker) cheapestFirst(q *resolvedQuery, s *scratch) []int {
 	s.order = s.order[:0]
 	s.costs = s.costs[:0]
 	for i, t := range q.terms {
@@ -68,7 +68,7 @@ func (ix *index) cheapestFirst(q *resolvedQuery, s *scratch) []int {
 
 // survey decodes the postings of the query and scores turns by their own words. The words of one concept count apart,
 // so that the sum is a little too high where a turn has several.
-func (ix *index) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
+func (ix ranker) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
 	m := &s.norms
 	if s.normsOf != *f { // mostly those of the query before
 		m.fill(f)
@@ -122,7 +122,7 @@ func (ix *index) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratc
 const found0 = 0x1p-126
 
 // tallyFound adds what a term brings to the sums of turns that have one, and returns how many these are.
-func (ix *index) tallyFound(p *postings, share, weight, k1 float32, s *scratch) (added int) {
+func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) (added int) {
 	m := &s.norms
 	buf, briefs := p.buf, ix.briefs
 	sums := s.sums[:len(briefs)]
@@ -161,7 +161,7 @@ func (s *scratch) markFound() bitset {
 }
 
 // tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
-func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
+func (ix ranker) tally(p *postings, share, weight, k1 float32, s *scratch) {
 	m := &s.norms
 	buf, briefs, sums := p.buf, ix.briefs, s.sums
 	sums = sums[:len(briefs)]
@@ -198,7 +198,7 @@ func (ix *index) tally(p *postings, share, weight, k1 float32, s *scratch) {
 }
 
 // decodeNear appends the postings of a term in turns that are near candidates.
-func (ix *index) decodeNear(id uint32, s *scratch) {
+func (ix ranker) decodeNear(id uint32, s *scratch) {
 	out, near := s.entries, s.near
 	p := &ix.posts[id]
 	if p.wide != 0 {
@@ -250,7 +250,7 @@ func (s *scratch) kth(k int) float32 {
 
 // pick returns the turns that are best by their own words and that may be returned, some more than wanted, and forgets the
 // survey.
-func (ix *index) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []int32 {
+func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []int32 {
 	k *= seedsPerTurn
 	found := s.found
 	if cap(s.marks) < len(found) {
@@ -322,7 +322,7 @@ const noMark = -1
 
 // markAll multiplies the survey's sums by the factors and counts them, where the signs do not tell all factors or not every turn
 // may be returned.
-func (ix *index) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter, marks []float32) {
+func (ix ranker) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter, marks []float32) {
 	least := float32(0)
 	if (q.speaker != 0 || !q.inBrief()) && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))
@@ -348,7 +348,7 @@ func (ix *index) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *fil
 
 // nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those. It reports
 // whether these are the seeds alone.
-func (ix *index) nominate(seeds []int32, s *scratch) (alone bool) {
+func (ix ranker) nominate(seeds []int32, s *scratch) (alone bool) {
 	turns, near, chosen := ix.turns, s.near, s.chosen
 	alone = true
 	for _, seed := range seeds {
@@ -391,7 +391,7 @@ func (ix *index) nominate(seeds []int32, s *scratch) (alone bool) {
 
 // before is the turn before another in its conversation, -1 for none. Mostly it is numbered so, too, which a processor that foretells
 // the branch goes by until it has read the turn: else a walk waits for one turn after the other.
-func (ix *index) before(n int32) int32 {
+func (ix ranker) before(n int32) int32 {
 	if t := &ix.turns[n]; t.prev != n-1 {
 		return t.prev
 	}
@@ -399,7 +399,7 @@ func (ix *index) before(n int32) int32 {
 }
 
 // after is the turn behind another in its conversation, -1 for none.
-func (ix *index) after(n int32) int32 {
+func (ix ranker) after(n int32) int32 {
 	if t := &ix.turns[n]; t.next != n+1 {
 		return t.next
 	}

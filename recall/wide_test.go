@@ -52,14 +52,14 @@ func TestWide(t *testing.T) {
 	}
 	tallied := func(ix *index, id uint32) []float32 {
 		w := DefaultConfig().Weights
-		fw, sc := ix.fieldWeights(&resolvedQuery{}, &w), &scratch{}
+		fw, sc := ranker{ix}.fieldWeights(&resolvedQuery{}, &w), &scratch{}
 		sc.grow(ix)
 		sc.norms.fill(&fw)
 		for n := 0; n < len(ix.turns); n += 7 {
 			sc.found = append(sc.found, int32(n))
 			sc.sums[n] = 1
 		}
-		ix.tallyFound(&ix.posts[id], 1, 2, fw.k1, sc)
+		ranker{ix}.tallyFound(&ix.posts[id], 1, 2, fw.k1, sc)
 		return sc.sums
 	}
 	s := resting(t, e)

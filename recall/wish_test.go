@@ -66,7 +66,7 @@ func TestBriefFactorsAreTheTurns(t *testing.T) {
 				if i&int(opens) != 0 {
 					n.prev = -1
 				}
-				if got, want := b.of(n.brief()), ix.factors(&n, q, &w, nil); got != want {
+				if got, want := b.of(n.brief()), (ranker{ix}).factors(&n, q, &w, nil); got != want {
 					t.Fatalf("%b asked %b: got %v, want %v", i, in, got, want)
 				}
 			}

@@ -41,7 +41,7 @@ func (t *turn) shortQuestion() bool {
 }
 
 // saysNothing reports whether a passage is no more than small talk: "yes", "thank you so much!".
-func (ix *index) saysNothing(h *head) bool {
+func (ix ranker) saysNothing(h *head) bool {
 	if h.terms > maxEmpty {
 		return false
 	}
@@ -105,7 +105,7 @@ func (s *selection) telling(n, p int32) int32 {
 	}
 	t := &s.ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
-		if h := s.ix.head(i); !s.ix.saysNothing(&h) && s.filter.shows(s.ix, t, i) {
+		if h := s.ix.head(i); !s.ix.saysNothing(&h) && s.filter.shows(s.ix.index, t, i) {
 			return i
 		}
 	}
@@ -134,7 +134,7 @@ func (s *selection) answer(h hit) {
 	best, held := int32(-1), -1.0
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		if p := s.ix.head(i); p.assistant && !s.ix.saysNothing(&p) {
-			if weight := s.heldBy(h.turn, p.packed); weight > held && s.filter.shows(s.ix, t, i) {
+			if weight := s.heldBy(h.turn, p.packed); weight > held && s.filter.shows(s.ix.index, t, i) {
 				best, held = i, weight
 			}
 		}
@@ -154,7 +154,7 @@ func (s *selection) told(h hit, p int32) bool {
 		return false
 	}
 	for i := t.mem; i < p; i++ {
-		if u := s.ix.head(i); !u.assistant && u.terms > maxEmpty && s.filter.shows(s.ix, t, i) {
+		if u := s.ix.head(i); !u.assistant && u.terms > maxEmpty && s.filter.shows(s.ix.index, t, i) {
 			return s.take(h, i, maxAnswer) == ""
 		}
 	}
