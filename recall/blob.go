@@ -39,7 +39,7 @@ var errBlob = errors.New("index snapshot damaged or of another version")
 // capture is a copy of an index that stands still while the index goes on. It shares what is only ever appended to, so
 // it takes a moment; it can be read like an index, not searched nor changed.
 func (ix *index) capture() *index {
-	c := ix.records()
+	c := ix.recordsOnly()
 	c.posts = slices.Clone(ix.posts)
 	c.speakers = maps.Clone(ix.speakers)
 	for _, t := range []*table{&c.byTurn, &c.byID, &c.terms.at, &c.convs.names.at} {
@@ -50,7 +50,7 @@ func (ix *index) capture() *index {
 
 // records is a capture of which only the records can be read, by the numbers of turns and memories, and its size be told: enough to
 // make an index anew of it. Its lists and tables are the index's.
-func (ix *index) records() *index {
+func (ix *index) recordsOnly() *index {
 	c := *ix
 	c.turns = slices.Clone(ix.turns)
 	c.convs.list = slices.Clone(ix.convs.list)

@@ -13,24 +13,24 @@ func (e *Engine) fit(ix *index) *index {
 		ix.learnOfEnough()
 		ix.work = nil
 	}
-	out := ix.fitted(e.cfg.MaxScopeBytes, nil)
+	out := compactor{ix}.fitted(e.cfg.MaxScopeBytes, nil)
 	e.omit(out.omitted - ix.omitted)
 	return out
 }
 
 // fitted returns the index, or one made anew of it if it wastes memory or is larger than its bound; then the oldest turns go, down to
 // nine tenths. There is none if goOn, which is asked before every turn, said no.
-func (ix *index) fitted(bound int64, goOn func() bool) *index {
+func (ix compactor) fitted(limit int64, goOn func() bool) *index {
 	keep := math.MaxInt
-	for ix != nil && ix.unfit(bound) {
-		// One whose texts are not coded yet may fit when they are.
-		if b := ix.bytes(); (b > bound || ix.full()) && !ix.later {
-			share := 0.9 * min(float64(bound)/float64(b), 1)
+	for ix.index != nil && ix.unfit(limit) {
+		// An index whose texts are not coded yet may fit once they are.
+		if b := ix.bytes(); (b > limit || ix.full()) && !ix.later {
+			share := 0.9 * min(float64(limit)/float64(b), 1)
 			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
 		}
-		ix = ix.rebuiltWhile(goOn, keep, nil)
+		ix.index = ix.rebuiltWhile(goOn, keep, nil)
 	}
-	return ix
+	return ix.index
 }
 
 // omittedTold is how often is told that indexes are larger than their bound, at most: those of users who say much are again every few

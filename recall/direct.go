@@ -99,7 +99,7 @@ func (ix finder) bestInOrder(f *filter, s *scratch, limit int, score func(t *tur
 // direct ranks what answers a question without its words being searched for. It is
 // not ok if they must be.
 func (ix finder) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, topK int) (hits []hit, ok bool) {
-	conv, known := ix.conversationOf(req.Conversation)
+	conv, known := ix.convs.find(req.Conversation)
 	if !known || req.Conversation == "" {
 		conv = -2
 	}
@@ -184,7 +184,7 @@ func (ix finder) profileOf(kind flags, limit int, q *resolvedQuery, f *filter, s
 }
 
 // appendText appends the text of passage i.
-func (ix *index) appendText(b []byte, i int32) []byte {
+func (ix *records) appendText(b []byte, i int32) []byte {
 	u := ix.head(i).rest
 	skipToText(&u)
 	return ix.unpackText(&u, b)

@@ -32,7 +32,7 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 	}
 	f.episodes = f.everyone || slices.Contains(scopes, CurrentChat)
 	if !f.everyone && req.Conversation != "" {
-		if c, ok := ix.conversationOf(req.Conversation); ok {
+		if c, ok := ix.convs.find(req.Conversation); ok {
 			f.chat = c
 		}
 	}
@@ -55,7 +55,7 @@ const maxVisibleTurns = 256
 
 // newestChains are the chain hashes of the newest turns of a conversation, of so many at most.
 func (ix *index) newestChains(conversation string, most int) (chains [][usualID]byte) {
-	c, ok := ix.conversationOf(conversation)
+	c, ok := ix.convs.find(conversation)
 	if !ok {
 		return nil
 	}

@@ -13,8 +13,11 @@ import (
 // They are seeded, so that nobody can choose ids that meet in a table. An index has a seed of its own, which its snapshot, sealed
 // like memories, holds together with the hashes and the tables.
 
+// hasher hashes ids and names with an index's seed.
+type hasher struct{ seed uint64 }
+
 // hash is the hash of an id of a turn, a memory or a chain.
-func (ix *index) hash(id string) uint64 { return hashID(ix.seed, id) }
+func (ix *hasher) hash(id string) uint64 { return hashID(ix.seed, id) }
 
 func hashID[T string | []byte](seed uint64, id T) uint64 {
 	if len(id) == 2*usualID { // a conversation of hundreds of turns has as many to look for

@@ -17,29 +17,22 @@ import (
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
-	seed   uint64     // of the hashes of ids and names
-	terms  names      // the marks are its first
-	posts  []postings // by term
-	turns  []turn     // removed ones stay as tombstones until a rebuild
-	briefs []brief    // of turns
-	chains []uint8    // of turns: the bit of filter.mayHide that is their chain's
-	mems   []mem
-	convs  struct {
-		names names // packed
-		list  []conv
-	}
+	hasher
+	records
+	terms    names      // the marks are its first
+	posts    []postings // by term
+	turns    []turn     // removed ones stay as tombstones until a rebuild
+	briefs   []brief    // of turns
+	chains   []uint8    // of turns: the bit of filter.mayHide that is their chain's
+	convs    conversations
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the stems of their names' words
-	arena    arena
-	coder    *coder         // nil until there is enough text to learn from
-	words    *text.Analyzer // reads texts as they were read
+	words    *text.Analyzer    // reads texts as they were read
 	work     *workspace
 	plain    int64 // bytes of text before it learns
 	building bool  // from records: it learns later, and from more of them, and its postings go to the log
 	log      postingLog
 	later    bool // built from records: its texts are coded beside questions, by Engine.codeTexts
-	shapes   []shape
-	shapeOf  map[shape]uint32
 
 	byTurn table    // by turn.key
 	byID   table    // memories, by the hash of their id
@@ -51,7 +44,6 @@ type index struct {
 	asstLen, asstTurns int64
 	wide               [][]frequency // by turn, of the commonest words: see postings.wide
 	postBytes          int64
-	shapeBytes         int64
 	dead               int
 	spoken             [text.NumLanguages]int // passages of the user by language
 	omitted            int64                  // memories left out because the scope is larger than its bound
@@ -121,8 +113,15 @@ type conv struct {
 	project uint32
 }
 
+// conversations are the conversations of an index by number.
+type conversations struct {
+	names names // packed
+	list  []conv
+}
+
 func newIndex(seed uint64, words *text.Analyzer) *index {
-	ix := &index{seed: seed, words: words, speakers: map[string]uint16{}, names: map[string]uint16{}, shapeOf: map[shape]uint32{}}
+	ix := &index{hasher: hasher{seed}, words: words, speakers: map[string]uint16{}, names: map[string]uint16{}}
+	ix.shapeOf = map[shape]uint32{}
 	ix.terms.seed, ix.convs.names.seed = seed, seed
 	ix.term(text.EndOfStatement)
 	ix.term(text.EndOfQuestion)
@@ -317,7 +316,7 @@ func (ix *index) post(turn, fact uint32, list []termCount) {
 	}
 }
 
-func (ix *index) chainHash(chain string) uint32 {
+func (ix *hasher) chainHash(chain string) uint32 {
 	if chain == "" {
 		return 0
 	}

@@ -140,7 +140,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			ix.spreadLog()
 			ix.learnOfEnough()
 		}
-		if ix.bytes() > e.cfg.MaxScopeBytes || ix.full() {
+		if ix.bytes() > e.cfg.MaxScopeBytes || (compactor{ix}).full() {
 			group.flush()
 			if fitted := e.fit(ix); fitted != ix {
 				ix, group.ix = fitted, fitted

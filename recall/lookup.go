@@ -11,7 +11,7 @@ import (
 )
 
 // turnHash is the hash of a turn's key: of its id, or of that of the memory which is a turn by itself.
-func (ix *index) turnHash(m *storage.Memory) uint64 {
+func (ix *hasher) turnHash(m *storage.Memory) uint64 {
 	key := turnKey(m)
 	if key.sole {
 		return ix.soleHash(key.id)
@@ -19,7 +19,7 @@ func (ix *index) turnHash(m *storage.Memory) uint64 {
 	return ix.hash(key.id)
 }
 
-func (ix *index) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
+func (ix *hasher) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
 
 // soleFactor tells the key of a memory that is a turn by itself from that of a turn of the same name.
 const soleFactor = 0x9e3779b97f4a7c15
@@ -76,12 +76,12 @@ func (ix *index) conversation(id string) int32 {
 }
 
 // isConversation reports whether a turn's conversation is the one of this id.
-func (ix *index) isConversation(id string, number int32) bool {
+func (c *conversations) is(id string, number int32) bool {
 	if id == "" {
 		return number < 0
 	}
-	c, ok := ix.conversationOf(id)
-	return ok && c == number
+	n, ok := c.find(id)
+	return ok && n == number
 }
 
 // projectOf is the hash of the project that tags name, 0 where they name none.
@@ -104,9 +104,9 @@ func projectHash(name string) uint32 {
 }
 
 // conversationOf is the number of a conversation that is known.
-func (ix *index) conversationOf(id string) (int32, bool) {
-	c, ok := ix.convs.names.find(packName(id))
-	return int32(c), ok
+func (c *conversations) find(id string) (int32, bool) {
+	n, ok := c.names.find(packName(id))
+	return int32(n), ok
 }
 
 // packName is a conversation's name as it is kept: a 1 and the bytes of hex, or a 0 and the name.

@@ -25,31 +25,35 @@ func (ix *index) bytes() int64 {
 		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.held() + 1024
 }
 
+// compactor rebuilds an index that wastes memory or exceeds its limit. The index
+// itself stays as it is.
+type compactor struct{ *index }
+
 // wasteful reports whether a rebuild would give back a good part of the memory.
-func (ix *index) wasteful() bool { return ix.dead > 64 && ix.dead > ix.live/3 }
+func (ix compactor) wasteful() bool { return ix.dead > 64 && ix.dead > ix.live/3 }
 
 // full reports whether the numbers of records or turns are running out, at some 2 GiB: there is room still for what comes until
 // the index is made anew.
-func (ix *index) full() bool { return ix.lacks(64, 1<<16) }
+func (ix compactor) full() bool { return ix.lacks(64, 1<<16) }
 
 // overfull reports whether a change may have no room.
-func (ix *index) overfull() bool {
+func (ix compactor) overfull() bool {
 	const most = 1 << 12 // turns that one change may add
 	return ix.lacks(1, most)
 }
 
 // lacks reports whether so many chunks or turns more have no number.
-func (ix *index) lacks(chunks, turns int) bool {
+func (ix compactor) lacks(chunks, turns int) bool {
 	return len(ix.arena.chunks) >= maxChunks-chunks || len(ix.turns) > maxTurns-turns
 }
 
 // rebuilt returns a copy without tombstones, nor the memories that are to drop, that keeps at most the newest keep turns.
-func (ix *index) rebuilt(keep int, drop func(i int32) bool) *index {
+func (ix compactor) rebuilt(keep int, drop func(i int32) bool) *index {
 	return ix.rebuiltWhile(nil, keep, drop)
 }
 
 // rebuiltWhile is rebuilt. There is no copy if goOn, which is asked before every turn, said no.
-func (ix *index) rebuiltWhile(goOn func() bool, keep int, drop func(i int32) bool) *index {
+func (ix compactor) rebuiltWhile(goOn func() bool, keep int, drop func(i int32) bool) *index {
 	alive := make([]int32, 0, ix.live)
 	for n := range ix.turns {
 		if ix.turns[n].flags&turnDead == 0 {

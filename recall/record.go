@@ -69,8 +69,18 @@ func nextTerm(b []byte, i int) (term uint32, next int) {
 	return uint32(v), i + n
 }
 
+// records are the memories of an index, packed.
+type records struct {
+	arena      arena
+	coder      *coder // nil until there is enough text to learn from
+	mems       []mem
+	shapes     []shape
+	shapeOf    map[shape]uint32
+	shapeBytes int64
+}
+
 // head reads the start of a passage's record.
-func (ix *index) head(i int32) head { return readHead(ix.arena.from(ix.mems[i].rec)) }
+func (ix *records) head(i int32) head { return readHead(ix.arena.from(ix.mems[i].rec)) }
 
 // packPassage writes the record of passage k of turn t, whose first passage is first.
 func (ix *index) packPassage(p *packer, t *turn, first, m *storage.Memory, terms []uint32, asst bool, sig signature) {
@@ -119,7 +129,7 @@ func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	set(markAsFirst, m != first && v.Turn == first.Provenance.Turn && v.Chain == first.Provenance.Chain)
 	set(markID, v.Turn == "" || m.ID != storage.TurnMemoryID(v.Turn, v.Seq))
 	set(markEvent, m.EventTime != t.time)
-	set(markConversation, m.Conversation != first.Conversation && !ix.isConversation(m.Conversation, t.conv))
+	set(markConversation, m.Conversation != first.Conversation && !ix.convs.is(m.Conversation, t.conv))
 	set(markTimes, m.CreatedAt != m.EventTime || m.UpdatedAt != m.EventTime || m.ValidFrom != m.EventTime || m.Version != 1)
 	set(markLists, len(m.Entities)+len(m.Tags) > 0)
 	set(markScores, m.Priority != 0 || m.Confidence != 0 || m.Trust != 1)
@@ -404,7 +414,7 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []by
 	return b, ids, own
 }
 
-func (ix *index) unpackText(u *unpacker, b []byte) []byte {
+func (ix *records) unpackText(u *unpacker, b []byte) []byte {
 	v := u.uint()
 	text := u.bytes(v >> 1)
 	if v&1 == 0 {

@@ -80,7 +80,7 @@ func (c *change) bytes() int64 {
 }
 
 // unfit reports whether an index is to be made anew.
-func (ix *index) unfit(bound int64) bool {
+func (ix compactor) unfit(bound int64) bool {
 	return ix.wasteful() || (ix.bytes() > bound || ix.full()) && ix.live > 1
 }
 
@@ -92,11 +92,11 @@ func (e *Engine) refit(s *scopeIndex) {
 		s.leaveRebuild()
 	}
 	switch ix := s.ix; {
-	case !ix.unfit(most):
+	case !compactor{ix}.unfit(most):
 	case ix.liveMems <= rebuiltAtOnce:
 		s.leaveRebuild()
 		s.ix = e.fit(ix)
-	case ix.bytes() > most+max(most, outgrown) || ix.overfull():
+	case ix.bytes() > most+max(most, outgrown) || compactor{ix}.overfull():
 		e.letGo(s)
 	case s.anew == nil && !time.Now().Before(s.anewAt):
 		a := &rebuild{}
@@ -132,7 +132,7 @@ func (e *Engine) rebuild(s *scopeIndex, a *rebuild) {
 		pace.Pause(e.life)
 		return e.life.Err() == nil && s.ready.Load() && !a.off.Load()
 	}
-	made := from.fitted(e.cfg.MaxScopeBytes, goOn)
+	made := compactor{from}.fitted(e.cfg.MaxScopeBytes, goOn)
 	if made == nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (e *Engine) begin(s *scopeIndex, a *rebuild) *index {
 		return nil
 	}
 	a.begun = true
-	return s.ix.records()
+	return s.ix.recordsOnly()
 }
 
 // swap puts the new index in the place of the old one. If there is much to make in it before, that is returned instead, but for the

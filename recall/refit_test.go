@@ -92,7 +92,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	forget(ms[1108:1118]...)
 	early := tell("While it was made: my tortoise is called Hector.")
 	again(ms[2010])
-	made := from.fitted(e.cfg.MaxScopeBytes, func() bool { return true })
+	made := (compactor{from}).fitted(e.cfg.MaxScopeBytes, func() bool { return true })
 	for c := 1200; c < 1400; c += 20 {
 		forget(ms[c+8 : c+18]...)
 	}
@@ -178,11 +178,11 @@ func TestRebuildOfWhatIsGone(t *testing.T) {
 			case "begun":
 				from := e.begin(s, a)
 				end(e, s)
-				if from.fitted(e.cfg.MaxScopeBytes, goOn) != nil {
+				if (compactor{from}).fitted(e.cfg.MaxScopeBytes, goOn) != nil {
 					t.Errorf("%s, %s: it goes on", name, stage)
 				}
 			case "made":
-				made = e.begin(s, a).fitted(e.cfg.MaxScopeBytes, goOn)
+				made = (compactor{e.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, goOn)
 				end(e, s)
 				e.swap(s, a, made, true)
 			}
@@ -206,7 +206,7 @@ func TestRebuildOfWhatChangesFaster(t *testing.T) {
 	}
 	s := scopeOf(e)
 	a := s.anew
-	made := e.begin(s, a).fitted(e.cfg.MaxScopeBytes, nil)
+	made := (compactor{e.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, nil)
 	a.bytes = e.cfg.MaxScopeBytes/notedShare + 1
 	e.Forget(alice, ms[1000].ID)
 	if s.anew == nil || s.anew == a {

@@ -14,7 +14,7 @@ type shape struct {
 // maxShapes bounds the table of shapes. A memory beyond it has its shape in its record.
 const maxShapes = 1 << 14
 
-func (ix *index) packShape(p *packer, m *storage.Memory) {
+func (ix *records) packShape(p *packer, m *storage.Memory) {
 	s := shape{
 		kind: m.Kind, source: m.Source, speaker: m.Provenance.Speaker, model: m.Provenance.Model, role: m.Provenance.Role,
 	}
@@ -33,7 +33,7 @@ func (ix *index) packShape(p *packer, m *storage.Memory) {
 	p.shape(&s)
 }
 
-func (ix *index) addShape(s shape) uint32 {
+func (ix *records) addShape(s shape) uint32 {
 	n := uint32(len(ix.shapes))
 	ix.shapes = append(ix.shapes, s)
 	ix.shapeOf[s] = n
@@ -73,7 +73,7 @@ func (u *unpacker) shape() shape {
 }
 
 // unpackShape reads the shape.
-func (ix *index) unpackShape(u *unpacker) shape {
+func (ix *records) unpackShape(u *unpacker) shape {
 	switch n := u.uint(); {
 	case n == 0:
 		return u.shape()

@@ -218,7 +218,7 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 		return at != 0 && at <= now
 	}
 	if lapsed := ix.anyMemory(expired); ix.dead > 0 || lapsed {
-		ix = ix.rebuilt(len(ix.turns), expired)
+		ix = compactor{ix}.rebuilt(len(ix.turns), expired)
 	}
 	ix.learnOfEnough() // of a copy, or of what nobody asks any more
 	if gone() {

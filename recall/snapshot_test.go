@@ -601,7 +601,7 @@ func smallBlob(t testing.TB) [][]byte {
 	s := resting(t, e)
 	s.ix.learn()
 	var parts [][]byte
-	for _, p := range s.ix.rebuilt(100, nil).encode(s.rest.tally, 1) {
+	for _, p := range (compactor{s.ix}).rebuilt(100, nil).encode(s.rest.tally, 1) {
 		parts = append(parts, p[partHeader:])
 	}
 	return parts
@@ -645,6 +645,6 @@ func FuzzDecode(f *testing.F) {
 		if len(ix.mems) > 0 {
 			ix.removeMemory(0)
 		}
-		ix.capture().rebuilt(len(ix.turns), nil).encode(tl, 1)
+		(compactor{ix.capture()}).rebuilt(len(ix.turns), nil).encode(tl, 1)
 	})
 }

@@ -7,8 +7,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
+// validator checks an index that was read from a snapshot.
+type validator struct{ *index }
+
 // soundPostings reports whether postings can be read to their end, and are what is noted of them.
-func (ix *index) soundPostings(p *postings) bool {
+func (ix validator) soundPostings(p *postings) bool {
 	last, df, ok := p.count(uint32(len(ix.turns)))
 	if !ok || last != p.last || df != p.df {
 		return false
@@ -63,7 +66,7 @@ func (p *postings) count(turns uint32) (last, df uint32, ok bool) {
 }
 
 // soundTurn reports whether the records of a turn can be read to their ends, and are what is noted of them.
-func (ix *index) soundTurn(n int32) bool {
+func (ix validator) soundTurn(n int32) bool {
 	t := &ix.turns[n]
 	spoken := t.count <= 2
 	for m := t.mem; m < t.mem+int32(t.count); m++ {
@@ -77,7 +80,7 @@ func (ix *index) soundTurn(n int32) bool {
 }
 
 // sound reports whether the record of a passage can be read to its end, and whether it is the assistant's.
-func (ix *index) sound(i int32, t *turn) (assistant, ok bool) {
+func (ix validator) sound(i int32, t *turn) (assistant, ok bool) {
 	rec := ix.mems[i].rec
 	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
 		return false, false

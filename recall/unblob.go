@@ -267,12 +267,12 @@ const sampleEvery = 64
 // sample reports whether one in so many turns and lists of postings, the first and the last among them, is sound.
 func (ix *index) sample(every int) bool {
 	for i := 0; i < len(ix.turns); i = nextSample(i, every, len(ix.turns)) {
-		if !ix.soundTurn(int32(i)) {
+		if !(validator{ix}).soundTurn(int32(i)) {
 			return false
 		}
 	}
 	for i := 0; i < len(ix.posts); i = nextSample(i, every, len(ix.posts)) {
-		if !ix.soundPostings(&ix.posts[i]) {
+		if !(validator{ix}).soundPostings(&ix.posts[i]) {
 			return false
 		}
 	}

@@ -55,7 +55,7 @@ func TestProjectsRankAndHideNothing(t *testing.T) {
 	for i := range ms {
 		ix.put([]passage{{memory: &ms[i], terms: []string{"deploy"}}})
 	}
-	again := ix.rebuilt(10, nil)
+	again := (compactor{ix}).rebuilt(10, nil)
 	for c, conv := range ix.convs.list {
 		if conv.project == 0 || again.convs.list[c].project != conv.project {
 			t.Errorf("conversation %d: project %d after a rebuild, want %d", c, again.convs.list[c].project, conv.project)

@@ -64,7 +64,7 @@ func TestWide(t *testing.T) {
 	}
 	s := resting(t, e)
 	check("grown", s.ix)
-	s.ix = s.ix.rebuilt(turns, func(int32) bool { return false })
+	s.ix = (compactor{s.ix}).rebuilt(turns, func(int32) bool { return false })
 	check("rebuilt", s.ix)
 	wide, err := e.Recall(t.Context(), ask)
 	if err != nil || len(wide.Memories) < MaxTopK/2 {
