@@ -6,6 +6,9 @@ import (
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
 // A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
@@ -39,7 +42,7 @@ var errBlob = errors.New("index snapshot damaged or of another version")
 // capture is a copy of an index that stands still while the index goes on. It shares what is only ever appended to, so
 // it takes a moment; it can be read like an index, not searched nor changed.
 func (ix *index) capture() *index {
-	c := ix.recordsOnly()
+	c := (blobWriter{ix}).recordsOnly()
 	c.posts = slices.Clone(ix.posts)
 	c.speakers = maps.Clone(ix.speakers)
 	for _, t := range []*table{&c.byTurn, &c.byID, &c.terms.at, &c.convs.names.at} {
@@ -48,10 +51,13 @@ func (ix *index) capture() *index {
 	return c
 }
 
+// blobWriter writes an index, or a capture of one, as a blob.
+type blobWriter struct{ *index }
+
 // records is a capture of which only the records can be read, by the numbers of turns and memories, and its size be told: enough to
 // make an index anew of it. Its lists and tables are the index's.
-func (ix *index) recordsOnly() *index {
-	c := *ix
+func (ix blobWriter) recordsOnly() *index {
+	c := *ix.index
 	c.turns = slices.Clone(ix.turns)
 	c.convs.list = slices.Clone(ix.convs.list)
 	c.arena.chunks = slices.Clone(ix.arena.chunks)
@@ -61,7 +67,7 @@ func (ix *index) recordsOnly() *index {
 }
 
 // encode returns the parts of a blob. The index has no removed turns.
-func (ix *index) encode(t *tally, build uint64) [][]byte {
+func (ix blobWriter) encode(t *tally, build uint64) [][]byte {
 	p := packer{b: make([]byte, partHeader, partHeader+64*len(ix.turns)+4*len(ix.mems))}
 	kept := packer{b: make([]byte, partHeader, partHeader+roomy(int(ix.postBytes))+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
 	p.uint(uint64(t.digest.Memories))
@@ -191,4 +197,345 @@ func (p *packer) turn(t *turn) {
 	}
 	p.b = append(p.b, byte(t.flags), byte(t.traits))
 	p.b = le.AppendUint32(le.AppendUint64(p.b, t.key), t.chain)
+}
+
+// blobReader opens the parts of a blob in their order.
+type blobReader struct {
+	build uint64
+	next  uint32
+}
+
+// open checks a part and returns its content.
+func (r *blobReader) open(part []byte) ([]byte, error) {
+	if len(part) < partHeader || string(part[:4]) != blobMagic || binary.LittleEndian.Uint32(part[4:]) != blobVersion {
+		return nil, errBlob
+	}
+	build := binary.LittleEndian.Uint64(part[8:])
+	if r.next == 0 {
+		r.build = build
+	}
+	if build != r.build || binary.LittleEndian.Uint32(part[16:]) != r.next {
+		return nil, errBlob
+	}
+	r.next++
+	return part[partHeader:], nil
+}
+
+// blobDigest reads the digest of the memories that a blob was built from.
+func blobDigest(u *unpacker) (d storage.Digest) {
+	d.Memories = int(u.uint())
+	d.Sum = u.uint64()
+	return d
+}
+
+func (u *unpacker) uint64() uint64 {
+	b := u.bytes(8)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+func (u *unpacker) uint32() uint32 {
+	b := u.bytes(4)
+	if b == nil {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(b)
+}
+
+// count reads how many of something follow that take at least size bytes each.
+func (u *unpacker) count(size int) int {
+	n := u.uint()
+	if n > uint64(len(u.b)/size) {
+		u.fail()
+		return 0
+	}
+	return int(n)
+}
+
+// decode reads the first two parts of a blob and returns the index without its arena and analyzer, the tally, and the lengths of the
+// chunks that the further parts hold. It keeps the second part, nothing of the first.
+func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) {
+	u, kept := unpacker{b: part}, unpacker{b: second}
+	t = &tally{digest: blobDigest(&u)}
+	for range u.count(16) {
+		t.setGhost(u.uint64(), u.uint64())
+	}
+	ix = newIndex(u.uint64(), nil)
+	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(text.MarkStatement) != text.EndOfStatement || ix.spelled(text.MarkQuestion) != text.EndOfQuestion {
+		return nil, nil, nil, errBlob
+	}
+	ix.posts = make([]postings, ix.terms.len(), roomy(ix.terms.len()))
+	rows := u.bytes(uint64(len(ix.posts) * postRow))
+	if u.failed {
+		return nil, nil, nil, errBlob
+	}
+	lists := kept.b
+	for i := range ix.posts {
+		l, row := &ix.posts[i], rows[i*postRow:][:postRow]
+		n := int(binary.LittleEndian.Uint32(row))
+		room := roomy(n)
+		if room > len(lists) {
+			return nil, nil, nil, errBlob
+		}
+		l.buf, lists = lists[:n:room], lists[room:]
+		l.df, l.last = binary.LittleEndian.Uint32(row[4:]), binary.LittleEndian.Uint32(row[8:])
+	}
+	ix.postBytes = int64(len(kept.b) - len(lists))
+	kept.b = lists
+	if u.byte() > 0 {
+		for i := range ix.posts {
+			ix.posts[i].facts = uint32(u.uint())
+		}
+	}
+	if !ix.convs.names.read(&u, &kept) || kept.failed || len(kept.b) > 0 {
+		return nil, nil, nil, errBlob
+	}
+	ix.convs.list = make([]conv, ix.convs.names.len())
+	for i := range ix.convs.list {
+		ix.convs.list[i] = conv{last: -1, project: u.uint32()}
+	}
+	for i, name := range u.strings() {
+		if ix.speaker(name) != uint16(i+1) {
+			return nil, nil, nil, errBlob
+		}
+	}
+	for range u.count(7) {
+		ix.addShape(u.shape())
+	}
+	if ix.coder, err = u.coder(); err != nil {
+		return nil, nil, nil, err
+	}
+	for i := range ix.spoken {
+		ix.spoken[i] = int(u.uint() & (1<<32 - 1))
+	}
+	turns := u.count(turnRow)
+	ix.turns = make([]turn, turns, roomy(turns)) // or the first turn that is added would copy them all
+	mems := 0
+	rows = u.bytes(uint64(len(ix.turns) * turnRow))
+	for i := range ix.turns {
+		ix.turns[i].read(rows[i*turnRow:][:turnRow])
+		ix.turns[i].mem = int32(mems)
+		mems += int(ix.turns[i].count)
+	}
+	if u.failed || mems > len(u.b) {
+		return nil, nil, nil, errBlob
+	}
+	ix.mems = make([]mem, mems, roomy(mems))
+	last, rest := place(0), u.b
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		for i := t.mem; i < t.mem+int32(t.count); i++ {
+			var v uint64
+			v, rest = cutUint(rest)
+			last += place(v)
+			ix.mems[i] = mem{rec: last, turn: int32(n)}
+		}
+	}
+	u.b = rest
+	if !ix.byTurn.read(&u) || !ix.byID.read(&u) {
+		return nil, nil, nil, errBlob
+	}
+	chunks = make([]int, u.count(1))
+	for i := range chunks {
+		chunks[i] = int(u.uint())
+	}
+	if u.failed || len(u.b) > 0 || len(chunks) >= maxChunks {
+		return nil, nil, nil, errBlob
+	}
+	return ix, t, chunks, nil
+}
+
+// read reads what packer.names wrote. No string is empty.
+func (s *names) read(u, kept *unpacker) bool {
+	n := u.count(1)
+	s.ends = make([]uint32, n, roomy(n))
+	total := uint64(0)
+	rest := u.b // to write to u each time takes twice as long
+	for i := range s.ends {
+		var n uint64
+		if len(rest) > 0 && rest[0] < 0x80 { // as most
+			n, rest = uint64(rest[0]), rest[1:]
+		} else {
+			n, rest = cutUint(rest)
+		}
+		if total += n; n == 0 || total > uint64(len(kept.b)) {
+			return false
+		}
+		s.ends[i] = uint32(total)
+	}
+	u.b = rest
+	s.bytes = kept.bytes(total)
+	return !kept.failed && s.at.read(u)
+}
+
+func (u *unpacker) coder() (*coder, error) {
+	n := u.count(9)
+	if n == 0 {
+		return nil, nil
+	}
+	if n > maxSymbols {
+		return nil, errBlob
+	}
+	c := &coder{symbols: make([]uint64, n), lengths: make([]uint8, n)}
+	rows := u.bytes(uint64(9 * n))
+	for i := range n {
+		row := rows[9*i:][:9]
+		c.lengths[i], c.symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
+		if l := c.lengths[i]; l == 0 || l > maxSymbol {
+			return nil, errBlob
+		}
+	}
+	c.index()
+	return c, nil
+}
+
+// read reads what packer.turn wrote.
+func (t *turn) read(row []byte) {
+	_ = row[turnRow-1]
+	le := binary.LittleEndian
+	*t = turn{
+		time: storage.Time(le.Uint64(row)), conv: int32(le.Uint32(row[8:])), prev: -1, next: -1, count: le.Uint16(row[12:]),
+		userLen: le.Uint16(row[14:]), asstLen: le.Uint16(row[16:]), speaker: le.Uint16(row[18:]), lives: le.Uint16(row[20:]),
+		flags: flags(row[22]), traits: text.Traits(row[23]), key: le.Uint64(row[24:]), chain: le.Uint32(row[32:]),
+	}
+}
+
+// complete makes what a blob does not hold of what decode and the chunks brought, and looks at one in so many of its records and lists
+// of postings. An index of which it has looked at all can be searched without a fault, whatever made the blob.
+func (ix *index) complete(every int) error {
+	turns := len(ix.turns)
+	ix.briefs, ix.chains = make([]brief, turns, roomy(turns)), make([]uint8, turns, roomy(turns))
+	order := make([]int32, 0, turns)
+	sorted := true
+	for i := range ix.turns {
+		t := &ix.turns[i]
+		if t.count == 0 || int(t.conv) >= len(ix.convs.list) || t.conv < -1 || int(t.speaker) > len(ix.speakers) ||
+			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken) != 0 {
+			return errBlob
+		}
+		ix.chains[i] = chainBit(t.chain)
+		ix.live++
+		ix.liveFacts += int(t.fact())
+		ix.liveMems += int(t.count)
+		ix.count(t, +1)
+		if t.conv >= 0 && t.flags&turnFact == 0 {
+			sorted = sorted && (len(order) == 0 || ix.turns[order[len(order)-1]].time <= t.time)
+			order = append(order, int32(i))
+		}
+	}
+	if !sorted {
+		slices.SortStableFunc(order, func(a, b int32) int { return int(min(max(ix.turns[a].time-ix.turns[b].time, -1), 1)) })
+	}
+	for _, n := range order { // as link, of what is in order
+		t := &ix.turns[n]
+		c := &ix.convs.list[t.conv]
+		if t.prev = c.last; t.prev >= 0 {
+			ix.turns[t.prev].next = n
+		}
+		c.last = n
+		c.count++
+	}
+	for i := range ix.turns {
+		ix.briefs[i] = ix.turns[i].brief()
+	}
+	for i := range ix.posts {
+		if p := &ix.posts[i]; int(p.last) > turns || p.df > p.last || p.facts > p.df {
+			return errBlob
+		}
+	}
+	if every == 1 && !(ix.byTurn.sound(turns) && ix.byID.sound(len(ix.mems)) && ix.terms.sound() && ix.convs.names.sound()) || !ix.sample(every) {
+		return errBlob
+	}
+	ix.widen()
+	return nil
+}
+
+// sampleEvery: one in so many turns and lists of postings is looked at where a blob is read.
+const sampleEvery = 64
+
+// sample reports whether one in so many turns and lists of postings, the first and the last among them, is sound.
+func (ix *index) sample(every int) bool {
+	for i := 0; i < len(ix.turns); i = nextSample(i, every, len(ix.turns)) {
+		if !(validator{ix}).soundTurn(int32(i)) {
+			return false
+		}
+	}
+	for i := 0; i < len(ix.posts); i = nextSample(i, every, len(ix.posts)) {
+		if !(validator{ix}).soundPostings(&ix.posts[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func nextSample(i, every, n int) int {
+	if i < n-1 {
+		return min(i+every, n-1)
+	}
+	return n
+}
+
+// verify reads a blob as if to load it, and looks at all of it.
+func verify(parts [][]byte) error {
+	var r blobReader
+	var content [][]byte
+	for _, part := range parts {
+		c, err := r.open(part)
+		if err != nil {
+			return err
+		}
+		content = append(content, c)
+	}
+	ix, _, chunks, err := decode(content[0], content[1])
+	if err != nil {
+		return err
+	}
+	for _, part := range content[2:] {
+		if chunks, err = ix.arena.take(part, chunks); err != nil {
+			return err
+		}
+	}
+	if len(chunks) > 0 {
+		return errBlob
+	}
+	return ix.complete(1)
+}
+
+// anyMemory reports whether any memory of a turn that may expire is so.
+func (ix blobWriter) anyMemory(is func(i int32) bool) bool {
+	for n := range ix.turns {
+		t := &ix.turns[n]
+		if t.flags&turnExpires == 0 || t.flags&turnDead != 0 {
+			continue
+		}
+		for i := t.mem; i < t.mem+int32(t.count); i++ {
+			if is(i) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// firstExpiry is when the first memory expires, 0 for never.
+func (ix blobWriter) firstExpiry() (first storage.Time) {
+	ix.anyMemory(func(i int32) bool {
+		if at := ix.expires(i); at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+		return false
+	})
+	return first
+}
+
+// snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
+// fills more than a record: that is at some 150,000 memories.
+func (ix blobWriter) snapshotable() bool {
+	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
+	names := ix.terms.held() + ix.convs.names.held()
+	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
+	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
+		len(ix.arena.chunks) <= storage.MaxRecords-2
 }

@@ -95,7 +95,7 @@ func (e *Engine) shrink(keep *scopeIndex) {
 			continue
 		}
 		if c.s.loading == nil && !c.s.gone {
-			if r := &c.s.rest; c.s.ix != nil && r.tally != nil && r.unsaved && !r.hopeless && c.s.ix.snapshotable() {
+			if r := &c.s.rest; c.s.ix != nil && r.tally != nil && r.unsaved && !r.hopeless && (blobWriter{c.s.ix}).snapshotable() {
 				e.keepEvicted(evicted{c.s.scope, c.s.ix, r.tally, c.s.ix.bytes()})
 			}
 			e.letGo(c.s)

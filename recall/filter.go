@@ -37,7 +37,7 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 		}
 	}
 	if f.chains = req.VisibleChains; req.VisibleTurns > 0 {
-		f.chains = append(slices.Clip(f.chains), ix.newestChains(req.Conversation, min(req.VisibleTurns, maxVisibleTurns))...)
+		f.chains = append(slices.Clip(f.chains), (chains{ix}).newestChains(req.Conversation, min(req.VisibleTurns, maxVisibleTurns))...)
 	}
 	if len(f.chains) > 0 {
 		f.hashes = slices.Grow(f.hashes, len(f.chains))
@@ -53,8 +53,11 @@ func (e *Engine) filter(ix *index, req *Request, f *filter) {
 
 const maxVisibleTurns = 256
 
+// chains finds the chain hashes of an index's turns.
+type chains struct{ *index }
+
 // newestChains are the chain hashes of the newest turns of a conversation, of so many at most.
-func (ix *index) newestChains(conversation string, most int) (chains [][usualID]byte) {
+func (ix chains) newestChains(conversation string, most int) (chains [][usualID]byte) {
 	c, ok := ix.convs.find(conversation)
 	if !ok {
 		return nil
@@ -69,7 +72,7 @@ func (ix *index) newestChains(conversation string, most int) (chains [][usualID]
 }
 
 // chainOf is the provenance chain hash of a turn. ok is false where it is none of the proxy's.
-func (ix *index) chainOf(t *turn) (chain [usualID]byte, ok bool) {
+func (ix chains) chainOf(t *turn) (chain [usualID]byte, ok bool) {
 	u := ix.head(t.mem).rest
 	d := ix.identity(&u, ix.mems[t.mem].turn)
 	if !d.chainHex || len(d.chain) != usualID {
@@ -148,6 +151,6 @@ func (f *filter) carries(t *turn) bool {
 	if _, found := slices.BinarySearch(f.hashes, t.chain); !found {
 		return false
 	}
-	chain, ok := f.ix.chainOf(t)
+	chain, ok := (chains{f.ix}).chainOf(t)
 	return ok && slices.Contains(f.chains, chain)
 }

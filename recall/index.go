@@ -296,7 +296,7 @@ func (ix *index) put(ps []passage) {
 	switch {
 	case ix.building:
 		if ix.log.used == logChunks {
-			ix.spreadLog()
+			(listBuilder{ix}).spreadLog()
 		}
 	case len(ix.turns)%wideFrom == 0:
 		ix.widen()

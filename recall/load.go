@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
@@ -137,7 +136,7 @@ func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally,
 			}
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
-			ix.spreadLog()
+			(listBuilder{ix}).spreadLog()
 			ix.learnOfEnough()
 		}
 		if ix.bytes() > e.cfg.MaxScopeBytes || (compactor{ix}).full() {
@@ -224,18 +223,4 @@ func (g *turnGroup) flush() {
 		g.close()
 		g.next = (g.next + 1) % openTurns
 	}
-}
-
-// merge adds passages to what the index has of their turn already.
-func (ix *index) merge(ps []passage) {
-	if n, ok := ix.turnByKey(ix.turnHash(ps[0].memory)); ok {
-		t := ix.turns[n]
-		for j := t.mem; j < t.mem+int32(t.count); j++ {
-			old := ix.passage(j, t.traits)
-			if !slices.ContainsFunc(ps, func(p passage) bool { return p.memory.ID == old.memory.ID }) {
-				ps = append(ps, old)
-			}
-		}
-	}
-	ix.put(ps)
 }

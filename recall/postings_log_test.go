@@ -34,10 +34,10 @@ func TestLoggedPostings(t *testing.T) {
 			ix.put([]passage{{memory: &m, terms: terms}})
 		}
 		if r.IntN(200) == 0 {
-			logged.spreadLog()
+			(listBuilder{logged}).spreadLog()
 		}
 	}
-	logged.compactLists()
+	(listBuilder{logged}).compactLists()
 	if len(logged.posts) != len(plain.posts) {
 		t.Fatalf("%d terms, want %d", len(logged.posts), len(plain.posts))
 	}

@@ -97,7 +97,7 @@ func (ix *index) compact() {
 	if !ix.later {
 		ix.learnOfEnough()
 	}
-	ix.compactLists()
+	(listBuilder{ix}).compactLists()
 	ix.posts, ix.turns, ix.briefs, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.chains), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)

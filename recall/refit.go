@@ -158,7 +158,7 @@ func (e *Engine) begin(s *scopeIndex, a *rebuild) *index {
 		return nil
 	}
 	a.begun = true
-	return s.ix.recordsOnly()
+	return (blobWriter{s.ix}).recordsOnly()
 }
 
 // swap puts the new index in the place of the old one. If there is much to make in it before, that is returned instead, but for the

@@ -199,38 +199,6 @@ func (s *scopeIndex) change(c change) {
 	s.ix.apply(c)
 }
 
-// apply changes the index.
-func (ix *index) apply(c change) {
-	for _, id := range c.gone {
-		if i, ok := ix.memoryOf(id); ok {
-			ix.removeMemory(i)
-		}
-	}
-	if c.turn != "" {
-		if n, ok := ix.turnByKey(ix.hash(c.turn)); ok {
-			ix.remove(n)
-		}
-	}
-	for rest := c.passages; len(rest) > 0; {
-		key := turnKey(rest[0].memory)
-		var same, others []passage
-		for _, p := range rest {
-			if turnKey(p.memory) == key {
-				same = append(same, p)
-			} else {
-				others = append(others, p)
-			}
-		}
-		if c.turn == "" {
-			ix.merge(same)
-		} else {
-			ix.put(same)
-		}
-		rest = others
-	}
-	ix.work = nil // most scopes rest for long
-}
-
 // wait blocks until the load under way, if any, has ended, and returns why it failed.
 func (s *scopeIndex) wait(ctx context.Context) error {
 	if s.ready.Load() {

@@ -91,32 +91,6 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 	return res, nil
 }
 
-// approach reads a little of the records of the first hits, and of those of the others in which there may be phrases; all of one kind
-// before the next, so that the processor fetches them side by side rather than, as what follows would, one after the other: they lie
-// scattered over memory that is rarely in a cache.
-func (ix ranker) approach(hits []hit, first int, s *scratch) (read byte) {
-	var at [2 * 16]int32
-	n := 0
-	for i := 0; i < len(hits) && n < len(at); i++ {
-		if i >= first && !s.mayHavePhrase(hits[i].turn) {
-			continue
-		}
-		at[n] = ix.turns[hits[i].turn].mem
-		n++
-	}
-	for i := range at[:n] {
-		at[i] = int32(ix.mems[at[i]].rec)
-	}
-	for _, rec := range at[:n] {
-		rec := ix.arena.from(place(rec))
-		read += rec[0]
-		for line := cacheLine; line < min(len(rec), 4*cacheLine); line += cacheLine {
-			read += rec[line]
-		}
-	}
-	return read
-}
-
 const cacheLine = 64 // bytes
 
 // selection fills a result from ranked turns.

@@ -75,21 +75,11 @@ func (r *rest) touch(n int) {
 
 // due reports whether it is time to write.
 func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
-	if !r.unsaved || r.hopeless || !ix.snapshotable() {
+	if !r.unsaved || r.hopeless || !(blobWriter{ix}).snapshotable() {
 		return false
 	}
 	quiet := now.Sub(r.changed)
 	return quiet >= after && (r.changes*snapshotShare >= ix.live || quiet >= snapshotLate*after)
-}
-
-// snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
-// fills more than a record: that is at some 150,000 memories.
-func (ix *index) snapshotable() bool {
-	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
-	names := ix.terms.held() + ix.convs.names.held()
-	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
-	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
-		len(ix.arena.chunks) <= storage.MaxRecords-2
 }
 
 // keepSnapshots writes what is due until ctx ends.
@@ -114,7 +104,9 @@ func (e *Engine) finishSnapshots() {
 	defer cancel()
 	e.deleteStale(ctx)
 	e.saveEvicted(ctx)
-	e.saveDue(ctx, func(s *scopeIndex) bool { return s.rest.unsaved && !s.rest.hopeless && s.ix.snapshotable() })
+	e.saveDue(ctx, func(s *scopeIndex) bool {
+		return s.rest.unsaved && !s.rest.hopeless && (blobWriter{s.ix}).snapshotable()
+	})
 }
 
 // saveDue writes the scopes that are due, the most recently used first. A panic costs that snapshot.
@@ -217,15 +209,15 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 		at := ix.expires(i)
 		return at != 0 && at <= now
 	}
-	if lapsed := ix.anyMemory(expired); ix.dead > 0 || lapsed {
+	if lapsed := (blobWriter{ix}).anyMemory(expired); ix.dead > 0 || lapsed {
 		ix = compactor{ix}.rebuilt(len(ix.turns), expired)
 	}
 	ix.learnOfEnough() // of a copy, or of what nobody asks any more
 	if gone() {
 		return nil
 	}
-	until := ix.firstExpiry()
-	parts := ix.encode(t, rand.Uint64())
+	until := (blobWriter{ix}).firstExpiry()
+	parts := (blobWriter{ix}).encode(t, rand.Uint64())
 	if err := verify(parts); err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
@@ -254,33 +246,6 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 }
 
 func partKey(n int) string { return fmt.Sprintf("%s%04d", snapshotKey, n) }
-
-// anyMemory reports whether any memory of a turn that may expire is so.
-func (ix *index) anyMemory(is func(i int32) bool) bool {
-	for n := range ix.turns {
-		t := &ix.turns[n]
-		if t.flags&turnExpires == 0 || t.flags&turnDead != 0 {
-			continue
-		}
-		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			if is(i) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// firstExpiry is when the first memory expires, 0 for never.
-func (ix *index) firstExpiry() (first storage.Time) {
-	ix.anyMemory(func(i int32) bool {
-		if at := ix.expires(i); at != 0 && (first == 0 || at < first) {
-			first = at
-		}
-		return false
-	})
-	return first
-}
 
 // deleteSnapshot deletes the parts of a snapshot from a number on. It names all that there could be, since a snapshot is written in one
 // commit: to list them would unseal them.

@@ -139,7 +139,7 @@ func (d *digesting) parts(t testing.TB) []storage.Record {
 	return page.Records
 }
 
-func always(s *scopeIndex) bool { return s.ix.snapshotable() }
+func always(s *scopeIndex) bool { return (blobWriter{s.ix}).snapshotable() }
 
 // loadedEngine is an engine that holds alice's index.
 func loadedEngine(t testing.TB, src Source) *Engine {
@@ -544,7 +544,7 @@ func TestEvictedIndexLeavesASnapshot(t *testing.T) {
 func TestSmallIndexLeavesNoSnapshot(t *testing.T) {
 	for n, want := range map[int]int64{snapshotLeast - 1: 0, snapshotLeast: 1} {
 		e := loadedEngine(t, newDigesting(t, town(n)))
-		e.saveDue(t.Context(), func(s *scopeIndex) bool { return s.ix.snapshotable() })
+		e.saveDue(t.Context(), func(s *scopeIndex) bool { return (blobWriter{s.ix}).snapshotable() })
 		if got := e.Stats().Saved; got != want {
 			t.Errorf("%d memories: got %d snapshots, want %d", n, got, want)
 		}
@@ -601,7 +601,7 @@ func smallBlob(t testing.TB) [][]byte {
 	s := resting(t, e)
 	s.ix.learn()
 	var parts [][]byte
-	for _, p := range (compactor{s.ix}).rebuilt(100, nil).encode(s.rest.tally, 1) {
+	for _, p := range (blobWriter{(compactor{s.ix}).rebuilt(100, nil)}).encode(s.rest.tally, 1) {
 		parts = append(parts, p[partHeader:])
 	}
 	return parts
@@ -645,6 +645,6 @@ func FuzzDecode(f *testing.F) {
 		if len(ix.mems) > 0 {
 			ix.removeMemory(0)
 		}
-		(compactor{ix.capture()}).rebuilt(len(ix.turns), nil).encode(tl, 1)
+		(blobWriter{(compactor{ix.capture()}).rebuilt(len(ix.turns), nil)}).encode(tl, 1)
 	})
 }

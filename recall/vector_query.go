@@ -150,15 +150,6 @@ func (k *vectorKeeper) likeness(s *scopeIndex, a *vectorQuery) (*likeness, error
 	return found, nil
 }
 
-// turnOf returns the turn of a memory by the hash of its id.
-func (ix *index) turnOf(id uint64) (int32, bool) {
-	i, ok := ix.memoryByHash(id)
-	if !ok {
-		return 0, false
-	}
-	return ix.mems[i].turn, true
-}
-
 // Likeness below minZ adds nothing, above maxZ no more than at it. For the
 // measurements see docs/recall.md.
 const (
