@@ -117,7 +117,7 @@ func BenchmarkRestore(b *testing.B) {
 	ms, _ := corpusOf(b, 10_000, "locomo_a")
 	src := newDigesting(b, ms)
 	e := loadedEngine(b, src)
-	e.saveDue(b.Context(), always)
+	e.snapshots.saveAll(b.Context(), always)
 	parts := src.parts(b)
 	size := 0
 	for _, p := range parts {

@@ -536,6 +536,21 @@ func (ix blobWriter) snapshotable() bool {
 	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
 	names := ix.terms.held() + ix.convs.names.held()
 	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
-	return ix.liveMems >= snapshotLeast && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
+	return ix.liveMems >= minSnapshotMemories && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
 		len(ix.arena.chunks) <= storage.MaxRecords-2
+}
+
+// take adds the chunks of a part, and returns the lengths of those that are still
+// to come.
+func (a *arena) take(part []byte, lengths []int) ([]int, error) {
+	for first := true; first || len(part) > 0; first = false {
+		if len(lengths) == 0 || lengths[0] <= 0 || lengths[0] > len(part) {
+			return nil, errBlob
+		}
+		n := lengths[0]
+		a.chunks = append(a.chunks, part[:n:n])
+		a.size += int64(n)
+		part, lengths = part[n:], lengths[1:]
+	}
+	return lengths, nil
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -20,124 +19,99 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Engine recalls. All methods are safe for concurrent use; scopes do not wait for one another.
+// Engine recalls memories. All methods are safe for concurrent use, and a
+// request never waits for another scope's.
+//
+//	Recall ----> cache ---> slot ---> index
+//	               |          ^
+//	               | miss     | publish
+//	               v          |
+//	            loader -------+---- snapshotter <--- evicted and changed indexes
+//	                          |
+//	Add, Forget --------------+---> rebuilder, vectors
 type Engine struct {
 	cfg      Config
-	src      Source
-	log      *slog.Logger
-	tracer   trace.Tracer // nil: silent
+	tracer   trace.Tracer // nil if spans are off
+	spanned  []trace.SpanStartOption
 	analyzer *text.Analyzer
-	seed     uint64
 	scratch  sync.Pool // *scratch
-	analyses sync.Pool // *analysis
 	queries  sync.Pool // *resolvedQuery
 	works    sync.Pool // *workspace
 
-	spanOptions []trace.SpanStartOption
-
-	scopes sync.Map // storage.Scope -> *scope
-	held   atomic.Int64
-	clock  atomic.Int64 // counts uses, for the least recently used
-
-	evict sync.Mutex // one eviction at a time
-	slots chan struct{}
-
-	rebuilding chan struct{} // one rebuild at a time
-
-	life   context.Context // of the background loads
-	stop   context.CancelFunc
-	mu     sync.Mutex // guards closed and loads.Add
-	closed bool
-	loads  sync.WaitGroup
-
-	snapshots      SnapshotStore // nil: none are kept
-	evictedIndexes chan evicted
-	unwritten      atomic.Int64 // bytes of them and of the one that is being written; they count as held
-	erasing        erasures
-	staleScopes    map[storage.Scope]struct{} // guarded by mu
-
-	loaded, uncoded, failed, evicted, omitted, damaged, restored, rejected, saved atomic.Int64
-
-	omittedTold, failedTold seldom
-
-	vectors *vectorKeeper
+	tasks     *tasks
+	cache     *scopeCache
+	reader    *memoryReader
+	loader    *loader
+	rebuilder *rebuilder
+	snapshots *snapshotter // nil if none are kept
+	vectors   *vectorKeeper
+	pauses    writePauses
 }
 
-// errClosed is what a closed engine answers.
 var errClosed = fmt.Errorf("recall: engine closed: %w", storage.ErrUnavailable)
 
-// New returns an engine that loads indexes from src, and keeps there snapshots of them if it is a SnapshotStore, and
-// vectors if it is a storage.Local. A nil log or tp is silent. It starts nothing; loads that requests
-// start are waited for by Close.
+// New returns an engine that loads indexes from src. It keeps snapshots in src
+// if that is a SnapshotStore, and vectors if it is a storage.Local. log and tp
+// may be nil. New starts nothing; Close waits for what requests start.
 func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Engine {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	e := &Engine{
-		cfg: cfg, src: src, log: log, analyzer: text.NewAnalyzer(cachedWords), seed: rand.Uint64(),
-		slots: make(chan struct{}, max(cfg.MaxLoads, 1)), rebuilding: make(chan struct{}, 1),
-	}
+	query.Load() // so that no request has to wait for it
+	e := &Engine{cfg: cfg, analyzer: text.NewAnalyzer(cachedWords), tasks: newTasks()}
 	if tp != nil {
-		e.tracer = tp.Tracer(scopeName)
+		e.tracer = tp.Tracer(tracerName)
+		e.spanned = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	}
-	if s, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
-		e.snapshots, e.evictedIndexes, e.staleScopes = s, make(chan evicted, maxEvicted), map[storage.Scope]struct{}{}
-	}
-	query.Load() // not within a query
-	e.spanOptions = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(resolvedQuery) }
 	e.works.New = func() any { return new(workspace) }
-	e.analyses.New = func() any { return new(text.Analysis) }
-	e.life, e.stop = context.WithCancel(context.Background())
+	e.cache = &scopeCache{cfg: &e.cfg}
+	if store, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
+		e.snapshots = &snapshotter{
+			cfg: &e.cfg, store: store, log: log, analyzer: e.analyzer, ctx: e.tasks.ctx, cache: e.cache, pauses: &e.pauses,
+			evicted: make(chan evictedIndex, maxEvicted), stale: map[storage.Scope]struct{}{},
+		}
+		e.cache.onEvict = e.snapshots.keepEvicted
+	}
 	local, _ := src.(storage.Local)
-	e.vectors = newVectorKeeper(e, local)
+	e.vectors = newVectorKeeper(e, log, local)
+	e.reader = newMemoryReader(e.analyzer, e.snapshots != nil)
+	e.rebuilder = &rebuilder{cfg: &e.cfg, log: log, tasks: e.tasks, cache: e.cache, vectors: e.vectors, running: make(chan struct{}, 1)}
+	e.loader = &loader{
+		cfg: &e.cfg, src: src, log: log, seed: rand.Uint64(), tasks: e.tasks, cache: e.cache, reader: e.reader,
+		rebuilder: e.rebuilder, snapshots: e.snapshots, vectors: e.vectors, running: make(chan struct{}, max(cfg.MaxLoads, 1)),
+	}
 	return e
 }
 
 // Run keeps snapshots until ctx is done, then closes the engine.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.snapshots != nil {
-		e.keepSnapshots(ctx)
+		e.snapshots.run(ctx)
 	}
 	<-ctx.Done()
 	e.Close()
 	return nil
 }
 
-// Close stops the background loads, waits for them, and writes the snapshots that are due, for a few seconds at most.
-// Requests then fail with an error that wraps storage.ErrUnavailable.
+// Close stops the background work, waits for it, and writes the snapshots that
+// are due within a few seconds. Later requests fail with an error that wraps
+// storage.ErrUnavailable.
 func (e *Engine) Close() {
-	e.mu.Lock()
-	first := !e.closed
-	e.closed = true
-	e.mu.Unlock()
-	e.stop()
-	e.loads.Wait()
-	if first && e.snapshots != nil {
-		e.finishSnapshots()
+	if first := e.tasks.close(); first && e.snapshots != nil {
+		e.snapshots.finish()
 	}
 }
 
-// background runs f unless the engine is closed. Close waits for it.
-func (e *Engine) background(f func()) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return false
-	}
-	e.loads.Go(f)
-	return true
-}
-
-// Stats are counters since the start, and what is held now.
+// Stats are counters since the start, and gauges of what is held now.
 type Stats struct {
-	Scopes   int   // held now, those that are loading included
-	Bytes    int64 // estimated heap of all indexes
+	Scopes   int   // held now, including those that are loading
+	Bytes    int64 // estimated size of all indexes
 	MaxBytes int64
 	Loads    int64 // finished
-	Uncoded  int64 // indexes now that were built and take more than they will, as their texts are not coded yet
-	Failures int64 // loads that failed, and rebuilds
+	Uncoded  int64 // indexes now that will become smaller, as their texts are not coded yet
+	Failures int64 // failed loads and rebuilds
 	Evicted  int64 // scopes dropped to keep MaxBytes
 	Omitted  int64 // memories left out of scopes larger than MaxScopeBytes
 	Damaged  int64 // records that the store could not read
@@ -150,21 +124,41 @@ type Stats struct {
 // Stats returns the counters.
 func (e *Engine) Stats() Stats {
 	s := Stats{
-		Bytes: e.held.Load(), MaxBytes: e.cfg.MaxBytes, Loads: e.loaded.Load(), Uncoded: e.uncoded.Load(), Failures: e.failed.Load(),
-		Evicted: e.evicted.Load(), Omitted: e.omitted.Load(), Damaged: e.damaged.Load(),
-		Restored: e.restored.Load(), Rejected: e.rejected.Load(), Saved: e.saved.Load(),
+		Bytes: e.cache.bytes.Load(), MaxBytes: e.cfg.MaxBytes, Evicted: e.cache.evicted.Load(),
+		Loads: e.loader.loaded.Load(), Uncoded: e.loader.uncoded.Load(), Damaged: e.loader.damaged.Load(),
+		Failures: e.loader.failed.Load() + e.rebuilder.failed.Load(), Omitted: e.rebuilder.omitted.Load(),
+		Vectors: e.vectors.stats(),
 	}
-	s.Vectors = e.vectors.stats()
-	e.scopes.Range(func(any, any) bool { s.Scopes++; return true })
+	if p := e.snapshots; p != nil {
+		s.Restored, s.Rejected, s.Saved = p.restored.Load(), p.rejected.Load(), p.saved.Load()
+	}
+	e.cache.each(func(*slot) { s.Scopes++ })
 	return s
 }
 
-// Recall finds the memories that matter for a request, best first. It returns ErrTimeout when the deadline passes first
-// and an error wrapping storage.ErrUnavailable when the scope can't be loaded; an empty result means that nothing
-// relevant is known.
+// Names of the span and its attributes. None contains any text.
+const (
+	tracerName = "github.com/remora-proxy/remora/recall"
+
+	spanSearch = "search_memory"
+
+	attrOperation  = "gen_ai.operation.name"
+	attrConsidered = "remora.recall.considered"
+	attrGated      = "remora.recall.gated"
+	attrReturned   = "gen_ai.memory.result.count"
+	attrTerms      = "remora.recall.terms"
+	attrLoaded     = "remora.recall.loaded"
+	attrVectors    = "remora.recall.vectors"
+	attrIndexed    = "remora.recall.indexed"
+)
+
+// Recall finds the memories that are relevant to a request, best first. It
+// returns ErrTimeout if the deadline passes first, and an error that wraps
+// storage.ErrUnavailable if the scope can't be loaded. An empty result means
+// that nothing relevant is known.
 func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 	start := time.Now()
-	if e.tracer == nil { // a span that nobody sees costs as much as two words of the query
+	if e.tracer == nil { // an unrecorded span costs as much as two words of the query
 		res, err := e.recall(ctx, &req, start)
 		if err != nil {
 			res = Result{}
@@ -172,12 +166,12 @@ func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 		res.Took = time.Since(start)
 		return res, err
 	}
-	ctx, span := e.tracer.Start(ctx, spanSearch, e.spanOptions...)
+	ctx, span := e.tracer.Start(ctx, spanSearch, e.spanned...)
 	defer span.End()
 	res, err := e.recall(ctx, &req, start)
 	res.Took = time.Since(start)
 	if err != nil {
-		span.SetStatus(codes.Error, reason(err))
+		span.SetStatus(codes.Error, errorName(err))
 		return Result{Took: res.Took}, err
 	}
 	if span.IsRecording() {
@@ -187,8 +181,8 @@ func (e *Engine) Recall(ctx context.Context, req Request) (Result, error) {
 	return res, nil
 }
 
-// reason names an error without quoting it.
-func reason(err error) string {
+// errorName names an error without quoting it.
+func errorName(err error) string {
 	switch {
 	case errors.Is(err, ErrTimeout):
 		return "timeout"
@@ -204,7 +198,7 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	if err := req.Scope.Validate(); err != nil {
 		return Result{}, fmt.Errorf("recall: %w", err)
 	}
-	s := e.place(req.Scope)
+	s := e.cache.slot(req.Scope)
 	deadline := e.cfg.Deadline
 	warm := s.ready.Load()
 	if !warm {
@@ -220,33 +214,33 @@ func (e *Engine) recall(ctx context.Context, req *Request, start time.Time) (Res
 	}
 	var err error
 	if !warm {
-		if s, err = e.acquire(ctx, req.Scope); err != nil {
+		if s, err = e.loader.acquire(ctx, req.Scope); err != nil {
 			return Result{}, err
 		}
 	}
-	asked := e.vectors.startQuery(ctx, req)
+	embedding := e.vectors.startQuery(ctx, req)
 	for {
-		s.used.Store(e.clock.Add(1))
+		e.cache.touch(s)
 		if err := s.wait(ctx); err != nil {
 			return Result{}, err
 		}
-		res, ok, err := e.searchScope(ctx, s, req, nil)
+		res, ok, err := e.searchSlot(ctx, s, req, nil)
 		if err != nil {
 			return res, err
 		}
 		if ok {
-			return e.withVectors(ctx, s, req, asked, res), nil
+			return e.withVectors(ctx, s, req, embedding, res), nil
 		}
-		// Dropped or evicted since it was acquired.
-		if s, err = e.acquire(ctx, req.Scope); err != nil {
+		// The slot was dropped or evicted after it had been acquired.
+		if s, err = e.loader.acquire(ctx, req.Scope); err != nil {
 			return Result{}, err
 		}
 	}
 }
 
-// searchScope searches under the scope's lock, by words and by the vector if one is given. It is not ok when there is no
-// index any more.
-func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery) (res Result, ok bool, err error) {
+// searchSlot searches under the slot's lock, by words and by a vector if one is
+// given. ok is false if the slot has no index any more.
+func (e *Engine) searchSlot(ctx context.Context, s *slot, req *Request, v *vectorQuery) (res Result, ok bool, err error) {
 	if err := s.rlock(ctx); err != nil {
 		return Result{}, false, err
 	}
@@ -262,7 +256,7 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	if len(q.Terms) == 0 && q.Profile == 0 { // nothing is asked
 		return Result{Vectors: VectorsOff}, true, nil
 	}
-	if q.vector, err = e.vectors.likeness(s, a); err != nil {
+	if q.vector, err = e.vectors.likeness(s, v); err != nil {
 		return Result{}, true, err
 	}
 	res, err = e.search(ctx, s.ix, q, req)
@@ -271,44 +265,68 @@ func (e *Engine) searchScope(ctx context.Context, s *scopeIndex, req *Request, a
 	return res, true, err
 }
 
-// Add tells the engine of memories that the store has durably taken. With a turn they are the whole truth about it: what
-// an earlier Add left of the turn goes. Without one each memory replaces the one with its ID. Memories that may never be
-// returned (deleted, superseded, no longer valid, Trust 0) are removed. A scope that is not held is left alone: it will
-// be loaded from the store when it is asked for.
+// Add updates the index with memories that the store has written durably. If
+// turn is not empty they replace all memories of an earlier Add of the turn,
+// otherwise each replaces the one with its ID. Memories that must not be
+// returned (deleted, superseded, no longer valid, Trust 0) are removed. A scope
+// that is not held is left alone; its next load reads the memories from the
+// store.
 func (e *Engine) Add(scope storage.Scope, turn string, ms []storage.Memory) {
 	if slices.ContainsFunc(ms, func(m storage.Memory) bool { return !recallable(&m) }) {
-		e.stale(scope) // a memory may have been deleted by its mark
+		e.snapshots.markStale(scope)
 	}
-	v, ok := e.scopes.Load(scope)
-	if !ok {
-		return
+	if s, ok := e.cache.find(scope); ok {
+		e.apply(s, e.reader.change(turn, ms))
 	}
-	e.apply(v.(*scopeIndex), e.prepare(turn, ms))
 }
 
-// Forget removes memories, and what the store has of their vectors. Unknown ids are ignored.
+// Forget removes memories and their stored vectors. Unknown ids are ignored.
 func (e *Engine) Forget(scope storage.Scope, ids ...string) {
-	e.stale(scope)
-	if v, ok := e.scopes.Load(scope); ok {
-		e.apply(v.(*scopeIndex), change{gone: ids})
+	e.snapshots.markStale(scope)
+	if s, ok := e.cache.find(scope); ok {
+		e.apply(s, change{removed: ids})
 	}
 	if len(ids) > 0 {
 		e.vectors.forget(scope, ids...)
 	}
 }
 
-// Drop forgets the whole scope, as after an erasure. A load under way is abandoned and its result thrown away.
+// Drop forgets a whole scope after its erasure. The result of a running load is
+// discarded.
 func (e *Engine) Drop(scope storage.Scope) {
-	if v, ok := e.scopes.LoadAndDelete(scope); ok {
-		s := v.(*scopeIndex)
-		s.abandon()
-		e.release(s)
-	}
-	e.vectors.forget(scope) // an erasure has done so, but not what was written after it
+	e.cache.drop(scope)
+	e.vectors.forget(scope) // the erasure has removed them, except for later ones
 }
 
 // Loaded reports whether the scope's index is in memory.
 func (e *Engine) Loaded(scope storage.Scope) bool {
-	v, ok := e.scopes.Load(scope)
-	return ok && v.(*scopeIndex).ready.Load()
+	s, ok := e.cache.find(scope)
+	return ok && s.ready.Load()
+}
+
+// apply makes a change in the slot's index, or after its running load.
+func (e *Engine) apply(s *slot, c change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.dropped:
+	case s.loading != nil:
+		if len(s.pending) <= maxPending {
+			s.pending = append(s.pending, c)
+		}
+	case s.ix != nil:
+		work := e.works.Get().(*workspace)
+		s.ix.work = work
+		s.rebuild.record(&c) // first: if the change panics, both indexes make it in part
+		s.change(c)
+		if work.small() {
+			work.conversation.id = "" // it belongs to this index
+			e.works.Put(work)
+		}
+		if e.rebuilder.refit(s); s.dropped {
+			return
+		}
+		e.cache.countIndex(s)
+		e.vectors.scopeChanged(s, &c)
+	}
 }

@@ -103,14 +103,14 @@ func patient() Config {
 }
 
 // resting is alice's scope once the engine does nothing to it of its own accord.
-func resting(t testing.TB, e *Engine) *scopeIndex {
+func resting(t testing.TB, e *Engine) *slot {
 	t.Helper()
-	v, _ := e.scopes.Load(alice)
-	s := v.(*scopeIndex)
+	v, _ := e.cache.slots.Load(alice)
+	s := v.(*slot)
 	busy := func() bool {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		return e.Stats().Uncoded > 0 || s.anew != nil || len(e.rebuilding) > 0
+		return e.Stats().Uncoded > 0 || s.rebuild != nil || len(e.rebuilder.running) > 0
 	}
 	for until := time.Now().Add(time.Minute); busy(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -520,7 +520,7 @@ func TestStoreFailure(t *testing.T) {
 		src.mu.Lock()
 		src.err = nil
 		src.mu.Unlock()
-		time.Sleep(retryAfter)
+		time.Sleep(loadPause)
 		wantIDs(t, "after the store came back", recallIDs(t, e, Request{Newest: "apple"}), "00000001-0")
 	})
 }
@@ -543,7 +543,7 @@ func TestFailedLoadsAreToldSeldom(t *testing.T) {
 		if got := strings.Count(log.String(), "not loaded"); got != 1 {
 			t.Errorf("told %d times, want once: %s", got, &log)
 		}
-		time.Sleep(failedTold)
+		time.Sleep(failedLogInterval)
 		if fail("4", "5"); !strings.Contains(log.String(), "failures=4") || strings.Count(log.String(), "not loaded") != 2 {
 			t.Errorf("got %s, want a second line with failures=4", &log)
 		}
@@ -682,7 +682,7 @@ func TestScopeLargerThanItsBoundKeepsTheNewest(t *testing.T) {
 	resting(t, e)
 	wantIDs(t, "added", recallIDs(t, e, Request{Newest: wordOf(5999), TopK: 1}), "0000176f-0")
 	s := e.Stats()
-	if s.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+scopeOverhead {
+	if s.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+slotOverhead {
 		t.Errorf("got %+v, want omitted ones and at most %d bytes", s, cfg.MaxScopeBytes)
 	}
 }

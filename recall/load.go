@@ -4,223 +4,291 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
 
-// runLoad builds the index and publishes it, and codes its texts if that is left to do.
-func (e *Engine) runLoad(ctx context.Context, s *scopeIndex) {
-	if e.publish(ctx, s) {
-		e.codeTexts(s)
-		e.uncoded.Add(-1)
+// loader loads the indexes of scopes, from snapshots or from their memories.
+type loader struct {
+	cfg       *Config
+	src       Source
+	log       *slog.Logger
+	seed      uint64
+	tasks     *tasks
+	cache     *scopeCache
+	reader    *memoryReader
+	rebuilder *rebuilder
+	snapshots *snapshotter // nil if there are none
+	vectors   *vectorKeeper
+
+	running chan struct{} // holds an element for each load that runs
+
+	loaded, uncoded, failed, damaged atomic.Int64
+	failedLog                        logLimit
+}
+
+const (
+	// loadPause follows a load that failed.
+	loadPause = time.Second
+	// failedLogInterval is the shortest time between two warnings of failed
+	// loads. During an outage of the store one fails for every user.
+	failedLogInterval = 10 * time.Second
+	// maxPending bounds the changes that wait for a load. With more it fails,
+	// and the next request starts another.
+	maxPending = 4096
+	// cachedWords is the number of words that the analyzer for queries and new
+	// memories caches, loadWords that of the analyzer of a large load.
+	cachedWords = 1 << 13
+	loadWords   = 1 << 15
+)
+
+// acquire returns the scope's slot. If the slot is not loaded, a load is
+// running when acquire returns.
+func (l *loader) acquire(ctx context.Context, scope storage.Scope) (*slot, error) {
+	for {
+		s := l.cache.slot(scope)
+		if s.ready.Load() {
+			return s, nil
+		}
+		err := l.start(ctx, s)
+		if !errors.Is(err, errDropped) {
+			return s, err
+		}
 	}
 }
 
-// publish builds the index and lets it answer, or notes why it could not. It reports whether its texts are to be coded.
-func (e *Engine) publish(ctx context.Context, s *scopeIndex) (later bool) {
+// start starts a load unless one is running or the last failed just now.
+func (l *loader) start(ctx context.Context, s *slot) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	switch {
+	case s.dropped:
+		return errDropped
+	case s.ix != nil || s.loading != nil:
+		return nil
+	case s.err != nil && time.Now().Before(s.retryAfter):
+		return s.err
+	}
+	loadCtx, cancel := context.WithTimeout(l.tasks.ctx, l.cfg.LoadTimeout)
+	started := l.tasks.start(func() {
+		defer cancel()
+		if l.load(loadCtx, s) {
+			l.codeTexts(s)
+			l.uncoded.Add(-1)
+		}
+	})
+	if !started {
+		cancel()
+		return errClosed
+	}
+	s.loading, s.cancelLoad, s.err, s.pending = make(chan struct{}), cancel, nil, nil
+	return nil
+}
+
+// enter waits until fewer than Config.MaxLoads loads run. If ok, leave must be
+// called.
+func (l *loader) enter(ctx context.Context) (leave func(), ok bool) {
+	select {
+	case l.running <- struct{}{}:
+		return func() { <-l.running }, true
+	case <-ctx.Done():
+		return nil, false
+	}
+}
+
+// load builds the index and publishes it, or records why that failed. It
+// reports whether the texts of the index are still to be coded.
+func (l *loader) load(ctx context.Context, s *slot) (uncoded bool) {
 	began := time.Now()
-	ix, t, restored, err := e.build(ctx, s)
+	ix, t, restored, err := l.build(ctx, s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	done := s.loading
-	s.loading, s.cancel = nil, nil
+	s.loading, s.cancelLoad = nil, nil
 	defer close(done)
-	if s.gone {
-		s.err = errGone
+	if s.dropped {
+		s.err = errDropped
 		return false
 	}
 	if err == nil && len(s.pending) > maxPending {
 		err = fmt.Errorf("load index: too many changes while loading: %w", storage.ErrUnavailable)
 	}
 	if err == nil {
-		err = e.answer(s, ix, t, restored)
+		err = l.publish(s, ix, t, restored)
 	}
-	if s.gone { // what came meanwhile made it outgrow its bounds
+	if s.dropped { // the pending changes made the index far too large
 		return false
 	}
 	if err != nil {
-		e.failed.Add(1)
-		s.err, s.retryAt, s.pending = err, time.Now().Add(retryAfter), nil
-		e.hold(s, scopeOverhead)
-		if e.failedTold.due(failedTold) {
-			e.log.Warn("recall index not loaded", "error", err, "failures", e.failed.Load())
+		l.failed.Add(1)
+		s.err, s.retryAfter, s.pending = err, time.Now().Add(loadPause), nil
+		l.cache.count(s, slotOverhead)
+		if l.failedLog.allow(failedLogInterval) {
+			l.log.Warn("recall index not loaded", "error", err, "failures", l.failed.Load())
 		}
 		return false
 	}
-	e.loaded.Add(1)
-	e.log.Debug("recall index loaded", "memories", s.ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
-	if later = s.ix.later; later {
-		e.uncoded.Add(1)
+	l.loaded.Add(1)
+	l.log.Debug("recall index loaded", "memories", s.ix.liveMems, "bytes", s.ix.bytes(), "snapshot", restored, "took", time.Since(began))
+	if uncoded = s.ix.later; uncoded {
+		l.uncoded.Add(1)
 	}
-	return later
+	return uncoded
 }
 
-// answer has an index answer that was built, after the changes that came meanwhile. Nothing of it stays after an error. The caller
-// holds the scope's lock.
-func (e *Engine) answer(s *scopeIndex, ix *index, t *tally, restored bool) (err error) {
+// publish makes a loaded index answer, after it has made the pending changes.
+// If it fails the slot stays empty. The caller holds the slot's lock.
+func (l *loader) publish(s *slot, ix *index, t *tally, restored bool) (err error) {
 	defer func() {
 		if err != nil {
-			s.ix, s.rest = nil, rest{}
-			s.leaveRebuild()
+			s.ix, s.saved = nil, snapshotState{}
+			s.cancelRebuild()
 			s.ready.Store(false)
 		}
 	}()
-	defer failedByPanic(&err)
-	s.ix, s.rest = ix, rest{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}
+	defer recoverLoad(&err)
+	s.ix, s.saved = ix, snapshotState{tally: t, changed: time.Now(), unsaved: !restored, changes: ix.live}
 	if restored {
-		s.rest.changes = 0
+		s.saved.changes = 0
 	}
 	for _, c := range s.pending {
 		s.change(c)
 	}
 	s.pending = nil
-	e.refit(s)
-	if s.gone { // it is to be loaded anew
-		return errGone
+	l.rebuilder.refit(s)
+	if s.dropped {
+		return errDropped
 	}
 	s.ready.Store(true)
-	e.hold(s, s.ix.bytes()+scopeOverhead)
-	e.vectors.scopeLoaded(s)
+	l.cache.countIndex(s)
+	l.vectors.scopeLoaded(s)
 	return nil
 }
 
-// failedByPanic is deferred where a panic over what is stored is a failed load, not the end of the process.
-func failedByPanic(err *error) {
-	if r := recover(); r != nil {
+// recoverLoad is deferred to make a panic over stored data a failed load.
+func recoverLoad(err *error) {
+	if recover() != nil {
 		*err = fmt.Errorf("load index: panic: %w", storage.ErrUnavailable)
 	}
 }
 
-// build reads a snapshot or scans the store.
-func (e *Engine) build(ctx context.Context, s *scopeIndex) (ix *index, t *tally, restored bool, err error) {
-	defer failedByPanic(&err)
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-ctx.Done():
+// build restores an index from its snapshot, or builds it from the memories.
+func (l *loader) build(ctx context.Context, s *slot) (ix *index, t *tally, restored bool, err error) {
+	defer recoverLoad(&err)
+	leave, ok := l.enter(ctx)
+	if !ok {
 		return nil, nil, false, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, ctx.Err()))
 	}
-	if e.snapshots != nil {
-		if ix, t = e.restore(ctx, s.scope); ix != nil {
-			return e.fit(ix), t, true, nil
+	defer leave()
+	if l.snapshots != nil {
+		if ix, t = l.snapshots.restore(ctx, s.scope); ix != nil {
+			return l.rebuilder.fit(ix), t, true, nil
 		}
 		t = &tally{}
 	}
-	ix = newIndex(e.seed, e.analyzer)
+	ix, err = l.scan(ctx, s, t)
+	return ix, t, false, err
+}
+
+// scan builds an index from the memories in the store, and counts them in t,
+// which may be nil.
+func (l *loader) scan(ctx context.Context, s *slot, t *tally) (*index, error) {
+	ix := newIndex(l.seed, l.reader.analyzer)
 	ix.building, ix.later = true, true
-	group := turnGroup{ix: ix}
-	words := e.analyzer
-	var numbers *numberSpace // of a large load, which numbers terms as it reads
+	turns := turnGroup{ix: ix}
+	analyzer := l.reader.analyzer
+	var numbers *numberSpace // set in a large load, which numbers terms as it reads
 	ctx, cancel := context.WithCancel(ctx)
-	pages := pageReader{ctx: ctx, from: e.src, scope: s.scope, query: storage.Query{Limit: storage.MaxPage}}
+	pages := pageReader{ctx: ctx, from: l.src, scope: s.scope, query: storage.Query{Limit: storage.MaxPage}}
 	defer pages.leave()
 	defer cancel()
 	for {
 		page, err := pages.next()
 		if err != nil {
-			return nil, nil, false, err
+			return nil, err
 		}
 		if numbers == nil && page.Next != "" {
-			words, numbers = text.NewNumberingAnalyzer(loadWords, ix.term), &numberSpace{}
+			analyzer, numbers = text.NewNumberingAnalyzer(loadWords, ix.term), &numberSpace{}
 		}
-		e.damaged.Add(int64(page.Damaged))
+		l.damaged.Add(int64(page.Damaged))
 		for i := range page.Memories {
 			m := &page.Memories[i]
 			if t != nil {
 				t.seen(m)
 			}
 			if recallable(m) {
-				group.add(e.passage(words, numbers, m))
+				turns.add(l.reader.passage(analyzer, numbers, m))
 			}
 		}
-		if ix.bytes() > e.cfg.MaxScopeBytes { // rather than drop memories that would fit
+		if ix.bytes() > l.cfg.MaxScopeBytes { // coding the texts may make it fit
 			(listBuilder{ix}).spreadLog()
 			ix.learnOfEnough()
 		}
-		if ix.bytes() > e.cfg.MaxScopeBytes || (compactor{ix}).full() {
-			group.flush()
-			if fitted := e.fit(ix); fitted != ix {
-				ix, group.ix = fitted, fitted
-				if numbers != nil { // words has the numbers of the old index
-					words = text.NewNumberingAnalyzer(loadWords, ix.term)
+		if ix.bytes() > l.cfg.MaxScopeBytes || (compactor{ix}).full() {
+			turns.flush()
+			if fitted := l.rebuilder.fit(ix); fitted != ix {
+				ix, turns.ix = fitted, fitted
+				if numbers != nil { // analyzer has the numbers of the old index
+					analyzer = text.NewNumberingAnalyzer(loadWords, ix.term)
 				}
 			}
 		}
-		e.hold(s, ix.bytes()+scopeOverhead)
+		l.cache.count(s, ix.bytes()+slotOverhead)
 		if page.Next == "" {
 			break
 		}
 	}
-	group.flush()
+	turns.flush()
 	ix.later = ix.later && ix.coder == nil && ix.plain >= learnFrom
 	ix.compact()
-	return e.fit(ix), t, false, nil
+	return l.rebuilder.fit(ix), nil
 }
 
-// Words that are cached by the analyzer of an engine, which reads queries and new turns, and by that of a large load.
-const (
-	cachedWords = 1 << 13
-	loadWords   = 1 << 15
-)
-
-// numberSpace is memory for the numbers of many texts.
-type numberSpace struct{ free []uint32 }
-
-// copyOf returns a copy of the numbers of a text, never nil.
-func (s *numberSpace) copyOf(numbers []uint32) []uint32 {
-	const chunk = 1 << 13
-	if s.free == nil || cap(s.free)-len(s.free) < len(numbers) {
-		s.free = make([]uint32, 0, max(chunk, len(numbers)))
-	}
-	from := len(s.free)
-	s.free = append(s.free, numbers...)
-	return s.free[from:len(s.free):len(s.free)]
-}
-
-// turnGroup collects the passages of one turn while records stream by. The records of a turn come close together, but
-// those of other turns may stand between them, so a small window of turns is kept open.
-type turnGroup struct {
-	ix   *index
-	open [openTurns]openTurn
-	next int // of open, the next to be closed
-}
-
-type openTurn struct {
-	key      turnName
-	passages []passage // none where no turn is open
-}
-
-const openTurns = 16
-
-func (g *turnGroup) add(p passage) {
-	key := turnKey(p.memory)
-	for i := range g.open {
-		if t := &g.open[i]; t.key == key {
-			t.passages = append(t.passages, p)
-			return
+// codeTexts codes the texts of an index that was built without. That takes a
+// fifth of the time of the load, which no request has to wait for. If it panics
+// the texts stay as they are.
+func (l *loader) codeTexts(s *slot) {
+	defer func() {
+		if recover() != nil {
+			l.log.Warn("recall index keeps its texts uncoded: panic")
 		}
+	}()
+	ctx := l.tasks.ctx
+	wait := time.NewTimer(codeAfter)
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+	case <-ctx.Done():
+		return
 	}
-	g.close()
-	t := &g.open[g.next]
-	t.key, t.passages = key, append(t.passages, p)
-	g.next = (g.next + 1) % openTurns
-}
-
-// close closes the next turn, if one is open there.
-func (g *turnGroup) close() {
-	t := &g.open[g.next]
-	if len(t.passages) > 0 {
-		g.ix.merge(t.passages)
+	leave, ok := l.enter(ctx) // it takes as much memory as a load
+	if !ok {
+		return
 	}
-	clear(t.passages)
-	t.key, t.passages = turnName{}, t.passages[:0]
-}
-
-func (g *turnGroup) flush() {
-	for range g.open {
-		g.close()
-		g.next = (g.next + 1) % openTurns
+	defer leave()
+	s.mu.RLock()
+	ix := s.ix
+	if ix == nil || !ix.later {
+		s.mu.RUnlock()
+		return
 	}
+	records, mems := arena{chunks: slices.Clone(ix.arena.chunks)}, ix.mems // they are only appended to
+	s.mu.RUnlock()
+	c := codeRecords(&records, mems)
+	c.arena.clip()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ix != ix || !ix.later {
+		return
+	}
+	ix.take(c)
+	ix.work = nil
+	l.cache.countIndex(s)
 }

@@ -66,10 +66,10 @@ func TestLoadThatPanicsOverAChange(t *testing.T) {
 		if _, err := e.Recall(t.Context(), ask); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("got %v, want unavailable", err)
 		}
-		if s := e.Stats(); s.Failures != 1 || s.Loads != 0 || e.Loaded(alice) || s.Bytes != scopeOverhead {
+		if s := e.Stats(); s.Failures != 1 || s.Loads != 0 || e.Loaded(alice) || s.Bytes != slotOverhead {
 			t.Errorf("%+v, want a failed load", s)
 		}
-		time.Sleep(retryAfter)
+		time.Sleep(loadPause)
 		if res, err := e.Recall(t.Context(), ask); err != nil || len(res.Memories) != 1 {
 			t.Errorf("then: %+v, %v", res, err)
 		}

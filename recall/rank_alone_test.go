@@ -31,7 +31,7 @@ func TestRankAloneLikeAmong(t *testing.T) {
 	if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "load"}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.acquire(t.Context(), alice)
+	s, err := e.loader.acquire(t.Context(), alice)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestFirstWord(t *testing.T) {
 func TestBuiltIndexLearns(t *testing.T) {
 	ms := town(6000)
 	e, _ := newEngine(t, patient(), ms[:5000])
-	ix, _, _, err := e.build(t.Context(), &scopeIndex{scope: alice})
+	ix, _, _, err := e.loader.build(t.Context(), &slot{scope: alice})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,9 @@ func TestBuiltIndexLearns(t *testing.T) {
 	records, mems := ix.arena, ix.mems
 	c := codeRecords(&records, mems)
 	for i := 5000; i < len(ms); i++ {
-		ix.apply(e.prepare(ms[i].Provenance.Turn, ms[i:i+1]))
+		ix.apply(e.reader.change(ms[i].Provenance.Turn, ms[i:i+1]))
 	}
-	ix.apply(change{gone: []string{ms[7].ID}})
+	ix.apply(change{removed: []string{ms[7].ID}})
 	all := func() (texts []string) {
 		for i := range ix.mems {
 			texts = append(texts, ix.memory(int32(i), alice).Text)
@@ -91,7 +91,7 @@ func TestBuiltIndexLearns(t *testing.T) {
 	if last := chunks[len(chunks)-1]; cap(last)-len(last) > len(last)/16+4<<10 {
 		t.Errorf("%d bytes of records have room for %d more", len(last), cap(last)-len(last))
 	}
-	if now := s.ix.bytes(); s.ix.coder == nil || s.ix.later || now > plain*9/10 || s.held.Load() != now+scopeOverhead {
-		t.Errorf("%d bytes, of which %d are counted, %d before its texts were to be coded; left to do: %v", now, s.held.Load(), plain, s.ix.later)
+	if now := s.ix.bytes(); s.ix.coder == nil || s.ix.later || now > plain*9/10 || s.counted.Load() != now+slotOverhead {
+		t.Errorf("%d bytes, of which %d are counted, %d before its texts were to be coded; left to do: %v", now, s.counted.Load(), plain, s.ix.later)
 	}
 }

@@ -4,23 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/text"
 )
 
-// Snapshots of indexes make the next load fast. An engine whose source is a SnapshotStore writes one where an index has
-// changed and come to rest, when it is evicted, and when the engine closes: always off the path of requests, one at a
-// time. It loads one only if the store holds the very memories that it was made of; else, as where there is none or it is
-// damaged, the index is built from the records.
-//
-// A snapshot holds texts, so what was forgotten must not stay in it: after Forget it is deleted within a second, after Erased it is
-// deleted, and it expires with the first of its memories.
-
-// SnapshotStore is what the source of an engine offers for it to keep snapshots. What its Record returns is what was put, to the bit,
-// or [storage.ErrDamaged]: nothing else is looked at but samples.
+// SnapshotStore is a Source in which an engine can keep snapshots. Its Record
+// must return exactly what was put, or [storage.ErrDamaged]: a load checks no
+// more than samples.
 type SnapshotStore interface {
 	storage.Digester
 	storage.RecordReader
@@ -28,173 +25,235 @@ type SnapshotStore interface {
 	DeleteRecords(ctx context.Context, refs []storage.RecordRef) error
 }
 
+// snapshotter keeps snapshots of indexes, which make the next load fast. It
+// writes one some time after an index has changed, when an index is evicted,
+// and when the engine closes: one at a time, and never while a request waits. A
+// snapshot is used only if the store holds exactly the memories that it was
+// made from. Otherwise, and if it is damaged, the index is built from the
+// memories.
+//
+// Snapshots contain texts, so forgotten ones must not stay in them. A snapshot
+// is deleted within a second after Forget and at once after Erased, and it
+// expires with the first of its memories.
+type snapshotter struct {
+	cfg      *Config
+	store    SnapshotStore
+	log      *slog.Logger
+	analyzer *text.Analyzer
+	ctx      context.Context // done when the engine closes
+	cache    *scopeCache
+	pauses   *writePauses
+
+	evicted      chan evictedIndex
+	evictedBytes atomic.Int64 // of those in the channel and the one that is being written
+
+	mu    sync.Mutex
+	stale map[storage.Scope]struct{} // scopes whose snapshots are to be deleted
+
+	restored, rejected, saved atomic.Int64
+}
+
 const (
-	snapshotKey = "recall-" // and the number of the part
-	// snapshotLeast is the smallest index, in memories, that has a snapshot. A smaller one is built from its records in 5 to 11 ms,
-	// at a third of what writing a snapshot takes: a hundred users of a sidecar that ends would make it write for seconds.
-	snapshotLeast = 1024
-	// A changed index is written once it has been left alone for Config.SnapshotAfter if at least one in snapshotShare of its
-	// turns is new, and after snapshotLate times that however little has changed.
+	snapshotKey = "recall-" // followed by the number of the part
+	// minSnapshotMemories is the smallest index that has a snapshot. A smaller
+	// one is built from its memories in 5 to 11 ms, a third of the time that it
+	// takes to write a snapshot: with a hundred users, the shutdown of a
+	// sidecar would take seconds.
+	minSnapshotMemories = 1024
+	// A changed index is written once it has not changed for
+	// Config.SnapshotAfter if at least one in snapshotShare of its turns is
+	// new, and after snapshotLate times as long otherwise.
 	snapshotShare = 64
 	snapshotLate  = 20
-	// snapshotTick is how often the engine looks what there is to do.
-	snapshotTick = time.Second
-	// snapshotTimeout bounds one write, closeTimeout all that Close writes.
+	// snapshotInterval is how often the snapshotter checks what is to be done.
+	snapshotInterval = time.Second
+	// snapshotTimeout bounds one write, closeTimeout all those of Close.
 	snapshotTimeout = 30 * time.Second
 	closeTimeout    = 5 * time.Second
-	// maxEvicted is how many evicted indexes may wait to be written, and one in evictedShare the share of Config.MaxBytes that they
-	// may take; one more is dropped without a snapshot.
+	// maxEvicted bounds the evicted indexes that wait to be written. They take
+	// at most one in evictedShare of Config.MaxBytes. Any more are dropped
+	// without a snapshot.
 	maxEvicted   = 4
 	evictedShare = 4
 	// maxStale bounds the scopes whose snapshots wait to be deleted.
 	maxStale = 10_000
 )
 
-// evicted is an index that is no longer held but not written yet.
-type evicted struct {
+// evictedIndex is an index that was evicted and is not written yet.
+type evictedIndex struct {
 	scope storage.Scope
 	ix    *index
 	tally *tally
 	bytes int64 // of ix
 }
 
-// rest is what a scope must know of its snapshot; the scope's lock guards it.
-type rest struct {
-	tally    *tally // nil where there are no snapshots
-	changes  int    // since the last snapshot
+// snapshotState describes a slot's index relative to its snapshot. The slot's
+// lock guards it.
+type snapshotState struct {
+	tally    *tally // nil if there are no snapshots
+	changes  int    // memories, since the last snapshot
 	changed  time.Time
 	unsaved  bool // there are changes, or there is no snapshot
-	hopeless bool // the tally is not the store's, or the index not sound: no snapshot until something changes
+	unusable bool // the store holds other memories, or the index is damaged: no snapshot until the next change
 }
 
-// touch notes a change.
-func (r *rest) touch(n int) {
-	r.changes += n
-	r.changed, r.unsaved, r.hopeless = time.Now(), true, false
+// touch records a change of n memories.
+func (st *snapshotState) touch(n int) {
+	st.changes += n
+	st.changed, st.unsaved, st.unusable = time.Now(), true, false
 }
 
-// due reports whether it is time to write.
-func (r *rest) due(ix *index, after time.Duration, now time.Time) bool {
-	if !r.unsaved || r.hopeless || !(blobWriter{ix}).snapshotable() {
+// writable reports whether a snapshot of ix can and should be written.
+func (st *snapshotState) writable(ix *index) bool {
+	return st.tally != nil && st.unsaved && !st.unusable && (blobWriter{ix}).snapshotable()
+}
+
+// due reports whether it is time to write a snapshot of ix.
+func (st *snapshotState) due(ix *index, after time.Duration, now time.Time) bool {
+	if !st.writable(ix) {
 		return false
 	}
-	quiet := now.Sub(r.changed)
-	return quiet >= after && (r.changes*snapshotShare >= ix.live || quiet >= snapshotLate*after)
+	quiet := now.Sub(st.changed)
+	return quiet >= after && (st.changes*snapshotShare >= ix.live || quiet >= snapshotLate*after)
 }
 
-// keepSnapshots writes what is due until ctx ends.
-func (e *Engine) keepSnapshots(ctx context.Context) {
-	tick := time.NewTicker(snapshotTick)
+// run writes and deletes what is due until ctx is done.
+func (p *snapshotter) run(ctx context.Context) {
+	tick := time.NewTicker(snapshotInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			e.deleteStale(ctx)
-			e.saveEvicted(ctx)
-			e.saveDue(ctx, func(s *scopeIndex) bool { return s.rest.due(s.ix, e.cfg.SnapshotAfter, time.Now()) })
+			p.deleteStale(ctx)
+			p.saveEvicted(ctx)
+			p.saveAll(ctx, func(s *slot) bool { return s.saved.due(s.ix, p.cfg.SnapshotAfter, time.Now()) })
 		}
 	}
 }
 
-// finishSnapshots writes what is left, the most recently used first, as far as time allows.
-func (e *Engine) finishSnapshots() {
+// finish writes what is left, the most recently used first, until closeTimeout.
+func (p *snapshotter) finish() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	e.deleteStale(ctx)
-	e.saveEvicted(ctx)
-	e.saveDue(ctx, func(s *scopeIndex) bool {
-		return s.rest.unsaved && !s.rest.hopeless && (blobWriter{s.ix}).snapshotable()
-	})
+	p.deleteStale(ctx)
+	p.saveEvicted(ctx)
+	p.saveAll(ctx, func(s *slot) bool { return s.saved.writable(s.ix) })
 }
 
-// saveDue writes the scopes that are due, the most recently used first. A panic costs that snapshot.
-func (e *Engine) saveDue(ctx context.Context, due func(s *scopeIndex) bool) {
-	var all []*scopeIndex
-	e.scopes.Range(func(_, v any) bool {
-		s := v.(*scopeIndex)
+// saveAll writes the slots that are due, the most recently used first.
+func (p *snapshotter) saveAll(ctx context.Context, due func(s *slot) bool) {
+	var all []*slot
+	p.cache.each(func(s *slot) {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		if s.ix != nil && s.rest.tally != nil && due(s) {
+		if s.ix != nil && s.saved.tally != nil && due(s) {
 			all = append(all, s)
 		}
-		return true
 	})
-	slices.SortFunc(all, func(a, b *scopeIndex) int { return int(b.used.Load() - a.used.Load()) })
+	slices.SortFunc(all, func(a, b *slot) int { return int(b.used.Load() - a.used.Load()) })
 	for _, s := range all {
 		if ctx.Err() != nil {
 			return
 		}
-		e.saveScope(ctx, s)
+		p.saveSlot(ctx, s)
 	}
 }
 
-func (e *Engine) saveScope(ctx context.Context, s *scopeIndex) {
+func (p *snapshotter) saveSlot(ctx context.Context, s *slot) {
 	s.mu.RLock() // the copy takes a tenth of a millisecond for 10,000 memories
-	if s.ix == nil || s.gone {
+	if s.ix == nil || s.dropped {
 		s.mu.RUnlock()
 		return
 	}
-	ix, t, changes, changed := s.ix.capture(), s.rest.tally.clone(), s.rest.changes, s.rest.changed
+	ix, t, changes, changed := s.ix.capture(), s.saved.tally.clone(), s.saved.changes, s.saved.changed
 	s.mu.RUnlock()
 	s.mu.Lock()
-	s.rest.changes -= changes
-	s.rest.unsaved = s.rest.changes > 0 || s.rest.changed != changed
+	s.saved.changes -= changes
+	s.saved.unsaved = s.saved.changes > 0 || s.saved.changed != changed
 	s.mu.Unlock()
-	err := e.save(ctx, s.scope, ix, t, func() bool {
+	err := p.save(ctx, s.scope, ix, t, func() bool {
 		s.mu.RLock()
 		defer s.mu.RUnlock()
-		return s.gone
+		return s.dropped
 	})
 	if err == nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Nothing has changed since, so no Add is on its way; nor will what can't be searched be so in a second.
-	if (errors.Is(err, errOtherMemories) || errors.Is(err, errBlob)) && !s.rest.unsaved {
-		s.rest.hopeless = true
+	// Without a change since, there is no Add that the store has and the index
+	// lacks, and a damaged index stays so.
+	if (errors.Is(err, errOtherMemories) || errors.Is(err, errBlob)) && !s.saved.unsaved {
+		s.saved.unusable = true
 		return
 	}
-	s.rest.touch(changes) // again after as long a rest, not at every tick of an outage
+	s.saved.touch(changes) // wait as long again, rather than retry at every tick of an outage
 }
 
-// saveEvicted writes the indexes that were evicted.
-func (e *Engine) saveEvicted(ctx context.Context) {
+// keepEvicted queues the index of a slot that is about to be evicted, if it has
+// unsaved changes and the queue has room. The caller holds the slot's lock.
+func (p *snapshotter) keepEvicted(s *slot) {
+	if s.ix == nil || !s.saved.writable(s.ix) {
+		return
+	}
+	p.queue(evictedIndex{s.scope, s.ix, s.saved.tally, s.ix.bytes()})
+}
+
+// queue queues an evicted index, which counts in the cache until it is written.
+func (p *snapshotter) queue(v evictedIndex) {
+	if p.evictedBytes.Load()+v.bytes > p.cfg.MaxBytes/evictedShare {
+		return
+	}
+	p.countEvicted(v.bytes)
+	select {
+	case p.evicted <- v:
+	default:
+		p.countEvicted(-v.bytes)
+	}
+}
+
+func (p *snapshotter) countEvicted(bytes int64) {
+	p.evictedBytes.Add(bytes)
+	p.cache.bytes.Add(bytes)
+}
+
+// saveEvicted writes the queued indexes.
+func (p *snapshotter) saveEvicted(ctx context.Context) {
 	for {
 		select {
-		case v := <-e.evictedIndexes:
-			_ = e.save(ctx, v.scope, v.ix, v.tally, func() bool { return false }) // it was logged
-			e.wrote(v)
+		case v := <-p.evicted:
+			_ = p.save(ctx, v.scope, v.ix, v.tally, func() bool { return false }) // save has logged it
+			p.countEvicted(-v.bytes)
 		default:
 			return
 		}
 	}
 }
 
-// errOtherMemories: the store holds other memories than the index was made of.
 var errOtherMemories = errors.New("the store holds other memories than the index")
 
-// save writes a snapshot. If the scope is erased meanwhile, or its memories change, the snapshot goes again.
-func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *tally, gone func() bool) (err error) {
+// save writes a snapshot. It deletes the snapshot again if the scope is dropped
+// or its memories change meanwhile. A panic is an error.
+func (p *snapshotter) save(ctx context.Context, scope storage.Scope, ix *index, t *tally, dropped func() bool) (err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		if recover() != nil {
 			err = errors.New("panic")
 		}
 		if err != nil && !errors.Is(err, errOtherMemories) {
-			e.log.Warn("recall index snapshot not written", "error", err)
+			p.log.Warn("recall index snapshot not written", "error", err)
 		}
 	}()
 	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	done, ok := e.erasing.writes(ctx, scope)
+	done, ok := p.pauses.beginWrite(ctx, scope)
 	if !ok {
 		return ctx.Err()
 	}
 	defer done()
 	current := func() (bool, error) {
-		d, err := e.snapshots.Digest(ctx, scope)
+		d, err := p.store.Digest(ctx, scope)
 		return d == t.digest, err
 	}
 	same, err := current()
@@ -204,39 +263,23 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	if !same {
 		return errOtherMemories
 	}
-	now := storage.TimeOf(time.Now())
-	expired := func(i int32) bool {
-		at := ix.expires(i)
-		return at != 0 && at <= now
-	}
-	if lapsed := (blobWriter{ix}).anyMemory(expired); ix.dead > 0 || lapsed {
-		ix = compactor{ix}.rebuilt(len(ix.turns), expired)
-	}
-	ix.learnOfEnough() // of a copy, or of what nobody asks any more
-	if gone() {
-		return nil
-	}
-	until := (blobWriter{ix}).firstExpiry()
-	parts := (blobWriter{ix}).encode(t, rand.Uint64())
-	if err := verify(parts); err != nil {
+	records, err := encodeRecords(scope, ix, t)
+	if err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
-	var records []storage.Record
-	for i, part := range parts {
-		records = append(records, storage.Record{
-			Bucket: storage.BucketIndex, Scope: scope, Key: partKey(i), Value: part, ExpiresAt: until,
-		})
+	if dropped() {
+		return nil
 	}
-	if err := e.snapshots.PutRecords(ctx, records); err != nil {
+	if err := p.store.PutRecords(ctx, records); err != nil {
 		return fmt.Errorf("write: %w", err)
 	}
-	e.saved.Add(1)
+	p.saved.Add(1)
 	same, err = current()
 	keep := 0
-	if err == nil && same && !gone() {
-		keep = len(records) // a larger one that was there before may have left parts
+	if err == nil && same && !dropped() {
+		keep = len(records) // an earlier, larger snapshot may have more
 	}
-	if err := errors.Join(err, e.deleteSnapshot(ctx, scope, keep)); err != nil {
+	if err := errors.Join(err, p.delete(ctx, scope, keep)); err != nil {
 		return fmt.Errorf("digest or delete: %w", err)
 	}
 	if !same {
@@ -245,11 +288,37 @@ func (e *Engine) save(ctx context.Context, scope storage.Scope, ix *index, t *ta
 	return nil
 }
 
+// encodeRecords returns the records of a snapshot without expired memories. It
+// checks that they can be searched.
+func encodeRecords(scope storage.Scope, ix *index, t *tally) ([]storage.Record, error) {
+	now := storage.TimeOf(time.Now())
+	expired := func(i int32) bool {
+		at := ix.expires(i)
+		return at != 0 && at <= now
+	}
+	if anyExpired := (blobWriter{ix}).anyMemory(expired); ix.dead > 0 || anyExpired {
+		ix = compactor{ix}.rebuilt(len(ix.turns), expired)
+	}
+	ix.learnOfEnough() // ix is a copy, or was evicted
+	until := (blobWriter{ix}).firstExpiry()
+	parts := (blobWriter{ix}).encode(t, rand.Uint64())
+	if err := verify(parts); err != nil {
+		return nil, err
+	}
+	var records []storage.Record
+	for i, part := range parts {
+		records = append(records, storage.Record{
+			Bucket: storage.BucketIndex, Scope: scope, Key: partKey(i), Value: part, ExpiresAt: until,
+		})
+	}
+	return records, nil
+}
+
 func partKey(n int) string { return fmt.Sprintf("%s%04d", snapshotKey, n) }
 
-// deleteSnapshot deletes the parts of a snapshot from a number on. It names all that there could be, since a snapshot is written in one
-// commit: to list them would unseal them.
-func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, from int) error {
+// delete deletes the parts of a snapshot from a number on. It names all that
+// there could be, since listing them would decrypt them.
+func (p *snapshotter) delete(ctx context.Context, scope storage.Scope, from int) error {
 	var refs []storage.RecordRef
 	for n := from; n < storage.MaxRecords; n++ {
 		refs = append(refs, storage.RecordRef{Bucket: storage.BucketIndex, Scope: scope, Key: partKey(n)})
@@ -257,76 +326,80 @@ func (e *Engine) deleteSnapshot(ctx context.Context, scope storage.Scope, from i
 	if len(refs) == 0 {
 		return nil
 	}
-	return e.snapshots.DeleteRecords(ctx, refs)
+	return p.store.DeleteRecords(ctx, refs)
 }
 
-// stale notes that a scope's snapshot holds what was forgotten.
-func (e *Engine) stale(scope storage.Scope) {
-	if e.snapshots == nil {
+// markStale notes that a scope's snapshot may contain what was forgotten, so
+// that it is deleted soon. p may be nil.
+func (p *snapshotter) markStale(scope storage.Scope) {
+	if p == nil {
 		return
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(e.staleScopes) < maxStale {
-		e.staleScopes[scope] = struct{}{}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.stale) < maxStale {
+		p.stale[scope] = struct{}{}
 	}
 }
 
-// Erased deletes a scope's snapshot at once where a person wants memories gone: a crash in the second that Forget takes
-// would keep their text until the scope is loaded again.
-func (e *Engine) Erased(scope storage.Scope, _ ...string) {
-	if e.snapshots == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(e.life, snapshotTimeout)
-	defer cancel()
-	if err := e.deleteSnapshot(ctx, scope, 0); err != nil {
-		e.stale(scope)
-	}
-}
-
-// deleteStale deletes the snapshots that hold what was forgotten. Those that the store does not delete now are tried again.
-func (e *Engine) deleteStale(ctx context.Context) {
-	e.mu.Lock()
-	all := e.staleScopes
-	e.staleScopes = map[storage.Scope]struct{}{}
-	e.mu.Unlock()
+// deleteStale deletes the stale snapshots. Those that can't be deleted now stay
+// marked.
+func (p *snapshotter) deleteStale(ctx context.Context) {
+	p.mu.Lock()
+	all := p.stale
+	p.stale = map[storage.Scope]struct{}{}
+	p.mu.Unlock()
 	for scope := range all {
-		if err := e.deleteSnapshot(ctx, scope, 0); err != nil {
-			e.stale(scope)
+		if err := p.delete(ctx, scope, 0); err != nil {
+			p.markStale(scope)
 		}
 	}
 }
 
-// restore loads an index from its snapshot. It returns none where there is no snapshot, where the memories have changed
-// since, and where anything about it is wrong, which is counted.
-func (e *Engine) restore(ctx context.Context, scope storage.Scope) (*index, *tally) {
-	ix, t, err := e.readSnapshot(ctx, scope)
+// Erased deletes a scope's snapshot at once. It is called when a person erases
+// memories: a crash within the second that Forget takes would keep their texts
+// until the scope is loaded again.
+func (e *Engine) Erased(scope storage.Scope, _ ...string) {
+	p := e.snapshots
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(p.ctx, snapshotTimeout)
+	defer cancel()
+	if err := p.delete(ctx, scope, 0); err != nil {
+		p.markStale(scope)
+	}
+}
+
+// restore loads an index from its snapshot. It returns nil if there is none, if
+// the memories have changed since, and if it is unusable, which is counted.
+func (p *snapshotter) restore(ctx context.Context, scope storage.Scope) (*index, *tally) {
+	ix, t, err := p.read(ctx, scope)
 	switch {
 	case err == nil && ix != nil:
-		e.restored.Add(1)
+		p.restored.Add(1)
 		return ix, t
 	case errors.Is(err, errBlob):
-		e.rejected.Add(1)
-		e.log.Warn("recall index snapshot not usable: the index is built from the memories", "error", err)
+		p.rejected.Add(1)
+		p.log.Warn("recall index snapshot unusable, building the index from the memories", "error", err)
 	case err != nil && !errors.Is(err, errOtherMemories):
-		e.log.Debug("recall index snapshot not read", "error", err)
+		p.log.Debug("recall index snapshot not read", "error", err)
 	}
 	return nil, nil
 }
 
-func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *index, t *tally, err error) {
+func (p *snapshotter) read(ctx context.Context, scope storage.Scope) (ix *index, t *tally, err error) {
 	defer func() {
-		if r := recover(); r != nil {
+		if recover() != nil {
 			ix, t, err = nil, nil, errBlob
 		}
 	}()
-	want, err := e.snapshots.Digest(ctx, scope)
+	want, err := p.store.Digest(ctx, scope)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	parts := partReader{ctx: ctx, from: e.snapshots, scope: scope}
+	parts := partReader{ctx: ctx, from: p.store, scope: scope}
 	defer parts.leave()
 	defer cancel()
 	first, err := parts.next()
@@ -339,7 +412,7 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	if got := blobDigest(&unpacker{b: first}); got != want {
 		return nil, nil, errOtherMemories
 	}
-	for range partsAhead { // there is one of chunks, at least
+	for range partsAhead { // the second part and at least one of chunks
 		parts.ask()
 	}
 	second, err := parts.next()
@@ -362,20 +435,6 @@ func (e *Engine) readSnapshot(ctx context.Context, scope storage.Scope) (ix *ind
 	if err != nil {
 		return nil, nil, err
 	}
-	ix.words = e.analyzer
+	ix.words = p.analyzer
 	return ix, t, ix.complete(sampleEvery)
-}
-
-// take makes chunks of a part, and returns the lengths of those that are still to come.
-func (a *arena) take(part []byte, lengths []int) ([]int, error) {
-	for first := true; first || len(part) > 0; first = false {
-		if len(lengths) == 0 || lengths[0] <= 0 || lengths[0] > len(part) {
-			return nil, errBlob
-		}
-		n := lengths[0]
-		a.chunks = append(a.chunks, part[:n:n])
-		a.size += int64(n)
-		part, lengths = part[n:], lengths[1:]
-	}
-	return lengths, nil
 }

@@ -53,7 +53,7 @@ func TestDeletingASnapshotReadsNothing(t *testing.T) {
 	}
 	put("recall-0099", "recall-0499", "vectors-0001") // of a larger one, and what is no snapshot's
 	src.read.Store(0)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if got := src.read.Load(); got > 0 {
 		t.Errorf("%d records were read to write a snapshot", got)
 	}

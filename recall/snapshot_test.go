@@ -139,7 +139,7 @@ func (d *digesting) parts(t testing.TB) []storage.Record {
 	return page.Records
 }
 
-func always(s *scopeIndex) bool { return (blobWriter{s.ix}).snapshotable() }
+func always(s *slot) bool { return (blobWriter{s.ix}).snapshotable() }
 
 // loadedEngine is an engine that holds alice's index.
 func loadedEngine(t testing.TB, src Source) *Engine {
@@ -177,7 +177,7 @@ func TestSnapshotIsTheIndex(t *testing.T) {
 	src := newDigesting(t, ms)
 	e := loadedEngine(t, src)
 	want := answers(t, e, ms)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if got := e.Stats(); got.Saved != 1 || got.Restored != 0 {
 		t.Fatalf("got %+v, want one snapshot written", got)
 	}
@@ -207,7 +207,7 @@ func TestSnapshotIsTheIndex(t *testing.T) {
 		t.Error("changed:", d)
 	}
 	// A snapshot of the changed index is one of what it holds, without what was removed.
-	again.saveDue(t.Context(), always)
+	again.snapshots.saveAll(t.Context(), always)
 	third := loadedEngine(t, src)
 	if got := third.Stats(); got.Restored != 1 {
 		t.Fatalf("got %+v, want a load from the second snapshot", got)
@@ -224,7 +224,7 @@ func TestSnapshotOfOtherMemoriesIsNotUsed(t *testing.T) {
 	ms := town(1200)
 	src := newDigesting(t, ms[:1100])
 	e := loadedEngine(t, src)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	src.put(t, "", ms[1100:]...)
 	again := loadedEngine(t, src)
 	if got := again.Stats(); got.Restored+got.Rejected != 0 {
@@ -240,7 +240,7 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	ms := town(1200)
 	src := newDigesting(t, ms)
 	e := loadedEngine(t, src)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if _, err := src.Delete(t.Context(), alice, ms[10].ID); err != nil {
 		t.Fatal(err)
 	}
@@ -252,21 +252,21 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	if len(src.parts(t)) == 0 {
 		t.Fatal("the snapshot went by itself: the test shows nothing")
 	}
-	e.deleteStale(t.Context())
+	e.snapshots.deleteStale(t.Context())
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("%d parts with a forgotten text are left", len(got))
 	}
 	// Also where the scope is not held, and after the store failed once.
-	again.saveDue(t.Context(), always)
+	again.snapshots.saveAll(t.Context(), always)
 	other := New(patient(), src, nil, nil)
 	defer other.Close()
 	gone := ms[11]
 	gone.DeletedAt = 5
 	other.Add(alice, "", []storage.Memory{gone})
 	src.Fail(true)
-	other.deleteStale(t.Context())
+	other.snapshots.deleteStale(t.Context())
 	src.Fail(false)
-	other.deleteStale(t.Context())
+	other.snapshots.deleteStale(t.Context())
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("%d parts are left", len(got))
 	}
@@ -277,7 +277,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	src := newDigesting(t, ms)
 	e := loadedEngine(t, src)
 	want := answers(t, e, ms)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	good := src.parts(t)
 	if len(good) != 3 {
 		t.Fatalf("got %d parts, want 3", len(good))
@@ -327,7 +327,7 @@ func TestDamagedSnapshot(t *testing.T) {
 			if d := cmp.Diff(want, answers(t, again, ms)); d != "" {
 				t.Error(d)
 			}
-			again.saveDue(t.Context(), always) // and all is well again
+			again.snapshots.saveAll(t.Context(), always) // and all is well again
 			if got := loadedEngine(t, src).Stats(); got.Restored != 1 {
 				t.Errorf("got %+v after a new snapshot, want it used", got)
 			}
@@ -355,7 +355,7 @@ func TestUnsoundIndexLeavesNoSnapshot(t *testing.T) {
 			e := loadedEngine(t, src)
 			ix := resting(t, e).ix
 			breakIt(ix)
-			e.saveDue(t.Context(), always)
+			e.snapshots.saveAll(t.Context(), always)
 			if got := e.Stats(); got.Saved != 0 || len(src.parts(t)) != 0 {
 				t.Errorf("got %+v and %d parts, want nothing written", got, len(src.parts(t)))
 			}
@@ -399,11 +399,11 @@ func TestTallyFollowsTheStore(t *testing.T) {
 			e.Forget(alice, ids...)
 		}
 		want, _ := src.Digest(t.Context(), alice)
-		if got := resting(t, e).rest.tally.digest; got != want {
+		if got := resting(t, e).saved.tally.digest; got != want {
 			t.Fatalf("step %d: got %+v, want %+v", step, got, want)
 		}
 	}
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if got := loadedEngine(t, src).Stats(); got.Restored != 1 {
 		t.Errorf("got %+v, want a load from the snapshot", got)
 	}
@@ -414,7 +414,7 @@ func TestNoSnapshotWhereTheStoreHoldsOthers(t *testing.T) {
 	src := newDigesting(t, ms[:1100])
 	e := loadedEngine(t, src)
 	src.put(t, "", ms[1100:]...) // the engine is not told
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("got %d parts, want none", len(got))
 	}
@@ -435,7 +435,7 @@ func TestSnapshotOutlivesAFailedDigest(t *testing.T) {
 				}
 				return nil
 			}
-			e.saveDue(t.Context(), always)
+			e.snapshots.saveAll(t.Context(), always)
 			if got := src.parts(t); len(got) != 0 {
 				t.Errorf("got %d parts of a snapshot that may be of other memories, want none", len(got))
 			}
@@ -464,7 +464,7 @@ func TestErasedWhileASnapshotIsWritten(t *testing.T) {
 					e.Drop(alice)
 				}
 			}
-			e.saveDue(t.Context(), always)
+			e.snapshots.saveAll(t.Context(), always)
 			if got := src.parts(t); len(got) != 0 {
 				t.Errorf("%d parts of an erased scope are left", len(got))
 			}
@@ -535,16 +535,16 @@ func TestEvictedIndexLeavesASnapshot(t *testing.T) {
 		bob := storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint("bob", i)}
 		recallIDs(t, e, Request{Scope: bob, Newest: "hello there"})
 	}
-	e.saveEvicted(t.Context())
+	e.snapshots.saveEvicted(t.Context())
 	if got := e.Stats(); got.Saved != 1 {
 		t.Errorf("got %+v, want one snapshot", got)
 	}
 }
 
 func TestSmallIndexLeavesNoSnapshot(t *testing.T) {
-	for n, want := range map[int]int64{snapshotLeast - 1: 0, snapshotLeast: 1} {
+	for n, want := range map[int]int64{minSnapshotMemories - 1: 0, minSnapshotMemories: 1} {
 		e := loadedEngine(t, newDigesting(t, town(n)))
-		e.saveDue(t.Context(), func(s *scopeIndex) bool { return (blobWriter{s.ix}).snapshotable() })
+		e.snapshots.saveAll(t.Context(), func(s *slot) bool { return (blobWriter{s.ix}).snapshotable() })
 		if got := e.Stats().Saved; got != want {
 			t.Errorf("%d memories: got %d snapshots, want %d", n, got, want)
 		}
@@ -557,7 +557,7 @@ func TestSnapshotExpiresWithItsFirstMemory(t *testing.T) {
 	ms[5].ExpiresAt, ms[6].ExpiresAt = soon+1, soon
 	src := newDigesting(t, ms)
 	e := loadedEngine(t, src)
-	e.saveDue(t.Context(), always)
+	e.snapshots.saveAll(t.Context(), always)
 	if got := src.parts(t); len(got) == 0 || got[0].ExpiresAt != soon {
 		t.Errorf("got parts that expire at %v, want %v", got, soon)
 	}
@@ -601,7 +601,7 @@ func smallBlob(t testing.TB) [][]byte {
 	s := resting(t, e)
 	s.ix.learn()
 	var parts [][]byte
-	for _, p := range (blobWriter{(compactor{s.ix}).rebuilt(100, nil)}).encode(s.rest.tally, 1) {
+	for _, p := range (blobWriter{(compactor{s.ix}).rebuilt(100, nil)}).encode(s.saved.tally, 1) {
 		parts = append(parts, p[partHeader:])
 	}
 	return parts

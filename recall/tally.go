@@ -36,7 +36,7 @@ func (t *tally) seen(m *storage.Memory) {
 // apply counts a change that the index has not made yet.
 func (t *tally) apply(ix *index, c *change) {
 	var done takenOut
-	for _, id := range c.gone {
+	for _, id := range c.removed {
 		t.remove(ix, id, &done)
 	}
 	if c.turn != "" {
@@ -57,7 +57,7 @@ func (t *tally) apply(ix *index, c *change) {
 		t.digest.Memories++
 		t.digest.Sum += c.passages[i].print
 	}
-	for id, print := range c.ghosts {
+	for id, print := range c.unrecallable {
 		t.digest.Memories++
 		t.digest.Sum += print
 		t.setGhost(xxh3.HashString(id), print)

@@ -4,7 +4,7 @@ import "slices"
 
 // apply changes the index.
 func (ix *index) apply(c change) {
-	for _, id := range c.gone {
+	for _, id := range c.removed {
 		if i, ok := ix.memoryOf(id); ok {
 			ix.removeMemory(i)
 		}

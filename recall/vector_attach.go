@@ -10,15 +10,15 @@ import (
 
 // attachAgain starts over with vectors of another dimension, as when the server
 // has another model under the same name.
-func (k *vectorKeeper) attachAgain(s *scopeIndex, dim int) {
+func (k *vectorKeeper) attachAgain(s *slot, dim int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.gone || s.vec.redone {
+	if s.dropped || s.vec.redone {
 		return
 	}
 	s.vec.redone = true
-	k.engine.log.Warn("recall vectors: the model's dimension has changed, embedding all memories again", "dimension", dim)
-	k.engine.background(func() {
+	k.log.Warn("recall vectors: the model's dimension has changed, embedding all memories again", "dimension", dim)
+	k.engine.tasks.start(func() {
 		defer k.recoverPanic()
 		k.attach(s, dim)
 	})
@@ -26,22 +26,21 @@ func (k *vectorKeeper) attachAgain(s *scopeIndex, dim int) {
 
 // attach reads the stored vectors of a scope and finds out which memories have
 // none. dim is the dimension that they must have, 0 for that of the newest.
-func (k *vectorKeeper) attach(s *scopeIndex, dim int) {
+func (k *vectorKeeper) attach(s *slot, dim int) {
 	e := k.engine
 	began := time.Now()
-	select {
-	case e.slots <- struct{}{}:
-		defer func() { <-e.slots }()
-	case <-e.life.Done():
+	leave, ok := e.loader.enter(e.tasks.ctx)
+	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(e.life, e.cfg.LoadTimeout)
+	defer leave()
+	ctx, cancel := context.WithTimeout(e.tasks.ctx, e.cfg.LoadTimeout)
 	defer cancel()
 	stored, err := vector.ReadStored(ctx, k.local, s.scope, k.embedder().Model(), dim, e.cfg.MaxScopeBytes)
 	if err != nil {
-		if e.life.Err() == nil {
+		if e.tasks.ctx.Err() == nil {
 			k.failures.Add(1)
-			e.log.Warn("recall vectors not read; only words count until the scope is loaded again", "error", err)
+			k.log.Warn("recall vectors not read; only words count until the scope is loaded again", "error", err)
 		}
 		return
 	}
@@ -52,28 +51,28 @@ func (k *vectorKeeper) attach(s *scopeIndex, dim int) {
 	k.commit.Lock()
 	if err := vector.DeleteRecords(ctx, k.local, stored.Outdated); err != nil {
 		k.failures.Add(1)
-		e.log.Warn("outdated recall vectors not deleted", "error", err)
+		k.log.Warn("outdated recall vectors not deleted", "error", err)
 	}
 	k.commit.Unlock()
 	k.tidy(s)
 	k.embedLater(s)
-	e.log.Debug("recall vectors read", "segments", len(stored.Segments), "outdated", len(stored.Outdated), "took", time.Since(began))
+	k.log.Debug("recall vectors read", "segments", len(stored.Segments), "outdated", len(stored.Outdated), "took", time.Since(began))
 }
 
 // match walks over the index, the newest memories first, a step at a time so
 // that requests get in between. It takes the stored vectors of memories that
 // still have the same text and notes those that have none. Memories that are
 // added meanwhile come by scopeChanged.
-func (k *vectorKeeper) match(s *scopeIndex, stored *vector.Stored) error {
+func (k *vectorKeeper) match(s *slot, stored *vector.Stored) error {
 	all := vector.New()
 	used := make([]int, len(stored.Segments)) // entries that belong to a memory
 	var ix *index
 	at := 0
 	for {
 		s.mu.Lock()
-		if s.gone || s.ix == nil {
+		if s.dropped || s.ix == nil {
 			s.mu.Unlock()
-			return errGone
+			return errDropped
 		}
 		if s.vec.all != all { // the first step
 			s.vec.all, s.vec.last, s.vec.untidy = all, stored.Last, map[uint32]bool{}
@@ -124,15 +123,15 @@ func (k *vectorKeeper) match(s *scopeIndex, stored *vector.Stored) error {
 
 // full reports whether the scope has no room for more vectors. The caller holds
 // its lock.
-func (k *vectorKeeper) full(s *scopeIndex) bool {
+func (k *vectorKeeper) full(s *slot) bool {
 	return k.indexBytes(s)+s.vec.all.Bytes() > k.engine.cfg.MaxScopeBytes
 }
 
 // indexBytes returns the size of the scope's index. During a rebuild it is the
 // size expected afterwards, or an index beyond its limit would leave no room
 // for vectors meanwhile. The caller holds the scope's lock.
-func (k *vectorKeeper) indexBytes(s *scopeIndex) int64 {
-	if s.anew != nil {
+func (k *vectorKeeper) indexBytes(s *slot) int64 {
+	if s.rebuild != nil {
 		return min(s.ix.bytes(), k.engine.cfg.MaxScopeBytes/10*9)
 	}
 	return s.ix.bytes()
@@ -143,7 +142,7 @@ func (k *vectorKeeper) indexBytes(s *scopeIndex) int64 {
 // than what is left are dropped, too: once embedded they would be dropped the
 // next time. Memories that came while older ones were being embedded keep their
 // place. The caller holds the scope's lock.
-func (k *vectorKeeper) count(s *scopeIndex, keepWaiting bool) {
+func (k *vectorKeeper) count(s *slot, keepWaiting bool) {
 	e, v := k.engine, s.vec.all
 	if k.full(s) && v.Len() > 0 {
 		room := max(e.cfg.MaxScopeBytes-k.indexBytes(s), 0)
@@ -164,5 +163,5 @@ func (k *vectorKeeper) count(s *scopeIndex, keepWaiting bool) {
 	s.vec.bytes.Store(v.Bytes())
 	s.vec.count.Store(int64(v.Len()))
 	s.vec.wanting.Store(int64(v.Wanting()))
-	e.hold(s, s.ix.bytes()+scopeOverhead)
+	e.cache.countIndex(s)
 }

@@ -115,8 +115,8 @@ func (f *fakeLocal) stored(t testing.TB, scope storage.Scope) map[uint64]int {
 func settled(t testing.TB, e *Engine, scope storage.Scope) {
 	t.Helper()
 	for range 60_000 {
-		if v, ok := e.scopes.Load(scope); ok {
-			s := v.(*scopeIndex)
+		if v, ok := e.cache.slots.Load(scope); ok {
+			s := v.(*slot)
 			s.mu.RLock()
 			quiet := s.vec.attached.Load() && len(s.vec.untidy) == 0
 			quiet = quiet && (s.vec.all == nil || s.vec.all.Wanting() == 0)

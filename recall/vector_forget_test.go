@@ -13,11 +13,11 @@ import (
 
 // holds reports whether alice's index has a memory.
 func holds(e *Engine, id string) bool {
-	v, ok := e.scopes.Load(alice)
+	v, ok := e.cache.slots.Load(alice)
 	if !ok {
 		return false
 	}
-	s := v.(*scopeIndex)
+	s := v.(*slot)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.ix == nil {
@@ -181,11 +181,11 @@ func TestWaitingNewestAreKept(t *testing.T) {
 		e = vectorEngineOf(t, cfg, newLocal(all[:2000]))
 		close(started)
 		settled(t, e, alice)
-		if s := e.Stats(); added == 2000 || s.Vectors.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+scopeOverhead {
+		if s := e.Stats(); added == 2000 || s.Vectors.Omitted == 0 || s.Bytes > cfg.MaxScopeBytes+slotOverhead {
 			t.Fatalf("%+v, want the limit reached", s)
 		}
-		v, _ := e.scopes.Load(alice)
-		s := v.(*scopeIndex)
+		v, _ := e.cache.slots.Load(alice)
+		s := v.(*slot)
 		lost := 0
 		for _, m := range all[2000:added] {
 			if _, ok := s.vec.all.Find(s.ix.hash(m.ID)); !ok {
@@ -213,18 +213,18 @@ func TestVectorsAreLimited(t *testing.T) {
 		settled(t, e, alice)
 		check := func(when string) {
 			s := e.Stats()
-			v, _ := e.scopes.Load(alice)
-			if words := v.(*scopeIndex).ix.bytes(); s.Bytes != words+s.Vectors.Held+scopeOverhead {
+			v, _ := e.cache.slots.Load(alice)
+			if words := v.(*slot).ix.bytes(); s.Bytes != words+s.Vectors.Held+slotOverhead {
 				t.Errorf("%s: counted %d bytes, want %d of words and %d of vectors", when, s.Bytes, words, s.Vectors.Held)
 			}
-			if s.Bytes > cfg.MaxScopeBytes+scopeOverhead || s.Vectors.Held == 0 || s.Vectors.Held >= s.Bytes || s.Vectors.Omitted == 0 {
+			if s.Bytes > cfg.MaxScopeBytes+slotOverhead || s.Vectors.Held == 0 || s.Vectors.Held >= s.Bytes || s.Vectors.Omitted == 0 {
 				t.Errorf("%s: %+v, want at most %d", when, s, cfg.MaxScopeBytes)
 			}
 		}
 		check("embedded")
 		has := func(m storage.Memory) bool {
-			v, _ := e.scopes.Load(alice)
-			s := v.(*scopeIndex)
+			v, _ := e.cache.slots.Load(alice)
+			s := v.(*slot)
 			s.mu.RLock()
 			defer s.mu.RUnlock()
 			_, ok := s.vec.all.Find(s.ix.hash(m.ID))

@@ -2,6 +2,7 @@ package recall
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -23,12 +24,13 @@ import (
 // removes.
 type vectorKeeper struct {
 	engine  *Engine
+	log     *slog.Logger
 	local   storage.Local // nil: vectors are not kept
 	scratch sync.Pool     // *vector.Scratch
 	commit  sync.Mutex    // serialises changes of records; taken before a scope's lock
 
 	mu      sync.Mutex
-	queue   []*scopeIndex // each at most once, so it is no longer than the scopes held
+	queue   []*slot // each at most once, so it is no longer than the scopes held
 	working bool
 
 	used, late, failed, embedded, refused, omitted, stale, failures atomic.Int64
@@ -58,8 +60,8 @@ const (
 	minEmbedPause, maxEmbedPause = time.Second, 5 * time.Minute
 )
 
-func newVectorKeeper(e *Engine, local storage.Local) *vectorKeeper {
-	return &vectorKeeper{engine: e, local: local, scratch: sync.Pool{New: func() any { return new(vector.Scratch) }}}
+func newVectorKeeper(e *Engine, log *slog.Logger, local storage.Local) *vectorKeeper {
+	return &vectorKeeper{engine: e, log: log, local: local, scratch: sync.Pool{New: func() any { return new(vector.Scratch) }}}
 }
 
 // embeds reports whether memories get vectors.
@@ -71,18 +73,18 @@ func (k *vectorKeeper) embedder() Embedder { return k.engine.cfg.Vectors.Embedde
 func (k *vectorKeeper) recoverPanic() {
 	if r := recover(); r != nil {
 		k.failures.Add(1)
-		k.engine.log.Error("recall vectors: panic")
+		k.log.Error("recall vectors: panic")
 	}
 }
 
 // scopeLoaded is called when a scope has been loaded, by a load that Close
 // waits for, with the scope's lock held.
-func (k *vectorKeeper) scopeLoaded(s *scopeIndex) {
+func (k *vectorKeeper) scopeLoaded(s *slot) {
 	if !k.embeds() {
 		return
 	}
 	s.vec.all = nil
-	k.engine.loads.Go(func() {
+	k.engine.tasks.startNested(func() {
 		defer k.recoverPanic()
 		k.attach(s, 0)
 	})
@@ -90,12 +92,12 @@ func (k *vectorKeeper) scopeLoaded(s *scopeIndex) {
 
 // scopeChanged is called when a scope's index has changed, with the scope's
 // lock held.
-func (k *vectorKeeper) scopeChanged(s *scopeIndex, c *change) {
+func (k *vectorKeeper) scopeChanged(s *slot, c *change) {
 	v := s.vec.all
 	if v == nil {
 		return
 	}
-	for _, id := range c.gone {
+	for _, id := range c.removed {
 		s.vec.remove(s.ix.hash(id))
 	}
 	for i := range c.passages {
@@ -108,7 +110,7 @@ func (k *vectorKeeper) scopeChanged(s *scopeIndex, c *change) {
 		v.Want(id)
 	}
 	if c.turn != "" { // passages that the turn no longer has
-		for n := len(c.passages) + len(c.gone); ; n++ {
+		for n := len(c.passages) + len(c.removed); ; n++ {
 			id := s.ix.hash(storage.TurnMemoryID(c.turn, n))
 			if !v.Knows(id) {
 				break
@@ -144,13 +146,13 @@ func (k *vectorKeeper) forget(scope storage.Scope, ids ...string) {
 	defer k.commit.Unlock()
 	if err := vector.Forget(ctx, k.local, scope, ids...); err != nil {
 		k.failures.Add(1)
-		k.engine.log.Warn("stored vectors of forgotten memories not removed; the next load of the scope removes them", "error", err)
+		k.log.Warn("stored vectors of forgotten memories not removed; the next load of the scope removes them", "error", err)
 	}
 }
 
 // embedLater queues a scope for the worker, and starts the worker if there is
 // none.
-func (k *vectorKeeper) embedLater(s *scopeIndex) {
+func (k *vectorKeeper) embedLater(s *slot) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !s.vec.queued {
@@ -158,7 +160,7 @@ func (k *vectorKeeper) embedLater(s *scopeIndex) {
 		k.queue = append(k.queue, s)
 	}
 	if !k.working {
-		k.working = k.engine.background(func() {
+		k.working = k.engine.tasks.start(func() {
 			defer k.recoverPanic()
 			k.work()
 		})
@@ -184,7 +186,7 @@ func (k *vectorKeeper) work() {
 			return
 		}
 		more, err := k.embedRound(s)
-		if k.engine.life.Err() != nil {
+		if k.engine.tasks.ctx.Err() != nil {
 			return
 		}
 		if more {
@@ -195,11 +197,11 @@ func (k *vectorKeeper) work() {
 			continue
 		}
 		k.failures.Add(1)
-		k.engine.log.Warn("memories not embedded, trying again", "error", err, "in", pause.String())
+		k.log.Warn("memories not embedded, trying again", "error", err, "in", pause.String())
 		timer := time.NewTimer(pause/2 + rand.N(pause))
 		select {
 		case <-timer.C:
-		case <-k.engine.life.Done():
+		case <-k.engine.tasks.ctx.Done():
 			timer.Stop()
 			return
 		}
@@ -209,7 +211,7 @@ func (k *vectorKeeper) work() {
 
 // nextScope takes the first scope from the queue. If there is none the worker
 // ends, which is noted under the same lock.
-func (k *vectorKeeper) nextScope() *scopeIndex {
+func (k *vectorKeeper) nextScope() *slot {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.queue) == 0 {
@@ -228,14 +230,13 @@ func (k *vectorKeeper) stats() VectorStats {
 		Used: k.used.Load(), Late: k.late.Load(), Failed: k.failed.Load(), Embedded: k.embedded.Load(),
 		Refused: k.refused.Load(), Omitted: k.omitted.Load(), Stale: k.stale.Load(), Failures: k.failures.Load(),
 	}
-	k.engine.scopes.Range(func(_, held any) bool {
-		s := &held.(*scopeIndex).vec
+	k.engine.cache.each(func(held *slot) {
+		s := &held.vec
 		v.Held += s.bytes.Load()
 		v.Vectors += s.count.Load()
 		if v.Waiting += s.wanting.Load(); k.embeds() && !s.attached.Load() {
 			v.Waiting++
 		}
-		return true
 	})
 	return v
 }

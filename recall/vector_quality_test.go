@@ -167,8 +167,8 @@ func byVectors(t *testing.T, e *Engine, scope storage.Scope, question string) []
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, _ := e.scopes.Load(scope)
-	s := held.(*scopeIndex)
+	held, _ := e.cache.slots.Load(scope)
+	s := held.(*slot)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found, err := e.vectors.likeness(s, &vectorQuery{vector: v})

@@ -40,7 +40,7 @@ func (k *vectorKeeper) startQuery(ctx context.Context, req *Request) *vectorQuer
 		}
 	}
 	a := &vectorQuery{done: make(chan struct{})}
-	started := e.background(func() {
+	started := e.tasks.start(func() {
 		defer close(a.done)
 		defer func() {
 			if recover() != nil {
@@ -63,7 +63,7 @@ func (k *vectorKeeper) startQuery(ctx context.Context, req *Request) *vectorQuer
 
 // withVectors waits for the query's vector and searches again with it. If
 // anything goes wrong the result is what words have found.
-func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery, words Result) Result {
+func (e *Engine) withVectors(ctx context.Context, s *slot, req *Request, a *vectorQuery, words Result) Result {
 	if a == nil || words.Vectors == VectorsOff {
 		words.Vectors = VectorsOff
 		return words
@@ -85,7 +85,7 @@ func (e *Engine) withVectors(ctx context.Context, s *scopeIndex, req *Request, a
 	return res
 }
 
-func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *vectorQuery, words Result) (Result, VectorStatus) {
+func (e *Engine) fuse(ctx context.Context, s *slot, req *Request, a *vectorQuery, words Result) (Result, VectorStatus) {
 	if s.vec.count.Load() == 0 {
 		return words, VectorsNone // no reason to wait
 	}
@@ -101,7 +101,7 @@ func (e *Engine) fuse(ctx context.Context, s *scopeIndex, req *Request, a *vecto
 		return words, VectorsFailed
 	}
 	a.words = words
-	res, ok, err := e.searchScope(ctx, s, req, a)
+	res, ok, err := e.searchSlot(ctx, s, req, a)
 	switch {
 	case errors.Is(err, errVectorDimension):
 		e.vectors.attachAgain(s, len(a.vector))
@@ -127,7 +127,7 @@ type likeness struct {
 
 // likeness compares the query's vector with those of a scope. The caller holds
 // the scope's lock for reading.
-func (k *vectorKeeper) likeness(s *scopeIndex, a *vectorQuery) (*likeness, error) {
+func (k *vectorKeeper) likeness(s *slot, a *vectorQuery) (*likeness, error) {
 	if a == nil {
 		return nil, nil
 	}

@@ -11,7 +11,7 @@ import (
 
 // embedRound embeds some memories of a scope and stores their vectors. It
 // reports whether memories are left.
-func (k *vectorKeeper) embedRound(s *scopeIndex) (more bool, err error) {
+func (k *vectorKeeper) embedRound(s *slot) (more bool, err error) {
 	made, texts := k.textsToEmbed(s)
 	if len(made) == 0 {
 		return false, nil
@@ -27,7 +27,7 @@ func (k *vectorKeeper) embedRound(s *scopeIndex) (more bool, err error) {
 			sent[i] = redact(t)
 		}
 	}
-	vectors, err := k.embedder().Documents(k.engine.life, sent)
+	vectors, err := k.embedder().Documents(k.engine.tasks.ctx, sent)
 	if err == nil && len(vectors) != len(texts) {
 		err = errors.New("embedder: not as many vectors as texts")
 	}
@@ -49,7 +49,7 @@ func (k *vectorKeeper) embedRound(s *scopeIndex) (more bool, err error) {
 
 // textsToEmbed takes the next wanted memories of a scope, as entries without
 // numbers, and their texts.
-func (k *vectorKeeper) textsToEmbed(s *scopeIndex) (entries []vector.Entry, texts []string) {
+func (k *vectorKeeper) textsToEmbed(s *slot) (entries []vector.Entry, texts []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hasVectors() {
@@ -72,11 +72,11 @@ func (k *vectorKeeper) textsToEmbed(s *scopeIndex) (entries []vector.Entry, text
 
 // hasVectors reports whether the scope is loaded and its stored vectors are
 // read. The caller holds the scope's lock.
-func (s *scopeIndex) hasVectors() bool { return !s.gone && s.ix != nil && s.vec.all != nil }
+func (s *slot) hasVectors() bool { return !s.dropped && s.ix != nil && s.vec.all != nil }
 
 // requeue puts back the memories that got no vector, and reports whether any
 // are queued.
-func (k *vectorKeeper) requeue(s *scopeIndex, ids []uint64) bool {
+func (k *vectorKeeper) requeue(s *slot, ids []uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hasVectors() {
@@ -88,11 +88,11 @@ func (k *vectorKeeper) requeue(s *scopeIndex, ids []uint64) bool {
 
 // store writes vectors durably, then uses them. Vectors whose memory is gone,
 // or has another text by now, are not written.
-func (k *vectorKeeper) store(s *scopeIndex, made []vector.Entry) error {
+func (k *vectorKeeper) store(s *slot, made []vector.Entry) error {
 	e := k.engine
-	done, ok := e.erasing.writes(e.life, s.scope)
+	done, ok := e.pauses.beginWrite(e.tasks.ctx, s.scope)
 	if !ok {
-		return e.life.Err()
+		return e.tasks.ctx.Err()
 	}
 	defer done()
 	k.commit.Lock()
@@ -101,7 +101,7 @@ func (k *vectorKeeper) store(s *scopeIndex, made []vector.Entry) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(e.life, storeTimeout)
+	ctx, cancel := context.WithTimeout(e.tasks.ctx, storeTimeout)
 	defer cancel()
 	if err := vector.PutRecords(ctx, k.local, records); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (k *vectorKeeper) store(s *scopeIndex, made []vector.Entry) error {
 
 // stillWants reports whether a memory exists, has the same text and has no
 // vector yet. The caller holds the scope's lock.
-func (s *scopeIndex) stillWants(m *vector.Entry) bool {
+func (s *slot) stillWants(m *vector.Entry) bool {
 	if !s.vec.all.Wants(m.ID) {
 		return false
 	}
@@ -144,7 +144,7 @@ func (s *scopeIndex) stillWants(m *vector.Entry) bool {
 // newRecords gives every vector that is still wanted a segment, which it writes
 // to the vector's mark, and returns the records. It fills the newest segment
 // first.
-func (k *vectorKeeper) newRecords(s *scopeIndex, made []vector.Entry) ([]storage.Record, error) {
+func (k *vectorKeeper) newRecords(s *slot, made []vector.Entry) ([]storage.Record, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if !s.hasVectors() {
@@ -189,7 +189,7 @@ func (k *vectorKeeper) newRecords(s *scopeIndex, made []vector.Entry) ([]storage
 // record returns the record of a segment with these entries, and their number.
 // It expires when the last of their memories does. The caller holds the scope's
 // lock.
-func (k *vectorKeeper) record(s *scopeIndex, number uint32, lists ...[]vector.Entry) (r storage.Record, entries int) {
+func (k *vectorKeeper) record(s *slot, number uint32, lists ...[]vector.Entry) (r storage.Record, entries int) {
 	seg := vector.Segment{Number: number, Model: k.embedder().Model(), Dim: s.vec.all.Dim()}
 	r = storage.Record{Bucket: storage.BucketIndex, Scope: s.scope, Key: vector.Key(number)}
 	forever := false
@@ -214,19 +214,19 @@ func (k *vectorKeeper) record(s *scopeIndex, number uint32, lists ...[]vector.En
 
 // tidyLater tidies in the background if that is necessary. The caller holds the
 // scope's lock.
-func (k *vectorKeeper) tidyLater(s *scopeIndex) {
+func (k *vectorKeeper) tidyLater(s *slot) {
 	if len(s.vec.untidy) == 0 || s.vec.tidying.Swap(true) {
 		return
 	}
-	if !k.engine.background(func() { defer k.recoverPanic(); k.tidy(s) }) {
+	if !k.engine.tasks.start(func() { defer k.recoverPanic(); k.tidy(s) }) {
 		s.vec.tidying.Store(false)
 	}
 }
 
 // tidy rewrites the segments that hold vectors of memories that are gone.
-func (k *vectorKeeper) tidy(s *scopeIndex) {
+func (k *vectorKeeper) tidy(s *slot) {
 	e := k.engine
-	done, ok := e.erasing.writes(e.life, s.scope)
+	done, ok := e.pauses.beginWrite(e.tasks.ctx, s.scope)
 	if !ok {
 		return
 	}
@@ -238,7 +238,7 @@ func (k *vectorKeeper) tidy(s *scopeIndex) {
 	if len(segments) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(e.life, storeTimeout)
+	ctx, cancel := context.WithTimeout(e.tasks.ctx, storeTimeout)
 	defer cancel()
 	err := vector.DeleteRecords(ctx, k.local, remove)
 	if err == nil {
@@ -248,7 +248,7 @@ func (k *vectorKeeper) tidy(s *scopeIndex) {
 		return
 	}
 	k.failures.Add(1)
-	e.log.Warn("vectors of removed memories are still stored; trying again with the next change", "error", err)
+	k.log.Warn("vectors of removed memories are still stored; trying again with the next change", "error", err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for n := range segments {
@@ -258,7 +258,7 @@ func (k *vectorKeeper) tidy(s *scopeIndex) {
 
 // takeUntidy returns the segments to tidy and what is to become of their
 // records.
-func (k *vectorKeeper) takeUntidy(s *scopeIndex) (put []storage.Record, remove []storage.RecordRef, segments map[uint32]bool) {
+func (k *vectorKeeper) takeUntidy(s *slot) (put []storage.Record, remove []storage.RecordRef, segments map[uint32]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.hasVectors() || len(s.vec.untidy) == 0 {

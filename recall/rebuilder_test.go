@@ -38,7 +38,7 @@ func halted(t *testing.T, ms []storage.Memory) (*Engine, *digesting) {
 		t.Fatal(err)
 	}
 	resting(t, e)
-	e.rebuilding <- struct{}{}
+	e.rebuilder.running <- struct{}{}
 	return e, src
 }
 
@@ -82,13 +82,13 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 		forget(ms[c : c+8]...)
 	}
 	s := scopeOf(e)
-	a := s.anew
+	a := s.rebuild
 	if a == nil {
 		t.Fatal("no rebuild is due")
 	}
 	forget(ms[1008])
 	tell("Before it began: my parrot is called Coco.")
-	from := e.begin(s, a)
+	from := e.rebuilder.begin(s, a)
 	forget(ms[1108:1118]...)
 	early := tell("While it was made: my tortoise is called Hector.")
 	again(ms[2010])
@@ -99,7 +99,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	forget(ms[1409]) // one of two passages
 	forget(early)
 	again(ms[2110])
-	left := e.swap(s, a, made, false)
+	left := e.rebuilder.swap(s, a, made, false)
 	if len(left) != 16 || s.ix == made {
 		t.Fatalf("%d changes to be made before, want 16", len(left))
 	}
@@ -121,14 +121,14 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 		}
 		return all
 	}
-	before, tally := answers(), s.rest.tally.digest
+	before, tally := answers(), s.saved.tally.digest
 	if d := cmp.Diff(want, s.ix.known()); d != "" {
 		t.Fatalf("what answers has (-want, +got): %s", d)
 	}
-	if left := e.swap(s, a, made, false); left != nil || s.ix != made || s.anew != nil {
+	if left := e.rebuilder.swap(s, a, made, false); left != nil || s.ix != made || s.rebuild != nil {
 		t.Fatalf("not swapped: %d changes left", len(left))
 	}
-	<-e.rebuilding
+	<-e.rebuilder.running
 	resting(t, e)
 	if d := cmp.Diff(want, s.ix.known()); d != "" {
 		t.Errorf("the new one has (-want, +got): %s", d)
@@ -136,28 +136,28 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	if d := cmp.Diff(before, answers(), aboutTheSame); d != "" {
 		t.Errorf("answers before (-) and after (+): %s", d)
 	}
-	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != tally || digest != s.rest.tally.digest {
-		t.Errorf("digest %v, before %v, of the store %v, %v", s.rest.tally.digest, tally, digest, err)
+	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != tally || digest != s.saved.tally.digest {
+		t.Errorf("digest %v, before %v, of the store %v, %v", s.saved.tally.digest, tally, digest, err)
 	}
-	if got, want := e.Stats().Bytes, s.ix.bytes()+scopeOverhead; got != want || made.dead > 150 {
+	if got, want := e.Stats().Bytes, s.ix.bytes()+slotOverhead; got != want || made.dead > 150 {
 		t.Errorf("%d bytes counted, want %d; %d turns dead", got, want, made.dead)
 	}
 	wantIDs(t, "late", recallIDs(t, e, Request{Newest: "Is my goldfish called Bubbles?", TopK: 1}), late.ID)
 }
 
 // scopeOf is alice's scope as it is.
-func scopeOf(e *Engine) *scopeIndex {
-	v, _ := e.scopes.Load(alice)
-	return v.(*scopeIndex)
+func scopeOf(e *Engine) *slot {
+	v, _ := e.cache.slots.Load(alice)
+	return v.(*slot)
 }
 
 var aboutTheSame = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(a) })
 
 // TestRebuildOfWhatIsGone: a scope that is erased or evicted while it is rebuilt stays so, and counts for nothing.
 func TestRebuildOfWhatIsGone(t *testing.T) {
-	for name, end := range map[string]func(*Engine, *scopeIndex){
-		"erased":  func(e *Engine, _ *scopeIndex) { e.Drop(alice) },
-		"evicted": func(e *Engine, s *scopeIndex) { s.mu.Lock(); defer s.mu.Unlock(); e.letGo(s) },
+	for name, end := range map[string]func(*Engine, *slot){
+		"erased":  func(e *Engine, _ *slot) { e.Drop(alice) },
+		"evicted": func(e *Engine, s *slot) { s.mu.Lock(); defer s.mu.Unlock(); e.cache.evict(s) },
 	} {
 		for _, stage := range []string{"waits", "begun", "made"} {
 			ms := town(3000)
@@ -166,31 +166,31 @@ func TestRebuildOfWhatIsGone(t *testing.T) {
 				e.Forget(alice, m.ID)
 			}
 			s := scopeOf(e)
-			a := s.anew
+			a := s.rebuild
 			var made *index
 			goOn := func() bool { return s.ready.Load() }
 			switch stage {
 			case "waits":
 				end(e, s)
-				if e.begin(s, a) != nil {
+				if e.rebuilder.begin(s, a) != nil {
 					t.Errorf("%s, %s: it begins", name, stage)
 				}
 			case "begun":
-				from := e.begin(s, a)
+				from := e.rebuilder.begin(s, a)
 				end(e, s)
 				if (compactor{from}).fitted(e.cfg.MaxScopeBytes, goOn) != nil {
 					t.Errorf("%s, %s: it goes on", name, stage)
 				}
 			case "made":
-				made = (compactor{e.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, goOn)
+				made = (compactor{e.rebuilder.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, goOn)
 				end(e, s)
-				e.swap(s, a, made, true)
+				e.rebuilder.swap(s, a, made, true)
 			}
-			<-e.rebuilding
-			for until := time.Now().Add(time.Minute); len(e.rebuilding) > 0 && time.Now().Before(until); {
+			<-e.rebuilder.running
+			for until := time.Now().Add(time.Minute); len(e.rebuilder.running) > 0 && time.Now().Before(until); {
 				time.Sleep(time.Millisecond)
 			}
-			if st := e.Stats(); e.Loaded(alice) || s.ix != nil || s.anew != nil || st.Scopes != 0 || st.Bytes != 0 {
+			if st := e.Stats(); e.Loaded(alice) || s.ix != nil || s.rebuild != nil || st.Scopes != 0 || st.Bytes != 0 {
 				t.Errorf("%s, %s: %+v, want nothing held", name, stage, st)
 			}
 		}
@@ -205,20 +205,20 @@ func TestRebuildOfWhatChangesFaster(t *testing.T) {
 		e.Forget(alice, m.ID)
 	}
 	s := scopeOf(e)
-	a := s.anew
-	made := (compactor{e.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, nil)
-	a.bytes = e.cfg.MaxScopeBytes/notedShare + 1
+	a := s.rebuild
+	made := (compactor{e.rebuilder.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, nil)
+	a.bytes = e.cfg.MaxScopeBytes/changesShare + 1
 	e.Forget(alice, ms[1000].ID)
-	if s.anew == nil || s.anew == a {
+	if s.rebuild == nil || s.rebuild == a {
 		t.Fatal("it does not begin anew")
 	}
-	if !a.off.Load() || s.anew.off.Load() {
+	if !a.cancelled.Load() || s.rebuild.cancelled.Load() {
 		t.Error("the one that is not wanted goes on, or the other does not")
 	}
-	if e.swap(s, a, made, true); s.ix == made {
+	if e.rebuilder.swap(s, a, made, true); s.ix == made {
 		t.Error("it is used")
 	}
-	<-e.rebuilding
+	<-e.rebuilder.running
 	if resting(t, e); s.ix.dead > 0 || s.ix.liveMems != 1999 {
 		t.Errorf("%d turns dead, %d memories", s.ix.dead, s.ix.liveMems)
 	}
@@ -241,15 +241,15 @@ func TestRebuildThatPanics(t *testing.T) {
 	for n := range int32(500) {
 		s.ix.remove(n)
 	}
-	e.refit(s)
+	e.rebuilder.refit(s)
 	s.mu.Unlock()
-	<-e.rebuilding
+	<-e.rebuilder.running
 	resting(t, e)
 	if got := e.Stats(); got.Failures != 1 || got.Bytes < s.ix.bytes() || s.ix.dead != 500 {
 		t.Errorf("%+v, %d turns dead", got, s.ix.dead)
 	}
 	e.Forget(alice, ids[0]) // unknown by now
-	if s.anew != nil {
+	if s.rebuild != nil {
 		t.Error("tried again at once")
 	}
 	if got := recallIDs(t, e, Request{Newest: ms[2001].Text, TopK: 1}); len(got) != 1 {
@@ -328,10 +328,10 @@ func TestRebuildsUnderChanges(t *testing.T) {
 	if len(got) != len(want) || rebuilds == 0 {
 		t.Errorf("%d memories, want %d; %d rebuilds", len(got), len(want), rebuilds)
 	}
-	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != s.rest.tally.digest {
-		t.Errorf("digest %v, of the store %v, %v", s.rest.tally.digest, digest, err)
+	if digest, err := src.Digest(t.Context(), alice); err != nil || digest != s.saved.tally.digest {
+		t.Errorf("digest %v, of the store %v, %v", s.saved.tally.digest, digest, err)
 	}
-	if got, want := e.Stats().Bytes, s.ix.bytes()+scopeOverhead; got != want {
+	if got, want := e.Stats().Bytes, s.ix.bytes()+slotOverhead; got != want {
 		t.Errorf("%d bytes counted, want %d", got, want)
 	}
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// TestOmissionsAreToldOnceAnHour: an index at its bound leaves memories out every few turns.
-func TestOmissionsAreToldOnceAnHour(t *testing.T) {
+// An index at its limit omits memories every few turns.
+func TestOmissionsAreLoggedOnceAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		e := New(DefaultConfig(), storagetest.Memory(), slog.New(slog.NewTextHandler(&log, nil)), nil)
 		defer e.Close()
 		for range 100 {
-			e.omit(3)
+			e.rebuilder.countOmitted(3)
 			time.Sleep(time.Minute)
 		}
 		if got := strings.Count(log.String(), "left out"); got != 2 || !strings.Contains(log.String(), "omitted=3\n") || !strings.Contains(log.String(), "omitted=183\n") {
-			t.Errorf("told %d times:\n%s", got, log.String())
+			t.Errorf("logged %d times:\n%s", got, log.String())
 		}
 	})
 }

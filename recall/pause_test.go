@@ -134,7 +134,7 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 				t.Fatal(err)
 			}
 			saved := make(chan struct{})
-			go func() { e.saveDue(t.Context(), always); close(saved) }()
+			go func() { e.snapshots.saveAll(t.Context(), always); close(saved) }()
 			time.Sleep(time.Second)
 			if _, err := src.Erase(t.Context(), alice); err != nil {
 				t.Fatal(err)
@@ -160,7 +160,7 @@ func TestHoldIsOneScopes(t *testing.T) {
 		}
 		other := alice
 		other.User = "bob"
-		done, ok := e.erasing.writes(t.Context(), other)
+		done, ok := e.pauses.beginWrite(t.Context(), other)
 		if !ok {
 			t.Fatal("another scope's writer was refused")
 		}
@@ -180,12 +180,12 @@ func TestHoldIsOneScopes(t *testing.T) {
 		}
 		release()
 		<-second
-		if done, ok := e.erasing.writes(t.Context(), alice); !ok {
+		if done, ok := e.pauses.beginWrite(t.Context(), alice); !ok {
 			t.Error("refused after the release")
 		} else {
 			done()
 		}
-		if len(e.erasing.held)+len(e.erasing.writers)+len(e.erasing.idle) > 0 {
+		if len(e.pauses.paused)+len(e.pauses.writers)+len(e.pauses.idle) > 0 {
 			t.Error("something is left behind")
 		}
 	})

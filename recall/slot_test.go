@@ -21,7 +21,7 @@ func TestRecallWaitsForLocksWithinItsDeadline(t *testing.T) {
 			_, err := e.Recall(ctx, Request{Scope: alice, Newest: "Where do I live?"})
 			return time.Since(began), err
 		}
-		fresh := e.place(alice)
+		fresh := e.cache.slot(alice)
 		fresh.mu.Lock()
 		if took, err := ask(t.Context()); !errors.Is(err, ErrTimeout) || took != cfg.FirstDeadline {
 			t.Errorf("first: %v after %v, want a timeout after %v", err, took, cfg.FirstDeadline)
@@ -41,7 +41,7 @@ func TestRecallWaitsForLocksWithinItsDeadline(t *testing.T) {
 			t.Errorf("a deadline of its own: %v after %v, want %v", err, took, cfg.Deadline/2)
 		}
 		time.AfterFunc(cfg.Deadline/2, s.mu.Unlock)
-		if took, err := ask(t.Context()); err != nil || took < cfg.Deadline/2 || took > cfg.Deadline/2+lastLook {
+		if took, err := ask(t.Context()); err != nil || took < cfg.Deadline/2 || took > cfg.Deadline/2+maxLockWait {
 			t.Errorf("the lock is free in time: %v after %v", err, took)
 		}
 	})

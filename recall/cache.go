@@ -1,0 +1,134 @@
+package recall
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/remora-proxy/remora/storage"
+)
+
+// scopeCache holds the slots of all scopes and keeps their size within
+// Config.MaxBytes by evicting the least recently used.
+type scopeCache struct {
+	cfg     *Config
+	slots   sync.Map     // storage.Scope -> *slot
+	bytes   atomic.Int64 // of all slots, and of evicted indexes that are not written yet
+	clock   atomic.Int64 // counts uses
+	evicted atomic.Int64 // slots
+
+	evicting sync.Mutex    // one eviction at a time
+	onEvict  func(s *slot) // called with the slot's lock held; nil: nothing is to be done
+}
+
+// slot returns the scope's slot, which it creates if there is none.
+func (c *scopeCache) slot(scope storage.Scope) *slot {
+	if s, ok := c.find(scope); ok {
+		return s
+	}
+	created := &slot{scope: scope}
+	created.used.Store(c.clock.Add(1))
+	v, loaded := c.slots.LoadOrStore(scope, created)
+	if !loaded {
+		c.count(created, slotOverhead)
+	}
+	return v.(*slot)
+}
+
+// find returns the scope's slot, if there is one.
+func (c *scopeCache) find(scope storage.Scope) (*slot, bool) {
+	v, ok := c.slots.Load(scope)
+	if !ok {
+		return nil, false
+	}
+	return v.(*slot), true
+}
+
+// each calls f for every slot.
+func (c *scopeCache) each(f func(s *slot)) {
+	c.slots.Range(func(_, v any) bool {
+		f(v.(*slot))
+		return true
+	})
+}
+
+// touch notes that a slot is used.
+func (c *scopeCache) touch(s *slot) { s.used.Store(c.clock.Add(1)) }
+
+// countIndex counts the present size of a slot's index. The caller holds the
+// slot's lock.
+func (c *scopeCache) countIndex(s *slot) { c.count(s, s.ix.bytes()+slotOverhead) }
+
+// count sets the size of a slot, to which it adds that of its vectors, and
+// evicts others if the cache is too large.
+func (c *scopeCache) count(s *slot, bytes int64) {
+	bytes += s.vec.bytes.Load()
+	c.bytes.Add(bytes - s.counted.Swap(bytes))
+	if c.bytes.Load() > c.cfg.MaxBytes {
+		c.shrink(s)
+	}
+}
+
+func (c *scopeCache) uncount(s *slot) { c.bytes.Add(-s.counted.Swap(0)) }
+
+// shrink evicts the least recently used slots until the cache is at nine tenths
+// of its limit. It spares keep, and slots that are loading or in use, so the
+// limit may be exceeded until their loads end.
+func (c *scopeCache) shrink(keep *slot) {
+	if !c.evicting.TryLock() {
+		return
+	}
+	defer c.evicting.Unlock()
+	type candidate struct {
+		s    *slot
+		used int64
+	}
+	var all []candidate
+	c.each(func(s *slot) {
+		if s != keep {
+			all = append(all, candidate{s, s.used.Load()})
+		}
+	})
+	slices.SortFunc(all, func(a, b candidate) int { return int(a.used - b.used) })
+	for _, oldest := range all {
+		if c.bytes.Load() <= c.cfg.MaxBytes*9/10 {
+			return
+		}
+		s := oldest.s
+		if !s.mu.TryLock() { // in use
+			continue
+		}
+		if s.loading == nil && !s.dropped {
+			if c.onEvict != nil {
+				c.onEvict(s)
+			}
+			c.evict(s)
+		}
+		s.mu.Unlock()
+	}
+}
+
+// evict drops a slot; the next request loads its scope again. The caller holds
+// the slot's lock.
+func (c *scopeCache) evict(s *slot) {
+	s.drop()
+	c.slots.CompareAndDelete(s.scope, s)
+	c.uncount(s)
+	c.evicted.Add(1)
+}
+
+// drop drops the scope's slot and cancels its load.
+func (c *scopeCache) drop(scope storage.Scope) {
+	v, ok := c.slots.LoadAndDelete(scope)
+	if !ok {
+		return
+	}
+	s := v.(*slot)
+	s.mu.Lock()
+	s.drop()
+	if s.cancelLoad != nil {
+		s.cancelLoad()
+	}
+	s.mu.Unlock()
+	c.uncount(s)
+}
