@@ -42,7 +42,7 @@ func spansIn(own ownText, at time.Time, message int) []span {
 	case frameTranscript:
 		framed = RejectQuoted
 	}
-	mayTell := mayBeTale.in(lowered(own.text))
+	mayTell := mayBeTale.in(strings.ToLower(own.text))
 	pasted := false // the rest of the message is a text to work on
 	for i, s := range text.Sentences(own.text) {
 		if len(out) == maxSpans {

@@ -20,7 +20,7 @@ const (
 
 // frameOf reads the own words of a message.
 func frameOf(own string) frame {
-	lower := lowered(own)
+	lower := strings.ToLower(own)
 	if mayDecline(lower) && declines(own) {
 		return frameDeclined
 	}
@@ -34,12 +34,12 @@ func frameOf(own string) frame {
 }
 
 var (
-	mayBeFiction = newNeedles("pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine",
-		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos")
-	mayBeTale    = newNeedles("story", "poem", "fairy tale", "geschichte", "histoire", "historia", "cuento")
-	mayDeclineBy = newNeedles("remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
-		"guarde", "recuerde", "retenez")
-	mayTranscribe = newNeedles("assistant:", "ai:", "bot:")
+	mayBeFiction = needles{"pretend", "role", "hypothetical", "sake of", "novel", "story", "screenplay", "kidding", "joking", "act as if", "imagine",
+		"suppose", "fictional", "tun wir so", "angenommen", "imaginons", "supongamos"}
+	mayBeTale    = needles{"story", "poem", "fairy tale", "geschichte", "histoire", "historia", "cuento"}
+	mayDeclineBy = needles{"remember", "memori", "store", "save", "keep", "record", "forget", "speicher", "merk", "retiens", "enregistre", "garde",
+		"guarde", "recuerde", "retenez"}
+	mayTranscribe = needles{"assistant:", "ai:", "bot:"}
 )
 
 // anySentence reports whether is holds for any sentence.
@@ -109,13 +109,13 @@ func declining(ws []word) bool {
 	return false
 }
 
-var mayPlay = newNeedles("role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego")
+var mayPlay = needles{"role", "rolle", "pretend", "juego de rol", "character", "ooc", "reality", "fin du jeu", "fin del juego"}
 
 // rolePlayAfter reports whether role play continues after a message, given
 // whether it was going on before. It lasts over several messages, until
 // somebody says that it is over.
 func rolePlayAfter(own string, before bool) bool {
-	if !mayPlay.in(lowered(own)) {
+	if !mayPlay.in(strings.ToLower(own)) {
 		return before
 	}
 	anySentence(own, func(ws []word) bool {
@@ -134,7 +134,6 @@ func transcribes(lower string) bool {
 	if !mayTranscribe.in(lower) {
 		return false
 	}
-	lower = strings.ToLower(lower)
 	spokenBySpeaker, answered := false, false
 	for line := range strings.Lines(lower) {
 		who, _, _ := strings.Cut(strings.TrimLeft(line, " \t*>#-"), ":")

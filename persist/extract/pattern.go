@@ -32,7 +32,7 @@ type part struct {
 }
 
 // bind resolves the words of the parts to their vocabulary entries.
-func (p *pattern) bind(v *vocabulary, book *wordBook) {
+func (p *pattern) bind(entry func(string) *known, book *wordBook) {
 	for i := range p.parts {
 		e := &p.parts[i]
 		if e.mask != 0 || e.known != nil {
@@ -46,7 +46,7 @@ func (p *pattern) bind(v *vocabulary, book *wordBook) {
 		}
 		e.known = make([]*known, len(e.words))
 		for i, w := range e.words {
-			e.known[i] = find(v, w, hashOf(w))
+			e.known[i] = entry(w)
 		}
 	}
 }

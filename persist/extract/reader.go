@@ -233,15 +233,12 @@ func Asks(text string) bool {
 // mayAsk is a cheap necessary condition: the text holds a verb of the remember
 // and forget patterns.
 func mayAsk(text string) bool {
-	if !isASCII(text) {
-		text = fold(text)
-	}
-	return mayAskBy.in(text)
+	return mayAskBy.in(fold(text))
 }
 
-var mayAskBy = newNeedles("rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
+var mayAskBy = needles{"rememb", "memori", "forget", "note", "mind", "record", "memory", "save", "store", "merk", "denk",
 	"vergiss", "losche", "behalte", "notier", "souv", "rappel", "retien", "retenez", "oubli", "effac", "recuerd", "recordad", "anota",
-	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra")
+	"apunta", "olvid", "cuenta", "delete", "remove", "erase", "drop", "borra"}
 
 // Statements calls found for each candidate in a user's message, as an audit of
 // that message alone would find it.
@@ -268,4 +265,4 @@ func HoldsWords(text, statement string) bool {
 func OwnWords(text string) string { return ownWords(text) }
 
 // Declined reports whether a message asks not to be kept.
-func Declined(text string) bool { return mayDecline(lowered(text)) && declines(ownWords(text)) }
+func Declined(text string) bool { return mayDecline(strings.ToLower(text)) && declines(ownWords(text)) }

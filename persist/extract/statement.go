@@ -51,6 +51,15 @@ func ParseStatement(quote string) Statement {
 	return s
 }
 
+// hashOf is FNV-1a.
+func hashOf(w string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(w) {
+		h = (h ^ uint32(w[i])) * 16777619
+	}
+	return h
+}
+
 // Size estimates the bytes that the statement takes in memory.
 func (s *Statement) Size() int64 {
 	return int64(3*len(s.Words) + 32*(len(s.Content)+len(s.Denied)) + len(s.Subject) + len(s.Value))

@@ -20,83 +20,23 @@ type details struct {
 // unknownWord is the entry of all words that are in no list.
 var unknownWord = &known{more: &details{}}
 
-// vocabulary finds words by a hash of their folded form. It is an
-// open-addressing table that is never full and never changes, so a text can't
-// make a lookup cost more than the longest run of occupied slots.
-type vocabulary struct {
-	slots []uint32 // 0, or the upper half of the hash over the index in list + 1
-	list  []known
-}
-
-// vocabularySlots is a power of two, and more than twice the number of words.
-const vocabularySlots = 1 << 13
+// vocabulary holds all words of the lists, by their folded form.
+type vocabulary map[string]*known
 
 // vocab is built on first use and never changed.
-var vocab = sync.OnceValue(func() *vocabulary { return newVocabulary(lexicon(), standingOrders()) })
-
-// FNV-1a, which readers of words compute letter by letter.
-const (
-	hashStart = 2166136261
-	hashPrime = 16777619
-)
-
-func hashOf[T string | []byte](w T) uint32 {
-	h := uint32(hashStart)
-	for i := range len(w) {
-		h = (h ^ uint32(w[i])) * hashPrime
-	}
-	return h
-}
+var vocab = sync.OnceValue(func() vocabulary { return newVocabulary(lexicon(), standingOrders()) })
 
 // newVocabulary indexes the words of both books and binds their patterns to
 // them.
-func newVocabulary(l, orders *wordBook) *vocabulary {
-	const many = vocabularySlots / 2 // words, roughly
-	places := make(map[string]int, many)
-	v := &vocabulary{slots: make([]uint32, vocabularySlots), list: make([]known, 0, many)}
+func newVocabulary(l, orders *wordBook) vocabulary {
+	v := vocabulary{}
 	note := func(w string) *known {
-		at, ok := places[w]
-		if !ok {
-			at = len(v.list)
-			places[w] = at
-			v.list = append(v.list, known{word: w, more: unknownWord.more})
+		k := v[w]
+		if k == nil {
+			k = &known{word: w, more: unknownWord.more}
+			v[w] = k
 		}
-		return &v.list[at]
-	}
-	for _, book := range []*wordBook{l, orders} { // first all words: the list moves as it grows
-		for name, set := range book.sets {
-			for w := range set {
-				note(w).sets |= book.setBit[name]
-			}
-		}
-		for _, list := range book.byFirst {
-			for _, p := range list {
-				for i := range p.parts {
-					for _, w := range p.parts[i].words {
-						note(w)
-					}
-				}
-			}
-		}
-		for _, p := range book.anywhere {
-			for i := range p.parts {
-				for _, w := range p.parts[i].words {
-					note(w)
-				}
-			}
-		}
-	}
-	for w, parts := range l.contractions {
-		note(w)
-		for _, part := range parts {
-			note(part)
-		}
-	}
-	for w := range dateWords {
-		note(w).sets |= inDates
-	}
-	for w := range dropVerbs {
-		note(w)
+		return k
 	}
 	more := func(w string) *details {
 		k := note(w)
@@ -105,58 +45,50 @@ func newVocabulary(l, orders *wordBook) *vocabulary {
 		}
 		return k.more
 	}
-	for w, list := range l.byFirst {
-		more(w).patterns = list
+	for _, book := range []*wordBook{l, orders} {
+		for name, set := range book.sets {
+			for w := range set {
+				note(w).sets |= book.setBit[name]
+			}
+		}
+		for w, list := range book.byFirst {
+			if book == l {
+				more(w).patterns = list
+			} else {
+				more(w).orders = list
+			}
+			for _, p := range list {
+				p.bind(note, book)
+			}
+		}
+		for _, p := range book.anywhere {
+			p.bind(note, book)
+		}
 	}
-	for w, list := range orders.byFirst {
-		more(w).orders = list
+	for w := range dateWords {
+		note(w).sets |= inDates
 	}
 	for w := range dropVerbs {
 		more(w).drops = true
 	}
 	for w, parts := range l.contractions {
-		h := more(w)
+		d := more(w)
 		for _, part := range parts {
-			h.parts = append(h.parts, note(part))
-		}
-	}
-	for i := range v.list {
-		h := hashOf(v.list[i].word)
-		at := h % vocabularySlots
-		for v.slots[at] != 0 {
-			at = (at + 1) % vocabularySlots
-		}
-		v.slots[at] = h&^0xffff | uint32(i+1)
-	}
-	for _, book := range []*wordBook{l, orders} {
-		for _, list := range book.byFirst {
-			for _, p := range list {
-				p.bind(v, book)
-			}
-		}
-		for _, p := range book.anywhere {
-			p.bind(v, book)
+			d.parts = append(d.parts, note(part))
 		}
 	}
 	return v
 }
 
-// find returns the entry of a folded word with that hash, never nil.
-func find[T string | []byte](v *vocabulary, w T, hash uint32) *known {
-	for at := hash % vocabularySlots; ; at = (at + 1) % vocabularySlots {
-		slot := v.slots[at]
-		if slot == 0 {
-			return unknownWord
-		}
-		if slot&^0xffff == hash&^0xffff {
-			if k := &v.list[slot&0xffff-1]; k.word == string(w) {
-				return k
-			}
-		}
+// find returns the entry of a folded word, never nil.
+func find[T string | []byte](v vocabulary, w T) *known {
+	if k := v[string(w)]; k != nil {
+		return k
 	}
+	return unknownWord
 }
 
-func lookUp(w string) *known { return find(vocab(), w, hashOf(w)) }
+func lookUp(w string) *known { return find(vocab(), w) }
 
 // in reports whether the word is in a set of the lexicon, given by its bit.
 func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }

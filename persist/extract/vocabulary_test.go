@@ -12,8 +12,8 @@ import (
 func TestVocabulary(t *testing.T) {
 	for _, book := range []*wordBook{lexicon(), standingOrders()} {
 		for name, set := range book.sets {
-			for i := range vocab().list {
-				if k := &vocab().list[i]; (k.sets&book.setBit[name] != 0) != set[k.word] {
+			for _, k := range vocab() {
+				if (k.sets&book.setBit[name] != 0) != set[k.word] {
 					t.Errorf("%q: in set %s: %v", k.word, name, set[k.word])
 				}
 			}

@@ -63,19 +63,15 @@ func readWords(text string, yield func(word) bool) {
 			i++
 			continue
 		}
-		// An ASCII word with its hash. If another character turns up, readWord
-		// reads it again.
-		j, hash, kinds := i, uint32(hashStart), uint8(0)
+		// An ASCII word. If another character turns up, readWord reads it again.
+		j, kinds := i, uint8(0)
 		for ; j < len(text); j++ {
 			c := text[j]
 			kind := letterKinds[c]
 			if kind&(kindJoint|kindOther) != 0 && (kind == kindOther || !joins(text, j, rune(c), 1)) {
 				break
 			}
-			if kinds |= kind; kind == kindCapital {
-				c |= 0x20
-			}
-			hash = (hash ^ uint32(c)) * hashPrime
+			kinds |= kind
 		}
 		if j < len(text) && text[j] >= utf8.RuneSelf {
 			var more bool
@@ -91,7 +87,7 @@ func readWords(text string, yield func(word) bool) {
 		w := word{raw: text[i:j], start: i, end: j, clause: clause}
 		if kinds&kindCapital == 0 {
 			w.folded = w.raw
-			w.known = find(book, w.raw, hash)
+			w.known = find(book, w.raw)
 		} else {
 			var space [maxWord]byte
 			small := space[:j-i]
@@ -102,7 +98,7 @@ func readWords(text string, yield func(word) bool) {
 				}
 				small[k] = c
 			}
-			if w.known = find(book, small, hash); w.known != unknownWord {
+			if w.known = find(book, small); w.known != unknownWord {
 				w.folded = w.known.word
 			} else {
 				w.folded = string(small)
@@ -265,7 +261,7 @@ func fold(s string) string {
 	}
 	var space [maxWord + 8]byte
 	b := text.AppendFolded(space[:0], s)
-	if k := find(vocab(), b, hashOf(b)); k != unknownWord {
+	if k := find(vocab(), b); k != unknownWord {
 		return k.word
 	}
 	return string(b)
