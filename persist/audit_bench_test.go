@@ -12,8 +12,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// BenchmarkInspect measures what an audit computes: a full window of twelve
-// messages, as people and models write them.
+// BenchmarkInspect measures the computation of an audit: a full window of
+// twelve messages, as people and models write them.
 func BenchmarkInspect(b *testing.B) {
 	var window []windowMessage
 	for _, c := range readPlanted(b, "tuning.txt") {
@@ -43,26 +43,26 @@ func newChanges(p *Pipeline) *scopeChanges {
 	return &scopeChanges{facts.NewChanges(f.Set, p.store, p.cfg.Facts.Config), f}
 }
 
-// stamped is an Indexer that notes when each turn became searchable.
-type stamped struct {
+// timedIndex is an Indexer that records when each turn became searchable.
+type timedIndex struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-func (x *stamped) Add(_ storage.Scope, turn string, _ []storage.Memory) {
+func (x *timedIndex) Add(_ storage.Scope, turn string, _ []storage.Memory) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.at[turn] = time.Now()
 }
 
-func (x *stamped) Forget(storage.Scope, ...string) {}
+func (x *timedIndex) Forget(storage.Scope, ...string) {}
 
-// BenchmarkSearchable measures from Enqueue to searchable at 100 turns a second
-// with audits on: run it with -benchtime 1000x.
+// BenchmarkSearchable measures the time from Enqueue to searchable at 100 turns
+// a second with audits on. Run it with -benchtime 1000x.
 func BenchmarkSearchable(b *testing.B) {
 	store := openBadger(b, b.TempDir())
 	defer store.Close()
-	index := &stamped{at: map[string]time.Time{}}
+	index := &timedIndex{at: map[string]time.Time{}}
 	p := start(b, New(DefaultConfig(), store, store, index, newRedactor(b), nil, nil))
 	var handed []time.Time
 	for b.Loop() {

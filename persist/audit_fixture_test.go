@@ -62,7 +62,7 @@ func readPlanted(t testing.TB, file string) []planted {
 		m := &turn.Messages[len(turn.Messages)-1]
 		apart := strings.HasPrefix(line, ">") || strings.HasPrefix(line, "```") || strings.HasSuffix(m.Text, "```")
 		if m.Text != "" && (apart || !strings.ContainsAny(m.Text[len(m.Text)-1:], ".!?")) {
-			m.Text += "\n" // as people write who leave out full stops, and around quotations and code
+			m.Text += "\n" // for people who leave out full stops, and around quotations and code
 		} else if m.Text != "" {
 			m.Text += " "
 		}

@@ -9,9 +9,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestPlantedFacts audits sets of conversations as they would be live: those
-// that the rules were tuned on, and those that were written afterwards. At
-// least 80 % of the planted facts are saved, and at most 10 % of the rest.
+// TestPlantedFacts audits sets of conversations as they would arrive: those
+// that the rules were tuned on, and those written afterwards. At least 80 % of
+// the planted facts are saved, and at most 10 % of the rest.
 func TestPlantedFacts(t *testing.T) {
 	for _, file := range []string{"tuning.txt", "held-out.txt", "fresh.txt", "strangers-a.txt", "strangers-b.txt", "chinese-japanese.txt", "chinese-japanese-held-out.txt", "lives.txt"} {
 		t.Run(file, func(t *testing.T) {
@@ -20,7 +20,7 @@ func TestPlantedFacts(t *testing.T) {
 				texts := auditedFacts(t, c.turns)
 				for _, f := range c.facts {
 					facts++
-					if overlaps(texts, f) {
+					if holdsLine(texts, f) {
 						saved++
 					} else {
 						t.Logf("%s: not saved: %s", c.name, f)
@@ -28,14 +28,14 @@ func TestPlantedFacts(t *testing.T) {
 				}
 				for _, n := range c.noise {
 					noise++
-					if strings.Contains(extract.Normalize(n), " ") && overlaps(texts, n) {
+					if strings.Contains(extract.Normalize(n), " ") && holdsLine(texts, n) {
 						wrong++
 						t.Logf("%s: saved: %s", c.name, n)
 					}
 				}
 				for _, n := range c.wrong {
 					corrected++
-					if overlaps(texts, n) {
+					if holdsLine(texts, n) {
 						held++
 						t.Logf("%s: still recalled: %s", c.name, n)
 					}
@@ -50,8 +50,7 @@ func TestPlantedFacts(t *testing.T) {
 	}
 }
 
-// auditedFacts hands turns in and returns the facts that are recalled
-// afterwards.
+// auditedFacts persists turns and returns the facts that can be recalled then.
 func auditedFacts(t *testing.T, turns []Turn) []string {
 	t.Helper()
 	var texts []string
@@ -86,9 +85,9 @@ func factsOf(t testing.TB, s storage.Store, scope storage.Scope) []storage.Memor
 	return page.Memories
 }
 
-// overlaps says whether one of the facts holds a planted line, or is more than
-// half of it.
-func overlaps(facts []string, line string) bool {
+// holdsLine reports whether one of the facts holds a planted line, or is more
+// than half of it.
+func holdsLine(facts []string, line string) bool {
 	want := extract.Normalize(line)
 	for _, f := range facts {
 		quote, _, _ := extract.Quotation(f)

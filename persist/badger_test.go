@@ -36,8 +36,8 @@ func openStoreWithin(dir string, log *slog.Logger, memory int64) (*badger.Store,
 	return s, s.Open(context.Background())
 }
 
-// Planted secrets and personal data are nowhere on the disk, in the log, or in
-// the spool of a store that never came back.
+// TestCanaries checks that planted secrets and personal data are nowhere on the
+// disk, in the log, or in the spool of a store that never came back.
 func TestCanaries(t *testing.T) {
 	canaries := []string{
 		"sk-proj-q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2C3D4", "ghp_q7Zk2mXv9Lr4Tb8Nw3Hs6Jd1Pc5Fg0YyA1B2", "canary.bird@example.org",
@@ -75,7 +75,7 @@ func TestCanaries(t *testing.T) {
 	look := func(where string, raw []byte) {
 		for _, c := range canaries {
 			if bytes.Contains(raw, []byte(c)) {
-				t.Errorf("%q stands in %s", c, where)
+				t.Errorf("%q is in %s", c, where)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func TestCanaries(t *testing.T) {
 	}
 }
 
-// TestMissingKey: turns of a user whose key is missing are dropped, and those
-// of the others in the same batches are stored and audited.
+// TestMissingKey drops turns of a user whose key is missing, and stores and
+// audits those of others in the same batches.
 func TestMissingKey(t *testing.T) {
 	dir := t.TempDir()
 	store := openBadger(t, dir)
@@ -172,19 +172,19 @@ func BenchmarkEnqueue(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		_ = p.Enqueue(turns[i%64])
-		if i++; i%4096 == 0 { // nothing runs, so let go of what is queued
+		if i++; i%4096 == 0 { // nothing runs, so drop what is queued
 			p.queue = newQueue(cfg.QueueTurns, cfg.QueueBytes)
 		}
 	}
 }
 
-// BenchmarkTurns measures durable turns a second over 64 users: enqueue to
+// BenchmarkTurns measures durable turns a second over 64 users: Enqueue to
 // searchable, with redaction, spool and store.
 func BenchmarkTurns(b *testing.B) {
 	store := openBadger(b, b.TempDir())
 	defer store.Close()
 	cfg := DefaultConfig()
-	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 1024 // so that handing in goes at the pace of persisting
+	cfg.TurnsPerSecond, cfg.QueueTurns = 0, 1024 // so that Enqueue keeps the pace of persisting
 	p := start(b, New(cfg, store, store, &indexed{}, newRedactor(b), nil, nil))
 	question, answer := strings.Repeat("some words of a question ", 8), strings.Repeat("the words of an answer, ", 40)
 	i := 0

@@ -10,8 +10,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestNewTurnsAreLookedUpTogether guards the number of calls that a batch
-// costs: each waits for the store's process.
+// TestNewTurnsAreLookedUpTogether limits the calls that a batch costs: each
+// waits for the store's process.
 func TestNewTurnsAreLookedUpTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -34,12 +34,12 @@ func TestNewTurnsAreLookedUpTogether(t *testing.T) {
 	})
 }
 
-// TestSpoolCommitTakesWhatQueuedUp guards that commits grow under load, in
-// turns and not beyond what a commit may hold.
+// TestSpoolCommitTakesWhatQueuedUp checks that commits grow under load, up to
+// the limits of a commit.
 func TestSpoolCommitTakesWhatQueuedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, test := range []struct {
-			size, least, most int
+			size, minTurns, maxTurns int
 		}{
 			{10, defaultTuning.maxBatchTurns, defaultTuning.maxBatchTurns},
 			{8 << 10, 2, commitBytes / (8 << 10)},
@@ -58,17 +58,17 @@ func TestSpoolCommitTakesWhatQueuedUp(t *testing.T) {
 			for _, records := range store.spool {
 				largest, sum = max(largest, len(records)), sum+len(records)
 			}
-			if largest < test.least || largest > test.most || sum != 600 {
-				t.Errorf("turns of %d bytes: largest commit has %d, want %d to %d; %d in all", test.size, largest, test.least, test.most, sum)
+			if largest < test.minTurns || largest > test.maxTurns || sum != 600 {
+				t.Errorf("turns of %d bytes: largest commit has %d, want %d to %d; %d in all", test.size, largest, test.minTurns, test.maxTurns, sum)
 			}
 			p.stop()
 		}
 	})
 }
 
-// TestFactsOfARoundTogether guards the same of an audit's facts, and that one
-// scope's refusal costs the others nothing.
-func TestFactsOfARoundTogether(t *testing.T) {
+// TestRoundStoresFactsTogether checks the same for the facts of audits, and
+// that the refusal of one scope's facts costs the others nothing.
+func TestRoundStoresFactsTogether(t *testing.T) {
 	for _, refused := range []string{"", "u3"} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()
@@ -83,7 +83,7 @@ func TestFactsOfARoundTogether(t *testing.T) {
 				}
 				return scopes
 			}
-			store.breakBy(func(method string, _ int) (error, bool) {
+			store.setFault(func(method string, _ int) (error, bool) {
 				if method == "Put" && facts(store.lastPut())[refused] {
 					return storage.ErrInvalid, false
 				}
@@ -125,9 +125,9 @@ func TestFactsOfARoundTogether(t *testing.T) {
 	}
 }
 
-// TestNoMarkIsLeft guards that audits which were made are not made again at the
-// next start, however many they are.
-func TestNoMarkIsLeft(t *testing.T) {
+// TestNoMarkRemains checks that audits which were made are not made again at
+// the next start, however many they are.
+func TestNoMarkRemains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		cfg := DefaultConfig()

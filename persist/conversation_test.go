@@ -7,19 +7,19 @@ import (
 	"testing/synctest"
 )
 
-// TestSummariesCountAgainstTheBound has conversations of little text in the
-// window and large summaries: they are let go of before all that is held takes
+// TestSummariesCountAgainstTheLimit has conversations with little text in the
+// window and large summaries. They are dropped before all that is held takes
 // more than audit.maxBytes.
-func TestSummariesCountAgainstTheBound(t *testing.T) {
+func TestSummariesCountAgainstTheLimit(t *testing.T) {
 	const most = 1 << 20
-	audited(t, func(c *Config) { c.Audit.MaxBytes, c.TurnsPerSecond = most, 0 }, func(t *testing.T, p running, _ *faulty, _ *indexed) {
+	withPipeline(t, func(c *Config) { c.Audit.MaxBytes, c.TurnsPerSecond = most, 0 }, func(t *testing.T, p running, _ *faulty, _ *indexed) {
 		for i := range 400 {
 			for part := range 3 { // so that the summary sees more than the window holds
 				var words []string
 				for w := range 30 {
 					words = append(words, fmt.Sprintf("%c%s%dx%d", 'a'+w%26, strings.Repeat("y", 36), part, w))
 				}
-				turn := said(fmt.Sprintf("t%d.%d", i, part), strings.Join(words[:6], " ")+". "+strings.Join(words[6:12], " ")+". "+strings.Join(words, ". ")+".")
+				turn := userTurn(fmt.Sprintf("t%d.%d", i, part), strings.Join(words[:6], " ")+". "+strings.Join(words[6:12], " ")+". "+strings.Join(words, ". ")+".")
 				turn.Conversation = fmt.Sprint("c", i)
 				turn.Messages = turn.Messages[:1]
 				mustEnqueue(t, p.Pipeline, turn)

@@ -11,11 +11,11 @@ import (
 	"github.com/remora-proxy/remora/persist/extract"
 )
 
-// dialog tells statements with what the assistant says after each, and returns
-// what holds.
-func dialog(t *testing.T, lines ...string) (got []string) {
+// factsOfDialog persists statements, each followed by the assistant's answer,
+// and returns the facts that hold then.
+func factsOfDialog(t *testing.T, lines ...string) (got []string) {
 	t.Helper()
-	audited(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
+	withPipeline(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		for i := 0; i < len(lines); i += 2 {
 			reply := "I see. Tell me more about the couscous dinner, the mint tea and the guests on Saturday."
 			if i+1 < len(lines) {
@@ -30,9 +30,10 @@ func dialog(t *testing.T, lines ...string) (got []string) {
 	return got
 }
 
-// TestNoAsAnAnswer: a "no" takes back what was said before only if nothing else
-// was asked, and of what one may have many of nothing that it does not name.
-func TestNoAsAnAnswer(t *testing.T) {
+// TestBareNo checks that a "no" takes back an earlier statement only if nothing
+// else was asked, and that what one may have several of stays unless it is
+// named.
+func TestBareNo(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		lines []string
@@ -56,16 +57,16 @@ func TestNoAsAnAnswer(t *testing.T) {
 			[]string{`"we deploy the shop from release branches."`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, dialog(t, c.lines...)); diff != "" {
+			if diff := cmp.Diff(c.want, factsOfDialog(t, c.lines...)); diff != "" {
 				t.Errorf("holds (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestCorrectionByAFragment: what takes back a value and is no sentence is the
-// statement before with that value, where there is no doubt.
-func TestCorrectionByAFragment(t *testing.T) {
+// TestFragmentCorrections checks that a fragment that corrects a value repeats
+// the earlier statement with that value, if that is unambiguous.
+func TestFragmentCorrections(t *testing.T) {
 	const couscous = "I see. Tell me more about the couscous dinner, the mint tea and the guests."
 	for _, c := range []struct{ before, after, want string }{
 		{"My budget for the bathroom is 2,000 euros.", "No, I meant 3,000 euros for the bathroom.", "My budget for the bathroom is 3,000 euros."},
@@ -78,7 +79,7 @@ func TestCorrectionByAFragment(t *testing.T) {
 		{"Meine Prüfung ist am 3. Mai.", "Sorry, 13. Mai.", "Meine Prüfung ist am 13. Mai."},
 		{"I have two cats in my flat.", "sorry, three cats. I forgot about Momo.", "I have three cats in my flat."},
 		{"My interview is at 3pm on Tuesday.", "make that 4pm", "My interview is at 4pm on Tuesday."},
-		// in doubt
+		// ambiguous
 		{"I have two cats in my flat.", "sorry, three dogs", ""},
 		{"My budget for the bathroom is 2,000 euros.", "make it 4 columns", ""},
 		{"My budget for the bathroom is 2,000 euros.", "sorry, 3 tiles", ""},
@@ -92,9 +93,9 @@ func TestCorrectionByAFragment(t *testing.T) {
 	} {
 		want := []string{`"` + c.want + `"`}
 		if c.want == "" {
-			want = dialog(t, c.before, couscous)
+			want = factsOfDialog(t, c.before, couscous)
 		}
-		got := dialog(t, c.before, couscous, c.after, couscous)
+		got := factsOfDialog(t, c.before, couscous, c.after, couscous)
 		for i := range got { // without dates
 			q, _, _ := extract.Quotation(got[i])
 			got[i] = `"` + q + `"`
@@ -104,24 +105,24 @@ func TestCorrectionByAFragment(t *testing.T) {
 		}
 	}
 	tiles := "The tiles alone cost 1,500 euros, so there is not much left for the rest of the room."
-	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", tiles, "Sorry, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
+	if got := factsOfDialog(t, "My budget for the bathroom is 2,000 euros.", tiles, "Sorry, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
 		t.Errorf("another amount between: %v", got)
 	}
 	question := "Will the bathroom tiles cost 3,500 euros?"
-	if got := dialog(t, "My budget for the bathroom is 2,000 euros.", question, "No, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
+	if got := factsOfDialog(t, "My budget for the bathroom is 2,000 euros.", question, "No, 3,000 euros."); len(got) != 1 || got[0] != `"My budget for the bathroom is 2,000 euros."` {
 		t.Errorf("an answer: %v", got)
 	}
 }
 
-// TestMoves: where one moved is where one lives now.
-func TestMoves(t *testing.T) {
+// TestMoveChangesHome checks that the place somebody moved to is the home.
+func TestMoveChangesHome(t *testing.T) {
 	for _, c := range [][2]string{
 		{"Ich wohne in Köln am Dom.", "Ich bin letzten Monat nach Düsseldorf umgezogen."},
 		{"Vivo en Sevilla cerca del río.", "Me he mudado a Cádiz."},
 		{"J'habite à Lyon depuis longtemps.", "J'ai déménagé à Grenoble."},
 		{"We live in Berlin near the park.", "We've settled in Hamburg now."},
 	} {
-		if got := dialog(t, c[0], "Thank you, noted.", c[1], "Thank you, noted."); len(got) != 1 || !strings.HasPrefix(got[0], `"`+c[1][:8]) {
+		if got := factsOfDialog(t, c[0], "Thank you, noted.", c[1], "Thank you, noted."); len(got) != 1 || !strings.HasPrefix(got[0], `"`+c[1][:8]) {
 			t.Errorf("%q: holds %q", c, got)
 		}
 	}

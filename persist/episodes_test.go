@@ -16,7 +16,7 @@ import (
 func TestEpisodes(t *testing.T) {
 	turn := turnOf(testScope, "t1", "When is it?", "On Monday.")
 	turn.Messages[0].Time, turn.Messages[0].Speaker = 5000, "Ana"
-	turn.Messages[1].Time = 4000 // a clock that went back
+	turn.Messages[1].Time = 4000 // the clock went back
 	got := episodesOf(turn, time.Second, nil, storage.MaxWrite)
 	want := []storage.Memory{{
 		ID: "t1.0", Scope: testScope, Conversation: "c1", Kind: storage.KindEpisode, Text: "When is it?", Trust: 1, Source: "test",
@@ -86,7 +86,7 @@ func TestPassages(t *testing.T) {
 			}
 			dense := func(s string) string { return strings.Join(strings.Fields(s), "") }
 			if dense(whole.String()) != dense(c.text) {
-				t.Error("the passages together are not the text")
+				t.Error("the passages do not add up to the text")
 			}
 			if c.check != nil {
 				c.check(t, passages)
@@ -95,8 +95,8 @@ func TestPassages(t *testing.T) {
 	}
 }
 
-// Whatever a turn is, its episodes are a write that stores accept, and times
-// rise.
+// TestEpisodesFitOneWrite checks that the episodes of any turn are a write that
+// stores accept, with rising times.
 func TestEpisodesFitOneWrite(t *testing.T) {
 	turn := turnOf(testScope, strings.Repeat("i", MaxTurnID), strings.Repeat("很长的一段话 ", 400_000), "answer")
 	turn.Conversation, turn.Chain, turn.Model = strings.Repeat("c", maxConversation), strings.Repeat("h", maxName), strings.Repeat("m", maxName)

@@ -17,7 +17,7 @@ import (
 func TestRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{}
-		store.breakBy(func(method string, _ int) (error, bool) {
+		store.setFault(func(method string, _ int) (error, bool) {
 			if method == "Put" {
 				return storage.ErrUnavailable, false
 			}
@@ -34,15 +34,15 @@ func TestRecovery(t *testing.T) {
 			t.Fatalf("spooled: got %d, want 20", got)
 		}
 
-		store.heal()
+		store.clearFault()
 		store.Fail(true) // down when the next run starts
 		q := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		mustEnqueue(t, q.Pipeline, turnOf(testScope, "t00", "newest", ""))
 		time.Sleep(time.Second)
 		store.Fail(false)
 		mustFlush(t, q.Pipeline)
-		// Flush waits for what was taken before; what was recovered comes
-		// first, since it is stored in order
+		// Flush waits for turns accepted before it; recovered ones are stored
+		// first.
 		want := []string{"q11", "q12", "q13", "q14", "q15", "q16", "q17", "q18", "q19", "newest"}
 		if diff := cmp.Diff(want, texts(t, store, testScope)); diff != "" {
 			t.Errorf("stored (-want +got):\n%s", diff)
@@ -57,7 +57,7 @@ func TestRecovery(t *testing.T) {
 func TestPoisonIsSetAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, index := newFaulty(), &indexed{panic: "bad1"}
-		store.breakBy(func(method string, n int) (error, bool) {
+		store.setFault(func(method string, n int) (error, bool) {
 			if method == "Put" {
 				for _, w := range store.lastPut() {
 					if w.Turn == "bad2" {
@@ -109,7 +109,7 @@ func TestPoisonIsSetAside(t *testing.T) {
 func TestRefusedBySpoolIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		store.breakBy(func(method string, n int) (error, bool) {
+		store.setFault(func(method string, n int) (error, bool) {
 			if method == "PutRecords" {
 				for _, r := range store.lastSpool() {
 					if strings.HasSuffix(r.Key, "-bad") {
@@ -134,8 +134,8 @@ func TestRefusedBySpoolIsDropped(t *testing.T) {
 	})
 }
 
-// Each write step, failing before and after its effect, once and for a whole
-// run: every turn is stored exactly once.
+// TestFaultTable has each write step fail before and after its effect, once and
+// for a whole run. Every turn is stored exactly once.
 func TestFaultTable(t *testing.T) {
 	for _, method := range []string{"PutRecords", "Memory", "Probe", "Put", "DeleteRecords", "AllRecords"} {
 		for _, after := range []bool{false, true} {
@@ -153,7 +153,7 @@ func TestFaultTable(t *testing.T) {
 
 const faultTurns = 30
 
-func handIn(t *testing.T, p *Pipeline) {
+func enqueueFaultTurns(t *testing.T, p *Pipeline) {
 	for i := range faultTurns {
 		mustEnqueue(t, p, turnOf(testScope, fmt.Sprintf("t%02d", i), fmt.Sprintf("q%02d", i), fmt.Sprintf("a%02d", i)))
 		if i%10 == 9 {
@@ -189,14 +189,14 @@ func checkExactlyOnce(t *testing.T, store *faulty, index *indexed) {
 
 func faultOnce(t *testing.T, method string, after bool, nth int) {
 	store, index := newFaulty(), &indexed{}
-	store.breakBy(func(m string, n int) (error, bool) {
+	store.setFault(func(m string, n int) (error, bool) {
 		if m == method && n == nth {
 			return storage.ErrUnavailable, after
 		}
 		return nil, false
 	})
 	p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
-	handIn(t, p.Pipeline)
+	enqueueFaultTurns(t, p.Pipeline)
 	mustFlush(t, p.Pipeline)
 	p.stop()
 	checkExactlyOnce(t, store, index)
@@ -211,18 +211,18 @@ func faultUntilRestart(t *testing.T, method string, after bool) {
 	cfg.DrainTimeout = time.Second
 	p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 	synctest.Wait()
-	store.breakBy(func(m string, n int) (error, bool) {
+	store.setFault(func(m string, n int) (error, bool) {
 		if m == method && n > 1 {
 			return storage.ErrUnavailable, after
 		}
 		return nil, false
 	})
-	handIn(t, p.Pipeline)
+	enqueueFaultTurns(t, p.Pipeline)
 	p.stop()
-	store.heal()
+	store.clearFault()
 
 	q := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
-	handIn(t, q.Pipeline) // clients repeat what they are not sure of
+	enqueueFaultTurns(t, q.Pipeline) // clients repeat what they are not sure of
 	mustFlush(t, q.Pipeline)
 	q.stop()
 	checkExactlyOnce(t, store, index)

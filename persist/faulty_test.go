@@ -13,15 +13,15 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// faulty is a store in memory whose calls can be made to fail, before or after
-// they have taken effect.
+// faulty is a store in memory whose calls can fail, before or after they have
+// taken effect.
 type faulty struct {
 	*storagetest.Mem
 
 	mu    sync.Mutex
 	calls map[string]int
-	// fault decides about the nth call (from 1) of a method: err != nil fails
-	// it, after says that it has taken effect.
+	// fault decides about the nth call (from 1) of a method: err fails it, and
+	// after reports that it has taken effect.
 	fault func(method string, n int) (err error, after bool)
 	put   [][]storage.Write
 	spool [][]storage.Record
@@ -95,7 +95,7 @@ func (f *faulty) DeleteRecords(ctx context.Context, refs []storage.RecordRef) er
 	return f.call("DeleteRecords", func() error { return f.Mem.DeleteRecords(ctx, refs) })
 }
 
-// spooledRecords counts the turns that are left in the spool.
+// spooledRecords counts the turns left in the spool.
 func (f *faulty) spooledRecords(t *testing.T) int {
 	t.Helper()
 	return spooledTurns(t, f.Mem)
@@ -116,7 +116,7 @@ func spooledTurns(t *testing.T, l storage.Local) int {
 	return turns
 }
 
-// indexed is an Indexer that keeps what it is told.
+// indexed is an Indexer that keeps what it is given.
 type indexed struct {
 	mu    sync.Mutex
 	turns map[string][]storage.Memory
@@ -147,7 +147,7 @@ func userScope(user int) storage.Scope {
 	return s
 }
 
-// turnOf makes a turn of one question and its answer.
+// turnOf returns a turn of one question and its answer.
 func turnOf(scope storage.Scope, id, question, answer string) Turn {
 	return Turn{
 		ID: id, Scope: scope, Conversation: "c1", Chain: "c0ffee", Model: "m", Finish: "stop", Source: "test",
@@ -206,7 +206,7 @@ func mustFlush(t testing.TB, p *Pipeline) {
 	}
 }
 
-// texts returns what a scope has, in order of time.
+// texts returns the texts of a scope, in order of time.
 func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
 	t.Helper()
 	var out []string
@@ -225,7 +225,7 @@ func texts(t testing.TB, s storage.Store, scope storage.Scope) []string {
 	}
 }
 
-// lastPut and lastSpool are for faults: stages write side by side.
+// lastPut and lastSpool are locked, because stages write concurrently.
 func (f *faulty) lastPut() []storage.Write {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,12 +255,12 @@ func (f *faulty) Delete(ctx context.Context, scope storage.Scope, ids ...string)
 	return n, err
 }
 
-// breakBy has fault decide from now on.
-func (f *faulty) breakBy(fault func(method string, n int) (err error, after bool)) {
+// setFault has fault decide from now on.
+func (f *faulty) setFault(fault func(method string, n int) (err error, after bool)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = fault
 }
 
-// heal ends all faults.
-func (f *faulty) heal() { f.breakBy(nil) }
+// clearFault ends all faults.
+func (f *faulty) clearFault() { f.setFault(nil) }

@@ -48,7 +48,7 @@ func (e embedder) Documents(ctx context.Context, texts []string) ([][]float32, e
 
 // TestForgottenEverywhere forgets a passage, a conversation, a user and
 // everybody from a real store with a real index, its snapshot and vectors, and
-// looks for the words in all that the store gives out, and in its files.
+// searches all that the store returns, and its files, for the words.
 func TestForgottenEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	store := openBadger(t, dir)
@@ -99,7 +99,7 @@ func TestForgottenEverywhere(t *testing.T) {
 	}
 	vectors := func() int64 { return engine.Stats().Vectors.Vectors }
 	say := func(user int, conversation, id, fruit string) Turn {
-		turn := saidAt(id, fmt.Sprintf("I'm allergic to %s. Remember that my %s tree is in Porto. Please forget the %s recipe.", fruit, fruit, fruit),
+		turn := turnAt(id, fmt.Sprintf("I'm allergic to %s. Remember that my %s tree is in Porto. Please forget the %s recipe.", fruit, fruit, fruit),
 			"I see, no "+fruit+" for the guests of the dinner on Saturday.", time.Now())
 		turn.Scope, turn.Conversation = userScope(user), conversation
 		return turn
@@ -107,7 +107,7 @@ func TestForgottenEverywhere(t *testing.T) {
 
 	open()
 	for i := range 520 { // an index of a thousand memories has a snapshot
-		turn := saidAt(fmt.Sprint("filler", i), fmt.Sprintf("What about number %d?", i), fmt.Sprintf("It is %d.", i*i), time.Now())
+		turn := turnAt(fmt.Sprint("filler", i), fmt.Sprintf("What about number %d?", i), fmt.Sprintf("It is %d.", i*i), time.Now())
 		turn.Scope, turn.Conversation = userScope(0), "c0"
 		mustEnqueue(t, p.Pipeline, turn)
 	}
@@ -142,7 +142,7 @@ func TestForgottenEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if where, _ := held(userScope(0), "quince"); len(where) > 0 {
-		t.Errorf("quince: at once left in %q", where)
+		t.Errorf("quince: right after it left in %q", where)
 	}
 	gone(0, "quince")
 	if n := vectors(); n >= had {
@@ -153,7 +153,7 @@ func TestForgottenEverywhere(t *testing.T) {
 	}
 	gone(0, "kumquat")
 	if where, _ := held(userScope(0), "medlar"); len(where) == 0 {
-		t.Error("medlar went, too")
+		t.Error("medlar was deleted, too")
 	}
 	if _, err := p.ForgetUser(t.Context(), userScope(1)); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestForgottenEverywhere(t *testing.T) {
 		content, err := os.ReadFile(path)
 		for _, fruit := range []string{"quince", "medlar", "kumquat", "durian"} {
 			if bytes.Contains(bytes.ToLower(content), []byte(fruit)) {
-				t.Errorf("%s stands in %s", fruit, filepath.Base(path))
+				t.Errorf("%s is in %s", fruit, filepath.Base(path))
 			}
 		}
 		return err

@@ -10,21 +10,22 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// saidAhead is a turn that was said while the clock was two hours ahead.
-func saidAhead(id, text string) Turn {
-	turn := said(id, text)
+// turnFromFastClock returns a turn that was said while the clock was two hours
+// ahead.
+func turnFromFastClock(id, text string) Turn {
+	turn := userTurn(id, text)
 	for i := range turn.Messages {
 		turn.Messages[i].Time = storage.TimeOf(time.Now().Add(2 * time.Hour))
 	}
 	return turn
 }
 
-// TestForgottenThoughTheClockWasAhead: what was said by a clock that is
-// corrected since stays forgotten when its turn comes again.
-func TestForgottenThoughTheClockWasAhead(t *testing.T) {
+// TestForgottenDespiteFastClock checks that what was said while the clock was
+// ahead stays forgotten when its turn comes again.
+func TestForgottenDespiteFastClock(t *testing.T) {
 	for _, whole := range []bool{false, true} {
-		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			turn := saidAhead("t1", "I'm allergic to peanuts.")
+		withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			turn := turnFromFastClock("t1", "I'm allergic to peanuts.")
 			p.settle(t, turn)
 			facts := factsOf(t, store, testScope)
 			if len(facts) != 1 {
@@ -47,7 +48,7 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 				}
 			}
 			time.Sleep(time.Minute)
-			again := said("t2", "I'm allergic to peanuts.")
+			again := userTurn("t2", "I'm allergic to peanuts.")
 			again.Conversation = "another"
 			p.settle(t, again)
 			if got := current(factsOf(t, store, testScope)); !slices.ContainsFunc(got, func(f string) bool { return strings.Contains(f, "peanuts") }) {
@@ -57,21 +58,21 @@ func TestForgottenThoughTheClockWasAhead(t *testing.T) {
 	}
 }
 
-// TestNewestHoldsThoughTheClockWentBack: what is said now is newer than what a
-// clock that was ahead dated later.
-func TestNewestHoldsThoughTheClockWentBack(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, saidAhead("t1", "I live in Porto."))
-		p.settle(t, said("t2", "I live in Lisbon now."))
+// TestNewestHoldsAfterClockCorrection checks that what is said now is newer
+// than what a fast clock dated later.
+func TestNewestHoldsAfterClockCorrection(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, turnFromFastClock("t1", "I live in Porto."))
+		p.settle(t, userTurn("t2", "I live in Lisbon now."))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 || !strings.Contains(got[0], "Lisbon") {
 			t.Errorf("current facts %q", got)
 		}
 	})
 }
 
-// TestForgettingReachesOtherVersions: another version of a forgotten turn that
-// waits in the queue or was set aside is forgotten, too, and counted.
-func TestForgettingReachesOtherVersions(t *testing.T) {
+// TestForgetReachesOtherVersions checks that other versions of a forgotten
+// turn, queued or set aside, are forgotten and counted.
+func TestForgetReachesOtherVersions(t *testing.T) {
 	for _, aside := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()

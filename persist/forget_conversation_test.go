@@ -13,36 +13,36 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// in makes a turn of a conversation, said before now.
-func in(conversation string, before time.Duration, id, text string) func() Turn {
+// inConversation returns a turn of a conversation, said before now.
+func inConversation(conversation string, before time.Duration, id, text string) func() Turn {
 	return func() Turn {
-		t := saidAt(id, text, "I see. Dinner is ready.", time.Now().Add(-before))
+		t := turnAt(id, text, "I see. Dinner is ready.", time.Now().Add(-before))
 		t.Conversation = conversation
 		return t
 	}
 }
 
-// TestForgottenConversationStaysForgotten: what was said in it is not made a
-// fact of again, though its turns are handed in once more, as by an import. The
-// same words are facts where they were said elsewhere, whenever that was, and
-// where they are said in it again.
+// TestForgottenConversationStaysForgotten checks that nothing said in it is
+// made a fact again, even if its turns are handed in again, as by an import.
+// The same words are facts where they were said elsewhere, whenever that was,
+// and if they are said in it again.
 func TestForgottenConversationStaysForgotten(t *testing.T) {
 	peanuts := "I'm allergic to peanuts."
 	for name, c := range map[string]struct {
 		again func() Turn
 		want  []string
 	}{
-		"the same turn":                  {in("c1", 2*time.Hour, "t1", peanuts), nil},
-		"another of its turns":           {in("c1", 3*time.Hour, "t9", "My name is Zoe. And "+peanuts), nil},
-		"asked to be kept":               {in("c1", 3*time.Hour, "t9", "Remember that my locker is number 12."), nil},
-		"elsewhere, at that time":        {in("c2", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
-		"elsewhere, in another's manner": {in("", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
-		"in it, later":                   {in("c1", -time.Hour, "t3", peanuts), []string{`"` + peanuts + `"`}},
+		"the same turn":                  {inConversation("c1", 2*time.Hour, "t1", peanuts), nil},
+		"another of its turns":           {inConversation("c1", 3*time.Hour, "t9", "My name is Zoe. And "+peanuts), nil},
+		"asked to be kept":               {inConversation("c1", 3*time.Hour, "t9", "Remember that my locker is number 12."), nil},
+		"elsewhere, at that time":        {inConversation("c2", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
+		"elsewhere, in another's manner": {inConversation("", 2*time.Hour, "t2", peanuts), []string{`"` + peanuts + `"`}},
+		"in it, later":                   {inConversation("c1", -time.Hour, "t3", peanuts), []string{`"` + peanuts + `"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, restart := range []bool{false, true} {
-				audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-					p.settle(t, in("c1", 2*time.Hour, "t1", peanuts)())
+				withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+					p.settle(t, inConversation("c1", 2*time.Hour, "t1", peanuts)())
 					if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
 						t.Fatal(err)
 					}
@@ -66,11 +66,11 @@ func TestForgottenConversationStaysForgotten(t *testing.T) {
 	}
 }
 
-// TestNothingToForgetLeavesNothing: a name that nobody knows takes no
-// tombstone's place.
-func TestNothingToForgetLeavesNothing(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, in("c1", time.Hour, "t1", "I live in Porto.")())
+// TestForgetUnknownConversation checks that an unknown name leaves no
+// tombstone.
+func TestForgetUnknownConversation(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, inConversation("c1", time.Hour, "t1", "I live in Porto.")())
 		if _, err := p.ForgetConversation(t.Context(), testScope, "unknown"); err != nil {
 			t.Fatal(err)
 		}
@@ -80,20 +80,20 @@ func TestNothingToForgetLeavesNothing(t *testing.T) {
 	})
 }
 
-// TestForgetUnstoredConversationFailsHalfway: the store refuses the tombstone
-// of a conversation that is nowhere but on its way to the store. Forgetting it
+// TestForgetUnstoredConversationFailsHalfway has the store refuse the tombstone
+// of a conversation whose turns are all in the queue or spool. Forgetting it
 // again leaves one.
 func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 	for _, where := range []string{"queued", "spooled"} {
 		for _, after := range []bool{false, true} { // the write took effect
-			audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-				turn := in("c1", 2*time.Hour, "t1", "I'm allergic to peanuts.")
+			withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+				turn := inConversation("c1", 2*time.Hour, "t1", "I'm allergic to peanuts.")
 				mustEnqueue(t, p.Pipeline, turn())
 				if where == "spooled" {
 					time.Sleep(defaultTuning.commitInterval)
 					synctest.Wait()
 				}
-				store.breakBy(func(method string, _ int) (error, bool) {
+				store.setFault(func(method string, _ int) (error, bool) {
 					if method == "PutRecords" {
 						return storage.ErrUnavailable, after
 					}
@@ -102,7 +102,7 @@ func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 				if got, err := p.ForgetConversation(t.Context(), testScope, "c1"); !errors.Is(err, storage.ErrUnavailable) {
 					t.Fatalf("%s: got %+v, %v, want ErrUnavailable", where, got, err)
 				}
-				store.heal()
+				store.clearFault()
 				got, err := p.ForgetConversation(t.Context(), testScope, "c1")
 				if err != nil || got.Queued+got.Spooled != 1 || (got.Spooled == 1) != (where == "spooled") {
 					t.Errorf("%s: receipt %+v, %v", where, got, err)
@@ -119,35 +119,35 @@ func TestForgetUnstoredConversationFailsHalfway(t *testing.T) {
 	}
 }
 
-// TestForgettingAConversationLeavesTheOthers: of what the user said in several
-// conversations the forgotten one's share goes alone, in whatever order they
-// were audited, as if it had never been.
-func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
+// TestForgetConversationKeepsOthers checks that of what the user said in
+// several conversations only the forgotten one's share is deleted, in whatever
+// order they were audited.
+func TestForgetConversationKeepsOthers(t *testing.T) {
 	porto, lisbon, graz := "I live in Porto.", "I live in Lisbon.", "I live in Graz."
 	for name, c := range map[string]struct {
-		said       []func() Turn
+		userTurn   []func() Turn
 		want       string // the fact that holds
 		of         string // its conversation
 		superseded []string
 	}{
-		"said elsewhere after it":   {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", "Well, "+porto)}, porto, "c2", nil},
-		"said elsewhere before it":  {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", porto)}, porto, "c2", nil},
-		"audited late":              {[]func() Turn{in("c1", 8*time.Hour, "b", porto), in("c2", 9*time.Hour, "a", porto)}, porto, "c2", nil},
-		"said in three":             {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", porto), in("c3", 7*time.Hour, "c", porto)}, porto, "c2", nil},
-		"twice in it":               {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", porto)}, "", "", nil},
-		"superseded by it":          {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon)}, porto, "c2", nil},
-		"a link of a chain":         {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon), in("c3", 7*time.Hour, "c", graz)}, graz, "c3", []string{porto}},
-		"the newest, said before":   {[]func() Turn{in("c2", 9*time.Hour, "a", lisbon), in("c1", 8*time.Hour, "b", porto), in("c3", 10*time.Hour, "c", porto)}, lisbon, "c2", []string{porto}},
-		"superseded, and elsewhere": {[]func() Turn{in("c1", 9*time.Hour, "a", porto), in("c2", 8*time.Hour, "b", porto), in("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
-		"superseding, elsewhere":    {[]func() Turn{in("c2", 9*time.Hour, "a", porto), in("c1", 8*time.Hour, "b", lisbon), in("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
+		"said elsewhere after it":   {[]func() Turn{inConversation("c1", 9*time.Hour, "a", porto), inConversation("c2", 8*time.Hour, "b", "Well, "+porto)}, porto, "c2", nil},
+		"said elsewhere before it":  {[]func() Turn{inConversation("c2", 9*time.Hour, "a", porto), inConversation("c1", 8*time.Hour, "b", porto)}, porto, "c2", nil},
+		"audited late":              {[]func() Turn{inConversation("c1", 8*time.Hour, "b", porto), inConversation("c2", 9*time.Hour, "a", porto)}, porto, "c2", nil},
+		"said in three":             {[]func() Turn{inConversation("c1", 9*time.Hour, "a", porto), inConversation("c2", 8*time.Hour, "b", porto), inConversation("c3", 7*time.Hour, "c", porto)}, porto, "c2", nil},
+		"twice in it":               {[]func() Turn{inConversation("c1", 9*time.Hour, "a", porto), inConversation("c1", 8*time.Hour, "b", porto)}, "", "", nil},
+		"superseded by it":          {[]func() Turn{inConversation("c2", 9*time.Hour, "a", porto), inConversation("c1", 8*time.Hour, "b", lisbon)}, porto, "c2", nil},
+		"a link of a chain":         {[]func() Turn{inConversation("c2", 9*time.Hour, "a", porto), inConversation("c1", 8*time.Hour, "b", lisbon), inConversation("c3", 7*time.Hour, "c", graz)}, graz, "c3", []string{porto}},
+		"the newest, said before":   {[]func() Turn{inConversation("c2", 9*time.Hour, "a", lisbon), inConversation("c1", 8*time.Hour, "b", porto), inConversation("c3", 10*time.Hour, "c", porto)}, lisbon, "c2", []string{porto}},
+		"superseded, and elsewhere": {[]func() Turn{inConversation("c1", 9*time.Hour, "a", porto), inConversation("c2", 8*time.Hour, "b", porto), inConversation("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
+		"superseding, elsewhere":    {[]func() Turn{inConversation("c2", 9*time.Hour, "a", porto), inConversation("c1", 8*time.Hour, "b", lisbon), inConversation("c3", 7*time.Hour, "c", lisbon)}, lisbon, "c3", []string{porto}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
-				for _, turn := range c.said {
+			withPipeline(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+				for _, turn := range c.userTurn {
 					p.settle(t, turn())
 				}
 				// The first try is cut short before anything is deleted.
-				store.breakBy(func(method string, _ int) (error, bool) {
+				store.setFault(func(method string, _ int) (error, bool) {
 					if method == "Delete" {
 						return storage.ErrUnavailable, false
 					}
@@ -156,11 +156,11 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 				if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); !errors.Is(err, storage.ErrUnavailable) {
 					t.Fatalf("got %v, want ErrUnavailable", err)
 				}
-				store.heal()
+				store.clearFault()
 				if _, err := p.ForgetConversation(t.Context(), testScope, "c1"); err != nil {
 					t.Fatal(err)
 				}
-				holding, superseded := "", []string(nil)
+				pausableIndex, superseded := "", []string(nil)
 				for _, m := range factsOf(t, store, testScope) {
 					quote, _, _ := extract.Quotation(m.Text)
 					quote = strings.TrimPrefix(quote, "Well, ")
@@ -176,18 +176,18 @@ func TestForgettingAConversationLeavesTheOthers(t *testing.T) {
 						}
 						continue
 					}
-					if holding != "" || m.ValidTo != 0 || m.Conversation != c.of {
-						t.Errorf("%s of %s, valid to %d, beside %q", quote, m.Conversation, m.ValidTo, holding)
+					if pausableIndex != "" || m.ValidTo != 0 || m.Conversation != c.of {
+						t.Errorf("%s of %s, valid to %d, beside %q", quote, m.Conversation, m.ValidTo, pausableIndex)
 					}
-					holding = quote
+					pausableIndex = quote
 					if _, err := store.Memory(t.Context(), testScope, storage.TurnMemoryID(m.Provenance.Turn, 0)); err != nil {
 						t.Errorf("%s has no passage: %v", quote, err)
 					}
 				}
-				if holding != c.want || !cmp.Equal(superseded, c.superseded) {
-					t.Errorf("got %q, superseded %q, want %q and %q", holding, superseded, c.want, c.superseded)
+				if pausableIndex != c.want || !cmp.Equal(superseded, c.superseded) {
+					t.Errorf("got %q, superseded %q, want %q and %q", pausableIndex, superseded, c.want, c.superseded)
 				}
-				p.settle(t, in("c4", time.Hour, "z", "We had couscous.")())
+				p.settle(t, inConversation("c4", time.Hour, "z", "We had couscous.")())
 				if got := current(factsOf(t, store, testScope)); c.want != "" && len(got) != 1 {
 					t.Errorf("after the next audit: %q", got)
 				}

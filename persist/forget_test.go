@@ -16,20 +16,20 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// dropping is an Indexer that can forget scopes.
-type dropping struct {
+// droppingIndex is an Indexer that can forget scopes.
+type droppingIndex struct {
 	indexed
 	dropped []storage.Scope
 	forgot  []string
 }
 
-func (x *dropping) Drop(s storage.Scope) { x.dropped = append(x.dropped, s) }
-func (x *dropping) Forget(_ storage.Scope, ids ...string) {
+func (x *droppingIndex) Drop(s storage.Scope) { x.dropped = append(x.dropped, s) }
+func (x *droppingIndex) Forget(_ storage.Scope, ids ...string) {
 	x.forgot = append(x.forgot, ids...)
 }
 
-// everything lists what a store has of a scope, records too.
-func everything(t *testing.T, store *faulty, scope storage.Scope) []string {
+// allOf returns all that a store has of a scope, records included.
+func allOf(t *testing.T, store *faulty, scope storage.Scope) []string {
 	t.Helper()
 	out := texts(t, store, scope)
 	for _, b := range storage.Buckets() {
@@ -45,21 +45,21 @@ func everything(t *testing.T, store *faulty, scope storage.Scope) []string {
 }
 
 // TestForgetUser erases a user whose turns are in every place at once: queued,
-// spooled, stored, heard, audited, asked for.
+// spooled, stored, waiting for an audit, audited, named in a request.
 func TestForgetUser(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, index := newFaulty(), &dropping{}
+		store, index := newFaulty(), &droppingIndex{}
 		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
-		other := said("o1", "I live in Graz.")
+		other := userTurn("o1", "I live in Graz.")
 		other.Scope = userScope(2)
-		p.settle(t, said("t1", "I'm allergic to peanuts. Please forget my old address."), other)
-		mustEnqueue(t, p.Pipeline, said("t2", "I live in Porto."))
-		mustFlush(t, p.Pipeline) // heard, not audited
-		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+		p.settle(t, userTurn("t1", "I'm allergic to peanuts. Please forget my old address."), other)
+		mustEnqueue(t, p.Pipeline, userTurn("t2", "I live in Porto."))
+		mustFlush(t, p.Pipeline) // not audited yet
+		mustEnqueue(t, p.Pipeline, userTurn("t3", "I have two cats."))
 		time.Sleep(defaultTuning.commitInterval) // spooled
 		synctest.Wait()
-		mustEnqueue(t, p.Pipeline, said("t4", "I have a dog.")) // queued
-		theirs := everything(t, store, userScope(2))
+		mustEnqueue(t, p.Pipeline, userTurn("t4", "I have a dog.")) // queued
+		theirs := allOf(t, store, userScope(2))
 
 		got, err := p.ForgetUser(t.Context(), testScope)
 		if err != nil {
@@ -73,10 +73,10 @@ func TestForgetUser(t *testing.T) {
 		}
 		time.Sleep(time.Hour) // all audits would have been due
 		mustFlush(t, p.Pipeline)
-		if left := everything(t, store, testScope); len(left) > 0 {
+		if left := allOf(t, store, testScope); len(left) > 0 {
 			t.Errorf("came back: %v", left)
 		}
-		if diff := cmp.Diff(theirs[:2], everything(t, store, userScope(2))[:2]); diff != "" {
+		if diff := cmp.Diff(theirs[:2], allOf(t, store, userScope(2))[:2]); diff != "" {
 			t.Errorf("another user's (-want +got):\n%s", diff)
 		}
 		if s := p.Stats(); s.Dropped[DropErased] != 2 || s.QueueTurns != 0 || s.QueueBytes != 0 {
@@ -86,7 +86,7 @@ func TestForgetUser(t *testing.T) {
 		p = start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if left := everything(t, store, testScope); len(left) > 0 {
+		if left := allOf(t, store, testScope); len(left) > 0 {
 			t.Errorf("came back after a restart: %v", left)
 		}
 		p.stop()
@@ -94,11 +94,11 @@ func TestForgetUser(t *testing.T) {
 }
 
 func TestForgetConversation(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		stays := said("t2", "I live in Porto.")
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		stays := userTurn("t2", "I live in Porto.")
 		stays.Conversation = "c2"
-		p.settle(t, said("t1", "I'm allergic to peanuts."), stays)
-		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+		p.settle(t, userTurn("t1", "I'm allergic to peanuts."), stays)
+		mustEnqueue(t, p.Pipeline, userTurn("t3", "I have two cats."))
 		got, err := p.ForgetConversation(t.Context(), testScope, "c1")
 		if err != nil {
 			t.Fatal(err)
@@ -120,9 +120,9 @@ func TestForgetConversation(t *testing.T) {
 }
 
 func TestForgetMemories(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, said("t1", "I'm allergic to peanuts."), said("t2", "I live in Porto."))
-		mustEnqueue(t, p.Pipeline, said("t3", "I have two cats."))
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, userTurn("t1", "I'm allergic to peanuts."), userTurn("t2", "I live in Porto."))
+		mustEnqueue(t, p.Pipeline, userTurn("t3", "I have two cats."))
 		mustFlush(t, p.Pipeline)
 		got, err := p.ForgetMemories(t.Context(), testScope, "t1.0", "t3.0")
 		if err != nil || got.Memories != 3 || got.Derived != 1 {
@@ -139,12 +139,12 @@ func TestForgetMemories(t *testing.T) {
 	})
 }
 
-func TestForgetWaitsForTheStore(t *testing.T) {
+func TestForgetWaitsForStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		store.Fail(true)
-		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if _, err := p.ForgetUser(ctx, testScope); err == nil {
@@ -159,7 +159,7 @@ func TestForgetWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// TestForgetRace erases while turns of the user pour in. What was handed in
+// TestForgetRace erases while turns of the user come in. What was handed in
 // before the last erasure began is gone.
 func TestForgetRace(t *testing.T) {
 	store := newFaulty()
@@ -172,7 +172,7 @@ func TestForgetRace(t *testing.T) {
 	for w := range 4 {
 		pour.Go(func() {
 			for i := range 200 {
-				turn := said(fmt.Sprintf("t%d.%d", w, i), fmt.Sprintf("I have %d cats.", i+2))
+				turn := userTurn(fmt.Sprintf("t%d.%d", w, i), fmt.Sprintf("I have %d cats.", i+2))
 				turn.Conversation = fmt.Sprint("c", i%5)
 				_ = p.Enqueue(turn)
 			}
@@ -190,21 +190,21 @@ func TestForgetRace(t *testing.T) {
 	if err := p.Settle(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if left := everything(t, store, testScope); len(left) > 0 {
+	if left := allOf(t, store, testScope); len(left) > 0 {
 		t.Errorf("came back: %d, first %s", len(left), left[0])
 	}
 }
 
-// TestForgetWaitsForWritesUnderWay erases while a stage is in the middle of a
-// write of that user: the spooler, the storer and the auditor in turn.
-func TestForgetWaitsForWritesUnderWay(t *testing.T) {
+// TestForgetWaitsForWrites erases while a stage is writing for that user: the
+// spooler, the storer and the auditor in turn.
+func TestForgetWaitsForWrites(t *testing.T) {
 	for _, slow := range []string{"PutRecords", "Put"} {
 		for nth := 1; nth <= 2; nth++ { // the second ones are the auditor's
 			t.Run(fmt.Sprint(slow, nth), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := newFaulty()
 					var began atomic.Bool
-					store.breakBy(func(method string, n int) (error, bool) {
+					store.setFault(func(method string, n int) (error, bool) {
 						if method == slow && n == nth {
 							began.Store(true)
 							time.Sleep(time.Minute)
@@ -212,7 +212,7 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 						return nil, false
 					})
 					p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
-					mustEnqueue(t, p.Pipeline, said("t1", "Remember that I live in Porto."))
+					mustEnqueue(t, p.Pipeline, userTurn("t1", "Remember that I live in Porto."))
 					time.Sleep(10 * time.Second)
 					synctest.Wait()
 					if !began.Load() {
@@ -221,10 +221,10 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 					if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
 						t.Fatal(err)
 					}
-					store.heal()
+					store.clearFault()
 					time.Sleep(time.Hour)
 					synctest.Wait()
-					if left := everything(t, store, testScope); len(left) > 0 {
+					if left := allOf(t, store, testScope); len(left) > 0 {
 						t.Errorf("came back: %v", left)
 					}
 					p.stop()
@@ -234,31 +234,33 @@ func TestForgetWaitsForWritesUnderWay(t *testing.T) {
 	}
 }
 
-// holding is an Indexer that writes records by itself.
-type holding struct {
-	dropping
+// pausableIndex is an Indexer that writes records.
+type pausableIndex struct {
+	droppingIndex
 	store *faulty
 	calls []string
 	err   error
 }
 
-func (x *holding) left() string {
+func (x *pausableIndex) left() string {
 	page, err := x.store.Scan(context.Background(), testScope, storage.Query{})
 	return fmt.Sprintf("%d memories, %v", len(page.Memories), err)
 }
 
-func (x *holding) Forget(storage.Scope, ...string) { x.calls = append(x.calls, "forget: "+x.left()) }
+func (x *pausableIndex) Forget(storage.Scope, ...string) {
+	x.calls = append(x.calls, "forget: "+x.left())
+}
 
-func (x *holding) Drop(s storage.Scope) { x.calls = append(x.calls, "drop: "+x.left()) }
+func (x *pausableIndex) Drop(s storage.Scope) { x.calls = append(x.calls, "drop: "+x.left()) }
 
-func (x *holding) PauseWrites(context.Context, storage.Scope) (func(), error) {
+func (x *pausableIndex) PauseWrites(context.Context, storage.Scope) (func(), error) {
 	x.calls = append(x.calls, "hold: "+x.left())
 	return func() { x.calls = append(x.calls, "release: "+x.left()) }, x.err
 }
 
-// TestForgettingOneHoldsTheIndex: the same for what is forgotten without its
-// user.
-func TestForgettingOneHoldsTheIndex(t *testing.T) {
+// TestForgetMemoriesPausesIndexWrites checks the same for memories and
+// conversations.
+func TestForgetMemoriesPausesIndexWrites(t *testing.T) {
 	for name, forget := range map[string]func(ctx context.Context, p running) error{
 		"a memory": func(ctx context.Context, p running) error {
 			_, err := p.ForgetMemories(ctx, testScope, "t1.0", "t1.1")
@@ -271,12 +273,12 @@ func TestForgettingOneHoldsTheIndex(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()
-			index := &holding{store: store}
+			index := &pausableIndex{store: store}
 			p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
-			p.settle(t, said("t1", "I live in Porto."))
+			p.settle(t, userTurn("t1", "I live in Porto."))
 			index.err = context.DeadlineExceeded
 			if err := forget(t.Context(), p); !errors.Is(err, context.DeadlineExceeded) || index.left() != "3 memories, <nil>" {
-				t.Errorf("%s, of an index that is not held: %v, %s", name, err, index.left())
+				t.Errorf("%s, of an index whose writes can't be paused: %v, %s", name, err, index.left())
 			}
 			index.calls, index.err = nil, nil
 			if err := forget(t.Context(), p); err != nil {
@@ -291,15 +293,14 @@ func TestForgettingOneHoldsTheIndex(t *testing.T) {
 	}
 }
 
-// TestForgetHoldsTheIndex: what the index writes by itself is kept out from
-// before the erasure until it has dropped the scope, so that nothing lands in
-// between.
-func TestForgetHoldsTheIndex(t *testing.T) {
+// TestForgetUserPausesIndexWrites checks that the index writes nothing from
+// before the erasure until it has dropped the scope.
+func TestForgetUserPausesIndexWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		index := &holding{store: store}
+		index := &pausableIndex{store: store}
 		p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
-		p.settle(t, said("t1", "I live in Porto."))
+		p.settle(t, userTurn("t1", "I live in Porto."))
 		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
 			t.Fatal(err)
 		}
@@ -307,17 +308,17 @@ func TestForgetHoldsTheIndex(t *testing.T) {
 		if diff := cmp.Diff(want, index.calls); diff != "" {
 			t.Errorf("calls (-want +got):\n%s", diff)
 		}
-		p.settle(t, said("t2", "I live in Graz."))
+		p.settle(t, userTurn("t2", "I live in Graz."))
 		index.err = context.DeadlineExceeded
 		if _, err := p.ForgetUser(t.Context(), testScope); !errors.Is(err, context.DeadlineExceeded) || len(factsOf(t, store, testScope)) != 1 {
-			t.Errorf("an index that is not held: %v, facts %v", err, current(factsOf(t, store, testScope)))
+			t.Errorf("an index whose writes can't be paused: %v, facts %v", err, current(factsOf(t, store, testScope)))
 		}
 		p.stop()
 	})
 }
 
-// keyless is a store that has lost the key of a scope: it can be erased, and
-// until then not read.
+// keyless is a store that has lost the key of a scope, which can then be erased
+// but not read.
 type keyless struct {
 	*faulty
 	lost storage.Scope
@@ -337,19 +338,19 @@ func (k *keyless) Erase(ctx context.Context, scope storage.Scope) (storage.Recei
 	return k.faulty.Erase(ctx, scope)
 }
 
-// A user whose key is lost is erased all the same, which is the way to begin
-// anew.
+// TestForgetUserWithoutKey erases a user whose key is lost, which is how to
+// start over.
 func TestForgetUserWithoutKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &keyless{faulty: newFaulty()}
 		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
-		p.settle(t, said("t1", "I'm allergic to peanuts."))
+		p.settle(t, userTurn("t1", "I'm allergic to peanuts."))
 		store.lost = testScope
 		got, err := p.ForgetUser(t.Context(), testScope)
 		if err != nil || got.Memories == 0 {
 			t.Errorf("receipt: %+v, %v", got, err)
 		}
-		if left := everything(t, store.faulty, testScope); len(left) > 0 {
+		if left := allOf(t, store.faulty, testScope); len(left) > 0 {
 			t.Errorf("left: %v", left)
 		}
 	})

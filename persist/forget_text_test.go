@@ -9,11 +9,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestForgetMemoriesForgetsTheSummary looks for the words of a forgotten
-// passage in everything that is kept.
+// TestForgetMemoriesForgetsTheSummary searches all that is kept for the words
+// of a forgotten passage.
 func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, said("t1", "Our dinner guests come from Lisbon. I'm allergic to peanuts and hazelnuts. Please forget my peanuts story."), said("t2", "The guests of the dinner stay in Porto until Sunday."))
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, userTurn("t1", "Our dinner guests come from Lisbon. I'm allergic to peanuts and hazelnuts. Please forget my peanuts story."), userTurn("t2", "The guests of the dinner stay in Porto until Sunday."))
 		if _, err := p.ForgetMemories(t.Context(), testScope, "t1.0"); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +32,7 @@ func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 			}
 		}
 		look("at once")
-		p.settle(t, said("t3", "The dinner with the guests is on Saturday."))
+		p.settle(t, userTurn("t3", "The dinner with the guests is on Saturday."))
 		look("after the next audit")
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -43,10 +43,10 @@ func TestForgetMemoriesForgetsTheSummary(t *testing.T) {
 	})
 }
 
-// TestForgetReply forgets a reply before the audit: what the user said is
+// TestForgetReply forgets a reply before the audit: the user's words are
 // audited, and the reply is nowhere.
 func TestForgetReply(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		mustEnqueue(t, p.Pipeline, turnOf(testScope, "t1", "Remember that I live in Porto.", "The zebra crossing of the harbour is famous."))
 		mustFlush(t, p.Pipeline)
 		synctest.Wait()
@@ -65,11 +65,11 @@ func TestForgetReply(t *testing.T) {
 	})
 }
 
-// TestForgetQuotedDate: a date with a quotation mark in it is still part of the
-// statement only.
+// TestForgetQuotedDate checks that a date with a quotation mark in it is not
+// part of the statement.
 func TestForgetQuotedDate(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, said("t1", `My daughter's wedding is on March "5".`))
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, userTurn("t1", `My daughter's wedding is on March "5".`))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 {
 			t.Fatalf("facts: %v", got)
 		}

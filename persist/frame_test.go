@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestDeclinedTurnsAreNotStored: who asks not to be remembered is not, by a
-// passage either.
+// TestDeclinedTurnsAreNotStored checks that a turn whose user asks not to keep
+// it leaves no passage either.
 func TestDeclinedTurnsAreNotStored(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Please don't store this, but I live in Paris.":                      true,
@@ -27,8 +27,8 @@ func TestDeclinedTurnsAreNotStored(t *testing.T) {
 		"Do you remember this: I live in Oslo?":                              false,
 		"```\n# do not store this\n```\nWhat does this comment mean for us?": false,
 	} {
-		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			p.settle(t, said("t1", text))
+		withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			p.settle(t, userTurn("t1", text))
 			page, err := store.Scan(t.Context(), testScope, storage.Query{})
 			if err != nil {
 				t.Fatal(err)
@@ -43,10 +43,10 @@ func TestDeclinedTurnsAreNotStored(t *testing.T) {
 	}
 }
 
-// TestRolePlayGoesOn: what is said in role is nobody's, in the messages that
-// follow, too, until the play is over.
-func TestRolePlayGoesOn(t *testing.T) {
-	got := dialog(t,
+// TestRolePlaySpansMessages checks that statements in a role are not the
+// user's, over several messages, until the play is over.
+func TestRolePlaySpansMessages(t *testing.T) {
+	got := factsOfDialog(t,
 		"Let's role-play. You are a tavern keeper, I'm Sir Roland and I live in Camelot.", "Welcome, Sir Roland! Take a seat by the fire and have an ale.",
 		"My horse is called Thunder and I'm allergic to dragons.", "Thunder is in the stable, and no dragon comes in here.",
 		"I have three brothers in Avalon.", "They were here last week, and drank all the mead.",
@@ -57,7 +57,7 @@ func TestRolePlayGoesOn(t *testing.T) {
 	if !slices.Equal(got, want) && !slices.Equal(got, want[1:]) { // what ends the play may count as part of it
 		t.Errorf("got %q", got)
 	}
-	if got := dialog(t, "My role is head of platform at Siemens.", "I see.", "My car is a blue Golf.", "Nice."); len(got) != 2 {
+	if got := factsOfDialog(t, "My role is head of platform at Siemens.", "I see.", "My car is a blue Golf.", "Nice."); len(got) != 2 {
 		t.Errorf("a role of one's own: got %q", got)
 	}
 }

@@ -41,8 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// acknowledging tells on stdout which turns a returned spool commit made
-// durable.
+// acknowledging prints which turns a returned spool commit made durable.
 type acknowledging struct {
 	storage.Local
 	mu  sync.Mutex
@@ -69,9 +68,9 @@ func (a *acknowledging) PutRecords(ctx context.Context, records []storage.Record
 
 const killUsers = 4
 
-// killTurn is the turn of an id, the same in parent and child. Some say what an
-// audit keeps, some have many passages, so that the store has tables to write
-// and to merge.
+// killTurn returns the turn of an id, the same in parent and child. Some state
+// what an audit keeps, some have many passages, so that the store has tables to
+// write and merge.
 func killTurn(id string) Turn {
 	_, number, _ := strings.Cut(id, ".")
 	n, _ := strconv.Atoi(number)
@@ -89,8 +88,8 @@ func killTurn(id string) Turn {
 	return turnOf(userScope(n%killUsers), id, question, answer)
 }
 
-// persistUntilKilled hands in turns without end; now and then an earlier one
-// again, as clients do. Audits go on beside it.
+// persistUntilKilled hands in turns without end, and sometimes an earlier one
+// again, as clients do. Audits run meanwhile.
 func persistUntilKilled(dir, round string) error {
 	store, err := openStore(dir, nil)
 	if err != nil {
@@ -121,7 +120,7 @@ func persistUntilKilled(dir, round string) error {
 
 const millionUsers = 64
 
-// millionTurn is short, as most of what people say is; now and then it has
+// millionTurn is short, like most of what people say, and sometimes has
 // something for an audit.
 func millionTurn(n int) Turn {
 	text := fmt.Sprintf("Item zk%d lies on shelf %d.", n, n%97)
@@ -133,9 +132,8 @@ func millionTurn(n int) Turn {
 	return t
 }
 
-// persistMany hands in so many turns, as fast as they are taken, and prints
-// what became of them. Its bounds are those that the program sets in a
-// container of 128 MiB.
+// persistMany hands in turns as fast as they are accepted, and prints the
+// result. Its limits are those of a container of 128 MiB.
 func persistMany(dir string, turns int) error {
 	own := badger.Config{MemoryBytes: 48 << 20}
 	store, err := openStoreWithin(dir, nil, own.MemoryBytes)
@@ -175,7 +173,8 @@ func persistMany(dir string, turns int) error {
 	return errors.Join(err, <-ended, store.Close())
 }
 
-// killRounds is how often a test of this file kills: KILL_LOOPS, or some times.
+// killRounds returns how often a test of this file kills: KILL_LOOPS, or the
+// given default.
 func killRounds(few, scripted int) int {
 	if n, err := strconv.Atoi(os.Getenv("KILL_LOOPS")); err == nil {
 		return n
@@ -189,22 +188,22 @@ func killRounds(few, scripted int) int {
 	return few
 }
 
-// killsPerStore is after how many kills a store is looked through and a new one
-// begun: its beginning is to be hit too.
+// killsPerStore is the number of kills after which a store is checked and a new
+// one begun, so that some kills hit its creation.
 const killsPerStore = 50
 
-// TestKilledProcessLosesNothing kills at any moment: while the store is made or
-// opened, while tables are written and merged, while turns are stored and
+// TestKilledProcessLosesNothing kills at any moment: while the store is created
+// or opened, while tables are written and merged, while turns are stored and
 // audited.
 func TestKilledProcessLosesNothing(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no kill -9 on Windows")
 	}
-	var all killed
+	var all killReport
 	rounds := killRounds(10, 50)
 	for first := 0; first < rounds; first += killsPerStore {
 		dir := t.TempDir()
-		var k killed
+		var k killReport
 		for round := first; round < min(rounds, first+killsPerStore); round++ {
 			k.run(t, dir, round, func(child *exec.Cmd) { _ = child.Process.Kill() })
 		}
@@ -214,8 +213,9 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	all.report(t, rounds, "kills")
 }
 
-// killed is what is known of a store whose process is killed over and over.
-type killed struct {
+// killReport counts what is known of a store whose process is killed
+// repeatedly.
+type killReport struct {
 	acknowledged map[string]bool
 	opening      int // kills before the pipeline ran
 	turns        int
@@ -225,7 +225,7 @@ type killed struct {
 	tables       int
 }
 
-func (k *killed) add(other *killed) {
+func (k *killReport) add(other *killReport) {
 	k.opening += other.opening
 	k.turns += len(other.acknowledged)
 	k.passages += other.passages
@@ -234,18 +234,18 @@ func (k *killed) add(other *killed) {
 	k.tables += other.tables
 }
 
-func (k *killed) report(t *testing.T, rounds int, what string) {
+func (k *killReport) report(t *testing.T, rounds int, what string) {
 	t.Helper()
 	if k.turns < rounds || rounds > 40 && (k.opening == 0 || k.facts == 0 || k.tables == 0) {
-		t.Errorf("the test shows little: %+v", *k)
+		t.Errorf("too few kills to show anything: %+v", *k)
 	}
 	t.Logf("%d %s, %d of them while opening; %d turns acknowledged, %d passages and %d facts stored, tables up to number %d, %d turns recovered at the last starts",
 		rounds, what, k.opening, k.turns, k.passages, k.facts, k.tables, k.recovered)
 }
 
-// run runs a child for a random time, of which opening takes a part, and notes
-// which turns it acknowledged.
-func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) {
+// run runs a child for a random time, part of which it spends opening, and
+// records which turns it acknowledged.
+func (k *killReport) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -296,9 +296,9 @@ func (k *killed) run(t *testing.T, dir string, round int, kill func(*exec.Cmd)) 
 	}
 }
 
-// nothingLost opens the store once more and looks for every turn that was
-// acknowledged, once.
-func (k *killed) nothingLost(t *testing.T, dir string) {
+// nothingLost opens the store once more and checks that it has every
+// acknowledged turn exactly once.
+func (k *killReport) nothingLost(t *testing.T, dir string) {
 	t.Helper()
 	store := openBadger(t, dir)
 	defer store.Close()

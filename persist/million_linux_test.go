@@ -11,10 +11,9 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// TestMillionTurns persists REMORA_TURNS turns (3,000 if it is not set) of 64
-// users in a process of at most 128 MiB, page cache included, where a control
-// group can be made. The queue is full all the time. All of them must be there
-// at the end.
+// TestMillionTurns persists REMORA_TURNS turns (default 3,000) of 64 users in a
+// process of at most 128 MiB, page cache included, if a control group can be
+// made. The queue is full all the time. All turns must be stored at the end.
 func TestMillionTurns(t *testing.T) {
 	turns := 3000
 	if n, err := strconv.Atoi(os.Getenv("REMORA_TURNS")); err == nil {
@@ -33,8 +32,8 @@ func TestMillionTurns(t *testing.T) {
 	child := group.Command(exe)
 	child.Env = append(os.Environ(), killDir+"="+dir, killDir+"_TURNS="+strconv.Itoa(turns), "GOMEMLIMIT="+runtimeLimit)
 	child.Stderr = t.Output()
-	var said strings.Builder
-	child.Stdout = &said
+	var userTurn strings.Builder
+	child.Stdout = &userTurn
 	began := time.Now()
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
@@ -57,7 +56,7 @@ func TestMillionTurns(t *testing.T) {
 	}
 	took := time.Since(began)
 	if err != nil {
-		t.Fatalf("child: %v; %d MiB resident at most: %s", err, most>>20, said.String())
+		t.Fatalf("child: %v; %d MiB resident at most: %s", err, most>>20, userTurn.String())
 	}
 	store := openBadger(t, dir)
 	defer store.Close()
@@ -83,7 +82,7 @@ func TestMillionTurns(t *testing.T) {
 	if found != turns {
 		t.Errorf("%d of %d turns are stored", found, turns)
 	}
-	lines := strings.Split(strings.TrimSpace(said.String()), "\n")
+	lines := strings.Split(strings.TrimSpace(userTurn.String()), "\n")
 	t.Logf("%d turns in %s, %d stored, %d facts; %d MiB resident at most, %s; the process says %s",
 		turns, took.Round(time.Second), found, facts, most>>20, group, lines[len(lines)-1])
 }

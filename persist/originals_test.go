@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// memories reads all of a user.
+// memories returns all memories of a scope.
 func memories(t *testing.T, s storage.Store, scope storage.Scope) []storage.Memory {
 	t.Helper()
 	page, err := s.Scan(context.Background(), scope, storage.Query{})
@@ -20,9 +20,9 @@ func memories(t *testing.T, s storage.Store, scope storage.Scope) []storage.Memo
 	return page.Memories
 }
 
-// The owner of a memory can have the personal data in it back, from every
-// passage of a long message; nobody can have a secret back, and the index has
-// neither.
+// TestOriginalsOfPersonalDataAreKept checks that the owner of a memory can
+// restore the personal data in it, from every passage of a long message, that
+// secrets can't be restored, and that the index has neither.
 func TestOriginalsOfPersonalDataAreKept(t *testing.T) {
 	store := newFaulty()
 	index := &indexed{}
@@ -77,7 +77,7 @@ func TestOriginalsOfPersonalDataAreKept(t *testing.T) {
 	}
 }
 
-func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
+func TestOriginalsCanBeDisabled(t *testing.T) {
 	store := newFaulty()
 	cfg := DefaultConfig()
 	cfg.KeepOriginals = false
@@ -90,8 +90,9 @@ func TestOriginalsAreDroppedWhereTheyAreNotToBeKept(t *testing.T) {
 	}
 }
 
-// Originals never cost text: where a write has no room for both, they stay out.
-func TestOriginalsGiveWayToText(t *testing.T) {
+// TestTextsComeBeforeOriginals checks that originals are left out where a write
+// has no room for both.
+func TestTextsComeBeforeOriginals(t *testing.T) {
 	red := newRedactor(t)
 	turn := Turn{ID: "t1", Scope: testScope}
 	for m := range 6 {

@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// outdatedIn lists the texts of a scope's episodes that bear the tag.
+// outdatedIn returns the texts of a scope's episodes that have the tag.
 func outdatedIn(t *testing.T, store *faulty) (out []string) {
 	t.Helper()
 	page, err := store.Scan(t.Context(), testScope, storage.Query{Kinds: []storage.Kind{storage.KindEpisode}})
@@ -25,18 +25,18 @@ func outdatedIn(t *testing.T, store *faulty) (out []string) {
 	return out
 }
 
-// TestPassagesOfSupersededFacts: what was said of old bears a mark, in the
-// store and in the index, for as long as something newer holds.
+// TestPassagesOfSupersededFacts checks that passages of superseded statements
+// have the tag, in the store and the index, as long as something newer holds.
 func TestPassagesOfSupersededFacts(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		index.panic = "at none"
-		first := in("c1", 9*time.Hour, "t1", "I live in Berlin. My sister is called Ines.")()
+		first := inConversation("c1", 9*time.Hour, "t1", "I live in Berlin. My sister is called Ines.")()
 		first.Project = "p1"
 		p.settle(t, first)
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("before: %q", got)
 		}
-		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		p.settle(t, inConversation("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		want := []string{"I live in Berlin. My sister is called Ines."}
 		if diff := cmp.Diff(want, outdatedIn(t, store)); diff != "" {
 			t.Errorf("superseded (-want +got):\n%s", diff)
@@ -47,7 +47,7 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 		})
 		index.mu.Unlock()
 		if !told {
-			t.Error("the index was not told")
+			t.Error("the index was not updated")
 		}
 		if _, err := p.ForgetConversation(t.Context(), testScope, "c2"); err != nil {
 			t.Fatal(err)
@@ -55,39 +55,40 @@ func TestPassagesOfSupersededFacts(t *testing.T) {
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("it holds again: %q", got)
 		}
-		p.settle(t, in("c3", 10*time.Hour, "t3", "I live in Porto.")()) // told late
+		p.settle(t, inConversation("c3", 10*time.Hour, "t3", "I live in Porto.")()) // told late
 		if diff := cmp.Diff([]string{"I live in Porto."}, outdatedIn(t, store)); diff != "" {
-			t.Errorf("told late (-want +got):\n%s", diff)
+			t.Errorf("said late (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// TestReplacedTurnsKeepTheMark: a regenerated reply writes a turn's passages
-// anew, and takes back what a changed turn had superseded.
-func TestReplacedTurnsKeepTheMark(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin.")())
-		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
-		again := in("c1", 9*time.Hour, "t1", "I live in Berlin.")()
+// TestReplacedTurnsKeepOutdatedTag checks that a regenerated reply rewrites a
+// turn's passages with the tag, and that a changed turn takes back what it had
+// superseded.
+func TestReplacedTurnsKeepOutdatedTag(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, inConversation("c1", 9*time.Hour, "t1", "I live in Berlin.")())
+		p.settle(t, inConversation("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		again := inConversation("c1", 9*time.Hour, "t1", "I live in Berlin.")()
 		again.Messages[1].Text = "Another answer, about the mint tea."
 		p.settle(t, again)
 		if diff := cmp.Diff([]string{"I live in Berlin."}, outdatedIn(t, store)); diff != "" {
 			t.Errorf("with another reply (-want +got):\n%s", diff)
 		}
-		p.settle(t, in("c2", 8*time.Hour, "t2", "I like Munich a lot, but only in summer.")())
+		p.settle(t, inConversation("c2", 8*time.Hour, "t2", "I like Munich a lot, but only in summer.")())
 		if got := outdatedIn(t, store); len(got) > 0 {
 			t.Errorf("taken back: %q", got)
 		}
 	})
 }
 
-// TestMarkedPassagesKeepTheirOriginals: a passage that is marked keeps the
-// originals of personal data, and the index is not handed them.
-func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+// TestOutdatedPassagesKeepOriginals checks that a tagged passage keeps the
+// originals of personal data, and that the index gets none.
+func TestOutdatedPassagesKeepOriginals(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
 		index.panic = "at none"
-		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. Write to anna@example.org about it.")())
-		p.settle(t, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		p.settle(t, inConversation("c1", 9*time.Hour, "t1", "I live in Berlin. Write to anna@example.org about it.")())
+		p.settle(t, inConversation("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		kept := func() (n int) {
 			for _, m := range memories(t, store, testScope) {
 				n += len(m.Redactions)
@@ -111,14 +112,14 @@ func TestMarkedPassagesKeepTheirOriginals(t *testing.T) {
 	})
 }
 
-// TestMarksGiveWayToNewWords: a turn that gets new words while the mark of its
-// old ones waits for the store keeps the new ones.
-func TestMarksGiveWayToNewWords(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
-		p.settle(t, in("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())
+// TestOutdatedTagYieldsToNewVersion checks that a turn that is replaced while
+// the tag of its old words waits for the store keeps the new words.
+func TestOutdatedTagYieldsToNewVersion(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+		p.settle(t, inConversation("c1", 9*time.Hour, "t1", "I live in Berlin. The harbour is nice.")())
 		marking := make(chan struct{})
 		healed := false
-		store.breakBy(func(method string, _ int) (error, bool) {
+		store.setFault(func(method string, _ int) (error, bool) {
 			if method != "Put" || healed {
 				return nil, false
 			}
@@ -133,11 +134,11 @@ func TestMarksGiveWayToNewWords(t *testing.T) {
 			}
 			return nil, false
 		})
-		mustEnqueue(t, p.Pipeline, in("c2", 8*time.Hour, "t2", "I live in Munich.")())
+		mustEnqueue(t, p.Pipeline, inConversation("c2", 8*time.Hour, "t2", "I live in Munich.")())
 		settled := make(chan error, 1)
 		go func() { settled <- p.Settle(t.Context()) }()
 		<-marking
-		mustEnqueue(t, p.Pipeline, in("c1", 9*time.Hour, "t1", "The harbour of Porto is nice.")())
+		mustEnqueue(t, p.Pipeline, inConversation("c1", 9*time.Hour, "t1", "The harbour of Porto is nice.")())
 		mustFlush(t, p.Pipeline)
 		if err := <-settled; err != nil {
 			t.Fatal(err)

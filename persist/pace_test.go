@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Nobody who waits, and no queue, is kept waiting by it.
-func TestPressed(t *testing.T) {
+// TestQueuePressed checks when stages must not pause: if somebody waits, or
+// turns queue up.
+func TestQueuePressed(t *testing.T) {
 	q := &queue{}
 	if q.pressed() {
 		t.Error("an idle queue is pressed")
@@ -23,7 +24,7 @@ func TestPressed(t *testing.T) {
 	}
 }
 
-func TestAuditorRestsInAll(t *testing.T) {
+func TestRestCountsPauses(t *testing.T) {
 	for _, tt := range []struct {
 		worked, breathed time.Duration
 		patience         int

@@ -14,9 +14,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestRoundThatPanics: what panics in a round outside of any audit costs what
-// that round took in when it does so a third time, and not the process, nor
-// those who wait, nor what comes after.
+// TestRoundThatPanics checks that a round that panics outside of an audit gives
+// up what it took in after the third time. The process, those who wait, and
+// later turns are not affected.
 func TestRoundThatPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -25,7 +25,7 @@ func TestRoundThatPanics(t *testing.T) {
 		pipe.auditor.scopes = nil // no scope's facts can be held
 		p := start(t, pipe)
 		defer p.stop()
-		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := p.Settle(ctx); err != nil {
@@ -35,7 +35,7 @@ func TestRoundThatPanics(t *testing.T) {
 			t.Errorf("%d given up, want %d", got, maxTries)
 		}
 		if strings.Count(log.String(), "panic") == 0 || strings.Contains(log.String(), "nil map") {
-			t.Errorf("told, or with the panic's value:\n%s", log.String())
+			t.Errorf("not logged, or with the value of the panic:\n%s", log.String())
 		}
 		open, err := p.gate.close(ctx)
 		if err != nil {
@@ -43,7 +43,7 @@ func TestRoundThatPanics(t *testing.T) {
 		}
 		pipe.auditor.scopes = map[storage.Scope]*scopeFacts{}
 		open()
-		mustEnqueue(t, p.Pipeline, said("t2", "My sister Ines is allergic to peanuts."))
+		mustEnqueue(t, p.Pipeline, userTurn("t2", "My sister Ines is allergic to peanuts."))
 		if err := p.Settle(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -53,8 +53,8 @@ func TestRoundThatPanics(t *testing.T) {
 	})
 }
 
-// TestRoundThatPanicsOnce: what a round took in that a panic ended is for the
-// next.
+// TestRoundThatPanicsOnce checks that the next round repeats what a round that
+// panicked took in.
 func TestRoundThatPanicsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
@@ -62,7 +62,7 @@ func TestRoundThatPanicsOnce(t *testing.T) {
 		pipe.auditor.scopes = nil
 		p := start(t, pipe)
 		defer p.stop()
-		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 		mustFlush(t, p.Pipeline)
 		for p.stats.auditsGivenUp.Load() == 0 {
 			time.Sleep(time.Millisecond)
@@ -82,8 +82,9 @@ func TestRoundThatPanicsOnce(t *testing.T) {
 	})
 }
 
-// TestModelIsNotAskedWhatPanics: the rules have to do.
-func TestModelIsNotAskedWhatPanics(t *testing.T) {
+// TestPanicBeforeDistilling checks that the rules apply if preparing the call
+// panics.
+func TestPanicBeforeDistilling(t *testing.T) {
 	store := newFaulty()
 	p := New(DefaultConfig(), store, store, nil, nil, nil, nil)
 	p.redactor.rules = new(redact.Redactor) // has no rules to read with

@@ -130,7 +130,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 }
 
-func TestBoundsOfTheQueue(t *testing.T) {
+func TestQueueLimits(t *testing.T) {
 	store := newFaulty()
 	cfg := DefaultConfig()
 	cfg.QueueTurns, cfg.TurnsPerSecond = 3, 0
@@ -357,9 +357,9 @@ func TestDrainIsBounded(t *testing.T) {
 	})
 }
 
-// TestDrainTellsWhatIsLeft guards that turns which are durable, but not stored
-// by the end, are told of and not counted as gone.
-func TestDrainTellsWhatIsLeft(t *testing.T) {
+// TestDrainReportsWhatIsLeft checks that turns which are durable, but not
+// stored by the end, are reported and not counted as dropped.
+func TestDrainReportsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		store.fault = func(method string, _ int) (error, bool) {
@@ -378,9 +378,9 @@ func TestDrainTellsWhatIsLeft(t *testing.T) {
 	})
 }
 
-// TestNothingToDrain: for a store that never came there is no reason to wait
-// where there is nothing to bring to it.
-func TestNothingToDrain(t *testing.T) {
+// TestDrainWithoutStore checks that Run does not wait for a store that never
+// came if there is nothing to bring to it.
+func TestDrainWithoutStore(t *testing.T) {
 	for _, taken := range []int{0, 1} {
 		synctest.Test(t, func(t *testing.T) {
 			store := newFaulty()

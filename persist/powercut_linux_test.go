@@ -11,14 +11,13 @@ import (
 	"unsafe"
 )
 
-// disk is an ext4 in a file, whose power can be cut.
+// disk is an ext4 file system in a file, whose power can be cut.
 type disk struct {
 	t          *testing.T
 	image, dir string
 }
 
-// newDisk makes one and mounts it. Only root can; the scripted run is, and has
-// what it takes.
+// newDisk creates and mounts one. That needs root, which the scripted run has.
 func newDisk(t *testing.T, options string) *disk {
 	t.Helper()
 	skip := t.Skipf
@@ -66,7 +65,7 @@ func (d *disk) unmount() {
 }
 
 // cut shuts the file system down (EXT4_IOC_SHUTDOWN, without a flush of its
-// journal): from here on nothing reaches the disk, and what was written but not
+// journal). Nothing reaches the disk from then on, and what was written but not
 // synced is gone.
 func (d *disk) cut() {
 	root, err := os.Open(d.dir)
@@ -81,7 +80,7 @@ func (d *disk) cut() {
 	}
 }
 
-// restore is what the machine does when it starts again.
+// restore does what a machine does when it starts again.
 func (d *disk) restore(options string) {
 	d.t.Helper()
 	var err error
@@ -98,12 +97,12 @@ func (d *disk) restore(options string) {
 	d.t.Fatalf("the disk does not come back: %v", err)
 }
 
-// TestPowerCut cuts the power of the disk at any moment. The process goes on
-// for a moment: it must not acknowledge what can't be written any more. It
-// shows that everything is synced that must be; a disk that lies about its own
-// cache is another matter.
+// TestPowerCut cuts the power of the disk at any moment. The process runs on
+// for a moment, and must not acknowledge what can't be written. It shows that
+// everything is synced that must be, not that disks are honest about their
+// caches.
 func TestPowerCut(t *testing.T) {
-	var all killed
+	var all killReport
 	rounds := killRounds(4, 20)
 	for first := 0; first < rounds; first += killsPerStore {
 		options := []string{"data=ordered", "data=writeback"}[first/killsPerStore%2]
@@ -113,7 +112,7 @@ func TestPowerCut(t *testing.T) {
 			t.Fatal(err)
 		}
 		syscall.Sync()
-		var k killed
+		var k killReport
 		for round := first; round < min(rounds, first+killsPerStore); round++ {
 			k.run(t, dir, round, func(child *exec.Cmd) {
 				d.cut()

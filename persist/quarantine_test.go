@@ -9,12 +9,13 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestQuarantineIsBounded: beyond MaxQuarantined poison turns are dropped and
-// counted, in the next run as well, and nothing else waits for them.
+// TestQuarantineIsBounded checks that poison turns beyond MaxQuarantined are
+// dropped and counted, also in the next run, and that other turns do not wait
+// for them.
 func TestQuarantineIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
-		store.breakBy(func(method string, _ int) (error, bool) {
+		store.setFault(func(method string, _ int) (error, bool) {
 			if method == "Put" {
 				for _, w := range store.lastPut() {
 					if strings.HasPrefix(w.Turn, "bad") {

@@ -20,14 +20,15 @@ func (s slowScan) Scan(ctx context.Context, scope storage.Scope, q storage.Query
 	return s.faulty.Scan(ctx, scope, q)
 }
 
-// TestErasureDuringRecovery: what many users' audits left due at a crash is
-// taken up bit by bit, so an erasure gets in.
+// TestErasureDuringRecovery checks that the audits of many users that were due
+// at a crash are resumed step by step, so that an erasure need not wait for all
+// of them.
 func TestErasureDuringRecovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const users = 40
 		store := newFaulty()
 		for i := range users {
-			turn := saidAt(fmt.Sprint("t", i), "I live in Porto.", "Nice. Dinner is at eight with the guests.", time.Now())
+			turn := turnAt(fmt.Sprint("t", i), "I live in Porto.", "Nice. Dinner is at eight with the guests.", time.Now())
 			turn.Scope = userScope(i)
 			if err := store.Put(t.Context(), []storage.Write{{Scope: turn.Scope, Turn: turn.ID, Memories: episodesOf(turn, century, nil, storage.MaxWrite)}}); err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// saidAt is said with a time of its own and another answer.
-func saidAt(id, text, answer string, at time.Time) Turn {
+// turnAt is userTurn with a time and another answer.
+func turnAt(id, text, answer string, at time.Time) Turn {
 	turn := turnOf(testScope, id, text, answer)
 	for i := range turn.Messages {
 		turn.Messages[i].Time = storage.TimeOf(at) + storage.Time(i)
@@ -24,24 +24,23 @@ func saidAt(id, text, answer string, at time.Time) Turn {
 	return turn
 }
 
-// TestRevokedLinkOfAChain replaces the middle one of three statements on one
-// subject: the first must not come back beside the last.
+// TestRevokedLinkOfAChain replaces the second of three statements on one
+// subject: the first must not hold again next to the third.
 func TestRevokedLinkOfAChain(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		now := time.Now()
-		p.settle(t, saidAt("t1", "I live in Berlin.", "Nice. Dinner is at eight with the guests.", now))
-		p.settle(t, saidAt("t2", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now.Add(time.Minute)))
-		p.settle(t, saidAt("t3", "I live in Rome.", "Nice. Dinner is at eight with the guests.", now.Add(2*time.Minute)))
+		p.settle(t, turnAt("t1", "I live in Berlin.", "Nice. Dinner is at eight with the guests.", now))
+		p.settle(t, turnAt("t2", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now.Add(time.Minute)))
+		p.settle(t, turnAt("t3", "I live in Rome.", "Nice. Dinner is at eight with the guests.", now.Add(2*time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Rome."`}) {
 			t.Fatalf("before: %v", got)
 		}
-		p.settle(t, saidAt("t2", "What time is it there?", "Nice. Dinner is at nine.", now.Add(time.Minute)))
+		p.settle(t, turnAt("t2", "What time is it there?", "Nice. Dinner is at nine.", now.Add(time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Rome."`}) {
 			t.Errorf("current facts: %v", got)
 		}
-		// The first one gives way to the last now: with that gone it holds
-		// again.
-		p.settle(t, saidAt("t3", "What time is it here?", "Nice. Dinner is at nine.", now.Add(2*time.Minute)))
+		// The first is superseded by the third now, and holds again without it.
+		p.settle(t, turnAt("t3", "What time is it here?", "Nice. Dinner is at nine.", now.Add(2*time.Minute)))
 		if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"I live in Berlin."`}) {
 			t.Errorf("current facts at last: %v", got)
 		}
@@ -60,17 +59,17 @@ func TestReplacedInOneRound(t *testing.T) {
 		r.audit(p.auditor.conversations[h.conversationKey], nil)
 	}
 	now := time.Now()
-	hear(saidAt("t1", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now), false)
-	hear(saidAt("t1", "I live in Rome.", "Nice. Dinner is at nine with the guests.", now), true)
-	hear(saidAt("t1", "What time is it there?", "Nice. Dinner is at ten with the guests.", now), true)
+	hear(turnAt("t1", "I live in Paris.", "Nice. Dinner is at eight with the guests.", now), false)
+	hear(turnAt("t1", "I live in Rome.", "Nice. Dinner is at nine with the guests.", now), true)
+	hear(turnAt("t1", "What time is it there?", "Nice. Dinner is at ten with the guests.", now), true)
 	r.commit()
 	if got := current(factsOf(t, p.store, testScope)); got != nil {
 		t.Errorf("facts of a replaced turn: %v", got)
 	}
 }
 
-// TestRegeneratedReplyKeepsDistilledFacts replaces the reply alone: what the
-// user said still stands.
+// TestRegeneratedReplyKeepsDistilledFacts replaces only the reply; the user's
+// words still hold.
 func TestRegeneratedReplyKeepsDistilledFacts(t *testing.T) {
 	for name, again := range map[string]error{"proposed again": nil, "no model": distill.ErrBusy} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +84,7 @@ func TestRegeneratedReplyKeepsDistilledFacts(t *testing.T) {
 					return []extract.Proposal{{Message: 0, Quote: "nuts are deadly for me", Statement: "The user has a severe allergy to nuts.", Kind: "fact"}}, nil
 				}))
 				p := start(t, pipe)
-				p.settle(t, said("t1", "Well, nuts are deadly for me."))
+				p.settle(t, userTurn("t1", "Well, nuts are deadly for me."))
 				p.settle(t, turnOf(testScope, "t1", "Well, nuts are deadly for me.", "I'll keep to dishes without any, for the dinner and the guests."))
 				if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{"The user has a severe allergy to nuts."}) {
 					t.Errorf("facts: %v", got)
@@ -96,25 +95,25 @@ func TestRegeneratedReplyKeepsDistilledFacts(t *testing.T) {
 	}
 }
 
-// slowly answers after a while.
-type slowly struct {
+// slowDistiller answers after a while.
+type slowDistiller struct {
 	proposer
 	after time.Duration
 }
 
-func (s slowly) Distill(ctx context.Context, w []extract.Message) ([]extract.Proposal, error) {
+func (s slowDistiller) Distill(ctx context.Context, w []extract.Message) ([]extract.Proposal, error) {
 	time.Sleep(s.after)
 	return s.proposer.Distill(ctx, w)
 }
 
-// TestTalkGoesOnWhileTheModelThinks: what a model answers is about the messages
-// that it saw, wherever they stand by then, and those that came meanwhile are
-// still to be audited.
-func TestTalkGoesOnWhileTheModelThinks(t *testing.T) {
+// TestMessagesDuringDistillerCall checks that a model's answer is applied to
+// the messages that it was shown, wherever they are by then, and that messages
+// which came in meanwhile are audited later.
+func TestMessagesDuringDistillerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		pipe := New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil)
-		pipe.SetDistiller(slowly{func(w []extract.Message) ([]extract.Proposal, error) {
+		pipe.SetDistiller(slowDistiller{func(w []extract.Message) ([]extract.Proposal, error) {
 			out := []extract.Proposal{}
 			for i, m := range w {
 				if _, animal, ok := strings.Cut(m.Text, "at home there lives a "); ok && m.User && m.New {
@@ -125,7 +124,7 @@ func TestTalkGoesOnWhileTheModelThinks(t *testing.T) {
 		}, 40 * time.Second})
 		p := start(t, pipe)
 		say := func(n int, text string) {
-			mustEnqueue(t, p.Pipeline, said(fmt.Sprint("t", n), text))
+			mustEnqueue(t, p.Pipeline, userTurn(fmt.Sprint("t", n), text))
 			mustFlush(t, p.Pipeline)
 			synctest.Wait()
 		}

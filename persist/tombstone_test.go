@@ -28,8 +28,8 @@ func factWith(t *testing.T, s storage.Store, word string) string {
 }
 
 // TestForgottenFactsStayForgotten forgets a fact whose passage stays, and has
-// that passage audited again in every way that there is. Only what is said
-// after the forgetting is a fact again.
+// that passage audited again in every possible way. Only what is said after the
+// forgetting is a fact again.
 func TestForgottenFactsStayForgotten(t *testing.T) {
 	peanuts := "I'm allergic to peanuts."
 	begin := func(t *testing.T, index Indexer, store *faulty) running {
@@ -37,16 +37,16 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 	}
 	for name, again := range map[string]func(t *testing.T, p *running, store *faulty){
 		"its window again": func(t *testing.T, p *running, _ *faulty) {
-			p.settle(t, said("t2", "We like the guests of the dinner."))
+			p.settle(t, userTurn("t2", "We like the guests of the dinner."))
 		},
 		"its turn reworded": func(t *testing.T, p *running, _ *faulty) {
-			p.settle(t, said("t1", peanuts+" And we like the guests."))
+			p.settle(t, userTurn("t1", peanuts+" And we like the guests."))
 		},
 		"in another turn of that time": func(t *testing.T, p *running, _ *faulty) {
-			p.settle(t, saidAt("t3", "Hey, i am really ALLERGIC to Peanuts!", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
+			p.settle(t, turnAt("t3", "Hey, i am really ALLERGIC to Peanuts!", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
 		},
 		"another value for its subject": func(t *testing.T, p *running, _ *faulty) {
-			p.settle(t, saidAt("t3", "My name is Zoe.", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
+			p.settle(t, turnAt("t3", "My name is Zoe.", "I see. Dinner is ready.", time.Now().Add(-2*time.Hour)))
 		},
 		"after a crash": func(t *testing.T, p *running, store *faulty) {
 			p.stop()
@@ -70,8 +70,8 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := newFaulty()
 				p := begin(t, nil, store)
-				p.settle(t, said("t1", peanuts+" Please call me Zoe."))
-				p.settle(t, said("t1b", "As I said, I'm allergic to peanuts."))
+				p.settle(t, userTurn("t1", peanuts+" Please call me Zoe."))
+				p.settle(t, userTurn("t1b", "As I said, I'm allergic to peanuts."))
 				time.Sleep(time.Hour)
 				if _, err := p.ForgetMemories(t.Context(), testScope, factWith(t, store, "peanuts"), factWith(t, store, "Zoe")); err != nil {
 					t.Fatal(err)
@@ -81,7 +81,7 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 					t.Errorf("came back: %v", got)
 				}
 				time.Sleep(time.Hour)
-				p.settle(t, said("later", peanuts))
+				p.settle(t, userTurn("later", peanuts))
 				if got := current(factsOf(t, store, testScope)); !cmp.Equal(got, []string{`"` + peanuts + `"`}) {
 					t.Errorf("said again: %v", got)
 				}
@@ -91,15 +91,15 @@ func TestForgottenFactsStayForgotten(t *testing.T) {
 	}
 }
 
-// TestForgetFailsHalfway: the store goes away between tombstone and deletion,
+// TestForgetFailsHalfway makes the store fail between tombstone and deletion,
 // before and after the write took effect. The fact is still there, and
 // forgetting it again works.
 func TestForgetFailsHalfway(t *testing.T) {
 	for _, after := range []bool{false, true} {
-		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			p.settle(t, said("t1", "I'm allergic to peanuts."))
+		withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			p.settle(t, userTurn("t1", "I'm allergic to peanuts."))
 			id := factWith(t, store, "peanuts")
-			store.breakBy(func(method string, _ int) (error, bool) {
+			store.setFault(func(method string, _ int) (error, bool) {
 				if method == "PutRecords" {
 					return storage.ErrUnavailable, after
 				}
@@ -108,14 +108,14 @@ func TestForgetFailsHalfway(t *testing.T) {
 			if _, err := p.ForgetMemories(t.Context(), testScope, id); !errors.Is(err, storage.ErrUnavailable) {
 				t.Fatalf("got %v, want ErrUnavailable", err)
 			}
-			store.heal()
+			store.clearFault()
 			if _, err := store.Memory(t.Context(), testScope, id); err != nil {
-				t.Errorf("the fact went without a tombstone: %v", err)
+				t.Errorf("the fact was deleted without a tombstone: %v", err)
 			}
 			if _, err := p.ForgetMemories(t.Context(), testScope, id); err != nil {
 				t.Fatal(err)
 			}
-			p.settle(t, said("t1", "I'm allergic to peanuts. And we like the guests."))
+			p.settle(t, userTurn("t1", "I'm allergic to peanuts. And we like the guests."))
 			if got := current(factsOf(t, store, testScope)); len(got) > 0 {
 				t.Errorf("came back: %v", got)
 			}
@@ -141,12 +141,12 @@ func tombstones(t *testing.T, store *faulty) (n int, values string) {
 	return n, values
 }
 
-// TestTombstonesAreBounded: they hold no words, the oldest go beyond the bound,
-// and all of them with the user.
+// TestTombstonesAreBounded checks that tombstones hold no words, that the
+// oldest are deleted beyond the limit, and all of them with the user.
 func TestTombstonesAreBounded(t *testing.T) {
-	audited(t, func(c *Config) { c.Facts.MaxForgotten = 3; c.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
+	withPipeline(t, func(c *Config) { c.Facts.MaxForgotten = 3; c.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
 		for i := range 5 {
-			p.settle(t, said(fmt.Sprint("t", i), fmt.Sprintf("I have %d cats at home.", i+2)))
+			p.settle(t, userTurn(fmt.Sprint("t", i), fmt.Sprintf("I have %d cats at home.", i+2)))
 		}
 		for i := range 5 {
 			time.Sleep(time.Second)
@@ -162,13 +162,13 @@ func TestTombstonesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, _ := tombstones(t, store); n != 3 {
-			t.Errorf("after another conversation went: %d tombstones, want 3", n)
+			t.Errorf("after another conversation was forgotten: %d tombstones, want 3", n)
 		}
 		if _, err := p.ForgetUser(t.Context(), testScope); err != nil {
 			t.Fatal(err)
 		}
 		if n, _ := tombstones(t, store); n != 0 {
-			t.Errorf("after the user went: %d tombstones", n)
+			t.Errorf("after the user was erased: %d tombstones", n)
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// provider hands out one recorder.
+// provider returns the same recorder for every name.
 type provider struct {
 	embedded.TracerProvider
 	recorder *recorder
@@ -25,7 +25,7 @@ type provider struct {
 
 func (p provider) Tracer(string, ...trace.TracerOption) trace.Tracer { return p.recorder }
 
-// recorder keeps the spans that end.
+// recorder keeps the spans that ended.
 type recorder struct {
 	embedded.Tracer
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func (s *recorded) End(...trace.SpanEndOption) {
 func TestSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, spans := newFaulty(), &recorder{}
-		store.breakBy(func(method string, n int) (error, bool) {
+		store.setFault(func(method string, n int) (error, bool) {
 			if method == "Put" && n == 1 {
 				return storage.ErrUnavailable, false
 			}

@@ -13,9 +13,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// refusing has a store refuse what which says, as a full disk does, until it is
-// called with nil.
-func (f *faulty) refusing(which func(method string) bool) {
+// refuseWhere makes the store fail the calls that which selects, like a full
+// disk, until it is called with nil.
+func (f *faulty) refuseWhere(which func(method string) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.fault = nil
@@ -29,7 +29,7 @@ func (f *faulty) refusing(which func(method string) bool) {
 	}
 }
 
-// factsIn lists the facts of a scope.
+// factsIn returns the texts of a scope's facts.
 func factsIn(t *testing.T, store *faulty, scope storage.Scope) []string {
 	t.Helper()
 	page, err := store.Scan(t.Context(), scope, storage.Query{Kinds: []storage.Kind{storage.KindFact}})
@@ -43,9 +43,9 @@ func factsIn(t *testing.T, store *faulty, scope storage.Scope) []string {
 	return out
 }
 
-// TestErasureWhileAuditsWait: audits that can't be stored hold up no erasure,
-// whatever of them fails. What is left is audited when there is space again,
-// once; of what is forgotten nothing is.
+// TestErasureWhileAuditsWait checks that audits that can't be stored do not
+// delay an erasure, whatever part of them fails. The rest is audited once there
+// is space again; what was forgotten is not.
 func TestErasureWhileAuditsWait(t *testing.T) {
 	declining := proposer(func([]extract.Message) ([]extract.Proposal, error) { return nil, errors.New("not now") })
 	for name, which := range map[string]func(string) bool{
@@ -62,11 +62,11 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 				}
 				p := start(t, pipe)
 				defer p.stop()
-				other, same := said("o1", "I live in Graz."), said("t2", "My sister Ines is allergic to peanuts.")
+				other, same := userTurn("o1", "I live in Graz."), userTurn("t2", "My sister Ines is allergic to peanuts.")
 				other.Scope, same.Conversation = userScope(2), "elsewhere"
-				mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."), same, other)
+				mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."), same, other)
 				mustFlush(t, p.Pipeline)
-				store.refusing(which)
+				store.refuseWhere(which)
 				time.Sleep(10 * time.Minute) // audits are due
 				if got := len(factsIn(t, store, testScope)); name != "records" && got > 0 {
 					t.Fatalf("%s: %d facts: nothing was refused", name, got)
@@ -84,7 +84,7 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 				if took := time.Since(began); took > time.Second {
 					t.Errorf("%s: it took %v", name, took)
 				}
-				store.refusing(nil)
+				store.refuseWhere(nil)
 				time.Sleep(time.Minute)
 				erase(func(ctx context.Context) (Erasure, error) {
 					return p.ForgetConversation(ctx, testScope, same.Conversation)
@@ -92,7 +92,7 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 				if err := p.Settle(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				if left := everything(t, store, userScope(2)); len(left) > 0 {
+				if left := allOf(t, store, userScope(2)); len(left) > 0 {
 					t.Errorf("%s: left %v", name, left)
 				}
 				if got := factsIn(t, store, testScope); len(got) != 1 || !strings.Contains(got[0], "Porto") {
@@ -106,27 +106,27 @@ func TestErasureWhileAuditsWait(t *testing.T) {
 	}
 }
 
-// TestErasureWhileMarksWait: the mark of a stored turn that can't be written
-// holds up no erasure either. The turn is audited, and the next one of its
-// conversation marks it.
+// TestErasureWhileMarksWait checks that a mark that can't be written does not
+// delay an erasure either. The turn is audited, and the next one of its
+// conversation writes the mark.
 func TestErasureWhileMarksWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newFaulty()
 		p := start(t, New(DefaultConfig(), store, store, &indexed{}, newRedactor(t), nil, nil))
 		defer p.stop()
-		other := said("o1", "My bicycle is a green Peugeot.")
+		other := userTurn("o1", "My bicycle is a green Peugeot.")
 		other.Scope = userScope(2)
 		p.settle(t, other)
 		stored := store.count("Put")
-		store.refusing(func(m string) bool { return m == "PutRecords" && store.count("Put") > stored })
-		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+		store.refuseWhere(func(m string) bool { return m == "PutRecords" && store.count("Put") > stored })
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 		time.Sleep(time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if got, err := p.ForgetUser(ctx, userScope(2)); err != nil || got.Memories == 0 {
 			t.Errorf("%+v, %v", got, err)
 		}
-		store.refusing(nil)
+		store.refuseWhere(nil)
 		if err := p.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +137,7 @@ func TestErasureWhileMarksWait(t *testing.T) {
 			t.Errorf("%d turns in the spool", left)
 		}
 		before := store.count("PutRecords")
-		mustEnqueue(t, p.Pipeline, said("t2", "My sister is called Ines."))
+		mustEnqueue(t, p.Pipeline, userTurn("t2", "My sister is called Ines."))
 		time.Sleep(time.Second)
 		if got := store.count("PutRecords") - before; got != 2 { // its own, and the mark
 			t.Errorf("the next turn led to %d writes of records, want 2", got)
@@ -145,17 +145,17 @@ func TestErasureWhileMarksWait(t *testing.T) {
 	})
 }
 
-// TestAuditsGoOnAfterAnOutage: what an auditor waited for a store counts for no
-// work that it has to rest from.
-func TestAuditsGoOnAfterAnOutage(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
-		mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+// TestAuditsResumeAfterOutage checks that waiting for a store does not count as
+// work to rest from.
+func TestAuditsResumeAfterOutage(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, index *indexed) {
+		mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 		mustFlush(t, p.Pipeline)
-		store.refusing(func(m string) bool { return strings.HasPrefix(m, "Put") })
+		store.refuseWhere(func(m string) bool { return strings.HasPrefix(m, "Put") })
 		time.Sleep(5 * time.Hour)
-		store.refusing(nil)
+		store.refuseWhere(nil)
 		time.Sleep(time.Minute)
-		other := said("o1", "I live in Graz.")
+		other := userTurn("o1", "I live in Graz.")
 		other.Scope = userScope(2)
 		mustEnqueue(t, p.Pipeline, other)
 		time.Sleep(5 * time.Minute)

@@ -11,9 +11,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestErasureWhileNothingIsStored: where a disk is full, nothing can be written
-// and everything erased. Turns that wait to be stored hold up no erasure; those
-// of others are stored afterwards, once, with the originals of what was
+// TestErasureWhileNothingIsStored has a full disk, where nothing can be written
+// and everything erased. Turns that wait do not delay an erasure; those of
+// other users are stored afterwards, once, with the originals of what was
 // redacted.
 func TestErasureWhileNothingIsStored(t *testing.T) {
 	for _, refused := range []string{"PutRecords", "Put"} {
@@ -23,7 +23,7 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			store := newFaulty()
 			p := start(t, New(cfg, store, store, &indexed{}, newRedactor(t), nil, nil))
 			defer p.stop()
-			mustEnqueue(t, p.Pipeline, said("t1", "I'm allergic to peanuts."))
+			mustEnqueue(t, p.Pipeline, userTurn("t1", "I'm allergic to peanuts."))
 			mustFlush(t, p.Pipeline)
 			full := func(on bool) {
 				store.mu.Lock()
@@ -39,9 +39,9 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 				}
 			}
 			full(true)
-			other := said("o1", "My address is ines@example.org, and I live in Graz.")
+			other := userTurn("o1", "My address is ines@example.org, and I live in Graz.")
 			other.Scope = userScope(2)
-			mustEnqueue(t, p.Pipeline, other, said("t2", "I live in Porto."))
+			mustEnqueue(t, p.Pipeline, other, userTurn("t2", "I live in Porto."))
 			time.Sleep(time.Minute)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -58,7 +58,7 @@ func TestErasureWhileNothingIsStored(t *testing.T) {
 			}
 			full(false)
 			mustFlush(t, p.Pipeline)
-			if left := everything(t, store, testScope); len(left) > 0 {
+			if left := allOf(t, store, testScope); len(left) > 0 {
 				t.Errorf("%s: left %v", refused, left)
 			}
 			page, err := store.Scan(t.Context(), userScope(2), storage.Query{})

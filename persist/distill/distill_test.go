@@ -17,7 +17,7 @@ import (
 	"github.com/remora-proxy/remora/persist/extract"
 )
 
-// model is a server that answers as it is told to.
+// model is a server that gives the configured answer.
 type model struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ func newModel(t *testing.T) *model {
 	return m
 }
 
-func (m *model) says(content string) {
+func (m *model) answers(content string) {
 	m.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {
 		_ = json.NewEncoder(w).Encode(map[string]any{
 			"choices": []any{map[string]any{"finish_reason": "stop", "message": map[string]any{"role": "assistant", "content": content}}},
@@ -69,7 +69,7 @@ const good = `{"facts":[{"message":2,"quote":"I'm allergic to 2 kinds of nuts","
 
 func TestGoodAnswer(t *testing.T) {
 	m := newModel(t)
-	m.says(good)
+	m.answers(good)
 	d := New(m.config())
 	got, err := d.Distill(t.Context(), window)
 	if err != nil {
@@ -85,17 +85,17 @@ func TestGoodAnswer(t *testing.T) {
 	if d.spent != 100 {
 		t.Errorf("spent: got %d, want the 100 tokens that the server counted", d.spent)
 	}
-	m.says(`{"facts":[]}`)
+	m.answers(`{"facts":[]}`)
 	if got, err := d.Distill(t.Context(), window); err != nil || got == nil || len(got) != 0 {
 		t.Errorf("no facts: got %v, %v; want an empty list", got, err)
 	}
 }
 
-// TestInputIsFenced checks that nothing in a message ends the data: a marker
-// differs from call to call and newlines are escaped.
+// TestInputIsFenced checks that nothing in a message ends the data: markers
+// differ from call to call, and newlines are escaped.
 func TestInputIsFenced(t *testing.T) {
 	m := newModel(t)
-	m.says(good)
+	m.answers(good)
 	d := New(m.config())
 	markers := map[string]bool{}
 	for range 3 {
@@ -119,10 +119,10 @@ func TestInputIsFenced(t *testing.T) {
 	}
 }
 
-// TestNewMessagesHaveRoomFirst guards that long older messages don't keep the
-// new ones out of the prompt: a model that does not see them has no facts of
-// them, and they count as audited.
-func TestNewMessagesHaveRoomFirst(t *testing.T) {
+// TestNewMessagesComeFirst checks that long older messages do not keep new ones
+// out of the prompt: a model that does not see them finds no facts in them, and
+// they count as audited.
+func TestNewMessagesComeFirst(t *testing.T) {
 	long := func(n int) (out []extract.Message) {
 		for i := range n {
 			out = append(out, extract.Message{User: i%2 == 0, Text: strings.Repeat("older words ", 400)})
@@ -130,7 +130,7 @@ func TestNewMessagesHaveRoomFirst(t *testing.T) {
 		return out
 	}
 	m := newModel(t)
-	m.says(`{"facts":[]}`)
+	m.answers(`{"facts":[]}`)
 	d := New(m.config())
 	asked := append(long(10), extract.Message{New: true, Text: "And where do you live?"}, extract.Message{User: true, New: true, Text: "I live in Porto."})
 	if _, err := d.Distill(t.Context(), asked); err != nil {
@@ -204,7 +204,7 @@ func TestRefusedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t)
-			m.says(content)
+			m.answers(content)
 			got, err := New(m.config()).Distill(t.Context(), window)
 			if !errors.Is(err, ErrRefused) || got != nil {
 				t.Errorf("got %v, %v; want ErrRefused", got, err)
@@ -248,14 +248,14 @@ func TestFailures(t *testing.T) {
 				t.Errorf("got %v, want %v", err, c.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), "sk-test") || strings.Contains(err.Error(), "127.0.0.1")) {
-				t.Errorf("the error tells too much: %v", err)
+				t.Errorf("the error reveals too much: %v", err)
 			}
 		})
 	}
 }
 
-// TestSlowAnswer: a call is cut off at its timeout, and while it is under way
-// another one is refused at once.
+// TestSlowAnswer checks that a call is cut off at its timeout, and that another
+// one meanwhile is refused at once.
 func TestSlowAnswer(t *testing.T) {
 	m := newModel(t)
 	arrived := make(chan struct{})
@@ -282,7 +282,7 @@ func TestSlowAnswer(t *testing.T) {
 
 func TestTokensPerDay(t *testing.T) {
 	m := newModel(t)
-	m.says(good)
+	m.answers(good)
 	cfg := m.config()
 	cfg.TokensPerDay = 3000
 	d := New(cfg)
@@ -307,8 +307,8 @@ func TestTokensPerDay(t *testing.T) {
 	}
 }
 
-// TestUnreportedTokens: where a server does not say what it used, no fewer are
-// counted than a text can have.
+// TestUnreportedTokens checks that if a server does not report usage, no fewer
+// tokens are counted than a text can have.
 func TestUnreportedTokens(t *testing.T) {
 	m := newModel(t)
 	m.answer = func(w http.ResponseWriter, _ *http.Request, _ string) {

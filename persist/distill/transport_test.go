@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// The proxy of the environment may be Remora's own forward door.
-func TestProxyOfTheEnvironmentIsAskedFor(t *testing.T) {
+// TestEnvironmentProxyIsOptIn: the proxy of the environment may be Remora's own
+// forward listener.
+func TestEnvironmentProxyIsOptIn(t *testing.T) {
 	for _, asked := range []bool{false, true} {
 		cfg := DefaultConfig()
 		cfg.ProxyFromEnvironment = asked

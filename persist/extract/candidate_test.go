@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatIsNoCandidate(t *testing.T) {
+func TestRejections(t *testing.T) {
 	for text, want := range map[string]string{
 		"fix this URL: https://example.org/a//b":               RejectCommand,
 		"What is my name?":                                     RejectQuestion,
@@ -38,9 +38,9 @@ func TestWhatIsNoCandidate(t *testing.T) {
 	}
 }
 
-// Products love and hate nothing that were somebody's taste, and names are no
-// products.
-func TestNamed(t *testing.T) {
+// TestNamesVersusProducts checks that what products love and hate is no one's
+// taste, and that names are not products.
+func TestNamesVersusProducts(t *testing.T) {
 	for text, want := range map[string]bool{
 		"Anna loves sushi.": true, "McCoy hates rain.": true, "Anne-Marie loves jazz.": true, "Claude hates cheese.": true, "Noah can't have dairy.": true, "Users can't have two roles.": false, "Tables can not have null keys.": false, "Ida is afraid of dogs.": true,
 		"Docker loves root.": false, "TypeScript hates any.": false, "Webpack hates circular imports.": false, "ESLint hates semicolons.": false,
@@ -51,9 +51,9 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestWhatWouldBe: a supposition tells nothing of its speaker, a wish for all
-// answers is one with an "if", too.
-func TestWhatWouldBe(t *testing.T) {
+// TestHypotheticals checks that a supposition states nothing about its speaker,
+// while a standing wish may have an "if".
+func TestHypotheticals(t *testing.T) {
 	for text, want := range map[string]bool{
 		"If I lived in Paris, I would take the metro every day.":       false,
 		"I would take the metro every day if I lived in Paris.":        false,

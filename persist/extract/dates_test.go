@@ -59,8 +59,9 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// A day that its month does not have is no date.
-func TestDaysThatNoMonthHas(t *testing.T) {
+// TestImpossibleDates checks that a day that its month does not have is not a
+// date.
+func TestImpossibleDates(t *testing.T) {
 	for _, tt := range []struct{ said, text, want string }{
 		{"2028-02-01", "The party is on February 29th.", "February 29th = Tuesday 2028-02-29"},
 		{"2026-02-01", "The party is on February 29th.", ""},

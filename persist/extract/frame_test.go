@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestFrames: what a message says of itself goes for all of it.
+// TestFrames checks that the frame of a message applies to all of it.
 func TestFrames(t *testing.T) {
 	for _, text := range []string{
 		"I'm allergic to peanuts, right?",
@@ -38,7 +38,7 @@ func TestFrames(t *testing.T) {
 	} {
 		for _, sp := range spansOf(text, time.Now(), 0) {
 			if sp.candidate != nil {
-				t.Errorf("%q: a fact is %q", text, sp.candidate.Quote)
+				t.Errorf("%q: %q is a fact", text, sp.candidate.Quote)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestFrames(t *testing.T) {
 		"My story is simple: I live in Munich and I work for the city.": "I live in Munich",
 	} {
 		if !slices.ContainsFunc(spansOf(text, time.Now(), 0), func(sp span) bool { return sp.candidate != nil && strings.Contains(sp.candidate.Quote, want) }) {
-			t.Errorf("%q: %q is no fact", text, want)
+			t.Errorf("%q: %q is not a fact", text, want)
 		}
 	}
 }

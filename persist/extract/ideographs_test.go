@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestIdeographsAreWords: each character is a word, whatever stands beside it,
-// and long sentences are no data.
+// TestIdeographsAreWords checks that each character is a word, whatever is next
+// to it, and that long sentences are not taken for data.
 func TestIdeographsAreWords(t *testing.T) {
 	for text, want := range map[string][]string{
 		"我用Go写代码。":              {"我", "用", "go", "写", "代", "码"},
@@ -25,7 +25,7 @@ func TestIdeographsAreWords(t *testing.T) {
 		for _, w := range words(text) {
 			got = append(got, w.folded)
 			if text[w.start:w.end] != w.raw {
-				t.Errorf("%q: %q does not stand where it says", text, w.raw)
+				t.Errorf("%q: %q has the wrong position", text, w.raw)
 			}
 		}
 		if d := cmp.Diff(want, got); d != "" {
@@ -39,7 +39,7 @@ func TestIdeographsAreWords(t *testing.T) {
 	}
 }
 
-// TestIdeographicNoise: what resembles a statement of the user's and is none.
+// TestIdeographicNoise has sentences that resemble statements of the user.
 func TestIdeographicNoise(t *testing.T) {
 	for _, s := range []string{
 		"我喜欢这个方案。", "我觉得可以。", "我不用了。", "我爱你。", "他住在北京。", "我住在哪里比较好？", "我叫你停下。你听到了吗？", "今天我很忙。", "我在家里做饭。", "他的名字是李明。",
@@ -53,8 +53,8 @@ func TestIdeographicNoise(t *testing.T) {
 	}
 }
 
-// FuzzSpans: whatever is said, a statement that is taken of it has words, and
-// stands in it.
+// FuzzSpans checks that a candidate has words, and that the message holds its
+// quotation.
 func FuzzSpans(f *testing.F) {
 	for _, file := range []string{"tuning.txt", "strangers-a.txt", "chinese-japanese.txt"} {
 		raw, err := os.ReadFile(filepath.Join("..", "testdata", "audit", file))

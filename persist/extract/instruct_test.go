@@ -28,9 +28,9 @@ func TestInstructs(t *testing.T) {
 	}
 }
 
-// TestTelltaleWords guards suspect's promise: whatever instructs finds in ASCII
-// words, suspect lets through.
-func TestTelltaleWords(t *testing.T) {
+// TestOverrideWords checks that whatever instructs finds in ASCII text has a
+// word that scan looks for.
+func TestOverrideWords(t *testing.T) {
 	for _, list := range phrases().override {
 		for _, row := range list {
 			found := false
@@ -38,7 +38,7 @@ func TestTelltaleWords(t *testing.T) {
 				found = found || overrideWords[w] || dropVerbs[w]
 			}
 			if !found {
-				t.Errorf("no word of %v lets a text through", row)
+				t.Errorf("no word of %v is in attemptWords", row)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func TestTelltaleWords(t *testing.T) {
 }
 
 // TestInjectionStrings measures on attack prompts and on harmless look-alikes.
-// Most attacks of the set are plain questions for a secret and have no shape to
+// Most of these attacks are plain questions for a secret and have no shape to
 // go by.
 func TestInjectionStrings(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "data", "injection", "strings.json"))

@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOrdinarySentences: what is said by the way, is asked for once, or is true
-// of nobody in particular looks much like what is to be kept.
+// TestOrdinarySentences has asides, single requests and generalities, which
+// look much like what is to be kept.
 func TestOrdinarySentences(t *testing.T) {
 	for text, want := range map[string][]string{
-		// a text that is asked for is made up, what is said before is not
+		// a requested text is fiction, what is said before is not
 		"Our Mia was born on May 3. Write a poem about it.":    {"Our Mia was born on May 3."},
 		"Remember that I live in Rome. Write a poem about it.": {"I live in Rome."},
 		"Write a story about a dragon. I am allergic to nuts.": nil,
 		"Schreib mir eine Geschichte. Ich wohne in Kiel.":      nil,
-		// what is handed over is none, what is said beside it may be one
+		// what is handed over is no statement, what is said with it may be one
 		"Here is the thing, I am vegan.":             {"I am vegan."},
 		"Hier ist es kalt, ich wohne in Oslo.":       {"ich wohne in Oslo."},
 		"Here is my letter.":                         nil,
@@ -33,7 +33,7 @@ func TestOrdinarySentences(t *testing.T) {
 		"Use Docker but don't commit.":                     nil,
 		"use sed, don't ask":                               nil,
 		"use 4 spaces, not tabs":                           {"use 4 spaces, not tabs"},
-		// somebody, and nobody in particular
+		// people, and generalities
 		"Everybody loves pizza.":           nil,
 		"Jeder liebt Pizza.":               nil,
 		"Man isst hier spät.":              nil,

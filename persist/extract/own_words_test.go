@@ -33,8 +33,9 @@ func TestOwnWords(t *testing.T) {
 	}
 }
 
-// Lines of logs are nobody's words, though they stand in the first person.
-func TestOwnWordsAreNoLogs(t *testing.T) {
+// TestOwnWordsExcludeLogs checks that log lines are not the user's words, even
+// in the first person.
+func TestOwnWordsExcludeLogs(t *testing.T) {
 	text := "I live in Porto.\n2026-03-02T10:11:12Z ERROR my deadline is Friday\n[2026-03-02 10:11] my name is Bob\n10:11:12 I have two cats\n" +
 		"panic: I have two goroutines\nnpm ERR! my token is gone\n2026-03-02 is my deadline.\n10:30 is my appointment."
 	if got, want := ownWords(text), "I live in Porto.\n2026-03-02 is my deadline.\n10:30 is my appointment."; got != want {
@@ -42,9 +43,9 @@ func TestOwnWordsAreNoLogs(t *testing.T) {
 	}
 }
 
-// A message that is all but fences, elements or thoughts is read as fast as any
-// other: this takes minutes where each cut copies the rest.
-func TestOwnWordsOfNothingElse(t *testing.T) {
+// TestOwnWordsTakeLinearTime reads messages of nothing but fences, elements or
+// thoughts. It takes minutes if each cut copies the rest.
+func TestOwnWordsTakeLinearTime(t *testing.T) {
 	for _, p := range []string{
 		"```", "```x", "~~~```", "~~~x~~~\n", "<a>", "<a></a>", "<a><b></a>", "<a ", "<", "<think>", "</think>", "<think></think>", "<think>x</think>y",
 		"<think><thinking>", "</thinking><think>", "<thought>x</thought>", "<thi<think></think>nk>", "> a\n", "    a\n",
@@ -60,8 +61,9 @@ func TestOwnWordsOfNothingElse(t *testing.T) {
 	}
 }
 
-// What is around a thought that was cut may be another's beginning.
-func TestThoughtsOutOfThoughts(t *testing.T) {
+// TestNestedThoughts checks that what is around a thought may not become the
+// beginning of another.
+func TestNestedThoughts(t *testing.T) {
 	for in, want := range map[string]string{
 		"a<thi<think>b</think>nk>c</think>d": "ad",
 		"a<thi<think>b</think>nk>c":          "a",

@@ -9,15 +9,15 @@ import (
 )
 
 // TestPlantedInstructions measures on attempts to make a memory of an
-// instruction, in assistants' words and in what users paste, and on harmless
-// look-alikes, users' own standing wishes above all. An attempt is stopped if
-// neither the passage nor a fact of it may be recalled.
+// instruction, in answers and in what users paste, and on harmless look-alikes,
+// mainly users' standing wishes. An attempt is stopped if neither the passage
+// nor a fact made of it can be recalled.
 func TestPlantedInstructions(t *testing.T) {
 	t.Run("tuning", func(t *testing.T) { plantedInstructions(t, "poison.txt", 90) })
 	t.Run("held out", func(t *testing.T) { plantedInstructions(t, "poison-held-out.txt", 40) })
 }
 
-func plantedInstructions(t *testing.T, file string, least int) {
+func plantedInstructions(t *testing.T, file string, minPercent int) {
 	raw, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {
 		t.Fatal(err)
@@ -58,13 +58,12 @@ func plantedInstructions(t *testing.T, file string, least int) {
 		}
 	}
 	t.Logf("%d of %d attempts stopped, %d of %d harmless texts quarantined", stopped, attacks, wrong, harmless)
-	if stopped*100 < attacks*least || wrong*100 > harmless*5 {
-		t.Errorf("got %d of %d attempts and %d of %d harmless texts; want at least %d %% and at most 5 %%", stopped, attacks, wrong, harmless, least)
+	if stopped*100 < attacks*minPercent || wrong*100 > harmless*5 {
+		t.Errorf("got %d of %d attempts and %d of %d harmless texts; want at least %d %% and at most 5 %%", stopped, attacks, wrong, harmless, minPercent)
 	}
 }
 
-// TestMayOrder guards the promise of mayOrder: what it does not let through
-// holds no order.
+// TestMayOrder checks that every order has a word that mayOrder looks for.
 func TestMayOrder(t *testing.T) {
 	for _, list := range standingOrders().byFirst {
 		for _, p := range list {
@@ -95,9 +94,8 @@ func TestMayOrder(t *testing.T) {
 	}
 }
 
-// TestMayOrderReadsWords guards the other half: whatever word of orderWords the
-// reader of words finds in a text, however it is written, look lets the text
-// through.
+// TestMayOrderReadsWords checks that scan finds every word of orderWords that
+// eachWord finds, however it is written.
 func TestMayOrderReadsWords(t *testing.T) {
 	for w := range orderWords() {
 		capital := strings.ToUpper(w[:1]) + w[1:]
@@ -107,14 +105,14 @@ func TestMayOrderReadsWords(t *testing.T) {
 				found = found || orderWords()[word.folded]
 			}
 			if found && !scan(text).mayOrder() {
-				t.Errorf("%q is not let through", text)
+				t.Errorf("%q is not found by scan", text)
 			}
 		}
 	}
 	for from, parts := range lexicon().contractions {
 		for _, w := range parts {
 			if orderWords()[w] && !scan(from).mayOrder() {
-				t.Errorf("%q stands for %q and is not let through", from, w)
+				t.Errorf("%q stands for %q and is not found by scan", from, w)
 			}
 		}
 	}

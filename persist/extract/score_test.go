@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestQualityParts holds each part of Q against values worked out by hand from
-// the design's formula.
-func TestQualityParts(t *testing.T) {
+// TestScoreParts compares each part of the score with values computed by hand
+// from the formula.
+func TestScoreParts(t *testing.T) {
 	near := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-9 {

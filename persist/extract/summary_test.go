@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A summary is read back as it was, whatever its counts.
+// TestSummaryBytes checks that a summary is decoded as it was encoded.
 func TestSummaryBytes(t *testing.T) {
 	for _, s := range []Summary{
 		{},

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// TestWhatIsNotTheSame tells pairs of statements that share their words and not
-// their meaning, or are about somebody else: the second neither counts as a
-// repetition of the first nor takes its place.
-func TestWhatIsNotTheSame(t *testing.T) {
+// TestDistinctStatements has pairs of statements that share words but not
+// meaning, or are about somebody else. The second neither repeats nor
+// supersedes the first.
+func TestDistinctStatements(t *testing.T) {
 	for _, c := range [][2]string{
 		{"I have 2 cats and 3 dogs.", "I have 3 cats and 2 dogs."},
 		{"I moved from Hamburg to Munich.", "I moved from Munich to Hamburg."},
@@ -32,14 +32,14 @@ func TestWhatIsNotTheSame(t *testing.T) {
 		{"I'm allergic to peanuts.", "my son is allergic to eggs."}, // said as "No, my son ..."
 	} {
 		t.Run(c[1], func(t *testing.T) {
-			audited(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			withPipeline(t, func(cfg *Config) { cfg.Audit.PerAudit = 20 }, func(t *testing.T, p running, store *faulty, _ *indexed) {
 				second := c[1]
 				if second[0] == 'm' {
 					second = "No, " + second
 				}
-				p.settle(t, said("t1", c[0]))
+				p.settle(t, userTurn("t1", c[0]))
 				time.Sleep(time.Hour)
-				p.settle(t, said("t2", second))
+				p.settle(t, userTurn("t2", second))
 				got := current(factsOf(t, store, testScope))
 				for _, want := range c {
 					if !slices.Contains(got, `"`+want+`"`) {
@@ -51,8 +51,8 @@ func TestWhatIsNotTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatTakesTheOthersPlace tells statements that can't both hold.
-func TestWhatTakesTheOthersPlace(t *testing.T) {
+// TestSupersedingStatements has pairs of statements that can't both hold.
+func TestSupersedingStatements(t *testing.T) {
 	for _, c := range [][2]string{
 		{"I prefer tea over coffee.", "I prefer coffee over tea."},
 		{"I am vegetarian.", "I am not vegetarian anymore."},
@@ -68,14 +68,14 @@ func TestWhatTakesTheOthersPlace(t *testing.T) {
 		{"I have three cats.", "I have two cats."}, // said as "No, I have ..."
 	} {
 		t.Run(c[1], func(t *testing.T) {
-			audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
 				second := c[1]
 				if second == "I have two cats." {
 					second = "No, " + second
 				}
-				p.settle(t, said("t1", c[0]))
+				p.settle(t, userTurn("t1", c[0]))
 				time.Sleep(time.Hour)
-				p.settle(t, said("t2", second))
+				p.settle(t, userTurn("t2", second))
 				if got := current(factsOf(t, store, testScope)); !slices.Equal(got, []string{`"` + c[1] + `"`}) {
 					t.Errorf("%q, then %q: facts %v", c[0], second, got)
 				}

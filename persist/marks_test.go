@@ -12,7 +12,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// markSizes notes how many marks go at once.
+// markSizes records how many marks are deleted at once.
 type markSizes struct {
 	*faulty
 	most, all atomic.Int64
@@ -30,15 +30,15 @@ func (s *markSizes) DeleteRecords(ctx context.Context, refs []storage.RecordRef)
 	return s.faulty.DeleteRecords(ctx, refs)
 }
 
-// TestMarksGoBitByBit: the marks of conversations that nothing needs any more
-// go soon after, not all at once.
-func TestMarksGoBitByBit(t *testing.T) {
+// TestMarksAreSweptInSteps checks that marks that nothing needs any more are
+// deleted soon, but not all at once.
+func TestMarksAreSweptInSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const conversations = 3*marksPerSweep + 1
 		store := &markSizes{faulty: newFaulty()}
 		p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
 		for i := range conversations {
-			turn := said(fmt.Sprint("t", i), "I live in Porto.")
+			turn := userTurn(fmt.Sprint("t", i), "I live in Porto.")
 			turn.Scope, turn.Conversation = userScope(i%10), fmt.Sprint("c", i)
 			mustEnqueue(t, p.Pipeline, turn)
 			mustFlush(t, p.Pipeline)
@@ -50,7 +50,7 @@ func TestMarksGoBitByBit(t *testing.T) {
 		if n := store.all.Load(); n != 0 {
 			t.Errorf("%d marks are gone before the next round", n)
 		}
-		p.settle(t, said("last", "I live in Graz."))
+		p.settle(t, userTurn("last", "I live in Graz."))
 		time.Sleep(markSweep)
 		synctest.Wait()
 		if all, most := store.all.Load(), store.most.Load(); all != conversations || most != marksPerSweep {

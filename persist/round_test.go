@@ -11,8 +11,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// watchedFacts is a store that tells when facts are put: that is the auditor's
-// goroutine, inside its round.
+// watchedFacts is a store that reports puts of facts. The auditor makes them,
+// inside its round.
 type watchedFacts struct {
 	*faulty
 	put func(facts int)
@@ -33,9 +33,9 @@ func (w *watchedFacts) Put(ctx context.Context, writes []storage.Write) error {
 	return w.faulty.Put(ctx, writes)
 }
 
-// Many users who talk at a time: a round holds the facts of as many as the
-// bound allows, and what it changes is of so many audits. None of their
-// conversations is left out for that.
+// TestRoundsAreBounded has many users talk at a time: a round holds the facts
+// of as many as the limit allows, and changes those of a limited number of
+// audits. No conversation is left out for that.
 func TestRoundsAreBounded(t *testing.T) {
 	const users, each = 12, 40
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestRoundsAreBounded(t *testing.T) {
 			for _, d := range p.auditor.scopes {
 				all, largest = all+d.Size(), max(largest, d.Size())
 			}
-			if all > cfg.Facts.CacheBytes+2*largest { // one that was there, one that came
+			if all > cfg.Facts.CacheBytes+2*largest { // one that was held, one that was loaded
 				t.Errorf("facts of %d users in %d bytes, the largest %d", len(p.auditor.scopes), all, largest)
 			}
 			if n := len(p.auditor.conversations); n > cfg.Audit.MaxConversations+cfg.Audit.MaxConversations/overflowShare+1 {
@@ -74,7 +74,7 @@ func TestRoundsAreBounded(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if rounds < users*each/roundAudits {
-			t.Errorf("%d rounds: the test shows nothing", rounds)
+			t.Errorf("%d rounds are too few to show anything", rounds)
 		}
 		if n := p.Metrics().Audits.Shed; n != 0 {
 			t.Errorf("%d turns were not audited", n)

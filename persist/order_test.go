@@ -13,10 +13,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// saidAfter is a turn of the user's words alone, in a conversation of its own,
-// said so long after the start of the test.
-func saidAfter(start time.Time, after time.Duration, id, text string) Turn {
-	t := said(id, text)
+// turnAfter is userTurn in a conversation of its own, some time after the start
+// of the test.
+func turnAfter(start time.Time, after time.Duration, id, text string) Turn {
+	t := userTurn(id, text)
 	t.Conversation = "c" + id
 	for i := range t.Messages {
 		t.Messages[i].Time = storage.TimeOf(start.Add(after))
@@ -24,19 +24,19 @@ func saidAfter(start time.Time, after time.Duration, id, text string) Turn {
 	return t
 }
 
-// TestWhatWasSaidLastHolds audits statements in another order than they were
-// made in. The one that was said last holds, whenever it was audited, and a
-// statement that was made again was said at that time.
-func TestWhatWasSaidLastHolds(t *testing.T) {
+// TestLastStatementHolds audits statements in another order than they were made
+// in. The one said last holds, whenever it was audited, and a repeated
+// statement counts as said when it was repeated.
+func TestLastStatementHolds(t *testing.T) {
 	porto, lisbon := "I live in Porto.", "I live in Lisbon."
 	type saying struct {
 		hours int
 		text  string
 	}
 	for name, c := range map[string]struct {
-		audited []saying
-		want    string
-		older   []string // superseded, by when they were said
+		withPipeline []saying
+		want         string
+		older        []string // superseded, by when they were said
 	}{
 		"in order":                  {[]saying{{1, porto}, {2, lisbon}}, lisbon, []string{porto}},
 		"late":                      {[]saying{{2, lisbon}, {1, porto}}, lisbon, []string{porto}},
@@ -52,9 +52,9 @@ func TestWhatWasSaidLastHolds(t *testing.T) {
 					store := newFaulty()
 					begun := time.Now()
 					p := start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
-					for i, s := range c.audited {
+					for i, s := range c.withPipeline {
 						time.Sleep(10 * time.Hour)
-						p.settle(t, saidAfter(begun, time.Duration(s.hours)*time.Hour, string(rune('a'+i)), s.text))
+						p.settle(t, turnAfter(begun, time.Duration(s.hours)*time.Hour, string(rune('a'+i)), s.text))
 						if restart {
 							p.stop()
 							p = start(t, New(DefaultConfig(), store, store, nil, newRedactor(t), nil, nil))
@@ -93,8 +93,8 @@ func TestCorrectionInOneMessage(t *testing.T) {
 		"My deadline is Friday at 5 in Building 7. No, my deadline is Monday.",
 		"My deadline is Friday. No, my deadline is Monday at 5 in Building 7.",
 	} {
-		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			p.settle(t, said("t1", text))
+		withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			p.settle(t, userTurn("t1", text))
 			got := current(factsOf(t, store, testScope))
 			if len(got) != 1 || !strings.Contains(got[0], "Monday") {
 				t.Errorf("%q: %v", text, got)
@@ -103,27 +103,27 @@ func TestCorrectionInOneMessage(t *testing.T) {
 	}
 }
 
-// TestSameWordsOfAnotherDay: "on Friday" said in May is another Friday than in
-// March.
-func TestSameWordsOfAnotherDay(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		p.settle(t, said("t1", "My dentist appointment is on Friday."))
+// TestSameWordsAnotherDay checks that "on Friday" said in May is another Friday
+// than in March.
+func TestSameWordsAnotherDay(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		p.settle(t, userTurn("t1", "My dentist appointment is on Friday."))
 		time.Sleep(time.Hour)
-		p.settle(t, said("t2", "My dentist appointment is on Friday."))
+		p.settle(t, userTurn("t2", "My dentist appointment is on Friday."))
 		first := current(factsOf(t, store, testScope))
 		if len(first) != 1 || p.Metrics().Memories.Reinforced != 1 {
 			t.Errorf("in one week: %v, %d reinforced", first, p.Metrics().Memories.Reinforced)
 		}
 		time.Sleep(60 * 24 * time.Hour)
-		p.settle(t, said("t3", "My dentist appointment is on Friday."))
+		p.settle(t, userTurn("t3", "My dentist appointment is on Friday."))
 		if got := current(factsOf(t, store, testScope)); len(got) != 1 || got[0] == first[0] {
 			t.Errorf("two months later: %v, want another date than %v", got, first)
 		}
 	})
 }
 
-// TestOneSubjectInTwoWordings: a name, an age and a weight have one value
-// however they are given.
+// TestOneSubjectInTwoWordings checks that a name, an age and a weight have one
+// value in any wording.
 func TestOneSubjectInTwoWordings(t *testing.T) {
 	for _, c := range [][2]string{
 		{"My name is Zoe.", "Please call me Ana."}, {"My age is 33.", "I am 34 years old."}, {"My weight is 80 kilos.", "I weigh 79 kilos."},
@@ -135,15 +135,15 @@ func TestOneSubjectInTwoWordings(t *testing.T) {
 	}
 }
 
-// TestCorrections: what a user takes back is superseded though it names no
-// subject that has one value, also where the correction has the higher score
-// and is merged first; what another conversation says is left alone.
+// TestCorrections checks that a statement that is taken back is superseded even
+// without a subject, and if the correction has the higher score and is merged
+// first. Other conversations are not affected.
 func TestCorrections(t *testing.T) {
 	for _, second := range []string{"No, I meant we deploy the shop from release branches.", "Sorry, we deploy the shop from release branches on Friday at 5 in Berlin."} {
-		audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-			other := said("t0", "We deploy the wiki from a laptop.")
+		withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+			other := userTurn("t0", "We deploy the wiki from a laptop.")
 			other.Conversation = "c0"
-			p.settle(t, other, said("t1", "We deploy the shop from the main branch."), said("t2", second))
+			p.settle(t, other, userTurn("t1", "We deploy the shop from the main branch."), userTurn("t2", second))
 			var older []string
 			for _, m := range factsOf(t, store, testScope) {
 				if m.SupersededBy != "" {

@@ -16,21 +16,20 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// stubborn is a store in which memories can't be deleted one by one while it
-// refuses.
-type stubborn struct {
+// undeletable is a store that refuses to delete single memories.
+type undeletable struct {
 	*faulty
 	mu      sync.Mutex
 	refuses bool
 }
 
-func (s *stubborn) refuse(on bool) {
+func (s *undeletable) refuse(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuses = on
 }
 
-func (s *stubborn) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
+func (s *undeletable) Delete(ctx context.Context, scope storage.Scope, ids ...string) (int, error) {
 	s.mu.Lock()
 	refuses := s.refuses
 	s.mu.Unlock()
@@ -40,13 +39,13 @@ func (s *stubborn) Delete(ctx context.Context, scope storage.Scope, ids ...strin
 	return s.faulty.Delete(ctx, scope, ids...)
 }
 
-// catalogue is an Indexer that knows the memories of each scope.
-type catalogue struct {
+// memoryIndex is an Indexer that keeps the memories of each scope.
+type memoryIndex struct {
 	mu  sync.Mutex
 	ids map[storage.Scope][]string
 }
 
-func (x *catalogue) Add(scope storage.Scope, _ string, ms []storage.Memory) {
+func (x *memoryIndex) Add(scope storage.Scope, _ string, ms []storage.Memory) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for i := range ms {
@@ -54,37 +53,37 @@ func (x *catalogue) Add(scope storage.Scope, _ string, ms []storage.Memory) {
 	}
 }
 
-func (x *catalogue) Forget(scope storage.Scope, ids ...string) {
+func (x *memoryIndex) Forget(scope storage.Scope, ids ...string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ids[scope] = slices.DeleteFunc(x.ids[scope], func(id string) bool { return slices.Contains(ids, id) })
 }
 
-// of lists what it knows of a scope, each once.
-func (x *catalogue) of(scope storage.Scope) []string {
+// of returns the ids of a scope.
+func (x *memoryIndex) of(scope storage.Scope) []string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	ids := slices.Sorted(slices.Values(x.ids[scope]))
 	return slices.Compact(ids)
 }
 
-// TestUndoneRoundsAreIndexed: facts that a round has stored before it gives way
-// to an erasure can be found, though the next one finds nothing new in what
-// they were made of.
+// TestUndoneRoundsAreIndexed checks that facts that a round stored before it
+// yielded to an erasure can be found, although the next round finds nothing
+// new.
 func TestUndoneRoundsAreIndexed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, index := &stubborn{faulty: newFaulty()}, &catalogue{ids: map[storage.Scope][]string{}}
+		store, index := &undeletable{faulty: newFaulty()}, &memoryIndex{ids: map[storage.Scope][]string{}}
 		cfg := DefaultConfig()
 		cfg.Facts.EpisodeBytes = 100 // so that each round has something to delete
 		p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 		defer p.stop()
-		gone := said("g1", "I live in Faro.")
+		gone := userTurn("g1", "I live in Faro.")
 		gone.Scope = userScope(9)
 		p.settle(t, gone)
 		var scopes []storage.Scope
 		store.refuse(true)
 		for i := range 3 {
-			turn := said(fmt.Sprint("t", i), "I live in Porto.")
+			turn := userTurn(fmt.Sprint("t", i), "I live in Porto.")
 			turn.Scope = userScope(i)
 			scopes = append(scopes, turn.Scope)
 			mustEnqueue(t, p.Pipeline, turn)
@@ -111,25 +110,25 @@ func TestUndoneRoundsAreIndexed(t *testing.T) {
 	})
 }
 
-// TestStoredRoundsStand: a round of which only old marks could not be cleared
-// is not made again.
-func TestStoredRoundsStand(t *testing.T) {
-	audited(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
-		other := said("o1", "I live in Graz.")
+// TestStoredRoundIsNotRepeated checks that a round of which only old marks
+// could not be deleted is not made again.
+func TestStoredRoundIsNotRepeated(t *testing.T) {
+	withPipeline(t, nil, func(t *testing.T, p running, store *faulty, _ *indexed) {
+		other := userTurn("o1", "I live in Graz.")
 		other.Scope = userScope(2)
 		p.settle(t, other)
-		p.settle(t, said("t1", "I live in Porto."))
+		p.settle(t, userTurn("t1", "I live in Porto."))
 		time.Sleep(idleMark - time.Minute)
-		second := said("t2", "My sister Ines is allergic to peanuts.")
+		second := userTurn("t2", "My sister Ines is allergic to peanuts.")
 		second.Conversation = "elsewhere"
 		mustEnqueue(t, p.Pipeline, second)
 		mustFlush(t, p.Pipeline)
 		synctest.Wait()
-		store.refusing(func(m string) bool { return m == "DeleteRecords" })
+		store.refuseWhere(func(m string) bool { return m == "DeleteRecords" })
 		time.Sleep(idleMark)                           // the first mark goes together with the audit of the second
 		_, _ = p.ForgetUser(t.Context(), userScope(2)) // which fails, or not: it finds no marks, or some
 		time.Sleep(time.Minute)
-		store.refusing(nil)
+		store.refuseWhere(nil)
 		if err := p.Settle(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -139,24 +138,24 @@ func TestStoredRoundsStand(t *testing.T) {
 	})
 }
 
-// TestUndoneWritesAreIndexed: a write or a deletion that happened, though the
-// store said that it failed, is told to the index when its round has given way
-// to an erasure.
+// TestUndoneWritesAreIndexed checks that the index learns of a write or
+// deletion that took effect although it failed, when its round has yielded to
+// an erasure.
 func TestUndoneWritesAreIndexed(t *testing.T) {
 	for name, lost := range map[string]string{"a write": "Put", "a deletion": "Delete"} {
 		synctest.Test(t, func(t *testing.T) {
-			store, index := newFaulty(), &catalogue{ids: map[storage.Scope][]string{}}
+			store, index := newFaulty(), &memoryIndex{ids: map[storage.Scope][]string{}}
 			cfg := DefaultConfig()
 			cfg.Facts.EpisodeBytes = 100 // so that there is something to delete
 			p := start(t, New(cfg, store, store, index, newRedactor(t), nil, nil))
 			defer p.stop()
-			gone := said("g1", "I live in Faro.")
+			gone := userTurn("g1", "I live in Faro.")
 			gone.Scope = userScope(9)
 			p.settle(t, gone)
-			mustEnqueue(t, p.Pipeline, said("t1", "I live in Porto."))
+			mustEnqueue(t, p.Pipeline, userTurn("t1", "I live in Porto."))
 			mustFlush(t, p.Pipeline)
 			synctest.Wait()
-			store.breakBy(func(method string, _ int) (error, bool) { // until it is over, whatever it does
+			store.setFault(func(method string, _ int) (error, bool) { // until it is over, whatever it does
 				if method == lost {
 					return fmt.Errorf("%w: connection lost", storage.ErrUnavailable), true
 				}
@@ -166,7 +165,7 @@ func TestUndoneWritesAreIndexed(t *testing.T) {
 			if _, err := p.ForgetUser(t.Context(), gone.Scope); err != nil {
 				t.Fatal(err)
 			}
-			store.heal()
+			store.clearFault()
 			if err := p.Settle(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -189,11 +188,10 @@ func TestUndoneWritesAreIndexed(t *testing.T) {
 	}
 }
 
-// TestErasureWhoseAnswerIsLost: what is erased, though the store said that it
-// failed, is told to the index and counted as erased, and what was noted of it
-// goes as well; where the store goes on failing, the index is told all the
-// same.
-func TestErasureWhoseAnswerIsLost(t *testing.T) {
+// TestErasureWithLostAnswer checks that an erasure that took effect although
+// the store failed reaches the index, is counted, and is completed. If the
+// store keeps failing, the index forgets all the same.
+func TestErasureWithLostAnswer(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost   string
 		forget func(context.Context, running) (Erasure, error)
@@ -205,12 +203,12 @@ func TestErasureWhoseAnswerIsLost(t *testing.T) {
 	} {
 		for _, forGood := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				store, index := newFaulty(), &dropping{}
+				store, index := newFaulty(), &droppingIndex{}
 				p := start(t, New(DefaultConfig(), store, store, index, newRedactor(t), nil, nil))
 				defer p.stop()
-				p.settle(t, said("t1", "I'm allergic to peanuts and hazelnuts."))
+				p.settle(t, userTurn("t1", "I'm allergic to peanuts and hazelnuts."))
 				before := store.count(c.lost)
-				store.breakBy(func(method string, n int) (error, bool) {
+				store.setFault(func(method string, n int) (error, bool) {
 					if method == c.lost && (forGood || n == before+1) {
 						return fmt.Errorf("%w: connection lost", storage.ErrUnavailable), true
 					}
@@ -218,13 +216,13 @@ func TestErasureWhoseAnswerIsLost(t *testing.T) {
 				})
 				_, err := c.forget(t.Context(), p)
 				if forGood != errors.Is(err, storage.ErrUnavailable) || !forGood && err != nil {
-					t.Errorf("%s, for good %v: %v", name, forGood, err)
+					t.Errorf("%s, permanently %v: %v", name, forGood, err)
 				}
 				if len(index.forgot)+len(index.dropped) == 0 {
-					t.Errorf("%s, for good %v: the index was not told", name, forGood)
+					t.Errorf("%s, permanently %v: the index was not updated", name, forGood)
 				}
-				store.heal()
-				if left := everything(t, store, testScope); !forGood && strings.Contains(fmt.Sprint(left), "summary") {
+				store.clearFault()
+				if left := allOf(t, store, testScope); !forGood && strings.Contains(fmt.Sprint(left), "summary") {
 					t.Errorf("%s: left %v", name, left)
 				}
 			})
