@@ -6,32 +6,38 @@ import (
 	"time"
 )
 
-// Config sets an engine.
+// Config configures an Engine.
 type Config struct {
-	// TopK is how many memories a request gets at most, 1..MaxTopK.
+	// TopK is the largest number of memories in a result, 1 to MaxTopK.
 	TopK int
-	// BudgetTokens bounds what they cost together, two bytes of a line for a token, which no common tokenizer exceeds on
-	// running text. Where they would cost more, long ones are shown in part and the last may be left out.
+	// BudgetTokens bounds the size of a result. Two bytes of a line count as a
+	// token, which no common tokenizer exceeds on prose. If the memories would
+	// take more, long ones are shortened and the last may be left out.
 	BudgetTokens int
-	// Deadline bounds a request whose scope is loaded, FirstDeadline one that finds it not loaded.
+	// Deadline bounds a request whose scope is loaded, FirstDeadline any other.
 	Deadline      time.Duration
 	FirstDeadline time.Duration
-	// MaxBytes bounds all indexes together: beyond, the least recently used scope is dropped (and loaded again when
-	// asked for). MaxScopeBytes bounds one: beyond, its oldest memories are left out and counted.
+	// MaxBytes bounds all indexes together. Beyond it the least recently used
+	// scopes are evicted; their next request loads them again. MaxScopeBytes
+	// bounds one index. Beyond it the oldest memories are left out and counted.
 	MaxBytes      int64
 	MaxScopeBytes int64
-	// MaxLoads bounds how many scopes load at the same time; more wait. LoadTimeout bounds one load.
+	// MaxLoads bounds the loads that run at the same time; others wait.
+	// LoadTimeout bounds one load.
 	MaxLoads    int
 	LoadTimeout time.Duration
-	// SnapshotAfter is how long a changed index must be left alone before its snapshot is written; 0 keeps none.
+	// SnapshotAfter is how long an index must not have changed before its
+	// snapshot is written; 0 means no snapshots.
 	SnapshotAfter time.Duration
-	// Scopes are searched when a request names none.
+	// Scopes are searched for a request that names none.
 	Scopes []SearchScope
-	// Gate is the relevance (0..1) that the best candidate must reach for anything to be returned.
+	// Gate is the relevance, 0 to 1, that the best candidate must reach for
+	// anything to be returned.
 	Gate float64
-	// MaxTerms bounds the terms of a query: the rarest stay.
+	// MaxTerms bounds the terms of a query; the heaviest are kept.
 	MaxTerms int
-	// BorrowTerms: a message with fewer terms of its own borrows those of the previous user message at weight BorrowWeight.
+	// A message with fewer terms than BorrowTerms borrows those of the user's
+	// previous message, at weight BorrowWeight.
 	BorrowTerms  int
 	BorrowWeight float64
 	Weights      Weights
@@ -60,7 +66,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate returns all problems, joined.
+// Validate returns all problems, joined, each with the key of its setting.
 func (c Config) Validate() error {
 	var errs []error
 	bad := func(path, format string, args ...any) {

@@ -57,7 +57,7 @@ func TestConstraints(t *testing.T) {
 	} {
 		for _, id := range recallIDs(t, e, Request{Newest: question}) {
 			if id != ms[4].ID { // of whom one question is
-				t.Errorf("%q: got %s, want nothing that must be heeded", question, id)
+				t.Errorf("%q: got %s, want no constraint", question, id)
 			}
 		}
 	}
@@ -76,7 +76,8 @@ func TestConstraintsInScriptsWithoutSpaces(t *testing.T) {
 	}
 }
 
-// What is not distilled yet counts like facts where it is a wish or says that it is always so.
+// What is not distilled yet counts like facts where it is a wish or says that
+// it is always so.
 func TestConstraintsBeforeTheyAreFacts(t *testing.T) {
 	always := texts("I always use pnpm, never npm. And conventional commits.", "I ran npm once", "yarn is what they said, never npm")
 	tools, _ := newEngine(t, patient(), always)
@@ -86,7 +87,8 @@ func TestConstraintsBeforeTheyAreFacts(t *testing.T) {
 	wantIDs(t, "a wish", recallIDs(t, e, Request{Newest: "write a Dockerfile for the api"}), ms[0].ID)
 }
 
-// Ingredients and the like count where something holds for good, others' words and long messages about anything do not.
+// Ingredients and the like count if something always holds. What others said
+// and long messages do not count.
 func TestNoConstraints(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "I had fish with potatoes."), factOf(2, "I don't eat fish."), said(3, "hope your allergies are better"),
@@ -94,7 +96,7 @@ func TestNoConstraints(t *testing.T) {
 		factOf(5, "Anna loves tulips."),
 	}
 	e, _ := newEngine(t, patient(), ms)
-	wantIDs(t, "told for good", recallIDs(t, e, Request{Newest: "what should I cook tonight?"}), ms[1].ID)
+	wantIDs(t, "always holds", recallIDs(t, e, Request{Newest: "what should I cook tonight?"}), ms[1].ID)
 	wantIDs(t, "another's present", recallIDs(t, e, Request{Newest: "what present could I buy for Ralf?"}))
 	res := explained(t, e, "what should I cook tonight?")
 	if len(res.Memories) != 1 || len(res.Memories[0].Parts) != 1 || res.Memories[0].Parts[0].Name != PartConstraint {
@@ -102,7 +104,8 @@ func TestNoConstraints(t *testing.T) {
 	}
 }
 
-// Where words find enough, what must be heeded comes first and takes no more than its lines; what a request carries is not repeated.
+// Constraints come first, are limited in number, and are not repeated if they
+// are visible.
 func TestConstraintsAndWords(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I'm vegetarian."), factOf(3, "Mia is lactose intolerant."), factOf(4, "Tom is diabetic.")}
 	for i := range 12 {
@@ -110,29 +113,30 @@ func TestConstraintsAndWords(t *testing.T) {
 	}
 	e, _ := newEngine(t, patient(), ms)
 	got := recallIDs(t, e, Request{Newest: "what should I cook for dinner in the garden?"})
-	heeded := 0
+	shown := 0
 	for i, id := range got {
 		if slices.ContainsFunc(ms[:4], func(m storage.Memory) bool { return m.ID == id }) {
-			if heeded++; i != heeded-1 {
+			if shown++; i != shown-1 {
 				t.Errorf("got %s at %d, want it before all else", id, i)
 			}
 		}
 	}
-	if heeded != maxConstraints || len(got) != 8 {
-		t.Errorf("got %d of %d that must be heeded, want %d of 8", heeded, len(got), maxConstraints)
+	if shown != maxConstraints || len(got) != 8 {
+		t.Errorf("got %d of %d constraints, want %d of 8", shown, len(got), maxConstraints)
 	}
 	visible := map[string]struct{}{}
 	for _, id := range got {
 		visible[id] = struct{}{}
 	}
 	for _, id := range recallIDs(t, e, Request{Newest: "what should I cook for dinner in the garden?", VisibleIDs: visible}) {
-		if _, shown := visible[id]; shown {
+		if _, ok := visible[id]; ok {
 			t.Errorf("%s is shown again", id)
 		}
 	}
 }
 
-// What is told of health does not pass, is not hidden by what came after it, and leaves a place to what words find.
+// Health constraints do not expire, are not displaced by newer turns, and leave
+// room for what the words find.
 func TestConstraintsWithMarks(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "My son Leo is allergic to peanuts."), factOf(2, "I don't eat fish."), factOf(3, "I avoid sugar."), factOf(4, "I never eat pork."),
@@ -182,7 +186,8 @@ func TestQuestionsAboutATimeInOtherLanguages(t *testing.T) {
 	}
 }
 
-// A question finds what was told in another language by the words that they have for the same.
+// A question finds what was told in another language by the words that they
+// have for the same.
 func TestTranslations(t *testing.T) {
 	english := texts("My landlord is Mr. Petersen, the rent is 1200 euros", "I'm allergic to penicillin.", "My daughter Mia starts school in September", "our parser chokes on tabs")
 	german := texts("Die Miete beträgt 980 Euro warm.", "Mein Hund heißt Bruno, er ist ein Dackel.", "Wir wohnen in Kassel und ich arbeite bei der Bahn")
@@ -212,7 +217,8 @@ func explained(t *testing.T, e *Engine, question string) Result {
 	return res
 }
 
-// Words of an area in code or in what only tells something ask for nothing of it; what was said to be translated or played holds for nobody.
+// Words of an area in code or in what only tells something ask for nothing of
+// it; what was said to be translated or played holds for nobody.
 func TestConstraintsOfCodeAndFiction(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), said(2, "Translate: I'm allergic to shellfish"), said(3, "Imagine I'm vegan and live on Mars"), factOf(4, "I use pytest for tests.")}
 	e, _ := newEngine(t, patient(), ms)

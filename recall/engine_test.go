@@ -769,9 +769,9 @@ func TestConfigValidate(t *testing.T) {
 	if err == nil {
 		t.Fatal("got nil")
 	}
-	for _, want := range []string{"topK: ", "deadline: ", "gate: ", "scopes[0]: ", "weights.k1: "} {
+	for _, want := range []string{"topK: ", "deadline: ", "gate: ", "scopes[0]: ", "Weights.K1: "} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want a problem of %s", err, want)
+			t.Errorf("got %v, want it to mention %s", err, want)
 		}
 	}
 	if err := (Config{}).Validate(); err == nil {

@@ -2,7 +2,7 @@ package recall
 
 import "testing"
 
-// Evicted indexes count while they wait to be written, and no more of them wait than their share.
+// Evicted indexes count until they are written, and are bounded by their share.
 func TestEvictedIndexesCount(t *testing.T) {
 	src := newDigesting(t, town(1000))
 	e := loadedEngine(t, src)
@@ -14,7 +14,7 @@ func TestEvictedIndexesCount(t *testing.T) {
 		e.snapshots.queue(one)
 	}
 	if n, held := len(e.snapshots.evicted), e.cache.bytes.Load()-before; n != 2 || held != 2*one.bytes {
-		t.Errorf("%d indexes wait and count %d bytes, want 2 and %d", n, held, 2*one.bytes)
+		t.Errorf("%d indexes are queued and count %d bytes, want 2 and %d", n, held, 2*one.bytes)
 	}
 	e.snapshots.saveEvicted(t.Context())
 	if got := e.Stats(); got.Saved != 2 || e.cache.bytes.Load() != before || e.snapshots.evictedBytes.Load() != 0 {

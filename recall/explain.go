@@ -1,6 +1,7 @@
 package recall
 
-// Names of the parts of a score. Those with a term are addends, and so is the vector's; the others are factors.
+// Names of the parts of a score. Those with a term and PartVector are addends,
+// the others are factors.
 const (
 	PartUser         = "user"
 	PartAssistant    = "assistant"
@@ -24,8 +25,10 @@ const (
 	PartConstraint   = "constraint" // it is a constraint, shown whatever its words: the only part
 )
 
-// explain takes the score of one turn apart. A concept's addend is divided among its fields in proportion to what each
-// adds to x, so that all addends sum to the score before the factors. It costs a walk over the postings per field.
+// explain takes the score of one turn apart. A concept's addend is divided
+// among its fields in proportion to what each adds to x, so that all addends
+// sum to the score before the factors. It costs a walk over the postings per
+// field.
 func (ix ranker) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 	n := h.turn
 	f := ix.fieldWeights(q, w)
@@ -99,7 +102,8 @@ func (ix ranker) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 	return parts
 }
 
-// neighbours are the turns at a distance of one, two and three, -1 where there is none.
+// neighbours are the turns at a distance of one, two and three, -1 where there
+// is none.
 func (ix ranker) neighbours(n int32, step func(*turn) int32) (one, two, three int32) {
 	two, three = -1, -1
 	if one = step(&ix.turns[n]); one >= 0 {

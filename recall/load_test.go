@@ -11,8 +11,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A large load numbers the terms of an index as it reads the words. What it makes of a text is what is made of one that is added,
-// also where the index is made smaller on the way, which numbers them anew.
+// A large load numbers the terms of an index as it reads. A text gets the same
+// terms as one that is added, even if the index is rebuilt during the load,
+// which renumbers them.
 func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 	for name, most := range map[string]int64{"all": 64 << 20, "the newest": 250 << 10} {
 		t.Run(name, func(t *testing.T) {
@@ -51,7 +52,7 @@ func TestLoadedTermsAreThoseOfTheText(t *testing.T) {
 	}
 }
 
-// TestLoadThatPanicsOverAChange: a change that comes while a scope loads and panics when it is made costs the load, not the process.
+// A pending change that panics fails the load, not the process.
 func TestLoadThatPanicsOverAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fakeSource{ms: map[storage.Scope][]storage.Memory{alice: texts("I live in Graz.")}, delay: time.Second}

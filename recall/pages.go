@@ -8,14 +8,14 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// pageReader reads all memories of a scope, a page at a time. One page is asked for ahead, so that the store reads it while the one at
-// hand is: two pages are held, at most.
+// pageReader reads all memories of a scope by pages. It requests the next page
+// while the caller uses the last, so at most two are in memory.
 type pageReader struct {
 	ctx   context.Context
 	from  Source
 	scope storage.Scope
 	query storage.Query // of the next page
-	asked chan readPage // nil where none is
+	asked chan readPage // nil if none is
 }
 
 type readPage struct {
@@ -37,7 +37,7 @@ func (r *pageReader) ask() {
 	}()
 }
 
-// next returns the next page; the last is the one that has no Next.
+// next returns the next page. The last page has no Next.
 func (r *pageReader) next() (storage.Page, error) {
 	if r.asked == nil {
 		r.ask()
@@ -53,7 +53,7 @@ func (r *pageReader) next() (storage.Page, error) {
 	}
 	if next := p.page.Next; next != "" {
 		if next == r.query.After {
-			return storage.Page{}, fmt.Errorf("load index: the store's cursor stands still: %w", storage.ErrUnavailable)
+			return storage.Page{}, fmt.Errorf("load index: the store's cursor does not advance: %w", storage.ErrUnavailable)
 		}
 		r.query.After = next
 		r.ask()
@@ -61,7 +61,7 @@ func (r *pageReader) next() (storage.Page, error) {
 	return p.page, nil
 }
 
-// leave waits for what is asked for and no longer wanted.
+// leave waits for a page that was requested and is not needed.
 func (r *pageReader) leave() {
 	if r.asked != nil {
 		<-r.asked

@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// partReader reads the parts of a snapshot in their order. The next may be asked for before the one at hand has come, so that the
-// store unseals it while this one is on its way or is read.
+// partReader reads the parts of a snapshot in order. It can request parts
+// ahead, so that the store decrypts one while another is decoded.
 type partReader struct {
 	ctx   context.Context
 	from  SnapshotStore
@@ -22,10 +22,10 @@ type readPart struct {
 	err   error
 }
 
-// partsAhead is how many parts are asked for at a time, at most.
+// partsAhead bounds the parts that are requested at a time.
 const partsAhead = 2
 
-// ask asks for the part behind those that are asked for.
+// ask requests the part after those that are requested.
 func (r *partReader) ask() {
 	got := make(chan readPart, 1)
 	key := partKey(int(r.blob.next) + len(r.asked))
@@ -57,7 +57,7 @@ func (r *partReader) next() ([]byte, error) {
 	return r.blob.open(p.value)
 }
 
-// leave waits for what is asked for and no longer wanted.
+// leave waits for parts that were requested and are not needed.
 func (r *partReader) leave() {
 	for _, got := range r.asked {
 		<-got

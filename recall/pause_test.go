@@ -12,9 +12,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestNothingLandsOfAForgottenMemory: a vector that comes back from the server between the deletion of its memory and Forget
-// is not written, not even for a moment.
-func TestNothingLandsOfAForgottenMemory(t *testing.T) {
+// A vector that the server returns between the deletion of its memory and
+// Forget is never written.
+func TestForgottenMemoryGetsNoVector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ms := memories(30)
 		local, em := newLocal(ms), newFake()
@@ -56,9 +56,9 @@ func TestNothingLandsOfAForgottenMemory(t *testing.T) {
 	})
 }
 
-// TestNothingLandsInAnErasedScope: vectors that come back from the server while their scope is erased are not written,
-// not even for a moment, and one that is being written is waited for.
-func TestNothingLandsInAnErasedScope(t *testing.T) {
+// Vectors that the server returns during the erasure of their scope are never
+// written, and the erasure waits for a write that is under way.
+func TestErasedScopeGetsNoVectors(t *testing.T) {
 	erase := func(t *testing.T, e *Engine, local *fakeLocal, during func()) {
 		release, err := e.PauseWrites(t.Context(), alice)
 		if err != nil {
@@ -149,8 +149,9 @@ func TestNothingLandsInAnErasedScope(t *testing.T) {
 	})
 }
 
-// TestHoldIsOneScopes: another scope is not kept waiting, and a second hold waits for the first.
-func TestHoldIsOneScopes(t *testing.T) {
+// A pause does not affect other scopes, and a second pause of the scope waits
+// for the first.
+func TestPauseIsPerScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := New(patient(), newLocal(nil), nil, nil)
 		defer e.Close()
@@ -175,7 +176,7 @@ func TestHoldIsOneScopes(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-second:
-			t.Error("two holds at once")
+			t.Error("two pauses at once")
 		default:
 		}
 		release()
@@ -186,12 +187,13 @@ func TestHoldIsOneScopes(t *testing.T) {
 			done()
 		}
 		if len(e.pauses.paused)+len(e.pauses.writers)+len(e.pauses.idle) > 0 {
-			t.Error("something is left behind")
+			t.Error("state is left over")
 		}
 	})
 }
 
-// heldUp has the first texts wait: asked is closed when they come, and to close answer lets them be embedded.
+// heldUp blocks the first texts: asked is closed when they arrive, and closing
+// answer lets them be embedded.
 func heldUp(em *fakeEmbedder) (asked <-chan struct{}, answer chan<- struct{}) {
 	came, let := make(chan struct{}), make(chan struct{})
 	first := true

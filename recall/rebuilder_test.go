@@ -16,7 +16,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// known are the ids of the memories that an index has.
+// known returns the ids of the memories in an index.
 func (ix *index) known() map[string]bool {
 	ids := map[string]bool{}
 	for n := range ix.turns {
@@ -28,7 +28,8 @@ func (ix *index) known() map[string]bool {
 	return ids
 }
 
-// halted is an engine with alice's memories whose rebuilds wait until the test lets them go on.
+// halted returns an engine with alice's memories. Its rebuilds wait until the
+// test receives from running.
 func halted(t *testing.T, ms []storage.Memory) (*Engine, *digesting) {
 	t.Helper()
 	src := newDigesting(t, ms)
@@ -42,8 +43,8 @@ func halted(t *testing.T, ms []storage.Memory) (*Engine, *digesting) {
 	return e, src
 }
 
-// TestRebuiltIndexIsTheSame: what an index answers is the same after a rebuild, and nothing that was forgotten, replaced or added
-// while it was made is lost or comes back, at whatever step it was.
+// A rebuilt index gives the same answers. Memories that were added, replaced or
+// forgotten during any step of the rebuild are neither lost nor restored.
 func TestRebuiltIndexIsTheSame(t *testing.T) {
 	ms := town(3000)
 	e, src := halted(t, ms)
@@ -62,10 +63,10 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 		}
 		e.Forget(alice, ids...)
 	}
-	told := 0
+	added := 0
 	tell := func(text string) storage.Memory {
-		m := said(90_000+told, text)
-		told++
+		m := said(90_000+added, text)
+		added++
 		m.ID = storage.TurnMemoryID(m.Provenance.Turn, 0)
 		src.put(t, m.Provenance.Turn, m)
 		e.Add(alice, m.Provenance.Turn, []storage.Memory{m})
@@ -84,7 +85,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	s := scopeOf(e)
 	a := s.rebuild
 	if a == nil {
-		t.Fatal("no rebuild is due")
+		t.Fatal("no rebuild is waiting")
 	}
 	forget(ms[1008])
 	tell("Before it began: my parrot is called Coco.")
@@ -145,7 +146,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	wantIDs(t, "late", recallIDs(t, e, Request{Newest: "Is my goldfish called Bubbles?", TopK: 1}), late.ID)
 }
 
-// scopeOf is alice's scope as it is.
+// scopeOf returns alice's slot.
 func scopeOf(e *Engine) *slot {
 	v, _ := e.cache.slots.Load(alice)
 	return v.(*slot)
@@ -153,8 +154,9 @@ func scopeOf(e *Engine) *slot {
 
 var aboutTheSame = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-5*math.Abs(a) })
 
-// TestRebuildOfWhatIsGone: a scope that is erased or evicted while it is rebuilt stays so, and counts for nothing.
-func TestRebuildOfWhatIsGone(t *testing.T) {
+// A scope that is erased or evicted during its rebuild stays so, and does not
+// count.
+func TestRebuildOfDroppedScope(t *testing.T) {
 	for name, end := range map[string]func(*Engine, *slot){
 		"erased":  func(e *Engine, _ *slot) { e.Drop(alice) },
 		"evicted": func(e *Engine, s *slot) { s.mu.Lock(); defer s.mu.Unlock(); e.cache.evict(s) },
@@ -173,13 +175,13 @@ func TestRebuildOfWhatIsGone(t *testing.T) {
 			case "waits":
 				end(e, s)
 				if e.rebuilder.begin(s, a) != nil {
-					t.Errorf("%s, %s: it begins", name, stage)
+					t.Errorf("%s, %s: it starts", name, stage)
 				}
 			case "begun":
 				from := e.rebuilder.begin(s, a)
 				end(e, s)
 				if (compactor{from}).fitted(e.cfg.MaxScopeBytes, goOn) != nil {
-					t.Errorf("%s, %s: it goes on", name, stage)
+					t.Errorf("%s, %s: it continues", name, stage)
 				}
 			case "made":
 				made = (compactor{e.rebuilder.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, goOn)
@@ -197,8 +199,8 @@ func TestRebuildOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// TestRebuildOfWhatChangesFaster: of a rebuild that has too much noted to be made anew nothing is used.
-func TestRebuildOfWhatChangesFaster(t *testing.T) {
+// A rebuild with too many recorded changes is cancelled, and another starts.
+func TestRebuildWithTooManyChanges(t *testing.T) {
 	ms := town(3000)
 	e, _ := halted(t, ms)
 	for _, m := range ms[:1000] {
@@ -210,13 +212,13 @@ func TestRebuildOfWhatChangesFaster(t *testing.T) {
 	a.bytes = e.cfg.MaxScopeBytes/changesShare + 1
 	e.Forget(alice, ms[1000].ID)
 	if s.rebuild == nil || s.rebuild == a {
-		t.Fatal("it does not begin anew")
+		t.Fatal("no other rebuild started")
 	}
 	if !a.cancelled.Load() || s.rebuild.cancelled.Load() {
-		t.Error("the one that is not wanted goes on, or the other does not")
+		t.Error("the old rebuild continues, or the new one does not")
 	}
 	if e.rebuilder.swap(s, a, made, true); s.ix == made {
-		t.Error("it is used")
+		t.Error("the cancelled rebuild is used")
 	}
 	<-e.rebuilder.running
 	if resting(t, e); s.ix.dead > 0 || s.ix.liveMems != 1999 {
@@ -224,7 +226,7 @@ func TestRebuildOfWhatChangesFaster(t *testing.T) {
 	}
 }
 
-// TestRebuildThatPanics leaves the index as it is, which answers, and is not tried again at once.
+// A rebuild that panics leaves the index as it is and is not retried at once.
 func TestRebuildThatPanics(t *testing.T) {
 	ms := town(3000)
 	e, _ := halted(t, ms)
@@ -250,14 +252,14 @@ func TestRebuildThatPanics(t *testing.T) {
 	}
 	e.Forget(alice, ids[0]) // unknown by now
 	if s.rebuild != nil {
-		t.Error("tried again at once")
+		t.Error("retried at once")
 	}
 	if got := recallIDs(t, e, Request{Newest: ms[2001].Text, TopK: 1}); len(got) != 1 {
 		t.Errorf("recalled %v", got)
 	}
 }
 
-// TestRebuildsUnderChanges: whatever changes while indexes are rebuilt, they hold what the store does.
+// Whatever changes during rebuilds, the index has the memories of the store.
 func TestRebuildsUnderChanges(t *testing.T) {
 	ms := town(4000)
 	src := newDigesting(t, ms)
@@ -266,7 +268,7 @@ func TestRebuildsUnderChanges(t *testing.T) {
 	recallIDs(t, e, Request{Newest: "load"})
 	s := resting(t, e)
 	first := s.ix
-	var mu sync.Mutex // what one changes in the store and then tells, nobody else does meanwhile
+	var mu sync.Mutex // makes a change of the store and of the engine one step
 	want := map[string]storage.Memory{}
 	for _, m := range ms {
 		want[m.ID] = m

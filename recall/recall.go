@@ -1,11 +1,17 @@
-// Package recall finds the memories that matter for a message.
+// Package recall finds the memories that are relevant to a message.
 //
-// An [Engine] keeps one in-memory index per scope, built lazily from the store and kept current by Add and Forget. It
-// searches one scope at a time, never a pool of users. It refuses to guess: below a calibrated relevance nothing is
-// returned, and a failure of any kind is an error that the caller passes on as a status, never as an empty result.
+// An [Engine] holds one index per scope in memory. It loads an index when it is
+// first needed, from a snapshot or from the memories in the store; Add and
+// Forget keep it up to date. A request searches exactly one scope.
 //
-// With an [Embedder] memories get vectors in the background, and likeness counts beside words. Embeddings fail open: late
-// or failed, what words have found stands, and [Result.Vectors] says so.
+// Below a calibrated relevance nothing is returned. A failure of any kind is an
+// error, never an empty result. Everything is bounded: a request by its
+// deadline, the indexes by Config.MaxBytes and Config.MaxScopeBytes, and all
+// background work ends before Close returns.
+//
+// With an [Embedder] memories get vectors in the background, and a result
+// combines words and vectors. If the embedder fails or is late, the result is
+// that of the words, and [Result.Vectors] reports it.
 package recall
 
 import (
@@ -16,18 +22,16 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Errors of Recall, beside those that wrap storage.ErrUnavailable.
-var (
-	// ErrTimeout: the deadline passed first. Loading of the scope's index goes on in the background.
-	ErrTimeout = errors.New("recall deadline exceeded")
-)
+// ErrTimeout is returned when the deadline passes first. The load of the
+// scope's index continues in the background.
+var ErrTimeout = errors.New("recall deadline exceeded")
 
-// Source is what the engine loads an index from; storage.Store is one.
+// Source is what an engine loads indexes from, for example a storage.Store.
 type Source interface {
 	Scan(ctx context.Context, scope storage.Scope, q storage.Query) (storage.Page, error)
 }
 
-// SearchScope narrows where memories may come from.
+// SearchScope is a part of a user's memories.
 type SearchScope string
 
 const (
@@ -36,71 +40,81 @@ const (
 	AllUserMemory SearchScope = "all_user_memory"
 )
 
-// MaxTopK is the most memories that one request may ask for.
+// MaxTopK is the largest number of memories that a request may ask for.
 const MaxTopK = 100
 
 // Request asks for memories.
 type Request struct {
 	Scope        storage.Scope
 	Conversation string
-	// Newest is the text of the newest user message as the client sent it. The engine cuts the wrappers of agents away
-	// itself, but where HumanWords has been applied to it: HumanOnly.
+	// Newest is the text of the newest user message. If HumanOnly, it contains
+	// only what a person typed; otherwise the engine removes the wrappers that
+	// agents add.
 	Newest    string
 	HumanOnly bool
-	// Previous returns the text of the user turn before as the client sent it, or ""; nil = there is none. Few messages are
-	// so short that it is asked for, and then before Recall returns, on its goroutine, perhaps twice.
+	// Previous returns the text of the user's previous message as the client
+	// sent it, or "". It is called only for short messages, before Recall
+	// returns, on its goroutine, at most twice. It may be nil.
 	Previous func() string
-	// VisibleChains are provenance chain hashes of turns that the request carries itself, as the bytes whose lower-case hex
-	// they are in memories; VisibleIDs are memories that stand in blocks replayed in it. Neither is returned, and neither kept.
+	// VisibleChains are provenance chain hashes of turns that the request
+	// itself carries, decoded from hex. VisibleIDs are memories in earlier
+	// blocks that it carries. Neither are returned, and the engine keeps no
+	// reference to them.
 	VisibleChains [][16]byte
-	// VisibleTurns is how many of the newest turns of Conversation the request carries besides, under chain hashes that nobody knows: a
-	// client that sends a window of its history has others. At most 256 count.
+	// VisibleTurns is the number of the newest turns of Conversation that the
+	// request carries under unknown chain hashes: a client that sends a window
+	// of its history has others. At most 256 count.
 	VisibleTurns int
 	VisibleIDs   map[string]struct{}
-	// Project is what the request is about, as in storage.ProjectTag; "" = unknown. Conversations about it rank higher.
+	// Project is what the request is about, as in storage.ProjectTag, or "" if
+	// that is unknown. Conversations about it rank higher.
 	Project      string
 	Now          time.Time
-	Scopes       []SearchScope // empty = the configuration's
-	TopK         int           // 0 = the configuration's
-	BudgetTokens int           // 0 = the configuration's; for its sake texts may be parts, with "..." where they were cut
-	// Screen, if not nil, is applied to the whole of a text before a part of it is taken: what is no more to be shown may not be known
-	// by its part. It is called before Recall returns. Texts that are returned whole are left to the caller.
+	Scopes       []SearchScope // the configured ones if empty
+	TopK         int           // the configured one if 0
+	BudgetTokens int           // the configured one if 0; shortened texts have "..." where they were cut
+	// Screen, if not nil, is applied to the whole of a text before the text is
+	// shortened, since a part may not show what must be redacted. It is called
+	// before Recall returns. Texts that are returned whole are not screened.
 	Screen  func(text string) string
-	NoGate  bool // rank whatever matches: benchmarks and explanations
+	NoGate  bool // rank whatever matches, for benchmarks and explanations
 	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
-	// Lines asks for no more of the memories than a line of a block shows: ID, Kind, Text, EventTime, and the Role and the Speaker of
-	// their Provenance, and storage.OutdatedTag where it has that. What else a memory has lies scattered, and takes as long to read as its text.
-	// The IDs are parts of one string, which holds nothing else.
+	// Lines asks only for what the line of a block shows: ID, Kind, Text and
+	// EventTime, the Role and Speaker of the Provenance, and
+	// storage.OutdatedTag. Reading the rest takes as long as reading the text.
+	// The IDs are substrings of one string, which contains nothing else.
 	Lines bool
-	// Into is room for Result.Memories, which stand in its array, from the start, if that has room for TopK. Whatever is
-	// there is overwritten.
+	// Into is overwritten and used for Result.Memories if its capacity is at
+	// least TopK.
 	Into []Scored
 }
 
 // Result is what was found, best first.
 type Result struct {
 	Memories []Scored
-	// Considered counts the candidates that matched at all; Gated those that fell below the gate.
+	// Considered is the number of candidates that matched, Gated of those below
+	// the gate.
 	Considered int
 	Gated      int
-	// Relevance, 0..1, is what the gate judged the best candidate by; 0 without candidates.
+	// Relevance, 0 to 1, is what the gate compared; 0 without candidates.
 	Relevance float64
-	// Vectors says what embeddings did.
+	// Vectors is the part that embeddings had in the result.
 	Vectors VectorStatus
 	Took    time.Duration
-	// Cut says why candidates that ranked high were not returned. Only with Request.Explain, at most MaxTopK of them.
+	// Cut lists candidates that ranked high and were not returned, at most
+	// MaxTopK. It is filled if Request.Explain is set.
 	Cut []Cut
 }
 
-// Reason says why a candidate was not returned.
+// Reason is why a candidate was not returned.
 type Reason string
 
 const (
 	CutGate      Reason = "gate"      // below the calibrated relevance
-	CutVisible   Reason = "visible"   // stands in the request already
-	CutDuplicate Reason = "duplicate" // says the same as a memory that ranked higher
-	CutBudget    Reason = "budget"    // did not fit the token budget
-	CutTopK      Reason = "topK"      // ranked below the last that was asked for
+	CutVisible   Reason = "visible"   // the request carries it
+	CutDuplicate Reason = "duplicate" // says the same as one that ranked higher
+	CutBudget    Reason = "budget"    // did not fit in the token budget
+	CutTopK      Reason = "topK"      // ranked below the last
 	CutFloor     Reason = "floor"     // far below the best
 	CutEmpty     Reason = "empty"     // small talk
 )
@@ -119,9 +133,9 @@ type Scored struct {
 	Parts  []Part
 }
 
-// Part is one addend or factor of a score.
+// Part is an addend or a factor of a score.
 type Part struct {
-	Name  string // field or multiplier
-	Term  string // the stem it came from, "" for multipliers and the vector
+	Name  string // of the field or factor
+	Term  string // the stem that it came from; "" for factors and the vector
 	Value float64
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestRecallWaitsForLocksWithinItsDeadline: whoever holds a scope's lock, a request goes out in time.
+// A request returns in time even if its scope's lock is held.
 func TestRecallWaitsForLocksWithinItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()
@@ -38,11 +38,11 @@ func TestRecallWaitsForLocksWithinItsDeadline(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), cfg.Deadline/2)
 		defer cancel()
 		if took, err := ask(short); !errors.Is(err, context.DeadlineExceeded) || took != cfg.Deadline/2 {
-			t.Errorf("a deadline of its own: %v after %v, want %v", err, took, cfg.Deadline/2)
+			t.Errorf("an own deadline: %v after %v, want %v", err, took, cfg.Deadline/2)
 		}
 		time.AfterFunc(cfg.Deadline/2, s.mu.Unlock)
 		if took, err := ask(t.Context()); err != nil || took < cfg.Deadline/2 || took > cfg.Deadline/2+maxLockWait {
-			t.Errorf("the lock is free in time: %v after %v", err, took)
+			t.Errorf("lock released in time: %v after %v", err, took)
 		}
 	})
 }

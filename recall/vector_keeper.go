@@ -17,11 +17,10 @@ import (
 // round of each, and ends when there are none.
 //
 // No vector of a forgotten memory stays in the store. Whoever writes records
-// takes commit and then checks that the memories are still wanted; whoever
-// forgets takes them out of the index first, then takes commit and removes them
-// from the records. So a vector that comes late is either not written or
-// removed afterwards. What a crash leaves behind, the next load of the scope
-// removes.
+// takes commit and then checks that the memories still exist; whoever forgets
+// takes them out of the index first, then takes commit and removes them from
+// the records. So a vector that comes late is either not written or removed
+// afterwards. What a crash leaves behind, the next load of the scope removes.
 type vectorKeeper struct {
 	engine  *Engine
 	log     *slog.Logger
