@@ -33,11 +33,9 @@ type scopeChanges struct {
 	facts *scopeFacts
 }
 
-// inspect reads a conversation's window, scores the statements in it and merges
-// those worth saving. clock is time.Now but in tests. proposals, if not nil,
-// are a distiller's and replace the sentences of the new messages. The
-// conversation itself stays as it is, so that inspect can be repeated after the
-// store failed.
+// inspect scores the statements in a window and merges those worth saving.
+// proposals, if not nil, replace the sentences of the new messages. The
+// conversation stays as it is, so inspect can be repeated if the store fails.
 func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeChanges, proposals []extract.Proposal, clock func() time.Time) (finding, error) {
 	begun := clock()
 	elapsed := func() time.Duration { return clock().Sub(begun) }
@@ -98,8 +96,7 @@ func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeCh
 	return out, nil
 }
 
-// revokeReplaced deletes the facts of turns whose user's words were replaced,
-// but for those that the new words hold.
+// revokeReplaced deletes facts of replaced turns whose new words lack them.
 func revokeReplaced(ctx context.Context, c *conversation, changes *scopeChanges, candidates []*extract.Candidate) (revoked int, err error) {
 	if len(c.replaced) == 0 {
 		return 0, nil
@@ -150,8 +147,7 @@ func (f *finding) count(o facts.Outcome) (saved bool) {
 	return false
 }
 
-// unfit returns the reason for which a scored candidate is not saved, "" if it
-// is.
+// unfit returns why a scored candidate is not saved, "" if it is.
 func (a *auditor) unfit(c *extract.Candidate, saved int) string {
 	switch {
 	case c.Score.Importance == 0:
@@ -184,8 +180,8 @@ func newAuditRecord(c *conversation) AuditRecord {
 	return r
 }
 
-// audit audits one conversation as part of the round. Its messages count as
-// read then, whatever the result, unless the round has ended.
+// audit audits one conversation. Its messages count as read then, whatever the
+// result, unless the round has ended.
 func (r *round) audit(c *conversation, proposals []extract.Proposal) {
 	if r.ended || !c.dirty() {
 		return
@@ -244,8 +240,7 @@ func (r *round) inspectAndRecord(c *conversation, changes *scopeChanges, proposa
 	return nil
 }
 
-// addRecords adds what is kept of an audit to what the round writes, and what
-// is beyond the limits to what it deletes.
+// addRecords adds the records of an audit, and drops those beyond the limits.
 func (r *round) addRecords(c *conversation, f *scopeFacts, found *finding) {
 	now := time.Now()
 	add := func(bucket storage.Bucket, key string, value []byte) {

@@ -23,9 +23,9 @@ const (
 )
 
 // auditor takes in every stored turn and audits conversations when they are
-// due. It works next to the storer, one conversation at a time, and rests three
-// times as long as it worked, so it takes at most a quarter of a processor. It
-// rests longer while turns queue up, and less while somebody waits for it.
+// due. It rests three times as long as it works, so it takes at most a quarter
+// of a processor. It rests longer while turns queue up, and less while somebody
+// waits for it.
 type auditor struct {
 	*shared
 	distiller Distiller
@@ -59,9 +59,8 @@ type auditor struct {
 	byIdleness        []idle // buffer of shrink
 }
 
-// scopeFacts is what the auditor holds of a scope, to merge new facts and keep
-// to its limits. It is read from the store when the first of the scope's
-// conversations is audited.
+// scopeFacts is what the auditor holds of a scope, to merge facts and keep its
+// limits. It is read when the first of the scope's conversations is audited.
 type scopeFacts struct {
 	*facts.Set
 	scope        storage.Scope
@@ -111,9 +110,8 @@ func (a *auditor) run(ctx, work context.Context, ending <-chan struct{}) {
 	}
 }
 
-// stop wakes those who wait, cancels calls of the distiller, and deletes the
-// marks that the next start would only look at in vain. What is left is due at
-// the next start.
+// stop wakes those who wait, cancels calls of the distiller and deletes marks
+// that nothing needs. What is left is due at the next start.
 func (a *auditor) stop(work context.Context, cancel func()) {
 	a.mu.Lock()
 	a.ended = true
@@ -131,15 +129,13 @@ func (a *auditor) stop(work context.Context, cancel func()) {
 	}
 }
 
-// restAfter returns how long to rest: factor times the work, less the rests
-// that were taken during it.
+// restAfter returns factor times the work, less the rests taken during it.
 func restAfter(worked, paused time.Duration, factor int) time.Duration {
 	return max(time.Duration(factor)*worked-paused, 0)
 }
 
-// restFactor is how many times as long as it worked the auditor rests. What it
-// leaves, requests and queued turns can use. It lags then, until maxIncoming
-// turns wait for it; those beyond are counted.
+// restFactor is how many times as long as it worked the auditor rests. If it
+// lags, up to maxIncoming turns wait for it; those beyond are counted.
 func (a *auditor) restFactor() int {
 	a.mu.Lock()
 	waited := len(a.settling) > 0
@@ -154,8 +150,8 @@ func (a *auditor) restFactor() int {
 	return 3
 }
 
-// settle returns a channel that is closed when all that has come in was
-// audited; ok is false after run has returned.
+// settle returns a channel that is closed when all that has come in is audited;
+// ok is false after run has returned.
 func (a *auditor) settle() (done chan struct{}, ok bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -168,8 +164,7 @@ func (a *auditor) settle() (done chan struct{}, ok bool) {
 	return done, true
 }
 
-// waiting returns how many turns wait, and how many conversations have messages
-// that no audit has read.
+// waiting counts waiting turns, and conversations with unread messages.
 func (a *auditor) waiting() (turns, conversations int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -189,8 +184,8 @@ func (a *auditor) nextIncoming() (auditTurn, bool) {
 	return t, true
 }
 
-// due returns the conversations whose audit is due, the longest due first; when
-// settling, all that have anything to audit.
+// due returns the conversations that are due, longest first; when settling, all
+// that have anything to audit.
 func (a *auditor) due(now time.Time, settling bool) []*conversation {
 	var out []*conversation
 	for _, c := range a.conversations {
@@ -216,7 +211,7 @@ func (a *auditor) nextDue() time.Time {
 	return next
 }
 
-// overLimit reports whether the conversations exceed their limits, plus one
+// overLimit reports whether conversations exceed their limits, plus one
 // share-th of them if share is not 0.
 func (a *auditor) overLimit(share int64) bool {
 	cfg := &a.cfg.Audit
@@ -227,8 +222,8 @@ func (a *auditor) overLimit(share int64) bool {
 	return int64(len(a.conversations)) > limit || a.conversationBytes > bytes && len(a.conversations) > 1
 }
 
-// overflowShare: conversations may exceed their limits by an eighth until
-// shrink is called, so that many are dropped at a time.
+// overflowShare: until shrink is called, conversations may exceed their limits
+// by an eighth, so that many are dropped at a time.
 const overflowShare = 8
 
 // countBytes adds up what conversations take.
@@ -247,9 +242,8 @@ type idle struct {
 }
 
 // shrink drops the conversations that were idle longest until the limits hold.
-// Those that are not audited yet are audited now, one scope after another so
-// that its facts are read once, and no more of them than fit the round: the
-// next one continues.
+// Unread ones are audited first, scope by scope so that facts are read once.
+// The next round continues with those that do not fit this one.
 func (a *auditor) shrink(r *round) {
 	defer func() { a.stats.conversationBytes.Store(a.conversationBytes) }()
 	a.countBytes()
@@ -300,8 +294,7 @@ func (a *auditor) shrink(r *round) {
 	}
 }
 
-// evictScopes drops the facts of scopes that were idle longest until the limits
-// hold, but for those in use.
+// evictScopes drops the facts of idle scopes until the limits hold.
 func (a *auditor) evictScopes(inUse map[storage.Scope]*scopeChanges) {
 	bytes := int64(0)
 	for _, f := range a.scopes {
@@ -407,8 +400,7 @@ func (a *auditor) forgetTurn(scope storage.Scope, turn string, users bool) {
 	}
 }
 
-// unaudited returns the turns of a conversation that no audit has read. The
-// gate is closed.
+// unaudited returns a conversation's unread turns. The gate is closed.
 func (a *auditor) unaudited(key conversationKey) map[string]bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,56 +16,48 @@ const PassageRunes = extract.PassageRunes
 
 // Config of a Pipeline.
 type Config struct {
-	// QueueTurns and QueueBytes bound the turns that are not memories yet.
-	// Bytes are those of the texts plus a constant.
+	// QueueTurns and QueueBytes limit the turns that are not memories yet.
 	QueueTurns int
 	QueueBytes int64
-	// TurnsPerSecond is the rate of turns that one scope may hand in, with a
-	// burst of one second; 0 = no limit.
+	// TurnsPerSecond limits one scope, with a burst of one second; 0 = no
+	// limit.
 	TurnsPerSecond float64
 	// MaxMessageBytes cuts longer messages.
 	MaxMessageBytes int
-	// MaxWrite is the largest write that the store takes. What a turn has
-	// beyond it is left out.
+	// MaxWrite is the store's largest write. The rest of a turn is left out.
 	MaxWrite int
 	// Retention is how long episodes live, from the time they were said.
 	Retention time.Duration
-	// DrainTimeout bounds how long Run continues after its context has ended.
-	// What is spooled by then is not lost.
+	// DrainTimeout limits how long Run continues after its context has ended.
 	DrainTimeout time.Duration
-	// KeepOriginals stores the originals of redacted personal data with each
-	// memory, as redact.EncodeOriginals makes them. They are sealed and deleted
-	// with the memory. Originals of secrets are never kept.
+	// KeepOriginals stores the originals of redacted personal data, sealed,
+	// with each memory. Originals of secrets are never kept.
 	KeepOriginals bool
-	// MaxQuarantined bounds the turns kept for inspection; beyond it, poison
-	// turns are dropped and counted.
+	// MaxQuarantined limits turns set aside; beyond it they are dropped.
 	MaxQuarantined int
 	Audit          AuditConfig
 	Facts          FactConfig
 }
 
-// AuditConfig says when conversations are audited and what is saved. Without
-// Enabled no facts are distilled; the limits of episodes and records hold all
-// the same. The weights of the score are in package extract.
+// AuditConfig decides when conversations are audited and what is saved. Without
+// Enabled no facts are extracted; limits of episodes and records still apply.
 type AuditConfig struct {
 	Enabled bool
-	// A conversation is due once Messages messages or Tokens tokens are new to
-	// audits, or the first of them is Interval old.
+	// A conversation is due once Messages or Tokens are new, or the first new
+	// message is Interval old.
 	Messages int
 	Tokens   int
 	Interval time.Duration
-	// A due audit waits until the conversation has been quiet for Debounce, but
-	// never until unread messages would leave the window.
+	// A due audit waits for Debounce of quiet, unless unread messages would
+	// leave the window.
 	Debounce time.Duration
 	// WindowMessages is the number of recent messages that an audit reads.
 	WindowMessages int
-	// Threshold is the lowest score that is saved, PerAudit the number of
-	// candidates that one audit saves.
+	// Threshold is the lowest score saved, PerAudit the most candidates.
 	Threshold float64
 	PerAudit  int
-	// MaxConversations and MaxBytes bound what is held of conversations in
-	// memory. Beyond them, the one that was idle longest is audited and
-	// released.
+	// MaxConversations and MaxBytes limit the conversations in memory. Beyond
+	// them, the one that was idle longest is audited and released.
 	MaxConversations int
 	MaxBytes         int64
 	// Retention is how long audit records, summaries and requests to forget
@@ -78,9 +70,8 @@ type FactConfig struct {
 	facts.Config
 	// EpisodeBytes bounds the text of episodes; beyond it, the oldest go.
 	EpisodeBytes int64
-	// CacheBytes bounds the facts held in memory for merging. Beyond it, those
-	// of the scope that was idle longest are released, and read again when one
-	// of its conversations is audited.
+	// CacheBytes limits the facts in memory. Beyond it, those of the scope that
+	// was idle longest are released and read again when needed.
 	CacheBytes int64
 }
 
@@ -105,18 +96,15 @@ func DefaultConfig() Config {
 }
 
 // tuning holds sizes and times that nobody needs to configure. Few large writes
-// take less processor time than many small ones, in both processes, and
-// requests wait for that time; a turn is searchable within a fifth of a second
-// all the same.
+// take less processor time than many small ones, in both processes; a turn is
+// searchable within a fifth of a second all the same.
 type tuning struct {
 	// A spool commit waits for commitTurns turns, at most for commitInterval,
-	// and takes up to maxBatchTurns that have queued up meanwhile. A write to
-	// the store waits for batchTurns and batchInterval in the same way.
+	// and takes up to maxBatchTurns. A write to the store does the same.
 	commitInterval, batchInterval          time.Duration
 	commitTurns, batchTurns, maxBatchTurns int
 	workers                                int // that help the spooler to prepare turns if many wait
-	// After softLimit an audit reads no further message, after hardLimit it is
-	// abandoned.
+	// After softLimit an audit reads no more; after hardLimit it is abandoned.
 	softLimit, hardLimit       time.Duration
 	maxIncoming                int // turns that wait for the auditor; beyond it, turns go unaudited and are counted
 	keepRecords, keepSummaries int // of one scope

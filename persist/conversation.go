@@ -16,8 +16,7 @@ type conversationKey struct {
 	conversation string
 }
 
-// conversation is what the auditor holds of a conversation: its newest
-// messages, and when an audit is due.
+// conversation holds the newest messages, and decides when an audit is due.
 type conversation struct {
 	conversationKey
 	window       []windowMessage // at most AuditConfig.WindowMessages, oldest first
@@ -34,8 +33,7 @@ type conversation struct {
 	summaryBytes int64
 }
 
-// Limits of what is held of a message, and estimates of what is held in
-// addition to texts, in bytes.
+// Limits of held messages, and overheads, in bytes.
 const (
 	maxHeldUser          = 8 << 10
 	maxHeldAssistant     = extract.MaxAssistantText
@@ -70,8 +68,7 @@ type auditTurn struct {
 	due       bool // recovered because its audit was due
 }
 
-// newAuditTurn copies what an audit needs of a stored turn: at most limit of
-// its newest messages.
+// newAuditTurn copies at most limit of the newest messages of a stored turn.
 func newAuditTurn(t *Turn, limit int) auditTurn {
 	out := auditTurn{conversationKey: conversationKey{t.Scope, t.Conversation}, turn: t.ID}
 	for i := range t.Messages {
@@ -118,8 +115,7 @@ func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
 	return out
 }
 
-// head returns a copy of at most n bytes of s. Summaries and facts keep parts
-// of it for long, and the rest should not stay in memory for them.
+// head returns a copy of at most n bytes of s, which does not keep s in memory.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return strings.Clone(s)
@@ -135,8 +131,7 @@ func (t *auditTurn) size() int64 {
 	return n
 }
 
-// asks reports whether the user asks to remember or to forget something: that
-// does not wait until an audit is due.
+// asks reports whether the user asks to remember or forget something now.
 func asks(ms []windowMessage) bool {
 	return slices.ContainsFunc(ms, func(m windowMessage) bool { return m.User && extract.Asks(m.Text) })
 }
@@ -145,7 +140,7 @@ func asks(ms []windowMessage) bool {
 func tokensOf(s string) int { return (len(s) + 3) / 4 }
 
 // add takes in a turn and drops the oldest messages beyond limit. The caller
-// audits those that no audit has read before: see overflows.
+// checks overflows first.
 func (c *conversation) add(t *auditTurn, now time.Time, limit int) {
 	known := false
 	kept := c.window[:0]
@@ -205,8 +200,7 @@ func (c *conversation) markRead(m *windowMessage) {
 	c.tokens -= tokensOf(m.Text)
 }
 
-// overflows reports whether n messages more would push out some that no audit
-// has read.
+// overflows reports whether n more messages would push out unread ones.
 func (c *conversation) overflows(n, limit int) bool { return c.unread > 0 && c.unread+n > limit }
 
 // dirty reports whether there is anything to audit.
@@ -239,8 +233,7 @@ func (c *conversation) audited() {
 	}
 }
 
-// forgetTurn removes a turn's messages, or only the reply if the user's words
-// stay.
+// forgetTurn removes a turn, or only its reply if the user's words stay.
 func (c *conversation) forgetTurn(turn string, users bool) {
 	c.window = slices.DeleteFunc(c.window, func(m windowMessage) bool {
 		if m.turn != turn || m.User && !users {
@@ -254,9 +247,9 @@ func (c *conversation) forgetTurn(turn string, users bool) {
 	}
 }
 
-// hold keeps the messages that came in since a call of the distiller out of the
-// audit of its answer, for the model has not seen them. It makes the proposals
-// point to where their messages stand now, -1 if they are gone.
+// hold keeps messages that came in since a call of the distiller out of the
+// audit of its answer. It makes the proposals point to where their messages are
+// now, -1 if they are gone.
 func (c *conversation) hold(call int, proposals []extract.Proposal) {
 	at := map[int]int{}
 	for i := range c.window {

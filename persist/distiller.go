@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/persist/extract"
 )
 
-// Distiller proposes what to save of a conversation, instead of the built-in
-// rules. After an error the rules apply. A [distill.Distiller] is one.
+// Distiller proposes what to save, instead of the built-in rules, which apply
+// after an error. A [distill.Distiller] is one.
 type Distiller interface {
 	Distill(ctx context.Context, window []extract.Message) ([]extract.Proposal, error)
 }
@@ -21,8 +21,7 @@ type answer struct {
 	err       error
 }
 
-// ask hands a conversation to the distiller; false means that the built-in
-// rules apply.
+// ask calls the distiller; false means that the built-in rules apply.
 func (a *auditor) ask(ctx context.Context, c *conversation) bool {
 	if a.distiller == nil || !a.cfg.Audit.Enabled || c.unread == 0 || a.asking >= roundAudits {
 		return false
@@ -59,8 +58,7 @@ func (a *auditor) ask(ctx context.Context, c *conversation) bool {
 	return true
 }
 
-// answered audits a conversation with the answer of the distiller, or without
-// it if the call failed.
+// answered audits a conversation with an answer, or without if the call failed.
 func (r *round) answered(ans *answer) {
 	r.asking--
 	c := r.conversations[ans.conversationKey]

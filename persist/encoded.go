@@ -9,13 +9,13 @@ import (
 // dataMark replaces encoded data.
 const dataMark = "[DATA]"
 
-// maxRun is the longest run of characters without a space that is taken for a
-// word, a link or a hash, in bytes.
+// maxRun is the longest run without a space that may be a word or link, in
+// bytes.
 const maxRun = 512
 
-// isBinary reports whether text is binary data: it holds NUL, or more than
-// eight control characters and invalid bytes (which are U+FFFD by now) that are
-// at least a twentieth of it.
+// isBinary reports whether text holds NUL, or more than eight control
+// characters and invalid bytes (U+FFFD by now) that are at least a twentieth of
+// it.
 func isBinary(text string) bool {
 	if printable(text) {
 		return false
@@ -33,8 +33,7 @@ func isBinary(text string) bool {
 	return odd > 8 && odd*20 > all
 }
 
-// printable reports whether text is ASCII without control characters that
-// isBinary counts.
+// printable reports whether text is ASCII that isBinary counts nothing of.
 func printable(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' && c != '\n' && c != '\r' && c != '\t' || c >= 0x7f {
@@ -53,7 +52,7 @@ var isData = func() (is [256]bool) {
 }()
 
 // hasRun reports whether cutData would change text. It looks first where a run
-// would have to end, so of prose it reads only a few bytes.
+// would have to end, so it reads few bytes of prose.
 func hasRun(text string) bool {
 	for from := 0; len(text)-from > maxRun; {
 		at := from + maxRun
@@ -68,8 +67,7 @@ func hasRun(text string) bool {
 	return false
 }
 
-// cutData replaces encoded data, runs of more than maxRun characters of base64
-// or hex, by a mark.
+// cutData replaces runs of more than maxRun bytes of base64 or hex by a mark.
 func cutData(text string) string {
 	if !hasRun(text) {
 		return text

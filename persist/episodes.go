@@ -10,12 +10,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// episodesOf returns the searchable passages of a redacted turn: each message
-// cut at the ends of sentences, or else of words, into at most PassageRunes
-// characters. EventTime rises by at least a millisecond from passage to
-// passage, so that order of speech is order of time. What goes beyond maxWrite
-// is left out, with the mark of a cut. With a salt passages have the originals
-// of their placeholders, as far as the texts leave room for them.
+// episodesOf returns the passages of a redacted turn: each message cut at the
+// ends of sentences, or else of words. EventTime rises from passage to passage,
+// so order of speech is order of time. What exceeds maxWrite is left out. With
+// a salt, passages have the originals of their placeholders, if there is room.
 //
 // The result depends on the arguments alone, and its ids are those that
 // storage.Write wants of a turn.

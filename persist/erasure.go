@@ -31,12 +31,11 @@ func (e *Erasure) record(b storage.Bucket, n int) {
 	e.Records[b] += n
 }
 
-// erasure is one under way. It works from front to back: what is in memory
-// first, then the spool, the store and its records, and the index. The stages
-// are kept out, so no turn is in between; turns accepted after the call began
-// are new and stay. While the store is away an erasure waits until its context
-// ends, and has then done nothing but drop queued turns, or, for a
-// conversation, nothing at all.
+// erasure works from front to back: what is in memory first, then the spool,
+// the store and its records, and the index. The stages are kept out, so no turn
+// is in between; turns accepted after the call began stay. While the store is
+// away an erasure waits until its context ends, and has then only dropped
+// queued turns, or, for a conversation, nothing.
 type erasure struct {
 	*Pipeline
 	ctx   context.Context
@@ -59,14 +58,12 @@ func (p *Pipeline) erasing(ctx context.Context, scope storage.Scope, erase func(
 	return e.out, err
 }
 
-// surePatience is how long the steps of an erasure that has begun are repeated:
-// longer than the store's process takes to restart.
+// surePatience is longer than the store's process takes to restart.
 const surePatience = 10 * time.Second
 
-// surely repeats a step that has begun, and fails with the store's error. If
-// the answer was lost the step may have happened. A caller that repeated the
-// whole erasure would find nothing, and what comes after the step would not be
-// done.
+// surely repeats a step for surePatience, and fails with the store's error. If
+// an answer was lost the step may have happened, and a caller that repeated the
+// whole erasure would find nothing to do.
 func (e *erasure) surely(step func() error) error {
 	bounded, cancel := context.WithTimeout(e.ctx, surePatience)
 	defer cancel()
@@ -94,7 +91,6 @@ type inSpool struct {
 }
 
 // spooled finds turns, quarantined turns and audit marks in the scope's spool.
-// An entry that can't be read is empty.
 func (e *erasure) spooled(matches func(entry *spoolEntry, readable bool) bool) (found inSpool, err error) {
 	err = e.eachRecord(e.ctx, storage.BucketSpool, e.scope, func(r storage.Record) {
 		entry, err := decodeEntry(r.Value)
@@ -145,8 +141,8 @@ func (e *erasure) dropRecords(refs []storage.RecordRef) error {
 }
 
 // deleteMemories deletes memories and updates the index, which writes nothing
-// of the scope meanwhile: a vector written in between would be deleted again,
-// but its bytes would stay until the store compacts.
+// of the scope meanwhile: the bytes of a vector would stay until the store
+// compacts.
 func (e *erasure) deleteMemories(ids []string) error {
 	resume, err := e.index.pauseWrites(e.ctx, e.scope)
 	if err != nil {

@@ -17,8 +17,7 @@ type item struct {
 	ref   storage.RecordRef // of its spool record, once spooled
 	seq   uint64
 	tries int // attempts that panicked or were refused
-	// attempted means that a Put of it was begun before, so that what the store
-	// has may be its own; effect is what that Put was to do.
+	// attempted: a Put of it was begun; effect is what that was to do.
 	attempted bool
 	effect    outcome
 	ticket    uint64 // its number in the queue
@@ -40,11 +39,9 @@ func (t *Turn) size() int64 {
 	return int64(n)
 }
 
-// queue holds all turns that are not memories yet. Enqueue adds to waiting; the
-// spooler takes from there and adds to spooled; the storer takes from spooled
-// and finishes. What a stage works on is in neither list. The erasure, which
-// keeps the stages out, finds every turn and drops some. A turn counts against
-// the limits until it is finished.
+// queue holds all turns that are not memories yet. Enqueue adds to waiting, the
+// spooler moves them to spooled, the storer finishes them. What a stage works
+// on is in neither list. A turn counts against the limits until it is finished.
 type queue struct {
 	maxTurns    int
 	maxBytes    int64
@@ -89,8 +86,8 @@ func (q *queue) addRecovered(items []*item) {
 	q.spooled = append(q.spooled, items...)
 }
 
-// flush makes batches not wait until release is called. done is closed when
-// every turn accepted so far is finished.
+// flush makes batches not wait until release is called. done is closed when the
+// turns accepted so far are finished.
 func (q *queue) flush() (done <-chan struct{}, release func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -104,8 +101,7 @@ func (q *queue) flush() (done <-chan struct{}, release func()) {
 	}
 }
 
-// putSpooled hands durable items to the storer and puts unsaved ones back in
-// front of those that wait.
+// putSpooled hands durable items to the storer and puts unsaved ones back.
 func (q *queue) putSpooled(durable, unsaved []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -121,8 +117,7 @@ func (q *queue) putBack(items []*item) {
 	q.spooled = append(items, q.spooled...)
 }
 
-// setTurn replaces the turn of an item by its prepared form. find may be
-// looking at it.
+// setTurn sets the prepared form of a turn. find may be reading it.
 func (q *queue) setTurn(it *item, t Turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -138,16 +133,14 @@ func (q *queue) finish(items ...*item) {
 	}
 }
 
-// unfinished drops from a batch what an erasure has finished since the batch
-// was gathered.
+// unfinished drops from a batch what an erasure has finished meanwhile.
 func (q *queue) unfinished(batch []*item) []*item {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.DeleteFunc(batch, func(it *item) bool { return it.done })
 }
 
-// find returns the turns that are not memories yet and match. While the gate is
-// closed all of them are in the lists.
+// find returns the matching turns that are not memories yet.
 func (q *queue) find(matches func(*Turn) bool) (found []*item) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -159,8 +152,8 @@ func (q *queue) find(matches func(*Turn) bool) (found []*item) {
 	return found
 }
 
-// drop removes items that find returned, and returns how many of them were not
-// durable. The gate has been closed since.
+// drop removes items that find returned, and returns how many were not durable.
+// The gate has been closed since.
 func (q *queue) drop(gone []*item) (waiting int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,8 +181,8 @@ func (q *queue) empty() bool {
 	return q.closing && len(q.waiting) == 0
 }
 
-// abandon empties the queue at the end and returns how many turns are lost, and
-// how many are left in the spool for the next run.
+// abandon empties the queue and returns how many turns are lost, and how many
+// are left in the spool for the next run.
 func (q *queue) abandon() (lost, left int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,8 +191,7 @@ func (q *queue) abandon() (lost, left int) {
 	return lost, left
 }
 
-// pressed reports whether work must not pause: somebody waits for it, or turns
-// queue up.
+// pressed reports whether somebody waits for work, or turns queue up.
 func (q *queue) pressed() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -207,7 +199,7 @@ func (q *queue) pressed() bool {
 }
 
 // state returns the turns and bytes in flight, and when the oldest was
-// accepted, zero if there is none.
+// accepted.
 func (q *queue) state() (turns int, bytes int64, oldest time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -217,8 +209,8 @@ func (q *queue) state() (turns int, bytes int64, oldest time.Time) {
 	return q.inFlight.turns, q.inFlight.bytes, oldest
 }
 
-// batchSize bounds a batch: it waits for enough items, at most for interval,
-// and takes at most max items and, beyond the first, bytes of texts.
+// batchSize: a batch waits for enough items, at most for interval, and takes at
+// most max items and, beyond the first, bytes of texts.
 type batchSize struct {
 	enough, max int
 	bytes       int64
@@ -226,8 +218,8 @@ type batchSize struct {
 }
 
 // gather takes a batch from list, which is one of q's. It does not wait for
-// more when somebody flushes or ended is closed. nil means that the stage is
-// done: ended is closed and the list empty, or work has ended.
+// more if somebody flushes or ended is closed. nil means that the stage is
+// done.
 func (q *queue) gather(work context.Context, list *[]*item, wakeup, ended <-chan struct{}, size batchSize) []*item {
 	var timer *time.Timer
 	var expired <-chan time.Time
@@ -258,8 +250,8 @@ func (q *queue) gather(work context.Context, list *[]*item, wakeup, ended <-chan
 	}
 }
 
-// take removes a batch from the front of list if there is enough, or anything
-// and it is time. It returns how many there were.
+// take removes a batch from the front of list if there is enough, or now is
+// set. It returns how many there were.
 func (q *queue) take(list *[]*item, size batchSize, now bool) (batch []*item, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -280,8 +272,7 @@ func (q *queue) take(list *[]*item, size batchSize, now bool) (batch []*item, n 
 	return batch, n
 }
 
-// inFlight knows all turns that are not finished, in the order in which they
-// were accepted. The queue's lock guards it.
+// inFlight holds all unfinished turns in order. The queue's lock guards it.
 type inFlight struct {
 	items   []*item // by ticket; items[0] is unfinished, later ones may be finished
 	turns   int
@@ -290,8 +281,8 @@ type inFlight struct {
 	pushed  uint64 // items ever pushed, the last ticket
 }
 
-// compactAt is how many finished items may be in the list in addition to as
-// many as are unfinished.
+// compactAt is how many finished items the list may hold, plus as many as are
+// unfinished.
 const compactAt = 1024
 
 // waiter is notified when all items up to a ticket are finished.
@@ -308,8 +299,7 @@ func (l *inFlight) push(it *item) {
 	it.ticket = l.pushed
 }
 
-// finish removes an item. The front moves past all that are finished and wakes
-// those who waited for them.
+// finish removes an item and wakes those who waited for it and all before it.
 func (l *inFlight) finish(it *item) {
 	if it.done {
 		return
@@ -341,8 +331,7 @@ func (l *inFlight) finish(it *item) {
 	})
 }
 
-// drained returns a channel that is closed when all items pushed so far are
-// finished.
+// drained returns a channel that is closed when the items so far are finished.
 func (l *inFlight) drained() <-chan struct{} {
 	done := make(chan struct{})
 	if len(l.items) == 0 {

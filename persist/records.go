@@ -51,8 +51,7 @@ func (r *AuditRecord) encode(at time.Time) []byte {
 	return b
 }
 
-// PendingForget is something that a user asked to forget in a conversation.
-// Nothing is forgotten until somebody confirms it.
+// PendingForget is a user's request to forget, which somebody is to confirm.
 type PendingForget struct {
 	Version      int
 	ID           string
@@ -83,8 +82,7 @@ func summaryRef(k conversationKey) storage.RecordRef {
 	return storage.RecordRef{Bucket: storage.BucketSummary, Scope: k.scope, Key: recordKey(k.conversation)}
 }
 
-// readSummary reads a conversation's summary, or begins one if there is none
-// that can be read.
+// readSummary reads a conversation's summary, or begins one.
 func (s *shared) readSummary(ctx context.Context, k conversationKey) (*extract.Summary, error) {
 	begun := &extract.Summary{Conversation: k.conversation}
 	r, err := s.record(ctx, summaryRef(k))
@@ -109,8 +107,7 @@ func (s *shared) auditExpiry(now time.Time) storage.Time {
 	return storage.TimeOf(now.Add(s.cfg.Audit.Retention))
 }
 
-// keptRecords is what is known of the audit records, summaries and requests of
-// a scope, to keep their number limited.
+// keptRecords limits the audit records, summaries and requests of a scope.
 type keptRecords struct {
 	audits    int                     // number of the next audit record
 	summaries map[string]storage.Time // when each was updated, by key
@@ -122,8 +119,7 @@ type pendingAge struct {
 	at  storage.Time
 }
 
-// load notes a record of BucketAudit or BucketSummary. newest is the time of
-// the newest audit so far.
+// load notes a record. newest is the time of the newest audit so far.
 func (k *keptRecords) load(r *storage.Record, newest *storage.Time) {
 	if r.Bucket == storage.BucketSummary {
 		if s, err := extract.DecodeSummary(r.Value); err == nil {
@@ -149,8 +145,7 @@ func (k *keptRecords) auditKey(n int) string {
 	return fmt.Sprintf("%s%05d", auditPrefix, slot)
 }
 
-// addSummary notes an updated summary and returns the keys of the oldest beyond
-// limit.
+// addSummary notes a summary and returns the oldest keys beyond limit.
 func (k *keptRecords) addSummary(key string, updated storage.Time, limit int) (stale []string) {
 	k.summaries[key] = updated
 	for len(k.summaries) > limit {
@@ -166,7 +161,7 @@ func (k *keptRecords) addSummary(key string, updated storage.Time, limit int) (s
 	return stale
 }
 
-// addPending notes a request and returns the keys of the oldest beyond limit.
+// addPending notes a request and returns the oldest keys beyond limit.
 func (k *keptRecords) addPending(key string, at storage.Time, limit int) (stale []string) {
 	if !slices.ContainsFunc(k.pending, func(p pendingAge) bool { return p.key == key }) {
 		k.pending = append(k.pending, pendingAge{key, at})
@@ -203,8 +198,8 @@ func (p *Pipeline) Summaries(ctx context.Context, scope storage.Scope) ([]extrac
 	return out, err
 }
 
-// PendingForgets returns what a scope's user asked to forget and nobody has
-// confirmed or dismissed, oldest first.
+// PendingForgets returns requests that nobody has confirmed or dismissed,
+// oldest first.
 func (p *Pipeline) PendingForgets(ctx context.Context, scope storage.Scope) ([]PendingForget, error) {
 	var out []PendingForget
 	err := p.eachRecord(ctx, storage.BucketAudit, scope, func(r storage.Record) {
@@ -216,9 +211,8 @@ func (p *Pipeline) PendingForgets(ctx context.Context, scope storage.Scope) ([]P
 	return out, err
 }
 
-// DismissForget removes a request from the list and forgets nothing. To confirm
-// one, forget the memories that are meant with [Pipeline.ForgetMemories] and
-// dismiss it then.
+// DismissForget removes a request and forgets nothing. To confirm one, call
+// [Pipeline.ForgetMemories] and dismiss it then.
 func (p *Pipeline) DismissForget(ctx context.Context, scope storage.Scope, id string) error {
 	return p.local.DeleteRecords(ctx, []storage.RecordRef{{Bucket: storage.BucketAudit, Scope: scope, Key: forgetPrefix + id}})
 }

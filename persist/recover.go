@@ -13,10 +13,9 @@ import (
 const recoverPage = 256
 
 // recover reads what an earlier run left in the spool, before anything new is
-// spooled, so that order is kept. It waits for the store; false means that the
-// work ended first. Recovered turns count against the limits of the queue, so
-// the spool can't grow from run to run: while they alone fill it, Enqueue
-// refuses.
+// spooled, so order is kept. It waits for the store; false means that work
+// ended first. Recovered turns count against the limits of the queue, so the
+// spool can't grow from run to run.
 func (p *Pipeline) recover(ctx, work context.Context) bool {
 	var pending []*item
 	var due []dueMark
@@ -64,14 +63,14 @@ func (p *Pipeline) recover(ctx, work context.Context) bool {
 }
 
 // errNothingAccepted ends the wait for a store that does not come while Remora
-// stops: there is nothing to bring to it, and what its spool holds stays there.
+// stops with nothing to bring to it.
 var errNothingAccepted = errors.New("nothing was accepted")
 
 // eachEntry calls found for every record of the spool, and lost with the number
 // of records that the store skipped.
-func (p *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
+func (s *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, spoolEntry, error), lost func(int)) error {
 	pages := storage.Pages(func(after string) (storage.RecordPage, string, error) {
-		page, err := p.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
+		page, err := s.local.AllRecords(ctx, storage.BucketSpool, after, recoverPage)
 		return page, page.Next, err
 	})
 	for page, err := range pages {
@@ -88,8 +87,7 @@ func (p *shared) eachEntry(ctx context.Context, found func(storage.RecordRef, sp
 	return nil
 }
 
-// Quarantined is a turn that was set aside after three tries. Its redacted text
-// stays in the spool.
+// Quarantined is a turn that was set aside. Its redacted text is in the spool.
 type Quarantined struct {
 	Scope        storage.Scope
 	Turn         string
@@ -99,8 +97,7 @@ type Quarantined struct {
 	Since        storage.Time // when the turn was accepted
 }
 
-// Quarantined lists the turns set aside, oldest first: at most
-// Config.MaxQuarantined, and those of earlier runs.
+// Quarantined returns the turns set aside, oldest first.
 func (p *Pipeline) Quarantined(ctx context.Context) ([]Quarantined, error) {
 	var out []Quarantined
 	err := p.eachEntry(ctx, func(_ storage.RecordRef, e spoolEntry, err error) {

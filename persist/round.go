@@ -12,12 +12,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// round is some audits and what they change, written in one go: first the
-// facts, then the index is updated, then records are written and unneeded marks
-// deleted. Each step can be repeated, since facts have ids of their words; a
-// crash between two of them costs a repetition. While the store is away or full
-// the round waits inside the gate until an erasure wants it. Then it is undone,
-// and made again after the erasure.
+// round is some audits and what they change, written in one go: the facts, the
+// index, the records; then unneeded marks are deleted. Each step can be
+// repeated, because ids of facts follow from their words. While the store is
+// away or full the round waits inside the gate until an erasure wants it. Then
+// it is rolled back, and made again.
 type round struct {
 	*auditor
 	ctx, work context.Context
@@ -36,8 +35,7 @@ func (a *auditor) newRound(ctx, work context.Context) *round {
 	return &round{auditor: a, ctx: ctx, work: work, changes: map[storage.Scope]*scopeChanges{}}
 }
 
-// guardedRound makes a round. What a round that panics took in is left for the
-// next.
+// guardedRound leaves what a round that panics took in to the next.
 func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
 	r := a.newRound(ctx, work)
 	err := guard(func() error { more = r.run(asking); return nil })
@@ -52,8 +50,8 @@ func (a *auditor) guardedRound(ctx, work, asking context.Context) (more bool) {
 	return true
 }
 
-// run takes in what waits and makes some of the audits that are due. It reports
-// whether there is more to do now.
+// run takes in what waits and makes audits that are due. It reports whether
+// there is more to do now.
 func (r *round) run(asking context.Context) (more bool) {
 	a, begun := r.auditor, time.Now()
 	a.pace, a.paused, a.stored = background.Begin(), 0, 0
@@ -129,8 +127,8 @@ func (r *round) run(asking context.Context) (more bool) {
 	return false
 }
 
-// take gives a turn to its conversation. Messages that it pushes out of the
-// window unread are audited first. A panic costs the turn its audit.
+// take gives a turn to its conversation. Unread messages that it pushes out of
+// the window are audited first. A panic costs the turn its audit.
 func (r *round) take(t *auditTurn) {
 	err := guard(func() error {
 		a, limit := r.auditor, r.cfg.Audit.WindowMessages
@@ -165,8 +163,7 @@ func (r *round) retry(what string, try func() error) error {
 	return r.shared.retry(r.ctx, r.work, what, r.gate.yielding(try))
 }
 
-// try is retry for a step that the round can do without. It reports whether the
-// step succeeded.
+// try is retry for a step that may fail, and reports whether it succeeded.
 func (r *round) try(what string, step func() error) bool {
 	err := r.retry(what, step)
 	if err != nil && !permanent(err) {
@@ -177,13 +174,12 @@ func (r *round) try(what string, step func() error) bool {
 	return err == nil
 }
 
-// full reports whether the round has done enough: it holds what its audits
-// change, and the facts of all their scopes.
+// full reports whether the round has made enough audits, or holds enough facts.
 func (r *round) full() bool {
 	return r.ended || r.audits >= roundAudits || len(r.changes) > 1 && r.factBytes() > r.cfg.Facts.CacheBytes
 }
 
-// hasRoom reports whether the round may make an audit in scope. So facts exceed
+// hasRoom reports whether the round may make an audit in scope. Facts exceed
 // their limit by those of one scope at most.
 func (r *round) hasRoom(scope storage.Scope) bool {
 	return !r.full() && (r.changes[scope] != nil || r.factBytes() <= r.cfg.Facts.CacheBytes)
@@ -197,8 +193,7 @@ func (r *round) factBytes() (n int64) {
 	return n
 }
 
-// changesOf returns what the round changes in a scope. It reads the scope's
-// facts if they are not in memory.
+// changesOf returns the changes to a scope, whose facts it loads if needed.
 func (r *round) changesOf(scope storage.Scope) (*scopeChanges, error) {
 	if c := r.changes[scope]; c != nil {
 		return c, nil
@@ -223,8 +218,7 @@ func (r *round) changesOf(scope storage.Scope) (*scopeChanges, error) {
 
 func (r *round) restFor(d time.Duration) { pause(d, nil, nil, r.work.Done()) }
 
-// scan calls found for the memories of one kind in a scope, page by page with
-// rests in between.
+// scan calls found for memories of one kind, with rests between pages.
 func (r *round) scan(scope storage.Scope, kind storage.Kind, what string, found func(*storage.Memory)) error {
 	pages := storage.Pages(func(after string) (page storage.Page, next string, err error) {
 		q := storage.Query{Kinds: []storage.Kind{kind}, After: after, Limit: scanPage}
@@ -315,9 +309,9 @@ func (r *round) commit() {
 	r.commitRecords()
 }
 
-// putTogether writes in one call and updates the index. It returns false if the
-// store refuses one of the writes. The index is updated at once: if a later
-// step yields to an erasure, the next round finds these facts unchanged.
+// putTogether writes in one call and updates the index at once: if a later step
+// yields to an erasure, the next round finds these facts unchanged. It returns
+// false if the store refuses one of the writes.
 func (r *round) putTogether(writes []storage.Write) bool {
 	if len(writes) == 0 {
 		return true
@@ -338,8 +332,8 @@ func (r *round) putTogether(writes []storage.Write) bool {
 	return false
 }
 
-// putApart writes in a call each, so that the store refuses only those scopes
-// that are to blame.
+// putApart writes in a call each, so that the store refuses as little as it
+// must.
 func (r *round) putApart(writes []storage.Write) bool {
 	for i := range writes {
 		w := &writes[i]
@@ -354,9 +348,8 @@ func (r *round) putApart(writes []storage.Write) bool {
 	return true
 }
 
-// commitRecords writes the records of the audits, counts these, and deletes
-// records and marks that are not needed any more. What can't be deleted now,
-// the next start finds.
+// commitRecords writes the records, and deletes those and the marks that are
+// not needed. What can't be deleted now, the next start finds.
 func (r *round) commitRecords() {
 	for batch := range slices.Chunk(r.records, storage.MaxRecords) {
 		r.putBatch(batch)
@@ -375,8 +368,7 @@ func (r *round) commitRecords() {
 	}
 }
 
-// putBatch writes records, those of each scope by themselves if the store
-// refuses one of them.
+// putBatch writes records, scope by scope if the store refuses one.
 func (r *round) putBatch(records []storage.Record) {
 	put := func(records []storage.Record) func() error {
 		return func() error { return r.local.PutRecords(r.work, records) }
@@ -398,8 +390,7 @@ func (r *round) putBatch(records []storage.Record) {
 	}
 }
 
-// trimEpisodes deletes the oldest episodes of a scope until nine tenths of the
-// limit are left.
+// trimEpisodes deletes a scope's oldest episodes down to 9/10 of the limit.
 func (r *round) trimEpisodes(f *scopeFacts) {
 	type passage struct {
 		id   string
@@ -437,14 +428,12 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 	f.episodeBytes = total
 }
 
-// A write may have happened although it failed, for example if the connection
-// to the store's process broke after the commit. Usually it is repeated until
-// it succeeds, and the index is updated then. A round that yields to an erasure
+// A write may have happened although it failed, for example if the connection to
+// the store's process broke after the commit. A round that yields to an erasure
 // does not repeat it, and the next round finds the facts stored or deleted and
 // has nothing to tell the index.
 
-// doubt notes memories whose write or deletion may have happened, in a round
-// that ends.
+// doubt notes memories whose write or deletion may have happened.
 func (r *round) doubt(scope storage.Scope, ids ...string) {
 	if len(ids) == 0 {
 		return
@@ -461,8 +450,8 @@ func (r *round) doubtWrite(w *storage.Write) {
 	}
 }
 
-// resolveUncertain brings the index up to date with those memories. It comes
-// before anything else in a round, so they are those of one round at most.
+// resolveUncertain updates the index with them. It comes first in a round, so
+// they are those of one round at most.
 func (r *round) resolveUncertain() {
 	if len(r.uncertain) == 0 || r.passages.lock(r.work) != nil {
 		return

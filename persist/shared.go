@@ -13,8 +13,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// shared is what all stages use. New fills it in, and it does not change from
-// then on; its parts have locks of their own.
+// shared is what all stages use. It does not change after New; its parts have
+// locks of their own.
 type shared struct {
 	cfg      Config
 	tuning   tuning
@@ -30,11 +30,10 @@ type shared struct {
 	passages passageLock
 }
 
-// passageLock is held while passages of turns are read, changed or written, and
-// the index is notified of it. The storer and the auditor both do so, and a new
-// version of a turn that was written in between would be lost. The lock may be
-// held while waiting for a store that is away: the other stage could do nothing
-// either.
+// passageLock is held while passages of turns are read, changed and written,
+// and the index is notified. The storer and the auditor both do so, and a
+// version of a turn that was written in between would be lost. It may be held
+// while waiting for a store that is away.
 type passageLock chan struct{}
 
 func (l passageLock) lock(ctx context.Context) error {
@@ -56,9 +55,9 @@ const (
 )
 
 // retry calls try until it returns nil, with backoff in between. It gives up
-// with try's error where repeating won't help or an erasure waits, and with the
-// context's error when work ends. Once ctx has ended Run is draining and there
-// is little time, so waits are short then.
+// with try's error if repeating won't help or an erasure waits, and with the
+// context's error when work ends. Waits are short once ctx has ended and Run is
+// draining.
 func (s *shared) retry(ctx, work context.Context, what string, try func() error) error {
 	wait := firstBackoff
 	logged := false
@@ -104,8 +103,7 @@ func (s *shared) retry(ctx, work context.Context, what string, try func() error)
 	}
 }
 
-// errPanic wraps panics of code that was handed a turn. The value is not kept:
-// it may quote content.
+// errPanic wraps panics. Their values are not kept: they may quote content.
 var errPanic = errors.New("panic")
 
 // guard calls f and turns a panic into an error.
@@ -118,8 +116,7 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// permanent reports an error that lies in the data rather than in the store's
-// state.
+// permanent reports an error in the data rather than in the store's state.
 func permanent(err error) bool {
 	return errors.Is(err, storage.ErrInvalid) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, errPanic) || errors.Is(err, errNothingAccepted)
 }
@@ -139,8 +136,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 	return false
 }
 
-// scanPage is how many memories or records are read at a time: a millisecond's
-// worth.
+// scanPage is how many memories or records are read at a time, for about 1 ms.
 const scanPage = 200
 
 // eachMemory calls found for every memory of a scope that the query asks for.
@@ -148,7 +144,7 @@ func (s *shared) eachMemory(ctx context.Context, scope storage.Scope, q storage.
 	return s.eachMemoryResting(ctx, scope, q, found, func(time.Duration) {})
 }
 
-// eachMemoryResting calls rest after every page but the last with how long the
+// eachMemoryResting calls rest after every page but the last, with how long the
 // page took: requests share the processor.
 func (s *shared) eachMemoryResting(ctx context.Context, scope storage.Scope, q storage.Query, found func(*storage.Memory), rest func(time.Duration)) error {
 	q.Limit = scanPage

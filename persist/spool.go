@@ -30,8 +30,7 @@ type spoolEntry struct {
 	Due     *dueNote `json:",omitempty"` // an audit that is due; such an entry has nothing else
 }
 
-// dueNote names a conversation with messages that no audit has read, and the
-// time of the first.
+// dueNote names a conversation with unread messages, and the time of the first.
 type dueNote struct {
 	Conversation string
 	Since        storage.Time
@@ -66,8 +65,7 @@ func (e *spoolEntry) conversation() string {
 	return e.Turn.Conversation
 }
 
-// commitBytes bounds a spool commit of several turns, so that the store has
-// room for it in one transaction.
+// commitBytes is what the store has room for in one transaction.
 const commitBytes = 384 << 10
 
 // turnsPerWorker is how many turns of a batch occupy one more worker.
@@ -100,8 +98,8 @@ func (s *spooler) run(ctx, work context.Context, ended <-chan struct{}) {
 	}
 }
 
-// prepareAll prepares a batch, by several workers if it is large, and returns
-// the turns that have something to store, in order.
+// prepareAll prepares a batch, a large one by several workers, and returns the
+// turns that have something to store, in order.
 func (s *spooler) prepareAll(batch []*item) []*item {
 	errs := make([]error, len(batch))
 	var next atomic.Int64
@@ -160,8 +158,8 @@ func (s *spooler) prepareItem(it *item) error {
 	return err
 }
 
-// spool makes items durable in one commit. Those that the store refuses are
-// dropped. When work ends or an erasure waits, all are returned as unsaved.
+// spool makes items durable in one commit and drops those that the store
+// refuses. If work ends or an erasure waits, all are returned as unsaved.
 func (s *spooler) spool(ctx, work context.Context, items []*item) (durable, unsaved []*item) {
 	records := make([]storage.Record, 0, len(items))
 	pace := background.Begin()

@@ -21,9 +21,8 @@ const (
 	spanName   = "upsert_memory"
 )
 
-// storer makes memories of durable turns: Put, then the index, then the spool
-// records are deleted. Each step can be repeated, so a crash or an error
-// between two of them costs a repetition and nothing else.
+// storer makes memories of durable turns: Put, then the index, then spool
+// records are deleted. Each step can be repeated after a crash or an error.
 type storer struct {
 	*shared
 	auditor *auditor
@@ -96,8 +95,7 @@ const (
 	repeated  // a later turn of the batch has the same id and words
 )
 
-// upsert writes a batch and updates the index. Counters move only when all of
-// it has succeeded.
+// upsert writes a batch and updates the index. Counters move only on success.
 func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	if err := s.passages.lock(ctx); err != nil {
 		return err
@@ -172,8 +170,8 @@ func (s *storer) upsert(ctx context.Context, batch []*item) (err error) {
 	return nil
 }
 
-// compareAll decides what each turn of a batch does to the store, and cuts it
-// into episodes.
+// compareAll decides what each turn does to the store, and cuts it into
+// episodes.
 func (s *storer) compareAll(ctx context.Context, batch []*item, rest func()) ([]outcome, [][]storage.Memory, error) {
 	outcomes, episodes := make([]outcome, len(batch)), make([][]storage.Memory, len(batch))
 	newest := make(map[turnKey]*item, len(batch))
@@ -212,8 +210,7 @@ func (s *storer) compareAll(ctx context.Context, batch []*item, rest func()) ([]
 	return outcomes, episodes, nil
 }
 
-// maybeStored returns the items that the store may have; the others are new. It
-// is one call for all of them if the store is a [storage.Prober].
+// maybeStored returns the items that the store may have; the others are new.
 func (s *storer) maybeStored(ctx context.Context, items []*item) (map[*item]bool, error) {
 	prober, ok := s.store.(storage.Prober)
 	maybe := make(map[*item]bool, len(items))
@@ -249,8 +246,8 @@ type turnKey struct {
 func (it *item) key() turnKey { return turnKey{it.turn.Scope, it.turn.ID} }
 
 // compare reads what the store has of a turn. The same words by the same
-// speaker are the same turn, whatever the time: a client's retry carries
-// another one. A passage that stays the same keeps its outdated tag.
+// speaker are the same turn, whatever the time: a client's retry has another
+// one. An unchanged passage keeps its outdated tag.
 func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memory) (outcome, error) {
 	for seq := 0; ; seq++ {
 		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
@@ -277,9 +274,8 @@ func (s *storer) compare(ctx context.Context, it *item, episodes []storage.Memor
 	}
 }
 
-// reworded reports whether the user's words differ in the stored version of a
-// turn. A regenerated reply leaves them as they are, and with them the facts
-// that were made of them.
+// reworded reports whether the user's words differ in the stored version. A
+// regenerated reply leaves them, and the facts made of them, as they are.
 func (s *storer) reworded(ctx context.Context, it *item, episodes []storage.Memory) (bool, error) {
 	for seq := range len(episodes) + 1 {
 		m, err := s.store.Memory(ctx, it.turn.Scope, storage.TurnMemoryID(it.turn.ID, seq))
@@ -305,8 +301,7 @@ func sameWords(a, b storage.Memory) bool {
 }
 
 // complete hands stored turns to the auditor and deletes their spool records.
-// If the deletion fails permanently, the records stay, and the next run finds
-// the turns stored already.
+// If that fails permanently, the next run finds the turns stored already.
 func (s *storer) complete(ctx, work context.Context, items []*item) {
 	refs := make([]storage.RecordRef, len(items))
 	var stored []auditTurn
@@ -345,8 +340,8 @@ func (s *storer) complete(ctx, work context.Context, items []*item) {
 	}
 }
 
-// setAside marks a poison turn in the spool, so that no run tries it again.
-// False means that work ended first.
+// setAside marks a poison turn, so that no run tries it again. False means that
+// work ended first.
 func (s *storer) setAside(ctx, work context.Context, it *item, cause error) bool {
 	problem := "refused by the store"
 	if errors.Is(cause, errPanic) {

@@ -7,24 +7,21 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Turn is one finished exchange: the user's newest message and the final answer
-// to it. The proxy, events, imports and benchmarks all hand in this type. Its
-// texts are raw; the pipeline redacts them before anything else sees them.
+// Turn is one finished exchange: the user's newest message and the final
+// answer. Its texts are raw; the pipeline redacts them before anything else
+// sees them.
 type Turn struct {
-	// ID is idempotent: the same turn handed in again replaces what it left
-	// before.
+	// ID is idempotent: the same turn again replaces its earlier version.
 	ID           string
 	Scope        storage.Scope
 	Conversation string
-	// Chain is the provenance hash of the turn (storage.Provenance.Chain), ""
-	// where there is none.
+	// Chain is the provenance hash of the turn, "" if there is none.
 	Chain    string
 	Messages []Message
 	Model    string
 	Finish   string // finish reason as the upstream gave it
 	Source   string // surface, e.g. "proxy"
-	// Project is an opaque name of what the conversation works on
-	// (storage.ProjectTag), "" if unknown.
+	// Project names what the conversation works on, "" if unknown.
 	Project string `json:",omitempty"`
 }
 
@@ -34,13 +31,11 @@ type Message struct {
 	Speaker string // "" unless known
 	Text    string
 	Time    storage.Time
-	// Originals are what the placeholders of a redacted text stand for,
-	// personal data only. The pipeline sets them.
+	// Originals are what placeholders stand for, set by the pipeline.
 	Originals []redact.Original `json:",omitempty"`
 }
 
-// Limits of a turn, in bytes. Ids get a suffix in spool and store, for which
-// storage.MaxID must leave room.
+// Limits of a turn, in bytes. Spool and store append a suffix to ids.
 const (
 	MaxTurnID       = storage.MaxID - 32
 	maxConversation = 512

@@ -3,9 +3,8 @@ package persist
 import "slices"
 
 // undoLog is what a round has taken in, so that it can be rolled back. An
-// erasure does not wait for a store that takes no facts, as on a full disk, and
-// must find whatever it has to forget where it looks for it. What the round has
-// written by then stays and is written once more.
+// erasure does not wait for a full disk, and must find all that it has to
+// forget. What the round has written by then is written once more.
 type undoLog struct {
 	conversations map[conversationKey]*conversation // as they were; nil = there was none
 	turns         []auditTurn
@@ -27,8 +26,7 @@ func (u *undoLog) note(key conversationKey, was *conversation) {
 	u.conversations[key] = was
 }
 
-// touch notes the state of a conversation before the round changes it for the
-// first time.
+// touch notes a conversation before the round changes it for the first time.
 func (r *round) touch(c *conversation) {
 	if _, ok := r.undo.conversations[c.conversationKey]; !ok {
 		r.undo.note(c.conversationKey, c.clone())
@@ -36,8 +34,7 @@ func (r *round) touch(c *conversation) {
 }
 
 // rollBack restores what the auditor held before the round. The answer to a
-// distiller's call that the round has begun for a conversation that it changed
-// is ignored. The auditor is inside the gate.
+// call that the round has begun is ignored. The auditor is inside the gate.
 func (r *round) rollBack() {
 	a, u := r.auditor, &r.undo
 	for key, was := range u.conversations {
@@ -61,8 +58,7 @@ func (r *round) rollBack() {
 	r.undo = undoLog{}
 }
 
-// accepted is what a round has taken from the auditor's lists and not yet put
-// back or processed.
+// accepted is what a round has taken and not yet put back or processed.
 type accepted struct {
 	marks    []dueMark
 	answers  []answer
@@ -79,10 +75,9 @@ func (r *round) accept() {
 	a.resumed, a.answers, a.settling = nil, nil, nil
 }
 
-// panicked rolls back a round that a panic ended. After the third panic in a
-// row it gives up what the round took in, as a turn is given up that panics so
-// often, or every round would end so. The turns stay stored, and as context of
-// audits.
+// panicked rolls back a round. After the third panic in a row it gives up what
+// the round took in, or every round would end so. The turns stay stored, and
+// stay context of audits.
 func (r *round) panicked() {
 	a, u := r.auditor, &r.undo
 	if r.accepted.marks != nil || r.accepted.answers != nil { // the undo log has only some of them
