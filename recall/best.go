@@ -93,7 +93,7 @@ func (ix ranker) worse(a, b hit) int {
 	return cmp.Or(cmp.Compare(ix.turns[a.turn].time, ix.turns[b.turn].time), cmp.Compare(a.turn, b.turn))
 }
 
-// How relevance weighs its two signs, and how far down the second is looked for. Measured: see docs/recall.md.
+// How relevance weighs its two signs, and how far down the second is looked for. Measured: see docs/recall-figures.md.
 const (
 	coverWeight = 0.6
 	coverTurns  = 5

@@ -18,7 +18,7 @@ import (
 const (
 	bytesPerToken = 2 // at least, on running text
 	// shareOfLeft is what a memory may take of the budget that better ones left. minExcerpt is the least part of a text that is
-	// worth a line, in bytes. Both measured: see docs/recall.md.
+	// worth a line, in bytes. Both measured: see docs/recall-figures.md.
 	shareOfLeft = 0.4
 	minExcerpt  = 150
 	// maxSights is how many words of the query are looked at in one text, maxStems how many different ones.

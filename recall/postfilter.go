@@ -13,7 +13,7 @@ import (
 // [Request.NoGate] none of this applies.
 
 const (
-	// floorShare is the least share of the best score that is worth a line. Measured: see docs/recall.md.
+	// floorShare is the least share of the best score that is worth a line. Measured: see docs/recall-figures.md.
 	floorShare = 0.25
 	// besideFloor is how many times as much a turn needs that holds its own answer and no word of the query.
 	besideFloor = 2.4

@@ -151,7 +151,7 @@ func (k *vectorKeeper) likeness(s *slot, a *vectorQuery) (*likeness, error) {
 }
 
 // Likeness below minZ adds nothing, above maxZ no more than at it. For the
-// measurements see docs/recall.md.
+// measurements see docs/recall-figures.md.
 const (
 	minZ = 2.0
 	maxZ = 6.0
