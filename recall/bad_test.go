@@ -35,7 +35,8 @@ func TestQueriesOfEveryKind(t *testing.T) {
 	}
 }
 
-// A store of languages that nobody has a stemmer for, of bytes that are none, and of texts beyond every bound.
+// A store of languages that nobody has a stemmer for, of bytes that are none,
+// and of texts beyond every bound.
 func TestStoresOfEveryKind(t *testing.T) {
 	said := texts(
 		"Sɛ wopɛ sɛ wohu a, kɔ Kumasi anadwo.", "Ngiyabonga kakhulu mngane wami eThekwini.", "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᎩᏃᎮᏗ", "ชอบกินข้าวเหนียวมะม่วงที่เชียงใหม่",
@@ -54,7 +55,8 @@ func TestStoresOfEveryKind(t *testing.T) {
 	}
 }
 
-// The picking of candidates may cost next to nothing of what ranking all turns exactly would find.
+// The picking of candidates may cost next to nothing of what ranking all turns
+// exactly would find.
 func TestPickedLikeAll(t *testing.T) {
 	ms, questions := corpusOf(t, 10_000, "locomo_a")
 	e, _ := newEngine(t, patient(), ms)

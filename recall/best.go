@@ -9,23 +9,23 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// best returns the k best of the candidates that have a score and that pass, and some more, in no order. The result is valid until
-// the scratch is used again.
+// best returns the k best candidates that have a score and pass the filter, and
+// some more, in no order. The result is valid until the scratch is used again.
 func (ix ranker) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []hit {
 	if cap(s.picked) < len(s.ranked) {
 		s.picked = make([]hit, len(s.ranked)+len(s.ranked)/4)
 	}
 	hits, n := s.picked[:len(s.ranked)], 0
 	clear(s.counts[:])
-	all, inBrief := f.passAll(), q.inBrief()
+	all, inHeader := f.passAll(), q.inHeader()
 	for _, i := range s.ranked {
 		c := &s.cells[i]
 		if !all && !c.seed && !f.pass(c.turn) {
 			continue
 		}
 		h := hit{turn: c.turn, score: float64(c.score)}
-		if inBrief {
-			h.score *= s.factors.of(c.brief)
+		if inHeader {
+			h.score *= s.factors.of(c.turnHeader)
 		} else {
 			h.score *= ix.factors(&ix.turns[c.turn], q, w, nil)
 		}
@@ -46,7 +46,8 @@ func (ix ranker) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 	return hits
 }
 
-// sortFirst puts the n best first, in order, and leaves the others behind them as they are.
+// sortFirst puts the n best hits first, in order, and leaves the others after
+// them.
 func (ix ranker) sortFirst(hits []hit, n int) {
 	n = min(n, len(hits))
 	ix.sort(hits[:n])
@@ -58,12 +59,14 @@ func (ix ranker) sortFirst(hits []hit, n int) {
 	}
 }
 
-// inserted is how many hits are sorted by insertion: up to some dozens, nearly in order, it is the fastest.
-const inserted = 32
+// maxInsertion is the maximum number of hits that are sorted by insertion,
+// which is fastest for some dozens that are nearly in order.
+const maxInsertion = 32
 
-// sort puts the best first. Of equal scores the newer turn wins, then the later one.
+// sort puts the best hits first. With equal scores, the newer turn comes first,
+// then the later one.
 func (ix ranker) sort(hits []hit) {
-	if len(hits) > inserted {
+	if len(hits) > maxInsertion {
 		slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
 		return
 	}
@@ -72,7 +75,8 @@ func (ix ranker) sort(hits []hit) {
 	}
 }
 
-// insert puts h where it belongs among hits, which are in order but for the last; that goes.
+// insert moves h, the last of hits, to its position among the others, which are
+// in order.
 func (ix ranker) insert(hits []hit, h hit) {
 	at := len(hits) - 1
 	for at > 0 && (hits[at-1].score < h.score || hits[at-1].score == h.score && ix.worse(hits[at-1], h) < 0) {
@@ -82,7 +86,7 @@ func (ix ranker) insert(hits []hit, h hit) {
 	hits[at] = h
 }
 
-// worse orders hits, the worst first.
+// worse compares hits; the worst comes first.
 func (ix ranker) worse(a, b hit) int {
 	if a.score != b.score {
 		if a.score < b.score {
@@ -93,15 +97,18 @@ func (ix ranker) worse(a, b hit) int {
 	return cmp.Or(cmp.Compare(ix.turns[a.turn].time, ix.turns[b.turn].time), cmp.Compare(a.turn, b.turn))
 }
 
-// How relevance weighs its two signs, and how far down the second is looked for. Measured: see docs/recall-figures.md.
+// The weights of the two signals of relevance, and how many turns the second
+// one considers. docs/recall-figures.md has the measurements.
 const (
 	coverWeight = 0.6
 	coverTurns  = 5
 )
 
-// relevance says, 0..1, how well the best of what was found answers the query. It joins the share of the query's weight
-// that the best turn's score reaches, and the largest share of it that one passage of the best turns holds in its own
-// words. A query with many words reaches less of each, which a small term evens out. Small talk has none.
+// relevance returns how well the best match answers the query, 0..1. It
+// combines the share of the query's weight that the best turn's score reaches
+// with the largest share that one passage of the best turns has in its own
+// words. Long queries reach less of each, which a small term compensates. Small
+// group has no relevance.
 func relevance(q *resolvedQuery, best, held float64) float64 {
 	if q.mass <= 0 || q.SmallTalk {
 		return 0
@@ -110,8 +117,8 @@ func relevance(q *resolvedQuery, best, held float64) float64 {
 	return max(0, min(r, 1))
 }
 
-// matched is the best score, but for what the factor of wishes adds: how the user likes things says nothing about whether the
-// query is about what the store knows.
+// matched returns the best score without the factor of wishes. How the user
+// likes things does not say whether the store knows what is asked.
 func (ix ranker) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
 	if q.Intent&query.WantsAdvice == 0 || w.Wish <= 1 {
 		return top[0].score
@@ -126,8 +133,9 @@ func (ix ranker) matched(top []hit, q *resolvedQuery, w *Weights) float64 {
 	return best
 }
 
-// unseen is how many turns without any of the query's words the gate takes a scope to have besides its own. In a store of
-// a few turns every word is rare or unknown; so a word that the store knows is worth nearly what an unknown one is.
+// unseen is the number of turns without any word of the query that the gate
+// adds to a scope. In a store of a few turns every word is rare or unknown, so
+// a known word counts nearly as much as an unknown one.
 const unseen = 200
 
 const (

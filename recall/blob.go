@@ -11,36 +11,42 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A blob is an index as bytes, in parts: the first describes everything; the second is the postings and the bytes of words and
-// names, with room for the first turns that are added; each further one is chunks of the arena, as they are in memory, so that loading
-// does not copy them. Every part is
+// A blob is an index as bytes, in parts: the first describes everything; the
+// second is the postings and the bytes of words and names, with room for the
+// first turns that are added; each further one is chunks of the arena, as they
+// are in memory, so that loading does not copy them. Every part is
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
 //	build      uint64, the same in all parts of one blob
 //	part       uint32, its number
 //
-// and its content. Hashes, tables and counts of postings are in it: to make them anew takes a look at every record and posting. What
-// follows from the rest (links, sums) is not. Whatever is wrong with a blob, from a lost part to another version, is errBlob: the
-// index is then built from the records.
+// and its content. Hashes, tables and counts of postings are in it: to make
+// them anew takes a look at every record and posting. What follows from the
+// rest (links, sums) is not. Whatever is wrong with a blob, from a lost part to
+// another version, is errBlob: the index is then built from the records.
 //
-// That what a blob holds can be searched without a fault is checked before it is written (verify), all of it. To read one looks at
-// samples: that it is the blob which was written is the store's to know, whose seals tell of any bit that has changed.
+// That what a blob holds can be searched without a fault is checked before it
+// is written (verify), all of it. To read one looks at samples: that it is the
+// blob which was written is the store's to know, whose seals tell of any bit
+// that has changed.
 
-// blobVersion changes with the form of blobs and of records, and with what analysis makes of a text: an index of an older
-// build would not match its queries. A test holds it against the analysis of a fixture.
+// blobVersion changes with the format of blobs and records, and with what
+// analysis makes of a text, because an index of an older build would not match
+// the queries of this one. A test compares it with the analysis of a fixture.
 const blobVersion = 8
 
 const (
 	blobMagic  = "RRIX"
 	partHeader = 20
-	maxPart    = 8 << 20 // of chunks in a part, in bytes; but for one that is larger
+	maxPart    = 8 << 20 // bytes of chunks in a part, unless one chunk is larger
 )
 
 var errBlob = errors.New("index snapshot damaged or of another version")
 
-// capture is a copy of an index that stands still while the index goes on. It shares what is only ever appended to, so
-// it takes a moment; it can be read like an index, not searched nor changed.
+// capture returns a copy of the index that does not change. It shares what is
+// append-only, so it is quick. It can be read like an index, but not searched
+// or changed.
 func (ix *index) capture() *index {
 	c := (blobWriter{ix}).recordsOnly()
 	c.posts = slices.Clone(ix.posts)
@@ -54,8 +60,9 @@ func (ix *index) capture() *index {
 // blobWriter writes an index, or a capture of one, as a blob.
 type blobWriter struct{ *index }
 
-// records is a capture of which only the records can be read, by the numbers of turns and memories, and its size be told: enough to
-// make an index anew of it. Its lists and tables are the index's.
+// recordsOnly returns a capture of which only the records and the size can be
+// read, by the numbers of turns and memories. That suffices to rebuild the
+// index. Its lists and tables are the index's own.
 func (ix blobWriter) recordsOnly() *index {
 	c := *ix.index
 	c.turns = slices.Clone(ix.turns)
@@ -66,7 +73,7 @@ func (ix blobWriter) recordsOnly() *index {
 	return &c
 }
 
-// encode returns the parts of a blob. The index has no removed turns.
+// encode returns the parts of a blob. The index must not have deleted turns.
 func (ix blobWriter) encode(t *tally, build uint64) [][]byte {
 	p := packer{b: make([]byte, partHeader, partHeader+64*len(ix.turns)+4*len(ix.mems))}
 	kept := packer{b: make([]byte, partHeader, partHeader+roomy(int(ix.postBytes))+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
@@ -145,7 +152,8 @@ func (ix blobWriter) encode(t *tally, build uint64) [][]byte {
 	return parts
 }
 
-// partsOf says how many chunks of these lengths, in bytes, stand in each of the parts behind the second.
+// partsOf returns how many chunks, given their lengths in bytes, go into each
+// part after the second.
 func partsOf(lengths []int) (parts []int) {
 	for len(lengths) > 0 {
 		n, size := 1, lengths[0]
@@ -159,7 +167,7 @@ func partsOf(lengths []int) (parts []int) {
 	return parts
 }
 
-// names writes strings, their bytes to kept.
+// names writes strings, and their bytes to kept.
 func (p *packer) names(s *names, kept *packer) {
 	p.uint(uint64(len(s.ends)))
 	last := uint32(0)
@@ -183,7 +191,8 @@ func (p *packer) coder(c *coder) {
 	}
 }
 
-// What a turn and a list of postings take in a blob, in bytes: all of one size are read many times faster than as varints.
+// The sizes of a turn and of a list of postings in a blob, in bytes. Fixed
+// sizes are read many times faster than varints.
 const (
 	turnRow = 36
 	postRow = 12
@@ -199,7 +208,7 @@ func (p *packer) turn(t *turn) {
 	p.b = le.AppendUint32(le.AppendUint64(p.b, t.key), t.chain)
 }
 
-// blobReader opens the parts of a blob in their order.
+// blobReader opens the parts of a blob in order.
 type blobReader struct {
 	build uint64
 	next  uint32
@@ -221,7 +230,7 @@ func (r *blobReader) open(part []byte) ([]byte, error) {
 	return part[partHeader:], nil
 }
 
-// blobDigest reads the digest of the memories that a blob was built from.
+// blobDigest reads the digest of the memories from which a blob was built.
 func blobDigest(u *unpacker) (d storage.Digest) {
 	d.Memories = int(u.uint())
 	d.Sum = u.uint64()
@@ -244,7 +253,7 @@ func (u *unpacker) uint32() uint32 {
 	return binary.LittleEndian.Uint32(b)
 }
 
-// count reads how many of something follow that take at least size bytes each.
+// count reads how many items of at least size bytes follow.
 func (u *unpacker) count(size int) int {
 	n := u.uint()
 	if n > uint64(len(u.b)/size) {
@@ -254,8 +263,9 @@ func (u *unpacker) count(size int) int {
 	return int(n)
 }
 
-// decode reads the first two parts of a blob and returns the index without its arena and analyzer, the tally, and the lengths of the
-// chunks that the further parts hold. It keeps the second part, nothing of the first.
+// decode reads the first two parts of a blob. It returns the index without its
+// arena and analyzer, the tally, and the lengths of the chunks in the further
+// parts. It keeps the second part, and nothing of the first.
 func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) {
 	u, kept := unpacker{b: part}, unpacker{b: second}
 	t = &tally{digest: blobDigest(&u)}
@@ -311,7 +321,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 		ix.spoken[i] = int(u.uint() & (1<<32 - 1))
 	}
 	turns := u.count(turnRow)
-	ix.turns = make([]turn, turns, roomy(turns)) // or the first turn that is added would copy them all
+	ix.turns = make([]turn, turns, roomy(turns)) // room, or the first added turn would copy them all
 	mems := 0
 	rows = u.bytes(uint64(len(ix.turns) * turnRow))
 	for i := range ix.turns {
@@ -352,10 +362,10 @@ func (s *names) read(u, kept *unpacker) bool {
 	n := u.count(1)
 	s.ends = make([]uint32, n, roomy(n))
 	total := uint64(0)
-	rest := u.b // to write to u each time takes twice as long
+	rest := u.b // writing to u each time would take twice as long
 	for i := range s.ends {
 		var n uint64
-		if len(rest) > 0 && rest[0] < 0x80 { // as most
+		if len(rest) > 0 && rest[0] < 0x80 { // the usual case
 			n, rest = uint64(rest[0]), rest[1:]
 		} else {
 			n, rest = cutUint(rest)
@@ -402,11 +412,13 @@ func (t *turn) read(row []byte) {
 	}
 }
 
-// complete makes what a blob does not hold of what decode and the chunks brought, and looks at one in so many of its records and lists
-// of postings. An index of which it has looked at all can be searched without a fault, whatever made the blob.
+// complete derives what a blob does not contain from what decode and the chunks
+// brought, and validates a sample of one in every records and lists of
+// postings. An index validated in full can be searched without a fault,
+// whatever wrote the blob.
 func (ix *index) complete(every int) error {
 	turns := len(ix.turns)
-	ix.briefs, ix.chains = make([]brief, turns, roomy(turns)), make([]uint8, turns, roomy(turns))
+	ix.headers, ix.chains = make([]turnHeader, turns, roomy(turns)), make([]uint8, turns, roomy(turns))
 	order := make([]int32, 0, turns)
 	sorted := true
 	for i := range ix.turns {
@@ -428,7 +440,7 @@ func (ix *index) complete(every int) error {
 	if !sorted {
 		slices.SortStableFunc(order, func(a, b int32) int { return int(min(max(ix.turns[a].time-ix.turns[b].time, -1), 1)) })
 	}
-	for _, n := range order { // as link, of what is in order
+	for _, n := range order { // like link, for turns in order
 		t := &ix.turns[n]
 		c := &ix.convs.list[t.conv]
 		if t.prev = c.last; t.prev >= 0 {
@@ -438,32 +450,33 @@ func (ix *index) complete(every int) error {
 		c.count++
 	}
 	for i := range ix.turns {
-		ix.briefs[i] = ix.turns[i].brief()
+		ix.headers[i] = ix.turns[i].turnHeader()
 	}
 	for i := range ix.posts {
 		if p := &ix.posts[i]; int(p.last) > turns || p.df > p.last || p.facts > p.df {
 			return errBlob
 		}
 	}
-	if every == 1 && !(ix.byTurn.sound(turns) && ix.byID.sound(len(ix.mems)) && ix.terms.sound() && ix.convs.names.sound()) || !ix.sample(every) {
+	if every == 1 && !(ix.byTurn.validate(turns) && ix.byID.validate(len(ix.mems)) && ix.terms.validate() && ix.convs.names.validate()) || !ix.sample(every) {
 		return errBlob
 	}
 	ix.widen()
 	return nil
 }
 
-// sampleEvery: one in so many turns and lists of postings is looked at where a blob is read.
+// sampleEvery is the sampling rate when a blob is read.
 const sampleEvery = 64
 
-// sample reports whether one in so many turns and lists of postings, the first and the last among them, is sound.
+// sample validates one in every turns and lists of postings, including the
+// first and the last.
 func (ix *index) sample(every int) bool {
 	for i := 0; i < len(ix.turns); i = nextSample(i, every, len(ix.turns)) {
-		if !(validator{ix}).soundTurn(int32(i)) {
+		if !(validator{ix}).validTurn(int32(i)) {
 			return false
 		}
 	}
 	for i := 0; i < len(ix.posts); i = nextSample(i, every, len(ix.posts)) {
-		if !(validator{ix}).soundPostings(&ix.posts[i]) {
+		if !(validator{ix}).validPostings(&ix.posts[i]) {
 			return false
 		}
 	}
@@ -477,7 +490,7 @@ func nextSample(i, every, n int) int {
 	return n
 }
 
-// verify reads a blob as if to load it, and looks at all of it.
+// verify reads a blob as a load does, and validates all of it.
 func verify(parts [][]byte) error {
 	var r blobReader
 	var content [][]byte
@@ -503,7 +516,7 @@ func verify(parts [][]byte) error {
 	return ix.complete(1)
 }
 
-// anyMemory reports whether any memory of a turn that may expire is so.
+// anyMemory reports whether is holds for any memory of a turn that may expire.
 func (ix blobWriter) anyMemory(is func(i int32) bool) bool {
 	for n := range ix.turns {
 		t := &ix.turns[n]
@@ -519,7 +532,7 @@ func (ix blobWriter) anyMemory(is func(i int32) bool) bool {
 	return false
 }
 
-// firstExpiry is when the first memory expires, 0 for never.
+// firstExpiry returns when the first memory expires, 0 for never.
 func (ix blobWriter) firstExpiry() (first storage.Time) {
 	ix.anyMemory(func(i int32) bool {
 		if at := ix.expires(i); at != 0 && (first == 0 || at < first) {
@@ -530,10 +543,11 @@ func (ix blobWriter) firstExpiry() (first storage.Time) {
 	return first
 }
 
-// snapshotable reports whether the index is worth a snapshot, whole enough for it, and not so large that what describes it
-// fills more than a record: that is at some 150,000 memories.
+// snapshotable reports whether the index is worth a snapshot, complete, and
+// small enough that its description fits into one record, which ends at some
+// 150,000 memories.
 func (ix blobWriter) snapshotable() bool {
-	const aTurn, aMemory, aTerm = 52, 6, 8 // bytes, at most but in odd cases; of a term beside its name
+	const aTurn, aMemory, aTerm = 52, 6, 8 // maximum bytes, except in odd cases; of a term, besides its name
 	names := ix.terms.held() + ix.convs.names.held()
 	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
 	return ix.liveMems >= minSnapshotMemories && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&

@@ -7,26 +7,30 @@ import (
 	"slices"
 )
 
-// How a large index is ranked: survey scores every turn by its own words, which takes a look at each posting; pick takes
-// the best of them; nominate adds the turns around these, whose evidence comes from them; and rank scores only those
-// exactly, with all fields. Where few turns have words of the query, these are all of them.
+// A large index is ranked in steps. scoreOwnWords scores every turn by its own
+// words, which reads each posting once. pickSeeds takes the best of them.
+// markCandidates adds the turns around these, to which they lend evidence. Only
+// candidates are then scored exactly, with all fields. If few turns have words
+// of the query, all of them are candidates.
 
 const (
-	// seedsPerTurn is how many turns are picked by their own words for every turn that is wanted.
+	// seedsPerTurn is how many seeds are picked for every turn that is wanted.
 	seedsPerTurn = 3
-	// maxFound: once so many turns have a score, the remaining terms, which are the commonest, only add to those. (The
-	// "continue" strategy of Moffat and Zobel, Self-indexing inverted files, 1996.)
+	// Once maxFound turns have a score, the remaining terms, which are the most
+	// common, only add to those: the "continue" strategy of Moffat and Zobel,
+	// Self-indexing inverted files, 1996.
 	maxFound = 1000
-	// reach is how far the evidence of a turn goes in its conversation.
+	// reach is how far in its conversation a turn lends evidence.
 	reach = 3
-	// slight: what adds less than this part of a good score has no say in which turns are picked.
+	// A term that adds less than one part in slight of a good score does not
+	// influence which seeds are picked.
 	slight = 6
 )
 
-// maxTurns is how many turns an index can number.
+// maxTurns is the maximum number of turns of an index.
 const maxTurns = 1 << 24
 
-// norms are the factors of the fields by what stands in a posting and by coarse length.
+// norms are the factors of the fields by frequency and by coarse length.
 type norms struct {
 	user, assistant             [32]float32 // weights by frequency
 	userLength, assistantLength [256]float32
@@ -50,7 +54,8 @@ func (m *norms) fill(f *fieldWeights) {
 	}
 }
 
-// cheapestFirst orders the terms by how many postings they cost, which puts the rarest first.
+// cheapestFirst orders the terms by the size of their postings, which puts the
+// rarest first.
 func (ix ranker) cheapestFirst(q *resolvedQuery, s *scratch) []int {
 	s.order = s.order[:0]
 	s.costs = s.costs[:0]
@@ -66,27 +71,28 @@ func (ix ranker) cheapestFirst(q *resolvedQuery, s *scratch) []int {
 	return s.order
 }
 
-// survey decodes the postings of the query and scores turns by their own words. The words of one concept count apart,
-// so that the sum is a little too high where a turn has several.
-func (ix ranker) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
+// scoreOwnWords decodes the postings of the query and scores turns by their own
+// words. The words of one concept count separately, so a turn with several of
+// them scores a little too high.
+func (ix ranker) scoreOwnWords(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratch, k int) (considered int) {
 	m := &s.norms
-	if s.normsOf != *f { // mostly those of the query before
+	if s.normsOf != *f { // mostly the same as for the last query
 		m.fill(f)
 		s.normsOf = *f
 	}
 	order := ix.cheapestFirst(q, s)
-	most := (max(f.user, f.userAsk) + f.assistant) / f.userFlat // once, in the shortest text
-	most /= f.k1 + most
-	rest := 0.0 // what the terms still to come can add to a turn, but for rare cases
+	maxAdd := (max(f.user, f.userAsk) + f.assistant) / f.userFlat // said once, in the shortest text
+	maxAdd /= f.k1 + maxAdd
+	rest := 0.0 // what the remaining terms can add to a turn, except in rare cases
 	for _, i := range order {
-		rest += q.terms[i].idf * q.terms[i].Weight * float64(most)
+		rest += q.terms[i].idf * q.terms[i].Weight * float64(maxAdd)
 	}
 	bound := q.maxFactor(w)
 	for _, i := range order {
 		qt := &q.terms[i]
 		considered = len(s.found)
 		narrow, late := considered > maxFound, false
-		adds := qt.idf * qt.Weight * float64(most)
+		adds := qt.idf * qt.Weight * float64(maxAdd)
 		if enough := k / 2; considered >= enough && s.costs[i] > 2*considered {
 			least := float64(s.kth(enough))
 			narrow = narrow || rest*bound < least
@@ -101,7 +107,7 @@ func (ix ranker) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratc
 			at := &s.spans[len(s.spans)-1]
 			switch {
 			case late:
-			case narrow: // of its many postings few will count
+			case narrow: // few of its many postings will count
 				ix.tallyFound(p, word.share, weight, f.k1, s)
 				at.late = true
 			default:
@@ -118,21 +124,23 @@ func (ix ranker) survey(q *resolvedQuery, w *Weights, f *fieldWeights, s *scratc
 	return considered
 }
 
-// found0 is added to every sum of the survey, so that none that counts is zero. It is too small to change any.
-const found0 = 0x1p-126
+// minSum is added to every sum, so that no sum that counts is zero. It is too
+// small to change any.
+const minSum = 0x1p-126
 
-// tallyFound adds what a term brings to the sums of turns that have one, and returns how many these are.
+// tallyFound adds a term to the sums of turns that have one, and returns their
+// number.
 func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) (added int) {
 	m := &s.norms
-	buf, briefs := p.buf, ix.briefs
-	sums := s.sums[:len(briefs)]
+	buf, headers := p.buf, ix.headers
+	sums := s.sums[:len(headers)]
 	if p.wide != 0 && len(s.found) < len(buf)/2 {
 		by := ix.wide[p.wide-1]
 		for _, n := range s.found {
 			if int(n) < len(by) && by[n] != 0 {
-				tf, l := by[n], briefs[n]
+				tf, l := by[n], headers[n]
 				x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-				sums[n] += weight*x/(k1+x) + found0
+				sums[n] += weight*x/(k1+x) + minSum
 				added++
 			}
 		}
@@ -143,9 +151,9 @@ func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 	left := s.entries[from:]
 	for _, e := range left {
 		n, tf := e>>8, e&0xff
-		l := briefs[n]
+		l := headers[n]
 		x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-		sums[n] = sums[n] + weight*x/(k1+x) + found0
+		sums[n] = sums[n] + weight*x/(k1+x) + minSum
 	}
 	s.entries = s.entries[:from]
 	return len(left)
@@ -160,16 +168,17 @@ func (s *scratch) markFound() bitset {
 	return s.near
 }
 
-// tally decodes the postings of a term, those of removed turns left out, and adds what it brings to the sums of their turns.
+// tally decodes the postings of a term, except those of deleted turns, and adds
+// the term to the sums of their turns.
 func (ix ranker) tally(p *postings, share, weight, k1 float32, s *scratch) {
 	m := &s.norms
-	buf, briefs, sums := p.buf, ix.briefs, s.sums
-	sums = sums[:len(briefs)]
-	most := len(buf) / 2 // a posting takes two bytes or more
-	s.entries = slices.Grow(s.entries, most)
-	entries := s.entries[len(s.entries) : len(s.entries)+most]
-	s.found = slices.Grow(s.found, most)
-	found := s.found[len(s.found) : len(s.found)+most]
+	buf, headers, sums := p.buf, ix.headers, s.sums
+	sums = sums[:len(headers)]
+	room := len(buf) / 2 // a posting takes at least two bytes
+	s.entries = slices.Grow(s.entries, room)
+	entries := s.entries[len(s.entries) : len(s.entries)+room]
+	s.found = slices.Grow(s.found, room)
+	found := s.found[len(s.found) : len(s.found)+room]
 	e, fresh := 0, 0
 	n := ^uint32(0) // one before the first turn
 	for i := 0; i+1 < len(buf); i++ {
@@ -181,23 +190,23 @@ func (ix ranker) tally(p *postings, share, weight, k1 float32, s *scratch) {
 			i += k - 1
 		}
 		n += d
-		tf, l := buf[i], briefs[n]
-		if l&briefDead != 0 {
+		tf, l := buf[i], headers[n]
+		if l&headerDead != 0 {
 			continue
 		}
 		entries[e] = n<<8 | uint32(tf)
 		e++
 		sum := sums[n]
 		found[fresh] = int32(n)
-		fresh += int((uint64(math.Float32bits(sum)) - 1) >> 63) // 1 if sum is 0, which can't be foretold
+		fresh += int((uint64(math.Float32bits(sum)) - 1) >> 63) // 1 if sum is 0; unpredictable, so no branch
 		x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-		sums[n] = sum + weight*x/(k1+x) + found0
+		sums[n] = sum + weight*x/(k1+x) + minSum
 	}
 	s.entries = s.entries[:len(s.entries)+e]
 	s.found = s.found[:len(s.found)+fresh]
 }
 
-// decodeNear appends the postings of a term in turns that are near candidates.
+// decodeNear appends the postings of a term in turns near candidates.
 func (ix ranker) decodeNear(id uint32, s *scratch) {
 	out, near := s.entries, s.near
 	p := &ix.posts[id]
@@ -216,8 +225,9 @@ func (ix ranker) decodeNear(id uint32, s *scratch) {
 	s.entries = filterPostings(out, p.buf, near)
 }
 
-// buckets of scores, by the upper bits of their floating point form: 16 for every power of two from 2^-8 to 2^12. What is
-// below or above shares the first or the last.
+// Scores are counted in buckets by the upper bits of their floating-point form:
+// 16 for every power of two from 2^-8 to 2^12. Lower and higher scores share
+// the first and the last bucket.
 const (
 	buckets     = 320
 	bucketShift = 23 - 4
@@ -228,7 +238,7 @@ func bucketOf(score float32) int {
 	return int(min(max(math.Float32bits(score)>>bucketShift, bucketBase), bucketBase+buckets-1)) - bucketBase
 }
 
-// lowest returns the lower end of the bucket that the k-th of the counted scores is in.
+// lowest returns the lower end of the bucket of the k-th best counted score.
 func (s *scratch) lowest(k int) float32 {
 	left := int32(k)
 	for i := buckets - 1; i > 0; i-- {
@@ -239,7 +249,7 @@ func (s *scratch) lowest(k int) float32 {
 	return 0
 }
 
-// kth is nearly the k-th best of the survey's scores so far, from below.
+// kth returns a close lower bound of the k-th best sum so far.
 func (s *scratch) kth(k int) float32 {
 	clear(s.counts[:])
 	for _, n := range s.found {
@@ -248,9 +258,9 @@ func (s *scratch) kth(k int) float32 {
 	return s.lowest(k)
 }
 
-// pick returns the turns that are best by their own words and that may be returned, some more than wanted, and forgets the
-// survey.
-func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []int32 {
+// pickSeeds returns the turns that are best by their own words and may be
+// returned, some more than wanted. It clears the sums.
+func (ix ranker) pickSeeds(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) []int32 {
 	k *= seedsPerTurn
 	found := s.found
 	if cap(s.marks) < len(found) {
@@ -265,12 +275,12 @@ func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 		s.found = s.found[:0]
 		return s.seeds
 	}
-	if f.anyKind() && q.inBrief() {
+	if f.anyKind() && q.inHeader() {
 		clear(s.counts[:])
 		for i, n := range found {
 			mark := s.sums[n]
 			s.sums[n] = 0
-			mark = s.factors.rough(mark, ix.briefs[n])
+			mark = s.factors.approximate(mark, ix.headers[n])
 			marks[i] = mark
 			s.counts[bucketOf(mark)]++
 		}
@@ -281,7 +291,7 @@ func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 	if len(found) > k {
 		limit = s.lowest(k)
 	}
-	check := f.anyKind() && f.hides() // only of the best it matters whether the request carries them
+	check := f.anyKind() && f.hides() // only for the best does it matter whether the request has them
 	if cap(s.seeds) < len(found) {
 		s.seeds = make([]int32, len(found)+len(found)/4)
 	}
@@ -289,7 +299,7 @@ func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 		best, n := s.seeds[:len(found)], 0
 		for i, mark := range marks {
 			best[n] = found[i]
-			if !(mark < limit) { // which can't be foretold: there is no branch for it
+			if !(mark < limit) { // unpredictable, so no branch
 				n++
 			}
 		}
@@ -303,10 +313,11 @@ func (ix ranker) pick(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 	return s.seeds[:min(len(s.seeds), 2*k)]
 }
 
-// hide takes the marks of those seeds that the request carries, and reports whether there are any.
+// hide removes the marks of seeds that the request already has, and reports
+// whether there were any.
 func (s *scratch) hide(marks []float32, limit float32, f *filter) bool {
 	if !slices.ContainsFunc(s.seeds, func(n int32) bool { return f.carried(n) && !f.pass(n) }) {
-		return false // mostly
+		return false // the usual case
 	}
 	for i, mark := range marks {
 		if !(mark < limit) && !f.pass(s.found[i]) {
@@ -317,14 +328,15 @@ func (s *scratch) hide(marks []float32, limit float32, f *filter) bool {
 	return true
 }
 
-// noMark is of turns that are not to be picked.
+// noMark marks turns that are not picked.
 const noMark = -1
 
-// markAll multiplies the survey's sums by the factors and counts them, where the signs do not tell all factors or not every turn
-// may be returned.
+// markAll multiplies the sums by the factors and counts them. It serves queries
+// whose factors the headers don't determine, and filters that exclude whole
+// kinds.
 func (ix ranker) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter, marks []float32) {
 	least := float32(0)
-	if (q.speaker != 0 || !q.inBrief()) && len(s.found) > k {
+	if (q.speaker != 0 || !q.inHeader()) && len(s.found) > k {
 		least = s.kth(k) / float32(q.maxFactor(w))
 	}
 	anyKind := f.anyKind()
@@ -336,8 +348,8 @@ func (ix ranker) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *fil
 			marks[i] = noMark
 			continue
 		}
-		if q.inBrief() {
-			mark = s.factors.rough(mark, ix.briefs[n])
+		if q.inHeader() {
+			mark = s.factors.approximate(mark, ix.headers[n])
 		} else {
 			mark = float32(float64(mark) * ix.factors(&ix.turns[n], q, w, nil))
 		}
@@ -346,23 +358,23 @@ func (ix ranker) markAll(q *resolvedQuery, w *Weights, s *scratch, k int, f *fil
 	}
 }
 
-// nominate marks the seeds and the turns within reach of them as candidates, and all turns whose text counts for those. It reports
-// whether these are the seeds alone.
-func (ix ranker) nominate(seeds []int32, s *scratch) (alone bool) {
+// markCandidates marks the seeds, the turns within reach of them, and all turns
+// whose text counts for those. It reports whether there are only seeds.
+func (ix ranker) markCandidates(seeds []int32, s *scratch) (alone bool) {
 	turns, near, chosen := ix.turns, s.near, s.chosen
 	alone = true
 	for _, seed := range seeds {
 		chosen.set(seed)
 		near.set(seed)
-		if ix.briefs[seed].alone() {
+		if ix.headers[seed].alone() {
 			continue
 		}
 		alone = false
 		conv := turns[seed].conv
-		whole := ix.talks(conv)
+		whole := ix.isGroup(conv)
 		if whole && !s.met.has(conv) {
 			s.met.set(conv)
-			s.talked = append(s.talked, conv)
+			s.grouped = append(s.grouped, conv)
 			for n := ix.convs.list[conv].last; n >= 0; n = ix.before(n) {
 				near.set(n)
 			}
@@ -382,15 +394,16 @@ func (ix ranker) nominate(seeds []int32, s *scratch) (alone bool) {
 			}
 		}
 	}
-	for _, c := range s.talked {
+	for _, c := range s.grouped {
 		s.met[c>>6] = 0
 	}
-	s.talked = s.talked[:0]
+	s.grouped = s.grouped[:0]
 	return alone
 }
 
-// before is the turn before another in its conversation, -1 for none. Mostly it is numbered so, too, which a processor that foretells
-// the branch goes by until it has read the turn: else a walk waits for one turn after the other.
+// before returns the previous turn of the conversation, or -1. It is usually
+// the one numbered before. Testing that first lets the processor predict the
+// result instead of waiting for one turn after the other.
 func (ix ranker) before(n int32) int32 {
 	if t := &ix.turns[n]; t.prev != n-1 {
 		return t.prev
@@ -398,7 +411,7 @@ func (ix ranker) before(n int32) int32 {
 	return n - 1
 }
 
-// after is the turn behind another in its conversation, -1 for none.
+// after returns the next turn of the conversation, or -1.
 func (ix ranker) after(n int32) int32 {
 	if t := &ix.turns[n]; t.next != n+1 {
 		return t.next

@@ -7,19 +7,21 @@ import (
 	"slices"
 )
 
-// coder makes texts shorter with a table of symbols, each of up to eight bytes, which it learns from the first texts of an
-// index. Unlike block compression it gives any one text back without its neighbours, at about a nanosecond a symbol. (The
-// idea is FSST's: Boncz, Neumann and Leis, Fast Random Access String Compression, 2020. Symbols here are the words of a
-// language, so there are more of them and the rarer take two bytes.)
+// coder compresses texts with a table of symbols, each of up to eight bytes,
+// which it learns from the first texts of an index. Unlike block compression it
+// decodes any text without its neighbours, at about a nanosecond per symbol.
+// The idea is FSST's (Boncz, Neumann and Leis, Fast Random Access String
+// Compression, 2020). The symbols here are words of a language, so there are
+// more of them, and the rarer ones take two bytes.
 //
-// A code below wideCodes is a symbol; from there on up to literal it is the first of two bytes; literal precedes a byte
-// that is no symbol.
+// A code below wideCodes is a symbol. From there up to literal it is the first
+// of two bytes. literal precedes a byte that is not a symbol.
 type coder struct {
-	symbols []uint64 // their bytes, the first lowest
+	symbols []uint64 // their bytes, the first one lowest
 	lengths []uint8
 	slots   []uint16 // hash table of the symbols of up to three bytes: number + 1
-	long    []uint16 // the numbers of the others, by the hash of their first four bytes, of one hash the longest first
-	ends    []uint16 // where in long those of a hash end
+	long    []uint16 // numbers of the others, by the hash of their first four bytes, longest first
+	ends    []uint16 // where the numbers of a hash end in long
 }
 
 const (
@@ -30,21 +32,23 @@ const (
 	headBits   = 12
 	headBytes  = 4
 
-	// learnFrom is how much text an index has before it learns, in bytes; with less, the table would be larger than what it
-	// saves. One that is built anew waits for learnLate, and one that is built from records for mostPlain or until it has answered,
-	// and learns from all over it; at most so much text is not coded yet.
+	// learnFrom is how many bytes of text an index has before its coder learns.
+	// With less, the table would be larger than what it saves. An index that is
+	// rebuilt waits for learnLate, and one that is built from records for
+	// maxPlain or until it has answered.
 	learnFrom = 256 << 10
 	learnLate = 2 << 20
-	mostPlain = 8 << 20
-	// An index learns from one byte in learnShare of its text, but from learnFrom at least and learnMost at most: twice as much saves
-	// another 7 % of the text, and takes a tenth of the load from records where texts are short.
+	maxPlain  = 8 << 20
+	// The coder learns from one byte in learnShare of the text, but from
+	// learnFrom to maxLearn bytes. Learning from twice as much saves another 7
+	// % of the text, and takes a tenth of the load time where texts are short.
 	learnShare = 8
-	learnMost  = 512 << 10
-	// perSymbol is how much text stands behind every symbol, in bytes.
+	maxLearn   = 512 << 10
+	// perSymbol is how many bytes of text justify one more symbol.
 	perSymbol = 48
 )
 
-// learn makes a coder for texts like these.
+// learn returns a coder for texts like these.
 func learn(texts [][]byte) *coder {
 	total := 0
 	words := newWordCounts()
@@ -77,7 +81,8 @@ func learn(texts [][]byte) *coder {
 	}
 	slices.SortFunc(all, order)
 	all = all[:min(len(all), min(maxSymbols, max(total/perSymbol, wideCodes))-wideCodes)]
-	// What words leave over is written letter by letter, or by pairs of them.
+	// What is not part of a learnt word is written by letters or pairs of
+	// letters.
 	known := &coder{}
 	for _, c := range all {
 		known.add(c.symbol, c.length)
@@ -103,7 +108,7 @@ func learn(texts [][]byte) *coder {
 			ones[t[i]]++
 			if before >= 0 {
 				pairs[before<<8|int(t[i])]++
-				before = -1 // a pair ends here
+				before = -1 // the pair ends here
 			} else {
 				before = int(t[i])
 			}
@@ -118,7 +123,7 @@ func learn(texts [][]byte) *coder {
 			all = append(all, candidate{uint64(b), 1, count, int(count)})
 		}
 	}
-	for p, count := range pairs { // none that ends in a blank: it would take from the words behind it the one that is theirs
+	for p, count := range pairs { // none that ends in a blank, which belongs to the next word
 		if count > 4 && p>>8 != 0 && p&255 != 0 && p&255 != ' ' {
 			all = append(all, candidate{uint64(p>>8) | uint64(p&255)<<8, 2, count, int(count)})
 		}
@@ -126,7 +131,7 @@ func learn(texts [][]byte) *coder {
 	slices.SortFunc(all, order)
 	c := &coder{}
 	for i, s := range all {
-		if i < wideCodes || s.length > 2 { // two bytes for a pair save nothing
+		if i < wideCodes || s.length > 2 { // two bytes for a pair would save nothing
 			c.add(s.symbol, s.length)
 		}
 	}
@@ -135,8 +140,9 @@ func learn(texts [][]byte) *coder {
 	return c
 }
 
-// wordLength is how much of t is taken for a word when symbols are learnt: a blank, and the letters or other characters behind it.
-// A blank before letters is theirs; a zero is a word of its own, as no symbol has one.
+// wordLength returns how many bytes at the start of t form a word when symbols
+// are learnt: a blank and the letters, or the other characters, after it. A
+// zero is a word of its own, because no symbol contains one.
 func wordLength(t []byte) int {
 	if t[0] == 0 {
 		return 1
@@ -162,7 +168,7 @@ func symbolOf(b []byte) uint64 {
 	return s
 }
 
-// symbolLength is the length of a symbol without zero bytes.
+// symbolLength returns the length of a symbol, which has no zero bytes.
 func symbolLength(s uint64) int { return (bits.Len64(s) + 7) / 8 }
 
 func (c *coder) add(symbol uint64, length int) {
@@ -183,7 +189,7 @@ func (c *coder) index() {
 	for h := range c.ends[1:] {
 		c.ends[h+1] += c.ends[h]
 	}
-	// Until they are filled in, ends has where those of a hash begin.
+	// Until the numbers are filled in, ends has where those of a hash begin.
 	c.long = make([]uint16, len(c.symbols)-short)
 	for length := uint8(maxSymbol); length >= headBytes; length-- {
 		for n, s := range c.symbols {
@@ -217,7 +223,7 @@ func (c *coder) slot(s uint64) int {
 
 func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBits)) }
 
-// longest returns the longest symbol that t begins with, and its length, 0 if none does.
+// longest returns the longest symbol at the start of t and its length, or 0.
 func (c *coder) longest(t []byte) (symbol, length int) {
 	if len(t) >= maxSymbol {
 		return c.longestOf(binary.LittleEndian.Uint64(t), maxSymbol)
@@ -225,7 +231,8 @@ func (c *coder) longest(t []byte) (symbol, length int) {
 	return c.longestOf(symbolOf(t), len(t))
 }
 
-// longestOf is longest of the left lowest bytes of head, of which the others are 0.
+// longestOf is longest for the left lowest bytes of head, whose other bytes are
+// 0.
 func (c *coder) longestOf(head uint64, left int) (symbol, length int) {
 	h, from := headHash(head), uint16(0)
 	if h > 0 {
@@ -267,14 +274,15 @@ func (c *coder) encode(dst, text []byte) []byte {
 	return dst
 }
 
-// decode appends the text that codes stand for. It is not ok if they are none of encode's.
+// decode appends the text of codes. It is not ok if encode did not write them.
 func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	symbols := c.symbols
 	lengths := c.lengths[:len(symbols)]
 	for i := 0; i < len(codes); {
-		// Room for some codes at a time: a check for each would cost as much as the rest.
+		// Grow for some codes at a time, because a check for each would cost as
+		// much as the rest.
 		const some = 256
-		stop := min(i+some, len(codes)-1) // the last byte has none behind it
+		stop := min(i+some, len(codes)-1) // the last byte has no successor
 		n := len(dst)
 		dst = slices.Grow(dst, (some+1)*maxSymbol)
 		space := dst[:cap(dst)]
@@ -286,7 +294,8 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 				i += 2
 				continue
 			}
-			// Which codes take two bytes can't be foretold, so there is no branch for it.
+			// Which codes take two bytes is unpredictable, so this does not
+			// branch on it.
 			wide := (k + 256 - wideCodes) >> 8
 			k += ((k-wideCodes)*255 + uint(codes[i+1])) & -wide
 			i += 1 + int(wide)
@@ -310,7 +319,7 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	return dst, true
 }
 
-// held is the heap that it takes, in bytes.
+// held returns the heap that c uses, in bytes.
 func (c *coder) held() int64 {
 	if c == nil {
 		return 0
@@ -318,20 +327,22 @@ func (c *coder) held() int64 {
 	return int64(cap(c.symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
 }
 
-// seenWords remembers the codes that words begin with, while many texts are coded with one coder: most words have come before.
-// What it gives is what the coder gives, as behind its first byte a symbol has either letters or none.
+// seenWords caches the codes of the starts of words while one coder codes many
+// texts, since most words repeat. The result is the coder's: after its first
+// byte, a symbol has either only letters or none.
 type seenWords [1 << seenBits]seenWord
 
 type seenWord struct {
 	word   uint64
-	code   uint16 // the first byte lowest
-	size   uint8  // of the code in bytes; 0 = no word is here
-	length uint8  // of what it stands for
+	code   uint16 // the first byte is lowest
+	size   uint8  // length of the code in bytes; 0 = empty slot
+	length uint8  // length of what it encodes
 }
 
 const seenBits = 13
 
-// of returns what stands for the start of eight bytes, the first lowest; c is always the same coder.
+// of returns the entry for the start of eight bytes, the first of which is
+// lowest. c must always be the same coder.
 func (m *seenWords) of(c *coder, head uint64) *seenWord {
 	word, n := firstWord(head)
 	e := &m[word*0x9e3779b97f4a7c15>>(64-seenBits)]
@@ -353,11 +364,11 @@ func newSeenWord(c *coder, word uint64, length int) seenWord {
 	return seenWord{word, uint16(wideCodes+k>>8) | uint16(k)<<8, 2, uint8(n)}
 }
 
-// literal reports whether the first byte is no symbol, nor begins one.
+// literal reports whether the first byte starts no symbol.
 func (w *seenWord) literal() bool { return byte(w.code) == literal }
 
-// firstWord cuts eight bytes, the first lowest, behind the letters that follow the first of them, or the characters that are none;
-// and returns how many are left.
+// firstWord cuts eight bytes after the run of letters, or of other characters,
+// that follows the first byte. It returns what is left and its length.
 func firstWord(head uint64) (word uint64, length int) {
 	const (
 		each = 0x0101010101010101
@@ -374,7 +385,7 @@ func firstWord(head uint64) (word uint64, length int) {
 	return head & (1<<(8*length) - 1), length
 }
 
-// encode is coder.encode of c, always the same one.
+// encode is coder.encode for c, which must always be the same.
 func (m *seenWords) encode(c *coder, dst, text []byte) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, 2*len(text))
@@ -388,9 +399,10 @@ func (m *seenWords) encode(c *coder, dst, text []byte) []byte {
 	return c.encode(space[:n], text)
 }
 
-// wordCounts counts words, each in the lowest bytes of a number that is not 0. It is a map, some times as fast.
+// wordCounts counts words, each in the lowest bytes of a number other than 0.
+// It is several times as fast as a map.
 type wordCounts struct {
-	words  []uint64 // 0 where none is
+	words  []uint64 // 0 = empty
 	counts []uint32
 	used   int
 }
@@ -419,7 +431,7 @@ func (c *wordCounts) add(word uint64) {
 	}
 }
 
-// slot is where a word stands, or would.
+// slot returns the position of a word, or the empty one where it would go.
 func (c *wordCounts) slot(word uint64) int {
 	mask := len(c.words) - 1
 	i := int(word*0x9e3779b97f4a7c15>>32) & mask

@@ -54,7 +54,8 @@ func BenchmarkCoder(b *testing.B) {
 	}
 }
 
-// What is coded comes back, whatever the text; codes that are cut off or made up are refused or give some text, never a fault.
+// What is coded comes back, whatever the text; codes that are cut off or made
+// up are refused or give some text, never a fault.
 func TestCoderGivesTextsBack(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := make([]string, 3000)

@@ -5,51 +5,54 @@ import (
 	"time"
 )
 
-// codeAfter is how long a built index answers questions before its texts are coded: the one that waited for it, at least.
+// codeAfter is how long a new index answers requests before its texts are
+// coded, so that the request that waited for it comes first.
 const codeAfter = 20 * time.Millisecond
 
-// learnsAt is how much text an index has before it learns from it.
+// learnsAt returns how many bytes of text the index collects before its coder
+// learns.
 func (ix *index) learnsAt() int64 {
 	switch {
 	case ix.later:
-		return mostPlain
+		return maxPlain
 	case ix.building:
 		return learnLate
 	}
 	return learnFrom
 }
 
-// learnOfEnough learns if it has not yet and there is enough text for it.
+// learnOfEnough learns if the index has not learnt yet and has enough text.
 func (ix *index) learnOfEnough() {
 	if ix.coder == nil && ix.plain >= learnFrom {
 		ix.learn()
 	}
 }
 
-// learn makes the coder from the texts that are there, and codes them.
+// learn makes the coder from the texts of the index, and codes them.
 func (ix *index) learn() { ix.take(codeRecords(&ix.arena, ix.mems)) }
 
-// coded are records whose texts are coded.
+// coded holds records whose texts are coded.
 type coded struct {
 	coder  *coder
 	seen   *seenWords // of the coder
 	arena  arena
-	places []place // none where a record is damaged: texts that are not coded stay readable
+	places []place // empty if a record is damaged; texts that are not coded stay readable
 }
 
-// codeRecords learns from the texts of records, and codes them. It changes nothing of what it is given.
+// codeRecords learns from the texts of records and codes them. It does not
+// change what it is given.
 func codeRecords(from *arena, mems []mem) *coded {
 	type record struct{ head, text []byte }
 	records := make([]record, len(mems))
 	total, damaged := 0, false
 	for i := range mems {
 		head, text, ok := cutText(from.from(mems[i].rec))
-		damaged = damaged || !ok // of a damaged snapshot: nothing tells where it ends
+		damaged = damaged || !ok // of a damaged snapshot, whose text has no known end
 		records[i] = record{head, text}
 		total += len(text)
 	}
-	var sample [][]byte // from all over, as people come to talk of other things
-	size := min(max(total/learnShare, learnFrom), learnMost, total)
+	var sample [][]byte // from all over the index, because topics change over time
+	size := min(max(total/learnShare, learnFrom), maxLearn, total)
 	for i, due := 0, 0; i < len(records); i++ {
 		if due += size; due >= total {
 			sample = append(sample, records[i].text)
@@ -72,7 +75,7 @@ func codeRecords(from *arena, mems []mem) *coded {
 	return c
 }
 
-// cutText returns what stands before the text of a record that is not coded, and the text.
+// cutText splits a record that is not coded before its text.
 func cutText(rec []byte) (head, text []byte, ok bool) {
 	u := readHead(rec).rest
 	skipToText(&u)
@@ -81,8 +84,8 @@ func cutText(rec []byte) (head, text []byte, ok bool) {
 	return head, text, !u.failed
 }
 
-// take makes the coded records those of the index, and codes what came to it since. What was captured keeps the arena as it was,
-// so the new one and its places stand beside it.
+// take replaces the records of the index by the coded ones, and codes what was
+// added meanwhile. Captures keep the old arena.
 func (ix *index) take(c *coded) {
 	ix.coder, ix.later = c.coder, false
 	if c.places == nil {
@@ -96,7 +99,7 @@ func (ix *index) take(c *coded) {
 		ix.mems[i].rec = p
 	}
 	for i := len(c.places); i < len(ix.mems); i++ {
-		head, text, _ := cutText(old.from(ix.mems[i].rec)) // it was written here
+		head, text, _ := cutText(old.from(ix.mems[i].rec)) // written by this process, so it is valid
 		work.pack.b = append(work.pack.b[:0], head...)
 		work.packText(&work.pack, ix.coder, text)
 		ix.mems[i].rec = ix.arena.add(work.pack.b)

@@ -20,7 +20,8 @@ var workshop = together(
 	exchange("c2", 9, "your teapot is ready, 2 cups of it", "Lovely."),
 )
 
-// A command says nothing about what it is about: neither that it was given before, nor what went on around it then, is worth a line.
+// A command says nothing about what it is about: neither that it was given
+// before, nor what went on around it then, is worth a line.
 func TestCommandsAreNotEchoed(t *testing.T) {
 	e, _ := newEngine(t, patient(), workshop)
 	for _, command := range []string{"run the tests", "commit", "Commit this", "please commit"} {
@@ -32,7 +33,8 @@ func TestCommandsAreNotEchoed(t *testing.T) {
 	wantLines(t, "sums", recallLines(t, e, Request{Newest: "what's 2+2?"}))
 }
 
-// What the user decided stands with what the assistant made of it, and before it.
+// What the user decided stands with what the assistant made of it, and before
+// it.
 func TestDecisionsAreShownWithWhatFollowed(t *testing.T) {
 	e, _ := newEngine(t, patient(), workshop)
 	wantLines(t, "cache", recallLines(t, e, Request{Newest: "what about the cache module?"}),
@@ -42,7 +44,8 @@ func TestDecisionsAreShownWithWhatFollowed(t *testing.T) {
 	}
 }
 
-// What is to be translated or is made up says nothing about who asks about themselves, and is found by who asks about it.
+// What is to be translated or is made up says nothing about who asks about
+// themselves, and is found by who asks about it.
 func TestMadeUpTextsTellNothingOfTheUser(t *testing.T) {
 	ms := texts(`translate this to German: "I live in Lisbon with my boyfriend."`, "lol imagine I live on a yacht", "I live in Kiel by the sea",
 		"Übersetze ins Englische: Ich wohne in Passau am Inn", "次の文を英語に訳してください：「私はパリに住んでいます。」")
@@ -67,7 +70,8 @@ func TestMadeUpTextsTellNothingOfTheUser(t *testing.T) {
 	}
 }
 
-// Small talk in scripts without spaces is no line, whoever says it, and what every sentence there has is no word.
+// Small talk in scripts without spaces is no line, whoever says it, and what
+// every sentence there has is no word.
 func TestIdeographsThatSayNothing(t *testing.T) {
 	e, _ := newEngine(t, patient(), together(
 		exchange("c1", 1, "先週、京都に引っ越しました", "おめでとうございます。"),
@@ -87,7 +91,8 @@ func TestIdeographsThatSayNothing(t *testing.T) {
 	}
 }
 
-// A Spanish introduction is read as Spanish, though its function words are French, too.
+// A Spanish introduction is read as Spanish, though its function words are
+// French, too.
 func TestIntroductionsTellTheirLanguage(t *testing.T) {
 	e, _ := newEngine(t, patient(), texts("Hola, me llamo Javier, vivo en Valencia y trabajo de arquitecto"))
 	for _, question := range []string{"¿dónde vivo?", "¿cómo me llamo?"} {

@@ -9,29 +9,29 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Constraints are statements such as "I'm allergic to peanuts" that a request must
-// respect, whatever the gate says of its words. The package query says which areas
-// a request is about; here their words are looked up.
+// Constraints are statements such as "I'm allergic to peanuts" that a request
+// must respect, whatever the gate says of its words. The package query says
+// which areas a request is about; here their words are looked up.
 
 const (
 	// maxConstraints limits such lines in a block.
 	maxConstraints = 3
 	// maxPerWord limits the turns that are taken for one word, the newest;
-	// maxExamined those that are examined for it, and maxPostingsRead those whose
-	// postings are read.
+	// maxExamined those that are examined for it, and maxPostingsRead those
+	// whose postings are read.
 	maxPerWord      = 8
 	maxExamined     = 64
 	maxPostingsRead = 4096
-	// maxToldTerms is the maximum length of a user's turn that is taken as such a
-	// statement, and maxMarkedTerms that of a fact with a mark, in terms. In a long
-	// one the words belong to different things.
+	// maxToldTerms is the maximum length of a user's turn that is taken as such
+	// a statement, and maxMarkedTerms that of a fact with a mark, in terms. In
+	// a long one the words belong to different things.
 	maxToldTerms   = 24
 	maxMarkedTerms = 16
-	// constraintAge is the age at which a statement counts half as much as one of
-	// today.
+	// constraintAge is the age at which a statement counts half as much as one
+	// of today.
 	constraintAge = 2 * profileAge
-	// constraintFloor is the minimum weight of a ConstraintTold statement: an allergy
-	// does not pass.
+	// constraintFloor is the minimum weight of a ConstraintTold statement: an
+	// allergy does not pass.
 	constraintFloor = 0.7
 )
 
@@ -41,8 +41,8 @@ type constraintHit struct {
 	word uint32
 }
 
-// constraints returns the turns with constraints on the request, the most important
-// first.
+// constraints returns the turns with constraints on the request, the most
+// important first.
 func (ix finder) constraints(q *resolvedQuery, f *filter, s *scratch) []constraintHit {
 	if q.speaker != 0 || q.SmallTalk {
 		return nil
@@ -83,8 +83,8 @@ type constraintSearch struct {
 	of   string // the word that the text must have, if id is a part of it
 }
 
-// addConstraints appends the turns that have a word, or raises the score of those
-// that were found already.
+// addConstraints appends the turns that have a word, or raises the score of
+// those that were found already.
 func (ix finder) addConstraints(found []constraintHit, from int, w constraintSearch, q *resolvedQuery, f *filter, s *scratch) []constraintHit {
 	turns := s.entries[:0]
 	for buf, now := ix.posts[w.id].buf, uint32(0); len(buf) > 0; {
@@ -142,21 +142,21 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 	return found
 }
 
-// mayHold reports whether a turn may say something permanent: it is a fact, or the
-// user's own in a few words.
+// mayHold reports whether a turn may say something permanent: it is a fact, or
+// the user's own in a few words.
 func (t *turn) mayHold() bool {
 	return t.flags&turnFact != 0 || t.traits&(text.HasPreference|text.FirstPerson) != 0 && t.userLen <= maxToldTerms
 }
 
-// lowerText returns the text of passage i in lower case. It is valid until the next
-// call.
+// lowerText returns the text of passage i in lower case. It is valid until the
+// next call.
 func (ix finder) lowerText(i int32, s *scratch) []byte {
 	s.text = ix.appendText(s.text[:0], i)
 	return bytes.ToLower(s.text)
 }
 
-// sharesWord reports whether turn n has a content word of the query other than the
-// one that was searched for.
+// sharesWord reports whether turn n has a content word of the query other than
+// the one that was searched for.
 func (ix finder) sharesWord(n int32, q *resolvedQuery, sought constraintSearch) bool {
 	t := &ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {

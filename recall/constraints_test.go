@@ -238,7 +238,7 @@ func TestConstraintReadingIsBounded(t *testing.T) {
 	for i := range 5 * maxPostingsRead {
 		p.add(uint32(i), newFrequency(1, 0, 0))
 		ix.turns = append(ix.turns, turn{userLen: maxToldTerms + 1})
-		ix.briefs = append(ix.briefs, 0)
+		ix.headers = append(ix.headers, 0)
 	}
 	ix.posts = []postings{p}
 	f, s := &filter{ix: ix}, &scratch{}

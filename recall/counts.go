@@ -10,12 +10,13 @@ import (
 // termCounts counts the terms of one turn.
 type termCounts struct {
 	list  []termCount
-	slots []uint32 // hash table of the terms: place in list + 1; at most half full, a power of two
-	// While an index is built byTerm, by number, takes the place of slots: where a term stands, if it was counted in this round.
+	slots []uint32 // hash table: position in list + 1; at most half full, a power of two
+	// While an index is built, byTerm replaces slots: by term number, the
+	// position of a term that was counted in this round.
 	byTerm []termPlace
 	round  uint32
-	ids    []uint32 // of the passage at hand
-	once   []uint32 // of the passage at hand, if it is the assistant's: each once, without marks
+	ids    []uint32 // of the current passage
+	once   []uint32 // of the current passage, if it is the assistant's: each once, without marks
 	nth    uint16   // passage of the turn
 }
 
@@ -26,7 +27,7 @@ const (
 
 type termPlace struct{ round, at uint32 }
 
-// reset empties c for at most so many terms, likely: it has room for more. Its space is kept.
+// reset empties c for likely at most so many terms, and keeps its memory.
 func (c *termCounts) reset(terms int, building bool) {
 	c.list, c.nth = c.list[:0], 0
 	if building {
@@ -48,7 +49,7 @@ func (c *termCounts) growByTerm(term uint32) {
 	}
 }
 
-// cleared is n zeros, in the space of s if that is enough.
+// cleared returns n zeros, in the memory of s if it suffices.
 func cleared(s []uint32, n int) []uint32 {
 	if cap(s) < n {
 		return make([]uint32, n)
@@ -61,7 +62,7 @@ func cleared(s []uint32, n int) []uint32 {
 type termCount struct {
 	term            uint32
 	tell, ask, asst uint16
-	last            uint16 // passage of the assistant's that has it
+	last            uint16 // the last passage of the assistant's that has it
 }
 
 // number returns the numbers of terms, valid until the next passage.
@@ -73,7 +74,8 @@ func (c *termCounts) number(ix *index, terms []string) []uint32 {
 	return c.ids
 }
 
-// passage counts the terms of one passage, and returns how many there are, marks left out.
+// passage counts the terms of one passage and returns how many there are,
+// without marks.
 func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	c.once = c.once[:0]
 	c.nth++
@@ -112,8 +114,9 @@ func (c *termCounts) passage(ids []uint32, asst bool) (n int) {
 	return n
 }
 
-// assistantsByTerm and usersByTerm are passage where there is byTerm. Which terms have come before, and which are marks, can't be foretold,
-// so there is no branch for it: what may be a new count is written behind the last, and stays there if it is one.
+// assistantsByTerm and usersByTerm are passage with byTerm. Which terms are
+// new, and which are marks, is unpredictable, so they don't branch on it: a
+// count that may be new is written after the last one, and kept if it is.
 func (c *termCounts) assistantsByTerm(ids []uint32) (n int) {
 	counted, kept, nth, round := len(c.list), 0, c.nth, c.round
 	list, once, byTerm := slices.Grow(c.list, len(ids))[:counted+len(ids)], slices.Grow(c.once, len(ids))[:len(ids)], c.byTerm
@@ -194,7 +197,7 @@ func (c *termCounts) of(term uint32) *termCount {
 	return &c.list[len(c.list)-1]
 }
 
-// slot is where a term stands, or would.
+// slot returns the position of a term, or the empty one where it would go.
 func (c *termCounts) slot(term uint32) uint32 {
 	mask := uint32(len(c.slots) - 1)
 	i := uint32(uint64(term)*0x9e3779b97f4a7c15>>32) & mask
@@ -204,7 +207,7 @@ func (c *termCounts) slot(term uint32) uint32 {
 	return i
 }
 
-// number is 1 for true.
+// number returns 1 for true.
 func number(is bool) (n int) {
 	if is {
 		n = 1

@@ -5,18 +5,20 @@ import (
 	"math/bits"
 )
 
-// heldBy sums sure * weight over the terms of the query that a passage of turn n covers.
-func (s *selection) heldBy(n int32, packed []byte) float64 {
+// coverage sums sure * weight over the terms of the query that a passage of
+// turn n has.
+func (s *selection) coverage(n int32, packed []byte) float64 {
 	if h, ok := s.scratch.holdings(n); ok {
-		if weight, ok := s.q.heldAmong(h.user|h.kin|h.assistant, packed); ok {
+		if weight, ok := s.q.coverageAmong(h.user|h.kin|h.assistant, packed); ok {
 			return weight
 		}
 	}
-	return s.q.heldInAll(packed)
+	return s.q.fullCoverage(packed)
 }
 
-// heldByUser is what the user's text holds, from what was noted of it; not ok where that does not tell.
-func (q *resolvedQuery) heldByUser(noted holdings) (weight float64, ok bool) {
+// userCoverage is coverage of the user's text, from what was recorded of it. It
+// is not ok if that does not suffice.
+func (q *resolvedQuery) userCoverage(noted holdings) (weight float64, ok bool) {
 	if noted.kin != 0 || noted.user&beyond != 0 {
 		return 0, false
 	}
@@ -27,24 +29,26 @@ func (q *resolvedQuery) heldByUser(noted holdings) (weight float64, ok bool) {
 	return weight, true
 }
 
-// mostSought is how many words are looked for one by one; reading a passage through finds any number.
-const mostSought = 8
+// maxSought is how many words are searched for one by one. Reading the whole
+// passage finds any number.
+const maxSought = 8
 
-// heldAmong is heldInAll where only these concepts can stand in the passage; not ok if they have too many words.
-func (q *resolvedQuery) heldAmong(concepts uint32, packed []byte) (weight float64, ok bool) {
+// coverageAmong is fullCoverage if the passage can only have these concepts. It
+// is not ok if they have too many words.
+func (q *resolvedQuery) coverageAmong(concepts uint32, packed []byte) (weight float64, ok bool) {
 	if concepts&beyond != 0 {
 		return 0, false
 	}
-	type sight struct {
+	type match struct {
 		at, concept int
 		share       float32
 	}
-	var found [mostSought]sight
+	var found [maxSought]match
 	sought, n := 0, 0
 	for left := concepts; left != 0; left &= left - 1 {
 		k := bits.TrailingZeros32(left)
 		words := q.terms[k].words
-		if sought += len(words); sought > mostSought {
+		if sought += len(words); sought > maxSought {
 			return 0, false
 		}
 		for _, w := range words {
@@ -52,11 +56,11 @@ func (q *resolvedQuery) heldAmong(concepts uint32, packed []byte) (weight float6
 			if at < 0 {
 				continue
 			}
-			i := n // in the order of the text, in which heldInAll adds
+			i := n // in the order of the text, in which fullCoverage adds
 			for ; i > 0 && found[i-1].at > at; i-- {
 				found[i] = found[i-1]
 			}
-			found[i] = sight{at, k, w.share}
+			found[i] = match{at, k, w.share}
 			n++
 		}
 	}
@@ -70,7 +74,7 @@ func (q *resolvedQuery) heldAmong(concepts uint32, packed []byte) (weight float6
 	return weight, true
 }
 
-// findTerm returns where a term stands first among packed ones, -1 if nowhere.
+// findTerm returns the position of a term among packed ones, or -1.
 func findTerm(packed []byte, id uint32) int {
 	first := byte(id)
 	if id >= 0x80 {
@@ -82,7 +86,7 @@ func findTerm(packed []byte, id uint32) int {
 			return -1
 		}
 		i += from
-		if from = i + 1; i > 0 && packed[i-1] >= 0x80 { // inside another
+		if from = i + 1; i > 0 && packed[i-1] >= 0x80 { // the match is inside another term
 			continue
 		}
 		if id < 0x80 {
@@ -94,9 +98,10 @@ func findTerm(packed []byte, id uint32) int {
 	}
 }
 
-// heldInAll sums sure * weight over the terms of the query that a passage's terms cover.
-func (q *resolvedQuery) heldInAll(packed []byte) (weight float64) {
-	var share [256]float32 // by term of the query: Config.MaxTerms is at most that
+// fullCoverage sums sure * weight over the terms of the query that a passage
+// has.
+func (q *resolvedQuery) fullCoverage(packed []byte) (weight float64) {
+	var share [256]float32 // by term of the query, at most Config.MaxTerms
 	for at := 0; at < len(packed); {
 		id := uint32(packed[at])
 		at++
@@ -118,11 +123,11 @@ func (q *resolvedQuery) heldInAll(packed []byte) (weight float64) {
 	return weight
 }
 
-// phraseTerms is how much of a turn is read for phrases.
-const phraseTerms = 512
+// maxPhraseTerms is how much of a turn is read for phrases.
+const maxPhraseTerms = 512
 
-// phrases adds, to these turns, the share w.Phrase of the lesser idf for every two terms that follow one another in the
-// query and in the user's text.
+// phrases adds to each hit the share w.Phrase of the smaller idf for every two
+// terms that are adjacent in the query and in the user's text.
 func (ix ranker) phrases(q *resolvedQuery, w *Weights, hits []hit, s *scratch) {
 	if w.Phrase == 0 || len(q.terms) < 2 {
 		return
@@ -138,18 +143,19 @@ func (ix ranker) phrases(q *resolvedQuery, w *Weights, hits []hit, s *scratch) {
 	}
 }
 
-// mayHavePhrase reports whether there may be a phrase in turn n.
+// mayHavePhrase reports whether turn n may have a phrase.
 func (s *scratch) mayHavePhrase(n int32) bool {
 	noted, ok := s.holdings(n)
 	return !ok || noted.neighbours()
 }
 
-// phrase is what the best passage of a turn adds. With parts, it notes the pairs.
+// phrase returns what the phrases of a turn's best passage add. With parts, it
+// appends the pairs.
 func (ix ranker) phrase(n int32, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
 	t := &ix.turns[n]
 	best := 0.0
 	var found []Part
-	left := phraseTerms
+	left := maxPhraseTerms
 	end := t.mem + int32(t.count)
 	if t.flags&turnSpoken != 0 {
 		end = t.mem + 1

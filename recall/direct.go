@@ -12,18 +12,19 @@ import (
 )
 
 // Some questions share no word with what answers them: "what do you know about
-// me?", "what did we do yesterday?", "where were we?" They are answered directly,
-// by facts or by time.
+// me?", "what did we do yesterday?", "where were we?" They are answered
+// directly, by facts or by time.
 
 // finder finds turns that are shown without their words having been ranked. It
 // changes nothing in the index.
 type finder struct{ *index }
 
 const (
-	// maxRecent limits the turns that are shown for a question about a time, unless
-	// the request asks for fewer.
+	// maxRecent limits the turns that are shown for a question about a time,
+	// unless the request asks for fewer.
 	maxRecent = 6
-	// minTellingTerms is the minimum number of terms of a turn that says something.
+	// minTellingTerms is the minimum number of terms of a turn that says
+	// something.
 	minTellingTerms = 4
 )
 
@@ -42,8 +43,8 @@ func (ix finder) saidOn(q *resolvedQuery, f *filter, s *scratch, limit int) []hi
 	})
 }
 
-// lastConversation returns what the user said last in the newest conversation other
-// than the request's own.
+// lastConversation returns what the user said last in the newest conversation
+// other than the request's own.
 func (ix finder) lastConversation(f *filter, s *scratch, conv int32, limit int) []hit {
 	newest := int32(-1)
 	for n := range ix.turns {
@@ -63,14 +64,15 @@ func (ix finder) lastConversation(f *filter, s *scratch, conv int32, limit int) 
 	})
 }
 
-// tells reports whether a live turn has enough words of the user to say something.
+// tells reports whether a live turn has enough words of the user to say
+// something.
 func (t *turn) tells() bool {
 	return t.flags&(turnDead|turnFact|turnResource) == 0 && t.userLen >= minTellingTerms
 }
 
-// bestInOrder returns the limit turns that say something and have the best scores
-// above 0, in the order in which they were said. Any number may qualify ("what did
-// we do this year?"), so only these are kept.
+// bestInOrder returns the limit turns that say something and have the best
+// scores above 0, in the order in which they were said. Any number may qualify
+// ("what did we do this year?"), so only these are kept.
 func (ix finder) bestInOrder(f *filter, s *scratch, limit int, score func(t *turn) float64) []hit {
 	hits := s.picked[:0]
 	for n := range ix.turns {
@@ -96,8 +98,8 @@ func (ix finder) bestInOrder(f *filter, s *scratch, limit int, score func(t *tur
 	return hits
 }
 
-// direct ranks what answers a question without its words being searched for. It is
-// not ok if they must be.
+// direct ranks what answers a question without its words being searched for. It
+// is not ok if they must be.
 func (ix finder) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, topK int) (hits []hit, ok bool) {
 	conv, known := ix.convs.find(req.Conversation)
 	if !known || req.Conversation == "" {
@@ -120,27 +122,27 @@ func (ix finder) direct(q *resolvedQuery, f *filter, s *scratch, req *Request, t
 	return nil, false
 }
 
-// maxProfile limits the facts that are examined, and maxSaid the turns if no fact
-// answers; both take the newest.
+// maxProfile limits the facts that are examined, and maxSaid the turns if no
+// fact answers; both take the newest.
 const (
 	maxProfile = 1024
 	maxSaid    = 256
-	// maxAgeRead limits the bytes that the slow expression for ages reads for one
-	// request.
+	// maxAgeRead limits the bytes that the slow expression for ages reads for
+	// one request.
 	maxAgeRead = 32 << 10
 )
 
 // profileAge is the age at which a fact counts half as much as one of today.
 const profileAge = 180 * dayMillis
 
-// agedBy returns the weight of something said at a time, where weights halve every
-// half.
+// agedBy returns the weight of something said at a time, where weights halve
+// every half.
 func agedBy(now, at, half storage.Time) float64 {
 	return math.Exp2(-float64(max(now-at, 0)) / float64(half))
 }
 
-// profile ranks the facts that answer a profile question, or for a name or an age
-// what else the user said. If there are none, the words are searched for.
+// profile ranks the facts that answer a profile question, or for a name or an
+// age what else the user said. If there are none, the words are searched for.
 func (ix finder) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
 	s.picked = s.picked[:0]
 	if ix.profileOf(turnFact, maxProfile, q, f, s); len(s.picked) == 0 && q.Profile != query.ProfileAll {
@@ -150,8 +152,8 @@ func (ix finder) profile(q *resolvedQuery, f *filter, s *scratch) []hit {
 	return s.picked
 }
 
-// profileOf examines the newest limit facts, or with kind 0 the newest turns, and
-// appends those that answer to s.picked.
+// profileOf examines the newest limit facts, or with kind 0 the newest turns,
+// and appends those that answer to s.picked.
 func (ix finder) profileOf(kind flags, limit int, q *resolvedQuery, f *filter, s *scratch) {
 	looked, read := 0, 0
 	for n := int32(len(ix.turns)) - 1; n >= 0 && looked < limit && read < maxAgeRead; n-- {

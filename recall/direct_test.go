@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What is known of users is what they said of themselves, their name first; and nothing where nothing is known.
+// What is known of users is what they said of themselves, their name first; and
+// nothing where nothing is known.
 func TestQuestionsAboutOneself(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "I'm Anna, 34, from Bremen."), factOf(2, "The port is 8443."), factOf(3, "I hate treadmills."),
@@ -31,7 +32,8 @@ func TestQuestionsAboutOneself(t *testing.T) {
 	wantIDs(t, "nothing known", recallIDs(t, e, Request{Newest: "what do you know about me?"}))
 }
 
-// What was done on a day is what was said on it, in its order, whatever words say "last week" elsewhere.
+// What was done on a day is what was said on it, in its order, whatever words
+// say "last week" elsewhere.
 func TestQuestionsAboutATime(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC) // a Wednesday
 	at := func(days int, m []storage.Memory) []storage.Memory {
@@ -57,14 +59,16 @@ func TestQuestionsAboutATime(t *testing.T) {
 	if got := recallIDs(t, e, Request{Newest: "which routes died last week?", Now: now}); !slices.Contains(got, ms[0].ID) {
 		t.Errorf("a word: got %v", got)
 	}
-	// In a conversation that goes on "where were we" is about what stands in it, and its own turns are no memories.
+	// In a conversation that goes on "where were we" is about what stands in
+	// it, and its own turns are no memories.
 	if got := recallIDs(t, e, Request{Newest: "where were we?", Now: now, Conversation: "c2"}); len(got) > 0 {
 		t.Errorf("in the conversation: got %v", got)
 	}
 	wantIDs(t, "visible", recallIDs(t, e, Request{Newest: "what did we do last week?", Now: now, VisibleIDs: map[string]struct{}{ms[2].ID: {}, ms[3].ID: {}}}), ms[6].ID)
 }
 
-// What is to be done, is so, or is asked by the way is no question about what was said; and the words may know: "on Friday I have ...".
+// What is to be done, is so, or is asked by the way is no question about what
+// was said; and the words may know: "on Friday I have ...".
 func TestQuestionsThatOnlyHoldADay(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	ms := texts("the parser of the billing service chokes on tabs", "on Friday I have an appointment with the dentist", "my exam is on the 14th of September")
@@ -89,7 +93,8 @@ func TestQuestionsThatOnlyHoldADay(t *testing.T) {
 	wantIDs(t, "have we", recallIDs(t, e, Request{Newest: "what have we done this week?", Now: now}), ms[0].ID)
 }
 
-// A conversation may go on for weeks: what was said in it and is not in sight any more was said on that day, too.
+// A conversation may go on for weeks: what was said in it and is not in sight
+// any more was said on that day, too.
 func TestQuestionsAboutATimeOfTheSameConversation(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	ms := together(exchange("c1", 1, "the staging database got a new name", "Noted."), exchange("c2", 2, "named exports only, no defaults anywhere", "Noted."))
@@ -115,7 +120,8 @@ func TestWhereWeWereIsWhereSomethingWasTold(t *testing.T) {
 	wantLines(t, "again", recallLines(t, e, Request{Newest: "where were we?", Conversation: "c4"}), "user: the parser of the billing service chokes on tabs")
 }
 
-// Of any number of turns that were said then, the best are shown, in their order.
+// Of any number of turns that were said then, the best are shown, in their
+// order.
 func TestQuestionsAboutATimeShowTheBest(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	var ms []storage.Memory

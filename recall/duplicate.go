@@ -8,8 +8,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// signature is four small minhashes of a passage's distinct terms. Of two passages that share nine tenths of their terms
-// at least two agree but in 4 of 1,000 cases, and of two that share little hardly ever.
+// signature has four small minhashes of a passage's distinct terms. Of two
+// passages that share nine tenths of their terms, at least two agree except in
+// 4 of 1,000 cases; of two that share little, hardly ever.
 type signature [4]uint8
 
 func sign(terms []string) signature {
@@ -20,7 +21,7 @@ func sign(terms []string) signature {
 	return low.signature()
 }
 
-// minhash is four hashes of a term, or the least of those of many.
+// minhash has four hashes of a term, or the minima of those of many terms.
 type minhash [4]uint32
 
 var noMinhash = minhash{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
@@ -50,10 +51,11 @@ func (m *minhash) signature() (s signature) {
 	return s
 }
 
-// termHashes are the hashes of an index's terms, by number, while it is built.
+// termHashes caches the hashes of an index's terms, by number, while it is
+// built.
 type termHashes []minhash
 
-// sign is sign for terms by number.
+// sign is the function sign for terms by number.
 func (t *termHashes) sign(ix *index, ids []uint32) signature {
 	for n := len(*t); n < ix.terms.len(); n++ {
 		*t = append(*t, minhashOf(ix.terms.raw(uint32(n))))
@@ -80,15 +82,16 @@ type taken struct {
 	head
 	mem   int32
 	bits  termBits
-	known bool // bits are
+	known bool // bits is valid
 	own   ownStrings
-	limit int // of its text, where all together are too long
-	// answers: the question is the one before, which was taken for what is asked.
+	limit int // of its text, if all together are too long
+	// answers means that the previous passage is the question, which was taken
+	// for the query.
 	answers    bool
 	constraint bool // it is a constraint, shown whatever its words
 }
 
-// termBits has a bit for each distinct term, which some may share.
+// termBits has one bit for each distinct term. Terms may share a bit.
 type termBits [8]uint64
 
 func (t *taken) readBits() {
@@ -110,8 +113,8 @@ func (t *taken) readBits() {
 	}
 }
 
-// apart reports, of two passages of which the first has at most n distinct terms, that they can't be alike: a tenth of its
-// terms is not in the other.
+// apart reports that two passages, the first of which has at most n distinct
+// terms, can't be alike, because a tenth of its terms is not in the other.
 func (b *termBits) apart(n int, o *termBits) bool {
 	odd := 0
 	for i := range b {
@@ -120,7 +123,8 @@ func (b *termBits) apart(n int, o *termBits) bool {
 	return odd*10 > n
 }
 
-// duplicate reports whether a passage says the same as one that was taken before.
+// duplicate reports whether a passage says the same as one that was taken
+// before.
 func (ix ranker) duplicate(before []taken, h *taken, both *termTable) bool {
 	for i := range before {
 		t := &before[i]
@@ -142,12 +146,13 @@ func (ix ranker) duplicate(before []taken, h *taken, both *termTable) bool {
 	return false
 }
 
-// alike reports near duplicates: nine tenths of the distinct terms shared (Jaccard), and none of the others a number, for
-// texts that differ in a number say different things. Texts without terms are never alike.
+// alike reports near duplicates: nine tenths of the distinct terms are shared
+// (Jaccard), and none of the others is a number, because texts that differ in a
+// number say different things. Texts without terms are never alike.
 func (ix ranker) alike(a, b *taken, both *termTable) bool {
-	both.clear(len(a.packed) + len(b.packed)) // a term takes a byte or more
-	ofA, _ := both.note(a.packed, 1)
-	ofB, same := both.note(b.packed, 2)
+	both.clear(len(a.packed) + len(b.packed)) // a term takes at least one byte
+	ofA, _ := both.add(a.packed, 1)
+	ofB, same := both.add(b.packed, 2)
 	if ofA == 0 || ofB == 0 || same*10 < (ofA+ofB-same)*9 {
 		return false
 	}
@@ -159,19 +164,19 @@ func (ix ranker) alike(a, b *taken, both *termTable) bool {
 	return true
 }
 
-// termTable is a hash table of the terms of two passages: term<<2 | which of them has it, 1 and 2. 0 is an empty place, as the term
-// 0 is a mark.
+// termTable is a hash table of the terms of two passages: term<<2 | which
+// passages have it (1 and 2). 0 is an empty slot, because the term 0 is a mark.
 type termTable struct {
-	slots []uint32 // a power of two of them
-	shift int      // takes a hash to a place
+	slots []uint32 // a power of two
+	shift int      // of a hash, to get a slot
 }
 
-// keptTerms is the largest table that is kept for the next request.
+// keptTerms is the size of the largest table that is kept for the next request.
 const keptTerms = 1 << 14
 
-// clear makes room for at most so many terms, and one more.
-func (t *termTable) clear(most int) {
-	size := bits.Len(uint(most))
+// clear makes room for at most limit terms, and one more.
+func (t *termTable) clear(limit int) {
+	size := bits.Len(uint(limit))
 	if t.slots, t.shift = t.slots[:min(1<<size, cap(t.slots))], 32-size; len(t.slots) < 1<<size {
 		t.slots = make([]uint32, 1<<size)
 		return
@@ -179,8 +184,9 @@ func (t *termTable) clear(most int) {
 	clear(t.slots)
 }
 
-// note notes the terms of a passage, and returns how many there are and how many of them were there.
-func (t *termTable) note(packed []byte, which uint32) (distinct, before int) {
+// add adds the terms of a passage. It returns how many there are, and how many
+// were there before.
+func (t *termTable) add(packed []byte, which uint32) (distinct, before int) {
 	for at := 0; at < len(packed); {
 		id := uint32(packed[at])
 		at++

@@ -6,7 +6,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What someone takes is looked up by the questions of few words that people ask about it.
+// What someone takes is looked up by the questions of few words that people ask
+// about it.
 func TestMedicationIsLookedUp(t *testing.T) {
 	for told, question := range map[string]string{
 		"my cardiologist put me on metoprolol 50mg": "which meds am I on?",
@@ -19,7 +20,8 @@ func TestMedicationIsLookedUp(t *testing.T) {
 	}
 }
 
-// A word within an identifier, the name of a file or a phrase that says nothing of it is about no area; the same word by itself is.
+// A word within an identifier, the name of a file or a phrase that says nothing
+// of it is about no area; the same word by itself is.
 func TestWordsThatAreNoRequest(t *testing.T) {
 	facts := []string{"My son Leo is allergic to peanuts.", "I'm on azathioprine 150 mg.", "I have a herniated disc.", "I deploy with argocd"}
 	ms := texts("ok then")

@@ -12,31 +12,35 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Where memories cost more together than the budget, long ones are shown in part: what of them holds the words of the query, in whole
-// sentences where these fit. So a few long passages don't keep all others out of a block.
+// If memories together exceed the budget, long ones are shown in part: the part
+// that has the words of the query, in whole sentences if these fit. So a few
+// long passages don't crowd out all others.
 
 const (
 	bytesPerToken = 2 // at least, on running text
-	// shareOfLeft is what a memory may take of the budget that better ones left. minExcerpt is the least part of a text that is
-	// worth a line, in bytes. Both measured: see docs/recall-figures.md.
+	// shareOfLeft is the share that a memory may take of the budget that better
+	// ones left. minExcerpt is the minimum part of a text that is worth a line,
+	// in bytes. docs/recall-figures.md has the measurements.
 	shareOfLeft = 0.4
 	minExcerpt  = 150
-	// maxSights is how many words of the query are looked at in one text, maxStems how many different ones.
-	maxSights = 256
-	maxStems  = 32
-	maxEnding = 16 // of a word behind its stem, in bytes
-	omission  = " ..."
+	// maxMatches limits the words of the query that are considered in one text,
+	// and maxStems the different ones.
+	maxMatches = 256
+	maxStems   = 32
+	maxEnding  = 16 // bytes of a word after its stem
+	omission   = " ..."
 )
 
-// fit shortens texts until the memories cost no more than the budget together: the best may take its share of all, the next the same of
-// what is left, and so on, but none less than minExcerpt; what then does not fit is left out. What is left over at the end is theirs again,
-// in the same order.
+// fit shortens texts until the memories together fit the budget. The best may
+// take its share of everything, the next the same share of the rest, and so on,
+// but none less than minExcerpt. What then does not fit is left out. What
+// remains at the end is distributed again in the same order.
 func (s *selection) fit() {
 	room, whole := s.budget, 0
 	for i := range s.taken {
 		whole += overhead(&s.res.Memories[i].Memory) + s.taken[i].own.text.length()
 	}
-	if whole <= room { // mostly
+	if whole <= room { // the usual case
 		return
 	}
 	for i := 0; i < len(s.taken); {
@@ -48,7 +52,7 @@ func (s *selection) fit() {
 			continue
 		}
 		s.leaveOut(i)
-		if i < len(s.taken) && s.taken[i].answers { // which tells nothing by itself
+		if i < len(s.taken) && s.taken[i].answers { // which says nothing without it
 			s.leaveOut(i)
 		}
 	}
@@ -60,7 +64,7 @@ func (s *selection) fit() {
 	}
 }
 
-// leaveOut takes memory i out of the result.
+// leaveOut removes memory i from the result.
 func (s *selection) leaveOut(i int) {
 	if s.explain {
 		s.cut(s.taken[i].mem, s.hits[i], CutBudget)
@@ -73,7 +77,7 @@ func (s *selection) leaveOut(i int) {
 	s.taken, s.hits, s.res.Memories = s.taken[:n], s.hits[:n], s.res.Memories[:n]
 }
 
-// shorten cuts a text that is longer than limit bytes, in its place.
+// shorten cuts a text that is longer than limit bytes, in place.
 func (s *selection) shorten(t *taken, limit int) {
 	if t.own.text.length() <= limit {
 		return
@@ -82,7 +86,7 @@ func (s *selection) shorten(t *taken, limit int) {
 		return
 	}
 	text := s.scratch.text[t.own.text.from:t.own.text.to]
-	from, to := excerpt(text, s.sights(t.packed, text), s.q, limit-2*len(omission))
+	from, to := excerpt(text, s.matches(t.packed, text), s.q, limit-2*len(omission))
 	n := 0
 	if from > 0 {
 		n = len(omission)
@@ -108,18 +112,19 @@ func (s *selection) screened(own *ownStrings) {
 	}
 	text := string(s.scratch.text[own.text.from:own.text.to])
 	if out := s.screen(text); out != text {
-		own.text.from = int32(len(s.scratch.text)) // behind all others
+		own.text.from = int32(len(s.scratch.text)) // after all others
 		s.scratch.text = append(s.scratch.text, out...)
 		own.text.to = int32(len(s.scratch.text))
 	}
 }
 
-// excerpt is the part of a text, room bytes long at most, that holds most of the query by weight, with as much as fits of the sentences
-// that follow, and then of those before.
-func excerpt(text []byte, seen []sight, q *resolvedQuery, room int) (from, to int) {
+// excerpt returns the part of a text, at most room bytes long, that has most of
+// the query by weight, extended by as many of the following and then of the
+// preceding sentences as fit.
+func excerpt(text []byte, seen []match, q *resolvedQuery, room int) (from, to int) {
 	best := -1.0
 	for i := range seen {
-		var held [4]uint64 // concepts: Config.MaxTerms is at most 256
+		var held [4]uint64 // concepts; Config.MaxTerms is at most 256
 		weight := 0.0
 		for j := i; j < len(seen) && int(seen[j].to-seen[i].from) <= room; j++ {
 			k := seen[j].concept
@@ -135,7 +140,7 @@ func excerpt(text []byte, seen []sight, q *resolvedQuery, room int) (from, to in
 	}
 	if begin := sentenceBegin(text, from); to-begin <= room {
 		from = begin
-	} else { // of a long one about as much as of what follows
+	} else { // of a long sentence, about as much as of what follows
 		from = wordBegin(text, max(begin, from-(room-(to-from))/2), from)
 	}
 	to = lastEnd(text, from, room, max(to, from+room/2))
@@ -151,7 +156,7 @@ func excerpt(text []byte, seen []sight, q *resolvedQuery, room int) (from, to in
 
 func blank(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// afterEnd is where the sentence after one that ends at i begins, -1 if none ends there.
+// afterEnd returns where the next sentence begins if one ends at i, or -1.
 func afterEnd(all []byte, i int) int {
 	next := i + 1
 	switch c := all[i]; {
@@ -178,14 +183,16 @@ func afterEnd(all []byte, i int) int {
 	return next
 }
 
-// maxClosing is how many quotes, brackets and marks of Markdown may close with a sentence.
+// maxClosing is the maximum number of quotes, brackets and Markdown marks that
+// close with a sentence.
 const maxClosing = 4
 
 func closes(c byte) bool {
 	return c == '"' || c == '\'' || c == ')' || c == ']' || c == '*' || c == '_' || c == '`'
 }
 
-// opensItem reports whether a text ends with the number of an item of a list, at the begin of a line.
+// opensItem reports whether a text ends with the number of a list item at the
+// beginning of a line.
 func opensItem(text []byte) bool {
 	n := len(text)
 	for n > 0 && len(text)-n <= 2 && query.IsDigit(text[n-1]) {
@@ -200,13 +207,14 @@ func opensItem(text []byte) bool {
 	return n == 0 || text[n-1] == '\n'
 }
 
-// sentenceBegin is where the sentence begins that byte i stands in; a blank is of the sentence before it.
+// sentenceBegin returns the start of the sentence that has byte i. A blank
+// belongs to the sentence before it.
 func sentenceBegin(text []byte, i int) int {
-	for i > 0 && blank(text[i]) { // and nothing in it ends: each would look at all of it again
+	for i > 0 && blank(text[i]) { // none of these ends a sentence, so skip them once
 		i--
 	}
 	for at := i - 1; at >= 0; at-- {
-		if c := text[at]; c > '?' && c < utf8.RuneSelf { // mostly: no sentence ends with it
+		if c := text[at]; c > '?' && c < utf8.RuneSelf { // the usual case: no sentence ends with it
 			continue
 		}
 		if next := afterEnd(text, at); next >= 0 && next <= i {
@@ -216,33 +224,34 @@ func sentenceBegin(text []byte, i int) int {
 	return 0
 }
 
-// lastEnd is where the last sentence ends that fits into room bytes from a place on, or if that is before least the last word.
-func lastEnd(said []byte, from, room, least int) int {
+// lastEnd returns the end of the last sentence that fits into room bytes from a
+// position, or, if that is before floor, the end of the last word.
+func lastEnd(said []byte, from, room, floor int) int {
 	if len(said)-from <= room {
 		return len(said)
 	}
 	sentence, word := 0, 0
 	for at := from; at < from+room; at++ {
-		if c := said[at]; c > '?' && c < utf8.RuneSelf { // mostly: nothing ends with it
+		if c := said[at]; c > '?' && c < utf8.RuneSelf { // the usual case: nothing ends with it
 			continue
 		}
 		if next := afterEnd(said, at); next >= 0 {
 			sentence = min(next, from+room)
-			at = next - 1 // blanks are looked at once
+			at = next - 1 // skip the blanks
 		} else if blank(said[at]) {
 			word = at
 		}
 	}
 	switch {
-	case sentence >= least:
+	case sentence >= floor:
 		return sentence
-	case word >= least:
+	case word >= floor:
 		return word
 	}
-	return text.ClusterStart(said, from+room, least)
+	return text.ClusterStart(said, from+room, floor)
 }
 
-// wordBegin is where a word begins from a place on, end if none does before.
+// wordBegin returns where the next word begins, or end.
 func wordBegin(said []byte, from, end int) int {
 	for at := from; at < end; at++ {
 		if blank(said[at]) {
@@ -253,13 +262,15 @@ func wordBegin(said []byte, from, end int) int {
 }
 
 const (
-	// lineOverhead is what a line of a block holds beside the text and the speaker, in bytes: dash, day, colon, line end.
+	// lineOverhead is the size of a line of a block without text and speaker,
+	// in bytes: dash, day, colon, line end.
 	lineOverhead = 22
-	// outdatedOverhead is what says there that storage.OutdatedTag is one of a memory's: "(in part outdated) ".
+	// outdatedOverhead is the size of the note for storage.OutdatedTag: "(in
+	// part outdated) ".
 	outdatedOverhead = 19
 )
 
-// overhead is how many bytes a memory's line has beside its text.
+// overhead returns how many bytes a memory's line has besides its text.
 func overhead(m *storage.Memory) int {
 	who := len(m.Provenance.Speaker)
 	if who == 0 {
@@ -271,19 +282,19 @@ func overhead(m *storage.Memory) int {
 	return who + lineOverhead
 }
 
-// sight is where a word of the query stands in a text.
-type sight struct {
+// match is a word of the query in a text.
+type match struct {
 	from, to int32
 	concept  uint8
 }
 
-// sights returns where words of the query stand in a text, whose terms are packed: words that begin like a stem which both have. Not
-// found are irregular forms.
-func (s *selection) sights(packed, said []byte) []sight {
+// matches returns the words of the query in a text whose terms are packed:
+// words that begin with a stem that both have. Irregular forms are not found.
+func (s *selection) matches(packed, said []byte) []match {
 	var stems [maxStems][]byte
 	var concepts [maxStems]uint8
 	var by [256]uint32 // stems by their first character
-	opens := wide      // the bytes that such a character may begin with
+	opens := wide      // the bytes with which such a character may begin
 	n := 0
 	for at := 0; at < len(packed) && n < maxStems; {
 		var id uint32
@@ -315,8 +326,8 @@ func (s *selection) sights(packed, said []byte) []sight {
 			n++
 		}
 	}
-	seen := s.scratch.sights[:0]
-	for at := 0; at < len(said) && len(seen) < maxSights; at++ {
+	seen := s.scratch.matches[:0]
+	for at := 0; at < len(said) && len(seen) < maxMatches; at++ {
 		if opens[said[at]] == 0 {
 			continue
 		}
@@ -331,21 +342,21 @@ func (s *selection) sights(packed, said []byte) []sight {
 				continue
 			}
 			next, end := at+size, at+n
-			if !text.Spaceless(r) { // words of these need no blank between them
+			if !text.Spaceless(r) { // their words need no blank between them
 				next = wordEnd(said, next)
 			}
 			if next <= end+maxEnding {
 				end = max(next, end)
 			}
-			seen = append(seen, sight{int32(at), int32(end), concepts[i]})
+			seen = append(seen, match{int32(at), int32(end), concepts[i]})
 			break
 		}
 	}
-	s.scratch.sights = seen
+	s.scratch.matches = seen
 	return seen
 }
 
-// conceptOf returns the term of the query that a word stands for, -1 if for none.
+// conceptOf returns the term of the query for which a word counts, or -1.
 func (q *resolvedQuery) conceptOf(id uint32) int {
 	for k := range q.terms {
 		for _, w := range q.terms[k].words {
@@ -357,7 +368,7 @@ func (q *resolvedQuery) conceptOf(id uint32) int {
 	return -1
 }
 
-// wordBytes are the ASCII bytes of words in lower case, 0 for others.
+// wordBytes maps ASCII bytes of words to lower case, and others to 0.
 var wordBytes = func() (all [256]byte) {
 	for i := range utf8.RuneSelf {
 		if c := byte(i); letter(c) || query.IsDigit(c) {
@@ -381,7 +392,7 @@ func upper(c byte) byte {
 	return c
 }
 
-// wide are the bytes that characters outside ASCII begin with.
+// wide marks the first bytes of characters outside ASCII.
 var wide = func() (all [256]byte) {
 	for i := utf8.RuneSelf; i < len(all); i++ {
 		if utf8.RuneStart(byte(i)) {
@@ -394,7 +405,7 @@ var wide = func() (all [256]byte) {
 // beginsWord reports whether a word begins with the character r at byte i.
 func beginsWord(said []byte, i int, r rune) bool {
 	if r >= utf8.RuneSelf {
-		if !wordly(r) {
+		if !isWordRune(r) {
 			return false
 		}
 		if text.Spaceless(r) {
@@ -408,18 +419,18 @@ func beginsWord(said []byte, i int, r rune) bool {
 		return wordBytes[before] == 0
 	}
 	before, _ := utf8.DecodeLastRune(said[:i])
-	return !wordly(before) || text.Spaceless(before)
+	return !isWordRune(before) || text.Spaceless(before)
 }
 
-// wordly reports whether a character is of a word.
-func wordly(r rune) bool {
+// isWordRune reports whether a character may be part of a word.
+func isWordRune(r rune) bool {
 	if r < utf8.RuneSelf {
 		return wordBytes[r] != 0
 	}
 	return unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)
 }
 
-// wordEnd is where a word goes on to that byte i may be of.
+// wordEnd returns the end of the word that has byte i.
 func wordEnd(said []byte, i int) int {
 	for i < len(said) {
 		if wordBytes[said[i]] != 0 {
@@ -430,7 +441,7 @@ func wordEnd(said []byte, i int) int {
 			break
 		}
 		r, size := utf8.DecodeRune(said[i:])
-		if !wordly(r) || text.Spaceless(r) {
+		if !isWordRune(r) || text.Spaceless(r) {
 			break
 		}
 		i += size

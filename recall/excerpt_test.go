@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// long is what a user says at length, with one sentence that matters at a place.
+// long is what a user says at length, with one sentence that matters at a
+// place.
 func long(turn int, filler, telling string, at int) string {
 	var all []string
 	for i := range 28 {
@@ -127,7 +128,8 @@ func TestBudgetTooSmallForAnExcerpt(t *testing.T) {
 	}
 }
 
-// FuzzExcerpt holds that an excerpt fits, cuts no character through, and holds a word of the query wherever one that fits was seen.
+// FuzzExcerpt holds that an excerpt fits, cuts no character through, and holds
+// a word of the query wherever one that fits was seen.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("One thing. Another thing that matters! And a third?", "matters", 25)
 	f.Add("里斯本马拉松比赛于9点开始。我们谈论了天气情况。", "马拉松", 20)
@@ -140,14 +142,14 @@ func FuzzExcerpt(f *testing.F) {
 			return
 		}
 		q := resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}
-		var seen []sight
+		var seen []match
 		if word != "" {
-			for at := 0; len(seen) < maxSights; {
+			for at := 0; len(seen) < maxMatches; {
 				i := strings.Index(text[at:], word)
 				if i < 0 {
 					break
 				}
-				seen = append(seen, sight{from: int32(at + i), to: int32(at + i + len(word))})
+				seen = append(seen, match{from: int32(at + i), to: int32(at + i + len(word))})
 				at += i + len(word)
 			}
 		}
@@ -161,14 +163,15 @@ func FuzzExcerpt(f *testing.F) {
 	})
 }
 
-// Of a text of megabytes every byte is looked at a few times: were it once for each other one, this would take hours.
+// Of a text of megabytes every byte is looked at a few times: were it once for
+// each other one, this would take hours.
 func TestExcerptsOfAnyTextAreFound(t *testing.T) {
 	const size = 4 << 20
 	for _, filler := range []string{"\n", " ", "\r\n", ". ", "1. ", "a. ", ".", "。", "\x80", "e\u0301", "\n\n   1", "\"", ".\"* "} {
 		half := strings.Repeat(filler, size/len(filler))
 		text := []byte(half + " found " + half)
 		at := int32(len(half) + 1)
-		from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, 20_000)
+		from, to := excerpt(text, []match{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, 20_000)
 		if to-from > 20_000 || !strings.Contains(string(text[from:to]), "found") {
 			t.Errorf("%q: got %d to %d", filler, from, to)
 		}
@@ -199,7 +202,8 @@ func TestSentencesEndWithWhatClosesThem(t *testing.T) {
 	}
 }
 
-// The words of a query are found as the text spells them: with capitals and accents, and not in the middle of other words.
+// The words of a query are found as the text spells them: with capitals and
+// accents, and not in the middle of other words.
 func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
 	for _, tt := range []struct{ asked, filler, telling string }{
 		{"Когда Роман приедет?", "И романтика вечера в городе нам понравилась.", "Роман приедет в пятницу."},
@@ -218,7 +222,8 @@ func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
 	}
 }
 
-// A word that stands in every sentence does not keep a part from the place that holds the others, too.
+// A word that stands in every sentence does not keep a part from the place that
+// holds the others, too.
 func TestExcerptsLookBehindFrequentWords(t *testing.T) {
 	whole := strings.Repeat("We had apples again. ", 90) + "The apples of Lisbon cost nine." + strings.Repeat(" And more of it came.", 20)
 	e, _ := newEngine(t, patient(), texts(whole))
@@ -234,7 +239,7 @@ func TestExcerptsCutNoCluster(t *testing.T) {
 		text := []byte(strings.Repeat(cluster, 100) + "found" + strings.Repeat(cluster, 100))
 		at := int32(100 * len(cluster))
 		for room := 150; room < 150+2*len(cluster); room++ {
-			from, to := excerpt(text, []sight{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, room)
+			from, to := excerpt(text, []match{{from: at, to: at + 5}}, &resolvedQuery{terms: []resolvedTerm{{Term: query.Term{Weight: 1}, sure: 1}}}, room)
 			before, after, _ := strings.Cut(string(text[from:to]), "found")
 			if len(before)%len(cluster) != 0 || len(after)%len(cluster) != 0 || to-from > room || len(before)+len(after) < room-4*len(cluster)-5 {
 				t.Fatalf("%s in %d bytes: %q", cluster, room, text[from:to])
@@ -243,7 +248,8 @@ func TestExcerptsCutNoCluster(t *testing.T) {
 	}
 }
 
-// TestFirstClusterIsNotCut: what a text begins with is one character for its reader, too.
+// TestFirstClusterIsNotCut: what a text begins with is one character for its
+// reader, too.
 func TestFirstClusterIsNotCut(t *testing.T) {
 	family := "👨‍👩‍👧‍👦"
 	said := []byte(family + "found")

@@ -13,8 +13,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// randomScope is an engine with a random index: conversations of one turn to many, facts, texts of both sides, turns that were
-// said anew and removed. What it holds follows from the seed alone.
+// randomScope is an engine with a random index: conversations of one turn to
+// many, facts, texts of both sides, turns that were said anew and removed. What
+// it holds follows from the seed alone.
 func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func() string) {
 	words := make([]string, 60+r.IntN(turns))
 	for i := range words {
@@ -43,7 +44,7 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 			if m.ID = storage.TurnMemoryID(m.Provenance.Turn, seq); seq == 2 && r.IntN(2) == 0 {
 				m.Kind, m.ID = storage.KindFact, fmt.Sprint("f", i)
 			}
-			for r.IntN(20) == 0 { // beyond the lengths that are exact in a brief
+			for r.IntN(20) == 0 { // beyond the lengths that are exact in a turnHeader
 				m.Text += strings.Repeat(sentence(), 12)
 			}
 			ms = append(ms, m)
@@ -70,7 +71,8 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 // chainOf is the chain of a turn of randomScope.
 func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 
-// ranked is what the index answers, and what it would if every turn were scored with all fields, which explain does one by one.
+// ranked is what the index answers, and what it would if every turn were scored
+// with all fields, which explain does one by one.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
 	q := e.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
@@ -84,7 +86,7 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 		n := c.turn
 		for i := ix.turns[n].mem; i < ix.turns[n].mem+int32(ix.turns[n].count); i++ {
 			packed := ix.head(i).packed
-			if got, want := sel.heldBy(n, packed), q.heldInAll(packed); got != want {
+			if got, want := sel.coverage(n, packed), q.fullCoverage(packed); got != want {
 				t.Errorf("%q: passage %d holds %v, want %v", question, i, got, want)
 			}
 		}
@@ -118,9 +120,11 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(a, b) }
 
-// FuzzRanking holds the ranking, which looks at few turns, against that of all turns. Of a small index the best are the same; of a
-// larger one each that is found has its full score, and of those that are best of all hardly any is missed. The fuzzer takes an
-// input of more than ten seconds for a deadlock, which on a busy machine a thousand turns took.
+// FuzzRanking holds the ranking, which looks at few turns, against that of all
+// turns. Of a small index the best are the same; of a larger one each that is
+// found has its full score, and of those that are best of all hardly any is
+// missed. The fuzzer takes an input of more than ten seconds for a deadlock,
+// which on a busy machine a thousand turns took.
 func FuzzRanking(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, uint16(20+seed*12))

@@ -78,7 +78,7 @@ func (ix ranker) explain(h hit, q *resolvedQuery, w *Weights) []Part {
 				switch {
 				case t.alone():
 					session += word.share * ix.frequency(n, word.id).all() * f.aloneNorm(int(t.userLen)+int(t.asstLen))
-				case !ix.talks(t.conv):
+				case !ix.isGroup(t.conv):
 				default:
 					session += word.share * ix.sessionFrequency(t.conv, word.id) * f.sessionNorm(&ix.convs.list[t.conv])
 				}
@@ -114,7 +114,7 @@ func (ix ranker) neighbours(n int32, step func(*turn) int32) (one, two, three in
 	return one, two, three
 }
 
-// frequency is how often a term stands in one turn.
+// frequency returns how often a term occurs in a turn.
 func (ix ranker) frequency(n int32, term uint32) frequency {
 	var now uint32
 	var tf frequency

@@ -6,21 +6,22 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// filter decides which turns may be returned at all.
+// filter decides which turns may be returned.
 type filter struct {
 	ix        *index
 	now       storage.Time
-	chat      int32 // conversation to stay in, -2 for none; unless everyone
+	chat      int32 // the only conversation, -2 = none; unless everyone
 	episodes  bool  // anything but resources
 	resources bool
-	everyone  bool            // not only this chat
-	chains    [][usualID]byte // of the turns that the request carries
-	hashes    []uint32        // chainHash of each, in order
-	mayHide   [4]uint64       // a bit for each of them, which some may share
+	everyone  bool            // not only this conversation
+	chains    [][usualID]byte // of the turns that the request has
+	hashes    []uint32        // sorted chainHash of each
+	mayHide   [4]uint64       // a bit for each of them; they may share bits
 	visible   map[string]struct{}
 }
 
-// filter makes the filter of a request in f, of which only the space of hashes is kept.
+// filter makes the filter of a request in f, of which only the memory for
+// hashes is kept.
 func (e *Engine) filter(ix *index, req *Request, f *filter) {
 	scopes := req.Scopes
 	if len(scopes) == 0 {
@@ -56,7 +57,8 @@ const maxVisibleTurns = 256
 // chains finds the chain hashes of an index's turns.
 type chains struct{ *index }
 
-// newestChains are the chain hashes of the newest turns of a conversation, of so many at most.
+// newestChains returns the chain hashes of the newest limit turns of a
+// conversation.
 func (ix chains) newestChains(conversation string, most int) (chains [][usualID]byte) {
 	c, ok := ix.convs.find(conversation)
 	if !ok {
@@ -71,7 +73,8 @@ func (ix chains) newestChains(conversation string, most int) (chains [][usualID]
 	return chains
 }
 
-// chainOf is the provenance chain hash of a turn. ok is false where it is none of the proxy's.
+// chainOf returns the provenance chain hash of a turn. It is not ok if the
+// proxy did not write it.
 func (ix chains) chainOf(t *turn) (chain [usualID]byte, ok bool) {
 	u := ix.head(t.mem).rest
 	d := ix.identity(&u, ix.mems[t.mem].turn)
@@ -81,10 +84,10 @@ func (ix chains) chainOf(t *turn) (chain [usualID]byte, ok bool) {
 	return [usualID]byte(d.chain), true
 }
 
-// maxKeptHashes bounds the space for hashes that is kept for the next request; a longer conversation makes its own.
+// maxKeptHashes limits the memory for hashes that is kept for the next request.
 const maxKeptHashes = 1 << 10
 
-// reset lets go of what the request was. The space of hashes is kept.
+// reset forgets the request, and keeps the memory for hashes.
 func (f *filter) reset() {
 	if cap(f.hashes) > maxKeptHashes {
 		f.hashes = nil
@@ -92,19 +95,20 @@ func (f *filter) reset() {
 	*f = filter{hashes: f.hashes[:0]}
 }
 
-// anyKind reports whether every turn that is alive passes, but for those that the request carries.
+// anyKind reports whether every live turn passes, except those that the request
+// has.
 func (f *filter) anyKind() bool { return f.resources && f.everyone }
 
-// hides reports whether the request carries turns.
+// hides reports whether the request has turns.
 func (f *filter) hides() bool { return len(f.chains) > 0 }
 
-// passAll reports whether every turn that is alive passes.
+// passAll reports whether every live turn passes.
 func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
-	if f.anyKind() && !f.carried(n) { // mostly, and the turn itself is mostly far away
-		return f.ix.briefs[n]&briefDead == 0
+	if f.anyKind() && !f.carried(n) { // the usual case, which need not read the turn
+		return f.ix.headers[n]&headerDead == 0
 	}
 	t := &f.ix.turns[n]
 	if t.flags&turnDead != 0 {
@@ -120,10 +124,11 @@ func (f *filter) pass(n int32) bool {
 	return t.chain == 0 || !f.mayBe(chainBit(t.chain)) || !f.carries(t)
 }
 
-// carried reports whether the request may carry the turn. A turn that is alive and that it does not carry passes where anyKind does.
+// carried reports whether the request may have the turn. If anyKind, all other
+// live turns pass.
 func (f *filter) carried(n int32) bool { return f.mayBe(f.ix.chains[n]) }
 
-// mayBe reports whether a turn with this chainBit may be one that the request carries.
+// mayBe reports whether the request may have a turn with this chainBit.
 func (f *filter) mayBe(bit uint8) bool { return f.mayHide[bit>>6]>>(bit&63)&1 != 0 }
 
 // shows reports whether passage i of a turn that passed may be shown.
@@ -136,7 +141,7 @@ func (f *filter) shows(ix *index, t *turn, i int32) bool {
 	return !f.seen(ix, i)
 }
 
-// seen reports whether passage i stands in a block that the request carries.
+// seen reports whether passage i is in a block of the request.
 func (f *filter) seen(ix *index, i int32) bool {
 	if len(f.visible) == 0 {
 		return false
@@ -146,7 +151,7 @@ func (f *filter) seen(ix *index, i int32) bool {
 	return ok
 }
 
-// carries reports whether the request carries the turn itself.
+// carries reports whether the request has the turn itself.
 func (f *filter) carries(t *turn) bool {
 	if _, found := slices.BinarySearch(f.hashes, t.chain); !found {
 		return false

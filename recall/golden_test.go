@@ -78,8 +78,10 @@ func readGolden(t *testing.T) []*goldenUser {
 	return users
 }
 
-// The golden file shows, for every question, the best turns with their scores, those that answer marked with a star, and
-// the relevance. A change of ranking is a diff of it; the share of questions whose first turn answers must not fall.
+// The golden file shows, for every question, the best turns with their scores,
+// those that answer marked with a star, and the relevance. A change of ranking
+// is a diff of it; the share of questions whose first turn answers must not
+// fall.
 func TestRankingGolden(t *testing.T) {
 	var b strings.Builder
 	first, all := 0, 0

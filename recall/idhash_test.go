@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// An id of the usual length hashes as the bytes that it is kept as, and one that only looks like it as it stands.
+// An id of the usual length hashes as the bytes that it is kept as, and one
+// that only looks like it as it stands.
 func TestHashUsualID(t *testing.T) {
 	const seed = 7
 	const id = "00112233445566778899aabbccddeeff"

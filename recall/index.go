@@ -9,50 +9,52 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// index holds one scope's memories. What is ranked is the turn: the passages of one exchange together, or a single fact,
-// resource or entry. What is returned is the best passage of a turn.
+// index holds the memories of one scope. The unit of ranking is the turn: the
+// passages of one exchange, or a single fact, resource or entry. What is
+// returned is the best passage of a turn.
 //
-// Postings exist for a turn's own text only. What its neighbours, its conversation and its date add is found when a query
-// runs, so adding a turn touches nothing but its own terms and the links of its conversation.
+// Postings exist for a turn's own text only. The evidence of its neighbours,
+// its conversation and its date is added when a query runs, so adding a turn
+// changes only its own terms and the links of its conversation.
 //
 // The owner guards it: any number of readers or one writer.
 type index struct {
 	hasher
 	records
-	terms    names      // the marks are its first
-	posts    []postings // by term
-	turns    []turn     // removed ones stay as tombstones until a rebuild
-	briefs   []brief    // of turns
-	chains   []uint8    // of turns: the bit of filter.mayHide that is their chain's
+	terms    names        // the marks come first
+	posts    []postings   // by term
+	turns    []turn       // deleted turns stay as tombstones until a rebuild
+	headers  []turnHeader // of turns
+	chains   []uint8      // by turn: the bit of its chain, as in filter.mayHide
 	convs    conversations
 	speakers map[string]uint16 // by name in lower case, numbered from 1
-	names    map[string]uint16 // the stems of their names' words
-	words    *text.Analyzer    // reads texts as they were read
+	names    map[string]uint16 // the same by the stems of the words in their names
+	words    *text.Analyzer    // reads texts
 	work     *workspace
-	plain    int64 // bytes of text before it learns
-	building bool  // from records: it learns later, and from more of them, and its postings go to the log
+	plain    int64 // bytes of text before the coder learns
+	building bool  // from records: the coder learns at the end, and postings go to the log
 	log      postingLog
-	later    bool // built from records: its texts are coded beside questions, by Engine.codeTexts
+	later    bool // built from records: Engine.codeTexts codes its texts afterwards
 
 	byTurn table    // by turn.key
-	byID   table    // memories, by the hash of their id
-	ids    []uint64 // while it is built, those hashes
+	byID   table    // by the hash of a memory's id
+	ids    []uint64 // these hashes, while the index is built
 
 	live, liveMems     int
-	liveFacts          int   // of the live turns
-	userLen, userTurns int64 // sums over live turns for the mean lengths
+	liveFacts          int   // among the live turns
+	userLen, userTurns int64 // sums over live turns, for mean lengths
 	asstLen, asstTurns int64
-	wide               [][]frequency // by turn, of the commonest words: see postings.wide
+	wide               [][]frequency // by turn, of the most common words: see postings.wide
 	postBytes          int64
 	dead               int
 	spoken             [text.NumLanguages]int // passages of the user by language
-	omitted            int64                  // memories left out because the scope is larger than its bound
+	omitted            int64                  // memories left out because the scope exceeds its limit
 }
 
 // turn is the unit of ranking.
 type turn struct {
 	time       storage.Time
-	key        uint64 // hash of what it is replaced by
+	key        uint64 // hash of the key under which it is replaced
 	chain      uint32 // hash of the provenance chain, 0 if none
 	conv       int32
 	prev, next int32 // neighbours in the conversation, -1 at its ends
@@ -61,12 +63,12 @@ type turn struct {
 	userLen    uint16
 	asstLen    uint16
 	speaker    uint16
-	lives      uint16 // day until which none of its memories expires, see lastDay
+	lives      uint16 // day until which none of its memories expires: see lastDay
 	flags      flags
 	traits     text.Traits // of the user's text
 }
 
-// usualLanguage is what the user mostly writes.
+// usualLanguage returns the language that the user mostly writes.
 func (ix *index) usualLanguage() text.Language {
 	best := text.English
 	for l := text.German; l < text.NumLanguages; l++ {
@@ -80,7 +82,7 @@ func (ix *index) usualLanguage() text.Language {
 // opens reports whether the turn is the first of its conversation.
 func (t *turn) opens() bool { return t.prev < 0 && t.flags&turnFact == 0 }
 
-// fact is 1 where the turn is a fact.
+// fact returns 1 if the turn is a fact, otherwise 0.
 func (t *turn) fact() uint32 { return uint32(t.flags & turnFact / turnFact) }
 
 // alone reports whether the turn has no neighbours.
@@ -92,11 +94,11 @@ const (
 	turnDead     flags = 1 << iota
 	turnFact           // a fact, curated or entry: no neighbours
 	turnResource       // a passage of a document
-	turnExpires        // at least one of its memories has an expiry
-	turnSpoken         // a passage of the user's, and none or one of the assistant's behind it
+	turnExpires        // at least one of its memories expires
+	turnSpoken         // a passage of the user's, followed by at most one of the assistant's
 )
 
-// lastDay is the last whole day, since the epoch, before a time.
+// lastDay returns the last whole day before a time, in days since the epoch.
 func lastDay(at storage.Time) uint16 { return uint16(min(max(at/dayMillis, 0), 1<<16-1)) }
 
 // mem is one passage.
@@ -109,11 +111,12 @@ type conv struct {
 	last  int32 // newest turn, -1 if none
 	count int32
 	len   int64 // terms of all live turns
-	// project is a hash of what it is about, 0 where nothing told; the newest turn that tells counts.
+	// project is the hash of the project of the newest turn that names one, or
+	// 0.
 	project uint32
 }
 
-// conversations are the conversations of an index by number.
+// conversations numbers the conversations of an index.
 type conversations struct {
 	names names // packed
 	list  []conv
@@ -128,21 +131,23 @@ func newIndex(seed uint64, words *text.Analyzer) *index {
 	return ix
 }
 
-// workspace is what putting a turn needs, kept for the next; nil when nothing was put lately.
+// workspace is the memory that put needs, kept for the next call. It is nil
+// while nothing is added.
 type workspace struct {
 	counts termCounts
 	pack   packer
 	coded  []byte
-	seen   *seenWords // of the index's coder; while an index is built
+	seen   *seenWords // of the index's coder, while the index is built
 	hashes termHashes
-	// conversation is that of the turn before, mostly that of the next.
+	// conversation is that of the last turn, and usually that of the next.
 	conversation struct {
 		id     string
 		number int32
 	}
 }
 
-// small says whether a workspace is worth keeping: one that a very long turn or a large scope has grown is not.
+// small reports whether the workspace is worth keeping. One that a very long
+// turn or a large scope has grown is not.
 func (w *workspace) small() bool {
 	terms, bytes := max(cap(w.counts.list), cap(w.counts.slots)/2), max(cap(w.pack.b), cap(w.coded))
 	return w.seen == nil && terms <= maxWorkTerms && bytes <= maxWorkBytes
@@ -164,10 +169,10 @@ func (ix *index) space() *workspace {
 type passage struct {
 	memory   *storage.Memory
 	terms    []string
-	numbers  []uint32 // of the terms, instead of them, where the index is being built
+	numbers  []uint32 // term numbers instead of terms, while the index is built
 	traits   text.Traits
 	language text.Language
-	print    uint64 // fingerprint, where snapshots are kept
+	print    uint64 // fingerprint, if snapshots are kept
 }
 
 // recallable reports whether a memory may ever be returned.
@@ -175,7 +180,8 @@ func recallable(m *storage.Memory) bool {
 	return m.DeletedAt == 0 && m.ValidTo == 0 && m.SupersededBy == "" && m.Trust > 0 && m.Text != ""
 }
 
-// turnKey names the turn that a memory belongs to: passages of one exchange share it.
+// turnKey returns the name of the turn that a memory belongs to. The passages
+// of one exchange share it.
 func turnKey(m *storage.Memory) turnName {
 	if m.Kind == storage.KindEpisode && m.Provenance.Turn != "" {
 		return turnName{id: m.Provenance.Turn}
@@ -185,10 +191,10 @@ func turnKey(m *storage.Memory) turnName {
 
 type turnName struct {
 	id   string
-	sole bool // it is of a memory that is a turn by itself
+	sole bool // a memory that is a turn of its own
 }
 
-// put makes ps, which share a turn key, the whole truth about their turn.
+// put replaces the turn of ps, which share a turn key, by ps.
 func (ix *index) put(ps []passage) {
 	first := ps[0].memory
 	key := ix.turnHash(first)
@@ -274,7 +280,7 @@ func (ix *index) put(ps []passage) {
 		ix.post(uint32(n), t.fact(), counts.list)
 	}
 	ix.turns = append(ix.turns, t)
-	ix.briefs = append(ix.briefs, t.brief())
+	ix.headers = append(ix.headers, t.turnHeader())
 	ix.chains = append(ix.chains, chainBit(t.chain))
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
@@ -303,7 +309,7 @@ func (ix *index) put(ps []passage) {
 	}
 }
 
-// post adds a turn to the lists of its terms.
+// post adds a turn to the postings of its terms.
 func (ix *index) post(turn, fact uint32, list []termCount) {
 	for _, c := range list {
 		p := &ix.posts[c.term]
@@ -325,10 +331,11 @@ func (ix *hasher) chainHash(chain string) uint32 {
 
 func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
-// chainBit is which of 256 bits stands for a chain, by its hash: the lowest bit of that is always set.
+// chainBit returns which of 256 bits represents a chain, given its hash, whose
+// lowest bit is always set.
 func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
-// count adds a turn to the sums behind the mean lengths, or takes it out.
+// count adds a turn to the sums for mean lengths, or removes it.
 func (ix *index) count(t *turn, sign int64) {
 	if t.userLen > 0 {
 		ix.userLen += sign * int64(t.userLen)
@@ -343,8 +350,8 @@ func (ix *index) count(t *turn, sign int64) {
 	}
 }
 
-// link puts turn n in its place in the conversation: after all that are not newer. Turns come nearly in order, so the
-// walk from the end is short.
+// link inserts turn n into its conversation, after all turns that are not
+// newer. Turns arrive nearly in order, so the walk from the end is short.
 func (ix *index) link(n int32) {
 	t := &ix.turns[n]
 	c := &ix.convs.list[t.conv]
@@ -354,14 +361,14 @@ func (ix *index) link(n int32) {
 		next, after = after, ix.turns[after].prev
 	}
 	t.prev, t.next = after, next
-	ix.briefs[n] = t.brief()
+	ix.headers[n] = t.turnHeader()
 	if after >= 0 {
 		ix.turns[after].next = n
-		ix.briefs[after] = ix.turns[after].brief()
+		ix.headers[after] = ix.turns[after].turnHeader()
 	}
 	if next >= 0 {
 		ix.turns[next].prev = n
-		ix.briefs[next] = ix.turns[next].brief()
+		ix.headers[next] = ix.turns[next].turnHeader()
 	} else {
 		c.last = n
 	}
@@ -376,11 +383,11 @@ func (ix *index) unlink(n int32) {
 	c := &ix.convs.list[t.conv]
 	if t.prev >= 0 {
 		ix.turns[t.prev].next = t.next
-		ix.briefs[t.prev] = ix.turns[t.prev].brief()
+		ix.headers[t.prev] = ix.turns[t.prev].turnHeader()
 	}
 	if t.next >= 0 {
 		ix.turns[t.next].prev = t.prev
-		ix.briefs[t.next] = ix.turns[t.next].brief()
+		ix.headers[t.next] = ix.turns[t.next].turnHeader()
 	} else {
 		c.last = t.prev
 	}
@@ -397,9 +404,9 @@ func (ix *index) remove(n int32) {
 	ix.unlink(n)
 	ix.count(t, -1)
 	t.flags |= turnDead
-	ix.briefs[n] = t.brief()
+	ix.headers[n] = t.turnHeader()
 	ix.byTurn.remove(t.key, uint32(n))
-	counts := &ix.space().counts // which put is not using yet
+	counts := &ix.space().counts // which put does not use yet
 	counts.reset(0, ix.building)
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		ix.liveMems--
@@ -425,7 +432,8 @@ func (ix *index) remove(n int32) {
 	ix.dead++
 }
 
-// removeMemory takes one passage out of its turn. The passages that remain become a new turn in the same place.
+// removeMemory removes one passage from its turn. The remaining passages become
+// a new turn in the same position.
 func (ix *index) removeMemory(i int32) {
 	n := ix.mems[i].turn
 	t := ix.turns[n]
@@ -441,7 +449,7 @@ func (ix *index) removeMemory(i int32) {
 	}
 }
 
-// passage reads back what put was given, but for the traits, which are the turn's.
+// passage returns what put was given, except the traits, which are the turn's.
 func (ix *index) passage(i int32, of text.Traits) passage {
 	h, m := ix.head(i), ix.memory(i, storage.Scope{})
 	p := passage{memory: &m, traits: of}
@@ -470,7 +478,8 @@ func (ix *index) term(s string) uint32 {
 	return id
 }
 
-// speaker numbers a name, and notes its words so that a query which uses one names the speaker.
+// speaker returns the number of a name. It records the name's words, so that a
+// query with one of them names the speaker.
 func (ix *index) speaker(name string) uint16 {
 	name = strings.ToLower(name)
 	if name == "" || len(name) > text.MaxWord || name == string(storage.RoleUser) || name == string(storage.RoleAssistant) {

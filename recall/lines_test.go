@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestLines: a result of lines is the whole result but for what a line does not show.
+// TestLines: a result of lines is the whole result but for what a line does not
+// show.
 func TestLines(t *testing.T) {
 	var ms []storage.Memory
 	for i := range 60 {

@@ -12,7 +12,7 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// turnHash is the hash of a turn's key: of its id, or of that of the memory which is a turn by itself.
+// turnHash returns the hash of the key of a memory's turn.
 func (ix *hasher) turnHash(m *storage.Memory) uint64 {
 	key := turnKey(m)
 	if key.sole {
@@ -23,7 +23,8 @@ func (ix *hasher) turnHash(m *storage.Memory) uint64 {
 
 func (ix *hasher) soleHash(id string) uint64 { return ix.hash(id) * soleFactor }
 
-// soleFactor tells the key of a memory that is a turn by itself from that of a turn of the same name.
+// soleFactor separates the key of a memory that is a turn of its own from that
+// of a turn with the same name.
 const soleFactor = 0x9e3779b97f4a7c15
 
 func (ix *index) turnByKey(key uint64) (int32, bool) {
@@ -33,21 +34,21 @@ func (ix *index) turnByKey(key uint64) (int32, bool) {
 
 func (ix *index) keyOf(n uint32) uint64 { return ix.turns[n].key }
 
-// memoryOf finds a memory by its id.
+// memoryOf returns the number of a memory by its id.
 func (ix *index) memoryOf(id string) (int32, bool) {
 	var space [storage.MaxID]byte
 	i, ok := ix.byID.find(ix.hash(id), func(i uint32) bool { return string(ix.appendID(space[:0], int32(i))) == id })
 	return int32(i), ok
 }
 
-// memoryOfBytes is memoryOf for an id that is no string.
+// memoryOfBytes is memoryOf for an id in bytes.
 func (ix *index) memoryOfBytes(id []byte) (int32, bool) {
 	var space [storage.MaxID]byte
 	i, ok := ix.byID.find(hashID(ix.seed, id), func(i uint32) bool { return bytes.Equal(ix.appendID(space[:0], int32(i)), id) })
 	return int32(i), ok
 }
 
-// memoryByHash finds a memory by the hash of its id.
+// memoryByHash returns the number of a memory by the hash of its id.
 func (ix *index) memoryByHash(hash uint64) (int32, bool) {
 	i, ok := ix.byID.find(hash, func(i uint32) bool { return ix.idHash(i) == hash })
 	return int32(i), ok
@@ -77,7 +78,7 @@ func (ix *index) conversation(id string) int32 {
 	return last.number
 }
 
-// isConversation reports whether a turn's conversation is the one of this id.
+// is reports whether id names conversation number.
 func (c *conversations) is(id string, number int32) bool {
 	if id == "" {
 		return number < 0
@@ -86,7 +87,7 @@ func (c *conversations) is(id string, number int32) bool {
 	return ok && n == number
 }
 
-// projectOf is the hash of the project that tags name, 0 where they name none.
+// projectOf returns the hash of the project that tags name, or 0.
 func projectOf(tags []string) uint32 {
 	for _, t := range tags {
 		if name, ok := strings.CutPrefix(t, storage.ProjectTag); ok {
@@ -105,13 +106,14 @@ func projectHash(name string) uint32 {
 	return max(h.Sum32(), 1)
 }
 
-// conversationOf is the number of a conversation that is known.
+// find returns the number of a conversation.
 func (c *conversations) find(id string) (int32, bool) {
 	n, ok := c.names.find(packName(id))
 	return int32(n), ok
 }
 
-// packName is a conversation's name as it is kept: a 1 and the bytes of hex, or a 0 and the name.
+// packName returns the stored form of a conversation's name: a 1 and the bytes
+// of hex digits, or a 0 and the name.
 func packName(id string) string {
 	if !isHex(id) {
 		return "\x00" + id
@@ -120,20 +122,22 @@ func packName(id string) string {
 	return string(b)
 }
 
-// Hashes of ids. An id that is hex is hashed as the bytes that it is kept as, and one that ends in a dot and a number, as
-// those of turns' memories do, as what stands before and the number: so the hashes of a record need no text.
+// Hashes of ids. An id in hex is hashed as its bytes. An id that ends in a dot
+// and a number, as those of a turn's memories do, is hashed as the part before
+// the dot combined with the number. So the hashes of a record need no text.
 //
-// They are seeded, so that nobody can choose ids that meet in a table. An index has a seed of its own, which its snapshot, sealed
-// like memories, holds together with the hashes and the tables.
+// Hashes are seeded, so that nobody can choose ids that collide. Each index has
+// its own seed, which its snapshot stores, sealed like memories, together with
+// the hashes and tables.
 
 // hasher hashes ids and names with an index's seed.
 type hasher struct{ seed uint64 }
 
-// hash is the hash of an id of a turn, a memory or a chain.
+// hash returns the hash of the id of a turn, a memory or a chain.
 func (ix *hasher) hash(id string) uint64 { return hashID(ix.seed, id) }
 
 func hashID[T string | []byte](seed uint64, id T) uint64 {
-	if len(id) == 2*usualID { // a conversation of hundreds of turns has as many to look for
+	if len(id) == 2*usualID { // rebuilding long conversations looks up hundreds of these
 		var raw [usualID]byte
 		odd := byte(0)
 		for i := range raw {
@@ -162,7 +166,7 @@ func hashID[T string | []byte](seed uint64, id T) uint64 {
 // usualID is the length of most ids, which are hex, in bytes.
 const usualID = 16
 
-// hexDigits are the values of the digits, 0xff for what is none.
+// hexDigits holds the values of the hex digits, and 0xff for all other bytes.
 var hexDigits = func() (t [256]byte) {
 	for i := range t {
 		t[i] = 0xff
@@ -173,11 +177,12 @@ var hexDigits = func() (t [256]byte) {
 	return t
 }()
 
-// hexFactor tells the hash of an id that is hex from that of the id which is those bytes. It is not soleFactor, or a turn's key
-// could be that of a memory by itself.
+// hexFactor separates the hash of an id in hex from that of an id with the same
+// bytes. It differs from soleFactor, so that a turn's key cannot equal that of
+// a single memory.
 const hexFactor = 0xc2b2ae3d27d4eb4f
 
-// hashRaw is the hash of an id, as it is packed, that ends in no number.
+// hashRaw returns the hash of a packed id without a number.
 func hashRaw(seed uint64, raw []byte, isHex bool) uint64 {
 	h := xxh3.HashSeed(raw, seed)
 	if isHex {
@@ -186,17 +191,18 @@ func hashRaw(seed uint64, raw []byte, isHex bool) uint64 {
 	return max(h, 1)
 }
 
-// hashSeq is the hash of the id of passage seq of what has the hash h.
+// hashSeq returns the hash of passage seq of an id with hash h.
 func hashSeq(h uint64, seq int) uint64 {
 	h += uint64(seq+1) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
 	return max(h^h>>32, 1)
 }
 
-// maxSeq bounds the numbers that are told apart in an id.
+// maxSeq is the largest number that is recognised in an id.
 const maxSeq = 999_999_999
 
-// cutSeq returns where an id's dot and number begin, and the number, or the id's end and -1 if it has none.
+// cutSeq returns the position of an id's dot, and the number after it. Without
+// a number it returns the end of the id and -1.
 func cutSeq[T string | []byte](id T) (end, seq int) {
 	at, unit := len(id), 1
 	for at > 0 && query.IsDigit(id[at-1]) && unit <= maxSeq {
@@ -210,7 +216,7 @@ func cutSeq[T string | []byte](id T) (end, seq int) {
 	return at - 1, seq
 }
 
-// unhex turns lower-case hex into bytes, in place.
+// unhex decodes lower-case hex in place.
 func unhex(b []byte) []byte {
 	digit := func(c byte) byte { return c&15 + c>>6*9 }
 	for i := range len(b) / 2 {
@@ -219,7 +225,7 @@ func unhex(b []byte) []byte {
 	return b[:len(b)/2]
 }
 
-// hashOf is the hash of the memory's id.
+// hashOf returns the hash of a memory's id.
 func (ix *index) hashOf(d *identity) uint64 {
 	if d.mark&markID == 0 && d.seq >= 0 && d.seq <= maxSeq && len(d.turn) > 0 {
 		return hashSeq(hashRaw(ix.seed, d.turn, d.turnHex), d.seq)

@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// rankAmong scores the candidates with what the turns near them lend.
-func (ix ranker) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
+// scoreWithNeighbours scores the candidates with the evidence of the turns near
+// them.
+func (ix ranker) scoreWithNeighbours(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, session := s.cells, s.session
-	s.touched = slices.Grow(s.touched[:0], len(cells)+1)                       // one more, for the next that was touched before
+	s.touched = slices.Grow(s.touched[:0], len(cells)+1)                       // one spare element, written without a branch
 	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // likewise
 	for spans := s.spans; len(spans) > 0; {
 		concept, n := spans[0].concept, 1
@@ -17,13 +18,13 @@ func (ix ranker) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
 			n++
 		}
 		for i := range spans[:n] {
-			ix.gather(&spans[i], ix.close(&spans[i], s), f, s)
+			ix.gather(&spans[i], ix.nearby(&spans[i], s), f, s)
 		}
 		qt := &q.terms[concept]
 		weight := float32(qt.idf * qt.Weight)
 		for _, i := range s.touched {
 			c := &cells[i]
-			x := c.x + session[c.talk]*c.norm // as much where it has no talk: its norm is 0
+			x := c.x + session[c.group]*c.norm // the norm is 0 without a group
 			c.x = 0
 			ranked[found] = i
 			if !c.found {
@@ -32,42 +33,42 @@ func (ix ranker) rankAmong(q *resolvedQuery, f *fieldWeights, s *scratch) {
 			c.found = true
 			c.score += weight * x / (f.k1 + x)
 		}
-		for _, talk := range s.talked {
-			session[talk] = 0
+		for _, group := range s.grouped {
+			session[group] = 0
 		}
-		s.touched, s.talked = s.touched[:0], s.talked[:0]
+		s.touched, s.grouped = s.touched[:0], s.grouped[:0]
 		spans = spans[n:]
 	}
 	s.ranked = ranked[:found]
 }
 
-// gather adds the evidence of one word to the candidates that it counts for, and notes it. near are its postings in turns that are near
-// candidates.
+// gather adds the evidence of one word to the candidates for which it counts,
+// and records it. near are its postings in turns near candidates.
 func (ix ranker) gather(word *span, near []uint32, f *fieldWeights, s *scratch) {
 	cells, chosen, session, turns, m := s.cells, s.chosen, s.session, ix.turns, &s.norms
 	before := s.before[:len(chosen)]
-	s.talked = slices.Grow(s.talked, len(near)+1)
-	touched, talked := s.touched[:cap(s.touched)], s.talked[:cap(s.talked)]
-	met, spoke := len(s.touched), len(s.talked)
+	s.grouped = slices.Grow(s.grouped, len(near)+1)
+	touched, grouped := s.touched[:cap(s.touched)], s.grouped[:cap(s.grouped)]
+	met, spoke := len(s.touched), len(s.grouped)
 	share, assistant := word.share, f.assistant*word.share
 	itself, kin, bit := word.bits()
 	for _, e := range near {
 		n, tf, v := e>>8, frequency(e), &frequencies[e&0xff]
 		var tell, ask float32
-		talk := int32(0)
+		group := int32(0)
 		if set := chosen[n>>6]; set>>(n&63)&1 != 0 {
 			at := before[n>>6] + int32(bits.OnesCount64(set&(1<<(n&63)-1)))
 			c := &cells[at]
-			c.holds.note(tf, itself, kin, bit)
-			b := c.brief
+			c.holds.add(tf, itself, kin, bit)
+			b := c.turnHeader
 			userLength, asstLength := m.userLength[b.user()], m.assistantLength[b.assistant()]
-			if b&briefLong != 0 {
+			if b&headerLong != 0 {
 				userLength, asstLength = f.userNorm(turns[n].userLen), f.assistantNorm(turns[n].asstLen)
 			}
 			tell, ask = v.tell*userLength*share, v.ask*userLength*share
 			own := f.user*tell + f.userAsk*ask + assistant*(v.assistant*asstLength)
-			if b.alone() { // its text is all of its conversation's
-				if b&briefTalks != 0 {
+			if b.alone() { // its text is the whole conversation
+				if b&headerInConversation != 0 {
 					own += share * v.all * f.aloneNorm(int(turns[n].userLen)+int(turns[n].asstLen))
 				}
 				tell, ask = 0, 0
@@ -77,23 +78,23 @@ func (ix ranker) gather(word *span, near []uint32, f *fieldWeights, s *scratch) 
 				met += isZero(c.x)
 				c.x += own
 			}
-			talk = c.talk
+			group = c.group
 		} else {
 			t := &turns[n]
 			userLength := f.userNorm(t.userLen)
 			tell, ask = v.tell*userLength*share, v.ask*userLength*share
-			if f.session > 0 && ix.talks(t.conv) {
-				talk = t.conv + 1
+			if f.session > 0 && ix.isGroup(t.conv) {
+				group = t.conv + 1
 			}
 		}
-		talked[spoke] = talk
-		spoke += isZero(session[talk])
-		session[talk] += share * v.all
+		grouped[spoke] = group
+		spoke += isZero(session[group])
+		session[group] += share * v.all
 		if tell+ask == 0 {
 			continue
 		}
 		t := &turns[n]
-		if m := t.next; m >= 0 { // to the turn after, this one is the one before
+		if m := t.next; m >= 0 { // for the next turn, this is the turn before
 			met = s.lend(m, f.toNext(t).of(tell, ask), touched, met)
 			if m = turns[m].next; m >= 0 {
 				met = s.lend(m, f.before2.of(tell, ask), touched, met)
@@ -112,13 +113,13 @@ func (ix ranker) gather(word *span, near []uint32, f *fieldWeights, s *scratch) 
 			}
 		}
 	}
-	s.touched, s.talked = touched[:met], talked[:spoke]
+	s.touched, s.grouped = touched[:met], grouped[:spoke]
 }
 
-// isZero is 1 for 0, and 0 for what is more; where that can't be foretold a branch would take longer.
+// isZero returns 1 for 0 and 0 for larger values, without a branch.
 func isZero(v float32) int { return int((uint64(math.Float32bits(v)) - 1) >> 63) }
 
-// lend adds evidence to turn n; if that is no candidate it is nothing.
+// lend adds evidence to turn n, if that is a candidate.
 func (s *scratch) lend(n int32, v float32, touched []int32, met int) int {
 	if v == 0 || !s.chosen.has(n) {
 		return met
@@ -131,7 +132,7 @@ func (s *scratch) lend(n int32, v float32, touched []int32, met int) int {
 	return met
 }
 
-// frequencies are what each frequency says, as numbers that need no more than a look.
+// frequencies holds the parts of every frequency as numbers.
 var frequencies = func() (all [256]struct{ tell, ask, assistant, all float32 }) {
 	for i := range all {
 		f, v := frequency(i), &all[i]
@@ -140,11 +141,12 @@ var frequencies = func() (all [256]struct{ tell, ask, assistant, all float32 }) 
 	return all
 }()
 
-// rankAlone is what rank does where all candidates are turns without neighbours, whose text is all that counts for them. There is no
-// branch on what can't be foretold.
-func (ix ranker) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
+// scoreAlone is rank's last step if all candidates are turns without
+// neighbours, for which only their own text counts. It does not branch on what
+// is unpredictable.
+func (ix ranker) scoreAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
 	cells, m := s.cells, &s.norms
-	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // one more, for the next that was found before
+	ranked, found := slices.Grow(s.ranked[:0], len(cells)+1)[:len(cells)+1], 0 // one spare element, written without a branch
 	for spans := s.spans; len(spans) > 0; {
 		concept, n := spans[0].concept, 1
 		for n < len(spans) && spans[n].concept == concept {
@@ -156,17 +158,17 @@ func (ix ranker) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
 			word := &spans[i]
 			share := word.share
 			itself, kin, bit := word.bits()
-			for _, e := range ix.close(word, s) {
+			for _, e := range ix.nearby(word, s) {
 				at, tf := s.place(int32(e>>8)), frequency(e)
 				c := &cells[at]
-				c.holds.note(tf, itself, kin, bit)
+				c.holds.add(tf, itself, kin, bit)
 				x := float32(0)
-				if b := c.brief; b&briefLong == 0 { // mostly: all of it that counts stands in the brief
+				if b := c.turnHeader; b&headerLong == 0 { // the usual case: the header has all that counts
 					norm := m.userLength[b.user()]
 					x = f.user * (tf.tell() * norm * share)
 					x += f.userAsk * (tf.ask() * norm * share)
 					x += f.assistant * share * (tf.assistant() * m.assistantLength[b.assistant()])
-					if b&briefTalks != 0 {
+					if b&headerInConversation != 0 {
 						x += share * tf.all() * f.aloneNorm(int(b.user())+int(b.assistant()))
 					}
 				} else {
@@ -200,10 +202,10 @@ func (ix ranker) rankAlone(q *resolvedQuery, f *fieldWeights, s *scratch) {
 		s.touched = s.touched[:0]
 		spans = spans[n:]
 	}
-	s.ranked = ranked[:found] // the rarest words' first: mostly the best
+	s.ranked = ranked[:found] // those with the rarest words first, which are mostly the best
 }
 
-// add counts evidence for the candidate at a place.
+// add adds evidence to the candidate at a place.
 func (s *scratch) add(at int32, v float32) {
 	c := &s.cells[at]
 	if c.x == 0 {
@@ -212,7 +214,8 @@ func (s *scratch) add(at int32, v float32) {
 	c.x += v
 }
 
-// ownAlone is the evidence of a word in turn n, which has no neighbours and whose brief does not tell how long it is.
+// ownAlone returns the evidence of a word in turn n, which has no neighbours
+// and whose header does not have its exact lengths.
 func (ix ranker) ownAlone(n int32, tf frequency, share float32, f *fieldWeights) float32 {
 	t := &ix.turns[n]
 	tell, ask, assistant := f.own(t, tf)
@@ -225,6 +228,6 @@ func (ix ranker) ownAlone(n int32, tf frequency, share float32, f *fieldWeights)
 	return own
 }
 
-// byUser and byAssistant are 1 where it stands in their text.
+// byUser and byAssistant return 1 if the term is in their text, otherwise 0.
 func (f frequency) byUser() uint32      { return (uint32(f&userFrequency) + uint32(userFrequency)) >> 5 }
 func (f frequency) byAssistant() uint32 { return (uint32(f>>5) + 7) >> 3 }

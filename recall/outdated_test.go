@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestPassagesAreMarkedLate: a passage that gets its mark while its index is held has it from then on, and is there once.
+// TestPassagesAreMarkedLate: a passage that gets its mark while its index is
+// held has it from then on, and is there once.
 func TestPassagesAreMarkedLate(t *testing.T) {
 	ms := texts("I live in Berlin, near the harbour.", "The harbour of Porto is nice.")
 	e, _ := newEngine(t, patient(), ms)
@@ -30,7 +31,8 @@ func TestPassagesAreMarkedLate(t *testing.T) {
 	}
 }
 
-// TestMarksCountInTheBudget: the words that say of a line that it is outdated are part of the line.
+// TestMarksCountInTheBudget: the words that say of a line that it is outdated
+// are part of the line.
 func TestMarksCountInTheBudget(t *testing.T) {
 	m := said(1, "x")
 	plain := overhead(&m)

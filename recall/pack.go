@@ -8,7 +8,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// packer writes a record. Text that is hex goes as bytes, which halves the ids and hashes.
+// packer writes a record. Text in hex is written as bytes, which halves ids and
+// hashes.
 type packer struct{ b []byte }
 
 func (p *packer) uint(v uint64) { p.b = binary.AppendUvarint(p.b, v) }
@@ -47,8 +48,8 @@ func isHexText[T string | []byte](s T) bool {
 	return true
 }
 
-// unpacker reads what a packer wrote. Where the bytes end too early or make no sense it fails, and everything it reads
-// from then on is zero.
+// unpacker reads what a packer wrote. If the bytes end too early or are invalid
+// it fails, and everything it reads from then on is zero.
 type unpacker struct {
 	b      []byte
 	failed bool
@@ -73,7 +74,8 @@ func (u *unpacker) uint() uint64 {
 	return v
 }
 
-// cutUint reads what packer.uint wrote at the front of b: 0, and nothing is left, where there is none.
+// cutUint cuts off what packer.uint wrote at the front of b. If b is invalid it
+// returns 0 and nothing left.
 func cutUint(b []byte) (v uint64, rest []byte) {
 	if len(b) > 0 && b[0] < 0x80 {
 		return uint64(b[0]), b[1:]
@@ -110,7 +112,7 @@ func (u *unpacker) byte() byte {
 	return v
 }
 
-// bytes reads n bytes, which it does not copy.
+// bytes reads n bytes without copying them.
 func (u *unpacker) bytes(n uint64) []byte {
 	if n > uint64(len(u.b)) {
 		u.fail()
@@ -121,7 +123,7 @@ func (u *unpacker) bytes(n uint64) []byte {
 	return v
 }
 
-// raw reads a string as it is packed.
+// raw reads a string in its packed form.
 func (u *unpacker) raw() (s []byte, isHex bool) {
 	v := u.uint()
 	return u.bytes(v >> 1), v&1 != 0
@@ -135,7 +137,8 @@ func (u *unpacker) string() string {
 	return string(s)
 }
 
-// skipStrings reads past what strings reads, and says whether one of them is what is sought, which is no hexadecimal number.
+// skipStrings skips what strings reads. It reports whether one of them is
+// sought, which must not be hex.
 func (u *unpacker) skipStrings(sought string) (found bool) {
 	for n := u.uint(); n > 0 && !u.failed; n-- {
 		s, h := u.raw()
@@ -146,7 +149,7 @@ func (u *unpacker) skipStrings(sought string) (found bool) {
 
 func (u *unpacker) strings() []string {
 	n := u.uint()
-	if n == 0 || n > uint64(len(u.b)) { // a string takes at least a byte
+	if n == 0 || n > uint64(len(u.b)) { // a string takes at least one byte
 		if n > 0 {
 			u.fail()
 		}
@@ -164,11 +167,12 @@ type shape struct {
 	kind                   storage.Kind
 	source, speaker, model string
 	role                   storage.Role
-	life                   storage.Time // from the event to the expiry
+	life                   storage.Time // from event to expiry
 	dies                   bool         // it has an expiry
 }
 
-// maxShapes bounds the table of shapes. A memory beyond it has its shape in its record.
+// maxShapes limits the table of shapes. Memories beyond it store their shape in
+// their record.
 const maxShapes = 1 << 14
 
 func (ix *records) packShape(p *packer, m *storage.Memory) {
@@ -229,7 +233,7 @@ func (u *unpacker) shape() shape {
 	}
 }
 
-// unpackShape reads the shape.
+// unpackShape reads a shape.
 func (ix *records) unpackShape(u *unpacker) shape {
 	switch n := u.uint(); {
 	case n == 0:

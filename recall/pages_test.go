@@ -29,7 +29,8 @@ func (p *pagesOf) Scan(ctx context.Context, _ storage.Scope, q storage.Query) (s
 	}
 }
 
-// One page is read ahead, no more, and one that is no longer wanted is waited for.
+// One page is read ahead, no more, and one that is no longer wanted is waited
+// for.
 func TestOnePageIsAskedForAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &pagesOf{pages: map[string]storage.Page{"": {Next: "a"}, "a": {Next: "b"}, "b": {Next: "b"}}, released: make(chan struct{})}

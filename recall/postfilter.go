@@ -9,38 +9,46 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// What passed the gate must still be worth its line: a block is read by a model that takes every line of it for meant. With
-// [Request.NoGate] none of this applies.
+// What passed the gate must still be worth its line, because a model takes
+// every line of a block seriously. Request.NoGate switches all of this off.
 
 const (
-	// floorShare is the least share of the best score that is worth a line. Measured: see docs/recall-figures.md.
+	// floorShare is the minimum share of the best score that is worth a line.
+	// docs/recall-figures.md has the measurements.
 	floorShare = 0.25
-	// besideFloor is how many times as much a turn needs that holds its own answer and no word of the query.
-	besideFloor = 2.4
-	// maxEmpty is the most terms of what can say nothing, marks included.
+	// neighbourFloor is the factor by which a turn that has its own answer and
+	// no word of the query must exceed the floor.
+	neighbourFloor = 2.4
+	// maxEmpty is the maximum number of terms of a passage that may say
+	// nothing, marks included.
 	maxEmpty = 4
-	// maxQuestion is the most terms of a question that is shown with its answer. A longer one tells something by itself, and with the
-	// answers to such fewer other memories fit into a block: measured.
+	// maxQuestion is the maximum number of terms of a question that is shown
+	// with its answer. A longer question says enough itself, and showing such
+	// answers leaves room for fewer other memories.
 	maxQuestion = 16
-	// maxAnswer is how much of an answer a line shows behind its question, in bytes.
+	// maxAnswer is how much of an answer a line shows after its question, in
+	// bytes.
 	maxAnswer = 400
 	// commandFloor is floorShare for commands.
 	commandFloor = 0.5
 )
 
-// beside reports whether nothing speaks for a turn but its neighbours, which tell little of one that holds its own answer. Where
-// vectors count they may speak for any.
-func (s *selection) beside(n int32) bool {
+// onlyNeighbours reports whether nothing but its neighbours supports a turn,
+// which says little about one that has its own answer. Vectors may support any
+// turn.
+func (s *selection) onlyNeighbours(n int32) bool {
 	holds, known := s.scratch.holdings(n)
 	return known && s.q.vector == nil && holds.user|holds.kin|holds.assistant == 0 && (s.ix.turns[n].asstLen > 0 || s.q.Command)
 }
 
-// shortQuestion reports whether the user asks something in few words: a question that tells a reader nothing by itself.
+// shortQuestion reports whether the user asks something in few words, which
+// alone tells a reader nothing.
 func (t *turn) shortQuestion() bool {
 	return t.traits&text.HasQuestion != 0 && t.userLen <= maxQuestion
 }
 
-// saysNothing reports whether a passage is no more than small talk: "yes", "thank you so much!".
+// saysNothing reports whether a passage is only small talk: "yes", "thank you
+// so much!".
 func (ix ranker) saysNothing(h *head) bool {
 	if h.terms > maxEmpty {
 		return false
@@ -56,22 +64,25 @@ func (ix ranker) saysNothing(h *head) bool {
 	return true
 }
 
-// idleWords reports whether a text is small talk in a script without spaces, whose terms do not tell.
-func (s *selection) idleWords(own *ownStrings) bool {
+// isSmallTalk reports whether a text is small talk in a script without spaces,
+// whose terms don't reveal it.
+func (s *selection) isSmallTalk(own *ownStrings) bool {
 	said := s.scratch.text[own.text.from:own.text.to]
 	return len(said) > 0 && said[0] >= utf8.RuneSelf && text.IsSmallTalk(said)
 }
 
-// isFiction reports whether a text is fiction, while the query asks about the user.
+// isFiction reports whether a text is fiction, while the query asks about the
+// user.
 func (s *selection) isFiction(own *ownStrings) bool {
 	return s.q.OfUser && s.q.Asks && s.q.IsFiction(s.scratch.text[own.text.from:own.text.to])
 }
 
-// maxEchoTerms is the maximum number of terms of a repeated command, marks included.
+// maxEchoTerms is the maximum number of terms of a repeated command, marks
+// included.
 const maxEchoTerms = 5
 
-// echoes reports whether an answered turn of the user's has nothing but words of
-// the query: the same was said before.
+// echoes reports whether an answered turn of the user's has nothing but words
+// of the query: the same was said before.
 func (s *selection) echoes(n int32) bool {
 	t := &s.ix.turns[n]
 	if t.traits&text.HasQuestion != 0 || t.asstLen == 0 {
@@ -83,7 +94,7 @@ func (s *selection) echoes(n int32) bool {
 		if h.assistant {
 			continue
 		}
-		if h.terms > maxEchoTerms { // with marks
+		if h.terms > maxEchoTerms { // marks included
 			return false
 		}
 		for at := 0; at < len(h.packed); {
@@ -97,7 +108,8 @@ func (s *selection) echoes(n int32) bool {
 	return said
 }
 
-// telling is passage p of turn n, or where that says nothing the first that does; -1 if none does.
+// telling returns passage p of turn n, or if that says nothing the first one
+// that does, or -1.
 func (s *selection) telling(n, p int32) int32 {
 	h := s.ix.head(p)
 	if !s.ix.saysNothing(&h) {
@@ -112,7 +124,7 @@ func (s *selection) telling(n, p int32) int32 {
 	return -1
 }
 
-// answer adds what the assistant answered to the question that was taken last: a question by itself tells a reader nothing.
+// answer adds the assistant's answer to the question that was taken last.
 func (s *selection) answer(h hit) {
 	t := &s.ix.turns[h.turn]
 	last := len(s.res.Memories) - 1
@@ -134,7 +146,7 @@ func (s *selection) answer(h hit) {
 	best, held := int32(-1), -1.0
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		if p := s.ix.head(i); p.assistant && !s.ix.saysNothing(&p) {
-			if weight := s.heldBy(h.turn, p.packed); weight > held && s.filter.shows(s.ix.index, t, i) {
+			if weight := s.coverage(h.turn, p.packed); weight > held && s.filter.shows(s.ix.index, t, i) {
 				best, held = i, weight
 			}
 		}
@@ -146,9 +158,10 @@ func (s *selection) answer(h hit) {
 	}
 }
 
-// told adds what the user said in a few words in the turn of an assistant's passage p: the assistant spoke of it ("Agreed. Here is the
-// code"), and it is what holds.
-func (s *selection) told(h hit, p int32) bool {
+// statement adds what the user said in a few words in the turn of an
+// assistant's passage p. The assistant spoke about it ("Agreed. Here is the
+// code"), and it is what counts.
+func (s *selection) statement(h hit, p int32) bool {
 	t := &s.ix.turns[h.turn]
 	if head := s.ix.head(p); !head.assistant || t.traits&text.HasQuestion != 0 || t.userLen > maxQuestion || len(s.res.Memories)+1 >= s.topK {
 		return false
@@ -161,7 +174,8 @@ func (s *selection) told(h hit, p int32) bool {
 	return false
 }
 
-// cutAnswer cuts the text of a line to at most limit bytes at a blank, omission included.
+// cutAnswer cuts the text of a line at a blank, to at most limit bytes
+// including the omission.
 func (s *selection) cutAnswer(own *ownStrings, limit int) {
 	if own.text.length() <= limit {
 		return
@@ -174,7 +188,7 @@ func (s *selection) cutAnswer(own *ownStrings, limit int) {
 	if blank := bytes.LastIndexAny(text, " \n"); blank > len(text)/2 {
 		text = text[:blank]
 	}
-	for len(text) > 0 && !utf8.RuneStart(s.scratch.text[from+len(text)]) { // no character is cut through
+	for len(text) > 0 && !utf8.RuneStart(s.scratch.text[from+len(text)]) { // not inside a character
 		text = text[:len(text)-1]
 	}
 	s.scratch.text = append(s.scratch.text[:from+len(text)], omission...)

@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// postings lists the turns in which a term stands, in ascending order: for each the distance to the one before as a
-// varint, then one byte with how often it stands there.
+// postings lists the turns that have a term, in ascending order: for each, the
+// distance to the previous one as a varint, and one byte with the term's
+// frequency.
 type postings struct {
 	buf   []byte
 	last  uint32 // turn number + 1 of the last entry
 	facts uint32 // live turns that are facts
-	df    uint32 // live turns; entries of removed ones stay in buf until the index is rebuilt
-	wide  uint32 // its place in index.wide, counted from one; 0 = it has none
+	df    uint32 // live turns; entries of deleted turns stay in buf until a rebuild
+	wide  uint32 // 1 + its position in index.wide; 0 = none
 }
 
-// frequency packs how often a term stands in a turn: in what the user tells (at most 7), in what the user asks (3), and
-// in the assistant's text (7).
+// frequency packs how often a term occurs in a turn: in the user's statements
+// (at most 7), in the user's questions (3) and in the assistant's text (7).
 type frequency uint8
 
 func newFrequency(tell, ask, assistant int) frequency {
@@ -34,7 +35,7 @@ func (f frequency) assistant() float32 { return float32(f >> 5) }
 func (f frequency) all() float32       { return float32(f&7 + f>>3&3 + f>>5) }
 
 func (p *postings) add(turn uint32, f frequency) {
-	if d := turn + 1 - p.last; d < 0x80 { // as most
+	if d := turn + 1 - p.last; d < 0x80 { // the usual case
 		p.buf = append(p.buf, byte(d), byte(f))
 	} else {
 		p.buf = append(binary.AppendUvarint(p.buf, uint64(d)), byte(f))
@@ -43,15 +44,16 @@ func (p *postings) add(turn uint32, f frequency) {
 	p.df++
 }
 
-// A word that stands in a third of a large index's turns is also kept wide, a byte for each turn, so that a query that has its
-// candidates need not read thousands of postings for some hundred of them.
+// A word in a third of the turns of a large index is also stored wide, with one
+// byte per turn, so that a query that already has its candidates need not read
+// thousands of postings for some hundred of them.
 const (
-	wideFrom  = 1 << 10 // turns
-	wideEvery = 3       // in so many turns it stands once, at least
-	maxWide   = 32      // words, those that are known first
+	wideFrom  = 1 << 10 // turns in the index
+	wideEvery = 3       // the word occurs at least once in so many turns
+	maxWide   = 32      // words; the first ones found win
 )
 
-// widen looks for words to keep wide.
+// widen stores common words wide.
 func (ix *index) widen() {
 	n := len(ix.turns)
 	if n < wideFrom {
@@ -73,17 +75,19 @@ func (ix *index) widen() {
 	}
 }
 
-// widened notes a posting of a word that is kept wide.
+// widened records a posting of a word that is stored wide.
 func (ix *index) widened(p *postings, turn int, f frequency) {
 	by := &ix.wide[p.wide-1]
 	*by = append(append(*by, make([]frequency, turn-len(*by))...), f)
 }
 
-// standing is the df for idf. Facts repeat what their turns say, and counting both would make words look commoner the
-// more is known of them; so it is that of turns or of facts, whichever is more.
+// standing returns the document frequency for idf. Facts repeat what their
+// turns say, and counting both would make a word look more common the more is
+// known about it. So it counts turns or facts, whichever are more.
 func (p *postings) standing() float64 { return float64(max(p.df-p.facts, p.facts)) }
 
-// next decodes the entry at the start of buf, given the turn number + 1 of the one before.
+// next decodes the entry at the start of buf. last is the turn number + 1 of
+// the previous entry.
 func next(buf []byte, last uint32) (rest []byte, now uint32, f frequency) {
 	if buf[0] < 0x80 { // most distances fit one byte
 		return buf[2:], last + uint32(buf[0]), frequency(buf[1])
@@ -112,24 +116,25 @@ func filterPostings(out []uint32, buf []byte, set bitset) []uint32 {
 	return out
 }
 
-// postingLog keeps the postings of an index that is built as they come, and puts them into their lists many at a time: each list would
-// have to be found and to grow, for a posting of two bytes.
+// postingLog collects the postings of an index that is being built and moves
+// them to their lists in large batches. Appending each two-byte posting to its
+// own list would be much slower.
 type postingLog struct {
 	chunks [][]uint64 // term<<32 | turn<<8 | frequency
 	used   int        // of chunks
 	gone   []goneTerm
-	facts  bool // a turn is one
+	facts  bool // the log contains a fact
 }
 
-// goneTerm is a term of a turn that was removed.
+// goneTerm is a term of a deleted turn.
 type goneTerm struct{ term, fact uint32 }
 
 const (
 	logChunk  = 1 << 14
-	logChunks = 1 << 6 // then it is put into the lists; with what sorts them they take 12 MiB
+	logChunks = 1 << 6 // at which it is moved to the lists; with what sorts it, that takes 12 MiB
 )
 
-// add notes the terms of a turn.
+// add records the terms of a turn.
 func (l *postingLog) add(turn uint32, fact bool, list []termCount) {
 	l.facts = l.facts || fact
 	for len(list) > 0 {
@@ -148,10 +153,11 @@ func (l *postingLog) add(turn uint32, fact bool, list []termCount) {
 	}
 }
 
-// bytes is the heap that it takes, about.
+// bytes returns the approximate heap that the log uses.
 func (l *postingLog) bytes() int64 { return 8 * logChunk * int64(l.used) }
 
-// sorted returns turn<<8 | frequency of all postings, by term, and where those of each term end; it empties the log.
+// sorted returns turn<<8 | frequency of all postings by term, and where those
+// of each term end. It empties the log.
 func (l *postingLog) sorted(terms int) (entries, ends []uint32) {
 	ends = make([]uint32, terms+1)
 	n := 0
@@ -177,11 +183,11 @@ func (l *postingLog) sorted(terms int) (entries, ends []uint32) {
 	return entries, ends[:terms]
 }
 
-// listBuilder moves the postings of an index that is being built from its log to
-// their lists.
+// listBuilder moves the postings of an index that is being built from its log
+// to their lists.
 type listBuilder struct{ *index }
 
-// spread puts what the log has into the lists, which have room for it.
+// spread moves entries to the lists, which have room for them.
 func (ix listBuilder) spread(entries, ends []uint32) {
 	from := uint32(0)
 	for i, end := range ends {
@@ -201,7 +207,7 @@ func (ix listBuilder) spread(entries, ends []uint32) {
 	ix.log.gone = ix.log.gone[:0]
 }
 
-// spreadLog empties the log while the index is built.
+// spreadLog empties the log while the index is being built.
 func (ix listBuilder) spreadLog() {
 	entries, ends := ix.log.sorted(len(ix.posts))
 	from := uint32(0)
@@ -215,7 +221,7 @@ func (ix listBuilder) spreadLog() {
 	ix.spread(entries, ends)
 }
 
-// compactLists empties the log for good, and makes the lists no larger than they must be.
+// compactLists empties the log for the last time, and trims the lists.
 func (ix listBuilder) compactLists() {
 	entries, ends := ix.log.sorted(len(ix.posts))
 	rooms := make([]int, len(ends))
@@ -235,7 +241,7 @@ func (ix listBuilder) compactLists() {
 	ix.postBytes, ix.log = int64(total), postingLog{}
 }
 
-// room is how many bytes further postings take.
+// room returns how many bytes further postings take.
 func (p *postings) room(entries []uint32) (n int) {
 	last := p.last
 	for _, e := range entries {
@@ -249,11 +255,11 @@ func (p *postings) room(entries []uint32) (n int) {
 	return n
 }
 
-// extend adds postings for which there is room.
+// extend appends postings for which there is room.
 func (p *postings) extend(entries []uint32) {
 	buf, last := p.buf, p.last
 	for _, e := range entries {
-		if d := e>>8 + 1 - last; d < 0x80 { // as most
+		if d := e>>8 + 1 - last; d < 0x80 { // the usual case
 			buf = append(buf, byte(d), byte(e))
 		} else {
 			buf = append(binary.AppendUvarint(buf, uint64(d)), byte(e))

@@ -11,8 +11,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// TestLoggedPostings: lists that come from the log are those to which each turn was added, whenever it is emptied, with turns that are
-// removed and said anew, and with facts.
+// TestLoggedPostings: lists that come from the log are those to which each turn
+// was added, whenever it is emptied, with turns that are removed and said anew,
+// and with facts.
 func TestLoggedPostings(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	logged, plain := newIndex(1, text.NewAnalyzer(64)), newIndex(1, text.NewAnalyzer(64))

@@ -9,67 +9,70 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// ranker scores the turns of an index for a resolved query. It changes nothing in
-// the index.
+// ranker scores the turns of an index for a resolved query. It changes nothing
+// in the index.
 type ranker struct{ *index }
 
 // hit is a ranked turn.
 type hit struct {
 	turn    int32
-	phrased bool // phrases were looked for
+	phrased bool // phrases have been searched for
 	score   float64
 }
 
-// scratch is what one query needs; it is pooled. All arrays are zero between queries.
+// scratch is the memory that one query needs. It is pooled; all arrays are zero
+// between queries.
 type scratch struct {
-	sums        []float32 // by turn, the survey's scores
+	sums        []float32 // by turn, from scoreOwnWords
 	marks       []float32 // the same with their factors, in the order of found
-	seeds       []int32   // what pick returned
-	cells       []cell    // of the candidates, in the order of their turns, and behind them of those that only vectors found
-	session     []float32 // by talk, of the concept at hand; that of 0 counts for nothing
-	near        bitset    // turns whose text counts for a candidate; until there are any, the first of found
+	seeds       []int32   // returned by pickSeeds
+	cells       []cell    // of the candidates in the order of their turns, then of those that only vectors found
+	session     []float32 // by group, of the current concept; 0 is no group
+	near        bitset    // turns whose text counts for a candidate; before there are any, the first ones of found
 	marked      int       // how many of found are in near
 	chosen      bitset    // candidates
-	before      []int32   // how many candidates stand before each word of chosen
+	before      []int32   // number of candidates before each word of chosen
 	met         bitset    // conversations of candidates
-	entries     []uint32  // postings of the query, decoded: turn << 8 | frequency; so there are at most maxTurns turns
+	entries     []uint32  // decoded postings of the query: turn << 8 | frequency; therefore at most maxTurns turns
 	nearby      []uint32  // those of one word in turns that are near
 	spans       []span    // of the words in entries
 	found       []int32   // turns with a sum
 	touched     []int32   // cells with an x
 	ranked      []int32   // cells with a score, in the order in which they got it
-	talked      []int32   // talks with a session; for nominate, conversations
+	grouped     []int32   // groups with a session; for markCandidates, conversations
 	order       []int
 	costs       []int
 	picked      []hit
 	counts      [buckets]int32
 	norms       norms
-	normsOf     fieldWeights // that norms were made of
-	factors     briefFactors
+	normsOf     fieldWeights // of which norms were made
+	factors     headerFactors
 	constraints []constraintHit
 	hits        []hit   // of the result
 	taken       []taken // of the result
 	text        []byte  // of the result
-	sights      []sight // in the text at hand
+	matches     []match // in the current text
 	alike       termTable
-	sink        byte // gives the reads of approach a use
+	sink        byte // gives the reads of prefetch a use
 }
 
-// cell is what is known of a candidate. It takes 40 bytes in one place, where arrays by turn took four lines of the processor's cache.
+// cell is what is known about a candidate: 40 bytes in one place, where arrays
+// by turn would take four cache lines.
 type cell struct {
-	turn  int32
-	brief brief
-	x     float32 // of the concept at hand
-	score float32 // before the factors
-	holds holdings
-	talk  int32   // the conversation whose text counts for it, numbered from one; 0 for none
-	norm  float32 // of the talk's length, 0 for none
-	seed  bool    // pick returned it, so it passes
-	found bool    // it has a score
+	turn       int32
+	turnHeader turnHeader
+	x          float32 // of the current concept
+	score      float32 // before the factors
+	holds      holdings
+	group      int32   // the conversation whose text counts for it, numbered from one; 0 = none
+	norm       float32 // of the group's length, 0 = none
+	seed       bool    // returned by pickSeeds, so the filter passes it
+	found      bool    // it has a score
 }
 
-// choose makes the cells of the candidates. alone says that these are the seeds.
-func (s *scratch) choose(ix ranker, seeds []int32, alone bool, f *fieldWeights) {
+// makeCells makes the cells of the candidates. alone means that they are the
+// seeds.
+func (s *scratch) makeCells(ix ranker, seeds []int32, alone bool, f *fieldWeights) {
 	chosen, before := s.chosen, s.before[:len(s.chosen)]
 	n := 0
 	for i, word := range chosen {
@@ -80,24 +83,24 @@ func (s *scratch) choose(ix ranker, seeds []int32, alone bool, f *fieldWeights) 
 		s.cells = make([]cell, n+n/4)
 	}
 	cells, k := s.cells[:n], 0
-	conv, talk, norm := int32(-1), int32(0), float32(0)
+	conv, group, norm := int32(-1), int32(0), float32(0)
 	for i, word := range chosen {
 		for ; word != 0; word &= word - 1 {
 			n := int32(i<<6 | bits.TrailingZeros64(word))
 			c := &cells[k]
 			k++
 			*c = cell{}
-			c.turn, c.brief, c.seed = n, ix.briefs[n], alone
-			if c.brief.alone() {
+			c.turn, c.turnHeader, c.seed = n, ix.headers[n], alone
+			if c.turnHeader.alone() {
 				continue
 			}
-			if of := ix.turns[n].conv; of != conv { // mostly that of the one before
-				conv, talk, norm = of, 0, 0
-				if f.session > 0 && ix.talks(conv) {
-					talk, norm = conv+1, f.sessionNorm(&ix.convs.list[conv])
+			if of := ix.turns[n].conv; of != conv { // mostly the same as for the previous turn
+				conv, group, norm = of, 0, 0
+				if f.session > 0 && ix.isGroup(conv) {
+					group, norm = conv+1, f.sessionNorm(&ix.convs.list[conv])
 				}
 			}
-			c.talk, c.norm = talk, norm
+			c.group, c.norm = group, norm
 		}
 	}
 	s.cells, s.ranked = cells, s.ranked[:0]
@@ -108,12 +111,13 @@ func (s *scratch) choose(ix ranker, seeds []int32, alone bool, f *fieldWeights) 
 	}
 }
 
-// place is where a candidate's cell stands.
+// place returns the position of a candidate's cell.
 func (s *scratch) place(n int32) int32 {
 	return s.before[n>>6] + int32(bits.OnesCount64(s.chosen[n>>6]&(1<<(n&63)-1)))
 }
 
-// holdings are what was noted of a turn; not ok if it is no candidate.
+// holdings returns what was recorded of a turn. It is not ok if the turn is not
+// a candidate.
 func (s *scratch) holdings(n int32) (h holdings, ok bool) {
 	if !s.chosen.has(n) {
 		return h, false
@@ -121,13 +125,15 @@ func (s *scratch) holdings(n int32) (h holdings, ok bool) {
 	return s.cells[s.place(n)].holds, true
 }
 
-// holdings note which concepts of the query stand in a turn's own texts, one bit each. Of the user's text only the terms
-// themselves count; kin are the concepts of which a word stands there that may stand for the term.
+// holdings records which concepts of the query a turn's own texts have, one bit
+// each. Of the user's text only the terms themselves count. kin has the
+// concepts of which the text has a related word.
 type holdings struct{ user, kin, assistant uint32 }
 
-const beyond uint32 = 1 << 30 // any of the concepts from the 31st on
+const beyond uint32 = 1 << 30 // all concepts from the 31st on
 
-// bits are those of a word that is the term itself, of one that may stand for it, and of any: one of the first two is 0.
+// bits returns the bit of the concept three times: for the term itself, for a
+// related word, and for either. One of the first two is 0.
 func (s *span) bits() (itself, kin, bit uint32) {
 	bit = 1 << min(s.concept, 30)
 	if s.itself {
@@ -136,31 +142,33 @@ func (s *span) bits() (itself, kin, bit uint32) {
 	return 0, bit, bit
 }
 
-// note notes a word, by its bits.
-func (h *holdings) note(tf frequency, itself, kin, bit uint32) {
+// add records a word by its bits.
+func (h *holdings) add(tf frequency, itself, kin, bit uint32) {
 	h.user |= itself * tf.byUser()
 	h.kin |= kin * tf.byUser()
 	h.assistant |= bit * tf.byAssistant()
 }
 
-// onlyAssistant reports whether the assistant's text may hold what the user's does not.
+// onlyAssistant reports whether the assistant's text may have a concept that
+// the user's does not.
 func (h holdings) onlyAssistant() bool {
 	return h.assistant&^h.user != 0 || h.assistant&beyond != 0
 }
 
-// neighbours reports whether the user's text holds two terms that follow one another in the query.
+// neighbours reports whether the user's text has two terms that are adjacent in
+// the query.
 func (h holdings) neighbours() bool {
 	return h.user&(h.user>>1) != 0 || h.user&beyond != 0
 }
 
-// span is one word's part of entries.
+// span is the part of entries that belongs to one word.
 type span struct {
 	concept  int
 	term     uint32
 	share    float32
 	from, to int
-	itself   bool // not one that may stand for the term
-	late     bool // not in entries: it is decoded once the candidates are known
+	itself   bool // the term, not a related word
+	late     bool // decoded once the candidates are known
 }
 
 type bitset []uint64
@@ -200,22 +208,22 @@ func (s *scratch) clear() {
 	clear(s.chosen)
 }
 
-// idf is ln(1 + (n - df + 0.5) / (df + 0.5)).
+// idf returns ln(1 + (n - df + 0.5) / (df + 0.5)).
 func idf(n, df float64) float64 { return math.Log(1 + (n-df+0.5)/(df+0.5)) }
 
-// lend is what a turn's user text is worth to another turn.
+// lend is the weight of a turn's user text for another turn.
 type lend struct{ tell, ask float32 }
 
 func (l lend) of(tell, ask float32) float32 { return l.tell*tell + l.ask*ask }
 
-// fieldWeights are the weights of the fields, for one query over one index.
+// fieldWeights are the weights of the fields for one query over one index.
 type fieldWeights struct {
 	k1                                     float32
 	user, userAsk, assistant, session      float32
 	userFlat, assistantFlat, sessionFlat   float32 // 1 - b
 	userSlope, assistantSlope, sessSlope   float32 // b / mean length
 	before1, before2, after1, after2, away lend
-	answered                               float32 // before1.ask of a turn that holds the answer
+	answered                               float32 // before1.ask of a turn that has its own answer
 }
 
 func (ix ranker) fieldWeights(q *resolvedQuery, w *Weights) fieldWeights {
@@ -234,7 +242,8 @@ func (ix ranker) fieldWeights(q *resolvedQuery, w *Weights) fieldWeights {
 	return f
 }
 
-// toNext is what a turn is worth to the one after. Where nobody has answered in the turn itself, the next one likely answers.
+// toNext returns the weight of a turn for the next one. If the turn itself has
+// no answer, the next one likely answers it.
 func (f *fieldWeights) toNext(t *turn) lend {
 	if t.asstLen > 0 {
 		return lend{f.before1.tell, f.answered}
@@ -242,7 +251,7 @@ func (f *fieldWeights) toNext(t *turn) lend {
 	return f.before1
 }
 
-// slope is b over the mean length.
+// slope returns b over the mean length.
 func slope(b float64, sum, n int64) float32 {
 	if sum <= 0 {
 		return 0
@@ -250,7 +259,8 @@ func slope(b float64, sum, n int64) float32 {
 	return float32(b * float64(n) / float64(sum))
 }
 
-// userNorm and assistantNorm are what the length of a text divides its frequencies by, as a factor.
+// userNorm and assistantNorm return the factor by which a text's length scales
+// its frequencies.
 func (f *fieldWeights) userNorm(length uint16) float32 {
 	return 1 / (f.userFlat + f.userSlope*float32(length))
 }
@@ -259,7 +269,8 @@ func (f *fieldWeights) assistantNorm(length uint16) float32 {
 	return 1 / (f.assistantFlat + f.assistantSlope*float32(length))
 }
 
-// own returns the length-normalised frequencies of a term in a turn's own fields, before their weights.
+// own returns the length-normalised frequencies of a term in a turn's own
+// fields, before their weights.
 func (f *fieldWeights) own(t *turn, tf frequency) (tell, ask, assistant float32) {
 	if tf >= assistantOnce {
 		assistant = tf.assistant() * f.assistantNorm(t.asstLen)
@@ -275,40 +286,43 @@ func (f *fieldWeights) sessionNorm(c *conv) float32 {
 	return f.session / (f.sessionFlat + f.sessSlope*float32(c.len))
 }
 
-// aloneNorm is sessionNorm for a turn that is the whole conversation.
+// aloneNorm is sessionNorm for a turn that is its whole conversation.
 func (f *fieldWeights) aloneNorm(length int) float32 {
 	return f.session / (f.sessionFlat + f.sessSlope*float32(length))
 }
 
-// maxTalk is the longest conversation, in turns, whose whole text counts for its turns. In a longer one it tells nothing.
-const maxTalk = 64
+// maxGroup is the maximum length, in turns, of a conversation whose whole text
+// counts for its turns. In a longer one it says nothing.
+const maxGroup = 64
 
-// talks reports whether the text of conversation c counts for its turns.
-func (ix ranker) talks(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxTalk }
+// isGroup reports whether the text of conversation c counts for its turns.
+func (ix ranker) isGroup(c int32) bool { return c >= 0 && ix.convs.list[c].count <= maxGroup }
 
-// rank scores exactly the turns that the query touches most, directly or through a neighbour: they are in s.cells. It returns how
-// many turns have words of the query themselves.
+// rank scores exactly the turns that the query touches most, directly or
+// through a neighbour, and leaves them in s.cells. It returns how many turns
+// have words of the query themselves.
 func (ix ranker) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter) (considered int) {
 	s.grow(ix.index)
-	if q.inBrief() {
+	if q.inHeader() {
 		s.factors.fill(ix.index, q, w)
 	}
 	fw := ix.fieldWeights(q, w)
-	considered = ix.survey(q, w, &fw, s, k)
-	seeds := ix.pick(q, w, s, k, f)
-	alone := ix.nominate(seeds, s)
-	s.choose(ix, seeds, alone, &fw)
+	considered = ix.scoreOwnWords(q, w, &fw, s, k)
+	seeds := ix.pickSeeds(q, w, s, k, f)
+	alone := ix.markCandidates(seeds, s)
+	s.makeCells(ix, seeds, alone, &fw)
 	if alone {
-		ix.rankAlone(q, &fw, s)
+		ix.scoreAlone(q, &fw, s)
 	} else {
-		ix.rankAmong(q, &fw, s)
+		ix.scoreWithNeighbours(q, &fw, s)
 	}
 	clear(s.near)
 	return considered
 }
 
-// close returns the postings of a word in turns that are near candidates; they are valid until the next call.
-func (ix ranker) close(word *span, s *scratch) []uint32 {
+// nearby returns the postings of a word in turns near candidates. They are
+// valid until the next call.
+func (ix ranker) nearby(word *span, s *scratch) []uint32 {
 	if word.late {
 		from := len(s.entries)
 		ix.decodeNear(word.term, s)
@@ -322,12 +336,13 @@ func (ix ranker) close(word *span, s *scratch) []uint32 {
 	k := 0
 	for _, e := range all {
 		out[k] = e
-		k += int(near[e>>14] >> (e >> 8 & 63) & 1) // mostly not, but that can't be foretold
+		k += int(near[e>>14] >> (e >> 8 & 63) & 1) // mostly 0, but unpredictable, so no branch
 	}
 	return out[:k]
 }
 
-// factors multiplies what does not depend on a term. With parts, it notes each factor that is not 1.
+// factors multiplies what does not depend on a term. With parts, it appends
+// each factor other than 1.
 func (ix ranker) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) float64 {
 	product := 1.0
 	times := func(name string, v float64) {
@@ -370,7 +385,7 @@ func (ix ranker) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) f
 	return product
 }
 
-// personFactor is for turns that speak in the first person.
+// personFactor returns the factor of turns in the first person.
 func (q *resolvedQuery) personFactor(w *Weights) float64 {
 	if q.Intent&query.FromSpeaker != 0 {
 		return w.FirstPersonBoth
@@ -378,7 +393,7 @@ func (q *resolvedQuery) personFactor(w *Weights) float64 {
 	return w.FirstPerson
 }
 
-// maxFactor bounds factors from above for any turn.
+// maxFactor returns an upper bound of factors for any turn.
 func (q *resolvedQuery) maxFactor(w *Weights) float64 {
 	bound := max(1, w.FirstPerson, w.FirstPersonBoth) * max(1, w.Opening)
 	if q.speaker != 0 {
@@ -407,8 +422,9 @@ func (q *resolvedQuery) maxFactor(w *Weights) float64 {
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// nearness says how well a memory's time fits days: 1 inside, less for the week after (people tell of things some days later) and a little
-// for the days before (they announce them).
+// nearness returns how well a memory's time fits days: 1 inside, less for the
+// week after, because people mention things some days later, and a little for
+// the days before, because they announce them.
 func nearness(d text.Days, t storage.Time) float64 {
 	day := int64(t) / dayMillis
 	switch {
@@ -422,10 +438,11 @@ func nearness(d text.Days, t storage.Time) float64 {
 	return 0
 }
 
-// approach reads a little of the records of the first hits, and of those of the others in which there may be phrases; all of one kind
-// before the next, so that the processor fetches them side by side rather than, as what follows would, one after the other: they lie
-// scattered over memory that is rarely in a cache.
-func (ix ranker) approach(hits []hit, first int, s *scratch) (read byte) {
+// prefetch touches the records of the first hits, and those of the others that
+// may have phrases, one kind of data for all of them at a time. The processor
+// then fetches the scattered memory in parallel instead of one record after the
+// other.
+func (ix ranker) prefetch(hits []hit, first int, s *scratch) (read byte) {
 	var at [2 * 16]int32
 	n := 0
 	for i := 0; i < len(hits) && n < len(at); i++ {

@@ -9,14 +9,15 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Turns without neighbours are ranked and noted as those among neighbours are, to the bit.
+// Turns without neighbours are ranked and noted as those among neighbours are,
+// to the bit.
 func TestRankAloneLikeAmong(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("car vehicle drive doctor physician hospital job work salary music song guitar food dinner pizza trip travel hotel")
 	var ms []storage.Memory
 	for i := range 600 {
 		var text strings.Builder
-		for range 1 + r.IntN(6)*r.IntN(60) { // some are longer than a brief tells
+		for range 1 + r.IntN(6)*r.IntN(60) { // some are longer than a turnHeader tells
 			text.WriteString(words[r.IntN(len(words))] + []string{" ", " ", "? ", ". "}[r.IntN(4)])
 		}
 		m := storage.Memory{Kind: storage.KindEpisode, Trust: 1, Text: text.String(), EventTime: storage.Time(1_700_000_000_000 + i/2), Conversation: fmt.Sprint("c", i/2)}
@@ -46,20 +47,20 @@ func TestRankAloneLikeAmong(t *testing.T) {
 		s.grow(ix)
 		s.factors.fill(ix, q, w)
 		fw := ranker{ix}.fieldWeights(q, w)
-		ranker{ix}.survey(q, w, &fw, s, 32)
-		seeds := ranker{ix}.pick(q, w, s, 32, f)
-		if !(ranker{ix}).nominate(seeds, s) {
+		ranker{ix}.scoreOwnWords(q, w, &fw, s, 32)
+		seeds := ranker{ix}.pickSeeds(q, w, s, 32, f)
+		if !(ranker{ix}).markCandidates(seeds, s) {
 			t.Fatal("a turn has neighbours")
 		}
 		cells := func(rank func(*resolvedQuery, *fieldWeights, *scratch)) string {
-			s.choose(ranker{ix}, seeds, true, &fw)
+			s.makeCells(ranker{ix}, seeds, true, &fw)
 			rank(q, &fw, s)
 			if len(s.ranked) != len(s.cells) {
 				t.Fatalf("%q: %d of %d have a score", req.Newest, len(s.ranked), len(s.cells))
 			}
 			return fmt.Sprintf("%+v", s.cells)
 		}
-		if got, want := cells(ranker{ix}.rankAlone), cells(ranker{ix}.rankAmong); got != want {
+		if got, want := cells(ranker{ix}.scoreAlone), cells(ranker{ix}.scoreWithNeighbours); got != want {
 			t.Fatalf("%q:\n%s\nwant\n%s", req.Newest, got, want)
 		}
 		for _, c := range s.cells {

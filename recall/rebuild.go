@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Estimates of what the runtime needs beside the counted buffers, in bytes.
+// Estimates of what the runtime needs besides the counted buffers, in bytes.
 const (
 	postOverhead  = 40 + 8
 	turnOverhead  = 48 + 4 + 1
 	memOverhead   = 8
 	convOverhead  = 24
-	shapeOverhead = 250 // it stands in a map, too
+	shapeOverhead = 250 // it is also a key of a map
 )
 
-// bytes estimates the heap that the index holds.
+// bytes estimates the heap that the index uses.
 func (ix *index) bytes() int64 {
 	wide := 0
 	for _, by := range ix.wide {
@@ -25,35 +25,37 @@ func (ix *index) bytes() int64 {
 		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.held() + 1024
 }
 
-// compactor rebuilds an index that wastes memory or exceeds its limit. The index
-// itself stays as it is.
+// compactor rebuilds an index that wastes memory or exceeds its limit. The
+// index itself stays as it is.
 type compactor struct{ *index }
 
-// wasteful reports whether a rebuild would give back a good part of the memory.
+// wasteful reports whether a rebuild would free a good part of the memory.
 func (ix compactor) wasteful() bool { return ix.dead > 64 && ix.dead > ix.live/3 }
 
-// full reports whether the numbers of records or turns are running out, at some 2 GiB: there is room still for what comes until
-// the index is made anew.
+// full reports whether the numbers of records or turns are running out, at some
+// 2 GiB. There is still room for what arrives until the index is rebuilt.
 func (ix compactor) full() bool { return ix.lacks(64, 1<<16) }
 
-// overfull reports whether a change may have no room.
+// overfull reports whether a change may not fit.
 func (ix compactor) overfull() bool {
 	const most = 1 << 12 // turns that one change may add
 	return ix.lacks(1, most)
 }
 
-// lacks reports whether so many chunks or turns more have no number.
+// lacks reports whether there are no numbers for so many more chunks or turns.
 func (ix compactor) lacks(chunks, turns int) bool {
 	return len(ix.arena.chunks) >= maxChunks-chunks || len(ix.turns) > maxTurns-turns
 }
 
-// rebuilt returns a copy without tombstones, nor the memories that are to drop, that keeps at most the newest keep turns.
+// rebuilt returns a copy without tombstones and without the memories to drop,
+// with at most the newest keep turns.
 func (ix compactor) rebuilt(keep int, drop func(i int32) bool) *index {
 	return ix.rebuiltWhile(nil, keep, drop)
 }
 
-// rebuiltWhile is rebuilt. There is no copy if goOn, which is asked before every turn, said no.
-func (ix compactor) rebuiltWhile(goOn func() bool, keep int, drop func(i int32) bool) *index {
+// rebuiltWhile is rebuilt. It returns nil if proceed, called before every turn,
+// returns false.
+func (ix compactor) rebuiltWhile(proceed func() bool, keep int, drop func(i int32) bool) *index {
 	alive := make([]int32, 0, ix.live)
 	for n := range ix.turns {
 		if ix.turns[n].flags&turnDead == 0 {
@@ -68,7 +70,7 @@ func (ix compactor) rebuiltWhile(goOn func() bool, keep int, drop func(i int32) 
 		out.omitted += int64(ix.turns[n].count)
 	}
 	for _, n := range alive[max(len(alive)-keep, 0):] {
-		if goOn != nil && !goOn() {
+		if proceed != nil && !proceed() {
 			return nil
 		}
 		t := ix.turns[n]
@@ -91,14 +93,14 @@ func (ix compactor) rebuiltWhile(goOn func() bool, keep int, drop func(i int32) 
 	return out
 }
 
-// compact ends the building of an index, and gives back what growing has reserved.
+// compact finishes building an index and trims what growing has reserved.
 func (ix *index) compact() {
 	ix.building = false
 	if !ix.later {
 		ix.learnOfEnough()
 	}
 	(listBuilder{ix}).compactLists()
-	ix.posts, ix.turns, ix.briefs, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.briefs), clipped(ix.chains), clipped(ix.mems)
+	ix.posts, ix.turns, ix.headers, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.headers), clipped(ix.chains), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work, ix.ids = nil, nil
@@ -106,7 +108,7 @@ func (ix *index) compact() {
 	ix.arena.clip()
 }
 
-// clip gives back what the last chunk has reserved.
+// clip trims the last chunk.
 func (a *arena) clip() {
 	if n := len(a.chunks); n > 0 {
 		c := &a.chunks[n-1]
@@ -116,7 +118,7 @@ func (a *arena) clip() {
 	}
 }
 
-// clipped returns s with hardly any room behind it.
+// clipped returns s with hardly any spare capacity.
 func clipped[S ~[]E, E any](s S) S {
 	if cap(s)-len(s) < len(s)/16 {
 		return s
@@ -124,6 +126,6 @@ func clipped[S ~[]E, E any](s S) S {
 	return append(make(S, 0, roomy(len(s))), s...)
 }
 
-// roomy is what to reserve for n of something that grows slowly: without room, the first that is added would copy them all, and the
-// first turn that is added to a large index all the postings of its words.
+// roomy returns the capacity for n of something that grows slowly. Without
+// spare capacity, the first addition would copy everything.
 func roomy(n int) int { return n + n/64 }

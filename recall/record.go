@@ -41,8 +41,8 @@ type head struct {
 	terms     int // in packed
 	assistant bool
 	signature signature
-	packed    []byte   // the terms, see above
-	rest      unpacker // what follows them
+	packed    []byte   // the terms, as described above
+	rest      unpacker // what follows the terms
 }
 
 func readHead(rec []byte) head {
@@ -55,8 +55,8 @@ func readHead(rec []byte) head {
 	return h
 }
 
-// nextTerm reads the term at i, and where the next one stands; most take one or two bytes. Records are checked when they
-// come from disk: see readable.
+// nextTerm returns the term at i and the position of the next one. Most terms
+// take one or two bytes. Records from disk are validated when they are loaded.
 func nextTerm(b []byte, i int) (term uint32, next int) {
 	c := b[i]
 	if c < 0x80 {
@@ -69,7 +69,7 @@ func nextTerm(b []byte, i int) (term uint32, next int) {
 	return uint32(v), i + n
 }
 
-// records are the memories of an index, packed.
+// records holds the packed memories of an index.
 type records struct {
 	arena      arena
 	coder      *coder // nil until there is enough text to learn from
@@ -79,10 +79,11 @@ type records struct {
 	shapeBytes int64
 }
 
-// head reads the start of a passage's record.
+// head returns the start of a passage's record.
 func (ix *records) head(i int32) head { return readHead(ix.arena.from(ix.mems[i].rec)) }
 
-// packPassage writes the record of passage k of turn t, whose first passage is first.
+// packPassage writes the record of a passage of turn t, whose first passage is
+// first.
 func (ix *index) packPassage(p *packer, t *turn, first, m *storage.Memory, terms []uint32, asst bool, sig signature) {
 	v := uint64(len(terms)) << 1
 	if asst {
@@ -117,7 +118,8 @@ func uvarintLen(v uint64) int {
 	return n
 }
 
-// packMemory writes what a memory needs to be returned. Its scope is the index's; its Redactions are not kept.
+// packMemory writes what a memory needs to be returned. Its scope is the
+// index's, and its Redactions are not kept.
 func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	v := &m.Provenance
 	mark := byte(0)
@@ -148,7 +150,7 @@ func (ix *index) packMemory(p *packer, t *turn, first, m *storage.Memory) {
 	if mark&markConversation != 0 {
 		p.string(m.Conversation)
 	}
-	if mark&markTimes != 0 { // mostly near one another
+	if mark&markTimes != 0 { // mostly close to one another
 		p.int(int64(m.CreatedAt - m.EventTime))
 		p.int(int64(m.UpdatedAt - m.CreatedAt))
 		p.int(int64(m.ValidFrom - m.EventTime))
@@ -196,7 +198,7 @@ func (u *unpacker) scores(v ...*float64) {
 	}
 }
 
-// packText writes a text, coded if there is a coder and that makes it shorter.
+// packText writes a text, coded if that makes it shorter.
 func (w *workspace) packText(p *packer, c *coder, text []byte) {
 	if c != nil {
 		if w.seen != nil {
@@ -214,19 +216,19 @@ func (w *workspace) packText(p *packer, c *coder, text []byte) {
 	p.b = append(p.b, text...)
 }
 
-// identity tells which memory a record is, and of when.
+// identity is what identifies the memory of a record.
 type identity struct {
 	mark        byte
 	turn, chain []byte // as packed
 	turnHex     bool
 	chainHex    bool
 	seq         int
-	id          []byte // where it does not follow from turn and seq
+	id          []byte // if it does not follow from turn and seq
 	idHex       bool
 	event       storage.Time
 }
 
-// identity reads past the marks, and what follows them up to the conversation.
+// identity reads the marks and what follows them, up to the conversation.
 func (ix *index) identity(u *unpacker, n int32) (d identity) {
 	t := &ix.turns[n]
 	d.mark = u.byte()
@@ -249,7 +251,7 @@ func (ix *index) identity(u *unpacker, n int32) (d identity) {
 	return d
 }
 
-// length bounds the id from above, in bytes.
+// length returns an upper bound of the id's length in bytes.
 func (d *identity) length() int {
 	if d.mark&markID != 0 {
 		return rawLength(d.id, d.idHex)
@@ -286,7 +288,8 @@ func appendRaw(b, s []byte, isHex bool) []byte {
 	return b
 }
 
-// hexPairs are the digits of every byte: ids are most of what a memory has beside its text.
+// hexPairs holds the hex digits of every byte. Ids are most of a memory apart
+// from its text.
 var hexPairs = func() (pairs [256]uint16) {
 	const digits = "0123456789abcdef"
 	for c := range pairs {
@@ -302,7 +305,8 @@ func (ix *index) appendID(b []byte, i int32) []byte {
 	return d.appendID(b)
 }
 
-// memory reads back memory i. It makes one string of all that it holds of its own.
+// memory returns memory i. It allocates one string for everything that only
+// this memory has.
 func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	u := ix.head(i).rest
 	b, own := ix.unpackMemory(&u, ix.mems[i].turn, scope, &m, nil)
@@ -310,7 +314,8 @@ func (ix *index) memory(i int32, scope storage.Scope) (m storage.Memory) {
 	return m
 }
 
-// ownStrings are where the strings of a memory that are its own stand in the bytes that unpackMemory appends to.
+// ownStrings locates the strings of a memory that are not shared in the bytes
+// that unpackMemory appends to.
 type ownStrings struct {
 	conv, turn, id, chain, text span32
 }
@@ -321,7 +326,7 @@ func (s span32) length() int { return int(s.to - s.from) }
 
 func (s span32) of(all string) string { return all[s.from:s.to] }
 
-// giveTo completes a memory that was unpacked.
+// giveTo sets the strings of an unpacked memory.
 func (o *ownStrings) giveTo(m *storage.Memory, all string) {
 	if o.conv.to > o.conv.from {
 		m.Conversation = o.conv.of(all)
@@ -329,7 +334,8 @@ func (o *ownStrings) giveTo(m *storage.Memory, all string) {
 	m.Provenance.Turn, m.ID, m.Provenance.Chain, m.Text = o.turn.of(all), o.id.of(all), o.chain.of(all), o.text.of(all)
 }
 
-// unpackMemory reads a memory of turn n into m, which is zero, but for the strings that are its own: these it appends to b.
+// unpackMemory reads a memory of turn n into m, which is zero. It appends
+// strings that are not shared to b, and returns where they are.
 func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *storage.Memory, b []byte) (_ []byte, own ownStrings) {
 	m.Scope, m.Version, m.Trust = scope, 1, 1
 	v := &m.Provenance
@@ -381,7 +387,8 @@ func (ix *index) unpackMemory(u *unpacker, n int32, scope storage.Scope, m *stor
 	return b, own
 }
 
-// unpackLine is unpackMemory for what a line shows: it appends the text to b, the id to ids, where the turn stands, too.
+// unpackLine is unpackMemory for the fields of a line. It appends the text to b
+// and the id to ids.
 func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []byte) (_, _ []byte, own ownStrings) {
 	d := ix.identity(u, n)
 	m.EventTime = d.event
@@ -399,7 +406,7 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []by
 	if u.skipDetails(d.mark) {
 		m.Tags = []string{storage.OutdatedTag}
 	}
-	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // as unpackShape, which copies all of it
+	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // like unpackShape, which copies the whole shape
 		s := &ix.shapes[v-1]
 		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
 	} else if v == 0 {
@@ -431,7 +438,7 @@ func (ix *records) unpackText(u *unpacker, b []byte) []byte {
 	return b
 }
 
-// skipToText reads past all that stands before the text.
+// skipToText skips everything before the text.
 func skipToText(u *unpacker) {
 	mark := u.byte()
 	if mark&markAsFirst == 0 {
@@ -451,7 +458,8 @@ func skipToText(u *unpacker) {
 	}
 }
 
-// skipDetails reads past what stands between the event and the shape, and says whether storage.OutdatedTag is among it.
+// skipDetails skips what is between the event and the shape. It reports whether
+// storage.OutdatedTag is among it.
 func (u *unpacker) skipDetails(mark byte) (outdated bool) {
 	if mark&markConversation != 0 {
 		u.raw()
@@ -472,7 +480,7 @@ func (u *unpacker) skipDetails(mark byte) (outdated bool) {
 	return outdated
 }
 
-// expires is when memory i expires, 0 for never.
+// expires returns when memory i expires, 0 for never.
 func (ix *index) expires(i int32) storage.Time {
 	u := ix.head(i).rest
 	d := ix.identity(&u, ix.mems[i].turn)
@@ -483,8 +491,8 @@ func (ix *index) expires(i int32) storage.Time {
 	return 0
 }
 
-// arena keeps the packed memories of one index in chunks, so that growing never copies them. It is append-only; an index
-// with too much waste is rebuilt.
+// arena stores the packed memories of an index in chunks, so that growing never
+// copies them. It is append-only; an index that wastes too much is rebuilt.
 type arena struct {
 	chunks [][]byte
 	size   int64
@@ -493,12 +501,14 @@ type arena struct {
 const (
 	minChunk = 4 << 10
 	maxChunk = 1 << chunkBits
-	// chunkBits of a place are the offset in its chunk, the others the chunk's number.
+	// The low chunkBits of a place are the offset in its chunk, and the others
+	// the chunk's number.
 	chunkBits = 20
 	maxChunks = 1 << (32 - chunkBits)
 )
 
-// place is where a record starts. One that is larger than a chunk is alone in a chunk of its own.
+// place is the position of a record. A record larger than a chunk gets a chunk
+// of its own.
 type place uint32
 
 func (a *arena) add(rec []byte) place {

@@ -26,11 +26,11 @@ type resolvedQuery struct {
 	read       text.Analysis
 	ids        []byte   // memory for the ids of the result's lines
 	hashes     []uint64 // of the terms
-	sink       byte     // gives the reads of approachTerms a use
+	sink       byte     // gives the reads of prefetchTerms a use
 }
 
-// resolvedTerm is a term of the query with the words that may be used instead of
-// it: a concept.
+// resolvedTerm is a term of the query with the words that may be used instead
+// of it: a concept.
 type resolvedTerm struct {
 	query.Term
 	idf   float64
@@ -74,8 +74,8 @@ func (r *Request) words() string {
 // (Request.HumanOnly).
 func HumanWords(message string) string { return query.HumanWords(message) }
 
-// readQuery parses a request, of which newest is the human's words. It returns a
-// query from the pool.
+// readQuery parses a request, of which newest is the human's words. It returns
+// a query from the pool.
 func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *resolvedQuery {
 	w := &e.cfg.Weights
 	q := e.queries.Get().(*resolvedQuery)
@@ -103,8 +103,8 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	for i := range q.terms {
 		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].Stem))
 	}
-	q.sink = ix.approachTerms(q.hashes)
-	tongues := ix.tongues(q)
+	q.sink = ix.prefetchTerms(q.hashes)
+	languages := ix.languages(q)
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
@@ -112,9 +112,9 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
-		} else if tongues != 0 { // then the word is as rare as its translations
+		} else if languages != 0 { // then the word is as rare as its translations
 			var space [8]queryWord
-			for _, w := range ix.translate(space[:0], t, q, tongues) {
+			for _, w := range ix.translate(space[:0], t, q, languages) {
 				df = max(df, ix.posts[w.id].standing())
 			}
 		}
@@ -137,8 +137,8 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		q.sure += t.sure * t.Weight
 		from := len(q.words)
 		q.words = append(q.words, t.words...)
-		if tongues != 0 {
-			q.words = ix.translate(q.words, t, q, tongues)
+		if languages != 0 {
+			q.words = ix.translate(q.words, t, q, languages)
 		}
 		var kin []query.RelatedTerm
 		if t.Role&query.HasRelated != 0 {
@@ -168,9 +168,10 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	}
 }
 
-// approachTerms touches the dictionary and postings of the terms with these hashes,
-// one level for all terms at a time, so that their cache misses overlap.
-func (ix resolver) approachTerms(hashes []uint64) (read byte) {
+// prefetchTerms touches the dictionary and postings of the terms with these
+// hashes, one level for all terms at a time, so that their cache misses
+// overlap.
+func (ix resolver) prefetchTerms(hashes []uint64) (read byte) {
 	t := &ix.terms
 	if len(t.at.slots) == 0 || len(t.ends) == 0 {
 		return 0
@@ -203,8 +204,8 @@ func (ix resolver) approachTerms(hashes []uint64) (read byte) {
 	return read
 }
 
-// onlySocial reports whether the message has nothing but small talk and speakers'
-// names, apart from borrowed terms: "ok", "go on".
+// onlySocial reports whether the message has nothing but small talk and
+// speakers' names, apart from borrowed terms: "ok", "go on".
 func (ix resolver) onlySocial(q *resolvedQuery) bool {
 	for _, t := range q.Terms {
 		if !t.Lent && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
@@ -214,8 +215,8 @@ func (ix resolver) onlySocial(q *resolvedQuery) bool {
 	return true
 }
 
-// may reports whether termOf may find a word. It is quick, and errs only towards
-// true.
+// may reports whether termOf may find a word. It is quick, and errs only
+// towards true.
 func (q *resolvedQuery) may(id uint32) bool { return q.filter[id>>6&15]&(1<<(id&63)) != 0 }
 
 // termOf returns the index of the term that is this very word, or -2.
@@ -249,12 +250,13 @@ func (ix resolver) resolveNames(q *resolvedQuery) {
 	}
 }
 
-// minSpoken: a language is one of the user's if at least one in so many passages
-// is in it. A word or two may be misread as any language.
+// minSpoken: a language is one of the user's if at least one in so many
+// passages is in it. A word or two may be misread as any language.
 const minSpoken = 64
 
-// tongues returns the languages of the index other than the query's, a bit each.
-func (ix resolver) tongues(q *resolvedQuery) (others uint32) {
+// languages returns the languages of the index other than the query's, a bit
+// each.
+func (ix resolver) languages(q *resolvedQuery) (others uint32) {
 	all := 0
 	for l := text.English; l <= text.Dutch; l++ {
 		all += ix.spoken[l]
@@ -269,9 +271,9 @@ func (ix resolver) tongues(q *resolvedQuery) (others uint32) {
 
 // translate appends the words of other languages that the index knows and that
 // mean the same as a term.
-func (ix resolver) translate(words []queryWord, t *resolvedTerm, q *resolvedQuery, tongues uint32) []queryWord {
+func (ix resolver) translate(words []queryWord, t *resolvedTerm, q *resolvedQuery, languages uint32) []queryWord {
 	for _, to := range query.Translations(t.Stem, q.Language) {
-		if tongues>>to.Language&1 == 0 || q.Has(to.Stem) {
+		if languages>>to.Language&1 == 0 || q.Has(to.Stem) {
 			continue
 		}
 		if id, ok := ix.terms.find(to.Stem); ok && ix.posts[id].df > 0 {

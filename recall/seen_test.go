@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// What the memory of words gives is what the coder gives by itself, for words that have come before and for new ones.
+// What the memory of words gives is what the coder gives by itself, for words
+// that have come before and for new ones.
 func TestSeenWordsAreCodedTheSame(t *testing.T) {
 	var texts [][]byte
 	for _, m := range town(3000) {
@@ -46,8 +47,9 @@ func TestFirstWord(t *testing.T) {
 	}
 }
 
-// An index that is built from records codes its texts when it has answered, though it has less of them than it would wait for. What
-// comes and goes meanwhile is as if it had been there before.
+// An index that is built from records codes its texts when it has answered,
+// though it has less of them than it would wait for. What comes and goes
+// meanwhile is as if it had been there before.
 func TestBuiltIndexLearns(t *testing.T) {
 	ms := town(6000)
 	e, _ := newEngine(t, patient(), ms[:5000])

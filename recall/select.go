@@ -8,12 +8,14 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// candidatesPerMemory is how many turns are looked at for every memory asked for: some fall to duplicates and budget.
-// phrasesPerMemory is how many of them are looked at for phrases.
+// candidatesPerMemory is how many turns are considered for every memory asked
+// for, because duplicates and the budget exclude some. phrasesPerMemory is how
+// many of them are searched for phrases.
 const (
 	candidatesPerMemory = 4
 	phrasesPerMemory    = 2
-	// keptText is the most space for texts that is kept for the next request, in bytes.
+	// keptText is the maximum memory for texts that is kept for the next
+	// request, in bytes.
 	keptText = 128 << 10
 )
 
@@ -26,7 +28,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 	}
 	topK = min(topK, MaxTopK)
 	resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
-	s := e.scratch.Get().(*scratch) // goes back clean, or on a panic not at all
+	s := e.scratch.Get().(*scratch) // returned clean, or after a panic not at all
 	f := &q.passes
 	e.filter(ix, req, f)
 	top := ranking{ix: ranker{ix}, keep: topK * candidatesPerMemory}
@@ -45,7 +47,7 @@ func (e *Engine) search(ctx context.Context, ix *index, q *resolvedQuery, req *R
 		top.hits, constraints = nil, nil
 	} else if !known {
 		top.first(max(topK*phrasesPerMemory, coverTurns))
-		s.sink = top.ix.approach(top.hits[:top.sorted], max(topK, coverTurns), s)
+		s.sink = top.ix.prefetch(top.hits[:top.sorted], max(topK, coverTurns), s)
 		top.ix.phrases(q, w, top.hits[:top.sorted], s)
 		top.ix.sort(top.hits[:top.sorted])
 		if q.vector != nil || req.Explain {
@@ -102,27 +104,27 @@ type selection struct {
 	topK    int
 	into    []Scored
 	budget  int     // of the request, bytes
-	room    int     // what is left of it if no text is longer than minExcerpt
-	gate    float64 // of the settings
+	room    int     // what remains of it if no text is longer than minExcerpt
+	gate    float64 // from the configuration
 	weights *Weights
 	explain bool
 	lines   bool
 	screen  func(string) string // of the request
-	gated   bool                // what is not worth a line is left out
-	first   bool                // no word is looked for: what was said first in a turn is shown
+	gated   bool                // leave out what is not worth a line
+	first   bool                // no words were searched for: the first passage of a turn is shown
 	res     Result
 	scratch *scratch
 	hits    []hit   // of res.Memories
 	taken   []taken // of res.Memories
 }
 
-// ranking is the turns that a result is made of. Mostly the first are all that is needed, so the others are put in order only
-// when their turn comes.
+// ranking is the turns from which a result is made. The first ones usually
+// suffice, so the others are sorted only when needed.
 type ranking struct {
 	ix     ranker
 	hits   []hit
 	sorted int // of hits
-	keep   int // how many count
+	keep   int // how many hits count
 }
 
 func (r *ranking) first(n int) {
@@ -136,7 +138,7 @@ func (r *ranking) rest() {
 	r.sorted = len(r.hits)
 }
 
-// fill passes the gate and takes turns, best first.
+// fill applies the gate and takes turns, best first.
 func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	top := r.hits
 	var chosen [coverTurns]int32
@@ -182,8 +184,8 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		if h.score < floor && !s.explain {
 			return
 		}
-		beside := !s.first && s.beside(h.turn)
-		if h.score < floor || beside && s.gated && s.q.Command || beside && (h.score < floor*besideFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+		beside := !s.first && s.onlyNeighbours(h.turn)
+		if h.score < floor || beside && s.gated && s.q.Command || beside && (h.score < floor*neighbourFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
 			}
@@ -192,7 +194,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		if len(s.res.Memories) == s.topK && !s.explain || i%16 == 15 && ctx.Err() != nil {
 			return
 		}
-		if vectorsOnly && !s.q.vector.standsOut(h.turn) { // nothing speaks for it
+		if vectorsOnly && !s.q.vector.isOutlier(h.turn) { // nothing supports it
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutGate)
 			}
@@ -218,7 +220,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		}
 		if p >= 0 {
 			limit := 0
-			if s.gated && s.told(h, p) {
+			if s.gated && s.statement(h, p) {
 				limit = maxAnswer
 			}
 			why = s.take(h, p, limit)
@@ -232,13 +234,14 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 	}
 }
 
-// take adds a passage, of whose text a line shows at most so many bytes unless that is 0, or says what speaks against it.
+// take adds a passage, of whose text a line shows at most limit bytes (0 =
+// all), or returns why not.
 func (s *selection) take(h hit, p int32, limit int) Reason {
 	if len(s.res.Memories) == s.topK {
 		return CutTopK
 	}
 	at := len(s.taken)
-	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, like the memory: both are large; what is behind the end is zero
+	s.taken = slices.Grow(s.taken, 1)[:at+1] // in place, because these are large; what follows the end is zero
 	found := &s.taken[at]
 	found.head, found.mem = s.ix.head(p), p
 	why := CutDuplicate
@@ -252,8 +255,8 @@ func (s *selection) take(h hit, p int32, limit int) Reason {
 	return why
 }
 
-// add adds passage p to the result, if the budget lets it. Its strings stand in s.scratch.text until all are there, the ids of
-// lines in s.q.ids.
+// add adds passage p to the result, if the budget allows it. Its strings stay
+// in s.scratch.text until all are there, and the ids of lines in s.q.ids.
 func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.res.Memories == nil {
 		if s.res.Memories = s.into[:0]; cap(s.into) < s.topK {
@@ -280,7 +283,7 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	if s.repeats(&m.Memory, &found.own) {
 		return refuse(CutDuplicate)
 	}
-	if s.gated && (s.idleWords(&found.own) || m.Memory.Provenance.Role != storage.RoleAssistant && s.isFiction(&found.own)) {
+	if s.gated && (s.isSmallTalk(&found.own) || m.Memory.Provenance.Role != storage.RoleAssistant && s.isFiction(&found.own)) {
 		return refuse(CutEmpty)
 	}
 	least := overhead(&m.Memory) + min(found.own.text.length(), minExcerpt)
@@ -294,7 +297,8 @@ func (s *selection) add(h hit, p int32, found *taken, limit int) Reason {
 	return ""
 }
 
-// finish gives the memories of the result their strings, which are parts of one.
+// finish gives the memories of the result their strings, as parts of one
+// string.
 func (s *selection) finish() {
 	if len(s.res.Memories) == 0 {
 		return
@@ -313,8 +317,9 @@ func (s *selection) finish() {
 	}
 }
 
-// repeats reports whether m is a fact whose words stand in a passage that was taken or that the request carries, of the turn that it
-// came from, or such a passage of a fact that was taken.
+// repeats reports whether m is a fact whose words are in a passage of its turn
+// that was taken or that the request has, or whether m is such a passage of a
+// fact that was taken.
 func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 	if own.turn.from == own.turn.to || m.Provenance.Role == storage.RoleAssistant {
 		return false
@@ -324,7 +329,7 @@ func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 		all = s.q.ids
 	}
 	turn := func(o *ownStrings) []byte { return all[o.turn.from:o.turn.to] }
-	if m.Kind == storage.KindFact && s.stands(turn(own)) {
+	if m.Kind == storage.KindFact && s.isVisible(turn(own)) {
 		return true
 	}
 	for i := range s.res.Memories {
@@ -336,8 +341,9 @@ func (s *selection) repeats(m *storage.Memory, own *ownStrings) bool {
 	return false
 }
 
-// stands reports whether the request carries a passage of the user's of this turn in a block.
-func (s *selection) stands(turn []byte) bool {
+// isVisible reports whether a block in the request has a passage of the user's
+// of this turn.
+func (s *selection) isVisible(turn []byte) bool {
 	if len(s.filter.visible) == 0 {
 		return false
 	}
@@ -360,7 +366,7 @@ func (s *selection) cut(p int32, h hit, why Reason) {
 	}
 }
 
-// opening is the first passage of a turn that may be shown, -1 if none may.
+// opening returns the first passage of a turn that may be shown, or -1.
 func (s *selection) opening(n int32) int32 {
 	t := &s.ix.turns[n]
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
@@ -371,19 +377,19 @@ func (s *selection) opening(n int32) int32 {
 	return -1
 }
 
-// passage picks the passage of a turn that holds most of the query, the user's words before the assistant's when equal,
-// and returns it with the weight that it holds, or -1 if none may be shown. Not
-// to weigh spares the reading where there is no choice.
+// passage returns the passage of a turn with the most of the query, and its
+// weight, or -1 if none may be shown. If equal, the user's words come first.
+// Without weigh, nothing is read if there is no choice.
 func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	t := &s.ix.turns[n]
 	best, held = -1, -1.0
 	hidden := false
 	noted, known := s.scratch.holdings(n)
 	if t.flags&turnSpoken != 0 && known && (t.count == 1 || !noted.onlyAssistant()) && s.filter.shows(s.ix.index, t, t.mem) {
-		if !weigh { // the assistant's holds no more
+		if !weigh { // the assistant's does not have more
 			return t.mem, 0
 		}
-		if held, ok := s.q.heldByUser(noted); ok {
+		if held, ok := s.q.userCoverage(noted); ok {
 			return t.mem, held
 		}
 	}
@@ -396,9 +402,9 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		h := s.ix.head(i)
 		if h.assistant && best >= 0 && t.count == 2 && known && !noted.onlyAssistant() {
-			continue // it holds no more than the user's
+			continue // it does not have more than the user's
 		}
-		weight := s.heldBy(n, h.packed)
+		weight := s.coverage(n, h.packed)
 		if h.assistant {
 			weight *= 0.999
 		}
@@ -411,7 +417,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 			hidden = true
 		}
 	}
-	if hidden && held == 0 { // what is left of the turn says nothing of what is sought
+	if hidden && held == 0 { // the rest of the turn has nothing of the query
 		return -1, 0
 	}
 	return best, max(held, 0)

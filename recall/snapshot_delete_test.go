@@ -28,7 +28,8 @@ func (u *unsealing) Records(ctx context.Context, b storage.Bucket, scope storage
 	return page, err
 }
 
-// TestDeletingASnapshotReadsNothing: neither does it need what can't be read any more, nor does it touch what else stands in the bucket.
+// TestDeletingASnapshotReadsNothing: neither does it need what can't be read
+// any more, nor does it touch what else stands in the bucket.
 func TestDeletingASnapshotReadsNothing(t *testing.T) {
 	ms := town(1200)
 	src := &unsealing{digesting: newDigesting(t, ms)}

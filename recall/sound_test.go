@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Eight bytes at a time come to what one by one does: for terms as they are packed, and for any bytes.
+// Eight bytes at a time come to what one by one does: for terms as they are
+// packed, and for any bytes.
 func TestCountTerms(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	accepted := 0
@@ -39,7 +40,8 @@ func TestCountTerms(t *testing.T) {
 	}
 }
 
-// Four entries at a time come to what one by one does, for postings and for what is nearly some.
+// Four entries at a time come to what one by one does, for postings and for
+// what is nearly some.
 func TestSoundPostings(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	accepted := 0
@@ -79,7 +81,8 @@ func TestSoundPostings(t *testing.T) {
 	}
 }
 
-// The hash of an id is the same whether it comes as text or stands in a record, and no two of these ids share one.
+// The hash of an id is the same whether it comes as text or stands in a record,
+// and no two of these ids share one.
 func TestHashOfAnID(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	seen := map[uint64]string{}
@@ -104,7 +107,8 @@ func TestHashOfAnID(t *testing.T) {
 	}
 }
 
-// When an index learns to code texts, those that are there are coded, too, and come back as they were; what was captured before stands.
+// When an index learns to code texts, those that are there are coded, too, and
+// come back as they were; what was captured before stands.
 func TestLearningKeepsMemories(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	a := text.NewAnalyzer(cachedWords)
@@ -162,7 +166,8 @@ func TestLearningKeepsMemories(t *testing.T) {
 	}
 }
 
-// TestHexIDIsNoSoleMemory: a turn whose id is hex and a memory by itself whose id is those bytes are two.
+// TestHexIDIsNoSoleMemory: a turn whose id is hex and a memory by itself whose
+// id is those bytes are two.
 func TestHexIDIsNoSoleMemory(t *testing.T) {
 	turn, fact := said(1, "We planted a quince."), said(2, "The gate is green.")
 	turn.Provenance.Turn = "7a7a7a7a"
@@ -179,7 +184,8 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 	}
 }
 
-// TestLearnFromADamagedRecord: where nothing tells where a record ends, as in a damaged snapshot, all stay as they are.
+// TestLearnFromADamagedRecord: where nothing tells where a record ends, as in a
+// damaged snapshot, all stay as they are.
 func TestLearnFromADamagedRecord(t *testing.T) {
 	m := said(1, "We planted a quince.")
 	m.Tags = []string{"garden", "autumn"}

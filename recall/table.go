@@ -7,23 +7,25 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// table finds numbers by the hash of what they stand for: open addressing with linear probing. It holds the numbers
-// alone, at some seven bytes each, where a map of strings takes forty; whoever owns it compares what they stand for. The bits
-// of a slot that its number leaves free are of its hash, so that hardly anything is compared in vain.
+// table finds numbers by the hash of what they stand for, with open addressing
+// and linear probing. It stores only the numbers, at some seven bytes each,
+// where a map of strings takes forty. Its owner compares what they stand for.
+// The bits of a slot above the number are bits of the hash, so that few
+// comparisons fail.
 type table struct {
-	slots []uint32 // 0 empty, removed, or bits of the hash above number + 1; as many as a power of two
+	slots []uint32 // 0 = empty, removed, or hash bits above number + 1; a power of two of them
 	used  int      // slots that are not empty
-	width int      // bits of a slot that are the number's
+	width int      // bits of a slot that hold the number
 }
 
 const removed = 1<<32 - 1
 
-// low marks the bits of the number. A number + 1 is below it.
+// low returns the mask of a slot's number, which number + 1 never exceeds.
 func (t *table) low() uint32 { return uint32(1)<<t.width - 1 }
 
 func (t *table) slot(hash uint64, n uint32) uint32 { return uint32(hash>>32)&^t.low() | (n + 1) }
 
-// find returns the number for which is holds, or false.
+// find returns the number for which is reports true.
 func (t *table) find(hash uint64, is func(n uint32) bool) (uint32, bool) {
 	if len(t.slots) == 0 {
 		return 0, false
@@ -40,7 +42,8 @@ func (t *table) find(hash uint64, is func(n uint32) bool) (uint32, bool) {
 	}
 }
 
-// add enters a number that is not there. hashOf gives the hash of any number that is.
+// add inserts a number that is not in the table. hashOf returns the hash of any
+// number that is.
 func (t *table) add(hash uint64, n uint32, hashOf func(n uint32) uint64) {
 	if (t.used+1)*5 > len(t.slots)*4 || n+1 >= t.low() {
 		t.grow(n, hashOf)
@@ -78,7 +81,7 @@ func (t *table) grow(n uint32, hashOf func(n uint32) uint64) {
 	}
 }
 
-// reserve empties the table and makes it large enough for the numbers below n.
+// reserve empties the table and makes room for the numbers below n.
 func (t *table) reserve(n int) {
 	size := 8
 	for n*5 > size*4 {
@@ -87,7 +90,7 @@ func (t *table) reserve(n int) {
 	t.slots, t.used, t.width = make([]uint32, size), 0, bits.Len(uint(size))
 }
 
-// remove takes a number out.
+// remove deletes a number.
 func (t *table) remove(hash uint64, n uint32) {
 	if len(t.slots) == 0 {
 		return
@@ -101,17 +104,18 @@ func (t *table) remove(hash uint64, n uint32) {
 	}
 }
 
-// names numbers strings from 0 in the order in which they come, in one run of bytes.
+// names numbers strings from 0 in the order in which they arrive, in one run of
+// bytes.
 type names struct {
 	seed  uint64
 	bytes []byte
-	ends  []uint32 // of each string in bytes
+	ends  []uint32 // in bytes, of each string
 	at    table
 }
 
 func (s *names) len() int { return len(s.ends) }
 
-// raw is the string as it is kept.
+// raw returns the string as it is stored.
 func (s *names) raw(n uint32) []byte {
 	from := uint32(0)
 	if n > 0 {
@@ -127,12 +131,12 @@ func (s *names) find(v string) (uint32, bool) {
 
 func (s *names) hashOf(v string) uint64 { return xxh3.HashStringSeed(v, s.seed) }
 
-// findHashed is find of what has this hash.
+// findHashed is find for a string with this hash.
 func (s *names) findHashed(v string, hash uint64) (uint32, bool) {
 	return s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v })
 }
 
-// number returns the number of v, which is new if it has not come before.
+// number returns the number of v, and whether it is new.
 func (s *names) number(v string) (n uint32, fresh bool) {
 	hash := xxh3.HashStringSeed(v, s.seed)
 	if n, ok := s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v }); ok {
@@ -147,12 +151,12 @@ func (s *names) number(v string) (n uint32, fresh bool) {
 
 func (s *names) hash(n uint32) uint64 { return xxh3.HashSeed(s.raw(n), s.seed) }
 
-// held is the heap that it takes, in bytes.
+// held returns the heap that s uses, in bytes.
 func (s *names) held() int64 { return int64(cap(s.bytes) + 4*cap(s.ends) + 4*len(s.at.slots)) }
 
-func (s *names) sound() bool { return s.at.sound(len(s.ends)) }
+func (s *names) validate() bool { return s.at.validate(len(s.ends)) }
 
-// table writes a table as it is.
+// table writes a table unchanged.
 func (p *packer) table(t *table) {
 	p.uint(uint64(t.width))
 	p.uint(uint64(t.used))
@@ -162,7 +166,7 @@ func (p *packer) table(t *table) {
 	}
 }
 
-// read reads what packer.table wrote; what its slots hold is for sound to tell.
+// read reads what packer.table wrote. validate checks the slots.
 func (t *table) read(u *unpacker) bool {
 	t.width, t.used = int(u.uint()&63), int(u.uint()&(1<<32-1))
 	size := u.count(4)
@@ -182,8 +186,9 @@ func (t *table) read(u *unpacker) bool {
 	return true
 }
 
-// sound reports whether any search ends, and finds none but the n numbers from 0 on.
-func (t *table) sound(n int) bool {
+// validate reports whether any search ends, and finds only the n numbers from
+// 0.
+func (t *table) validate(n int) bool {
 	if n > 0 && n >= 1<<t.width-1 {
 		return false
 	}

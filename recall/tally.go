@@ -8,11 +8,14 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// tally follows the digest of a scope's memories as the engine learns of them, so that a snapshot can say what it was made
-// of. It counts every memory, also those that are not indexed; these it remembers as ghosts.
+// tally follows the digest of a scope's memories as the engine learns of them,
+// so that a snapshot can say what it was made of. It counts every memory, also
+// those that are not indexed; these it remembers as ghosts.
 //
-// It may be wrong: the store removes what has expired without a word, and an index leaves out what does not fit. So it is
-// held against the store's own digest before a snapshot is written, and a snapshot's against it before one is used.
+// It may be wrong: the store removes what has expired without a word, and an
+// index leaves out what does not fit. So it is held against the store's own
+// digest before a snapshot is written, and a snapshot's against it before one
+// is used.
 type tally struct {
 	digest storage.Digest
 	ghosts map[uint64]uint64 // fingerprints by hash of the id
@@ -64,11 +67,12 @@ func (t *tally) apply(ix *index, c *change) {
 	}
 }
 
-// takenOut are the memories of the index that a change has taken out of the tally: the index has them still.
+// takenOut are the memories of the index that a change has taken out of the
+// tally: the index has them still.
 type takenOut map[int32]struct{}
 
-// removeTurn takes out whatever has an id that a turn's memories may have; first is that of the first. They are many, so
-// none of them is made a string.
+// removeTurn takes out whatever has an id that a turn's memories may have;
+// first is that of the first. They are many, so none of them is made a string.
 func (t *tally) removeTurn(ix *index, first string, done *takenOut) {
 	id := append(make([]byte, 0, 2*storage.MaxID), first[:len(first)-1]...)
 	for seq := 0; len(t.ghosts) > 0 && seq < storage.MaxWriteMemories; seq++ {

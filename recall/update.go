@@ -31,10 +31,10 @@ func (ix *index) apply(c change) {
 		}
 		rest = others
 	}
-	ix.work = nil // most scopes rest for long
+	ix.work = nil // most scopes then rest for a long time
 }
 
-// merge adds passages to what the index has of their turn already.
+// merge adds passages to those that the index has of their turn.
 func (ix *index) merge(ps []passage) {
 	if n, ok := ix.turnByKey(ix.turnHash(ps[0].memory)); ok {
 		t := ix.turns[n]

@@ -10,8 +10,9 @@ import (
 // validator checks an index that was read from a snapshot.
 type validator struct{ *index }
 
-// soundPostings reports whether postings can be read to their end, and are what is noted of them.
-func (ix validator) soundPostings(p *postings) bool {
+// validPostings reports whether postings can be read to their end and match
+// their counts.
+func (ix validator) validPostings(p *postings) bool {
 	last, df, ok := p.count(uint32(len(ix.turns)))
 	if !ok || last != p.last || df != p.df {
 		return false
@@ -24,9 +25,10 @@ func (ix validator) soundPostings(p *postings) bool {
 	return facts == p.facts
 }
 
-// count reads postings of so many turns to the end: the last one, and how many there are.
+// count reads postings of so many turns to the end. It returns the last turn
+// and how many there are.
 func (p *postings) count(turns uint32) (last, df uint32, ok bool) {
-	// Four entries at a time where all their distances take one byte, as most do.
+	// Four entries at a time, if all their distances take one byte, as most do.
 	const (
 		each = 0x0001000100010001
 		low  = 0xff * each
@@ -65,12 +67,13 @@ func (p *postings) count(turns uint32) (last, df uint32, ok bool) {
 	return last, df, true
 }
 
-// soundTurn reports whether the records of a turn can be read to their ends, and are what is noted of them.
-func (ix validator) soundTurn(n int32) bool {
+// validTurn reports whether the records of a turn can be read to their ends and
+// match what the turn says of them.
+func (ix validator) validTurn(n int32) bool {
 	t := &ix.turns[n]
 	spoken := t.count <= 2
 	for m := t.mem; m < t.mem+int32(t.count); m++ {
-		asst, ok := ix.sound(m, t)
+		asst, ok := ix.validPassage(m, t)
 		if !ok {
 			return false
 		}
@@ -79,8 +82,9 @@ func (ix validator) soundTurn(n int32) bool {
 	return spoken == (t.flags&turnSpoken != 0)
 }
 
-// sound reports whether the record of a passage can be read to its end, and whether it is the assistant's.
-func (ix validator) sound(i int32, t *turn) (assistant, ok bool) {
+// validPassage reports whether the record of a passage can be read to its end,
+// and whether it is the assistant's.
+func (ix validator) validPassage(i int32, t *turn) (assistant, ok bool) {
 	rec := ix.mems[i].rec
 	if int(rec>>chunkBits) >= len(ix.arena.chunks) || int(rec&(maxChunk-1)) >= len(ix.arena.chunks[rec>>chunkBits]) {
 		return false, false
@@ -98,8 +102,9 @@ func (ix validator) sound(i int32, t *turn) (assistant, ok bool) {
 	return h.assistant, !u.failed && named && d.length() <= storage.MaxID
 }
 
-// countTerms returns how many terms stand in b, or -1 if they can't be read or one is not below the bound. It takes eight
-// bytes at a time where no term has more than two; the terms are most of what there is to check of a blob.
+// countTerms returns how many terms are in b, or -1 if they can't be read or
+// one is not below the limit. It takes eight bytes at a time if no term has
+// more than two; terms are most of what must be validated in a blob.
 func countTerms(b []byte, below int) int {
 	const (
 		each = 0x0101010101010101
@@ -108,9 +113,10 @@ func countTerms(b []byte, below int) int {
 	if below <= 1<<7 {
 		return countAll(b, below)
 	}
-	// A second byte counts 128s: with at most this many the term is below the bound for certain.
-	most := min(below>>7-1, 1<<7-1)
-	bias := uint64(1<<7-1-most) * each
+	// A second byte counts 128s. With at most this many, the term is certainly
+	// below the limit.
+	limit := min(below>>7-1, 1<<7-1)
+	bias := uint64(1<<7-1-limit) * each
 	n, before, odd := 0, uint64(0), uint64(0)
 	for rest := b; len(rest) > 0; {
 		var w uint64
@@ -125,8 +131,8 @@ func countTerms(b []byte, below int) int {
 			n += len(rest)
 			rest = nil
 		}
-		more := w & high           // bytes that another follows
-		second := more<<8 | before // bytes that follow
+		more := w & high           // bytes that another one follows
+		second := more<<8 | before // bytes that follow another one
 		before = more >> 56
 		n -= bits.OnesCount64(more)
 		odd |= more&second | ((w&(second>>7*0xff))+bias)&high
@@ -137,7 +143,7 @@ func countTerms(b []byte, below int) int {
 	return n
 }
 
-// countAll is countTerms one by one.
+// countAll is countTerms one term at a time.
 func countAll(b []byte, below int) int {
 	n, largest := 0, uint64(0)
 	for i := 0; i < len(b); n++ {

@@ -182,7 +182,7 @@ func (v *likeness) addTo(ix *index, q *resolvedQuery, s *scratch) {
 		if s.chosen.has(n) {
 			at = s.place(n)
 		} else {
-			s.cells = append(s.cells, cell{turn: n, brief: ix.briefs[n]})
+			s.cells = append(s.cells, cell{turn: n, turnHeader: ix.headers[n]})
 		}
 		c := &s.cells[at]
 		if !c.found {
@@ -211,6 +211,6 @@ func (v *likeness) relevance(q *resolvedQuery, top []hit, gate float64) (r float
 	return r, false
 }
 
-// standsOut reports whether a turn is returned if only vectors opened the gate.
+// isOutlier reports whether a turn is returned if only vectors opened the gate.
 // Turns other than the best need to reach half of it.
-func (v *likeness) standsOut(n int32) bool { return v.z[n] >= v.gate/2 }
+func (v *likeness) isOutlier(n int32) bool { return v.z[n] >= v.gate/2 }

@@ -7,12 +7,13 @@ import (
 
 // Weights are the parameters of a turn's score, which is
 //
-//	( sum over concepts: idf * weight * x / (K1 + x)  +  phrases ) * factors
+// ( sum over concepts: idf * weight * x / (K1 + x) + phrases ) * factors
 //
 // A concept is a term of the query together with the words that may stand for
 // it. Its x sums, over the fields that hold one of these words,
 //
-//	weight of the field * weight of the word * tf / (1 - b + b * length / mean length)
+// weight of the field * weight of the word * tf / (1 - b + b * length / mean
+// length)
 //
 // (BM25F: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009,
 // section 3.6), and idf = ln(1 + (n - df + 0.5) / (df + 0.5)) for the scope's n

@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestWide: what is kept wide of a common word is what its postings say, and counts for the same, whether the index grew turn
-// by turn or was rebuilt.
+// TestWide: what is kept wide of a common word is what its postings say, and
+// counts for the same, whether the index grew turn by turn or was rebuilt.
 func TestWide(t *testing.T) {
 	const turns = 3*wideFrom + 100
 	e, _ := newEngine(t, patient(), nil)

@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// How a user wants things done matters most when they ask for something to be done, whatever else holds the same words.
+// How a user wants things done matters most when they ask for something to be
+// done, whatever else holds the same words.
 func TestWishesComeFirstWhereAdviceIsAsked(t *testing.T) {
 	for _, wish := range []string{"I prefer the garden wild", "Always draw the garden as a table", "I hate pruning in the garden"} {
 		ms := texts("garden garden fence", wish, "garden tools", "garden tools tools shed", "bread")
@@ -52,13 +53,14 @@ func TestWishesDoNotOpenTheGate(t *testing.T) {
 	}
 }
 
-// The products of the factors by what stands in a brief are those of the turn itself, to the bit.
-func TestBriefFactorsAreTheTurns(t *testing.T) {
+// The products of the factors by what stands in a turnHeader are those of the
+// turn itself, to the bit.
+func TestHeaderFactorsAreTheTurns(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	w := DefaultWeights()
 	for in := range query.Intent(1 << 7) {
 		q := &resolvedQuery{Query: query.Query{Intent: in}, speaker: uint16(in & 1)}
-		var b briefFactors
+		var b headerFactors
 		b.fill(ix, q, &w)
 		for i := range signs {
 			for speaker := range uint16(2) {
@@ -66,7 +68,7 @@ func TestBriefFactorsAreTheTurns(t *testing.T) {
 				if i&int(opens) != 0 {
 					n.prev = -1
 				}
-				if got, want := b.of(n.brief()), (ranker{ix}).factors(&n, q, &w, nil); got != want {
+				if got, want := b.of(n.turnHeader()), (ranker{ix}).factors(&n, q, &w, nil); got != want {
 					t.Fatalf("%b asked %b: got %v, want %v", i, in, got, want)
 				}
 			}

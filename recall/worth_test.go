@@ -59,7 +59,8 @@ var household = together(
 	exchange("c1", 5, "thank you so much!", "You're welcome!"),
 )
 
-// A question by itself tells nothing: a block that shows what was asked shows what was answered.
+// A question by itself tells nothing: a block that shows what was asked shows
+// what was answered.
 func TestQuestionsAreShownWithTheirAnswers(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	wantLines(t, "asked again", recallLines(t, e, Request{Newest: "How do I get wine stains out of the carpet again?"}),
@@ -105,7 +106,8 @@ func TestLongAnswersAreCut(t *testing.T) {
 	}
 }
 
-// What is far below the best, what only stands beside it, and small talk are not worth a line.
+// What is far below the best, what only stands beside it, and small talk are
+// not worth a line.
 func TestWhatIsNotWorthALine(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	req := Request{Newest: "Where does my sister Ada live? Lisbon?"}
@@ -134,7 +136,8 @@ func TestWhatIsNotWorthALine(t *testing.T) {
 	}
 }
 
-// What a block of this conversation shows already is shown again in no other form.
+// What a block of this conversation shows already is shown again in no other
+// form.
 func TestNothingTwiceInAConversation(t *testing.T) {
 	turn := exchange("c1", 1, "I live in Berlin with my husband Jonas.", "Nice to meet you! How can I help?")
 	fact := said(1, `"I live in Berlin with my husband Jonas."`)
@@ -154,7 +157,8 @@ func TestNothingTwiceInAConversation(t *testing.T) {
 	}
 }
 
-// "ok", "go on" and their like go on with what was recalled for the message before.
+// "ok", "go on" and their like go on with what was recalled for the message
+// before.
 func TestContinuationsRecallNothing(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	before := func() string { return "How do I get red wine out of a carpet?" }

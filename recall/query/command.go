@@ -6,9 +6,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A command is a message of a few words: "run the tests", "commit this". What it
-// is about is visible in the conversation, so memory can only add how the user
-// wants it done ("always run the linter before committing").
+// A command is a message of a few words: "run the tests", "commit this". What
+// it is about is visible in the conversation, so memory can only add how the
+// user wants it done ("always run the linter before committing").
 
 // commandTerms is the maximum number of terms of a command.
 const commandTerms = 3
@@ -23,7 +23,8 @@ func (q *Query) isCommand(a *text.Analysis) bool {
 	return !q.Asks && a.Traits&(text.HasNumber|text.FirstPerson|text.HasName) == 0 && q.Intent == 0 && len(q.Dates) == 0 && len(q.Terms) > 0 && len(q.Terms) <= commandTerms
 }
 
-// opensAsking reports whether a text in lower case begins with one of askingWords.
+// opensAsking reports whether a text in lower case begins with one of
+// askingWords.
 func opensAsking(lower []byte) bool {
 	first, _ := cutWord(lower)
 	if i := bytes.IndexByte(first, '\''); i > 0 { // "what's"

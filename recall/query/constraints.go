@@ -12,8 +12,8 @@ import (
 
 // "What should I cook tonight?" shares no word with "my son is allergic to
 // peanuts", and yet nothing else matters as much. Such constraints are found by
-// areas: a request about food is shown what the user said of allergies, whatever
-// the other words. Questions and messages about the past get none.
+// areas: a request about food is shown what the user said of allergies,
+// whatever the other words. Questions and messages about the past get none.
 
 //go:embed constraints.txt
 var constraintsText string
@@ -64,8 +64,8 @@ type constraintTable struct {
 
 var constraints = sync.OnceValue(func() *constraintTable { return readConstraints(constraintsText) })
 
-// Constraints returns the words of constraints by area, which is their index. The
-// caller must not change them.
+// Constraints returns the words of constraints by area, which is their index.
+// The caller must not change them.
 func Constraints() [][]ConstraintWord { return constraints().words }
 
 var constraintLanguages = map[string]text.Language{
@@ -118,8 +118,8 @@ var markWords = text.WordSet(`not no never always without avoid avoids cannot ca
 nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
 non mai sempre senza male não sem dói`)
 
-// HasConstraintMark reports whether a text in lower case says something that holds
-// permanently.
+// HasConstraintMark reports whether a text in lower case says something that
+// holds permanently.
 func HasConstraintMark(lower []byte) bool { return HasWordOf(markWords, lower) }
 
 // wanting follow "I" where something is asked for without a question.
@@ -140,13 +140,14 @@ func asksPermission(lower []byte) bool {
 	return false
 }
 
-// isAboutCode reports whether a message is about software: "add a menu component".
+// isAboutCode reports whether a message is about software: "add a menu
+// component".
 func (q *Query) isAboutCode() bool {
 	return bytes.Contains(q.Lower, []byte("()")) || slices.ContainsFunc(q.Terms, func(t Term) bool { return !t.Lent && constraints().code[t.Stem] })
 }
 
-// beingWords are verbs of statements; relativeWords may precede them in a request:
-// "something that is quick".
+// beingWords are verbs of statements; relativeWords may precede them in a
+// request: "something that is quick".
 var (
 	beingWords    = text.WordSet("is are was were has had")
 	relativeWords = text.WordSet("that which who what where")
@@ -166,8 +167,8 @@ func states(lower []byte) bool {
 	return false
 }
 
-// ConstraintAreas returns the areas that a request is about, a bit for each, or 0 if
-// it is about none or asks for nothing.
+// ConstraintAreas returns the areas that a request is about, a bit for each, or
+// 0 if it is about none or asks for nothing.
 func (q *Query) ConstraintAreas() (areas uint32) {
 	if !q.atMost(maxConstraintTerms) {
 		return 0
@@ -202,9 +203,9 @@ func (q *Query) ConstraintAreas() (areas uint32) {
 	return areas | 1
 }
 
-// outsideNames returns those of areas that have a word outside of identifiers and
-// names of files ("fix MealPlanner in menu.tsx"), and outside of phrases in which
-// the word says nothing.
+// outsideNames returns those of areas that have a word outside of identifiers
+// and names of files ("fix MealPlanner in menu.tsx"), and outside of phrases in
+// which the word says nothing.
 func (q *Query) outsideNames(areas uint32) (left uint32) {
 	var own, names []byte
 	for w := range strings.FieldsSeq(q.Text) {
@@ -239,7 +240,8 @@ func (q *Query) outsideNames(areas uint32) (left uint32) {
 // fileKinds are the extensions of files of code.
 var fileKinds = text.WordSet("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
 
-// isIdentifier reports whether a word is a name in code: "flightSearch", "recipe_list", "menu.tsx", "`dinner`".
+// isIdentifier reports whether a word is a name in code: "flightSearch",
+// "recipe_list", "menu.tsx", "`dinner`".
 func isIdentifier(w string) bool {
 	if w[0] == '`' {
 		return true

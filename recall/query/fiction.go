@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// fictionWords begin texts in which "I" is not the user: a text to be translated,
-// a play, a fantasy.
+// fictionWords begin texts in which "I" is not the user: a text to be
+// translated, a play, a fantasy.
 var fictionWords = text.WordSet(`translate imagine pretend suppose hypothetically roleplay role-play übersetze übersetz übersetzen angenommen rollenspiel
 traduis traduire traduisez imagine imaginons imagina traduce traducir traduzca supongamos traduci traduza`)
 

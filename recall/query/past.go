@@ -7,13 +7,15 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// "What did we do yesterday?" asks for what was said then, whatever it was about.
-// None of its words is searched for: "last week" occurs in texts of any time.
+// "What did we do yesterday?" asks for what was said then, whatever it was
+// about. None of its words is searched for: "last week" occurs in texts of any
+// time.
 
 // maxTimeTerms is the maximum number of terms of such a question.
 const maxTimeTerms = 6
 
-// timeStems are stems of questions about a time, besides the words that name one.
+// timeStems are stems of questions about a time, besides the words that name
+// one.
 var timeStems = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range [...]string{"day", "past", "may", "other", "st", "nd", "rd", "th", "decide", "agree", "chat"} {
@@ -22,8 +24,8 @@ var timeStems = func() map[string]bool {
 	return m
 }()
 
-// pastWords occur in questions about the past. "What should I do this week?" and
-// "what do I have on Friday?" have none.
+// pastWords occur in questions about the past. "What should I do this week?"
+// and "what do I have on Friday?" have none.
 var pastWords = text.WordSet("did was were had happened")
 
 // looksBack reports whether a question in lower case is about the past.

@@ -11,9 +11,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Profile is a question about the user that no word of a memory answers: "what do
-// you know about me?", "where were we?" The user's facts answer it, or for a name
-// the statements that give one.
+// Profile is a question about the user that no word of a memory answers: "what
+// do you know about me?", "where were we?" The user's facts answer it, or for a
+// name the statements that give one.
 type Profile uint8
 
 const (
@@ -249,8 +249,8 @@ func profileOf(text string) Profile {
 	return profileQuestions[strings.Join(words, " ")]
 }
 
-// giving has the beginnings of statements in which people give their names. "I'm
-// Anna" is recognised by its capital.
+// giving has the beginnings of statements in which people give their names.
+// "I'm Anna" is recognised by its capital.
 var giving = strings.Split(`my name is |my name's |i am called |call me |please call me |ich heiße |ich heisse |mein name ist |je m'appelle |mon nom est |me llamo |mi nombre es |mi chiamo |`+
 	`me chamo |meu nome é |我叫|我的名字|私の名前は`, "|")
 

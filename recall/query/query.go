@@ -1,12 +1,12 @@
 // Package query reads what a person's message asks of memory. It turns a
 // message into a Query: terms with weights, the kind of answer that is wanted,
-// dates, and the areas whose constraints (allergies, tools that are always used)
-// apply whatever the words.
+// dates, and the areas whose constraints (allergies, tools that are always
+// used) apply whatever the words.
 //
-// The package is pure: a Query is a plain value, made without an index, a clock or
-// a store. Its word tables are embedded and read once (Load). The package recall
-// parses the newest message of each request with it, and resolves the result
-// against one user's index.
+// The package is pure: a Query is a plain value, made without an index, a clock
+// or a store. Its word tables are embedded and read once (Load). The package
+// recall parses the newest message of each request with it, and resolves the
+// result against one user's index.
 package query
 
 import (
@@ -43,11 +43,11 @@ type Term struct {
 
 // Config says how messages are parsed.
 type Config struct {
-	// Light, Request and Proper are the weights of words that many questions share,
-	// of words about the conversation, and of names.
+	// Light, Request and Proper are the weights of words that many questions
+	// share, of words about the conversation, and of names.
 	Light, Request, Proper float64
-	// A message with fewer terms than BorrowTerms borrows those of the user's message
-	// before, at the weight BorrowWeight.
+	// A message with fewer terms than BorrowTerms borrows those of the user's
+	// message before, at the weight BorrowWeight.
 	BorrowTerms  int
 	BorrowWeight float64
 }
@@ -55,18 +55,19 @@ type Config struct {
 const (
 	// maxTerms limits the distinct terms of a query.
 	maxTerms = 1024
-	// edgeBytes is how much of the head and of the tail of a long message is read.
+	// edgeBytes is how much of the head and of the tail of a long message is
+	// read.
 	edgeBytes = 1000
 )
 
-// HumanWords returns the part of a message that a person typed: without recalled
-// blocks, the wrapper elements of agents and clients, long fenced code and quoted
-// files. It may be empty; then there is nothing to recall for and nothing to
-// remember.
+// HumanWords returns the part of a message that a person typed: without
+// recalled blocks, the wrapper elements of agents and clients, long fenced code
+// and quoted files. It may be empty; then there is nothing to recall for and
+// nothing to remember.
 func HumanWords(message string) string { return text.HumanWords(fence.Strip(message)) }
 
-// HeadAndTail returns the first and last bytes of a long message, where questions
-// usually are, and short messages whole.
+// HeadAndTail returns the first and last bytes of a long message, where
+// questions usually are, and short messages whole.
 func HeadAndTail(message string) string {
 	if len(message) <= 2*edgeBytes+1 {
 		return message
@@ -80,10 +81,10 @@ func (q *Query) Reset() {
 	*q = Query{Terms: q.Terms[:0], Lower: q.Lower[:0]}
 }
 
-// Parse reads message, the human's words of the newest message, into q, which is
-// empty. previous returns the user's message before; it may be nil, and is called
-// only if words are borrowed. usual is the language of messages that don't reveal
-// their own. a is memory to reuse.
+// Parse reads message, the human's words of the newest message, into q, which
+// is empty. previous returns the user's message before; it may be nil, and is
+// called only if words are borrowed. usual is the language of messages that
+// don't reveal their own. a is memory to reuse.
 func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string, previous func() string, now time.Time, usual text.Language, c *Config) {
 	message = HeadAndTail(message)
 	analyzer.Analyze(message, usual, a)

@@ -59,7 +59,8 @@ var lightWords = stems(`done make take go give like want say tell thing somethin
 time day new happen start use know think good lot really recent current plan try need feel find look come work see different way
 anything everything favorite consider describe`)
 
-// requestWords speak of the conversation or of the answer rather than of what is sought.
+// requestWords speak of the conversation or of the answer rather than of what
+// is sought.
 var requestWords = stems(`conversation chat session discuss discussion message mention order list item aspect summary summarize
 overview comprehensive provide bring brought walk show explain tell help recommend remind suggest across throughout clear different
 previous previously earlier step multiple describe detail give ask question answer`)

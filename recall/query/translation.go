@@ -18,8 +18,8 @@ type Translation struct {
 	Language text.Language
 }
 
-// Translations returns the stems that mean in other languages what stem means in
-// its own.
+// Translations returns the stems that mean in other languages what stem means
+// in its own.
 func Translations(stem string, in text.Language) []Translation {
 	return translations()[Translation{stem, in}]
 }
