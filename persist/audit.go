@@ -45,7 +45,7 @@ func (a *auditor) inspect(ctx context.Context, c *conversation, changes *scopeCh
 	}
 	summary := *c.summary
 	out.summary, out.rolePlay = &summary, c.rolePlay
-	result, err := a.reader.Read(c.messages(), out.summary, extract.Options{
+	result, err := extract.Read(c.messages(), out.summary, extract.Options{
 		RolePlay: c.rolePlay, Proposals: proposals, Elapsed: elapsed, SoftLimit: a.tuning.softLimit, HardLimit: a.tuning.hardLimit,
 	})
 	if err != nil {

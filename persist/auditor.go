@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/background"
-	"github.com/remora-proxy/remora/persist/extract"
 	"github.com/remora-proxy/remora/persist/facts"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -55,8 +54,7 @@ type auditor struct {
 	paused            time.Duration              // in this round
 	stored            time.Duration              // spent on its commit
 	panics            int                        // rounds in a row that ended so
-	reader            extract.Reader
-	byIdleness        []idle // buffer of shrink
+	byIdleness        []idle                     // buffer of shrink
 }
 
 // scopeFacts is what the auditor holds of a scope, to merge facts and keep its

@@ -277,7 +277,6 @@ func (e *erasure) forgetNotes(named *namedMemories) error {
 func (e *erasure) summarize(key conversationKey) error {
 	unaudited := e.auditor.unaudited(key)
 	s := &extract.Summary{Conversation: key.conversation}
-	var reader extract.Reader
 	var page []storage.Memory
 	read := func() {
 		for _, t := range turnsOf(key, page) {
@@ -288,7 +287,7 @@ func (e *erasure) summarize(key conversationKey) error {
 			for i := range t.messages {
 				messages[i] = t.messages[i].Message
 			}
-			reader.Add(s, messages)
+			s.Add(messages)
 		}
 		page = page[:0]
 	}

@@ -104,9 +104,6 @@ const spacedLetters = 8
 // unspaced joins runs of single letters; two spaces or more separate words in
 // them.
 func unspaced(text string) string {
-	if !manySingleLetters(text) {
-		return text
-	}
 	var b strings.Builder
 	kept := 0
 	for i := 0; i+1 < len(text); i++ {
@@ -146,25 +143,6 @@ func unspaced(text string) string {
 	}
 	b.WriteString(text[kept:])
 	return b.String()
-}
-
-// manySingleLetters reports whether text has at least spacedLetters single
-// letters, anywhere.
-func manySingleLetters(text string) bool {
-	found, row := 0, 0 // row counts the letters before i
-	for i := 0; i <= len(text); i++ {
-		if i < len(text) && (text[i]|0x20 >= 'a' && text[i]|0x20 <= 'z' || text[i] >= utf8.RuneSelf) {
-			row++
-			continue
-		}
-		if row == 1 && text[i-1] < utf8.RuneSelf {
-			if found++; found == spacedLetters {
-				return true
-			}
-		}
-		row = 0
-	}
-	return false
 }
 
 // singleLetter reports whether the letter at text[i] is a word.

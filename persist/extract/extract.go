@@ -1,18 +1,18 @@
 // Package extract reads statements worth remembering out of what users say, and
 // judges text that may be recalled.
 //
-// [Reader.Read] takes the window of a conversation and returns candidates:
-// sentences, or clauses of them, in which users state something about
-// themselves or their work, each with a score. It also finds what users ask to
-// have forgotten. [ParseStatement] gives the form in which two statements are
-// compared, [Trust] finds text that is shaped like an instruction to a model,
-// and [Summary] keeps what a conversation is about.
+// [Read] takes the window of a conversation and returns candidates: sentences,
+// or clauses of them, in which users state something about themselves or their
+// work, each with a score. It also finds what users ask to have forgotten.
+// [ParseStatement] gives the form in which two statements are compared, [Trust]
+// finds text that is shaped like an instruction to a model, and [Summary] keeps
+// what a conversation is about.
 //
 // Everything here is pure: no store, no network, and no clock but the one
 // passed in. The same text gives the same result in every process, so
 // identifiers may be derived from it. Word lists and patterns (lexicon.txt,
 // orders.txt, ideographs.txt) are parsed on first use and never change, so all
-// functions are safe for concurrent use; a Reader belongs to one goroutine.
+// functions are safe for concurrent use.
 //
 // A pathological text costs no more than linear time: spans, quotations,
 // elements and encoded runs are bounded, and what is beyond a bound is not

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"maps"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -79,7 +80,11 @@ func holdsRoleToken(text string) bool {
 }
 
 // attemptWords are words of which overridesRules needs one.
-var attemptWords = newWordFilter(dropVerbs, overrideWords)
+var attemptWords = func() map[string]bool {
+	all := maps.Clone(dropVerbs)
+	maps.Copy(all, overrideWords)
+	return all
+}()
 
 // roleTokensBy are roleTokens by their first character.
 var roleTokensBy = func() map[rune][]string {

@@ -33,22 +33,23 @@ type Result struct {
 	CutShort   bool           // the soft limit passed
 }
 
-// Reader reads windows, one after another, and reuses its buffers. The zero
-// value is ready to use.
-type Reader struct {
+// reading is what one call of [Read] or [Summary.Add] has read.
+type reading struct {
 	window map[string]bool // content words of the whole window
 	counts map[string]int  // of the new messages, then of the summary, too
 	own    []ownText       // of the new messages
 	texts  []Message       // the new messages
-	seen   map[string]bool
+}
+
+func newReading() *reading {
+	return &reading{window: make(map[string]bool, 256), counts: make(map[string]int, 256)}
 }
 
 // Read returns the candidates of a window's new messages and brings the
 // conversation's summary up to date, which relevance is measured by. It
 // replaces the summary's lists and leaves the old ones as they were.
-func (r *Reader) Read(window []Message, s *Summary, o Options) (Result, error) {
-	r.reset()
-	defer r.reset()
+func Read(window []Message, s *Summary, o Options) (Result, error) {
+	r := newReading()
 	out := Result{Rejected: map[string]int{}, RolePlay: o.RolePlay}
 	newest := time.Time{}
 	for i := range window {
@@ -96,7 +97,7 @@ func falseLast(a, b bool) int {
 
 // collect finds the candidates of the new messages, in the order in which they
 // were said.
-func (r *Reader) collect(window []Message, o Options, out *Result) error {
+func (r *reading) collect(window []Message, o Options, out *Result) error {
 	unread := r.own
 	for i := range window {
 		m := &window[i]
@@ -188,7 +189,7 @@ func proposed(p *Proposal, window []Message) *Candidate {
 }
 
 // take reads a new message and counts its content words.
-func (r *Reader) take(m *Message) {
+func (r *reading) take(m *Message) {
 	own := ownTextOf(m.Text)
 	for w := range eachWord(own.text) {
 		if w.isContent() {
@@ -197,23 +198,6 @@ func (r *Reader) take(m *Message) {
 		}
 	}
 	r.texts, r.own = append(r.texts, *m), append(r.own, own)
-}
-
-// maxReused is the largest number of elements for which a buffer is reused.
-// Windows of very long messages have more.
-const maxReused = 4096
-
-// reset drops what was read and keeps the buffers.
-func (r *Reader) reset() {
-	if r.counts == nil || len(r.counts) > maxReused || len(r.window) > maxReused || len(r.seen) > maxReused {
-		r.window, r.counts, r.seen = map[string]bool{}, map[string]int{}, map[string]bool{}
-	}
-	clear(r.window)
-	clear(r.counts)
-	clear(r.seen)
-	clear(r.own)
-	clear(r.texts)
-	r.own, r.texts = r.own[:0], r.texts[:0]
 }
 
 // Asks reports whether the user asks to remember or to forget something, which

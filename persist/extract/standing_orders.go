@@ -72,8 +72,6 @@ func sentenceAt(text string, ws []word, i int) int {
 // part with the fewest common words.
 var orderWords = sync.OnceValue(func() map[string]bool { return requiredWords(standingOrders()) })
 
-var orderFilter = sync.OnceValue(func() *wordFilter { return newWordFilter(orderWords()) })
-
 func requiredWords(l *wordBook) map[string]bool {
 	out, seen := map[string]bool{}, map[*pattern]bool{}
 	for _, list := range l.byFirst {

@@ -42,9 +42,8 @@ type Keyword struct {
 }
 
 // Add takes in messages that the summary has not seen.
-func (r *Reader) Add(s *Summary, messages []Message) {
-	r.reset()
-	defer r.reset()
+func (s *Summary) Add(messages []Message) {
+	r := newReading()
 	for i := range messages {
 		r.take(&messages[i])
 	}
@@ -53,7 +52,7 @@ func (r *Reader) Add(s *Summary, messages []Message) {
 
 // summarise adds the messages that were taken to s. It writes to none of the
 // lists that s had.
-func (r *Reader) summarise(s *Summary) {
+func (r *reading) summarise(s *Summary) {
 	for _, k := range s.Keywords {
 		r.counts[k.Word] += k.Count
 	}
@@ -98,22 +97,23 @@ func mostFrequent(counts map[string]int) []Keyword {
 
 // characteristic picks the sentences whose words are said most in the
 // conversation, for their length.
-func (r *Reader) characteristic(found []string) []string {
+func (r *reading) characteristic(found []string) []string {
 	type scored struct {
 		text  string
 		score float64
 	}
 	all := make([]scored, 0, len(found))
+	seen := map[string]bool{}
 	for _, sentence := range found {
 		sum := 0.0
-		clear(r.seen)
+		clear(seen)
 		for w := range eachWord(sentence) {
-			if w.isContent() && !r.seen[w.folded] {
-				r.seen[w.folded] = true
+			if w.isContent() && !seen[w.folded] {
+				seen[w.folded] = true
 				sum += math.Log1p(float64(r.counts[w.folded]))
 			}
 		}
-		all = append(all, scored{sentence, sum / math.Sqrt(4+float64(len(r.seen)))})
+		all = append(all, scored{sentence, sum / math.Sqrt(4+float64(len(seen)))})
 	}
 	slices.SortStableFunc(all, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	out := make([]string, 0, min(len(all), maxSentences))

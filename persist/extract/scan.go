@@ -2,7 +2,6 @@ package extract
 
 import (
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
@@ -37,9 +36,7 @@ const (
 	signWide // not ASCII
 )
 
-// tokenSecondBytes are the second bytes of the roleTokens that begin with a
-// byte, in lower case.
-var byteSigns, tokenSecondBytes = func() (signs [256]uint8, seconds [128][4]uint64) {
+var byteSigns = func() (signs [256]uint8) {
 	for c := range signs {
 		switch {
 		case c|0x20 >= 'a' && c|0x20 <= 'z':
@@ -63,19 +60,15 @@ var byteSigns, tokenSecondBytes = func() (signs [256]uint8, seconds [128][4]uint
 	for _, t := range roleTokens {
 		if t[0] < utf8.RuneSelf {
 			signs[t[0]] |= signToken
-			seconds[t[0]][t[1]/64] |= 1 << (t[1] % 64)
 		}
 	}
-	return signs, seconds
+	return signs
 }()
-
-// scannedWords are the words of attemptWords and orderFilter.
-var scannedWords = sync.OnceValue(func() *wordFilter { return newWordFilter(attemptWords.words, orderFilter().words) })
 
 // scan reads a text once.
 func scan(text string) flags {
-	l, filter := flags{ascii: true}, scannedWords()
-	singleLetter, blanks, row := 0, 0, 0 // single letters and spaces in a row, and where the current run of base64 begins
+	l := flags{ascii: true}
+	singles, blanks, row := 0, 0, 0 // single letters and spaces in a row, and where the current run of base64 begins
 	for i := 0; i < len(text); {
 		sign := byteSigns[text[i]]
 		if sign&signLetter != 0 {
@@ -84,11 +77,11 @@ func scan(text string) flags {
 			}
 			blanks = 0
 			if i-from > 1 {
-				singleLetter = 0
-			} else if singleLetter++; singleLetter == spacedLetters {
+				singles = 0
+			} else if singles++; singles == spacedLetters {
 				l.spread = true
 			}
-			if n := i - from; n <= maxWord && !(l.overridesRules && l.orders) && filter.may(text[from:i]) {
+			if i-from <= maxWord && !(l.overridesRules && l.orders) {
 				l.note(text[from:i])
 			}
 			continue
@@ -104,7 +97,7 @@ func scan(text string) flags {
 		}
 		blanks = 0
 		if sign&signBetween == 0 {
-			singleLetter = 0
+			singles = 0
 		}
 		if sign&signEncoded == 0 {
 			l.encoded = l.encoded || i-row >= minEncoded
@@ -123,34 +116,21 @@ func scan(text string) flags {
 	return l
 }
 
-// note looks up a run of letters that scannedWords may hold.
+// note looks up a run of letters.
 func (l *flags) note(row string) {
 	var space [maxWord]byte
 	small := space[:len(row)]
 	for i := range small {
 		small[i] = row[i] | 0x20
 	}
-	l.overridesRules = l.overridesRules || attemptWords.has(small)
-	l.orders = l.orders || orderFilter().has(small)
+	l.overridesRules = l.overridesRules || attemptWords[string(small)]
+	l.orders = l.orders || orderWords()[string(small)]
 }
 
 // sign looks for a role token at the start of text.
 func (l *flags) sign(text string) {
-	if len(text) < 2 {
-		return
-	}
-	first, second := text[0], text[1]
-	if second >= 'A' && second <= 'Z' {
-		second |= 0x20
-	}
-	if l.token || tokenSecondBytes[first][second/64]&(1<<(second%64)) == 0 {
-		return
-	}
-	for _, t := range roleTokensBy[rune(first)] {
-		if beginsLower(text, t) {
-			l.token = true
-			return
-		}
+	for _, t := range roleTokensBy[rune(text[0])] {
+		l.token = l.token || beginsLower(text, t)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // TestScanFindsAttemptWords checks that scan flags every text in which eachWord
 // finds one of attemptWords.
 func TestScanFindsAttemptWords(t *testing.T) {
-	set := attemptWords.words
+	set := attemptWords
 	through := func(text string) bool { return scan(text).mayInstruct() }
 	r := rand.New(rand.NewPCG(1, 1))
 	pieces := []string{"ignore", "IGNORE", "Ignoré", "a", "à", "forget", "FOR", "GET", "für", "f", "ur", "u\u0308r", "s\u212aip", " ", " ", ".", "'", "’", "l’", "-", "—", "_", "請", "\u0301", "\xff", "7", strings.Repeat("x", 50)}
