@@ -117,15 +117,15 @@ func (ix finder) addConstraints(found []constraintHit, from int, w constraintSea
 		switch w.kind {
 		case query.ConstraintTold:
 			aged = max(aged, constraintFloor)
-			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxToldTerms || t.traits&text.FirstPerson == 0 && !query.OfSpeaker(ix.lowerText(t.mem, s))) {
+			if score += 2; t.flags&turnFact == 0 && (t.userLen > maxToldTerms || t.traits&text.FirstPerson == 0 && !query.AboutSpeaker(ix.lowerText(t.mem, s))) {
 				continue
 			}
 		case query.ConstraintFact: // or what is none yet
-			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 && !query.HasConstraintMark(ix.lowerText(t.mem, s)) {
+			if t.flags&turnFact == 0 && t.traits&text.HasPreference == 0 && !query.IsLasting(ix.lowerText(t.mem, s)) {
 				continue
 			}
 		case query.ConstraintMarked:
-			if t.userLen > maxMarkedTerms || !query.HasConstraintMark(ix.lowerText(t.mem, s)) {
+			if t.userLen > maxMarkedTerms || !query.IsLasting(ix.lowerText(t.mem, s)) {
 				continue
 			}
 		case query.ConstraintShared:
@@ -162,7 +162,7 @@ func (ix finder) sharesWord(n int32, q *resolvedQuery, sought constraintSearch) 
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		packed := ix.head(i).packed
 		for _, t := range q.terms {
-			if t.Lent || t.Role&(query.IsLight|query.OfRequest|query.OfArea) != 0 {
+			if t.Borrowed || t.Role&(query.IsLight|query.OfRequest|query.OfArea) != 0 {
 				continue
 			}
 			for _, w := range t.words {

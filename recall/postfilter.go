@@ -74,7 +74,7 @@ func (s *selection) isSmallTalk(own *ownStrings) bool {
 // isFiction reports whether a text is fiction, while the query asks about the
 // user.
 func (s *selection) isFiction(own *ownStrings) bool {
-	return s.q.OfUser && s.q.Asks && s.q.IsFiction(s.scratch.text[own.text.from:own.text.to])
+	return s.q.AboutUser && s.q.Asks && s.q.IsFiction(s.scratch.text[own.text.from:own.text.to])
 }
 
 // maxEchoTerms is the maximum number of terms of a repeated command, marks

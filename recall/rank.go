@@ -387,7 +387,7 @@ func (ix ranker) factors(t *turn, q *resolvedQuery, w *Weights, parts *[]Part) f
 
 // personFactor returns the factor of turns in the first person.
 func (q *resolvedQuery) personFactor(w *Weights) float64 {
-	if q.Intent&query.FromSpeaker != 0 {
+	if q.Intent&query.FirstPerson != 0 {
 		return w.FirstPersonBoth
 	}
 	return w.FirstPerson

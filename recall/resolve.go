@@ -208,7 +208,7 @@ func (ix resolver) prefetchTerms(hashes []uint64) (read byte) {
 // speakers' names, apart from borrowed terms: "ok", "go on".
 func (ix resolver) onlySocial(q *resolvedQuery) bool {
 	for _, t := range q.Terms {
-		if !t.Lent && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
+		if !t.Borrowed && t.Role&(query.IsSocial|query.IsLight) == 0 && ix.names[t.Stem] == 0 {
 			return false
 		}
 	}

@@ -13,8 +13,8 @@ import (
 // commandTerms is the maximum number of terms of a command.
 const commandTerms = 3
 
-// askingWords begin messages that ask without a question mark.
-var askingWords = text.WordSet(`what whats what's which who whose whom where when why how is are was were am do does did can could would should has have had will any
+// questionWords begin messages that ask without a question mark.
+var questionWords = text.WordSet(`what whats what's which who whose whom where when why how is are was were am do does did can could would should has have had will any
 wer wie wo was wann warum wieso welche welcher welches wen wem ist sind hat habe kann gibt qui que quoi où quand comment pourquoi combien quel quelle est
 qué que quién quien dónde donde cuándo cuando cómo como cuál cual cuánto hay chi cosa dove quando come quale quem onde qual wat waar wanneer hoe`)
 
@@ -23,12 +23,12 @@ func (q *Query) isCommand(a *text.Analysis) bool {
 	return !q.Asks && a.Traits&(text.HasNumber|text.FirstPerson|text.HasName) == 0 && q.Intent == 0 && len(q.Dates) == 0 && len(q.Terms) > 0 && len(q.Terms) <= commandTerms
 }
 
-// opensAsking reports whether a text in lower case begins with one of
-// askingWords.
-func opensAsking(lower []byte) bool {
+// startsQuestion reports whether a text in lower case begins with one of
+// questionWords.
+func startsQuestion(lower []byte) bool {
 	first, _ := cutWord(lower)
 	if i := bytes.IndexByte(first, '\''); i > 0 { // "what's"
 		first = first[:i]
 	}
-	return askingWords[string(first)]
+	return questionWords[string(first)]
 }

@@ -112,27 +112,27 @@ func readConstraints(table string) *constraintTable {
 	return h
 }
 
-// markWords are words of statements that hold permanently: what is not done, is
-// always done, or hurts.
-var markWords = text.WordSet(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
+// lastingWords are words of statements that hold permanently: what is not done,
+// is always done, or hurts.
+var lastingWords = text.WordSet(`not no never always without avoid avoids cannot can't don't doesn't won't isn't aren't can’t don’t doesn’t won’t prefer prefers hate hates hurt hurts bad worse pain injured broken weak stiff
 nicht kein keine keinen keinem nie immer ohne vermeide lieber schmerzen kaputt ne pas jamais toujours sans mal évite nunca siempre sin duele dolor evito
 non mai sempre senza male não sem dói`)
 
-// HasConstraintMark reports whether a text in lower case says something that
-// holds permanently.
-func HasConstraintMark(lower []byte) bool { return HasWordOf(markWords, lower) }
+// IsLasting reports whether a text in lower case says something that holds
+// permanently.
+func IsLasting(lower []byte) bool { return hasWordOf(lastingWords, lower) }
 
-// wanting follow "I" where something is asked for without a question.
-var wanting = text.WordSet("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")
+// requestVerbs follow "I" where something is asked for without a question.
+var requestVerbs = text.WordSet("need want would wish brauche möchte will suche necesito quiero busco voudrais veux cherche besoin vorrei voglio cerco preciso quero")
 
-var modalWords = text.WordSet("can could may should shall must")
+var modalVerbs = text.WordSet("can could may should shall must")
 
 // asksPermission reports whether a text asks what "I" or "we" can or should do.
 func asksPermission(lower []byte) bool {
 	var before []byte
 	for rest := lower; len(rest) > 0; {
 		var w []byte
-		if w, rest = cutWord(rest); (string(w) == "i" || string(w) == "we") && modalWords[string(before)] {
+		if w, rest = cutWord(rest); (string(w) == "i" || string(w) == "we") && modalVerbs[string(before)] {
 			return true
 		}
 		before = w
@@ -143,23 +143,23 @@ func asksPermission(lower []byte) bool {
 // isAboutCode reports whether a message is about software: "add a menu
 // component".
 func (q *Query) isAboutCode() bool {
-	return bytes.Contains(q.Lower, []byte("()")) || slices.ContainsFunc(q.Terms, func(t Term) bool { return !t.Lent && constraints().code[t.Stem] })
+	return bytes.Contains(q.Lower, []byte("()")) || slices.ContainsFunc(q.Terms, func(t Term) bool { return !t.Borrowed && constraints().code[t.Stem] })
 }
 
-// beingWords are verbs of statements; relativeWords may precede them in a
+// statementVerbs are verbs of statements; relativeWords may precede them in a
 // request: "something that is quick".
 var (
-	beingWords    = text.WordSet("is are was were has had")
-	relativeWords = text.WordSet("that which who what where")
+	statementVerbs = text.WordSet("is are was were has had")
+	relativeWords  = text.WordSet("that which who what where")
 )
 
-// states reports whether a text in lower case says how something is or was:
-// "dinner was great".
-func states(lower []byte) bool {
+// isStatement reports whether a text in lower case says how something is or
+// was: "dinner was great".
+func isStatement(lower []byte) bool {
 	before, rest := cutWord(lower)
 	for range 2 {
 		var w []byte
-		if w, rest = cutWord(rest); beingWords[string(w)] && !relativeWords[string(before)] {
+		if w, rest = cutWord(rest); statementVerbs[string(w)] && !relativeWords[string(before)] {
 			return true
 		}
 		before = w
@@ -174,7 +174,7 @@ func (q *Query) ConstraintAreas() (areas uint32) {
 		return 0
 	}
 	for _, t := range q.Terms {
-		if t.Role&OfArea != 0 && !t.Lent {
+		if t.Role&OfArea != 0 && !t.Borrowed {
 			for _, a := range constraints().asks[t.Stem] {
 				if a.language == q.Language || q.Language == text.Unknown {
 					areas |= a.areas
@@ -182,14 +182,14 @@ func (q *Query) ConstraintAreas() (areas uint32) {
 			}
 		}
 	}
-	if q.unspaced() {
+	if q.isUnspaced() {
 		for _, s := range constraints().signs {
 			if bytes.Contains(q.Lower, []byte(s.sign)) {
 				areas |= s.areas
 			}
 		}
 	}
-	if areas != 0 && !q.unspaced() {
+	if areas != 0 && !q.isUnspaced() {
 		areas = q.outsideNames(areas)
 	}
 	if areas&^constraints().work != 0 && q.isAboutCode() {
@@ -197,7 +197,7 @@ func (q *Query) ConstraintAreas() (areas uint32) {
 			return 0
 		}
 	}
-	if areas == 0 && q.Intent&WantsAdvice == 0 && !asksPermission(q.Lower) || !q.requests() {
+	if areas == 0 && q.Intent&WantsAdvice == 0 && !asksPermission(q.Lower) || !q.isRequest() {
 		return 0
 	}
 	return areas | 1
@@ -225,7 +225,7 @@ func (q *Query) outsideNames(areas uint32) (left uint32) {
 		return areas
 	}
 	for _, t := range q.Terms {
-		if root := []byte(t.Stem[:max(len(t.Stem)-1, min(len(t.Stem), 3))]); t.Role&OfArea == 0 || t.Lent || bytes.Contains(names, root) && !bytes.Contains(own, root) {
+		if root := []byte(t.Stem[:max(len(t.Stem)-1, min(len(t.Stem), 3))]); t.Role&OfArea == 0 || t.Borrowed || bytes.Contains(names, root) && !bytes.Contains(own, root) {
 			continue
 		}
 		for _, a := range constraints().asks[t.Stem] {
@@ -237,8 +237,8 @@ func (q *Query) outsideNames(areas uint32) (left uint32) {
 	return left
 }
 
-// fileKinds are the extensions of files of code.
-var fileKinds = text.WordSet("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
+// codeExtensions are the extensions of files of code.
+var codeExtensions = text.WordSet("go py rs js ts jsx tsx vue svelte java kt swift rb php cs cpp cc c h hpp html css scss sql sh json yaml yml toml xml csv md txt lock")
 
 // isIdentifier reports whether a word is a name in code: "flightSearch",
 // "recipe_list", "menu.tsx", "`dinner`".
@@ -247,7 +247,7 @@ func isIdentifier(w string) bool {
 		return true
 	}
 	w = strings.Trim(w, `"'(),.:;?!`)
-	if dot := strings.LastIndexByte(w, '.'); dot > 0 && fileKinds[w[dot+1:]] {
+	if dot := strings.LastIndexByte(w, '.'); dot > 0 && codeExtensions[w[dot+1:]] {
 		return true
 	}
 	for i := 1; i+1 < len(w); i++ {

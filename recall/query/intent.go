@@ -16,7 +16,7 @@ const (
 	WantsNumber
 	WantsName
 	WantsAssistant // what the assistant said
-	FromSpeaker    // it speaks in the first person
+	FirstPerson    // it speaks in the first person
 	WantsAdvice    // it wants something made or advised, rather than to know what was said or done
 )
 
@@ -74,11 +74,11 @@ func ReadIntent(text []byte) Intent {
 			if string(before) == "can" || string(before) == "could" || string(before) == "would" || string(before) == "will" {
 				in |= WantsAdvice
 			}
-			if saysSomething(rest[:min(len(rest), maxSayingBytes)]) {
+			if hasSayingVerb(rest[:min(len(rest), maxSayingBytes)]) {
 				in |= WantsAssistant
 			}
 		case "we":
-			if begins(rest, " discuss") || begins(rest, " talk") {
+			if hasPrefix(rest, " discuss") || hasPrefix(rest, " talk") {
 				in |= WantsAssistant
 			}
 		case "our", "last", "previous", "earlier":
@@ -87,7 +87,7 @@ func ReadIntent(text []byte) Intent {
 			}
 		case "remind":
 			back = true
-			if begins(rest, " me") {
+			if hasPrefix(rest, " me") {
 				in |= WantsAssistant
 			}
 		}
@@ -105,10 +105,10 @@ peux pourrais pouvez pourriez puis dois devrais recommande recommandez recommand
 puedo puedes podrías podría debo debería recomienda recomiendas recomiéndame recomendación sugiere sugieres consejos ideas ayúdame
 posso puoi potresti dovrei consiglia consigli consigliami suggerisci suggerimenti aiutami devo deveria pode poderia recomenda recomende recomendações sugere sugira dicas ajude`)
 
-// intentElsewhere is ReadIntent for other languages. It recognises requests for
-// advice only.
-func intentElsewhere(text []byte) Intent {
-	if HasWordOf(advising, text) {
+// readForeignIntent is ReadIntent for other languages. It recognises requests
+// for advice only.
+func readForeignIntent(text []byte) Intent {
+	if hasWordOf(advising, text) {
 		return WantsAdvice
 	}
 	for _, w := range [...]string{"おすすめ", "お勧め", "ばいい", "どうすれば", "推荐", "推薦", "建议", "建議", "怎么办", "该怎么"} {
@@ -123,38 +123,38 @@ func intentElsewhere(text []byte) Intent {
 // digits, apostrophes and bytes beyond ASCII.
 func cutWord(text []byte) (word, rest []byte) {
 	start := 0
-	for start < len(text) && !wordByte(text[start]) {
+	for start < len(text) && !isWordByte(text[start]) {
 		start++
 	}
 	end := start
-	for end < len(text) && wordByte(text[end]) {
+	for end < len(text) && isWordByte(text[end]) {
 		end++
 	}
 	return text[start:end], text[end:]
 }
 
-// begins reports whether text begins with a string.
-func begins(text []byte, with string) bool {
+// hasPrefix reports whether text begins with a string.
+func hasPrefix(text []byte, with string) bool {
 	return len(text) >= len(with) && string(text[:len(with)]) == with
 }
 
-// wordByte reports whether c is part of a word.
-func wordByte(c byte) bool { return c >= 'a' && c <= 'z' || IsDigit(c) || c >= 0x80 || c == '\'' }
+// isWordByte reports whether c is part of a word.
+func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || IsDigit(c) || c >= 0x80 || c == '\'' }
 
 // maxSayingBytes is the maximum distance from "you" to a verb of saying.
 const maxSayingBytes = 40
 
-// sayings has the beginnings of such verbs.
-var sayings = [...]string{"recommend", "suggest", "said", "say", "told", "tell", "mention", "provide", "gave", "give", "list", "explain", "advice",
+// sayingVerbs has the beginnings of such verbs.
+var sayingVerbs = [...]string{"recommend", "suggest", "said", "say", "told", "tell", "mention", "provide", "gave", "give", "list", "explain", "advice",
 	"advise", "propose", "describe"}
 
-// saysSomething reports whether a text has a verb of saying.
-func saysSomething(text []byte) bool {
+// hasSayingVerb reports whether a text has a verb of saying.
+func hasSayingVerb(text []byte) bool {
 	for rest := text; len(rest) > 0; {
 		var w []byte
 		w, rest = cutWord(rest)
-		for _, s := range sayings {
-			if begins(w, s) {
+		for _, s := range sayingVerbs {
+			if hasPrefix(w, s) {
 				return true
 			}
 		}
@@ -184,8 +184,8 @@ func appendLower(b []byte, text string, ascii bool) []byte {
 	return b
 }
 
-// HasWordOf reports whether a text in lower case contains one of these words.
-func HasWordOf(words map[string]bool, lower []byte) bool {
+// hasWordOf reports whether a text in lower case contains one of these words.
+func hasWordOf(words map[string]bool, lower []byte) bool {
 	for rest := lower; len(rest) > 0; {
 		var w []byte
 		if w, rest = cutWord(rest); words[string(w)] {

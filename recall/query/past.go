@@ -28,8 +28,8 @@ var timeStems = func() map[string]bool {
 // and "what do I have on Friday?" have none.
 var pastWords = text.WordSet("did was were had happened")
 
-// looksBack reports whether a question in lower case is about the past.
-func looksBack(lower []byte) bool {
+// asksAboutPast reports whether a question in lower case is about the past.
+func asksAboutPast(lower []byte) bool {
 	var before []byte
 	for rest := lower; len(rest) > 0; {
 		var w []byte
@@ -56,12 +56,12 @@ func (q *Query) OnlyTime(now time.Time) bool {
 			}
 		}
 	}
-	if !looksBack(q.Lower) {
+	if !asksAboutPast(q.Lower) {
 		return false
 	}
 	own := 0
 	for _, t := range q.Terms {
-		if t.Lent {
+		if t.Borrowed {
 			continue
 		}
 		if own++; own > maxTimeTerms || !text.IsTimeStem(t.Stem) && !timeStems[t.Stem] && t.Role&(IsLight|OfRequest) == 0 && !IsDigit(t.Stem[0]) {

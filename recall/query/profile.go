@@ -249,13 +249,13 @@ func profileOf(text string) Profile {
 	return profileQuestions[strings.Join(words, " ")]
 }
 
-// giving has the beginnings of statements in which people give their names.
+// nameLeads has the beginnings of statements in which people give their names.
 // "I'm Anna" is recognised by its capital.
-var giving = strings.Split(`my name is |my name's |i am called |call me |please call me |ich heiße |ich heisse |mein name ist |je m'appelle |mon nom est |me llamo |mi nombre es |mi chiamo |`+
+var nameLeads = strings.Split(`my name is |my name's |i am called |call me |please call me |ich heiße |ich heisse |mein name ist |je m'appelle |mon nom est |me llamo |mi nombre es |mi chiamo |`+
 	`me chamo |meu nome é |我叫|我的名字|私の名前は`, "|")
 
-// peoples has capitalised words that are not names: "I'm German".
-var peoples = text.WordSet(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
+// nationalities has capitalised words that are not names: "I'm German".
+var nationalities = text.WordSet(`afghan african albanian algerian american arab arabic argentine argentinian armenian asian australian austrian belgian bengali black bolivian bosnian brazilian british
 bulgarian cambodian canadian catalan chilean chinese colombian croatian cuban cypriot czech danish dutch ecuadorian egyptian english estonian ethiopian european filipino finnish
 french georgian german ghanaian greek hawaiian hispanic hungarian icelandic indian indonesian iranian iraqi irish israeli italian jamaican japanese kenyan korean latina latino
 latvian lebanese lithuanian malaysian maltese mexican mongolian moroccan nepalese nigerian norwegian pakistani palestinian persian peruvian polish portuguese romanian russian
@@ -288,11 +288,11 @@ func GivesName(said string) bool {
 				first, n := utf8.DecodeRuneInString(rest)
 				second, _ := utf8.DecodeRuneInString(rest[n:])
 				word := strings.ToLower(rest[:len(rest)-len(strings.TrimLeftFunc(rest, unicode.IsLetter))])
-				return unicode.IsUpper(first) && unicode.IsLower(second) && !peoples[word]
+				return unicode.IsUpper(first) && unicode.IsLower(second) && !nationalities[word]
 			}
 		}
 		lower := strings.ToLower(c)
-		for _, g := range giving {
+		for _, g := range nameLeads {
 			if strings.HasPrefix(lower, g) {
 				return true
 			}
@@ -328,14 +328,14 @@ func GivesAge(lower string) bool {
 	return age.MatchString(strings.ReplaceAll(lower, "’", "'"))
 }
 
-// ownWords are those with which other languages speak of oneself.
-var ownWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
+// speakerWords are those with which other languages speak of oneself.
+var speakerWords = text.WordSet("ich mein meine meinen meinem meiner mir mich wir unser unsere je j'ai j'habite mon ma mes moi nous notre suis soy sou yo mi mis me tengo vivo estoy nosotros io mio mia ho sono eu meu minha tenho moro")
 
-// OfSpeaker reports whether a text in lower case, in another language than
+// AboutSpeaker reports whether a text in lower case, in another language than
 // English, is about its speaker.
-func OfSpeaker(lower []byte) bool {
+func AboutSpeaker(lower []byte) bool {
 	if bytes.Contains(lower, []byte("我")) || bytes.Contains(lower, []byte("私")) {
 		return true
 	}
-	return HasWordOf(ownWords, lower)
+	return hasWordOf(speakerWords, lower)
 }

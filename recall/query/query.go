@@ -18,27 +18,27 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Query is a message as far as its text alone tells.
+// Query is what a message asks, as far as its text shows it.
 type Query struct {
 	Text      string // the message, its head and tail if it is long
 	Lower     []byte // Text in lower case
 	Terms     []Term
 	Intent    Intent
-	Language  text.Language // of its words, text.Unknown where nothing tells it
+	Language  text.Language // of its words, text.Unknown if they do not reveal it
 	Dates     []text.Days
 	Profile   Profile // it asks for what is known about the user
-	SmallTalk bool    // it has no question, number or name; whether it is more than social words depends on the index
+	SmallTalk bool    // it has no question and no number; whether its words are social depends on the index
 	Command   bool    // a command of a few words
 	Asks      bool
-	OfUser    bool // it is about the person who asks
+	AboutUser bool // it is about the person who asks
 }
 
 // Term is a stem of the query.
 type Term struct {
-	Stem   string
-	Role   Role
-	Weight float64
-	Lent   bool // by the message before
+	Stem     string
+	Role     Role
+	Weight   float64
+	Borrowed bool // from the message before
 }
 
 // Config says how messages are parsed.
@@ -97,17 +97,17 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 		q.Profile = profileOf(message)
 	}
 	if a.Traits&text.FirstPerson != 0 {
-		q.Intent |= FromSpeaker
+		q.Intent |= FirstPerson
 	}
 	q.SmallTalk = a.Traits&(text.HasQuestion|text.HasNumber) == 0
 	q.Lower = appendLower(q.Lower[:0], message, a.ASCII)
 	q.Intent |= ReadIntent(q.Lower)
 	if q.Language = a.Language; q.Language != text.English {
-		q.Intent |= intentElsewhere(q.Lower)
+		q.Intent |= readForeignIntent(q.Lower)
 	}
 	q.Dates = a.Dates(q.Lower, now)
-	q.Asks = a.Traits&text.HasQuestion != 0 || opensAsking(q.Lower)
-	q.OfUser = a.Traits&text.FirstPerson != 0 || (a.Language > text.English || !a.ASCII) && OfSpeaker(q.Lower)
+	q.Asks = a.Traits&text.HasQuestion != 0 || startsQuestion(q.Lower)
+	q.AboutUser = a.Traits&text.FirstPerson != 0 || (a.Language > text.English || !a.ASCII) && AboutSpeaker(q.Lower)
 	q.Command = q.isCommand(a)
 	if len(q.Terms) < c.BorrowTerms && previous != nil && c.BorrowWeight > 0 {
 		if message := previous(); message != "" {
@@ -115,7 +115,7 @@ func (q *Query) Parse(analyzer *text.Analyzer, a *text.Analysis, message string,
 			own := len(q.Terms)
 			q.add(a, c, c.BorrowWeight)
 			for i := range q.Terms[own:] {
-				q.Terms[own+i].Lent = true
+				q.Terms[own+i].Borrowed = true
 			}
 		}
 	}
@@ -181,35 +181,35 @@ func (q *Query) OnlyFigures() bool {
 // advice without saying so: "what's for dinner?"
 const maxShortQuestion = 3
 
-// unspaced reports whether the message is likely in a script without spaces.
-func (q *Query) unspaced() bool {
+// isUnspaced reports whether the message is likely in a script without spaces.
+func (q *Query) isUnspaced() bool {
 	return q.Language == text.Unknown && !text.IsASCII(string(q.Lower))
 }
 
 // atMost reports whether the message has at most n terms. In scripts without
 // spaces, whose terms are characters and pairs, five times as many are allowed.
 func (q *Query) atMost(n int) bool {
-	return len(q.Terms) <= n || len(q.Terms) <= 5*n && q.unspaced()
+	return len(q.Terms) <= n || len(q.Terms) <= 5*n && q.isUnspaced()
 }
 
-// requests reports whether the message asks for advice or work, rather than for
-// what was said or done, and rather than stating something.
-func (q *Query) requests() bool {
+// isRequest reports whether the message asks for advice or work, rather than
+// for what was said or done, and rather than stating something.
+func (q *Query) isRequest() bool {
 	if q.Intent&WantsAdvice != 0 {
 		return true
 	}
-	if q.Language <= text.English && !q.Asks && states(q.Lower) {
+	if q.Language <= text.English && !q.Asks && isStatement(q.Lower) {
 		return false
 	}
 	if q.Command {
 		return true
 	}
-	if q.Language <= text.English && looksBack(q.Lower) {
+	if q.Language <= text.English && asksAboutPast(q.Lower) {
 		return false
 	}
 	if q.Asks {
-		intent := q.Intent &^ FromSpeaker
-		if begins(q.Lower, "which ") { // "what", of a few
+		intent := q.Intent &^ FirstPerson
+		if hasPrefix(q.Lower, "which ") { // "what", of a few
 			intent &^= WantsName
 		}
 		return asksPermission(q.Lower) || intent == 0 && q.atMost(maxShortQuestion)
@@ -218,13 +218,13 @@ func (q *Query) requests() bool {
 	if len(first) == 0 {
 		return false
 	}
-	if q.unspaced() {
+	if q.isUnspaced() {
 		return true // the first word can't be found
 	}
 	if text.IsFunctionWord(string(first)) { // not an imperative
 		second, rest := cutWord(rest)
 		third, _ := cutWord(rest)
-		return wanting[string(second)] || wanting[string(third)]
+		return requestVerbs[string(second)] || requestVerbs[string(third)]
 	}
 	return true
 }

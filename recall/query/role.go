@@ -11,7 +11,7 @@ import (
 type Role uint8
 
 const (
-	OfRequest  Role = 1 << iota // it speaks of the conversation or of the answer
+	OfRequest  Role = 1 << iota // it is about the conversation or the answer
 	IsLight                     // many questions have it
 	IsSocial                    // small talk has it
 	HasRelated                  // Related has terms for it
@@ -21,7 +21,7 @@ const (
 // RoleOf returns the roles of a stem.
 func RoleOf(stem string) Role { return roles()[stem] }
 
-// Load reads the word tables, so that the first query need not.
+// Load reads the word tables, so that no query has to wait for them.
 func Load() {
 	roles()
 	translations()
@@ -38,7 +38,7 @@ var roles = sync.OnceValue(func() map[string]Role {
 	for w := range socialWords {
 		m[w] |= IsSocial
 	}
-	for l, words := range socialElsewhere {
+	for l, words := range foreignSocialWords {
 		for w := range strings.FieldsSeq(words) {
 			for _, l := range [...]text.Language{text.Language(l), text.English} { // a word alone doesn't reveal its language
 				m[text.Stem(l, w)] |= IsSocial
@@ -59,7 +59,7 @@ var lightWords = stems(`done make take go give like want say tell thing somethin
 time day new happen start use know think good lot really recent current plan try need feel find look come work see different way
 anything everything favorite consider describe`)
 
-// requestWords speak of the conversation or of the answer rather than of what
+// requestWords are about the conversation or the answer rather than about what
 // is sought.
 var requestWords = stems(`conversation chat session discuss discussion message mention order list item aspect summary summarize
 overview comprehensive provide bring brought walk show explain tell help recommend remind suggest across throughout clear different
@@ -84,8 +84,9 @@ func stems(words string) map[string]bool {
 	return m
 }
 
-// socialElsewhere has the social words of other languages, except stop words.
-var socialElsewhere = [text.NumLanguages]string{
+// foreignSocialWords has the social words of other languages, except stop
+// words.
+var foreignSocialWords = [text.NumLanguages]string{
 	text.German:     "super klasse prima perfekt genau gut toll wunderbar klar passt okay hallo moin tschüss servus vielen herzlichen dank weiter mach gern gerne bitteschön",
 	text.French:     "parfait super génial excellent bonjour bonsoir salut accord d'accord d ça marche beaucoup continue parfaitement top cool",
 	text.Spanish:    "perfecto genial estupendo vale hola bueno buenos buenas días tardes noches claro acuerdo adelante sigue continúa muchas",
