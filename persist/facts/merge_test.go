@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,16 +9,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// emptyStore has no memories.
-type emptyStore struct{}
-
-func (emptyStore) Memory(context.Context, storage.Scope, string) (storage.Memory, error) {
-	return storage.Memory{}, storage.ErrNotFound
-}
-
 // BenchmarkMerge measures a merge into a scope that has ten thousand facts.
 func BenchmarkMerge(b *testing.B) {
-	s := NewSet(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"})
+	s := NewSet(testScope)
 	for i := range 10_000 {
 		s.Load(&storage.Memory{ID: fmt.Sprint("f", i), Kind: storage.KindFact, Trust: 1, Text: fmt.Sprintf(`"My colleague number %d works on project %d in building %c."`, i, i*7, 'A'+i%26)})
 	}
@@ -27,7 +19,7 @@ func BenchmarkMerge(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		i++
-		c := NewChanges(s, emptyStore{}, cfg)
+		c := NewChanges(s, memoryStore{}, cfg)
 		text := fmt.Sprintf("My neighbour %d works on a boat called Number%d.", i, i)
 		extract.Statements(text, time.Unix(1e9, 0), func(said *extract.Candidate) {
 			if _, err := c.Merge(b.Context(), said, Origin{Conversation: "c", Turn: fmt.Sprint("t", i)}); err != nil {
