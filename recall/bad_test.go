@@ -9,7 +9,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Whatever a message holds, it is answered or gets nothing; it never fails.
+// No message makes a request fail.
 func TestQueriesOfEveryKind(t *testing.T) {
 	binary := make([]byte, 100_000)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -35,8 +35,8 @@ func TestQueriesOfEveryKind(t *testing.T) {
 	}
 }
 
-// A store of languages that nobody has a stemmer for, of bytes that are none,
-// and of texts beyond every bound.
+// Memories may be in languages without a stemmer, of invalid bytes, and longer
+// than every limit.
 func TestStoresOfEveryKind(t *testing.T) {
 	said := texts(
 		"Sɛ wopɛ sɛ wohu a, kɔ Kumasi anadwo.", "Ngiyabonga kakhulu mngane wami eThekwini.", "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ ᎠᎩᏃᎮᏗ", "ชอบกินข้าวเหนียวมะม่วงที่เชียงใหม่",
@@ -55,9 +55,9 @@ func TestStoresOfEveryKind(t *testing.T) {
 	}
 }
 
-// The picking of candidates may cost next to nothing of what ranking all turns
-// exactly would find.
-func TestPickedLikeAll(t *testing.T) {
+// The choice of candidates loses next to nothing against an exact ranking of
+// all turns.
+func TestCandidatesAreTheBest(t *testing.T) {
 	ms, questions := corpusOf(t, 10_000, "locomo_a")
 	e, _ := newEngine(t, patient(), ms)
 	same, all := 0, 0

@@ -554,8 +554,8 @@ func (ix blobWriter) snapshotable() bool {
 		len(ix.arena.chunks) <= storage.MaxRecords-2
 }
 
-// take adds the chunks of a part, and returns the lengths of those that are still
-// to come.
+// take adds the chunks of a part, and returns the lengths of those that are
+// still to come.
 func (a *arena) take(part []byte, lengths []int) ([]int, error) {
 	for first := true; first || len(part) > 0; first = false {
 		if len(lengths) == 0 || lengths[0] <= 0 || lengths[0] > len(part) {

@@ -20,8 +20,8 @@ var workshop = together(
 	exchange("c2", 9, "your teapot is ready, 2 cups of it", "Lovely."),
 )
 
-// A command says nothing about what it is about: neither that it was given
-// before, nor what went on around it then, is worth a line.
+// A command recalls neither the same command of another day nor what happened
+// around it.
 func TestCommandsAreNotEchoed(t *testing.T) {
 	e, _ := newEngine(t, patient(), workshop)
 	for _, command := range []string{"run the tests", "commit", "Commit this", "please commit"} {
@@ -33,9 +33,9 @@ func TestCommandsAreNotEchoed(t *testing.T) {
 	wantLines(t, "sums", recallLines(t, e, Request{Newest: "what's 2+2?"}))
 }
 
-// What the user decided stands with what the assistant made of it, and before
-// it.
-func TestDecisionsAreShownWithWhatFollowed(t *testing.T) {
+// A decision of the user is shown with the answer that implements it, and
+// before it.
+func TestDecisionsAreShownWithTheirAnswers(t *testing.T) {
 	e, _ := newEngine(t, patient(), workshop)
 	wantLines(t, "cache", recallLines(t, e, Request{Newest: "what about the cache module?"}),
 		"user: let's go with redis, the keys live for a minute", "assistant: Agreed. I'll write the cache module, here is the cache code.")
@@ -44,9 +44,9 @@ func TestDecisionsAreShownWithWhatFollowed(t *testing.T) {
 	}
 }
 
-// What is to be translated or is made up says nothing about who asks about
-// themselves, and is found by who asks about it.
-func TestMadeUpTextsTellNothingOfTheUser(t *testing.T) {
+// Texts to translate and role play do not answer questions about the user.
+// Questions about these texts find them.
+func TestFictionIsNotAboutTheUser(t *testing.T) {
 	ms := texts(`translate this to German: "I live in Lisbon with my boyfriend."`, "lol imagine I live on a yacht", "I live in Kiel by the sea",
 		"Übersetze ins Englische: Ich wohne in Passau am Inn", "次の文を英語に訳してください：「私はパリに住んでいます。」")
 	e, _ := newEngine(t, patient(), ms)
@@ -70,9 +70,9 @@ func TestMadeUpTextsTellNothingOfTheUser(t *testing.T) {
 	}
 }
 
-// Small talk in scripts without spaces is no line, whoever says it, and what
-// every sentence there has is no word.
-func TestIdeographsThatSayNothing(t *testing.T) {
+// Small talk in scripts without spaces is not shown, and particles that every
+// sentence has are no terms.
+func TestSmallTalkInScriptsWithoutSpaces(t *testing.T) {
 	e, _ := newEngine(t, patient(), together(
 		exchange("c1", 1, "先週、京都に引っ越しました", "おめでとうございます。"),
 		exchange("c1", 2, "娘は卵アレルギーがあります", "承知しました。"),
@@ -91,9 +91,9 @@ func TestIdeographsThatSayNothing(t *testing.T) {
 	}
 }
 
-// A Spanish introduction is read as Spanish, though its function words are
-// French, too.
-func TestIntroductionsTellTheirLanguage(t *testing.T) {
+// A Spanish introduction is read as Spanish, although its function words are
+// also French.
+func TestLanguageOfIntroductions(t *testing.T) {
 	e, _ := newEngine(t, patient(), texts("Hola, me llamo Javier, vivo en Valencia y trabajo de arquitecto"))
 	for _, question := range []string{"¿dónde vivo?", "¿cómo me llamo?"} {
 		if got := recallIDs(t, e, Request{Newest: question}); len(got) != 1 {
@@ -102,7 +102,7 @@ func TestIntroductionsTellTheirLanguage(t *testing.T) {
 	}
 }
 
-// factOf is a fact of the user's.
+// factOf returns a fact about the user.
 func factOf(turn int, text string) storage.Memory {
 	m := said(turn, `"`+text+`"`)
 	m.ID, m.Kind = "f"+m.ID, storage.KindFact

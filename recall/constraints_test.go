@@ -76,8 +76,8 @@ func TestConstraintsInScriptsWithoutSpaces(t *testing.T) {
 	}
 }
 
-// What is not distilled yet counts like facts where it is a wish or says that
-// it is always so.
+// Statements that are not facts yet count if they are preferences or always
+// hold.
 func TestConstraintsBeforeTheyAreFacts(t *testing.T) {
 	always := texts("I always use pnpm, never npm. And conventional commits.", "I ran npm once", "yarn is what they said, never npm")
 	tools, _ := newEngine(t, patient(), always)
@@ -166,7 +166,7 @@ func TestAgeQuestions(t *testing.T) {
 	}
 	turns := texts("I'm 34, what about you?", "the port is 8443")
 	e, _ = newEngine(t, patient(), turns)
-	wantIDs(t, "not distilled yet", recallIDs(t, e, Request{Newest: "how old am I?"}), turns[0].ID)
+	wantIDs(t, "no facts yet", recallIDs(t, e, Request{Newest: "how old am I?"}), turns[0].ID)
 }
 
 func TestQuestionsAboutATimeInOtherLanguages(t *testing.T) {
@@ -186,8 +186,7 @@ func TestQuestionsAboutATimeInOtherLanguages(t *testing.T) {
 	}
 }
 
-// A question finds what was told in another language by the words that they
-// have for the same.
+// A question finds what was said in another language.
 func TestTranslations(t *testing.T) {
 	english := texts("My landlord is Mr. Petersen, the rent is 1200 euros", "I'm allergic to penicillin.", "My daughter Mia starts school in September", "our parser chokes on tabs")
 	german := texts("Die Miete beträgt 980 Euro warm.", "Mein Hund heißt Bruno, er ist ein Dackel.", "Wir wohnen in Kassel und ich arbeite bei der Bahn")
@@ -217,8 +216,8 @@ func explained(t *testing.T, e *Engine, question string) Result {
 	return res
 }
 
-// Words of an area in code or in what only tells something ask for nothing of
-// it; what was said to be translated or played holds for nobody.
+// Words of an area do not count in code and in statements. Texts to translate
+// and role play are no constraints.
 func TestConstraintsOfCodeAndFiction(t *testing.T) {
 	ms := []storage.Memory{factOf(1, "My son Leo is allergic to peanuts."), said(2, "Translate: I'm allergic to shellfish"), said(3, "Imagine I'm vegan and live on Mars"), factOf(4, "I use pytest for tests.")}
 	e, _ := newEngine(t, patient(), ms)
@@ -231,7 +230,7 @@ func TestConstraintsOfCodeAndFiction(t *testing.T) {
 	}
 }
 
-// What is read for a word is bounded, however common it is.
+// The postings that are read for a word are bounded.
 func TestConstraintReadingIsBounded(t *testing.T) {
 	ix := &index{}
 	p := postings{}
@@ -247,7 +246,8 @@ func TestConstraintReadingIsBounded(t *testing.T) {
 	}
 }
 
-// The expression for ages is slow, so what it reads for a request is bounded.
+// The regular expression for ages is slow and reads a bounded number of bytes
+// for a request.
 func TestAgesOfManyLongTexts(t *testing.T) {
 	ms := []storage.Memory{said(1, "I was born in 1990.")}
 	for i := range 100 {

@@ -9,9 +9,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What is known of users is what they said of themselves, their name first; and
-// nothing where nothing is known.
-func TestQuestionsAboutOneself(t *testing.T) {
+// Questions about the user are answered by their statements about themselves,
+// the name first, or by nothing.
+func TestProfileQuestions(t *testing.T) {
 	ms := []storage.Memory{
 		factOf(1, "I'm Anna, 34, from Bremen."), factOf(2, "The port is 8443."), factOf(3, "I hate treadmills."),
 		said(4, "his name is Oskar, and you know it is about me"),
@@ -32,8 +32,8 @@ func TestQuestionsAboutOneself(t *testing.T) {
 	wantIDs(t, "nothing known", recallIDs(t, e, Request{Newest: "what do you know about me?"}))
 }
 
-// What was done on a day is what was said on it, in its order, whatever words
-// say "last week" elsewhere.
+// A question about a day is answered by what was said on it, in order, and not
+// by texts with the words "last week".
 func TestQuestionsAboutATime(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC) // a Wednesday
 	at := func(days int, m []storage.Memory) []storage.Memory {
@@ -67,9 +67,9 @@ func TestQuestionsAboutATime(t *testing.T) {
 	wantIDs(t, "visible", recallIDs(t, e, Request{Newest: "what did we do last week?", Now: now, VisibleIDs: map[string]struct{}{ms[2].ID: {}, ms[3].ID: {}}}), ms[6].ID)
 }
 
-// What is to be done, is so, or is asked by the way is no question about what
-// was said; and the words may know: "on Friday I have ...".
-func TestQuestionsThatOnlyHoldADay(t *testing.T) {
+// Questions about the present or future are not about what was said on a day;
+// their words are searched for.
+func TestQuestionsWithADay(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	ms := texts("the parser of the billing service chokes on tabs", "on Friday I have an appointment with the dentist", "my exam is on the 14th of September")
 	for i := range ms {
@@ -93,9 +93,8 @@ func TestQuestionsThatOnlyHoldADay(t *testing.T) {
 	wantIDs(t, "have we", recallIDs(t, e, Request{Newest: "what have we done this week?", Now: now}), ms[0].ID)
 }
 
-// A conversation may go on for weeks: what was said in it and is not in sight
-// any more was said on that day, too.
-func TestQuestionsAboutATimeOfTheSameConversation(t *testing.T) {
+// Turns of the same conversation count if the request no longer carries them.
+func TestQuestionsAboutATimeInTheSameConversation(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	ms := together(exchange("c1", 1, "the staging database got a new name", "Noted."), exchange("c2", 2, "named exports only, no defaults anywhere", "Noted."))
 	for i := range ms {
@@ -110,8 +109,8 @@ func TestQuestionsAboutATimeOfTheSameConversation(t *testing.T) {
 	wantIDs(t, "another chat", recallIDs(t, e, ask))
 }
 
-// Who asks twice where they were is not told that they asked.
-func TestWhereWeWereIsWhereSomethingWasTold(t *testing.T) {
+// "Where were we?" is not answered by an earlier "where were we?"
+func TestWhereWeWereSkipsQuestions(t *testing.T) {
 	e, _ := newEngine(t, patient(), together(
 		exchange("c1", 1, "the parser of the billing service chokes on tabs", "Noted."),
 		exchange("c2", 2, "where were we?", "You spoke of the parser."),
@@ -120,8 +119,7 @@ func TestWhereWeWereIsWhereSomethingWasTold(t *testing.T) {
 	wantLines(t, "again", recallLines(t, e, Request{Newest: "where were we?", Conversation: "c4"}), "user: the parser of the billing service chokes on tabs")
 }
 
-// Of any number of turns that were said then, the best are shown, in their
-// order.
+// Of many turns of a day the best are shown, in order.
 func TestQuestionsAboutATimeShowTheBest(t *testing.T) {
 	now := time.Date(2025, 6, 18, 15, 0, 0, 0, time.UTC)
 	var ms []storage.Memory

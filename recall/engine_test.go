@@ -23,7 +23,8 @@ import (
 
 var alice = storage.Scope{Tenant: "t", App: "a", Project: "p", User: "alice"}
 
-// fakeSource serves memories in pages, as slowly and as badly as a test wants.
+// fakeSource serves memories in pages, with the delays and errors that a test
+// sets.
 type fakeSource struct {
 	mu    sync.Mutex
 	ms    map[storage.Scope][]storage.Memory
@@ -68,7 +69,7 @@ func (f *fakeSource) Scan(ctx context.Context, scope storage.Scope, q storage.Qu
 	return p, nil
 }
 
-// said makes the episode of a turn with one message.
+// said returns the episode of a turn with one message.
 func said(turn int, text string) storage.Memory {
 	id := fmt.Sprintf("%08x", turn)
 	return storage.Memory{
@@ -95,14 +96,15 @@ func newEngine(t testing.TB, cfg Config, ms []storage.Memory) (*Engine, *fakeSou
 	return e, src
 }
 
-// patient is the default configuration without deadlines that a slow machine may miss.
+// patient returns the default configuration with deadlines that a slow machine
+// meets.
 func patient() Config {
 	cfg := DefaultConfig()
 	cfg.Deadline, cfg.FirstDeadline = time.Minute, time.Minute
 	return cfg
 }
 
-// resting is alice's scope once the engine does nothing to it of its own accord.
+// resting waits until no background work is left and returns alice's slot.
 func resting(t testing.TB, e *Engine) *slot {
 	t.Helper()
 	v, _ := e.cache.slots.Load(alice)
@@ -146,7 +148,7 @@ func wantIDs(t testing.TB, what string, got []string, want ...string) {
 	}
 }
 
-func TestRecallReturnsTheMemoryWhole(t *testing.T) {
+func TestRecallReturnsWholeMemory(t *testing.T) {
 	m := said(7, "My sister Ada lives in Lisbon.")
 	m.Entities, m.Tags = []string{"Ada"}, []string{"family", "x"}
 	m.Priority, m.Confidence, m.Trust = 0.5, 0.25, 0.75
@@ -165,7 +167,8 @@ func TestRecallReturnsTheMemoryWhole(t *testing.T) {
 	}
 }
 
-// bare has one field and no factors, so that scores can be computed by hand.
+// bare returns weights with one field and no factors, so that scores can be
+// computed by hand.
 func bare() Config {
 	cfg := patient()
 	cfg.Weights = Weights{K1: 1.2, User: 1, UserAsk: 1, UserB: 0.4, AssistantAsked: 1, Light: 1, Request: 1, Proper: 1,
@@ -214,9 +217,10 @@ func wantScores(t *testing.T, got, want map[string]float64) {
 func TestBM25ByHand(t *testing.T) {
 	// Lengths 2, 3, 1 without stop words, mean 2.
 	e, _ := newEngine(t, bare(), texts("green tea", "black tea, black", "coffee"))
-	// tea: df 2 of 3, idf = ln(1 + 1.5/2.5) = 0.470004. black: df 1, idf = ln(1 + 2.5/1.5) = 0.980829.
-	// Turn 1: x = 1/(0.6 + 0.4*2/2) = 1; score = 0.470004 * 1/2.2 = 0.213638.
-	// Turn 2: tea x = 1/(0.6 + 0.4*3/2) = 0.833333, 0.470004 * 0.833333/2.033333 = 0.192624;
+	// tea: df 2 of 3, idf = ln(1 + 1.5/2.5) = 0.470004. black: df 1, idf = ln(1
+	// + 2.5/1.5) = 0.980829. Turn 1: x = 1/(0.6 + 0.4*2/2) = 1; score =
+	// 0.470004 * 1/2.2 = 0.213638. Turn 2: tea x = 1/(0.6 + 0.4*3/2) =
+	// 0.833333, 0.470004 * 0.833333/2.033333 = 0.192624;
 	//         black x = 2/1.2 = 1.666667, 0.980829 * 1.666667/2.866667 = 0.570250.
 	wantScores(t, scores(t, e, "black tea"), map[string]float64{
 		"00000001-0": 0.213638, "00000002-0": 0.762874,
@@ -234,11 +238,13 @@ func TestBM25FByHand(t *testing.T) {
 	ms := texts("zebra?", "lion", "my tiger", "bear", "wolf")
 	ms = append(ms[:2], append([]storage.Memory{reply}, ms[2:]...)...)
 	e, _ := newEngine(t, cfg, ms)
-	// Five turns, zebra in two of them: idf = ln(1 + 3.5/2.5) = 0.875469. All user lengths are the mean, so a user's
-	// frequency counts as it is; so does the one assistant text. Session: length 8 of mean 8, tf 3, 0.05*3 = 0.15.
+	// Five turns, zebra in two of them: idf = ln(1 + 3.5/2.5) = 0.875469. All
+	// user lengths are the mean, so a user's frequency counts as it is; so does
+	// the one assistant text. Session: length 8 of mean 8, tf 3, 0.05*3 = 0.15.
 	// Turn 1: asked 1 + session .15 = 1.15 -> .875469 * 1.15/2.35 = .428421.
-	// Turn 2: assistant .15*2 = .3, asked one before .6, session .15 = 1.05 -> .875469 * 1.05/2.25 = .408552.
-	// Turn 3: asked two before .3 + session .15 = .45 -> .875469 * .45/1.65 = .238764; first person: * 1.25 = .298455.
+	// Turn 2: assistant .15*2 = .3, asked one before .6, session .15 = 1.05 ->
+	// .875469 * 1.05/2.25 = .408552. Turn 3: asked two before .3 + session .15
+	// = .45 -> .875469 * .45/1.65 = .238764; first person: * 1.25 = .298455.
 	// Assistant text lends nothing to neighbours, so turns 4 and 5 get nothing.
 	wantScores(t, scores(t, e, "zebra"), map[string]float64{
 		"00000001-0": 0.428421, "00000002-1": 0.408552, "00000003-0": 0.298455,
@@ -314,7 +320,7 @@ func TestForgetOnePassageOfATurn(t *testing.T) {
 	wantIDs(t, "the other stays", recallIDs(t, e, Request{Newest: "cat Tom"}), "00000001-0")
 }
 
-func TestScopesAreApart(t *testing.T) {
+func TestScopesAreSeparate(t *testing.T) {
 	bob := alice
 	bob.User = "bob"
 	src := &fakeSource{ms: map[storage.Scope][]storage.Memory{alice: texts("secret apple"), bob: texts("public apple")}}
@@ -391,7 +397,7 @@ func TestExpired(t *testing.T) {
 	wantIDs(t, "after", recallIDs(t, e, Request{Newest: "apple", Now: m.ExpiresAt.Std()}))
 }
 
-func TestExplainSaysWhyOthersWereCut(t *testing.T) {
+func TestExplainListsCutCandidates(t *testing.T) {
 	e, _ := newEngine(t, bare(), texts("apple one", "apple two", "apple two", strings.Repeat("apple juice ", 80)))
 	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "apple", TopK: 1, Explain: true, BudgetTokens: 40,
 		VisibleIDs: map[string]struct{}{"00000001-0": {}}})
@@ -430,7 +436,7 @@ func TestGate(t *testing.T) {
 	}
 }
 
-func TestQueriesThatAskNothing(t *testing.T) {
+func TestEmptyQueries(t *testing.T) {
 	e, src := newEngine(t, patient(), texts("apple"))
 	for _, s := range []string{"", "   ", "the of and", "\x00\xff\xfe", "<system-reminder>apple</system-reminder>", "😀", strings.Repeat("\u200b", 1000)} {
 		wantIDs(t, fmt.Sprintf("%.20q", s), recallIDs(t, e, Request{Newest: s}))
@@ -439,7 +445,7 @@ func TestQueriesThatAskNothing(t *testing.T) {
 	_ = src
 }
 
-func TestShortMessagesBorrowThePreviousOne(t *testing.T) {
+func TestShortMessageBorrowsTerms(t *testing.T) {
 	cfg := bare()
 	e, _ := newEngine(t, cfg, texts("the Lisbon flat has a balcony", "the Porto flat has a garage"))
 	got := recallIDs(t, e, Request{Newest: "and the balcony?", Previous: func() string { return "Tell me of the flat" }})
@@ -525,8 +531,8 @@ func TestStoreFailure(t *testing.T) {
 	})
 }
 
-// A store that is away fails each user's load, and is told of once.
-func TestFailedLoadsAreToldSeldom(t *testing.T) {
+// During an outage of the store every load fails, and one failure is logged.
+func TestFailedLoadsAreLoggedSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		e := New(DefaultConfig(), &fakeSource{err: storage.ErrUnavailable}, slog.New(slog.NewTextHandler(&log, nil)), nil)
@@ -550,7 +556,7 @@ func TestFailedLoadsAreToldSeldom(t *testing.T) {
 	})
 }
 
-func TestForeignErrorOfTheStoreIsUnavailable(t *testing.T) {
+func TestStoreErrorIsUnavailable(t *testing.T) {
 	e, src := newEngine(t, patient(), nil)
 	src.err = errors.New("odd")
 	if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "apple"}); !errors.Is(err, storage.ErrUnavailable) {
@@ -558,7 +564,7 @@ func TestForeignErrorOfTheStoreIsUnavailable(t *testing.T) {
 	}
 }
 
-func TestPanicWhileLoadingIsAFailedLoad(t *testing.T) {
+func TestLoadThatPanics(t *testing.T) {
 	e, src := newEngine(t, patient(), nil)
 	src.onRun = func() { panic("damaged") }
 	if _, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "apple"}); !errors.Is(err, storage.ErrUnavailable) {
@@ -566,7 +572,7 @@ func TestPanicWhileLoadingIsAFailedLoad(t *testing.T) {
 	}
 }
 
-func TestHungStoreIsGivenUp(t *testing.T) {
+func TestLoadTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &fakeSource{delay: time.Hour}
 		cfg := DefaultConfig()
@@ -617,7 +623,7 @@ func TestRunWaitsForLoads(t *testing.T) {
 
 // --- bounds ---
 
-func TestLeastRecentlyUsedScopeIsDropped(t *testing.T) {
+func TestLeastRecentlyUsedScopeIsEvicted(t *testing.T) {
 	cfg := patient()
 	cfg.MaxBytes, cfg.MaxScopeBytes = 1<<20, 1<<20
 	src := &fakeSource{ms: map[storage.Scope][]storage.Memory{}}
@@ -654,7 +660,7 @@ func TestLeastRecentlyUsedScopeIsDropped(t *testing.T) {
 	}
 }
 
-// wordOf is a word of its own for every number.
+// wordOf returns a different word for every number.
 func wordOf(n int) string {
 	w := []byte("xqz")
 	for range 4 {
@@ -664,7 +670,7 @@ func wordOf(n int) string {
 	return string(w) + "x"
 }
 
-func TestScopeLargerThanItsBoundKeepsTheNewest(t *testing.T) {
+func TestOversizedScopeKeepsNewest(t *testing.T) {
 	cfg := patient()
 	cfg.MaxScopeBytes = 256 << 10
 	cfg.Gate = 0
@@ -737,7 +743,7 @@ func TestConcurrentUse(t *testing.T) {
 	wg.Wait()
 }
 
-func TestSpanHasCountsAndNoContent(t *testing.T) {
+func TestSpanHasNoContent(t *testing.T) {
 	rec := tracetest.NewSpanRecorder()
 	tp := trace.NewTracerProvider(trace.WithSpanProcessor(rec))
 	e := New(patient(), &fakeSource{ms: map[storage.Scope][]storage.Memory{alice: texts("my zanzibar trip")}}, nil, tp)

@@ -6,8 +6,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What someone takes is looked up by the questions of few words that people ask
-// about it.
+// Short questions about medication find it.
 func TestMedicationIsLookedUp(t *testing.T) {
 	for told, question := range map[string]string{
 		"my cardiologist put me on metoprolol 50mg": "which meds am I on?",
@@ -20,8 +19,8 @@ func TestMedicationIsLookedUp(t *testing.T) {
 	}
 }
 
-// A word within an identifier, the name of a file or a phrase that says nothing
-// of it is about no area; the same word by itself is.
+// A word of an area does not count within an identifier, the name of a file or
+// a fixed phrase.
 func TestWordsThatAreNoRequest(t *testing.T) {
 	facts := []string{"My son Leo is allergic to peanuts.", "I'm on azathioprine 150 mg.", "I have a herniated disc.", "I deploy with argocd"}
 	ms := texts("ok then")
@@ -41,7 +40,7 @@ func TestWordsThatAreNoRequest(t *testing.T) {
 		"find a recipe and put it in dinner.md", "plan meals for MealPlanner", "was soll ich zum Frühstück machen?", "Welche Übung soll ich machen?",
 	} {
 		if len(recallIDs(t, e, Request{Newest: question})) == 0 {
-			t.Errorf("%q: got nothing, want what must be heeded", question)
+			t.Errorf("%q: got nothing, want the constraint", question)
 		}
 	}
 }

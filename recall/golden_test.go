@@ -13,9 +13,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-var update = flag.Bool("update", false, "write testdata/ranking.golden anew")
+var update = flag.Bool("update", false, "rewrite testdata/ranking.golden")
 
-// goldenUser is one user of testdata/conversations.txt, which tells its form.
+// goldenUser is a user of testdata/conversations.txt, which describes its
+// format.
 type goldenUser struct {
 	name      string
 	memories  []storage.Memory
@@ -78,10 +79,9 @@ func readGolden(t *testing.T) []*goldenUser {
 	return users
 }
 
-// The golden file shows, for every question, the best turns with their scores,
-// those that answer marked with a star, and the relevance. A change of ranking
-// is a diff of it; the share of questions whose first turn answers must not
-// fall.
+// The golden file has the best turns of every question with their scores, a
+// star for those that answer it, and the relevance. A change of ranking shows
+// as a diff. The share of questions whose first turn answers must not fall.
 func TestRankingGolden(t *testing.T) {
 	var b strings.Builder
 	first, all := 0, 0

@@ -8,8 +8,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestInto: a result is the same wherever it is put, and what was there before
-// shows nowhere.
+// A result does not depend on Into or its earlier content.
 func TestInto(t *testing.T) {
 	ms := []storage.Memory{
 		said(1, "My daughter Mia is allergic to peanuts."), said(2, "Mia likes peanuts, says her brother."),

@@ -10,8 +10,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestLines: a result of lines is the whole result but for what a line does not
-// show.
+// A result of lines has everything that a line shows.
 func TestLines(t *testing.T) {
 	var ms []storage.Memory
 	for i := range 60 {

@@ -7,8 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestPassagesAreMarkedLate: a passage that gets its mark while its index is
-// held has it from then on, and is there once.
+// A passage that is marked as outdated while its index is loaded keeps the mark
+// and is not duplicated.
 func TestPassagesAreMarkedLate(t *testing.T) {
 	ms := texts("I live in Berlin, near the harbour.", "The harbour of Porto is nice.")
 	e, _ := newEngine(t, patient(), ms)
@@ -31,8 +31,7 @@ func TestPassagesAreMarkedLate(t *testing.T) {
 	}
 }
 
-// TestMarksCountInTheBudget: the words that say of a line that it is outdated
-// are part of the line.
+// The mark of an outdated line counts in the token budget.
 func TestMarksCountInTheBudget(t *testing.T) {
 	m := said(1, "x")
 	plain := overhead(&m)

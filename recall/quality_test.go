@@ -183,7 +183,8 @@ func evalSet(t testing.TB, cfg Config, s dsSet, round bool) []qres {
 	return out
 }
 
-// The floors lie below what was reached (docs/recall-figures.md) by what a change of wording in the stop lists may move.
+// The floors lie below what was reached (docs/recall-figures.md) by what a
+// change of wording in the stop lists may move.
 func TestQualityFloors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")

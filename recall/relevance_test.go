@@ -9,9 +9,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// How relevant a query is does not depend on how few memories are asked for:
-// the gate reads the best five turns, in their order. (Phrases would: they are
-// looked for in so many turns only.)
+// Relevance does not depend on TopK, since the gate always reads the best five
+// turns. Phrases are off, as the number of turns in which they are sought
+// depends on it.
 func TestRelevanceOfFewMemories(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	words := strings.Fields("alpaca barley copper dolphin ember falcon granite harbor")

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// What a rule finds by a text's whole it would not find in a part of it.
+// A text is screened before it is shortened: a rule that matches the whole may
+// not match a part.
 func TestTextsAreScreenedBeforeTheyAreCut(t *testing.T) {
 	key := "BEGIN " + strings.Repeat("the kiwi of line abcdef ", 40) + "END"
 	hide := func(text string) string { return regexp.MustCompile(`BEGIN .*END`).ReplaceAllString(text, "[KEY]") }
@@ -28,7 +29,7 @@ func TestTextsAreScreenedBeforeTheyAreCut(t *testing.T) {
 	}
 }
 
-// An answer without its question tells nothing.
+// An answer is left out with its question.
 func TestAnswersLeaveWithTheirQuestions(t *testing.T) {
 	asked := "Where is the comfortable Kiwiland, near Grandiosityestablishments, Superlativemagnificences, Extraordinarilycomfortables, Aftereightestablishments and Conferencecentres?"
 	all := append(exchange("c1", 1, asked, "Near Kiwi Street."), texts(

@@ -11,7 +11,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// unsealing counts the records that were read.
+// unsealing counts the records that are read.
 type unsealing struct {
 	*digesting
 	read atomic.Int64
@@ -28,9 +28,9 @@ func (u *unsealing) Records(ctx context.Context, b storage.Bucket, scope storage
 	return page, err
 }
 
-// TestDeletingASnapshotReadsNothing: neither does it need what can't be read
-// any more, nor does it touch what else stands in the bucket.
-func TestDeletingASnapshotReadsNothing(t *testing.T) {
+// Deleting a snapshot reads no record, so it works for damaged ones, and leaves
+// other records of the bucket alone.
+func TestDeleteSnapshotReadsNothing(t *testing.T) {
 	ms := town(1200)
 	src := &unsealing{digesting: newDigesting(t, ms)}
 	e := loadedEngine(t, src)

@@ -23,13 +23,14 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// digesting is a store in memory that knows its digests, and counts scans by the engine.
+// digesting is an in-memory store with digests that counts scans.
 type digesting struct {
 	*storagetest.Mem
-	scans   atomic.Int64
-	onPut   func()
-	digest  func() error // before each
-	damaged string       // the key of a record that is
+	scans  atomic.Int64
+	onPut  func()
+	digest func() error // called before each
+
+	damaged string // the key of a record that is
 }
 
 func (d *digesting) Record(ctx context.Context, ref storage.RecordRef) (storage.Record, error) {
@@ -71,7 +72,8 @@ func (d *digesting) PutRecords(ctx context.Context, records []storage.Record) er
 	return d.Mem.PutRecords(ctx, records)
 }
 
-// town is n memories of turns with a user's and an assistant's passage.
+// town returns n memories of turns with a passage of the user and one of the
+// assistant.
 func town(n int) []storage.Memory {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := make([]string, 400)
@@ -141,7 +143,7 @@ func (d *digesting) parts(t testing.TB) []storage.Record {
 
 func always(s *slot) bool { return (blobWriter{s.ix}).snapshotable() }
 
-// loadedEngine is an engine that holds alice's index.
+// loadedEngine returns an engine that holds alice's index.
 func loadedEngine(t testing.TB, src Source) *Engine {
 	t.Helper()
 	e := New(patient(), src, nil, nil)
@@ -150,7 +152,7 @@ func loadedEngine(t testing.TB, src Source) *Engine {
 	return e
 }
 
-// answers are the full results of questions about the texts of ms.
+// answers returns the full results of questions about the texts of ms.
 func answers(t testing.TB, e *Engine, ms []storage.Memory) []Result {
 	t.Helper()
 	var all []Result
@@ -206,7 +208,8 @@ func TestSnapshotIsTheIndex(t *testing.T) {
 	if d := cmp.Diff(answers(t, e, ms), answers(t, again, ms)); d != "" {
 		t.Error("changed:", d)
 	}
-	// A snapshot of the changed index is one of what it holds, without what was removed.
+	// A snapshot of the changed index is one of what it holds, without what was
+	// removed.
 	again.snapshots.saveAll(t.Context(), always)
 	third := loadedEngine(t, src)
 	if got := third.Stats(); got.Restored != 1 {
@@ -235,7 +238,8 @@ func TestSnapshotOfOtherMemoriesIsNotUsed(t *testing.T) {
 	}
 }
 
-// What was forgotten does not come back if the process dies before the next snapshot.
+// A forgotten memory does not return if the process dies before the next
+// snapshot.
 func TestForgottenStaysForgotten(t *testing.T) {
 	ms := town(1200)
 	src := newDigesting(t, ms)
@@ -250,7 +254,7 @@ func TestForgottenStaysForgotten(t *testing.T) {
 		t.Error("a forgotten memory was recalled")
 	}
 	if len(src.parts(t)) == 0 {
-		t.Fatal("the snapshot went by itself: the test shows nothing")
+		t.Fatal("the snapshot was deleted too early for this test")
 	}
 	e.snapshots.deleteStale(t.Context())
 	if got := src.parts(t); len(got) != 0 {
@@ -335,8 +339,9 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 }
 
-// A load looks at samples of a blob only, so what could not be searched is not written, wherever it stands.
-func TestUnsoundIndexLeavesNoSnapshot(t *testing.T) {
+// A load checks only samples of a blob, so an index that can't be searched is
+// never written.
+func TestDamagedIndexHasNoSnapshot(t *testing.T) {
 	for name, breakIt := range map[string]func(ix *index){
 		"a record's terms": func(ix *index) {
 			packed := ix.head(501).packed
@@ -363,7 +368,8 @@ func TestUnsoundIndexLeavesNoSnapshot(t *testing.T) {
 	}
 }
 
-// The tally follows the store through every kind of change, so that snapshots go on being written.
+// The tally equals the store's digest after every kind of change, or no more
+// snapshots would be written.
 func TestTallyFollowsTheStore(t *testing.T) {
 	src := newDigesting(t, town(1200))
 	e := loadedEngine(t, src)
@@ -409,19 +415,20 @@ func TestTallyFollowsTheStore(t *testing.T) {
 	}
 }
 
-func TestNoSnapshotWhereTheStoreHoldsOthers(t *testing.T) {
+func TestNoSnapshotOfOtherMemories(t *testing.T) {
 	ms := town(1200)
 	src := newDigesting(t, ms[:1100])
 	e := loadedEngine(t, src)
-	src.put(t, "", ms[1100:]...) // the engine is not told
+	src.put(t, "", ms[1100:]...) // without an Add
 	e.snapshots.saveAll(t.Context(), always)
 	if got := src.parts(t); len(got) != 0 {
 		t.Errorf("got %d parts, want none", len(got))
 	}
 }
 
-// A store that does not say what it holds, for a moment, holds no other memories: the snapshot is tried again, and the log tells.
-func TestSnapshotOutlivesAFailedDigest(t *testing.T) {
+// A digest that fails is no different digest: the snapshot is retried, and the
+// failure is logged.
+func TestSnapshotIsRetriedAfterFailedDigest(t *testing.T) {
 	for name, failing := range map[string]int{"before it is written": 1, "after it was written": 2} {
 		t.Run(name, func(t *testing.T) {
 			src := newDigesting(t, town(1200))
@@ -450,9 +457,9 @@ func TestSnapshotOutlivesAFailedDigest(t *testing.T) {
 	}
 }
 
-// An erasure while a snapshot is being written leaves nothing behind.
-func TestErasedWhileASnapshotIsWritten(t *testing.T) {
-	for name, drop := range map[string]bool{"engine told": true, "engine not told yet": false} {
+// An erasure during the write of a snapshot leaves none of its parts.
+func TestErasureDuringSnapshot(t *testing.T) {
+	for name, drop := range map[string]bool{"dropped": true, "not dropped yet": false} {
 		t.Run(name, func(t *testing.T) {
 			src := newDigesting(t, town(1200))
 			e := loadedEngine(t, src)
@@ -521,7 +528,7 @@ func TestWhenSnapshotsAreWritten(t *testing.T) {
 	})
 }
 
-func TestEvictedIndexLeavesASnapshot(t *testing.T) {
+func TestEvictedIndexHasSnapshot(t *testing.T) {
 	src := newDigesting(t, town(1200))
 	cfg := patient()
 	cfg.MaxBytes, cfg.MaxScopeBytes = 2<<20, 2<<20
@@ -541,7 +548,7 @@ func TestEvictedIndexLeavesASnapshot(t *testing.T) {
 	}
 }
 
-func TestSmallIndexLeavesNoSnapshot(t *testing.T) {
+func TestSmallIndexHasNoSnapshot(t *testing.T) {
 	for n, want := range map[int]int64{minSnapshotMemories - 1: 0, minSnapshotMemories: 1} {
 		e := loadedEngine(t, newDigesting(t, town(n)))
 		e.snapshots.saveAll(t.Context(), func(s *slot) bool { return (blobWriter{s.ix}).snapshotable() })
@@ -563,7 +570,7 @@ func TestSnapshotExpiresWithItsFirstMemory(t *testing.T) {
 	}
 }
 
-func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
+func TestSourceWithoutDigestsHasNoSnapshots(t *testing.T) {
 	src := storagetest.Memory()
 	e := loadedEngine(t, struct {
 		Source
@@ -574,8 +581,8 @@ func TestSourceWithoutDigestsKeepsNoSnapshots(t *testing.T) {
 	}
 }
 
-// An index from an older build's snapshot must match the queries of this one: whoever changes what analysis makes of a
-// text, changes blobVersion, and the sum here.
+// An older snapshot must match the queries of this build: a change of text
+// analysis requires a new blobVersion, and a new sum here.
 func TestBlobVersionGoesWithAnalysis(t *testing.T) {
 	const version, want = 8, 3849902367
 	sum := crc32.NewIEEE()
@@ -593,7 +600,7 @@ func TestBlobVersionGoesWithAnalysis(t *testing.T) {
 	}
 }
 
-// smallBlob is the content of the three parts of a blob of a few memories.
+// smallBlob returns the three parts of a blob of a few memories.
 func smallBlob(t testing.TB) [][]byte {
 	ms := town(24)
 	ms[3].Kind, ms[5].ID, ms[6].Tags, ms[8].Conversation = storage.KindFact, "a strange id", []string{"x"}, "other"
@@ -607,7 +614,8 @@ func smallBlob(t testing.TB) [][]byte {
 	return parts
 }
 
-// FuzzDecode: whatever a blob holds, searching what passes all checks does not panic.
+// An index that passes all checks can be searched without a panic, whatever the
+// blob was.
 func FuzzDecode(f *testing.F) {
 	parts := smallBlob(f)
 	f.Add(parts[0], parts[1], parts[2], -1, byte(0))

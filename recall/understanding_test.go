@@ -9,9 +9,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A fact and the passage that it was taken from say the same: one of them is
-// enough. A fact stands by itself where its turn says something else, and where
-// the turn is gone.
+// Of a fact and the passage that it was extracted from one is shown. A fact is
+// shown alone if its turn says something else, or was deleted.
 func TestFactsDoNotRepeatTheirTurns(t *testing.T) {
 	ms := texts(
 		"we talked for hours about the garden and the weather, and then it turned out that Ines is allergic to peanuts and so is her brother",
@@ -37,9 +36,8 @@ func TestFactsDoNotRepeatTheirTurns(t *testing.T) {
 	}
 }
 
-// What was said about the project that a request is about ranks before the same
-// said elsewhere, which is still found. It holds for an index that was rebuilt,
-// too.
+// Conversations about the request's project rank first, and others are still
+// found, also after a rebuild.
 func TestProjectsRankAndHideNothing(t *testing.T) {
 	ms := texts("we deploy with the heron script", "we deploy with the egret script")
 	for i := range ms {

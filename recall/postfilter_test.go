@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// exchange makes the two passages of a turn of conversation c.
+// exchange returns the two passages of a turn of conversation c.
 func exchange(c string, turn int, user, assistant string) []storage.Memory {
 	u, a := said(turn, user), said(turn, assistant)
 	u.ID, a.ID = storage.TurnMemoryID(u.Provenance.Turn, 0), storage.TurnMemoryID(u.Provenance.Turn, 1)
@@ -26,7 +26,7 @@ func together(turns ...[]storage.Memory) (all []storage.Memory) {
 	return all
 }
 
-// recallLines is what a block would show, "role: text" each.
+// recallLines returns the lines of a block as "role: text".
 func recallLines(t *testing.T, e *Engine, req Request) []string {
 	t.Helper()
 	req.Scope, req.Lines = alice, true
@@ -59,8 +59,7 @@ var household = together(
 	exchange("c1", 5, "thank you so much!", "You're welcome!"),
 )
 
-// A question by itself tells nothing: a block that shows what was asked shows
-// what was answered.
+// A question is shown with its answer.
 func TestQuestionsAreShownWithTheirAnswers(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	wantLines(t, "asked again", recallLines(t, e, Request{Newest: "How do I get wine stains out of the carpet again?"}),
@@ -73,7 +72,7 @@ func TestQuestionsAreShownWithTheirAnswers(t *testing.T) {
 	}
 }
 
-// A turn's own answer is looked for in the turn, not in the next one.
+// If a question was answered in its turn, the next turn gains little.
 func TestAnsweredQuestionsLendLittle(t *testing.T) {
 	cfg := patient()
 	e, _ := newEngine(t, cfg, household)
@@ -106,15 +105,14 @@ func TestLongAnswersAreCut(t *testing.T) {
 	}
 }
 
-// What is far below the best, what only stands beside it, and small talk are
-// not worth a line.
-func TestWhatIsNotWorthALine(t *testing.T) {
+// Low scores, mere neighbours of matching turns, and small talk are left out.
+func TestPostfilter(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	req := Request{Newest: "Where does my sister Ada live? Lisbon?"}
 	wantLines(t, "gated", recallLines(t, e, req), "user: My sister Ada moved to Lisbon in March.")
 	req.NoGate = true
 	if got := recallLines(t, e, req); len(got) < 3 {
-		t.Errorf("without gate: got %q, want the turns beside it, too", got)
+		t.Errorf("without gate: got %q, want its neighbours as well", got)
 	}
 	res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: req.Newest, Explain: true})
 	if err != nil {
@@ -136,8 +134,7 @@ func TestWhatIsNotWorthALine(t *testing.T) {
 	}
 }
 
-// What a block of this conversation shows already is shown again in no other
-// form.
+// A memory in a visible block is not shown again in another form.
 func TestNothingTwiceInAConversation(t *testing.T) {
 	turn := exchange("c1", 1, "I live in Berlin with my husband Jonas.", "Nice to meet you! How can I help?")
 	fact := said(1, `"I live in Berlin with my husband Jonas."`)
@@ -157,8 +154,7 @@ func TestNothingTwiceInAConversation(t *testing.T) {
 	}
 }
 
-// "ok", "go on" and their like go on with what was recalled for the message
-// before.
+// "ok" and "go on" recall nothing: the earlier block is still visible.
 func TestContinuationsRecallNothing(t *testing.T) {
 	e, _ := newEngine(t, patient(), household)
 	before := func() string { return "How do I get red wine out of a carpet?" }
@@ -172,7 +168,7 @@ func TestContinuationsRecallNothing(t *testing.T) {
 	}
 }
 
-// Where one lives now is told by "moved to", in other words than the question.
+// "I moved to" answers "where do I live?"
 func TestWhereOneLivesIsWhereOneMoved(t *testing.T) {
 	for question, turns := range map[string][2]string{
 		"Where do I live?":         {"I live in Berlin with Jonas.", "We've settled in Hamburg now."},

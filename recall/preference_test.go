@@ -9,9 +9,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// How a user wants things done matters most when they ask for something to be
-// done, whatever else holds the same words.
-func TestWishesComeFirstWhereAdviceIsAsked(t *testing.T) {
+// Preferences rank first if the user asks for advice or work.
+func TestPreferencesComeFirst(t *testing.T) {
 	for _, wish := range []string{"I prefer the garden wild", "Always draw the garden as a table", "I hate pruning in the garden"} {
 		ms := texts("garden garden fence", wish, "garden tools", "garden tools tools shed", "bread")
 		if strings.Contains(wish, "hate") { // as the words do not tell, persist does
@@ -35,8 +34,8 @@ func TestWishesComeFirstWhereAdviceIsAsked(t *testing.T) {
 	}
 }
 
-// A wish is no reason to answer what the store knows nothing about.
-func TestWishesDoNotOpenTheGate(t *testing.T) {
+// A preference does not open the gate for a query that nothing matches.
+func TestPreferencesDoNotOpenTheGate(t *testing.T) {
 	said := texts("Always draw the garden as a table", "garden tools", "bread")
 	relevance := func(wish float64) float64 {
 		cfg := bare()
@@ -53,9 +52,8 @@ func TestWishesDoNotOpenTheGate(t *testing.T) {
 	}
 }
 
-// The products of the factors by what stands in a turnHeader are those of the
-// turn itself, to the bit.
-func TestHeaderFactorsAreTheTurns(t *testing.T) {
+// The product of the factors of a turnHeader is exactly that of its turn.
+func TestHeaderFactors(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	w := DefaultWeights()
 	for in := range query.Intent(1 << 7) {
