@@ -115,7 +115,7 @@ func turnsOf(key conversationKey, episodes []storage.Memory) []auditTurn {
 	return out
 }
 
-// head returns a copy of at most n bytes of s, which does not keep s in memory.
+// head returns a copy of at most n bytes, so s need not stay in memory.
 func head(s string, n int) string {
 	if len(s) <= n {
 		return strings.Clone(s)

@@ -9,8 +9,7 @@ import (
 // dataMark replaces encoded data.
 const dataMark = "[DATA]"
 
-// maxRun is the longest run without a space that may be a word or link, in
-// bytes.
+// maxRun is the longest run that may be a word or link, in bytes.
 const maxRun = 512
 
 // isBinary reports whether text holds NUL, or more than eight control

@@ -15,10 +15,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// ForgetConversation removes all that was said in a conversation and all that
-// was made of it, as if it had never taken place: what it had superseded holds
-// again, and nothing that was said in it is made a fact again. A fact that the
-// user stated in another conversation, too, stays, in the words of that one.
+// ForgetConversation removes all that was said in a conversation and made of
+// it. What it had superseded holds again, and nothing said in it is made a fact
+// again. A fact that the user also stated elsewhere stays, in those words.
 func (p *Pipeline) ForgetConversation(ctx context.Context, scope storage.Scope, conversation string) (Erasure, error) {
 	out, err := p.erasing(ctx, scope, func(e *erasure) error { return e.conversation(conversation) })
 	if err == nil {

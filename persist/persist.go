@@ -103,8 +103,8 @@ func New(cfg Config, store storage.Store, local storage.Local, index Indexer, re
 func (p *Pipeline) SetDistiller(d Distiller) { p.auditor.distiller = d }
 
 // Enqueue hands in a turn and never blocks. A nil error means that the turn is
-// in the queue, in memory, not yet that it is persisted. Messages without a
-// time are given the current one.
+// in memory, not that it is persisted. Messages without a time get the current
+// one.
 func (p *Pipeline) Enqueue(t Turn) error {
 	if err := t.validate(); err != nil {
 		p.stats.drop(DropInvalid)
@@ -236,9 +236,8 @@ func (p *Pipeline) Run(ctx context.Context) error {
 	return nil
 }
 
-// Waiting returns the scopes of turns that are not memories yet. The store does
-// not know a scope all of whose turns are still in the queue, so a search for
-// scopes to forget starts here.
+// Waiting returns the scopes of turns that are not memories yet, which the
+// store may not know.
 func (p *Pipeline) Waiting() []storage.Scope {
 	scopes := map[storage.Scope]bool{}
 	p.queue.find(func(t *Turn) bool { scopes[t.Scope] = true; return false })

@@ -250,8 +250,7 @@ func (q *queue) gather(work context.Context, list *[]*item, wakeup, ended <-chan
 	}
 }
 
-// take removes a batch from the front of list if there is enough, or now is
-// set. It returns how many there were.
+// take removes a batch from the front of list, and returns how many there were.
 func (q *queue) take(list *[]*item, size batchSize, now bool) (batch []*item, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

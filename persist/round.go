@@ -428,10 +428,10 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 	f.episodeBytes = total
 }
 
-// A write may have happened although it failed, for example if the connection to
-// the store's process broke after the commit. A round that yields to an erasure
-// does not repeat it, and the next round finds the facts stored or deleted and
-// has nothing to tell the index.
+// A write may have happened although it failed, for example if the connection
+// to the store's process broke after the commit. A round that yields to an
+// erasure does not repeat it, and the next round finds the facts stored or
+// deleted and has nothing to tell the index.
 
 // doubt notes memories whose write or deletion may have happened.
 func (r *round) doubt(scope storage.Scope, ids ...string) {

@@ -121,7 +121,7 @@ func permanent(err error) bool {
 	return errors.Is(err, storage.ErrInvalid) || errors.Is(err, storage.ErrDamaged) || errors.Is(err, errPanic) || errors.Is(err, errNothingAccepted)
 }
 
-// pause waits for d or a wake-up; false means that one of the ends came first.
+// pause waits for d or a wake-up; false means that an end came first.
 func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -136,7 +136,7 @@ func pause(d time.Duration, wakeup, ending, work <-chan struct{}) bool {
 	return false
 }
 
-// scanPage is how many memories or records are read at a time, for about 1 ms.
+// scanPage is how many memories or records are read at a time.
 const scanPage = 200
 
 // eachMemory calls found for every memory of a scope that the query asks for.

@@ -13,7 +13,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// maxTries is how often a turn may panic or be refused before it is set aside.
+// maxTries is how often a turn may fail before it is set aside.
 const maxTries = 3
 
 // spoolVersion is the version of the encoding of spoolEntry.

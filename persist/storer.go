@@ -54,8 +54,8 @@ func (s *storer) run(ctx, work context.Context, spooling <-chan struct{}) {
 	}
 }
 
-// storeBatch stores a batch in one go, or turn by turn if the store refuses it.
-// It returns what it could not store before work ended or an erasure came.
+// storeBatch stores a batch, turn by turn if the store refuses it. It returns
+// what it could not store before work ended or an erasure came.
 func (s *storer) storeBatch(ctx, work context.Context, batch []*item) []*item {
 	put := func(items []*item) error {
 		return s.retry(ctx, work, "store", s.gate.yielding(func() error { return s.upsert(work, items) }))

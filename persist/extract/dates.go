@@ -269,7 +269,7 @@ func unitOf(w string) string {
 
 func isDay(w string) bool { return dayOf(w) > 0 }
 
-// dayOf reads 3, 3rd, 21st; it returns 0 for what is not a day of a month.
+// dayOf reads 3, 3rd, 21st as days of a month; 0 means that w is none.
 func dayOf(w string) int {
 	for _, s := range [...]string{"st", "nd", "rd", "th", "er"} {
 		w = strings.TrimSuffix(w, s)

@@ -7,8 +7,7 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A frame is how a message as a whole is meant. A sentence anywhere in it may
-// say so.
+// A frame is how a message as a whole is meant.
 type frame uint8
 
 const (

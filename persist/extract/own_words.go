@@ -70,8 +70,8 @@ func foreignLine(line string) bool {
 	return logLine(t)
 }
 
-// logLine reports whether a line begins with a date and a time, or a time with
-// seconds: "2026-03-02T10:11:12Z ERROR", "[10:11:12] warn".
+// logLine reports whether a line begins with date and time, or with seconds.
+// "2026-03-02T10:11:12Z ERROR" and "[10:11:12] warn" do.
 func logLine(line string) bool {
 	line = strings.TrimPrefix(line, "[")
 	if hasForm(line, "0000-00-00") || hasForm(line, "0000/00/00") {
@@ -95,8 +95,8 @@ func hasForm(text, form string) bool {
 	return true
 }
 
-// cutFences removes what is between ``` or ~~~, to the end if it is not closed,
-// and writes it to cut.
+// cutFences removes fenced code, to the end if it is not closed, and writes it
+// to cut.
 func cutFences(s string, cut *strings.Builder) string {
 	for _, fence := range [...]string{"```", "~~~"} {
 		var kept strings.Builder

@@ -15,8 +15,8 @@ const (
 	CutMark = "..."
 )
 
-// Uncut returns a passage without marks of a cut, and whether it had one at its
-// start or its end.
+// Uncut removes marks of a cut, and reports whether there was one at either
+// end.
 func Uncut(passage string) (text string, continues, continued bool) {
 	text, continues = strings.CutPrefix(passage, CutMark)
 	text, continued = strings.CutSuffix(text, CutMark)

@@ -90,7 +90,7 @@ func find[T string | []byte](v vocabulary, w T) *known {
 
 func lookUp(w string) *known { return find(vocab(), w) }
 
-// in reports whether the word is in a set of the lexicon, given by its bit.
+// in reports whether the word is in a set of the lexicon.
 func (w *word) in(set uint64) bool { return w.known.sets&set != 0 }
 
 // inDates is the bit of dateWords. It is the last one, which no book uses.

@@ -63,7 +63,8 @@ func readWords(text string, yield func(word) bool) {
 			i++
 			continue
 		}
-		// An ASCII word. If another character turns up, readWord reads it again.
+		// An ASCII word. If another character turns up, readWord reads it
+		// again.
 		j, kinds := i, uint8(0)
 		for ; j < len(text); j++ {
 			c := text[j]

@@ -79,7 +79,7 @@ func (c Config) WithoutConversation(ctx context.Context, store storage.Store, sc
 	for _, m := range changed {
 		if m.SupersededBy == "" {
 			holds := func(string, string) bool { return false }
-			if out, err = Retag(ctx, store, scope, m.Provenance.Turn, holds, out); err != nil {
+			if out, err = retag(ctx, store, scope, m.Provenance.Turn, holds, out); err != nil {
 				return nil, err
 			}
 		}

@@ -143,8 +143,8 @@ func (f *fact) size() int64 {
 	return factOverhead + int64(len(f.id)+len(f.turn)+len(f.conversation)) + f.Statement.Size()
 }
 
-// parse reads what a stored fact says. It holds no string of m: those of a
-// memory share one allocation with its text.
+// parse reads what a stored fact says. It holds no string of m, which share one
+// allocation with the text.
 func parse(m *storage.Memory) *fact {
 	quote, dates, _ := extract.Quotation(m.Text)
 	f := &fact{
@@ -283,9 +283,9 @@ func (s *Set) supersededBy(id string) (out []*fact) {
 	return out
 }
 
-// similar calls found for the current facts that share enough content words
-// with f to be near it. Of two that are near, each lacks at most a fifth of the
-// other's words, so one of the rarest fifth and one more is shared.
+// similar calls found for current facts that share enough content words with f.
+// Of two that are near, each lacks at most a fifth of the other's words, so
+// they share one of the rarest fifth and one more.
 func (s *Set) similar(f *fact, found func(*fact)) {
 	rarest := slices.Clone(f.Content)
 	slices.SortFunc(rarest, func(a, b string) int {
@@ -309,12 +309,11 @@ func (s *Set) outdated(turn, passage string) bool {
 	})
 }
 
-// Retag appends to list the passages of what the user said in a turn whose
+// retag appends to list the passages of the user in a turn whose
 // [storage.OutdatedTag] is not what outdated wants. A passage with a superseded
-// statement is still recalled, for what else it says, and the tag tells that it
-// does not hold in all. Where a statement stands that a model has put in its
-// own words is unknown, so its passage keeps its tags.
-func Retag(ctx context.Context, r Reader, scope storage.Scope, turn string, outdated func(turn, passage string) bool, list []storage.Memory) ([]storage.Memory, error) {
+// statement is still recalled for what else it says. Statements in a model's
+// words are in no passage, so these keep their tags.
+func retag(ctx context.Context, r Reader, scope storage.Scope, turn string, outdated func(turn, passage string) bool, list []storage.Memory) ([]storage.Memory, error) {
 	for seq := 0; turn != ""; seq++ {
 		m, err := r.Memory(ctx, scope, storage.TurnMemoryID(turn, seq))
 		switch {

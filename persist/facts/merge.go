@@ -76,7 +76,7 @@ func (c *Changes) Retags() bool { return len(c.turns) > 0 }
 // unchanged, and it would not look at their passages again.
 func (c *Changes) Passages(ctx context.Context) (changed []storage.Memory, err error) {
 	for turn := range c.turns {
-		if changed, err = Retag(ctx, c.store, c.set.scope, turn, c.set.outdated, changed); err != nil {
+		if changed, err = retag(ctx, c.store, c.set.scope, turn, c.set.outdated, changed); err != nil {
 			return nil, err
 		}
 	}
@@ -108,9 +108,8 @@ func (c *Changes) drop(f *fact) {
 	}
 }
 
-// current reads a fact as it is now. It returns nil if the fact is gone or
-// differs from what the Set holds, because somebody else has changed it; the
-// Set is brought up to date then.
+// current reads a fact as it is now. It returns nil if somebody else has
+// deleted or changed it, and updates the Set.
 func (c *Changes) current(ctx context.Context, f *fact) (*storage.Memory, error) {
 	if m := c.changed[f.id]; m != nil {
 		copied := *m
