@@ -35,7 +35,7 @@ func TestMetricsOfAudits(t *testing.T) {
 		if m.Audits.MeanScore <= 0 || m.Audits.MeanScore > 1 {
 			t.Errorf("mean score: %v", m.Audits.MeanScore)
 		}
-		want := JobMetrics{Enqueued: 5, Persisted: 5, Indexed: 5, Replaced: 1, Dropped: map[string]uint64{"invalid": 1}}
+		want := Stats{Enqueued: 5, Persisted: 5, Indexed: 5, Replaced: 1, Memories: 10, Dropped: map[Drop]uint64{DropInvalid: 1}}
 		if diff := cmp.Diff(want, m.Jobs); diff != "" {
 			t.Errorf("jobs (-want +got):\n%s", diff)
 		}
@@ -82,6 +82,7 @@ func TestMetricsOfTheQueue(t *testing.T) {
 // TestMetricsShape checks the JSON names.
 func TestMetricsShape(t *testing.T) {
 	p := New(DefaultConfig(), newFaulty(), storage.Local(newFaulty()), nil, nil, nil, nil)
+	_ = p.Enqueue(Turn{})
 	raw, err := json.Marshal(p.Metrics())
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +93,9 @@ func TestMetricsShape(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"audits", "health", "jobs", "memories", "rejections"}, slices.Sorted(maps.Keys(got))); diff != "" {
 		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	if dropped, ok := got["jobs"]["dropped"].(map[string]any); !ok || dropped["invalid"] != 1. {
+		t.Errorf("dropped: %v", got["jobs"]["dropped"])
 	}
 	for part, names := range map[string][]string{
 		"jobs": {"enqueued", "persisted", "dropped", "retries", "quarantined"}, "memories": {"passages", "passage_bytes", "facts", "dedupe_rate", "supersession_rate"},

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,23 +27,26 @@ func (d Drop) String() string {
 	return [...]string{"invalid", "full", "rateLimited", "stopped", "empty", "redactedAll", "poison", "erased", "declined"}[d]
 }
 
-// Stats are counters since the start, and the state of the queue.
-type Stats struct {
-	Enqueued    uint64 // accepted by Enqueue
-	Recovered   uint64 // found in the spool at the start
-	Persisted   uint64 // durable in the spool
-	Indexed     uint64 // stored and searchable, new or replacing
-	Replaced    uint64 // of these, the ones that replaced another version of the turn
-	Duplicates  uint64 // stored already with the same texts: nothing changed
-	Memories    uint64 // passages written
-	Quarantined uint64 // set aside after three tries
-	Retries     uint64 // writes that failed and were tried again
-	Damaged     uint64 // spool records that could not be read
-	Dropped     map[Drop]uint64
+// MarshalText returns the name, for JSON.
+func (d Drop) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-	QueueTurns int // once the pipeline has stopped: those that wait in the spool for the next start
-	QueueBytes int64
-	Lag        time.Duration // age of the oldest turn that is not searchable yet
+// Stats are counters of turns since the start, and the state of the queue.
+type Stats struct {
+	Enqueued    uint64          `json:"enqueued"`    // accepted by Enqueue
+	Recovered   uint64          `json:"recovered"`   // found in the spool at the start
+	Persisted   uint64          `json:"persisted"`   // durable in the spool
+	Indexed     uint64          `json:"indexed"`     // stored and searchable
+	Replaced    uint64          `json:"replaced"`    // of these, those that replaced another version
+	Duplicates  uint64          `json:"duplicates"`  // stored already with the same texts
+	Quarantined uint64          `json:"quarantined"` // set aside after three tries
+	Retries     uint64          `json:"retries"`     // writes that failed and were tried again
+	Dropped     map[Drop]uint64 `json:"dropped"`
+
+	Memories   uint64        `json:"-"` // passages written
+	Damaged    uint64        `json:"-"` // spool records that could not be read
+	QueueTurns int           `json:"-"` // after the end: those that wait in the spool for the next start
+	QueueBytes int64         `json:"-"`
+	Lag        time.Duration `json:"-"` // age of the oldest turn that is not searchable yet
 }
 
 // Stats returns a snapshot.
@@ -114,4 +118,93 @@ func (c *counters) audited(f *finding) {
 	for why, n := range r.Rejected {
 		c.rejected[why] += uint64(n)
 	}
+}
+
+// Metrics is a snapshot for people and dashboards: counters since the start,
+// and the current state. It holds no content and no names.
+type Metrics struct {
+	Jobs       Stats             `json:"jobs"`
+	Memories   MemoryMetrics     `json:"memories"`
+	Audits     AuditMetrics      `json:"audits"`
+	Rejections map[string]uint64 `json:"rejections"` // sentences that were not saved, by reason
+	Health     HealthMetrics     `json:"health"`
+}
+
+// MemoryMetrics counts what was stored and what was deleted.
+type MemoryMetrics struct {
+	Passages         uint64  `json:"passages"`
+	PassageBytes     uint64  `json:"passage_bytes"` // of their texts
+	Facts            uint64  `json:"facts"`
+	Reinforced       uint64  `json:"reinforced"`
+	Superseded       uint64  `json:"superseded"`
+	Quarantined      uint64  `json:"quarantined"`
+	Replaced         uint64  `json:"replaced"` // facts deleted because their turn was replaced
+	FactsEvicted     uint64  `json:"facts_evicted"`
+	EpisodesEvicted  uint64  `json:"episodes_evicted"`
+	Erasures         uint64  `json:"erasures"`
+	Erased           uint64  `json:"erased"`
+	DedupeRate       float64 `json:"dedupe_rate"`       // share of statements worth saving that were known
+	SupersessionRate float64 `json:"supersession_rate"` // share of saved facts that superseded another
+}
+
+// AuditMetrics describes audits.
+type AuditMetrics struct {
+	Made           uint64  `json:"made"`
+	GivenUp        uint64  `json:"given_up"`   // past the hard limit, or failed
+	CutShort       uint64  `json:"cut_short"`  // past the soft limit
+	Shed           uint64  `json:"shed"`       // turns that were not audited under overload
+	Candidates     uint64  `json:"candidates"` // sentences scored
+	MeanScore      float64 `json:"mean_score"` // mean of the audits' means
+	MeanMicros     float64 `json:"mean_us"`
+	MaxMicros      int64   `json:"max_us"`
+	ForgetRequests uint64  `json:"forget_requests"`
+	Distilled      uint64  `json:"distilled"`
+	DistillFailed  uint64  `json:"distill_failed"`
+}
+
+// HealthMetrics is the current state.
+type HealthMetrics struct {
+	QueueTurns        int     `json:"queue_turns"`
+	QueueBytes        int64   `json:"queue_bytes"`
+	LagSeconds        float64 `json:"lag_seconds"` // age of the oldest turn that is not searchable yet
+	AuditsWaiting     int     `json:"audits_waiting"`
+	AuditsMarked      int     `json:"audits_marked"`      // conversations with messages that no audit has read
+	ConversationBytes int64   `json:"conversation_bytes"` // windows and summaries in memory, at the end of the last round of audits
+	FactBytes         int64   `json:"fact_bytes"`         // facts in memory, likewise
+	DamagedSpool      uint64  `json:"damaged_spool"`
+}
+
+// Metrics returns a snapshot.
+func (p *Pipeline) Metrics() Metrics {
+	s, c := p.Stats(), &p.stats
+	m := Metrics{
+		Jobs: s,
+		Memories: MemoryMetrics{
+			Passages: s.Memories, PassageBytes: c.passageBytes.Load(), Facts: c.factsSaved.Load(), Reinforced: c.factsReinforced.Load(), Superseded: c.factsSuperseded.Load(),
+			Quarantined: c.factsQuarantined.Load(), Replaced: c.factsReplaced.Load(), FactsEvicted: c.factsEvicted.Load(),
+			EpisodesEvicted: c.episodesEvicted.Load(), Erasures: c.erasures.Load(), Erased: c.erasedMemories.Load(),
+		},
+		Audits: AuditMetrics{
+			Made: c.audits.Load(), GivenUp: c.auditsGivenUp.Load(), CutShort: c.auditsCut.Load(), Shed: c.shed.Load(),
+			Candidates: c.candidates.Load(), MaxMicros: c.auditMicrosMax.Load(), ForgetRequests: c.forgetRequests.Load(),
+			Distilled: c.distilled.Load(), DistillFailed: c.distillFailed.Load(),
+		},
+		Rejections: map[string]uint64{},
+		Health:     HealthMetrics{QueueTurns: s.QueueTurns, QueueBytes: s.QueueBytes, LagSeconds: s.Lag.Round(time.Millisecond).Seconds(), ConversationBytes: c.conversationBytes.Load(), FactBytes: c.factBytes.Load(), DamagedSpool: s.Damaged},
+	}
+	if n := m.Memories.Facts + m.Memories.Reinforced; n > 0 {
+		m.Memories.DedupeRate = float64(m.Memories.Reinforced) / float64(n)
+	}
+	if n := m.Memories.Facts; n > 0 {
+		m.Memories.SupersessionRate = float64(m.Memories.Superseded) / float64(n)
+	}
+	if n := m.Audits.Made; n > 0 {
+		m.Audits.MeanScore = float64(c.meanScores.Load()) / 1e6 / float64(n)
+		m.Audits.MeanMicros = float64(c.auditMicros.Load()) / float64(n)
+	}
+	c.rejectedMu.Lock()
+	maps.Copy(m.Rejections, c.rejected)
+	c.rejectedMu.Unlock()
+	m.Health.AuditsWaiting, m.Health.AuditsMarked = p.auditor.waiting()
+	return m
 }
