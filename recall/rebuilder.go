@@ -207,7 +207,7 @@ func (b *rebuilder) swap(s *slot, r *rebuild, rebuilt *index, last bool) (left [
 	return nil
 }
 
-// reserve counts the size of a new index beside the old one.
+// reserve counts the size of a new index in addition to the old one.
 func (b *rebuilder) reserve(r *rebuild, bytes int64) {
 	b.cache.bytes.Add(bytes - r.reserved)
 	r.reserved = bytes

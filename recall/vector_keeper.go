@@ -16,11 +16,11 @@ import (
 // background: one worker takes the scopes with memories to embed in turn, a
 // round of each, and ends when there are none.
 //
-// No vector of a forgotten memory stays in the store. Whoever writes records
-// takes commit and then checks that the memories still exist; whoever forgets
-// takes them out of the index first, then takes commit and removes them from
-// the records. So a vector that comes late is either not written or removed
-// afterwards. What a crash leaves behind, the next load of the scope removes.
+// No vector of a forgotten memory stays in the store. A writer of records takes
+// commit and then checks that the memories still exist. Forget takes the
+// memories out of the index first, then takes commit and removes them from the
+// records. So a late vector is either not written or removed afterwards. What a
+// crash leaves behind is removed by the next load of the scope.
 type vectorKeeper struct {
 	engine  *Engine
 	log     *slog.Logger
