@@ -49,7 +49,7 @@ type windowMessage struct {
 
 	call     int  // number of the last call of the distiller that was shown it
 	position int  // where in the window it stood then
-	held     bool // kept out of the audit of that call's answer
+	excluded bool // kept out of the audit of that call's answer
 }
 
 func (m *windowMessage) origin(conversation string) facts.Origin {
@@ -247,17 +247,17 @@ func (c *conversation) forgetTurn(turn string, users bool) {
 	}
 }
 
-// hold keeps messages that came in since a call of the distiller out of the
-// audit of its answer. It makes the proposals point to where their messages are
-// now, -1 if they are gone.
-func (c *conversation) hold(call int, proposals []extract.Proposal) {
+// excludeUnseen keeps messages that came in since a call of the distiller out
+// of the audit of its answer. It makes the proposals point to where their
+// messages are now, -1 if they are gone.
+func (c *conversation) excludeUnseen(call int, proposals []extract.Proposal) {
 	at := map[int]int{}
 	for i := range c.window {
 		switch m := &c.window[i]; {
 		case m.call == call:
 			at[m.position] = i
 		case m.New:
-			m.New, m.held = false, true
+			m.New, m.excluded = false, true
 			c.markRead(m)
 		}
 	}
@@ -270,14 +270,14 @@ func (c *conversation) hold(call int, proposals []extract.Proposal) {
 	}
 }
 
-// release marks as new again what hold kept out.
-func (c *conversation) release() {
+// includeUnseen marks as new again what excludeUnseen kept out.
+func (c *conversation) includeUnseen() {
 	for i := range c.window {
 		m := &c.window[i]
-		if !m.held {
+		if !m.excluded {
 			continue
 		}
-		m.New, m.held = true, false
+		m.New, m.excluded = true, false
 		if c.unread == 0 {
 			c.urgent = asks(c.window[i:])
 		}

@@ -79,7 +79,7 @@ func (r *round) answered(ans *answer) {
 	if ans.proposals == nil {
 		ans.proposals = []extract.Proposal{}
 	}
-	c.hold(ans.call, ans.proposals)
-	defer c.release()
+	c.excludeUnseen(ans.call, ans.proposals)
+	defer c.includeUnseen()
 	r.audit(c, ans.proposals)
 }

@@ -77,7 +77,7 @@ func (e *erasure) conversation(conversation string) error {
 		}
 	}
 	if len(kept) > 0 {
-		e.index.add(e.scope, "", kept)
+		e.index.add(e.scope, kept)
 	}
 	if err := e.deleteMemories(ids); err != nil {
 		return err

@@ -67,8 +67,8 @@ func (n *notifier) notifyOrPanic(call func(Indexer)) {
 
 // add hands in memories, without their originals: an index lies in memory in
 // the clear.
-func (n *notifier) add(scope storage.Scope, turn string, ms []storage.Memory) {
-	n.notify(func(x Indexer) { x.Add(scope, turn, withoutOriginals(ms)) })
+func (n *notifier) add(scope storage.Scope, ms []storage.Memory) {
+	n.notify(func(x Indexer) { x.Add(scope, "", withoutOriginals(ms)) })
 }
 
 func (n *notifier) forget(scope storage.Scope, ids ...string) {

@@ -123,12 +123,12 @@ func (p *Pipeline) Enqueue(t Turn) error {
 		}
 		m.Text = strings.Clone(m.Text) // it may be part of a request body, which would stay in memory whole
 	}
-	switch err := p.queue.add(&item{turn: t, size: t.size(), since: now}); err {
-	case ErrFull:
-		p.stats.drop(DropFull)
-		return err
-	case ErrClosed:
-		p.stats.drop(DropStopped)
+	if err := p.queue.add(&item{turn: t, size: t.size(), since: now}); err != nil {
+		if errors.Is(err, ErrFull) {
+			p.stats.drop(DropFull)
+		} else {
+			p.stats.drop(DropStopped)
+		}
 		return err
 	}
 	p.stats.enqueued.Add(1)

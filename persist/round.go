@@ -294,7 +294,7 @@ func (r *round) commit() {
 			}
 		}
 		if r.ended {
-			r.doubt(scope, c.Deleted()...)
+			r.markUncertain(scope, c.Deleted()...)
 			return
 		}
 		if !ok {
@@ -320,13 +320,13 @@ func (r *round) putTogether(writes []storage.Write) bool {
 	switch {
 	case err == nil:
 		for _, w := range writes {
-			r.index.add(w.Scope, "", w.Memories)
+			r.index.add(w.Scope, w.Memories)
 		}
 		return true
 	case !permanent(err):
 		r.ended = true
 		for i := range writes {
-			r.doubtWrite(&writes[i])
+			r.markWriteUncertain(&writes[i])
 		}
 	}
 	return false
@@ -339,11 +339,11 @@ func (r *round) putApart(writes []storage.Write) bool {
 		w := &writes[i]
 		if !r.try("store facts", func() error { return r.store.Put(r.work, []storage.Write{*w}) }) {
 			if r.ended {
-				r.doubtWrite(w)
+				r.markWriteUncertain(w)
 			}
 			return false
 		}
-		r.index.add(w.Scope, "", w.Memories)
+		r.index.add(w.Scope, w.Memories)
 	}
 	return true
 }
@@ -418,7 +418,7 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 		err := r.retry("trim episodes", func() error { _, err := r.store.Delete(r.work, f.scope, batch...); return err })
 		if err != nil {
 			if r.ended = !permanent(err); r.ended {
-				r.doubt(f.scope, batch...)
+				r.markUncertain(f.scope, batch...)
 			}
 			return
 		}
@@ -433,8 +433,8 @@ func (r *round) trimEpisodes(f *scopeFacts) {
 // erasure does not repeat it, and the next round finds the facts stored or
 // deleted and has nothing to tell the index.
 
-// doubt notes memories whose write or deletion may have happened.
-func (r *round) doubt(scope storage.Scope, ids ...string) {
+// markUncertain notes memories whose write or deletion may have happened.
+func (r *round) markUncertain(scope storage.Scope, ids ...string) {
 	if len(ids) == 0 {
 		return
 	}
@@ -444,9 +444,9 @@ func (r *round) doubt(scope storage.Scope, ids ...string) {
 	r.uncertain[scope] = append(r.uncertain[scope], ids...)
 }
 
-func (r *round) doubtWrite(w *storage.Write) {
+func (r *round) markWriteUncertain(w *storage.Write) {
 	for i := range w.Memories {
-		r.doubt(w.Scope, w.Memories[i].ID)
+		r.markUncertain(w.Scope, w.Memories[i].ID)
 	}
 }
 
@@ -474,7 +474,7 @@ func (r *round) resolveUncertain() {
 			case err != nil || m.ID == "":
 				r.index.forget(scope, ids[0])
 			default:
-				r.index.add(scope, "", []storage.Memory{m})
+				r.index.add(scope, []storage.Memory{m})
 			}
 		}
 		delete(r.uncertain, scope)

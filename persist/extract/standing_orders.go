@@ -81,7 +81,7 @@ func requiredWords(l *wordBook) map[string]bool {
 			}
 			seen[p] = true
 			var best []string
-			least := 0
+			fewest := 0
 			for i := range p.parts {
 				e := &p.parts[i]
 				if e.any || e.digit || e.capital || e.negated || e.few || e.end || e.optional {
@@ -102,8 +102,8 @@ func requiredWords(l *wordBook) map[string]bool {
 						common++
 					}
 				}
-				if best == nil || common < least {
-					best, least = all, common
+				if best == nil || common < fewest {
+					best, fewest = all, common
 				}
 			}
 			for _, w := range best {

@@ -332,7 +332,7 @@ func (c *Changes) corrected(f *fact) *fact {
 		return nil
 	}
 	var best *fact
-	most := 0
+	mostShared := 0
 	for _, w := range f.Content {
 		for _, old := range c.set.byContent[w] {
 			if old.id == f.id || old.conversation != f.conversation {
@@ -347,10 +347,10 @@ func (c *Changes) corrected(f *fact) *fact {
 			}
 			shared, shorter := f.Shared(&old.Statement), min(len(f.Content), len(old.Content))
 			if shared*2 < shorter || shared < shorter && f.FirstPerson() != old.FirstPerson() || // "No, my son ..." takes back nothing of "I ..."
-				shared < most || shared == most && best != nil && !old.after(best) {
+				shared < mostShared || shared == mostShared && best != nil && !old.after(best) {
 				continue
 			}
-			best, most = old, shared
+			best, mostShared = old, shared
 		}
 	}
 	return best
