@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -34,8 +33,7 @@ type Engine struct {
 	tracer   trace.Tracer // nil if spans are off
 	spanned  []trace.SpanStartOption
 	analyzer *text.Analyzer
-	scratch  sync.Pool // *scratch
-	queries  sync.Pool // *resolvedQuery
+	searcher *Searcher
 	works    sync.Pool // *workspace
 
 	tasks     *tasks
@@ -57,14 +55,12 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	query.Load() // so that no request has to wait for it
 	e := &Engine{cfg: cfg, analyzer: text.NewAnalyzer(cachedWords), tasks: newTasks()}
 	if tp != nil {
 		e.tracer = tp.Tracer(tracerName)
 		e.spanned = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	}
-	e.scratch.New = func() any { return new(scratch) }
-	e.queries.New = func() any { return new(resolvedQuery) }
+	e.searcher = NewSearcher(&e.cfg.SearchConfig, e.analyzer)
 	e.works.New = func() any { return new(workspace) }
 	e.cache = &scopeCache{cfg: &e.cfg}
 	if store, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
@@ -248,20 +244,14 @@ func (e *Engine) searchSlot(ctx context.Context, s *slot, req *Request, v *vecto
 	if s.ix == nil {
 		return Result{}, false, nil
 	}
-	q := e.readQuery(req.words(), req.Previous, req.Now, s.ix.usualLanguage())
-	q.project = projectHash(req.Project)
-	if e.tracer != nil {
-		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, len(q.Terms)))
-	}
-	if len(q.Terms) == 0 && q.Profile == 0 { // nothing is asked
-		return Result{Vectors: VectorsOff}, true, nil
-	}
-	if q.vector, err = e.vectors.likeness(s, v); err != nil {
+	like, err := e.vectors.likeness(s, v)
+	if err != nil {
 		return Result{}, true, err
 	}
-	res, err = e.search(ctx, s.ix, q, req)
-	q.reset()
-	e.queries.Put(q)
+	res, err = e.searcher.Search(ctx, s.ix, req, like)
+	if e.tracer != nil {
+		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, res.Terms))
+	}
 	return res, true, err
 }
 

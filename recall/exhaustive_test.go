@@ -75,11 +75,11 @@ func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 // with all fields, which explain does one by one.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
-	q := e.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
+	q := e.searcher.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
 	resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
 	s := new(scratch)
 	f := &q.passes
-	e.filter(ix, &Request{}, f)
+	e.searcher.filter(ix, &Request{}, f)
 	ranker{ix}.rank(q, w, s, k, f)
 	sel := selection{ix: ranker{ix}, q: q, scratch: s}
 	for _, c := range s.cells {

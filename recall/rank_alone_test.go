@@ -39,10 +39,10 @@ func TestRankAloneLikeAmong(t *testing.T) {
 	ix, w, kin := s.ix, &e.cfg.Weights, 0
 	for range 200 {
 		req := Request{Newest: words[r.IntN(len(words))] + " " + words[r.IntN(len(words))] + " " + words[r.IntN(len(words))]}
-		q := e.readQuery(req.words(), nil, req.Now, ix.usualLanguage())
+		q := e.searcher.readQuery(req.Words(), nil, req.Now, ix.usualLanguage())
 		resolver{ix}.resolve(q, e.cfg.MaxTerms, w)
 		f := &q.passes
-		e.filter(ix, &req, f)
+		e.searcher.filter(ix, &req, f)
 		s := new(scratch)
 		s.grow(ix)
 		s.factors.fill(ix, q, w)

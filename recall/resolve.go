@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
@@ -60,29 +59,6 @@ func (q *resolvedQuery) reset() {
 	q.terms, q.own, q.words, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0], q.hashes[:0]
 	q.mass, q.sure, q.project, q.speaker, q.vector = 0, 0, 0, 0, nil
 	clear(q.filter[:])
-}
-
-// words returns the part of the newest message that a person typed.
-func (r *Request) words() string {
-	if r.HumanOnly {
-		return r.Newest
-	}
-	return HumanWords(r.Newest)
-}
-
-// HumanWords is query.HumanWords, for callers that apply it themselves
-// (Request.HumanOnly).
-func HumanWords(message string) string { return query.HumanWords(message) }
-
-// readQuery parses a request, of which newest is the human's words. It returns
-// a query from the pool.
-func (e *Engine) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *resolvedQuery {
-	w := &e.cfg.Weights
-	q := e.queries.Get().(*resolvedQuery)
-	q.Parse(e.analyzer, &q.read, newest, previous, now, usual, &query.Config{
-		Light: w.Light, Request: w.Request, Proper: w.Proper, BorrowTerms: e.cfg.BorrowTerms, BorrowWeight: e.cfg.BorrowWeight,
-	})
-	return q
 }
 
 // resolver looks up queries in an index.

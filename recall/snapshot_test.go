@@ -641,8 +641,8 @@ func FuzzDecode(f *testing.F) {
 		defer e.Close()
 		ix.words = e.analyzer
 		for _, newest := range []string{"I told you about", "Where is Ada?", "hello 5"} {
-			q := e.readQuery(newest, nil, time.Now(), ix.usualLanguage())
-			if _, err := e.search(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {
+			q := e.searcher.readQuery(newest, nil, time.Now(), ix.usualLanguage())
+			if _, err := e.searcher.search(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -31,17 +31,6 @@ type VectorConfig struct {
 	Gate float64
 }
 
-// VectorStatus is the part that embeddings had in one request.
-type VectorStatus string
-
-const (
-	VectorsOff    VectorStatus = "off"    // not configured, or the request asks nothing
-	VectorsNone   VectorStatus = "none"   // the scope has no vectors yet
-	VectorsUsed   VectorStatus = "used"   // vectors are part of the scores
-	VectorsLate   VectorStatus = "late"   // the query's vector came too late
-	VectorsFailed VectorStatus = "failed" // the query has no vector, or one of another dimension
-)
-
 // VectorStats counts since the start, and describes what is held now.
 type VectorStats struct {
 	Held     int64 // bytes of the vectors in memory, a part of Stats.Bytes
