@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/remora-proxy/remora/recall/textcode"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -179,14 +180,14 @@ func (p *packer) names(s *names, kept *packer) {
 	p.table(&s.at)
 }
 
-func (p *packer) coder(c *coder) {
+func (p *packer) coder(c *textcode.Coder) {
 	if c == nil {
 		p.uint(0)
 		return
 	}
-	p.uint(uint64(len(c.symbols)))
-	for i, s := range c.symbols {
-		p.b = append(p.b, c.lengths[i])
+	p.uint(uint64(len(c.Symbols)))
+	for i, s := range c.Symbols {
+		p.b = append(p.b, c.Lengths[i])
 		p.b = binary.LittleEndian.AppendUint64(p.b, s)
 	}
 }
@@ -380,24 +381,24 @@ func (s *names) read(u, kept *unpacker) bool {
 	return !kept.failed && s.at.read(u)
 }
 
-func (u *unpacker) coder() (*coder, error) {
+func (u *unpacker) coder() (*textcode.Coder, error) {
 	n := u.count(9)
 	if n == 0 {
 		return nil, nil
 	}
-	if n > maxSymbols {
+	if n > textcode.MaxSymbols {
 		return nil, errBlob
 	}
-	c := &coder{symbols: make([]uint64, n), lengths: make([]uint8, n)}
+	c := &textcode.Coder{Symbols: make([]uint64, n), Lengths: make([]uint8, n)}
 	rows := u.bytes(uint64(9 * n))
 	for i := range n {
 		row := rows[9*i:][:9]
-		c.lengths[i], c.symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
-		if l := c.lengths[i]; l == 0 || l > maxSymbol {
+		c.Lengths[i], c.Symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
+		if l := c.Lengths[i]; l == 0 || l > textcode.MaxSymbol {
 			return nil, errBlob
 		}
 	}
-	c.index()
+	c.Index()
 	return c, nil
 }
 
@@ -549,7 +550,7 @@ func (ix blobWriter) firstExpiry() (first storage.Time) {
 func (ix blobWriter) snapshotable() bool {
 	const aTurn, aMemory, aTerm = 52, 6, 8 // maximum bytes, except in odd cases; of a term, besides its name
 	names := ix.terms.held() + ix.convs.names.held()
-	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.held()
+	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.Held()
 	return ix.liveMems >= minSnapshotMemories && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
 		len(ix.arena.chunks) <= storage.MaxRecords-2
 }

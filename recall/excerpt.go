@@ -371,7 +371,7 @@ func (q *resolvedQuery) conceptOf(id uint32) int {
 // wordBytes maps ASCII bytes of words to lower case, and others to 0.
 var wordBytes = func() (all [256]byte) {
 	for i := range utf8.RuneSelf {
-		if c := byte(i); letter(c) || query.IsDigit(c) {
+		if c := byte(i); isLetter(c) || query.IsDigit(c) {
 			all[i] = lower(c)
 		}
 	}
@@ -448,3 +448,7 @@ func wordEnd(said []byte, i int) int {
 	}
 	return i
 }
+
+// isLetter reports whether c is an ASCII letter or part of a character beyond
+// ASCII.
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= 0x80 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/remora-proxy/remora/recall/textcode"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -137,7 +138,7 @@ type workspace struct {
 	counts termCounts
 	pack   packer
 	coded  []byte
-	seen   *seenWords // of the index's coder, while the index is built
+	seen   *textcode.SeenWords // of the index's coder, while the index is built
 	hashes termHashes
 	// conversation is that of the last turn, and usually that of the next.
 	conversation struct {

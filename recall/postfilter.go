@@ -2,6 +2,7 @@ package recall
 
 import (
 	"bytes"
+	"math/bits"
 	"unicode/utf8"
 
 	"github.com/remora-proxy/remora/recall/query"
@@ -193,4 +194,207 @@ func (s *selection) cutAnswer(own *ownStrings, limit int) {
 	}
 	s.scratch.text = append(s.scratch.text[:from+len(text)], omission...)
 	own.text.to = int32(len(s.scratch.text))
+}
+
+// signature has four small minhashes of a passage's distinct terms. Of two
+// passages that share nine tenths of their terms, at least two agree except in
+// 4 of 1,000 cases; of two that share little, hardly ever.
+type signature [4]uint8
+
+func sign(terms []string) signature {
+	low := noMinhash
+	for _, t := range terms {
+		low.take(minhashOf(t))
+	}
+	return low.signature()
+}
+
+// minhash has four hashes of a term, or the minima of those of many terms.
+type minhash [4]uint32
+
+var noMinhash = minhash{1<<32 - 1, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}
+
+func minhashOf[T string | []byte](term T) (m minhash) {
+	h := uint64(14695981039346656037) // FNV-1a
+	for i := 0; i < len(term); i++ {
+		h = (h ^ uint64(term[i])) * 1099511628211
+	}
+	for k := range m {
+		h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
+		m[k] = uint32(h >> 32)
+	}
+	return m
+}
+
+func (m *minhash) take(o minhash) {
+	for k := range m {
+		m[k] = min(m[k], o[k])
+	}
+}
+
+func (m *minhash) signature() (s signature) {
+	for k, v := range m {
+		s[k] = uint8(v ^ v>>8 ^ v>>16 ^ v>>24)
+	}
+	return s
+}
+
+// termHashes caches the hashes of an index's terms, by number, while it is
+// built.
+type termHashes []minhash
+
+// sign is the function sign for terms by number.
+func (t *termHashes) sign(ix *index, ids []uint32) signature {
+	for n := len(*t); n < ix.terms.len(); n++ {
+		*t = append(*t, minhashOf(ix.terms.raw(uint32(n))))
+	}
+	low := noMinhash
+	for _, id := range ids {
+		low.take((*t)[id])
+	}
+	return low.signature()
+}
+
+func (s signature) like(o signature) bool {
+	same := 0
+	for k := range s {
+		if s[k] == o[k] {
+			same++
+		}
+	}
+	return same >= 2
+}
+
+// taken is a passage that is part of a result.
+type taken struct {
+	head
+	mem   int32
+	bits  termBits
+	known bool // bits is valid
+	own   ownStrings
+	limit int // of its text, if all together are too long
+	// answers means that the previous passage is the question, which was taken
+	// for the query.
+	answers    bool
+	constraint bool // it is a constraint, shown whatever its words
+}
+
+// termBits has one bit for each distinct term. Terms may share a bit.
+type termBits [8]uint64
+
+func (t *taken) readBits() {
+	if t.known {
+		return
+	}
+	t.known = true
+	b, packed := &t.bits, t.packed
+	for at := 0; at < len(packed); {
+		id := uint32(packed[at])
+		at++
+		if id >= 0x80 { // nextTerm, which is not inlined
+			id, at = nextTerm(packed, at-1)
+		}
+		if !text.IsMark(id) {
+			h := id * 0x9e3779b1 >> 23
+			b[h>>6] |= 1 << (h & 63)
+		}
+	}
+}
+
+// apart reports that two passages, the first of which has at most n distinct
+// terms, can't be alike, because a tenth of its terms is not in the other.
+func (b *termBits) apart(n int, o *termBits) bool {
+	odd := 0
+	for i := range b {
+		odd += bits.OnesCount64(b[i] &^ o[i])
+	}
+	return odd*10 > n
+}
+
+// duplicate reports whether a passage says the same as one that was taken
+// before.
+func (ix ranker) duplicate(before []taken, h *taken, both *termTable) bool {
+	for i := range before {
+		t := &before[i]
+		if !h.signature.like(t.signature) {
+			continue
+		}
+		if len(h.packed) > 0 && bytes.Equal(h.packed, t.packed) {
+			return true
+		}
+		t.readBits()
+		h.readBits()
+		if h.bits.apart(h.head.terms, &t.bits) || t.bits.apart(t.head.terms, &h.bits) {
+			continue
+		}
+		if ix.alike(h, t, both) {
+			return true
+		}
+	}
+	return false
+}
+
+// alike reports near duplicates: nine tenths of the distinct terms are shared
+// (Jaccard), and none of the others is a number, because texts that differ in a
+// number say different things. Texts without terms are never alike.
+func (ix ranker) alike(a, b *taken, both *termTable) bool {
+	both.clear(len(a.packed) + len(b.packed)) // a term takes at least one byte
+	ofA, _ := both.add(a.packed, 1)
+	ofB, same := both.add(b.packed, 2)
+	if ofA == 0 || ofB == 0 || same*10 < (ofA+ofB-same)*9 {
+		return false
+	}
+	for _, slot := range both.slots {
+		if in := slot & 3; (in == 1 || in == 2) && query.IsDigit(ix.terms.raw(slot >> 2)[0]) {
+			return false
+		}
+	}
+	return true
+}
+
+// termTable is a hash table of the terms of two passages: term<<2 | which
+// passages have it (1 and 2). 0 is an empty slot, because the term 0 is a mark.
+type termTable struct {
+	slots []uint32 // a power of two
+	shift int      // of a hash, to get a slot
+}
+
+// keptTerms is the size of the largest table that is kept for the next request.
+const keptTerms = 1 << 14
+
+// clear makes room for at most limit terms, and one more.
+func (t *termTable) clear(limit int) {
+	size := bits.Len(uint(limit))
+	if t.slots, t.shift = t.slots[:min(1<<size, cap(t.slots))], 32-size; len(t.slots) < 1<<size {
+		t.slots = make([]uint32, 1<<size)
+		return
+	}
+	clear(t.slots)
+}
+
+// add adds the terms of a passage. It returns how many there are, and how many
+// were there before.
+func (t *termTable) add(packed []byte, which uint32) (distinct, before int) {
+	for at := 0; at < len(packed); {
+		id := uint32(packed[at])
+		at++
+		if id >= 0x80 { // nextTerm, which is not inlined
+			id, at = nextTerm(packed, at-1)
+		}
+		if text.IsMark(id) {
+			continue
+		}
+		i := id * 0x9e3779b1 >> t.shift
+		for t.slots[i] != 0 && t.slots[i]>>2 != id {
+			i = (i + 1) & uint32(len(t.slots)-1)
+		}
+		if had := t.slots[i] & 3; had&which == 0 {
+			distinct++
+			if had != 0 {
+				before++
+			}
+			t.slots[i] = id<<2 | had | which
+		}
+	}
+	return distinct, before
 }

@@ -1,6 +1,9 @@
 package recall
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -81,4 +84,121 @@ func (s *numberSpace) copyOf(numbers []uint32) []uint32 {
 	from := len(s.free)
 	s.free = append(s.free, numbers...)
 	return s.free[from:len(s.free):len(s.free)]
+}
+
+// pageReader reads all memories of a scope by pages. It requests the next page
+// while the caller uses the last, so at most two are in memory.
+type pageReader struct {
+	ctx   context.Context
+	from  Source
+	scope storage.Scope
+	query storage.Query // of the next page
+	asked chan readPage // nil if none is
+}
+
+type readPage struct {
+	page storage.Page
+	err  error
+}
+
+func (r *pageReader) ask() {
+	got, query := make(chan readPage, 1), r.query
+	r.asked = got
+	go func() {
+		p := readPage{err: fmt.Errorf("panic: %w", storage.ErrUnavailable)} // if the store panics
+		defer func() {
+			_ = recover()
+			got <- p
+		}()
+		page, err := r.from.Scan(r.ctx, r.scope, query)
+		p = readPage{page, err}
+	}()
+}
+
+// next returns the next page. The last page has no Next.
+func (r *pageReader) next() (storage.Page, error) {
+	if r.asked == nil {
+		r.ask()
+	}
+	p := <-r.asked
+	r.asked = nil
+	switch {
+	case p.err == nil:
+	case errors.Is(p.err, storage.ErrUnavailable):
+		return storage.Page{}, fmt.Errorf("load index: %w", p.err)
+	default:
+		return storage.Page{}, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, p.err))
+	}
+	if next := p.page.Next; next != "" {
+		if next == r.query.After {
+			return storage.Page{}, fmt.Errorf("load index: the store's cursor does not advance: %w", storage.ErrUnavailable)
+		}
+		r.query.After = next
+		r.ask()
+	}
+	return p.page, nil
+}
+
+// leave waits for a page that was requested and is not needed.
+func (r *pageReader) leave() {
+	if r.asked != nil {
+		<-r.asked
+	}
+}
+
+// partReader reads the parts of a snapshot in order. It can request parts
+// ahead, so that the store decrypts one while another is decoded.
+type partReader struct {
+	ctx   context.Context
+	from  SnapshotStore
+	scope storage.Scope
+	blob  blobReader
+	asked []chan readPart // from blob.next on
+}
+
+type readPart struct {
+	value []byte
+	err   error
+}
+
+// partsAhead bounds the parts that are requested at a time.
+const partsAhead = 2
+
+// ask requests the part after those that are requested.
+func (r *partReader) ask() {
+	got := make(chan readPart, 1)
+	key := partKey(int(r.blob.next) + len(r.asked))
+	r.asked = append(r.asked, got)
+	go func() {
+		p := readPart{err: errBlob} // if the store panics
+		defer func() {
+			_ = recover()
+			got <- p
+		}()
+		record, err := r.from.Record(r.ctx, storage.RecordRef{Bucket: storage.BucketIndex, Scope: r.scope, Key: key})
+		p = readPart{record.Value, err}
+	}()
+}
+
+// next returns the content of the next part.
+func (r *partReader) next() ([]byte, error) {
+	if len(r.asked) == 0 {
+		r.ask()
+	}
+	p := <-r.asked[0]
+	r.asked = r.asked[1:]
+	switch {
+	case errors.Is(p.err, storage.ErrDamaged), errors.Is(p.err, storage.ErrNotFound) && r.blob.next > 0:
+		return nil, errBlob
+	case p.err != nil:
+		return nil, p.err
+	}
+	return r.blob.open(p.value)
+}
+
+// leave waits for parts that were requested and are not needed.
+func (r *partReader) leave() {
+	for _, got := range r.asked {
+		<-got
+	}
 }

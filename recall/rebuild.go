@@ -2,6 +2,7 @@ package recall
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
@@ -22,7 +23,7 @@ func (ix *index) bytes() int64 {
 	}
 	return ix.arena.size + int64(wide) + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.log.bytes() + ix.shapeBytes +
 		int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead + int64(cap(ix.convs.list))*convOverhead + ix.convs.names.held() +
-		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.held() + 1024
+		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.Held() + 1024
 }
 
 // compactor rebuilds an index that wastes memory or exceeds its limit. The
@@ -129,3 +130,24 @@ func clipped[S ~[]E, E any](s S) S {
 // roomy returns the capacity for n of something that grows slowly. Without
 // spare capacity, the first addition would copy everything.
 func roomy(n int) int { return n + n/64 }
+
+// unfit reports whether the index is to be rebuilt.
+func (ix compactor) unfit(limit int64) bool {
+	return ix.wasteful() || (ix.bytes() > limit || ix.full()) && ix.live > 1
+}
+
+// fitted returns the index, or a rebuilt copy if it wastes memory or exceeds
+// its limit; then the oldest turns are left out, down to nine tenths of it. It
+// returns nil if goOn, which is called before every turn, returned false.
+func (ix compactor) fitted(limit int64, goOn func() bool) *index {
+	keep := math.MaxInt
+	for ix.index != nil && ix.unfit(limit) {
+		// An index whose texts are not coded yet may fit once they are.
+		if b := ix.bytes(); (b > limit || ix.full()) && !ix.later {
+			share := 0.9 * min(float64(limit)/float64(b), 1)
+			keep = max(min(int(float64(ix.live)*share), ix.live-1), 1)
+		}
+		ix.index = ix.rebuiltWhile(goOn, keep, nil)
+	}
+	return ix.index
+}

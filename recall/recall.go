@@ -17,6 +17,7 @@ package recall
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/storage"
@@ -34,3 +35,125 @@ type Source interface {
 // HumanWords is query.HumanWords, for callers that apply it themselves
 // (Request.HumanOnly).
 func HumanWords(message string) string { return query.HumanWords(message) }
+
+// SearchScope is a part of a user's memories.
+type SearchScope string
+
+const (
+	CurrentChat   SearchScope = "current_chat"
+	Resources     SearchScope = "resources"
+	AllUserMemory SearchScope = "all_user_memory"
+)
+
+// MaxTopK is the largest number of memories that a request may ask for.
+const MaxTopK = 100
+
+// Request asks for memories.
+type Request struct {
+	Scope        storage.Scope
+	Conversation string
+	// Newest is the text of the newest user message. If HumanOnly, it contains
+	// only what a person typed; otherwise the engine removes the wrappers that
+	// agents add.
+	Newest    string
+	HumanOnly bool
+	// Previous returns the text of the user's previous message as the client
+	// sent it, or "". It is called only for short messages, before Recall
+	// returns, on its goroutine, at most twice. It may be nil.
+	Previous func() string
+	// VisibleChains are provenance chain hashes of turns that the request
+	// itself carries, decoded from hex. VisibleIDs are memories in earlier
+	// blocks that it carries. Neither are returned, and the engine keeps no
+	// reference to them.
+	VisibleChains [][16]byte
+	// VisibleTurns is the number of the newest turns of Conversation that the
+	// request carries under unknown chain hashes: a client that sends a window
+	// of its history has others. At most 256 count.
+	VisibleTurns int
+	VisibleIDs   map[string]struct{}
+	// Project is what the request is about, as in storage.ProjectTag, or "" if
+	// that is unknown. Conversations about it rank higher.
+	Project      string
+	Now          time.Time
+	Scopes       []SearchScope // the configured ones if empty
+	TopK         int           // the configured one if 0
+	BudgetTokens int           // the configured one if 0; shortened texts have "..." where they were cut
+	// Screen, if not nil, is applied to the whole of a text before the text is
+	// shortened, since a part may not show what must be redacted. It is called
+	// before Recall returns. Texts that are returned whole are not screened.
+	Screen  func(text string) string
+	NoGate  bool // rank whatever matches, for benchmarks and explanations
+	Explain bool // fill Scored.Parts and Result.Cut, which takes longer
+	// Lines asks only for what the line of a block shows: ID, Kind, Text and
+	// EventTime, the Role and Speaker of the Provenance, and
+	// storage.OutdatedTag. Reading the rest takes as long as reading the text.
+	// The IDs are substrings of one string, which contains nothing else.
+	Lines bool
+	// Into is overwritten and used for Result.Memories if its capacity is at
+	// least TopK.
+	Into []Scored
+}
+
+// Result is what was found, best first.
+type Result struct {
+	Memories []Scored
+	// Considered is the number of candidates that matched, Gated of those below
+	// the gate.
+	Considered int
+	Gated      int
+	// Relevance, 0 to 1, is what the gate compared; 0 without candidates.
+	Relevance float64
+	// Terms is the number of terms of the query.
+	Terms int
+	// Vectors is the part that embeddings had in the result.
+	Vectors VectorStatus
+	Took    time.Duration
+	// Cut lists candidates that ranked high and were not returned, at most
+	// MaxTopK. It is filled if Request.Explain is set.
+	Cut []Cut
+}
+
+// Reason is why a candidate was not returned.
+type Reason string
+
+const (
+	CutGate      Reason = "gate"      // below the calibrated relevance
+	CutVisible   Reason = "visible"   // the request carries it
+	CutDuplicate Reason = "duplicate" // says the same as one that ranked higher
+	CutBudget    Reason = "budget"    // did not fit in the token budget
+	CutTopK      Reason = "topK"      // ranked below the last
+	CutFloor     Reason = "floor"     // far below the best
+	CutEmpty     Reason = "empty"     // small talk
+)
+
+// Cut is a candidate that was not returned.
+type Cut struct {
+	ID     string
+	Score  float64
+	Reason Reason
+}
+
+// Scored is a memory and why it ranked.
+type Scored struct {
+	Memory storage.Memory
+	Score  float64
+	Parts  []Part
+}
+
+// Part is an addend or a factor of a score.
+type Part struct {
+	Name  string // of the field or factor
+	Term  string // the stem that it came from; "" for factors and the vector
+	Value float64
+}
+
+// VectorStatus is the part that embeddings had in one request.
+type VectorStatus string
+
+const (
+	VectorsOff    VectorStatus = "off"    // not configured, or the request asks nothing
+	VectorsNone   VectorStatus = "none"   // the scope has no vectors yet
+	VectorsUsed   VectorStatus = "used"   // vectors are part of the scores
+	VectorsLate   VectorStatus = "late"   // the query's vector came too late
+	VectorsFailed VectorStatus = "failed" // the query has no vector, or one of another dimension
+)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/remora-proxy/remora/recall/textcode"
 	"github.com/remora-proxy/remora/storage"
 )
 
@@ -72,7 +73,7 @@ func nextTerm(b []byte, i int) (term uint32, next int) {
 // records holds the packed memories of an index.
 type records struct {
 	arena      arena
-	coder      *coder // nil until there is enough text to learn from
+	coder      *textcode.Coder // nil until there is enough text to learn from
 	mems       []mem
 	shapes     []shape
 	shapeOf    map[shape]uint32
@@ -199,12 +200,12 @@ func (u *unpacker) scores(v ...*float64) {
 }
 
 // packText writes a text, coded if that makes it shorter.
-func (w *workspace) packText(p *packer, c *coder, text []byte) {
+func (w *workspace) packText(p *packer, c *textcode.Coder, text []byte) {
 	if c != nil {
 		if w.seen != nil {
-			w.coded = w.seen.encode(c, w.coded[:0], text)
+			w.coded = w.seen.Encode(c, w.coded[:0], text)
 		} else {
-			w.coded = c.encode(w.coded[:0], text)
+			w.coded = c.Encode(w.coded[:0], text)
 		}
 		if len(w.coded) < len(text) {
 			p.uint(uint64(len(w.coded))<<1 | 1)
@@ -431,7 +432,7 @@ func (ix *records) unpackText(u *unpacker, b []byte) []byte {
 		u.fail()
 		return b
 	}
-	b, ok := ix.coder.decode(b, text)
+	b, ok := ix.coder.Decode(b, text)
 	if !ok {
 		u.fail()
 	}

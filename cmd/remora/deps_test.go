@@ -38,6 +38,7 @@ var layers = map[string]int{
 	"recall/embed":              1,
 	"recall/fence":              1,
 	"recall/query":              2,
+	"recall/textcode":           1,
 	"recall/vector":             1,
 	"persist/distill":           1,
 	"persist/extract":           0,

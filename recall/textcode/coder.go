@@ -1,4 +1,8 @@
-package recall
+// Package textcode compresses short texts one by one, so that each can be decoded
+// without the others. A Coder learns a table of symbols from samples; encoding
+// and decoding are then pure and safe for concurrent use. Package recall keeps the
+// texts of its indexes in this form, at 0.35 to 0.4 of their size.
+package textcode
 
 import (
 	"cmp"
@@ -7,7 +11,7 @@ import (
 	"slices"
 )
 
-// coder compresses texts with a table of symbols, each of up to eight bytes,
+// Coder compresses texts with a table of symbols, each of up to eight bytes,
 // which it learns from the first texts of an index. Unlike block compression it
 // decodes any text without its neighbours, at about a nanosecond per symbol.
 // The idea is FSST's (Boncz, Neumann and Leis, Fast Random Access String
@@ -16,9 +20,9 @@ import (
 //
 // A code below wideCodes is a symbol. From there up to literal it is the first
 // of two bytes. literal precedes a byte that is not a symbol.
-type coder struct {
-	symbols []uint64 // their bytes, the first one lowest
-	lengths []uint8
+type Coder struct {
+	Symbols []uint64 // their bytes, the first one lowest
+	Lengths []uint8
 	slots   []uint16 // hash table of the symbols of up to three bytes: number + 1
 	long    []uint16 // numbers of the others, by the hash of their first four bytes, longest first
 	ends    []uint16 // where the numbers of a hash end in long
@@ -27,29 +31,17 @@ type coder struct {
 const (
 	wideCodes  = 192
 	literal    = 255
-	maxSymbol  = 8
-	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	MaxSymbol  = 8
+	MaxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
 	headBits   = 12
 	headBytes  = 4
 
-	// learnFrom is how many bytes of text an index has before its coder learns.
-	// With less, the table would be larger than what it saves. An index that is
-	// rebuilt waits for learnLate, and one that is built from records for
-	// maxPlain or until it has answered.
-	learnFrom = 256 << 10
-	learnLate = 2 << 20
-	maxPlain  = 8 << 20
-	// The coder learns from one byte in learnShare of the text, but from
-	// learnFrom to maxLearn bytes. Learning from twice as much saves another 7
-	// % of the text, and takes a tenth of the load time where texts are short.
-	learnShare = 8
-	maxLearn   = 512 << 10
 	// perSymbol is how many bytes of text justify one more symbol.
 	perSymbol = 48
 )
 
-// learn returns a coder for texts like these.
-func learn(texts [][]byte) *coder {
+// Learn returns a coder for texts like these.
+func Learn(texts [][]byte) *Coder {
 	total := 0
 	words := newWordCounts()
 	for _, t := range texts {
@@ -80,22 +72,22 @@ func learn(texts [][]byte) *coder {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.symbol, b.symbol))
 	}
 	slices.SortFunc(all, order)
-	all = all[:min(len(all), min(maxSymbols, max(total/perSymbol, wideCodes))-wideCodes)]
+	all = all[:min(len(all), min(MaxSymbols, max(total/perSymbol, wideCodes))-wideCodes)]
 	// What is not part of a learnt word is written by letters or pairs of
 	// letters.
-	known := &coder{}
+	known := &Coder{}
 	for _, c := range all {
 		known.add(c.symbol, c.length)
 	}
-	known.index()
-	seen := new(seenWords)
+	known.Index()
+	seen := new(SeenWords)
 	var ones [256]uint32
 	pairs := make([]uint32, 1<<16)
 	for _, t := range texts {
 		before := -1
 		for i := 0; i < len(t); {
 			n := 0
-			if len(t)-i < maxSymbol {
+			if len(t)-i < MaxSymbol {
 				_, n = known.longest(t[i:])
 			} else if w := seen.of(known, binary.LittleEndian.Uint64(t[i:])); !w.literal() {
 				n = int(w.length)
@@ -129,14 +121,14 @@ func learn(texts [][]byte) *coder {
 		}
 	}
 	slices.SortFunc(all, order)
-	c := &coder{}
+	c := &Coder{}
 	for i, s := range all {
 		if i < wideCodes || s.length > 2 { // two bytes for a pair would save nothing
 			c.add(s.symbol, s.length)
 		}
 	}
-	c.symbols, c.lengths = slices.Clip(c.symbols), slices.Clip(c.lengths)
-	c.index()
+	c.Symbols, c.Lengths = slices.Clip(c.Symbols), slices.Clip(c.Lengths)
+	c.Index()
 	return c
 }
 
@@ -152,7 +144,7 @@ func wordLength(t []byte) int {
 		letters = letter(t[1])
 	}
 	n := 1
-	for n < len(t) && n < maxSymbol && t[n] != 0 && letter(t[n]) == letters && !(t[n] == ' ' && n+1 < len(t) && letter(t[n+1])) {
+	for n < len(t) && n < MaxSymbol && t[n] != 0 && letter(t[n]) == letters && !(t[n] == ' ' && n+1 < len(t) && letter(t[n+1])) {
 		n++
 	}
 	return n
@@ -171,16 +163,17 @@ func symbolOf(b []byte) uint64 {
 // symbolLength returns the length of a symbol, which has no zero bytes.
 func symbolLength(s uint64) int { return (bits.Len64(s) + 7) / 8 }
 
-func (c *coder) add(symbol uint64, length int) {
-	c.symbols = append(c.symbols, symbol)
-	c.lengths = append(c.lengths, uint8(length))
+func (c *Coder) add(symbol uint64, length int) {
+	c.Symbols = append(c.Symbols, symbol)
+	c.Lengths = append(c.Lengths, uint8(length))
 }
 
-func (c *coder) index() {
+// Index builds the tables that encoding needs from Symbols and Lengths.
+func (c *Coder) Index() {
 	short := 0
 	c.ends = make([]uint16, 1<<headBits+1)
-	for n, s := range c.symbols {
-		if c.lengths[n] < headBytes {
+	for n, s := range c.Symbols {
+		if c.Lengths[n] < headBytes {
 			short++
 		} else {
 			c.ends[headHash(s)+1]++
@@ -190,10 +183,10 @@ func (c *coder) index() {
 		c.ends[h+1] += c.ends[h]
 	}
 	// Until the numbers are filled in, ends has where those of a hash begin.
-	c.long = make([]uint16, len(c.symbols)-short)
-	for length := uint8(maxSymbol); length >= headBytes; length-- {
-		for n, s := range c.symbols {
-			if c.lengths[n] == length {
+	c.long = make([]uint16, len(c.Symbols)-short)
+	for length := uint8(MaxSymbol); length >= headBytes; length-- {
+		for n, s := range c.Symbols {
+			if c.Lengths[n] == length {
 				at := &c.ends[headHash(s)]
 				c.long[*at] = uint16(n)
 				*at++
@@ -205,8 +198,8 @@ func (c *coder) index() {
 		size *= 2
 	}
 	c.slots = make([]uint16, size)
-	for n, s := range c.symbols {
-		if c.lengths[n] >= headBytes {
+	for n, s := range c.Symbols {
+		if c.Lengths[n] >= headBytes {
 			continue
 		}
 		i := c.slot(s)
@@ -217,37 +210,37 @@ func (c *coder) index() {
 	}
 }
 
-func (c *coder) slot(s uint64) int {
+func (c *Coder) slot(s uint64) int {
 	return int(s*0x9e3779b97f4a7c15>>32) & (len(c.slots) - 1)
 }
 
 func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBits)) }
 
 // longest returns the longest symbol at the start of t and its length, or 0.
-func (c *coder) longest(t []byte) (symbol, length int) {
-	if len(t) >= maxSymbol {
-		return c.longestOf(binary.LittleEndian.Uint64(t), maxSymbol)
+func (c *Coder) longest(t []byte) (symbol, length int) {
+	if len(t) >= MaxSymbol {
+		return c.longestOf(binary.LittleEndian.Uint64(t), MaxSymbol)
 	}
 	return c.longestOf(symbolOf(t), len(t))
 }
 
 // longestOf is longest for the left lowest bytes of head, whose other bytes are
 // 0.
-func (c *coder) longestOf(head uint64, left int) (symbol, length int) {
+func (c *Coder) longestOf(head uint64, left int) (symbol, length int) {
 	h, from := headHash(head), uint16(0)
 	if h > 0 {
 		from = c.ends[h-1]
 	}
 	for _, k := range c.long[from:c.ends[h]] {
-		n := int(c.lengths[k])
-		if (head^c.symbols[k])<<(64-8*n) == 0 && n <= left {
+		n := int(c.Lengths[k])
+		if (head^c.Symbols[k])<<(64-8*n) == 0 && n <= left {
 			return int(k), n
 		}
 	}
 	for n := min(left, headBytes-1); n > 0; n-- {
 		s := head << (64 - 8*n) >> (64 - 8*n)
 		for i := c.slot(s); c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
-			if k := int(c.slots[i]) - 1; c.symbols[k] == s && int(c.lengths[k]) == n {
+			if k := int(c.slots[i]) - 1; c.Symbols[k] == s && int(c.Lengths[k]) == n {
 				return k, n
 			}
 		}
@@ -255,8 +248,8 @@ func (c *coder) longestOf(head uint64, left int) (symbol, length int) {
 	return 0, 0
 }
 
-// encode appends the codes of text.
-func (c *coder) encode(dst, text []byte) []byte {
+// Encode appends the codes of text.
+func (c *Coder) Encode(dst, text []byte) []byte {
 	for len(text) > 0 {
 		k, n := c.longest(text)
 		switch {
@@ -274,17 +267,17 @@ func (c *coder) encode(dst, text []byte) []byte {
 	return dst
 }
 
-// decode appends the text of codes. It is not ok if encode did not write them.
-func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
-	symbols := c.symbols
-	lengths := c.lengths[:len(symbols)]
+// Decode appends the text of codes. It is not ok if Encode did not write them.
+func (c *Coder) Decode(dst, codes []byte) (text []byte, ok bool) {
+	symbols := c.Symbols
+	lengths := c.Lengths[:len(symbols)]
 	for i := 0; i < len(codes); {
 		// Grow for some codes at a time, because a check for each would cost as
 		// much as the rest.
 		const some = 256
 		stop := min(i+some, len(codes)-1) // the last byte has no successor
 		n := len(dst)
-		dst = slices.Grow(dst, (some+1)*maxSymbol)
+		dst = slices.Grow(dst, (some+1)*MaxSymbol)
 		space := dst[:cap(dst)]
 		for i < stop {
 			k := uint(codes[i])
@@ -319,18 +312,18 @@ func (c *coder) decode(dst, codes []byte) (text []byte, ok bool) {
 	return dst, true
 }
 
-// held returns the heap that c uses, in bytes.
-func (c *coder) held() int64 {
+// Held returns the heap that c uses, in bytes.
+func (c *Coder) Held() int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(cap(c.symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
+	return int64(cap(c.Symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
 }
 
-// seenWords caches the codes of the starts of words while one coder codes many
+// SeenWords caches the codes of the starts of words while one coder codes many
 // texts, since most words repeat. The result is the coder's: after its first
 // byte, a symbol has either only letters or none.
-type seenWords [1 << seenBits]seenWord
+type SeenWords [1 << seenBits]seenWord
 
 type seenWord struct {
 	word   uint64
@@ -343,7 +336,7 @@ const seenBits = 13
 
 // of returns the entry for the start of eight bytes, the first of which is
 // lowest. c must always be the same coder.
-func (m *seenWords) of(c *coder, head uint64) *seenWord {
+func (m *SeenWords) of(c *Coder, head uint64) *seenWord {
 	word, n := firstWord(head)
 	e := &m[word*0x9e3779b97f4a7c15>>(64-seenBits)]
 	if e.word != word || e.size == 0 {
@@ -352,7 +345,7 @@ func (m *seenWords) of(c *coder, head uint64) *seenWord {
 	return e
 }
 
-func newSeenWord(c *coder, word uint64, length int) seenWord {
+func newSeenWord(c *Coder, word uint64, length int) seenWord {
 	k, n := c.longestOf(word, length)
 	switch {
 	case n == 0:
@@ -385,18 +378,18 @@ func firstWord(head uint64) (word uint64, length int) {
 	return head & (1<<(8*length) - 1), length
 }
 
-// encode is coder.encode for c, which must always be the same.
-func (m *seenWords) encode(c *coder, dst, text []byte) []byte {
+// Encode is Coder.Encode for c, which must always be the same.
+func (m *SeenWords) Encode(c *Coder, dst, text []byte) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, 2*len(text))
 	space := dst[:cap(dst)]
-	for len(text) >= maxSymbol {
+	for len(text) >= MaxSymbol {
 		w := m.of(c, binary.LittleEndian.Uint64(text))
 		binary.LittleEndian.PutUint16(space[n:], w.code)
 		n += int(w.size)
 		text = text[w.length:]
 	}
-	return c.encode(space[:n], text)
+	return c.Encode(space[:n], text)
 }
 
 // wordCounts counts words, each in the lowest bytes of a number other than 0.
@@ -408,7 +401,7 @@ type wordCounts struct {
 }
 
 func newWordCounts() *wordCounts {
-	return &wordCounts{words: make([]uint64, 4*maxSymbols), counts: make([]uint32, 4*maxSymbols)}
+	return &wordCounts{words: make([]uint64, 4*MaxSymbols), counts: make([]uint32, 4*MaxSymbols)}
 }
 
 func (c *wordCounts) add(word uint64) {

@@ -1,4 +1,4 @@
-package recall
+package textcode
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,7 @@ import (
 )
 
 // decodeByOne is what decode should give, one code after the other.
-func decodeByOne(c *coder, codes []byte) (text []byte, ok bool) {
+func decodeByOne(c *Coder, codes []byte) (text []byte, ok bool) {
 	for i := 0; i < len(codes); i++ {
 		k := int(codes[i])
 		if k >= wideCodes {
@@ -19,11 +19,11 @@ func decodeByOne(c *coder, codes []byte) (text []byte, ok bool) {
 			}
 			k = wideCodes + (k-wideCodes)<<8 + int(codes[i])
 		}
-		if k >= len(c.symbols) {
+		if k >= len(c.Symbols) {
 			return nil, false
 		}
-		for j := range int(c.lengths[k]) {
-			text = append(text, byte(c.symbols[k]>>(8*j)))
+		for j := range int(c.Lengths[k]) {
+			text = append(text, byte(c.Symbols[k]>>(8*j)))
 		}
 	}
 	return text, true
@@ -33,10 +33,10 @@ func decodeByOne(c *coder, codes []byte) (text []byte, ok bool) {
 func TestDecodeByOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	good, bad := 0, 0
-	for _, symbols := range []int{0, 1, 150, wideCodes, 300, maxSymbols} {
-		c := &coder{}
+	for _, symbols := range []int{0, 1, 150, wideCodes, 300, MaxSymbols} {
+		c := &Coder{}
 		for range symbols {
-			n := 1 + r.IntN(maxSymbol)
+			n := 1 + r.IntN(MaxSymbol)
 			c.add((r.Uint64()|0x0101010101010101)<<(64-8*n)>>(64-8*n), n)
 		}
 		for range 3000 {
@@ -56,7 +56,7 @@ func TestDecodeByOne(t *testing.T) {
 				codes = codes[:r.IntN(len(codes)+1)]
 			}
 			want, ok := decodeByOne(c, codes)
-			got, gotOK := c.decode([]byte("before"), codes)
+			got, gotOK := c.Decode([]byte("before"), codes)
 			if gotOK != ok || ok && string(got) != "before"+string(want) {
 				t.Fatalf("%d symbols, %x: %q, %v, want %q, %v", symbols, codes, got, gotOK, want, ok)
 			}
