@@ -11,8 +11,9 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// A stream that the upstream has begun is an accepted request, long before its end: with its first event, where only its head has
-// come, and where it has nothing to say.
+// A stream that the upstream has begun is an accepted request, long before its
+// end: with its first event, where only its head has come, and where it has
+// nothing to say.
 func TestStreamsReachTheLedger(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 	for name, answer := range map[string]string{"event": head + "a\r\ndata: {}\n\n\r\n", "head": head, "empty": head + "0\r\n\r\n"} {

@@ -25,9 +25,9 @@ func hasBegun(resp *http.Response) bool {
 	return own && resp.ContentLength < 0 && b.Ready()
 }
 
-// watchAnswer returns a sink that passes bytes on to sink. It accepts the request
-// once the client has the first of them, and looks in them for the first event
-// and the id of the response.
+// watchAnswer returns a sink that passes bytes on to sink. It accepts the
+// request once the client has the first of them, and looks in them for the
+// first event and the id of the response.
 func (x *httpExchange) watchAnswer(sink func([]byte)) func([]byte) {
 	if sink = x.watchID(sink); !x.plan.walk.Recording() {
 		return sink
@@ -82,9 +82,9 @@ func (x *exchange) recordPosition(id string) {
 	}
 }
 
-// recordEncodedPosition is for an answer with a content encoding: the whole copy
-// is decoded. It runs before the next request on the connection does, which may
-// continue this answer.
+// recordEncodedPosition is for an answer with a content encoding: the whole
+// copy is decoded. It runs before the next request on the connection does,
+// which may continue this answer.
 func (x *exchange) recordEncodedPosition(h http.Header, t *tee) {
 	reader, ok := x.api.d.(identified)
 	if x.plan.next == nil || !ok || !encoded(h) {

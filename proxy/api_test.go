@@ -12,8 +12,9 @@ import (
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
-// api is how a test speaks one dialect. Conversations are written as lines, "role: text", of which the roles call and
-// result are an assistant's tool call and its result, told apart by their text.
+// api is how a test speaks one dialect. Conversations are written as lines,
+// "role: text", of which the roles call and result are an assistant's tool call
+// and its result, told apart by their text.
 type api struct {
 	name, path string
 	body       func(lines ...string) string
@@ -24,7 +25,8 @@ type api struct {
 	marks      bool // moves cache marks from turn to turn, so bytes before them change by the client's own doing
 }
 
-// piece is the smallest thing that a request is made of: a line of the conversation.
+// piece is the smallest thing that a request is made of: a line of the
+// conversation.
 type piece struct {
 	line   string // "role: text"
 	raw    string // as the provider sees it: cache marks gone, a string and one text block alike
@@ -72,7 +74,8 @@ func (a api) lines(t *testing.T, body string) []string {
 	return out
 }
 
-// grows checks that a request begins with the one before it, as the provider's cache sees them.
+// grows checks that a request begins with the one before it, as the provider's
+// cache sees them.
 func (a api) grows(t *testing.T, before, body string) {
 	t.Helper()
 	if before == "" {
@@ -111,7 +114,8 @@ func quote(text string) string {
 	return string(b)
 }
 
-// messagesBody writes a Messages body whose texts are strings; system lines become the system prompt.
+// messagesBody writes a Messages body whose texts are strings; system lines
+// become the system prompt.
 func messagesBody(lines ...string) string {
 	system, messages := "", []string(nil)
 	for _, l := range lines {
@@ -130,8 +134,8 @@ func messagesBody(lines ...string) string {
 	return `{"model":"m","max_tokens":9,` + system + `"messages":[` + strings.Join(messages, ",") + `]}`
 }
 
-// markedBody is messagesBody as agents send it: blocks, with cache marks on the system prompt and on the last block of
-// the last message.
+// markedBody is messagesBody as agents send it: blocks, with cache marks on the
+// system prompt and on the last block of the last message.
 func markedBody(lines ...string) string {
 	const mark = `"cache_control":{"type":"ephemeral"}`
 	system, messages := "", []string(nil)

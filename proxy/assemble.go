@@ -13,10 +13,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// assembler reads finished answers and hands the turns they end to persistence, off the request path. Its queue is
-// bounded in number by LimitsConfig.Assemblies and in bytes by the tees' budget; at the bound the turn is dropped and
-// counted. Answers wait for assemblyDelay, so that several are read in a row and few in the moment in which the client,
-// that has its answer, asks again.
+// assembler reads finished answers and hands the turns they end to persistence,
+// off the request path. Its queue is bounded in number by
+// LimitsConfig.Assemblies and in bytes by the tees' budget; at the bound the
+// turn is dropped and counted. Answers wait for assemblyDelay, so that several
+// are read in a row and few in the moment in which the client, that has its
+// answer, asks again.
 type assembler struct {
 	h     *Handler
 	queue chan *answer

@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// Answers are read after assemblyDelay, at once where a queue could not take what comes meanwhile, and all of them at the end.
+// Answers are read after assemblyDelay, at once where a queue could not take
+// what comes meanwhile, and all of them at the end.
 func TestAssemblyDelay(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -61,7 +62,8 @@ func TestAssemblyDelay(t *testing.T) {
 	}
 }
 
-// A stream that said it was at its end is a turn, though the upstream closed it uncleanly behind that; one that was cut is none.
+// A stream that said it was at its end is a turn, though the upstream closed it
+// uncleanly behind that; one that was cut is none.
 func TestUncleanEnds(t *testing.T) {
 	_, whole := chatStream("fine")
 	for _, tt := range []struct {

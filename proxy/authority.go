@@ -22,9 +22,10 @@ import (
 	"time"
 )
 
-// Authority is the local certificate authority of the forward door. What it signs is worth nothing but for its hosts:
-// its own certificate is constrained to their names (RFC 5280, 4.2.1.10), so whoever trusts it, and whoever steals its
-// key, gets those names and no other.
+// Authority is the local certificate authority of the forward door. What it
+// signs is worth nothing but for its hosts: its own certificate is constrained
+// to their names (RFC 5280, 4.2.1.10), so whoever trusts it, and whoever steals
+// its key, gets those names and no other.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -34,17 +35,20 @@ type Authority struct {
 	leaves map[string]*tls.Certificate // by host; there are as many as hosts
 }
 
-// Lifetimes. A leaf is made anew once half of its own is over; it begins early for clients whose clock is slow.
+// Lifetimes. A leaf is made anew once half of its own is over; it begins early
+// for clients whose clock is slow.
 const (
 	authorityLife = 5 * 365 * 24 * time.Hour
 	leafLife      = 7 * 24 * time.Hour
 	clockSkew     = time.Hour
 )
 
-// maxIntercept bounds the hosts of one authority, and so the leaves that it keeps.
+// maxIntercept bounds the hosts of one authority, and so the leaves that it
+// keeps.
 const maxIntercept = 64
 
-// CreateAuthority makes an authority for hosts, as PEM. The key is not encrypted: keep it in a file of mode 0600.
+// CreateAuthority makes an authority for hosts, as PEM. The key is not
+// encrypted: keep it in a file of mode 0600.
 func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err error) {
 	if len(hosts) == 0 || len(hosts) > maxIntercept {
 		return nil, nil, fmt.Errorf("create certificate authority: 1 to %d hosts are needed", maxIntercept)
@@ -88,8 +92,9 @@ func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
 }
 
-// OpenAuthority reads what CreateAuthority made. It refuses any other certificate: one without name constraints, if
-// its key were stolen, could be used against every site that the client visits. Errors quote neither.
+// OpenAuthority reads what CreateAuthority made. It refuses any other
+// certificate: one without name constraints, if its key were stolen, could be
+// used against every site that the client visits. Errors quote neither.
 func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -108,7 +113,8 @@ func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	}
 }
 
-// everyAddress are all IP addresses. A certificate may be for one of them instead of a name.
+// everyAddress are all IP addresses. A certificate may be for one of them
+// instead of a name.
 func everyAddress() []*net.IPNet {
 	return []*net.IPNet{
 		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)},
@@ -125,7 +131,8 @@ func excludesAddresses(cert *x509.Certificate) bool {
 	return true
 }
 
-// Hosts are the names that the authority may sign for, with all names below them.
+// Hosts are the names that the authority may sign for, with all names below
+// them.
 func (a *Authority) Hosts() []string { return slices.Clone(a.cert.PermittedDNSDomains) }
 
 // Expires is when clients stop trusting it.
@@ -201,7 +208,8 @@ func serialNumber() (*big.Int, error) {
 	return new(big.Int).SetBytes(b[:]), nil
 }
 
-// hostName says whether s is a DNS name of lower-case letters, digits and hyphens, with no port, and no IP address.
+// hostName says whether s is a DNS name of lower-case letters, digits and
+// hyphens, with no port, and no IP address.
 func hostName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false

@@ -13,8 +13,9 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger ones are not pooled. What the pools hold
-// are pointers to slices, and boxes are those that hold none, so that none is made for a buffer that comes back.
+// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger
+// ones are not pooled. What the pools hold are pointers to slices, and boxes
+// are those that hold none, so that none is made for a buffer that comes back.
 var (
 	buffers [13]sync.Pool
 	boxes   = sync.Pool{New: func() any { return new([]byte) }}
@@ -59,7 +60,8 @@ func grow(b []byte, n int) []byte {
 	return bigger
 }
 
-// body is a request body in memory, charged to the global budget until its lease is free.
+// body is a request body in memory, charged to the global budget until its
+// lease is free.
 type body struct {
 	bytes   []byte
 	charged int64
@@ -84,7 +86,8 @@ func (b *body) Free() {
 	b.bytes, b.room = nil, nil
 }
 
-// spare is empty, with room for about n bytes that go out with b's: it is held as long as they are. It is lent once.
+// spare is empty, with room for about n bytes that go out with b's: it is held
+// as long as they are. It is lent once.
 func (b *body) spare(n int) []byte {
 	if b.room == nil {
 		b.room = takeBuffer(n)
@@ -92,10 +95,12 @@ func (b *body) spare(n int) []byte {
 	return b.room[:0]
 }
 
-// A body is given room, and charged for it, as it comes, whatever length it announces: clients that announce much and
-// send nothing would use up the budget of all. One that has come already gets all of it: it is read at once, into its place.
-// Any other begins with firstRoom, or its length where that is less, and gets more whenever that is full: at first firstMore
-// times as much, so that of most bodies little is copied, then it is doubled.
+// A body is given room, and charged for it, as it comes, whatever length it
+// announces: clients that announce much and send nothing would use up the
+// budget of all. One that has come already gets all of it: it is read at once,
+// into its place. Any other begins with firstRoom, or its length where that is
+// less, and gets more whenever that is full: at first firstMore times as much,
+// so that of most bodies little is copied, then it is doubled.
 const (
 	firstRoom = 16 << 10
 	firstMore = 16
@@ -109,8 +114,9 @@ func moreRoom(room, left int64) int64 {
 	return min(room, left)
 }
 
-// readBody reads the request's body. Where it is over limit or the budget, b is nil and rest gives all of it as a stream,
-// what was read already first. length is the body's, -1 where it is unknown.
+// readBody reads the request's body. Where it is over limit or the budget, b is
+// nil and rest gives all of it as a stream, what was read already first. length
+// is the body's, -1 where it is unknown.
 func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest io.Reader, err error) {
 	if length > limit {
 		return nil, src, nil
@@ -131,7 +137,8 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 		if int64(len(b.bytes)) >= b.charged {
 			more := moreRoom(b.charged, most-b.charged)
 			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
-				// What was read so far goes on as a copy, outside the pool and, at most limit bytes, outside the budget.
+				// What was read so far goes on as a copy, outside the pool and,
+				// at most limit bytes, outside the budget.
 				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
 				b.lease.Release()
 				return nil, rest, nil
@@ -159,8 +166,9 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 // errEncoding: a content encoding that is not read here.
 var errEncoding = errors.New("unreadable content encoding")
 
-// decodeRequest returns the plain bytes of an encoded request body as a body of its own, within limit and budget. What the
-// decoder needs is charged to the budget while it works.
+// decodeRequest returns the plain bytes of an encoded request body as a body of
+// its own, within limit and budget. What the decoder needs is charged to the
+// budget while it works.
 func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*body, error) {
 	var src io.Reader
 	switch encoding {

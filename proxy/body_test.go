@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// A body comes whole into memory, or goes by whole, whatever length it announces and in whatever pieces it comes; and it
-// is charged for what it has, not for what it announces.
+// A body comes whole into memory, or goes by whole, whatever length it
+// announces and in whatever pieces it comes; and it is charged for what it has,
+// not for what it announces.
 func TestReadBody(t *testing.T) {
 	const limit = 4 << 20
 	whole := strings.Repeat("0123456789abcdef", (limit+16)/16)
@@ -60,7 +61,8 @@ func TestShortBodies(t *testing.T) {
 	}
 }
 
-// Many who announce a body of the usual size and send nothing leave room for others.
+// Many who announce a body of the usual size and send nothing leave room for
+// others.
 func TestIdleBodiesLeaveRoom(t *testing.T) {
 	r := newRig(t)
 	var idle []net.Conn

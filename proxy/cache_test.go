@@ -10,18 +10,22 @@ import (
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
-// provider simulates a prompt cache. One without marks keeps every prefix of every request. One with marks keeps only
-// prefixes that end at a marked piece, and finds one only at a mark or in the few pieces before it, as Anthropic does.
+// provider simulates a prompt cache. One without marks keeps every prefix of
+// every request. One with marks keeps only prefixes that end at a marked piece,
+// and finds one only at a mark or in the few pieces before it, as Anthropic
+// does.
 type provider struct {
 	marks bool
 	seen  map[string]bool
 }
 
-// lookback is how many pieces before a mark are looked at for a prefix that was kept.
+// lookback is how many pieces before a mark are looked at for a prefix that was
+// kept.
 const lookback = 20
 
-// bill returns how many bytes of the client's own pieces were cached, and how many there were. Inserted blocks count on
-// neither side, so the figures compare with and without Remora.
+// bill returns how many bytes of the client's own pieces were cached, and how
+// many there were. Inserted blocks count on neither side, so the figures
+// compare with and without Remora.
 func (p *provider) bill(pieces []piece) (cached, all int) {
 	var prefixes []string
 	prefix := ""
@@ -60,7 +64,8 @@ func (p *provider) bill(pieces []piece) (cached, all int) {
 	return cached, all
 }
 
-// conversations drives multi-turn, tool-looping conversations through post and returns the cached share.
+// conversations drives multi-turn, tool-looping conversations through post and
+// returns the cached share.
 func (a api) conversations(t *testing.T, post func(c int, body string) string) float64 {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +91,8 @@ func (a api) conversations(t *testing.T, post func(c int, body string) string) f
 	return float64(cached) / float64(all)
 }
 
-// The promise of the ledger: the provider's prompt cache does not notice Remora.
+// The promise of the ledger: the provider's prompt cache does not notice
+// Remora.
 func TestPromptCacheShare(t *testing.T) { inEach(t, testPromptCacheShare) }
 
 func testPromptCacheShare(t *testing.T, a api) {

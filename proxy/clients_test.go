@@ -8,7 +8,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// A side call is given nothing new and leaves nothing; what the conversation carries already stays.
+// A side call is given nothing new and leaves nothing; what the conversation
+// carries already stays.
 func TestSideCallsAreNoTurns(t *testing.T) { inEach(t, testSideCallsAreNoTurns) }
 
 func testSideCallsAreNoTurns(t *testing.T, a api) {
@@ -73,7 +74,8 @@ func TestHarnessIsNoHuman(t *testing.T) {
 	}
 }
 
-// The agent's working directory ranks what is recalled, and goes with what is stored, as a name that tells nothing.
+// The agent's working directory ranks what is recalled, and goes with what is
+// stored, as a name that tells nothing.
 func TestDirectoryIsAProject(t *testing.T) {
 	r := newRig(t)
 	project := func(directory string) string {

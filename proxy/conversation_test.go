@@ -2,8 +2,9 @@ package proxy
 
 import "testing"
 
-// A client that names its conversation and sends only the end of it carries the newest turns of that, under hashes that nobody knows.
-// One whose history is known, or that names none, says by its hashes alone what it carries.
+// A client that names its conversation and sends only the end of it carries the
+// newest turns of that, under hashes that nobody knows. One whose history is
+// known, or that names none, says by its hashes alone what it carries.
 func TestWindowsOfAConversation(t *testing.T) {
 	named := []string{"X-Remora-Conversation", "c"}
 	whole := []string{"user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Two conversations that begin alike go on with their own blocks, under their own ids, in whatever order: what was answered tells
-// them apart.
+// Two conversations that begin alike go on with their own blocks, under their
+// own ids, in whatever order: what was answered tells them apart.
 func TestConversationsThatBeginAlike(t *testing.T) {
 	calling := func(id string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, id)
@@ -57,7 +57,8 @@ func TestConversationsThatBeginAlike(t *testing.T) {
 	}
 }
 
-// A request that names its conversation and one that names none are not one sent twice, and each goes on with its own.
+// A request that names its conversation and one that names none are not one
+// sent twice, and each goes on with its own.
 func TestNamedAndUnnamedAreApart(t *testing.T) {
 	named := []string{"X-Remora-Conversation", "B"}
 	r := newRig(t)
@@ -91,7 +92,8 @@ func TestNamedAndUnnamedAreApart(t *testing.T) {
 	}
 }
 
-// A system message that changes from turn to turn, as one that tells the time, begins no other conversation.
+// A system message that changes from turn to turn, as one that tells the time,
+// begins no other conversation.
 func TestSystemMessagesThatChange(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("fact")
@@ -108,7 +110,8 @@ func TestSystemMessagesThatChange(t *testing.T) {
 	}
 }
 
-// calling answers with a call of that id, and looping is a request whose loop has come to these.
+// calling answers with a call of that id, and looping is a request whose loop
+// has come to these.
 func calling(id string) func(received) (int, string, string) {
 	return func(received) (int, string, string) {
 		return 200, "application/json", fmt.Sprintf(`{"choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`, id)
@@ -123,7 +126,8 @@ func looping(ids ...string) string {
 	return b + `]}`
 }
 
-// A loop that has taken steps stays with its block when another conversation begins alike in its midst.
+// A loop that has taken steps stays with its block when another conversation
+// begins alike in its midst.
 func TestLoopsThatOverlap(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("one")
@@ -152,7 +156,8 @@ func TestLoopsThatOverlap(t *testing.T) {
 	}
 }
 
-// Nobody goes on with a try that was not accepted, and clients may send an answer back in another form.
+// Nobody goes on with a try that was not accepted, and clients may send an
+// answer back in another form.
 func TestAnswersThatComeBackOtherwise(t *testing.T) {
 	for _, tt := range []struct{ answer, back string }{{"fine", "fine"}, {"<think>hm</think>fine", "<think>hm</think>\n\nfine"}, {"a\n\nb", "a b "}, {"fine", "not at all"}} {
 		r := newRig(t)
@@ -198,7 +203,8 @@ func TestConversationsThatBeginAlikeInEach(t *testing.T) {
 	})
 }
 
-// A turn that is sent again within a minute is the same, also where the ledger tells the named conversation that it goes on.
+// A turn that is sent again within a minute is the same, also where the ledger
+// tells the named conversation that it goes on.
 func TestRetryOfWhatTheLedgerTells(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("one")
@@ -215,7 +221,8 @@ func TestRetryOfWhatTheLedgerTells(t *testing.T) {
 	}
 }
 
-// What differs in its leading system messages alone is no later answer to the same turn: one may be the title of the other.
+// What differs in its leading system messages alone is no later answer to the
+// same turn: one may be the title of the other.
 func TestSystemMessagesTellTurnsApart(t *testing.T) {
 	for _, header := range [][]string{nil, {"X-Remora-Conversation", "c"}} {
 		r := newRig(t)
@@ -229,7 +236,8 @@ func TestSystemMessagesTellTurnsApart(t *testing.T) {
 	}
 }
 
-// A mark is of the way in which the turn was sent, and keeps no answer in memory.
+// A mark is of the way in which the turn was sent, and keeps no answer in
+// memory.
 func TestAnswerMarks(t *testing.T) {
 	r := newRig(t)
 	for _, which := range []string{"one", "two"} { // the second regenerates

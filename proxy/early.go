@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// openBody is the body of an HTTP/1 request that goes to the upstream as it comes. The upstream may answer before all of it has come, a
-// refusal most of all, and the client is to have that answer at once. Left to itself, net/http reads a body to its end before it writes
-// the head of an answer, or 256 KiB of it, and waits for whoever is reading it.
+// openBody is the body of an HTTP/1 request that goes to the upstream as it
+// comes. The upstream may answer before all of it has come, a refusal most of
+// all, and the client is to have that answer at once. Left to itself, net/http
+// reads a body to its end before it writes the head of an answer, or 256 KiB of
+// it, and waits for whoever is reading it.
 //
 // What holds, where the answer comes before the body's end, and only there:
 //   - The answer goes to the client as any other, while the upstream is given what else comes. It says that the connection closes:
@@ -34,7 +36,8 @@ func newOpenBody(w http.ResponseWriter, in *http.Request, src io.Reader) *openBo
 	return &openBody{Reader: src, in: in.Body, ctl: http.NewResponseController(w), turn: make(chan struct{}, 1)}
 }
 
-// abandonGrace is how long a read of the client's body may go on after an early answer.
+// abandonGrace is how long a read of the client's body may go on after an early
+// answer.
 const abandonGrace = 50 * time.Millisecond
 
 // lingering is how long what a client sends is taken after an early answer.
@@ -53,13 +56,15 @@ func (b *openBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close keeps what follows from being read. It does not wait for the client, as closing the server's own body does.
+// Close keeps what follows from being read. It does not wait for the client, as
+// closing the server's own body does.
 func (b *openBody) Close() error {
 	b.over.Store(true)
 	return nil
 }
 
-// answer makes h that of an answer which does not wait for the body's end, and says whether it is one. A nil b has ended.
+// answer makes h that of an answer which does not wait for the body's end, and
+// says whether it is one. A nil b has ended.
 func (b *openBody) answer(h http.Header) (early bool) {
 	if b == nil || b.ended.Load() || b.ctl.EnableFullDuplex() != nil {
 		return false
@@ -68,8 +73,9 @@ func (b *openBody) answer(h http.Header) (early bool) {
 	return true
 }
 
-// abandon is called when an early answer has been written, as the handler's last act: once that has returned, the server would end a
-// Read that is under way, and would wait for the rest of the body without a deadline.
+// abandon is called when an early answer has been written, as the handler's
+// last act: once that has returned, the server would end a Read that is under
+// way, and would wait for the rest of the body without a deadline.
 func (b *openBody) abandon() {
 	b.over.Store(true)
 	grace := time.NewTimer(abandonGrace)

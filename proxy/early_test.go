@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// earlyRig is a rig whose upstream sends answer as soon as it has the first byte of a body, and takes what else comes.
+// earlyRig is a rig whose upstream sends answer as soon as it has the first
+// byte of a body, and takes what else comes.
 func earlyRig(t *testing.T, own bool, answer string, change func(*Config)) *rig {
 	t.Helper()
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -85,8 +86,9 @@ const (
 	chunkedAnswer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n"
 )
 
-// earlyBodies are the ways in which a body is not read whole before the upstream is asked: the end of the head, and the body but for its last
-// 10 bytes. net/http waits for the rest of a chunk, so each is whole.
+// earlyBodies are the ways in which a body is not read whole before the
+// upstream is asked: the end of the head, and the body but for its last 10
+// bytes. net/http waits for the rest of a chunk, so each is whole.
 var earlyBodies = map[string]string{
 	"chunked, off":     "X-Remora-Memory: off\r\nTransfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n",
 	"chunked, large":   "Transfer-Encoding: chunked\r\n\r\n500\r\n" + strings.Repeat("x", 0x500) + "\r\n",
@@ -94,8 +96,8 @@ var earlyBodies = map[string]string{
 	"announced, large": "Content-Length: 1290\r\n\r\n" + strings.Repeat("x", 0x500),
 }
 
-// An answer that comes while a body is being sent reaches the client before it goes on, and the connection is not used
-// again.
+// An answer that comes while a body is being sent reaches the client before it
+// goes on, and the connection is not used again.
 func TestEarlyAnswers(t *testing.T) {
 	for name, begin := range earlyBodies {
 		for _, own := range []bool{true, false} {
@@ -157,7 +159,8 @@ func TestStreamedBodiesKeepTheConnection(t *testing.T) {
 	}
 }
 
-// A client that stops in the midst of its body is ended by the read deadline, though it has the beginning of an answer.
+// A client that stops in the midst of its body is ended by the read deadline,
+// though it has the beginning of an answer.
 func TestEarlyAnswerToAClientThatStops(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		const begun = "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nno"
@@ -173,7 +176,8 @@ func TestEarlyAnswerToAClientThatStops(t *testing.T) {
 	}
 }
 
-// A client that reads nothing before it has sent all gets an answer that no socket holds.
+// A client that reads nothing before it has sent all gets an answer that no
+// socket holds.
 func TestEarlyAnswerToAClientThatSendsFirst(t *testing.T) {
 	const size = 16 << 20
 	request := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", apis[0].path, size, strings.Repeat("b", size))

@@ -43,8 +43,8 @@ type call struct {
 //	observe           the turn, the span, the line in the log    observe.go, assemble.go
 //
 // An HTTP request goes through all of them (httpExchange); a frame of a
-// WebSocket (frameExchange) has its own way of being sent. An exchange belongs to
-// the goroutine that serves it.
+// WebSocket (frameExchange) has its own way of being sent. An exchange belongs
+// to the goroutine that serves it.
 type exchange struct {
 	call
 	rights rights
@@ -90,8 +90,8 @@ type room struct {
 	guarded *guardedBody    // for readBody
 }
 
-// Limits on the room that is kept, in elements. More is rare, and would hold
-// 16 KiB of memories or 4 KiB of hashes.
+// Limits on the room that is kept, in elements. More is rare, and would hold 16
+// KiB of memories or 4 KiB of hashes.
 const (
 	maxKeptMemories = 32
 	maxKeptHashes   = 256
@@ -227,8 +227,8 @@ func (x *httpExchange) upgrade() {
 }
 
 // passBuffer is the largest body, in bytes, that is buffered before dialing the
-// upstream when memory is not needed. Streamed bodies lose some answers that come
-// before the body has been sent (golang.org/issue/40747).
+// upstream when memory is not needed. Streamed bodies lose some answers that
+// come before the body has been sent (golang.org/issue/40747).
 const passBuffer = 1 << 20
 
 // readBody reads the body into memory if memory needs it or it is small. It
@@ -276,8 +276,8 @@ func (x *httpExchange) streamBody(src io.ReadCloser) {
 	}
 }
 
-// route is one API: the path of its requests ends in suffix, which begins with a
-// segment.
+// route is one API: the path of its requests ends in suffix, which begins with
+// a segment.
 type route struct {
 	suffix string
 	d      dialect.Dialect // nil = none

@@ -162,7 +162,8 @@ func testLargeAnswersAreNotRemembered(t *testing.T, a api) {
 	}
 }
 
-// TestCopiesShareABudget: while the copies of others take limits.teesBytes an answer is not remembered, and afterwards the next is.
+// TestCopiesShareABudget: while the copies of others take limits.teesBytes an
+// answer is not remembered, and afterwards the next is.
 func TestCopiesShareABudget(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *Config, _ *Deps) { c.Limits.TeeBytes, c.Limits.TeesBytes = 64<<10, 64<<10 })
@@ -359,7 +360,8 @@ func TestTooLongAs500(t *testing.T) {
 	}
 }
 
-// A client that has read the stream's last event may hang up before the upstream does.
+// A client that has read the stream's last event may hang up before the
+// upstream does.
 func TestHangUpAfterDone(t *testing.T) { inEach(t, testHangUpAfterDone) }
 
 func testHangUpAfterDone(t *testing.T, a api) {
@@ -418,7 +420,8 @@ func testHarnessMessageAfterTheHumans(t *testing.T, a api) {
 	}
 }
 
-// Observing and injecting the same request within the window: the block is entered, or the next turn would miss it.
+// Observing and injecting the same request within the window: the block is
+// entered, or the next turn would miss it.
 func TestObserveThenOn(t *testing.T) { inEach(t, testObserveThenOn) }
 
 func testObserveThenOn(t *testing.T, a api) {

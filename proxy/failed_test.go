@@ -31,7 +31,8 @@ func awaitLogged(t *testing.T, log *lines) string {
 	}
 }
 
-// TestLogTellsWhatFailed: `failed` is a word of one table, whatever the error is: no name of a Go type, and nothing that a peer said.
+// TestLogTellsWhatFailed: `failed` is a word of one table, whatever the error
+// is: no name of a Go type, and nothing that a peer said.
 func TestLogTellsWhatFailed(t *testing.T) {
 	canned := newCanned(t, map[string]string{
 		"/close":       "",

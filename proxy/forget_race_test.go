@@ -8,7 +8,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// TestForgottenWhileSearched: what is forgotten between a search and its block is neither inserted nor replayed.
+// TestForgottenWhileSearched: what is forgotten between a search and its block
+// is neither inserted nor replayed.
 func TestForgottenWhileSearched(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis {
@@ -34,7 +35,8 @@ func TestForgottenWhileSearched(t *testing.T) {
 	}
 }
 
-// TestRefusalsTeachTheirUserAlone: refusals that nobody can explain move no block of another user's conversations.
+// TestRefusalsTeachTheirUserAlone: refusals that nobody can explain move no
+// block of another user's conversations.
 func TestRefusalsTeachTheirUserAlone(t *testing.T) {
 	t.Parallel()
 	a := apis[0]

@@ -24,20 +24,25 @@ import (
 
 // ForwardConfig says whom the forward door serves and where it may lead.
 type ForwardConfig struct {
-	// Listen is host:port. Without a Token the host must be a loopback address: this is not an open proxy.
+	// Listen is host:port. Without a Token the host must be a loopback address:
+	// this is not an open proxy.
 	Listen string
-	// Token is asked of every client, as the password of Basic proxy authentication (any user name) or as a Bearer
-	// token; "" = none is.
+	// Token is asked of every client, as the password of Basic proxy
+	// authentication (any user name) or as a Bearer token; "" = none is.
 	Token redact.Secret
-	// Intercept are the hosts whose connections are decrypted, with certificates of the local authority. Without an
-	// authority, or where its certificate does not cover the host, they are tunnelled like all others.
+	// Intercept are the hosts whose connections are decrypted, with
+	// certificates of the local authority. Without an authority, or where its
+	// certificate does not cover the host, they are tunnelled like all others.
 	Intercept []string
-	// Others is what becomes of hosts that are not intercepted: OthersTunnel or OthersRefuse.
+	// Others is what becomes of hosts that are not intercepted: OthersTunnel or
+	// OthersRefuse.
 	Others string
-	// AllowPrivate lets tunnels lead to loopback, private, link-local and other addresses that are not on the public
-	// internet. What counts is the address that is dialled, whatever name it was looked up by.
+	// AllowPrivate lets tunnels lead to loopback, private, link-local and other
+	// addresses that are not on the public internet. What counts is the address
+	// that is dialled, whatever name it was looked up by.
 	AllowPrivate bool
-	// MaxTunnels bounds the tunnels open at once, of two connections and 64 KiB each. Beyond, clients get a 503.
+	// MaxTunnels bounds the tunnels open at once, of two connections and 64 KiB
+	// each. Beyond, clients get a 503.
 	MaxTunnels  int
 	DialTimeout time.Duration
 	// Drain is how long tunnels may go on after the door has closed.
@@ -50,8 +55,9 @@ const (
 	OthersRefuse = "refuse"
 )
 
-// DefaultForwardConfig serves this machine and leads to the public internet. What goes to the two best-known LLM APIs
-// is intercepted, once there is an authority.
+// DefaultForwardConfig serves this machine and leads to the public internet.
+// What goes to the two best-known LLM APIs is intercepted, once there is an
+// authority.
 func DefaultForwardConfig() ForwardConfig {
 	return ForwardConfig{
 		Listen:      "127.0.0.1:8789",
@@ -104,18 +110,21 @@ func (c ForwardConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// loopbackHost takes addresses alone: what localhost resolves to is not for the configuration to know.
+// loopbackHost takes addresses alone: what localhost resolves to is not for the
+// configuration to know.
 func loopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Forward is the door for clients whose base URL can't be changed: an HTTP proxy (HTTPS_PROXY) that takes CONNECT and
-// nothing else. Connections to the hosts that are intercepted are decrypted and served like those of the reverse door;
-// all others are tunnelled, byte for byte.
+// Forward is the door for clients whose base URL can't be changed: an HTTP
+// proxy (HTTPS_PROXY) that takes CONNECT and nothing else. Connections to the
+// hosts that are intercepted are decrypted and served like those of the reverse
+// door; all others are tunnelled, byte for byte.
 //
-// It uses goproxy for the CONNECT decision alone. The rest of that module stays out of play: its transport and dialers,
-// which follow the environment and may lead back here, its tunnels, which no shutdown waits for, and its built-in
+// It uses goproxy for the CONNECT decision alone. The rest of that module stays
+// out of play: its transport and dialers, which follow the environment and may
+// lead back here, its tunnels, which no shutdown waits for, and its built-in
 // certificate authority, whose key is public.
 type Forward struct {
 	cfg     ForwardConfig
@@ -126,8 +135,9 @@ type Forward struct {
 	inner   *interceptor  // nil = nothing is intercepted
 }
 
-// NewForward makes a forward door. It does not listen yet. h serves what is intercepted; with it or authority nil,
-// nothing is. sc says how those connections are served; its address does not count. log may be nil.
+// NewForward makes a forward door. It does not listen yet. h serves what is
+// intercepted; with it or authority nil, nothing is. sc says how those
+// connections are served; its address does not count. log may be nil.
 func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -151,7 +161,8 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 		f.inner = newInterceptor(authority, handlers, sc, log)
 	}
 	f.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: f.control}
-	// A literal, since goproxy's constructor reads proxies from the environment. Its transport is never used.
+	// A literal, since goproxy's constructor reads proxies from the
+	// environment. Its transport is never used.
 	f.connect = &goproxy.ProxyHttpServer{
 		Logger: silent{},
 		Tr:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errForbidden }},
@@ -177,8 +188,9 @@ func (f *Forward) Listen() error {
 // Addr is where the door listens, nil before Listen.
 func (f *Forward) Addr() net.Addr { return f.server.Addr() }
 
-// Serve serves until ctx ends; tunnels open then may go on for Drain, intercepted exchanges for as long as those of the
-// reverse door. See [Server.Serve].
+// Serve serves until ctx ends; tunnels open then may go on for Drain,
+// intercepted exchanges for as long as those of the reverse door. See
+// [Server.Serve].
 func (f *Forward) Serve(ctx context.Context) error {
 	if f.inner == nil {
 		return f.server.Serve(ctx)
@@ -222,7 +234,8 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.connect.ServeHTTP(aheadWriter{w}, r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
 }
 
-// authorized compares hashes, so that neither length nor content of the token shows in time.
+// authorized compares hashes, so that neither length nor content of the token
+// shows in time.
 func (f *Forward) authorized(r *http.Request) bool {
 	if f.cfg.Token == "" {
 		return true
@@ -242,7 +255,8 @@ func (f *Forward) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// forwarding is a CONNECT being served. The handler closes the far end whatever becomes of the near one.
+// forwarding is a CONNECT being served. The handler closes the far end whatever
+// becomes of the near one.
 type forwarding struct {
 	target  net.Conn
 	release func() // gives the place back; nil once the intercepted connection is to do it
@@ -259,8 +273,8 @@ func (t *forwarding) close() {
 	}
 }
 
-// decide is the CONNECT policy. A host that is intercepted needs nobody else's yes; for the others: dial, and only then
-// say yes.
+// decide is the CONNECT policy. A host that is intercepted needs nobody else's
+// yes; for the others: dial, and only then say yes.
 func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 	t, ok := ctx.Req.Context().Value(forwardingKey{}).(*forwarding)
 	if !ok {
@@ -329,8 +343,8 @@ func (f *Forward) control(_ context.Context, _, address string, _ syscall.RawCon
 	return nil
 }
 
-// special are the ranges that netip has no name for but that lead nowhere on the public internet, or through a
-// translation to where it does not show.
+// special are the ranges that netip has no name for but that lead nowhere on
+// the public internet, or through a translation to where it does not show.
 var special = [...]netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),
@@ -358,7 +372,8 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// refusal is the answer to a CONNECT that failed. It names what the client asked for and no address that it did not.
+// refusal is the answer to a CONNECT that failed. It names what the client
+// asked for and no address that it did not.
 func refusal(host string, err error) *http.Response {
 	var p problem
 	var dns *net.DNSError

@@ -47,7 +47,8 @@ func startForward(t *testing.T, cfg ForwardConfig, h *Handler, a *Authority) (ad
 	return f.Addr().String(), func() error { cancel(); return wait(t, done) }
 }
 
-// The client's TLS ends at the target, over HTTP/1.1 and HTTP/2, with the target's own certificate.
+// The client's TLS ends at the target, over HTTP/1.1 and HTTP/2, with the
+// target's own certificate.
 func TestForwardTunnelsTLS(t *testing.T) {
 	target := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
@@ -84,7 +85,8 @@ func TestForwardTunnelsTLS(t *testing.T) {
 	}
 }
 
-// A client may send its first bytes with the CONNECT, before it is told that there is a tunnel.
+// A client may send its first bytes with the CONNECT, before it is told that
+// there is a tunnel.
 func TestForwardKeepsEarlyBytes(t *testing.T) {
 	echo, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// TestForwardedIsNotOnePersons: on one person's machine everything is theirs, but for what a reverse proxy on it passes on.
+// TestForwardedIsNotOnePersons: on one person's machine everything is theirs,
+// but for what a reverse proxy on it passes on.
 func TestForwardedIsNotOnePersons(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -23,7 +23,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// patience bounds waits that only a failing test sits out. A busy machine may take long over what takes no time.
+// patience bounds waits that only a failing test sits out. A busy machine may
+// take long over what takes no time.
 const patience = time.Minute
 
 // hopPlane returns a plane with one upstream.
@@ -131,7 +132,8 @@ func hopServe(tb testing.TB, h http.Handler, set ...func(*ServerConfig)) string 
 	return s.Addr().String()
 }
 
-// canned is an upstream that records what it reads and answers with fixed bytes.
+// canned is an upstream that records what it reads and answers with fixed
+// bytes.
 type canned struct {
 	addr     string
 	requests chan *recordedRequest
@@ -146,7 +148,8 @@ type recordedRequest struct {
 	Framing string // length or chunked, "" where there is no body
 }
 
-// newCanned answers the request to each path (the last segment's name) with answers[name], else with a plain 200.
+// newCanned answers the request to each path (the last segment's name) with
+// answers[name], else with a plain 200.
 func newCanned(t *testing.T, answers map[string]string) *canned {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -296,7 +299,8 @@ func TestRequestsPassUnchanged(t *testing.T) {
 	}
 }
 
-// A chunked body may leave with a length or in chunks, but whole. With trailers it leaves in chunks.
+// A chunked body may leave with a length or in chunks, but whole. With trailers
+// it leaves in chunks.
 func TestChunkedRequests(t *testing.T) {
 	up := newCanned(t, nil)
 	for _, stream := range []bool{false, true} {
@@ -353,7 +357,8 @@ func TestUpstreamIsNotTheClientsToChoose(t *testing.T) {
 	}
 }
 
-// Whatever an upstream answers, the client is answered the same as without the hop.
+// Whatever an upstream answers, the client is answered the same as without the
+// hop.
 func TestResponsesPassUnchanged(t *testing.T) {
 	var zipped bytes.Buffer
 	zw := gzip.NewWriter(&zipped)
@@ -510,8 +515,8 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
-// TestHTTP2GoAway: an upstream that wants the connection ended in the midst of a stream gets no more requests on it, and the stream
-// comes whole.
+// TestHTTP2GoAway: an upstream that wants the connection ended in the midst of
+// a stream gets no more requests on it, and the stream comes whole.
 func TestHTTP2GoAway(t *testing.T) {
 	goOn := make(chan struct{})
 	up := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -539,7 +544,8 @@ func TestHTTP2GoAway(t *testing.T) {
 		if _, err := io.ReadFull(first.Body, event); err != nil {
 			t.Fatal(err)
 		}
-		// GOAWAY may be under way still: a request that the old connection takes is answered there.
+		// GOAWAY may be under way still: a request that the old connection
+		// takes is answered there.
 		elsewhere := false
 		for deadline := time.Now().Add(patience); !elsewhere && time.Now().Before(deadline); {
 			second, err := http.Get("http://" + door + "/second")
@@ -564,7 +570,8 @@ func TestHTTP2GoAway(t *testing.T) {
 	}
 }
 
-// hopListen serves h on a loopback port until the test ends, and returns its URL.
+// hopListen serves h on a loopback port until the test ends, and returns its
+// URL.
 func hopListen(tb testing.TB, h http.Handler) string {
 	tb.Helper()
 	s := httptest.NewUnstartedServer(h)

@@ -19,7 +19,8 @@ func (hungStore) Records(ctx context.Context, _ storage.Bucket, _ storage.Scope,
 	return storage.RecordPage{}, ctx.Err()
 }
 
-// TestHungStoreCostsTheFirstDeadlineOnce: while a user's ledger does not come, their first request waits longest.
+// TestHungStoreCostsTheFirstDeadlineOnce: while a user's ledger does not come,
+// their first request waits longest.
 func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := DefaultConfig()

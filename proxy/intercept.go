@@ -13,11 +13,13 @@ import (
 	"time"
 )
 
-// Intercept is a host whose connections the forward door decrypts, so that memory works there.
+// Intercept is a host whose connections the forward door decrypts, so that
+// memory works there.
 type Intercept struct {
 	Host string // lower-case DNS name; port 443 alone is meant
-	// Upstream names the configured upstream that its requests go to. "" = the one whose URL has this host, and where there
-	// is none, the host itself over HTTPS.
+	// Upstream names the configured upstream that its requests go to. "" = the
+	// one whose URL has this host, and where there is none, the host itself
+	// over HTTPS.
 	Upstream string
 }
 
@@ -30,8 +32,9 @@ func ParseIntercept(s string) (Intercept, error) {
 	return Intercept{Host: host, Upstream: up}, nil
 }
 
-// For returns a handler for requests that were meant for i.Host and for no other: their path has no say in where they
-// go. It reads the upstream's CA file where one has to be opened.
+// For returns a handler for requests that were meant for i.Host and for no
+// other: their path has no say in where they go. It reads the upstream's CA
+// file where one has to be opened.
 func (h *Handler) For(i Intercept) (http.Handler, error) {
 	up, err := h.plane.router.ForHost(i.Host, i.Upstream)
 	if err != nil {
@@ -42,8 +45,9 @@ func (h *Handler) For(i Intercept) (http.Handler, error) {
 	}), nil
 }
 
-// interceptor takes decrypted connections to a Server of their own, with the handler of the reverse door, so that
-// streams, cancellation and shutdown are the same there.
+// interceptor takes decrypted connections to a Server of their own, with the
+// handler of the reverse door, so that streams, cancellation and shutdown are
+// the same there.
 type interceptor struct {
 	handlers map[string]http.Handler // by host
 	server   *Server
@@ -59,7 +63,8 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 	i.tls = &tls.Config{
 		NextProtos: []string{"h2", "http/1.1"},
 		MinVersion: tls.VersionTLS12,
-		// The host is the one that the tunnel was asked for; the client's own idea of it, in its hello, decides nothing.
+		// The host is the one that the tunnel was asked for; the client's own
+		// idea of it, in its hello, decides nothing.
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return a.leaf(hello.Conn.(*interceptedConn).host)
 		},
@@ -78,8 +83,9 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 
 type interceptedKey struct{}
 
-// take makes conn a TLS server for host and hands it over. It returns once the handshake is done or has failed; release
-// is called when the connection is closed.
+// take makes conn a TLS server for host and hands it over. It returns once the
+// handshake is done or has failed; release is called when the connection is
+// closed.
 func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
 	c := tls.Server(newInterceptedConn(conn, host, release, i.server.cfg.WriteIdle), i.tls)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
@@ -146,11 +152,13 @@ func newInterceptedConn(conn net.Conn, host string, release func(), idle time.Du
 	return &interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release), idle: idle}
 }
 
-// maxOwnRecord bounds the records that TLS sends on its own account, such as alerts and key updates, in bytes.
+// maxOwnRecord bounds the records that TLS sends on its own account, such as
+// alerts and key updates, in bytes.
 const maxOwnRecord = 64
 
-// Write closes the connection if the client does not take a record of TLS's own within idle. crypto/tls writes such
-// records while it reads, for instance to answer a key update, and neither a read deadline nor the write deadlines of
+// Write closes the connection if the client does not take a record of TLS's own
+// within idle. crypto/tls writes such records while it reads, for instance to
+// answer a key update, and neither a read deadline nor the write deadlines of
 // responses bound that write.
 func (c *interceptedConn) Write(p []byte) (int, error) {
 	if len(p) <= maxOwnRecord && c.idle > 0 {
@@ -164,7 +172,8 @@ func (c *interceptedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// interceptedHostOf returns the host that the client asked a tunnel to. conn speaks TLS over an interceptedConn.
+// interceptedHostOf returns the host that the client asked a tunnel to. conn
+// speaks TLS over an interceptedConn.
 func interceptedHostOf(conn net.Conn) string {
 	return conn.(*tls.Conn).NetConn().(*interceptedConn).host
 }

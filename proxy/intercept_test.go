@@ -40,7 +40,8 @@ func authority(t *testing.T, hosts ...string) (*Authority, *x509.CertPool) {
 	return a, pool
 }
 
-// intercepted is a forward door that decrypts interceptedHost and sends it on, over TLS, to upstream.
+// intercepted is a forward door that decrypts interceptedHost and sends it on,
+// over TLS, to upstream.
 type intercepted struct {
 	*rig
 	door   string
@@ -83,7 +84,8 @@ func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*Forwar
 	return i
 }
 
-// An agent that knows nothing but HTTPS_PROXY and the authority gets its memory, over HTTP/1.1 and HTTP/2.
+// An agent that knows nothing but HTTPS_PROXY and the authority gets its
+// memory, over HTTP/1.1 and HTTP/2.
 func TestInterceptedRequestsAreRemembered(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(fmt.Sprintf("h2=%v", h2), func(t *testing.T) {
@@ -125,7 +127,8 @@ func TestInterceptedRequestsAreRemembered(t *testing.T) {
 	}
 }
 
-// Routes, request heads and answers are the reverse door's; only the host decides where a request goes.
+// Routes, request heads and answers are the reverse door's; only the host
+// decides where a request goes.
 func TestInterceptedHostDecidesTheUpstream(t *testing.T) {
 	i := newIntercepted(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "secure "+r.URL.String()) }, nil)
 	for _, path := range []string{"/", "/v1/messages?beta=true", "/elsewhere"} {
@@ -144,7 +147,8 @@ func TestInterceptedHostDecidesTheUpstream(t *testing.T) {
 	}
 }
 
-// A page that goes through the door must not reach the memory of whoever runs it.
+// A page that goes through the door must not reach the memory of whoever runs
+// it.
 func TestInterceptedPagesGetNoMemory(t *testing.T) {
 	i := newIntercepted(t, func(w http.ResponseWriter, _ *http.Request) {}, nil)
 	for _, change := range []func(*http.Request){
@@ -219,7 +223,8 @@ func TestInterceptedClientLeavingCancelsUpstream(t *testing.T) {
 	}
 }
 
-// Shutdown lets an intercepted stream finish, well past the time that tunnels are given.
+// Shutdown lets an intercepted stream finish, well past the time that tunnels
+// are given.
 func TestInterceptedStreamsOutliveTheDoor(t *testing.T) {
 	began, finish := make(chan struct{}), make(chan struct{})
 	i := newIntercepted(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -246,7 +251,8 @@ func TestInterceptedStreamsOutliveTheDoor(t *testing.T) {
 	}
 }
 
-// Places are given back when intercepted connections close, and held while they are open.
+// Places are given back when intercepted connections close, and held while they
+// are open.
 func TestInterceptedConnectionsAreBounded(t *testing.T) {
 	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) {}, func(c *ForwardConfig) { c.MaxTunnels = 1 })
 	first := i.client(false)
@@ -273,7 +279,8 @@ func TestInterceptedConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-// What is not on the list keeps its own certificate, or is refused where the door is for the list alone.
+// What is not on the list keeps its own certificate, or is refused where the
+// door is for the list alone.
 func TestInterceptLeavesOthersAlone(t *testing.T) {
 	target := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "own") }))
 	defer target.Close()
@@ -297,7 +304,8 @@ func TestInterceptLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// A client that does not trust the authority fails by itself and leaves nothing behind.
+// A client that does not trust the authority fails by itself and leaves nothing
+// behind.
 func TestInterceptedClientWithoutTrust(t *testing.T) {
 	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) { t.Error("a request came through") }, func(c *ForwardConfig) { c.MaxTunnels = 1 })
 	for range 3 { // the place is free again each time

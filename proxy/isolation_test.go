@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// What one user was given is never replayed to another who sends the same messages.
+// What one user was given is never replayed to another who sends the same
+// messages.
 func TestReplayStaysWithItsUser(t *testing.T) { inEach(t, testReplayStaysWithItsUser) }
 
 func testReplayStaysWithItsUser(t *testing.T, a api) {
@@ -58,7 +59,8 @@ func TestRefusedKeysLeaveNothing(t *testing.T) {
 	}
 }
 
-// Ids of turns stand in stores that older builds have written: how they are made is fixed.
+// Ids of turns stand in stores that older builds have written: how they are
+// made is fixed.
 func TestTurnIDsStay(t *testing.T) {
 	ids := ledger.NewTurnIDs([]byte("0123456789abcdef0123456789abcdef"))
 	scope := storage.Scope{Tenant: "local", App: "default", Project: "default", User: "u"}

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// keyUpdates writes what asks a server for new keys, under a client's own, which change with each (RFC 8446, 4.6.3 and 7.2).
+// keyUpdates writes what asks a server for new keys, under a client's own,
+// which change with each (RFC 8446, 4.6.3 and 7.2).
 type keyUpdates struct {
 	secret []byte
 	seq    uint64 // of records under it
@@ -60,8 +61,9 @@ func (k *keyUpdates) update(t *testing.T, out []byte) []byte {
 	return out
 }
 
-// A client that asks for new keys and takes no answer doesn't hold its connection for good: what answers it is written
-// by who reads, whom no deadline of reading frees.
+// A client that asks for new keys and takes no answer doesn't hold its
+// connection for good: what answers it is written by who reads, whom no
+// deadline of reading frees.
 func TestUnansweredKeyUpdatesEnd(t *testing.T) {
 	a, roots := authority(t)
 	cfg := DefaultServerConfig()

@@ -86,7 +86,8 @@ func TestForgottenStaysForgotten(t *testing.T) {
 	}
 }
 
-// What a refused try was given is stored when its retry, or the turn after it, is accepted.
+// What a refused try was given is stored when its retry, or the turn after it,
+// is accepted.
 func TestStoredThoughTheFirstTryFailed(t *testing.T) {
 	for name, retried := range map[string]bool{"a retry": true, "the turn after it": false} {
 		t.Run(name, func(t *testing.T) {
@@ -141,7 +142,8 @@ func TestManySegmentsBecomeFew(t *testing.T) {
 	}
 }
 
-// TestForgetWithVerySegmentedLedger: what is forgotten goes however many segments there are, and others' entries are written.
+// TestForgetWithVerySegmentedLedger: what is forgotten goes however many
+// segments there are, and others' entries are written.
 func TestForgetWithVerySegmentedLedger(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("fact")
@@ -205,7 +207,8 @@ func TestLedgerOutlivesAnOutage(t *testing.T) {
 	}
 }
 
-// One user alone can't fill the memory: the turns used longest ago are replayed no more.
+// One user alone can't fill the memory: the turns used longest ago are replayed
+// no more.
 func TestLargeScopeIsCutDown(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *Deps) { c.Ledger.MaxBytes = 1 << 20 })
 	r.recall.set(strings.Repeat("long ", 200))
@@ -221,7 +224,8 @@ func TestLargeScopeIsCutDown(t *testing.T) {
 	}
 }
 
-// What is forgotten while the ledger can't be read does not come back when it can.
+// What is forgotten while the ledger can't be read does not come back when it
+// can.
 func TestForgottenDuringAnOutage(t *testing.T) {
 	r := newRig(t)
 	r.recall.set("drop")

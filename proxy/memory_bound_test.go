@@ -35,7 +35,8 @@ func blocksIn(t *testing.T, body string) (out []string) {
 	return out
 }
 
-// TestConversationIsBoundedInTokens: the block that would pass the bound has fewer memories, or is none.
+// TestConversationIsBoundedInTokens: the block that would pass the bound has
+// fewer memories, or is none.
 func TestConversationIsBoundedInTokens(t *testing.T) { inEach(t, testConversationIsBoundedInTokens) }
 
 func testConversationIsBoundedInTokens(t *testing.T, a api) {

@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// roles shows the messages of a chat completion, with blocks shortened to their memories.
+// roles shows the messages of a chat completion, with blocks shortened to their
+// memories.
 func roles(t *testing.T, body string) []string { return apis[0].lines(t, body) }
 
 func TestModeTable(t *testing.T) { inEach(t, testModeTable) }
@@ -72,7 +73,8 @@ func testModeTable(t *testing.T, a api) {
 	}
 }
 
-// A mode that does not inject still repeats what an earlier mode did, or the cached prefix would break.
+// A mode that does not inject still repeats what an earlier mode did, or the
+// cached prefix would break.
 func TestModeWriteReplays(t *testing.T) { inEach(t, testModeWriteReplays) }
 
 func testModeWriteReplays(t *testing.T, a api) {
@@ -86,7 +88,8 @@ func testModeWriteReplays(t *testing.T, a api) {
 		t.Errorf("status %s with %s memories, want replayed with 1", got.status, got.memories)
 	}
 	a.grows(t, first, r.one().body)
-	// The turn has a none-entry: switched on again, nothing is inserted before it.
+	// The turn has a none-entry: switched on again, nothing is inserted before
+	// it.
 	r.post(a.body("user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: q3"))
 	want := []string{
 		"user: [first]", "user: q1", "assistant: fine", "user: q2", "assistant: fine", "user: [second]", "user: q3",
@@ -198,7 +201,8 @@ func testToolLoopRecallsOnce(t *testing.T, a api) {
 	}
 }
 
-// A loop that Remora sees only the middle of (a restart without its ledger) gets nothing, now or later.
+// A loop that Remora sees only the middle of (a restart without its ledger)
+// gets nothing, now or later.
 func TestUnknownToolLoopStaysBare(t *testing.T) { inEach(t, testUnknownToolLoopStaysBare) }
 
 func testUnknownToolLoopStaysBare(t *testing.T, a api) {
@@ -263,7 +267,8 @@ func testRegeneratedAnswerIsTheSameTurn(t *testing.T, a api) {
 	}
 }
 
-// Two conversations begin alike and are given different memories: each goes on with its own.
+// Two conversations begin alike and are given different memories: each goes on
+// with its own.
 func TestVariantsFollowTheirConversation(t *testing.T) {
 	inEach(t, testVariantsFollowTheirConversation)
 }
@@ -363,7 +368,8 @@ func testForgetTakesTheLineOutOfReplays(t *testing.T, a api) {
 	}
 }
 
-// An erased user's blocks are neither replayed nor kept, also what was about to be stored.
+// An erased user's blocks are neither replayed nor kept, also what was about to
+// be stored.
 func TestDropForgetsTheScope(t *testing.T) { inEach(t, testDropForgetsTheScope) }
 
 func testDropForgetsTheScope(t *testing.T, a api) {
@@ -415,7 +421,8 @@ func testConversationIsBounded(t *testing.T, a api) {
 	}
 }
 
-// What stands in the request already, or in a block replayed in it, is not asked for again.
+// What stands in the request already, or in a block replayed in it, is not
+// asked for again.
 func TestVisibleIsToldToRecall(t *testing.T) { inEach(t, testVisibleIsToldToRecall) }
 
 func testVisibleIsToldToRecall(t *testing.T, a api) {
@@ -457,7 +464,8 @@ func testMemoryFailsOpen(t *testing.T, a api) {
 			if got := r.post(body); got.code != 200 || got.status != tt.want || r.one().body != body {
 				t.Errorf("code %d, status %s, want 200, %s and the body unchanged", got.code, got.status, tt.want)
 			}
-			// The turn has a none-entry now: nothing may appear before it later.
+			// The turn has a none-entry now: nothing may appear before it
+			// later.
 			r.recall.err, r.recall.do = nil, nil
 			r.recall.set("late")
 			r.post(a.body("user: q1", "assistant: fine", "user: q2"))
@@ -476,7 +484,8 @@ func (nameless) InstallSecret(context.Context) ([]byte, error) {
 	return nil, storage.ErrUnavailable
 }
 
-// Before the store was open nobody knows whose a turn is. It goes out, and what is not remembered is counted.
+// Before the store was open nobody knows whose a turn is. It goes out, and what
+// is not remembered is counted.
 func TestBeforeTheStoreWasOpen(t *testing.T) {
 	r := newRig(t, func(_ *Config, d *Deps) { d.Local = nameless{d.Local} })
 	for _, mode := range []string{"on", "read", "off"} {

@@ -22,7 +22,8 @@ func messagesRig(t *testing.T, opts ...rigOption) *rig {
 	return apis[1].rig(t, opts...)
 }
 
-// The form of a turn and the place of the marks change from request to request; what was inserted stays.
+// The form of a turn and the place of the marks change from request to request;
+// what was inserted stays.
 func TestFormsOfATurnReplayAlike(t *testing.T) {
 	body := func(turns ...string) string {
 		return `{"model":"m","messages":[` + strings.Join(turns, ",") + `]}`
@@ -51,7 +52,8 @@ func TestFormsOfATurnReplayAlike(t *testing.T) {
 	}
 }
 
-// No prefix that the client marks is cut short, but the one that ends with the turn itself.
+// No prefix that the client marks is cut short, but the one that ends with the
+// turn itself.
 func TestMarkedPrefixesStayWhole(t *testing.T) {
 	const mark = `"cache_control":{"type":"ephemeral"}`
 	doc := `{"type":"document","source":{"type":"text","media_type":"text/plain","data":"long"},` + mark + `}`
@@ -68,7 +70,8 @@ func TestMarkedPrefixesStayWhole(t *testing.T) {
 	}
 }
 
-// What a harness adds to tool results is a part of the loop, what a person adds is a turn, and results stay in front.
+// What a harness adds to tool results is a part of the loop, what a person adds
+// is a turn, and results stay in front.
 func TestTextBesideToolResults(t *testing.T) {
 	loop := func(text string) string {
 		return `{"model":"m","messages":[{"role":"user","content":"do it"},{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},` +
@@ -143,7 +146,8 @@ func TestCountTokens(t *testing.T) {
 	}
 }
 
-// A count that is refused with what would be inserted is taken without, and teaches nothing.
+// A count that is refused with what would be inserted is taken without, and
+// teaches nothing.
 func TestCountTokensRefused(t *testing.T) {
 	r := messagesRig(t)
 	r.recall.set("fact")
@@ -204,8 +208,9 @@ func TestMessagesThatAreNoTurns(t *testing.T) {
 	}
 }
 
-// Claude Code names an account, an installation and a session in one string; only the account is a user, and the
-// installation stands in for it. What nobody knows how to read is nobody.
+// Claude Code names an account, an installation and a session in one string;
+// only the account is a user, and the installation stands in for it. What
+// nobody knows how to read is nobody.
 func TestClaudeCodeUser(t *testing.T) {
 	for _, tt := range []struct{ agent, id, user, conv string }{
 		{"claude-cli/2.1", `{"device_id":"d","account_uuid":"ann","session_id":"s1"}`, "ann", "s1"},

@@ -13,7 +13,8 @@ type outcome struct {
 	detail  string // of the problem
 }
 
-// newTee returns a tee for an answer that something will be learned from, or nil.
+// newTee returns a tee for an answer that something will be learned from, or
+// nil.
 func (x *exchange) newTee(resp *http.Response) *tee {
 	if x.api.d == nil || resp.StatusCode/100 != 2 || !x.plan.persist && x.trace == nil &&
 		!(x.plan.next != nil && encoded(resp.Header)) && !x.plan.walk.Ambiguous() {
@@ -30,8 +31,8 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 		x.trace.end(now)
 		return
 	}
-	// A client may hang up once it has read the last event, before the upstream has
-	// closed the stream; and an upstream may close it uncleanly.
+	// A client may hang up once it has read the last event, before the upstream
+	// has closed the stream; and an upstream may close it uncleanly.
 	cut := out.Failed != failedNone && streamed(resp.Header)
 	if t.over || !out.Complete && !cut {
 		if t.over {
@@ -51,7 +52,8 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	})
 }
 
-// log writes the exchange's one line. Its span may end later, with the assembler.
+// log writes the exchange's one line. Its span may end later, with the
+// assembler.
 func (x *exchange) log(out outcome) {
 	if !x.h.log.Enabled(x.ctx, slog.LevelInfo) {
 		return
@@ -92,8 +94,8 @@ func (x *exchange) log(out outcome) {
 // maxLoggedPath limits a path in the log, in bytes.
 const maxLoggedPath = 256
 
-// loggedPath returns the part of a path that may be logged: the known suffix of a
-// known path, and others redacted, since a path may hold keys and names.
+// loggedPath returns the part of a path that may be logged: the known suffix of
+// a known path, and others redacted, since a path may hold keys and names.
 func (h *Handler) loggedPath(path string) string {
 	for _, to := range h.routes {
 		if strings.HasSuffix(path, to.suffix) {

@@ -38,7 +38,8 @@ const (
 	wordEvent   = `data: {"choices":[{"index":0,"delta":{"content":"must alternate: error in chat template"}}],"error":null}` + "\n\n"
 )
 
-// learnedPlace says whether a lesson tells that blocks stand in the user's message.
+// learnedPlace says whether a lesson tells that blocks stand in the user's
+// message.
 func learnedPlace(r *rig) bool {
 	r.h.placements.mu.RLock()
 	defer r.h.placements.mu.RUnlock()
@@ -50,8 +51,9 @@ func learnedPlace(r *rig) bool {
 	return false
 }
 
-// A stream that begins with the refusal of its request is a refusal, whatever its status; one that begins otherwise is
-// the client's as it came, after one request.
+// A stream that begins with the refusal of its request is a refusal, whatever
+// its status; one that begins otherwise is the client's as it came, after one
+// request.
 func TestStreamsThatRefuse(t *testing.T) {
 	const done = "data: [DONE]\n\n"
 	gzipped := func(s string) string {
@@ -123,7 +125,8 @@ func TestStreamsThatRefuse(t *testing.T) {
 	}
 }
 
-// A conversation that the server does not take without a block either is the client's fault.
+// A conversation that the server does not take without a block either is the
+// client's fault.
 func TestStreamsThatRefuseTheOriginal(t *testing.T) {
 	r := newRig(t)
 	r.answers(func(received) (int, string, string) { return 200, "text/event-stream", strictEvent })
@@ -140,7 +143,8 @@ func TestStreamsThatRefuseTheOriginal(t *testing.T) {
 	}
 }
 
-// A prompt that LM Studio's context is too short for with a block goes without it, and that is no matter of places.
+// A prompt that LM Studio's context is too short for with a block goes without
+// it, and that is no matter of places.
 func TestStreamsTooLong(t *testing.T) {
 	llm := &proxytest.LLM{Strict: proxytest.LMStudio, MaxContext: 40}
 	up := httptest.NewServer(llm)
@@ -156,14 +160,15 @@ func TestStreamsTooLong(t *testing.T) {
 	}
 }
 
-// Another model may be served by the name of one that took blocks, or its context be full: the first refusal is the client's,
-// and the last.
+// Another model may be served by the name of one that took blocks, or its
+// context be full: the first refusal is the client's, and the last.
 func TestStreamsBecomeStrict(t *testing.T) {
 	t.Run("template", func(t *testing.T) { testStreamsBecomeStrict(t, strictEvent, StatusInjected, 1) })
 	t.Run("length", func(t *testing.T) { testStreamsBecomeStrict(t, lengthEvent, StatusRejected, 2) })
 }
 
-// testStreamsBecomeStrict ends with the status of a request, and how many it costs, after the one that was sent twice.
+// testStreamsBecomeStrict ends with the status of a request, and how many it
+// costs, after the one that was sent twice.
 func testStreamsBecomeStrict(t *testing.T, refusal string, then Status, requests int) {
 	r := newRig(t)
 	strict := false
@@ -209,8 +214,9 @@ func begun(t *testing.T) (*httpExchange, *http.Response, *io.PipeWriter) {
 	return x, &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, up
 }
 
-// The head of a stream waits for its first event as long as a refusal may take, no event waits for anything, and once the
-// model is known to take a block there, nothing does.
+// The head of a stream waits for its first event as long as a refusal may take,
+// no event waits for anything, and once the model is known to take a block
+// there, nothing does.
 func TestStreamsWaitForTheFirstEventAlone(t *testing.T) {
 	type said struct {
 		at   time.Duration
@@ -311,7 +317,8 @@ func TestStreamsOfKnownModels(t *testing.T) {
 	}
 }
 
-// The first event shows in the first bytes of a stream that is encoded, if the upstream means it to be read.
+// The first event shows in the first bytes of a stream that is encoded, if the
+// upstream means it to be read.
 func TestStreamsEncoded(t *testing.T) {
 	type writer interface {
 		io.Writer
@@ -340,7 +347,8 @@ func TestStreamsEncoded(t *testing.T) {
 	}
 }
 
-// trailingBody ends with trailers, as the bodies of both clients do: whoever reads the end writes them.
+// trailingBody ends with trailers, as the bodies of both clients do: whoever
+// reads the end writes them.
 type trailingBody struct {
 	resp *http.Response
 	text string
@@ -361,7 +369,8 @@ func (b *trailingBody) Read(p []byte) (int, error) {
 
 func (b *trailingBody) Close() error { return nil }
 
-// What is read ahead of the client does not write to what the client's side reads meanwhile.
+// What is read ahead of the client does not write to what the client's side
+// reads meanwhile.
 func TestStreamsReadAheadKeepTheirTrailers(t *testing.T) {
 	resp := &http.Response{Trailer: http.Header{"X-Cost": nil}}
 	body := &trailingBody{resp: resp, text: wordEvent, end: make(chan struct{}), told: make(chan struct{})}
@@ -378,7 +387,8 @@ func TestStreamsReadAheadKeepTheirTrailers(t *testing.T) {
 	}
 }
 
-// An original that begins late does not keep the client waiting, and teaches when it has begun. Its trailers are passed on.
+// An original that begins late does not keep the client waiting, and teaches
+// when it has begun. Its trailers are passed on.
 func TestStreamsOfTheOriginalMayBeLate(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		t.Run(fmt.Sprintf("own=%v", own), func(t *testing.T) {

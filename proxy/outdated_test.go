@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestOutdatedLinesSaySo: what was said of old and superseded since is not shown as if it held.
+// TestOutdatedLinesSaySo: what was said of old and superseded since is not
+// shown as if it held.
 func TestOutdatedLinesSaySo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

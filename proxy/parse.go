@@ -37,9 +37,9 @@ type caller struct {
 	scope  storage.Scope
 }
 
-// resolve is the third stage: it finds the caller by the head and the ids in the
-// body alone, so that no text is read for a request without memory. A Status
-// other than "" says why there is no caller.
+// resolve is the third stage: it finds the caller by the head and the ids in
+// the body alone, so that no text is read for a request without memory. A
+// Status other than "" says why there is no caller.
 func (x *exchange) resolve() (who caller, status Status) {
 	if who.secret = x.h.installSecret(x.ctx); who.secret == nil {
 		if x.rights.persist {

@@ -47,8 +47,8 @@ func peekResponse(h *Handler, resp *http.Response, timeout time.Duration, enough
 }
 
 // peekBody returns a body and its beginning: what has come when enough returns
-// true, or maxPeek is reached, or timeout is over. ended reports that it is all of
-// the body. enough must not keep its argument; without it nothing is enough.
+// true, or maxPeek is reached, or timeout is over. ended reports that it is all
+// of the body. enough must not keep its argument; without it nothing is enough.
 func peekBody(h *Handler, body io.ReadCloser, timeout time.Duration, enough func(head []byte) bool) (whole *peekedBody, head []byte, ended bool) {
 	r := &peekedBody{h: h, body: body, more: make(chan struct{}, 1), done: make(chan struct{})}
 	go r.readAhead()

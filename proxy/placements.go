@@ -10,19 +10,20 @@ import (
 
 // placements remembers which upstreams and models refuse a message of its own
 // before the user's, as strict chat templates do. A lesson moves blocks from
-// BeforeUser to InUser and then to nowhere, one step at a time, each only after a
-// refused request has succeeded without its block.
+// BeforeUser to InUser and then to nowhere, one step at a time, each only after
+// a refused request has succeeded without its block.
 //
-// A refusal whose text names roles or the template counts at once, for everybody.
-// Others may be about the memory's content or the request, so it takes two of
-// them in different conversations, and they count for their user alone: one
-// user's refusals must not move what is in another's conversations. At most
-// maxLessons are held; at the limit the oldest is forgotten. A restart forgets
-// all, which costs one refused request each.
+// A refusal whose text names roles or the template counts at once, for
+// everybody. Others may be about the memory's content or the request, so it
+// takes two of them in different conversations, and they count for their user
+// alone: one user's refusals must not move what is in another's conversations.
+// At most maxLessons are held; at the limit the oldest is forgotten. A restart
+// forgets all, which costs one refused request each.
 //
 // It also remembers where models accepted a block in a stream, whose head then
-// passes on without waiting for the first event (refusal.go). At most maxLessons
-// of these are held, too; at the limit any one is forgotten and learned again.
+// passes on without waiting for the first event (refusal.go). At most
+// maxLessons of these are held, too; at the limit any one is forgotten and
+// learned again.
 type placements struct {
 	now func() time.Time
 
@@ -37,8 +38,8 @@ type modelPlacement struct {
 	at    dialect.Placement
 }
 
-// modelKey is what a lesson is about: templates differ by model, and what is made
-// of a request by dialect. scope is empty if the lesson is for everybody.
+// modelKey is what a lesson is about: templates differ by model, and what is
+// made of a request by dialect. scope is empty if the lesson is for everybody.
 type modelKey struct {
 	upstream, dialect, model string
 	scope                    storage.Scope
@@ -99,8 +100,8 @@ func (p *placements) forgetAccepted(at modelPlacement) {
 	delete(p.accepted, at)
 }
 
-// choose returns where a block of a scope goes for this model. ok is false if the
-// model accepts none.
+// choose returns where a block of a scope goes for this model. ok is false if
+// the model accepts none.
 func (p *placements) choose(k modelKey, scope storage.Scope, want dialect.Placement) (at dialect.Placement, ok bool) {
 	p.mu.RLock()
 	everybodys, known := p.lessons[k]
@@ -116,8 +117,9 @@ func (p *placements) choose(k modelKey, scope storage.Scope, want dialect.Placem
 	return want, !now.Before(everybodys.off) && !now.Before(own.off)
 }
 
-// noteRefusal records that an enriched request was refused and succeeded without
-// its blocks, and whether it is certain that their placement was the reason.
+// noteRefusal records that an enriched request was refused and succeeded
+// without its blocks, and whether it is certain that their placement was the
+// reason.
 func (p *placements) noteRefusal(t target, conversation string, certain bool) {
 	k := t.model
 	if !certain {

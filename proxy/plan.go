@@ -15,7 +15,8 @@ import (
 )
 
 // plan is what memory does with a request: what is inserted, and what is
-// recorded and stored once the upstream has answered. The zero plan does nothing.
+// recorded and stored once the upstream has answered. The zero plan does
+// nothing.
 type plan struct {
 	inserts  []dialect.Insertion // none = the body goes out as it came
 	status   Status
@@ -97,9 +98,9 @@ func (x *exchange) compose(who caller, p *payload) {
 	}
 }
 
-// continueHeldTurn plans a request that adds to a turn which the upstream holds,
-// as a step of a tool loop does: nothing is recalled, and what the system prompt
-// had is inserted again.
+// continueHeldTurn plans a request that adds to a turn which the upstream
+// holds, as a step of a tool loop does: nothing is recalled, and what the
+// system prompt had is inserted again.
 func (x *exchange) continueHeldTurn(scope storage.Scope, conversation string, p *payload) {
 	plan := &x.plan
 	said, before := plan.walk.Said, plan.walk.Before
@@ -111,8 +112,8 @@ func (x *exchange) continueHeldTurn(scope storage.Scope, conversation string, p 
 	}
 }
 
-// newTurn returns the turn as far as the request tells it. Its id and its answer
-// follow when the answer is read.
+// newTurn returns the turn as far as the request tells it. Its id and its
+// answer follow when the answer is read.
 func (x *exchange) newTurn(scope storage.Scope, conversation, text string) persist.Turn {
 	t := persist.Turn{
 		Scope: scope, Conversation: conversation, Chain: x.plan.walk.TurnKey(conversation), Model: x.read.req.Model, Source: "proxy",
@@ -147,8 +148,8 @@ func (h *Handler) placement(d dialect.Dialect) dialect.Placement {
 	return dialect.BeforeUser
 }
 
-// enter enters the newest turn into the ledger with its block. It returns what to
-// insert, which is another request's block if that has entered the same turn
+// enter enters the newest turn into the ledger with its block. It returns what
+// to insert, which is another request's block if that has entered the same turn
 // meanwhile, and nothing if a memory was forgotten meanwhile.
 func (x *exchange) enter(block fence.Block, found int) (fence.Block, dialect.Placement, int) {
 	plan := &x.plan

@@ -39,8 +39,8 @@ var problemTitles = map[string]string{
 	"websocket-fallback":   "HTTP is spoken here",
 }
 
-// problem is an error of a listener in the form of RFC 9457. Detail never holds a
-// key, a query or content.
+// problem is an error of a listener in the form of RFC 9457. Detail never holds
+// a key, a query or content.
 type problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -84,7 +84,8 @@ func problemFor(in *http.Request, up *httpclient.Upstream, err error) (p problem
 	return explain(up, err), in.Context().Err() == nil || errors.Is(err, httpclient.ErrSlowBody) // net/http also ends the context of a slow body
 }
 
-// environmentProxy describes a proxy without its URL, which may hold a password.
+// environmentProxy describes a proxy without its URL, which may hold a
+// password.
 const environmentProxy = "the proxy that HTTP_PROXY or HTTPS_PROXY names"
 
 func explain(up *httpclient.Upstream, err error) problem {
@@ -146,8 +147,8 @@ func explain(up *httpclient.Upstream, err error) problem {
 	return newProblem(http.StatusBadGateway, "upstream-failed", "the exchange with "+host+" failed")
 }
 
-// Causes of failure in the log, in addition to the kinds of problems. The text of
-// an error is never logged: it may quote what a peer sent.
+// Causes of failure in the log, in addition to the kinds of problems. The text
+// of an error is never logged: it may quote what a peer sent.
 const (
 	causeClientLeft    = "client left"
 	causeUpstreamEarly = "upstream closed early"

@@ -23,7 +23,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// What fails on the way to an upstream is told by a problem that names its host, and neither key nor query.
+// What fails on the way to an upstream is told by a problem that names its
+// host, and neither key nor query.
 func TestProblems(t *testing.T) {
 	refused, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,8 +1,10 @@
-// Package proxy is the data plane: a transparent reverse proxy that gives the requests passing through it a memory.
+// Package proxy is the data plane: a transparent reverse proxy that gives the
+// requests passing through it a memory.
 //
-// One request's life: a door takes it, the router picks an upstream from the configuration, and the exchange parses,
-// resolves whose memory it is, replays and recalls, splices, sends, relays the answer byte for byte, and hands a copy of
-// the finished turn to persistence.
+// One request's life: a door takes it, the router picks an upstream from the
+// configuration, and the exchange parses, resolves whose memory it is, replays
+// and recalls, splices, sends, relays the answer byte for byte, and hands a
+// copy of the finished turn to persistence.
 //
 // # Guarantees
 //
@@ -15,8 +17,9 @@
 //
 // # Bounds
 //
-// Bodies that are read are bounded one by one and all together, and so are copies of answers, turns waiting to be
-// assembled and ledger entries. Over any bound the traffic goes on without that part of memory, and it is counted.
+// Bodies that are read are bounded one by one and all together, and so are
+// copies of answers, turns waiting to be assembled and ledger entries. Over any
+// bound the traffic goes on without that part of memory, and it is counted.
 package proxy
 
 import (
@@ -44,7 +47,8 @@ import (
 type Recaller interface {
 	// Recall's Result.Memories are the caller's, which overwrites them.
 	Recall(ctx context.Context, r recall.Request) (recall.Result, error)
-	// Loaded says whether the scope's index is in memory, so that Recall will not have to wait for the store.
+	// Loaded says whether the scope's index is in memory, so that Recall will
+	// not have to wait for the store.
 	Loaded(scope storage.Scope) bool
 }
 
@@ -64,8 +68,8 @@ type Config struct {
 	Injection InjectionConfig
 	Ledger    ledger.Config
 	WebSocket string // WebSocketFallback, WebSocketPass or WebSocketEnrich
-	// RecallDeadline bounds what memory may add to a request; FirstDeadline holds instead while the user's index or
-	// ledger is not in memory yet.
+	// RecallDeadline bounds what memory may add to a request; FirstDeadline
+	// holds instead while the user's index or ledger is not in memory yet.
 	RecallDeadline time.Duration
 	FirstDeadline  time.Duration
 }
@@ -159,7 +163,8 @@ func unjoin(err error) []error {
 	return []error{err}
 }
 
-// Deps are what a Handler works with. Recall, Persist and Local may be nil together: then everything passes through.
+// Deps are what a Handler works with. Recall, Persist and Local may be nil
+// together: then everything passes through.
 type Deps struct {
 	Recall  Recaller
 	Persist Persister
@@ -167,14 +172,17 @@ type Deps struct {
 	Log     *slog.Logger
 	Tracer  trace.TracerProvider // nil = no tracing
 	Now     func() time.Time     // nil = time.Now
-	// Redact is applied to what recall found before it is shown: rules may have been added since it was stored. It is
-	// on the request path, so it should know most texts already. nil = none.
+	// Redact is applied to what recall found before it is shown: rules may have
+	// been added since it was stored. It is on the request path, so it should
+	// know most texts already. nil = none.
 	Redact func(text string) string
-	// Note is what X-Remora-Status tells of memory at large, behind "; ". It does no I/O. nil or "" = nothing.
+	// Note is what X-Remora-Status tells of memory at large, behind "; ". It
+	// does no I/O. nil or "" = nothing.
 	Note func() string
 }
 
-// Handler serves all doors. Create with New; Run must be running while it serves.
+// Handler serves all doors. Create with New; Run must be running while it
+// serves.
 type Handler struct {
 	cfg      Config
 	plane    *plane
@@ -256,10 +264,12 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	return h, nil
 }
 
-// clockBack is how far the clock may be put back without what is said then becoming older than what was said before.
+// clockBack is how far the clock may be put back without what is said then
+// becoming older than what was said before.
 const clockBack = time.Minute
 
-// stamp is when a message was said, not before any that was stamped earlier, as long as the clock goes back by no more than clockBack.
+// stamp is when a message was said, not before any that was stamped earlier, as
+// long as the clock goes back by no more than clockBack.
 func (h *Handler) stamp(at time.Time) storage.Time {
 	now := int64(storage.TimeOf(at))
 	for {
@@ -276,23 +286,26 @@ func (h *Handler) stamp(at time.Time) storage.Time {
 // Stats returns the live counters.
 func (h *Handler) Stats() *Stats { return &h.stats }
 
-// Forget takes memories out of what later requests replay. Privacy beats the cache.
+// Forget takes memories out of what later requests replay. Privacy beats the
+// cache.
 func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 	h.ledger.Forget(scope, ids...)
 }
 
-// Drop forgets all that later requests of a scope would replay, as after its erasure.
+// Drop forgets all that later requests of a scope would replay, as after its
+// erasure.
 func (h *Handler) Drop(scope storage.Scope) { h.ledger.Erase(scope) }
 
-// PauseWrites waits until nothing of a scope's ledger is being written and keeps
-// it so until resume is called. Call it before the scope is erased, and resume
-// after Drop.
+// PauseWrites waits until nothing of a scope's ledger is being written and
+// keeps it so until resume is called. Call it before the scope is erased, and
+// resume after Drop.
 func (h *Handler) PauseWrites(ctx context.Context, scope storage.Scope) (resume func(), err error) {
 	return h.ledger.PauseWrites(ctx, scope)
 }
 
-// Run does the work that follows exchanges: assembling turns and storing the ledger. It returns once ctx has ended and
-// what was waiting is done. End ctx after the doors are closed and before persistence ends.
+// Run does the work that follows exchanges: assembling turns and storing the
+// ledger. It returns once ctx has ended and what was waiting is done. End ctx
+// after the doors are closed and before persistence ends.
 func (h *Handler) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.assembler.run(ctx) })
@@ -311,7 +324,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.exchange(w, r, nil, "")
 }
 
-// exchange takes a request through to up, or to where its path leads where that is nil. host is the intercepted one, "" at the reverse door.
+// exchange takes a request through to up, or to where its path leads where that
+// is nil. host is the intercepted one, "" at the reverse door.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *httpclient.Upstream, host string) {
 	h.stats.Exchanges.Add(1)
 	x := exchanges.Get().(*httpExchange)

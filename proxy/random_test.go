@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRandomName: names are hex, and no two are the same, whoever asks at the same time.
+// TestRandomName: names are hex, and no two are the same, whoever asks at the
+// same time.
 func TestRandomName(t *testing.T) {
 	const askers, each = 8, 500
 	var seen sync.Map

@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// refusalReason is what an upstream says about why it refused a request. The zero value
-// is an unexplained refusal.
+// refusalReason is what an upstream says about why it refused a request. The
+// zero value is an unexplained refusal.
 type refusalReason struct {
 	template bool // the chat template, see dialect.TemplateRefusal
 	length   bool // the context length, see dialect.ContextLength
@@ -18,7 +18,8 @@ type refusalReason struct {
 }
 
 // retryRefused examines the answer to an enriched request. If the upstream
-// refuses it, the original bytes are sent once, and their answer is the client's.
+// refuses it, the original bytes are sent once, and their answer is the
+// client's.
 func (x *httpExchange) retryRefused(resp *http.Response) *http.Response {
 	switch resp.StatusCode {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusInternalServerError:
@@ -40,8 +41,8 @@ func (x *httpExchange) retryRefused(resp *http.Response) *http.Response {
 	return original
 }
 
-// sendOriginal returns the answer to the original bytes. ok is false if there is
-// none, and the refusal is returned.
+// sendOriginal returns the answer to the original bytes. ok is false if there
+// is none, and the refusal is returned.
 func (x *httpExchange) sendOriginal(refused *http.Response) (resp *http.Response, ok bool) {
 	resp, err := x.roundTrip(nil)
 	if err != nil {
@@ -70,8 +71,9 @@ func (x *exchange) readRefusal(resp *http.Response, head []byte) (why refusalRea
 }
 
 // reject records that the upstream accepted the request without its blocks. It
-// has seen the bare conversation, so that is what later requests must repeat. An
-// unexplained refusal counts against the placement, a template's for certain.
+// has seen the bare conversation, so that is what later requests must repeat.
+// An unexplained refusal counts against the placement, a template's for
+// certain.
 func (x *exchange) reject(why refusalReason) {
 	if x.api.counts {
 		return
@@ -89,9 +91,9 @@ func (x *exchange) withdraw() { x.reject(refusalReason{content: true}) }
 // which may refuse a request with blocks in it. A server renders its template
 // before the model reads a word, so a refusal comes within milliseconds of the
 // head. A model's first word may take minutes, and clients give up on a server
-// without a head after about ten seconds. The stream waits only until a model is
-// known to accept blocks; after the timeout it passes on, and a refusal in it is
-// the client's.
+// without a head after about ten seconds. The stream waits only until a model
+// is known to accept blocks; after the timeout it passes on, and a refusal in
+// it is the client's.
 const firstEventTimeout = 2 * time.Second
 
 // firstEventWatch is what is still to be learned from the first event of the
@@ -123,8 +125,8 @@ const (
 	eventLength                       // see dialect.ContextLength
 )
 
-// retryRefusedStream is retryRefused for a stream: servers that send their head at
-// once refuse in its first event.
+// retryRefusedStream is retryRefused for a stream: servers that send their head
+// at once refuse in its first event.
 func (x *httpExchange) retryRefusedStream(resp *http.Response) *http.Response {
 	at := x.modelPlacement()
 	if x.h.placements.isAccepted(at) {
@@ -206,8 +208,8 @@ func (x *exchange) readFirstEvent(resp *http.Response, head []byte, ended bool) 
 func (x *httpExchange) learnFirstEvent(p []byte) {
 	f := &x.first
 	if f.expect == expectStill {
-		// Another model may use the name now, or the context be full. The refusal has
-		// passed; the next stream waits for its first event.
+		// Another model may use the name now, or the context be full. The
+		// refusal has passed; the next stream waits for its first event.
 		if mayBeError(p) && x.readFirstEvent(f.resp, p, false) >= eventTemplate {
 			x.h.placements.forgetAccepted(x.modelPlacement())
 		}
@@ -227,8 +229,8 @@ func (x *httpExchange) learnFirstEvent(p []byte) {
 	*f = firstEventWatch{}
 }
 
-// mayBeError reports, at next to no cost, whether p is worth reading as an error.
-// Many events say that they have none.
+// mayBeError reports, at next to no cost, whether p is worth reading as an
+// error. Many events say that they have none.
 func mayBeError(p []byte) bool {
 	for word := []byte("error"); ; {
 		i := bytes.Index(p, word)

@@ -19,7 +19,8 @@ func (p panicking) Read(b []byte) (int, error) {
 
 func (panicking) Close() error { return nil }
 
-// What panics while a refusal is read ahead cuts the refusal off, not the process.
+// What panics while a refusal is read ahead cuts the refusal off, not the
+// process.
 func TestReadingAheadIsGuarded(t *testing.T) {
 	r := newRig(t)
 	whole, head, _ := peekBody(r.h, panicking{strings.NewReader("no")}, refusalTimeout, nil)

@@ -8,7 +8,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/ledger"
 )
 
-// What reads an upstream's bytes for memory's sake may fail in any way, and the client has its answer all the same.
+// What reads an upstream's bytes for memory's sake may fail in any way, and the
+// client has its answer all the same.
 func TestReadersOfAnswersAreGuarded(t *testing.T) {
 	r := newRig(t)
 	x := &exchange{call: call{h: r.h, api: route{d: dialect.Responses{}}}, plan: plan{next: &ledger.Continuation{}}}

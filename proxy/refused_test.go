@@ -18,8 +18,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// An upstream that begins to refuse an enriched request and never comes to an end holds nobody: after a while, what has
-// come decides.
+// An upstream that begins to refuse an enriched request and never comes to an
+// end holds nobody: after a while, what has come decides.
 func TestRefusalsThatNeverEnd(t *testing.T) {
 	for _, tt := range []struct {
 		name, refusal string
@@ -86,7 +86,8 @@ func TestRefusalsThatNeverEnd(t *testing.T) {
 	}
 }
 
-// A refusal that was looked at is the client's byte for byte, in whatever pieces it comes.
+// A refusal that was looked at is the client's byte for byte, in whatever
+// pieces it comes.
 func TestRefusalIsPassedOnWhole(t *testing.T) {
 	for _, size := range []int{0, 1, smallBuffer, maxPeek - 1, maxPeek, maxPeek + 1, 5 * maxPeek} {
 		whole := strings.Repeat("0123456789abcdef", size/16+1)[:size]

@@ -13,10 +13,11 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// StreamConfig bounds how long a body may stand still. Neither bounds how long it may take.
+// StreamConfig bounds how long a body may stand still. Neither bounds how long
+// it may take.
 type StreamConfig struct {
-	// ReadIdle ends a request whose body sends nothing for so long, and a socket whose frames are read in the midst of a
-	// message.
+	// ReadIdle ends a request whose body sends nothing for so long, and a
+	// socket whose frames are read in the midst of a message.
 	ReadIdle time.Duration
 	// WriteIdle ends a response whose client takes nothing for so long.
 	WriteIdle time.Duration
@@ -39,8 +40,8 @@ func (c StreamConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// plane is the data plane: it carries requests to upstreams and responses back, and knows nothing of memory.
-// It is immutable and safe for concurrent use.
+// plane is the data plane: it carries requests to upstreams and responses back,
+// and knows nothing of memory. It is immutable and safe for concurrent use.
 type plane struct {
 	router *httpclient.Router
 	stream StreamConfig
@@ -58,8 +59,8 @@ func openPlane(ups []httpclient.UpstreamConfig, t httpclient.TransportConfig, s 
 // choose returns the upstream for in, or nil where there is none.
 func (p *plane) choose(in *http.Request) *httpclient.Upstream { return p.router.Route(in) }
 
-// Copy buffers. A stream of events needs little, and there may be thousands of streams; a reply that fills the small
-// buffer gets the large one.
+// Copy buffers. A stream of events needs little, and there may be thousands of
+// streams; a reply that fills the small buffer gets the large one.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 32 << 10
@@ -107,10 +108,12 @@ func (c *copyBuffer) giveBack() {
 	}
 }
 
-// headDelay is how long the head of a response waits for the first bytes of its body, to leave with them in one packet.
+// headDelay is how long the head of a response waits for the first bytes of its
+// body, to leave with them in one packet.
 const headDelay = time.Millisecond
 
-// unguarded is how much goes to an HTTP/1 client before the write deadline is armed: what any socket buffer takes.
+// unguarded is how much goes to an HTTP/1 client before the write deadline is
+// armed: what any socket buffer takes.
 const unguarded = 16 << 10
 
 // failedSide says who ended a relay early.
@@ -127,14 +130,16 @@ type relayed struct {
 	Status    int
 	Bytes     int64     // of the body, written to the client
 	FirstByte time.Time // when the first of them had been written; zero = none was
-	// Complete: the upstream ended the body cleanly and the client was given all of it.
+	// Complete: the upstream ended the body cleanly and the client was given
+	// all of it.
 	Complete bool
 	Failed   failedSide
 	Err      error // the cause where a side failed; holds addresses, never content
 }
 
-// abort cuts the client's connection (HTTP/2: the stream) where a side failed, so that the client can't take a part for
-// the whole. It must be the handler's last act: it panics with http.ErrAbortHandler, which net/http takes quietly.
+// abort cuts the client's connection (HTTP/2: the stream) where a side failed,
+// so that the client can't take a part for the whole. It must be the handler's
+// last act: it panics with http.ErrAbortHandler, which net/http takes quietly.
 func (r relayed) abort() {
 	if r.Failed != failedNone {
 		panic(http.ErrAbortHandler)
@@ -144,11 +149,12 @@ func (r relayed) abort() {
 // fail marks r as cut short.
 func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err }
 
-// relay copies resp to the client: status, headers, then each piece of the body as it comes, in one write and one flush,
-// then the trailers. Headers that already stand in w stay. It closes resp.Body.
+// relay copies resp to the client: status, headers, then each piece of the body
+// as it comes, in one write and one flush, then the trailers. Headers that
+// already stand in w stay. It closes resp.Body.
 //
-// sink, if not nil, is given each piece after the client was; it must not keep it. A sink that panics is not called
-// again, and the client does not notice.
+// sink, if not nil, is given each piece after the client was; it must not keep
+// it. A sink that panics is not called again, and the client does not notice.
 func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, sink func([]byte)) relayed {
 	defer resp.Body.Close()
 	h := w.Header()
@@ -258,8 +264,10 @@ func feed(sink func([]byte), p []byte) (ok bool) {
 	return true
 }
 
-// lateHead flushes the head of a response whose body is slow to begin. It is pooled with its timer: one that fires late
-// may flush the head of the next response early, which is harmless, and never touches a writer that was dropped.
+// lateHead flushes the head of a response whose body is slow to begin. It is
+// pooled with its timer: one that fires late may flush the head of the next
+// response early, which is harmless, and never touches a writer that was
+// dropped.
 type lateHead struct {
 	mu    sync.Mutex
 	ctl   http.ResponseController // zero when dropped
@@ -289,7 +297,8 @@ func (l *lateHead) flush() {
 	}
 }
 
-// drop gives the writer back to its handler and l to the pool. A nil l has been dropped already.
+// drop gives the writer back to its handler and l to the pool. A nil l has been
+// dropped already.
 func (l *lateHead) drop() {
 	if l == nil {
 		return
@@ -301,7 +310,8 @@ func (l *lateHead) drop() {
 	lateHeads.Put(l)
 }
 
-// announceTrailers declares the trailers that the upstream declared and returns how many they are.
+// announceTrailers declares the trailers that the upstream declared and returns
+// how many they are.
 func announceTrailers(h, trailer http.Header) int {
 	if len(trailer) == 0 {
 		return 0
@@ -319,7 +329,8 @@ func announceTrailers(h, trailer http.Header) int {
 	return len(names)
 }
 
-// copyTrailers adds the trailers that came. Those that came unannounced need a prefix that net/http takes off again.
+// copyTrailers adds the trailers that came. Those that came unannounced need a
+// prefix that net/http takes off again.
 func copyTrailers(h, trailer http.Header, announced int) {
 	for name, values := range trailer {
 		if !httpclient.IsTrailer(name) {
@@ -332,13 +343,15 @@ func copyTrailers(h, trailer http.Header, announced int) {
 	}
 }
 
-// requestBody is in's body under the ReadIdle deadline, for whoever reads or streams it.
+// requestBody is in's body under the ReadIdle deadline, for whoever reads or
+// streams it.
 func (p *plane) requestBody(w http.ResponseWriter, in *http.Request) io.ReadCloser {
 	var g *guardedBody
 	return p.guard(w, in, &g)
 }
 
-// guard is requestBody in a guardedBody that is there already, or is made and left at g.
+// guard is requestBody in a guardedBody that is there already, or is made and
+// left at g.
 func (p *plane) guard(w http.ResponseWriter, in *http.Request, g **guardedBody) io.ReadCloser {
 	if in.Body == nil || in.Body == http.NoBody {
 		return http.NoBody
@@ -350,16 +363,18 @@ func (p *plane) guard(w http.ResponseWriter, in *http.Request, g **guardedBody) 
 	return *g
 }
 
-// leaveBody is called where in is answered without a look at its body: the server takes what comes of it, without a deadline of
-// its own, before it writes a short answer.
+// leaveBody is called where in is answered without a look at its body: the
+// server takes what comes of it, without a deadline of its own, before it
+// writes a short answer.
 func (p *plane) leaveBody(w http.ResponseWriter, in *http.Request) {
 	if in.Body != nil && in.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.stream.ReadIdle))
 	}
 }
 
-// guardedBody moves the connection's read deadline along as the body is read, and takes it away at the end: what the
-// server reads afterwards is the client leaving.
+// guardedBody moves the connection's read deadline along as the body is read,
+// and takes it away at the end: what the server reads afterwards is the client
+// leaving.
 type guardedBody struct {
 	body  io.ReadCloser
 	ctl   http.ResponseController

@@ -18,8 +18,10 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// BenchmarkHop compares the plane with httputil.ReverseProxy, tuned as far as it goes, on real sockets: the same bodies,
-// upstream and client. The ratio of their requests/s is what docs/benchmarks.md reports, measured there by remora-bench.
+// BenchmarkHop compares the plane with httputil.ReverseProxy, tuned as far as
+// it goes, on real sockets: the same bodies, upstream and client. The ratio of
+// their requests/s is what docs/benchmarks.md reports, measured there by
+// remora-bench.
 func BenchmarkHop(b *testing.B) {
 	for _, size := range []int{1 << 10, 16 << 10, 256 << 10} {
 		payload := bytes.Repeat([]byte("x"), size)
@@ -77,7 +79,8 @@ func hammer(b *testing.B, door string, payload []byte, conns int) {
 	}
 }
 
-// cpuTime is what the process has used of all cores: client, door and upstream together.
+// cpuTime is what the process has used of all cores: client, door and upstream
+// together.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// Each event reaches the client before the upstream sends the next one: the upstream waits for the test to say so.
+// Each event reaches the client before the upstream sends the next one: the
+// upstream waits for the test to say so.
 func TestEventsArriveOneByOne(t *testing.T) {
 	for _, contentType := range []string{"text/event-stream", "application/x-ndjson", "application/json", "application/octet-stream", ""} {
 		for _, framing := range []string{"chunked", "length"} {
@@ -102,7 +103,8 @@ func TestPanicInSinkIsNotTheClients(t *testing.T) {
 	}
 }
 
-// An answer that the upstream breaks off must not look whole to the client, however its end is marked.
+// An answer that the upstream breaks off must not look whole to the client,
+// however its end is marked.
 func TestTruncatedUpstream(t *testing.T) {
 	for name, answer := range map[string]string{
 		"length":            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
@@ -180,7 +182,8 @@ func TestClientLeavingCancelsUpstream(t *testing.T) {
 	}
 }
 
-// A client that takes nothing is cut when WriteIdle has passed, and not kept for ever with its upstream.
+// A client that takes nothing is cut when WriteIdle has passed, and not kept
+// for ever with its upstream.
 func TestClientThatStopsReading(t *testing.T) {
 	up := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		chunk := make([]byte, 64<<10)
@@ -205,7 +208,8 @@ func TestClientThatStopsReading(t *testing.T) {
 	}
 }
 
-// A body that stops coming is given up after ReadIdle; one that merely comes slowly is not.
+// A body that stops coming is given up after ReadIdle; one that merely comes
+// slowly is not.
 func TestSlowRequestBody(t *testing.T) {
 	up := newCanned(t, nil)
 	p := hopPlane(t, "http://"+up.addr)
@@ -225,7 +229,8 @@ func TestSlowRequestBody(t *testing.T) {
 	t.Error("a body that comes slowly is given up")
 }
 
-// slowBody sends a body that takes twice ReadIdle, and tells whether it reached the upstream.
+// slowBody sends a body that takes twice ReadIdle, and tells whether it reached
+// the upstream.
 func slowBody(t *testing.T, p *plane, up *canned) bool {
 	t.Helper()
 	conn, err := net.Dial("tcp", hopServe(t, hop{p: p}))
@@ -251,7 +256,8 @@ func slowBody(t *testing.T, p *plane, up *canned) bool {
 	}
 }
 
-// The read deadline of a body must not outlive it: what the server reads then is the client leaving.
+// The read deadline of a body must not outlive it: what the server reads then
+// is the client leaving.
 func TestReadDeadlineEndsWithTheBody(t *testing.T) {
 	release := make(chan struct{})
 	up := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -272,7 +278,8 @@ func TestReadDeadlineEndsWithTheBody(t *testing.T) {
 	}
 }
 
-// One connection to the upstream serves many requests, also after answers without a body and refused ones.
+// One connection to the upstream serves many requests, also after answers
+// without a body and refused ones.
 func TestUpstreamConnectionsAreReused(t *testing.T) {
 	peers := make(chan string, 64)
 	up := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -301,7 +308,8 @@ func TestUpstreamConnectionsAreReused(t *testing.T) {
 	}
 }
 
-// An upstream that closes a pooled connection must not cost a client its request.
+// An upstream that closes a pooled connection must not cost a client its
+// request.
 func TestPooledConnectionClosedByUpstream(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -338,7 +346,8 @@ func TestPooledConnectionClosedByUpstream(t *testing.T) {
 	}
 }
 
-// TestBodyThatNobodyReads: an answer that has no use for a body does not wait for one that never comes.
+// TestBodyThatNobodyReads: an answer that has no use for a body does not wait
+// for one that never comes.
 func TestBodyThatNobodyReads(t *testing.T) {
 	r := newRig(t, func(c *Config, _ *Deps) {
 		c.Streams.ReadIdle = 100 * time.Millisecond

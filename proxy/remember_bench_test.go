@@ -23,8 +23,9 @@ func (g *givenRecall) Recall(_ context.Context, q recall.Request) (recall.Result
 }
 func (g *givenRecall) Loaded(storage.Scope) bool { return true }
 
-// BenchmarkRemember is what memory costs a request on top of recall itself and of the hop: from the body to the insertions,
-// and the entry in the ledger. Every request is a new turn.
+// BenchmarkRemember is what memory costs a request on top of recall itself and
+// of the hop: from the body to the insertions, and the entry in the ledger.
+// Every request is a new turn.
 func BenchmarkRemember(b *testing.B) {
 	b.Run("1KiB", func(b *testing.B) { benchmarkRemember(b, "") })
 	paragraph := strings.Repeat(`I told my sister about the boat. \"We moved the garden near the harbour.\" Next month we visit the old mill.\n`, 36)

@@ -14,8 +14,10 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// BenchmarkRequest is one request that reads memory, from socket to socket, with all but recall itself and the program
-// around it. Client and upstream write what they have ready and allocate nothing, so the allocations are the proxy's.
+// BenchmarkRequest is one request that reads memory, from socket to socket,
+// with all but recall itself and the program around it. Client and upstream
+// write what they have ready and allocate nothing, so the allocations are the
+// proxy's.
 func BenchmarkRequest(b *testing.B) {
 	answer := []byte("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024))
 	upstream := proxytest.ServeConns(b, func(_ int, conn net.Conn, _ *bufio.Reader) {

@@ -48,7 +48,8 @@ func texts(turns []persist.Turn) []string {
 	return out
 }
 
-// What the upstream holds is neither repeated nor recalled again, and the conversation stays one.
+// What the upstream holds is neither repeated nor recalled again, and the
+// conversation stays one.
 func TestResponsesAreContinued(t *testing.T) {
 	r := held(t)
 	r.recall.set("tea")
@@ -77,7 +78,8 @@ func TestResponsesAreContinued(t *testing.T) {
 			t.Errorf("turn %d is not named as visible", i)
 		}
 	}
-	// Another branch from the first response: the second's memory does not stand there.
+	// Another branch from the first response: the second's memory does not
+	// stand there.
 	r.post(after("resp_1", "user: other"))
 	if diff := cmp.Diff([]string{"user: [cake]", "user: other"}, apis[3].lines(t, r.one().body)); diff != "" {
 		t.Errorf("branch (-want +got):\n%s", diff)
@@ -103,7 +105,8 @@ func TestResponsesRetry(t *testing.T) {
 	}
 }
 
-// A tool loop whose steps show nothing but results ends in the turn that it began with.
+// A tool loop whose steps show nothing but results ends in the turn that it
+// began with.
 func TestResponsesToolLoop(t *testing.T) {
 	for _, placement := range []string{PlacementItem, PlacementInstructions} {
 		r := held(t, func(c *Config, _ *Deps) { c.Injection.Responses = placement })
@@ -264,7 +267,8 @@ func TestResponsesThatAreNoTurns(t *testing.T) {
 	}
 }
 
-// Where the answer is encoded or streamed, its id is found all the same, and before the client can use it.
+// Where the answer is encoded or streamed, its id is found all the same, and
+// before the client can use it.
 func TestResponseIDs(t *testing.T) {
 	_, events := responsesStream("fine")
 	for _, encoding := range []string{"", "gzip", "br", "zstd"} {

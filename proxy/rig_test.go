@@ -23,7 +23,8 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// rig is a Handler between a real client and a real upstream, with a scripted memory and a clock that tests move.
+// rig is a Handler between a real client and a real upstream, with a scripted
+// memory and a clock that tests move.
 type rig struct {
 	t       *testing.T
 	h       *Handler
@@ -52,8 +53,8 @@ type received struct {
 // rigOption changes the configuration before the handler is made.
 type rigOption func(*Config, *Deps)
 
-// ownClient chooses the client for the rig's plain upstream: Remora's own, or http.Transport. The environment proxy is
-// never used for loopback addresses.
+// ownClient chooses the client for the rig's plain upstream: Remora's own, or
+// http.Transport. The environment proxy is never used for loopback addresses.
 func ownClient(own bool) rigOption {
 	return func(c *Config, _ *Deps) { c.Transport.ProxyFromEnvironment = !own }
 }
@@ -147,7 +148,8 @@ type seen struct {
 	header   http.Header
 }
 
-// post sends a body with the header pairs and returns what came back; sent() tells what went upstream.
+// post sends a body with the header pairs and returns what came back; sent()
+// tells what went upstream.
 func (r *rig) post(body string, header ...string) seen {
 	r.t.Helper()
 	return r.postTo(r.path, body, header...)
@@ -235,7 +237,8 @@ func (f *fakeRecall) Recall(_ context.Context, q recall.Request) (recall.Result,
 	return res, f.err
 }
 
-// visible says whether q names the turn with this chain as one that the request carries.
+// visible says whether q names the turn with this chain as one that the request
+// carries.
 func visible(q recall.Request, chain string) bool {
 	return slices.ContainsFunc(q.VisibleChains, func(c [16]byte) bool { return hex.EncodeToString(c[:]) == chain })
 }

@@ -11,15 +11,17 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// reminders is a Messages body: a question, n results each with a text of a harness's own, and what comes after.
+// reminders is a Messages body: a question, n results each with a text of a
+// harness's own, and what comes after.
 func reminders(n int, text, after string) string {
 	loop := fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"c","name":"f","input":{}}]},`+
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"ok"},{"type":"text","text":%q}]}`, text)
 	return `{"model":"m","messages":[{"role":"user","content":"do it"}` + strings.Repeat(","+loop, n) + after + `]}`
 }
 
-// However much of a body is text of which somebody must tell who typed it, so much of it is read and no more, the newest
-// first. What is not read stays what it is.
+// However much of a body is text of which somebody must tell who typed it, so
+// much of it is read and no more, the newest first. What is not read stays what
+// it is.
 func TestHeardIsBounded(t *testing.T) {
 	text := "<system-reminder>" + strings.Repeat("x", 4<<10) + "</system-reminder>"
 	const n = 2000
@@ -54,7 +56,8 @@ func TestHeardIsBounded(t *testing.T) {
 	}
 }
 
-// A loop that is too long to be read keeps what its turn was given, byte for byte, and gets nothing new.
+// A loop that is too long to be read keeps what its turn was given, byte for
+// byte, and gets nothing new.
 func TestLongLoopsKeepTheirBlocks(t *testing.T) {
 	r := messagesRig(t)
 	r.recall.set("one")
@@ -79,7 +82,8 @@ func TestLongLoopsKeepTheirBlocks(t *testing.T) {
 	}
 }
 
-// Who has no memory has no text read: whose memory it is stands in the head and in ids.
+// Who has no memory has no text read: whose memory it is stands in the head and
+// in ids.
 func TestNobodysTextsAreNotRead(t *testing.T) {
 	r := messagesRig(t, func(c *Config, _ *Deps) { c.Identity.Anonymous = identity.AnonymousOff })
 	body := `{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"c","content":"ok"},{"type":"text","text":"<system-reminder>be brief</system-reminder>"}]}]}`

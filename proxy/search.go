@@ -15,9 +15,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// searches reports whether the newest turn is searched for: once per turn, never
-// in a tool loop, and not in a full conversation. Observing searches each time,
-// since it leaves nothing to replay.
+// searches reports whether the newest turn is searched for: once per turn,
+// never in a tool loop, and not in a full conversation. Observing searches each
+// time, since it leaves nothing to replay.
 func (x *exchange) searches() bool {
 	return !x.read.req.Loop && !x.plan.walk.Full() && x.plan.walk.IsNew()
 }
@@ -44,8 +44,8 @@ func (x *exchange) search(ctx context.Context, conversation, words string) (fenc
 	return block, len(block.Spans), StatusInjected
 }
 
-// query returns the request to recall, with what the request carries already and
-// must not be given again.
+// query returns the request to recall, with what the request carries already
+// and must not be given again.
 func (x *exchange) query(conversation, words string) recall.Request {
 	req, w := x.read.req, &x.plan.walk
 	q := recall.Request{

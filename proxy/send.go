@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// send is the fifth stage: it takes the request to the upstream and the answer to
-// the client.
+// send is the fifth stage: it takes the request to the upstream and the answer
+// to the client.
 func (x *httpExchange) send() {
 	defer x.release()
 	defer x.guardAbort()
@@ -36,8 +36,8 @@ func (x *httpExchange) send() {
 	}
 }
 
-// relay copies the answer to the client, learns from it as it passes, and hands a
-// copy of it to the observers.
+// relay copies the answer to the client, learns from it as it passes, and hands
+// a copy of it to the observers.
 func (x *httpExchange) relay(resp *http.Response) relayed {
 	x.trace.answered(resp.StatusCode)
 	accepted := resp.StatusCode/100 == 2
@@ -61,7 +61,8 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 	return out
 }
 
-// fail tells the client what went wrong with the upstream, if it is still there.
+// fail tells the client what went wrong with the upstream, if it is still
+// there.
 func (x *httpExchange) fail(err error) {
 	x.trace.failed("upstream")
 	p, present := problemFor(x.r, x.up, err)
@@ -87,7 +88,8 @@ func (x *httpExchange) release() {
 }
 
 // guardAbort is deferred. It passes http.ErrAbortHandler on, which ends the
-// client's connection; any other panic is a defect, is counted, and ends it too.
+// client's connection; any other panic is a defect, is counted, and ends it
+// too.
 func (x *httpExchange) guardAbort() {
 	if p := recover(); p != nil {
 		if p != http.ErrAbortHandler {

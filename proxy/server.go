@@ -17,17 +17,21 @@ import (
 type ServerConfig struct {
 	// Listen is host:port.
 	Listen string
-	// HeaderTimeout bounds the reading of a request's head, IdleTimeout the wait for the next request on a connection.
-	// It is longer than the usual clients keep theirs, so that it is they who hang up. Bodies are bounded by idleness alone
-	// (StreamConfig), never by a total time.
+	// HeaderTimeout bounds the reading of a request's head, IdleTimeout the
+	// wait for the next request on a connection. It is longer than the usual
+	// clients keep theirs, so that it is they who hang up. Bodies are bounded
+	// by idleness alone (StreamConfig), never by a total time.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
-	// WriteIdle closes an HTTP/2 connection that takes nothing for so long while something waits to be sent: what resets one of its
-	// streams could not be sent either. It is StreamConfig.WriteIdle, which bounds answers. 0 = no bound.
+	// WriteIdle closes an HTTP/2 connection that takes nothing for so long
+	// while something waits to be sent: what resets one of its streams could
+	// not be sent either. It is StreamConfig.WriteIdle, which bounds answers. 0
+	// = no bound.
 	WriteIdle time.Duration
 	// MaxHeaderBytes bounds the head of a request.
 	MaxHeaderBytes int
-	// Drain is how long exchanges in flight may go on after the door has closed. What is left then is cut.
+	// Drain is how long exchanges in flight may go on after the door has
+	// closed. What is left then is cut.
 	Drain time.Duration
 }
 
@@ -66,7 +70,8 @@ func (c ServerConfig) Validate() error {
 
 var errBadListen = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
 
-// listenHost is the host of an address that can be listened on, as far as can be told without asking for names.
+// listenHost is the host of an address that can be listened on, as far as can
+// be told without asking for names.
 func listenHost(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -122,7 +127,8 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 	return s
 }
 
-// quiet keeps the text of the server's own complaints out of the log: they quote what clients send.
+// quiet keeps the text of the server's own complaints out of the log: they
+// quote what clients send.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
@@ -147,9 +153,10 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Serve serves until ctx ends, then closes the door and lets what is in flight finish, upgraded connections and tunnels
-// included, for at most Drain; those that are idle it ends. It returns nil when all did, and an error that counts those cut when not.
-// Listen first.
+// Serve serves until ctx ends, then closes the door and lets what is in flight
+// finish, upgraded connections and tunnels included, for at most Drain; those
+// that are idle it ends. It returns nil when all did, and an error that counts
+// those cut when not. Listen first.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		return errors.New("serve: not listening")
@@ -190,13 +197,15 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
 }
 
-// closing tells what a request came through when its door closes, and how long it may go on from then on.
+// closing tells what a request came through when its door closes, and how long
+// it may go on from then on.
 type closing struct {
 	begun <-chan struct{}
 	drain time.Duration
 }
 
-// closingKey is that of a request's context under which it has what closingOf returns.
+// closingKey is that of a request's context under which it has what closingOf
+// returns.
 type closingKey struct{}
 
 // closingOf is nil where nothing tells.
@@ -208,8 +217,9 @@ func closingOf(request context.Context) *closing {
 // cutGrace is how long handlers may take to notice that they were cut.
 const cutGrace = 2 * time.Second
 
-// quiesce waits until no handler runs and says whether that came before ctx ended. http.Server.Shutdown knows nothing of
-// connections that were taken over.
+// quiesce waits until no handler runs and says whether that came before ctx
+// ended. http.Server.Shutdown knows nothing of connections that were taken
+// over.
 func (s *Server) quiesce(ctx context.Context) bool {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -223,11 +233,13 @@ func (s *Server) quiesce(ctx context.Context) bool {
 	return true
 }
 
-// LivePath answers 200 while the process serves. It is the only path of the reverse listener that does not go to the
-// upstream, and the only one that the forward listener serves.
+// LivePath answers 200 while the process serves. It is the only path of the
+// reverse listener that does not go to the upstream, and the only one that the
+// forward listener serves.
 const LivePath = "/.remora/livez"
 
-// liveServer distinguishes Remora from other programs that answer 200 to any request.
+// liveServer distinguishes Remora from other programs that answer 200 to any
+// request.
 const liveServer = "Remora"
 
 func live(w http.ResponseWriter) {
@@ -237,7 +249,8 @@ func live(w http.ResponseWriter) {
 	_, _ = w.Write([]byte("ok\n"))
 }
 
-// IsLive reports whether answer, a response to a request for LivePath, comes from a Remora that is serving.
+// IsLive reports whether answer, a response to a request for LivePath, comes
+// from a Remora that is serving.
 func IsLive(answer *http.Response) bool {
 	return answer.StatusCode == http.StatusOK && answer.Header.Get("Server") == liveServer
 }

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// clientWire is what a client of a Server speaks: HTTP/1.1 over TCP, or over TLS to an intercepted host.
+// clientWire is what a client of a Server speaks: HTTP/1.1 over TCP, or over
+// TLS to an intercepted host.
 type clientWire struct{ secure bool }
 
 // onEachWire runs test over plain TCP and over TLS.
@@ -60,7 +61,8 @@ func (w clientWire) serve(t *testing.T, h http.Handler, change func(*ServerConfi
 	return s
 }
 
-// acceptAll calls take with each connection, on a goroutine of its own, and returns the address it listens on.
+// acceptAll calls take with each connection, on a goroutine of its own, and
+// returns the address it listens on.
 func acceptAll(t *testing.T, take func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,8 +110,9 @@ func tcpOf(conn net.Conn) *net.TCPConn {
 	return conn.(*net.TCPConn)
 }
 
-// A client that leaves, whether it closes, resets or half-closes its connection, ends its request's context. One that
-// sends its next request ahead does not.
+// A client that leaves, whether it closes, resets or half-closes its
+// connection, ends its request's context. One that sends its next request ahead
+// does not.
 func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 	onEachWire(t, func(t *testing.T, wire clientWire) {
 		began, ended := make(chan struct{}, 1), make(chan error, 1)
@@ -163,7 +166,8 @@ func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 	})
 }
 
-// A server that shuts down closes idle connections and lets a request that is running finish.
+// A server that shuts down closes idle connections and lets a request that is
+// running finish.
 func TestShutdownClosesIdleConnections(t *testing.T) {
 	onEachWire(t, func(t *testing.T, wire clientWire) {
 		began, release := make(chan struct{}, 1), make(chan struct{})
@@ -203,7 +207,8 @@ func TestShutdownClosesIdleConnections(t *testing.T) {
 	})
 }
 
-// A connection is idle for as long as the configuration allows, whatever deadlines earlier requests have set.
+// A connection is idle for as long as the configuration allows, whatever
+// deadlines earlier requests have set.
 func TestIdleTimeoutIgnoresEarlierDeadlines(t *testing.T) {
 	onEachWire(t, func(t *testing.T, wire clientWire) {
 		s := wire.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -232,7 +237,8 @@ func TestIdleTimeoutIgnoresEarlierDeadlines(t *testing.T) {
 	})
 }
 
-// A request whose client hangs up in the middle of its body fails with io.ErrUnexpectedEOF.
+// A request whose client hangs up in the middle of its body fails with
+// io.ErrUnexpectedEOF.
 func TestBodyCutShort(t *testing.T) {
 	onEachWire(t, func(t *testing.T, wire clientWire) {
 		got := make(chan error, 1)
@@ -279,7 +285,8 @@ func TestServerSendsCloseNotify(t *testing.T) {
 	}
 }
 
-// Requests of all common forms arrive whole and in order, however the client cuts them into packets or TLS records.
+// Requests of all common forms arrive whole and in order, however the client
+// cuts them into packets or TLS records.
 func TestRequestsOfAllForms(t *testing.T) {
 	onEachWire(t, func(t *testing.T, wire clientWire) {
 		s := wire.serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,15 +8,17 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// setup is what an agent says before its user does, with the reply that it gives itself.
+// setup is what an agent says before its user does, with the reply that it
+// gives itself.
 var setup = []string{
 	"system: You are an agent.",
 	"user: This is the Qwen Code. We are setting up the context for our chat.\nToday's date is Monday.\nI'm currently working in the directory: /home/ines/heron\n",
 	"assistant: Got it. Thanks for the context!",
 }
 
-// What a harness says first is alike in every conversation of a client, so it must neither name one nor count as its
-// history: the same first words on another day would be the same turn, and take the earlier one's place.
+// What a harness says first is alike in every conversation of a client, so it
+// must neither name one nor count as its history: the same first words on
+// another day would be the same turn, and take the earlier one's place.
 func TestSetupNamesNoConversation(t *testing.T) { inEach(t, testSetupNamesNoConversation) }
 
 func testSetupNamesNoConversation(t *testing.T, a api) {
@@ -45,7 +47,8 @@ func testSetupNamesNoConversation(t *testing.T, a api) {
 	}
 }
 
-// What names a conversation of which nothing is known: the first message in which a human says something, once it was answered.
+// What names a conversation of which nothing is known: the first message in
+// which a human says something, once it was answered.
 func TestFirstTurnNamesTheConversation(t *testing.T) {
 	picture := `{"role":"user","content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}]}`
 	named := func(more ...string) string { return chat(append(setup[:3:3], more...)...) }

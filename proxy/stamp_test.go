@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestStampsDontGoBack: a clock that is put back a little makes nothing older than what was said before; one that was an hour ahead is
-// not followed for that hour.
+// TestStampsDontGoBack: a clock that is put back a little makes nothing older
+// than what was said before; one that was an hour ahead is not followed for
+// that hour.
 func TestStampsDontGoBack(t *testing.T) {
 	t.Parallel()
 	h := newRig(t).h
@@ -45,7 +46,8 @@ func (l *lines) String() string {
 	return l.b.String()
 }
 
-// TestPathsAreLoggedRedacted: a path that Remora does not know may hold anything.
+// TestPathsAreLoggedRedacted: a path that Remora does not know may hold
+// anything.
 func TestPathsAreLoggedRedacted(t *testing.T) {
 	t.Parallel()
 	log := &lines{}

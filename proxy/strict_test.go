@@ -15,8 +15,9 @@ import (
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
-// Servers that refuse as real ones do: the first refusal costs a request, then each turn has its block where it is taken,
-// and every request after it succeeds at once with the same bytes in front.
+// Servers that refuse as real ones do: the first refusal costs a request, then
+// each turn has its block where it is taken, and every request after it
+// succeeds at once with the same bytes in front.
 func TestStrictServers(t *testing.T) {
 	for name, strictness := range map[string]proxytest.Strictness{
 		"vLLM": proxytest.VLLM, "llama.cpp": proxytest.LlamaCPP, "Mistral": proxytest.Mistral, "LM Studio": proxytest.LMStudio,
@@ -58,8 +59,10 @@ func TestStrictServers(t *testing.T) {
 			if diff := cmp.Diff(want, roles(t, previous)); diff != "" {
 				t.Errorf("last request (-want +got):\n%s", diff)
 			}
-			// What the client gets wrong by itself is the client's, and teaches nothing. Streams to a model that takes blocks
-			// there are not looked at before they pass on, so the refusal is that of the request with them.
+			// What the client gets wrong by itself is the client's, and teaches
+			// nothing. Streams to a model that takes blocks there are not
+			// looked at before they pass on, so the refusal is that of the
+			// request with them.
 			llm.Reset()
 			got := r.post(asked(chat("user: a", "wizard: b")))
 			if sent := llm.Requests(); !strings.Contains(got.body, "role") || fence.Contains(string(sent[len(sent)-1].Body)) != (name == "LM Studio, stream") {
@@ -72,7 +75,8 @@ func TestStrictServers(t *testing.T) {
 	}
 }
 
-// A second system message is no way out either: with system placement the block joins the one that is there.
+// A second system message is no way out either: with system placement the block
+// joins the one that is there.
 func TestStrictServersSystemPlacement(t *testing.T) {
 	llm := &proxytest.LLM{Strict: proxytest.LlamaCPP}
 	up := httptest.NewServer(llm)
@@ -86,8 +90,9 @@ func TestStrictServersSystemPlacement(t *testing.T) {
 	}
 }
 
-// Roles must alternate in other dialects, too, where a server makes chat messages of what it gets. Messages has nothing
-// to learn: its blocks stand inside the turn.
+// Roles must alternate in other dialects, too, where a server makes chat
+// messages of what it gets. Messages has nothing to learn: its blocks stand
+// inside the turn.
 func TestStrictTemplatesOfOtherDialects(t *testing.T) {
 	for _, a := range []api{apis[1], apis[3], apis[4]} {
 		t.Run(a.name, func(t *testing.T) {
@@ -158,7 +163,8 @@ func TestStrictTemplates(t *testing.T) {
 			if up := r.sent(); got.code != 200 || got.status != StatusRejected || len(up) != 2 || up[1].body != body {
 				t.Fatalf("code %d, status %s, %d requests; want the original sent once after the refusal", got.code, got.status, len(up))
 			}
-			// Learned: the block is part of the user's message, and of that turn for good. The refused turn stays bare.
+			// Learned: the block is part of the user's message, and of that
+			// turn for good. The refused turn stays bare.
 			got = r.post(chat("user: q1", "assistant: fine", "user: q2"))
 			if got.status != StatusInjected {
 				t.Errorf("status %s, want injected", got.status)
@@ -237,7 +243,8 @@ func TestStrictTemplates(t *testing.T) {
 	})
 }
 
-// What an upstream says about a text teaches nothing about places, and one odd refusal harms nobody else.
+// What an upstream says about a text teaches nothing about places, and one odd
+// refusal harms nobody else.
 func TestRefusalsThatTeachNothing(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"content filter": `{"error":{"code":"content_filter","message":"The response was filtered due to the prompt triggering Azure's content management policy."}}`,
@@ -269,7 +276,8 @@ func TestRefusalsThatTeachNothing(t *testing.T) {
 	}
 }
 
-// A lesson changes where blocks stand once, and for good: no expiry, pause or restart moves what was sent.
+// A lesson changes where blocks stand once, and for good: no expiry, pause or
+// restart moves what was sent.
 func TestLessonsKeepThePrefix(t *testing.T) {
 	strict := func(got received) (int, string, string) {
 		var in struct{ Messages []struct{ Role string } }

@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// An agent changes its system prompt between the turns of a conversation: what was inserted stays.
+// An agent changes its system prompt between the turns of a conversation: what
+// was inserted stays.
 func TestSystemPromptIsNotInTheChain(t *testing.T) {
 	for _, a := range []api{apis[1], apis[2], apis[3]} {
 		t.Run(a.name, func(t *testing.T) {
@@ -25,8 +26,8 @@ func TestSystemPromptIsNotInTheChain(t *testing.T) {
 	}
 }
 
-// The price: without a name, the same words within a minute are one request sent twice, whatever the system prompt says.
-// With names they are two.
+// The price: without a name, the same words within a minute are one request
+// sent twice, whatever the system prompt says. With names they are two.
 func TestSameWordsUnderTwoSystemPrompts(t *testing.T) {
 	for _, a := range []api{apis[1], apis[3]} {
 		t.Run(a.name, func(t *testing.T) {

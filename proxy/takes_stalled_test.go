@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// stalling is a connection whose reader takes most bytes, and then nothing until it is closed.
+// stalling is a connection whose reader takes most bytes, and then nothing
+// until it is closed.
 type stalling struct {
 	net.Conn
 	most   int
@@ -33,7 +34,8 @@ func (c *stalling) Close() error {
 	return c.Conn.Close()
 }
 
-// TestConnectionThatTakesNothing: a client's connection that takes nothing more, whatever its streams would allow, holds nobody.
+// TestConnectionThatTakesNothing: a client's connection that takes nothing
+// more, whatever its streams would allow, holds nobody.
 func TestConnectionThatTakesNothing(t *testing.T) {
 	t.Parallel()
 	up := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -19,7 +19,8 @@ func clientOf(t *testing.T, http2 bool) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// TestPauseOfTheUpstream: the bound on a client that takes nothing is none on an upstream that says nothing in the midst of an answer.
+// TestPauseOfTheUpstream: the bound on a client that takes nothing is none on
+// an upstream that says nothing in the midst of an answer.
 func TestPauseOfTheUpstream(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {
@@ -46,7 +47,8 @@ func TestPauseOfTheUpstream(t *testing.T) {
 	}
 }
 
-// TestLogTellsWhoTakesNothing: a client that was ended for taking nothing is not said to have left.
+// TestLogTellsWhoTakesNothing: a client that was ended for taking nothing is
+// not said to have left.
 func TestLogTellsWhoTakesNothing(t *testing.T) {
 	t.Parallel()
 	for _, http2 := range []bool{false, true} {

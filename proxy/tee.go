@@ -12,10 +12,12 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// tee keeps a copy of an answer, made after the client has its bytes. Over its own or the global bound it lets go of
-// what it has and the answer is not remembered.
+// tee keeps a copy of an answer, made after the client has its bytes. Over its
+// own or the global bound it lets go of what it has and the answer is not
+// remembered.
 //
-// It grows by pieces: a thousand streams under way would hold twice what they copied if each doubled its buffer.
+// It grows by pieces: a thousand streams under way would hold twice what they
+// copied if each doubled its buffer.
 type tee struct {
 	limit   int64
 	budget  *budget
@@ -25,7 +27,8 @@ type tee struct {
 	over    bool
 }
 
-// teeStep is how much of the budget a tee asks for at once. Pieces have from teePiece to maxTeePiece bytes.
+// teeStep is how much of the budget a tee asks for at once. Pieces have from
+// teePiece to maxTeePiece bytes.
 const (
 	teeStep     = 16 << 10
 	teePiece    = 2 << 10
@@ -60,7 +63,8 @@ func (t *tee) write(p []byte) {
 	}
 }
 
-// join makes one piece of all and returns it. It holds both meanwhile, outside the budget.
+// join makes one piece of all and returns it. It holds both meanwhile, outside
+// the budget.
 func (t *tee) join() []byte {
 	if len(t.pieces) > 1 {
 		whole := takeBuffer(int(t.size))
@@ -84,7 +88,8 @@ func (t *tee) release() {
 	t.pieces, t.size, t.charged = nil, 0, 0
 }
 
-// decodeAnswer returns the plain bytes of an answer, at most limit of them. It is never used on what the client gets.
+// decodeAnswer returns the plain bytes of an answer, at most limit of them. It
+// is never used on what the client gets.
 func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 	z, err := openAnswer(h, b)
 	if err != nil {
@@ -97,7 +102,8 @@ func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 	return readBounded(z, limit)
 }
 
-// decodeBeginning is decodeAnswer for the first bytes of an answer: what can be told of it by them, be it nothing.
+// decodeBeginning is decodeAnswer for the first bytes of an answer: what can be
+// told of it by them, be it nothing.
 func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
 	z, err := openAnswer(h, b)
 	if err != nil {

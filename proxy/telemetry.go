@@ -16,8 +16,8 @@ import (
 
 const instrumentation = "github.com/remora-proxy/remora/proxy"
 
-// Attributes of the exchange span. Those with gen_ai are from the GenAI semantic
-// conventions. None holds content.
+// Attributes of the exchange span. Those with gen_ai are from the GenAI
+// semantic conventions. None holds content.
 const (
 	attrOperation     = attribute.Key("gen_ai.operation.name")
 	attrProvider      = attribute.Key("gen_ai.provider.name")
@@ -37,8 +37,8 @@ const (
 	attrMemories      = attribute.Key("remora.memories")
 )
 
-// exchangeSpan is the span of one exchange. Its methods accept a nil receiver: not
-// traced.
+// exchangeSpan is the span of one exchange. Its methods accept a nil receiver:
+// not traced.
 type exchangeSpan struct{ span trace.Span }
 
 // startSpan starts the exchange's span as a child of the client's. The upstream

@@ -9,10 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// mediaContent is the content of a message that says "MEDIA", as a string or as blocks.
+// mediaContent is the content of a message that says "MEDIA", as a string or as
+// blocks.
 var mediaContent = regexp.MustCompile(`\[\{"type":"(?:input_)?text","text":"MEDIA"[^\]]*\]|"MEDIA"`)
 
-// shows is a body in which a user message "MEDIA" is a picture, behind these texts.
+// shows is a body in which a user message "MEDIA" is a picture, behind these
+// texts.
 func (a api) shows(body string, texts ...string) string {
 	kind, picture := "text", `{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}}`
 	switch a.name {
@@ -28,8 +30,9 @@ func (a api) shows(body string, texts ...string) string {
 	return mediaContent.ReplaceAllLiteralString(body, "["+parts+picture+"]")
 }
 
-// What a tool has read and its message can't carry comes as a user message: a step of the loop like the result itself. It
-// must neither be searched for nor take the place of what the human said.
+// What a tool has read and its message can't carry comes as a user message: a
+// step of the loop like the result itself. It must neither be searched for nor
+// take the place of what the human said.
 func TestToolMediaIsAStep(t *testing.T) { inEach(t, testToolMediaIsAStep) }
 
 func testToolMediaIsAStep(t *testing.T, a api) {
@@ -64,7 +67,8 @@ func testToolMediaIsAStep(t *testing.T, a api) {
 	}
 }
 
-// A person who says something right behind a result, or beside what a tool has read, begins a turn.
+// A person who says something right behind a result, or beside what a tool has
+// read, begins a turn.
 func TestPeopleBehindToolResults(t *testing.T) { inEach(t, testPeopleBehindToolResults) }
 
 func testPeopleBehindToolResults(t *testing.T, a api) {

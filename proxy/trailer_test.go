@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// Trailers pass both ways, but for those that would frame a message, belong to one connection or are Remora's own.
+// Trailers pass both ways, but for those that would frame a message, belong to
+// one connection or are Remora's own.
 func TestTrailersThatDoNotPass(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		for _, streamed := range []bool{true, false} {
@@ -60,8 +61,8 @@ func TestTrailersThatDoNotPass(t *testing.T) {
 	}
 }
 
-// doorOf is a connection to a door that does nothing but send a request on with what body makes of its body, and relay the
-// answer.
+// doorOf is a connection to a door that does nothing but send a request on with
+// what body makes of its body, and relay the answer.
 func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Request) httpclient.Body) net.Conn {
 	t.Helper()
 	door := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, in *http.Request) {

@@ -10,17 +10,20 @@ import (
 	"time"
 )
 
-// halfOpenIdle bounds how long a tunnel with one side finished waits for the other without a byte from it.
+// halfOpenIdle bounds how long a tunnel with one side finished waits for the
+// other without a byte from it.
 const halfOpenIdle = time.Minute
 
-// tunnel carries bytes between a client and its upstream until both have ended, one has failed, or ctx has. The end of one side is
-// passed to the other as a half-close. Once the door has closed it ends when it is idle. It closes both and holds 2 x 32 KiB meanwhile.
-// It returns the bytes from both.
+// tunnel carries bytes between a client and its upstream until both have ended,
+// one has failed, or ctx has. The end of one side is passed to the other as a
+// half-close. Once the door has closed it ends when it is idle. It closes both
+// and holds 2 x 32 KiB meanwhile. It returns the bytes from both.
 func tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
 	return carryBoth(ctx, client, upstream, &talk{})
 }
 
-// socketTunnel is tunnel for a WebSocket, whose pings say nothing, and whose client is told why it ends.
+// socketTunnel is tunnel for a WebSocket, whose pings say nothing, and whose
+// client is told why it ends.
 func socketTunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
 	return carryBoth(ctx, client, upstream, &talk{fromClient: &frames{}, fromUpstream: &frames{}})
 }
@@ -66,7 +69,8 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 	return fromClient, fromUpstream
 }
 
-// halfOpen closes a tunnel whose one side has ended and whose other side keeps silent.
+// halfOpen closes a tunnel whose one side has ended and whose other side keeps
+// silent.
 type halfOpen struct {
 	close func()
 	half  atomic.Bool

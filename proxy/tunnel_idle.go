@@ -7,10 +7,13 @@ import (
 	"time"
 )
 
-// When a door closes, its tunnels end that are idle: in which for so long nothing was said. A model that has begun to answer may think for
-// some seconds before it goes on. What the client has said last may be a question whose answer takes longer, or a sign of life that
-// wants none, which nobody can tell here: it is awaited for answerWait, and no longer than the door's drain, of which lastCall is left
-// for the ending, so that the tunnel is not counted as cut.
+// When a door closes, its tunnels end that are idle: in which for so long
+// nothing was said. A model that has begun to answer may think for some seconds
+// before it goes on. What the client has said last may be a question whose
+// answer takes longer, or a sign of life that wants none, which nobody can tell
+// here: it is awaited for answerWait, and no longer than the door's drain, of
+// which lastCall is left for the ending, so that the tunnel is not counted as
+// cut.
 const (
 	tunnelIdle = 15 * time.Second
 	answerWait = time.Minute
@@ -66,7 +69,8 @@ func (t *talk) note(byClient bool) {
 	t.at, t.asked = time.Now(), byClient
 }
 
-// idle says whether the tunnel is. At the last call what the client has said is awaited no more.
+// idle says whether the tunnel is. At the last call what the client has said is
+// awaited no more.
 func (t *talk) idle(last bool) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -76,8 +80,9 @@ func (t *talk) idle(last bool) bool {
 	return time.Since(t.at) >= tunnelIdle
 }
 
-// falls waits until the door closes and the tunnel is idle, and says whether that comes before over is closed. It returns with client
-// locked then: what the upstream says from now on comes too late.
+// falls waits until the door closes and the tunnel is idle, and says whether
+// that comes before over is closed. It returns with client locked then: what
+// the upstream says from now on comes too late.
 func (t *talk) falls(door *closing, over <-chan struct{}) bool {
 	select {
 	case <-door.begun:
@@ -105,13 +110,15 @@ func (t *talk) falls(door *closing, over <-chan struct{}) bool {
 	}
 }
 
-// frames follows the frames of one direction of a WebSocket. A nil one is of bytes that are no frames.
+// frames follows the frames of one direction of a WebSocket. A nil one is of
+// bytes that are no frames.
 type frames struct {
 	head []byte // of the frame whose head is coming
 	left uint64 // bytes of its payload that are still to come
 }
 
-// says takes what comes next, and reports whether any of it is more than a control frame.
+// says takes what comes next, and reports whether any of it is more than a
+// control frame.
 func (f *frames) says(b []byte) (something bool) {
 	if f == nil {
 		return len(b) > 0

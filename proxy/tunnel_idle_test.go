@@ -156,8 +156,9 @@ func TestFramesInPieces(t *testing.T) {
 	}
 }
 
-// TestUnansweredSocketsAreNotCut: a socket in whose last words nobody can tell a question from a sign of life is no failure of the
-// drain, from which the exit code is made; one in the midst of an answer is.
+// TestUnansweredSocketsAreNotCut: a socket in whose last words nobody can tell
+// a question from a sign of life is no failure of the drain, from which the
+// exit code is made; one in the midst of an answer is.
 func TestUnansweredSocketsAreNotCut(t *testing.T) {
 	for _, answering := range []bool{false, true} {
 		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -15,20 +15,25 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// isUpgrade says whether in asks to leave HTTP, as WebSocket does. An offer of h2c is not such a request: Java's client
-// makes it with every plain HTTP/1.1 request, and declining it, as this hop does by not passing it on, costs nothing.
+// isUpgrade says whether in asks to leave HTTP, as WebSocket does. An offer of
+// h2c is not such a request: Java's client makes it with every plain HTTP/1.1
+// request, and declining it, as this hop does by not passing it on, costs
+// nothing.
 func isUpgrade(in *http.Request) bool {
 	protocols := in.Header["Upgrade"]
 	return len(protocols) > 0 && in.ProtoMajor == 1 && in.ProtoMinor >= 1 &&
 		httpclient.HasToken(in.Header["Connection"], "upgrade") && !httpclient.HasToken(protocols, "h2c")
 }
 
-// Values of Config.WebSocket: what becomes of a WebSocket for the Responses API. All other upgrades are tunnelled.
+// Values of Config.WebSocket: what becomes of a WebSocket for the Responses
+// API. All other upgrades are tunnelled.
 const (
-	// WebSocketFallback answers 426 to the known clients that then go on over HTTP at once, and tunnels the others'.
+	// WebSocketFallback answers 426 to the known clients that then go on over
+	// HTTP at once, and tunnels the others'.
 	WebSocketFallback = "fallback"
 	WebSocketPass     = "pass" // tunnels: without memory
-	// WebSocketEnrich gives memory to the responses that are asked for over it; see socket.
+	// WebSocketEnrich gives memory to the responses that are asked for over it;
+	// see socket.
 	WebSocketEnrich = "enrich"
 )
 
@@ -36,12 +41,14 @@ func isResponsesSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && httpclient.HasToken(r.Header["Upgrade"], "websocket")
 }
 
-// carrier takes what goes between the two ends of an upgraded connection until it is over; see tunnel.
+// carrier takes what goes between the two ends of an upgraded connection until
+// it is over; see tunnel.
 type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 
-// upgrade takes in to up and, once up has switched protocols, has carry take the bytes both ways until both sides are done. A
-// refusal is relayed like any other response. It returns when all is over, so whoever waits for handlers waits for
-// tunnels; it ends at once when in's context does.
+// upgrade takes in to up and, once up has switched protocols, has carry take
+// the bytes both ways until both sides are done. A refusal is relayed like any
+// other response. It returns when all is over, so whoever waits for handlers
+// waits for tunnels; it ends at once when in's context does.
 func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, carry carrier) relayed {
 	protocol := in.Header["Upgrade"]
 	resp, err := up.Upgrade(in, httpclient.StreamBody(p.requestBody(w, in), in.ContentLength))
@@ -87,7 +94,8 @@ func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *httpclient.U
 	return relayed{Status: problem.Status, Err: err}
 }
 
-// writeSwitching sends the head of a 101 with the headers that stand in own beside the upstream's.
+// writeSwitching sends the head of a 101 with the headers that stand in own
+// beside the upstream's.
 func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	httpclient.CopyResponse(own, resp.Header)
 	own["Connection"], own["Upgrade"] = []string{"Upgrade"}, resp.Header["Upgrade"]
@@ -102,7 +110,8 @@ func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	return err
 }
 
-// hijack takes the connection from the server, with the bytes that it had read ahead.
+// hijack takes the connection from the server, with the bytes that it had read
+// ahead.
 func hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -143,7 +152,8 @@ func closeWrite(w io.Writer) error {
 	return errors.ErrUnsupported
 }
 
-// aheadWriter is a ResponseWriter for who would drop the bytes read ahead when taking over its connection.
+// aheadWriter is a ResponseWriter for who would drop the bytes read ahead when
+// taking over its connection.
 type aheadWriter struct{ http.ResponseWriter }
 
 // Hijack returns the connection alone; what was read ahead comes from it first.

@@ -39,7 +39,8 @@ func TestIsUpgrade(t *testing.T) {
 	}
 }
 
-// echoUpgrade switches to a protocol that echoes until the client half-closes, then says bye.
+// echoUpgrade switches to a protocol that echoes until the client half-closes,
+// then says bye.
 func echoUpgrade(gone chan<- struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isUpgrade(r) || r.Header.Get("Sec-WebSocket-Key") != "k" || r.Header.Get("X-Remora-User") != "" {
@@ -167,7 +168,8 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// Codex goes on over HTTP at once when it is told to; whoever might not is tunnelled, and so is who wants no memory.
+// Codex goes on over HTTP at once when it is told to; whoever might not is
+// tunnelled, and so is who wants no memory.
 func TestWebSocketFallback(t *testing.T) {
 	codex := []string{"Originator", "codex_exec"}
 	for _, tt := range []struct {

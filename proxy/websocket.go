@@ -13,15 +13,20 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// socket gives memory to a WebSocket of the Responses API: the frames that begin a response are treated like requests,
-// those that tell its events like the answer. Handshake, control frames and all other messages pass as they came; only
-// compression is not agreed on, since what is compressed can't be read.
+// socket gives memory to a WebSocket of the Responses API: the frames that
+// begin a response are treated like requests, those that tell its events like
+// the answer. Handshake, control frames and all other messages pass as they
+// came; only compression is not agreed on, since what is compressed can't be
+// read.
 //
-// Memory works for one response at a time, in the order in which they were asked for. Once that can't be told any more,
-// no answer would find its question: after a message over the body limit or the budget, an event over socketFrame, or
-// maxPending responses at once, the socket is carried on without memory until it ends.
+// Memory works for one response at a time, in the order in which they were
+// asked for. Once that can't be told any more, no answer would find its
+// question: after a message over the body limit or the budget, an event over
+// socketFrame, or maxPending responses at once, the socket is carried on
+// without memory until it ends.
 //
-// When the door closes, a socket on which no response is awaited is told so and ends, the others do once they have theirs.
+// When the door closes, a socket on which no response is awaited is told so and
+// ends, the others do once they have theirs.
 type socket struct {
 	x        call // the upgrade
 	header   http.Header
@@ -52,7 +57,8 @@ type frameExchange struct {
 
 const (
 	maxPending = 16
-	// socketFrame is the largest event that is looked at, in bytes; larger ones pass, and their answer is not remembered.
+	// socketFrame is the largest event that is looked at, in bytes; larger ones
+	// pass, and their answer is not remembered.
 	socketFrame = 8 << 20
 	// maxFragments is in how many frames a message may come that is looked at.
 	maxFragments = 1 << 10
@@ -207,7 +213,8 @@ func (s *socket) enter(y *frameExchange) bool {
 	return true
 }
 
-// lose ends memory for the socket. answers: those under way are not whole here, so they are not remembered; see cut.
+// lose ends memory for the socket. answers: those under way are not whole here,
+// so they are not remembered; see cut.
 func (s *socket) lose(answers bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,8 +225,9 @@ func (s *socket) lose(answers bool) {
 	s.blind = s.blind || answers
 }
 
-// cut ends the responses under way where no answer can be told any more, and says whether that is so. What is pending
-// belongs to the goroutine that reads the upstream, so only that calls it.
+// cut ends the responses under way where no answer can be told any more, and
+// says whether that is so. What is pending belongs to the goroutine that reads
+// the upstream, so only that calls it.
 func (s *socket) cut() bool {
 	s.mu.Lock()
 	blind := s.blind
@@ -244,12 +252,14 @@ func (s *socket) settled(y *frameExchange) {
 	y.original = nil
 }
 
-// frameHeaders begin the names of what Codex tells in a frame's metadata as it does in a request's head. No other member
-// is taken for a header: an application may put there what its users say.
+// frameHeaders begin the names of what Codex tells in a frame's metadata as it
+// does in a request's head. No other member is taken for a header: an
+// application may put there what its users say.
 const frameHeaders = "x-codex-"
 
-// request is what the frame would be as a request: the upgrade's head, with what its metadata says of this one response
-// in the place of what the head said of the connection.
+// request is what the frame would be as a request: the upgrade's head, with
+// what its metadata says of this one response in the place of what the head
+// said of the connection.
 func (s *socket) request(frame []byte) *http.Request {
 	r := new(http.Request)
 	*r = *s.x.r
@@ -312,8 +322,9 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	return nil
 }
 
-// retries sends the original of a refused frame, once, where the refusal may be the block's fault. Its answer comes after
-// those to what was asked for meanwhile.
+// retries sends the original of a refused frame, once, where the refusal may be
+// the block's fault. Its answer comes after those to what was asked for
+// meanwhile.
 func (s *socket) retries(y *frameExchange, event []byte) bool {
 	var told struct {
 		Status int `json:"status"`
@@ -336,7 +347,8 @@ func (s *socket) retries(y *frameExchange, event []byte) bool {
 	s.pending = slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y })
 	s.refused++
 	s.mu.Unlock()
-	// Not here: an upstream that reads nothing before somebody has read what it says would wait for ever.
+	// Not here: an upstream that reads nothing before somebody has read what it
+	// says would wait for ever.
 	s.again.Go(func() { s.resend(y) })
 	return true
 }
@@ -358,7 +370,8 @@ func (s *socket) resend(y *frameExchange) {
 	}
 }
 
-// done hands a finished response to the assembler and writes its line. A socket has no headers to tell its status by.
+// done hands a finished response to the assembler and writes its line. A socket
+// has no headers to tell its status by.
 func (s *socket) done(y *frameExchange, out relayed) {
 	s.settled(y)
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}

@@ -12,7 +12,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// The answer to a frame that was sent again comes after those to frames that were on their way: each goes to its question.
+// The answer to a frame that was sent again comes after those to frames that
+// were on their way: each goes to its question.
 func TestSocketRetryComesLast(t *testing.T) {
 	release := make(chan struct{})
 	s := newSocketRig(t, func(n int, text string) []string {
@@ -46,7 +47,8 @@ func TestSocketRetryComesLast(t *testing.T) {
 	}
 }
 
-// An event too large to be looked at may be a response's last. What follows is no answer to that response's question.
+// An event too large to be looked at may be a response's last. What follows is
+// no answer to that response's question.
 func TestSocketLargeEvent(t *testing.T) {
 	s := newSocketRig(t, func(n int, _ string) []string {
 		last := events("r")[2]
@@ -80,7 +82,8 @@ func TestSocketPanic(t *testing.T) {
 	}
 }
 
-// What one frame announces is not taken for granted, and what many empty ones hold is bounded.
+// What one frame announces is not taken for granted, and what many empty ones
+// hold is bounded.
 func TestPumpHoldsLittle(t *testing.T) {
 	measure := func(in []byte, b *budget) (alloc uint64, missed int) {
 		var before, after runtime.MemStats

@@ -25,7 +25,8 @@ func newLane() *lane {
 	return l
 }
 
-// free waits until a message may begin, and is false where none ever may. The caller holds l.
+// free waits until a message may begin, and is false where none ever may. The
+// caller holds l.
 func (l *lane) free() bool {
 	for l.open && !l.closed {
 		l.moved.Wait()
@@ -44,10 +45,12 @@ func (l *lane) close() {
 	l.release()
 }
 
-// pump passes the messages of a WebSocket on from one side to the other. Text messages of up to limit bytes are handed to
-// change, whose pieces go out in their place; nil leaves the message as it came, an empty list swallows it. missed is told
-// of each text message that change does not see: it is over the limit, in too many frames, or the budget, to which what
-// came of a message is charged while it is held, is used up.
+// pump passes the messages of a WebSocket on from one side to the other. Text
+// messages of up to limit bytes are handed to change, whose pieces go out in
+// their place; nil leaves the message as it came, an empty list swallows it.
+// missed is told of each text message that change does not see: it is over the
+// limit, in too many frames, or the budget, to which what came of a message is
+// charged while it is held, is used up.
 type pump struct {
 	src    io.Reader
 	dst    io.Writer
@@ -56,7 +59,8 @@ type pump struct {
 	to     *lane // held while something is written to dst
 	change func(text []byte) [][]byte
 	missed func()
-	// A message that has begun, and then brings nothing for idle, ends the socket: late is called.
+	// A message that has begun, and then brings nothing for idle, ends the
+	// socket: late is called.
 	idle time.Duration
 	late func()
 
@@ -133,8 +137,8 @@ func (p *pump) frame() bool {
 	return true
 }
 
-// hold reads a payload of n bytes behind p.text, charging for it as it comes. whole is false where the budget ends before
-// it does.
+// hold reads a payload of n bytes behind p.text, charging for it as it comes.
+// whole is false where the budget ends before it does.
 func (p *pump) hold(n int64) (whole bool, err error) {
 	room := int64(0)
 	for got := int64(0); got < n; {
@@ -161,8 +165,8 @@ func (p *pump) hold(n int64) (whole bool, err error) {
 	return true, nil
 }
 
-// pass copies one frame as it came, of whose payload some may have come before. text: it is of a message that change
-// should have seen.
+// pass copies one frame as it came, of whose payload some may have come before.
+// text: it is of a message that change should have seen.
 func (p *pump) pass(h ws.Header, text bool, came []byte) bool {
 	if text {
 		p.missed()
@@ -205,7 +209,8 @@ func (p *pump) drop() {
 	p.held, p.text, p.charged = nil, nil, 0
 }
 
-// writeFrame writes a frame whose payload was unmasked; it masks payload again, in place.
+// writeFrame writes a frame whose payload was unmasked; it masks payload again,
+// in place.
 func writeFrame(dst io.Writer, h ws.Header, payload []byte) error {
 	if h.Masked {
 		ws.Cipher(payload, h.Mask, 0)

@@ -29,7 +29,8 @@ func bigFrame(n int) []byte {
 	return append(binary.BigEndian.AppendUint64([]byte{0x81, 0x80 | 127}, uint64(n)), 1, 2, 3, 4)
 }
 
-// A frame is charged as it comes, and goes by as it came where the budget ends in the midst of it.
+// A frame is charged as it comes, and goes by as it came where the budget ends
+// in the midst of it.
 func TestFramesAreChargedAsTheyCome(t *testing.T) {
 	const n = 32 << 20
 	client, src := net.Pipe()
@@ -65,7 +66,8 @@ func TestFramesAreChargedAsTheyCome(t *testing.T) {
 	}
 }
 
-// A message that has begun must go on; between messages a socket may be silent for as long as it likes.
+// A message that has begun must go on; between messages a socket may be silent
+// for as long as it likes.
 func TestIdleMessagesEnd(t *testing.T) {
 	part := ws.MustCompileFrame(ws.NewFrame(ws.OpText, false, []byte("a part")))
 	whole := ws.MustCompileFrame(ws.NewTextFrame([]byte("whole")))
@@ -127,8 +129,9 @@ func bareSocket(t *testing.T, opts ...rigOption) (s *socket, r *rig, client, ups
 	return s, r, client, upstream, ended
 }
 
-// An upstream that says something and reads nothing until it is heard gets to say it, whatever is being written to it: what
-// it refused goes out again beside what it says.
+// An upstream that says something and reads nothing until it is heard gets to
+// say it, whatever is being written to it: what it refused goes out again
+// beside what it says.
 func TestRetriesDoNotStopTheUpstream(t *testing.T) {
 	_, r, client, upstream, _ := bareSocket(t)
 	r.recall.set("a memory")
@@ -183,7 +186,8 @@ func TestRetriesDoNotStopTheUpstream(t *testing.T) {
 	}
 }
 
-// While one message of the client's is read, what it asked for before belongs to who reads the answers.
+// While one message of the client's is read, what it asked for before belongs
+// to who reads the answers.
 func TestAPanicLeavesAnswersToTheirReader(t *testing.T) {
 	broken := false
 	s, r, _, _, _ := bareSocket(t, func(_ *Config, d *Deps) {

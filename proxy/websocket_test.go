@@ -20,7 +20,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// socketRig is a Handler between a WebSocket client and an upstream that answers each frame by a script.
+// socketRig is a Handler between a WebSocket client and an upstream that
+// answers each frame by a script.
 type socketRig struct {
 	*rig
 	conn net.Conn
@@ -28,7 +29,8 @@ type socketRig struct {
 	head chan http.Header
 }
 
-// newSocketRig's upstream answers a message with the frames that answer gives for it, by number from 0.
+// newSocketRig's upstream answers a message with the frames that answer gives
+// for it, by number from 0.
 func newSocketRig(t *testing.T, answer func(n int, text string) []string, header ...string) *socketRig {
 	t.Helper()
 	s := &socketRig{got: make(chan string, 64), head: make(chan http.Header, 1)}
@@ -153,8 +155,9 @@ func bare(t *testing.T, text string) (string, bool) {
 	return text[:from] + text[from+end+len(closing):], true
 }
 
-// Two turns over one socket: each is given its memory once, the rest of the frame is as it was, both are stored, and the
-// second knows what the upstream holds.
+// Two turns over one socket: each is given its memory once, the rest of the
+// frame is as it was, both are stored, and the second knows what the upstream
+// holds.
 func TestSocketTurns(t *testing.T) {
 	s := newSocketRig(t, func(n int, _ string) []string { return events(fmt.Sprintf("resp_%d", n)) },
 		"Sec-WebSocket-Extensions", "permessage-deflate")
@@ -189,7 +192,8 @@ func TestSocketTurns(t *testing.T) {
 	}
 }
 
-// What begins no response passes as it came: other messages, fragments, binary, frames too large, and pings between.
+// What begins no response passes as it came: other messages, fragments, binary,
+// frames too large, and pings between.
 func TestSocketPassesTheRest(t *testing.T) {
 	s := newSocketRig(t, func(_ int, text string) []string { return []string{"echo " + text[:min(len(text), 100)]} })
 	s.recall.set("a memory")
@@ -237,7 +241,8 @@ func TestSocketPassesTheRest(t *testing.T) {
 	}
 }
 
-// A refused frame is sent again as it was, once; the client hears of the second answer only.
+// A refused frame is sent again as it was, once; the client hears of the second
+// answer only.
 func TestSocketDoesNoHarm(t *testing.T) {
 	refusal := `{"type":"error","status":400,"error":{"code":"invalid","message":"two user messages in a row"}}`
 	s := newSocketRig(t, func(n int, text string) []string {
@@ -287,7 +292,8 @@ func TestSocketModes(t *testing.T) {
 	}
 }
 
-// Codex warms a socket up before the user has said anything, and says of each response what kind it is.
+// Codex warms a socket up before the user has said anything, and says of each
+// response what kind it is.
 func TestSocketSideCalls(t *testing.T) {
 	s := newSocketRig(t, func(n int, _ string) []string { return events(fmt.Sprintf("resp_%d", n)) },
 		"Originator", "codex_exec", "X-Codex-Turn-Metadata", `{"request_kind":"prewarm"}`)
@@ -317,7 +323,8 @@ func TestSocketSideCalls(t *testing.T) {
 	}
 }
 
-// An upstream that breaks off is told to the client as such, and what it had not finished is no turn.
+// An upstream that breaks off is told to the client as such, and what it had
+// not finished is no turn.
 func TestSocketCut(t *testing.T) {
 	s := newSocketRig(t, func(_ int, _ string) []string { return events("r")[:2] })
 	s.send(create("", "question?"))
@@ -332,7 +339,8 @@ func TestSocketCut(t *testing.T) {
 	s.stored(0)
 }
 
-// FuzzPump: whatever frames come, what goes out is the same messages, and nothing panics or grows without bound.
+// FuzzPump: whatever frames come, what goes out is the same messages, and
+// nothing panics or grows without bound.
 func FuzzPump(f *testing.F) {
 	var seed bytes.Buffer
 	_ = ws.WriteFrame(&seed, ws.MaskFrame(ws.NewTextFrame([]byte(create("", "hi")))))
@@ -358,7 +366,8 @@ func FuzzPump(f *testing.F) {
 	})
 }
 
-// TestSocketLeavesWithTheDoor: a socket that waits for its client holds up no end; one that waits for an answer has that first.
+// TestSocketLeavesWithTheDoor: a socket that waits for its client holds up no
+// end; one that waits for an answer has that first.
 func TestSocketLeavesWithTheDoor(t *testing.T) {
 	for _, awaited := range []bool{false, true} {
 		t.Run(fmt.Sprint("awaited ", awaited), func(t *testing.T) {

@@ -70,8 +70,8 @@ func (r *reading) isTyped(i int) bool {
 }
 
 // demoteResults separates turns from tool results. Messages that can't be read
-// any more stay turns, so that what was inserted at them is found again; as they
-// are the oldest, nothing new is inserted there.
+// any more stay turns, so that what was inserted at them is found again; as
+// they are the oldest, nothing new is inserted there.
 func (r *reading) demoteResults() error {
 	return r.req.Demote(func(i int) bool {
 		words, ok := r.typedIn(i)
@@ -94,10 +94,10 @@ func (r *reading) words() (words string, at int) {
 	return "", -1
 }
 
-// began returns the first turn of the conversation, and whether an answer of the
-// assistant follows it before the newest turn. The setup that a harness sends
-// first, and the reply that comes with it, don't count: they are alike in all
-// conversations of a client.
+// began returns the first turn of the conversation, and whether an answer of
+// the assistant follows it before the newest turn. The setup that a harness
+// sends first, and the reply that comes with it, don't count: they are alike in
+// all conversations of a client.
 func (r *reading) began() (first int, history bool) {
 	first = r.req.Turn
 	for i, m := range r.req.Messages[:r.req.Turn] {
@@ -144,12 +144,13 @@ func (e *earlierWords) oldestFirst() []string {
 // unanswered returns, oldest first, what a person said before message at that
 // nothing has answered: only calls, their results and text beside calls are
 // between it and at. That happens where somebody steers a tool loop, interrupts
-// an answer or sends several messages in a row; otherwise the first of them would
-// be in no turn.
+// an answer or sends several messages in a row; otherwise the first of them
+// would be in no turn.
 //
 // Clients that keep only user messages, or drop old answers, also send messages
 // in a row, all of them answered. So of messages in a row those before the last
-// count only behind an answer or a call, which shows that the client keeps them.
+// count only behind an answer or a call, which shows that the client keeps
+// them.
 func (r *reading) unanswered(at int, w *ledger.Walk) []string {
 	var e earlierWords
 	calling := false // the next message belongs to an answer that calls
@@ -192,8 +193,8 @@ func (r *reading) unanswered(at int, w *ledger.Walk) []string {
 	return e.oldestFirst()
 }
 
-// firstAnswer returns the first message behind the first turn that is an answer,
-// a call or a result, or the newest turn if there is none.
+// firstAnswer returns the first message behind the first turn that is an
+// answer, a call or a result, or the newest turn if there is none.
 func (r *reading) firstAnswer() int {
 	i, _ := r.began()
 	for ; i < r.req.Turn; i++ {

@@ -13,8 +13,9 @@ import (
 	"github.com/remora-proxy/remora/proxy/ledger"
 )
 
-// What was said before a tool loop was steered has no answer of its own, so it is kept with the turn that gets one. All
-// else of the turn is the newest message's.
+// What was said before a tool loop was steered has no answer of its own, so it
+// is kept with the turn that gets one. All else of the turn is the newest
+// message's.
 func TestSteeredTurns(t *testing.T) { inEach(t, testSteeredTurns) }
 
 func testSteeredTurns(t *testing.T, a api) {
@@ -141,7 +142,8 @@ func TestUnansweredIsBoundedInReading(t *testing.T) {
 	}
 }
 
-// A step that calls comes with what the assistant says beside the call, in one message.
+// A step that calls comes with what the assistant says beside the call, in one
+// message.
 func TestTextBesideACallIsNoAnswer(t *testing.T) {
 	body := strings.Replace(chat("user: a", "call: 1", "result: 1", "user: c"), `"content":null`, `"content":"let me see"`, 1)
 	req := parsed(t, apis[0], body)
@@ -151,8 +153,9 @@ func TestTextBesideACallIsNoAnswer(t *testing.T) {
 	}
 }
 
-// The same where the upstream holds what was said first: results at the beginning of the input show that the response before
-// them called, so that nothing has answered it.
+// The same where the upstream holds what was said first: results at the
+// beginning of the input show that the response before them called, so that
+// nothing has answered it.
 func TestHeldTurnsAreSteered(t *testing.T) {
 	r := held(t)
 	r.as("resp_1", responsesCalling)

@@ -9,13 +9,16 @@ import (
 	"time"
 )
 
-// errTakesNothing ends a response whose client has taken nothing for StreamConfig.WriteIdle.
+// errTakesNothing ends a response whose client has taken nothing for
+// StreamConfig.WriteIdle.
 var errTakesNothing = errors.New("client took nothing")
 
-// writeBound ends a response whose client takes nothing. Over HTTP/1 it is the connection's write deadline, which matters to writes
-// alone and is moved along as seldom as can be. Over HTTP/2 a deadline that passes resets the stream though nothing is being written, as
-// while the upstream is silent; there it is a timer that runs during writes only. Where not even the reset can be sent, the connection
-// ends (ServerConfig.WriteIdle), and with it the write.
+// writeBound ends a response whose client takes nothing. Over HTTP/1 it is the
+// connection's write deadline, which matters to writes alone and is moved along
+// as seldom as can be. Over HTTP/2 a deadline that passes resets the stream
+// though nothing is being written, as while the upstream is silent; there it is
+// a timer that runs during writes only. Where not even the reset can be sent,
+// the connection ends (ServerConfig.WriteIdle), and with it the write.
 type writeBound struct {
 	ctl   http.ResponseController
 	idle  time.Duration
@@ -53,7 +56,8 @@ func (b *writeBound) end(err error) error {
 	return err
 }
 
-// last is called when what is left to write is the end of the response alone, which the server writes.
+// last is called when what is left to write is the end of the response alone,
+// which the server writes.
 func (b *writeBound) last() {
 	if !b.armed.IsZero() {
 		b.begin()

@@ -7,15 +7,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the largest window of a zstd frame that is decoded, in bytes: what RFC 8878 (3.1.1.1.2) asks decoders to
-// support. The window is for the encoder to choose, whatever the frame holds, and the decoder makes room for all of it.
+// maxZstdWindow is the largest window of a zstd frame that is decoded, in
+// bytes: what RFC 8878 (3.1.1.1.2) asks decoders to support. The window is for
+// the encoder to choose, whatever the frame holds, and the decoder makes room
+// for all of it.
 const maxZstdWindow = 8 << 20
 
 // errTooLarge: reading it would take more memory than there may be.
 var errTooLarge = errors.New("content encoding takes too much memory")
 
-// newZstd returns a decoder of b and how many bytes it holds at most, beside what it gives. Frames behind the first must
-// do with the first one's window.
+// newZstd returns a decoder of b and how many bytes it holds at most, beside
+// what it gives. Frames behind the first must do with the first one's window.
 func newZstd(b []byte) (z *zstd.Decoder, holds int64, err error) {
 	var h zstd.Header
 	if h.Decode(b) != nil {
@@ -40,5 +42,6 @@ func newZstd(b []byte) (z *zstd.Decoder, holds int64, err error) {
 	return z, int64(window) + zstdBlocks, nil
 }
 
-// zstdBlocks is what a decoder needs for blocks, of at most 128 KiB each, beside the window.
+// zstdBlocks is what a decoder needs for blocks, of at most 128 KiB each,
+// beside the window.
 const zstdBlocks = 512 << 10

@@ -10,7 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// zstdOf is text in a frame with this window, in two blocks, so that the frame does not tell how little it holds.
+// zstdOf is text in a frame with this window, in two blocks, so that the frame
+// does not tell how little it holds.
 func zstdOf(t *testing.T, window int, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -32,8 +33,9 @@ func zstdOf(t *testing.T, window int, text string) string {
 	return b.String()
 }
 
-// A frame's window is room that the decoder takes whatever the frame holds: one over the bound is not decoded, and each is
-// charged to what all bodies share while it is.
+// A frame's window is room that the decoder takes whatever the frame holds: one
+// over the bound is not decoded, and each is charged to what all bodies share
+// while it is.
 func TestZstdWindowsAreBounded(t *testing.T) {
 	r := newRig(t)
 	body := chat("user: hello")

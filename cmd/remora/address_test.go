@@ -7,11 +7,13 @@ import (
 	"sync"
 )
 
-// Ports that no system gives out by itself, to listeners on port 0 and to outgoing connections: one of those may be
-// anybody's by the time that it is used.
+// Ports that no system gives out by itself, to listeners on port 0 and to
+// outgoing connections: one of those may be anybody's by the time that it is
+// used.
 const firstPort, lastPort = 10 << 10, 32<<10 - 1
 
-// addresses are loopback addresses that nothing listens on, as far as a test can know, and none twice.
+// addresses are loopback addresses that nothing listens on, as far as a test
+// can know, and none twice.
 type addresses struct {
 	mu   sync.Mutex
 	last int // port; 0 = begin anywhere

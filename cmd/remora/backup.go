@@ -95,8 +95,9 @@ func restore(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// writeOut hands do the standard output, or a new file with mode 0600 that appears under its name only when it is
-// whole. A file that is there already is not replaced.
+// writeOut hands do the standard output, or a new file with mode 0600 that
+// appears under its name only when it is whole. A file that is there already is
+// not replaced.
 func writeOut(s streams, file string, do func(w io.Writer) error) error {
 	if file == "-" {
 		return do(s.out)

@@ -25,8 +25,9 @@ func caCommand() command {
 	}
 }
 
-// certificateAuthority makes and shows the authority whose certificates intercepted clients are given. Nothing is
-// installed anywhere: who is to trust it is told by hand, client by client.
+// certificateAuthority makes and shows the authority whose certificates
+// intercepted clients are given. Nothing is installed anywhere: who is to trust
+// it is told by hand, client by client.
 func certificateAuthority(_ context.Context, s streams, args []string) error {
 	f := newFlags(caCommand(), s)
 	var o config.Overrides
@@ -79,7 +80,8 @@ func initAuthority(s streams, c config.Config, force bool) error {
 	if err != nil {
 		return err
 	}
-	// The key first: a certificate without its key would be trusted for nothing.
+	// The key first: a certificate without its key would be trusted for
+	// nothing.
 	if err := replaceFile(c.CAKey, key, 0o600); err != nil {
 		return err
 	}
@@ -107,7 +109,8 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 	return os.Rename(f.Name(), name)
 }
 
-// authority reads the forward door's authority. Both are nil where none has been made.
+// authority reads the forward door's authority. Both are nil where none has
+// been made.
 func loadAuthority(c config.Config) (*proxy.Authority, error) {
 	cert, err := config.ReadRegular(c.CACert)
 	if errors.Is(err, fs.ErrNotExist) || c.CACert == "" {
@@ -149,8 +152,9 @@ func printAuthorityPath(s streams, c config.Config, _ bool) error {
 	return nil
 }
 
-// trustHelp says how each kind of client is told of the authority. It is for the one shell in which the agent runs:
-// nothing needs to be installed for the whole machine.
+// trustHelp says how each kind of client is told of the authority. It is for
+// the one shell in which the agent runs: nothing needs to be installed for the
+// whole machine.
 func trustHelp(s streams, c config.Config, _ bool) error {
 	if _, err := requireAuthority(c); err != nil {
 		return err

@@ -21,7 +21,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// canary is something that a redaction rule must find; package redact keeps one for every rule.
+// canary is something that a redaction rule must find; package redact keeps one
+// for every rule.
 type canary struct{ Rule, Text, Value string }
 
 func readCanaries(t *testing.T) []canary {
@@ -66,7 +67,8 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// flock is the whole program between a client and a model that says what it was told, with all that it writes kept.
+// flock is the whole program between a client and a model that says what it was
+// told, with all that it writes kept.
 type flock struct {
 	t          *testing.T
 	llm        *proxytest.LLM
@@ -165,8 +167,9 @@ func chatBody(t *testing.T, stream bool, messages ...map[string]any) string {
 
 func said(role, text string) map[string]any { return map[string]any{"role": role, "content": text} }
 
-// Secrets and personal data of every rule, in whatever part of a conversation they stand, are nowhere in what the program
-// keeps, logs, traces, answers of its own or recalls.
+// Secrets and personal data of every rule, in whatever part of a conversation
+// they stand, are nowhere in what the program keeps, logs, traces, answers of
+// its own or recalls.
 func TestCanariesOfTheWholeProgram(t *testing.T) {
 	canaries := readCanaries(t)
 	f := newFlock(t)
@@ -253,7 +256,8 @@ func TestCanariesOfTheWholeProgram(t *testing.T) {
 	}
 }
 
-// stored reads what the store has, unsealed: the texts of all memories, and the ledger.
+// stored reads what the store has, unsealed: the texts of all memories, and the
+// ledger.
 func (f *flock) stored() (memories, ledger *strings.Builder) {
 	f.t.Helper()
 	memories, ledger = &strings.Builder{}, &strings.Builder{}
@@ -283,7 +287,8 @@ func (f *flock) stored() (memories, ledger *strings.Builder) {
 	}
 }
 
-// records reads all that the store has beside memories, unsealed: summaries and audit records, too.
+// records reads all that the store has beside memories, unsealed: summaries and
+// audit records, too.
 func (f *flock) records() *strings.Builder {
 	f.t.Helper()
 	var b strings.Builder
@@ -294,7 +299,8 @@ func (f *flock) records() *strings.Builder {
 			eventually(f.t, "records of "+string(bucket), func() bool { // audits come when there is time
 				var err error
 				page, err = f.remora.store.AllRecords(f.t.Context(), bucket, after, 1000)
-				// A turn's originals are in the spool, sealed, until it is a memory and its entry is deleted, a moment later.
+				// A turn's originals are in the spool, sealed, until it is a
+				// memory and its entry is deleted, a moment later.
 				waits := bucket == storage.BucketSpool && slices.ContainsFunc(page.Records, func(r storage.Record) bool {
 					return !bytes.Contains(r.Value, []byte(`"Due":`))
 				})

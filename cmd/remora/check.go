@@ -41,8 +41,9 @@ func checkCommand() command {
 	}
 }
 
-// check writes the configuration in effect, secrets hidden, to the standard output, and tells on the standard error what it found: last,
-// where a terminal shows it. It changes nothing: a store that is not there yet is not made.
+// check writes the configuration in effect, secrets hidden, to the standard
+// output, and tells on the standard error what it found: last, where a terminal
+// shows it. It changes nothing: a store that is not there yet is not made.
 func check(ctx context.Context, s streams, args []string) error {
 	f := newFlags(checkCommand(), s)
 	flags := configFlags(f)
@@ -79,7 +80,8 @@ func check(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// checkListen tries the addresses of the doors. One that is in use may well be this very Remora's, but not another program's.
+// checkListen tries the addresses of the doors. One that is in use may well be
+// this very Remora's, but not another program's.
 func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	for _, address := range []string{c.Server.Listen, c.Forward.Listen} {
 		if address == "" {
@@ -160,7 +162,8 @@ func checkForward(w io.Writer, c config.Config) (failed int) {
 	return 0
 }
 
-// probe asks for the base path, without credentials. Any answer in HTTP will do: most say 401 or 404.
+// probe asks for the base path, without credentials. Any answer in HTTP will
+// do: most say 401 or 404.
 func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.TransportConfig) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -197,7 +200,8 @@ func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.Transp
 	return fmt.Sprintf("answers %d over %s in %s%s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond), way), nil
 }
 
-// wayOf names the proxy of the environment on the way of a request, without its credentials; "" = none.
+// wayOf names the proxy of the environment on the way of a request, without its
+// credentials; "" = none.
 func wayOf(t *http.Transport, r *http.Request) string {
 	if t.Proxy == nil {
 		return ""
@@ -209,7 +213,8 @@ func wayOf(t *http.Transport, r *http.Request) string {
 	return fmt.Sprintf(", through the proxy %s, which HTTP_PROXY or HTTPS_PROXY names", via.Host)
 }
 
-// checkEmbeddings asks for the vector of a word, as recall would, if a server is set.
+// checkEmbeddings asks for the vector of a word, as recall would, if a server
+// is set.
 func checkEmbeddings(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	if c.Embeddings.URL == "" {
 		return 0
@@ -242,8 +247,9 @@ func checkStore(ctx context.Context, w io.Writer, c config.Config, verify bool) 
 	return 0
 }
 
-// storeState looks at the store where serve would keep it, in a process of its own: opening a damaged one may be the end
-// of a process. Where a Remora has it open, that one is asked.
+// storeState looks at the store where serve would keep it, in a process of its
+// own: opening a damaged one may be the end of a process. Where a Remora has it
+// open, that one is asked.
 func storeState(ctx context.Context, c config.Config, verify bool) (string, error) {
 	if c.NoKey != "" {
 		return "", errors.New(c.NoKey)
@@ -289,8 +295,9 @@ func keyForNew(c badger.Config) error {
 	return nil
 }
 
-// storeBegun says whether dir has a store, or a part of one: without its version it does not open, and no other is made there. What keeps
-// one from looking, opening it tells.
+// storeBegun says whether dir has a store, or a part of one: without its
+// version it does not open, and no other is made there. What keeps one from
+// looking, opening it tells.
 func storeBegun(dir string) bool {
 	for _, name := range [...]string{"VERSION", "data"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -300,7 +307,8 @@ func storeBegun(dir string) bool {
 	return false
 }
 
-// ailing is why a store that may well be open takes nothing, such as a disk without space.
+// ailing is why a store that may well be open takes nothing, such as a disk
+// without space.
 func ailing(s process.Status) error {
 	if s.Reason == "" {
 		return nil
@@ -308,7 +316,8 @@ func ailing(s process.Status) error {
 	return errors.New(s.Reason)
 }
 
-// met is what opening the store found damaged. It opens all the same, and mends its files: whoever opens it next finds nothing.
+// met is what opening the store found damaged. It opens all the same, and mends
+// its files: whoever opens it next finds nothing.
 func met(s process.Status) error {
 	if s.Damaged == 0 {
 		return nil
@@ -340,7 +349,8 @@ func missing(s process.Status) error {
 	return err
 }
 
-// probeStore opens the store, has look look at it, and closes it again. Nothing is set aside.
+// probeStore opens the store, has look look at it, and closes it again. Nothing
+// is set aside.
 func probeStore(ctx context.Context, c config.Config, look func(openStore) error) (process.Status, error) {
 	c.Store.SetAside, c.Store.ReserveBytes = false, 0
 	s := newStore(c, slog.New(slog.DiscardHandler))
@@ -355,7 +365,8 @@ func probeStore(ctx context.Context, c config.Config, look func(openStore) error
 	return last, errors.Join(err, <-ended)
 }
 
-// writable finds out whether dir could be made, by writing in the nearest directory that is there.
+// writable finds out whether dir could be made, by writing in the nearest
+// directory that is there.
 func writable(dir string) error {
 	for {
 		info, err := os.Stat(dir)
@@ -377,7 +388,8 @@ func writable(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// checkLive asks the process that listens on address. It is the health check of the image.
+// checkLive asks the process that listens on address. It is the health check of
+// the image.
 func checkLive(ctx context.Context, w io.Writer, address string) error {
 	if err := askLive(ctx, address); err != nil {
 		return fmt.Errorf("not alive: %w", err)

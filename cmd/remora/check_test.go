@@ -16,8 +16,8 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// TestCheckTellsOfDamage: whoever opens a store first meets what a damage took, and mends the files. If that is a check, nobody
-// after it could tell.
+// TestCheckTellsOfDamage: whoever opens a store first meets what a damage took,
+// and mends the files. If that is a check, nobody after it could tell.
 func TestCheckTellsOfDamage(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil func(dir string) error
@@ -71,7 +71,8 @@ func TestCheckTellsOfDamage(t *testing.T) {
 	}
 }
 
-// TestCheckTellsOfAFullDisk: a store that is open and takes no writes is nothing that works.
+// TestCheckTellsOfAFullDisk: a store that is open and takes no writes is
+// nothing that works.
 func TestCheckTellsOfAFullDisk(t *testing.T) {
 	without := func(what any) {
 		t.Helper()

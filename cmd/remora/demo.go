@@ -30,7 +30,8 @@ func demoCommand() command {
 	}
 }
 
-// What is said in the demo. The model below knows nothing but what stands in the request.
+// What is said in the demo. The model below knows nothing but what stands in
+// the request.
 const (
 	demoFact     = "My daughter Mia is allergic to peanuts. Her birthday is on 14 March."
 	demoOther    = "I work on the billing service; it is written in Go."
@@ -56,8 +57,8 @@ func demoModel(r proxytest.Recorded) proxytest.Reply {
 	return proxytest.Reply{Text: answerBlind}
 }
 
-// demo ends without an error only if the second conversation was given what the first was told, by one inserted message
-// and no other change.
+// demo ends without an error only if the second conversation was given what the
+// first was told, by one inserted message and no other change.
 func demo(ctx context.Context, s streams, args []string) (err error) {
 	if err := parseFlags(newFlags(demoCommand(), s), args); err != nil {
 		return err
@@ -95,7 +96,8 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 	return show.play(ctx)
 }
 
-// demoConfig is the default, on ports of its own, with its data in dir and one person as everybody.
+// demoConfig is the default, on ports of its own, with its data in dir and one
+// person as everybody.
 func demoConfig(dir, upstream string) config.Config {
 	c := config.Default()
 	c.Server.Listen = "127.0.0.1:0"
@@ -227,8 +229,8 @@ func (p performance) say(ctx context.Context, text, memory string) (spoken, erro
 	return x, nil
 }
 
-// diff shows the two bodies as one, and returns the text of the message that was inserted. Anything but one insertion
-// is an error.
+// diff shows the two bodies as one, and returns the text of the message that
+// was inserted. Anything but one insertion is an error.
 func (p performance) diff(x spoken) (inserted string, err error) {
 	sent, received := x.sent, x.received
 	at := 0
@@ -248,7 +250,8 @@ func (p performance) diff(x spoken) (inserted string, err error) {
 	for same < len(old) && old[same] == now[same] {
 		same++
 	}
-	// Both messages begin alike: show the whole new one as new, not its end and the beginning of the other.
+	// Both messages begin alike: show the whole new one as new, not its end and
+	// the beginning of the other.
 	lines := len(now) - len(old)
 	for same > 0 && now[same-1] == now[same+lines-1] && strings.TrimSpace(now[same]) != "{" {
 		same--

@@ -85,7 +85,8 @@ const (
 	testOnlyReason = "A package for tests is imported by tests alone (and by the demo, which shows a fake upstream)."
 )
 
-// homes gives each third-party module the one place that may import it: a directory, or a file. Tests are free.
+// homes gives each third-party module the one place that may import it: a
+// directory, or a file. Tests are free.
 var homes = []struct {
 	prefix string
 	places []string

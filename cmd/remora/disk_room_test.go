@@ -15,8 +15,9 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// TestQuota guards a store whose file system has space while its owner's quota has none: it is neither opened, which would end
-// its process in the midst of a write, nor taken for damaged, however often that has happened.
+// TestQuota guards a store whose file system has space while its owner's quota
+// has none: it is neither opened, which would end its process in the midst of a
+// write, nor taken for damaged, however often that has happened.
 func TestQuota(t *testing.T) {
 	dir := t.TempDir()
 	cfg := badger.DefaultConfig()

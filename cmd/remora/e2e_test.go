@@ -26,7 +26,8 @@ import (
 
 // The scripts run this test binary again under these names.
 func TestMain(m *testing.M) {
-	// The race detector has every process sleep for a second at its end, and these tests start hundreds.
+	// The race detector has every process sleep for a second at its end, and
+	// these tests start hundreds.
 	if race := os.Getenv("GORACE"); !strings.Contains(race, "atexit_sleep_ms") {
 		_ = os.Setenv("GORACE", strings.TrimSpace(race+" atexit_sleep_ms=0"))
 	}
@@ -39,8 +40,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// endOnInterrupt has a process end when its script does, also where interrupts are ignored, as they are by whatever a shell
-// runs in the background.
+// endOnInterrupt has a process end when its script does, also where interrupts
+// are ignored, as they are by whatever a shell runs in the background.
 func endOnInterrupt() {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, os.Interrupt)
@@ -54,7 +55,8 @@ func exit(err error) {
 	}
 }
 
-// patience bounds every wait of the scripts. Nothing that works takes as long, on a busy machine neither.
+// patience bounds every wait of the scripts. Nothing that works takes as long,
+// on a busy machine neither.
 const patience = time.Minute
 
 // model serves a fake LLM. model ADDRESS [DELAY between the events of a stream]
@@ -76,7 +78,8 @@ func model(args []string) error {
 	return (&http.Server{Addr: args[0], Handler: llm, ReadHeaderTimeout: patience}).ListenAndServe()
 }
 
-// embeddings serves vectors made of the texts' letters and writes what it is sent to a file, a text a line.
+// embeddings serves vectors made of the texts' letters and writes what it is
+// sent to a file, a text a line.
 func embeddings(address, seen string) error {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var ask struct{ Input []string }
@@ -106,7 +109,8 @@ func embeddings(address, seen string) error {
 	return (&http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: patience}).ListenAndServe()
 }
 
-// await returns once something answers at a URL. Patience is counted in tries, since a machine may be suspended.
+// await returns once something answers at a URL. Patience is counted in tries,
+// since a machine may be suspended.
 func await(url string, patience time.Duration) error {
 	const pause = 10 * time.Millisecond
 	for waited := time.Duration(0); ; waited += pause {
@@ -122,8 +126,9 @@ func await(url string, patience time.Duration) error {
 	}
 }
 
-// ask starts a new conversation and prints what came back: code, status and number of memories, then the body. With
-// -until it asks again until status and number match.
+// ask starts a new conversation and prints what came back: code, status and
+// number of memories, then the body. With -until it asks again until status and
+// number match.
 func ask(args []string) error {
 	f := flag.NewFlagSet("ask", flag.ContinueOnError)
 	stream := f.Bool("stream", false, "")
@@ -199,7 +204,8 @@ func TestScripts(t *testing.T) {
 			e.Setenv("REMORA_RECALL_DEADLINE", patience.String())
 			e.Setenv("REMORA_RECALL_FIRST_DEADLINE", patience.String())
 			e.Setenv("REMORA_STORAGE_HANG_TIMEOUT", patience.String())
-			// Told, so that the scripts see the same on a machine and in a container.
+			// Told, so that the scripts see the same on a machine and in a
+			// container.
 			e.Setenv("REMORA_IDENTITY_TENANT", "tests")
 			e.Setenv("REMORA_IDENTITY_ANONYMOUS", "keyHolder")
 			e.Setenv("REMORA_STORAGE_KEY_FILE", filepath.Join(e.WorkDir, "store.key"))
@@ -252,7 +258,8 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("%s does not come to hold %q", args[0], args[1])
 }
 
-// awaitlist COUNT REGEXP ARGUMENTS...: waits until so many lines of remora list match.
+// awaitlist COUNT REGEXP ARGUMENTS...: waits until so many lines of remora list
+// match.
 func awaitList(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)

@@ -14,7 +14,8 @@ type usageError struct{ what string }
 
 func (e usageError) Error() string { return e.what }
 
-// newFlags makes the flag set of one command. Its usage text goes to the standard error.
+// newFlags makes the flag set of one command. Its usage text goes to the
+// standard error.
 func newFlags(c command, s streams) *flag.FlagSet {
 	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
 	f.SetOutput(s.err)
@@ -46,7 +47,8 @@ func parseFlags(f *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// configFlags are the settings of every day; the rest is in the file and the environment.
+// configFlags are the settings of every day; the rest is in the file and the
+// environment.
 func configFlags(f *flag.FlagSet) *config.Overrides {
 	o := storeFlags(f)
 	o.Serves = true
@@ -65,7 +67,8 @@ func storeFlags(f *flag.FlagSet) *config.Overrides {
 	return o
 }
 
-// parseArgs allows flags and arguments in any order, and from least to most arguments.
+// parseArgs allows flags and arguments in any order, and from least to most
+// arguments.
 func parseArgs(f *flag.FlagSet, args []string, least, most int) (rest []string, err error) {
 	for {
 		if err := f.Parse(args); err != nil {

@@ -34,8 +34,8 @@ Remora, on the same machine and as the same user. It can't be undone.`,
 	}
 }
 
-// forgetting is what to forget: of the scopes selected, All, or a Conversation, or the memories with these IDs; or the
-// requests with these IDs, to Dismiss.
+// forgetting is what to forget: of the scopes selected, All, or a Conversation,
+// or the memories with these IDs; or the requests with these IDs, to Dismiss.
 type forgetting struct {
 	Of           selection
 	All          bool
@@ -51,7 +51,8 @@ type forgotten struct {
 	Derived  int // of them, facts that came from what was named
 	Turns    int // that were not memories yet
 	Requests int // dismissed
-	// Unreadable counts scopes that were passed over, since whose they are is lost with their key.
+	// Unreadable counts scopes that were passed over, since whose they are is
+	// lost with their key.
 	Unreadable int
 	NotFound   []string
 }
@@ -89,7 +90,8 @@ func forgetMemories(ctx context.Context, s streams, args []string) error {
 	return done.tell(s.err, what)
 }
 
-// flushPatience bounds the wait for what was said just before, forgetPatience each erasure.
+// flushPatience bounds the wait for what was said just before, forgetPatience
+// each erasure.
 const (
 	flushPatience  = 5 * time.Second
 	forgetPatience = time.Minute
@@ -98,8 +100,8 @@ const (
 // maxForget is how many ids one call takes.
 const maxForget = 10_000
 
-// run has the Remora that runs do it, whose indexes and conversations hold what is to be forgotten, or puts one together
-// that does nothing else.
+// run has the Remora that runs do it, whose indexes and conversations hold what
+// is to be forgotten, or puts one together that does nothing else.
 func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done forgotten, err error) {
 	if err := thereIsAStore(c); err != nil {
 		return done, err
@@ -120,7 +122,8 @@ func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done f
 	return done, json.Unmarshal(answer, &done)
 }
 
-// alone runs all that stands behind the doors for as long as it takes. away says why no running Remora was asked.
+// alone runs all that stands behind the doors for as long as it takes. away
+// says why no running Remora was asked.
 func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away error) (done forgotten, err error) {
 	c.Store.SetAside, c.Store.ReserveBytes, c.Log.Level = false, 0, "warn"
 	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), noTelemetry())
@@ -150,7 +153,8 @@ func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away 
 
 // forget does it. Cut short, some of it is done, and it can be repeated.
 func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
-	// What was said just before gets an id to be found by, and is counted as the memory that it is.
+	// What was said just before gets an id to be found by, and is counted as
+	// the memory that it is.
 	if s.store.Status().Reason == "" { // else nothing gets there
 		flushing, cancel := context.WithTimeout(ctx, flushPatience)
 		_ = s.pipeline.Flush(flushing)
@@ -186,7 +190,8 @@ func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err 
 	return s.forgetMemories(ctx, scopes, f.IDs)
 }
 
-// patiently bounds one erasure, which waits for turns that can't be stored now, such as on a disk that is full.
+// patiently bounds one erasure, which waits for turns that can't be stored now,
+// such as on a disk that is full.
 func (s *system) patiently(ctx context.Context, erase func(context.Context) (persist.Erasure, error)) (persist.Erasure, error) {
 	bounded, cancel := context.WithTimeout(ctx, forgetPatience)
 	defer cancel()
@@ -202,7 +207,8 @@ func (s *system) patiently(ctx context.Context, erase func(context.Context) (per
 }
 
 func (s *system) forgetAll(ctx context.Context, of selection, scopes []storage.Scope, unreadable int) (done forgotten, err error) {
-	// What is named exactly goes also where its key is lost, and with it its name.
+	// What is named exactly goes also where its key is lost, and with it its
+	// name.
 	if scope, ok := of.exact(); ok && len(scopes) == 0 && unreadable > 0 {
 		scopes = append(scopes, scope)
 	}
@@ -277,7 +283,8 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 	return done, nil
 }
 
-// passagesOf lists the passages of a scope's turns, and takes the turns that it found off the list.
+// passagesOf lists the passages of a scope's turns, and takes the turns that it
+// found off the list.
 func passagesOf(ctx context.Context, store storage.Store, scope storage.Scope, turns map[string]bool) (ids []string, err error) {
 	found := map[string]bool{}
 	for page, err := range storage.ScanPages(ctx, store, scope, storage.Query{Kinds: []storage.Kind{storage.KindEpisode}}) {

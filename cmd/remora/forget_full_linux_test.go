@@ -32,7 +32,8 @@ func fillBut(t *testing.T, dir string, left uint64) (free func()) {
 	}
 }
 
-// TestForgetWhileTheDiskIsFull: where nothing can be stored everything can be forgotten, though turns and audits wait for space.
+// TestForgetWhileTheDiskIsFull: where nothing can be stored everything can be
+// forgotten, though turns and audits wait for space.
 func TestForgetWhileTheDiskIsFull(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"tmpfs", "ext4"} {

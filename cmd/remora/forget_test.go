@@ -13,7 +13,8 @@ import (
 	"github.com/remora-proxy/remora/persist"
 )
 
-// Where turns can't be stored, an erasure waits for them; whoever asked for it is told why, and not kept for ever.
+// Where turns can't be stored, an erasure waits for them; whoever asked for it
+// is told why, and not kept for ever.
 func TestForgettingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := demoConfig(t.TempDir(), "http://127.0.0.1:1")

@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// The image is built from the top-level directories that the program is made of. One that the allow-list of
-// .dockerignore lacks would break the build where no test sees it.
+// The image is built from the top-level directories that the program is made
+// of. One that the allow-list of .dockerignore lacks would break the build
+// where no test sees it.
 func TestImageContext(t *testing.T) {
 	root := filepath.Join("..", "..")
 	ignore, err := os.ReadFile(filepath.Join(root, ".dockerignore"))

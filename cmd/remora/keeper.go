@@ -17,18 +17,21 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// keeperConfig is what it takes to keep a store. It crosses the border to the store's process as JSON, through a socket:
-// it may hold the key.
+// keeperConfig is what it takes to keep a store. It crosses the border to the
+// store's process as JSON, through a socket: it may hold the key.
 type keeperConfig struct {
 	Store badger.Config
-	// ReserveBytes is the size of a file that is given up when the disk is full; 0 = none.
+	// ReserveBytes is the size of a file that is given up when the disk is
+	// full; 0 = none.
 	ReserveBytes uint64
-	// SetAside lets a damaged store be renamed, and a new one be made in its place.
+	// SetAside lets a damaged store be renamed, and a new one be made in its
+	// place.
 	SetAside bool
 	// Socket says whether commands are listened to.
 	Socket bool
-	// Alone says that this process has nothing else to do, so that it may crash where the store can't be helped. Crashes is
-	// how many such processes in a row crashed by a fault of their own while they opened the store.
+	// Alone says that this process has nothing else to do, so that it may crash
+	// where the store can't be helped. Crashes is how many such processes in a
+	// row crashed by a fault of their own while they opened the store.
 	Alone   bool
 	Crashes int
 }
@@ -52,11 +55,14 @@ type keeper struct {
 const (
 	keeperTick  = 250 * time.Millisecond
 	openingTick = 10 * time.Millisecond
-	// maxCrashes: a store that fails so often in a row, on its files, is damaged. Fewer may be the machine's fault.
+	// maxCrashes: a store that fails so often in a row, on its files, is
+	// damaged. Fewer may be the machine's fault.
 	maxCrashes = 3
-	// maxPanics: a store whose tables are known to be damaged, and over which Badger panics so often as it reads, serves nobody.
+	// maxPanics: a store whose tables are known to be damaged, and over which
+	// Badger panics so often as it reads, serves nobody.
 	maxPanics = 10
-	// maxAside bounds what is set aside: a disk that damages one store after the other is not helped by more of them.
+	// maxAside bounds what is set aside: a disk that damages one store after
+	// the other is not helped by more of them.
 	maxAside = 8
 )
 
@@ -70,7 +76,8 @@ func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
 	return k
 }
 
-// lookAside finds what was set aside. It is there until a person has seen to it.
+// lookAside finds what was set aside. It is there until a person has seen to
+// it.
 func (k *keeper) lookAside() {
 	aside := badger.ListSetAside(k.cfg.Store.Dir)
 	k.mu.Lock()
@@ -179,7 +186,8 @@ func (k *keeper) live(ctx context.Context) error {
 		switch {
 		case running.Err() != nil:
 		case h.NoRetry:
-			// What it left behind in this process can't be cleaned up. A process of its own is started anew, and counted.
+			// What it left behind in this process can't be cleaned up. A
+			// process of its own is started anew, and counted.
 			if k.cfg.Alone {
 				panic("store: " + h.Reason)
 			}
@@ -203,7 +211,8 @@ func (k *keeper) live(ctx context.Context) error {
 	}
 }
 
-// scrub checks the sums of all that is stored, once, while the store serves already.
+// scrub checks the sums of all that is stored, once, while the store serves
+// already.
 func (k *keeper) scrub(ctx context.Context) {
 	damaged, err := k.store.Scrub(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -254,7 +263,8 @@ func (s inlineStore) Run(ctx context.Context) error {
 	return s.keeper.Run(ctx)
 }
 
-// listen serves commands while the store is open: whoever has it open owns its directory, and with it the socket.
+// listen serves commands while the store is open: whoever has it open owns its
+// directory, and with it the socket.
 func (k *keeper) listen(ctx context.Context, server *process.Server) {
 	if !k.cfg.Socket || !process.Supported {
 		return
@@ -273,8 +283,9 @@ func (k *keeper) server(build string) *process.Server {
 
 func (k *keeper) reservePath() string { return filepath.Join(k.cfg.Store.Dir, "reserve") }
 
-// full notices a disk that fills behind the store's own watch, which keeps it from writing, and gives the reserve up so
-// that what is open can be closed in good order. Deleting goes on down to that point.
+// full notices a disk that fills behind the store's own watch, which keeps it
+// from writing, and gives the reserve up so that what is open can be closed in
+// good order. Deleting goes on down to that point.
 func (k *keeper) full() bool {
 	free, err := k.store.MeasureFree()
 	if err != nil || free >= k.cfg.Store.MinFreeBytes/4 {
@@ -289,7 +300,8 @@ func (k *keeper) full() bool {
 	return true
 }
 
-// awaitSpace returns once there is room to open the store; false when ctx ended before.
+// awaitSpace returns once there is room to open the store; false when ctx ended
+// before.
 func (k *keeper) awaitSpace(ctx context.Context) bool {
 	tick := time.NewTicker(keeperTick)
 	defer tick.Stop()

@@ -64,7 +64,8 @@ func keys(ctx context.Context, s streams, args []string) error {
 	return importKeys(s, c, file)
 }
 
-// keyStatus tells ids and counts, never a key. It works beside a running Remora.
+// keyStatus tells ids and counts, never a key. It works beside a running
+// Remora.
 func keyStatus(w io.Writer, c config.Config) error {
 	st, err := badger.ReadKeyStatus(c.Storage)
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// knownMemories are the places where memories stand beside the store: what is searched, and what requests replay.
-// Persistence tells it what is stored. What it drops by itself, for a bound, is no longer found, but stays where
-// conversations that are going on carry it already; what a person wants gone goes there, too.
+// knownMemories are the places where memories stand beside the store: what is
+// searched, and what requests replay. Persistence tells it what is stored. What
+// it drops by itself, for a bound, is no longer found, but stays where
+// conversations that are going on carry it already; what a person wants gone
+// goes there, too.
 type knownMemories struct {
 	*recall.Engine
 	handler *proxy.Handler // set before anything runs
@@ -36,7 +38,8 @@ func (k *knownMemories) Drop(scope storage.Scope) {
 	k.handler.Drop(scope)
 }
 
-// PauseWrites keeps what is derived of a scope, and its ledger, from being written while the scope is erased.
+// PauseWrites keeps what is derived of a scope, and its ledger, from being
+// written while the scope is erased.
 func (k *knownMemories) PauseWrites(ctx context.Context, scope storage.Scope) (release func(), err error) {
 	index, err := k.Engine.PauseWrites(ctx, scope)
 	if err != nil {

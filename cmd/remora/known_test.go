@@ -24,7 +24,8 @@ type silence struct{}
 
 func (silence) Enqueue(persist.Turn) error { return nil }
 
-// Hold reaches both that write by themselves of a scope: the index and the ledger.
+// Hold reaches both that write by themselves of a scope: the index and the
+// ledger.
 func TestHoldReachesLedger(t *testing.T) {
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -234,7 +234,8 @@ func (l listing) turns(ctx context.Context, w io.Writer, p *persist.Pipeline) er
 	return nil
 }
 
-// oneLine keeps a text from ending its line and from telling a terminal anything.
+// oneLine keeps a text from ending its line and from telling a terminal
+// anything.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/identity"
 )
 
-// What is shown of a part of a scope names it, on a command line, too, and no other.
+// What is shown of a part of a scope names it, on a command line, too, and no
+// other.
 func TestPartsAreShownAndRead(t *testing.T) {
 	seen := map[string]string{}
 	for _, part := range []string{
@@ -27,7 +28,8 @@ func TestPartsAreShownAndRead(t *testing.T) {
 	}
 }
 
-// A memory can't end its line, nor do anything to the terminal that it is shown on.
+// A memory can't end its line, nor do anything to the terminal that it is shown
+// on.
 func TestMemoriesAreShownOnOneLine(t *testing.T) {
 	got := oneLine("a\nb\x1b[2Jc\u009bd\u202ee\u200bf\rg   h é 漢")
 	if want := "a b [2Jc d e f g h é 漢"; got != want {

@@ -18,7 +18,8 @@ func newLogger(c config.Log, w io.Writer, terminal bool) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, options))
 }
 
-// newQueuedLogger returns a logger that never blocks on w. flush writes its last lines.
+// newQueuedLogger returns a logger that never blocks on w. flush writes its
+// last lines.
 func newQueuedLogger(c config.Log, w io.Writer) (log *slog.Logger, flush func()) {
 	q := newLogQueue(w)
 	log = newLogger(c, q, isTerminal(w))
@@ -45,8 +46,9 @@ const (
 	logFlushDeadline = time.Second // for the last lines of the process
 )
 
-// logQueue writes lines in a goroutine of its own, in order. A write to a pipe or a terminal may block forever: on a
-// pager, on a terminal stopped with Ctrl-S, on a collector that hangs. Requests never wait for it.
+// logQueue writes lines in a goroutine of its own, in order. A write to a pipe
+// or a terminal may block forever: on a pager, on a terminal stopped with
+// Ctrl-S, on a collector that hangs. Requests never wait for it.
 type logQueue struct {
 	to     io.Writer
 	onDrop func(lines int) // called by the goroutine once lines can be written again; may write
@@ -111,7 +113,8 @@ func (q *logQueue) run() {
 	}
 }
 
-// close waits up to logFlushDeadline until everything is written. Later lines may be lost.
+// close waits up to logFlushDeadline until everything is written. Later lines
+// may be lost.
 func (q *logQueue) close() {
 	q.mu.Lock()
 	q.closed = true
@@ -120,8 +123,9 @@ func (q *logQueue) close() {
 	waitForLog(q.done)
 }
 
-// writeLastLine writes a line at the end of the process. It gives up after logFlushDeadline: a reader that has stopped
-// must not keep the process from ending.
+// writeLastLine writes a line at the end of the process. It gives up after
+// logFlushDeadline: a reader that has stopped must not keep the process from
+// ending.
 func writeLastLine(w io.Writer, line string) {
 	done := make(chan struct{})
 	go func() {

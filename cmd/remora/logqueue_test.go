@@ -24,7 +24,8 @@ func (h *haltedWriter) Write(p []byte) (int, error) {
 	return h.b.Write(p)
 }
 
-// Lines come in their order, and all that were written before the end are there.
+// Lines come in their order, and all that were written before the end are
+// there.
 func TestLogQueueKeepsOrder(t *testing.T) {
 	var out haltedWriter
 	log, done := newQueuedLogger(config.Log{Level: "info", Format: config.FormatText}, &out)
@@ -44,7 +45,8 @@ func TestLogQueueKeepsOrder(t *testing.T) {
 	}
 }
 
-// A reader that stands still holds up nobody. What it may catch up with is bounded, and it is told what it has missed.
+// A reader that stands still holds up nobody. What it may catch up with is
+// bounded, and it is told what it has missed.
 func TestLogQueueNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := haltedWriter{on: make(chan struct{})}

@@ -16,7 +16,8 @@ import (
 	"github.com/remora-proxy/remora/proxy"
 )
 
-// Losses are told while they happen, each once, and no more than a line a minute.
+// Losses are told while they happen, each once, and no more than a line a
+// minute.
 func TestLossesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -55,7 +56,8 @@ level=WARN msg="turns are not remembered" turns.full=2 turns.rateLimited=7
 	})
 }
 
-// Turns that persistence had taken and could not keep hide none that were never read.
+// Turns that persistence had taken and could not keep hide none that were never
+// read.
 func TestStoppedTurnsHideNoLosses(t *testing.T) {
 	var h proxy.Stats
 	h.TurnsLost.Store(3 + 2)

@@ -1,10 +1,13 @@
 // Command remora is the proxy that remembers: point an agent's base URL at it.
 //
-// This package wires the others together and knows everything: the shape of the configuration file, the commands, the
-// OpenTelemetry SDK. The other packages take typed configuration and know neither files nor environment.
+// This package wires the others together and knows everything: the shape of the
+// configuration file, the commands, the OpenTelemetry SDK. The other packages
+// take typed configuration and know neither files nor environment.
 //
-// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told to stop by SIGTERM, SIGINT or the SIGHUP of a
-// terminal that was closed exits 0 after what was in flight is finished and stored; the second signal ends it at once.
+// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told
+// to stop by SIGTERM, SIGINT or the SIGHUP of a terminal that was closed exits
+// 0 after what was in flight is finished and stored; the second signal ends it
+// at once.
 package main
 
 import (
@@ -38,8 +41,9 @@ func mainExit() int {
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	// From the first signal on, the default action is back, so that a second one ends the process at once. But for SIGHUP: of
-	// one terminal that is closed the system sends one, and the shell another.
+	// From the first signal on, the default action is back, so that a second
+	// one ends the process at once. But for SIGHUP: of one terminal that is
+	// closed the system sends one, and the shell another.
 	defer context.AfterFunc(ctx, func() {
 		if hangs {
 			signal.Ignore(syscall.SIGHUP)

@@ -30,18 +30,23 @@ const (
 	smallMachine = 128 << 20 // bytes, both processes and the page cache that they use
 	smallPart    = 120 << 20 // of it, what is not of files, at most
 	millionChats = 16        // users who talk at a time
-	// millionLag is how many of a user's turns may be on their way to the store, and millionCheck how often that is looked at: people
-	// wait for one another's answers, this test would not. Together the users stay below what the queue of a container takes, 2 MiB or
-	// some 2,600 turns, while the store stands still.
+	// millionLag is how many of a user's turns may be on their way to the
+	// store, and millionCheck how often that is looked at: people wait for one
+	// another's answers, this test would not. Together the users stay below
+	// what the queue of a container takes, 2 MiB or some 2,600 turns, while the
+	// store stands still.
 	millionLag   = 64
 	millionCheck = 50
 	// standstill is how long a machine may be stopped.
 	standstill = time.Hour
 )
 
-// TestMillionTurns has REMORA_TURNS turns (3,000 if it is not set) go through a Remora whose two processes are in one control group of
-// 128 MiB, page cache included, as a container's are, with nothing set for it. Users come and go, a thousand turns each, and now and then one of before is back. None of it may be lost
-// without being counted, no process may end, and what was said must be found at the end.
+// TestMillionTurns has REMORA_TURNS turns (3,000 if it is not set) go through a
+// Remora whose two processes are in one control group of 128 MiB, page cache
+// included, as a container's are, with nothing set for it. Users come and go, a
+// thousand turns each, and now and then one of before is back. None of it may
+// be lost without being counted, no process may end, and what was said must be
+// found at the end.
 func TestMillionTurns(t *testing.T) {
 	turns := 3000
 	if n, err := strconv.Atoi(os.Getenv("REMORA_TURNS")); err == nil {
@@ -116,7 +121,8 @@ type million struct {
 
 const turnsPerUser = 1000
 
-// newMillion starts a Remora in a group of that name with a small machine's memory. child is its store's process.
+// newMillion starts a Remora in a group of that name with a small machine's
+// memory. child is its store's process.
 func newMillion(t *testing.T, group string, turns int, env ...string) (m *million, serve *exec.Cmd, child int) {
 	t.Helper()
 	m = &million{t: t, dir: rigDir(t), turns: turns, part: smallPart}
@@ -263,7 +269,8 @@ func (m *million) talk() {
 	}
 }
 
-// keepPace waits while the store is more than millionLag turns of a user behind.
+// keepPace waits while the store is more than millionLag turns of a user
+// behind.
 func (m *million) keepPace(user, n int) {
 	for try := 0; ; time.Sleep(5 * time.Millisecond) { // tries and not time, of which a machine that stands still has none
 		try++
@@ -285,7 +292,8 @@ func (m *million) scope(user int) storage.Scope {
 	return storage.Scope{Tenant: "name:tests", App: "default", Project: "default", User: "u" + strconv.Itoa(user)}
 }
 
-// stored waits until the last turns are in the store, and counts those of some users.
+// stored waits until the last turns are in the store, and counts those of some
+// users.
 func (m *million) stored() {
 	m.t.Helper()
 	for i := range min(64, m.users()) {
@@ -318,7 +326,8 @@ func (m *million) count(user int) (n int) {
 	}
 }
 
-// searchable asks users of all times for what they said at some time. The first request of a user may go out before the index is loaded.
+// searchable asks users of all times for what they said at some time. The first
+// request of a user may go out before the index is loaded.
 func (m *million) searchable() {
 	m.t.Helper()
 	client := &http.Client{Timeout: patience}
@@ -329,7 +338,8 @@ func (m *million) searchable() {
 		m.asked++
 		before := m.found.Load()
 		for began, try := time.Now(), 0; m.found.Load() == before; try++ {
-			// The same words again would be a retry, which is given what the first was, be it nothing for want of time.
+			// The same words again would be a retry, which is given what the
+			// first was, be it nothing for want of time.
 			if err := m.ask(client, user, fmt.Sprintf("Where does item %s lie? Try %d.", item(user, n), try)); err != nil {
 				m.t.Error(err)
 			}

@@ -24,8 +24,8 @@ func (r *reaped) Reap(_ context.Context, now storage.Time) (int, error) {
 	return 1, r.err
 }
 
-// TestReapSchedule checks that the store is reaped a minute after the start and then at the interval, whether reaping
-// fails or not.
+// TestReapSchedule checks that the store is reaped a minute after the start and
+// then at the interval, whether reaping fails or not.
 func TestReapSchedule(t *testing.T) {
 	for _, test := range []struct {
 		every time.Duration

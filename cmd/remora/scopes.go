@@ -35,8 +35,8 @@ func (s selection) covers(scope storage.Scope) bool {
 	return part(s.Tenant, scope.Tenant) && part(s.App, scope.App) && part(s.Project, scope.Project) && part(s.User, scope.User)
 }
 
-// exact is the one scope that can be meant where tenant and user are named: of a user whose key is lost the store knows no
-// name.
+// exact is the one scope that can be meant where tenant and user are named: of
+// a user whose key is lost the store knows no name.
 func (s selection) exact() (scope storage.Scope, ok bool) {
 	scope = storage.Scope{Tenant: s.Tenant, App: s.App, Project: s.Project, User: s.User}
 	if scope.App == "" {
@@ -51,8 +51,9 @@ func (s selection) exact() (scope storage.Scope, ok bool) {
 // keyHolder is shown for the user of requests that name none.
 const keyHolder = "(key holder)"
 
-// showPart writes a part of a scope for people and shells: as it is, or quoted where it could be taken for something else
-// or would do something to a terminal. readPart reads it back.
+// showPart writes a part of a scope for people and shells: as it is, or quoted
+// where it could be taken for something else or would do something to a
+// terminal. readPart reads it back.
 func showPart(part string) string {
 	plain := part != "" && !strings.HasPrefix(part, "(") && !strings.ContainsAny(part, " \"'\\")
 	switch {
@@ -80,7 +81,8 @@ func showScope(s storage.Scope) string {
 	return fmt.Sprintf("tenant %s, app %s, project %s, user %s", showPart(s.Tenant), showPart(s.App), showPart(s.Project), showPart(s.User))
 }
 
-// scopesOf lists the scopes that are meant. unreadable counts those of the store whose name is lost with their key.
+// scopesOf lists the scopes that are meant. unreadable counts those of the
+// store whose name is lost with their key.
 func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (scopes []storage.Scope, unreadable int, err error) {
 	pages := storage.Pages(func(after string) (storage.ScopePage, string, error) {
 		page, err := store.Scopes(ctx, after, 0)

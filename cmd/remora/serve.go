@@ -21,8 +21,9 @@ func serveCommand() command {
 	}
 }
 
-// serve runs until ctx ends. A store that does not open, for whatever reason, never keeps it from serving: traffic passes
-// without memory, and the store is tried again.
+// serve runs until ctx ends. A store that does not open, for whatever reason,
+// never keeps it from serving: traffic passes without memory, and the store is
+// tried again.
 func serve(ctx context.Context, s streams, args []string) error {
 	f := newFlags(serveCommand(), s)
 	flags := configFlags(f)
@@ -63,8 +64,8 @@ func serve(ctx context.Context, s streams, args []string) error {
 	return err
 }
 
-// limitMemory sets the soft memory limit of the Go runtime, in bytes; 0 sets none. GOMEMLIMIT and AUTOMEMLIMIT=off in the environment
-// take precedence.
+// limitMemory sets the soft memory limit of the Go runtime, in bytes; 0 sets
+// none. GOMEMLIMIT and AUTOMEMLIMIT=off in the environment take precedence.
 func limitMemory(limit int64) error {
 	if limit == 0 {
 		return nil

@@ -18,7 +18,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// served is a Remora of its own process, with its standard error at the reading end of a pipe.
+// served is a Remora of its own process, with its standard error at the reading
+// end of a pipe.
 type served struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -59,7 +60,8 @@ func startServe(t *testing.T, llm *proxytest.LLM) *served {
 	return s
 }
 
-// until reads the log up to a line that holds text, and returns that; "" where the log ends before.
+// until reads the log up to a line that holds text, and returns that; "" where
+// the log ends before.
 func (s *served) until(text string) string {
 	for {
 		line, err := s.lines.ReadString('\n')
@@ -89,7 +91,8 @@ func (s *served) ask(client *http.Client) (int, error) {
 	return resp.StatusCode, err
 }
 
-// Whoever reads the log may end, as a pager does, or a collector that is restarted. Requests go on.
+// Whoever reads the log may end, as a pager does, or a collector that is
+// restarted. Requests go on.
 func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 	s := startServe(t, &proxytest.LLM{})
 	_ = s.log.Close()
@@ -104,8 +107,8 @@ func TestServesWhenNobodyReadsTheLog(t *testing.T) {
 	}
 }
 
-// A terminal that is closed ends Remora as SIGTERM does: what is in flight is finished. The shell's SIGHUP beside the
-// system's is no second thought.
+// A terminal that is closed ends Remora as SIGTERM does: what is in flight is
+// finished. The shell's SIGHUP beside the system's is no second thought.
 func TestHangupDrains(t *testing.T) {
 	heard := make(chan os.Signal, 1) // what a test under nohup ignores, those that it starts ignore too
 	signal.Notify(heard, syscall.SIGHUP)
@@ -135,7 +138,8 @@ func TestHangupDrains(t *testing.T) {
 	}
 }
 
-// Whoever reads the log may stop reading, as a terminal does at Ctrl-S. Requests go on, and Remora ends when it is told to.
+// Whoever reads the log may stop reading, as a terminal does at Ctrl-S.
+// Requests go on, and Remora ends when it is told to.
 func TestServesWhenTheLogStandsStill(t *testing.T) {
 	s := startServe(t, &proxytest.LLM{})
 	one := &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1}, Timeout: time.Minute}

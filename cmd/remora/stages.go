@@ -12,16 +12,20 @@ import (
 // stage is one part of the running program.
 type stage struct {
 	name string
-	// run blocks until ctx ends and what it had taken on is finished, or until it fails.
+	// run blocks until ctx ends and what it had taken on is finished, or until
+	// it fails.
 	run func(ctx context.Context) error
-	// patience bounds how long run may go on after ctx has ended. A stage that takes longer is left behind, with an
-	// error, so that those after it still get their turn.
+	// patience bounds how long run may go on after ctx has ended. A stage that
+	// takes longer is left behind, with an error, so that those after it still
+	// get their turn.
 	patience time.Duration
 }
 
-// runStages starts every stage, in the order in which data flows through them, last first: so the part that takes work
-// never runs before the part it hands it to. Once ctx ends, or a stage returns before it was told to, it stops them
-// first to last, each only after the one before has returned: so nothing is lost between two of them.
+// runStages starts every stage, in the order in which data flows through them,
+// last first: so the part that takes work never runs before the part it hands
+// it to. Once ctx ends, or a stage returns before it was told to, it stops them
+// first to last, each only after the one before has returned: so nothing is
+// lost between two of them.
 func runStages(ctx context.Context, log *slog.Logger, stages ...stage) error {
 	type running struct {
 		stage
@@ -67,7 +71,8 @@ func runStages(ctx context.Context, log *slog.Logger, stages ...stage) error {
 	return errors.Join(errs...)
 }
 
-// together runs parts of one stage side by side. When one of them ends early the others are told to stop.
+// together runs parts of one stage side by side. When one of them ends early
+// the others are told to stop.
 func together(parts ...func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)

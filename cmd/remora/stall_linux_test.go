@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// TestStalledStore has the store of a Remora in 128 MiB stand still while traffic goes on as fast as it can: for REMORA_STALL, or two
-// seconds, in which all that waits for the store is full already. Then both processes stand still. Nothing is ended for memory, and
-// what was not stored is counted.
+// TestStalledStore has the store of a Remora in 128 MiB stand still while
+// traffic goes on as fast as it can: for REMORA_STALL, or two seconds, in which
+// all that waits for the store is full already. Then both processes stand
+// still. Nothing is ended for memory, and what was not stored is counted.
 func TestStalledStore(t *testing.T) {
 	stall := 2 * time.Second
 	if d, err := time.ParseDuration(os.Getenv("REMORA_STALL")); err == nil {

@@ -37,7 +37,8 @@ type memoryStore interface {
 	Status() process.Status
 }
 
-// newStore makes the store, in this process or in one of its own. Nothing is started before Run.
+// newStore makes the store, in this process or in one of its own. Nothing is
+// started before Run.
 func newStore(c config.Config, log *slog.Logger) memoryStore {
 	keeping := keeperConfig{Store: c.Storage, ReserveBytes: c.Store.ReserveBytes, SetAside: c.Store.SetAside, Socket: true}
 	if c.Store.Isolation == config.IsolationInline || !process.Supported {
@@ -75,8 +76,9 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 	return process.New(own, log)
 }
 
-// storeCommandLine runs this very program, also where its file has been replaced since. What it needs of the environment is
-// little, and settings, which may be secrets, are not among it.
+// storeCommandLine runs this very program, also where its file has been
+// replaced since. What it needs of the environment is little, and settings,
+// which may be secrets, are not among it.
 func storeCommandLine() (*exec.Cmd, error) {
 	self, err := programPath(os.Args[0])
 	if err != nil {
@@ -101,8 +103,9 @@ func storeCommand() command {
 	}
 }
 
-// store runs until the process that started it hangs up, then closes the store. Signals that stop a service or a terminal's job reach
-// it as well, so it leaves it to its parent when it ends.
+// store runs until the process that started it hangs up, then closes the store.
+// Signals that stop a service or a terminal's job reach it as well, so it
+// leaves it to its parent when it ends.
 func store(ctx context.Context, s streams, args []string) error {
 	if err := parseFlags(newFlags(storeCommand(), s), args); err != nil {
 		return err

@@ -74,8 +74,9 @@ func rewrite(path string, change func([]byte) []byte) error {
 	return os.WriteFile(path, change(b), 0o600)
 }
 
-// damageUsers are those who talk, and as many who are away and have most of the memories: no index of theirs is
-// made, which costs ten times what storing them does.
+// damageUsers are those who talk, and as many who are away and have most of the
+// memories: no index of theirs is made, which costs ten times what storing them
+// does.
 func damageUsers() (names []string) {
 	for user := range rigUsers {
 		names = append(names, rigName(user))
@@ -90,8 +91,8 @@ func damageScope(user string) storage.Scope {
 	return storage.Scope{Tenant: "name:demo", App: "default", Project: "default", User: user}
 }
 
-// filledStores makes stores with several tables: one that was closed, and one whose process was killed, with its logs.
-// Everything in them is known.
+// filledStores makes stores with several tables: one that was closed, and one
+// whose process was killed, with its logs. Everything in them is known.
 func filledStores(t *testing.T) (dirs map[string]string, known map[string]bool) {
 	t.Helper()
 	dir := rigDir(t)
@@ -132,7 +133,8 @@ func filledStores(t *testing.T) (dirs map[string]string, known map[string]bool) 
 	return map[string]string{"closed": dir, "killed": killed}, known
 }
 
-// TestDamages: whatever befalls a file, traffic passes, nothing wrong is recalled, and what is missing is told of.
+// TestDamages: whatever befalls a file, traffic passes, nothing wrong is
+// recalled, and what is missing is told of.
 func TestDamages(t *testing.T) {
 	t.Parallel()
 	dirs, known := filledStores(t)
@@ -152,7 +154,8 @@ func TestDamages(t *testing.T) {
 	}
 }
 
-// damageOnce damages a file of a copy of one of the stores, and judges what comes of it.
+// damageOnce damages a file of a copy of one of the stores, and judges what
+// comes of it.
 func damageOnce(t *testing.T, rng *rand.Rand, round int, dirs map[string]string, known map[string]bool) (outcome string) {
 	t.Helper()
 	state := []string{"closed", "killed"}[round%2]

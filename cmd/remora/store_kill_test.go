@@ -27,12 +27,14 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// killsPerStore is after how many kills a store is looked through and a new one begun.
+// killsPerStore is after how many kills a store is looked through and a new one
+// begun.
 const killsPerStore = 50
 
-// TestKilledPrograms kills the store's process, the proxy's, or both, at any moment, over and over: KILL_LOOPS times if that is set.
-// What the spool had once is in the store at the end, once, no request fails before its proxy is killed, and no process outlives its
-// parent.
+// TestKilledPrograms kills the store's process, the proxy's, or both, at any
+// moment, over and over: KILL_LOOPS times if that is set. What the spool had
+// once is in the store at the end, once, no request fails before its proxy is
+// killed, and no process outlives its parent.
 func TestKilledPrograms(t *testing.T) {
 	t.Parallel()
 	if !process.Supported {
@@ -64,7 +66,8 @@ func TestKilledPrograms(t *testing.T) {
 		rounds, all.early, all.requests.Load(), all.turns, all.stored)
 }
 
-// killedPrograms is what is known of a store whose processes are killed over and over.
+// killedPrograms is what is known of a store whose processes are killed over
+// and over.
 type killedPrograms struct {
 	t                      *testing.T
 	dir, address, upstream string
@@ -154,7 +157,8 @@ func (k *killedPrograms) watch(ctx context.Context) {
 	}
 }
 
-// turnOfSpool is the turn's id in a key of the spool: behind a number, where others' keys have a word.
+// turnOfSpool is the turn's id in a key of the spool: behind a number, where
+// others' keys have a word.
 func turnOfSpool(key string) (string, bool) {
 	number, id, _ := strings.Cut(key, "-")
 	_, err := strconv.ParseUint(number, 16, 64)
@@ -165,7 +169,8 @@ func (k *killedPrograms) scope(user int) storage.Scope {
 	return storage.Scope{Tenant: "name:tests", App: "default", Project: "default", User: "u" + strconv.Itoa(user)}
 }
 
-// nothingLost lets the last start store what the spool has, and looks for every turn.
+// nothingLost lets the last start store what the spool has, and looks for every
+// turn.
 func (k *killedPrograms) nothingLost() {
 	k.t.Helper()
 	serve := k.launch()
@@ -272,7 +277,8 @@ func childOf(pid int) int {
 	return child
 }
 
-// ended says whether a process is gone. Whoever inherits an orphan may take its time to bury it.
+// ended says whether a process is gone. Whoever inherits an orphan may take its
+// time to bury it.
 func ended(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err == nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// A process that gets no more memory ends: by itself, where the kernel refuses it address space, or killed, where it is over a
-// control group's limit. That speaks against the machine, not against the store.
+// A process that gets no more memory ends: by itself, where the kernel refuses
+// it address space, or killed, where it is over a control group's limit. That
+// speaks against the machine, not against the store.
 func TestStoreProcessOutOfMemory(t *testing.T) {
 	t.Parallel()
 	t.Run("no address space", func(t *testing.T) {
@@ -67,7 +68,8 @@ func outOfMemory(t *testing.T, starve func(pid int) error) {
 	t.Logf("%d of %d processes ended for want of memory", byItself, rounds)
 }
 
-// mounted makes a small file system for a test. Only root can; the scripted run is.
+// mounted makes a small file system for a test. Only root can; the scripted run
+// is.
 func mounted(t *testing.T, kind string, megabytes int) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -111,7 +113,8 @@ func mounted(t *testing.T, kind string, megabytes int) string {
 	return dir
 }
 
-// unmade skips a test for want of a file system, but not in the scripted run, which has what it takes.
+// unmade skips a test for want of a file system, but not in the scripted run,
+// which has what it takes.
 func unmade(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

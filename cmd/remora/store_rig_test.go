@@ -27,8 +27,9 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// storeRounds scales the tests of what may befall the store's process: REMORA_STORE_ROUNDS=full runs the 20 disk fills and
-// 200 damages that docs/storage.md tells of, otherwise some of each.
+// storeRounds scales the tests of what may befall the store's process:
+// REMORA_STORE_ROUNDS=full runs the 20 disk fills and 200 damages that
+// docs/storage.md tells of, otherwise some of each.
 func storeRounds(few, full int) int {
 	switch {
 	case os.Getenv("REMORA_STORE_ROUNDS") == "full":
@@ -41,10 +42,12 @@ func storeRounds(few, full int) int {
 
 const rigUsers = 4
 
-// slowest is what a request may take on a busy machine: far more than recall's deadline, less than a wait for the store.
+// slowest is what a request may take on a busy machine: far more than recall's
+// deadline, less than a wait for the store.
 const slowest = 6 * time.Second
 
-// rig is a Remora in this process, whose store is in another, between traffic and a fake model.
+// rig is a Remora in this process, whose store is in another, between traffic
+// and a fake model.
 type rig struct {
 	t   *testing.T
 	sys *system
@@ -113,7 +116,8 @@ func newRig(t *testing.T, dir string, change func(*config.Config)) *rig {
 
 const stallTick = 100 * time.Millisecond
 
-// watchStalls notices that this process was stopped, or the machine suspended or far too busy, which no timeout knows of.
+// watchStalls notices that this process was stopped, or the machine suspended
+// or far too busy, which no timeout knows of.
 func (r *rig) watchStalls(ctx context.Context) {
 	for last := time.Now(); ctx.Err() == nil; {
 		time.Sleep(stallTick)
@@ -141,7 +145,8 @@ func (r *rig) awaitMemory() {
 
 func rigName(user int) string { return "person" + strconv.Itoa(user) }
 
-// answer is the model's. It sees what memory was given: only what this person has said, and never an empty block.
+// answer is the model's. It sees what memory was given: only what this person
+// has said, and never an empty block.
 func (r *rig) answer(in proxytest.Recorded) proxytest.Reply {
 	question := in.Last("user")
 	_, owner, _ := strings.Cut(question, "says ")
@@ -251,7 +256,8 @@ func (r *rig) stored() map[string]int {
 	return found
 }
 
-// nothingLost waits until all that was said is stored, and checks that it is, once.
+// nothingLost waits until all that was said is stored, and checks that it is,
+// once.
 func (r *rig) nothingLost() {
 	r.t.Helper()
 	r.awaitMemory()

@@ -15,8 +15,8 @@ import (
 // pid is that of the store's process, 0 while there is none.
 func (r *rig) pid() int { return r.sys.store.Status().PID }
 
-// signal waits for a store's process, signals it and returns its id. On a busy machine it may just have been replaced, and 0
-// is the group of this one.
+// signal waits for a store's process, signals it and returns its id. On a busy
+// machine it may just have been replaced, and 0 is the group of this one.
 func (r *rig) signal(s syscall.Signal) (pid int) {
 	r.t.Helper()
 	r.await("a process", func() bool {
@@ -46,7 +46,8 @@ func TestStoreProcessKilled(t *testing.T) {
 	r.nothingLost()
 }
 
-// Stopped for less than storage.hangTimeout it goes on, for longer it is replaced. Both times traffic passes as ever.
+// Stopped for less than storage.hangTimeout it goes on, for longer it is
+// replaced. Both times traffic passes as ever.
 func TestStoreProcessStopped(t *testing.T) {
 	t.Parallel()
 	for name, hang := range map[string]time.Duration{"goes on": time.Minute, "is replaced": time.Second} {
@@ -91,7 +92,8 @@ func TestStoreProcessStopped(t *testing.T) {
 	}
 }
 
-// A store that opens no more has its process crash, three times; then it is set aside and told of everywhere.
+// A store that opens no more has its process crash, three times; then it is set
+// aside and told of everywhere.
 func TestCrashingStoreIsSetAside(t *testing.T) {
 	t.Parallel()
 	dir := rigDir(t)

@@ -26,7 +26,8 @@ func sealedConfig(flags *config.Overrides, s streams) (config.Config, error) {
 	return c, err
 }
 
-// withStore uses the store of the Remora that runs on this directory, or opens one that nobody has open.
+// withStore uses the store of the Remora that runs on this directory, or opens
+// one that nobody has open.
 func withStore(ctx context.Context, c config.Config, do func(store openStore) error) error {
 	if err := thereIsAStore(c); err != nil {
 		return err

@@ -104,7 +104,8 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	return s, nil
 }
 
-// newForward makes the forward door. An authority that is missing or can't be read never keeps it shut: it tunnels.
+// newForward makes the forward door. An authority that is missing or can't be
+// read never keeps it shut: it tunnels.
 func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
 	a, err := loadAuthority(c)
 	switch {
@@ -126,7 +127,8 @@ func inUse(err error) error {
 	return err
 }
 
-// Bounds of the stages behind the doors, each beside what the stage before it has handed over. The doors have their own.
+// Bounds of the stages behind the doors, each beside what the stage before it
+// has handed over. The doors have their own.
 const (
 	handPatience   = 10 * time.Second // turns assembled, ledger stored
 	drainPatience  = 10 * time.Second // beside persist.drainTimeout, which bounds the rest
@@ -134,7 +136,8 @@ const (
 	exportPatience = 5 * time.Second
 )
 
-// run serves until ctx ends, then stops in the order of the data, so that every turn that was answered is stored.
+// run serves until ctx ends, then stops in the order of the data, so that every
+// turn that was answered is stored.
 func (s *system) run(ctx context.Context) error {
 	door := s.door.Serve
 	if s.forward != nil {
@@ -160,8 +163,9 @@ func (s *system) behind() []stage {
 	}
 }
 
-// storeGrace is how long the start waits for the store to open, so that the first requests have memory too. One that says
-// why it does not is not waited for. Meanwhile clients connect, and are served right after.
+// storeGrace is how long the start waits for the store to open, so that the
+// first requests have memory too. One that says why it does not is not waited
+// for. Meanwhile clients connect, and are served right after.
 const storeGrace = time.Second
 
 func (s *system) afterStore(run func(context.Context) error) func(context.Context) error {
@@ -192,12 +196,14 @@ func (s *system) reap(ctx context.Context) error {
 	return nil
 }
 
-// telemetryStage ends by itself at exportPatience: a collector that hangs is no failure of the run.
+// telemetryStage ends by itself at exportPatience: a collector that hangs is no
+// failure of the run.
 func (s *system) telemetryStage() stage {
 	return stage{"telemetry", s.flushTelemetry, 2 * exportPatience}
 }
 
-// flushTelemetry waits for its turn and sends the spans that the stages before it have made.
+// flushTelemetry waits for its turn and sends the spans that the stages before
+// it have made.
 func (s *system) flushTelemetry(ctx context.Context) error {
 	<-ctx.Done()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
@@ -208,7 +214,8 @@ func (s *system) flushTelemetry(ctx context.Context) error {
 	return nil
 }
 
-// identity says in words whose memory requests are about, as the settings and the place make it.
+// identity says in words whose memory requests are about, as the settings and
+// the place make it.
 func identitySummary(c config.Config) string {
 	i := c.Proxy.Identity
 	own := i.Loopback && !i.Container
@@ -225,8 +232,8 @@ func identitySummary(c config.Config) string {
 	return tenant + ", requests without a user get none (identity.anonymous)"
 }
 
-// announce tells how Remora can be reached and what it does. It names no credential: an upstream's URL has none, and
-// only its host is shown.
+// announce tells how Remora can be reached and what it does. It names no
+// credential: an upstream's URL has none, and only its host is shown.
 func (s *system) announce() {
 	var upstreams []string
 	for _, u := range s.config.Proxy.Upstreams {
@@ -259,7 +266,8 @@ func (s *system) announce() {
 	}
 }
 
-// note is what every answer tells beside its own status: that memories are missing.
+// note is what every answer tells beside its own status: that memories are
+// missing.
 func (s *system) note() string {
 	switch aside := s.store.Status().SetAside; {
 	case len(aside) == 0:
@@ -270,7 +278,8 @@ func (s *system) note() string {
 	return "store=missing"
 }
 
-// watchMemory tells when memory comes on, once. What keeps it off is the store's to tell.
+// watchMemory tells when memory comes on, once. What keeps it off is the
+// store's to tell.
 func (s *system) watchMemory(ctx context.Context) {
 	if until(ctx, func() bool { return s.store.Status().Open }) != nil {
 		return
@@ -316,7 +325,8 @@ func (s *system) farewell(err error) {
 	s.log.Info("stopped", attributes...)
 }
 
-// until polls for a condition of this process. The error is that of ctx, if it ends first.
+// until polls for a condition of this process. The error is that of ctx, if it
+// ends first.
 func until(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

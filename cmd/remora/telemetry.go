@@ -19,18 +19,22 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// telemetry is the tracing of the process. It is off, and costs nothing, unless the standard OTEL_* variables ask for it.
+// telemetry is the tracing of the process. It is off, and costs nothing, unless
+// the standard OTEL_* variables ask for it.
 type telemetry struct {
 	traces trace.TracerProvider // nil = off
 	// shutdown sends what is still queued.
 	shutdown func(context.Context) error
-	// destination says where traces go, for the startup line: "off", "otlp (http/protobuf)", ...
+	// destination says where traces go, for the startup line: "off", "otlp
+	// (http/protobuf)", ...
 	destination string
 }
 
-// openTelemetry reads OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER (otlp, console, none), OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL
-// (http/protobuf, grpc) and OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT; the SDK itself reads the rest, such as OTEL_SERVICE_NAME,
-// OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and OTEL_BSP_*. A collector that is away costs spans, never requests.
+// openTelemetry reads OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER (otlp, console,
+// none), OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL (http/protobuf, grpc) and
+// OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT; the SDK itself reads the rest, such as
+// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
+// OTEL_BSP_*. A collector that is away costs spans, never requests.
 func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Writer, log *slog.Logger) (telemetry, error) {
 	off := noTelemetry()
 	exporter, destination, err := spanExporter(ctx, getenv, stdout, func(variable, step string) {
@@ -63,9 +67,10 @@ func noTelemetry() telemetry {
 	return telemetry{shutdown: func(context.Context) error { return nil }, destination: "off"}
 }
 
-// spanExporter returns nil where tracing is off. The exporters are named here rather than taken from
-// contrib/exporters/autoexport, which also links the log, metric and Prometheus exporters: 2.4 MiB of resident memory.
-// tell is told which variables the SDK can't use, and in which of its steps.
+// spanExporter returns nil where tracing is off. The exporters are named here
+// rather than taken from contrib/exporters/autoexport, which also links the
+// log, metric and Prometheus exporters: 2.4 MiB of resident memory. tell is
+// told which variables the SDK can't use, and in which of its steps.
 func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Writer, tell func(variable, step string)) (sdktrace.SpanExporter, string, error) {
 	otel.SetLogger(logr.FromSlogHandler(sdkLog{getenv, tell}))
 	kind := getenv("OTEL_TRACES_EXPORTER")

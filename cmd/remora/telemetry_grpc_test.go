@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// grpcCollector answers exports over gRPC: with the body, if any, the status and the message. It returns its address and what
-// it was sent.
+// grpcCollector answers exports over gRPC: with the body, if any, the status
+// and the message. It returns its address and what it was sent.
 func grpcCollector(t *testing.T, body, status, message string) (endpoint string, sent func() string) {
 	var mu sync.Mutex
 	var all bytes.Buffer
@@ -45,7 +45,8 @@ func grpcCollector(t *testing.T, body, status, message string) (endpoint string,
 	}
 }
 
-// What goes over gRPC arrives, and what the collector says of it stays out of the log.
+// What goes over gRPC arrives, and what the collector says of it stays out of
+// the log.
 func TestTelemetryOverGRPC(t *testing.T) {
 	const key = "the-collectors-key"
 	t.Setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "500")

@@ -13,8 +13,9 @@ import (
 	"strings"
 )
 
-// exportFailures are what an export failed by, as the exporters put it. Only what the pattern captures is told: what
-// stands around it is the collector's own text, and collectors quote the key that they refuse.
+// exportFailures are what an export failed by, as the exporters put it. Only
+// what the pattern captures is told: what stands around it is the collector's
+// own text, and collectors quote the key that they refuse.
 var exportFailures = [...]struct {
 	pattern *regexp.Regexp
 	told    string
@@ -26,8 +27,9 @@ var exportFailures = [...]struct {
 	{regexp.MustCompile(`^OTLP partial success: .*\((\d+ spans) rejected\)$`), "the collector rejected "},
 }
 
-// telemetryFailure says what became of an export without a word of the collector's. Other errors are about the
-// settings, which the SDK names without their secrets.
+// telemetryFailure says what became of an export without a word of the
+// collector's. Other errors are about the settings, which the SDK names without
+// their secrets.
 func telemetryFailure(err error) string {
 	text, export := strings.CutPrefix(err.Error(), "traces export: ")
 	if op, ok := errors.AsType[*net.OpError](err); ok {
@@ -53,8 +55,9 @@ func telemetryFailure(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// sdkLog takes what the SDK says of its settings: what it stumbled over, and not the value, which may be a header with a
-// key. Without it the SDK writes both to the standard error, past the log.
+// sdkLog takes what the SDK says of its settings: what it stumbled over, and
+// not the value, which may be a header with a key. Without it the SDK writes
+// both to the standard error, past the log.
 type sdkLog struct {
 	getenv func(string) string
 	tell   func(variable, step string)
@@ -73,13 +76,15 @@ func (s sdkLog) Handle(_ context.Context, r slog.Record) error {
 func (s sdkLog) WithAttrs([]slog.Attr) slog.Handler { return s }
 func (s sdkLog) WithGroup(string) slog.Handler      { return s }
 
-// stepVariables are the ends of the names of the variables that the exporters read in a step of theirs, by what they call it.
+// stepVariables are the ends of the names of the variables that the exporters
+// read in a step of theirs, by what they call it.
 var stepVariables = [...]struct{ step, end string }{
 	{"endpoint", "ENDPOINT"}, {"url", "ENDPOINT"}, {"duration", "TIMEOUT"}, {"header", "HEADERS"},
 	{"client key", "CLIENT_KEY"}, {"client cert", "CLIENT_CERTIFICATE"}, {"cert", "CERTIFICATE"},
 }
 
-// variableOf names the variables that are set and that a step reads: the one that has the value, where one does.
+// variableOf names the variables that are set and that a step reads: the one
+// that has the value, where one does.
 func variableOf(step string, values []string, getenv func(string) string) string {
 	for _, of := range stepVariables {
 		if !strings.Contains(step, of.step) {
@@ -102,7 +107,8 @@ func variableOf(step string, values []string, getenv func(string) string) string
 	return "an OTEL_* variable"
 }
 
-// tellUnusable finds what the SDK takes without a word, or tells of with the value alone.
+// tellUnusable finds what the SDK takes without a word, or tells of with the
+// value alone.
 func tellUnusable(getenv func(string) string, tell func(variable, step string)) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
 		if text := getenv(name); text != "" {

@@ -50,7 +50,8 @@ func TestTelemetryIsOffUnlessAsked(t *testing.T) {
 	}
 }
 
-// What a collector gets must say which service it is from, and shutdown must send what is queued.
+// What a collector gets must say which service it is from, and shutdown must
+// send what is queued.
 func TestSpansAreFlushed(t *testing.T) {
 	var sent bytes.Buffer
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +77,8 @@ func TestSpansAreFlushed(t *testing.T) {
 	}
 }
 
-// Collectors quote the key that they refuse, and the SDK the variable that it can't read.
+// Collectors quote the key that they refuse, and the SDK the variable that it
+// can't read.
 func TestTelemetryFailuresTellNoKey(t *testing.T) {
 	const key = "the-collectors-key"
 	for name, answer := range map[string]func(http.ResponseWriter){
@@ -123,7 +125,8 @@ func exportOne(t *testing.T, endpoint string, env ...string) string {
 	return logged.String()
 }
 
-// A collector that hangs at the end costs its spans and the time that it is given, and the run has not failed for it.
+// A collector that hangs at the end costs its spans and the time that it is
+// given, and the run has not failed for it.
 func TestHungCollectorFailsNoRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &system{log: slog.New(slog.DiscardHandler), telemetry: telemetry{shutdown: func(ctx context.Context) error {

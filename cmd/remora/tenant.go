@@ -52,7 +52,8 @@ func tenant(ctx context.Context, s streams, args []string) error {
 	return withStore(ctx, c, func(store openStore) error { return tenantHash(ctx, s.out, store, key) })
 }
 
-// maxKey bounds a key, in bytes: with room for the longest tokens, and what a file that was named by mistake is not read beyond.
+// maxKey bounds a key, in bytes: with room for the longest tokens, and what a
+// file that was named by mistake is not read beyond.
 const maxKey = 64 << 10
 
 func readKey(s streams) (string, error) {

@@ -2,5 +2,6 @@
 
 package main
 
-// privateFiles has nothing to do: files have the rights of their directory here.
+// privateFiles has nothing to do: files have the rights of their directory
+// here.
 func privateFiles() {}

@@ -14,8 +14,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// TestFilesArePrivate: whatever the umask, nobody else may read a store's files, wherever it is opened. Not in parallel: a umask is the
-// whole process's.
+// TestFilesArePrivate: whatever the umask, nobody else may read a store's
+// files, wherever it is opened. Not in parallel: a umask is the whole
+// process's.
 func TestFilesArePrivate(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0))
 	inline := func(c *config.Config) { c.Store.Isolation = config.IsolationInline }

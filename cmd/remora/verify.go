@@ -7,7 +7,8 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// verifiable is a store whose memories can be held against what it knows to have written.
+// verifiable is a store whose memories can be held against what it knows to
+// have written.
 type verifiable interface {
 	storage.Store
 	storage.Digester

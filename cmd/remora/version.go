@@ -7,7 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// version is set by the linker in released builds: -ldflags "-X main.version=v1.2.3".
+// version is set by the linker in released builds: -ldflags "-X
+// main.version=v1.2.3".
 var version string
 
 // build is what the binary knows about its own making.

@@ -30,9 +30,9 @@ type Message struct {
 	Hash xxh3.Uint128
 	// Calls is set on an assistant message or item that calls tools.
 	Calls bool
-	// Results is set on a user message that has tool results in addition to other
-	// content, or that directly follows a message with tool results. Its text
-	// decides whether it is a person's turn; see [Request.Demote].
+	// Results is set on a user message that has tool results in addition to
+	// other content, or that directly follows a message with tool results. Its
+	// text decides whether it is a person's turn; see [Request.Demote].
 	Results bool
 
 	contentStart, contentEnd int // byte range of the value of its content key; empty = absent

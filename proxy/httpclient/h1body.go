@@ -10,8 +10,8 @@ import (
 	"sync"
 )
 
-// h1Body is the body of a response on an h1Conn, which it lets go of at its end. It is used by one goroutine, but for
-// Interrupt.
+// h1Body is the body of a response on an h1Conn, which it lets go of at its
+// end. It is used by one goroutine, but for Interrupt.
 type h1Body struct {
 	c    *h1Conn        // nil = let go of
 	src  io.ReadCloser  // net/http's, which knows the framing; nil = what follows does
@@ -87,7 +87,8 @@ var (
 	errTrailersLong = errors.New("suspiciously long trailer after chunked body")
 )
 
-// readTrailers reads what follows the last chunk. It has to fit into the buffer, or it might have no end.
+// readTrailers reads what follows the last chunk. It has to fit into the
+// buffer, or it might have no end.
 func (b *h1Body) readTrailers() error {
 	br := &b.c.br
 	switch end, err := br.Peek(len(crlf)); {
@@ -120,19 +121,22 @@ func (b *h1Body) readTrailers() error {
 
 var headEnd = []byte("\r\n\r\n")
 
-// Ready reports whether Read has something to go on with and will not have to wait, or hardly.
+// Ready reports whether Read has something to go on with and will not have to
+// wait, or hardly.
 func (b *h1Body) Ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
-// Await waits until it has. Neither its connection nor the caller needs a buffer meanwhile. much says that the caller's is
-// larger than the connection's.
+// Await waits until it has. Neither its connection nor the caller needs a
+// buffer meanwhile. much says that the caller's is larger than the
+// connection's.
 func (b *h1Body) Await(much bool) {
 	if !b.Ready() {
 		_ = b.c.await(much) // Read meets the same error
 	}
 }
 
-// Close lets go of the connection, which serves again only where the rest of the body is already here. It does not wait
-// for the upstream: what is here may end in the middle of a chunk's frame.
+// Close lets go of the connection, which serves again only where the rest of
+// the body is already here. It does not wait for the upstream: what is here may
+// end in the middle of a chunk's frame.
 func (b *h1Body) Close() error {
 	if b.c == nil {
 		return nil
@@ -151,7 +155,8 @@ func (b *h1Body) Close() error {
 	return nil
 }
 
-// Interrupt ends a Read that is under way, and all that follow. Any goroutine may call it, at any time.
+// Interrupt ends a Read that is under way, and all that follow. Any goroutine
+// may call it, at any time.
 func (b *h1Body) Interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -11,10 +11,12 @@ import (
 	"time"
 )
 
-// h1Client speaks HTTP/1.1 without TLS to one upstream, on the goroutine of whoever asks. http.Transport hands every
-// exchange to two goroutines of the connection and back, which is most of what it costs, and each of a thousand streams
-// keeps their stacks (docs/decisions/0010-own-http1-client.md). Responses are parsed by net/http here too, but for
-// the ordinary ones (readResponse).
+// h1Client speaks HTTP/1.1 without TLS to one upstream, on the goroutine of
+// whoever asks. http.Transport hands every exchange to two goroutines of the
+// connection and back, which is most of what it costs, and each of a thousand
+// streams keeps their stacks (docs/decisions/0010-own-http1-client.md).
+// Responses are parsed by net/http here too, but for the ordinary ones
+// (readResponse).
 //
 // What holds:
 //   - A request goes out once. It is sent again, on a new connection and at most once, only where a reused connection
@@ -35,7 +37,8 @@ type h1Client struct {
 	idle          h1Pool
 }
 
-// newH1Client makes the client of an upstream with an http:// URL. It dials nothing.
+// newH1Client makes the client of an upstream with an http:// URL. It dials
+// nothing.
 func newH1Client(u *url.URL, c TransportConfig) (*h1Client, error) {
 	host, err := wireHost(u)
 	if err != nil {
@@ -65,9 +68,11 @@ func wireHost(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with the given body.
+// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with
+// the given body.
 //
-// The response's body belongs to the caller's goroutine and must be read to its end or closed.
+// The response's body belongs to the caller's goroutine and must be read to its
+// end or closed.
 func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body Body) (*http.Response, error) {
 	if !isToken(in.Method) || !isRequestTarget(uri) {
 		return nil, ErrBadTarget
@@ -94,7 +99,8 @@ func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string
 	}
 }
 
-// connect takes an idle connection, or dials where there is none or fresh says so.
+// connect takes an idle connection, or dials where there is none or fresh says
+// so.
 func (t *h1Client) connect(ctx context.Context, fresh bool) (*h1Conn, error) {
 	if !fresh {
 		if c := t.idle.take(); c != nil {
@@ -130,7 +136,8 @@ func repeatable(in *http.Request, body Body) bool {
 	return len(in.Header["Idempotency-Key"]) > 0 || len(in.Header["X-Idempotency-Key"]) > 0
 }
 
-// isToken says whether s can be a method, or the name of a field (RFC 9110, 5.6.2). Over HTTP/2 anything comes in.
+// isToken says whether s can be a method, or the name of a field (RFC 9110,
+// 5.6.2). Over HTTP/2 anything comes in.
 func isToken(s string) bool {
 	const (
 		low = (1<<10-1)<<'0' | 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.'

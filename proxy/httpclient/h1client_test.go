@@ -21,7 +21,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// h1Upstream returns an upstream over Remora's own client, or over http.Transport.
+// h1Upstream returns an upstream over Remora's own client, or over
+// http.Transport.
 func h1Upstream(tb testing.TB, addr string, own bool, change func(*TransportConfig)) *Upstream {
 	tb.Helper()
 	if own && !ownH1Client {
@@ -186,7 +187,8 @@ func h1Outcomes(tb testing.TB, up *Upstream, method string) h1Outcome {
 	return h1Outcome{false, resp.StatusCode, resp.ContentLength, resp.Header, resp.Trailer, string(b), err != nil, w.codes}
 }
 
-// compareH1 answers with raw and a closed connection, and wants the same outcome by both clients.
+// compareH1 answers with raw and a closed connection, and wants the same
+// outcome by both clients.
 func compareH1(tb testing.TB, raw, method string) {
 	var answer atomic.Value
 	answer.Store(raw)
@@ -307,7 +309,8 @@ func TestH1RefusesWhatBreaksOut(t *testing.T) {
 	}
 }
 
-// The upstream answers before it has read the body, and more than the socket takes: nobody must wait for the other.
+// The upstream answers before it has read the body, and more than the socket
+// takes: nobody must wait for the other.
 func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 	const size = 16 << 20
 	payload := strings.Repeat("0123456789abcdef", size/16)
@@ -377,7 +380,8 @@ func TestH1ExpectContinue(t *testing.T) {
 				if _, err := http.ReadRequest(br); err != nil {
 					return
 				}
-				// Later the body comes unasked, as from who was not heard in time.
+				// Later the body comes unasked, as from who was not heard in
+				// time.
 				if n := br.Buffered(); n > 0 && time.Since(began) < continueWait {
 					t.Errorf("%d bytes of the body came with the head", n)
 				}
@@ -399,8 +403,9 @@ func TestH1ExpectContinue(t *testing.T) {
 	}
 }
 
-// An answer to the head alone may cross with the body that nobody has asked for: what the upstream takes that for is not
-// known, so nothing else goes over the connection.
+// An answer to the head alone may cross with the body that nobody has asked
+// for: what the upstream takes that for is not known, so nothing else goes over
+// the connection.
 func TestH1UnaskedBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, after string
@@ -447,7 +452,8 @@ func TestH1HeaderTimeout(t *testing.T) {
 	}
 }
 
-// The deadline of one request may pass in the next one, or in a body, or while nothing goes on. It must harm none.
+// The deadline of one request may pass in the next one, or in a body, or while
+// nothing goes on. It must harm none.
 func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 	more := make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -487,7 +493,8 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 	}
 }
 
-// While a stream is silent it holds no buffer, and the client's leaving still ends it.
+// While a stream is silent it holds no buffer, and the client's leaving still
+// ends it.
 func TestH1WaitsWithoutABuffer(t *testing.T) {
 	next, left := make(chan struct{}), make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -539,7 +546,8 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 	wait(t, left)
 }
 
-// Closing a response waits for no upstream, wherever in its framing that has stopped.
+// Closing a response waits for no upstream, wherever in its framing that has
+// stopped.
 func TestH1CloseDoesNotWait(t *testing.T) {
 	answer := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-A: 1\r\n\r\n"
 	for i := strings.Index(answer, "\r\n\r\n") + 4; i < len(answer); i++ {
@@ -565,7 +573,8 @@ func TestH1CloseDoesNotWait(t *testing.T) {
 	}
 }
 
-// An interrupt that comes when the body has let go of its connection must not touch whoever uses it next.
+// An interrupt that comes when the body has let go of its connection must not
+// touch whoever uses it next.
 func TestH1InterruptAfterTheEnd(t *testing.T) {
 	addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return h1OK }))
 	up := h1Upstream(t, addr, true, nil)

@@ -15,10 +15,12 @@ import (
 	"time"
 )
 
-// h1Conn is one connection of an h1Client. It belongs to one exchange at a time, and to the goroutine of that exchange.
+// h1Conn is one connection of an h1Client. It belongs to one exchange at a
+// time, and to the goroutine of that exchange.
 //
-// It holds a read buffer only while there is something to read: a thousand streams that wait for their next event, or
-// requests whose model is thinking, need none.
+// It holds a read buffer only while there is something to read: a thousand
+// streams that wait for their next event, or requests whose model is thinking,
+// need none.
 type h1Conn struct {
 	client *h1Client
 	tcp    *net.TCPConn
@@ -33,8 +35,9 @@ type h1Conn struct {
 	headLeft  int64 // bytes that may be read; bounded while a head is read
 	idleSince time.Time
 
-	// The read deadline is moved as seldom as can be: deadline is the one that the socket has (zero = none), headBy the
-	// one that is meant. One that passes too early is extended.
+	// The read deadline is moved as seldom as can be: deadline is the one that
+	// the socket has (zero = none), headBy the one that is meant. One that
+	// passes too early is extended.
 	deadline time.Time
 	headBy   time.Time
 	upload   *h1Upload // of the request under way; nil = none is needed
@@ -52,7 +55,8 @@ type h1Conn struct {
 // maxHead bounds the head of a response, informational ones before it included.
 const maxHead = 1 << 20
 
-// h1ReadBuffer is the size of a read buffer. Trailers must fit into it. Longer reads go past it.
+// h1ReadBuffer is the size of a read buffer. Trailers must fit into it. Longer
+// reads go past it.
 const h1ReadBuffer = 4 << 10
 
 var h1ReadBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, h1ReadBuffer) }}
@@ -92,8 +96,9 @@ func (c *h1Conn) silent() bool {
 	}
 }
 
-// await returns when there is something to read, be it the end. No buffer is held meanwhile. What came is in br then, but
-// where much is coming, which a large read is to take past br: that is left where it is.
+// await returns when there is something to read, be it the end. No buffer is
+// held meanwhile. What came is in br then, but where much is coming, which a
+// large read is to take past br: that is left where it is.
 func (c *h1Conn) await(much bool) error {
 	if c.br.Buffered() > 0 || c.ended != nil {
 		return nil
@@ -152,7 +157,8 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// extended says whether err is a deadline that passed too early, and has moved it then.
+// extended says whether err is a deadline that passed too early, and has moved
+// it then.
 func (c *h1Conn) extended(err error) bool {
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
@@ -171,8 +177,8 @@ func (c *h1Conn) extended(err error) bool {
 	return c.tcp.SetReadDeadline(next) == nil
 }
 
-// exchange sends r and returns the head of the answer. Where it fails the connection is closed, and sent says whether
-// any of the request had left.
+// exchange sends r and returns the head of the answer. Where it fails the
+// connection is closed, and sent says whether any of the request had left.
 func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request) (resp *http.Response, sent bool, err error) {
 	stop := context.AfterFunc(in.Context(), c.close)
 	c.upload, c.cut = nil, false
@@ -235,7 +241,8 @@ func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (res
 			err = cause
 		}
 	}
-	// The answer may be one to the head alone, and crossed with the body, which is another request to the upstream then.
+	// The answer may be one to the head alone, and crossed with the body, which
+	// is another request to the upstream then.
 	c.cut = c.cut || unasked && !c.wanted
 	return resp, sent, err
 }
@@ -246,8 +253,9 @@ const (
 	continueWait = time.Second           // for 100 Continue, before the body goes out unasked
 )
 
-// welcome waits until the upstream wants the body of the request whose head it has, or has not said anything for too
-// long. A response means that it does not want it.
+// welcome waits until the upstream wants the body of the request whose head it
+// has, or has not said anything for too long. A response means that it does not
+// want it.
 func (c *h1Conn) welcome(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	c.headBy = time.Now().Add(continueWait)
 	c.deadline = c.headBy
@@ -295,7 +303,8 @@ func (c *h1Conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Respon
 	}
 }
 
-// readAny reads the head of the final response, or of a 100 Continue. Other informational ones are passed on.
+// readAny reads the head of the final response, or of a 100 Continue. Other
+// informational ones are passed on.
 func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	for {
 		if err := c.await(false); err != nil {
@@ -316,7 +325,8 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 	}
 }
 
-// notHTTP marks the error that a head was read with where the connection is not at fault: what came is no HTTP.
+// notHTTP marks the error that a head was read with where the connection is not
+// at fault: what came is no HTTP.
 func notHTTP(err error) error {
 	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errHeadTooLarge) {
 		return err

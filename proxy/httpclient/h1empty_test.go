@@ -10,7 +10,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// A response without a body to a request that a goroutine sends ends at once: there is nothing left to wait for.
+// A response without a body to a request that a goroutine sends ends at once:
+// there is nothing left to wait for.
 func TestH1EmptyAnswerToAnUpload(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 204 No Content\r\n\r\n",

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The errors of a proxy that the environment names tell it from the upstream, and never quote its password.
+// The errors of a proxy that the environment names tell it from the upstream,
+// and never quote its password.
 func TestEnvironmentProxyErrors(t *testing.T) {
 	auth := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusProxyAuthRequired) }))
 	defer auth.Close()

@@ -13,8 +13,9 @@ type headField struct {
 	values []string
 }
 
-// appendFields appends h but for the fields that newH1Request writes itself. It is h.WriteSubset at half the cost: the same
-// order, and what no head can carry left out or made blank likewise. room is cleared after use.
+// appendFields appends h but for the fields that newH1Request writes itself. It
+// is h.WriteSubset at half the cost: the same order, and what no head can carry
+// left out or made blank likewise. room is cleared after use.
 func appendFields(b []byte, h http.Header, room []headField) []byte {
 	fields := room[:0]
 	for name, values := range h {

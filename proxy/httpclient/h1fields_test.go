@@ -37,7 +37,8 @@ func TestAppendFields(t *testing.T) {
 	}
 }
 
-// Each byte by itself: http.Header leaves out the fields that have no token for a name.
+// Each byte by itself: http.Header leaves out the fields that have no token for
+// a name.
 func TestIsToken(t *testing.T) {
 	for c := range 256 {
 		name := string([]byte{byte(c)})

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// readResponse is http.ReadResponse, at a third of its cost where the response is an ordinary one: see ordinary. What is
-// not is left to it, whole.
+// readResponse is http.ReadResponse, at a third of its cost where the response
+// is an ordinary one: see ordinary. What is not is left to it, whole.
 func readResponse(br *bufio.Reader, in *http.Request) (*http.Response, error) {
 	if _, err := br.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -28,17 +28,21 @@ func readResponse(br *bufio.Reader, in *http.Request) (*http.Response, error) {
 // field is where a header field stands in a head.
 type field struct{ name, colon, value, end uint16 }
 
-// mostHead is how long an ordinary head may be, in bytes: what is buffered at once.
+// mostHead is how long an ordinary head may be, in bytes: what is buffered at
+// once.
 const mostHead = h1ReadBuffer
 
 // mostFields is how many fields a head may have to be ordinary.
 const mostFields = 32
 
-// ordinary reads the head that b begins with and returns its length with the response, whose body is an h1Body without a
-// connection. It returns nil for all but heads that are here whole, have lines that end in CRLF and values of printable
-// ASCII, and whose body, that may be none, is framed by one Content-Length, or is chunked and announces no trailers:
-// FuzzOrdinary holds it to that what it reads is what http.ReadResponse does. It may bring names of fields in b to their
-// canonical form even so, which is the first thing that http.ReadResponse does to them.
+// ordinary reads the head that b begins with and returns its length with the
+// response, whose body is an h1Body without a connection. It returns nil for
+// all but heads that are here whole, have lines that end in CRLF and values of
+// printable ASCII, and whose body, that may be none, is framed by one
+// Content-Length, or is chunked and announces no trailers: FuzzOrdinary holds
+// it to that what it reads is what http.ReadResponse does. It may bring names
+// of fields in b to their canonical form even so, which is the first thing that
+// http.ReadResponse does to them.
 func ordinary(b []byte, method string) (*http.Response, int) {
 	const proto, status = "HTTP/1.1", len("HTTP/1.1 ")
 	b = b[:min(len(b), mostHead)]
@@ -106,7 +110,8 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 		return nil, 0
 	}
 
-	// One string for all of them, and one allocation for what lives as long as the answer.
+	// One string for all of them, and one allocation for what lives as long as
+	// the answer.
 	text := string(b[:at])
 	a := &struct {
 		resp   http.Response
@@ -148,8 +153,8 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 	return &a.resp, at
 }
 
-// lineEnd is where the line that at stands in has its CRLF; -1 where that is not here, or the line has other bytes than
-// printable ASCII before it.
+// lineEnd is where the line that at stands in has its CRLF; -1 where that is
+// not here, or the line has other bytes than printable ASCII before it.
 func lineEnd(b []byte, at int) int {
 	for at < len(b) && ' ' <= b[at] && b[at] <= '~' {
 		at++
@@ -160,8 +165,10 @@ func lineEnd(b []byte, at int) int {
 	return -1
 }
 
-// canonical brings the name of the field that begins at at to its canonical form and returns where its colon is; -1 where
-// it has none, or is no name. Then it is left as it is: http.ReadResponse spares what it takes for half a name.
+// canonical brings the name of the field that begins at at to its canonical
+// form and returns where its colon is; -1 where it has none, or is no name.
+// Then it is left as it is: http.ReadResponse spares what it takes for half a
+// name.
 func canonical(b []byte, at int) int {
 	colon := at
 	for ; colon < len(b) && b[colon] != ':'; colon++ {
@@ -185,7 +192,8 @@ func canonical(b []byte, at int) int {
 	return colon
 }
 
-// digits is the number that b is in decimal, of at most 18 digits; -1 where it is none.
+// digits is the number that b is in decimal, of at most 18 digits; -1 where it
+// is none.
 func digits(b []byte) (n int64) {
 	if len(b) == 0 || len(b) > 18 {
 		return -1

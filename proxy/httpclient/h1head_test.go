@@ -134,7 +134,8 @@ func TestOrdinary(t *testing.T) {
 	}
 }
 
-// Who keeps the header of an answer must not see another's: what is appended to a field stays in it.
+// Who keeps the header of an answer must not see another's: what is appended to
+// a field stays in it.
 func TestOrdinaryFieldsStayApart(t *testing.T) {
 	resp, _ := ordinary([]byte("HTTP/1.1 200 OK\r\nA: 1\r\nB: 2\r\nContent-Length: 0\r\n\r\n"), http.MethodGet)
 	resp.Header.Add("A", "3")
@@ -143,7 +144,8 @@ func TestOrdinaryFieldsStayApart(t *testing.T) {
 	}
 }
 
-// FuzzOrdinary holds readResponse to http.ReadResponse, whichever of the two reads a response, and however it comes.
+// FuzzOrdinary holds readResponse to http.ReadResponse, whichever of the two
+// reads a response, and however it comes.
 func FuzzOrdinary(f *testing.F) {
 	for _, list := range [][]string{rawResponses, ordinaryResponses, extraordinaryResponses} {
 		for _, raw := range list {
@@ -162,8 +164,8 @@ func FuzzOrdinary(f *testing.F) {
 	})
 }
 
-// dropInventedCacheControl deletes the Cache-Control that net/http adds to a head with "Pragma: no-cache" and none of
-// its own in raw.
+// dropInventedCacheControl deletes the Cache-Control that net/http adds to a
+// head with "Pragma: no-cache" and none of its own in raw.
 func dropInventedCacheControl(h http.Header, raw string) {
 	if p := h["Pragma"]; len(p) > 0 && p[0] == "no-cache" && !strings.Contains(strings.ToLower(raw), "cache-control") {
 		delete(h, "Cache-Control")

@@ -18,8 +18,9 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// Whatever an upstream answers, the next request gets its own answer (http.Transport can't promise that; see newTransport): nothing of the first, surplus,
-// unfinished or unasked for, becomes a part of the second.
+// Whatever an upstream answers, the next request gets its own answer
+// (http.Transport can't promise that; see newTransport): nothing of the first,
+// surplus, unfinished or unasked for, becomes a part of the second.
 func TestH1NothingSpillsOver(t *testing.T) {
 	for i, raw := range append(rawResponses,
 		h1OK+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
@@ -63,7 +64,8 @@ func TestH1NothingSpillsOver(t *testing.T) {
 	}
 }
 
-// An upstream that says nothing but that it is at it is given up on, and its words are bounded.
+// An upstream that says nothing but that it is at it is given up on, and its
+// words are bounded.
 func TestH1InformationalFlood(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -90,8 +92,8 @@ func TestH1InformationalFlood(t *testing.T) {
 	}
 }
 
-// Requests that are cancelled at any moment, on connections that are reused, never give their answer to others, and leave
-// nothing behind.
+// Requests that are cancelled at any moment, on connections that are reused,
+// never give their answer to others, and leave nothing behind.
 func TestH1CancelledRequestsStayApart(t *testing.T) {
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for {
@@ -151,8 +153,9 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 	}
 }
 
-// A connection that is reset tells so once. Whoever meets that while waiting for more must not let the body, which the
-// connection's end would end, look whole.
+// A connection that is reset tells so once. Whoever meets that while waiting
+// for more must not let the body, which the connection's end would end, look
+// whole.
 func TestH1ResetIsNoEnd(t *testing.T) {
 	reset := make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {

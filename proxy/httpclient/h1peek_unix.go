@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// ownH1Client reports whether this system can look into a connection without reading from it, which h1Client needs.
-// On other systems http.Transport speaks to plain upstreams as well.
+// ownH1Client reports whether this system can look into a connection without
+// reading from it, which h1Client needs. On other systems http.Transport speaks
+// to plain upstreams as well.
 const ownH1Client = true
 
 // Results of peek.
@@ -21,7 +22,8 @@ const (
 	peekEnd       // the end of the stream, or an error
 )
 
-// peek reports what a non-blocking socket has to read. It neither waits nor reads.
+// peek reports what a non-blocking socket has to read. It neither waits nor
+// reads.
 func peek(fd uintptr) int {
 	var one [1]byte
 	for {

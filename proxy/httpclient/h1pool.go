@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// h1Pool keeps the idle connections to one upstream. The one used last is taken first, so that those that a burst left
-// over get old and are closed. At max, a connection that comes back is closed.
+// h1Pool keeps the idle connections to one upstream. The one used last is taken
+// first, so that those that a burst left over get old and are closed. At max, a
+// connection that comes back is closed.
 type h1Pool struct {
 	max     int
 	timeout time.Duration // a connection idle for so long is closed

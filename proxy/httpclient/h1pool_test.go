@@ -14,7 +14,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// A request that a reused connection lost is sent again only where that is safe, and once.
+// A request that a reused connection lost is sent again only where that is
+// safe, and once.
 func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 	for _, tt := range []struct {
 		name, raw string
@@ -85,7 +86,8 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 	})
 }
 
-// An answer that nobody asked for must not become the next request's, which may be another user's.
+// An answer that nobody asked for must not become the next request's, which may
+// be another user's.
 func TestH1UnsolicitedAnswer(t *testing.T) {
 	evil := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	late := make(chan net.Conn, 8)
@@ -130,7 +132,8 @@ func TestH1UnsolicitedAnswer(t *testing.T) {
 	}
 }
 
-// Connections that say that they end, or that stand in the middle of something, are not used again.
+// Connections that say that they end, or that stand in the middle of something,
+// are not used again.
 func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 	for _, tt := range []struct {
 		answer string
@@ -210,7 +213,8 @@ func TestH1PoolIsBounded(t *testing.T) {
 	}
 }
 
-// A connection that nobody has used for its time is closed, though nobody asks for one.
+// A connection that nobody has used for its time is closed, though nobody asks
+// for one.
 func TestH1IdleConnectionsEnd(t *testing.T) {
 	gone := make(chan struct{}, 1)
 	addr := proxytest.ServeConns(t, func(n int, conn net.Conn, br *bufio.Reader) {

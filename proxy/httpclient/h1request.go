@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// h1Request is a request as it goes out, once: its head, and with it the pieces of a body in memory, in one system call
-// and without copying the body.
+// h1Request is a request as it goes out, once: its head, and with it the pieces
+// of a body in memory, in one system call and without copying the body.
 type h1Request struct {
 	head    bytes.Buffer  // and what frames the pieces
 	pieces  net.Buffers   // what is left to send: head, body, framing
@@ -31,7 +31,8 @@ type h1Request struct {
 
 var h1Requests = sync.Pool{New: func() any { return new(h1Request) }}
 
-// maxKeptHead bounds the memory that a pooled request keeps for heads, in bytes.
+// maxKeptHead bounds the memory that a pooled request keeps for heads, in
+// bytes.
 const maxKeptHead = 16 << 10
 
 // newH1Request composes the head.
@@ -89,7 +90,8 @@ func (r *h1Request) release() {
 	h1Requests.Put(r)
 }
 
-// Bounds of sending on the handler's goroutine, which reads no answer meanwhile.
+// Bounds of sending on the handler's goroutine, which reads no answer
+// meanwhile.
 const (
 	copiedBody = 8 << 10               // head and body up to this are sent as one piece
 	inlineWait = 20 * time.Millisecond // for what the socket does not take at once; what is left then, a goroutine sends
@@ -102,8 +104,8 @@ func (r *h1Request) sendHead(c *h1Conn) (sent bool, err error) {
 	return n > 0, err
 }
 
-// send sends what has not been sent yet, and returns how much of it left. Where the rest is left to a goroutine,
-// c.upload is that, and owns r.
+// send sends what has not been sent yet, and returns how much of it left. Where
+// the rest is left to a goroutine, c.upload is that, and owns r.
 func (r *h1Request) send(c *h1Conn) (int64, error) {
 	if r.body.stream != nil {
 		n := 0
@@ -173,8 +175,9 @@ const uploadBuffer = 32 << 10
 
 var uploadBuffers = sync.Pool{New: func() any { return new([uploadBuffer]byte) }}
 
-// h1Upload is the rest of a request under way. It ends when all has been sent, the body breaks off, which closes the
-// connection, or the connection is closed. The methods bear a nil receiver: nothing is under way.
+// h1Upload is the rest of a request under way. It ends when all has been sent,
+// the body breaks off, which closes the connection, or the connection is
+// closed. The methods bear a nil receiver: nothing is under way.
 type h1Upload struct {
 	done   chan struct{} // closed at the end; what follows is written before
 	at     time.Time
@@ -260,7 +263,8 @@ func (u *h1Upload) ended() (at time.Time, ok bool) {
 	}
 }
 
-// uploadGrace is how long an answer that is over, or an error, waits for its request to be sent.
+// uploadGrace is how long an answer that is over, or an error, waits for its
+// request to be sent.
 const uploadGrace = 50 * time.Millisecond
 
 // sent says whether the request has been sent whole, or is after a moment.
@@ -278,7 +282,8 @@ func (u *h1Upload) sent() bool {
 	}
 }
 
-// failure returns the error that the body broke off with, if it has. The connection's own error may come first.
+// failure returns the error that the body broke off with, if it has. The
+// connection's own error may come first.
 func (u *h1Upload) failure() error {
 	if u == nil || u.sent() {
 		return nil

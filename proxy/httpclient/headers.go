@@ -5,12 +5,14 @@ import (
 	"strings"
 )
 
-// controlPrefix begins the names of the headers between a client and Remora. They never reach an upstream, and what an
-// upstream that is itself a Remora says in them never reaches the client: this hop speaks for itself.
+// controlPrefix begins the names of the headers between a client and Remora.
+// They never reach an upstream, and what an upstream that is itself a Remora
+// says in them never reaches the client: this hop speaks for itself.
 const controlPrefix = "X-Remora-"
 
-// hopByHop says whether a header, by its canonical name, belongs to one connection (RFC 9110, 7.6.1, and the older
-// names that clients still send) rather than to the message.
+// hopByHop says whether a header, by its canonical name, belongs to one
+// connection (RFC 9110, 7.6.1, and the older names that clients still send)
+// rather than to the message.
 func hopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
@@ -20,8 +22,9 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// isTrailer says whether a field may follow a body: not what frames a message, belongs to one connection or is Remora's
-// own. A peer that merges trailers into the head would believe it.
+// isTrailer says whether a field may follow a body: not what frames a message,
+// belongs to one connection or is Remora's own. A peer that merges trailers
+// into the head would believe it.
 func IsTrailer(name string) bool {
 	switch name {
 	case "Content-Length", "Host", "Trailer":
@@ -44,10 +47,11 @@ func isControl(name string) bool {
 	return len(name) >= len(controlPrefix) && strings.EqualFold(name[:len(controlPrefix)], controlPrefix)
 }
 
-// cleanRequest removes from h, in place, what must not go to the upstream: hop-by-hop headers, those that Connection
-// names, and X-Remora-*. TE stays where it asks for trailers. It adds nothing: a User-Agent that the client did not send
-// is kept from being invented, and X-Forwarded-* pass as they came. Cleaning twice is harmless and the second time
-// writes nothing.
+// cleanRequest removes from h, in place, what must not go to the upstream:
+// hop-by-hop headers, those that Connection names, and X-Remora-*. TE stays
+// where it asks for trailers. It adds nothing: a User-Agent that the client did
+// not send is kept from being invented, and X-Forwarded-* pass as they came.
+// Cleaning twice is harmless and the second time writes nothing.
 func cleanRequest(h http.Header) {
 	trailers := HasToken(h["Te"], "trailers")
 	removeNamed(h, h["Connection"])
@@ -69,8 +73,10 @@ func cleanRequest(h http.Header) {
 	}
 }
 
-// copyResponse puts the end-to-end headers of an upstream's response into dst. Values are shared with src, not copied.
-// net/http must not add what the upstream left out, so Date and Content-Type are held open where they are absent.
+// copyResponse puts the end-to-end headers of an upstream's response into dst.
+// Values are shared with src, not copied. net/http must not add what the
+// upstream left out, so Date and Content-Type are held open where they are
+// absent.
 func CopyResponse(dst, src http.Header) {
 	named := src["Connection"]
 	for name, values := range src {
@@ -101,8 +107,8 @@ func removeNamed(h http.Header, lists []string) {
 	}
 }
 
-// listed says whether one of the comma-separated lists holds token, in any letter case. Parameters after a semicolon
-// do not count.
+// listed says whether one of the comma-separated lists holds token, in any
+// letter case. Parameters after a semicolon do not count.
 func HasToken(lists []string, token string) bool {
 	for _, list := range lists {
 		for item := range strings.SplitSeq(list, ",") {

@@ -59,8 +59,9 @@ func TestLease(t *testing.T) {
 	none.Release()
 }
 
-// A transport may close a body while another goroutine reads it. The bytes must not go back to their pool before that
-// read is over: they would be another request's by then.
+// A transport may close a body while another goroutine reads it. The bytes must
+// not go back to their pool before that read is over: they would be another
+// request's by then.
 func TestLeaseOutlivesReadInProgress(t *testing.T) {
 	freed := make(chan struct{})
 	l := newLease(func() { close(freed) })

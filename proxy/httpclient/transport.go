@@ -33,19 +33,23 @@ import (
 type TransportConfig struct {
 	DialTimeout time.Duration
 	TLSTimeout  time.Duration
-	// ResponseHeaderTimeout bounds the wait from the sent request to the response's head. A model may think for minutes
-	// before it says anything, so it is long; 0 = no bound. Bodies have no time limit.
+	// ResponseHeaderTimeout bounds the wait from the sent request to the
+	// response's head. A model may think for minutes before it says anything,
+	// so it is long; 0 = no bound. Bodies have no time limit.
 	ResponseHeaderTimeout time.Duration
-	// IdleTimeout closes TLS connections to an upstream that nobody used for so long. PlainIdleTimeout is the same for
-	// plain HTTP, where a new connection costs next to nothing and the usual servers of local models hang up after 5 s:
-	// a request that crosses with their FIN is lost.
+	// IdleTimeout closes TLS connections to an upstream that nobody used for so
+	// long. PlainIdleTimeout is the same for plain HTTP, where a new connection
+	// costs next to nothing and the usual servers of local models hang up after
+	// 5 s: a request that crosses with their FIN is lost.
 	IdleTimeout      time.Duration
 	PlainIdleTimeout time.Duration
-	// MaxIdlePerHost bounds the connections kept to one upstream; more are opened as needed and closed after use. Below
-	// the concurrency it costs a handshake a request.
+	// MaxIdlePerHost bounds the connections kept to one upstream; more are
+	// opened as needed and closed after use. Below the concurrency it costs a
+	// handshake a request.
 	MaxIdlePerHost int
-	// ProxyFromEnvironment sends requests to upstreams through HTTP_PROXY, HTTPS_PROXY and NO_PROXY. Off by default:
-	// they may well name this process's own forward door.
+	// ProxyFromEnvironment sends requests to upstreams through HTTP_PROXY,
+	// HTTPS_PROXY and NO_PROXY. Off by default: they may well name this
+	// process's own forward door.
 	ProxyFromEnvironment bool
 }
 
@@ -90,13 +94,16 @@ const (
 	upstreamReadBuffer  = 4 << 10
 )
 
-// newTransport serves one upstream. roots nil = the system's authorities. There is no way to skip verification.
+// newTransport serves one upstream. roots nil = the system's authorities. There
+// is no way to skip verification.
 //
-// It adds nothing to requests, decodes nothing in responses, follows no redirect and ignores the environment.
+// It adds nothing to requests, decodes nothing in responses, follows no
+// redirect and ignores the environment.
 //
-// BUG(proxy): over HTTP/1.1, http.Transport gives a connection back before it has looked at what follows an answer without
-// a body, so the surplus of an upstream that answers twice may be taken for the next request's answer. Over HTTP/2, which
-// the hosted APIs speak, and with h1Client it can't.
+// BUG(proxy): over HTTP/1.1, http.Transport gives a connection back before it
+// has looked at what follows an answer without a body, so the surplus of an
+// upstream that answers twice may be taken for the next request's answer. Over
+// HTTP/2, which the hosted APIs speak, and with h1Client it can't.
 func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: c.DialTimeout}).DialContext,
@@ -133,12 +140,14 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 	return t
 }
 
-// proxyRefusal is the status that a proxy of the environment answered CONNECT with.
+// proxyRefusal is the status that a proxy of the environment answered CONNECT
+// with.
 type ProxyRefusal int
 
 func (p ProxyRefusal) Error() string { return "the proxy answers " + strconv.Itoa(int(p)) }
 
-// newUpgradeTransport is newTransport for requests that leave HTTP: over HTTP/1.1 and never pooled afterwards.
+// newUpgradeTransport is newTransport for requests that leave HTTP: over
+// HTTP/1.1 and never pooled afterwards.
 func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
 	t := newTransport(c, scheme, roots)
 	t.ForceAttemptHTTP2 = false
@@ -154,12 +163,15 @@ var (
 	ErrNotHTTP     = errors.New("upstream answered with no HTTP")
 )
 
-// roundTrip sends in with the given body to the upstream and returns the response's head. Informational responses go to w
-// meanwhile. The upstream is cancelled when in's context ends: at once when the client leaves.
+// roundTrip sends in with the given body to the upstream and returns the
+// response's head. Informational responses go to w meanwhile. The upstream is
+// cancelled when in's context ends: at once when the client leaves.
 //
-// in.Header is cleaned in place and sent as it then is, so whoever needs the control headers reads them first, and
-// whoever wants the upstream to see something else sets it there first. Nothing may write to it afterwards, but for a
-// second roundTrip. The response's body is the caller's to close; relay does.
+// in.Header is cleaned in place and sent as it then is, so whoever needs the
+// control headers reads them first, and whoever wants the upstream to see
+// something else sets it there first. Nothing may write to it afterwards, but
+// for a second roundTrip. The response's body is the caller's to close; relay
+// does.
 func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok || in.Method == http.MethodConnect {
@@ -196,8 +208,9 @@ func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body
 	return resp, nil
 }
 
-// upgrade sends in, a request to leave HTTP, over a connection of its own. A response of 101 has a body that is an
-// io.ReadWriteCloser. in.Header is cleaned in place.
+// upgrade sends in, a request to leave HTTP, over a connection of its own. A
+// response of 101 has a body that is an io.ReadWriteCloser. in.Header is
+// cleaned in place.
 func (up *Upstream) Upgrade(in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok {
@@ -232,8 +245,8 @@ func outgoing(ctx context.Context, in *http.Request, target url.URL, body Body) 
 	return out
 }
 
-// watchedBody remembers why a streamed body broke off. net/http ends the request's context then, and the transport tells
-// of that alone.
+// watchedBody remembers why a streamed body broke off. net/http ends the
+// request's context then, and the transport tells of that alone.
 type watchedBody struct {
 	io.ReadCloser
 	trailers func() // called at the end, when they have come; may be nil
@@ -261,11 +274,13 @@ func (b *watchedBody) blame(err error) error {
 	return err
 }
 
-// informer passes informational responses on. The transport calls it from a goroutine of its own, possibly after
-// RoundTrip has returned; by then w belongs to others.
+// informer passes informational responses on. The transport calls it from a
+// goroutine of its own, possibly after RoundTrip has returned; by then w
+// belongs to others.
 //
-// The transport bounds each of them, not how many there are; so they are given up on, with the exchange, when their heads
-// are longer together than one head may be.
+// The transport bounds each of them, not how many there are; so they are given
+// up on, with the exchange, when their heads are longer together than one head
+// may be.
 type informer struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter // nil when stopped
@@ -302,7 +317,8 @@ func (i *informer) stop() {
 
 // passInformational writes an informational response.
 func passInformational(w http.ResponseWriter, code int, header http.Header) {
-	// Only what this response carries may show in it, and it must not show in the next.
+	// Only what this response carries may show in it, and it must not show in
+	// the next.
 	h := w.Header()
 	kept := maps.Clone(h)
 	clear(h)

@@ -35,8 +35,8 @@ func (c completion) whole() []byte {
 	})
 }
 
-// events are the data of the stream's events: the role, the text word by word, the calls, the finish reason, the usage
-// where it was asked for, and the end.
+// events are the data of the stream's events: the role, the text word by word,
+// the calls, the finish reason, the usage where it was asked for, and the end.
 func (c completion) events(includeUsage bool) [][]byte {
 	events := [][]byte{c.chunk(map[string]any{"role": "assistant", "content": ""}, nil)}
 	for word := range strings.SplitAfterSeq(c.reply.Text, " ") {

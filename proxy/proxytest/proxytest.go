@@ -1,5 +1,6 @@
-// Package proxytest is a fake language model: an OpenAI-compatible server for tests, demonstrations and
-// documentation. It answers what it is told to, refuses like the strict servers do, and remembers what it was sent.
+// Package proxytest is a fake language model: an OpenAI-compatible server for
+// tests, demonstrations and documentation. It answers what it is told to,
+// refuses like the strict servers do, and remembers what it was sent.
 package proxytest
 
 import (
@@ -52,7 +53,8 @@ type Reply struct {
 	// Status other than 0 and 200 fails the request with Body as it stands.
 	Status int
 	Body   string
-	// CutAfter > 0 breaks the connection after so many events, or so many bytes of a JSON body.
+	// CutAfter > 0 breaks the connection after so many events, or so many bytes
+	// of a JSON body.
 	CutAfter int
 }
 
@@ -61,9 +63,10 @@ type Call struct {
 	ID, Name, Arguments string
 }
 
-// Strictness makes the server refuse conversations that many chat templates refuse: two user messages in a row, a system
-// message that is not the first, or a role that is none of system, user, assistant and tool. Each refuses in the words
-// and with the status of the server that it is named for.
+// Strictness makes the server refuse conversations that many chat templates
+// refuse: two user messages in a row, a system message that is not the first,
+// or a role that is none of system, user, assistant and tool. Each refuses in
+// the words and with the status of the server that it is named for.
 type Strictness uint8
 
 const (
@@ -77,15 +80,18 @@ const (
 // DefaultKeep is how many requests an LLM remembers.
 const DefaultKeep = 1000
 
-// LLM is the server. Set the fields before it serves; the zero LLM echoes. It is safe for concurrent use.
+// LLM is the server. Set the fields before it serves; the zero LLM echoes. It
+// is safe for concurrent use.
 type LLM struct {
 	// Answer decides the reply; nil = repeat the last user message.
 	Answer func(Recorded) Reply
-	// BeforeEvent, if set, is called before each event of a stream, from 0. A test waits in it.
+	// BeforeEvent, if set, is called before each event of a stream, from 0. A
+	// test waits in it.
 	BeforeEvent func(i int)
 	// Delay passes before each event of a stream after the first.
 	Delay time.Duration
-	// Strict refuses what templates refuse; MaxContext > 0 refuses messages with more characters than that, as OpenAI does.
+	// Strict refuses what templates refuse; MaxContext > 0 refuses messages
+	// with more characters than that, as OpenAI does.
 	Strict     Strictness
 	MaxContext int
 	// Keep bounds the requests remembered, the newest ones; 0 = DefaultKeep.
@@ -113,7 +119,8 @@ func (l *LLM) Reset() {
 // maxRequest bounds what is read of a body.
 const maxRequest = 64 << 20
 
-// ServeHTTP answers chat completions and the list of models, and echoes the body of any other request.
+// ServeHTTP answers chat completions and the list of models, and echoes the
+// body of any other request.
 func (l *LLM) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 	if err != nil {

@@ -14,8 +14,9 @@ type TB interface {
 	Cleanup(f func())
 }
 
-// ServeConns runs handle for every connection until the test ends, and returns the address. n counts connections from 1.
-// A connection is closed when handle returns.
+// ServeConns runs handle for every connection until the test ends, and returns
+// the address. n counts connections from 1. A connection is closed when handle
+// returns.
 func ServeConns(tb TB, handle func(n int, conn net.Conn, br *bufio.Reader)) string {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,8 +39,9 @@ func ServeConns(tb TB, handle func(n int, conn net.Conn, br *bufio.Reader)) stri
 	return l.Addr().String()
 }
 
-// AnswerEach returns a handler for ServeConns that reads each request of a connection and writes what answer returns
-// for it, as it stands. i counts the requests from 1. An answer of "" closes the connection.
+// AnswerEach returns a handler for ServeConns that reads each request of a
+// connection and writes what answer returns for it, as it stands. i counts the
+// requests from 1. An answer of "" closes the connection.
 func AnswerEach(answer func(i int, r *http.Request) string) func(int, net.Conn, *bufio.Reader) {
 	return func(_ int, conn net.Conn, br *bufio.Reader) {
 		for i := 1; ; i++ {

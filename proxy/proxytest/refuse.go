@@ -6,7 +6,8 @@ import (
 	"net/http"
 )
 
-// refuse answers conversations that the server does not take, with the words that the real ones use.
+// refuse answers conversations that the server does not take, with the words
+// that the real ones use.
 func (l *LLM) refuse(w http.ResponseWriter, r Recorded) bool {
 	if n := chars(r); l.MaxContext > 0 && n > l.MaxContext {
 		if l.Strict == LMStudio && r.Stream {
@@ -49,7 +50,8 @@ func (l *LLM) refuse(w http.ResponseWriter, r Recorded) bool {
 	return true
 }
 
-// complaint is what a chat template raises about the messages, "" where it takes them.
+// complaint is what a chat template raises about the messages, "" where it
+// takes them.
 func complaint(s Strictness, messages []Message) string {
 	for i, m := range messages {
 		switch m.Role {

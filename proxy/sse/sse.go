@@ -1,8 +1,11 @@
-// Package sse reads event streams (text/event-stream) by the rules of the WHATWG HTML standard, section 9.2.6.
+// Package sse reads event streams (text/event-stream) by the rules of the
+// WHATWG HTML standard, section 9.2.6.
 //
-// It works on bytes that are there already: a captured body, whole or cut short. Lines end in LF, CR or CRLF, one byte
-// order mark at the start is ignored, and so are comments and unknown fields. An event that the blank line after it did
-// not complete is not reported, so a stream that was cut never shows half an event.
+// It works on bytes that are there already: a captured body, whole or cut
+// short. Lines end in LF, CR or CRLF, one byte order mark at the start is
+// ignored, and so are comments and unknown fields. An event that the blank line
+// after it did not complete is not reported, so a stream that was cut never
+// shows half an event.
 package sse
 
 import (
@@ -10,7 +13,8 @@ import (
 	"iter"
 )
 
-// Event is one event. Its slices refer to the stream's bytes (Data of more than one line is a copy): do not change them.
+// Event is one event. Its slices refer to the stream's bytes (Data of more than
+// one line is a copy): do not change them.
 type Event struct {
 	Type []byte // empty means "message"
 	ID   []byte // the last id seen in the stream up to here, as the standard has it
@@ -19,7 +23,8 @@ type Event struct {
 
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// Events reads b in one pass. It allocates only for events with several data lines, at most their size.
+// Events reads b in one pass. It allocates only for events with several data
+// lines, at most their size.
 func Events(b []byte) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		var (
@@ -58,8 +63,9 @@ func Events(b []byte) iter.Seq[Event] {
 	}
 }
 
-// appendLine joins a data line to those before it. The first one is not copied; the second one moves both into memory of
-// their own, which is why its capacity is cut: an append must never write into the stream.
+// appendLine joins a data line to those before it. The first one is not copied;
+// the second one moves both into memory of their own, which is why its capacity
+// is cut: an append must never write into the stream.
 func appendLine(data, line []byte, before int) []byte {
 	if before == 0 {
 		return line[:len(line):len(line)]
@@ -81,8 +87,9 @@ func linesOf(b []byte) lines {
 	return l
 }
 
-// next returns the next line without its end. ok is false where no line end follows: an unfinished line cannot complete
-// an event. A CR at the very end is a line end, whether or not the LF of a CRLF got lost after it.
+// next returns the next line without its end. ok is false where no line end
+// follows: an unfinished line cannot complete an event. A CR at the very end is
+// a line end, whether or not the LF of a CRLF got lost after it.
 func (l *lines) next() (line []byte, ok bool) {
 	if l.feed < l.at {
 		l.findFeed()

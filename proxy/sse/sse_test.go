@@ -102,7 +102,8 @@ func TestEventsAllocateNothing(t *testing.T) {
 	}
 }
 
-// naive is the standard's algorithm, written as it reads, without regard to cost.
+// naive is the standard's algorithm, written as it reads, without regard to
+// cost.
 func naive(stream string) []event {
 	stream = strings.TrimPrefix(stream, "\xef\xbb\xbf")
 	stream = strings.ReplaceAll(stream, "\r\n", "\n")
@@ -146,7 +147,8 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// Guards against time that grows with the square of the stream: 4 MiB of lone CRs would take minutes.
+// Guards against time that grows with the square of the stream: 4 MiB of lone
+// CRs would take minutes.
 func TestEventsStayLinear(t *testing.T) {
 	for _, unit := range []string{"\r", "\n", "\r\n", "data\r", ":\r\n"} {
 		stream := strings.Repeat(unit, 4<<20/len(unit)) + "\rdata: end\r\r"

@@ -8,16 +8,16 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// maxLatency is the longest duration that a histogram distinguishes; longer ones
-// count as it.
+// maxLatency is the longest duration that a histogram distinguishes; longer
+// ones count as it.
 const maxLatency = time.Minute
 
 // latencyDigits is the precision of a histogram, in significant decimal digits.
 const latencyDigits = 2
 
 // histogram counts durations, at a precision of 1/128 of their value, in some
-// 30 KiB. The zero value is empty. It is not safe for concurrent use: each worker
-// fills its own, and they are merged.
+// 30 KiB. The zero value is empty. It is not safe for concurrent use: each
+// worker fills its own, and they are merged.
 type histogram struct {
 	hdr *hdrhistogram.Histogram
 	max time.Duration // exact

@@ -1,6 +1,6 @@
-// Command tlsfront serves TLS, with HTTP/1.1 and HTTP/2, in front of a plain server.
-// It makes its certificate and writes it to a file. It is the upstream for the run
-// of real clients through the forward listener.
+// Command tlsfront serves TLS, with HTTP/1.1 and HTTP/2, in front of a plain
+// server. It makes its certificate and writes it to a file. It is the upstream
+// for the run of real clients through the forward listener.
 package main
 
 import (

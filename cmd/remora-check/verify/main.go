@@ -1,12 +1,12 @@
-// Command verify compares what clients sent with what reached the upstream, given
-// as two directories of recorded request bodies.
+// Command verify compares what clients sent with what reached the upstream,
+// given as two directories of recorded request bodies.
 //
 //	go run ./cmd/remora-check/verify [-enriched N] CLIENT UPSTREAM
 //
-// Every upstream body, without the inserted elements, must be byte for byte a body
-// that a client sent, and vice versa. Bodies without inserted elements must be the
-// client's, unchanged. -enriched requires at least N bodies with insertions; -1
-// requires none.
+// Every upstream body, without the inserted elements, must be byte for byte a
+// body that a client sent, and vice versa. Bodies without inserted elements
+// must be the client's, unchanged. -enriched requires at least N bodies with
+// insertions; -1 requires none.
 package main
 
 import (
@@ -24,8 +24,9 @@ import (
 // block is one recalled block as the inside of a JSON string.
 const block = `<remora-memory-[0-9a-f]+>(?:[^"\\]|\\.)*</remora-memory-[0-9a-f]+>\\n`
 
-// elements are what Remora inserts, each holding one block and nothing else: a user message in Chat Completions, an input
-// item in Responses, a text block in Messages.
+// elements are what Remora inserts, each holding one block and nothing else: a
+// user message in Chat Completions, an input item in Responses, a text block in
+// Messages.
 var elements = regexp.MustCompile(`\{"role":"user","content":"` + block + `"\},` +
 	`|\{"type":"message","role":"user","content":\[\{"type":"input_text","text":"` + block + `"\}\]\},` +
 	`|\{"type":"text","text":"` + block + `"\},`)
@@ -37,7 +38,8 @@ var (
 		`"\}\]\},\{"type":"message","role":"user","content":\[\{"type":"input_text","text":("(?:[^"\\]|\\.)*")\}\]\}\]`)
 )
 
-// bare is what the client may have sent where got reached the upstream: with its own arrays, or with strings.
+// bare is what the client may have sent where got reached the upstream: with
+// its own arrays, or with strings.
 func bare(got []byte) [][]byte {
 	strings := wrappedText.ReplaceAll(got, []byte(`"content":$1`))
 	strings = wrappedInput.ReplaceAll(strings, []byte(`"input":$1`))

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// checkAddresses reports listeners with the same address, and upstreams that are a listener of this Remora: requests
-// would loop.
+// checkAddresses reports listeners with the same address, and upstreams that
+// are a listener of this Remora: requests would loop.
 func (c *Config) checkAddresses(r *report) {
 	if reaches(c.Forward.Listen, c.Server.Listen) {
 		r.add("forward.listen", fmt.Sprintf("must not be the address of listen (%s)", c.Server.Listen))
@@ -24,7 +24,8 @@ func (c *Config) checkAddresses(r *report) {
 	}
 }
 
-// checkAuthorities reports certificate authorities of upstreams that can't be read.
+// checkAuthorities reports certificate authorities of upstreams that can't be
+// read.
 func (c *Config) checkAuthorities(r *report) {
 	for i, u := range c.Proxy.Upstreams {
 		if _, err := u.Roots(); err != nil {
@@ -46,7 +47,8 @@ func hostPort(text string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// reaches reports whether a connection to address may arrive at the listener on listen. It resolves no names but localhost.
+// reaches reports whether a connection to address may arrive at the listener on
+// listen. It resolves no names but localhost.
 func reaches(address, listen string) bool {
 	host, port, err := net.SplitHostPort(address)
 	own, ownPort, ownErr := net.SplitHostPort(listen)

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestReaches: where requests would come back to Remora, and where they only seem to.
+// TestReaches: where requests would come back to Remora, and where they only
+// seem to.
 func TestReaches(t *testing.T) {
 	for _, test := range []struct {
 		url, listen string
@@ -42,7 +43,8 @@ func TestReaches(t *testing.T) {
 	}
 }
 
-// TestOwnAddresses: a door that takes another's place, and an upstream that is a door, are told of by their keys.
+// TestOwnAddresses: a door that takes another's place, and an upstream that is
+// a door, are told of by their keys.
 func TestOwnAddresses(t *testing.T) {
 	for _, test := range []struct {
 		flags Overrides
@@ -62,7 +64,8 @@ func TestOwnAddresses(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesOfUpstreams: a file that is not there is told of by its key to who reaches for upstreams, and keeps nobody from forgetting.
+// TestAuthoritiesOfUpstreams: a file that is not there is told of by its key to
+// who reaches for upstreams, and keeps nobody from forgetting.
 func TestAuthoritiesOfUpstreams(t *testing.T) {
 	file := writeFile(t, `{"upstreams": [{"name": "u", "url": "https://llm.internal", "paths": ["/"],
 "caFile": "`+filepath.ToSlash(filepath.Join(t.TempDir(), "none.pem"))+`"}]}`)

@@ -1,12 +1,16 @@
-// Package config is everything a person can set: one table of settings, read from a JSON file, REMORA_* variables and
-// flags, and the typed configurations of the other packages that the settings fill in.
+// Package config is everything a person can set: one table of settings, read
+// from a JSON file, REMORA_* variables and flags, and the typed configurations
+// of the other packages that the settings fill in.
 //
-// The table (settings.go) is the only place that knows a setting's key, default, limits and meaning. The file, the
-// environment, `remora check`, config.example.json and docs/configuration.md are made from it. A number outside its
-// limits is never assigned. [Load] reports all problems at once, each with its key and the place where it was given.
+// The table (settings.go) is the only place that knows a setting's key,
+// default, limits and meaning. The file, the environment, `remora check`,
+// config.example.json and docs/configuration.md are made from it. A number
+// outside its limits is never assigned. [Load] reports all problems at once,
+// each with its key and the place where it was given.
 //
-// Load reads the configuration file, mounted secrets and the certificate authorities of upstreams, each up to 1 MiB. It
-// opens no connection and changes nothing. Secrets are never shown.
+// Load reads the configuration file, mounted secrets and the certificate
+// authorities of upstreams, each up to 1 MiB. It opens no connection and
+// changes nothing. Secrets are never shown.
 package config
 
 //go:generate go test . -run "TestExampleEqualsDefaults|TestConfigurationDocs|TestRedactionRulesPage" -update
@@ -29,7 +33,8 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// Config holds the configuration of every package, and what only the program itself needs.
+// Config holds the configuration of every package, and what only the program
+// itself needs.
 type Config struct {
 	File string // the configuration file that was read, "" = none
 
@@ -47,9 +52,11 @@ type Config struct {
 	Store      Store
 	Log        Log
 
-	// MemoryLimit is the soft memory limit for the Go runtime of the proxy's process, in bytes; 0 = none.
+	// MemoryLimit is the soft memory limit for the Go runtime of the proxy's
+	// process, in bytes; 0 = none.
 	MemoryLimit int64
-	// NoKey is the reason why there is no key for the store and none may be generated; "" = there is one.
+	// NoKey is the reason why there is no key for the store and none may be
+	// generated; "" = there is one.
 	NoKey string
 
 	storageKey redact.Secret // as given; Storage.Key is the decoded key
@@ -90,7 +97,8 @@ const (
 	FormatJSON = "json"
 )
 
-// Default returns the defaults that don't depend on the machine. It has no forward listener.
+// Default returns the defaults that don't depend on the machine. It has no
+// forward listener.
 func Default() Config {
 	c := Config{
 		Server:     proxy.DefaultServerConfig(),
@@ -144,8 +152,9 @@ func (c *Config) Settle(where Place) {
 	}
 }
 
-// newKeyPlace returns where a key may be generated for a key file that was named. If the file would be on the
-// container's own disk while the data is on a volume, the key's volume is probably not mounted: a key generated there
+// newKeyPlace returns where a key may be generated for a key file that was
+// named. If the file would be on the container's own disk while the data is on
+// a volume, the key's volume is probably not mounted: a key generated there
 // would be lost with the container, and the memories with it.
 func newKeyPlace(keyFile, dir string, where Place) badger.NewKeyPlace {
 	if where.ephemeral != nil && where.ephemeral(keyFile) && !where.ephemeral(dir) {
@@ -154,9 +163,11 @@ func newKeyPlace(keyFile, dir string, where Place) badger.NewKeyPlace {
 	return badger.NewKeyOnMount
 }
 
-// useDefaultKeyFile sets the key file for a person who runs Remora on their own machine, or returns the reason why there
-// is none. In a container the default file would be lost with the container, so the key must be named there. All stores
-// of a person share the default file; a store outside the default directory gets a key of its own next to it.
+// useDefaultKeyFile sets the key file for a person who runs Remora on their own
+// machine, or returns the reason why there is none. In a container the default
+// file would be lost with the container, so the key must be named there. All
+// stores of a person share the default file; a store outside the default
+// directory gets a key of its own next to it.
 func (c *Config) useDefaultKeyFile(where Place) (noKey string) {
 	switch {
 	case where.container:
@@ -178,7 +189,8 @@ func samePath(a, b string) bool {
 	return a == b && errA == nil && errB == nil
 }
 
-// loopback reports whether a listen address can be reached from this machine only.
+// loopback reports whether a listen address can be reached from this machine
+// only.
 func loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -96,7 +96,8 @@ func TestConfigurationDocs(t *testing.T) {
 	generated(t, "docs/configuration.md", b.Bytes())
 }
 
-// TestSettings checks that every row has its own key and variable, and a description.
+// TestSettings checks that every row has its own key and variable, and a
+// description.
 func TestSettings(t *testing.T) {
 	c := Default()
 	keys, variables := map[string]bool{}, map[string]bool{}
@@ -123,7 +124,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestEveryFieldCanBeSet checks that every field of the packages' configurations has a setting, or a reason why not.
+// TestEveryFieldCanBeSet checks that every field of the packages'
+// configurations has a setting, or a reason why not.
 func TestEveryFieldCanBeSet(t *testing.T) {
 	c := Default()
 	set := map[uintptr]bool{}
@@ -265,7 +267,8 @@ func TestMountedSecret(t *testing.T) {
 		t.Errorf("the flag's upstream: got %v, %v", c, err)
 	}
 
-	// A secret that is not there after all must not be none: the door would be open.
+	// A secret that is not there after all must not be none: the door would be
+	// open.
 	_, err = Load(Overrides{}, environment(
 		"REMORA_UPSTREAM", "https://llm.example", "REMORA_UPSTREAM_FILE", url,
 		"REMORA_FORWARD_TOKEN_FILE", writeFile(t, ""), "REMORA_RECALL_EMBEDDINGS_KEY_FILE", writeFile(t, "\n"), "REMORA_DISTILL_KEY_FILE", t.TempDir(),

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestDocumentsNameSettings checks that settings named in the documents exist: readers copy them into their files.
+// TestDocumentsNameSettings checks that settings named in the documents exist:
+// readers copy them into their files.
 func TestDocumentsNameSettings(t *testing.T) {
 	c := Default()
 	var keys []string
@@ -42,7 +43,8 @@ func TestDocumentsNameSettings(t *testing.T) {
 	}
 }
 
-// TestImageNamesSettings checks that the variables that the Dockerfile sets exist.
+// TestImageNamesSettings checks that the variables that the Dockerfile sets
+// exist.
 func TestImageNamesSettings(t *testing.T) {
 	c := Default()
 	variables := knownVariables(c.settings())

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestFilesWithoutEnd checks that a pipe or device that a variable or flag names is neither waited for nor read without
-// a limit.
+// TestFilesWithoutEnd checks that a pipe or device that a variable or flag
+// names is neither waited for nor read without a limit.
 func TestFilesWithoutEnd(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {

@@ -14,8 +14,8 @@ const (
 	upstreamVariable = "REMORA_UPSTREAM"
 )
 
-// environment reads the variable of each setting. NAME_FILE means a mounted secret, unless a setting has that name, as
-// storage.keyFile does.
+// environment reads the variable of each setting. NAME_FILE means a mounted
+// secret, unless a setting has that name, as storage.keyFile does.
 func (r *report) environment(table []setting, getenv func(string) string) {
 	taken := map[string]bool{}
 	for _, s := range table {
@@ -33,7 +33,8 @@ func (r *report) environment(table []setting, getenv func(string) string) {
 	}
 }
 
-// variable reads NAME, or with mounts the file that NAME_FILE names, without newlines at its end.
+// variable reads NAME, or with mounts the file that NAME_FILE names, without
+// newlines at its end.
 func (r *report) variable(key, name string, mounts bool, getenv func(string) string) (text, origin string, ok bool) {
 	text, mounted := getenv(name), name+"_FILE"
 	if !mounts || getenv(mounted) == "" {
@@ -55,8 +56,9 @@ func (r *report) variable(key, name string, mounts bool, getenv func(string) str
 	return text, mounted, true
 }
 
-// unknownVariables describes variables with Remora's prefix that set nothing. They are never an error: Kubernetes gives
-// the pods of a service called remora REMORA_PORT_..., REMORA_SERVICE_..., which are left out.
+// unknownVariables describes variables with Remora's prefix that set nothing.
+// They are never an error: Kubernetes gives the pods of a service called remora
+// REMORA_PORT_..., REMORA_SERVICE_..., which are left out.
 func unknownVariables(environ []string, table []setting) (warnings []string) {
 	known := knownVariables(table)
 	for _, kv := range environ {
@@ -80,7 +82,8 @@ func unknownVariables(environ []string, table []setting) (warnings []string) {
 	return warnings
 }
 
-// knownVariables returns the names that set something. A list of objects can't be given as text.
+// knownVariables returns the names that set something. A list of objects can't
+// be given as text.
 func knownVariables(table []setting) []string {
 	known := []string{configVariable, upstreamVariable, upstreamVariable + "_FILE"}
 	for _, s := range table {
@@ -91,7 +94,8 @@ func knownVariables(table []setting) []string {
 	return known
 }
 
-// sameLetters returns the variable that differs only in case and underscores, or "".
+// sameLetters returns the variable that differs only in case and underscores,
+// or "".
 func sameLetters(name string, known []string) string {
 	plain := func(name string) string { return strings.ReplaceAll(strings.ToUpper(name), "_", "") }
 	i := slices.IndexFunc(known, func(k string) bool { return plain(k) == plain(name) })
@@ -108,7 +112,8 @@ var synonyms = map[string]string{
 	"FORWARD": "FORWARD_LISTEN",
 }
 
-// closestVariable returns the variable that a name without its prefix most likely means, or "".
+// closestVariable returns the variable that a name without its prefix most
+// likely means, or "".
 func closestVariable(name string, known []string) string {
 	if synonym, ok := synonyms[name]; ok {
 		return "REMORA_" + synonym
@@ -139,10 +144,12 @@ func closestVariable(name string, known []string) string {
 	return "REMORA_" + near
 }
 
-// serviceVariable matches the variables that Kubernetes and Docker links make for a service called remora or remora-x.
+// serviceVariable matches the variables that Kubernetes and Docker links make
+// for a service called remora or remora-x.
 var serviceVariable = regexp.MustCompile(`^REMORA_([A-Z0-9_]+_)?(SERVICE_(HOST|PORT(_.*)?)|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)$`)
 
-// isServiceVariable reports whether a variable was made for a service. A person who sets REMORA_PORT writes no URL.
+// isServiceVariable reports whether a variable was made for a service. A person
+// who sets REMORA_PORT writes no URL.
 func isServiceVariable(name, value string) bool {
 	return serviceVariable.MatchString(name) &&
 		(!strings.HasSuffix(name, "_PORT") || strings.HasSuffix(name, "SERVICE_PORT") || strings.Contains(name, "_TCP_") || strings.Contains(name, "_UDP_") ||

@@ -20,7 +20,8 @@ const (
 	tokenObject
 )
 
-// maxDepth bounds the recursion of the reader. The deepest setting is four levels down.
+// maxDepth bounds the recursion of the reader. The deepest setting is four
+// levels down.
 const maxDepth = 16
 
 // node is a JSON value with its place in the file.
@@ -41,8 +42,8 @@ type member struct {
 // origin returns the place of the value, e.g. "config.json:12".
 func (n *node) origin() string { return n.file + ":" + strconv.Itoa(n.line) }
 
-// parseJSON reads a whole file. A syntax error is returned with its line. Duplicate keys are reported to r; the first one
-// counts.
+// parseJSON reads a whole file. A syntax error is returned with its line.
+// Duplicate keys are reported to r; the first one counts.
 func parseJSON(file string, data []byte, r *report) (*node, error) {
 	data = []byte(strings.TrimPrefix(string(data), "\ufeff")) // editors on Windows put a byte order mark there
 	j := jsonReader{file: file, data: data, dec: json.NewDecoder(strings.NewReader(string(data))), report: r}
@@ -129,7 +130,8 @@ func (r *jsonReader) object(n *node, at string, depth int) error {
 	return err
 }
 
-// explain adds the line to a decoder's error. It quotes at most one character of the file.
+// explain adds the line to a decoder's error. It quotes at most one character
+// of the file.
 func (r *jsonReader) explain(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("%s:%d: not valid JSON: %s", r.file, r.line(syntax.Offset), syntax.Error())

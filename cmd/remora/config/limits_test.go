@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestLimitsFitPackages checks that a package takes a number at both of its limits. So nobody is told a limit that is
-// refused, and the table alone has to check numbers.
+// TestLimitsFitPackages checks that a package takes a number at both of its
+// limits. So nobody is told a limit that is refused, and the table alone has to
+// check numbers.
 func TestLimitsFitPackages(t *testing.T) {
 	rows := Default()
 	for i, s := range rows.settings() {
@@ -35,7 +36,8 @@ func TestLimitsFitPackages(t *testing.T) {
 	}
 }
 
-// limitsOf returns the minimum and the maximum of a number as text, read from the error that it gives.
+// limitsOf returns the minimum and the maximum of a number as text, read from
+// the error that it gives.
 func limitsOf(n number) []string {
 	err := n.parse("x")
 	_, between, _ := strings.Cut(err.Error(), " between ")
@@ -54,8 +56,8 @@ func plain(amount string) string {
 	return amount
 }
 
-// TestLimitsAreChecked covers both sides of both limits of each kind, and that a number that is refused is not
-// assigned.
+// TestLimitsAreChecked covers both sides of both limits of each kind, and that
+// a number that is refused is not assigned.
 func TestLimitsAreChecked(t *testing.T) {
 	var i int
 	var u uint64

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// maxFile is the largest configuration file or mounted secret that is read, in bytes.
+// maxFile is the largest configuration file or mounted secret that is read, in
+// bytes.
 const maxFile = 1 << 20
 
 // Overrides are the settings of the command line; "" means not given.
@@ -22,12 +23,14 @@ type Overrides struct {
 	Data     string
 	Forward  string
 
-	// Serves is set for commands that reach for the upstreams, which need their certificate authorities.
+	// Serves is set for commands that reach for the upstreams, which need their
+	// certificate authorities.
 	Serves bool
 }
 
-// Load returns the effective configuration: defaults, then the file, then the environment, then flags; each later one
-// wins. The error is a [Problems]; the Config then holds what could be read.
+// Load returns the effective configuration: defaults, then the file, then the
+// environment, then flags; each later one wins. The error is a [Problems]; the
+// Config then holds what could be read.
 func Load(flags Overrides, getenv func(string) string, where Place) (Config, error) {
 	r := &report{origins: map[string]string{}}
 	c := Default()
@@ -45,8 +48,8 @@ func Load(flags Overrides, getenv func(string) string, where Place) (Config, err
 	return c, r.err()
 }
 
-// file reads the configuration file into the table and returns its path, "" if there is none. Only the default file may
-// be missing.
+// file reads the configuration file into the table and returns its path, "" if
+// there is none. Only the default file may be missing.
 func (r *report) file(table []setting, path string, getenv func(string) string, where Place) string {
 	if path == "" {
 		path = getenv(configVariable)
@@ -75,7 +78,8 @@ func (r *report) file(table []setting, path string, getenv func(string) string, 
 	return path
 }
 
-// object hands each member of n to its setting. at is the path of n for messages, prefix its path in the table.
+// object hands each member of n to its setting. at is the path of n for
+// messages, prefix its path in the table.
 func (r *report) object(n *node, at, prefix string, table []setting) {
 	for _, m := range n.members {
 		key, row := join(at, m.key), join(prefix, m.key)
@@ -146,8 +150,9 @@ func (r *report) flags(c *Config, f Overrides, getenv func(string) string) {
 	}
 }
 
-// ReadRegular reads a regular file or what a link to one leads to, as mounted secrets are, up to 1 MiB. It does not open
-// anything else: a pipe might wait for a writer forever.
+// ReadRegular reads a regular file or what a link to one leads to, as mounted
+// secrets are, up to 1 MiB. It does not open anything else: a pipe might wait
+// for a writer forever.
 func ReadRegular(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -159,7 +164,8 @@ func ReadRegular(path string) ([]byte, error) {
 	return readLimited(path)
 }
 
-// readLimited reads a file, which may be a pipe that a shell has made, up to maxFile.
+// readLimited reads a file, which may be a pipe that a shell has made, up to
+// maxFile.
 func readLimited(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

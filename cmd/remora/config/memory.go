@@ -6,7 +6,8 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// containerMemory returns the memory limit of this process's control group, in bytes, or 0 if it has none.
+// containerMemory returns the memory limit of this process's control group, in
+// bytes, or 0 if it has none.
 func containerMemory() uint64 {
 	limit, err := memlimit.FromCgroup()
 	if err != nil { // no limit, or no control groups
@@ -18,8 +19,8 @@ func containerMemory() uint64 {
 // minShare is the least that a container's size lowers a limit to, in bytes.
 const minShare = 1 << 20
 
-// fitMemory lowers defaults to their share of the container's memory, but not below minShare or below a setting that
-// must fit in and was set explicitly.
+// fitMemory lowers defaults to their share of the container's memory, but not
+// below minShare or below a setting that must fit in and was set explicitly.
 func (r *report) fitMemory(table []setting, memory uint64) {
 	if memory == 0 {
 		return
@@ -42,10 +43,12 @@ func (r *report) fitMemory(table []setting, memory uint64) {
 	}
 }
 
-// memoryLimit returns the soft memory limit for the proxy's process, in bytes, or 0 outside containers: 13/16 of the
-// container's memory, less what the store's process may take, and at least a quarter. The other 3/16 are for what the
-// runtime does not count: its own 4 MiB in each process, buffers of the kernel and mapped files. At full limits half of
-// it is live and bodies and answers take another quarter, so that the collector keeps up.
+// memoryLimit returns the soft memory limit for the proxy's process, in bytes,
+// or 0 outside containers: 13/16 of the container's memory, less what the
+// store's process may take, and at least a quarter. The other 3/16 are for what
+// the runtime does not count: its own 4 MiB in each process, buffers of the
+// kernel and mapped files. At full limits half of it is live and bodies and
+// answers take another quarter, so that the collector keeps up.
 func (c *Config) memoryLimit(container uint64) int64 {
 	if container == 0 {
 		return 0

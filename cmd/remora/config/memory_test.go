@@ -30,7 +30,8 @@ func TestConfigFitsContainer(t *testing.T) {
 	if c := load(128<<20, `{"recall": {"maxBytes": 33554432}}`, "REMORA_STORAGE_MEMORY_BYTES", "41943040"); c.Recall.MaxBytes != 32<<20 || c.Store.MemoryBytes != 40<<20 || c.MemoryLimit != 64<<20 {
 		t.Errorf("explicit settings: %d, %d, %d", c.Recall.MaxBytes, c.Store.MemoryBytes, c.MemoryLimit)
 	}
-	// A setting never forces another one to be set, however small the container.
+	// A setting never forces another one to be set, however small the
+	// container.
 	for _, part := range []string{`{"limits": {"bodyBytes": 33554432}}`, `{"limits": {"teeBytes": 33554432}}`, `{"recall": {"maxScopeBytes": 134217728}}`} {
 		load(256<<20, part)
 	}

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Place describes the machine that Remora runs on, as far as defaults depend on it. The zero Place has no home.
+// Place describes the machine that Remora runs on, as far as defaults depend on
+// it. The zero Place has no home.
 type Place struct {
 	os        string // as runtime.GOOS
 	home      string // "" = none, as for a user without an entry in a scratch image
@@ -17,7 +18,8 @@ type Place struct {
 	container bool
 	memory    uint64 // limit of the control group, in bytes; 0 = none
 
-	// ephemeral reports whether a path is on a file system that is lost with the container; nil = none is.
+	// ephemeral reports whether a path is on a file system that is lost with
+	// the container; nil = none is.
 	ephemeral func(path string) bool
 }
 
@@ -44,7 +46,8 @@ func (p Place) env(name string) string {
 	return p.getenv(name)
 }
 
-// dataDir returns the default directory of memories, or "" where no directory for user data is known.
+// dataDir returns the default directory of memories, or "" where no directory
+// for user data is known.
 func (p Place) dataDir() string {
 	switch {
 	case p.env("XDG_DATA_HOME") != "":
@@ -61,8 +64,9 @@ func (p Place) dataDir() string {
 	return filepath.Join(p.home, ".local", "share", "remora")
 }
 
-// configDir returns the directory of the configuration and the store's key, or "". It is never inside dataDir: a copy of
-// the data must not include the key that seals it.
+// configDir returns the directory of the configuration and the store's key, or
+// "". It is never inside dataDir: a copy of the data must not include the key
+// that seals it.
 func (p Place) configDir() string {
 	switch {
 	case p.env("XDG_CONFIG_HOME") != "":
@@ -91,8 +95,9 @@ func (p Place) keyFile() string {
 	return filepath.Join(p.configDir(), "store.key")
 }
 
-// inContainer reports whether this is a container. When in doubt it is: otherwise one key holder's memory might be open to
-// the many users of an application, or a key be generated on a disk that is lost.
+// inContainer reports whether this is a container. When in doubt it is:
+// otherwise one key holder's memory might be open to the many users of an
+// application, or a key be generated on a disk that is lost.
 func inContainer(getenv func(string) string, readFile func(string) ([]byte, error)) bool {
 	if getenv("KUBERNETES_SERVICE_HOST") != "" || getenv("container") != "" {
 		return true
@@ -111,9 +116,11 @@ func inContainer(getenv func(string) string, readFile func(string) ([]byte, erro
 	return false
 }
 
-// rootIsDisk reports whether the root file system is a whole disk of this machine. A virtual machine whose disk was made
-// from a container image has that image's marker file but is not a container, whose root is an overlay or part of a
-// disk. LVM and device-mapper names do not count, since Docker has used them as well.
+// rootIsDisk reports whether the root file system is a whole disk of this
+// machine. A virtual machine whose disk was made from a container image has
+// that image's marker file but is not a container, whose root is an overlay or
+// part of a disk. LVM and device-mapper names do not count, since Docker has
+// used them as well.
 func rootIsDisk(readFile func(string) ([]byte, error)) bool {
 	mounts, _ := readFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
@@ -131,8 +138,9 @@ func rootIsDisk(readFile func(string) ([]byte, error)) bool {
 	return false
 }
 
-// ephemeral reports whether a path is on the root file system, which in a container is the container's own, or in memory.
-// It is false where the mounts can't be read.
+// ephemeral reports whether a path is on the root file system, which in a
+// container is the container's own, or in memory. It is false where the mounts
+// can't be read.
 func ephemeral(path string, readFile func(string) ([]byte, error)) bool {
 	path, err := filepath.Abs(path)
 	if err != nil {

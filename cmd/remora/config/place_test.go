@@ -106,7 +106,8 @@ func TestEphemeral(t *testing.T) {
 	}
 }
 
-// TestNewKeyPlace: no key is made where it may be lost, or where it may be another store's.
+// TestNewKeyPlace: no key is made where it may be lost, or where it may be
+// another store's.
 func TestNewKeyPlace(t *testing.T) {
 	pod := testPlace()
 	pod.container, pod.ephemeral = true, func(path string) bool { return !strings.HasPrefix(path, "/data") }

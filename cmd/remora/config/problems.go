@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// report collects problems while a configuration is read, and where each value was given.
+// report collects problems while a configuration is read, and where each value
+// was given.
 type report struct {
 	problems Problems
 	origins  map[string]string // by key path: "config.json:12", "REMORA_LISTEN", "--listen"
@@ -58,8 +59,8 @@ func (r *report) addFrom(key, origin, what string) {
 	r.problems = append(r.problems, problem{key, origin, what})
 }
 
-// addAll adds the joined errors of a package's Validate, each "field: what is wrong", under section. A key that already
-// has a problem gets no second one.
+// addAll adds the joined errors of a package's Validate, each "field: what is
+// wrong", under section. A key that already has a problem gets no second one.
 func (r *report) addAll(section string, err error) {
 	if err == nil {
 		return
@@ -80,7 +81,8 @@ func (r *report) addAll(section string, err error) {
 	}
 }
 
-// origin returns where the value at key was given, or the list or object that holds it.
+// origin returns where the value at key was given, or the list or object that
+// holds it.
 func (r *report) origin(key string) string {
 	for key != "" {
 		if origin, ok := r.origins[key]; ok {
@@ -91,7 +93,8 @@ func (r *report) origin(key string) string {
 	return ""
 }
 
-// Nearest returns the candidate closest to name, or "" if none is close enough to be a typing error.
+// Nearest returns the candidate closest to name, or "" if none is close enough
+// to be a typing error.
 func Nearest(name string, candidates []string) string {
 	best, distance := "", 1+len(name)/3
 	for _, c := range candidates {

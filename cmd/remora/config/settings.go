@@ -12,8 +12,8 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// settings returns the table of everything that can be set, in the order of the file and the documentation. Rows of one
-// section follow one another.
+// settings returns the table of everything that can be set, in the order of the
+// file and the documentation. Rows of one section follow one another.
 func (c *Config) settings() []setting {
 	return slices.Concat(
 		c.listenerSettings(), c.identitySettings(), c.limitSettings(), c.recallSettings(), c.embeddingSettings(), c.injectionSettings(),

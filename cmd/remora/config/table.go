@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// setting is one row of the table that the file, the environment, the documentation and `remora check` share.
+// setting is one row of the table that the file, the environment, the
+// documentation and `remora check` share.
 type setting struct {
 	key  string // path in the file, lowerCamelCase
 	at   value
@@ -17,12 +18,13 @@ type setting struct {
 
 	atLeast string // key of the setting that bounds this one from below
 
-	// share is the part of a container's memory that the default may take, 0 = any. A bound that is set explicitly is
-	// never lowered.
+	// share is the part of a container's memory that the default may take, 0 =
+	// any. A bound that is set explicitly is never lowered.
 	share float64
 }
 
-// env returns the environment variable of a setting: recall.firstDeadline is REMORA_RECALL_FIRST_DEADLINE.
+// env returns the environment variable of a setting: recall.firstDeadline is
+// REMORA_RECALL_FIRST_DEADLINE.
 func (s setting) env() string {
 	var b strings.Builder
 	b.WriteString("REMORA_")
@@ -40,8 +42,9 @@ func (s setting) env() string {
 	return b.String()
 }
 
-// Limits of numbers whose row has no lower maximum. A larger number is a typing error: it would overflow a sum or a
-// timer, or ask for memory that no machine has.
+// Limits of numbers whose row has no lower maximum. A larger number is a typing
+// error: it would overflow a sum or a timer, or ask for memory that no machine
+// has.
 const (
 	maxInteger  = 1 << 20
 	maxBytes    = 1 << 40
@@ -49,8 +52,9 @@ const (
 	maxDuration = 100 * 365 * 24 * time.Hour
 )
 
-// relations checks every setting that another one bounds from below. A setting that is too small is reported and raised,
-// so that no package reports it again.
+// relations checks every setting that another one bounds from below. A setting
+// that is too small is reported and raised, so that no package reports it
+// again.
 func (r *report) relations(table []setting) {
 	byKey := map[string]setting{}
 	for _, s := range table {
@@ -95,7 +99,8 @@ func formatBytes(n int64) string {
 	return groupDigits(n)
 }
 
-// formatDuration is Duration.String without trailing zero units: "24h", not "24h0m0s".
+// formatDuration is Duration.String without trailing zero units: "24h", not
+// "24h0m0s".
 func formatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

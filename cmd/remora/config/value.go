@@ -13,8 +13,8 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// value reads and shows one setting. It points into the Config that the program runs with, so that no second copy can
-// differ from it.
+// value reads and shows one setting. It points into the Config that the program
+// runs with, so that no second copy can differ from it.
 type value interface {
 	// kind names the type for readers of docs/configuration.md.
 	kind() string
@@ -31,7 +31,8 @@ type number interface {
 	value
 	amount() float64
 	minimum() float64
-	// limits describes what the value may be, "" where only the limits of its kind apply.
+	// limits describes what the value may be, "" where only the limits of its
+	// kind apply.
 	limits() string
 }
 
@@ -81,7 +82,8 @@ func (l limited[T]) limits() string   { return l.allowed }
 
 var errOutOfRange = errors.New("out of range")
 
-// within restricts s to minimum..maximum. A maximum of kindMax is the one that all numbers of its kind have.
+// within restricts s to minimum..maximum. A maximum of kindMax is the one that
+// all numbers of its kind have.
 func within[T, N cmp.Ordered](s scalar[T], convert func(T) N, minimum, maximum, kindMax N, show func(N) string) limited[T] {
 	l := limited[T]{scalar: s}
 	l.expects = fmt.Sprintf("%s between %s and %s", s.expects, show(minimum), show(maximum))
@@ -211,7 +213,8 @@ func (l list[T]) parse(text string) error {
 	return nil
 }
 
-// mapping is an object whose keys are data. In text it is "key=value,key=value".
+// mapping is an object whose keys are data. In text it is
+// "key=value,key=value".
 type mapping struct{ to *map[string]string }
 
 func (m mapping) kind() string { return "object of strings" }
@@ -251,7 +254,8 @@ func (m mapping) encode() any {
 	return out
 }
 
-// objects is a list of objects, each with the same fields. It can't be given as text.
+// objects is a list of objects, each with the same fields. It can't be given as
+// text.
 type objects[T any] struct {
 	to      *[]T
 	fields  func(*T) []setting

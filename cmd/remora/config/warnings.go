@@ -9,7 +9,8 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// Warnings describes what works but is probably a mistake: variables that set nothing and keys that others can read.
+// Warnings describes what works but is probably a mistake: variables that set
+// nothing and keys that others can read.
 func (c *Config) Warnings(environ []string, where Place) []string {
 	warnings := append(unknownVariables(environ, c.settings()), unsupportedExporters(environ)...)
 	files := badger.KeyFiles(c.Storage)
@@ -25,7 +26,8 @@ func (c *Config) Warnings(environ []string, where Place) []string {
 	return warnings
 }
 
-// unsupportedExporters describes OpenTelemetry exporters that are requested but don't exist here.
+// unsupportedExporters describes OpenTelemetry exporters that are requested but
+// don't exist here.
 func unsupportedExporters(environ []string) (warnings []string) {
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
@@ -36,8 +38,8 @@ func unsupportedExporters(environ []string) (warnings []string) {
 	return warnings
 }
 
-// exposed describes a file that others than its owner can read or write. In a container a mounted secret belongs to root
-// and may be readable by a group.
+// exposed describes a file that others than its owner can read or write. In a
+// container a mounted secret belongs to root and may be readable by a group.
 func exposed(what, file string, where Place) []string {
 	info, err := os.Stat(file)
 	if err != nil || where.os == "windows" { // files have no modes there

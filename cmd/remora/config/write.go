@@ -25,7 +25,8 @@ func (c *Config) Write(w io.Writer) error {
 	return err
 }
 
-// nested encodes settings as one JSON object: their keys are paths, whose sections nest in the order of the table.
+// nested encodes settings as one JSON object: their keys are paths, whose
+// sections nest in the order of the table.
 type nested []setting
 
 func (n nested) MarshalJSON() ([]byte, error) {
@@ -42,7 +43,8 @@ func (n nested) MarshalJSON() ([]byte, error) {
 	return object, nil
 }
 
-// encodeJSON is json.Marshal without the escaping of <, > and &, which would make a configuration unreadable.
+// encodeJSON is json.Marshal without the escaping of <, > and &, which would
+// make a configuration unreadable.
 func encodeJSON(v any) ([]byte, error) {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
