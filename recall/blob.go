@@ -69,7 +69,6 @@ func (ix blobWriter) recordsOnly() *index {
 	c.turns = slices.Clone(ix.turns)
 	c.convs.list = slices.Clone(ix.convs.list)
 	c.arena.chunks = slices.Clone(ix.arena.chunks)
-	c.wide = slices.Clone(ix.wide)
 	c.speakers, c.names, c.shapeOf, c.work = nil, nil, nil, nil
 	return &c
 }
@@ -461,7 +460,6 @@ func (ix *index) complete(every int) error {
 	if every == 1 && !(ix.byTurn.validate(turns) && ix.byID.validate(len(ix.mems)) && ix.terms.validate() && ix.convs.names.validate()) || !ix.sample(every) {
 		return errBlob
 	}
-	ix.widen()
 	return nil
 }
 

@@ -3,7 +3,6 @@ package recall
 import (
 	"encoding/binary"
 	"math"
-	"math/bits"
 	"slices"
 )
 
@@ -134,18 +133,6 @@ func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 	m := &s.norms
 	buf, headers := p.buf, ix.headers
 	sums := s.sums[:len(headers)]
-	if p.wide != 0 && len(s.found) < len(buf)/2 {
-		by := ix.wide[p.wide-1]
-		for _, n := range s.found {
-			if int(n) < len(by) && by[n] != 0 {
-				tf, l := by[n], headers[n]
-				x := share * (m.user[tf&31]*m.userLength[l.user()] + m.assistant[tf>>5&7]*m.assistantLength[l.assistant()])
-				sums[n] += weight*x/(k1+x) + minSum
-				added++
-			}
-		}
-		return added
-	}
 	from := len(s.entries)
 	s.entries = filterPostings(s.entries, buf, s.markFound())
 	left := s.entries[from:]
@@ -204,25 +191,6 @@ func (ix ranker) tally(p *postings, share, weight, k1 float32, s *scratch) {
 	}
 	s.entries = s.entries[:len(s.entries)+e]
 	s.found = s.found[:len(s.found)+fresh]
-}
-
-// decodeNear appends the postings of a term in turns near candidates.
-func (ix ranker) decodeNear(id uint32, s *scratch) {
-	out, near := s.entries, s.near
-	p := &ix.posts[id]
-	if p.wide != 0 {
-		by := ix.wide[p.wide-1]
-		for i := 0; i<<6 < len(by); i++ {
-			for word := near[i]; word != 0; word &= word - 1 {
-				if n := i<<6 | bits.TrailingZeros64(word); n < len(by) && by[n] != 0 {
-					out = append(out, uint32(n)<<8|uint32(by[n]))
-				}
-			}
-		}
-		s.entries = out
-		return
-	}
-	s.entries = filterPostings(out, p.buf, near)
 }
 
 // Scores are counted in buckets by the upper bits of their floating-point form:

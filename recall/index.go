@@ -45,7 +45,6 @@ type index struct {
 	liveFacts          int   // among the live turns
 	userLen, userTurns int64 // sums over live turns, for mean lengths
 	asstLen, asstTurns int64
-	wide               [][]frequency // by turn, of the most common words: see postings.wide
 	postBytes          int64
 	dead               int
 	spoken             [text.NumLanguages]int // passages of the user by language
@@ -300,13 +299,8 @@ func (ix *index) put(ps []passage) {
 	if ix.plain >= ix.learnsAt() {
 		ix.learnOfEnough()
 	}
-	switch {
-	case ix.building:
-		if ix.log.used == logChunks {
-			(listBuilder{ix}).spreadLog()
-		}
-	case len(ix.turns)%wideFrom == 0:
-		ix.widen()
+	if ix.building && ix.log.used == logChunks {
+		(listBuilder{ix}).spreadLog()
 	}
 }
 
@@ -316,9 +310,7 @@ func (ix *index) post(turn, fact uint32, list []termCount) {
 		p := &ix.posts[c.term]
 		before := cap(p.buf)
 		p.add(turn, newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		if p.facts += fact; p.wide != 0 {
-			ix.widened(p, int(turn), newFrequency(int(c.tell), int(c.ask), int(c.asst)))
-		}
+		p.facts += fact
 		ix.postBytes += int64(cap(p.buf) - before)
 	}
 }

@@ -269,46 +269,12 @@ func (s signature) like(o signature) bool {
 type taken struct {
 	head
 	mem   int32
-	bits  termBits
-	known bool // bits is valid
 	own   ownStrings
 	limit int // of its text, if all together are too long
 	// answers means that the previous passage is the question, which was taken
 	// for the query.
 	answers    bool
 	constraint bool // it is a constraint, shown whatever its words
-}
-
-// termBits has one bit for each distinct term. Terms may share a bit.
-type termBits [8]uint64
-
-func (t *taken) readBits() {
-	if t.known {
-		return
-	}
-	t.known = true
-	b, packed := &t.bits, t.packed
-	for at := 0; at < len(packed); {
-		id := uint32(packed[at])
-		at++
-		if id >= 0x80 { // nextTerm, which is not inlined
-			id, at = nextTerm(packed, at-1)
-		}
-		if !text.IsMark(id) {
-			h := id * 0x9e3779b1 >> 23
-			b[h>>6] |= 1 << (h & 63)
-		}
-	}
-}
-
-// apart reports that two passages, the first of which has at most n distinct
-// terms, can't be alike, because a tenth of its terms is not in the other.
-func (b *termBits) apart(n int, o *termBits) bool {
-	odd := 0
-	for i := range b {
-		odd += bits.OnesCount64(b[i] &^ o[i])
-	}
-	return odd*10 > n
 }
 
 // duplicate reports whether a passage says the same as one that was taken
@@ -321,11 +287,6 @@ func (ix ranker) duplicate(before []taken, h *taken, both *termTable) bool {
 		}
 		if len(h.packed) > 0 && bytes.Equal(h.packed, t.packed) {
 			return true
-		}
-		t.readBits()
-		h.readBits()
-		if h.bits.apart(h.head.terms, &t.bits) || t.bits.apart(t.head.terms, &h.bits) {
-			continue
 		}
 		if ix.alike(h, t, both) {
 			return true

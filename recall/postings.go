@@ -16,7 +16,6 @@ type postings struct {
 	last  uint32 // turn number + 1 of the last entry
 	facts uint32 // live turns that are facts
 	df    uint32 // live turns; entries of deleted turns stay in buf until a rebuild
-	wide  uint32 // 1 + its position in index.wide; 0 = none
 }
 
 // frequency packs how often a term occurs in a turn: in the user's statements
@@ -45,43 +44,6 @@ func (p *postings) add(turn uint32, f frequency) {
 	}
 	p.last = turn + 1
 	p.df++
-}
-
-// A word in a third of the turns of a large index is also stored wide, with one
-// byte per turn, so that a query that already has its candidates need not read
-// thousands of postings for some hundred of them.
-const (
-	wideFrom  = 1 << 10 // turns in the index
-	wideEvery = 3       // the word occurs at least once in so many turns
-	maxWide   = 32      // words; the first ones found win
-)
-
-// widen stores common words wide.
-func (ix *index) widen() {
-	n := len(ix.turns)
-	if n < wideFrom {
-		return
-	}
-	for i := 0; i < len(ix.posts) && len(ix.wide) < maxWide; i++ {
-		p := &ix.posts[i]
-		if p.wide != 0 || int(p.df) < n/wideEvery {
-			continue
-		}
-		by := make([]frequency, p.last, n+n/16)
-		for buf, now := p.buf, uint32(0); len(buf) > 0; {
-			var f frequency
-			buf, now, f = next(buf, now)
-			by[now-1] = f
-		}
-		ix.wide = append(ix.wide, by)
-		p.wide = uint32(len(ix.wide))
-	}
-}
-
-// widened records a posting of a word that is stored wide.
-func (ix *index) widened(p *postings, turn int, f frequency) {
-	by := &ix.wide[p.wide-1]
-	*by = append(append(*by, make([]frequency, turn-len(*by))...), f)
 }
 
 // standing returns the document frequency for idf. Facts repeat what their

@@ -53,7 +53,6 @@ type scratch struct {
 	text        []byte  // of the result
 	matches     []match // in the current text
 	alike       termTable
-	sink        byte // gives the reads of prefetch a use
 }
 
 // cell is what is known about a candidate: 40 bytes in one place, where arrays
@@ -311,11 +310,7 @@ func (ix ranker) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 	seeds := ix.pickSeeds(q, w, s, k, f)
 	alone := ix.markCandidates(seeds, s)
 	s.makeCells(ix, seeds, alone, &fw)
-	if alone {
-		ix.scoreAlone(q, &fw, s)
-	} else {
-		ix.scoreWithNeighbours(q, &fw, s)
-	}
+	ix.scoreWithNeighbours(q, &fw, s)
 	clear(s.near)
 	return considered
 }
@@ -325,7 +320,7 @@ func (ix ranker) rank(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 func (ix ranker) nearby(word *span, s *scratch) []uint32 {
 	if word.late {
 		from := len(s.entries)
-		ix.decodeNear(word.term, s)
+		s.entries = filterPostings(s.entries, ix.posts[word.term].buf, s.near)
 		return s.entries[from:]
 	}
 	all := s.entries[word.from:word.to]
@@ -436,31 +431,4 @@ func nearness(d text.Days, t storage.Time) float64 {
 		return 0.3
 	}
 	return 0
-}
-
-// prefetch touches the records of the first hits, and those of the others that
-// may have phrases, one kind of data for all of them at a time. The processor
-// then fetches the scattered memory in parallel instead of one record after the
-// other.
-func (ix ranker) prefetch(hits []hit, first int, s *scratch) (read byte) {
-	var at [2 * 16]int32
-	n := 0
-	for i := 0; i < len(hits) && n < len(at); i++ {
-		if i >= first && !s.mayHavePhrase(hits[i].turn) {
-			continue
-		}
-		at[n] = ix.turns[hits[i].turn].mem
-		n++
-	}
-	for i := range at[:n] {
-		at[i] = int32(ix.mems[at[i]].rec)
-	}
-	for _, rec := range at[:n] {
-		rec := ix.arena.from(place(rec))
-		read += rec[0]
-		for line := cacheLine; line < min(len(rec), 4*cacheLine); line += cacheLine {
-			read += rec[line]
-		}
-	}
-	return read
 }

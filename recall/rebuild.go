@@ -17,11 +17,7 @@ const (
 
 // bytes estimates the heap that the index uses.
 func (ix *index) bytes() int64 {
-	wide := 0
-	for _, by := range ix.wide {
-		wide += cap(by)
-	}
-	return ix.arena.size + int64(wide) + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.log.bytes() + ix.shapeBytes +
+	return ix.arena.size + ix.terms.held() + int64(cap(ix.posts))*postOverhead + ix.postBytes + ix.log.bytes() + ix.shapeBytes +
 		int64(cap(ix.turns))*turnOverhead + int64(cap(ix.mems))*memOverhead + int64(cap(ix.convs.list))*convOverhead + ix.convs.names.held() +
 		int64(4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + ix.coder.Held() + 1024
 }
@@ -105,7 +101,6 @@ func (ix *index) compact() {
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work, ix.ids = nil, nil
-	ix.widen()
 	ix.arena.clip()
 }
 

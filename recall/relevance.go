@@ -242,44 +242,10 @@ func (ix ranker) best(q *resolvedQuery, w *Weights, s *scratch, k int, f *filter
 	return hits
 }
 
-// sortFirst puts the n best hits first, in order, and leaves the others after
-// them.
-func (ix ranker) sortFirst(hits []hit, n int) {
-	n = min(n, len(hits))
-	ix.sort(hits[:n])
-	for i := n; i < len(hits) && n > 0; i++ {
-		if h := hits[i]; h.score >= hits[n-1].score && ix.worse(hits[n-1], h) < 0 {
-			hits[i] = hits[n-1]
-			ix.insert(hits[:n], h)
-		}
-	}
-}
-
-// maxInsertion is the maximum number of hits that are sorted by insertion,
-// which is fastest for some dozens that are nearly in order.
-const maxInsertion = 32
-
 // sort puts the best hits first. With equal scores, the newer turn comes first,
 // then the later one.
 func (ix ranker) sort(hits []hit) {
-	if len(hits) > maxInsertion {
-		slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
-		return
-	}
-	for i := 1; i < len(hits); i++ {
-		ix.insert(hits[:i+1], hits[i])
-	}
-}
-
-// insert moves h, the last of hits, to its position among the others, which are
-// in order.
-func (ix ranker) insert(hits []hit, h hit) {
-	at := len(hits) - 1
-	for at > 0 && (hits[at-1].score < h.score || hits[at-1].score == h.score && ix.worse(hits[at-1], h) < 0) {
-		hits[at] = hits[at-1]
-		at--
-	}
-	hits[at] = h
+	slices.SortFunc(hits, func(a, b hit) int { return ix.worse(b, a) })
 }
 
 // worse compares hits; the worst comes first.

@@ -25,7 +25,6 @@ type resolvedQuery struct {
 	read       text.Analysis
 	ids        []byte   // memory for the ids of the result's lines
 	hashes     []uint64 // of the terms
-	sink       byte     // gives the reads of prefetchTerms a use
 }
 
 // resolvedTerm is a term of the query with the words that may be used instead
@@ -79,7 +78,6 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	for i := range q.terms {
 		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].Stem))
 	}
-	q.sink = ix.prefetchTerms(q.hashes)
 	languages := ix.languages(q)
 	for i := range q.terms {
 		t := &q.terms[i]
@@ -142,42 +140,6 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			q.filter[word.id>>6&15] |= 1 << (word.id & 63)
 		}
 	}
-}
-
-// prefetchTerms touches the dictionary and postings of the terms with these
-// hashes, one level for all terms at a time, so that their cache misses
-// overlap.
-func (ix resolver) prefetchTerms(hashes []uint64) (read byte) {
-	t := &ix.terms
-	if len(t.at.slots) == 0 || len(t.ends) == 0 {
-		return 0
-	}
-	mask, low := uint64(len(t.at.slots)-1), t.at.low()
-	for len(hashes) > 0 {
-		var ids [16]uint32
-		n := min(len(hashes), len(ids))
-		for i, h := range hashes[:n] {
-			ids[i] = t.at.slots[h&mask]
-		}
-		for i := range ids[:n] {
-			id := ids[i]&low - 1 // mostly the term's
-			if id >= uint32(len(t.ends)) {
-				id = 0
-			}
-			ids[i] = id
-			read += byte(t.ends[id])
-		}
-		for _, id := range ids[:n] {
-			if name := t.raw(id); len(name) > 0 {
-				read += name[0]
-			}
-			if buf := ix.posts[id].buf; len(buf) > 0 {
-				read += buf[0]
-			}
-		}
-		hashes = hashes[n:]
-	}
-	return read
 }
 
 // onlySocial reports whether the message has nothing but small talk and

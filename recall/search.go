@@ -136,7 +136,7 @@ func (e *Searcher) search(ctx context.Context, ix *index, q *resolvedQuery, req 
 		constraints = finder{ix}.constraints(q, f, s)
 	}
 	considered := len(hits)
-	if top.hits, top.sorted = hits, len(hits); !known {
+	if top.hits = hits; !known {
 		considered = top.ix.rank(q, w, s, topK*candidatesPerMemory, f)
 		q.vector.addTo(ix, q, s)
 		top.hits = top.ix.best(q, w, s, max(top.keep, coverTurns), f)
@@ -144,12 +144,12 @@ func (e *Searcher) search(ctx context.Context, ix *index, q *resolvedQuery, req 
 	if ctx.Err() != nil {
 		top.hits, constraints = nil, nil
 	} else if !known {
-		top.first(max(topK*phrasesPerMemory, coverTurns))
-		s.sink = top.ix.prefetch(top.hits[:top.sorted], max(topK, coverTurns), s)
-		top.ix.phrases(q, w, top.hits[:top.sorted], s)
-		top.ix.sort(top.hits[:top.sorted])
+		top.ix.sort(top.hits)
+		first := top.hits[:min(len(top.hits), max(topK*phrasesPerMemory, coverTurns))]
+		top.ix.phrases(q, w, first, s)
+		top.ix.sort(first)
 		if q.vector != nil || req.Explain {
-			top.rest()
+			top.hits = top.hits[:min(len(top.hits), top.keep)]
 		}
 	}
 	res := Result{Considered: considered}

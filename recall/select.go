@@ -19,8 +19,6 @@ const (
 	keptText = 128 << 10
 )
 
-const cacheLine = 64 // bytes
-
 // selection fills a result from ranked turns.
 type selection struct {
 	ix      ranker
@@ -44,24 +42,11 @@ type selection struct {
 	taken   []taken // of res.Memories
 }
 
-// ranking is the turns from which a result is made. The first ones usually
-// suffice, so the others are sorted only when needed.
+// ranking is the turns from which a result is made, best first.
 type ranking struct {
-	ix     ranker
-	hits   []hit
-	sorted int // of hits
-	keep   int // how many hits count
-}
-
-func (r *ranking) first(n int) {
-	r.sorted = min(n, len(r.hits))
-	r.ix.sortFirst(r.hits, r.sorted)
-}
-
-func (r *ranking) rest() {
-	r.ix.sort(r.hits[r.sorted:])
-	r.hits = r.hits[:min(len(r.hits), r.keep)]
-	r.sorted = len(r.hits)
+	ix   ranker
+	hits []hit
+	keep int // how many hits count
 }
 
 // fill applies the gate and takes turns, best first.
@@ -103,9 +88,6 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		floor = share * s.ix.matched(top, s.q, s.weights)
 	}
 	for i := 0; i < min(len(top), r.keep); i++ {
-		if i == r.sorted {
-			r.rest()
-		}
 		h := top[i]
 		if h.score < floor && !s.explain {
 			return
