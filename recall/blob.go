@@ -365,11 +365,7 @@ func (s *names) read(u, kept *unpacker) bool {
 	rest := u.b // writing to u each time would take twice as long
 	for i := range s.ends {
 		var n uint64
-		if len(rest) > 0 && rest[0] < 0x80 { // the usual case
-			n, rest = uint64(rest[0]), rest[1:]
-		} else {
-			n, rest = cutUint(rest)
-		}
+		n, rest = cutUint(rest)
 		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}

@@ -230,7 +230,7 @@ func (ix *index) put(ps []passage) {
 	for i := range ps {
 		terms += len(ps[i].terms) + len(ps[i].numbers)
 	}
-	counts.reset(terms, ix.building)
+	counts.reset(terms)
 	var userLen, asstLen int
 	spoken := t.count <= 2
 	for i := range ps[:t.count] {
@@ -400,7 +400,7 @@ func (ix *index) remove(n int32) {
 	ix.headers[n] = t.turnHeader()
 	ix.byTurn.remove(t.key, uint32(n))
 	counts := &ix.space().counts // which put does not use yet
-	counts.reset(0, ix.building)
+	counts.reset(0)
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		ix.liveMems--
 		h := ix.head(i)

@@ -139,18 +139,6 @@ type hasher struct{ seed uint64 }
 func (ix *hasher) hash(id string) uint64 { return hashID(ix.seed, id) }
 
 func hashID[T string | []byte](seed uint64, id T) uint64 {
-	if len(id) == 2*usualID { // rebuilding long conversations looks up hundreds of these
-		var raw [usualID]byte
-		odd := byte(0)
-		for i := range raw {
-			high, low := hexDigits[id[2*i]], hexDigits[id[2*i+1]]
-			raw[i] = high<<4 | low
-			odd |= high | low
-		}
-		if odd < 16 {
-			return hashRaw(seed, raw[:], true)
-		}
-	}
 	end, seq := cutSeq(id)
 	var space [storage.MaxID]byte
 	b := append(space[:0], id[:end]...)
@@ -167,17 +155,6 @@ func hashID[T string | []byte](seed uint64, id T) uint64 {
 
 // usualID is the length of most ids, which are hex, in bytes.
 const usualID = 16
-
-// hexDigits holds the values of the hex digits, and 0xff for all other bytes.
-var hexDigits = func() (t [256]byte) {
-	for i := range t {
-		t[i] = 0xff
-	}
-	for i, c := range "0123456789abcdef" {
-		t[c] = byte(i)
-	}
-	return t
-}()
 
 // hexFactor separates the hash of an id in hex from that of an id with the same
 // bytes. It differs from soleFactor, so that a turn's key cannot equal that of
@@ -413,13 +390,8 @@ func (t *table) read(u *unpacker) bool {
 		return false
 	}
 	t.slots = make([]uint32, size)
-	slots := t.slots
-	for ; len(slots) >= 4 && len(raw) >= 16; slots, raw = slots[4:], raw[16:] {
-		low, high := binary.LittleEndian.Uint64(raw), binary.LittleEndian.Uint64(raw[8:])
-		slots[0], slots[1], slots[2], slots[3] = uint32(low), uint32(low>>32), uint32(high), uint32(high>>32)
-	}
-	for i := range slots {
-		slots[i] = binary.LittleEndian.Uint32(raw[4*i:])
+	for i := range t.slots {
+		t.slots[i] = binary.LittleEndian.Uint32(raw[4*i:])
 	}
 	return true
 }

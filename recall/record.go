@@ -2,7 +2,7 @@ package recall
 
 import (
 	"encoding/binary"
-	"slices"
+	"encoding/hex"
 	"strconv"
 
 	"github.com/remora-proxy/remora/recall/textcode"
@@ -277,27 +277,11 @@ func (d *identity) appendID(b []byte) []byte {
 }
 
 func appendRaw(b, s []byte, isHex bool) []byte {
-	if !isHex {
-		return append(b, s...)
+	if isHex {
+		return hex.AppendEncode(b, s)
 	}
-	n := len(b)
-	b = slices.Grow(b, 2*len(s))[:n+2*len(s)]
-	out := b[n:]
-	for i, c := range s {
-		binary.LittleEndian.PutUint16(out[2*i:], hexPairs[c])
-	}
-	return b
+	return append(b, s...)
 }
-
-// hexPairs holds the hex digits of every byte. Ids are most of a memory apart
-// from its text.
-var hexPairs = func() (pairs [256]uint16) {
-	const digits = "0123456789abcdef"
-	for c := range pairs {
-		pairs[c] = uint16(digits[c>>4]) | uint16(digits[c&15])<<8
-	}
-	return pairs
-}()
 
 // appendID appends the id of memory i to b.
 func (ix *index) appendID(b []byte, i int32) []byte {
