@@ -184,11 +184,9 @@ func (p *packer) coder(c *textcode.Coder) {
 		p.uint(0)
 		return
 	}
-	p.uint(uint64(len(c.Symbols)))
-	for i, s := range c.Symbols {
-		p.b = append(p.b, c.Lengths[i])
-		p.b = binary.LittleEndian.AppendUint64(p.b, s)
-	}
+	table := c.AppendTable(nil)
+	p.uint(uint64(len(table) / textcode.TableRow))
+	p.b = append(p.b, table...)
 }
 
 // The sizes of a turn and of a list of postings in a blob, in bytes. Fixed
@@ -377,23 +375,14 @@ func (s *names) read(u, kept *unpacker) bool {
 }
 
 func (u *unpacker) coder() (*textcode.Coder, error) {
-	n := u.count(9)
+	n := u.count(textcode.TableRow)
 	if n == 0 {
 		return nil, nil
 	}
-	if n > textcode.MaxSymbols {
+	c, ok := textcode.ReadTable(u.bytes(uint64(textcode.TableRow * n)))
+	if !ok {
 		return nil, errBlob
 	}
-	c := &textcode.Coder{Symbols: make([]uint64, n), Lengths: make([]uint8, n)}
-	rows := u.bytes(uint64(9 * n))
-	for i := range n {
-		row := rows[9*i:][:9]
-		c.Lengths[i], c.Symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
-		if l := c.Lengths[i]; l == 0 || l > textcode.MaxSymbol {
-			return nil, errBlob
-		}
-	}
-	c.Index()
 	return c, nil
 }
 

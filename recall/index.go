@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/remora-proxy/remora/recall/textcode"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/text"
 )
@@ -137,7 +136,6 @@ type workspace struct {
 	counts termCounts
 	pack   packer
 	coded  []byte
-	seen   *textcode.SeenWords // of the index's coder, while the index is built
 	hashes termHashes
 	// conversation is that of the last turn, and usually that of the next.
 	conversation struct {
@@ -150,7 +148,7 @@ type workspace struct {
 // turn or a large scope has grown is not.
 func (w *workspace) small() bool {
 	terms, bytes := max(cap(w.counts.list), cap(w.counts.slots)/2), max(cap(w.pack.b), cap(w.coded))
-	return w.seen == nil && terms <= maxWorkTerms && bytes <= maxWorkBytes
+	return terms <= maxWorkTerms && bytes <= maxWorkBytes
 }
 
 const (

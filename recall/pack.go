@@ -292,7 +292,6 @@ func (ix *index) learn() { ix.take(codeRecords(&ix.arena, ix.mems)) }
 // coded holds records whose texts are coded.
 type coded struct {
 	coder  *textcode.Coder
-	seen   *textcode.SeenWords // of the coder
 	arena  arena
 	places []place // empty if a record is damaged; texts that are not coded stay readable
 }
@@ -317,14 +316,13 @@ func codeRecords(from *arena, mems []mem) *coded {
 			due -= total
 		}
 	}
-	c := &coded{coder: textcode.Learn(sample), seen: new(textcode.SeenWords)}
+	c := &coded{coder: textcode.Learn(sample)}
 	if damaged {
 		return c
 	}
 	c.places = make([]place, len(records))
 	var pack packer
 	var work workspace
-	work.seen = c.seen
 	for i, r := range records {
 		pack.b = append(pack.b[:0], r.head...)
 		work.packText(&pack, c.coder, r.text)
@@ -350,7 +348,6 @@ func (ix *index) take(c *coded) {
 		return
 	}
 	work := ix.space()
-	work.seen = c.seen
 	old := ix.arena
 	ix.arena, ix.mems = c.arena, slices.Clone(ix.mems)
 	for i, p := range c.places {

@@ -202,11 +202,7 @@ func (u *unpacker) scores(v ...*float64) {
 // packText writes a text, coded if that makes it shorter.
 func (w *workspace) packText(p *packer, c *textcode.Coder, text []byte) {
 	if c != nil {
-		if w.seen != nil {
-			w.coded = w.seen.Encode(c, w.coded[:0], text)
-		} else {
-			w.coded = c.Encode(w.coded[:0], text)
-		}
+		w.coded = c.Encode(w.coded[:0], text)
 		if len(w.coded) < len(text) {
 			p.uint(uint64(len(w.coded))<<1 | 1)
 			p.b = append(p.b, w.coded...)

@@ -35,7 +35,7 @@ func BenchmarkCoder(b *testing.B) {
 				i++
 			}
 			b.ReportMetric(float64(out)/float64(in), "ratio")
-			b.ReportMetric(float64(len(c.Symbols)), "symbols")
+			b.ReportMetric(float64(len(c.AppendTable(nil))/textcode.TableRow), "symbols")
 			b.SetBytes(int64(in / i))
 		})
 		var codes [][]byte

@@ -21,8 +21,8 @@ import (
 // A code below wideCodes is a symbol. From there up to literal it is the first
 // of two bytes. literal precedes a byte that is not a symbol.
 type Coder struct {
-	Symbols []uint64 // their bytes, the first one lowest
-	Lengths []uint8
+	symbols []uint64 // their bytes, the first one lowest
+	lengths []uint8
 	slots   []uint16 // hash table of the symbols of up to three bytes: number + 1
 	long    []uint16 // numbers of the others, by the hash of their first four bytes, longest first
 	ends    []uint16 // where the numbers of a hash end in long
@@ -31,8 +31,8 @@ type Coder struct {
 const (
 	wideCodes  = 192
 	literal    = 255
-	MaxSymbol  = 8
-	MaxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
+	maxSymbol  = 8
+	maxSymbols = 4096 // at most wideCodes + 256 * (literal - wideCodes)
 	headBits   = 12
 	headBytes  = 4
 
@@ -43,13 +43,13 @@ const (
 // Learn returns a coder for texts like these.
 func Learn(texts [][]byte) *Coder {
 	total := 0
-	words := newWordCounts()
+	words := map[uint64]uint32{} // how often each occurs
 	for _, t := range texts {
 		total += len(t)
 		for i := 0; i < len(t); {
 			n := wordLength(t[i:])
 			if n > 1 {
-				words.add(symbolOf(t[i : i+n]))
+				words[symbolOf(t[i:i+n])]++
 			}
 			i += n
 		}
@@ -61,8 +61,7 @@ func Learn(texts [][]byte) *Coder {
 		gain   int
 	}
 	var all []candidate
-	for i, count := range words.counts {
-		s := words.words[i]
+	for s, count := range words {
 		n := symbolLength(s)
 		if gain := int(count) * (n - 2); count >= 2 && gain >= 4 {
 			all = append(all, candidate{s, n, count, gain})
@@ -72,27 +71,20 @@ func Learn(texts [][]byte) *Coder {
 		return cmp.Or(cmp.Compare(b.gain, a.gain), cmp.Compare(a.symbol, b.symbol))
 	}
 	slices.SortFunc(all, order)
-	all = all[:min(len(all), min(MaxSymbols, max(total/perSymbol, wideCodes))-wideCodes)]
+	all = all[:min(len(all), min(maxSymbols, max(total/perSymbol, wideCodes))-wideCodes)]
 	// What is not part of a learnt word is written by letters or pairs of
 	// letters.
 	known := &Coder{}
 	for _, c := range all {
 		known.add(c.symbol, c.length)
 	}
-	known.Index()
-	seen := new(SeenWords)
+	known.index()
 	var ones [256]uint32
 	pairs := make([]uint32, 1<<16)
 	for _, t := range texts {
 		before := -1
 		for i := 0; i < len(t); {
-			n := 0
-			if len(t)-i < MaxSymbol {
-				_, n = known.longest(t[i:])
-			} else if w := seen.of(known, binary.LittleEndian.Uint64(t[i:])); !w.literal() {
-				n = int(w.length)
-			}
-			if n > 0 {
+			if _, n := known.longest(t[i:]); n > 0 {
 				i += n
 				before = -1
 				continue
@@ -127,9 +119,40 @@ func Learn(texts [][]byte) *Coder {
 			c.add(s.symbol, s.length)
 		}
 	}
-	c.Symbols, c.Lengths = slices.Clip(c.Symbols), slices.Clip(c.Lengths)
-	c.Index()
+	c.symbols, c.lengths = slices.Clip(c.symbols), slices.Clip(c.lengths)
+	c.index()
 	return c
+}
+
+// TableRow is the size of a symbol in a table, in bytes.
+const TableRow = 9
+
+// AppendTable appends the symbols to b, from which ReadTable makes an equal
+// coder.
+func (c *Coder) AppendTable(b []byte) []byte {
+	for i, s := range c.symbols {
+		b = binary.LittleEndian.AppendUint64(append(b, c.lengths[i]), s)
+	}
+	return b
+}
+
+// ReadTable returns the coder whose table this is. It is not ok if no coder has
+// such a table. Codes that another coder wrote decode to some text or fail.
+func ReadTable(table []byte) (c *Coder, ok bool) {
+	n := len(table) / TableRow
+	if len(table)%TableRow != 0 || n > maxSymbols {
+		return nil, false
+	}
+	c = &Coder{symbols: make([]uint64, n), lengths: make([]uint8, n)}
+	for i := range n {
+		row := table[TableRow*i:][:TableRow]
+		c.lengths[i], c.symbols[i] = row[0], binary.LittleEndian.Uint64(row[1:])
+		if l := c.lengths[i]; l == 0 || l > maxSymbol {
+			return nil, false
+		}
+	}
+	c.index()
+	return c, true
 }
 
 // wordLength returns how many bytes at the start of t form a word when symbols
@@ -144,7 +167,7 @@ func wordLength(t []byte) int {
 		letters = letter(t[1])
 	}
 	n := 1
-	for n < len(t) && n < MaxSymbol && t[n] != 0 && letter(t[n]) == letters && !(t[n] == ' ' && n+1 < len(t) && letter(t[n+1])) {
+	for n < len(t) && n < maxSymbol && t[n] != 0 && letter(t[n]) == letters && !(t[n] == ' ' && n+1 < len(t) && letter(t[n+1])) {
 		n++
 	}
 	return n
@@ -164,16 +187,16 @@ func symbolOf(b []byte) uint64 {
 func symbolLength(s uint64) int { return (bits.Len64(s) + 7) / 8 }
 
 func (c *Coder) add(symbol uint64, length int) {
-	c.Symbols = append(c.Symbols, symbol)
-	c.Lengths = append(c.Lengths, uint8(length))
+	c.symbols = append(c.symbols, symbol)
+	c.lengths = append(c.lengths, uint8(length))
 }
 
 // Index builds the tables that encoding needs from Symbols and Lengths.
-func (c *Coder) Index() {
+func (c *Coder) index() {
 	short := 0
 	c.ends = make([]uint16, 1<<headBits+1)
-	for n, s := range c.Symbols {
-		if c.Lengths[n] < headBytes {
+	for n, s := range c.symbols {
+		if c.lengths[n] < headBytes {
 			short++
 		} else {
 			c.ends[headHash(s)+1]++
@@ -183,10 +206,10 @@ func (c *Coder) Index() {
 		c.ends[h+1] += c.ends[h]
 	}
 	// Until the numbers are filled in, ends has where those of a hash begin.
-	c.long = make([]uint16, len(c.Symbols)-short)
-	for length := uint8(MaxSymbol); length >= headBytes; length-- {
-		for n, s := range c.Symbols {
-			if c.Lengths[n] == length {
+	c.long = make([]uint16, len(c.symbols)-short)
+	for length := uint8(maxSymbol); length >= headBytes; length-- {
+		for n, s := range c.symbols {
+			if c.lengths[n] == length {
 				at := &c.ends[headHash(s)]
 				c.long[*at] = uint16(n)
 				*at++
@@ -198,8 +221,8 @@ func (c *Coder) Index() {
 		size *= 2
 	}
 	c.slots = make([]uint16, size)
-	for n, s := range c.Symbols {
-		if c.Lengths[n] >= headBytes {
+	for n, s := range c.symbols {
+		if c.lengths[n] >= headBytes {
 			continue
 		}
 		i := c.slot(s)
@@ -218,8 +241,8 @@ func headHash(s uint64) int { return int(uint32(s) * 0x9e3779b1 >> (32 - headBit
 
 // longest returns the longest symbol at the start of t and its length, or 0.
 func (c *Coder) longest(t []byte) (symbol, length int) {
-	if len(t) >= MaxSymbol {
-		return c.longestOf(binary.LittleEndian.Uint64(t), MaxSymbol)
+	if len(t) >= maxSymbol {
+		return c.longestOf(binary.LittleEndian.Uint64(t), maxSymbol)
 	}
 	return c.longestOf(symbolOf(t), len(t))
 }
@@ -232,15 +255,15 @@ func (c *Coder) longestOf(head uint64, left int) (symbol, length int) {
 		from = c.ends[h-1]
 	}
 	for _, k := range c.long[from:c.ends[h]] {
-		n := int(c.Lengths[k])
-		if (head^c.Symbols[k])<<(64-8*n) == 0 && n <= left {
+		n := int(c.lengths[k])
+		if (head^c.symbols[k])<<(64-8*n) == 0 && n <= left {
 			return int(k), n
 		}
 	}
 	for n := min(left, headBytes-1); n > 0; n-- {
 		s := head << (64 - 8*n) >> (64 - 8*n)
 		for i := c.slot(s); c.slots[i] != 0; i = (i + 1) & (len(c.slots) - 1) {
-			if k := int(c.slots[i]) - 1; c.Symbols[k] == s && int(c.Lengths[k]) == n {
+			if k := int(c.slots[i]) - 1; c.symbols[k] == s && int(c.lengths[k]) == n {
 				return k, n
 			}
 		}
@@ -269,15 +292,15 @@ func (c *Coder) Encode(dst, text []byte) []byte {
 
 // Decode appends the text of codes. It is not ok if Encode did not write them.
 func (c *Coder) Decode(dst, codes []byte) (text []byte, ok bool) {
-	symbols := c.Symbols
-	lengths := c.Lengths[:len(symbols)]
+	symbols := c.symbols
+	lengths := c.lengths[:len(symbols)]
 	for i := 0; i < len(codes); {
 		// Grow for some codes at a time, because a check for each would cost as
 		// much as the rest.
 		const some = 256
 		stop := min(i+some, len(codes)-1) // the last byte has no successor
 		n := len(dst)
-		dst = slices.Grow(dst, (some+1)*MaxSymbol)
+		dst = slices.Grow(dst, (some+1)*maxSymbol)
 		space := dst[:cap(dst)]
 		for i < stop {
 			k := uint(codes[i])
@@ -317,119 +340,5 @@ func (c *Coder) Held() int64 {
 	if c == nil {
 		return 0
 	}
-	return int64(cap(c.Symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
-}
-
-// SeenWords caches the codes of the starts of words while one coder codes many
-// texts, since most words repeat. The result is the coder's: after its first
-// byte, a symbol has either only letters or none.
-type SeenWords [1 << seenBits]seenWord
-
-type seenWord struct {
-	word   uint64
-	code   uint16 // the first byte is lowest
-	size   uint8  // length of the code in bytes; 0 = empty slot
-	length uint8  // length of what it encodes
-}
-
-const seenBits = 13
-
-// of returns the entry for the start of eight bytes, the first of which is
-// lowest. c must always be the same coder.
-func (m *SeenWords) of(c *Coder, head uint64) *seenWord {
-	word, n := firstWord(head)
-	e := &m[word*0x9e3779b97f4a7c15>>(64-seenBits)]
-	if e.word != word || e.size == 0 {
-		*e = newSeenWord(c, word, n)
-	}
-	return e
-}
-
-func newSeenWord(c *Coder, word uint64, length int) seenWord {
-	k, n := c.longestOf(word, length)
-	switch {
-	case n == 0:
-		return seenWord{word, literal | uint16(word)<<8, 2, 1}
-	case k < wideCodes:
-		return seenWord{word, uint16(k), 1, uint8(n)}
-	}
-	k -= wideCodes
-	return seenWord{word, uint16(wideCodes+k>>8) | uint16(k)<<8, 2, uint8(n)}
-}
-
-// literal reports whether the first byte starts no symbol.
-func (w *seenWord) literal() bool { return byte(w.code) == literal }
-
-// firstWord cuts eight bytes after the run of letters, or of other characters,
-// that follows the first byte. It returns what is left and its length.
-func firstWord(head uint64) (word uint64, length int) {
-	const (
-		each = 0x0101010101010101
-		high = each << 7
-		low7 = high - each
-	)
-	lower := head&low7 | 0x20*each
-	letters := (lower + (0x80-'a')*each) &^ (lower + (0x7f-'z')*each) & high
-	others := ^(letters | head) & high
-	if others&0x8000 != 0 {
-		others ^= high
-	}
-	length = bits.TrailingZeros64(others&^0xff) / 8
-	return head & (1<<(8*length) - 1), length
-}
-
-// Encode is Coder.Encode for c, which must always be the same.
-func (m *SeenWords) Encode(c *Coder, dst, text []byte) []byte {
-	n := len(dst)
-	dst = slices.Grow(dst, 2*len(text))
-	space := dst[:cap(dst)]
-	for len(text) >= MaxSymbol {
-		w := m.of(c, binary.LittleEndian.Uint64(text))
-		binary.LittleEndian.PutUint16(space[n:], w.code)
-		n += int(w.size)
-		text = text[w.length:]
-	}
-	return c.Encode(space[:n], text)
-}
-
-// wordCounts counts words, each in the lowest bytes of a number other than 0.
-// It is several times as fast as a map.
-type wordCounts struct {
-	words  []uint64 // 0 = empty
-	counts []uint32
-	used   int
-}
-
-func newWordCounts() *wordCounts {
-	return &wordCounts{words: make([]uint64, 4*MaxSymbols), counts: make([]uint32, 4*MaxSymbols)}
-}
-
-func (c *wordCounts) add(word uint64) {
-	i := c.slot(word)
-	c.counts[i]++
-	if c.words[i] != 0 {
-		return
-	}
-	c.words[i] = word
-	if c.used++; 2*c.used < len(c.words) {
-		return
-	}
-	old := *c
-	c.words, c.counts = make([]uint64, 2*len(old.words)), make([]uint32, 2*len(old.words))
-	for k, w := range old.words {
-		if w != 0 {
-			at := c.slot(w)
-			c.words[at], c.counts[at] = w, old.counts[k]
-		}
-	}
-}
-
-// slot returns the position of a word, or the empty one where it would go.
-func (c *wordCounts) slot(word uint64) int {
-	mask := len(c.words) - 1
-	i := int(word*0x9e3779b97f4a7c15>>32) & mask
-	for c.words[i] != 0 && c.words[i] != word {
-		i = (i + 1) & mask
-	}
-	return i
+	return int64(cap(c.symbols)*9 + 2*(len(c.slots)+len(c.long)+len(c.ends)))
 }

@@ -1,52 +1,14 @@
 package textcode
 
 import (
-	"encoding/binary"
+	"bytes"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"testing"
 )
 
-// SeenWords encodes like the coder, words that it has seen and new ones.
-func TestSeenWords(t *testing.T) {
-	var texts [][]byte
-	for i := range 3000 {
-		texts = append(texts, fmt.Appendf(nil, "I told you about the %d ferries to Lisbon (%032x) d'être, İx\x00\x00y", i%37, i))
-	}
-	c, seen := Learn(texts), new(SeenWords)
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 3000 {
-		b := make([]byte, r.IntN(40))
-		for i := range b {
-			b[i] = " etaoin\x00é'9"[r.IntN(12)]
-		}
-		texts = append(texts, b)
-	}
-	for _, text := range texts {
-		want := c.Encode(nil, text)
-		for range 2 {
-			if got := seen.Encode(c, []byte{1}, text); !slices.Equal(got[1:], want) || got[0] != 1 {
-				t.Fatalf("%q: got %v, want %v", text, got, want)
-			}
-		}
-	}
-}
-
-func TestFirstWord(t *testing.T) {
-	for text, want := range map[string]int{
-		" the cat": 4, "the cat ": 3, "(the) a ": 4, "  the ca": 2, "a1234567": 8, "1a234567": 2, " interna": 8, "Zzz@Aa[`": 3, "aé\xff{{{{{": 4, "\x00\x00aaaaaa": 2,
-		"\n\n- The ": 4, ". 3.14 a": 7,
-	} {
-		word, n := firstWord(binary.LittleEndian.Uint64([]byte(text)))
-		if n != want || string(binary.LittleEndian.AppendUint64(nil, word)[:n]) != text[:n] || word>>(8*n) != 0 {
-			t.Errorf("%q: %d bytes of %x, want %d", text, n, word, want)
-		}
-	}
-}
-
-// What is coded comes back, whatever the text; codes that are cut off or made
-// up are refused or give some text, never a fault.
+// Any text survives encoding and decoding, also by a coder that was read from a
+// table. Damaged codes are refused or decode to some text; nothing panics.
 func TestCoderRoundTrip(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	words := make([]string, 3000)
@@ -68,13 +30,20 @@ func TestCoderRoundTrip(t *testing.T) {
 		texts = append(texts, text())
 	}
 	c := Learn(texts)
-	if len(c.Symbols) < 1000 {
-		t.Fatalf("%d symbols, too few for codes of two bytes", len(c.Symbols))
+	if len(c.symbols) < 1000 {
+		t.Fatalf("%d symbols, too few for codes of two bytes", len(c.symbols))
+	}
+	read, ok := ReadTable(c.AppendTable(nil))
+	if !ok {
+		t.Fatal("the table of a coder is refused")
 	}
 	var decoded []byte
 	for range 2000 {
 		want := text()
 		codes := c.Encode(nil, want)
+		if !bytes.Equal(read.Encode(nil, want), codes) {
+			t.Fatalf("%q: the coder that was read from the table encodes it differently", want)
+		}
 		got, ok := c.Decode([]byte("before"), codes)
 		if !ok || string(got) != "before"+string(want) {
 			t.Fatalf("%q comes back as %q, %v", want, got, ok)
@@ -89,6 +58,19 @@ func TestCoderRoundTrip(t *testing.T) {
 		decoded, _ = c.Decode(decoded[:0], codes)
 	}
 	if _, ok := c.Decode(nil, []byte{1, literal}); ok {
-		t.Error("a code is cut off and nobody noticed")
+		t.Error("a code without its second byte is accepted")
+	}
+	table := c.AppendTable(nil)
+	for _, length := range []byte{0, maxSymbol + 1} {
+		table[TableRow] = length
+		if _, ok := ReadTable(table); ok {
+			t.Errorf("a symbol of %d bytes is accepted", length)
+		}
+	}
+	if _, ok := ReadTable(table[:len(table)-1]); ok {
+		t.Error("a table that is cut short is accepted")
+	}
+	if _, ok := ReadTable(make([]byte, (maxSymbols+1)*TableRow)); ok {
+		t.Error("a table of too many symbols is accepted")
 	}
 }

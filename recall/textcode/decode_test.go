@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// decodeByOne is what decode should give, one code after the other.
+// decodeByOne decodes one code after the other.
 func decodeByOne(c *Coder, codes []byte) (text []byte, ok bool) {
 	for i := 0; i < len(codes); i++ {
 		k := int(codes[i])
@@ -19,24 +19,24 @@ func decodeByOne(c *Coder, codes []byte) (text []byte, ok bool) {
 			}
 			k = wideCodes + (k-wideCodes)<<8 + int(codes[i])
 		}
-		if k >= len(c.Symbols) {
+		if k >= len(c.symbols) {
 			return nil, false
 		}
-		for j := range int(c.Lengths[k]) {
-			text = append(text, byte(c.Symbols[k]>>(8*j)))
+		for j := range int(c.lengths[k]) {
+			text = append(text, byte(c.symbols[k]>>(8*j)))
 		}
 	}
 	return text, true
 }
 
-// Any codes, whole or damaged, decode as if they were taken one by one.
+// Any codes, also damaged ones, decode as they do one by one.
 func TestDecodeByOne(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	good, bad := 0, 0
-	for _, symbols := range []int{0, 1, 150, wideCodes, 300, MaxSymbols} {
+	for _, symbols := range []int{0, 1, 150, wideCodes, 300, maxSymbols} {
 		c := &Coder{}
 		for range symbols {
-			n := 1 + r.IntN(MaxSymbol)
+			n := 1 + r.IntN(maxSymbol)
 			c.add((r.Uint64()|0x0101010101010101)<<(64-8*n)>>(64-8*n), n)
 		}
 		for range 3000 {
