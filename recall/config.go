@@ -30,7 +30,7 @@ type Config struct {
 // DefaultConfig returns the measured defaults.
 func DefaultConfig() Config {
 	return Config{
-		SearchConfig:  DefaultSearchConfig(),
+		SearchConfig:  defaultSearchConfig(),
 		Deadline:      30 * time.Millisecond,
 		FirstDeadline: 150 * time.Millisecond,
 		MaxBytes:      256 << 20,
@@ -75,5 +75,5 @@ func (c Config) Validate() error {
 	if v := c.Vectors; !(v.Gate >= 0 && v.Gate <= 1000) {
 		bad("embeddings.gate", "must be 0..1000")
 	}
-	return errors.Join(append(errs, c.SearchConfig.Validate())...)
+	return errors.Join(append(errs, c.SearchConfig.validate())...)
 }

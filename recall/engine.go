@@ -33,7 +33,7 @@ type Engine struct {
 	tracer   trace.Tracer // nil if spans are off
 	spanned  []trace.SpanStartOption
 	analyzer *text.Analyzer
-	searcher *Searcher
+	searcher *searcher
 	works    sync.Pool // *workspace
 
 	tasks     *tasks
@@ -60,7 +60,7 @@ func New(cfg Config, src Source, log *slog.Logger, tp trace.TracerProvider) *Eng
 		e.tracer = tp.Tracer(tracerName)
 		e.spanned = []trace.SpanStartOption{trace.WithAttributes(attribute.String(attrOperation, spanSearch))}
 	}
-	e.searcher = NewSearcher(&e.cfg.SearchConfig, e.analyzer)
+	e.searcher = newSearcher(&e.cfg.SearchConfig, e.analyzer)
 	e.works.New = func() any { return new(workspace) }
 	e.cache = &scopeCache{cfg: &e.cfg}
 	if store, ok := src.(SnapshotStore); ok && cfg.SnapshotAfter > 0 {
@@ -248,7 +248,7 @@ func (e *Engine) searchSlot(ctx context.Context, s *slot, req *Request, v *vecto
 	if err != nil {
 		return Result{}, true, err
 	}
-	res, err = e.searcher.Search(ctx, s.ix, req, like)
+	res, err = e.searcher.search(ctx, s.ix, req, like)
 	if e.tracer != nil {
 		trace.SpanFromContext(ctx).SetAttributes(attribute.Int(attrIndexed, s.ix.liveMems), attribute.Int(attrTerms, res.Terms))
 	}

@@ -22,7 +22,7 @@ type filter struct {
 
 // filter makes the filter of a request in f, of which only the memory for
 // hashes is kept.
-func (e *Searcher) filter(ix *index, req *Request, f *filter) {
+func (e *searcher) filter(ix *index, req *Request, f *filter) {
 	scopes := req.Scopes
 	if len(scopes) == 0 {
 		scopes = e.cfg.Scopes

@@ -11,7 +11,7 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// SearchConfig configures a Searcher.
+// SearchConfig is the part of Config that decides what a request finds.
 type SearchConfig struct {
 	// TopK is the largest number of memories in a result, 1 to MaxTopK.
 	TopK int
@@ -33,8 +33,8 @@ type SearchConfig struct {
 	Weights      Weights
 }
 
-// DefaultSearchConfig returns the measured defaults.
-func DefaultSearchConfig() SearchConfig {
+// defaultSearchConfig returns the measured defaults.
+func defaultSearchConfig() SearchConfig {
 	return SearchConfig{
 		TopK:         8,
 		BudgetTokens: 1000,
@@ -47,8 +47,8 @@ func DefaultSearchConfig() SearchConfig {
 	}
 }
 
-// Validate returns all problems, joined, each with the key of its setting.
-func (c SearchConfig) Validate() error {
+// validate returns all problems, joined, each with the key of its setting.
+func (c SearchConfig) validate() error {
 	var errs []error
 	bad := func(path, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: "+format, append([]any{path}, args...)...))
@@ -82,34 +82,34 @@ func (c SearchConfig) Validate() error {
 	return errors.Join(append(errs, c.Weights.validate()...)...)
 }
 
-// Searcher searches indexes. It is safe for concurrent use.
-type Searcher struct {
+// searcher searches indexes. It is safe for concurrent use.
+type searcher struct {
 	cfg      *SearchConfig
 	analyzer *text.Analyzer
 	scratch  sync.Pool // *scratch
 	queries  sync.Pool // *resolvedQuery
 }
 
-// NewSearcher returns a searcher that reads queries with analyzer, with which the
+// newSearcher returns a searcher that reads queries with analyzer, with which the
 // texts of the indexes were read too.
-func NewSearcher(cfg *SearchConfig, analyzer *text.Analyzer) *Searcher {
+func newSearcher(cfg *SearchConfig, analyzer *text.Analyzer) *searcher {
 	query.Load() // so that no request has to wait for it
-	e := &Searcher{cfg: cfg, analyzer: analyzer}
+	e := &searcher{cfg: cfg, analyzer: analyzer}
 	e.scratch.New = func() any { return new(scratch) }
 	e.queries.New = func() any { return new(resolvedQuery) }
 	return e
 }
 
-// Search finds what answers a request. like is what vectors say, or nil. The
+// search finds what answers a request. like is what vectors say, or nil. The
 // caller holds the index for reading. Result.Vectors is VectorsOff if nothing is
 // asked.
-func (e *Searcher) Search(ctx context.Context, ix *index, req *Request, like *likeness) (Result, error) {
-	q := e.readQuery(req.Words(), req.Previous, req.Now, ix.usualLanguage())
+func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *likeness) (Result, error) {
+	q := e.readQuery(req.words(), req.Previous, req.Now, ix.usualLanguage())
 	q.project, q.vector = projectHash(req.Project), like
 	res, terms := Result{Vectors: VectorsOff}, len(q.Terms)
 	var err error
 	if terms > 0 || q.Profile != 0 {
-		res, err = e.search(ctx, ix, q, req)
+		res, err = e.rankAndSelect(ctx, ix, q, req)
 	}
 	q.reset()
 	e.queries.Put(q)
@@ -117,8 +117,8 @@ func (e *Searcher) Search(ctx context.Context, ix *index, req *Request, like *li
 	return res, err
 }
 
-// search ranks and selects. The caller holds the index for reading.
-func (e *Searcher) search(ctx context.Context, ix *index, q *resolvedQuery, req *Request) (Result, error) {
+// rankAndSelect ranks turns and fills a result. The caller holds the index for reading.
+func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuery, req *Request) (Result, error) {
 	w := &e.cfg.Weights
 	topK := req.TopK
 	if topK <= 0 {
@@ -191,8 +191,8 @@ func (e *Searcher) search(ctx context.Context, ix *index, q *resolvedQuery, req 
 	return res, nil
 }
 
-// Words returns the part of the newest message that a person typed.
-func (r *Request) Words() string {
+// words returns the part of the newest message that a person typed.
+func (r *Request) words() string {
 	if r.HumanOnly {
 		return r.Newest
 	}
@@ -201,7 +201,7 @@ func (r *Request) Words() string {
 
 // readQuery parses a request, of which newest is the human's words. It returns
 // a query from the pool.
-func (e *Searcher) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *resolvedQuery {
+func (e *searcher) readQuery(newest string, previous func() string, now time.Time, usual text.Language) *resolvedQuery {
 	w := &e.cfg.Weights
 	q := e.queries.Get().(*resolvedQuery)
 	q.Parse(e.analyzer, &q.read, newest, previous, now, usual, &query.Config{

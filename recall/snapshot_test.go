@@ -642,7 +642,7 @@ func FuzzDecode(f *testing.F) {
 		ix.words = e.analyzer
 		for _, newest := range []string{"I told you about", "Where is Ada?", "hello 5"} {
 			q := e.searcher.readQuery(newest, nil, time.Now(), ix.usualLanguage())
-			if _, err := e.searcher.search(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {
+			if _, err := e.searcher.rankAndSelect(t.Context(), ix, q, &Request{Scope: alice, TopK: 50, NoGate: true, Explain: true, Now: time.Now()}); err != nil {
 				t.Error(err)
 			}
 		}

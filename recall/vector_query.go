@@ -31,7 +31,7 @@ func (k *vectorKeeper) startQuery(ctx context.Context, req *Request) *vectorQuer
 	if c.Embedder == nil || c.Redact == nil || c.Weight == 0 && c.Gate == 0 {
 		return nil
 	}
-	text := query.HeadAndTail(req.Words())
+	text := query.HeadAndTail(req.words())
 	if words := strings.Fields(text); len(words) == 0 {
 		return nil
 	} else if len(words) < e.cfg.BorrowTerms && req.Previous != nil && e.cfg.BorrowWeight > 0 {
