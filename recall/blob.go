@@ -22,8 +22,8 @@ import (
 //	build      uint64, the same in all parts of one blob
 //	part       uint32, its number
 //
-// and its content. Hashes, tables and counts of postings are in it: to make
-// them anew takes a look at every record and posting. What follows from the
+// and its content. Hashes, tables and counts of postings are in it: to rebuild
+// them takes a look at every record and posting. What follows from the
 // rest (links, sums) is not. Whatever is wrong with a blob, from a lost part to
 // another version, is errBlob: the index is then built from the records.
 //

@@ -245,14 +245,14 @@ type termCounts struct {
 }
 
 const (
-	leastSlots  = 128
+	minSlots  = 128
 	likelySlots = 2048
 )
 
 // reset empties c for likely at most so many terms, and keeps its memory.
 func (c *termCounts) reset(terms int) {
 	c.list, c.nth = c.list[:0], 0
-	slots := min(max(1<<bits.Len(uint(2*terms)), leastSlots), likelySlots)
+	slots := min(max(1<<bits.Len(uint(2*terms)), minSlots), likelySlots)
 	c.slots = cleared(c.slots, slots)
 }
 

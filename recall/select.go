@@ -92,8 +92,8 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		if h.score < floor && !s.explain {
 			return
 		}
-		beside := !s.first && s.onlyNeighbours(h.turn)
-		if h.score < floor || beside && s.gated && s.q.Command || beside && (h.score < floor*neighbourFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
+		onlyNeighbours := !s.first && s.onlyNeighbours(h.turn)
+		if h.score < floor || onlyNeighbours && s.gated && s.q.Command || onlyNeighbours && (h.score < floor*neighbourFloor || s.gated && s.ix.turns[h.turn].shortQuestion()) {
 			if s.explain {
 				s.cut(s.ix.turns[h.turn].mem, h, CutFloor)
 			}
@@ -136,7 +136,7 @@ func (s *selection) fill(ctx context.Context, r *ranking, gate float64) {
 		switch {
 		case why != "" && s.explain:
 			s.cut(max(p, s.ix.turns[h.turn].mem), h, why)
-		case why == "" && s.gated && !beside:
+		case why == "" && s.gated && !onlyNeighbours:
 			s.answer(h)
 		}
 	}

@@ -135,7 +135,7 @@ func (m *sentenceMatcher) recoveryCodes(start, end int) {
 }
 
 // codeLayout returns a recovery code with each letter and digit as 0: groups of
-// the same length, a row of digits, or random characters; "" if it is none of
+// the same length, a row of digits, or random characters; "" if it is neither of
 // these.
 func codeLayout(code string) string {
 	b := []byte(code)
