@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// controlPrefix begins the names of the headers between a client and Remora.
-// They never reach an upstream, and what an upstream that is itself a Remora
-// says in them never reaches the client: this hop speaks for itself.
+// controlPrefix begins the names of headers between a client and Remora. They
+// never reach an upstream. If the upstream is a Remora too, its own never reach
+// the client, because this hop answers for itself.
 const controlPrefix = "X-Remora-"
 
-// hopByHop says whether a header, by its canonical name, belongs to one
-// connection (RFC 9110, 7.6.1, and the older names that clients still send)
-// rather than to the message.
+// hopByHop reports whether a header, by its canonical name, belongs to one
+// connection rather than to the message (RFC 9110, 7.6.1, and older names that
+// clients still send).
 func hopByHop(name string) bool {
 	switch name {
 	case "Connection", "Keep-Alive", "Proxy-Connection", "Proxy-Authenticate", "Proxy-Authorization",
@@ -22,9 +22,9 @@ func hopByHop(name string) bool {
 	return false
 }
 
-// isTrailer says whether a field may follow a body: not what frames a message,
-// belongs to one connection or is Remora's own. A peer that merges trailers
-// into the head would believe it.
+// IsTrailer reports whether a field may follow a body: not if it frames a
+// message, belongs to one connection or is Remora's own, because a peer that
+// merges trailers into the head would believe it.
 func IsTrailer(name string) bool {
 	switch name {
 	case "Content-Length", "Host", "Trailer":
@@ -33,7 +33,7 @@ func IsTrailer(name string) bool {
 	return !hopByHop(name) && !isControl(name)
 }
 
-// passTrailers adds to dst what of src may be passed on.
+// passTrailers adds to dst the fields of src that may be passed on.
 func passTrailers(dst, src http.Header) {
 	for name, values := range src {
 		if IsTrailer(name) {
@@ -42,16 +42,16 @@ func passTrailers(dst, src http.Header) {
 	}
 }
 
-// isControl says whether a header is Remora's own, in any letter case.
+// isControl reports whether a header is Remora's own, in any letter case.
 func isControl(name string) bool {
 	return len(name) >= len(controlPrefix) && strings.EqualFold(name[:len(controlPrefix)], controlPrefix)
 }
 
-// cleanRequest removes from h, in place, what must not go to the upstream:
-// hop-by-hop headers, those that Connection names, and X-Remora-*. TE stays
-// where it asks for trailers. It adds nothing: a User-Agent that the client did
-// not send is kept from being invented, and X-Forwarded-* pass as they came.
-// Cleaning twice is harmless and the second time writes nothing.
+// cleanRequest removes from h, in place, what must not reach the upstream:
+// hop-by-hop headers, those that Connection names, and X-Remora-*. TE stays if
+// it asks for trailers. It adds nothing: if the client sent no User-Agent, none
+// is invented, and X-Forwarded-* pass unchanged. Cleaning twice is harmless,
+// and the second time writes nothing.
 func cleanRequest(h http.Header) {
 	trailers := HasToken(h["Te"], "trailers")
 	removeNamed(h, h["Connection"])
@@ -73,10 +73,9 @@ func cleanRequest(h http.Header) {
 	}
 }
 
-// copyResponse puts the end-to-end headers of an upstream's response into dst.
-// Values are shared with src, not copied. net/http must not add what the
-// upstream left out, so Date and Content-Type are held open where they are
-// absent.
+// CopyResponse copies the end-to-end headers of an upstream's response into
+// dst. Values are shared with src. Where Date and Content-Type are absent it
+// sets them to nil, so that net/http does not add what the upstream left out.
 func CopyResponse(dst, src http.Header) {
 	named := src["Connection"]
 	for name, values := range src {
@@ -107,7 +106,7 @@ func removeNamed(h http.Header, lists []string) {
 	}
 }
 
-// listed says whether one of the comma-separated lists holds token, in any
+// HasToken reports whether one of the comma-separated lists has token, in any
 // letter case. Parameters after a semicolon do not count.
 func HasToken(lists []string, token string) bool {
 	for _, list := range lists {

@@ -29,31 +29,32 @@ import (
 	"time"
 )
 
-// TransportConfig says how upstreams are reached.
+// TransportConfig configures how upstreams are reached.
 type TransportConfig struct {
 	DialTimeout time.Duration
 	TLSTimeout  time.Duration
-	// ResponseHeaderTimeout bounds the wait from the sent request to the
-	// response's head. A model may think for minutes before it says anything,
-	// so it is long; 0 = no bound. Bodies have no time limit.
+	// ResponseHeaderTimeout limits the wait from the sent request to the
+	// response's head; 0 = no limit. It is long, because a model may think for
+	// minutes before it answers. Bodies have no time limit.
 	ResponseHeaderTimeout time.Duration
-	// IdleTimeout closes TLS connections to an upstream that nobody used for so
-	// long. PlainIdleTimeout is the same for plain HTTP, where a new connection
-	// costs next to nothing and the usual servers of local models hang up after
-	// 5 s: a request that crosses with their FIN is lost.
+	// IdleTimeout closes TLS connections to an upstream that have not been used
+	// for so long. PlainIdleTimeout is the same for plain HTTP, where a new
+	// connection costs almost nothing and servers of local models usually hang
+	// up after 5 s: a request that crosses with their FIN is lost.
 	IdleTimeout      time.Duration
 	PlainIdleTimeout time.Duration
-	// MaxIdlePerHost bounds the connections kept to one upstream; more are
-	// opened as needed and closed after use. Below the concurrency it costs a
-	// handshake a request.
+	// MaxIdlePerHost limits the idle connections kept to one upstream. More are
+	// opened as needed and closed after use. If it is below the concurrency,
+	// requests cost handshakes.
 	MaxIdlePerHost int
 	// ProxyFromEnvironment sends requests to upstreams through HTTP_PROXY,
-	// HTTPS_PROXY and NO_PROXY. Off by default: they may well name this
-	// process's own forward door.
+	// HTTPS_PROXY and NO_PROXY. It is off by default, because these may name
+	// this process's own forward listener.
 	ProxyFromEnvironment bool
 }
 
-// DefaultTransportConfig has bounds that suit hosted and local models alike.
+// DefaultTransportConfig returns limits that suit hosted and local models
+// alike.
 func DefaultTransportConfig() TransportConfig {
 	return TransportConfig{
 		DialTimeout:           10 * time.Second,
@@ -65,7 +66,7 @@ func DefaultTransportConfig() TransportConfig {
 	}
 }
 
-// Validate returns all that is wrong with c.
+// Validate returns all problems of c, joined.
 func (c TransportConfig) Validate() error {
 	var errs []error
 	for _, d := range [...]struct {
@@ -88,22 +89,22 @@ func (c TransportConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Sizes of the buffers of one upstream connection of an http.Transport.
+// Buffer sizes of one upstream connection of an http.Transport.
 const (
 	upstreamWriteBuffer = 4 << 10
 	upstreamReadBuffer  = 4 << 10
 )
 
-// newTransport serves one upstream. roots nil = the system's authorities. There
-// is no way to skip verification.
+// newTransport returns the transport of one upstream. roots nil = the system's
+// authorities. Verification cannot be skipped.
 //
 // It adds nothing to requests, decodes nothing in responses, follows no
 // redirect and ignores the environment.
 //
-// BUG(proxy): over HTTP/1.1, http.Transport gives a connection back before it
-// has looked at what follows an answer without a body, so the surplus of an
-// upstream that answers twice may be taken for the next request's answer. Over
-// HTTP/2, which the hosted APIs speak, and with h1Client it can't.
+// BUG(proxy): over HTTP/1.1, http.Transport returns a connection to its pool
+// before it has read what follows an answer without a body, so the surplus of
+// an upstream that answers twice may be taken for the next request's answer.
+// This cannot happen over HTTP/2, which the hosted APIs speak, or with client.
 func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
 	t := &http.Transport{
 		DialContext:            (&net.Dialer{Timeout: c.DialTimeout}).DialContext,
@@ -120,7 +121,7 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 		WriteBufferSize:        upstreamWriteBuffer,
 		ReadBufferSize:         upstreamReadBuffer,
 		HTTP2: &http.HTTP2Config{
-			SendPingTimeout:           30 * time.Second, // a dead connection would take every stream on it down with it
+			SendPingTimeout:           30 * time.Second, // a dead connection would take all of its streams down
 			PingTimeout:               15 * time.Second,
 			MaxReceiveBufferPerStream: 512 << 10,
 		},
@@ -140,14 +141,14 @@ func newTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.
 	return t
 }
 
-// proxyRefusal is the status that a proxy of the environment answered CONNECT
-// with.
+// ProxyRefusal is the status with which a proxy of the environment answered
+// CONNECT.
 type ProxyRefusal int
 
 func (p ProxyRefusal) Error() string { return "the proxy answers " + strconv.Itoa(int(p)) }
 
 // newUpgradeTransport is newTransport for requests that leave HTTP: over
-// HTTP/1.1 and never pooled afterwards.
+// HTTP/1.1, and never pooled afterwards.
 func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool) *http.Transport {
 	t := newTransport(c, scheme, roots)
 	t.ForceAttemptHTTP2 = false
@@ -156,22 +157,20 @@ func newUpgradeTransport(c TransportConfig, scheme string, roots *x509.CertPool)
 	return t
 }
 
-// Errors of roundTrip beside the transport's own.
+// Errors of RoundTrip besides the transport's own.
 var (
 	ErrBadTarget   = errors.New("request target has no path")
 	ErrBadResponse = errors.New("upstream answered with a status out of place")
 	ErrNotHTTP     = errors.New("upstream answered with no HTTP")
 )
 
-// roundTrip sends in with the given body to the upstream and returns the
+// RoundTrip sends in with the given body to the upstream and returns the
 // response's head. Informational responses go to w meanwhile. The upstream is
 // cancelled when in's context ends: at once when the client leaves.
 //
-// in.Header is cleaned in place and sent as it then is, so whoever needs the
-// control headers reads them first, and whoever wants the upstream to see
-// something else sets it there first. Nothing may write to it afterwards, but
-// for a second roundTrip. The response's body is the caller's to close; relay
-// does.
+// in.Header is cleaned in place and then sent, so the control headers must be
+// read before, and changes made before. Nothing may write to it afterwards,
+// except a second RoundTrip. The caller closes the response's body.
 func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok || in.Method == http.MethodConnect {
@@ -183,7 +182,7 @@ func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body
 	}
 
 	inform := &informer{w: w}
-	if in.ProtoAtLeast(1, 1) { // HTTP/1.0 knows no informational responses
+	if in.ProtoAtLeast(1, 1) { // HTTP/1.0 has no informational responses
 		inform.trace.Got1xxResponse = inform.got1xx
 	}
 	var watched *watchedBody
@@ -208,9 +207,9 @@ func (up *Upstream) RoundTrip(w http.ResponseWriter, in *http.Request, body Body
 	return resp, nil
 }
 
-// upgrade sends in, a request to leave HTTP, over a connection of its own. A
-// response of 101 has a body that is an io.ReadWriteCloser. in.Header is
-// cleaned in place.
+// Upgrade sends in, a request to leave HTTP, over a connection of its own. The
+// body of a response of 101 is an io.ReadWriteCloser. in.Header is cleaned in
+// place.
 func (up *Upstream) Upgrade(in *http.Request, body Body) (*http.Response, error) {
 	target, ok := up.target(in)
 	if !ok {
@@ -230,7 +229,7 @@ func (up *Upstream) Upgrade(in *http.Request, body Body) (*http.Response, error)
 	return resp, nil
 }
 
-// outgoing is in as it goes to target.
+// outgoing returns in as it goes to target.
 func outgoing(ctx context.Context, in *http.Request, target url.URL, body Body) *http.Request {
 	out := in.WithContext(ctx)
 	out.URL, out.Host = &target, ""
@@ -245,11 +244,11 @@ func outgoing(ctx context.Context, in *http.Request, target url.URL, body Body) 
 	return out
 }
 
-// watchedBody remembers why a streamed body broke off. net/http ends the
-// request's context then, and the transport tells of that alone.
+// watchedBody records why a streamed body broke off. net/http then ends the
+// request's context, and the transport reports only that.
 type watchedBody struct {
 	io.ReadCloser
-	trailers func() // called at the end, when they have come; may be nil
+	trailers func() // called at the end, when they have arrived; may be nil
 	err      atomic.Pointer[error]
 }
 
@@ -264,7 +263,7 @@ func (b *watchedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// blame returns the body's error where there was one, else err.
+// blame returns the body's error, or err if there was none.
 func (b *watchedBody) blame(err error) error {
 	if b != nil {
 		if cause := b.err.Load(); cause != nil {
@@ -274,13 +273,12 @@ func (b *watchedBody) blame(err error) error {
 	return err
 }
 
-// informer passes informational responses on. The transport calls it from a
-// goroutine of its own, possibly after RoundTrip has returned; by then w
-// belongs to others.
+// informer passes informational responses on. The transport calls it from its
+// own goroutine, possibly after RoundTrip has returned, when w belongs to
+// others.
 //
-// The transport bounds each of them, not how many there are; so they are given
-// up on, with the exchange, when their heads are longer together than one head
-// may be.
+// The transport limits the size of each of them, but not their number. So the
+// exchange is abandoned if their heads together exceed the size of one head.
 type informer struct {
 	mu    sync.Mutex
 	w     http.ResponseWriter // nil when stopped
@@ -299,7 +297,7 @@ func (i *informer) got1xx(code int, header textproto.MIMEHeader) error {
 		return errHeadTooLarge
 	}
 	if code == http.StatusContinue {
-		return nil // this hop's own server says it when the body is first read
+		return nil // this hop's own server sends it when the body is first read
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -317,8 +315,8 @@ func (i *informer) stop() {
 
 // passInformational writes an informational response.
 func passInformational(w http.ResponseWriter, code int, header http.Header) {
-	// Only what this response carries may show in it, and it must not show in
-	// the next.
+	// Only what this response has may appear in it, and it must not appear in
+	// the next one.
 	h := w.Header()
 	kept := maps.Clone(h)
 	clear(h)

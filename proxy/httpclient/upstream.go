@@ -11,36 +11,36 @@ import (
 	"strings"
 )
 
-// UpstreamConfig names one server that requests are sent to.
+// UpstreamConfig describes one server that requests are sent to.
 type UpstreamConfig struct {
-	// Name stands in logs, traces and the ledger's learned fallbacks. Unique,
+	// Name appears in logs, traces and the ledger's learned fallbacks. Unique,
 	// non-empty.
 	Name string
-	// URL is http or https, a host, and optionally a path. It carries no user,
-	// query or fragment: keys belong in headers.
+	// URL is http or https, a host, and optionally a path. It has no user,
+	// query or fragment, because keys belong in headers.
 	//
-	// The path is put in front of every request's path, without doubling what
-	// both have in common: where its last segments are the request's first
-	// ones, they stand once. https://host/v1 and https://host serve a client's
+	// The path is put in front of every request's path without duplicating
+	// common segments: where its last segments are the request's first ones,
+	// they appear once. https://host/v1 and https://host serve a client's
 	// /v1/chat/completions alike, and https://host/openai/v1 makes it
 	// /openai/v1/chat/completions.
 	URL string
 	// Paths are the prefixes that the upstream serves, in whole segments:
-	// "/v1/messages" takes /v1/messages and /v1/messages/count_tokens, not
+	// "/v1/messages" takes /v1/messages and /v1/messages/count_tokens, but not
 	// /v1/messagesx. "/" takes what no other prefix does. The longest prefix
 	// wins.
 	Paths []string
-	// Headers are names of request headers: a request that carries one of them
-	// comes here where only "/" covers its path. For paths that several APIs
+	// Headers are names of request headers. A request with one of them comes
+	// here if only "/" covers its path. They are for paths that several APIs
 	// have, such as /v1/models. No two upstreams may name the same.
 	Headers []string
 	// CAFile is a PEM file of the certificate authorities to trust for this
-	// upstream in place of the system's; "" = the system's.
+	// upstream instead of the system's; "" = the system's.
 	CAFile string
 }
 
-// DefaultUpstreams are Anthropic's API for its messages and whatever else its
-// clients ask for, and OpenAI's for the rest.
+// DefaultUpstreams returns Anthropic's API for its messages and whatever else
+// its clients ask for, and OpenAI's for the rest.
 func DefaultUpstreams() []UpstreamConfig {
 	return []UpstreamConfig{
 		{
@@ -51,8 +51,8 @@ func DefaultUpstreams() []UpstreamConfig {
 	}
 }
 
-// Validate returns all that is wrong with c, without touching the network or
-// the file system.
+// Validate returns all problems of c, without touching the network or the file
+// system.
 func (c UpstreamConfig) Validate() error { return errors.Join(c.problems()...) }
 
 func (c UpstreamConfig) problems() (errs []error) {
@@ -78,7 +78,7 @@ func (c UpstreamConfig) problems() (errs []error) {
 	return errs
 }
 
-// validateUpstreams checks each upstream and what must hold between them.
+// ValidateUpstreams checks each upstream, and that they do not conflict.
 func ValidateUpstreams(cfgs []UpstreamConfig) error {
 	var errs []error
 	if len(cfgs) == 0 {
@@ -114,8 +114,8 @@ func ValidateUpstreams(cfgs []UpstreamConfig) error {
 	return errors.Join(errs...)
 }
 
-// parseUpstreamURL parses a configured URL. Its errors never quote it: a
-// mistaken one may hold a key.
+// parseUpstreamURL parses a configured URL. Its errors never quote it, because
+// a mistaken URL may contain a key.
 func parseUpstreamURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
@@ -142,21 +142,22 @@ type Upstream struct {
 	Paths []string
 
 	// base is the escaped path of URL without a trailing slash; overlaps are
-	// its tails that begin at a segment, longest first ("/openai/v1", "/v1").
+	// its suffixes that begin at a segment, longest first ("/openai/v1",
+	// "/v1").
 	base     string
 	overlaps []string
 
-	// plain is nil where transport carries the exchanges: over TLS, through a
-	// proxy, and on systems where ownH1Client is false. Tunnels need HTTP/1.1,
-	// whatever the upstream would rather speak, so they have a transport of
+	// plain is nil if transport carries the exchanges: over TLS, through a
+	// proxy, and on systems where ownClient is false. Tunnels need HTTP/1.1
+	// even if the upstream prefers another version, so they have a transport of
 	// their own.
-	plain     *h1Client
+	plain     *client
 	transport *http.Transport
 	upgrades  *http.Transport
 }
 
-// Roots are the authorities of CAFile; nil where none is named, which means the
-// system's.
+// Roots returns the authorities of CAFile, or nil if none is named, which means
+// the system's.
 func (c UpstreamConfig) Roots() (*x509.CertPool, error) {
 	if c.CAFile == "" {
 		return nil, nil
@@ -172,12 +173,12 @@ func (c UpstreamConfig) Roots() (*x509.CertPool, error) {
 	return roots, nil
 }
 
-// maxAuthorities bounds a CA file, in bytes. The system's own list is a quarter
-// of a megabyte.
+// maxAuthorities is the maximum size of a CA file, in bytes. The system's own
+// list is a quarter of a megabyte.
 const maxAuthorities = 16 << 20
 
-// readAuthorities reads a regular file, or what a link to one leads to.
-// Another, such as a pipe, may have no end, or wait for a writer.
+// readAuthorities reads a regular file, or the target of a link to one. Others,
+// such as a pipe, may have no end, or wait for a writer.
 func readAuthorities(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -209,8 +210,8 @@ func openUpstream(c UpstreamConfig, t TransportConfig) (*Upstream, error) {
 	}
 	up.transport = newTransport(t, u.Scheme, roots)
 	up.upgrades = newUpgradeTransport(t, u.Scheme, roots)
-	if ownH1Client && u.Scheme == "http" && !t.ProxyFromEnvironment {
-		if up.plain, err = newH1Client(u, t); err != nil {
+	if ownClient && u.Scheme == "http" && !t.ProxyFromEnvironment {
+		if up.plain, err = newClient(u, t); err != nil {
 			return nil, fmt.Errorf("upstream %s: url: %w", c.Name, err)
 		}
 	}
@@ -231,9 +232,9 @@ func (u *Upstream) closeIdle() {
 }
 
 // target returns where in goes: the configured scheme and host, the joined
-// path, and the path and query exactly as the client wrote them. Neither the
-// Host header nor an absolute-form target has a say. ok is false where the
-// target has no path.
+// path, and the path and query exactly as the client wrote them. The Host
+// header and an absolute-form target are ignored. It is not ok if the target
+// has no path.
 func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
 	target = url.URL{Scheme: u.URL.Scheme, Host: u.URL.Host}
 	if in.RequestURI == "*" {
@@ -247,15 +248,15 @@ func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
 	target.RawQuery = in.URL.RawQuery
 	target.ForceQuery = in.URL.ForceQuery
 	if strings.IndexByte(target.RawQuery, ' ') >= 0 {
-		// Only HTTP/2 can carry a space here; in an HTTP/1.1 request line it
+		// Only HTTP/2 can carry a space here. In an HTTP/1.1 request line it
 		// would end the target.
 		target.RawQuery = strings.ReplaceAll(target.RawQuery, " ", "%20")
 	}
 	path = u.join(path)
 	if strings.HasPrefix(path, "//") {
-		// url.URL would read this as an opaque authority, so it goes as a path.
-		// What escaping changes is lost here: RawPath is kept where it is a
-		// valid encoding.
+		// url.URL would read this as an opaque authority, so it is sent as a
+		// path. Escaping may change it; RawPath is kept if it is a valid
+		// encoding.
 		target.Path, target.RawPath = path, path
 		if decoded, err := url.PathUnescape(path); err == nil {
 			target.Path = decoded
@@ -266,7 +267,7 @@ func (u *Upstream) target(in *http.Request) (target url.URL, ok bool) {
 	return target, true
 }
 
-// join puts the upstream's path in front of the request's without doubling
+// join puts the upstream's path in front of the request's without duplicating
 // segments.
 func (u *Upstream) join(path string) string {
 	if u.base == "" {
@@ -280,8 +281,9 @@ func (u *Upstream) join(path string) string {
 	return u.base + path
 }
 
-// rawPath is the path of in as it was written, escapes and all; "" where there
-// is none. What OPTIONS * asks of the server as a whole counts as its root.
+// rawPath returns the path of in as it was written, with its escapes, or "" if
+// there is none. OPTIONS *, which asks about the server as a whole, counts as
+// its root.
 func rawPath(in *http.Request) string {
 	raw := in.RequestURI
 	if raw == "*" {
@@ -299,18 +301,18 @@ func rawPath(in *http.Request) string {
 	return raw
 }
 
-// underPrefix says whether path is prefix or lies below it. prefix has no
+// underPrefix reports whether path is prefix or lies below it. prefix has no
 // trailing slash.
 func underPrefix(path, prefix string) bool {
 	return strings.HasPrefix(path, prefix) && (len(path) == len(prefix) || path[len(prefix)] == '/')
 }
 
-// trimPrefix brings a configured prefix to the form that underPrefix takes; "/"
-// becomes "".
+// trimPrefix returns a configured prefix in the form that underPrefix takes;
+// "/" becomes "".
 func trimPrefix(p string) string { return strings.TrimRight(p, "/") }
 
-// router chooses the upstream of a request by its path and, where only "/"
-// covers that, by the headers that it has.
+// Router chooses the upstream of a request by its path and, if only "/" covers
+// that, by its headers.
 type Router struct {
 	config    TransportConfig
 	upstreams []*Upstream
@@ -328,7 +330,7 @@ type pathRoute struct {
 	up     *Upstream
 }
 
-// openRouter reads the upstreams' CA files. It dials nothing.
+// OpenRouter reads the upstreams' CA files. It dials nothing.
 func OpenRouter(cfgs []UpstreamConfig, t TransportConfig) (*Router, error) {
 	r := &Router{config: t}
 	var errs []error
@@ -350,16 +352,16 @@ func OpenRouter(cfgs []UpstreamConfig, t TransportConfig) (*Router, error) {
 	return r, errors.Join(errs...)
 }
 
-// closeIdle closes the connections that no request is using.
+// CloseIdle closes the idle connections.
 func (r *Router) CloseIdle() {
 	for _, up := range r.upstreams {
 		up.closeIdle()
 	}
 }
 
-// forHost returns the upstream called name, or, if name is "", the one whose
-// URL is https with this host. If there is none with this host, it adds one
-// named like it. It must not be called while requests are routed.
+// ForHost returns the upstream called name or, if name is "", the one whose URL
+// is https with this host. If there is none with this host, it adds one named
+// like it. It must not be called while requests are routed.
 func (r *Router) ForHost(host, name string) (*Upstream, error) {
 	at := slices.IndexFunc(r.upstreams, func(u *Upstream) bool {
 		if name != "" {
@@ -380,7 +382,7 @@ func (r *Router) ForHost(host, name string) (*Upstream, error) {
 	return up, err
 }
 
-// route returns the upstream for in, or nil if there is none.
+// Route returns the upstream for in, or nil.
 func (r *Router) Route(in *http.Request) *Upstream {
 	path, h := rawPath(in), in.Header
 	for _, route := range r.routes {

@@ -11,43 +11,51 @@ import (
 	"time"
 )
 
-// h1Client speaks HTTP/1.1 without TLS to one upstream, on the goroutine of
-// whoever asks. http.Transport hands every exchange to two goroutines of the
-// connection and back, which is most of what it costs, and each of a thousand
+// client speaks HTTP/1.1 without TLS to one upstream, on the caller's
+// goroutine. http.Transport hands every exchange to two goroutines of the
+// connection and back, which is most of its cost, and each of a thousand
 // streams keeps their stacks (docs/decisions/0010-own-http1-client.md).
-// Responses are parsed by net/http here too, but for the ordinary ones
-// (readResponse).
+// net/http parses the responses here too, except ordinary ones (readResponse).
 //
-// What holds:
-//   - A request goes out once. It is sent again, on a new connection and at most once, only where a reused connection
-//     took none of it, or where it is safe to repeat (RFC 9110, 9.2.2) and not a byte of an answer had come.
-//   - A pooled connection on which anything but silence waits is not used: its end, or an answer nobody asked for.
-//   - A connection is pooled only after the body's end has been read, the request has been sent whole, and neither side
-//     asked to close it; where the request waited for 100 Continue, only if that came.
-//   - An answer that comes while the request is still being sent is passed on. What the socket does not take at once is
-//     sent by a goroutine, which ends with the request, or with the connection.
-//   - When the request's context ends, the connection is closed.
+// Guarantees:
+//
+// A request is sent once. It is sent again, on a new connection and at most
+// once, only if a reused connection took none of it, or if it is safe to repeat
+// (RFC 9110, 9.2.2) and no byte of an answer has arrived.
+//
+// A pooled connection that has ended, or that has an unsolicited answer, is not
+// used.
+//
+// A connection is pooled only after the body has been read to its end, the
+// request has been sent whole, and neither side asked to close it; if the
+// request waited for 100 Continue, only if that arrived.
+//
+// An answer that arrives while the request is being sent is passed on. What the
+// socket does not take at once is sent by a goroutine, which ends with the
+// request or the connection.
+//
+// When the request's context ends, the connection is closed.
 //
 // It is safe for concurrent use.
-type h1Client struct {
+type client struct {
 	host          string // of the Host header
-	addr          string // to dial
+	addr          string // dialed
 	dialer        net.Dialer
 	headerTimeout time.Duration // 0 = none
-	idle          h1Pool
+	idle          pool
 }
 
-// newH1Client makes the client of an upstream with an http:// URL. It dials
+// newClient returns the client of an upstream with an http:// URL. It dials
 // nothing.
-func newH1Client(u *url.URL, c TransportConfig) (*h1Client, error) {
+func newClient(u *url.URL, c TransportConfig) (*client, error) {
 	host, err := wireHost(u)
 	if err != nil {
 		return nil, err
 	}
-	t := &h1Client{host: host, dialer: net.Dialer{Timeout: c.DialTimeout}, headerTimeout: c.ResponseHeaderTimeout}
+	t := &client{host: host, dialer: net.Dialer{Timeout: c.DialTimeout}, headerTimeout: c.ResponseHeaderTimeout}
 	t.idle.timeout, t.idle.max = c.PlainIdleTimeout, c.MaxIdlePerHost
 	name, port := u.Hostname(), u.Port()
-	if !strings.Contains(name, "%") { // but for an IPv6 zone, what the Host header says in ASCII
+	if !strings.Contains(name, "%") { // except for an IPv6 zone, the Host header is ASCII
 		name = (&url.URL{Host: host}).Hostname()
 	}
 	if port == "" {
@@ -57,7 +65,7 @@ func newH1Client(u *url.URL, c TransportConfig) (*h1Client, error) {
 	return t, nil
 }
 
-// wireHost is the Host header of requests to u as net/http writes it.
+// wireHost returns the Host header of requests to u, as net/http writes it.
 func wireHost(u *url.URL) (string, error) {
 	var line strings.Builder
 	if err := (&http.Request{Method: http.MethodGet, URL: u}).Write(&line); err != nil {
@@ -68,12 +76,12 @@ func wireHost(u *url.URL) (string, error) {
 	return host, nil
 }
 
-// roundTrip is plane.roundTrip for this upstream: in, cleaned, goes to uri with
-// the given body.
+// roundTrip is Upstream.RoundTrip for this upstream: in, cleaned, goes to uri
+// with the given body.
 //
 // The response's body belongs to the caller's goroutine and must be read to its
 // end or closed.
-func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body Body) (*http.Response, error) {
+func (t *client) roundTrip(w http.ResponseWriter, in *http.Request, uri string, body Body) (*http.Response, error) {
 	if !isToken(in.Method) || !isRequestTarget(uri) {
 		return nil, ErrBadTarget
 	}
@@ -84,12 +92,12 @@ func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string
 			return nil, err
 		}
 		reused := c.reused
-		resp, sent, err := c.exchange(w, in, newH1Request(in, uri, t.host, body))
+		resp, sent, err := c.exchange(w, in, newRequest(in, uri, t.host, body))
 		switch {
 		case err == nil:
 			return resp, nil
 		case errors.Is(err, ErrSlowBody), errors.Is(err, ErrClientBody):
-			return nil, err // these end the context, too, and tell more
+			return nil, err // these end the context too, and say more
 		case ctx.Err() != nil:
 			return nil, fmt.Errorf("client left: %w", ctx.Err())
 		case reused && !c.answered && (!sent && body.stream == nil || repeatable(in, body)):
@@ -99,9 +107,8 @@ func (t *h1Client) roundTrip(w http.ResponseWriter, in *http.Request, uri string
 	}
 }
 
-// connect takes an idle connection, or dials where there is none or fresh says
-// so.
-func (t *h1Client) connect(ctx context.Context, fresh bool) (*h1Conn, error) {
+// connect takes an idle connection. It dials if there is none, or if fresh.
+func (t *client) connect(ctx context.Context, fresh bool) (*conn, error) {
 	if !fresh {
 		if c := t.idle.take(); c != nil {
 			return c, nil
@@ -124,7 +131,8 @@ func (t *h1Client) connect(ctx context.Context, fresh bool) (*h1Conn, error) {
 	return c, nil
 }
 
-// repeatable says whether in may be sent twice. The rule is http.Transport's.
+// repeatable reports whether in may be sent twice, by the rule of
+// http.Transport.
 func repeatable(in *http.Request, body Body) bool {
 	if body.stream != nil {
 		return false
@@ -136,15 +144,15 @@ func repeatable(in *http.Request, body Body) bool {
 	return len(in.Header["Idempotency-Key"]) > 0 || len(in.Header["X-Idempotency-Key"]) > 0
 }
 
-// isToken says whether s can be a method, or the name of a field (RFC 9110,
-// 5.6.2). Over HTTP/2 anything comes in.
+// isToken reports whether s can be a method or the name of a field (RFC 9110,
+// 5.6.2). Over HTTP/2 anything may arrive.
 func isToken(s string) bool {
 	const (
 		low = (1<<10-1)<<'0' | 1<<'!' | 1<<'#' | 1<<'$' | 1<<'%' | 1<<'&' | 1<<'\'' | 1<<'*' | 1<<'+' | 1<<'-' | 1<<'.'
 		all = low | (1<<26-1)<<'a' | (1<<26-1)<<'A' | 1<<'^' | 1<<'_' | 1<<'`' | 1<<'|' | 1<<'~'
 	)
 	for i := range len(s) {
-		c := s[i] // what is shifted by more than its width is 0
+		c := s[i] // a shift by more than the width gives 0
 		if (uint64(low)>>c|uint64(all>>64)>>(c-64))&1 == 0 {
 			return false
 		}
@@ -152,7 +160,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-// isRequestTarget says whether s leaves a request line in one piece.
+// isRequestTarget reports whether s leaves a request line in one piece.
 func isRequestTarget(s string) bool {
 	for i := range len(s) {
 		if s[i] <= ' ' || s[i] == 0x7f {

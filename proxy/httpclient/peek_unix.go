@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// ownH1Client reports whether this system can look into a connection without
-// reading from it, which h1Client needs. On other systems http.Transport speaks
-// to plain upstreams as well.
-const ownH1Client = true
+// ownClient reports whether this system can inspect a connection without
+// reading from it, which client needs. On other systems http.Transport speaks
+// to plain upstreams too.
+const ownClient = true
 
 // Results of peek.
 const (
@@ -22,8 +22,8 @@ const (
 	peekEnd       // the end of the stream, or an error
 )
 
-// peek reports what a non-blocking socket has to read. It neither waits nor
-// reads.
+// peek reports what a non-blocking socket has to read, without waiting or
+// reading.
 func peek(fd uintptr) int {
 	var one [1]byte
 	for {
@@ -40,10 +40,10 @@ func peek(fd uintptr) int {
 	}
 }
 
-// errNothing is returned by readNow when the socket is empty.
+// errNothing is returned by readNow if the socket is empty.
 var errNothing = errors.New("nothing to read")
 
-// readNow reads what a non-blocking socket has. It does not wait.
+// readNow reads what a non-blocking socket has, without waiting.
 func readNow(fd uintptr, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(int(fd), p)

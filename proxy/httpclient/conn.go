@@ -15,60 +15,61 @@ import (
 	"time"
 )
 
-// h1Conn is one connection of an h1Client. It belongs to one exchange at a
-// time, and to the goroutine of that exchange.
+// conn is one connection of a client. It belongs to one exchange at a time, and
+// to the goroutine of that exchange.
 //
-// It holds a read buffer only while there is something to read: a thousand
+// It holds a read buffer only while there is something to read. A thousand
 // streams that wait for their next event, or requests whose model is thinking,
 // need none.
-type h1Conn struct {
-	client *h1Client
+type conn struct {
+	client *client
 	tcp    *net.TCPConn
 	raw    syscall.RawConn
-	close  func() // closes tcp; may be called from any goroutine, and again
+	close  func() // closes tcp; any goroutine may call it, repeatedly
 
-	br   bufio.Reader  // without a buffer where lent is nil
-	lent *bufio.Reader // whose buffer br has
+	br   bufio.Reader // without a buffer if borrowed is nil
+	borrowed *bufio.Reader // its buffer is br's
 
 	reused    bool
-	answered  bool  // a byte has come since the request began
-	headLeft  int64 // bytes that may be read; bounded while a head is read
+	answered  bool // a byte has arrived since the request began
+	headLeft  int64 // bytes that may still be read; limited while a head is read
 	idleSince time.Time
 
-	// The read deadline is moved as seldom as can be: deadline is the one that
-	// the socket has (zero = none), headBy the one that is meant. One that
-	// passes too early is extended.
+	// The read deadline is moved as rarely as possible: deadline is the
+	// socket's (zero = none), headBy the intended one. If it passes too early
+	// it is extended.
 	deadline time.Time
 	headBy   time.Time
-	upload   *h1Upload // of the request under way; nil = none is needed
-	cut      bool      // the request was not sent whole, and will not be, or nobody knows whether it was taken for one
-	wanted   bool      // 100 Continue has come
+	upload   *upload // of the current request; nil = not needed
+	cut      bool // the request was not and will not be sent whole, or the upstream may have taken a part of it for a request
+	wanted   bool // 100 Continue has arrived
 
 	readable, fill, probe func(fd uintptr) bool // for raw.Read
-	quiet                 bool                  // what probe found
+	quiet                 bool // result of probe
 
-	now   bool    // Read reads from fd, and does not wait
-	fd    uintptr // while now is set
-	ended error   // what fill met in the place of bytes: every Read meets it from then on
+	now   bool // Read reads from fd without waiting
+	fd    uintptr // while now
+	ended error // what fill met instead of bytes; every later Read returns it
 }
 
-// maxHead bounds the head of a response, informational ones before it included.
+// maxHead is the maximum size of a response's head, in bytes, including
+// informational ones before it.
 const maxHead = 1 << 20
 
-// h1ReadBuffer is the size of a read buffer. Trailers must fit into it. Longer
-// reads go past it.
-const h1ReadBuffer = 4 << 10
+// readBufferSize is the size of a read buffer. Trailers must fit into it.
+// Longer reads bypass it.
+const readBufferSize = 4 << 10
 
-var h1ReadBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, h1ReadBuffer) }}
+var h1ReadBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, readBufferSize) }}
 
 var errHeadTooLarge = errors.New("head of the response is too large")
 
-func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
+func newH1Conn(t *client, tcp *net.TCPConn) (*conn, error) {
 	raw, err := tcp.SyscallConn()
 	if err != nil {
 		return nil, fmt.Errorf("reach socket: %w", err)
 	}
-	c := &h1Conn{client: t, tcp: tcp, raw: raw, close: func() { _ = tcp.Close() }}
+	c := &conn{client: t, tcp: tcp, raw: raw, close: func() { _ = tcp.Close() }}
 	c.readable = func(fd uintptr) bool { return peek(fd) != peekNothing }
 	c.fill = func(fd uintptr) bool {
 		c.borrow()
@@ -85,8 +86,9 @@ func newH1Conn(t *h1Client, tcp *net.TCPConn) (*h1Conn, error) {
 	return c, nil
 }
 
-// silent says whether an idle connection is alive and nothing has come on it.
-func (c *h1Conn) silent() bool {
+// silent reports whether an idle connection is alive and nothing has arrived on
+// it.
+func (c *conn) silent() bool {
 	for {
 		c.quiet = false
 		err := c.raw.Read(c.probe)
@@ -96,10 +98,10 @@ func (c *h1Conn) silent() bool {
 	}
 }
 
-// await returns when there is something to read, be it the end. No buffer is
-// held meanwhile. What came is in br then, but where much is coming, which a
-// large read is to take past br: that is left where it is.
-func (c *h1Conn) await(much bool) error {
+// await returns when there is something to read, or the end. It holds no buffer
+// while it waits. What arrived is then in br, unless much is arriving that a
+// large read is to take directly; that is left in the socket.
+func (c *conn) await(much bool) error {
 	if c.br.Buffered() > 0 || c.ended != nil {
 		return nil
 	}
@@ -116,26 +118,26 @@ func (c *h1Conn) await(much bool) error {
 }
 
 // borrow gives br a buffer.
-func (c *h1Conn) borrow() {
-	if c.lent == nil {
-		c.lent = h1ReadBuffers.Get().(*bufio.Reader)
-		c.lent.Reset(c)
-		c.br = *c.lent
+func (c *conn) borrow() {
+	if c.borrowed == nil {
+		c.borrowed = h1ReadBuffers.Get().(*bufio.Reader)
+		c.borrowed.Reset(c)
+		c.br = *c.borrowed
 	}
 }
 
-// giveBack takes it away again. What is unread is lost.
-func (c *h1Conn) giveBack() {
-	if c.lent != nil {
+// giveBack returns br's buffer. Unread bytes are lost.
+func (c *conn) giveBack() {
+	if c.borrowed != nil {
 		c.br = bufio.Reader{}
-		c.lent.Reset(nil)
-		h1ReadBuffers.Put(c.lent)
-		c.lent = nil
+		c.borrowed.Reset(nil)
+		h1ReadBuffers.Put(c.borrowed)
+		c.borrowed = nil
 	}
 }
 
-// Read is for br.
-func (c *h1Conn) Read(p []byte) (int, error) {
+// Read implements io.Reader for br.
+func (c *conn) Read(p []byte) (int, error) {
 	if c.headLeft <= 0 {
 		return 0, errHeadTooLarge
 	}
@@ -157,9 +159,9 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// extended says whether err is a deadline that passed too early, and has moved
-// it then.
-func (c *h1Conn) extended(err error) bool {
+// extended reports whether err is a deadline that passed too early. It then
+// moves it.
+func (c *conn) extended(err error) bool {
 	if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return false
 	}
@@ -177,9 +179,9 @@ func (c *h1Conn) extended(err error) bool {
 	return c.tcp.SetReadDeadline(next) == nil
 }
 
-// exchange sends r and returns the head of the answer. Where it fails the
-// connection is closed, and sent says whether any of the request had left.
-func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request) (resp *http.Response, sent bool, err error) {
+// exchange sends r and returns the head of the answer. If it fails the
+// connection is closed, and sent reports whether any of the request had left.
+func (c *conn) exchange(w http.ResponseWriter, in *http.Request, r *request) (resp *http.Response, sent bool, err error) {
 	stop := context.AfterFunc(in.Context(), c.close)
 	c.upload, c.cut = nil, false
 	resp, sent, err = c.ask(w, in, r)
@@ -192,29 +194,29 @@ func (c *h1Conn) exchange(w http.ResponseWriter, in *http.Request, r *h1Request)
 		c.giveBack()
 		return nil, sent, err
 	}
-	b, own := resp.Body.(*h1Body)
+	b, own := resp.Body.(*responseBody)
 	if !own {
-		b = &h1Body{src: resp.Body}
+		b = &responseBody{src: resp.Body}
 	}
 	b.c, b.stop, b.keep = c, stop, !resp.Close && !c.cut
-	resp.Request = nil // of no use to anybody, and a stream would keep it
+	resp.Request = nil // nobody needs it, and a stream would keep it
 	if resp.Body == http.NoBody && c.upload == nil {
 		b.end(true)
 		return resp, sent, nil
 	}
-	b.eof = resp.Body == http.NoBody // nothing comes that could be awaited
+	b.eof = resp.Body == http.NoBody // there is nothing to wait for
 	resp.Body = b
 	return resp, sent, nil
 }
 
-func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (resp *http.Response, sent bool, err error) {
+func (c *conn) ask(w http.ResponseWriter, in *http.Request, r *request) (resp *http.Response, sent bool, err error) {
 	c.answered, c.wanted, c.headLeft = false, false, maxHead
 	if r.waits {
 		if sent, err = r.sendHead(c); err == nil {
-			resp, err = c.welcome(w, in)
+			resp, err = c.awaitContinue(w, in)
 		}
 		if err != nil || resp != nil {
-			c.cut = true // the body stays here
+			c.cut = true // the body is not sent
 			return resp, sent, err
 		}
 	}
@@ -241,25 +243,25 @@ func (c *h1Conn) ask(w http.ResponseWriter, in *http.Request, r *h1Request) (res
 			err = cause
 		}
 	}
-	// The answer may be one to the head alone, and crossed with the body, which
-	// is another request to the upstream then.
+	// The answer may be to the head alone and cross with the body, which the
+	// upstream would then take for another request.
 	c.cut = c.cut || unasked && !c.wanted
 	return resp, sent, err
 }
 
-// Bounds of waits that stand beside the header timeout.
+// Limits of waits other than the header timeout.
 const (
 	refusalWait  = 50 * time.Millisecond // for an answer after the connection took no more
-	continueWait = time.Second           // for 100 Continue, before the body goes out unasked
+	continueWait = time.Second // for 100 Continue, before the body is sent without it
 )
 
-// welcome waits until the upstream wants the body of the request whose head it
-// has, or has not said anything for too long. A response means that it does not
-// want it.
-func (c *h1Conn) welcome(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
+// awaitContinue waits until the upstream accepts the body of the request whose
+// head it has, or has been silent for too long. A response means that it does
+// not want the body.
+func (c *conn) awaitContinue(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	c.headBy = time.Now().Add(continueWait)
 	c.deadline = c.headBy
-	_ = c.tcp.SetReadDeadline(c.deadline) // a read that follows meets the same error
+	_ = c.tcp.SetReadDeadline(c.deadline) // a later read meets the same error
 	if err := c.await(false); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return nil, nil
@@ -276,7 +278,7 @@ func (c *h1Conn) welcome(w http.ResponseWriter, in *http.Request) (*http.Respons
 }
 
 // expect begins the wait for a response's head.
-func (c *h1Conn) expect() {
+func (c *conn) expect() {
 	c.headBy = time.Time{}
 	if c.client.headerTimeout == 0 {
 		return
@@ -289,13 +291,13 @@ func (c *h1Conn) expect() {
 }
 
 // readHead reads the head of the final response.
-func (c *h1Conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
+func (c *conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	for {
 		resp, err := c.readAny(w, in)
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode != http.StatusContinue { // this hop's own server says it when the body is first read
+		if resp.StatusCode != http.StatusContinue { // this hop's own server sends it when the body is first read
 			c.headLeft, c.headBy = math.MaxInt64, time.Time{}
 			return resp, nil
 		}
@@ -303,9 +305,9 @@ func (c *h1Conn) readHead(w http.ResponseWriter, in *http.Request) (*http.Respon
 	}
 }
 
-// readAny reads the head of the final response, or of a 100 Continue. Other
-// informational ones are passed on.
-func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
+// readAny reads the head of the final response or of a 100 Continue. Other
+// informational responses are passed on.
+func (c *conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Response, error) {
 	for {
 		if err := c.await(false); err != nil {
 			return nil, err
@@ -319,14 +321,14 @@ func (c *h1Conn) readAny(w http.ResponseWriter, in *http.Request) (*http.Respons
 			return resp, nil
 		case resp.StatusCode < 100 || resp.StatusCode == http.StatusSwitchingProtocols:
 			return nil, ErrBadResponse
-		case in.ProtoAtLeast(1, 1): // HTTP/1.0 knows no informational responses
+		case in.ProtoAtLeast(1, 1): // HTTP/1.0 has no informational responses
 			passInformational(w, resp.StatusCode, resp.Header)
 		}
 	}
 }
 
-// notHTTP marks the error that a head was read with where the connection is not
-// at fault: what came is no HTTP.
+// notHTTP marks the error of reading a head if the connection is not at fault:
+// what arrived is not HTTP.
 func notHTTP(err error) error {
 	if _, broken := errors.AsType[net.Error](err); broken || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errHeadTooLarge) {
 		return err

@@ -16,28 +16,28 @@ import (
 	"time"
 )
 
-// h1Request is a request as it goes out, once: its head, and with it the pieces
-// of a body in memory, in one system call and without copying the body.
-type h1Request struct {
-	head    bytes.Buffer  // and what frames the pieces
-	pieces  net.Buffers   // what is left to send: head, body, framing
-	room    [8][]byte     // of pieces
-	fields  [24]headField // room for appendFields
+// request is a request while it is sent, once: its head and the pieces of a
+// body in memory, in one system call and without copying the body.
+type request struct {
+	head    bytes.Buffer // also what frames the pieces
+	pieces  net.Buffers // left to send: head, body, framing
+	room    [8][]byte // memory for pieces
+	fields  [24]headField // memory for appendFields
 	body    Body
 	in      *http.Request
 	chunked bool
 	waits   bool // for 100 Continue
 }
 
-var h1Requests = sync.Pool{New: func() any { return new(h1Request) }}
+var h1Requests = sync.Pool{New: func() any { return new(request) }}
 
-// maxKeptHead bounds the memory that a pooled request keeps for heads, in
+// maxKeptHead is the maximum memory that a pooled request keeps for heads, in
 // bytes.
 const maxKeptHead = 16 << 10
 
-// newH1Request composes the head.
-func newH1Request(in *http.Request, uri, host string, body Body) *h1Request {
-	r := h1Requests.Get().(*h1Request)
+// newRequest composes the head.
+func newRequest(in *http.Request, uri, host string, body Body) *request {
+	r := h1Requests.Get().(*request)
 	r.in, r.body = in, body
 	present := body.stream != nil || body.length > 0
 	r.chunked = present && (body.length < 0 || len(in.Trailer) > 0)
@@ -76,11 +76,12 @@ func newH1Request(in *http.Request, uri, host string, body Body) *h1Request {
 
 var oneLine = strings.NewReplacer("\r", " ", "\n", " ")
 
-// expectsContinue says whether in waits to be told that its body is welcome.
+// expectsContinue reports whether in waits for 100 Continue before it sends its
+// body.
 func expectsContinue(in *http.Request) bool { return HasToken(in.Header["Expect"], "100-continue") }
 
-// release gives r back to its pool. Whoever sends the last of it does, once.
-func (r *h1Request) release() {
+// release returns r to its pool. The sender of its last byte calls it, once.
+func (r *request) release() {
 	if r.head.Cap() > maxKeptHead {
 		r.head = bytes.Buffer{}
 	}
@@ -90,23 +91,23 @@ func (r *h1Request) release() {
 	h1Requests.Put(r)
 }
 
-// Bounds of sending on the handler's goroutine, which reads no answer
+// Limits of sending on the handler's goroutine, which reads no answer
 // meanwhile.
 const (
-	copiedBody = 8 << 10               // head and body up to this are sent as one piece
-	inlineWait = 20 * time.Millisecond // for what the socket does not take at once; what is left then, a goroutine sends
+	copiedBody = 8 << 10 // head and body up to this size are sent as one piece
+	inlineWait = 20 * time.Millisecond // for what the socket does not take at once; a goroutine sends the rest
 )
 
-// sendHead sends the head alone and says whether any of it left.
-func (r *h1Request) sendHead(c *h1Conn) (sent bool, err error) {
+// sendHead sends the head alone and reports whether any of it left.
+func (r *request) sendHead(c *conn) (sent bool, err error) {
 	n, err := c.tcp.Write(r.head.Bytes())
 	r.head.Reset()
 	return n > 0, err
 }
 
-// send sends what has not been sent yet, and returns how much of it left. Where
-// the rest is left to a goroutine, c.upload is that, and owns r.
-func (r *h1Request) send(c *h1Conn) (int64, error) {
+// send sends what has not been sent yet, and returns how much of it left. If a
+// goroutine sends the rest, c.upload is that goroutine's, and it owns r.
+func (r *request) send(c *conn) (int64, error) {
 	if r.body.stream != nil {
 		n := 0
 		if r.head.Len() > 0 {
@@ -137,7 +138,7 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 		r.pieces = append(r.pieces, r.body.pieces...)
 	}
 	size := r.left()
-	_ = c.tcp.SetWriteDeadline(time.Now().Add(inlineWait)) // a write that follows meets the same error
+	_ = c.tcp.SetWriteDeadline(time.Now().Add(inlineWait)) // a later write meets the same error
 	_, err := r.pieces.WriteTo(c.tcp)
 	_ = c.tcp.SetWriteDeadline(time.Time{})
 	n := size - r.left()
@@ -148,8 +149,8 @@ func (r *h1Request) send(c *h1Conn) (int64, error) {
 	return n, err
 }
 
-// left is how much of the pieces has not been sent.
-func (r *h1Request) left() (n int64) {
+// left returns how much of the pieces has not been sent.
+func (r *request) left() (n int64) {
 	for _, p := range r.pieces {
 		n += int64(len(p))
 	}
@@ -158,7 +159,7 @@ func (r *h1Request) left() (n int64) {
 
 var crlf = []byte("\r\n")
 
-// lastChunk ends a chunked body.
+// lastChunk returns the end of a chunked body.
 func lastChunk(trailer http.Header) []byte {
 	b := bytes.NewBufferString("0\r\n")
 	if len(trailer) > 0 {
@@ -170,23 +171,24 @@ func lastChunk(trailer http.Header) []byte {
 	return b.Bytes()
 }
 
-// uploadBuffer is the size of the buffers that streamed bodies are sent with.
-const uploadBuffer = 32 << 10
+// uploadBufferSize is the size of the buffers with which streamed bodies are
+// sent.
+const uploadBufferSize = 32 << 10
 
-var uploadBuffers = sync.Pool{New: func() any { return new([uploadBuffer]byte) }}
+var uploadBuffers = sync.Pool{New: func() any { return new([uploadBufferSize]byte) }}
 
-// h1Upload is the rest of a request under way. It ends when all has been sent,
-// the body breaks off, which closes the connection, or the connection is
-// closed. The methods bear a nil receiver: nothing is under way.
-type h1Upload struct {
-	done   chan struct{} // closed at the end; what follows is written before
+// upload is the rest of a request that is being sent. It ends when everything
+// has been sent, when the body breaks off, which closes the connection, or when
+// the connection is closed. With a nil receiver nothing is being sent.
+type upload struct {
+	done   chan struct{} // closed at the end, after the fields below are written
 	at     time.Time
-	failed error // what the body broke off with
+	failed error // the error with which the body broke off
 	whole  bool
 }
 
-func (r *h1Request) upload(c *h1Conn) {
-	u := &h1Upload{done: make(chan struct{})}
+func (r *request) upload(c *conn) {
+	u := &upload{done: make(chan struct{})}
 	c.upload = u
 	r.body.lease.take()
 	go func() {
@@ -203,12 +205,12 @@ func (r *h1Request) upload(c *h1Conn) {
 }
 
 // rest sends what is left of the body.
-func (r *h1Request) rest(tcp *net.TCPConn, u *h1Upload) error {
+func (r *request) rest(tcp *net.TCPConn, u *upload) error {
 	if r.body.stream == nil {
 		_, err := r.pieces.WriteTo(tcp)
 		return err
 	}
-	buf := uploadBuffers.Get().(*[uploadBuffer]byte)
+	buf := uploadBuffers.Get().(*[uploadBufferSize]byte)
 	defer uploadBuffers.Put(buf)
 	left := r.body.length
 	for left != 0 {
@@ -241,7 +243,7 @@ func (r *h1Request) rest(tcp *net.TCPConn, u *h1Upload) error {
 		}
 	}
 	if r.chunked {
-		if left == 0 { // the trailers follow the end, which nobody has met yet
+		if left == 0 { // the trailers follow the end, which has not been read yet
 			if _, err := io.Copy(io.Discard, r.body.stream); err != nil {
 				u.failed = err
 				return err
@@ -253,8 +255,8 @@ func (r *h1Request) rest(tcp *net.TCPConn, u *h1Upload) error {
 	return nil
 }
 
-// ended says whether the upload is over, and since when.
-func (u *h1Upload) ended() (at time.Time, ok bool) {
+// ended reports whether the upload has ended, and when.
+func (u *upload) ended() (at time.Time, ok bool) {
 	select {
 	case <-u.done:
 		return u.at, true
@@ -263,12 +265,12 @@ func (u *h1Upload) ended() (at time.Time, ok bool) {
 	}
 }
 
-// uploadGrace is how long an answer that is over, or an error, waits for its
-// request to be sent.
+// uploadGrace is how long a complete answer, or an error, waits for its request
+// to be sent.
 const uploadGrace = 50 * time.Millisecond
 
-// sent says whether the request has been sent whole, or is after a moment.
-func (u *h1Upload) sent() bool {
+// sent reports whether the request has been sent whole, now or after a moment.
+func (u *upload) sent() bool {
 	if u == nil {
 		return true
 	}
@@ -282,9 +284,9 @@ func (u *h1Upload) sent() bool {
 	}
 }
 
-// failure returns the error that the body broke off with, if it has. The
+// failure returns the error with which the body broke off, or nil. The
 // connection's own error may come first.
-func (u *h1Upload) failure() error {
+func (u *upload) failure() error {
 	if u == nil || u.sent() {
 		return nil
 	}

@@ -10,26 +10,26 @@ import (
 	"sync"
 )
 
-// h1Body is the body of a response on an h1Conn, which it lets go of at its
-// end. It is used by one goroutine, but for Interrupt.
-type h1Body struct {
-	c    *h1Conn        // nil = let go of
-	src  io.ReadCloser  // net/http's, which knows the framing; nil = what follows does
-	of   *http.Response // whose body is chunked, and gets the trailers; nil = left bytes of the connection are the body
+// responseBody is the body of a response on a conn, which it releases at its
+// end. One goroutine uses it, except for Interrupt.
+type responseBody struct {
+	c    *conn // nil = released
+	src  io.ReadCloser // net/http's, which knows the framing; nil = framed by the fields below
+	of   *http.Response // whose body is chunked, and gets the trailers; nil = the next left bytes of the connection are the body
 	left int64
-	data io.Reader   // of the chunks; nil = none has been read yet
+	data io.Reader // of the chunks; nil = not read yet
 	stop func() bool // ends the watch over the request's context
-	keep bool        // the connection may serve again
+	keep bool // the connection may serve again
 	eof  bool        // src has ended
 	err  error       // of reads after the end
 
-	mu          sync.Mutex // held to let go of c, and by Interrupt
+	mu          sync.Mutex // held to release c, and by Interrupt
 	interrupted bool
 }
 
 var errH1BodyClosed = errors.New("response body closed")
 
-func (b *h1Body) Read(p []byte) (int, error) {
+func (b *responseBody) Read(p []byte) (int, error) {
 	if b.c == nil {
 		return 0, b.err
 	}
@@ -39,7 +39,7 @@ func (b *h1Body) Read(p []byte) (int, error) {
 		n, err = b.read(p)
 	}
 	if err == io.EOF && n > 0 && b.c.upload != nil {
-		b.eof = true // the last bytes do not wait for the request to be sent
+		b.eof = true // the last bytes need not wait until the request has been sent
 		return n, nil
 	}
 	if err != nil {
@@ -49,8 +49,8 @@ func (b *h1Body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read is src.Read.
-func (b *h1Body) read(p []byte) (int, error) {
+// read reads from the body, by its framing.
+func (b *responseBody) read(p []byte) (int, error) {
 	switch {
 	case b.src != nil:
 		return b.src.Read(p)
@@ -68,7 +68,7 @@ func (b *h1Body) read(p []byte) (int, error) {
 }
 
 // readChunks is read for a chunked body.
-func (b *h1Body) readChunks(p []byte) (int, error) {
+func (b *responseBody) readChunks(p []byte) (int, error) {
 	if b.data == nil {
 		b.data = httputil.NewChunkedReader(&b.c.br)
 	}
@@ -81,18 +81,18 @@ func (b *h1Body) readChunks(p []byte) (int, error) {
 	return n, err
 }
 
-// Errors of trailers. The texts are net/http's.
+// Errors of trailers, with net/http's texts.
 var (
 	errTrailersCut  = errors.New("unexpected EOF reading trailer")
 	errTrailersLong = errors.New("suspiciously long trailer after chunked body")
 )
 
-// readTrailers reads what follows the last chunk. It has to fit into the
-// buffer, or it might have no end.
-func (b *h1Body) readTrailers() error {
+// readTrailers reads what follows the last chunk. It must fit into the buffer,
+// or it might have no end.
+func (b *responseBody) readTrailers() error {
 	br := &b.c.br
 	switch end, err := br.Peek(len(crlf)); {
-	case bytes.Equal(end, crlf): // as a rule
+	case bytes.Equal(end, crlf): // the usual case
 		_, _ = br.Discard(len(crlf))
 		return nil
 	case len(end) < len(crlf):
@@ -121,23 +121,22 @@ func (b *h1Body) readTrailers() error {
 
 var headEnd = []byte("\r\n\r\n")
 
-// Ready reports whether Read has something to go on with and will not have to
-// wait, or hardly.
-func (b *h1Body) Ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
+// Ready reports whether Read can continue without waiting, or nearly.
+func (b *responseBody) Ready() bool { return b.c == nil || b.eof || b.c.br.Buffered() > 0 }
 
-// Await waits until it has. Neither its connection nor the caller needs a
-// buffer meanwhile. much says that the caller's is larger than the
+// Await waits until Ready. Neither the connection nor the caller needs a buffer
+// meanwhile. much means that the caller's buffer is larger than the
 // connection's.
-func (b *h1Body) Await(much bool) {
+func (b *responseBody) Await(much bool) {
 	if !b.Ready() {
 		_ = b.c.await(much) // Read meets the same error
 	}
 }
 
-// Close lets go of the connection, which serves again only where the rest of
-// the body is already here. It does not wait for the upstream: what is here may
-// end in the middle of a chunk's frame.
-func (b *h1Body) Close() error {
+// Close releases the connection, which serves again only if the rest of the
+// body has already arrived. It does not wait for the upstream, because what has
+// arrived may end inside the frame of a chunk.
+func (b *responseBody) Close() error {
 	if b.c == nil {
 		return nil
 	}
@@ -155,9 +154,9 @@ func (b *h1Body) Close() error {
 	return nil
 }
 
-// Interrupt ends a Read that is under way, and all that follow. Any goroutine
-// may call it, at any time.
-func (b *h1Body) Interrupt() {
+// Interrupt ends a Read in progress and all later ones. Any goroutine may call
+// it, at any time.
+func (b *responseBody) Interrupt() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.interrupted = true
@@ -166,17 +165,17 @@ func (b *h1Body) Interrupt() {
 	}
 }
 
-// letGo returns the connection, and whether it has not been interrupted.
-func (b *h1Body) letGo() (c *h1Conn, whole bool) {
+// release returns the connection, and whether it has not been interrupted.
+func (b *responseBody) release() (c *conn, whole bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c, b.c = b.c, nil
 	return c, !b.interrupted
 }
 
-// end lets go of the connection. whole says that the body was read to its end.
-func (b *h1Body) end(whole bool) {
-	c, open := b.letGo()
+// end releases the connection. whole means that the body was read to its end.
+func (b *responseBody) end(whole bool) {
+	c, open := b.release()
 	keep := whole && open && b.keep && c.ended == nil && c.br.Buffered() == 0 && c.upload.sent()
 	keep = b.stop() && keep
 	c.giveBack()

@@ -25,7 +25,7 @@ import (
 // http.Transport.
 func h1Upstream(tb testing.TB, addr string, own bool, change func(*TransportConfig)) *Upstream {
 	tb.Helper()
-	if own && !ownH1Client {
+	if own && !ownClient {
 		tb.Skip("http.Transport speaks to plain upstreams here")
 	}
 	c := DefaultTransportConfig()
@@ -75,11 +75,11 @@ func h1Send(up *Upstream, in *http.Request, body Body) (int, string, error) {
 	return resp.StatusCode, string(b), err
 }
 
-func h1Idle(up *Upstream) []*h1Conn {
+func h1Idle(up *Upstream) []*conn {
 	pool := &up.plain.idle
 	pool.mu.Lock()
 	defer pool.mu.Unlock()
-	return append([]*h1Conn(nil), pool.idle...)
+	return append([]*conn(nil), pool.idle...)
 }
 
 const (
@@ -210,7 +210,7 @@ func compareH1(tb testing.TB, raw, method string) {
 }
 
 // Whatever an upstream answers, the own client takes it as http.Transport does.
-func TestH1TakesAnswersAsTransportDoes(t *testing.T) {
+func TestClientTakesAnswersAsTransportDoes(t *testing.T) {
 	for _, raw := range rawResponses {
 		for _, method := range []string{"GET", "HEAD", "POST"} {
 			compareH1(t, raw, method)
@@ -223,7 +223,7 @@ func TestH1TakesAnswersAsTransportDoes(t *testing.T) {
 	}
 }
 
-func FuzzH1Response(f *testing.F) {
+func FuzzClientResponse(f *testing.F) {
 	for _, raw := range rawResponses {
 		if len(raw) < 1<<10 {
 			f.Add(raw, "POST")
@@ -241,7 +241,7 @@ func FuzzH1Response(f *testing.F) {
 }
 
 // Whatever goes out, goes out byte for byte as http.Transport would send it.
-func TestH1SendsHeadsAsTransportDoes(t *testing.T) {
+func TestClientSendsHeadsAsTransportDoes(t *testing.T) {
 	heads := []string{
 		h1Get, h1Post,
 		"GET /a?b=%20&&c HTTP/1.1\r\nHost: x\r\nUser-Agent:  me \r\nx-b: 2\r\nX-A: 1\r\nx-a: 0\r\nX-Empty:\r\nAccept: */*\r\n\r\n",
@@ -294,7 +294,7 @@ func TestH1SendsHeadsAsTransportDoes(t *testing.T) {
 }
 
 // What HTTP/2 can carry must not break out of the request line.
-func TestH1RefusesWhatBreaksOut(t *testing.T) {
+func TestClientRefusesWhatBreaksOut(t *testing.T) {
 	up := h1Upstream(t, "127.0.0.1:1", true, nil)
 	for _, change := range []func(*http.Request){
 		func(r *http.Request) { r.Method = "GET / HTTP/1.1\r\nX: " },
@@ -311,7 +311,7 @@ func TestH1RefusesWhatBreaksOut(t *testing.T) {
 
 // The upstream answers before it has read the body, and more than the socket
 // takes: nobody must wait for the other.
-func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
+func TestClientAnswerBeforeTheBodyIsSent(t *testing.T) {
 	const size = 16 << 20
 	payload := strings.Repeat("0123456789abcdef", size/16)
 	for _, stream := range []bool{false, true} {
@@ -361,7 +361,7 @@ func TestH1AnswerBeforeTheBodyIsSent(t *testing.T) {
 	}
 }
 
-func TestH1ExpectContinue(t *testing.T) {
+func TestClientExpectContinue(t *testing.T) {
 	head := "POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n"
 	for _, tt := range []struct {
 		name   string
@@ -369,7 +369,7 @@ func TestH1ExpectContinue(t *testing.T) {
 		body   string // what it then gets
 		code   int
 	}{
-		{"welcome", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n", "abc", 200},
+		{"awaitContinue", "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n", "abc", 200},
 		{"refused", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", "", 417},
 		{"not said", "", "abc", 200},
 	} {
@@ -406,14 +406,14 @@ func TestH1ExpectContinue(t *testing.T) {
 // An answer to the head alone may cross with the body that nobody has asked
 // for: what the upstream takes that for is not known, so nothing else goes over
 // the connection.
-func TestH1UnaskedBodies(t *testing.T) {
+func TestClientUnaskedBodies(t *testing.T) {
 	for _, tt := range []struct {
 		name, before, after string
 		pooled              int
 	}{
 		{"nothing was said", "", "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n", 0},
-		{"it was welcome", "HTTP/1.1 100 Continue\r\n\r\n", h1OK, 1},
-		{"it was welcome in the end", "", "HTTP/1.1 100 Continue\r\n\r\n" + h1OK, 1},
+		{"it was awaitContinue", "HTTP/1.1 100 Continue\r\n\r\n", h1OK, 1},
+		{"it was awaitContinue in the end", "", "HTTP/1.1 100 Continue\r\n\r\n" + h1OK, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -436,7 +436,7 @@ func TestH1UnaskedBodies(t *testing.T) {
 	}
 }
 
-func TestH1HeaderTimeout(t *testing.T) {
+func TestClientHeaderTimeout(t *testing.T) {
 	release := make(chan struct{})
 	addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(_ int, r *http.Request) string {
 		if r.URL.Path == "/never" {
@@ -454,7 +454,7 @@ func TestH1HeaderTimeout(t *testing.T) {
 
 // The deadline of one request may pass in the next one, or in a body, or while
 // nothing goes on. It must harm none.
-func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
+func TestClientDeadlineOfAnEarlierRequest(t *testing.T) {
 	more := make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for range 3 {
@@ -467,18 +467,18 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 		}
 	})
 	up := h1Upstream(t, addr, true, nil)
-	pass := func(c *h1Conn) {
+	pass := func(c *conn) {
 		c.deadline = time.Now().Add(-time.Second)
 		_ = c.tcp.SetReadDeadline(c.deadline)
 	}
-	var first *h1Conn
+	var first *conn
 	for range 3 {
 		in, body := h1Incoming(t, h1Get)
 		resp, err := up.RoundTrip(httptest.NewRecorder(), in, body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := resp.Body.(*h1Body).c
+		c := resp.Body.(*responseBody).c
 		if first == nil {
 			first = c
 		} else if c != first {
@@ -495,7 +495,7 @@ func TestH1DeadlineOfAnEarlierRequest(t *testing.T) {
 
 // While a stream is silent it holds no buffer, and the client's leaving still
 // ends it.
-func TestH1WaitsWithoutABuffer(t *testing.T) {
+func TestClientWaitsWithoutABuffer(t *testing.T) {
 	next, left := make(chan struct{}), make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		_, _ = http.ReadRequest(br)
@@ -512,7 +512,7 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := resp.Body.(*h1Body)
+	b := resp.Body.(*responseBody)
 	buf := make([]byte, 3)
 	read := func(want string) {
 		t.Helper()
@@ -526,7 +526,7 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 	b.c.fill = func(fd uintptr) (came bool) {
 		if came = fill(fd); !came {
 			waits++
-			if b.c.lent != nil {
+			if b.c.borrowed != nil {
 				t.Error("it waits with a buffer")
 			}
 		}
@@ -548,7 +548,7 @@ func TestH1WaitsWithoutABuffer(t *testing.T) {
 
 // Closing a response waits for no upstream, wherever in its framing that has
 // stopped.
-func TestH1CloseDoesNotWait(t *testing.T) {
+func TestClientCloseDoesNotWait(t *testing.T) {
 	answer := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-A\r\n\r\n3;x=y\r\nabc\r\n4\r\ndefg\r\n0\r\nX-A: 1\r\n\r\n"
 	for i := strings.Index(answer, "\r\n\r\n") + 4; i < len(answer); i++ {
 		hold := make(chan struct{})
@@ -575,7 +575,7 @@ func TestH1CloseDoesNotWait(t *testing.T) {
 
 // An interrupt that comes when the body has let go of its connection must not
 // touch whoever uses it next.
-func TestH1InterruptAfterTheEnd(t *testing.T) {
+func TestClientInterruptAfterTheEnd(t *testing.T) {
 	addr := proxytest.ServeConns(t, proxytest.AnswerEach(func(int, *http.Request) string { return h1OK }))
 	up := h1Upstream(t, addr, true, nil)
 	in, body := h1Incoming(t, h1Get)
@@ -584,7 +584,7 @@ func TestH1InterruptAfterTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
-	resp.Body.(*h1Body).Interrupt()
+	resp.Body.(*responseBody).Interrupt()
 	if idle := h1Idle(up); len(idle) != 1 || !idle[0].silent() {
 		t.Errorf("%d idle connections, want one that lives", len(idle))
 	}

@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 )
 
-// outBody is the body of a request to an upstream: nothing, pieces in memory,
-// or a stream. The zero value is nothing.
+// Body is the body of a request to an upstream: nothing, pieces in memory, or a
+// stream. The zero value is nothing.
 type Body struct {
 	pieces [][]byte
 	lease  *Lease // of pieces
 	stream io.ReadCloser
-	length int64 // -1 unknown, for streams only
+	length int64 // -1 = unknown, for streams only
 }
 
-// memoryBody is the concatenation of pieces, which are not copied and must not
-// change until the lease is free. It can be sent again. l may be nil where
+// NewBody returns the concatenation of pieces, which are not copied and must
+// not change until the lease is free. It can be sent again. l may be nil if
 // nothing is pooled.
 func NewBody(l *Lease, pieces ...[]byte) Body {
 	b := Body{pieces: pieces, lease: l}
@@ -28,8 +28,8 @@ func NewBody(l *Lease, pieces ...[]byte) Body {
 	return b
 }
 
-// streamBody sends r as it is read. length is -1 where it is unknown. It can be
-// sent once.
+// StreamBody returns a body that sends r as it is read. length is -1 if it is
+// unknown. It can be sent once.
 func StreamBody(r io.ReadCloser, length int64) Body {
 	if length == 0 {
 		return Body{}
@@ -37,8 +37,8 @@ func StreamBody(r io.ReadCloser, length int64) Body {
 	return Body{stream: r, length: length}
 }
 
-// attach makes b the body of out. Trailers need a chunked body, whether or not
-// the length is known.
+// attach makes b the body of out. Trailers need a chunked body, even if the
+// length is known.
 func (b Body) attach(out *http.Request, trailer http.Header) {
 	out.Body, out.GetBody, out.ContentLength, out.TransferEncoding, out.Trailer = nil, nil, b.length, nil, nil
 	switch {
@@ -61,17 +61,17 @@ func (b Body) open() *pieceReader {
 	return &pieceReader{rest: b.pieces, lease: b.lease}
 }
 
-// lease says when pooled bytes may be used again. A transport can go on reading
-// a body after RoundTrip has returned: an upstream that answers early, a
-// request that is cancelled. So whoever owns the bytes holds one reference,
-// each reader another until it is closed and no read is in progress, and the
-// last one to let go frees them. The methods of a nil lease do nothing.
+// Lease tracks when pooled bytes may be reused. A transport may read a body
+// after RoundTrip has returned, because the upstream answered early or the
+// request was cancelled. So the owner of the bytes holds one reference, each
+// reader another until it is closed and no read is in progress, and releasing
+// the last one frees them. The methods of a nil lease do nothing.
 type Lease struct {
 	refs  atomic.Int32
-	bytes interface{ Free() } // which runs once, in any goroutine
+	bytes interface{ Free() } // called once, on any goroutine
 }
 
-// begin makes l one with one reference, the caller's.
+// Begin makes l a lease with one reference, the caller's.
 func (l *Lease) Begin(bytes interface{ Free() }) *Lease {
 	l.bytes = bytes
 	l.refs.Store(1)
@@ -90,9 +90,9 @@ func (l *Lease) Release() {
 	}
 }
 
-// Errors with which the stream of a streamBody says that the client is at
-// fault. They reach the caller of roundTrip as they are, even where the
-// transport reports another error.
+// Errors with which the stream of a StreamBody reports that the client is at
+// fault. They reach the caller of RoundTrip unchanged, even if the transport
+// reports another error.
 var (
 	ErrSlowBody   = errors.New("request body too slow")
 	ErrClientBody = errors.New("read request body")
@@ -101,11 +101,11 @@ var (
 var errBodyClosed = errors.New("request body closed")
 
 // pieceReader reads pieces in order. Close may be called at any time, from any
-// goroutine, and more than once; it never waits. The bytes are held until a
-// read in progress is over, so freed bytes are never sent.
+// goroutine, more than once; it never waits. The bytes are held until a read in
+// progress has ended, so freed bytes are never sent.
 type pieceReader struct {
 	mu     sync.Mutex
-	rest   [][]byte // what is left; rest[0][off:] comes first. The slice itself is shared and never written
+	rest   [][]byte // remaining pieces; rest[0][off:] is next. The slice itself is shared and never written
 	off    int
 	busy   bool
 	closed bool
@@ -162,8 +162,7 @@ func (r *pieceReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// advance moves past n bytes of the first piece, and past pieces that are used
-// up.
+// advance skips n bytes of the first piece, and pieces that are used up.
 func (r *pieceReader) advance(n int) {
 	r.off += n
 	for len(r.rest) > 0 && r.off == len(r.rest[0]) {
@@ -171,7 +170,7 @@ func (r *pieceReader) advance(n int) {
 	}
 }
 
-// WriteTo writes each piece as it stands: one chunk of a chunked body.
+// WriteTo writes each piece whole: one chunk of a chunked body.
 func (r *pieceReader) WriteTo(w io.Writer) (int64, error) {
 	if !r.begin() {
 		return 0, errBodyClosed

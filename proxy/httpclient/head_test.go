@@ -31,8 +31,8 @@ func readWith(own bool, raw, method string, chunk int) readOutcome {
 	if chunk == 1 {
 		src = iotest.OneByteReader(src)
 	}
-	c := &h1Conn{}
-	c.br = *bufio.NewReaderSize(src, h1ReadBuffer)
+	c := &conn{}
+	c.br = *bufio.NewReaderSize(src, readBufferSize)
 	in := &http.Request{Method: method}
 	read := http.ReadResponse
 	if own {
@@ -48,7 +48,7 @@ func readWith(own bool, raw, method string, chunk int) readOutcome {
 		Header: resp.Header, Encoding: resp.TransferEncoding, Length: resp.ContentLength, Close: resp.Close, None: resp.Body == http.NoBody,
 	}
 	body := io.Reader(resp.Body)
-	if b, ok := body.(*h1Body); ok {
+	if b, ok := body.(*responseBody); ok {
 		b.c = c
 		body = readerFunc(b.read)
 	}
@@ -74,12 +74,12 @@ var ordinaryResponses = []string{
 	"HTTP/1.1 404 Not  Found \r\nSet-Cookie: a\r\nset-cookie: b\r\nX_y-Z9: \r\nContent-Length: 000\r\n\r\n",
 	"HTTP/1.1 999 \r\nContent-Length: 3\r\nConnection: Keep-Alive\r\n\r\nab",
 	"HTTP/1.1 205 Reset\r\nContent-Length: 1\r\nKeep-Alive: timeout=5\r\n\r\nab",
-	"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", mostFields-1) + "Content-Length: 1\r\n\r\nab",
+	"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", maxOrdinaryFields-1) + "Content-Length: 1\r\n\r\nab",
 	"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\ntransfer-encoding:  Chunked \r\nX: y\r\n\r\n5\r\nhello\r\n0A;x=y\r\n and more.\r\n0\r\n\r\nHTTP/1.1",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nx-Sum: 1\r\nX-Sum: 2\r\n\r\nmore",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum : 1\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: 1\r\n",
-	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: " + strings.Repeat("1", h1ReadBuffer) + "\r\n\r\n",
+	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\nX-Sum: " + strings.Repeat("1", readBufferSize) + "\r\n\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n",
 	"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n",
@@ -115,7 +115,7 @@ var extraordinaryResponses = []string{
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\nok",
 	"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX: a\r\n",
 	"HTTP/1.1 200 OK\r\nX: a\r\n\r\n",
-	"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", mostFields) + "Content-Length: 1\r\n\r\nab",
+	"HTTP/1.1 200 OK\r\n" + strings.Repeat("X-A: b\r\n", maxOrdinaryFields) + "Content-Length: 1\r\n\r\nab",
 }
 
 func TestOrdinary(t *testing.T) {

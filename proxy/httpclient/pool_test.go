@@ -16,7 +16,7 @@ import (
 
 // A request that a reused connection lost is sent again only where that is
 // safe, and once.
-func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
+func TestClientSendsAgainOnlyWhatIsSafe(t *testing.T) {
 	for _, tt := range []struct {
 		name, raw string
 		again     bool
@@ -88,7 +88,7 @@ func TestH1SendsAgainOnlyWhatIsSafe(t *testing.T) {
 
 // An answer that nobody asked for must not become the next request's, which may
 // be another user's.
-func TestH1UnsolicitedAnswer(t *testing.T) {
+func TestClientUnsolicitedAnswer(t *testing.T) {
 	evil := "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil"
 	late := make(chan net.Conn, 8)
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
@@ -134,7 +134,7 @@ func TestH1UnsolicitedAnswer(t *testing.T) {
 
 // Connections that say that they end, or that stand in the middle of something,
 // are not used again.
-func TestH1KeepsOnlyCleanConnections(t *testing.T) {
+func TestClientKeepsOnlyCleanConnections(t *testing.T) {
 	for _, tt := range []struct {
 		answer string
 		read   int // bytes of the body, -1 = all
@@ -180,7 +180,7 @@ func TestH1KeepsOnlyCleanConnections(t *testing.T) {
 	}
 }
 
-func TestH1PoolIsBounded(t *testing.T) {
+func TestClientPoolIsBounded(t *testing.T) {
 	gone := make(chan struct{}, 16)
 	addr := proxytest.ServeConns(t, func(n int, conn net.Conn, br *bufio.Reader) {
 		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)
@@ -215,7 +215,7 @@ func TestH1PoolIsBounded(t *testing.T) {
 
 // A connection that nobody has used for its time is closed, though nobody asks
 // for one.
-func TestH1IdleConnectionsEnd(t *testing.T) {
+func TestClientIdleConnectionsEnd(t *testing.T) {
 	gone := make(chan struct{}, 1)
 	addr := proxytest.ServeConns(t, func(n int, conn net.Conn, br *bufio.Reader) {
 		proxytest.AnswerEach(func(int, *http.Request) string { return h1OK })(n, conn, br)

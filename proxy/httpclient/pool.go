@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// h1Pool keeps the idle connections to one upstream. The one used last is taken
-// first, so that those that a burst left over get old and are closed. At max, a
-// connection that comes back is closed.
-type h1Pool struct {
+// pool keeps the idle connections to one upstream. The most recently used one
+// is taken first, so that those left over from a burst age and are closed. At
+// max, a connection that is returned is closed.
+type pool struct {
 	max     int
-	timeout time.Duration // a connection idle for so long is closed
+	timeout time.Duration // after which an idle connection is closed
 
 	mu    sync.Mutex
-	idle  []*h1Conn   // longest idle first
-	timer *time.Timer // of reap; nil = nothing is idle
+	idle  []*conn   // longest idle first
+	timer *time.Timer // runs reap; nil = nothing is idle
 }
 
-// take returns a connection that is fit to be used, or nil.
-func (p *h1Pool) take() *h1Conn {
+// take returns a usable connection, or nil.
+func (p *pool) take() *conn {
 	for {
 		p.mu.Lock()
 		last := len(p.idle) - 1
@@ -38,8 +38,8 @@ func (p *h1Pool) take() *h1Conn {
 	}
 }
 
-// put takes c back, which must hold no buffer.
-func (p *h1Pool) put(c *h1Conn) {
+// put returns c to the pool. It must hold no buffer.
+func (p *pool) put(c *conn) {
 	c.idleSince = time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +53,8 @@ func (p *h1Pool) put(c *h1Conn) {
 	}
 }
 
-// reap closes what has been idle for too long, and comes back for the rest.
-func (p *h1Pool) reap() {
+// reap closes what has been idle for too long, and runs again for the rest.
+func (p *pool) reap() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := 0
@@ -73,7 +73,7 @@ func (p *h1Pool) reap() {
 }
 
 // closeAll closes all idle connections.
-func (p *h1Pool) closeAll() {
+func (p *pool) closeAll() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.idle {

@@ -4,7 +4,7 @@ package httpclient
 
 import "errors"
 
-const ownH1Client = false
+const ownClient = false
 
 const (
 	peekNothing = iota

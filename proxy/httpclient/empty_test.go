@@ -12,7 +12,7 @@ import (
 
 // A response without a body to a request that a goroutine sends ends at once:
 // there is nothing left to wait for.
-func TestH1EmptyAnswerToAnUpload(t *testing.T) {
+func TestClientEmptyAnswerToAnUpload(t *testing.T) {
 	for _, answer := range []string{
 		"HTTP/1.1 204 No Content\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",

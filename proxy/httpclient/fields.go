@@ -13,9 +13,9 @@ type headField struct {
 	values []string
 }
 
-// appendFields appends h but for the fields that newH1Request writes itself. It
-// is h.WriteSubset at half the cost: the same order, and what no head can carry
-// left out or made blank likewise. room is cleared after use.
+// appendFields appends h without the fields that newRequest writes itself. It
+// does what h.WriteSubset does at half the cost: the same order, and what no
+// head can contain is left out or blanked likewise. room is cleared after use.
 func appendFields(b []byte, h http.Header, room []headField) []byte {
 	fields := room[:0]
 	for name, values := range h {
@@ -31,7 +31,7 @@ func appendFields(b []byte, h http.Header, room []headField) []byte {
 	return b
 }
 
-// appendSorted appends fields as they stand in a head.
+// appendSorted appends fields in the form of a head.
 func appendSorted(b []byte, fields []headField) []byte {
 	for _, f := range fields {
 		if !isToken(f.name) {

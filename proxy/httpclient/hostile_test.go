@@ -21,7 +21,7 @@ import (
 // Whatever an upstream answers, the next request gets its own answer
 // (http.Transport can't promise that; see newTransport): nothing of the first,
 // surplus, unfinished or unasked for, becomes a part of the second.
-func TestH1NothingSpillsOver(t *testing.T) {
+func TestClientNothingSpillsOver(t *testing.T) {
 	for i, raw := range append(rawResponses,
 		h1OK+"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
 		"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil",
@@ -66,7 +66,7 @@ func TestH1NothingSpillsOver(t *testing.T) {
 
 // An upstream that says nothing but that it is at it is given up on, and its
 // words are bounded.
-func TestH1InformationalFlood(t *testing.T) {
+func TestClientInformationalFlood(t *testing.T) {
 	for _, own := range []bool{true, false} {
 		addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 			if _, err := http.ReadRequest(br); err != nil {
@@ -94,7 +94,7 @@ func TestH1InformationalFlood(t *testing.T) {
 
 // Requests that are cancelled at any moment, on connections that are reused,
 // never give their answer to others, and leave nothing behind.
-func TestH1CancelledRequestsStayApart(t *testing.T) {
+func TestClientCancelledRequestsStayApart(t *testing.T) {
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		for {
 			r, err := http.ReadRequest(br)
@@ -156,7 +156,7 @@ func TestH1CancelledRequestsStayApart(t *testing.T) {
 // A connection that is reset tells so once. Whoever meets that while waiting
 // for more must not let the body, which the connection's end would end, look
 // whole.
-func TestH1ResetIsNoEnd(t *testing.T) {
+func TestClientResetIsNoEnd(t *testing.T) {
 	reset := make(chan struct{})
 	addr := proxytest.ServeConns(t, func(_ int, conn net.Conn, br *bufio.Reader) {
 		_, _ = http.ReadRequest(br)
@@ -171,7 +171,7 @@ func TestH1ResetIsNoEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	b := resp.Body.(*h1Body)
+	b := resp.Body.(*responseBody)
 	if _, err := io.ReadFull(b, make([]byte, len("part"))); err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"net/http"
 )
 
-// readResponse is http.ReadResponse, at a third of its cost where the response
-// is an ordinary one: see ordinary. What is not is left to it, whole.
+// readResponse is http.ReadResponse, at a third of its cost for an ordinary
+// response. All others are left to net/http, whole.
 func readResponse(br *bufio.Reader, in *http.Request) (*http.Response, error) {
 	if _, err := br.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -19,33 +19,32 @@ func readResponse(br *bufio.Reader, in *http.Request) (*http.Response, error) {
 	}
 	b, _ := br.Peek(br.Buffered())
 	if resp, n := ordinary(b, in.Method); resp != nil {
-		_, _ = br.Discard(n) // they are there
+		_, _ = br.Discard(n) // they are buffered
 		return resp, nil
 	}
 	return http.ReadResponse(br, in)
 }
 
-// field is where a header field stands in a head.
+// field is the position of a header field in a head.
 type field struct{ name, colon, value, end uint16 }
 
-// mostHead is how long an ordinary head may be, in bytes: what is buffered at
-// once.
-const mostHead = h1ReadBuffer
+// maxOrdinaryHead is the maximum size of an ordinary head, in bytes: what is
+// buffered at once.
+const maxOrdinaryHead = readBufferSize
 
-// mostFields is how many fields a head may have to be ordinary.
-const mostFields = 32
+// maxOrdinaryFields is the maximum number of fields of an ordinary head.
+const maxOrdinaryFields = 32
 
-// ordinary reads the head that b begins with and returns its length with the
-// response, whose body is an h1Body without a connection. It returns nil for
-// all but heads that are here whole, have lines that end in CRLF and values of
-// printable ASCII, and whose body, that may be none, is framed by one
-// Content-Length, or is chunked and announces no trailers: FuzzOrdinary holds
-// it to that what it reads is what http.ReadResponse does. It may bring names
-// of fields in b to their canonical form even so, which is the first thing that
-// http.ReadResponse does to them.
+// ordinary reads the head at the start of b. It returns the response, whose
+// body is a responseBody without a connection, and the head's length. It
+// returns nil unless the head is complete, its lines end in CRLF, its values
+// are printable ASCII, and its body is empty, framed by one Content-Length, or
+// chunked without announced trailers. FuzzOrdinary compares the result with
+// http.ReadResponse. In any case ordinary may bring names of fields in b to
+// their canonical form, which is the first thing that http.ReadResponse does.
 func ordinary(b []byte, method string) (*http.Response, int) {
 	const proto, status = "HTTP/1.1", len("HTTP/1.1 ")
-	b = b[:min(len(b), mostHead)]
+	b = b[:min(len(b), maxOrdinaryHead)]
 	if len(b) < status+4 || string(b[:status-1]) != proto || b[status-1] != ' ' || method == http.MethodHead {
 		return nil, 0
 	}
@@ -64,15 +63,15 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 		return nil, 0
 	}
 
-	var fields [mostFields]field
-	n, at, length, chunked := 0, first+2, int64(-1), -1 // chunked is the field that says so
+	var fields [maxOrdinaryFields]field
+	n, at, length, chunked := 0, first+2, int64(-1), -1 // chunked is the field's number
 	for ; ; n++ {
 		if at+1 < len(b) && b[at] == '\r' && b[at+1] == '\n' {
 			at += 2
 			break
 		}
 		name, colon := at, canonical(b, at)
-		if colon < 0 || n == mostFields {
+		if colon < 0 || n == maxOrdinaryFields {
 			return nil, 0
 		}
 		value, end := colon+1, lineEnd(b, colon+1)
@@ -110,12 +109,12 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 		return nil, 0
 	}
 
-	// One string for all of them, and one allocation for what lives as long as
-	// the answer.
+	// One string for all of them: one allocation for what lives as long as the
+	// answer.
 	text := string(b[:at])
 	a := &struct {
 		resp   http.Response
-		body   h1Body
+		body   responseBody
 		values [8]string
 		framed [1]string // for resp.TransferEncoding
 	}{}
@@ -153,8 +152,8 @@ func ordinary(b []byte, method string) (*http.Response, int) {
 	return &a.resp, at
 }
 
-// lineEnd is where the line that at stands in has its CRLF; -1 where that is
-// not here, or the line has other bytes than printable ASCII before it.
+// lineEnd returns the position of the CRLF of the line at at, or -1 if it is
+// not here or other bytes than printable ASCII come first.
 func lineEnd(b []byte, at int) int {
 	for at < len(b) && ' ' <= b[at] && b[at] <= '~' {
 		at++
@@ -165,9 +164,9 @@ func lineEnd(b []byte, at int) int {
 	return -1
 }
 
-// canonical brings the name of the field that begins at at to its canonical
-// form and returns where its colon is; -1 where it has none, or is no name.
-// Then it is left as it is: http.ReadResponse spares what it takes for half a
+// canonical brings the name of the field at at to its canonical form and
+// returns the position of its colon, or -1 if it has none or is not a name.
+// Then it is left unchanged, because http.ReadResponse does not change half a
 // name.
 func canonical(b []byte, at int) int {
 	colon := at
@@ -192,8 +191,7 @@ func canonical(b []byte, at int) int {
 	return colon
 }
 
-// digits is the number that b is in decimal, of at most 18 digits; -1 where it
-// is none.
+// digits returns the decimal number b of at most 18 digits, or -1.
 func digits(b []byte) (n int64) {
 	if len(b) == 0 || len(b) > 18 {
 		return -1
