@@ -27,11 +27,11 @@ type conn struct {
 	raw    syscall.RawConn
 	close  func() // closes tcp; any goroutine may call it, repeatedly
 
-	br   bufio.Reader // without a buffer if borrowed is nil
+	br       bufio.Reader  // without a buffer if borrowed is nil
 	borrowed *bufio.Reader // its buffer is br's
 
 	reused    bool
-	answered  bool // a byte has arrived since the request began
+	answered  bool  // a byte has arrived since the request began
 	headLeft  int64 // bytes that may still be read; limited while a head is read
 	idleSince time.Time
 
@@ -41,15 +41,15 @@ type conn struct {
 	deadline time.Time
 	headBy   time.Time
 	upload   *upload // of the current request; nil = not needed
-	cut      bool // the request was not and will not be sent whole, or the upstream may have taken a part of it for a request
-	wanted   bool // 100 Continue has arrived
+	cut      bool    // the request was not and will not be sent whole, or the upstream may have taken a part of it for a request
+	wanted   bool    // 100 Continue has arrived
 
 	readable, fill, probe func(fd uintptr) bool // for raw.Read
-	quiet                 bool // result of probe
+	quiet                 bool                  // result of probe
 
-	now   bool // Read reads from fd without waiting
+	now   bool    // Read reads from fd without waiting
 	fd    uintptr // while now
-	ended error // what fill met instead of bytes; every later Read returns it
+	ended error   // what fill met instead of bytes; every later Read returns it
 }
 
 // maxHead is the maximum size of a response's head, in bytes, including
@@ -252,7 +252,7 @@ func (c *conn) ask(w http.ResponseWriter, in *http.Request, r *request) (resp *h
 // Limits of waits other than the header timeout.
 const (
 	refusalWait  = 50 * time.Millisecond // for an answer after the connection took no more
-	continueWait = time.Second // for 100 Continue, before the body is sent without it
+	continueWait = time.Second           // for 100 Continue, before the body is sent without it
 )
 
 // awaitContinue waits until the upstream accepts the body of the request whose

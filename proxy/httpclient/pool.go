@@ -13,7 +13,7 @@ type pool struct {
 	timeout time.Duration // after which an idle connection is closed
 
 	mu    sync.Mutex
-	idle  []*conn   // longest idle first
+	idle  []*conn     // longest idle first
 	timer *time.Timer // runs reap; nil = nothing is idle
 }
 

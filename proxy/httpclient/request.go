@@ -19,9 +19,9 @@ import (
 // request is a request while it is sent, once: its head and the pieces of a
 // body in memory, in one system call and without copying the body.
 type request struct {
-	head    bytes.Buffer // also what frames the pieces
-	pieces  net.Buffers // left to send: head, body, framing
-	room    [8][]byte // memory for pieces
+	head    bytes.Buffer  // also what frames the pieces
+	pieces  net.Buffers   // left to send: head, body, framing
+	room    [8][]byte     // memory for pieces
 	fields  [24]headField // memory for appendFields
 	body    Body
 	in      *http.Request
@@ -94,7 +94,7 @@ func (r *request) release() {
 // Limits of sending on the handler's goroutine, which reads no answer
 // meanwhile.
 const (
-	copiedBody = 8 << 10 // head and body up to this size are sent as one piece
+	copiedBody = 8 << 10               // head and body up to this size are sent as one piece
 	inlineWait = 20 * time.Millisecond // for what the socket does not take at once; a goroutine sends the rest
 )
 

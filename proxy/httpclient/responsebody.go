@@ -13,13 +13,13 @@ import (
 // responseBody is the body of a response on a conn, which it releases at its
 // end. One goroutine uses it, except for Interrupt.
 type responseBody struct {
-	c    *conn // nil = released
-	src  io.ReadCloser // net/http's, which knows the framing; nil = framed by the fields below
+	c    *conn          // nil = released
+	src  io.ReadCloser  // net/http's, which knows the framing; nil = framed by the fields below
 	of   *http.Response // whose body is chunked, and gets the trailers; nil = the next left bytes of the connection are the body
 	left int64
-	data io.Reader // of the chunks; nil = not read yet
+	data io.Reader   // of the chunks; nil = not read yet
 	stop func() bool // ends the watch over the request's context
-	keep bool // the connection may serve again
+	keep bool        // the connection may serve again
 	eof  bool        // src has ended
 	err  error       // of reads after the end
 
