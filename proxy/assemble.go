@@ -13,12 +13,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// assembler reads finished answers and hands the turns they end to persistence,
-// off the request path. Its queue is bounded in number by
-// LimitsConfig.Assemblies and in bytes by the tees' budget; at the bound the
-// turn is dropped and counted. Answers wait for assemblyDelay, so that several
-// are read in a row and few in the moment in which the client, that has its
-// answer, asks again.
+// assembler reads finished answers and hands the turns that they end to
+// persistence, off the request path. Its queue is bounded in number by
+// LimitsConfig.Assemblies and in bytes by the tees' budget; beyond that a turn
+// is dropped and counted. Answers wait for assemblyDelay, so that several are
+// read in a row, and few while the client that just got its answer asks again.
 type assembler struct {
 	h     *Handler
 	queue chan *answer
@@ -29,16 +28,16 @@ type answer struct {
 	d       dialect.Dialect
 	header  http.Header
 	tee     *tee
-	turn    persist.Turn // all but the answer and the id
+	turn    persist.Turn // without the answer and the id
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	cut     bool        // a side hung up, so the stream must say that it has ended
-	sent    ledger.Sent // where the answer is noted
+	cut     bool // a side hung up, so the stream itself must show that it is complete
+	sent    ledger.Sent // where the answer is recorded
 	system  ledger.Hash // see ledger.SystemHash
 }
 
-// streamed says whether an answer is a stream of events or lines.
+// streamed reports whether an answer is a stream of events or lines.
 func streamed(h http.Header) bool {
 	media := mediaType(h)
 	return strings.EqualFold(media, "text/event-stream") || strings.EqualFold(media, mediaLines)
@@ -53,7 +52,8 @@ func mediaType(h http.Header) string {
 
 const assemblers = 2
 
-// assemblyDelay is little to a turn that is searchable in a fifth of a second.
+// assemblyDelay is short compared with the fifth of a second after which a turn
+// is searchable.
 const assemblyDelay = 5 * time.Millisecond
 
 func newAssembler(h *Handler) *assembler {

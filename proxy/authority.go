@@ -22,32 +22,31 @@ import (
 	"time"
 )
 
-// Authority is the local certificate authority of the forward door. What it
-// signs is worth nothing but for its hosts: its own certificate is constrained
-// to their names (RFC 5280, 4.2.1.10), so whoever trusts it, and whoever steals
-// its key, gets those names and no other.
+// Authority is the local certificate authority of the forward listener. Its own
+// certificate is constrained to the names of its hosts (RFC 5280, 4.2.1.10), so
+// its signatures are worthless for any other name, even to a thief of its key.
 type Authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 	now  func() time.Time
 
 	mu     sync.Mutex
-	leaves map[string]*tls.Certificate // by host; there are as many as hosts
+	leaves map[string]*tls.Certificate // by host, of which there are few
 }
 
-// Lifetimes. A leaf is made anew once half of its own is over; it begins early
-// for clients whose clock is slow.
+// Lifetimes. A leaf is renewed halfway through its own. It begins early, for
+// clients whose clock is slow.
 const (
 	authorityLife = 5 * 365 * 24 * time.Hour
 	leafLife      = 7 * 24 * time.Hour
 	clockSkew     = time.Hour
 )
 
-// maxIntercept bounds the hosts of one authority, and so the leaves that it
-// keeps.
+// maxIntercept is the maximum number of hosts of one authority, and so of the
+// leaves that it keeps.
 const maxIntercept = 64
 
-// CreateAuthority makes an authority for hosts, as PEM. The key is not
+// CreateAuthority returns a new authority for hosts, as PEM. The key is not
 // encrypted: keep it in a file of mode 0600.
 func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err error) {
 	if len(hosts) == 0 || len(hosts) > maxIntercept {
@@ -78,7 +77,7 @@ func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 		ExtKeyUsage:                 []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		PermittedDNSDomainsCritical: true,
 		PermittedDNSDomains:         hosts,
-		ExcludedIPRanges:            everyAddress(), // a list of names says nothing of addresses
+		ExcludedIPRanges:            everyAddress(), // name constraints do not cover addresses
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -92,9 +91,9 @@ func CreateAuthority(hosts []string, now time.Time) (certPEM, keyPEM []byte, err
 		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), nil
 }
 
-// OpenAuthority reads what CreateAuthority made. It refuses any other
-// certificate: one without name constraints, if its key were stolen, could be
-// used against every site that the client visits. Errors quote neither.
+// OpenAuthority reads what CreateAuthority made. It refuses a certificate
+// without name constraints, which could be used against every site that the
+// client visits if its key were stolen. Errors quote neither.
 func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	pair, err := tls.X509KeyPair(certPEM, keyPEM)
 	if err != nil {
@@ -113,8 +112,8 @@ func OpenAuthority(certPEM, keyPEM []byte) (*Authority, error) {
 	}
 }
 
-// everyAddress are all IP addresses. A certificate may be for one of them
-// instead of a name.
+// everyAddress returns all IP addresses, since a certificate may be for an
+// address instead of a name.
 func everyAddress() []*net.IPNet {
 	return []*net.IPNet{
 		{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)},
@@ -131,30 +130,30 @@ func excludesAddresses(cert *x509.Certificate) bool {
 	return true
 }
 
-// Hosts are the names that the authority may sign for, with all names below
-// them.
+// Hosts returns the names for which the authority may sign, with all names
+// below them.
 func (a *Authority) Hosts() []string { return slices.Clone(a.cert.PermittedDNSDomains) }
 
-// Expires is when clients stop trusting it.
+// Expires returns when clients stop trusting the authority.
 func (a *Authority) Expires() time.Time { return a.cert.NotAfter }
 
-// Subject is the name that a client's list of authorities shows.
+// Subject returns the name that a client's list of authorities shows.
 func (a *Authority) Subject() string { return a.cert.Subject.CommonName }
 
-// Fingerprint is the SHA-256 of the certificate, in hex.
+// Fingerprint returns the SHA-256 of the certificate, in hex.
 func (a *Authority) Fingerprint() string {
 	sum := sha256.Sum256(a.cert.Raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// covers says whether clients accept what the authority signs for host.
+// covers reports whether clients accept what the authority signs for host.
 func (a *Authority) covers(host string) bool {
 	return a.now().Before(a.cert.NotAfter) && slices.ContainsFunc(a.cert.PermittedDNSDomains, func(d string) bool {
 		return host == d || strings.HasSuffix(host, "."+d)
 	})
 }
 
-// leaf returns a certificate for host, one of the hosts that are intercepted.
+// leaf returns a certificate for host, which must be an intercepted one.
 func (a *Authority) leaf(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +197,7 @@ func (a *Authority) leaf(host string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// serialNumber has 127 random bits and is positive and never short.
+// serialNumber returns a positive number with 127 random bits, never short.
 func serialNumber() (*big.Int, error) {
 	var b [16]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -208,8 +207,8 @@ func serialNumber() (*big.Int, error) {
 	return new(big.Int).SetBytes(b[:]), nil
 }
 
-// hostName says whether s is a DNS name of lower-case letters, digits and
-// hyphens, with no port, and no IP address.
+// hostName reports whether s is a DNS name of lower-case letters, digits and
+// hyphens, without a port, and not an IP address.
 func hostName(s string) bool {
 	if s == "" || len(s) > 253 {
 		return false

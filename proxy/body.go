@@ -13,9 +13,9 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// buffers are byte slices of power-of-two capacity, from 1 KiB to 4 MiB; larger
-// ones are not pooled. What the pools hold are pointers to slices, and boxes
-// are those that hold none, so that none is made for a buffer that comes back.
+// buffers pools byte slices with power-of-two capacities from 1 KiB to 4 MiB;
+// larger ones are not pooled. The pools hold pointers to slices, and boxes
+// holds empty ones, so that returning a buffer allocates nothing.
 var (
 	buffers [13]sync.Pool
 	boxes   = sync.Pool{New: func() any { return new([]byte) }}
@@ -50,7 +50,7 @@ func giveBuffer(b []byte) {
 	buffers[c-smallestBuffer].Put(box)
 }
 
-// grow makes room for n more bytes.
+// grow returns b with room for n more bytes.
 func grow(b []byte, n int) []byte {
 	if len(b)+n <= cap(b) {
 		return b
@@ -60,14 +60,14 @@ func grow(b []byte, n int) []byte {
 	return bigger
 }
 
-// body is a request body in memory, charged to the global budget until its
-// lease is free.
+// body is a request body in memory. It is charged to the global budget until
+// its lease is free.
 type body struct {
 	bytes   []byte
 	charged int64
-	room    []byte // lent with it, see spare
+	room    []byte // for other bytes of the request, see spare
 	budget  *budget
-	lease   httpclient.Lease // one reference is the holder's
+	lease   httpclient.Lease // the holder has one reference
 }
 
 func newBody(budget *budget) *body {
@@ -76,7 +76,7 @@ func newBody(budget *budget) *body {
 	return b
 }
 
-// Free is for the lease.
+// Free releases the memory. The lease calls it.
 func (b *body) Free() {
 	b.budget.release(b.charged)
 	giveBuffer(b.bytes)
@@ -86,8 +86,8 @@ func (b *body) Free() {
 	b.bytes, b.room = nil, nil
 }
 
-// spare is empty, with room for about n bytes that go out with b's: it is held
-// as long as they are. It is lent once.
+// spare returns empty memory for about n bytes that are sent with b's and held
+// as long. It is given out once.
 func (b *body) spare(n int) []byte {
 	if b.room == nil {
 		b.room = takeBuffer(n)
@@ -95,18 +95,19 @@ func (b *body) spare(n int) []byte {
 	return b.room[:0]
 }
 
-// A body is given room, and charged for it, as it comes, whatever length it
-// announces: clients that announce much and send nothing would use up the
-// budget of all. One that has come already gets all of it: it is read at once,
-// into its place. Any other begins with firstRoom, or its length where that is
-// less, and gets more whenever that is full: at first firstMore times as much,
-// so that of most bodies little is copied, then it is doubled.
+// Memory for a body is allocated, and charged, as the body arrives, whatever
+// length it announces. Otherwise clients that announce much and send nothing
+// would use up the budget. A body that has arrived already gets all of its
+// memory at once. Any other begins with firstRoom, or its length if that is
+// less. When that is full it gets firstMore times as much, so that little of
+// most bodies is copied, and is then doubled.
 const (
 	firstRoom = 16 << 10
 	firstMore = 16
 )
 
-// moreRoom is how much is added to room that is full, of at most left.
+// moreRoom returns how much is added to full memory of room bytes, at most
+// left.
 func moreRoom(room, left int64) int64 {
 	if room == firstRoom {
 		return min(firstMore*room, left)
@@ -114,9 +115,9 @@ func moreRoom(room, left int64) int64 {
 	return min(room, left)
 }
 
-// readBody reads the request's body. Where it is over limit or the budget, b is
-// nil and rest gives all of it as a stream, what was read already first. length
-// is the body's, -1 where it is unknown.
+// readBody reads the request's body. If it exceeds limit or the budget, b is
+// nil and rest returns all of it as a stream, starting with what was read.
+// length is the body's, -1 = unknown.
 func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest io.Reader, err error) {
 	if length > limit {
 		return nil, src, nil
@@ -137,7 +138,7 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 		if int64(len(b.bytes)) >= b.charged {
 			more := moreRoom(b.charged, most-b.charged)
 			if int64(len(b.bytes)) >= limit || !budget.acquire(more) {
-				// What was read so far goes on as a copy, outside the pool and,
+				// What has been read continues as a copy, outside the pool and,
 				// at most limit bytes, outside the budget.
 				rest = io.MultiReader(bytes.NewReader(bytes.Clone(b.bytes)), src)
 				b.lease.Release()
@@ -163,12 +164,12 @@ func readBody(src io.Reader, length, limit int64, budget *budget) (b *body, rest
 	return b, nil, nil
 }
 
-// errEncoding: a content encoding that is not read here.
+// errEncoding is returned for a content encoding that is not supported.
 var errEncoding = errors.New("unreadable content encoding")
 
-// decodeRequest returns the plain bytes of an encoded request body as a body of
-// its own, within limit and budget. What the decoder needs is charged to the
-// budget while it works.
+// decodeRequest returns the decoded bytes of a request body as a body of its
+// own, within limit and budget. The decoder's memory is charged to the budget
+// while it works.
 func decodeRequest(encoding string, b []byte, limit int64, budget *budget) (*body, error) {
 	var src io.Reader
 	switch encoding {

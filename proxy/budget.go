@@ -2,8 +2,8 @@ package proxy
 
 import "sync/atomic"
 
-// budget is a global bound in bytes. Whoever can't get what it asks for does
-// without (streams through, skips the tee); nobody waits.
+// budget is a global limit in bytes. A caller that cannot get what it asks for
+// does without it (streams through, skips the tee) and never waits.
 type budget struct {
 	limit int64
 	used  atomic.Int64

@@ -7,20 +7,24 @@ import (
 	"time"
 )
 
-// openBody is the body of an HTTP/1 request that goes to the upstream as it
-// comes. The upstream may answer before all of it has come, a refusal most of
-// all, and the client is to have that answer at once. Left to itself, net/http
-// reads a body to its end before it writes the head of an answer, or 256 KiB of
-// it, and waits for whoever is reading it.
+// openBody is the body of an HTTP/1 request that is streamed to the upstream. The
+// upstream may answer before all of the body has arrived, for instance with a
+// refusal, and the client should get that answer at once. By default, net/http
+// reads a body to its end, or 256 KiB of it, before it writes the head of an
+// answer, and waits for a read in progress.
 //
-// What holds, where the answer comes before the body's end, and only there:
-//   - The answer goes to the client as any other, while the upstream is given what else comes. It says that the connection closes:
-//     nobody knows where on it the next request would begin.
-//   - When the answer is over, nobody reads the body any more: net/http gives its reader to another connection. What the client still
-//     sends is taken for a while, up to 256 KiB of it, so that the end of the connection does not take the answer with it. A client
-//     that sends more before it reads may lose the answer, as with any server that does not take all.
-//   - One that sends nothing ends by the read deadline of guardedBody: with it ends the answer, if that is still under way. One that takes
-//     nothing ends by the write deadline of relay.
+// If the answer comes before the end of the body, and only then:
+//   - The answer is sent like any other while the upstream gets the rest of the
+//     body. It closes the connection, because where the next request begins on it
+//     is unknown.
+//   - After the answer, nothing reads the body any more: net/http gives its reader
+//     to another connection. What the client still sends is accepted for a while,
+//     up to 256 KiB, so that closing the connection does not destroy the answer. A
+//     client that sends more before it reads may lose the answer, as with any
+//     server that does not take everything.
+//   - A client that sends nothing is ended by the read deadline of guardedBody, and
+//     with it the answer, if that is still in progress. A client that takes nothing
+//     is ended by the write deadline of relay.
 //
 // Over HTTP/2 none of this is needed.
 type openBody struct {
@@ -63,8 +67,9 @@ func (b *openBody) Close() error {
 	return nil
 }
 
-// answer makes h that of an answer which does not wait for the body's end, and
-// says whether it is one. A nil b has ended.
+// answer sets the headers of an answer that does not wait for the end of the
+// body, and reports whether it is one. It is not if the body has ended, or if b
+// is nil.
 func (b *openBody) answer(h http.Header) (early bool) {
 	if b == nil || b.ended.Load() || b.ctl.EnableFullDuplex() != nil {
 		return false

@@ -39,7 +39,7 @@ type call struct {
 //	parse    read     the request in its body                    parse.go, words.go
 //	resolve  caller   whose memory it is about                   parse.go
 //	plan     plan     what to insert, what to store afterwards   plan.go, search.go
-//	send     outcome  the answer, relayed to the client          send.go, refusal.go, answer.go
+//	send     outcome  the answer, relayed to the client          send.go, refusal.go
 //	observe           the turn, the span, the line in the log    observe.go, assemble.go
 //
 // An HTTP request goes through all of them (httpExchange); a frame of a
@@ -63,7 +63,7 @@ type httpExchange struct {
 
 // payload is the body of a request, held in memory once or streamed.
 type payload struct {
-	raw      *body         // as it came; nil = not in memory
+	raw      *body // as received; nil = not in memory
 	plain    *body         // raw, decoded; raw itself if it has no content encoding
 	stream   io.ReadCloser // if raw is nil
 	open     *openBody     // stream, over HTTP/1

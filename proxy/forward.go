@@ -22,30 +22,30 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// ForwardConfig says whom the forward door serves and where it may lead.
+// ForwardConfig configures the forward listener: whom it serves and where its
+// tunnels may lead.
 type ForwardConfig struct {
-	// Listen is host:port. Without a Token the host must be a loopback address:
-	// this is not an open proxy.
+	// Listen is host:port. Without a Token the host must be a loopback address,
+	// because this is not an open proxy.
 	Listen string
-	// Token is asked of every client, as the password of Basic proxy
-	// authentication (any user name) or as a Bearer token; "" = none is.
+	// Token is required of every client, as the password of Basic proxy
+	// authentication (any user name) or as a Bearer token; "" = not required.
 	Token redact.Secret
-	// Intercept are the hosts whose connections are decrypted, with
-	// certificates of the local authority. Without an authority, or where its
-	// certificate does not cover the host, they are tunnelled like all others.
+	// Intercept lists the hosts whose connections are decrypted, with
+	// certificates of the local authority. Without an authority, or if its
+	// certificate does not cover the host, they are tunnelled.
 	Intercept []string
-	// Others is what becomes of hosts that are not intercepted: OthersTunnel or
-	// OthersRefuse.
+	// Others is how other hosts are handled: OthersTunnel or OthersRefuse.
 	Others string
-	// AllowPrivate lets tunnels lead to loopback, private, link-local and other
-	// addresses that are not on the public internet. What counts is the address
-	// that is dialled, whatever name it was looked up by.
+	// AllowPrivate allows tunnels to loopback, private, link-local and other
+	// addresses that are not on the public internet. The address that is dialed
+	// counts, not its name.
 	AllowPrivate bool
-	// MaxTunnels bounds the tunnels open at once, of two connections and 64 KiB
-	// each. Beyond, clients get a 503.
+	// MaxTunnels limits the open tunnels, of two connections and 64 KiB each.
+	// Beyond it, clients are answered 503.
 	MaxTunnels  int
 	DialTimeout time.Duration
-	// Drain is how long tunnels may go on after the door has closed.
+	// Drain is how long tunnels may continue after the listener has closed.
 	Drain time.Duration
 }
 
@@ -56,8 +56,7 @@ const (
 )
 
 // DefaultForwardConfig serves this machine and leads to the public internet.
-// What goes to the two best-known LLM APIs is intercepted, once there is an
-// authority.
+// The two best-known LLM APIs are intercepted once there is an authority.
 func DefaultForwardConfig() ForwardConfig {
 	return ForwardConfig{
 		Listen:      "127.0.0.1:8789",
@@ -69,7 +68,7 @@ func DefaultForwardConfig() ForwardConfig {
 	}
 }
 
-// Validate returns all that is wrong with c.
+// Validate returns all problems of c, joined.
 func (c ForwardConfig) Validate() error {
 	var errs []error
 	host, ok := listenHost(c.Listen)
@@ -91,7 +90,7 @@ func (c ForwardConfig) Validate() error {
 		if err != nil {
 			errs = append(errs, fmt.Errorf("intercept[%d]: %w", n, err))
 		} else if seen[i.Host] {
-			errs = append(errs, fmt.Errorf("intercept[%d]: the host stands twice", n))
+			errs = append(errs, fmt.Errorf("intercept[%d]: duplicate host", n))
 		}
 		seen[i.Host] = true
 	}
@@ -110,22 +109,22 @@ func (c ForwardConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// loopbackHost takes addresses alone: what localhost resolves to is not for the
-// configuration to know.
+// loopbackHost accepts addresses only, because the configuration cannot know
+// what localhost resolves to.
 func loopbackHost(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Forward is the door for clients whose base URL can't be changed: an HTTP
-// proxy (HTTPS_PROXY) that takes CONNECT and nothing else. Connections to the
-// hosts that are intercepted are decrypted and served like those of the reverse
-// door; all others are tunnelled, byte for byte.
+// Forward is the listener for clients whose base URL can't be changed: an HTTP
+// proxy (HTTPS_PROXY) that accepts CONNECT and nothing else. Connections to
+// intercepted hosts are decrypted and served like those of the reverse
+// listener. All others are tunnelled, byte for byte.
 //
-// It uses goproxy for the CONNECT decision alone. The rest of that module stays
-// out of play: its transport and dialers, which follow the environment and may
-// lead back here, its tunnels, which no shutdown waits for, and its built-in
-// certificate authority, whose key is public.
+// It uses goproxy for the CONNECT decision only. It does not use its transport
+// and dialers, which follow the environment and may lead back here, its
+// tunnels, for which no shutdown waits, and its built-in certificate authority,
+// whose key is public.
 type Forward struct {
 	cfg     ForwardConfig
 	server  *Server
@@ -135,9 +134,9 @@ type Forward struct {
 	inner   *interceptor  // nil = nothing is intercepted
 }
 
-// NewForward makes a forward door. It does not listen yet. h serves what is
-// intercepted; with it or authority nil, nothing is. sc says how those
-// connections are served; its address does not count. log may be nil.
+// NewForward returns a forward listener that does not listen yet. h serves what
+// is intercepted; if h or authority is nil, nothing is. sc configures those
+// connections; its address is ignored. log may be nil.
 func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -148,20 +147,20 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 		for _, entry := range cfg.Intercept {
 			i, err := ParseIntercept(entry)
 			if err != nil {
-				return nil, fmt.Errorf("configure forward door: %w", err)
+				return nil, fmt.Errorf("configure forward listener: %w", err)
 			}
 			if !authority.covers(i.Host) {
 				log.Warn("the certificate authority is not for this host: it is tunnelled, without memory. See 'remora ca init'", "host", i.Host)
 				continue
 			}
 			if handlers[i.Host], err = h.For(i); err != nil {
-				return nil, fmt.Errorf("configure forward door: %w", err)
+				return nil, fmt.Errorf("configure forward listener: %w", err)
 			}
 		}
 		f.inner = newInterceptor(authority, handlers, sc, log)
 	}
 	f.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: f.control}
-	// A literal, since goproxy's constructor reads proxies from the
+	// A literal, because goproxy's constructor reads proxies from the
 	// environment. Its transport is never used.
 	f.connect = &goproxy.ProxyHttpServer{
 		Logger: silent{},
@@ -177,19 +176,19 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 	return f, nil
 }
 
-// Listen opens the port. It refuses what Validate does.
+// Listen opens the port. It refuses what Validate refuses.
 func (f *Forward) Listen() error {
 	if err := f.cfg.Validate(); err != nil {
-		return fmt.Errorf("open forward door: %w", err)
+		return fmt.Errorf("open forward listener: %w", err)
 	}
 	return f.server.Listen()
 }
 
-// Addr is where the door listens, nil before Listen.
+// Addr returns the address of the listener, nil before Listen.
 func (f *Forward) Addr() net.Addr { return f.server.Addr() }
 
-// Serve serves until ctx ends; tunnels open then may go on for Drain,
-// intercepted exchanges for as long as those of the reverse door. See
+// Serve serves until ctx ends. Open tunnels may then continue for Drain, and
+// intercepted exchanges as long as those of the reverse listener. See
 // [Server.Serve].
 func (f *Forward) Serve(ctx context.Context) error {
 	if f.inner == nil {
@@ -207,9 +206,9 @@ func (f *Forward) Serve(ctx context.Context) error {
 	return errors.Join(err, <-inner)
 }
 
-// ServeHTTP takes one CONNECT through.
+// ServeHTTP serves one CONNECT.
 func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this door, and of no server behind it
+	if r.URL.Path == LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this listener, not of a server behind it
 		live(w)
 		return
 	}
@@ -234,8 +233,8 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.connect.ServeHTTP(aheadWriter{w}, r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
 }
 
-// authorized compares hashes, so that neither length nor content of the token
-// shows in time.
+// authorized compares hashes, so that timing reveals neither length nor content
+// of the token.
 func (f *Forward) authorized(r *http.Request) bool {
 	if f.cfg.Token == "" {
 		return true
@@ -255,11 +254,11 @@ func (f *Forward) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
-// forwarding is a CONNECT being served. The handler closes the far end whatever
-// becomes of the near one.
+// forwarding is a CONNECT that is being served. The handler closes the
+// upstream's connection in any case.
 type forwarding struct {
 	target  net.Conn
-	release func() // gives the place back; nil once the intercepted connection is to do it
+	release func() // frees the slot; nil once the intercepted connection will
 }
 
 type forwardingKey struct{}
@@ -273,8 +272,8 @@ func (t *forwarding) close() {
 	}
 }
 
-// decide is the CONNECT policy. A host that is intercepted needs nobody else's
-// yes; for the others: dial, and only then say yes.
+// decide is the CONNECT policy. An intercepted host is accepted at once. Any
+// other is accepted once its connection is open.
 func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 	t, ok := ctx.Req.Context().Value(forwardingKey{}).(*forwarding)
 	if !ok {
@@ -296,7 +295,7 @@ func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAc
 	return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: carryTunnel}, host
 }
 
-// intercepts says whether a CONNECT target is decrypted here.
+// intercepts reports whether a CONNECT target is decrypted here.
 func (f *Forward) intercepts(target string) bool {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil || port != "443" || f.inner == nil {
@@ -306,7 +305,8 @@ func (f *Forward) intercepts(target string) bool {
 	return listed
 }
 
-// intercept runs in the request's handler until the client's handshake is over.
+// intercept runs in the request's handler until the client's handshake has
+// ended.
 func (f *Forward) intercept(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 	t := r.Context().Value(forwardingKey{}).(*forwarding)
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
@@ -331,7 +331,7 @@ func carryTunnel(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 
 var errForbidden = errors.New("target address not allowed")
 
-// control sees the address that is about to be dialled.
+// control is called with the address that is about to be dialed.
 func (f *Forward) control(_ context.Context, _, address string, _ syscall.RawConn) error {
 	if f.cfg.AllowPrivate {
 		return nil
@@ -343,8 +343,8 @@ func (f *Forward) control(_ context.Context, _, address string, _ syscall.RawCon
 	return nil
 }
 
-// special are the ranges that netip has no name for but that lead nowhere on
-// the public internet, or through a translation to where it does not show.
+// special lists the ranges that netip has no name for but that do not lead to
+// the public internet, or lead through a translation that hides where.
 var special = [...]netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),
@@ -372,8 +372,8 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// refusal is the answer to a CONNECT that failed. It names what the client
-// asked for and no address that it did not.
+// refusal returns the answer to a failed CONNECT. It names what the client
+// asked for, and no address that it did not.
 func refusal(host string, err error) *http.Response {
 	var p problem
 	var dns *net.DNSError
@@ -391,7 +391,7 @@ func refusal(host string, err error) *http.Response {
 	return respond(p)
 }
 
-// respond is p as goproxy takes it.
+// respond returns p in the form that goproxy takes.
 func respond(p problem) *http.Response {
 	body := p.encode()
 	return &http.Response{
@@ -402,7 +402,7 @@ func respond(p problem) *http.Response {
 	}
 }
 
-// silent drops goproxy's log lines: they quote what clients send.
+// silent drops goproxy's log lines, which quote what clients send.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

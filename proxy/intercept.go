@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// Intercept is a host whose connections the forward door decrypts, so that
+// Intercept is a host whose connections the forward listener decrypts, so that
 // memory works there.
 type Intercept struct {
-	Host string // lower-case DNS name; port 443 alone is meant
-	// Upstream names the configured upstream that its requests go to. "" = the
-	// one whose URL has this host, and where there is none, the host itself
-	// over HTTPS.
+	Host string // lower-case DNS name; only port 443
+	// Upstream names the configured upstream that gets its requests. "" = the
+	// one whose URL has this host or, if there is none, the host itself over
+	// HTTPS.
 	Upstream string
 }
 
@@ -32,9 +32,9 @@ func ParseIntercept(s string) (Intercept, error) {
 	return Intercept{Host: host, Upstream: up}, nil
 }
 
-// For returns a handler for requests that were meant for i.Host and for no
-// other: their path has no say in where they go. It reads the upstream's CA
-// file where one has to be opened.
+// For returns a handler for requests that were meant for i.Host only: their
+// path does not influence where they go. It reads the upstream's CA file if one
+// must be opened.
 func (h *Handler) For(i Intercept) (http.Handler, error) {
 	up, err := h.plane.router.ForHost(i.Host, i.Upstream)
 	if err != nil {
@@ -45,9 +45,9 @@ func (h *Handler) For(i Intercept) (http.Handler, error) {
 	}), nil
 }
 
-// interceptor takes decrypted connections to a Server of their own, with the
-// handler of the reverse door, so that streams, cancellation and shutdown are
-// the same there.
+// interceptor hands decrypted connections to a Server of their own with the
+// handler of the reverse listener, so that streams, cancellation and shutdown
+// are the same there.
 type interceptor struct {
 	handlers map[string]http.Handler // by host
 	server   *Server
@@ -63,8 +63,8 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 	i.tls = &tls.Config{
 		NextProtos: []string{"h2", "http/1.1"},
 		MinVersion: tls.VersionTLS12,
-		// The host is the one that the tunnel was asked for; the client's own
-		// idea of it, in its hello, decides nothing.
+		// The host is the one for which the tunnel was requested. The name in
+		// the client's hello is ignored.
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return a.leaf(hello.Conn.(*interceptedConn).host)
 		},
@@ -84,31 +84,30 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 type interceptedKey struct{}
 
 // take makes conn a TLS server for host and hands it over. It returns once the
-// handshake is done or has failed; release is called when the connection is
-// closed.
+// handshake has ended; release is called when the connection is closed.
 func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
 	c := tls.Server(newInterceptedConn(conn, host, release, i.server.cfg.WriteIdle), i.tls)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
 		if _, told := errors.AsType[*net.OpError](err); told || errors.As(err, new(tls.AlertError)) {
-			i.log.Warn("a client of the forward door ended its handshake: does it trust the certificate authority? See 'remora ca trust-help'", "host", host)
+			i.log.Warn("a client of the forward listener ended its handshake: does it trust the certificate authority? See 'remora ca trust-help'", "host", host)
 		}
 		_ = c.Close()
 		return
 	}
-	i.conns.hand(c)
+	i.conns.deliver(c)
 }
 
-// handedOver is a listener whose connections come from elsewhere.
+// handedOver is a listener whose connections come from the forward listener.
 type handedOver struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// hand gives c to whoever accepts, or closes it where nobody does any more.
-func (l *handedOver) hand(c net.Conn) {
+// deliver hands c to Accept, or closes it after Close.
+func (l *handedOver) deliver(c net.Conn) {
 	select {
 	case l.conns <- c:
 	case <-l.closed:
@@ -132,13 +131,13 @@ func (l *handedOver) Close() error {
 	return nil
 }
 
-// Addr is nowhere: the connections came in at the forward door.
+// Addr returns a fixed name: the connections arrived at the forward listener.
 func (l *handedOver) Addr() net.Addr { return handedAddr{} }
 
 type handedAddr struct{}
 
 func (handedAddr) Network() string { return "forward" }
-func (handedAddr) String() string  { return "forward door" }
+func (handedAddr) String() string  { return "forward listener" }
 
 // interceptedConn is the client's end of an intercepted tunnel, below TLS.
 type interceptedConn struct {
@@ -152,8 +151,8 @@ func newInterceptedConn(conn net.Conn, host string, release func(), idle time.Du
 	return &interceptedConn{Conn: conn, host: host, release: sync.OnceFunc(release), idle: idle}
 }
 
-// maxOwnRecord bounds the records that TLS sends on its own account, such as
-// alerts and key updates, in bytes.
+// maxOwnRecord is the maximum size of the records that TLS sends on its own
+// account, such as alerts and key updates, in bytes.
 const maxOwnRecord = 64
 
 // Write closes the connection if the client does not take a record of TLS's own
@@ -172,8 +171,8 @@ func (c *interceptedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// interceptedHostOf returns the host that the client asked a tunnel to. conn
-// speaks TLS over an interceptedConn.
+// interceptedHostOf returns the host for which the client requested a tunnel.
+// conn speaks TLS over an interceptedConn.
 func interceptedHostOf(conn net.Conn) string {
 	return conn.(*tls.Conn).NetConn().(*interceptedConn).host
 }

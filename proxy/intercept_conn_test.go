@@ -68,7 +68,7 @@ func (i *intercepted) dialRaw(t *testing.T) (*tls.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// Connections of TLS that wait end with the forward door, and their tunnels'
+// Connections of TLS that wait end with the forward listener, and their tunnels'
 // places are given back.
 func TestForwardShutsWhatWaits(t *testing.T) {
 	i := newIntercepted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, nil)

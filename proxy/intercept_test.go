@@ -40,7 +40,7 @@ func authority(t *testing.T, hosts ...string) (*Authority, *x509.CertPool) {
 	return a, pool
 }
 
-// intercepted is a forward door that decrypts interceptedHost and sends it on,
+// intercepted is a forward listener that decrypts interceptedHost and sends it on,
 // over TLS, to upstream.
 type intercepted struct {
 	*rig
@@ -399,7 +399,7 @@ func TestForwardConfigNamesTheEntry(t *testing.T) {
 	cfg.Intercept = []string{"ok.example", "Not.Lower", "ok.example=up", "x.example=", "10.1.2.3"}
 	cfg.Others = "drop"
 	err := cfg.Validate()
-	for _, want := range []string{"intercept[1]:", "intercept[2]: the host stands twice", "intercept[3]:", "intercept[4]:", "others: must be"} {
+	for _, want := range []string{"intercept[1]:", "intercept[2]: duplicate host", "intercept[3]:", "intercept[4]:", "others: must be"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

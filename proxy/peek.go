@@ -23,7 +23,7 @@ const (
 type peekedBody struct {
 	h    *Handler // counts a panic
 	body io.ReadCloser
-	more chan struct{} // signals that something has come
+	more chan struct{} // signals that something has arrived
 	done chan struct{} // closed when the goroutine has ended
 	last func()        // called once Read has reached the end; may be nil
 

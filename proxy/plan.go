@@ -18,7 +18,7 @@ import (
 // recorded and stored once the upstream has answered. The zero plan does
 // nothing.
 type plan struct {
-	inserts  []dialect.Insertion // none = the body goes out as it came
+	inserts  []dialect.Insertion // none = the body is sent unchanged
 	status   Status
 	memories int
 	recallUS int64 // duration of recall, in microseconds
@@ -88,7 +88,7 @@ func (x *exchange) compose(who caller, p *payload) {
 	block, placement, found := x.enter(block, found)
 	plan.next = x.continuation(plan.turn.Conversation, words, before)
 	switch {
-	case !takes: // the upstream goes on without the blocks from now on
+	case !takes: // the upstream continues without the blocks from now on
 		plan.walk.ClearReplays()
 		plan.status = StatusUnsupported
 	case x.rights.inject || x.rights.replay:

@@ -1,25 +1,29 @@
 // Package proxy is the data plane: a transparent reverse proxy that gives the
 // requests passing through it a memory.
 //
-// One request's life: a door takes it, the router picks an upstream from the
-// configuration, and the exchange parses, resolves whose memory it is, replays
+// One request's life: a listener accepts it, the router picks an upstream from
+// the configuration, and the exchange parses, resolves whose memory it is, replays
 // and recalls, splices, sends, relays the answer byte for byte, and hands a
 // copy of the finished turn to persistence.
 //
 // # Guarantees
 //
-//   - A request that would succeed without Remora succeeds with it. Memory that is slow, broken or panics means that the
-//     original bytes go out; an upstream that refuses an enriched body gets the original once.
-//   - A body without memory leaves byte-identical. An enriched one differs only by the inserted bytes.
-//   - The answer is relayed as it comes: nothing waits for memory once the upstream has answered.
-//   - What an earlier request of a conversation was given, later requests carry byte for byte (the ledger).
-//   - Nothing read here is logged or traced but names, counts and times.
+//   - A request that would succeed without Remora succeeds with it. If memory is
+//     slow, broken or panics, the original bytes are sent; an upstream that
+//     refuses an enriched body gets the original once.
+//   - A body without memory leaves byte-identical. An enriched one differs only by
+//     the inserted bytes.
+//   - The answer is relayed as it arrives. Nothing waits for memory once the
+//     upstream has answered.
+//   - What an earlier request of a conversation was given, later requests carry
+//     byte for byte (the ledger).
+//   - Only names, counts and times are logged or traced.
 //
 // # Bounds
 //
 // Bodies that are read are bounded one by one and all together, and so are
-// copies of answers, turns waiting to be assembled and ledger entries. Over any
-// bound the traffic goes on without that part of memory, and it is counted.
+// copies of answers, turns waiting to be assembled and ledger entries. Beyond any
+// bound the traffic continues without that part of memory, which is counted.
 package proxy
 
 import (
@@ -47,8 +51,8 @@ import (
 type Recaller interface {
 	// Recall's Result.Memories are the caller's, which overwrites them.
 	Recall(ctx context.Context, r recall.Request) (recall.Result, error)
-	// Loaded says whether the scope's index is in memory, so that Recall will
-	// not have to wait for the store.
+	// Loaded reports whether the scope's index is in memory, so that Recall
+	// need not wait for the store.
 	Loaded(scope storage.Scope) bool
 }
 
@@ -57,24 +61,24 @@ type Persister interface {
 	Enqueue(t persist.Turn) error
 }
 
-// Config is what the data plane can be told.
+// Config configures the data plane.
 type Config struct {
 	Upstreams []httpclient.UpstreamConfig
 	Transport httpclient.TransportConfig
 	Streams   StreamConfig
 	Identity  identity.Config
-	Clients   []identity.Client // beside the known ones, or in the place of those of the same name
+	Clients   []identity.Client // in addition to the known ones, or instead of those of the same name
 	Limits    LimitsConfig
 	Injection InjectionConfig
 	Ledger    ledger.Config
 	WebSocket string // WebSocketFallback, WebSocketPass or WebSocketEnrich
-	// RecallDeadline bounds what memory may add to a request; FirstDeadline
-	// holds instead while the user's index or ledger is not in memory yet.
+	// RecallDeadline limits what memory may add to a request. FirstDeadline
+	// applies while the user's index or ledger is not in memory yet.
 	RecallDeadline time.Duration
 	FirstDeadline  time.Duration
 }
 
-// LimitsConfig bounds buffers, in bytes unless said.
+// LimitsConfig limits buffers, in bytes unless noted.
 type LimitsConfig struct {
 	BodyBytes     int64 // larger request bodies stream through unenriched
 	BufferedBytes int64 // all request bodies held at once; beyond, requests stream through unenriched
@@ -83,12 +87,12 @@ type LimitsConfig struct {
 	Assemblies    int   // finished answers waiting to be read for their turn; beyond, turns are dropped and counted
 }
 
-// InjectionConfig says how recalled memories enter a request.
+// InjectionConfig configures how recalled memories enter a request.
 type InjectionConfig struct {
 	Placement    string // beforeUser or system
-	Responses    string // item or instructions: where blocks stand in the Responses dialect, unless Placement is system
-	CountTokens  bool   // requests that count tokens are given what the counted request would be given
-	RuleInSystem bool   // put the rule into the system prompt instead of every block; costs that prompt's cache once
+	Responses    string // item or instructions: where blocks go in Responses, unless Placement is system
+	CountTokens  bool // requests that count tokens get what the counted request would get
+	RuleInSystem bool // put the rule into the system prompt instead of each block; costs that prompt's cache once
 }
 
 // Values of InjectionConfig.Placement and InjectionConfig.Responses.
@@ -100,7 +104,7 @@ const (
 	PlacementInstructions = "instructions"
 )
 
-// DefaultConfig has no upstreams of its own but the public ones.
+// DefaultConfig has the public upstreams only.
 func DefaultConfig() Config {
 	return Config{
 		Upstreams: httpclient.DefaultUpstreams(),
@@ -118,7 +122,7 @@ func DefaultConfig() Config {
 	}
 }
 
-// Validate reports all problems, each with its key.
+// Validate returns all problems of c, joined, each with its key.
 func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, msg string) {
@@ -164,7 +168,7 @@ func unjoin(err error) []error {
 }
 
 // Deps are what a Handler works with. Recall, Persist and Local may be nil
-// together: then everything passes through.
+// together; then everything passes through.
 type Deps struct {
 	Recall  Recaller
 	Persist Persister
@@ -172,17 +176,17 @@ type Deps struct {
 	Log     *slog.Logger
 	Tracer  trace.TracerProvider // nil = no tracing
 	Now     func() time.Time     // nil = time.Now
-	// Redact is applied to what recall found before it is shown: rules may have
-	// been added since it was stored. It is on the request path, so it should
-	// know most texts already. nil = none.
+	// Redact is applied to recalled memories before they are shown, because
+	// rules may have been added since they were stored. It is on the request
+	// path, so it should know most texts already. nil = none.
 	Redact func(text string) string
-	// Note is what X-Remora-Status tells of memory at large, behind "; ". It
-	// does no I/O. nil or "" = nothing.
+	// Note returns what X-Remora-Status says about memory as a whole, after ";
+	// ". It does no I/O. nil or "" = nothing.
 	Note func() string
 }
 
-// Handler serves all doors. Create with New; Run must be running while it
-// serves.
+// Handler serves all listeners. Create it with New; Run must be running while
+// it serves.
 type Handler struct {
 	cfg      Config
 	plane    *plane
@@ -199,7 +203,7 @@ type Handler struct {
 	assembler    *assembler
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
-	said         atomic.Int64                   // the newest time that a message was given
+	said         atomic.Int64 // the newest time given to a message
 
 	stats Stats
 }
@@ -212,10 +216,10 @@ type Stats struct {
 	Retries     atomic.Int64             // enriched requests refused, originals sent
 	TeeSkipped  atomic.Int64             // answers not copied: over a bound
 	Undecoded   atomic.Int64             // answers whose content encoding could not be read
-	NotFinal    atomic.Int64             // answers that end no turn: tool calls, errors, cut streams
+	NotFinal    atomic.Int64 // answers that are not turns: tool calls, errors, cut streams
 	Assembled   atomic.Int64             // turns handed to persistence
 	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
-	TooEarly    atomic.Int64             // requests to be remembered before the store could first say who is who: theirs are no turns
+	TooEarly    atomic.Int64 // requests to remember before the store could first identify their users
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 }
 
@@ -230,7 +234,8 @@ func (s *Stats) ByStatus() map[Status]int64 {
 	return out
 }
 
-// New makes a Handler. It reads the upstreams' CA files and does no other I/O.
+// New returns a Handler. It reads the upstreams' CA files and does no other
+// I/O.
 func New(cfg Config, deps Deps) (*Handler, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("configure proxy: %w", err)
@@ -264,12 +269,12 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 	return h, nil
 }
 
-// clockBack is how far the clock may be put back without what is said then
-// becoming older than what was said before.
+// clockBack is how far the clock may be set back without later messages
+// becoming older than earlier ones.
 const clockBack = time.Minute
 
-// stamp is when a message was said, not before any that was stamped earlier, as
-// long as the clock goes back by no more than clockBack.
+// stamp returns when a message was said: not before any earlier stamp, as long
+// as the clock goes back by at most clockBack.
 func (h *Handler) stamp(at time.Time) storage.Time {
 	now := int64(storage.TimeOf(at))
 	for {
@@ -286,7 +291,7 @@ func (h *Handler) stamp(at time.Time) storage.Time {
 // Stats returns the live counters.
 func (h *Handler) Stats() *Stats { return &h.stats }
 
-// Forget takes memories out of what later requests replay. Privacy beats the
+// Forget removes memories from what later requests replay. Privacy beats the
 // cache.
 func (h *Handler) Forget(scope storage.Scope, ids ...string) {
 	h.ledger.Forget(scope, ids...)
@@ -305,7 +310,7 @@ func (h *Handler) PauseWrites(ctx context.Context, scope storage.Scope) (resume 
 
 // Run does the work that follows exchanges: assembling turns and storing the
 // ledger. It returns once ctx has ended and what was waiting is done. End ctx
-// after the doors are closed and before persistence ends.
+// after the listeners are closed and before persistence ends.
 func (h *Handler) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	wg.Go(func() { h.assembler.run(ctx) })
@@ -314,7 +319,7 @@ func (h *Handler) Run(ctx context.Context) {
 	h.plane.router.CloseIdle()
 }
 
-// ServeHTTP takes one request through.
+// ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == LivePath {
 		h.plane.leaveBody(w, r)
@@ -324,8 +329,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.exchange(w, r, nil, "")
 }
 
-// exchange takes a request through to up, or to where its path leads where that
-// is nil. host is the intercepted one, "" at the reverse door.
+// exchange sends a request to up or, if up is nil, to the upstream of its path.
+// host is the intercepted one, "" at the reverse listener.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *httpclient.Upstream, host string) {
 	h.stats.Exchanges.Add(1)
 	x := exchanges.Get().(*httpExchange)

@@ -13,22 +13,22 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// StreamConfig bounds how long a body may stand still. Neither bounds how long
-// it may take.
+// StreamConfig limits how long a body may pause. Neither limits how long it may
+// take.
 type StreamConfig struct {
 	// ReadIdle ends a request whose body sends nothing for so long, and a
-	// socket whose frames are read in the midst of a message.
+	// WebSocket whose frames are read, in the middle of a message.
 	ReadIdle time.Duration
 	// WriteIdle ends a response whose client takes nothing for so long.
 	WriteIdle time.Duration
 }
 
-// DefaultStreamConfig bears slow networks, not abandoned connections.
+// DefaultStreamConfig tolerates slow networks, but not abandoned connections.
 func DefaultStreamConfig() StreamConfig {
 	return StreamConfig{ReadIdle: time.Minute, WriteIdle: 5 * time.Minute}
 }
 
-// Validate returns all that is wrong with c.
+// Validate returns all problems of c, joined.
 func (c StreamConfig) Validate() error {
 	var errs []error
 	if c.ReadIdle <= 0 {
@@ -56,11 +56,11 @@ func openPlane(ups []httpclient.UpstreamConfig, t httpclient.TransportConfig, s 
 	return &plane{router: r, stream: s}, nil
 }
 
-// choose returns the upstream for in, or nil where there is none.
+// choose returns the upstream for in, or nil.
 func (p *plane) choose(in *http.Request) *httpclient.Upstream { return p.router.Route(in) }
 
 // Copy buffers. A stream of events needs little, and there may be thousands of
-// streams; a reply that fills the small buffer gets the large one.
+// streams. A reply that fills the small buffer gets the large one.
 const (
 	smallBuffer = 4 << 10
 	largeBuffer = 32 << 10
@@ -71,7 +71,7 @@ var (
 	largeBuffers = sync.Pool{New: func() any { return new([largeBuffer]byte) }}
 )
 
-// copyBuffer lends a relay the buffer it needs at the time.
+// copyBuffer holds the buffer that a relay needs at the time.
 type copyBuffer struct {
 	large bool
 	small *[smallBuffer]byte
@@ -91,7 +91,7 @@ func (c *copyBuffer) borrow() []byte {
 	return c.small[:]
 }
 
-// enlarge makes the next one large.
+// enlarge makes the next buffer a large one.
 func (c *copyBuffer) enlarge() {
 	c.giveBack()
 	c.large = true
@@ -109,14 +109,14 @@ func (c *copyBuffer) giveBack() {
 }
 
 // headDelay is how long the head of a response waits for the first bytes of its
-// body, to leave with them in one packet.
+// body, to be sent with them in one packet.
 const headDelay = time.Millisecond
 
-// unguarded is how much goes to an HTTP/1 client before the write deadline is
-// armed: what any socket buffer takes.
+// unguarded is how much is sent to an HTTP/1 client before the write deadline
+// is set: what any socket buffer takes.
 const unguarded = 16 << 10
 
-// failedSide says who ended a relay early.
+// failedSide is the side that ended a relay early.
 type failedSide uint8
 
 const (
@@ -125,21 +125,22 @@ const (
 	failedClient
 )
 
-// relayed is how a response went.
+// relayed is the outcome of relaying a response.
 type relayed struct {
 	Status    int
 	Bytes     int64     // of the body, written to the client
-	FirstByte time.Time // when the first of them had been written; zero = none was
-	// Complete: the upstream ended the body cleanly and the client was given
-	// all of it.
+	FirstByte time.Time // when the first of them had been written; zero = none
+	// Complete means that the upstream ended the body cleanly and the client
+	// got all of it.
 	Complete bool
 	Failed   failedSide
-	Err      error // the cause where a side failed; holds addresses, never content
+	Err      error // the cause, if a side failed; contains addresses, never content
 }
 
-// abort cuts the client's connection (HTTP/2: the stream) where a side failed,
-// so that the client can't take a part for the whole. It must be the handler's
-// last act: it panics with http.ErrAbortHandler, which net/http takes quietly.
+// abort cuts the client's connection (HTTP/2: the stream) if a side failed, so
+// that the client can't mistake a part for the whole. It must be the handler's
+// last act: it panics with http.ErrAbortHandler, which net/http handles
+// silently.
 func (r relayed) abort() {
 	if r.Failed != failedNone {
 		panic(http.ErrAbortHandler)
@@ -150,11 +151,11 @@ func (r relayed) abort() {
 func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err }
 
 // relay copies resp to the client: status, headers, then each piece of the body
-// as it comes, in one write and one flush, then the trailers. Headers that
-// already stand in w stay. It closes resp.Body.
+// as it arrives, in one write and one flush, then the trailers. Headers that w
+// already has are kept. It closes resp.Body.
 //
-// sink, if not nil, is given each piece after the client was; it must not keep
-// it. A sink that panics is not called again, and the client does not notice.
+// sink, if not nil, gets each piece after the client; it must not keep it. A
+// sink that panics is not called again, and the client is not affected.
 func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, sink func([]byte)) relayed {
 	defer resp.Body.Close()
 	h := w.Header()
@@ -170,13 +171,13 @@ func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Respon
 	return r
 }
 
-// waitingBody is a response body that can be waited for without a buffer.
+// waitingBody is a response body that can wait without a buffer.
 type waitingBody interface {
 	Ready() bool      // reports whether Read will not have to wait
-	Await(large bool) // waits until Ready; large says that the reader's buffer is a large one
+	Await(large bool) // waits until Ready; large means that the reader's buffer is a large one
 }
 
-// copyBody moves resp.Body to w and says in r how it went.
+// copyBody copies resp.Body to w and records the outcome in r.
 func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
 	if resp.Body == http.NoBody {
 		r.Complete = true
@@ -253,7 +254,7 @@ func writeFlush(ctl *http.ResponseController, w io.Writer, p []byte) error {
 	return ctl.Flush()
 }
 
-// feed calls sink and says whether it came back.
+// feed calls sink and reports whether it returned without a panic.
 func feed(sink func([]byte), p []byte) (ok bool) {
 	defer func() {
 		if !ok {
@@ -265,7 +266,7 @@ func feed(sink func([]byte), p []byte) (ok bool) {
 }
 
 // lateHead flushes the head of a response whose body is slow to begin. It is
-// pooled with its timer: one that fires late may flush the head of the next
+// pooled with its timer. A timer that fires late may flush the head of the next
 // response early, which is harmless, and never touches a writer that was
 // dropped.
 type lateHead struct {
@@ -292,13 +293,13 @@ func (l *lateHead) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ctl != (http.ResponseController{}) {
-		_ = l.ctl.Flush() // the write that follows meets the same error
+		_ = l.ctl.Flush() // a later write meets the same error
 		l.ctl = http.ResponseController{}
 	}
 }
 
-// drop gives the writer back to its handler and l to the pool. A nil l has been
-// dropped already.
+// drop releases the writer, and returns l to the pool. A nil l has been dropped
+// already.
 func (l *lateHead) drop() {
 	if l == nil {
 		return
@@ -310,8 +311,8 @@ func (l *lateHead) drop() {
 	lateHeads.Put(l)
 }
 
-// announceTrailers declares the trailers that the upstream declared and returns
-// how many they are.
+// announceTrailers declares the trailers that the upstream declared, and
+// returns their number.
 func announceTrailers(h, trailer http.Header) int {
 	if len(trailer) == 0 {
 		return 0
@@ -329,8 +330,8 @@ func announceTrailers(h, trailer http.Header) int {
 	return len(names)
 }
 
-// copyTrailers adds the trailers that came. Those that came unannounced need a
-// prefix that net/http takes off again.
+// copyTrailers adds the trailers that arrived. Those that were not announced
+// need a prefix that net/http removes.
 func copyTrailers(h, trailer http.Header, announced int) {
 	for name, values := range trailer {
 		if !httpclient.IsTrailer(name) {
@@ -343,15 +344,14 @@ func copyTrailers(h, trailer http.Header, announced int) {
 	}
 }
 
-// requestBody is in's body under the ReadIdle deadline, for whoever reads or
-// streams it.
+// requestBody returns in's body under the ReadIdle deadline.
 func (p *plane) requestBody(w http.ResponseWriter, in *http.Request) io.ReadCloser {
 	var g *guardedBody
 	return p.guard(w, in, &g)
 }
 
-// guard is requestBody in a guardedBody that is there already, or is made and
-// left at g.
+// guard is requestBody with a guardedBody that g has already, or that is
+// created and stored at g.
 func (p *plane) guard(w http.ResponseWriter, in *http.Request, g **guardedBody) io.ReadCloser {
 	if in.Body == nil || in.Body == http.NoBody {
 		return http.NoBody
@@ -363,17 +363,17 @@ func (p *plane) guard(w http.ResponseWriter, in *http.Request, g **guardedBody) 
 	return *g
 }
 
-// leaveBody is called where in is answered without a look at its body: the
-// server takes what comes of it, without a deadline of its own, before it
-// writes a short answer.
+// leaveBody is called if in is answered without reading its body. The server
+// reads what arrives of it, without a deadline of its own, before it writes a
+// short answer.
 func (p *plane) leaveBody(w http.ResponseWriter, in *http.Request) {
 	if in.Body != nil && in.Body != http.NoBody {
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.stream.ReadIdle))
 	}
 }
 
-// guardedBody moves the connection's read deadline along as the body is read,
-// and takes it away at the end: what the server reads afterwards is the client
+// guardedBody extends the connection's read deadline as the body is read, and
+// removes it at the end, because what the server reads afterwards is the client
 // leaving.
 type guardedBody struct {
 	body  io.ReadCloser
@@ -385,7 +385,7 @@ type guardedBody struct {
 func (b *guardedBody) Read(p []byte) (int, error) {
 	if now := time.Now(); now.Sub(b.armed) > b.idle/4 {
 		b.armed = now
-		_ = b.ctl.SetReadDeadline(now.Add(b.idle)) // a connection that can't has no bound
+		_ = b.ctl.SetReadDeadline(now.Add(b.idle)) // a connection that can't has no limit
 	}
 	n, err := b.body.Read(p)
 	switch {

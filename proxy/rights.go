@@ -15,7 +15,7 @@ import (
 //	(parse)         a content encoding or a body that can't be read
 //	(resolve)       no user, or a store that has not opened yet
 //	requestRights   requests of known clients that are not turns; sub-agents
-//	heldRights      conversations that the upstream keeps for good
+//	heldRights      conversations that the upstream keeps permanently
 //
 // After that, a plan may still insert nothing: because nothing is found, the
 // conversation is full, memory is late, or the model takes no block.
@@ -57,8 +57,8 @@ var modeRights = [...]rights{
 }
 
 // parseMode parses the header's values. None means on. Anything unknown or
-// contradictory means off: whoever asks in the wrong words wants less than
-// everything.
+// contradictory means off, because a client with the wrong words wants less
+// than everything.
 func parseMode(values []string) Mode {
 	mode := ModeOn
 	for i, v := range values {
@@ -147,8 +147,8 @@ func (x *exchange) requestRights() (r rights, side bool) {
 	return r, false
 }
 
-// heldRights decides for a conversation that the upstream keeps: whatever is
-// inserted would stay in it for good.
+// heldRights decides for a conversation that the upstream keeps, where an
+// insertion would stay permanently.
 func (r rights) heldRights() rights { return rights{persist: r.persist} }
 
 // enrichesFrames reports whether the frames of this upgrade may get memory.

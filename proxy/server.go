@@ -13,25 +13,25 @@ import (
 	"time"
 )
 
-// ServerConfig says how a door listens.
+// ServerConfig configures a listener.
 type ServerConfig struct {
 	// Listen is host:port.
 	Listen string
-	// HeaderTimeout bounds the reading of a request's head, IdleTimeout the
-	// wait for the next request on a connection. It is longer than the usual
-	// clients keep theirs, so that it is they who hang up. Bodies are bounded
-	// by idleness alone (StreamConfig), never by a total time.
+	// HeaderTimeout limits the reading of a request's head, IdleTimeout the
+	// wait for the next request on a connection. The latter is longer than
+	// usual clients keep their connections, so that they hang up first. Bodies
+	// are only limited in how long they may pause (StreamConfig), not in total.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
 	// WriteIdle closes an HTTP/2 connection that takes nothing for so long
-	// while something waits to be sent: what resets one of its streams could
-	// not be sent either. It is StreamConfig.WriteIdle, which bounds answers. 0
-	// = no bound.
+	// while something waits to be sent, because a reset of one of its streams
+	// could not be sent either. It is StreamConfig.WriteIdle, which limits
+	// answers. 0 = no limit.
 	WriteIdle time.Duration
-	// MaxHeaderBytes bounds the head of a request.
+	// MaxHeaderBytes is the maximum size of a request's head.
 	MaxHeaderBytes int
-	// Drain is how long exchanges in flight may go on after the door has
-	// closed. What is left then is cut.
+	// Drain is how long exchanges in progress may continue after the listener
+	// has closed. What is left is then cut.
 	Drain time.Duration
 }
 
@@ -47,7 +47,7 @@ func DefaultServerConfig() ServerConfig {
 	}
 }
 
-// Validate returns all that is wrong with c.
+// Validate returns all problems of c, joined.
 func (c ServerConfig) Validate() error {
 	var errs []error
 	if _, ok := listenHost(c.Listen); !ok {
@@ -70,8 +70,8 @@ func (c ServerConfig) Validate() error {
 
 var errBadListen = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
 
-// listenHost is the host of an address that can be listened on, as far as can
-// be told without asking for names.
+// listenHost returns the host of an address that can be listened on, as far as
+// that is known without resolving names.
 func listenHost(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -85,18 +85,19 @@ func listenHost(address string) (host string, ok bool) {
 	return host, !numeric || err == nil
 }
 
-// Server is one door: HTTP/1.1 and HTTP/2 without TLS, on one address.
+// Server is one listener: HTTP/1.1 and HTTP/2 without TLS, on one address.
 type Server struct {
 	cfg      ServerConfig
 	log      *slog.Logger
 	http     *http.Server
 	handler  http.Handler
 	listener net.Listener
-	active   atomic.Int64 // handlers running, those that have taken over their connection included
-	tunnels  bool         // most of what comes is taken over: net/http serves all of it
+	active   atomic.Int64 // running handlers, including those that have taken over their connection
+	tunnels  bool // most connections are taken over
 }
 
-// NewServer makes a door that h serves. It does not listen yet. log may be nil.
+// NewServer returns a listener that h serves. It does not listen yet. log may
+// be nil.
 func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -116,7 +117,7 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 		ReadHeaderTimeout:            cfg.HeaderTimeout,
 		IdleTimeout:                  cfg.IdleTimeout,
 		MaxHeaderBytes:               cfg.MaxHeaderBytes,
-		DisableGeneralOptionsHandler: true, // OPTIONS * is the upstream's to answer
+		DisableGeneralOptionsHandler: true, // the upstream answers OPTIONS *
 		ErrorLog:                     slog.NewLogLogger(quiet{log.Handler()}, slog.LevelDebug),
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if state == http.StateIdle {
@@ -127,8 +128,8 @@ func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 	return s
 }
 
-// quiet keeps the text of the server's own complaints out of the log: they
-// quote what clients send.
+// quiet keeps the text of the server's own complaints out of the log, because
+// they quote what clients send.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Handle(ctx context.Context, r slog.Record) error {
@@ -145,7 +146,7 @@ func (s *Server) Listen() error {
 	return nil
 }
 
-// Addr is where the door listens, nil before Listen.
+// Addr returns the address of the listener, nil before Listen.
 func (s *Server) Addr() net.Addr {
 	if s.listener == nil {
 		return nil
@@ -153,10 +154,10 @@ func (s *Server) Addr() net.Addr {
 	return s.listener.Addr()
 }
 
-// Serve serves until ctx ends, then closes the door and lets what is in flight
-// finish, upgraded connections and tunnels included, for at most Drain; those
-// that are idle it ends. It returns nil when all did, and an error that counts
-// those cut when not. Listen first.
+// Serve serves until ctx ends, then closes the listener and lets what is in
+// progress finish, including upgraded connections and tunnels, for at most
+// Drain. It ends idle ones. It returns nil if everything finished, otherwise an
+// error that counts what was cut. Call Listen first.
 func (s *Server) Serve(ctx context.Context) error {
 	if s.listener == nil {
 		return errors.New("serve: not listening")
@@ -179,7 +180,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	err := s.http.Shutdown(drained)
 	if served := <-failed; err == nil && !errors.Is(served, http.ErrServerClosed) {
-		err = served // Serve returns as soon as Shutdown has begun, and for no other reason
+		err = served // Serve returns as soon as Shutdown has begun, and only then
 	}
 	if err == nil && s.quiesce(drained) {
 		return nil
@@ -190,25 +191,24 @@ func (s *Server) Serve(ctx context.Context) error {
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
 	defer cancelLast()
 	s.quiesce(last)
-	if s.tunnels { // which have no end of their own: nothing is cut that would have been over some day
+	if s.tunnels { // tunnels have no end of their own, so nothing is cut that would have ended
 		s.log.Info("tunnels were ended", "tunnels", left, "after", s.cfg.Drain.String())
 		return nil
 	}
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
 }
 
-// closing tells what a request came through when its door closes, and how long
-// it may go on from then on.
+// closing tells a request that its listener closes, and how long it may
+// continue.
 type closing struct {
 	begun <-chan struct{}
 	drain time.Duration
 }
 
-// closingKey is that of a request's context under which it has what closingOf
-// returns.
+// closingKey is the key in a request's context of what closingOf returns.
 type closingKey struct{}
 
-// closingOf is nil where nothing tells.
+// closingOf returns the closing of a request's listener, or nil.
 func closingOf(request context.Context) *closing {
 	c, _ := request.Value(closingKey{}).(*closing)
 	return c
@@ -217,8 +217,8 @@ func closingOf(request context.Context) *closing {
 // cutGrace is how long handlers may take to notice that they were cut.
 const cutGrace = 2 * time.Second
 
-// quiesce waits until no handler runs and says whether that came before ctx
-// ended. http.Server.Shutdown knows nothing of connections that were taken
+// quiesce waits until no handler runs and reports whether that happened before
+// ctx ended. http.Server.Shutdown does not wait for connections that were taken
 // over.
 func (s *Server) quiesce(ctx context.Context) bool {
 	tick := time.NewTicker(5 * time.Millisecond)

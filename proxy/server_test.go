@@ -196,7 +196,7 @@ func TestConfigsValidate(t *testing.T) {
 	}
 }
 
-// TestIsLive: both doors tell that a Remora serves, the forward door without
+// TestIsLive: both doors tell that a Remora serves, the forward listener without
 // its token, too; a server that answers 200 to everything does not, nor does
 // either door where something else is asked for.
 func TestIsLive(t *testing.T) {

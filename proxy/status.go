@@ -2,7 +2,7 @@ package proxy
 
 import "net/http"
 
-// Status is what became of memory in one exchange, as in X-Remora-Status.
+// Status is the outcome of memory in one exchange, as in X-Remora-Status.
 type Status string
 
 const (

@@ -12,22 +12,22 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// tee keeps a copy of an answer, made after the client has its bytes. Over its
-// own or the global bound it lets go of what it has and the answer is not
+// tee keeps a copy of an answer, made after the client has its bytes. Beyond
+// its own limit or the global budget it drops the copy, and the answer is not
 // remembered.
 //
-// It grows by pieces: a thousand streams under way would hold twice what they
+// It grows by pieces. A thousand concurrent streams would hold twice what they
 // copied if each doubled its buffer.
 type tee struct {
 	limit   int64
 	budget  *budget
-	pieces  [][]byte // all but the last are full
+	pieces  [][]byte // all except the last are full
 	size    int64
 	charged int64
 	over    bool
 }
 
-// teeStep is how much of the budget a tee asks for at once. Pieces have from
+// teeStep is how much of the budget a tee takes at once. Pieces have from
 // teePiece to maxTeePiece bytes.
 const (
 	teeStep     = 16 << 10
@@ -63,8 +63,7 @@ func (t *tee) write(p []byte) {
 	}
 }
 
-// join makes one piece of all and returns it. It holds both meanwhile, outside
-// the budget.
+// join returns all pieces as one. It holds both meanwhile, outside the budget.
 func (t *tee) join() []byte {
 	if len(t.pieces) > 1 {
 		whole := takeBuffer(int(t.size))
@@ -88,8 +87,8 @@ func (t *tee) release() {
 	t.pieces, t.size, t.charged = nil, 0, 0
 }
 
-// decodeAnswer returns the plain bytes of an answer, at most limit of them. It
-// is never used on what the client gets.
+// decodeAnswer returns the decoded bytes of an answer, at most limit. It is
+// never used on what the client gets.
 func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 	z, err := openAnswer(h, b)
 	if err != nil {
@@ -102,8 +101,8 @@ func decodeAnswer(h http.Header, b []byte, limit int64) ([]byte, error) {
 	return readBounded(z, limit)
 }
 
-// decodeBeginning is decodeAnswer for the first bytes of an answer: what can be
-// told of it by them, be it nothing.
+// decodeBeginning is decodeAnswer for the first bytes of an answer: it returns
+// what they decode to, possibly nothing.
 func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
 	z, err := openAnswer(h, b)
 	if err != nil {
@@ -117,7 +116,7 @@ func decodeBeginning(h http.Header, b []byte, limit int64) []byte {
 	return plain
 }
 
-// openAnswer decodes b, nil = that is plain.
+// openAnswer returns a decoder of b, or nil if b is not encoded.
 func openAnswer(h http.Header, b []byte) (io.ReadCloser, error) {
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(h["Content-Encoding"], ",")))
 	switch encoding {

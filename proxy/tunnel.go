@@ -10,25 +10,26 @@ import (
 	"time"
 )
 
-// halfOpenIdle bounds how long a tunnel with one side finished waits for the
+// halfOpenIdle limits how long a tunnel whose one side has ended waits for the
 // other without a byte from it.
 const halfOpenIdle = time.Minute
 
 // tunnel carries bytes between a client and its upstream until both have ended,
-// one has failed, or ctx has. The end of one side is passed to the other as a
-// half-close. Once the door has closed it ends when it is idle. It closes both
-// and holds 2 x 32 KiB meanwhile. It returns the bytes from both.
+// one has failed, or ctx has ended. The end of one side is passed to the other
+// as a half-close. After its listener has closed, the tunnel ends once it is
+// idle. It closes both sides and holds 2 x 32 KiB meanwhile. It returns the
+// bytes from both.
 func tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
-	return carryBoth(ctx, client, upstream, &talk{})
+	return carryBoth(ctx, client, upstream, &tunnelActivity{})
 }
 
-// socketTunnel is tunnel for a WebSocket, whose pings say nothing, and whose
-// client is told why it ends.
+// socketTunnel is tunnel for a WebSocket, whose pings do not count as activity,
+// and whose client gets a close frame.
 func socketTunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
-	return carryBoth(ctx, client, upstream, &talk{fromClient: &frames{}, fromUpstream: &frames{}})
+	return carryBoth(ctx, client, upstream, &tunnelActivity{fromClient: &frames{}, fromUpstream: &frames{}})
 }
 
-// tunnelFor is what carries an upgrade that gets no memory.
+// tunnelFor returns the carrier of an upgrade without memory.
 func tunnelFor(r *http.Request) carrier {
 	if strings.EqualFold(strings.Join(r.Header["Upgrade"], ","), "websocket") {
 		return socketTunnel
@@ -36,7 +37,7 @@ func tunnelFor(r *http.Request) carrier {
 	return tunnel
 }
 
-func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *talk) (fromClient, fromUpstream int64) {
+func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *tunnelActivity) (fromClient, fromUpstream int64) {
 	over := make(chan struct{})
 	closeBoth := sync.OnceFunc(func() {
 		close(over)
@@ -48,9 +49,9 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 	defer closeBoth()
 	defer context.AfterFunc(ctx, closeBoth)()
 	said.at = time.Now()
-	if door := closingOf(ctx); door != nil {
+	if listener := closingOf(ctx); listener != nil {
 		leaving.Go(func() {
-			if !said.falls(door, over) {
+			if !said.awaitIdle(listener, over) {
 				return
 			}
 			defer said.client.Unlock()
@@ -69,7 +70,7 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 	return fromClient, fromUpstream
 }
 
-// halfOpen closes a tunnel whose one side has ended and whose other side keeps
+// halfOpen closes a tunnel whose one side has ended and whose other side is
 // silent.
 type halfOpen struct {
 	close func()

@@ -139,7 +139,7 @@ func TestFramesInPieces(t *testing.T) {
 		f := &frames{}
 		for at, b := 0, all.Bytes(); len(b) > 0; {
 			n := min(size, len(b))
-			f.says(b[:n])
+			f.hasData(b[:n])
 			if at, b = at+n, b[n:]; f.between() != ends[at] {
 				t.Fatalf("pieces of %d: at %d between is %v", size, at, f.between())
 			}
@@ -150,7 +150,7 @@ func TestFramesInPieces(t *testing.T) {
 		if err := ws.WriteFrame(&b, f); err != nil {
 			t.Fatal(err)
 		}
-		if (&frames{}).says(b.Bytes()) {
+		if (&frames{}).hasData(b.Bytes()) {
 			t.Errorf("%v says something", f.Header.OpCode)
 		}
 	}

@@ -15,24 +15,23 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
-// isUpgrade says whether in asks to leave HTTP, as WebSocket does. An offer of
-// h2c is not such a request: Java's client makes it with every plain HTTP/1.1
-// request, and declining it, as this hop does by not passing it on, costs
-// nothing.
+// isUpgrade reports whether in asks to leave HTTP, as WebSocket does. An offer
+// of h2c does not count: Java's client makes it with every plain HTTP/1.1
+// request, and declining it costs nothing.
 func isUpgrade(in *http.Request) bool {
 	protocols := in.Header["Upgrade"]
 	return len(protocols) > 0 && in.ProtoMajor == 1 && in.ProtoMinor >= 1 &&
 		httpclient.HasToken(in.Header["Connection"], "upgrade") && !httpclient.HasToken(protocols, "h2c")
 }
 
-// Values of Config.WebSocket: what becomes of a WebSocket for the Responses
-// API. All other upgrades are tunnelled.
+// Values of Config.WebSocket: how a WebSocket for the Responses API is handled.
+// All other upgrades are tunnelled.
 const (
-	// WebSocketFallback answers 426 to the known clients that then go on over
+	// WebSocketFallback answers 426 to known clients that then continue over
 	// HTTP at once, and tunnels the others'.
 	WebSocketFallback = "fallback"
 	WebSocketPass     = "pass" // tunnels: without memory
-	// WebSocketEnrich gives memory to the responses that are asked for over it;
+	// WebSocketEnrich gives memory to the responses that are requested over it;
 	// see socket.
 	WebSocketEnrich = "enrich"
 )
@@ -41,14 +40,14 @@ func isResponsesSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && httpclient.HasToken(r.Header["Upgrade"], "websocket")
 }
 
-// carrier takes what goes between the two ends of an upgraded connection until
-// it is over; see tunnel.
+// carrier carries what goes between the two ends of an upgraded connection
+// until it ends; see tunnel.
 type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 
-// upgrade takes in to up and, once up has switched protocols, has carry take
-// the bytes both ways until both sides are done. A refusal is relayed like any
-// other response. It returns when all is over, so whoever waits for handlers
-// waits for tunnels; it ends at once when in's context does.
+// upgrade sends in to up and, once up has switched protocols, lets carry carry
+// the bytes until both sides are done. A refusal is relayed like any other
+// response. It returns when everything has ended, so waiting for handlers waits
+// for tunnels too. It ends at once when in's context does.
 func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, carry carrier) relayed {
 	protocol := in.Header["Upgrade"]
 	resp, err := up.Upgrade(in, httpclient.StreamBody(p.requestBody(w, in), in.ContentLength))
@@ -94,12 +93,12 @@ func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *httpclient.U
 	return relayed{Status: problem.Status, Err: err}
 }
 
-// writeSwitching sends the head of a 101 with the headers that stand in own
-// beside the upstream's.
+// writeSwitching sends the head of a 101 with the headers of own and the
+// upstream's.
 func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	httpclient.CopyResponse(own, resp.Header)
 	own["Connection"], own["Upgrade"] = []string{"Upgrade"}, resp.Header["Upgrade"]
-	delete(own, "Content-Length") // has no meaning here (RFC 9110, 8.6), and whoever believes it would cut the stream short
+	delete(own, "Content-Length") // meaningless here (RFC 9110, 8.6), and a client that believes it would cut the stream short
 	var head bytes.Buffer
 	head.WriteString("HTTP/1.1 101 Switching Protocols\r\n")
 	if err := own.Write(&head); err != nil {
@@ -110,8 +109,8 @@ func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	return err
 }
 
-// hijack takes the connection from the server, with the bytes that it had read
-// ahead.
+// hijack takes over the connection from the server, with the bytes that it had
+// read ahead.
 func hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -124,7 +123,7 @@ func hijack(w http.ResponseWriter) (net.Conn, error) {
 	return &aheadConn{Conn: conn, ahead: bytes.Clone(ahead)}, nil
 }
 
-// aheadConn gives what was read ahead before what the connection still holds.
+// aheadConn returns what was read ahead before what the connection still has.
 type aheadConn struct {
 	net.Conn
 	ahead []byte // owned by the reader
@@ -144,7 +143,7 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 // CloseWrite closes the sending half.
 func (c *aheadConn) CloseWrite() error { return closeWrite(c.Conn) }
 
-// closeWrite tells the peer that no more comes, where the connection can.
+// closeWrite half-closes w, if it can.
 func closeWrite(w io.Writer) error {
 	if c, ok := w.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -152,11 +151,11 @@ func closeWrite(w io.Writer) error {
 	return errors.ErrUnsupported
 }
 
-// aheadWriter is a ResponseWriter for who would drop the bytes read ahead when
-// taking over its connection.
+// aheadWriter is a ResponseWriter for code that would drop the bytes read ahead
+// when it takes over the connection.
 type aheadWriter struct{ http.ResponseWriter }
 
-// Hijack returns the connection alone; what was read ahead comes from it first.
+// Hijack returns only the connection, which returns what was read ahead first.
 func (w aheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, err := hijack(w.ResponseWriter)
 	return conn, nil, err

@@ -13,43 +13,44 @@ import (
 	"github.com/remora-proxy/remora/proxy/dialect"
 )
 
-// socket gives memory to a WebSocket of the Responses API: the frames that
-// begin a response are treated like requests, those that tell its events like
-// the answer. Handshake, control frames and all other messages pass as they
-// came; only compression is not agreed on, since what is compressed can't be
+// socket gives memory to a WebSocket of the Responses API. The frames that
+// begin a response are treated like requests, and those with its events like
+// the answer. The handshake, control frames and all other messages pass
+// unchanged; only compression is declined, because compressed frames can't be
 // read.
 //
 // Memory works for one response at a time, in the order in which they were
-// asked for. Once that can't be told any more, no answer would find its
+// requested. Once that is uncertain, an answer could not be matched with its
 // question: after a message over the body limit or the budget, an event over
-// socketFrame, or maxPending responses at once, the socket is carried on
+// socketFrame, or more than maxPending responses at once, the socket continues
 // without memory until it ends.
 //
-// When the door closes, a socket on which no response is awaited is told so and
-// ends, the others do once they have theirs.
+// When the listener closes, a socket on which no response is awaited gets a
+// close frame and ends. One with a response in progress may finish it, within
+// the drain.
 type socket struct {
 	x        call // the upgrade
 	header   http.Header
 	upstream io.Writer
 	end      func()        // closes both sides
-	over     chan struct{} // closed when they are
+	over     chan struct{} // closed when both sides are
 	finished chan struct{} // holds one: a response has ended
 
-	toUpstream *lane // a refused message is sent again beside the client's
-	toClient   *lane // the farewell comes beside the upstream's messages
+	toUpstream *lane // a refused message is sent again next to the client's
+	toClient   *lane // the close frame is sent next to the upstream's messages
 
 	mu      sync.Mutex
-	pending []*frameExchange // the first of them is being answered, by the goroutine that reads the upstream
+	pending []*frameExchange // the goroutine that reads the upstream answers the first
 	refused int              // waiting to be sent again
 	lost    bool             // nothing new is taken in
-	blind   bool             // no answer can be told any more
-	again   sync.WaitGroup   // of what is being sent again
+	blind   bool // answers can no longer be matched
+	again   sync.WaitGroup // of originals that are being sent again
 }
 
-// frameExchange is a response that was asked for over a socket.
+// frameExchange is a response that was requested over a socket.
 type frameExchange struct {
 	exchange
-	original []byte // what to send again where the enriched frame is refused, charged to the budget of bodies; nil = none
+	original []byte // sent again if the enriched frame is refused, charged to the budget of bodies; nil = none
 	tee      *tee
 	bytes    int64
 	began    bool // an event of it has been relayed
@@ -57,10 +58,11 @@ type frameExchange struct {
 
 const (
 	maxPending = 16
-	// socketFrame is the largest event that is looked at, in bytes; larger ones
+	// socketFrame is the largest event that is examined, in bytes. Larger ones
 	// pass, and their answer is not remembered.
 	socketFrame = 8 << 20
-	// maxFragments is in how many frames a message may come that is looked at.
+	// maxFragments is the maximum number of frames of a message that is
+	// examined.
 	maxFragments = 1 << 10
 )
 
@@ -70,7 +72,7 @@ func newSocket(x call) *socket {
 	}
 }
 
-// carry takes the place of tunnel.
+// carry implements carrier.
 func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
 	closeBoth := sync.OnceFunc(func() {
 		_ = client.Close()
@@ -107,11 +109,11 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 	return fromClient, fromUpstream
 }
 
-// leave ends the socket once the door closes and no response is awaited.
-func (s *socket) leave(door *closing, client io.Writer) {
-	var closing <-chan struct{} // never, where nothing tells
-	if door != nil {
-		closing = door.begun
+// leave ends the socket once the listener closes and no response is awaited.
+func (s *socket) leave(listener *closing, client io.Writer) {
+	var closing <-chan struct{} // never, if nothing closes it
+	if listener != nil {
+		closing = listener.begun
 	}
 	for closes := false; ; {
 		select {
@@ -140,7 +142,7 @@ func (s *socket) leave(door *closing, client io.Writer) {
 	}
 }
 
-// asked is given each message of the client's.
+// asked gets each message of the client.
 func (s *socket) asked(text []byte) (pieces [][]byte) {
 	if (dialect.Responses{}).EventType(text) != "response.create" {
 		return nil
@@ -158,7 +160,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 		if y != nil {
 			s.settled(y)
 		}
-		// It goes out as it came, and its answer is nobody's.
+		// It is sent unchanged, and its answer belongs to no exchange.
 		s.mu.Lock()
 		s.lost, s.blind = true, true
 		s.mu.Unlock()
@@ -200,7 +202,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 	return pieces
 }
 
-// enter is false where the answers can't be told apart any more.
+// enter reports false if answers can no longer be matched.
 func (s *socket) enter(y *frameExchange) bool {
 	s.x.h.stats.Exchanges.Add(1)
 	s.x.h.stats.statuses[y.plan.status].Add(1)
@@ -213,21 +215,21 @@ func (s *socket) enter(y *frameExchange) bool {
 	return true
 }
 
-// lose ends memory for the socket. answers: those under way are not whole here,
-// so they are not remembered; see cut.
+// lose ends memory for the socket. With answers, those in progress are
+// incomplete here, so they are not remembered; see cut.
 func (s *socket) lose(answers bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if answers && len(s.pending)+s.refused == 0 {
-		return // an answer that nobody here asked for
+		return // an answer that nobody requested here
 	}
 	s.lost = true
 	s.blind = s.blind || answers
 }
 
-// cut ends the responses under way where no answer can be told any more, and
-// says whether that is so. What is pending belongs to the goroutine that reads
-// the upstream, so only that calls it.
+// cut ends the responses in progress if answers can no longer be matched, and
+// reports whether that is so. Only the goroutine that reads the upstream calls
+// it, because it owns what is pending.
 func (s *socket) cut() bool {
 	s.mu.Lock()
 	blind := s.blind
@@ -246,20 +248,19 @@ func (s *socket) cut() bool {
 	return blind
 }
 
-// settled lets go of what would be sent again.
+// settled drops what would be sent again.
 func (s *socket) settled(y *frameExchange) {
 	s.x.h.bodies.release(int64(len(y.original)))
 	y.original = nil
 }
 
-// frameHeaders begin the names of what Codex tells in a frame's metadata as it
-// does in a request's head. No other member is taken for a header: an
-// application may put there what its users say.
+// frameHeaders begins the names of what Codex puts into a frame's metadata as
+// it does into a request's head. No other member is taken for a header, because
+// an application may put there what its users say.
 const frameHeaders = "x-codex-"
 
-// request is what the frame would be as a request: the upgrade's head, with
-// what its metadata says of this one response in the place of what the head
-// said of the connection.
+// request returns the frame as a request: the upgrade's head, with the values
+// in the frame's metadata instead of those of the connection.
 func (s *socket) request(frame []byte) *http.Request {
 	r := new(http.Request)
 	*r = *s.x.r
@@ -272,7 +273,7 @@ func (s *socket) request(frame []byte) *http.Request {
 	return r
 }
 
-// answered is given each message of the upstream's.
+// answered gets each message of the upstream.
 func (s *socket) answered(text []byte) (pieces [][]byte) {
 	if s.cut() {
 		return nil
@@ -295,7 +296,7 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	}
 	event := append([]byte("data: "), text...)
 	for i, c := range event {
-		if c == '\n' || c == '\r' { // white space of JSON, which would end the line
+		if c == '\n' || c == '\r' { // JSON white space, which would end the line
 			event[i] = ' '
 		}
 	}
@@ -322,8 +323,8 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 	return nil
 }
 
-// retries sends the original of a refused frame, once, where the refusal may be
-// the block's fault. Its answer comes after those to what was asked for
+// retries sends the original of a refused frame, once, if the refusal may be
+// the block's fault. Its answer comes after those to what was requested
 // meanwhile.
 func (s *socket) retries(y *frameExchange, event []byte) bool {
 	var told struct {
@@ -347,13 +348,13 @@ func (s *socket) retries(y *frameExchange, event []byte) bool {
 	s.pending = slices.DeleteFunc(s.pending, func(p *frameExchange) bool { return p == y })
 	s.refused++
 	s.mu.Unlock()
-	// Not here: an upstream that reads nothing before somebody has read what it
-	// says would wait for ever.
+	// Not here: an upstream that reads nothing before its own messages are read
+	// would wait forever.
 	s.again.Go(func() { s.resend(y) })
 	return true
 }
 
-// resend writes the original of y, whose answer is awaited from before that on.
+// resend writes the original of y, whose answer is awaited from before then.
 func (s *socket) resend(y *frameExchange) {
 	original := y.original
 	defer s.x.h.bodies.release(int64(len(original)))
@@ -370,8 +371,8 @@ func (s *socket) resend(y *frameExchange) {
 	}
 }
 
-// done hands a finished response to the assembler and writes its line. A socket
-// has no headers to tell its status by.
+// done hands a finished response to the assembler and writes its log line. A
+// socket has no headers for its status.
 func (s *socket) done(y *frameExchange, out relayed) {
 	s.settled(y)
 	resp := &http.Response{StatusCode: out.Status, Header: http.Header{"Content-Type": {"text/event-stream"}}}

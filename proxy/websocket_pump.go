@@ -11,10 +11,10 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// lane is held while something is written to one side of a socket.
+// lane is held while something is written to one side of a WebSocket.
 type lane struct {
 	sync.Mutex
-	open   bool // a message has begun that has not ended: no other may come in between
+	open   bool // a message has begun and not ended: no other may come in between
 	closed bool // nothing is written any more
 	moved  sync.Cond
 }
@@ -25,7 +25,7 @@ func newLane() *lane {
 	return l
 }
 
-// free waits until a message may begin, and is false where none ever may. The
+// free waits until a message may begin. It reports false if none ever may. The
 // caller holds l.
 func (l *lane) free() bool {
 	for l.open && !l.closed {
@@ -45,12 +45,12 @@ func (l *lane) close() {
 	l.release()
 }
 
-// pump passes the messages of a WebSocket on from one side to the other. Text
-// messages of up to limit bytes are handed to change, whose pieces go out in
-// their place; nil leaves the message as it came, an empty list swallows it.
-// missed is told of each text message that change does not see: it is over the
-// limit, in too many frames, or the budget, to which what came of a message is
-// charged while it is held, is used up.
+// pump passes the messages of a WebSocket from one side to the other. Text
+// messages of up to limit bytes are given to change, whose pieces are sent
+// instead; nil leaves the message unchanged, an empty list drops it. missed is
+// called for each text message that change does not see because it is over the
+// limit, in too many frames, or beyond the budget, to which a message is
+// charged as it arrives.
 type pump struct {
 	src    io.Reader
 	dst    io.Writer
@@ -59,19 +59,19 @@ type pump struct {
 	to     *lane // held while something is written to dst
 	change func(text []byte) [][]byte
 	missed func()
-	// A message that has begun, and then brings nothing for idle, ends the
-	// socket: late is called.
+	// A message that has begun and then brings nothing for idle ends the
+	// WebSocket: late is called.
 	idle time.Duration
 	late func()
 
 	in      *bufio.Reader
 	timer   *time.Timer
-	waits   bool // a read is one for the rest of what has begun
+	waits   bool // a read is for the rest of what has begun
 	total   int64
 	held    []ws.Header // frames of the message that is being read
 	text    []byte      // their payloads
 	charged int64
-	passing bool // the rest of the message goes by
+	passing bool // the rest of the message passes unread
 }
 
 // run returns the bytes of all payloads once either side has ended.
@@ -85,7 +85,7 @@ func (p *pump) run() int64 {
 	return p.total
 }
 
-// pumpReader is p.src under p's bound.
+// pumpReader is p.src under p's limit.
 type pumpReader struct{ p *pump }
 
 func (r pumpReader) Read(b []byte) (int, error) {
@@ -96,7 +96,7 @@ func (r pumpReader) Read(b []byte) (int, error) {
 	return r.p.src.Read(b)
 }
 
-// frame passes one frame on, or holds it. It is false at the end.
+// frame passes one frame on, or holds it. It reports false at the end.
 func (p *pump) frame() bool {
 	p.waits = len(p.held) > 0
 	h, err := ws.ReadHeader(p.in)
@@ -137,8 +137,8 @@ func (p *pump) frame() bool {
 	return true
 }
 
-// hold reads a payload of n bytes behind p.text, charging for it as it comes.
-// whole is false where the budget ends before it does.
+// hold appends a payload of n bytes to p.text, charging for it as it arrives.
+// whole is false if the budget ends first.
 func (p *pump) hold(n int64) (whole bool, err error) {
 	room := int64(0)
 	for got := int64(0); got < n; {
@@ -165,8 +165,9 @@ func (p *pump) hold(n int64) (whole bool, err error) {
 	return true, nil
 }
 
-// pass copies one frame as it came, of whose payload some may have come before.
-// text: it is of a message that change should have seen.
+// pass copies one frame unchanged, of whose payload the bytes in came were read
+// already. text means that it belongs to a message that change should have
+// seen.
 func (p *pump) pass(h ws.Header, text bool, came []byte) bool {
 	if text {
 		p.missed()
@@ -191,7 +192,7 @@ func (p *pump) pass(h ws.Header, text bool, came []byte) bool {
 	return err == nil
 }
 
-// flush writes the frames that are held as they came.
+// flush writes the held frames unchanged.
 func (p *pump) flush() bool {
 	rest := p.text
 	for _, h := range p.held {
@@ -203,7 +204,7 @@ func (p *pump) flush() bool {
 	return true
 }
 
-// drop lets go of what is held.
+// drop drops what is held.
 func (p *pump) drop() {
 	p.budget.release(p.charged)
 	p.held, p.text, p.charged = nil, nil, 0
@@ -234,7 +235,7 @@ func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
 	return writeFrame(dst, h, payload)
 }
 
-// writeFarewell tells a client that the socket ends because its server does.
+// writeFarewell sends a client the close frame of a server that goes away.
 func writeFarewell(client io.Writer) error {
 	return ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
 }

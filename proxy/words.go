@@ -142,8 +142,8 @@ func (e *earlierWords) oldestFirst() []string {
 }
 
 // unanswered returns, oldest first, what a person said before message at that
-// nothing has answered: only calls, their results and text beside calls are
-// between it and at. That happens where somebody steers a tool loop, interrupts
+// nothing has answered: only calls, their results and text next to calls are
+// between it and at. That happens when somebody steers a tool loop, interrupts
 // an answer or sends several messages in a row; otherwise the first of them
 // would be in no turn.
 //

@@ -13,12 +13,12 @@ import (
 // StreamConfig.WriteIdle.
 var errTakesNothing = errors.New("client took nothing")
 
-// writeBound ends a response whose client takes nothing. Over HTTP/1 it is the
-// connection's write deadline, which matters to writes alone and is moved along
-// as seldom as can be. Over HTTP/2 a deadline that passes resets the stream
-// though nothing is being written, as while the upstream is silent; there it is
-// a timer that runs during writes only. Where not even the reset can be sent,
-// the connection ends (ServerConfig.WriteIdle), and with it the write.
+// writeBound ends a response whose client takes nothing. Over HTTP/1 it uses
+// the connection's write deadline, which affects only writes and is moved as
+// rarely as possible. Over HTTP/2 a deadline that passes resets the stream even
+// if nothing is being written, as while the upstream is silent; there it uses a
+// timer that runs during writes only. If not even the reset can be sent, the
+// connection ends (ServerConfig.WriteIdle), and with it the write.
 type writeBound struct {
 	ctl   http.ResponseController
 	idle  time.Duration
@@ -35,7 +35,7 @@ func newWriteBound(ctl http.ResponseController, http2 bool, idle time.Duration) 
 	return b
 }
 
-// begin is called before a write.
+// begin must be called before a write.
 func (b *writeBound) begin() {
 	if b.stream != nil {
 		b.stream.begin()
@@ -43,11 +43,12 @@ func (b *writeBound) begin() {
 	}
 	if now := time.Now(); now.Sub(b.armed) > b.idle/4 {
 		b.armed = now
-		_ = b.ctl.SetWriteDeadline(now.Add(b.idle)) // a writer that can't has no bound
+		_ = b.ctl.SetWriteDeadline(now.Add(b.idle)) // a writer that can't has no limit
 	}
 }
 
-// end is called after one, with its error, and returns what it means.
+// end must be called after a write, with its error, and returns what the error
+// means.
 func (b *writeBound) end(err error) error {
 	late := b.stream != nil && b.stream.end()
 	if err != nil && (late || errors.Is(err, os.ErrDeadlineExceeded)) {
@@ -56,15 +57,15 @@ func (b *writeBound) end(err error) error {
 	return err
 }
 
-// last is called when what is left to write is the end of the response alone,
-// which the server writes.
+// last must be called when only the end of the response is left to write, which
+// the server does.
 func (b *writeBound) last() {
 	if !b.armed.IsZero() {
 		b.begin()
 	}
 }
 
-// drop is called when the handler returns.
+// drop must be called when the handler returns.
 func (b *writeBound) drop() {
 	if b.stream != nil {
 		b.stream.drop()
@@ -76,7 +77,7 @@ type streamBound struct {
 	idle time.Duration
 
 	mu      sync.Mutex
-	ctl     http.ResponseController // zero when dropped: it must not be used after its handler has returned
+	ctl     http.ResponseController // zero when dropped, because it must not be used after its handler has returned
 	timer   *time.Timer
 	writing bool
 	late    bool
@@ -93,7 +94,7 @@ func (s *streamBound) begin() {
 	}
 }
 
-// end says whether the bound was passed.
+// end reports whether the limit was exceeded.
 func (s *streamBound) end() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,17 +7,17 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// maxZstdWindow is the largest window of a zstd frame that is decoded, in
-// bytes: what RFC 8878 (3.1.1.1.2) asks decoders to support. The window is for
-// the encoder to choose, whatever the frame holds, and the decoder makes room
-// for all of it.
+// maxZstdWindow is the maximum window of a zstd frame that is decoded, in
+// bytes: what RFC 8878 (3.1.1.1.2) asks decoders to support. The encoder
+// chooses the window, whatever the frame contains, and the decoder allocates
+// all of it.
 const maxZstdWindow = 8 << 20
 
-// errTooLarge: reading it would take more memory than there may be.
+// errTooLarge is returned if decoding would take too much memory.
 var errTooLarge = errors.New("content encoding takes too much memory")
 
-// newZstd returns a decoder of b and how many bytes it holds at most, beside
-// what it gives. Frames behind the first must do with the first one's window.
+// newZstd returns a decoder of b and how many bytes it holds at most, in
+// addition to its output. Later frames must do with the first one's window.
 func newZstd(b []byte) (z *zstd.Decoder, holds int64, err error) {
 	var h zstd.Header
 	if h.Decode(b) != nil {
@@ -26,7 +26,7 @@ func newZstd(b []byte) (z *zstd.Decoder, holds int64, err error) {
 	window := h.WindowSize
 	switch {
 	case h.Skippable:
-		window = maxZstdWindow // of what follows
+		window = maxZstdWindow // of later frames
 	case h.SingleSegment:
 		window = h.FrameContentSize
 	}
@@ -42,6 +42,6 @@ func newZstd(b []byte) (z *zstd.Decoder, holds int64, err error) {
 	return z, int64(window) + zstdBlocks, nil
 }
 
-// zstdBlocks is what a decoder needs for blocks, of at most 128 KiB each,
-// beside the window.
+// zstdBlocks is what a decoder needs for blocks, of at most 128 KiB each, in
+// addition to the window.
 const zstdBlocks = 512 << 10

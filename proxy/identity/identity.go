@@ -3,8 +3,8 @@
 //
 // It works on the request's head and its parsed body alone: nothing here does
 // I/O, keeps state or reads a clock, and a credential never leaves it except as
-// a keyed hash. What it can't decide for certain it answers with nobody: a
-// header that stands twice with different values, a body that names an object
+// a keyed hash. If it can't decide for certain, the answer is nobody: a
+// header that appears twice with different values, a body that names an object
 // of several ids, a browser page of another site.
 //
 // The proxy makes one [Resolver] and asks it for the scope and for the
@@ -30,7 +30,7 @@ const (
 	TenantKey  = "key"  // by the upstream credential
 
 	AnonymousAuto      = "auto"      // keyHolder on a loopback listener outside containers, else off
-	AnonymousKeyHolder = "keyHolder" // the user is whoever holds the key
+	AnonymousKeyHolder = "keyHolder" // the user is the holder of the key
 	AnonymousOff       = "off"       // no user, no memory
 
 	SubAgentsOn   = "on"   // like the agent that they belong to

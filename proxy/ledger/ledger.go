@@ -45,7 +45,7 @@ type Config struct {
 	// MaxBytes bounds the entries in memory over all scopes. Scopes that were
 	// idle for a minute are evicted first and loaded again when they return.
 	// Where all are busy, those above an equal share lose their least recently
-	// used turns for good. Where that share is only a few turns, the least
+	// used turns permanently. Where that share is only a few turns, the least
 	// recently used scopes are evicted.
 	MaxBytes int64
 }

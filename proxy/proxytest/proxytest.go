@@ -1,6 +1,6 @@
 // Package proxytest is a fake language model: an OpenAI-compatible server for
-// tests, demonstrations and documentation. It answers what it is told to,
-// refuses like the strict servers do, and remembers what it was sent.
+// tests, demonstrations and documentation. It gives the configured answers,
+// refuses like the strict servers do, and records what it was sent.
 package proxytest
 
 import (
@@ -65,7 +65,7 @@ type Call struct {
 
 // Strictness makes the server refuse conversations that many chat templates
 // refuse: two user messages in a row, a system message that is not the first,
-// or a role that is none of system, user, assistant and tool. Each refuses in
+// or a role other than system, user, assistant and tool. Each refuses in
 // the words and with the status of the server that it is named for.
 type Strictness uint8
 

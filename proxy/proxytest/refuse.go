@@ -84,7 +84,7 @@ func unknownRole(s Strictness, role string) string {
 	return "Unexpected message role."
 }
 
-// chars stands in for a count of tokens.
+// chars returns a substitute for a count of tokens.
 func chars(r Recorded) int {
 	n := 0
 	for _, m := range r.Messages {
