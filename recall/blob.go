@@ -331,17 +331,14 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 		return nil, nil, nil, errBlob
 	}
 	ix.mems = make([]mem, mems, roomy(mems))
-	last, rest := place(0), u.b
+	last := place(0)
 	for n := range ix.turns {
 		t := &ix.turns[n]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			var v uint64
-			v, rest = cutUint(rest)
-			last += place(v)
+			last += place(u.uint())
 			ix.mems[i] = mem{rec: last, turn: int32(n)}
 		}
 	}
-	u.b = rest
 	if !ix.byTurn.read(&u) || !ix.byID.read(&u) {
 		return nil, nil, nil, errBlob
 	}
@@ -360,16 +357,13 @@ func (s *names) read(u, kept *unpacker) bool {
 	n := u.count(1)
 	s.ends = make([]uint32, n, roomy(n))
 	total := uint64(0)
-	rest := u.b // writing to u each time would take twice as long
 	for i := range s.ends {
-		var n uint64
-		n, rest = cutUint(rest)
+		n := u.uint()
 		if total += n; n == 0 || total > uint64(len(kept.b)) {
 			return false
 		}
 		s.ends[i] = uint32(total)
 	}
-	u.b = rest
 	s.bytes = kept.bytes(total)
 	return !kept.failed && s.at.read(u)
 }
@@ -403,7 +397,7 @@ func (t *turn) read(row []byte) {
 // whatever wrote the blob.
 func (ix *index) complete(every int) error {
 	turns := len(ix.turns)
-	ix.headers, ix.chains = make([]turnHeader, turns, roomy(turns)), make([]uint8, turns, roomy(turns))
+	ix.headers = make([]turnHeader, turns, roomy(turns))
 	order := make([]int32, 0, turns)
 	sorted := true
 	for i := range ix.turns {
@@ -412,7 +406,6 @@ func (ix *index) complete(every int) error {
 			t.flags&^(turnFact|turnResource|turnExpires|turnSpoken) != 0 {
 			return errBlob
 		}
-		ix.chains[i] = chainBit(t.chain)
 		ix.live++
 		ix.liveFacts += int(t.fact())
 		ix.liveMems += int(t.count)

@@ -350,7 +350,7 @@ func (ix finder) sharesWord(n int32, q *resolvedQuery, sought constraintSearch) 
 				continue
 			}
 			for _, w := range t.words {
-				if w.id != sought.id && (sought.kin || w.how == "") && findTerm(packed, w.id) >= 0 {
+				if w.id != sought.id && (sought.kin || w.how == "") && hasTerm(packed, w.id) {
 					return true
 				}
 			}
@@ -368,7 +368,7 @@ func (s *selection) takeConstraints(hits []constraintHit) {
 		}
 		t := &s.ix.turns[h.turn]
 		for i := t.mem; i < t.mem+int32(t.count); i++ {
-			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.IsFiction(s.ix.appendText(nil, i))) && findTerm(p.packed, h.word) >= 0 && s.filter.shows(s.ix.index, t, i) {
+			if p := s.ix.head(i); !p.assistant && !(t.flags&turnFact == 0 && s.q.IsFiction(s.ix.appendText(nil, i))) && hasTerm(p.packed, h.word) && s.filter.shows(s.ix.index, t, i) {
 				if s.take(h.hit, i, 0) == "" {
 					s.taken[len(s.taken)-1].constraint = true
 				}

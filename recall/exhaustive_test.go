@@ -81,13 +81,16 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 	f := &q.passes
 	e.searcher.filter(ix, &Request{}, f)
 	ranker{ix}.rank(q, w, s, k, f)
-	sel := selection{ix: ranker{ix}, q: q, scratch: s}
 	for _, c := range s.cells {
-		n := c.turn
-		for i := ix.turns[n].mem; i < ix.turns[n].mem+int32(ix.turns[n].count); i++ {
-			packed := ix.head(i).packed
-			if got, want := sel.coverage(n, packed), q.fullCoverage(packed); got != want {
-				t.Errorf("%q: passage %d holds %v, want %v", question, i, got, want)
+		of := ix.turns[c.turn]
+		for i := of.mem; i < of.mem+int32(of.count); i++ {
+			if q.coverage(ix.head(i).packed) > 0 && c.holds.user|c.holds.kin|c.holds.assistant == 0 {
+				t.Errorf("%q: of passage %d no word was recorded", question, i)
+			}
+		}
+		if got, ok := q.userCoverage(c.holds); ok && of.flags&turnSpoken != 0 {
+			if want := q.coverage(ix.head(of.mem).packed); !nearly(got, want) {
+				t.Errorf("%q: recorded coverage of passage %d: got %v, want %v", question, of.mem, got, want)
 			}
 		}
 	}

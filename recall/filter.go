@@ -16,7 +16,6 @@ type filter struct {
 	everyone  bool            // not only this conversation
 	chains    [][usualID]byte // of the turns that the request has
 	hashes    []uint32        // sorted chainHash of each
-	mayHide   [4]uint64       // a bit for each of them; they may share bits
 	visible   map[string]struct{}
 }
 
@@ -43,10 +42,7 @@ func (e *searcher) filter(ix *index, req *Request, f *filter) {
 	if len(f.chains) > 0 {
 		f.hashes = slices.Grow(f.hashes, len(f.chains))
 		for _, c := range f.chains {
-			h := chainHash(hashRaw(ix.seed, c[:], true))
-			f.hashes = append(f.hashes, h)
-			bit := chainBit(h)
-			f.mayHide[bit>>6] |= 1 << (bit & 63)
+			f.hashes = append(f.hashes, chainHash(hashRaw(ix.seed, c[:], true)))
 		}
 		slices.Sort(f.hashes)
 	}
@@ -59,16 +55,16 @@ type chains struct{ *index }
 
 // newestChains returns the chain hashes of the newest limit turns of a
 // conversation.
-func (ix chains) newestChains(conversation string, most int) (chains [][usualID]byte) {
+func (ix chains) newestChains(conversation string, limit int) (chains [][usualID]byte) {
 	c, ok := ix.convs.find(conversation)
 	if !ok {
 		return nil
 	}
-	for n := ix.convs.list[c].last; n >= 0 && most > 0; n = ix.turns[n].prev {
+	for n := ix.convs.list[c].last; n >= 0 && limit > 0; n = ix.turns[n].prev {
 		if chain, ok := ix.chainOf(&ix.turns[n]); ok {
 			chains = append(chains, chain)
 		}
-		most--
+		limit--
 	}
 	return chains
 }
@@ -107,9 +103,6 @@ func (f *filter) passAll() bool { return f.anyKind() && !f.hides() }
 
 // pass reports whether the turn may be returned.
 func (f *filter) pass(n int32) bool {
-	if f.anyKind() && !f.carried(n) { // the usual case, which need not read the turn
-		return f.ix.headers[n]&headerDead == 0
-	}
 	t := &f.ix.turns[n]
 	if t.flags&turnDead != 0 {
 		return false
@@ -121,15 +114,8 @@ func (f *filter) pass(n int32) bool {
 	} else if !f.episodes || !f.everyone && t.conv != f.chat {
 		return false
 	}
-	return t.chain == 0 || !f.mayBe(chainBit(t.chain)) || !f.carries(t)
+	return !f.carries(t)
 }
-
-// carried reports whether the request may have the turn. If anyKind, all other
-// live turns pass.
-func (f *filter) carried(n int32) bool { return f.mayBe(f.ix.chains[n]) }
-
-// mayBe reports whether the request may have a turn with this chainBit.
-func (f *filter) mayBe(bit uint8) bool { return f.mayHide[bit>>6]>>(bit&63)&1 != 0 }
 
 // shows reports whether passage i of a turn that passed may be shown.
 func (f *filter) shows(ix *index, t *turn, i int32) bool {

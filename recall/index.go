@@ -25,7 +25,6 @@ type index struct {
 	posts    []postings   // by term
 	turns    []turn       // deleted turns stay as tombstones until a rebuild
 	headers  []turnHeader // of turns
-	chains   []uint8      // by turn: the bit of its chain, as in filter.mayHide
 	convs    conversations
 	speakers map[string]uint16 // by name in lower case, numbered from 1
 	names    map[string]uint16 // the same by the stems of the words in their names
@@ -279,7 +278,6 @@ func (ix *index) put(ps []passage) {
 	}
 	ix.turns = append(ix.turns, t)
 	ix.headers = append(ix.headers, t.turnHeader())
-	ix.chains = append(ix.chains, chainBit(t.chain))
 	ix.byTurn.add(key, uint32(n), ix.keyOf)
 	for i := range ps[:t.count] {
 		id := ix.hash(ps[i].memory.ID)
@@ -321,10 +319,6 @@ func (ix *hasher) chainHash(chain string) uint32 {
 }
 
 func chainHash(hash uint64) uint32 { return uint32(hash>>32) | 1 }
-
-// chainBit returns which of 256 bits represents a chain, given its hash, whose
-// lowest bit is always set.
-func chainBit(hash uint32) uint8 { return uint8(hash >> 1) }
 
 // count adds a turn to the sums for mean lengths, or removes it.
 func (ix *index) count(t *turn, sign int64) {

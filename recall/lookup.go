@@ -341,10 +341,8 @@ func (s *names) raw(n uint32) []byte {
 
 // find returns the number of v.
 func (s *names) find(v string) (uint32, bool) {
-	return s.findHashed(v, s.hashOf(v))
+	return s.findHashed(v, xxh3.HashStringSeed(v, s.seed))
 }
-
-func (s *names) hashOf(v string) uint64 { return xxh3.HashStringSeed(v, s.seed) }
 
 // findHashed is find for a string with this hash.
 func (s *names) findHashed(v string, hash uint64) (uint32, bool) {
@@ -354,7 +352,7 @@ func (s *names) findHashed(v string, hash uint64) (uint32, bool) {
 // number returns the number of v, and whether it is new.
 func (s *names) number(v string) (n uint32, fresh bool) {
 	hash := xxh3.HashStringSeed(v, s.seed)
-	if n, ok := s.at.find(hash, func(n uint32) bool { return string(s.raw(n)) == v }); ok {
+	if n, ok := s.findHashed(v, hash); ok {
 		return n, false
 	}
 	n = uint32(len(s.ends))

@@ -77,19 +77,6 @@ func (u *unpacker) uint() uint64 {
 	return v
 }
 
-// cutUint cuts off what packer.uint wrote at the front of b. If b is invalid it
-// returns 0 and nothing left.
-func cutUint(b []byte) (v uint64, rest []byte) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), b[1:]
-	}
-	v, n := binary.Uvarint(b)
-	if n <= 0 {
-		return 0, nil
-	}
-	return v, b[n:]
-}
-
 func (u *unpacker) int() int64 {
 	v := u.uint()
 	return int64(v>>1) ^ -int64(v&1)
@@ -236,16 +223,17 @@ func (u *unpacker) shape() shape {
 	}
 }
 
-// unpackShape reads a shape.
-func (ix *records) unpackShape(u *unpacker) shape {
+// unpackShape reads a shape, which must not be changed.
+func (ix *records) unpackShape(u *unpacker) *shape {
 	switch n := u.uint(); {
 	case n == 0:
-		return u.shape()
+		s := u.shape()
+		return &s
 	case n <= uint64(len(ix.shapes)):
-		return ix.shapes[n-1]
+		return &ix.shapes[n-1]
 	}
 	u.fail()
-	return shape{}
+	return &shape{}
 }
 
 // codeAfter is how long a new index answers requests before its texts are

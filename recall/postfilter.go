@@ -147,7 +147,7 @@ func (s *selection) answer(h hit) {
 	best, held := int32(-1), -1.0
 	for i := t.mem; i < t.mem+int32(t.count); i++ {
 		if p := s.ix.head(i); p.assistant && !s.ix.saysNothing(&p) {
-			if weight := s.coverage(h.turn, p.packed); weight > held && s.filter.shows(s.ix.index, t, i) {
+			if weight := s.q.coverage(p.packed); weight > held && s.filter.shows(s.ix.index, t, i) {
 				best, held = i, weight
 			}
 		}
@@ -337,11 +337,8 @@ func (t *termTable) clear(limit int) {
 // were there before.
 func (t *termTable) add(packed []byte, which uint32) (distinct, before int) {
 	for at := 0; at < len(packed); {
-		id := uint32(packed[at])
-		at++
-		if id >= 0x80 { // nextTerm, which is not inlined
-			id, at = nextTerm(packed, at-1)
-		}
+		var id uint32
+		id, at = nextTerm(packed, at)
 		if text.IsMark(id) {
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 // Estimates of what the runtime needs besides the counted buffers, in bytes.
 const (
 	postOverhead  = 40 + 8
-	turnOverhead  = 48 + 4 + 1
+	turnOverhead  = 48 + 4
 	memOverhead   = 8
 	convOverhead  = 24
 	shapeOverhead = 250 // it is also a key of a map
@@ -35,8 +35,8 @@ func (ix compactor) full() bool { return ix.lacks(64, 1<<16) }
 
 // overfull reports whether a change may not fit.
 func (ix compactor) overfull() bool {
-	const most = 1 << 12 // turns that one change may add
-	return ix.lacks(1, most)
+	const maxAdded = 1 << 12 // turns of one change
+	return ix.lacks(1, maxAdded)
 }
 
 // lacks reports whether there are no numbers for so many more chunks or turns.
@@ -97,7 +97,7 @@ func (ix *index) compact() {
 		ix.learnOfEnough()
 	}
 	(listBuilder{ix}).compactLists()
-	ix.posts, ix.turns, ix.headers, ix.chains, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.headers), clipped(ix.chains), clipped(ix.mems)
+	ix.posts, ix.turns, ix.headers, ix.mems = clipped(ix.posts), clipped(ix.turns), clipped(ix.headers), clipped(ix.mems)
 	ix.convs.list, ix.convs.names.bytes, ix.convs.names.ends = clipped(ix.convs.list), clipped(ix.convs.names.bytes), clipped(ix.convs.names.ends)
 	ix.terms.bytes, ix.terms.ends = clipped(ix.terms.bytes), clipped(ix.terms.ends)
 	ix.work, ix.ids = nil, nil

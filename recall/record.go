@@ -387,15 +387,8 @@ func (ix *index) unpackLine(u *unpacker, n int32, m *storage.Memory, b, ids []by
 	if u.skipDetails(d.mark) {
 		m.Tags = []string{storage.OutdatedTag}
 	}
-	if v := u.uint(); v > 0 && v <= uint64(len(ix.shapes)) { // like unpackShape, which copies the whole shape
-		s := &ix.shapes[v-1]
-		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
-	} else if v == 0 {
-		s := u.shape()
-		m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
-	} else {
-		u.fail()
-	}
+	s := ix.unpackShape(u)
+	m.Kind, m.Provenance.Role, m.Provenance.Speaker = s.kind, s.role, s.speaker
 	own.text.from = int32(len(b))
 	b = ix.unpackText(u, b)
 	own.text.to = int32(len(b))

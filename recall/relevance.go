@@ -1,7 +1,6 @@
 package recall
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"math/bits"
@@ -10,17 +9,6 @@ import (
 	"github.com/remora-proxy/remora/recall/query"
 	"github.com/remora-proxy/remora/text"
 )
-
-// coverage sums sure * weight over the terms of the query that a passage of
-// turn n has.
-func (s *selection) coverage(n int32, packed []byte) float64 {
-	if h, ok := s.scratch.holdings(n); ok {
-		if weight, ok := s.q.coverageAmong(h.user|h.kin|h.assistant, packed); ok {
-			return weight
-		}
-	}
-	return s.q.fullCoverage(packed)
-}
 
 // userCoverage is coverage of the user's text, from what was recorded of it. It
 // is not ok if that does not suffice.
@@ -35,85 +23,24 @@ func (q *resolvedQuery) userCoverage(noted holdings) (weight float64, ok bool) {
 	return weight, true
 }
 
-// maxSought is how many words are searched for one by one. Reading the whole
-// passage finds any number.
-const maxSought = 8
-
-// coverageAmong is fullCoverage if the passage can only have these concepts. It
-// is not ok if they have too many words.
-func (q *resolvedQuery) coverageAmong(concepts uint32, packed []byte) (weight float64, ok bool) {
-	if concepts&beyond != 0 {
-		return 0, false
-	}
-	type match struct {
-		at, concept int
-		share       float32
-	}
-	var found [maxSought]match
-	sought, n := 0, 0
-	for left := concepts; left != 0; left &= left - 1 {
-		k := bits.TrailingZeros32(left)
-		words := q.terms[k].words
-		if sought += len(words); sought > maxSought {
-			return 0, false
-		}
-		for _, w := range words {
-			at := findTerm(packed, w.id)
-			if at < 0 {
-				continue
-			}
-			i := n // in the order of the text, in which fullCoverage adds
-			for ; i > 0 && found[i-1].at > at; i-- {
-				found[i] = found[i-1]
-			}
-			found[i] = match{at, k, w.share}
-			n++
+// hasTerm reports whether a term is among packed ones.
+func hasTerm(packed []byte, sought uint32) bool {
+	for at := 0; at < len(packed); {
+		var id uint32
+		if id, at = nextTerm(packed, at); id == sought {
+			return true
 		}
 	}
-	var share [32]float32
-	for _, f := range found[:n] {
-		if f.share > share[f.concept] {
-			weight += q.terms[f.concept].sure * q.terms[f.concept].Weight * float64(f.share-share[f.concept])
-			share[f.concept] = f.share
-		}
-	}
-	return weight, true
+	return false
 }
 
-// findTerm returns the position of a term among packed ones, or -1.
-func findTerm(packed []byte, id uint32) int {
-	first := byte(id)
-	if id >= 0x80 {
-		first |= 0x80
-	}
-	for from := 0; ; {
-		i := bytes.IndexByte(packed[from:], first)
-		if i < 0 {
-			return -1
-		}
-		i += from
-		if from = i + 1; i > 0 && packed[i-1] >= 0x80 { // the match is inside another term
-			continue
-		}
-		if id < 0x80 {
-			return i
-		}
-		if got, _ := nextTerm(packed, i); got == id {
-			return i
-		}
-	}
-}
-
-// fullCoverage sums sure * weight over the terms of the query that a passage
+// coverage sums sure * weight over the terms of the query that a passage
 // has.
-func (q *resolvedQuery) fullCoverage(packed []byte) (weight float64) {
+func (q *resolvedQuery) coverage(packed []byte) (weight float64) {
 	var share [256]float32 // by term of the query, at most Config.MaxTerms
 	for at := 0; at < len(packed); {
-		id := uint32(packed[at])
-		at++
-		if id >= 0x80 { // nextTerm, which is not inlined
-			id, at = nextTerm(packed, at-1)
-		}
+		var id uint32
+		id, at = nextTerm(packed, at)
 		if !q.may(id) {
 			continue
 		}
@@ -176,11 +103,8 @@ func (ix ranker) phrase(n int32, q *resolvedQuery, w *Weights, parts *[]Part) fl
 		var seen uint64 // pairs by their second term
 		var pairs []Part
 		for at := 0; at < len(h.packed); {
-			id := uint32(h.packed[at])
-			at++
-			if id >= 0x80 {
-				id, at = nextTerm(h.packed, at-1)
-			}
+			var id uint32
+			id, at = nextTerm(h.packed, at)
 			k := -2
 			if q.may(id) {
 				k = q.termOf(id)

@@ -23,8 +23,7 @@ type resolvedQuery struct {
 
 	own, words []queryWord // memory for those of terms
 	read       text.Analysis
-	ids        []byte   // memory for the ids of the result's lines
-	hashes     []uint64 // of the terms
+	ids        []byte // memory for the ids of the result's lines
 }
 
 // resolvedTerm is a term of the query with the words that may be used instead
@@ -55,7 +54,7 @@ func (q *resolvedQuery) reset() {
 	clear(q.terms)
 	q.Reset()
 	q.passes.reset()
-	q.terms, q.own, q.words, q.ids, q.hashes = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0], q.hashes[:0]
+	q.terms, q.own, q.words, q.ids = q.terms[:0], q.own[:0], q.words[:0], q.ids[:0]
 	q.mass, q.sure, q.project, q.speaker, q.vector = 0, 0, 0, 0, nil
 	clear(q.filter[:])
 }
@@ -74,15 +73,11 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		q.terms = append(q.terms, resolvedTerm{Term: t})
 	}
 	own := slices.Grow(q.own[:0], len(q.terms))
-	q.hashes = q.hashes[:0]
-	for i := range q.terms {
-		q.hashes = append(q.hashes, ix.terms.hashOf(q.terms[i].Stem))
-	}
 	languages := ix.languages(q)
 	for i := range q.terms {
 		t := &q.terms[i]
 		df := 0.0
-		if id, ok := ix.terms.findHashed(t.Stem, q.hashes[i]); ok && ix.posts[id].df > 0 {
+		if id, ok := ix.terms.find(t.Stem); ok && ix.posts[id].df > 0 {
 			df = ix.posts[id].standing()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]

@@ -312,7 +312,7 @@ func (s *selection) passage(n int32, weigh bool) (best int32, held float64) {
 		if h.assistant && best >= 0 && t.count == 2 && known && !noted.onlyAssistant() {
 			continue // it does not have more than the user's
 		}
-		weight := s.coverage(n, h.packed)
+		weight := s.q.coverage(h.packed)
 		if h.assistant {
 			weight *= 0.999
 		}
