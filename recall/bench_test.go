@@ -12,9 +12,9 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// corpus is n memories of the shared conversations, repeated with fresh names
-// so that the vocabulary grows as it does with people, and questions about
-// them.
+// corpus returns n memories of the shared conversations and questions about
+// them. Repetitions get fresh names, so that the vocabulary grows as real ones
+// do.
 func corpus(b testing.TB, n int) (ms []storage.Memory, questions []string) {
 	return corpusOf(b, n, "locomo_a", "beam100k_a")
 }
@@ -113,8 +113,8 @@ func BenchmarkAdd(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore loads an index from its snapshot, and from the records that
-// it was made of, the store's part left out.
+// BenchmarkRestore loads an index from its snapshot and from its memories,
+// without the time that the store takes.
 func BenchmarkRestore(b *testing.B) {
 	ms, _ := corpusOf(b, 10_000, "locomo_a")
 	src := newDigesting(b, ms)

@@ -12,25 +12,25 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// A blob is an index as bytes, in parts: the first describes everything; the
-// second is the postings and the bytes of words and names, with room for the
-// first turns that are added; each further one is chunks of the arena, as they
-// are in memory, so that loading does not copy them. Every part is
+// A blob is an index as bytes. It has three kinds of parts. The first part
+// describes everything. The second has the postings and the bytes of words and
+// names, with room for the first turns that are added. Each further part has
+// chunks of the arena, exactly as in memory, so that loading does not copy
+// them. Every part begins with
 //
 //	magic      4 bytes
 //	version    uint32: blobVersion
 //	build      uint64, the same in all parts of one blob
 //	part       uint32, its number
 //
-// and its content. Hashes, tables and counts of postings are in it: to rebuild
-// them takes a look at every record and posting. What follows from the
-// rest (links, sums) is not. Whatever is wrong with a blob, from a lost part to
-// another version, is errBlob: the index is then built from the records.
+// Hashes, tables and counts of postings are stored, since rebuilding them would
+// read every record and posting. Links and sums are derived again. Any problem
+// with a blob, from a lost part to another version, is errBlob, and the index
+// is then built from the memories.
 //
-// That what a blob holds can be searched without a fault is checked before it
-// is written (verify), all of it. To read one looks at samples: that it is the
-// blob which was written is the store's to know, whose seals tell of any bit
-// that has changed.
+// Before a blob is written, verify checks that all of it can be searched
+// without a panic. A load checks samples only, because the store seals what it
+// keeps and reports any change as damage.
 
 // blobVersion changes with the format of blobs and records, and with what
 // analysis makes of a text, because an index of an older build would not match
@@ -79,8 +79,8 @@ func (ix blobWriter) encode(t *tally, build uint64) [][]byte {
 	kept := packer{b: make([]byte, partHeader, partHeader+roomy(int(ix.postBytes))+len(ix.terms.bytes)+len(ix.convs.names.bytes))}
 	p.uint(uint64(t.digest.Memories))
 	p.b = binary.LittleEndian.AppendUint64(p.b, t.digest.Sum)
-	p.uint(uint64(len(t.ghosts)))
-	for id, print := range t.ghosts {
+	p.uint(uint64(len(t.unindexed)))
+	for id, print := range t.unindexed {
 		p.b = binary.LittleEndian.AppendUint64(p.b, id)
 		p.b = binary.LittleEndian.AppendUint64(p.b, print)
 	}
@@ -268,7 +268,7 @@ func decode(part, second []byte) (ix *index, t *tally, chunks []int, err error) 
 	u, kept := unpacker{b: part}, unpacker{b: second}
 	t = &tally{digest: blobDigest(&u)}
 	for range u.count(16) {
-		t.setGhost(u.uint64(), u.uint64())
+		t.setUnindexed(u.uint64(), u.uint64())
 	}
 	ix = newIndex(u.uint64(), nil)
 	if !ix.terms.read(&u, &kept) || ix.terms.len() < 2 || ix.spelled(text.MarkStatement) != text.EndOfStatement || ix.spelled(text.MarkQuestion) != text.EndOfQuestion {
@@ -524,9 +524,9 @@ func (ix blobWriter) firstExpiry() (first storage.Time) {
 // small enough that its description fits into one record, which ends at some
 // 150,000 memories.
 func (ix blobWriter) snapshotable() bool {
-	const aTurn, aMemory, aTerm = 52, 6, 8 // maximum bytes, except in odd cases; of a term, besides its name
+	const perTurn, perMemory, perTerm = 52, 6, 8 // maximum bytes, except in odd cases; of a term, besides its name
 	names := ix.terms.held() + ix.convs.names.held()
-	first := int64(aTurn*len(ix.turns)+aMemory*len(ix.mems)+aTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.Held()
+	first := int64(perTurn*len(ix.turns)+perMemory*len(ix.mems)+perTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.Held()
 	return ix.liveMems >= minSnapshotMemories && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&
 		len(ix.arena.chunks) <= storage.MaxRecords-2
 }

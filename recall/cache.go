@@ -205,8 +205,8 @@ func (s *slot) wait(ctx context.Context) error {
 	return s.err
 }
 
-// drop empties the slot permanently and cancels its rebuild. The caller holds the
-// lock.
+// drop empties the slot permanently and cancels its rebuild. The caller holds
+// the lock.
 func (s *slot) drop() {
 	s.dropped, s.ix = true, nil
 	s.cancelRebuild()

@@ -9,8 +9,8 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// Two passages are alike where nine tenths of their distinct terms are in both,
-// whatever their order, and none of the others is a number.
+// Two passages are alike if they share nine tenths of their distinct terms, in
+// any order, and none of the other terms is a number.
 func TestAlikeBySets(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(16))
 	for len(ix.posts) < 400 {

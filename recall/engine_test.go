@@ -167,7 +167,7 @@ func TestRecallReturnsWholeMemory(t *testing.T) {
 	}
 }
 
-// bare returns weights with one field and no factors, so that scores can be
+// bare returns weights with one field and no factors. Scores by them can be
 // computed by hand.
 func bare() Config {
 	cfg := patient()

@@ -10,7 +10,7 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// long is what a user says at length, with one sentence that matters at a
+// long returns a long message with one sentence that matters at the given
 // place.
 func long(turn int, filler, telling string, at int) string {
 	var all []string
@@ -128,8 +128,8 @@ func TestBudgetTooSmallForAnExcerpt(t *testing.T) {
 	}
 }
 
-// FuzzExcerpt holds that an excerpt fits, cuts no character through, and holds
-// a word of the query wherever one that fits was seen.
+// FuzzExcerpt checks that an excerpt fits, cuts no character, and contains a
+// word of the query if a match that fits was found.
 func FuzzExcerpt(f *testing.F) {
 	f.Add("One thing. Another thing that matters! And a third?", "matters", 25)
 	f.Add("里斯本马拉松比赛于9点开始。我们谈论了天气情况。", "马拉松", 20)
@@ -163,8 +163,8 @@ func FuzzExcerpt(f *testing.F) {
 	})
 }
 
-// Of a text of megabytes every byte is looked at a few times: were it once for
-// each other one, this would take hours.
+// Shortening takes linear time: with quadratic time, this text of megabytes
+// would take hours.
 func TestExcerptsOfAnyTextAreFound(t *testing.T) {
 	const size = 4 << 20
 	for _, filler := range []string{"\n", " ", "\r\n", ". ", "1. ", "a. ", ".", "。", "\x80", "e\u0301", "\n\n   1", "\"", ".\"* "} {
@@ -202,8 +202,8 @@ func TestSentencesEndWithWhatClosesThem(t *testing.T) {
 	}
 }
 
-// The words of a query are found as the text spells them: with capitals and
-// accents, and not in the middle of other words.
+// Words of the query are found with capitals and accents, but not inside other
+// words.
 func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
 	for _, tt := range []struct{ asked, filler, telling string }{
 		{"Когда Роман приедет?", "И романтика вечера в городе нам понравилась.", "Роман приедет в пятницу."},
@@ -222,8 +222,8 @@ func TestExcerptsHoldWordsOfAnyScript(t *testing.T) {
 	}
 }
 
-// A word that stands in every sentence does not keep a part from the place that
-// holds the others, too.
+// A word in every sentence does not keep the excerpt away from the place that
+// has the other words as well.
 func TestExcerptsLookBehindFrequentWords(t *testing.T) {
 	whole := strings.Repeat("We had apples again. ", 90) + "The apples of Lisbon cost nine." + strings.Repeat(" And more of it came.", 20)
 	e, _ := newEngine(t, patient(), texts(whole))
@@ -233,7 +233,7 @@ func TestExcerptsLookBehindFrequentWords(t *testing.T) {
 	}
 }
 
-// Of what a reader takes for one character no part is shown.
+// An excerpt never shows part of a grapheme cluster.
 func TestExcerptsCutNoCluster(t *testing.T) {
 	for _, cluster := range []string{"👨‍👩‍👧‍👦", "🇵🇹🇩🇪"[:8], "👍🏽", "e\u0301\u0323", "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "한", "क्षि"} {
 		text := []byte(strings.Repeat(cluster, 100) + "found" + strings.Repeat(cluster, 100))
@@ -248,8 +248,7 @@ func TestExcerptsCutNoCluster(t *testing.T) {
 	}
 }
 
-// TestFirstClusterIsNotCut: what a text begins with is one character for its
-// reader, too.
+// The first grapheme cluster of a text is not cut either.
 func TestFirstClusterIsNotCut(t *testing.T) {
 	family := "👨‍👩‍👧‍👦"
 	said := []byte(family + "found")

@@ -13,9 +13,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// randomScope is an engine with a random index: conversations of one turn to
-// many, facts, texts of both sides, turns that were said anew and removed. What
-// it holds follows from the seed alone.
+// randomScope returns an engine with a random index: conversations of one turn
+// to many, facts, texts of both sides, replaced and removed turns. The seed
+// alone determines its content.
 func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func() string) {
 	words := make([]string, 60+r.IntN(turns))
 	for i := range words {
@@ -68,11 +68,11 @@ func randomScope(t testing.TB, r *rand.Rand, turns int) (*Engine, *index, func()
 	return e, ix, ask
 }
 
-// chainOf is the chain of a turn of randomScope.
+// chainOf returns the chain of a turn of randomScope.
 func chainOf(turn int) string { return fmt.Sprintf("%032x", turn+1) }
 
-// ranked is what the index answers, and what it would if every turn were scored
-// with all fields, which explain does one by one.
+// ranked returns the hits of the index, and those of scoring every turn with
+// all fields by explain.
 func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, all []hit) {
 	w := &e.cfg.Weights
 	q := e.searcher.readQuery(question, nil, storage.Time(1e9).Std(), text.English)
@@ -123,11 +123,11 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(a, b) }
 
-// FuzzRanking holds the ranking, which looks at few turns, against that of all
-// turns. Of a small index the best are the same; of a larger one each that is
-// found has its full score, and of those that are best of all hardly any is
-// missed. The fuzzer takes an input of more than ten seconds for a deadlock,
-// which on a busy machine a thousand turns took.
+// FuzzRanking compares the ranking, which scores few turns, with that of all
+// turns. In a small index the best turns are the same. In a larger one each
+// turn that is found has its full score, and few of the best are missed. The
+// number of turns is limited because the fuzzer takes an input of more than ten
+// seconds for a deadlock.
 func FuzzRanking(f *testing.F) {
 	for seed := range uint64(4) {
 		f.Add(seed, uint16(20+seed*12))

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// An id of the usual length hashes as the bytes that it is kept as, and one
-// that only looks like it as it stands.
+// An id of 32 hex digits is hashed as 16 bytes. An id of that length with any
+// other character is hashed as text.
 func TestHashUsualID(t *testing.T) {
 	const seed = 7
 	const id = "00112233445566778899aabbccddeeff"

@@ -129,8 +129,7 @@ func newIndex(seed uint64, words *text.Analyzer) *index {
 	return ix
 }
 
-// workspace is the memory that put needs, kept for the next call. It is nil
-// while nothing is added.
+// workspace holds buffers of put for the next call.
 type workspace struct {
 	counts termCounts
 	pack   packer

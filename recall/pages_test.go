@@ -9,7 +9,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// pagesOf is a source of pages that are there once released is closed.
+// pagesOf is a source whose pages arrive once released is closed.
 type pagesOf struct {
 	pages    map[string]storage.Page
 	asked    []string
@@ -29,8 +29,8 @@ func (p *pagesOf) Scan(ctx context.Context, _ storage.Scope, q storage.Query) (s
 	}
 }
 
-// One page is read ahead, no more, and one that is no longer wanted is waited
-// for.
+// One page is read ahead, no more, and leave waits for a page that is not
+// needed.
 func TestOnePageIsAskedForAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &pagesOf{pages: map[string]storage.Page{"": {Next: "a"}, "a": {Next: "b"}, "b": {Next: "b"}}, released: make(chan struct{})}

@@ -265,7 +265,7 @@ func (s signature) like(o signature) bool {
 	return same >= 2
 }
 
-// taken is a passage that is part of a result.
+// taken is a passage in the result.
 type taken struct {
 	head
 	mem   int32

@@ -46,10 +46,10 @@ func (p *postings) add(turn uint32, f frequency) {
 	p.df++
 }
 
-// standing returns the document frequency for idf. Facts repeat what their
-// turns say, and counting both would make a word look more common the more is
-// known about it. So it counts turns or facts, whichever are more.
-func (p *postings) standing() float64 { return float64(max(p.df-p.facts, p.facts)) }
+// documents returns the document frequency for idf. A fact repeats what its
+// turn says. Counting both would make a word look more common the more is known
+// about it, so this counts turns or facts, whichever are more.
+func (p *postings) documents() float64 { return float64(max(p.df-p.facts, p.facts)) }
 
 // next decodes the entry at the start of buf. last is the turn number + 1 of
 // the previous entry.
@@ -245,14 +245,14 @@ type termCounts struct {
 }
 
 const (
-	minSlots  = 128
-	likelySlots = 2048
+	minSlots      = 128
+	maxFirstSlots = 2048
 )
 
 // reset empties c for likely at most so many terms, and keeps its memory.
 func (c *termCounts) reset(terms int) {
 	c.list, c.nth = c.list[:0], 0
-	slots := min(max(1<<bits.Len(uint(2*terms)), minSlots), likelySlots)
+	slots := min(max(1<<bits.Len(uint(2*terms)), minSlots), maxFirstSlots)
 	c.slots = cleared(c.slots, slots)
 }
 

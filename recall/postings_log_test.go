@@ -11,9 +11,9 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// TestLoggedPostings: lists that come from the log are those to which each turn
-// was added, whenever it is emptied, with turns that are removed and said anew,
-// and with facts.
+// Posting lists that are built through the log equal those to which each turn
+// was added directly, whenever the log is emptied, also with removed and
+// replaced turns and with facts.
 func TestLoggedPostings(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	logged, plain := newIndex(1, text.NewAnalyzer(64)), newIndex(1, text.NewAnalyzer(64))
@@ -55,7 +55,7 @@ func TestLoggedPostings(t *testing.T) {
 	}
 }
 
-// TestPostingLogChunks: a turn may fill several chunks.
+// One turn may fill several chunks of the log.
 func TestPostingLogChunks(t *testing.T) {
 	var l postingLog
 	list := make([]termCount, 2*logChunk+5)

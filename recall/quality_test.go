@@ -74,7 +74,7 @@ func (s sliceSource) Scan(ctx context.Context, sc storage.Scope, q storage.Query
 	return storage.Page{Memories: s}, nil
 }
 
-// build returns memories and map turnID -> gold unit
+// build returns memories and the gold unit of every turn ID.
 func convMemories(c dsConv, round bool) (ms []storage.Memory, unitOf map[string]int, rounds []int) {
 	unitOf = map[string]int{}
 	rounds = make([]int, len(c.Turns))
@@ -183,8 +183,8 @@ func evalSet(t testing.TB, cfg Config, s dsSet, round bool) []qres {
 	return out
 }
 
-// The floors lie below what was reached (docs/recall-figures.md) by what a
-// change of wording in the stop lists may move.
+// The floors lie slightly below the measured values (docs/recall-figures.md),
+// so that a new word in a stop list does not fail the test.
 func TestQualityFloors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("skipped: -short")

@@ -55,8 +55,8 @@ type scratch struct {
 	alike       termTable
 }
 
-// cell is what is known about a candidate: 40 bytes in one place, where arrays
-// by turn would take four cache lines.
+// cell holds what is known about a candidate. It takes 40 bytes in one place;
+// arrays by turn would take four cache lines.
 type cell struct {
 	turn       int32
 	turnHeader turnHeader

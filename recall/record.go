@@ -14,17 +14,17 @@ import (
 //	terms<<1 | assistant   uvarint: how many terms there are
 //	length                 uvarint: bytes that the terms take
 //	signature              four bytes
-//	terms                  uvarints: the user's in order, marks included; of the assistant's, which are some times as long and of which
-//	                       nothing asks for more, each word once, where it stands first
-//	marks                  one byte: which of what follows is there
-//	turn, chain            strings, but where the turn's first passage has the same
-//	seq                    uvarint
-//	id                     string, where it does not follow from turn and seq
-//	event                  varint, distance from the turn's time, where there is one
-//	conversation           string, where it is not the turn's
-//	created ... version    see packMemory, where they are not as usual
-//	entities, tags         lists, where there are any
-//	shape                  uvarint: what many memories have in common, by number
+//	terms                  uvarints: all of the user's in order, with marks;
+//	                       each of the assistant's once, without marks
+//	marks                  one byte: which of the optional fields follow
+//	turn, chain            strings, unless the turn's first passage has the same
+//	seq                    varint
+//	id                     string, unless it follows from turn and seq
+//	event                  varint, distance from the turn's time, unless it is 0
+//	conversation           string, unless it is the turn's
+//	created ... version    see packMemory, unless they have their usual values
+//	entities, tags         lists, unless both are empty
+//	shape                  uvarint: the number of a shape
 //	text                   length<<1 | coded as uvarint, then bytes
 
 const (
@@ -213,7 +213,7 @@ func (w *workspace) packText(p *packer, c *textcode.Coder, text []byte) {
 	p.b = append(p.b, text...)
 }
 
-// identity is what identifies the memory of a record.
+// identity holds the fields of a record that identify its memory.
 type identity struct {
 	mark        byte
 	turn, chain []byte // as packed

@@ -34,8 +34,7 @@ func hasTerm(packed []byte, sought uint32) bool {
 	return false
 }
 
-// coverage sums sure * weight over the terms of the query that a passage
-// has.
+// coverage sums sure * weight over the terms of the query that a passage has.
 func (q *resolvedQuery) coverage(packed []byte) (weight float64) {
 	var share [256]float32 // by term of the query, at most Config.MaxTerms
 	for at := 0; at < len(packed); {

@@ -67,7 +67,7 @@ type resolver struct{ *index }
 func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 	ix.resolveNames(q)
 	q.SmallTalk = q.SmallTalk && ix.onlySocial(q) || q.OnlyFigures()
-	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.standing
+	n := float64(max(ix.live-ix.liveFacts, ix.liveFacts)) // see postings.documents
 	rarest := idf(n, 1)
 	for _, t := range q.Terms {
 		q.terms = append(q.terms, resolvedTerm{Term: t})
@@ -78,13 +78,13 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 		t := &q.terms[i]
 		df := 0.0
 		if id, ok := ix.terms.find(t.Stem); ok && ix.posts[id].df > 0 {
-			df = ix.posts[id].standing()
+			df = ix.posts[id].documents()
 			own = append(own, queryWord{id: id, share: 1})
 			t.words = own[len(own)-1 : len(own) : len(own)]
 		} else if languages != 0 { // then the word is as rare as its translations
 			var space [8]queryWord
 			for _, w := range ix.translate(space[:0], t, q, languages) {
-				df = max(df, ix.posts[w.id].standing())
+				df = max(df, ix.posts[w.id].documents())
 			}
 		}
 		t.idf = idf(n, df)
@@ -122,7 +122,7 @@ func (ix resolver) resolve(q *resolvedQuery, limit int, w *Weights) {
 			if !ok || share == 0 || ix.posts[id].df == 0 || q.Has(r.Stem) {
 				continue
 			}
-			if rarity := idf(n, ix.posts[id].standing()) / t.idf; rarity < 1 {
+			if rarity := idf(n, ix.posts[id].documents()) / t.idf; rarity < 1 {
 				share *= math.Pow(rarity, w.RelatedIDF)
 			}
 			if share < minShare {

@@ -90,8 +90,8 @@ type searcher struct {
 	queries  sync.Pool // *resolvedQuery
 }
 
-// newSearcher returns a searcher that reads queries with analyzer, with which the
-// texts of the indexes were read too.
+// newSearcher returns a searcher that reads queries with analyzer, with which
+// the texts of the indexes were read too.
 func newSearcher(cfg *SearchConfig, analyzer *text.Analyzer) *searcher {
 	query.Load() // so that no request has to wait for it
 	e := &searcher{cfg: cfg, analyzer: analyzer}
@@ -101,8 +101,8 @@ func newSearcher(cfg *SearchConfig, analyzer *text.Analyzer) *searcher {
 }
 
 // search finds what answers a request. like is what vectors say, or nil. The
-// caller holds the index for reading. Result.Vectors is VectorsOff if nothing is
-// asked.
+// caller holds the index for reading. Result.Vectors is VectorsOff if nothing
+// is asked.
 func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *likeness) (Result, error) {
 	q := e.readQuery(req.words(), req.Previous, req.Now, ix.usualLanguage())
 	q.project, q.vector = projectHash(req.Project), like
@@ -117,7 +117,8 @@ func (e *searcher) search(ctx context.Context, ix *index, req *Request, like *li
 	return res, err
 }
 
-// rankAndSelect ranks turns and fills a result. The caller holds the index for reading.
+// rankAndSelect ranks turns and fills a result. The caller holds the index for
+// reading.
 func (e *searcher) rankAndSelect(ctx context.Context, ix *index, q *resolvedQuery, req *Request) (Result, error) {
 	w := &e.cfg.Weights
 	topK := req.TopK

@@ -6,9 +6,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// An index that is built from records codes its texts when it has answered,
-// though it has less of them than it would wait for. What comes and goes
-// meanwhile is as if it had been there before.
+// An index that was built from records codes its texts after the first request,
+// even if it has less text than it usually waits for. Memories that are added
+// or removed meanwhile are handled like all others.
 func TestBuiltIndexLearns(t *testing.T) {
 	ms := town(6000)
 	e, _ := newEngine(t, patient(), ms[:5000])

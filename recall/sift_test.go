@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Of any postings, those in the set come out, and only those, as if they were
-// read one by one.
+// filterPostings returns exactly the postings of turns in the set.
 func TestFilterPostings(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	pick := func(of ...int) int { return of[r.IntN(len(of))] }

@@ -23,7 +23,7 @@ import (
 	"github.com/remora-proxy/remora/text"
 )
 
-// digesting is an in-memory store with digests that counts scans.
+// digesting is an in-memory store with digests. It counts scans.
 type digesting struct {
 	*storagetest.Mem
 	scans  atomic.Int64
@@ -615,7 +615,7 @@ func smallBlob(t testing.TB) [][]byte {
 }
 
 // An index that passes all checks can be searched without a panic, whatever the
-// blob was.
+// blob contained.
 func FuzzDecode(f *testing.F) {
 	parts := smallBlob(f)
 	f.Add(parts[0], parts[1], parts[2], -1, byte(0))

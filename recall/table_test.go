@@ -7,8 +7,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// A table finds what is in it and nothing else, whatever was added and taken
-// out before, and compares hardly anything that it does not find.
+// A table finds what it contains and nothing else, after any additions and
+// removals, and rarely compares numbers other than the one it finds.
 func TestTable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	key := func(n uint32) uint64 { return xxh3.Hash([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}) }

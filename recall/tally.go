@@ -8,31 +8,31 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// tally follows the digest of a scope's memories as the engine learns of them,
-// so that a snapshot can say what it was made of. It counts every memory, also
-// those that are not indexed; these it remembers as ghosts.
+// tally keeps the digest of a scope's memories up to date, so that a snapshot
+// can record which memories it was made from. It counts all memories. Those
+// that are not indexed it remembers by their fingerprint.
 //
-// It may be wrong: the store removes what has expired without a word, and an
-// index leaves out what does not fit. So it is held against the store's own
-// digest before a snapshot is written, and a snapshot's against it before one
-// is used.
+// A tally may be wrong: the store removes expired memories without notice, and
+// an index leaves out what exceeds its limit. So it is compared with the
+// store's own digest before a snapshot is written, and again before one is
+// used.
 type tally struct {
-	digest storage.Digest
-	ghosts map[uint64]uint64 // fingerprints by hash of the id
+	digest    storage.Digest
+	unindexed map[uint64]uint64 // fingerprints by hash of the id
 }
 
-func (t *tally) setGhost(id, print uint64) {
-	if t.ghosts == nil {
-		t.ghosts = map[uint64]uint64{}
+func (t *tally) setUnindexed(id, print uint64) {
+	if t.unindexed == nil {
+		t.unindexed = map[uint64]uint64{}
 	}
-	t.ghosts[id] = print
+	t.unindexed[id] = print
 }
 
 // seen counts a memory that a scan found.
 func (t *tally) seen(m *storage.Memory) {
 	t.digest.Add(m)
 	if !recallable(m) {
-		t.setGhost(xxh3.HashString(m.ID), m.Fingerprint())
+		t.setUnindexed(xxh3.HashString(m.ID), m.Fingerprint())
 	}
 }
 
@@ -49,7 +49,7 @@ func (t *tally) apply(ix *index, c *change) {
 				t.remove(ix, string(ix.appendID(nil, i)), &done)
 			}
 		}
-		if len(t.ghosts) > 0 {
+		if len(t.unindexed) > 0 {
 			t.removeTurn(ix, storage.TurnMemoryID(c.turn, 0), &done)
 		}
 	}
@@ -63,34 +63,35 @@ func (t *tally) apply(ix *index, c *change) {
 	for id, print := range c.unrecallable {
 		t.digest.Memories++
 		t.digest.Sum += print
-		t.setGhost(xxh3.HashString(id), print)
+		t.setUnindexed(xxh3.HashString(id), print)
 	}
 }
 
-// takenOut are the memories of the index that a change has taken out of the
-// tally: the index has them still.
+// takenOut holds the memories that a change has removed from the tally. The
+// index still has them.
 type takenOut map[int32]struct{}
 
-// removeTurn takes out whatever has an id that a turn's memories may have;
-// first is that of the first. They are many, so none of them is made a string.
+// removeTurn removes all memories with an id that a memory of the turn may
+// have. first is the id of the first one. There are many such ids, so none of
+// them becomes a string.
 func (t *tally) removeTurn(ix *index, first string, done *takenOut) {
 	id := append(make([]byte, 0, 2*storage.MaxID), first[:len(first)-1]...)
-	for seq := 0; len(t.ghosts) > 0 && seq < storage.MaxWriteMemories; seq++ {
+	for seq := 0; len(t.unindexed) > 0 && seq < storage.MaxWriteMemories; seq++ {
 		of := strconv.AppendInt(id, int64(seq), 10)
 		if i, ok := ix.memoryOfBytes(of); ok {
 			t.takeOut(ix, i, done)
 		} else {
-			t.removeGhost(xxh3.Hash(of))
+			t.removeUnindexed(xxh3.Hash(of))
 		}
 	}
 }
 
-// remove takes out a memory if it is known, once.
+// remove removes a memory if it is known and done does not have it yet.
 func (t *tally) remove(ix *index, id string, done *takenOut) {
 	if i, ok := ix.memoryOf(id); ok {
 		t.takeOut(ix, i, done)
 	} else {
-		t.removeGhost(xxh3.HashString(id))
+		t.removeUnindexed(xxh3.HashString(id))
 	}
 }
 
@@ -106,19 +107,19 @@ func (t *tally) takeOut(ix *index, i int32, done *takenOut) {
 	t.digest.Remove(&m)
 }
 
-func (t *tally) removeGhost(hash uint64) {
-	if print, ok := t.ghosts[hash]; ok {
+func (t *tally) removeUnindexed(hash uint64) {
+	if print, ok := t.unindexed[hash]; ok {
 		t.digest.Memories--
 		t.digest.Sum -= print
-		delete(t.ghosts, hash)
+		delete(t.unindexed, hash)
 	}
 }
 
-// clone is a tally of its own.
+// clone returns a copy of t.
 func (t *tally) clone() *tally {
 	c := &tally{digest: t.digest}
-	for id, print := range t.ghosts {
-		c.setGhost(id, print)
+	for id, print := range t.unindexed {
+		c.setUnindexed(id, print)
 	}
 	return c
 }

@@ -110,8 +110,8 @@ func TestCountPostings(t *testing.T) {
 	}
 }
 
-// The hash of an id is the same whether it comes as text or stands in a record,
-// and no two of these ids share one.
+// An id has the same hash as text and in a record, and no two of these ids
+// share a hash.
 func TestHashOfAnID(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	seen := map[uint64]string{}
@@ -136,8 +136,8 @@ func TestHashOfAnID(t *testing.T) {
 	}
 }
 
-// When an index learns to code texts, those that are there are coded, too, and
-// come back as they were; what was captured before stands.
+// When an index learns to code texts, it codes those that it has. They stay
+// readable, and so does an earlier capture.
 func TestLearningKeepsMemories(t *testing.T) {
 	ix := newIndex(1, text.NewAnalyzer(cachedWords))
 	a := text.NewAnalyzer(cachedWords)
@@ -195,8 +195,8 @@ func TestLearningKeepsMemories(t *testing.T) {
 	}
 }
 
-// TestHexIDIsNoSoleMemory: a turn whose id is hex and a memory by itself whose
-// id is those bytes are two.
+// A turn with an id in hex and a single memory whose id is those bytes do not
+// replace each other.
 func TestHexIDIsNoSoleMemory(t *testing.T) {
 	turn, fact := said(1, "We planted a quince."), said(2, "The gate is green.")
 	turn.Provenance.Turn = "7a7a7a7a"
@@ -213,8 +213,8 @@ func TestHexIDIsNoSoleMemory(t *testing.T) {
 	}
 }
 
-// TestLearnFromADamagedRecord: where nothing tells where a record ends, as in a
-// damaged snapshot, all stay as they are.
+// If the end of a record is unknown, as in a damaged snapshot, all records stay
+// uncoded.
 func TestLearnFromADamagedRecord(t *testing.T) {
 	m := said(1, "We planted a quince.")
 	m.Tags = []string{"garden", "autumn"}

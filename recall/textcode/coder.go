@@ -1,7 +1,8 @@
-// Package textcode compresses short texts one by one, so that each can be decoded
-// without the others. A Coder learns a table of symbols from samples; encoding
-// and decoding are then pure and safe for concurrent use. Package recall keeps the
-// texts of its indexes in this form, at 0.35 to 0.4 of their size.
+// Package textcode compresses short texts one by one, so that each can be
+// decoded without the others. A Coder learns a table of symbols from samples;
+// encoding and decoding are then pure and safe for concurrent use. Package
+// recall keeps the texts of its indexes in this form, at 0.35 to 0.4 of their
+// size.
 package textcode
 
 import (
