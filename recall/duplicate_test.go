@@ -64,6 +64,6 @@ func TestAlikeBySets(t *testing.T) {
 		}
 	}
 	if alike < 1000 || alike > 19_000 {
-		t.Errorf("%d alike: this tests little", alike)
+		t.Errorf("%d alike: too few cases for a test", alike)
 	}
 }

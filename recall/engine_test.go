@@ -467,7 +467,7 @@ func TestFirstDeadlineThenReady(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !e.Loaded(alice) {
-			t.Fatal("the load did not go on")
+			t.Fatal("the load did not continue")
 		}
 		wantIDs(t, "warm", recallIDs(t, e, Request{Newest: "apple"}), "00000001-0")
 		if got := src.scans.Load(); got != 1 {
@@ -547,7 +547,7 @@ func TestFailedLoadsAreLoggedSeldom(t *testing.T) {
 		}
 		fail("1", "2", "3")
 		if got := strings.Count(log.String(), "not loaded"); got != 1 {
-			t.Errorf("told %d times, want once: %s", got, &log)
+			t.Errorf("logged %d times, want once: %s", got, &log)
 		}
 		time.Sleep(failedLogInterval)
 		if fail("4", "5"); !strings.Contains(log.String(), "failures=4") || strings.Count(log.String(), "not loaded") != 2 {

@@ -55,13 +55,13 @@ func TestLongMemoriesShareTheBudget(t *testing.T) {
 						}
 					}
 					if of == "" || len(text) >= len(of) {
-						t.Fatalf("line %d is no part of a memory: %q", i, text)
+						t.Fatalf("line %d is not part of a memory: %q", i, text)
 					}
 					if !strings.Contains(text, tt.means) {
-						t.Errorf("line %d leaves out what was asked for: %q", i, text)
+						t.Errorf("line %d lacks what was asked for: %q", i, text)
 					}
 					if strings.HasPrefix(text, "... ") == strings.HasPrefix(of, part) || strings.HasSuffix(text, omission) == strings.HasSuffix(of, part) {
-						t.Errorf("line %d does not show where it was cut: %q", i, text)
+						t.Errorf("line %d does not mark where it was cut: %q", i, text)
 					}
 				}
 				if limit := bytesPerToken * DefaultConfig().BudgetTokens; bytes > limit || bytes < limit*3/4 {
@@ -158,7 +158,7 @@ func FuzzExcerpt(f *testing.F) {
 			t.Fatalf("got %d to %d of %d, room %d", from, to, len(text), room)
 		}
 		if utf8.ValidString(text) && utf8.ValidString(word) && len(seen) > 0 && len(word) <= room && !strings.Contains(text[from:to], word) {
-			t.Fatalf("%q does not hold %q", text[from:to], word)
+			t.Fatalf("%q does not contain %q", text[from:to], word)
 		}
 	})
 }

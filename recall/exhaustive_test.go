@@ -85,7 +85,7 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 		of := ix.turns[c.turn]
 		for i := of.mem; i < of.mem+int32(of.count); i++ {
 			if q.coverage(ix.head(i).packed) > 0 && c.holds.user|c.holds.kin|c.holds.assistant == 0 {
-				t.Errorf("%q: of passage %d no word was recorded", question, i)
+				t.Errorf("%q: no word of passage %d was recorded", question, i)
 			}
 		}
 		if got, ok := q.userCoverage(c.holds); ok && of.flags&turnSpoken != 0 {
@@ -115,7 +115,7 @@ func ranked(t testing.TB, e *Engine, ix *index, question string, k int) (hits, a
 	ranker{ix}.sort(all)
 	for i, v := range s.sums {
 		if v != 0 {
-			t.Fatalf("%q: turn %d is not forgotten", question, i)
+			t.Fatalf("%q: the sum of turn %d was not cleared", question, i)
 		}
 	}
 	return hits, all
@@ -148,7 +148,7 @@ func FuzzRanking(f *testing.F) {
 			for _, h := range hits {
 				found[h.turn] = true
 				if want := full[h.turn]; !nearly(h.score, want) {
-					t.Errorf("%q: turn %d has %v, want %v", question, h.turn, h.score, want)
+					t.Errorf("%q: turn %d scores %v, want %v", question, h.turn, h.score, want)
 				}
 			}
 			if !slices.IsSortedFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) }) {
@@ -160,7 +160,7 @@ func FuzzRanking(f *testing.F) {
 					missed++
 				}
 				if len(all) <= k*seedsPerTurn && (i >= len(hits) || !nearly(hits[i].score, want.score)) {
-					t.Errorf("%q: place %d is not turn %d with %v", question, i, want.turn, want.score)
+					t.Errorf("%q: at place %d: want turn %d with score %v", question, i, want.turn, want.score)
 				}
 			}
 		}

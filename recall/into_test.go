@@ -32,10 +32,10 @@ func TestInto(t *testing.T) {
 		t.Error(diff)
 	}
 	if &got.Memories[0] != &room[0] {
-		t.Error("the room was not used")
+		t.Error("the memory of Into was not used")
 	}
 	ask.TopK, ask.Into = 5, room[:0]
 	if got, err = e.Recall(t.Context(), ask); err != nil || &got.Memories[0] == &room[0] {
-		t.Errorf("error %v; room for 4 was used for up to 5", err)
+		t.Errorf("error %v; Into with a capacity of 4 was used for up to 5 memories", err)
 	}
 }

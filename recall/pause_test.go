@@ -118,7 +118,7 @@ func TestErasedScopeGetsNoVectors(t *testing.T) {
 			}
 			erase(t, e, local, func() {
 				if !landed {
-					t.Error("the batch was not waited for")
+					t.Error("the erasure did not wait for the batch")
 				}
 			})
 		})

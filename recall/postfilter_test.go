@@ -100,7 +100,7 @@ func TestLongAnswersAreCut(t *testing.T) {
 		}
 		res, err := e.Recall(t.Context(), Request{Scope: alice, Newest: "how should I clean the carpet?", BudgetTokens: 1e6})
 		if err != nil || len(res.Memories) != 2 || res.Memories[1].Memory.Text != answer {
-			t.Errorf("a memory is cut where no line is asked for: %+v, %v", res.Memories, err)
+			t.Errorf("a memory is cut although Lines is not set: %+v, %v", res.Memories, err)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestPostfilter(t *testing.T) {
 	e, _ = newEngine(t, patient(), chat)
 	for _, l := range recallLines(t, e, Request{Newest: "Which hotel in Lisbon is booked?"}) {
 		if l == "user: yes" {
-			t.Error("small talk takes a line")
+			t.Error("small talk is shown")
 		}
 	}
 }

@@ -24,12 +24,12 @@ func TestPreferencesComeFirst(t *testing.T) {
 			t.Errorf("%q: got %s first, want the wish", wish, got)
 		}
 		if got := first("What did I do about the garden?"); got != ms[0].ID {
-			t.Errorf("%q: got %s first where nothing is asked for, want what holds most of it", wish, got)
+			t.Errorf("%q: without a request for advice: got %s first, want the best match", wish, got)
 		}
 		ms[1].Kind = storage.KindResource
 		e.Add(alice, ms[1].Provenance.Turn, ms[1:2])
 		if got := first("What should I do about the garden?"); got != ms[0].ID {
-			t.Errorf("%q: got %s first, but what a document orders is no wish of the user's", wish, got)
+			t.Errorf("%q: got %s first, but an instruction in a document is not a preference of the user", wish, got)
 		}
 	}
 }

@@ -32,9 +32,9 @@ func loadSet(t testing.TB, name string) dsSet {
 	b, err := os.ReadFile("../../shared/data/recall/" + name + ".json")
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the scripted run must have the data: %v", err)
+			t.Fatalf("the data of the scripted run are missing: %v", err)
 		}
-		t.Skip("skipped: the conversations are not here")
+		t.Skip("skipped: no conversations")
 	}
 	var s dsSet
 	if err := json.Unmarshal(b, &s); err != nil {

@@ -124,7 +124,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	}
 	before, tally := answers(), s.saved.tally.digest
 	if d := cmp.Diff(want, s.ix.known()); d != "" {
-		t.Fatalf("what answers has (-want, +got): %s", d)
+		t.Fatalf("the answering index has (-want +got): %s", d)
 	}
 	if left := e.rebuilder.swap(s, a, made, false); left != nil || s.ix != made || s.rebuild != nil {
 		t.Fatalf("not swapped: %d changes left", len(left))
@@ -132,7 +132,7 @@ func TestRebuiltIndexIsTheSame(t *testing.T) {
 	<-e.rebuilder.running
 	resting(t, e)
 	if d := cmp.Diff(want, s.ix.known()); d != "" {
-		t.Errorf("the new one has (-want, +got): %s", d)
+		t.Errorf("the rebuilt index has (-want +got): %s", d)
 	}
 	if d := cmp.Diff(before, answers(), aboutTheSame); d != "" {
 		t.Errorf("answers before (-) and after (+): %s", d)
@@ -175,13 +175,13 @@ func TestRebuildOfDroppedScope(t *testing.T) {
 			case "waits":
 				end(e, s)
 				if e.rebuilder.begin(s, a) != nil {
-					t.Errorf("%s, %s: it starts", name, stage)
+					t.Errorf("%s, %s: the rebuild starts", name, stage)
 				}
 			case "begun":
 				from := e.rebuilder.begin(s, a)
 				end(e, s)
 				if (compactor{from}).fitted(e.cfg.MaxScopeBytes, goOn) != nil {
-					t.Errorf("%s, %s: it continues", name, stage)
+					t.Errorf("%s, %s: the rebuild continues", name, stage)
 				}
 			case "made":
 				made = (compactor{e.rebuilder.begin(s, a)}).fitted(e.cfg.MaxScopeBytes, goOn)

@@ -38,7 +38,7 @@ func TestRecallWaitsForLocksWithinItsDeadline(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), cfg.Deadline/2)
 		defer cancel()
 		if took, err := ask(short); !errors.Is(err, context.DeadlineExceeded) || took != cfg.Deadline/2 {
-			t.Errorf("an own deadline: %v after %v, want %v", err, took, cfg.Deadline/2)
+			t.Errorf("a deadline of the context: %v after %v, want %v", err, took, cfg.Deadline/2)
 		}
 		time.AfterFunc(cfg.Deadline/2, s.mu.Unlock)
 		if took, err := ask(t.Context()); err != nil || took < cfg.Deadline/2 || took > cfg.Deadline/2+maxLockWait {

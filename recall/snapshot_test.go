@@ -451,7 +451,7 @@ func TestSnapshotIsRetriedAfterFailedDigest(t *testing.T) {
 			}
 			e.Close()
 			if got := src.parts(t); len(got) == 0 {
-				t.Error("the store is back, and no snapshot was left")
+				t.Error("the store is back, but no snapshot was written")
 			}
 		})
 	}

@@ -41,14 +41,14 @@ func TestOnePageIsAskedForAhead(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(src.asked) != 2 {
-			t.Errorf("asked for %q, want the first page and the one behind it", src.asked)
+			t.Errorf("asked for %q, want the first two pages", src.asked)
 		}
 		close(src.released)
 		if _, err := r.next(); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := r.next(); !errors.Is(err, storage.ErrUnavailable) {
-			t.Errorf("a cursor that stands still: got %v", err)
+			t.Errorf("a cursor that does not advance: got %v", err)
 		}
 		src.released, r.query.After = make(chan struct{}), "a"
 		r.ask()

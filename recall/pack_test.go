@@ -34,7 +34,7 @@ func TestBuiltIndexLearns(t *testing.T) {
 	}
 	want, before := all(), ix.bytes()
 	if ix.coder != nil {
-		t.Error("an Add had to code all texts")
+		t.Error("Add coded all texts")
 	}
 	ix.take(c)
 	if diff := cmp.Diff(want, all()); diff != "" {
