@@ -86,33 +86,43 @@ func (s *numberSpace) copyOf(numbers []uint32) []uint32 {
 	return s.free[from:len(s.free):len(s.free)]
 }
 
+// answer is what a store returned.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// inBackground calls the store in a goroutine. The channel gets one answer. If
+// the store panics, that is the error panicked.
+func inBackground[T any](panicked error, call func() (T, error)) <-chan answer[T] {
+	got := make(chan answer[T], 1)
+	go func() {
+		a := answer[T]{err: panicked}
+		defer func() {
+			_ = recover()
+			got <- a
+		}()
+		value, err := call()
+		a = answer[T]{value, err}
+	}()
+	return got
+}
+
 // pageReader reads all memories of a scope by pages. It requests the next page
 // while the caller uses the last, so at most two are in memory.
 type pageReader struct {
 	ctx   context.Context
 	from  Source
 	scope storage.Scope
-	query storage.Query // of the next page
-	asked chan readPage // nil if none is
+	query storage.Query               // of the next page
+	asked <-chan answer[storage.Page] // nil if none is
 }
 
-type readPage struct {
-	page storage.Page
-	err  error
-}
+var errStorePanic = fmt.Errorf("panic: %w", storage.ErrUnavailable)
 
 func (r *pageReader) ask() {
-	got, query := make(chan readPage, 1), r.query
-	r.asked = got
-	go func() {
-		p := readPage{err: fmt.Errorf("panic: %w", storage.ErrUnavailable)} // if the store panics
-		defer func() {
-			_ = recover()
-			got <- p
-		}()
-		page, err := r.from.Scan(r.ctx, r.scope, query)
-		p = readPage{page, err}
-	}()
+	query := r.query
+	r.asked = inBackground(errStorePanic, func() (storage.Page, error) { return r.from.Scan(r.ctx, r.scope, query) })
 }
 
 // next returns the next page. The last page has no Next.
@@ -129,14 +139,14 @@ func (r *pageReader) next() (storage.Page, error) {
 	default:
 		return storage.Page{}, fmt.Errorf("load index: %w", errors.Join(storage.ErrUnavailable, p.err))
 	}
-	if next := p.page.Next; next != "" {
+	if next := p.value.Next; next != "" {
 		if next == r.query.After {
 			return storage.Page{}, fmt.Errorf("load index: the store's cursor does not advance: %w", storage.ErrUnavailable)
 		}
 		r.query.After = next
 		r.ask()
 	}
-	return p.page, nil
+	return p.value, nil
 }
 
 // leave waits for a page that was requested and is not needed.
@@ -153,12 +163,7 @@ type partReader struct {
 	from  SnapshotStore
 	scope storage.Scope
 	blob  blobReader
-	asked []chan readPart // from blob.next on
-}
-
-type readPart struct {
-	value []byte
-	err   error
+	asked []<-chan answer[storage.Record] // from blob.next on
 }
 
 // partsAhead bounds the parts that are requested at a time.
@@ -166,18 +171,8 @@ const partsAhead = 2
 
 // ask requests the part after those that are requested.
 func (r *partReader) ask() {
-	got := make(chan readPart, 1)
-	key := partKey(int(r.blob.next) + len(r.asked))
-	r.asked = append(r.asked, got)
-	go func() {
-		p := readPart{err: errBlob} // if the store panics
-		defer func() {
-			_ = recover()
-			got <- p
-		}()
-		record, err := r.from.Record(r.ctx, storage.RecordRef{Bucket: storage.BucketIndex, Scope: r.scope, Key: key})
-		p = readPart{record.Value, err}
-	}()
+	ref := storage.RecordRef{Bucket: storage.BucketIndex, Scope: r.scope, Key: partKey(int(r.blob.next) + len(r.asked))}
+	r.asked = append(r.asked, inBackground(errBlob, func() (storage.Record, error) { return r.from.Record(r.ctx, ref) }))
 }
 
 // next returns the content of the next part.
@@ -193,7 +188,7 @@ func (r *partReader) next() ([]byte, error) {
 	case p.err != nil:
 		return nil, p.err
 	}
-	return r.blob.open(p.value)
+	return r.blob.open(p.value.Value)
 }
 
 // leave waits for parts that were requested and are not needed.

@@ -38,23 +38,23 @@ func (t *tally) seen(m *storage.Memory) {
 
 // apply counts a change that the index has not made yet.
 func (t *tally) apply(ix *index, c *change) {
-	var done takenOut
+	done := takenOut{}
 	for _, id := range c.removed {
-		t.remove(ix, id, &done)
+		t.remove(ix, id, done)
 	}
 	if c.turn != "" {
 		if n, ok := ix.turnByKey(ix.hash(c.turn)); ok {
 			of := ix.turns[n]
 			for i := of.mem; i < of.mem+int32(of.count); i++ {
-				t.remove(ix, string(ix.appendID(nil, i)), &done)
+				t.remove(ix, string(ix.appendID(nil, i)), done)
 			}
 		}
 		if len(t.unindexed) > 0 {
-			t.removeTurn(ix, storage.TurnMemoryID(c.turn, 0), &done)
+			t.removeTurn(ix, storage.TurnMemoryID(c.turn, 0), done)
 		}
 	}
 	for i := range c.passages {
-		t.remove(ix, c.passages[i].memory.ID, &done)
+		t.remove(ix, c.passages[i].memory.ID, done)
 	}
 	for i := range c.passages {
 		t.digest.Memories++
@@ -74,7 +74,7 @@ type takenOut map[int32]struct{}
 // removeTurn removes all memories with an id that a memory of the turn may
 // have. first is the id of the first one. There are many such ids, so none of
 // them becomes a string.
-func (t *tally) removeTurn(ix *index, first string, done *takenOut) {
+func (t *tally) removeTurn(ix *index, first string, done takenOut) {
 	id := append(make([]byte, 0, 2*storage.MaxID), first[:len(first)-1]...)
 	for seq := 0; len(t.unindexed) > 0 && seq < storage.MaxWriteMemories; seq++ {
 		of := strconv.AppendInt(id, int64(seq), 10)
@@ -87,7 +87,7 @@ func (t *tally) removeTurn(ix *index, first string, done *takenOut) {
 }
 
 // remove removes a memory if it is known and done does not have it yet.
-func (t *tally) remove(ix *index, id string, done *takenOut) {
+func (t *tally) remove(ix *index, id string, done takenOut) {
 	if i, ok := ix.memoryOf(id); ok {
 		t.takeOut(ix, i, done)
 	} else {
@@ -95,14 +95,11 @@ func (t *tally) remove(ix *index, id string, done *takenOut) {
 	}
 }
 
-func (t *tally) takeOut(ix *index, i int32, done *takenOut) {
-	if _, again := (*done)[i]; again {
+func (t *tally) takeOut(ix *index, i int32, done takenOut) {
+	if _, again := done[i]; again {
 		return
 	}
-	if *done == nil {
-		*done = takenOut{}
-	}
-	(*done)[i] = struct{}{}
+	done[i] = struct{}{}
 	m := ix.memory(i, storage.Scope{})
 	t.digest.Remove(&m)
 }
