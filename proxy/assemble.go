@@ -32,7 +32,7 @@ type answer struct {
 	persist bool
 	trace   *exchangeSpan // nil = not traced
 	ended   time.Time
-	cut     bool // a side hung up, so the stream itself must show that it is complete
+	cut     bool        // a side hung up, so the stream itself must show that it is complete
 	sent    ledger.Sent // where the answer is recorded
 	system  ledger.Hash // see ledger.SystemHash
 }

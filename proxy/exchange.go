@@ -63,7 +63,7 @@ type httpExchange struct {
 
 // payload is the body of a request, held in memory once or streamed.
 type payload struct {
-	raw      *body // as received; nil = not in memory
+	raw      *body         // as received; nil = not in memory
 	plain    *body         // raw, decoded; raw itself if it has no content encoding
 	stream   io.ReadCloser // if raw is nil
 	open     *openBody     // stream, over HTTP/1

@@ -91,8 +91,8 @@ type LimitsConfig struct {
 type InjectionConfig struct {
 	Placement    string // beforeUser or system
 	Responses    string // item or instructions: where blocks go in Responses, unless Placement is system
-	CountTokens  bool // requests that count tokens get what the counted request would get
-	RuleInSystem bool // put the rule into the system prompt instead of each block; costs that prompt's cache once
+	CountTokens  bool   // requests that count tokens get what the counted request would get
+	RuleInSystem bool   // put the rule into the system prompt instead of each block; costs that prompt's cache once
 }
 
 // Values of InjectionConfig.Placement and InjectionConfig.Responses.
@@ -203,7 +203,7 @@ type Handler struct {
 	assembler    *assembler
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
-	said         atomic.Int64 // the newest time given to a message
+	said         atomic.Int64                   // the newest time given to a message
 
 	stats Stats
 }
@@ -216,10 +216,10 @@ type Stats struct {
 	Retries     atomic.Int64             // enriched requests refused, originals sent
 	TeeSkipped  atomic.Int64             // answers not copied: over a bound
 	Undecoded   atomic.Int64             // answers whose content encoding could not be read
-	NotFinal    atomic.Int64 // answers that are not turns: tool calls, errors, cut streams
+	NotFinal    atomic.Int64             // answers that are not turns: tool calls, errors, cut streams
 	Assembled   atomic.Int64             // turns handed to persistence
 	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
-	TooEarly    atomic.Int64 // requests to remember before the store could first identify their users
+	TooEarly    atomic.Int64             // requests to remember before the store could first identify their users
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 }
 

@@ -120,7 +120,7 @@ type firstEvent uint8
 const (
 	eventIncomplete firstEvent = iota // it has not come whole
 	eventOK                           // not an error
-	eventError // another error
+	eventError                        // another error
 	eventTemplate                     // see dialect.TemplateRefusal
 	eventLength                       // see dialect.ContextLength
 )

@@ -213,3 +213,14 @@ func (x *exchange) recordEncodedPosition(h http.Header, t *tee) {
 }
 
 func encoded(h http.Header) bool { return len(h["Content-Encoding"]) > 0 }
+
+// statusHeader returns the exchange's status, followed by Deps.Note if there is
+// any.
+func (x *exchange) statusHeader() Status {
+	if x.h.deps.Note != nil {
+		if note := x.h.deps.Note(); note != "" {
+			return x.plan.status + Status("; "+note)
+		}
+	}
+	return x.plan.status
+}

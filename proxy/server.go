@@ -93,7 +93,7 @@ type Server struct {
 	handler  http.Handler
 	listener net.Listener
 	active   atomic.Int64 // running handlers, including those that have taken over their connection
-	tunnels  bool // most connections are taken over
+	tunnels  bool         // most connections are taken over
 }
 
 // NewServer returns a listener that h serves. It does not listen yet. log may

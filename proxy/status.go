@@ -34,17 +34,6 @@ const (
 // identity. All X-Remora-* headers are removed before the upstream.
 const headerMemory = "X-Remora-Memory"
 
-// statusHeader returns the exchange's status, followed by Deps.Note if there is
-// any.
-func (x *exchange) statusHeader() Status {
-	if x.h.deps.Note != nil {
-		if note := x.h.deps.Note(); note != "" {
-			return x.plan.status + Status("; "+note)
-		}
-	}
-	return x.plan.status
-}
-
 // setStatus sets the status headers. It must be called before the response head
 // is written.
 func setStatus(h http.Header, s Status, memories string) {

@@ -43,8 +43,8 @@ type socket struct {
 	pending []*frameExchange // the goroutine that reads the upstream answers the first
 	refused int              // waiting to be sent again
 	lost    bool             // nothing new is taken in
-	blind   bool // answers can no longer be matched
-	again   sync.WaitGroup // of originals that are being sent again
+	blind   bool             // answers can no longer be matched
+	again   sync.WaitGroup   // of originals that are being sent again
 }
 
 // frameExchange is a response that was requested over a socket.

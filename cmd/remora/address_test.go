@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Ports that no system gives out by itself, to listeners on port 0 and to
+// Ports that no system assigns automatically, to listeners on port 0 and to
 // outgoing connections: one of those may be anybody's by the time that it is
 // used.
 const firstPort, lastPort = 10 << 10, 32<<10 - 1

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// allocate makes a file whose blocks are taken, unlike those of a sparse one.
+// allocate makes a file whose blocks are allocated, unlike those of a sparse
+// one.
 func allocate(path string, size uint64) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

@@ -45,7 +45,7 @@ func backup(ctx context.Context, s streams, args []string) error {
 	return withStore(ctx, c, func(store openStore) error { return backupTo(ctx, s, store, rest[0]) })
 }
 
-// backupTo works on any store that can.
+// backupTo works on any store that can back up.
 func backupTo(ctx context.Context, s streams, store storage.Backuper, file string) error {
 	size := int64(0)
 	err := writeOut(s, file, func(w io.Writer) error { return store.Backup(ctx, &counter{w, &size}) })
@@ -95,9 +95,9 @@ func restore(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// writeOut hands do the standard output, or a new file with mode 0600 that
-// appears under its name only when it is whole. A file that is there already is
-// not replaced.
+// writeOut gives do the standard output, or a new file with mode 0600 that
+// appears under its name only when it is complete. An existing file is not
+// replaced.
 func writeOut(s streams, file string, do func(w io.Writer) error) error {
 	if file == "-" {
 		return do(s.out)

@@ -19,15 +19,15 @@ import (
 func caCommand() command {
 	return command{
 		name:    "ca",
-		summary: "make or show the certificate authority of the forward door",
+		summary: "make or show the certificate authority of the forward listener",
 		usage:   "remora ca init [--force] | show | path | trust-help  [--config FILE]",
 		run:     certificateAuthority,
 	}
 }
 
-// certificateAuthority makes and shows the authority whose certificates
-// intercepted clients are given. Nothing is installed anywhere: who is to trust
-// it is told by hand, client by client.
+// certificateAuthority creates and shows the authority whose certificates
+// intercepted clients get. Nothing is installed system-wide: the user
+// configures each client that should trust it.
 func certificateAuthority(_ context.Context, s streams, args []string) error {
 	f := newFlags(caCommand(), s)
 	var o config.Overrides
@@ -92,7 +92,7 @@ func initAuthority(s streams, c config.Config, force bool) error {
 	return trustHelp(s, c, force)
 }
 
-// replaceFile writes content so that the file is there whole or not at all.
+// replaceFile writes content so that the file exists whole or not at all.
 func replaceFile(name string, content []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return err
@@ -101,7 +101,7 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone by then, where all went well
+	defer func() { _ = os.Remove(f.Name()) }() // renamed by then, unless something failed
 	_, err = io.Copy(f, bytes.NewReader(content))
 	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
@@ -109,8 +109,8 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 	return os.Rename(f.Name(), name)
 }
 
-// authority reads the forward door's authority. Both are nil where none has
-// been made.
+// loadAuthority reads the forward listener's authority. Both results are nil if
+// none has been created.
 func loadAuthority(c config.Config) (*proxy.Authority, error) {
 	cert, err := config.ReadRegular(c.CACert)
 	if errors.Is(err, fs.ErrNotExist) || c.CACert == "" {
@@ -152,9 +152,8 @@ func printAuthorityPath(s streams, c config.Config, _ bool) error {
 	return nil
 }
 
-// trustHelp says how each kind of client is told of the authority. It is for
-// the one shell in which the agent runs: nothing needs to be installed for the
-// whole machine.
+// trustHelp prints how each kind of client learns about the authority. It is
+// for the shell in which the agent runs: nothing is installed system-wide.
 func trustHelp(s streams, c config.Config, _ bool) error {
 	if _, err := requireAuthority(c); err != nil {
 		return err

@@ -115,7 +115,7 @@ func newFlock(t *testing.T) *flock {
 	if f.remora, err = newSystem(c, log, tracing); err != nil {
 		t.Fatal(err)
 	}
-	f.url = "http://" + f.remora.door.Addr().String()
+	f.url = "http://" + f.remora.server.Addr().String()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- f.remora.run(ctx) }()

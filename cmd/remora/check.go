@@ -26,7 +26,7 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// Bounds of what check waits for.
+// Limits of what check waits for.
 const (
 	probeTimeout = 10 * time.Second
 	liveTimeout  = 2 * time.Second
@@ -41,9 +41,10 @@ func checkCommand() command {
 	}
 }
 
-// check writes the configuration in effect, secrets hidden, to the standard
-// output, and tells on the standard error what it found: last, where a terminal
-// shows it. It changes nothing: a store that is not there yet is not made.
+// check writes the effective configuration, with secrets hidden, to the
+// standard output, and its findings to the standard error: last, where a
+// terminal shows them. It changes nothing: a store that does not exist is not
+// created.
 func check(ctx context.Context, s streams, args []string) error {
 	f := newFlags(checkCommand(), s)
 	flags := configFlags(f)
@@ -80,7 +81,7 @@ func check(ctx context.Context, s streams, args []string) error {
 	return nil
 }
 
-// checkListen tries the addresses of the doors. One that is in use may well be
+// checkListen tries the addresses of the listeners. One that is in use may be
 // this very Remora's, but not another program's.
 func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	for _, address := range []string{c.Server.Listen, c.Forward.Listen} {
@@ -106,7 +107,7 @@ func checkListen(ctx context.Context, w io.Writer, c config.Config) (failed int)
 	return failed
 }
 
-// checkTelemetry makes what traces would go through, and sends nothing.
+// checkTelemetry creates the exporter that traces would use, and sends nothing.
 func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string) (failed int) {
 	tell := func(variable, step string) { fmt.Fprintf(w, "warning: %s can't be used (%s)\n", variable, step) }
 	exporter, destination, err := spanExporter(ctx, getenv, io.Discard, tell)
@@ -117,12 +118,12 @@ func checkTelemetry(ctx context.Context, w io.Writer, getenv func(string) string
 	if exporter == nil {
 		return 0
 	}
-	_ = exporter.Shutdown(ctx) // which has nothing to send
+	_ = exporter.Shutdown(ctx) // nothing is queued
 	fmt.Fprintf(w, "traces: %s\n", destination)
 	return 0
 }
 
-// checkUpstreams asks them side by side and tells in their order.
+// checkUpstreams asks all upstreams at the same time and reports them in order.
 func checkUpstreams(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	results := make([]struct {
 		text string
@@ -144,7 +145,8 @@ func checkUpstreams(ctx context.Context, w io.Writer, c config.Config) (failed i
 	return failed
 }
 
-// checkForward tells what the forward door would do with the hosts on its list.
+// checkForward reports how the forward listener would treat the hosts on its
+// list.
 func checkForward(w io.Writer, c config.Config) (failed int) {
 	if c.Forward.Listen == "" || len(c.Forward.Intercept) == 0 {
 		return 0
@@ -155,15 +157,15 @@ func checkForward(w io.Writer, c config.Config) (failed int) {
 		return 1
 	}
 	if a == nil {
-		fmt.Fprintln(w, "certificate authority: none, so the forward door gives no memory; 'remora ca init' makes one")
+		fmt.Fprintln(w, "certificate authority: none, so the forward listener gives no memory; 'remora ca init' makes one")
 		return 0
 	}
 	fmt.Fprintf(w, "certificate authority: %s, for %s, until %s\n", a.Subject(), strings.Join(a.Hosts(), ", "), a.Expires().UTC().Format(time.DateOnly))
 	return 0
 }
 
-// probe asks for the base path, without credentials. Any answer in HTTP will
-// do: most say 401 or 404.
+// probe requests the base path, without credentials. Any HTTP answer will do:
+// most are 401 or 404.
 func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.TransportConfig) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -188,7 +190,7 @@ func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.Transp
 		return "", err
 	}
 	start := time.Now()
-	response, err := transport.RoundTrip(request) // follows no redirect
+	response, err := transport.RoundTrip(request) // follows no redirects
 	way := wayOf(transport, request)
 	if err != nil {
 		if way != "" {
@@ -200,8 +202,8 @@ func probe(ctx context.Context, u httpclient.UpstreamConfig, t httpclient.Transp
 	return fmt.Sprintf("answers %d over %s in %s%s", response.StatusCode, response.Proto, time.Since(start).Round(time.Millisecond), way), nil
 }
 
-// wayOf names the proxy of the environment on the way of a request, without its
-// credentials; "" = none.
+// wayOf returns the environment's proxy for a request, without its credentials;
+// "" = none.
 func wayOf(t *http.Transport, r *http.Request) string {
 	if t.Proxy == nil {
 		return ""
@@ -213,8 +215,8 @@ func wayOf(t *http.Transport, r *http.Request) string {
 	return fmt.Sprintf(", through the proxy %s, which HTTP_PROXY or HTTPS_PROXY names", via.Host)
 }
 
-// checkEmbeddings asks for the vector of a word, as recall would, if a server
-// is set.
+// checkEmbeddings requests the vector of a word, as recall would, if a server
+// is configured.
 func checkEmbeddings(ctx context.Context, w io.Writer, c config.Config) (failed int) {
 	if c.Embeddings.URL == "" {
 		return 0
@@ -236,7 +238,7 @@ func checkEmbeddings(ctx context.Context, w io.Writer, c config.Config) (failed 
 	return 0
 }
 
-// checkStore tells whether memory would work.
+// checkStore reports whether memory would work.
 func checkStore(ctx context.Context, w io.Writer, c config.Config, verify bool) (failed int) {
 	told, err := storeState(ctx, c, verify)
 	if err != nil {
@@ -247,9 +249,9 @@ func checkStore(ctx context.Context, w io.Writer, c config.Config, verify bool) 
 	return 0
 }
 
-// storeState looks at the store where serve would keep it, in a process of its
-// own: opening a damaged one may be the end of a process. Where a Remora has it
-// open, that one is asked.
+// storeState opens the store where serve would keep it, in a process of its
+// own, because opening a damaged store may end a process. If a running Remora
+// has it open, that one is asked.
 func storeState(ctx context.Context, c config.Config, verify bool) (string, error) {
 	if c.NoKey != "" {
 		return "", errors.New(c.NoKey)
@@ -283,7 +285,7 @@ func storeState(ctx context.Context, c config.Config, verify bool) (string, erro
 	return fmt.Sprintf("opens, %d MiB free%s", s.FreeBytes>>20, found), errors.Join(ailing(s), met(s), missing(s))
 }
 
-// keyForNew finds out whether a store that is made would have a key.
+// keyForNew checks whether a new store would have a key.
 func keyForNew(c badger.Config) error {
 	dir, err := badger.CheckNewKey(c)
 	if err != nil || dir == "" {
@@ -295,9 +297,9 @@ func keyForNew(c badger.Config) error {
 	return nil
 }
 
-// storeBegun says whether dir has a store, or a part of one: without its
-// version it does not open, and no other is made there. What keeps one from
-// looking, opening it tells.
+// storeBegun reports whether dir has a store or a part of one. Without its
+// version it does not open, and no other is created there. Errors of looking
+// are left to opening it.
 func storeBegun(dir string) bool {
 	for _, name := range [...]string{"VERSION", "data"} {
 		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
@@ -307,8 +309,8 @@ func storeBegun(dir string) bool {
 	return false
 }
 
-// ailing is why a store that may well be open takes nothing, such as a disk
-// without space.
+// ailing returns why an open store accepts nothing, such as a disk without
+// space.
 func ailing(s process.Status) error {
 	if s.Reason == "" {
 		return nil
@@ -316,8 +318,8 @@ func ailing(s process.Status) error {
 	return errors.New(s.Reason)
 }
 
-// met is what opening the store found damaged. It opens all the same, and mends
-// its files: whoever opens it next finds nothing.
+// met returns what opening the store found damaged. The store opens all the
+// same and repairs its files, so the next opening finds nothing.
 func met(s process.Status) error {
 	if s.Damaged == 0 {
 		return nil
@@ -325,7 +327,7 @@ func met(s process.Status) error {
 	return fmt.Errorf("damage was met %d times: some of what was stored is lost; what a damaged log held is kept in a copy, log.damaged-*, where there was one", s.Damaged)
 }
 
-// missing is what a person has to see to.
+// missing returns what a person has to take care of.
 func missing(s process.Status) error {
 	if len(s.SetAside) == 0 {
 		return nil
@@ -349,7 +351,7 @@ func missing(s process.Status) error {
 	return err
 }
 
-// probeStore opens the store, has look look at it, and closes it again. Nothing
+// probeStore opens the store, calls look, and closes the store again. Nothing
 // is set aside.
 func probeStore(ctx context.Context, c config.Config, look func(openStore) error) (process.Status, error) {
 	c.Store.SetAside, c.Store.ReserveBytes = false, 0
@@ -365,8 +367,8 @@ func probeStore(ctx context.Context, c config.Config, look func(openStore) error
 	return last, errors.Join(err, <-ended)
 }
 
-// writable finds out whether dir could be made, by writing in the nearest
-// directory that is there.
+// writable checks whether dir could be created, by writing in its nearest
+// existing parent.
 func writable(dir string) error {
 	for {
 		info, err := os.Stat(dir)
@@ -398,13 +400,13 @@ func checkLive(ctx context.Context, w io.Writer, address string) error {
 	return nil
 }
 
-// askLive is nil where a Remora answers on address.
+// askLive returns nil if a Remora answers on address.
 func askLive(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return fmt.Errorf("listen address: %w", err)
 	}
-	switch ip := net.ParseIP(host); { // what listens everywhere listens here too
+	switch ip := net.ParseIP(host); { // a wildcard address includes this one
 	case host == "" || ip.Equal(net.IPv4zero):
 		host = "127.0.0.1"
 	case ip.Equal(net.IPv6unspecified):

@@ -30,8 +30,8 @@ func demoCommand() command {
 	}
 }
 
-// What is said in the demo. The model below knows nothing but what stands in
-// the request.
+// The texts of the demo. The fake model below knows only what is in the
+// request.
 const (
 	demoFact     = "My daughter Mia is allergic to peanuts. Her birthday is on 14 March."
 	demoOther    = "I work on the billing service; it is written in Go."
@@ -42,7 +42,7 @@ const (
 	answerListen = "Thank you, good to know."
 )
 
-// demoTimeout bounds the whole demo.
+// demoTimeout limits the whole demo.
 const demoTimeout = time.Minute
 
 func demoModel(r proxytest.Recorded) proxytest.Reply {
@@ -57,8 +57,8 @@ func demoModel(r proxytest.Recorded) proxytest.Reply {
 	return proxytest.Reply{Text: answerBlind}
 }
 
-// demo ends without an error only if the second conversation was given what the
-// first was told, by one inserted message and no other change.
+// demo returns no error only if the second conversation got what was said in
+// the first, by one inserted message and no other change.
 func demo(ctx context.Context, s streams, args []string) (err error) {
 	if err := parseFlags(newFlags(demoCommand(), s), args); err != nil {
 		return err
@@ -78,7 +78,7 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 	}
 	defer stopModel()
 	c := demoConfig(dir, upstream)
-	c.Recall.Deadline, c.Recall.FirstDeadline = demoTimeout, demoTimeout // it shows what is recalled, however slow the machine
+	c.Recall.Deadline, c.Recall.FirstDeadline = demoTimeout, demoTimeout // the demo shows what is recalled, however slow the machine
 	c.Proxy.RecallDeadline, c.Proxy.FirstDeadline = demoTimeout, demoTimeout
 	remora, err := newSystem(c, slog.New(slog.NewTextHandler(s.err, &slog.HandlerOptions{Level: slog.LevelError})), noTelemetry())
 	if err != nil {
@@ -96,8 +96,8 @@ func demo(ctx context.Context, s streams, args []string) (err error) {
 	return show.play(ctx)
 }
 
-// demoConfig is the default, on ports of its own, with its data in dir and one
-// person as everybody.
+// demoConfig is the default configuration with its own ports, its data in dir
+// and one person as the only user.
 func demoConfig(dir, upstream string) config.Config {
 	c := config.Default()
 	c.Server.Listen = "127.0.0.1:0"
@@ -121,7 +121,7 @@ func serveDemoModel(ctx context.Context, model http.Handler) (url string, stop f
 	return "http://" + l.Addr().String(), func() { _ = server.Close(); <-ended }, nil
 }
 
-// performance is the demo as it runs.
+// performance is a running demo.
 type performance struct {
 	w      io.Writer
 	color  bool
@@ -188,7 +188,7 @@ type demoMessage struct {
 
 // spoken is one exchange.
 type spoken struct {
-	sent, received []byte // request bodies, as the client sent and as the model got it
+	sent, received []byte // request bodies as the client sent and as the model got them
 	answer         string
 	status         string // X-Remora-Status
 }
@@ -201,7 +201,7 @@ func (p performance) say(ctx context.Context, text, memory string) (spoken, erro
 	if err != nil {
 		return x, err
 	}
-	url := "http://" + p.remora.door.Addr().String() + "/v1/chat/completions"
+	url := "http://" + p.remora.server.Addr().String() + "/v1/chat/completions"
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(x.sent))
 	if err != nil {
 		return x, err
@@ -229,8 +229,8 @@ func (p performance) say(ctx context.Context, text, memory string) (spoken, erro
 	return x, nil
 }
 
-// diff shows the two bodies as one, and returns the text of the message that
-// was inserted. Anything but one insertion is an error.
+// diff shows the two bodies as one, and returns the text of the inserted
+// message. Anything but one insertion is an error.
 func (p performance) diff(x spoken) (inserted string, err error) {
 	sent, received := x.sent, x.received
 	at := 0
@@ -263,7 +263,7 @@ func (p performance) diff(x spoken) (inserted string, err error) {
 		}
 		p.print("  ", strings.TrimPrefix(line, "  "))
 	}
-	p.print("", fmt.Sprintf("\n%d bytes as they came, %d bytes inserted after the first %d of them.", len(sent), extra, at))
+	p.print("", fmt.Sprintf("\n%d unchanged bytes, %d bytes inserted after the first %d of them.", len(sent), extra, at))
 	var body demoBody
 	if err := json.Unmarshal(received, &body); err != nil {
 		return "", err

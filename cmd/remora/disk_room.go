@@ -7,27 +7,26 @@ import (
 	"syscall"
 )
 
-// roomBytes is what Badger may write at once into files that it has mapped, a
-// log and a table. Where the system does not let it have so much, it ends by a
-// signal in the midst of that.
+// roomBytes is what Badger may write at once into files that it has mapped: a
+// log and a table. If the system does not grant it that much, Badger dies by a
+// signal while writing.
 const roomBytes = 24 << 20
 
-// Files that are made for a moment by takeRoom, one for each process that calls
-// it.
+// Temporary files of takeRoom, one for each process that calls it.
 const (
 	keeperRoom = "room"
 	parentRoom = "room.parent"
 )
 
-// errNoRoom is a file system that says of itself that it has space and yet
-// gives none: a quota is used up.
+// errNoRoom is the error of a file system that reports free space but grants
+// none, because a quota is used up.
 var errNoRoom = errors.New("no space: the quota is used up")
 
-// takeRoom tries whether so much can be written in dir as the measured free
-// space promises. errNoRoom is the only error: what else stands in the way of
-// writing there, opening the store tells better.
+// takeRoom tests whether as much can be written in dir as the measured free
+// space promises. errNoRoom is its only error; whatever else prevents writing
+// there is reported better by opening the store.
 func takeRoom(dir, name string, measure func() (uint64, error), take func(path string, size uint64) error) error {
-	if free, err := measure(); err != nil || free < 2*roomBytes { // that is noticed without a trial
+	if free, err := measure(); err != nil || free < 2*roomBytes { // no test is needed then
 		return nil
 	}
 	path := filepath.Join(dir, name)

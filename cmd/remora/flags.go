@@ -9,12 +9,13 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
-// usageError is a wrong call. Whoever returns it has told the user already.
+// usageError is a wrong command line, which has already been reported to the
+// user.
 type usageError struct{ what string }
 
 func (e usageError) Error() string { return e.what }
 
-// newFlags makes the flag set of one command. Its usage text goes to the
+// newFlags returns the flag set of one command. Its usage text goes to the
 // standard error.
 func newFlags(c command, s streams) *flag.FlagSet {
 	f := flag.NewFlagSet(c.name, flag.ContinueOnError)
@@ -31,7 +32,7 @@ func newFlags(c command, s streams) *flag.FlagSet {
 	return f
 }
 
-// parseFlags allows no arguments beside flags.
+// parseFlags accepts flags only.
 func parseFlags(f *flag.FlagSet, args []string) error {
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -47,8 +48,8 @@ func parseFlags(f *flag.FlagSet, args []string) error {
 	return nil
 }
 
-// configFlags are the settings of every day; the rest is in the file and the
-// environment.
+// configFlags defines the flags of the most common settings; all others are in
+// the file and the environment.
 func configFlags(f *flag.FlagSet) *config.Overrides {
 	o := storeFlags(f)
 	o.Serves = true
@@ -59,7 +60,7 @@ func configFlags(f *flag.FlagSet) *config.Overrides {
 	return o
 }
 
-// storeFlags are those of commands that need the store and nothing else.
+// storeFlags defines the flags of commands that only need the store.
 func storeFlags(f *flag.FlagSet) *config.Overrides {
 	o := &config.Overrides{}
 	f.StringVar(&o.File, "config", "", "read settings from `file` (default: config.json in the configuration directory, if it is there)")
@@ -67,8 +68,8 @@ func storeFlags(f *flag.FlagSet) *config.Overrides {
 	return o
 }
 
-// parseArgs allows flags and arguments in any order, and from least to most
-// arguments.
+// parseArgs accepts flags and arguments in any order, and from minArgs to
+// maxArgs arguments.
 func parseArgs(f *flag.FlagSet, args []string, least, most int) (rest []string, err error) {
 	for {
 		if err := f.Parse(args); err != nil {

@@ -21,21 +21,22 @@ func forgetCommand() command {
 		name:    "forget",
 		summary: "forget memories, a conversation, a user or everything",
 		usage: `remora forget ID...              memories, by the ids that remora list shows, and the facts that came from them; what
-                                 stands before an id's dot names all that was said in that turn, the answer included
+                                 precedes an id's dot names everything said in that turn, including the answer
        remora forget --conversation ID  all that was said in it
        remora forget --all --user USER  a user, with the key that the memories and their backups are sealed with
        remora forget --all --tenant T   all users of a tenant; without --tenant or --user, of the store
        remora forget --dismiss ID...    requests of remora list --forget, without forgetting anything
        each with [--user USER] [--tenant TENANT] [--app APP] [--project PROJECT] [--data DIRECTORY] [--config FILE]
 
-It goes from the disk, from what is searched and from what conversations that are going on repeat, also beside a running
-Remora, on the same machine and as the same user. It can't be undone.`,
+It is deleted from the disk, from what is searched, and from what current conversations repeat. It also works while Remora
+runs, on the same machine and as the same user. It can't be undone.`,
 		run: forgetMemories,
 	}
 }
 
-// forgetting is what to forget: of the scopes selected, All, or a Conversation,
-// or the memories with these IDs; or the requests with these IDs, to Dismiss.
+// forgetting says what to forget: of the selected scopes, All, or a
+// Conversation, or the memories with these IDs; or, with Dismiss, the requests
+// with these IDs.
 type forgetting struct {
 	Of           selection
 	All          bool
@@ -44,15 +45,15 @@ type forgetting struct {
 	IDs          []string
 }
 
-// forgotten counts what is gone.
+// forgotten counts what was forgotten.
 type forgotten struct {
 	Scopes   int
 	Memories int
-	Derived  int // of them, facts that came from what was named
+	Derived  int // of them, facts extracted from what was named
 	Turns    int // that were not memories yet
 	Requests int // dismissed
-	// Unreadable counts scopes that were passed over, since whose they are is
-	// lost with their key.
+	// Unreadable counts scopes that were skipped, because their names are lost
+	// with their keys.
 	Unreadable int
 	NotFound   []string
 }
@@ -62,7 +63,7 @@ func forgetMemories(ctx context.Context, s streams, args []string) error {
 	flags := storeFlags(f)
 	of := selectionFlags(f)
 	var what forgetting
-	f.BoolVar(&what.All, "all", false, "forget all of those selected, for good")
+	f.BoolVar(&what.All, "all", false, "forget everything of the selected users, permanently")
 	f.StringVar(&what.Conversation, "conversation", "", "forget the conversation of this `id`")
 	f.BoolVar(&what.Dismiss, "dismiss", false, "take requests to forget off their list")
 	yes := f.Bool("yes", false, "with --all and neither --tenant nor --user: yes, everything")
@@ -90,18 +91,18 @@ func forgetMemories(ctx context.Context, s streams, args []string) error {
 	return done.tell(s.err, what)
 }
 
-// flushPatience bounds the wait for what was said just before, forgetPatience
-// each erasure.
+// flushPatience limits the wait for what was said just before, and
+// forgetPatience each erasure.
 const (
 	flushPatience  = 5 * time.Second
 	forgetPatience = time.Minute
 )
 
-// maxForget is how many ids one call takes.
+// maxForget is the maximum number of ids of one call.
 const maxForget = 10_000
 
-// run has the Remora that runs do it, whose indexes and conversations hold what
-// is to be forgotten, or puts one together that does nothing else.
+// run lets the running Remora do it, whose indexes and conversations have what
+// is to be forgotten. If none runs, it assembles one that does nothing else.
 func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done forgotten, err error) {
 	if err := thereIsAStore(c); err != nil {
 		return done, err
@@ -122,8 +123,8 @@ func (f forgetting) run(ctx context.Context, c config.Config, s streams) (done f
 	return done, json.Unmarshal(answer, &done)
 }
 
-// alone runs all that stands behind the doors for as long as it takes. away
-// says why no running Remora was asked.
+// alone runs everything behind the listeners for as long as it takes. away is
+// why no running Remora was asked.
 func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away error) (done forgotten, err error) {
 	c.Store.SetAside, c.Store.ReserveBytes, c.Log.Level = false, 0, "warn"
 	sys, err := assemble(c, newLogger(c.Log, s.err, isTerminal(s.err)), noTelemetry())
@@ -151,11 +152,12 @@ func (f forgetting) alone(ctx context.Context, c config.Config, s streams, away 
 	return sys.forget(ctx, f)
 }
 
-// forget does it. Cut short, some of it is done, and it can be repeated.
+// forget does the forgetting. If it is cut short, some of it is done, and it
+// can be repeated.
 func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err error) {
-	// What was said just before gets an id to be found by, and is counted as
-	// the memory that it is.
-	if s.store.Status().Reason == "" { // else nothing gets there
+	// What was said just before gets an id, and counts as the memory that it
+	// becomes.
+	if s.store.Status().Reason == "" { // otherwise nothing arrives there
 		flushing, cancel := context.WithTimeout(ctx, flushPatience)
 		_ = s.pipeline.Flush(flushing)
 		cancel()
@@ -165,7 +167,7 @@ func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err 
 	if err != nil {
 		return done, err
 	}
-	for _, scope := range waiting { // such as a user of whom all waits for a full disk
+	for _, scope := range waiting { // such as a user whose turns all wait for a full disk
 		if f.Of.covers(scope) && !slices.Contains(scopes, scope) {
 			scopes = append(scopes, scope)
 		}
@@ -190,8 +192,8 @@ func (s *system) forget(ctx context.Context, f forgetting) (done forgotten, err 
 	return s.forgetMemories(ctx, scopes, f.IDs)
 }
 
-// patiently bounds one erasure, which waits for turns that can't be stored now,
-// such as on a disk that is full.
+// patiently limits one erasure, which waits for turns that can't be stored now,
+// for example on a full disk.
 func (s *system) patiently(ctx context.Context, erase func(context.Context) (persist.Erasure, error)) (persist.Erasure, error) {
 	bounded, cancel := context.WithTimeout(ctx, forgetPatience)
 	defer cancel()
@@ -207,8 +209,8 @@ func (s *system) patiently(ctx context.Context, erase func(context.Context) (per
 }
 
 func (s *system) forgetAll(ctx context.Context, of selection, scopes []storage.Scope, unreadable int) (done forgotten, err error) {
-	// What is named exactly goes also where its key is lost, and with it its
-	// name.
+	// What is named exactly is forgotten even if its key is lost, and with it
+	// its name.
 	if scope, ok := of.exact(); ok && len(scopes) == 0 && unreadable > 0 {
 		scopes = append(scopes, scope)
 	}
@@ -283,8 +285,8 @@ func (s *system) forgetMemories(ctx context.Context, scopes []storage.Scope, ids
 	return done, nil
 }
 
-// passagesOf lists the passages of a scope's turns, and takes the turns that it
-// found off the list.
+// passagesOf lists the passages of a scope's turns, and removes the turns that
+// it found from the list.
 func passagesOf(ctx context.Context, store storage.Store, scope storage.Scope, turns map[string]bool) (ids []string, err error) {
 	found := map[string]bool{}
 	for page, err := range storage.ScanPages(ctx, store, scope, storage.Query{Kinds: []storage.Kind{storage.KindEpisode}}) {
@@ -346,7 +348,7 @@ func (d *forgotten) notFound(ids []string, left map[string]bool) {
 	}
 }
 
-// tell says what is gone; what was not there is a failure.
+// tell prints what was forgotten. What did not exist is an error.
 func (d forgotten) tell(w io.Writer, f forgetting) error {
 	switch {
 	case f.Dismiss:
@@ -356,7 +358,7 @@ func (d forgotten) tell(w io.Writer, f forgetting) error {
 		if d.Scopes == 0 {
 			break
 		}
-		fmt.Fprintln(w, "their data keys are destroyed, so no backup brings them back beside this keyring: replace exported keyrings (remora keys export)")
+		fmt.Fprintln(w, "their data keys are destroyed, so no backup brings them back with this keyring: replace exported keyrings (remora keys export)")
 	default:
 		fmt.Fprintf(w, "forgot %d memories, of them %d facts that came from the others, and %d turns that were not stored yet\n", d.Memories, d.Derived, d.Turns)
 		if d.Memories > 0 {

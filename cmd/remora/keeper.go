@@ -17,52 +17,52 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// keeperConfig is what it takes to keep a store. It crosses the border to the
-// store's process as JSON, through a socket: it may hold the key.
+// keeperConfig configures a keeper. It is sent to the store's process as JSON
+// through a socket, because it may contain the key.
 type keeperConfig struct {
 	Store badger.Config
-	// ReserveBytes is the size of a file that is given up when the disk is
-	// full; 0 = none.
+	// ReserveBytes is the size of a file that is deleted when the disk is full;
+	// 0 = none.
 	ReserveBytes uint64
-	// SetAside lets a damaged store be renamed, and a new one be made in its
-	// place.
+	// SetAside allows a damaged store to be renamed and a new one to be created
+	// in its place.
 	SetAside bool
-	// Socket says whether commands are listened to.
+	// Socket enables the command socket.
 	Socket bool
-	// Alone says that this process has nothing else to do, so that it may crash
-	// where the store can't be helped. Crashes is how many such processes in a
-	// row crashed by a fault of their own while they opened the store.
+	// Alone means that this process has nothing else to do, so that it may
+	// crash if the store is beyond repair. Crashes is how many such processes
+	// in a row crashed by a fault of their own while they opened the store.
 	Alone   bool
 	Crashes int
 }
 
-// keeper keeps a store open: in the process of its own, or in the proxy's.
+// keeper keeps a store open: in the store's own process, or in the proxy's.
 type keeper struct {
 	cfg   keeperConfig
 	log   *slog.Logger
 	store *badger.Store
-	room  func() error // errNoRoom where nothing can be written
+	room  func() error // returns errNoRoom if nothing can be written
 
 	mu       sync.Mutex
 	reason   string // why the keeper holds the store closed; "" = it does not
 	aside    []string
 	reserved bool
 
-	broken atomic.Bool // the scrub has found tables whose sums are wrong
+	broken atomic.Bool // the scrub has found tables with wrong checksums
 }
 
-// Bounds of keeping a store.
+// Limits of keeping a store.
 const (
 	keeperTick  = 250 * time.Millisecond
 	openingTick = 10 * time.Millisecond
-	// maxCrashes: a store that fails so often in a row, on its files, is
-	// damaged. Fewer may be the machine's fault.
+	// A store that fails maxCrashes times in a row on its files is damaged.
+	// Fewer failures may be the machine's fault.
 	maxCrashes = 3
-	// maxPanics: a store whose tables are known to be damaged, and over which
-	// Badger panics so often as it reads, serves nobody.
+	// A store with tables known to be damaged, over which Badger panics
+	// maxPanics times as it reads, is of no use.
 	maxPanics = 10
-	// maxAside bounds what is set aside: a disk that damages one store after
-	// the other is not helped by more of them.
+	// maxAside limits the stores that are set aside. If a disk damages one
+	// store after another, more of them don't help.
 	maxAside = 8
 )
 
@@ -76,7 +76,7 @@ func newKeeper(cfg keeperConfig, log *slog.Logger) *keeper {
 	return k
 }
 
-// lookAside finds what was set aside. It is there until a person has seen to
+// lookAside records what was set aside. It stays there until a person deletes
 // it.
 func (k *keeper) lookAside() {
 	aside := badger.ListSetAside(k.cfg.Store.Dir)
@@ -85,7 +85,7 @@ func (k *keeper) lookAside() {
 	k.mu.Unlock()
 }
 
-// Status implements what [process.Server] asks for.
+// Status implements [process.Server].
 func (k *keeper) Status() process.Status {
 	h := k.store.Health()
 	k.mu.Lock()
@@ -109,7 +109,7 @@ func (k *keeper) hold(reason string) {
 	k.mu.Unlock()
 }
 
-// What ends one opening of the store.
+// Reasons for which one opening of the store ends.
 var (
 	errDiskFull = errors.New("disk full")
 	errDamaged  = errors.New("store damaged")
@@ -125,7 +125,7 @@ func (k *keeper) Run(ctx context.Context) error {
 		}
 		k.log.Error("a damaged store was set aside: its memories are missing until it is restored or taken away", "directory", dir)
 	}
-	if err := k.room(); err != nil { // nor does a crash say anything of the files now
+	if err := k.room(); err != nil { // a crash now says nothing about the files either
 		k.hold(err.Error())
 		k.log.Error("memory is unavailable: the store is opened when there is space", "reason", err.Error())
 		if !k.awaitSpace(ctx) {
@@ -161,7 +161,7 @@ func (k *keeper) Run(ctx context.Context) error {
 	}
 }
 
-// live runs the store until ctx ends or something has to be done about it.
+// live runs the store until ctx ends or something must be done about it.
 func (k *keeper) live(ctx context.Context) error {
 	running, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -172,7 +172,7 @@ func (k *keeper) live(ctx context.Context) error {
 	defer stop(nil)
 	wait := openingTick
 	open := false
-	var noteErr error // told already
+	var noteErr error // already reported
 	for {
 		select {
 		case err := <-ended:
@@ -186,8 +186,8 @@ func (k *keeper) live(ctx context.Context) error {
 		switch {
 		case running.Err() != nil:
 		case h.NoRetry:
-			// What it left behind in this process can't be cleaned up. A
-			// process of its own is started anew, and counted.
+			// What the panic left behind in this process can't be cleaned up. A
+			// store in its own process is started again, and counted.
 			if k.cfg.Alone {
 				panic("store: " + h.Reason)
 			}
@@ -211,8 +211,8 @@ func (k *keeper) live(ctx context.Context) error {
 	}
 }
 
-// scrub checks the sums of all that is stored, once, while the store serves
-// already.
+// scrub checks the checksums of everything stored, once, while the store is
+// already serving.
 func (k *keeper) scrub(ctx context.Context) {
 	damaged, err := k.store.Scrub(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -224,7 +224,7 @@ func (k *keeper) scrub(ctx context.Context) {
 	}
 }
 
-// replace sets the store aside, unless that is switched off or goes wrong.
+// replace sets the store aside, unless that is switched off or fails.
 func (k *keeper) replace(why string) bool {
 	keep := func(what string) bool {
 		k.hold(fmt.Sprintf("%s; it is not opened: %s", why, what))
@@ -263,8 +263,8 @@ func (s inlineStore) Run(ctx context.Context) error {
 	return s.keeper.Run(ctx)
 }
 
-// listen serves commands while the store is open: whoever has it open owns its
-// directory, and with it the socket.
+// listen serves commands while the store is open. The process that has it open
+// owns its directory, and with it the socket.
 func (k *keeper) listen(ctx context.Context, server *process.Server) {
 	if !k.cfg.Socket || !process.Supported {
 		return
@@ -283,9 +283,9 @@ func (k *keeper) server(build string) *process.Server {
 
 func (k *keeper) reservePath() string { return filepath.Join(k.cfg.Store.Dir, "reserve") }
 
-// full notices a disk that fills behind the store's own watch, which keeps it
-// from writing, and gives the reserve up so that what is open can be closed in
-// good order. Deleting goes on down to that point.
+// full detects a disk that fills despite the store's own watch, which stops it
+// from writing. It gives up the reserve, so that what is open can be closed in
+// good order. Deletions continue until that point.
 func (k *keeper) full() bool {
 	free, err := k.store.MeasureFree()
 	if err != nil || free >= k.cfg.Store.MinFreeBytes/4 {
@@ -300,8 +300,8 @@ func (k *keeper) full() bool {
 	return true
 }
 
-// awaitSpace returns once there is room to open the store; false when ctx ended
-// before.
+// awaitSpace returns once there is room to open the store. It reports false if
+// ctx ends first.
 func (k *keeper) awaitSpace(ctx context.Context) bool {
 	tick := time.NewTicker(keeperTick)
 	defer tick.Stop()
@@ -319,7 +319,7 @@ func (k *keeper) awaitSpace(ctx context.Context) bool {
 	}
 }
 
-// fillReserve makes the reserve where there is plenty of room for it.
+// fillReserve creates the reserve if there is plenty of room for it.
 func (k *keeper) fillReserve() {
 	if k.reserved || k.cfg.ReserveBytes == 0 {
 		return
@@ -336,5 +336,5 @@ func (k *keeper) fillReserve() {
 		k.log.Warn("no reserve could be made on the disk", "error", err)
 		_ = os.Remove(k.reservePath())
 	}
-	k.reserved = true // tried: not four times a second
+	k.reserved = true // tried; don't try four times a second
 }

@@ -52,7 +52,7 @@ func keys(ctx context.Context, s streams, args []string) error {
 	case "status":
 		return keyStatus(s.out, c)
 	case "rotate":
-		if *newKeyFile != "" { // a Remora that runs has another working directory
+		if *newKeyFile != "" { // a running Remora has another working directory
 			if *newKeyFile, err = filepath.Abs(*newKeyFile); err != nil {
 				return err
 			}
@@ -64,8 +64,7 @@ func keys(ctx context.Context, s streams, args []string) error {
 	return importKeys(s, c, file)
 }
 
-// keyStatus tells ids and counts, never a key. It works beside a running
-// Remora.
+// keyStatus prints ids and counts, never a key. It works while Remora runs.
 func keyStatus(w io.Writer, c config.Config) error {
 	st, err := badger.ReadKeyStatus(c.Storage)
 	if err != nil {
@@ -93,7 +92,7 @@ func keyStatus(w io.Writer, c config.Config) error {
 	return nil
 }
 
-// rotateKey works on any store that can.
+// rotateKey works on any store that can rotate keys.
 func rotateKey(ctx context.Context, w io.Writer, store storage.KeyRotator, c config.Config, newKeyFile string) error {
 	done, err := store.RotateKey(ctx, newKeyFile)
 	if errors.Is(err, storage.ErrInvalid) && newKeyFile == "" && len(c.Storage.Key) > 0 {

@@ -9,11 +9,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// knownMemories are the places where memories stand beside the store: what is
-// searched, and what requests replay. Persistence tells it what is stored. What
-// it drops by itself, for a bound, is no longer found, but stays where
-// conversations that are going on carry it already; what a person wants gone
-// goes there, too.
+// knownMemories are the copies of memories outside the store: what is searched,
+// and what requests replay. Persistence notifies it of what is stored. What
+// persistence drops on its own, because of a limit, is no longer found, but
+// stays in current conversations that already have it. What a person wants gone
+// is removed there as well.
 type knownMemories struct {
 	*recall.Engine
 	handler *proxy.Handler // set before anything runs
@@ -26,7 +26,7 @@ var (
 	_ persist.WritePauser     = (*knownMemories)(nil)
 )
 
-// Erased takes memories out of what is replayed, and out of snapshots.
+// Erased removes memories from what is replayed, and from snapshots.
 func (k *knownMemories) Erased(scope storage.Scope, ids ...string) {
 	k.Engine.Erased(scope, ids...)
 	k.handler.Forget(scope, ids...)
@@ -38,8 +38,8 @@ func (k *knownMemories) Drop(scope storage.Scope) {
 	k.handler.Drop(scope)
 }
 
-// PauseWrites keeps what is derived of a scope, and its ledger, from being
-// written while the scope is erased.
+// PauseWrites stops writes of what is derived from a scope, and of its ledger,
+// while the scope is erased.
 func (k *knownMemories) PauseWrites(ctx context.Context, scope storage.Scope) (release func(), err error) {
 	index, err := k.Engine.PauseWrites(ctx, scope)
 	if err != nil {

@@ -26,13 +26,13 @@ func listCommand() command {
        remora list --failed    turns that could not be stored and were set aside
        each with [--user USER] [--tenant TENANT] [--app APP] [--project PROJECT] [--json] [--data DIRECTORY] [--config FILE]
 
-What is shown is redacted, as it is stored. It works beside a running Remora, on the same machine and as the same user.
+What is shown is redacted, as it is stored. It works while Remora runs, on the same machine and as the same user.
 'remora forget' takes the ids.`,
 		run: listMemories,
 	}
 }
 
-// listing is what of the store is shown.
+// listing selects what to show of the store.
 type listing struct {
 	users, forget, failed bool
 	quarantined           bool
@@ -75,7 +75,7 @@ func listMemories(ctx context.Context, s streams, args []string) error {
 // run works on any store.
 func (l listing) run(ctx context.Context, s streams, c config.Config, store openStore) error {
 	out := bufio.NewWriter(s.out)
-	// It reads only, and is not run.
+	// It only reads, and is not run.
 	pipeline := persist.New(c.Persist, store, store, nil, nil, nil, nil)
 	var err error
 	unreadable := 0
@@ -96,7 +96,7 @@ func (l listing) run(ctx context.Context, s streams, c config.Config, store open
 				err = l.memories(ctx, s.err, out, store, scope)
 			}
 			if err == nil {
-				err = out.Flush() // which a pager may have left
+				err = out.Flush() // a pager may have quit
 			}
 			if err != nil {
 				break
@@ -112,7 +112,7 @@ func (l listing) run(ctx context.Context, s streams, c config.Config, store open
 	return out.Flush()
 }
 
-// count shows a user. Expired memories that are not removed yet count.
+// count shows a user. Expired memories that have not been removed yet count.
 func (l listing) count(ctx context.Context, w io.Writer, store storage.Digester, scope storage.Scope) error {
 	d, err := store.Digest(ctx, scope)
 	if err != nil {
@@ -160,7 +160,7 @@ func (l listing) memories(ctx context.Context, told, w io.Writer, store storage.
 	return nil
 }
 
-// describe says in a word or two what a memory is.
+// describe returns in a word or two what a memory is.
 func describe(m *storage.Memory) string {
 	what := string(m.Kind)
 	if m.Kind == storage.KindEpisode {
@@ -234,8 +234,7 @@ func (l listing) turns(ctx context.Context, w io.Writer, p *persist.Pipeline) er
 	return nil
 }
 
-// oneLine keeps a text from ending its line and from telling a terminal
-// anything.
+// oneLine keeps a text from ending its line and from controlling a terminal.
 func oneLine(text string) string {
 	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -245,7 +244,7 @@ func oneLine(text string) string {
 	}, text)), " ")
 }
 
-// scopeJSON and what follows is the form of `remora list --json`.
+// scopeJSON and the types below are the output of `remora list --json`.
 type scopeJSON struct {
 	Tenant  string `json:"tenant"`
 	App     string `json:"app"`
@@ -253,7 +252,7 @@ type scopeJSON struct {
 	User    string `json:"user"`
 }
 
-// jsonScope has the parts as the flags take them.
+// jsonScope returns the parts in the form that the flags take.
 func jsonScope(s storage.Scope) scopeJSON {
 	return scopeJSON{showPart(s.Tenant), showPart(s.App), showPart(s.Project), showPart(s.User)}
 }

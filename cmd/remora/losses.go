@@ -11,16 +11,15 @@ import (
 	"github.com/remora-proxy/remora/proxy"
 )
 
-// How often is looked for what was said and is not remembered, and how often it
-// is told at most.
+// How often losses are looked for, and how often they are reported at most.
 const (
-	lossTick = 5 * time.Second
-	lossTold = time.Minute
+	lossTick     = 5 * time.Second
+	lossInterval = time.Minute
 )
 
-// losses counts turns, since the start, that should be remembered and are not,
-// by reason. What was to be left out (declined, erased, nothing but
-// placeholders, ...) is none.
+// losses counts turns that should be remembered and are not, since the start,
+// by reason. Turns that are left out on purpose (declined, erased, nothing but
+// placeholders, ...) don't count.
 func (s *system) losses() map[string]uint64 { return losses(s.handler.Stats(), s.pipeline.Stats()) }
 
 func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
@@ -33,9 +32,8 @@ func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
 	for _, reason := range [...]persist.Drop{persist.DropFull, persist.DropRateLimited, persist.DropPoison} {
 		out[reason.String()] = p.Dropped[reason]
 	}
-	// What persistence refuses is counted by both. DropStopped is none of it:
-	// nothing is handed to persistence once it stops, which counts what it had
-	// taken.
+	// Both count what persistence refuses. DropStopped does not count: nothing
+	// is handed to persistence once it stops, and it counts what it had taken.
 	refused := p.Dropped[persist.DropInvalid] + p.Dropped[persist.DropFull] + p.Dropped[persist.DropRateLimited]
 	if lost := uint64(h.TurnsLost.Load()); lost > refused {
 		out["notRead"] = lost - refused
@@ -43,10 +41,10 @@ func losses(h *proxy.Stats, p persist.Stats) map[string]uint64 {
 	return out
 }
 
-// tellLosses warns while turns are lost: soon at first, then once in lossTold
-// with what was lost since. The sum of the run stands in the last line of the
-// log.
-func tellLosses(ctx context.Context, log *slog.Logger, count func() map[string]uint64) {
+// reportLosses warns while turns are lost: soon at first, then once every
+// lossInterval with what was lost since. The last line of the log has the sum
+// of the run.
+func reportLosses(ctx context.Context, log *slog.Logger, count func() map[string]uint64) {
 	tick := time.NewTicker(lossTick)
 	defer tick.Stop()
 	told, last := map[string]uint64{}, time.Time{}
@@ -56,7 +54,7 @@ func tellLosses(ctx context.Context, log *slog.Logger, count func() map[string]u
 			return
 		case <-tick.C:
 		}
-		if !last.IsZero() && time.Since(last) < lossTold {
+		if !last.IsZero() && time.Since(last) < lossInterval {
 			continue
 		}
 		now := count()

@@ -32,7 +32,7 @@ func TestLossesAreTold(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			tellLosses(ctx, log, func() map[string]uint64 {
+			reportLosses(ctx, log, func() map[string]uint64 {
 				return map[string]uint64{"full": full.Load(), "rateLimited": limited.Load()}
 			})
 		}()
@@ -43,7 +43,7 @@ func TestLossesAreTold(t *testing.T) {
 		full.Store(5)
 		limited.Store(7)
 		pass(lossTick)
-		pass(lossTold)
+		pass(lossInterval)
 		pass(time.Hour)
 		stop()
 		<-done

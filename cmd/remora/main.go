@@ -1,13 +1,12 @@
 // Command remora is the proxy that remembers: point an agent's base URL at it.
 //
-// This package wires the others together and knows everything: the shape of the
-// configuration file, the commands, the OpenTelemetry SDK. The other packages
-// take typed configuration and know neither files nor environment.
+// This package wires the others together and knows everything: the
+// configuration, the commands, the OpenTelemetry SDK. The other packages take
+// typed configuration and know neither files nor the environment.
 //
-// Exit codes: 0 done, 1 failed, 2 called wrongly. `remora serve` that is told
-// to stop by SIGTERM, SIGINT or the SIGHUP of a terminal that was closed exits
-// 0 after what was in flight is finished and stored; the second signal ends it
-// at once.
+// Exit codes: 0 done, 1 failed, 2 wrong usage. After SIGTERM, SIGINT or the
+// SIGHUP of a closed terminal, `remora serve` finishes and stores what is in
+// progress and exits 0. A second signal ends it at once.
 package main
 
 import (
@@ -34,16 +33,16 @@ const (
 func main() { os.Exit(mainExit()) }
 
 func mainExit() int {
-	log.SetOutput(io.Discard) // net/http quotes there what a peer sent out of turn; all that is ours goes to slog
+	log.SetOutput(io.Discard) // net/http quotes there what peers send; our own lines go to slog
 	ends := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	hangs := !signal.Ignored(syscall.SIGHUP) // as nohup has it: the terminal may go
+	hangs := !signal.Ignored(syscall.SIGHUP) // under nohup the terminal may close
 	if hangs {
 		ends = append(ends, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), ends...)
-	// From the first signal on, the default action is back, so that a second
-	// one ends the process at once. But for SIGHUP: of one terminal that is
-	// closed the system sends one, and the shell another.
+	// From the first signal on, the default action is restored, so that a
+	// second one ends the process at once. SIGHUP is an exception: when a
+	// terminal is closed, the system sends one and the shell another.
 	defer context.AfterFunc(ctx, func() {
 		if hangs {
 			signal.Ignore(syscall.SIGHUP)
@@ -62,7 +61,7 @@ func mainExit() int {
 	return exitFail
 }
 
-// streams is what a command may touch of the process.
+// streams are the streams and the environment that a command may use.
 type streams struct {
 	getenv func(string) string
 	in     io.Reader
@@ -128,7 +127,7 @@ func help(ctx context.Context, s streams, args []string) error {
 		fmt.Fprintf(s.err, "remora: %v\nRun 'remora help' for the commands.\n", err)
 		return err
 	}
-	s.err = s.out // asked for, so it is the output
+	s.err = s.out // it was asked for, so it is the output
 	return c.run(ctx, s, []string{"-h"})
 }
 

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 )
 
-// runningProgram is a file under which Linux keeps the running program at hand,
-// also where its own has been replaced.
+// runningProgram is a file under which Linux offers the running program, even
+// if its own file has been replaced.
 const runningProgram = "/proc/self/exe"
 
-// programPath finds this very program to start it once more. Where /proc is not
-// mounted, the name that it was called by has to do: a path, or what PATH finds
-// under it.
+// programPath returns the path of this program, to start it once more. If /proc
+// is not mounted, the name by which it was called has to do: a path, or what
+// PATH finds under it.
 func programPath(called string) (string, error) {
 	return findProgram(runningProgram, called, os.Executable)
 }

@@ -12,7 +12,7 @@ import (
 // Schedule of the reaper.
 const (
 	reapInterval = time.Hour
-	firstReap    = time.Minute // after the start, which has other work; so short runs reap as well
+	firstReap    = time.Minute // after the start, which has other work; so that short runs reap as well
 )
 
 // reap removes expired records from the store at an interval until ctx ends.

@@ -11,10 +11,10 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// selection names scopes. An empty part is any.
+// selection names scopes. An empty part matches any.
 type selection struct{ Tenant, App, Project, User string }
 
-// selectionFlags are the flags of commands that work on some scopes.
+// selectionFlags defines the flags of commands that work on some scopes.
 func selectionFlags(f *flag.FlagSet) *selection {
 	s := &selection{}
 	part := func(to *string, name string) {
@@ -35,8 +35,8 @@ func (s selection) covers(scope storage.Scope) bool {
 	return part(s.Tenant, scope.Tenant) && part(s.App, scope.App) && part(s.Project, scope.Project) && part(s.User, scope.User)
 }
 
-// exact is the one scope that can be meant where tenant and user are named: of
-// a user whose key is lost the store knows no name.
+// exact returns the only scope that can be meant if tenant and user are named.
+// The store knows no name of a user whose key is lost.
 func (s selection) exact() (scope storage.Scope, ok bool) {
 	scope = storage.Scope{Tenant: s.Tenant, App: s.App, Project: s.Project, User: s.User}
 	if scope.App == "" {
@@ -48,11 +48,11 @@ func (s selection) exact() (scope storage.Scope, ok bool) {
 	return scope, s.Tenant != "" && s.User != ""
 }
 
-// keyHolder is shown for the user of requests that name none.
+// keyHolder is shown as the user of requests that name none.
 const keyHolder = "(key holder)"
 
-// showPart writes a part of a scope for people and shells: as it is, or quoted
-// where it could be taken for something else or would do something to a
+// showPart returns a part of a scope for people and shells: unchanged, or
+// quoted if it could be mistaken for something else or would control a
 // terminal. readPart reads it back.
 func showPart(part string) string {
 	plain := part != "" && !strings.HasPrefix(part, "(") && !strings.ContainsAny(part, " \"'\\")
@@ -81,8 +81,8 @@ func showScope(s storage.Scope) string {
 	return fmt.Sprintf("tenant %s, app %s, project %s, user %s", showPart(s.Tenant), showPart(s.App), showPart(s.Project), showPart(s.User))
 }
 
-// scopesOf lists the scopes that are meant. unreadable counts those of the
-// store whose name is lost with their key.
+// scopesOf lists the selected scopes. unreadable counts the scopes of the store
+// whose names are lost with their keys.
 func scopesOf(ctx context.Context, store storage.ScopeLister, of selection) (scopes []storage.Scope, unreadable int, err error) {
 	pages := storage.Pages(func(after string) (storage.ScopePage, string, error) {
 		page, err := store.Scopes(ctx, after, 0)

@@ -34,7 +34,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	signal.Ignore(syscall.SIGPIPE) // whoever reads the log may go: that is a log line lost, and no request
+	signal.Ignore(syscall.SIGPIPE) // a reader of the log that exits costs log lines, but no request
 	log, logged := newQueuedLogger(c.Log, s.err)
 	defer logged()
 	tracing, err := openTelemetry(ctx, s.getenv, s.out, log)
@@ -57,7 +57,7 @@ func serve(ctx context.Context, s streams, args []string) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { remora.watchMemory(watched) })
-	watch.Go(func() { tellLosses(watched, log, remora.losses) })
+	watch.Go(func() { reportLosses(watched, log, remora.losses) })
 
 	err = remora.run(ctx)
 	remora.farewell(err)

@@ -10,9 +10,8 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// listen serves what commands ask of a Remora that runs and its store alone
-// can't do, from when the store is open. Nobody but this user and root is let
-// in.
+// listen serves commands that need the running Remora and not just its store,
+// once the store is open. Only this user and root may connect.
 func (s *system) listen(ctx context.Context) error {
 	defer func() { <-ctx.Done() }()
 	if !process.Supported || until(ctx, func() bool { return s.store.Status().Open }) != nil {
@@ -29,8 +28,8 @@ func (s *system) listen(ctx context.Context) error {
 
 const forgetName = "forget"
 
-// command does what a command asks for. What is forgotten is told to whoever
-// asked, and counted in the log.
+// command executes a command. What was forgotten is reported to the caller and
+// counted in the log.
 func (s *system) command(ctx context.Context, name string, args []byte, _ io.Writer) ([]byte, error) {
 	if name != forgetName {
 		return nil, fmt.Errorf("this Remora knows nothing of %q: %w", name, errors.ErrUnsupported)

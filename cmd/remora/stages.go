@@ -12,20 +12,20 @@ import (
 // stage is one part of the running program.
 type stage struct {
 	name string
-	// run blocks until ctx ends and what it had taken on is finished, or until
-	// it fails.
+	// run blocks until ctx has ended and its work is finished, or until it
+	// fails.
 	run func(ctx context.Context) error
-	// patience bounds how long run may go on after ctx has ended. A stage that
-	// takes longer is left behind, with an error, so that those after it still
-	// get their turn.
+	// patience limits how long run may continue after ctx has ended. A slower
+	// stage is abandoned with an error, so that the stages after it still get
+	// their turn.
 	patience time.Duration
 }
 
-// runStages starts every stage, in the order in which data flows through them,
-// last first: so the part that takes work never runs before the part it hands
-// it to. Once ctx ends, or a stage returns before it was told to, it stops them
-// first to last, each only after the one before has returned: so nothing is
-// lost between two of them.
+// runStages starts the stages in the order in which data flows through them,
+// last first, so that a stage never runs before the one to which it hands its
+// work. When ctx ends, or a stage returns early, it stops them first to last,
+// each only after the one before has returned, so that nothing is lost between
+// two of them.
 func runStages(ctx context.Context, log *slog.Logger, stages ...stage) error {
 	type running struct {
 		stage
@@ -52,7 +52,7 @@ func runStages(ctx context.Context, log *slog.Logger, stages ...stage) error {
 	case <-ctx.Done():
 		log.Info("stopping")
 	case name := <-early:
-		log.Error("stopping, because a part ended by itself", "part", name)
+		log.Error("component exited, shutting down", "component", name)
 	}
 	var errs []error
 	for _, r := range all {
@@ -71,8 +71,8 @@ func runStages(ctx context.Context, log *slog.Logger, stages ...stage) error {
 	return errors.Join(errs...)
 }
 
-// together runs parts of one stage side by side. When one of them ends early
-// the others are told to stop.
+// together runs parts of one stage at the same time. When one of them ends
+// early, the others are stopped.
 func together(parts ...func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)

@@ -27,7 +27,7 @@ func (j *journal) note(line string) {
 func (j *journal) stage(name string, finishing time.Duration) stage {
 	return stage{name, func(ctx context.Context) error {
 		<-ctx.Done()
-		j.note(name + " told")
+		j.note(name + " stopping")
 		time.Sleep(finishing)
 		j.note(name + " done")
 		return nil
@@ -39,11 +39,11 @@ func TestStagesStopInOrderOfTheData(t *testing.T) {
 		var j journal
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
-		err := runStages(ctx, slog.New(slog.DiscardHandler), j.stage("door", 10*time.Second), j.stage("persist", time.Second), j.stage("store", 0))
+		err := runStages(ctx, slog.New(slog.DiscardHandler), j.stage("server", 10*time.Second), j.stage("persist", time.Second), j.stage("store", 0))
 		if err != nil {
 			t.Errorf("got %v, want no error", err)
 		}
-		want := []string{"door told", "door done", "persist told", "persist done", "store told", "store done"}
+		want := []string{"server stopping", "server done", "persist stopping", "persist done", "store stopping", "store done"}
 		if !slices.Equal(j.lines, want) {
 			t.Errorf("got %q, want %q", j.lines, want)
 		}
@@ -54,12 +54,12 @@ func TestStageThatFailsStopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		broken := errors.New("address in use")
-		door := stage{"door", func(context.Context) error { return broken }, time.Minute}
-		err := runStages(t.Context(), slog.New(slog.DiscardHandler), door, j.stage("store", time.Second))
+		server := stage{"server", func(context.Context) error { return broken }, time.Minute}
+		err := runStages(t.Context(), slog.New(slog.DiscardHandler), server, j.stage("store", time.Second))
 		if !errors.Is(err, broken) {
 			t.Errorf("got %v, want %v", err, broken)
 		}
-		if want := []string{"store told", "store done"}; !slices.Equal(j.lines, want) {
+		if want := []string{"store stopping", "store done"}; !slices.Equal(j.lines, want) {
 			t.Errorf("got %q, want %q", j.lines, want)
 		}
 	})
@@ -80,7 +80,7 @@ func TestStageThatHangsIsLeftBehind(t *testing.T) {
 		if got := time.Since(start); got != 5*time.Second {
 			t.Errorf("took %v, want 5s", got)
 		}
-		if want := []string{"store told", "store done"}; !slices.Equal(j.lines, want) {
+		if want := []string{"store stopping", "store done"}; !slices.Equal(j.lines, want) {
 			t.Errorf("got %q, want %q", j.lines, want)
 		}
 		close(free)
@@ -91,11 +91,11 @@ func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		broken := errors.New("port lost")
-		run := together(j.stage("door", time.Second).run, func(context.Context) error { time.Sleep(time.Minute); return broken })
+		run := together(j.stage("server", time.Second).run, func(context.Context) error { time.Sleep(time.Minute); return broken })
 		if err := run(t.Context()); !errors.Is(err, broken) {
 			t.Errorf("got %v, want %v", err, broken)
 		}
-		if want := []string{"door told", "door done"}; !slices.Equal(j.lines, want) {
+		if want := []string{"server stopping", "server done"}; !slices.Equal(j.lines, want) {
 			t.Errorf("got %q, want %q", j.lines, want)
 		}
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// openStore is a store with all that it offers beside the contract.
+// openStore is a store with everything that it offers besides the contract.
 type openStore interface {
 	storage.Store
 	storage.Local
@@ -37,8 +37,8 @@ type memoryStore interface {
 	Status() process.Status
 }
 
-// newStore makes the store, in this process or in one of its own. Nothing is
-// started before Run.
+// newStore returns the store, in this process or in one of its own. It starts
+// nothing before Run.
 func newStore(c config.Config, log *slog.Logger) memoryStore {
 	keeping := keeperConfig{Store: c.Storage, ReserveBytes: c.Store.ReserveBytes, SetAside: c.Store.SetAside, Socket: true}
 	if c.Store.Isolation == config.IsolationInline || !process.Supported {
@@ -48,7 +48,7 @@ func newStore(c config.Config, log *slog.Logger) memoryStore {
 	return newStoreProcess(c, keeping, log)
 }
 
-// storeBoot is what the store's process is told.
+// storeBoot is what the store's process gets at its start.
 type storeBoot struct {
 	Keeper      keeperConfig
 	Build       string
@@ -68,7 +68,7 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 			Keeper: keeping, Build: own.Build, Nice: own.Nice, MemoryBytes: c.Store.MemoryBytes, Level: c.Log.SlogLevel(),
 		})
 	}
-	space := badger.New(c.Storage, nil) // never opened
+	space := badger.New(c.Storage, nil) // it is never opened
 	own.Excused = func() bool {
 		free, err := space.MeasureFree()
 		return err != nil || free < c.Storage.MinFreeBytes || takeRoom(c.Storage.Dir, parentRoom, space.MeasureFree, allocate) != nil
@@ -76,9 +76,9 @@ func newStoreProcess(c config.Config, keeping keeperConfig, log *slog.Logger) *p
 	return process.New(own, log)
 }
 
-// storeCommandLine runs this very program, also where its file has been
-// replaced since. What it needs of the environment is little, and settings,
-// which may be secrets, are not among it.
+// storeCommandLine runs this program again, even if its file has been replaced
+// since. It needs little of the environment; settings, which may be secrets,
+// are not passed through it.
 func storeCommandLine() (*exec.Cmd, error) {
 	self, err := programPath(os.Args[0])
 	if err != nil {
@@ -105,7 +105,7 @@ func storeCommand() command {
 
 // store runs until the process that started it hangs up, then closes the store.
 // Signals that stop a service or a terminal's job reach it as well, so it
-// leaves it to its parent when it ends.
+// leaves it to its parent when to end.
 func store(ctx context.Context, s streams, args []string) error {
 	if err := parseFlags(newFlags(storeCommand(), s), args); err != nil {
 		return err

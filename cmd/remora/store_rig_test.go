@@ -109,7 +109,7 @@ func newRig(t *testing.T, dir string, change func(*config.Config)) *rig {
 			t.Log(text[max(0, len(text)-8000):])
 		}
 	})
-	r.url = "http://" + r.sys.door.Addr().String()
+	r.url = "http://" + r.sys.server.Addr().String()
 	r.awaitMemory()
 	return r
 }

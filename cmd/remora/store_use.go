@@ -15,9 +15,10 @@ import (
 	"github.com/remora-proxy/remora/storage/process"
 )
 
-// How commands come by a store.
+// How commands get a store.
 
-// sealedConfig is the configuration of a command that needs a store and a key.
+// sealedConfig returns the configuration of a command that needs a store and a
+// key.
 func sealedConfig(flags *config.Overrides, s streams) (config.Config, error) {
 	c, err := config.Load(*flags, s.getenv, config.Here(s.getenv))
 	if err == nil && c.NoKey != "" {
@@ -26,8 +27,8 @@ func sealedConfig(flags *config.Overrides, s streams) (config.Config, error) {
 	return c, err
 }
 
-// withStore uses the store of the Remora that runs on this directory, or opens
-// one that nobody has open.
+// withStore uses the store of the running Remora, or opens the store if no
+// process has it open.
 func withStore(ctx context.Context, c config.Config, do func(store openStore) error) error {
 	if err := thereIsAStore(c); err != nil {
 		return err
@@ -54,13 +55,13 @@ func thereIsAStore(c config.Config) error {
 	return nil
 }
 
-// locked says that a store is not open because another process has it.
+// locked reports whether a store is not open because another process has it.
 func locked(reason string) bool { return strings.HasPrefix(reason, "locked:") }
 
-// storeOpening bounds how long a command waits for a store to open.
+// storeOpening limits how long a command waits for a store to open.
 const storeOpening = 30 * time.Second
 
-// opened waits until a store that is being run is open, or has failed to open.
+// opened waits until a store is open, or has failed to open.
 func opened(ctx context.Context, store memoryStore) (last process.Status, err error) {
 	ctx, cancel := context.WithTimeout(ctx, storeOpening)
 	defer cancel()

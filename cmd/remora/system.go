@@ -23,7 +23,7 @@ import (
 	"github.com/remora-proxy/remora/storage/badger"
 )
 
-// system is Remora put together, but not yet running.
+// system is an assembled Remora that does not run yet.
 type system struct {
 	config    config.Config
 	log       *slog.Logger
@@ -33,19 +33,20 @@ type system struct {
 	embedder  *embed.Client // nil = none
 	pipeline  *persist.Pipeline
 	handler   *proxy.Handler
-	door      *proxy.Server  // nil = none yet
+	server    *proxy.Server  // nil = none yet
 	forward   *proxy.Forward // nil = none
 	started   time.Time
 }
 
-// newSystem is assemble, with its doors open; the rest of the start is run's.
+// newSystem assembles Remora and opens its listeners. run does the rest of the
+// start.
 func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	s, err := assemble(c, log, t)
 	if err != nil {
 		return nil, err
 	}
-	s.door = proxy.NewServer(s.handler, c.Server, log)
-	if err := s.door.Listen(); err != nil {
+	s.server = proxy.NewServer(s.handler, c.Server, log)
+	if err := s.server.Listen(); err != nil {
 		return nil, inUse(err)
 	}
 	if c.Forward.Listen != "" {
@@ -59,9 +60,9 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 	return s, nil
 }
 
-// assemble wires the parts behind the doors, in this order from the disk up.
+// assemble wires the parts behind the listeners, in this order from the disk up.
 //
-//	client ---HTTP---> door ----------+
+//	client ---HTTP---> server --------+
 //	client --CONNECT-> forward        |
 //	                                  v
 //	                               handler ------> upstream
@@ -104,22 +105,22 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 	return s, nil
 }
 
-// newForward makes the forward door. An authority that is missing or can't be
-// read never keeps it shut: it tunnels.
+// newForward returns the forward listener. If its authority is missing or
+// unreadable, it only tunnels.
 func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
 	a, err := loadAuthority(c)
 	switch {
 	case err != nil:
-		log.Error("the forward door tunnels only, without memory: its certificate authority can't be used", "error", err)
+		log.Error("the forward listener tunnels only, without memory: its certificate authority can't be used", "error", err)
 	case a == nil && len(c.Forward.Intercept) > 0:
-		log.Warn("the forward door tunnels only, without memory: it has no certificate authority. 'remora ca init' makes one")
+		log.Warn("the forward listener tunnels only, without memory: it has no certificate authority. 'remora ca init' makes one")
 	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
 		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
 	}
 	return proxy.NewForward(c.Forward, h, a, c.Server, log)
 }
 
-// inUse adds what to do to the commonest failure of a start.
+// inUse adds advice to the most common failure of a start.
 func inUse(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w; is another Remora running? --listen takes another address", err)
@@ -127,29 +128,29 @@ func inUse(err error) error {
 	return err
 }
 
-// Bounds of the stages behind the doors, each beside what the stage before it
-// has handed over. The doors have their own.
+// Limits of the stages behind the listeners, in addition to what the stage
+// before has handed over. The listeners have their own.
 const (
 	handPatience   = 10 * time.Second // turns assembled, ledger stored
-	drainPatience  = 10 * time.Second // beside persist.drainTimeout, which bounds the rest
+	drainPatience  = 10 * time.Second // in addition to persist.drainTimeout, which limits the rest
 	closePatience  = 30 * time.Second
 	exportPatience = 5 * time.Second
 )
 
 // run serves until ctx ends, then stops in the order of the data, so that every
-// turn that was answered is stored.
+// answered turn is stored.
 func (s *system) run(ctx context.Context) error {
-	door := s.door.Serve
+	listeners := s.server.Serve
 	if s.forward != nil {
-		door = together(door, s.forward.Serve)
+		listeners = together(listeners, s.forward.Serve)
 	}
 	return runStages(ctx, s.log, append([]stage{
-		{"door", s.afterStore(door), s.config.Server.Drain + closePatience},
+		{"listeners", s.afterStore(listeners), s.config.Server.Drain + closePatience},
 		{"commands", s.listen, closePatience},
 	}, s.behind()...)...)
 }
 
-// behind is what works behind the doors.
+// behind returns the stages behind the listeners.
 func (s *system) behind() []stage {
 	quietly := func(run func(context.Context)) func(context.Context) error {
 		return func(ctx context.Context) error { run(ctx); return nil }
@@ -164,8 +165,8 @@ func (s *system) behind() []stage {
 }
 
 // storeGrace is how long the start waits for the store to open, so that the
-// first requests have memory too. One that says why it does not is not waited
-// for. Meanwhile clients connect, and are served right after.
+// first requests have memory too. It does not wait for a store that reports why
+// it is not open. Meanwhile clients connect, and are served right after.
 const storeGrace = time.Second
 
 func (s *system) afterStore(run func(context.Context) error) func(context.Context) error {
@@ -180,7 +181,7 @@ func (s *system) afterStore(run func(context.Context) error) func(context.Contex
 	}
 }
 
-// recall runs the engine, and closes what it asks for vectors after it.
+// recall runs the engine, and closes the embeddings client after it.
 func (s *system) recall(ctx context.Context) error {
 	err := s.engine.Run(ctx)
 	if s.embedder != nil {
@@ -189,21 +190,21 @@ func (s *system) recall(ctx context.Context) error {
 	return err
 }
 
-// reap keeps the store free of what has expired, as long as it runs.
+// reap removes what has expired from the store, while it runs.
 func (s *system) reap(ctx context.Context) error {
 	reap(ctx, s.store, reapInterval, s.log)
 	<-ctx.Done()
 	return nil
 }
 
-// telemetryStage ends by itself at exportPatience: a collector that hangs is no
-// failure of the run.
+// telemetryStage ends after exportPatience, because a collector that hangs is
+// not a failure of the run.
 func (s *system) telemetryStage() stage {
 	return stage{"telemetry", s.flushTelemetry, 2 * exportPatience}
 }
 
-// flushTelemetry waits for its turn and sends the spans that the stages before
-// it have made.
+// flushTelemetry waits for its turn and sends the spans of the stages before
+// it.
 func (s *system) flushTelemetry(ctx context.Context) error {
 	<-ctx.Done()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportPatience)
@@ -214,8 +215,8 @@ func (s *system) flushTelemetry(ctx context.Context) error {
 	return nil
 }
 
-// identity says in words whose memory requests are about, as the settings and
-// the place make it.
+// identitySummary returns in words whose memory requests are about, given the
+// settings and the environment.
 func identitySummary(c config.Config) string {
 	i := c.Proxy.Identity
 	own := i.Loopback && !i.Container
@@ -232,7 +233,7 @@ func identitySummary(c config.Config) string {
 	return tenant + ", requests without a user get none (identity.anonymous)"
 }
 
-// announce tells how Remora can be reached and what it does. It names no
+// announce logs how Remora can be reached and what it does. It names no
 // credential: an upstream's URL has none, and only its host is shown.
 func (s *system) announce() {
 	var upstreams []string
@@ -244,7 +245,7 @@ func (s *system) announce() {
 		upstreams = append(upstreams, fmt.Sprintf("%s=%s", strings.Join(u.Paths, ","), host))
 	}
 	attributes := []any{
-		"url", "http://" + s.door.Addr().String(),
+		"url", "http://" + s.server.Addr().String(),
 		"upstreams", strings.Join(upstreams, " "),
 		"data", s.config.Storage.Dir,
 		"identity", identitySummary(s.config),
@@ -266,8 +267,8 @@ func (s *system) announce() {
 	}
 }
 
-// note is what every answer tells beside its own status: that memories are
-// missing.
+// note returns what every answer reports in addition to its own status: that
+// memories are missing.
 func (s *system) note() string {
 	switch aside := s.store.Status().SetAside; {
 	case len(aside) == 0:
@@ -278,8 +279,8 @@ func (s *system) note() string {
 	return "store=missing"
 }
 
-// watchMemory tells when memory comes on, once. What keeps it off is the
-// store's to tell.
+// watchMemory logs once when memory becomes available. The store logs why it is
+// not.
 func (s *system) watchMemory(ctx context.Context) {
 	if until(ctx, func() bool { return s.store.Status().Open }) != nil {
 		return
@@ -287,7 +288,7 @@ func (s *system) watchMemory(ctx context.Context) {
 	s.log.Info("memory is on", "after", time.Since(s.started).Round(time.Millisecond).String())
 }
 
-// persisted are the counters of what became of finished turns.
+// persisted returns the counters of finished turns.
 func persisted(p persist.Stats) []any {
 	attributes := []any{
 		"enqueued", p.Enqueued, "recovered", p.Recovered, "persisted", p.Persisted, "indexed", p.Indexed,
@@ -301,7 +302,7 @@ func persisted(p persist.Stats) []any {
 	return append(attributes, slog.Group("dropped", dropped...))
 }
 
-// farewell is the last line.
+// farewell logs the last line.
 func (s *system) farewell(err error) {
 	h, p := s.handler.Stats(), s.pipeline.Stats()
 	attributes := []any{
@@ -325,8 +326,8 @@ func (s *system) farewell(err error) {
 	s.log.Info("stopped", attributes...)
 }
 
-// until polls for a condition of this process. The error is that of ctx, if it
-// ends first.
+// until polls for a condition of this process. If ctx ends first, it returns
+// ctx's error.
 func until(ctx context.Context, done func() bool) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -25,16 +25,16 @@ type telemetry struct {
 	traces trace.TracerProvider // nil = off
 	// shutdown sends what is still queued.
 	shutdown func(context.Context) error
-	// destination says where traces go, for the startup line: "off", "otlp
+	// destination is where traces go, for the startup line: "off", "otlp
 	// (http/protobuf)", ...
 	destination string
 }
 
 // openTelemetry reads OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER (otlp, console,
 // none), OTEL_EXPORTER_OTLP_[TRACES_]PROTOCOL (http/protobuf, grpc) and
-// OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT; the SDK itself reads the rest, such as
+// OTEL_EXPORTER_OTLP_[TRACES_]ENDPOINT. The SDK itself reads the rest, such as
 // OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, OTEL_TRACES_SAMPLER and
-// OTEL_BSP_*. A collector that is away costs spans, never requests.
+// OTEL_BSP_*. A collector that is unreachable costs spans, never requests.
 func openTelemetry(ctx context.Context, getenv func(string) string, stdout io.Writer, log *slog.Logger) (telemetry, error) {
 	off := noTelemetry()
 	exporter, destination, err := spanExporter(ctx, getenv, stdout, func(variable, step string) {
@@ -67,10 +67,10 @@ func noTelemetry() telemetry {
 	return telemetry{shutdown: func(context.Context) error { return nil }, destination: "off"}
 }
 
-// spanExporter returns nil where tracing is off. The exporters are named here
-// rather than taken from contrib/exporters/autoexport, which also links the
-// log, metric and Prometheus exporters: 2.4 MiB of resident memory. tell is
-// told which variables the SDK can't use, and in which of its steps.
+// spanExporter returns nil if tracing is off. The exporters are named here
+// instead of taken from contrib/exporters/autoexport, which also links the log,
+// metric and Prometheus exporters: 2.4 MiB of resident memory. report is called
+// with the variables that the SDK can't use, and in which of its steps.
 func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Writer, tell func(variable, step string)) (sdktrace.SpanExporter, string, error) {
 	otel.SetLogger(logr.FromSlogHandler(sdkLog{getenv, tell}))
 	kind := getenv("OTEL_TRACES_EXPORTER")
@@ -79,7 +79,7 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 		return nil, "", nil
 	}
 	if kind != "none" {
-		tellUnusable(getenv, tell)
+		reportUnusable(getenv, tell)
 	}
 	switch kind {
 	case "none":
@@ -89,7 +89,7 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 		return e, "console", err
 	case "", "otlp":
 	default:
-		return nil, "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is none of otlp, console, none", kind)
+		return nil, "", fmt.Errorf("OTEL_TRACES_EXPORTER: %q is not otlp, console or none", kind)
 	}
 	variable := "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	if getenv(variable) == "" {
@@ -104,5 +104,5 @@ func spanExporter(ctx context.Context, getenv func(string) string, stdout io.Wri
 		e, err := otlptracegrpc.New(ctx)
 		return e, "otlp over grpc", err
 	}
-	return nil, "", fmt.Errorf("%s: %q is none of http/protobuf, grpc", variable, protocol)
+	return nil, "", fmt.Errorf("%s: %q is not http/protobuf or grpc", variable, protocol)
 }

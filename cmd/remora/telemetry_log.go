@@ -13,22 +13,22 @@ import (
 	"strings"
 )
 
-// exportFailures are what an export failed by, as the exporters put it. Only
-// what the pattern captures is told: what stands around it is the collector's
-// own text, and collectors quote the key that they refuse.
+// exportFailures lists the errors of exports, in the exporters' words. Only
+// what the pattern captures is logged: the rest is the collector's own text,
+// and collectors quote the key that they refuse.
 var exportFailures = [...]struct {
 	pattern *regexp.Regexp
 	told    string
 }{
 	{regexp.MustCompile(`^failed to send to \S+: (\d{3})\b`), "the collector answers "},
 	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (Unavailable)\b`), "the collector is away, or answers "},
-	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (\w+)`), "the collector answers "}, // behind why it was not tried again
+	{regexp.MustCompile(`^(?:[a-z ]+: )?rpc error: code = (\w+)`), "the collector answers "}, // after the reason for not retrying
 	{regexp.MustCompile(`^(?:[a-z ]+: )?(retry-able request failure)`), "the collector does not take them now: "},
 	{regexp.MustCompile(`^OTLP partial success: .*\((\d+ spans) rejected\)$`), "the collector rejected "},
 }
 
-// telemetryFailure says what became of an export without a word of the
-// collector's. Other errors are about the settings, which the SDK names without
+// telemetryFailure returns what happened to an export, without any text of the
+// collector. Other errors are about the settings, which the SDK names without
 // their secrets.
 func telemetryFailure(err error) string {
 	text, export := strings.CutPrefix(err.Error(), "traces export: ")
@@ -44,7 +44,7 @@ func telemetryFailure(err error) string {
 		return "the collector takes too long"
 	}
 	if strings.HasPrefix(text, "unsupported sampler") || strings.HasPrefix(text, "parsing sampler") || strings.HasPrefix(text, "invalid trace ID ratio") {
-		return "OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG can't be used" // and not the value
+		return "OTEL_TRACES_SAMPLER or OTEL_TRACES_SAMPLER_ARG can't be used" // without the value
 	}
 	if !export {
 		return text
@@ -55,19 +55,20 @@ func telemetryFailure(err error) string {
 	return fmt.Sprintf("%T", err)
 }
 
-// sdkLog takes what the SDK says of its settings: what it stumbled over, and
-// not the value, which may be a header with a key. Without it the SDK writes
-// both to the standard error, past the log.
+// sdkLog receives what the SDK logs about its settings. It logs which variable
+// is wrong, without the value, which may be a header with a key. Otherwise the
+// SDK writes both to the standard error.
 type sdkLog struct {
 	getenv func(string) string
 	tell   func(variable, step string)
 }
 
-// Enabled says no to all but errors, as the SDK's own default does.
+// Enabled reports whether level is logged: errors only, as by the SDK's
+// default.
 func (s sdkLog) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelError }
 
 func (s sdkLog) Handle(_ context.Context, r slog.Record) error {
-	var values []string // what the SDK stumbled over: compared, never told
+	var values []string // values that the SDK complained about: compared, never logged
 	r.Attrs(func(a slog.Attr) bool { values = append(values, a.Value.String()); return true })
 	s.tell(variableOf(r.Message, values, s.getenv), r.Message)
 	return nil
@@ -76,15 +77,15 @@ func (s sdkLog) Handle(_ context.Context, r slog.Record) error {
 func (s sdkLog) WithAttrs([]slog.Attr) slog.Handler { return s }
 func (s sdkLog) WithGroup(string) slog.Handler      { return s }
 
-// stepVariables are the ends of the names of the variables that the exporters
-// read in a step of theirs, by what they call it.
+// stepVariables are the suffixes of the variables that the exporters read in
+// one of their steps, by the step's name.
 var stepVariables = [...]struct{ step, end string }{
 	{"endpoint", "ENDPOINT"}, {"url", "ENDPOINT"}, {"duration", "TIMEOUT"}, {"header", "HEADERS"},
 	{"client key", "CLIENT_KEY"}, {"client cert", "CLIENT_CERTIFICATE"}, {"cert", "CERTIFICATE"},
 }
 
 // variableOf names the variables that are set and that a step reads: the one
-// that has the value, where one does.
+// with the value, if there is one.
 func variableOf(step string, values []string, getenv func(string) string) string {
 	for _, of := range stepVariables {
 		if !strings.Contains(step, of.step) {
@@ -107,12 +108,12 @@ func variableOf(step string, values []string, getenv func(string) string) string
 	return "an OTEL_* variable"
 }
 
-// tellUnusable finds what the SDK takes without a word, or tells of with the
-// value alone.
-func tellUnusable(getenv func(string) string, tell func(variable, step string)) {
+// reportUnusable finds what the SDK accepts silently, or reports by its value
+// alone.
+func reportUnusable(getenv func(string) string, tell func(variable, step string)) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
 		if text := getenv(name); text != "" {
-			if u, err := url.Parse(text); err == nil && u.Host == "" { // what is no URL at all the SDK finds
+			if u, err := url.Parse(text); err == nil && u.Host == "" { // the SDK reports what is not a URL at all
 				tell(name, "it is no URL with a host, such as http://collector:4318")
 			}
 		}

@@ -38,7 +38,7 @@ func tenant(ctx context.Context, s streams, args []string) error {
 	if err != nil {
 		return err
 	}
-	if rest[0] != "hash" { // which may be the key: it is not shown
+	if rest[0] != "hash" { // it may be the key, so it is not shown
 		return wrongCall(f, "tenant takes hash, and the key on the standard input")
 	}
 	c, err := sealedConfig(flags, s)
@@ -52,8 +52,8 @@ func tenant(ctx context.Context, s streams, args []string) error {
 	return withStore(ctx, c, func(store openStore) error { return tenantHash(ctx, s.out, store, key) })
 }
 
-// maxKey bounds a key, in bytes: with room for the longest tokens, and what a
-// file that was named by mistake is not read beyond.
+// maxKey is the maximum size of a key, in bytes: enough for the longest tokens,
+// and a limit for a file that was named by mistake.
 const maxKey = 64 << 10
 
 func readKey(s streams) (string, error) {

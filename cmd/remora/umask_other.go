@@ -2,6 +2,5 @@
 
 package main
 
-// privateFiles has nothing to do: files have the rights of their directory
-// here.
+// privateFiles does nothing: files inherit the rights of their directory here.
 func privateFiles() {}

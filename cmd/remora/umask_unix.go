@@ -4,13 +4,14 @@ package main
 
 import "syscall"
 
-// othersOut is all that a group and others may do.
+// othersOut masks all rights of group and others.
 const othersOut = 0o077
 
-// privateFiles has this process make files that nobody else may read. Badger
-// makes its own for everybody, as the umask allows; its directory keeps others
-// out, but what is moved or copied out of it would not be. Files whose modes
-// matter otherwise are given them by commands that open no store.
+// privateFiles makes the files of this process private to its user. Badger
+// creates its own for everybody, as far as the umask allows. Its directory
+// keeps others out, but what is moved or copied out of it would not be
+// protected. Files whose modes must differ are created by commands that open no
+// store.
 func privateFiles() {
 	if old := syscall.Umask(othersOut); old&^othersOut != 0 {
 		syscall.Umask(old | othersOut)

@@ -7,15 +7,15 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// verifiable is a store whose memories can be held against what it knows to
-// have written.
+// verifiable is a store whose memories can be compared with its own record of
+// what it wrote.
 type verifiable interface {
 	storage.Store
 	storage.Digester
 	storage.ScopeLister
 }
 
-// verifyStore reads all memories. What is amiss is an error.
+// verifyStore reads all memories. Any discrepancy is an error.
 func verifyStore(ctx context.Context, store verifiable) (told string, err error) {
 	var sum storage.Verification
 	altered := 0

@@ -11,7 +11,7 @@ import (
 // main.version=v1.2.3".
 var version string
 
-// build is what the binary knows about its own making.
+// build is what the binary knows about its own build.
 type build struct {
 	version string
 	commit  string // "" where it was not built from a checkout

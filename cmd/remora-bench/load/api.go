@@ -7,29 +7,29 @@ import (
 )
 
 // api is a dialect that load speaks, as the client and as the mock upstream.
-// Texts are handed in as they stand between the quotes of a JSON string.
+// Texts are given in their JSON form, without the quotes.
 type api struct {
 	name string // as in -dialect
 	path string // whole
 	auth string // lines of a request's head, benchKey among them
 
-	// A request body is its model, "stream" where it asks for one, opening,
+	// A request body is its model, "stream" if it asks for one, opening,
 	// messages with commas between them, closing.
 	opening, closing string
 	message          func(role string) (before, after string) // around a text
 
-	// An answer is a JSON body, or a stream of timed deltas: begin goes out
-	// with the first of them, end with the last. A delta bears the time that it
-	// is sent at (sentMark). n tells answers apart; ids that start with idMark
-	// are unique.
+	// An answer is a JSON body, or a stream of timed deltas: begin is sent with
+	// the first of them, end with the last. A delta contains the time at which
+	// it is sent (sentMark). n distinguishes answers; ids that start with
+	// idMark are unique.
 	reply func(n int, text string) string
 	begin func(n int) string
 	delta func(n int, text string, last bool) string
 	end   func(n int, text string) string
 }
 
-// apis are all that -dialect names. The first is the default, and its cells
-// bear no name of a dialect.
+// apis returns all dialects of -dialect. The first is the default, and its
+// cells don't name a dialect.
 func apis() []api { return []api{chatAPI(), responsesAPI(), messagesAPI()} }
 
 func apiNamed(name string) (api, bool) {
@@ -41,8 +41,8 @@ func apiNamed(name string) (api, bool) {
 	return api{}, false
 }
 
-// apiAt is the number among apis of the one that a request line asks for; what
-// no other knows is for the first.
+// apiAt returns the index in apis of the one that a request line asks for, 0 if
+// unknown.
 func apiAt(apis []api, requestLine []byte) int {
 	_, rest, _ := bytes.Cut(requestLine, []byte(" "))
 	path, _, _ := bytes.Cut(rest, []byte(" "))
@@ -174,7 +174,7 @@ func messagesAPI() api {
 	}
 }
 
-// typedEvent is a server-sent event whose type stands in its data, too.
+// typedEvent returns a server-sent event whose type is also in its data.
 func typedEvent(kind, members string) string {
 	return "event: " + kind + "\ndata: {\"type\":\"" + kind + "\"," + members + "}\n\n"
 }

@@ -23,21 +23,22 @@ const (
 	targetOn      = "on"
 )
 
-// remoraTargets says which mode of memory each target of Remora's measures.
+// remoraTargets maps each target of Remora's to the mode of memory that it
+// measures.
 var remoraTargets = map[string]string{targetPass: "off", targetRead: "read", targetOn: "on"}
 
 // target is something that requests are sent to.
 type target struct {
 	name string
-	door
+	route
 	memory string // X-Remora-Memory; "" = the header is absent
 	users  int    // 0 = as many as the cell has
 	proc   *process
 }
 
-// bed holds what a run stands on: the mock upstream, the targets with their
-// processes, the questions that are asked. Everything lives in a temporary
-// directory that close removes.
+// bed holds what a run needs: the mock upstream, the targets with their
+// processes, the questions. Everything lives in a temporary directory that
+// close removes.
 type bed struct {
 	remora   string // path of Remora's binary
 	logLevel string // of the Remoras that are targets
@@ -103,7 +104,7 @@ func (b *bed) start(ctx context.Context, name, path string, args, env []string) 
 	return p, nil
 }
 
-// child runs a command of this binary that serves, and returns its address.
+// child runs a serving command of this binary, and returns its address.
 func (b *bed) child(ctx context.Context, args ...string) (*process, string, error) {
 	p, err := b.start(ctx, args[0], b.self, args, nil)
 	if err != nil {
@@ -113,8 +114,8 @@ func (b *bed) child(ctx context.Context, args ...string) (*process, string, erro
 	return p, addr, err
 }
 
-// targets starts what the names stand for, in their order; others holds the
-// addresses of the unknown ones.
+// targets starts the named targets, in order; others holds the addresses of the
+// unknown ones.
 func (b *bed) targets(ctx context.Context, names []string, others map[string]string) ([]target, error) {
 	var all []target
 	for _, name := range names {
@@ -161,7 +162,7 @@ func (b *bed) remoraTarget(ctx context.Context, name string) (target, error) {
 	return t, err
 }
 
-// stop ends a target's process in good order and returns what it counted.
+// stop ends a target's process in good order and returns its counters.
 func (t target) stop() (remoraCounters, error) {
 	if t.proc == nil {
 		return remoraCounters{}, nil

@@ -11,10 +11,10 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora-bench/prose"
 )
 
-// cell is one kind of traffic that all targets are measured with.
+// cell is one kind of traffic with which all targets are measured.
 type cell struct {
 	api      api
-	forward  bool // over TLS, to the targets of the forward door
+	forward  bool // over TLS, to the targets of the forward listener
 	size     int  // of the request body, in bytes
 	conns    int
 	rate     float64 // requests a second of an open loop; 0 = closed loop
@@ -22,7 +22,7 @@ type cell struct {
 	users    int
 	rounds   int
 	duration time.Duration // per target and round
-	ends     bool          // the target is told to end right after: it is not waited for, and its CPU is not known
+	ends     bool          // the target is stopped right after: it does not settle, and its CPU is unknown
 }
 
 // name is the cell's name in reports, e.g. "json-16KiB-c64-r500" or
@@ -48,8 +48,8 @@ func (c cell) name() string {
 // warmup precedes every measurement: connections, pools and indexes fill in it.
 func (c cell) warmup() time.Duration { return min(c.duration/4, time.Second) + 100*time.Millisecond }
 
-// settleLimit bounds how long a target may go on working after its last
-// response, e.g. on its disk.
+// settleLimit limits how long a target may work after its last response, e.g.
+// on its disk.
 const settleLimit = 3 * time.Second
 
 // figures are what one target reached in one round, or the medians of all
@@ -77,10 +77,10 @@ type figures struct {
 	OverP50       cli.Number `json:"-"`
 	OverP99       cli.Number `json:"-"`
 	OverDelayP99  cli.Number `json:"-"`
-	// Of the forward door alone: its time per request (the inverse of the
-	// throughput) and its CPU per request to those of the reverse door in the
-	// same round, as they are, and with what TLS towards the client adds to the
-	// ReverseProxy's.
+	// For the forward listener only: its time per request (the inverse of the
+	// throughput) and its CPU per request relative to the reverse listener's in
+	// the same round, unchanged, and with what TLS towards the client adds to
+	// the ReverseProxy's.
 	TimeReverse    cli.Number `json:"time_to_reverse"`
 	TimeReverseTLS cli.Number `json:"time_to_reverse_tls"`
 	CPUReverse     cli.Number `json:"cpu_to_reverse"`
@@ -97,8 +97,8 @@ func (f *figures) each() []*cli.Number {
 	return all
 }
 
-// mergeFigures gives the median over rounds of every figure but the longest
-// delay, of which none may get lost.
+// mergeFigures returns the median over rounds of every figure, except the
+// longest delay, of which the maximum is kept.
 func mergeFigures(rounds []figures) figures {
 	var out figures
 	values := make([]float64, len(rounds))
@@ -130,8 +130,8 @@ type cellResult struct {
 	Statuses  map[string]int `json:"statuses"`
 }
 
-// measureCell runs all targets in turn, round after round, so that whatever
-// else the machine does in between falls on all of them alike.
+// measureCell runs all targets in turn, round after round, so that other
+// activity of the machine affects all of them alike.
 func (b *bed) measureCell(ctx context.Context, c cell, targets []target) ([]cellResult, error) {
 	results := make([]cellResult, len(targets))
 	rounds := make([][]figures, len(targets))
@@ -188,7 +188,7 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 	}
 	var before usage
 	j := job{
-		door: t.door, template: tpl, script: c.script, conns: c.conns, rate: c.rate,
+		route: t.route, template: tpl, script: c.script, conns: c.conns, rate: c.rate,
 		warmup: c.warmup(), duration: c.duration, users: users, messages: b.messages(t), serial: &b.serial,
 	}
 	if t.proc != nil {
@@ -202,7 +202,7 @@ func (b *bed) measure(ctx context.Context, c cell, t target) (*measured, figures
 	if t.proc != nil && !c.ends {
 		t.proc.settle(ctx, settleLimit)
 		after := t.proc.usage()
-		if t.proc.ended() { // the errors tell of it
+		if t.proc.ended() { // reported with the errors
 			return m, f, nil
 		}
 		f.CPU = cli.Number((after.cpu - before.cpu).Seconds() / float64(m.requests) * 10_000)
@@ -225,8 +225,8 @@ func (m *measured) figures() figures {
 	return f
 }
 
-// compare fills in what relates the targets of one round to direct and to the
-// ReverseProxy.
+// compare fills in the figures that relate the targets of one round to direct
+// and to the ReverseProxy.
 func compare(targets []target, now []figures) {
 	by := map[string]figures{}
 	for _, name := range forwardTargets() {
@@ -252,7 +252,7 @@ func compare(targets []target, now []figures) {
 		f.OverDelayP99 = f.DelayP99 - reverse.DelayP99
 		own, plain := unknownFigures(), by[targetPlain]
 		if targets[i].name == targetForward {
-			own = by[targetDoor]
+			own = by[targetReverseListener]
 		}
 		f.TimeReverse = own.RPS / f.RPS
 		f.TimeReverseTLS = 1 / f.RPS / (1/own.RPS + 1/reverse.RPS - 1/plain.RPS)

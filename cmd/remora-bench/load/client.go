@@ -21,7 +21,7 @@ type client struct {
 }
 
 // dialClient connects to d and ends all reads and writes at deadline.
-func dialClient(ctx context.Context, d door, deadline time.Time, meter *eventMeter) (*client, error) {
+func dialClient(ctx context.Context, d route, deadline time.Time, meter *eventMeter) (*client, error) {
 	conn, err := d.dial(ctx, deadline)
 	if err != nil {
 		return nil, err

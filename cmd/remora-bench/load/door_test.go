@@ -10,10 +10,10 @@ import (
 )
 
 func TestDoorHost(t *testing.T) {
-	if got := (door{addr: "127.0.0.1:1"}).host(); got != "127.0.0.1:1" {
+	if got := (route{addr: "127.0.0.1:1"}).host(); got != "127.0.0.1:1" {
 		t.Errorf("host = %s, want the address", got)
 	}
-	if got := (door{addr: "127.0.0.1:1", connect: "api.example:443"}).host(); got != "api.example" {
+	if got := (route{addr: "127.0.0.1:1", connect: "api.example:443"}).host(); got != "api.example" {
 		t.Errorf("host = %s, want the one of the CONNECT", got)
 	}
 }
@@ -42,7 +42,7 @@ func TestTunnelRefused(t *testing.T) {
 			}
 			_, _ = c.Write([]byte(answer))
 		})
-		d := door{addr: l.Addr().String(), connect: "api.example:443", tls: &tls.Config{ServerName: "api.example"}}
+		d := route{addr: l.Addr().String(), connect: "api.example:443", tls: &tls.Config{ServerName: "api.example"}}
 		c, err := d.dial(t.Context(), time.Now().Add(time.Minute))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", answer, err, want)
@@ -88,7 +88,7 @@ func TestCertificate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := door{addr: l.Addr().String(), tls: client}
+		d := route{addr: l.Addr().String(), tls: client}
 		conn, err := d.dial(t.Context(), time.Now().Add(time.Minute))
 		if (err == nil) != want {
 			t.Errorf("as %s: %v", name, err)

@@ -43,9 +43,9 @@ func benchQuestions(memories int) []string {
 	return questions
 }
 
-// benchTalk tells and asks in turn, each question for what the same user told
-// eight statements before: by then it is searchable. So users who start without
-// memories get some on every other turn.
+// benchTalk states and asks in turn, each question about what the same user
+// said eight statements before, which is searchable by then. So users who start
+// without memories get some on every other turn.
 func benchTalk() []string {
 	const lag = 8
 	t := prose.New(fillSeed + 1)
@@ -62,8 +62,8 @@ func benchTalk() []string {
 	return talk
 }
 
-// messages are what the users of a target say: where their turns are stored
-// they tell and ask, elsewhere they ask only.
+// messages returns what the users of a target say: statements and questions if
+// their turns are stored, otherwise questions only.
 func (b *bed) messages(t target) []string {
 	if t.memory == remoraTargets[targetOn] {
 		return b.talk
@@ -115,7 +115,7 @@ func fillTurns(ctx context.Context, addr string, turns int) error {
 	var wg sync.WaitGroup
 	for w := range fillConns {
 		wg.Go(func() {
-			c, err := dialClient(ctx, door{addr: addr}, deadline, nil)
+			c, err := dialClient(ctx, route{addr: addr}, deadline, nil)
 			if err != nil {
 				failures[w] = err
 				return

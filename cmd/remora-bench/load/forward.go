@@ -9,12 +9,12 @@ import (
 	"github.com/remora-proxy/remora/cmd/remora-bench/cli"
 )
 
-// Targets of the forward door's cells, beside direct and reverseproxy. All lead
-// to one mock upstream that speaks TLS.
+// Targets of the forward listener's cells, in addition to direct and
+// reverseproxy. All lead to one mock upstream that speaks TLS.
 const (
-	targetPlain   = "reverseproxy-plain" // as reverseproxy, but plain HTTP to the client
-	targetDoor    = "reverse"            // Remora's reverse door, which speaks plain HTTP to the client
-	targetForward = "forward"
+	targetPlain           = "reverseproxy-plain" // as reverseproxy, but plain HTTP to the client
+	targetReverseListener = "reverse"            // Remora's reverse listener, with plain HTTP to the client
+	targetForward         = "forward"
 )
 
 // forwardTargets is what -forward measures, in this order.
@@ -25,11 +25,11 @@ const (
 //	          --plain----------> reverse (remora serve) ----------TLS->
 //	          --CONNECT, TLS---> forward (remora serve --forward) -TLS->
 func forwardTargets() []string {
-	return []string{targetDirect, targetReverse, targetPlain, targetDoor, targetForward}
+	return []string{targetDirect, targetReverse, targetPlain, targetReverseListener, targetForward}
 }
 
-// forwardHost is a host that does not exist (RFC 2606) but for the forward
-// door, which takes its requests to the mock.
+// forwardHost is a host that does not exist (RFC 2606), except for the forward
+// listener, which sends its requests to the mock.
 const forwardHost = "api.example"
 
 // openSecure starts the mock upstream that speaks TLS, once.
@@ -59,16 +59,16 @@ func (b *bed) secureTargets(ctx context.Context, names []string) ([]target, erro
 		t := target{name: name}
 		switch name {
 		case targetDirect:
-			t.door = door{addr: b.secure, tls: trust}
+			t.route = route{addr: b.secure, tls: trust}
 		case targetReverse, targetPlain:
 			args := []string{"reverseproxy", "-upstream", "https://" + b.secure, "-ca", b.cert.certFile}
 			if name == targetReverse {
 				args, t.tls = append(args, "-cert", b.cert.certFile, "-key", b.cert.keyFile), trust
 			}
 			t.proc, t.addr, err = b.child(ctx, args...)
-		case targetDoor, targetForward:
+		case targetReverseListener, targetForward:
 			t.memory = "off"
-			t.proc, t.door, err = b.startOverTLS(ctx, name)
+			t.proc, t.route, err = b.startOverTLS(ctx, name)
 		default:
 			err = cli.UsageError(fmt.Sprintf("-targets: unknown target %q", name))
 		}
@@ -81,8 +81,8 @@ func (b *bed) secureTargets(ctx context.Context, names []string) ([]target, erro
 }
 
 // startOverTLS runs a Remora in front of the mock upstream that speaks TLS,
-// with its reverse door alone or with both, and returns the one that name says.
-func (b *bed) startOverTLS(ctx context.Context, name string) (*process, door, error) {
+// with its reverse listener or with both listeners, and returns the named one.
+func (b *bed) startOverTLS(ctx context.Context, name string) (*process, route, error) {
 	s := remoraSetup{
 		name: name, dir: filepath.Join(b.dir, fmt.Sprintf("%s-%d", name, len(b.procs))), logLevel: b.logLevel,
 		upstream: "https://" + b.secure, caFile: b.cert.certFile,
@@ -90,18 +90,18 @@ func (b *bed) startOverTLS(ctx context.Context, name string) (*process, door, er
 	var err error
 	if name == targetForward {
 		if s.forward, err = freeAddress(); err != nil {
-			return nil, door{}, err
+			return nil, route{}, err
 		}
 	}
 	p, addr, err := b.serveRemora(ctx, s)
 	if err != nil || name != targetForward {
-		return p, door{addr: addr}, err
+		return p, route{addr: addr}, err
 	}
 	trust, err := clientTLS(s.authority(), forwardHost)
-	return p, door{addr: s.forward, connect: forwardHost + ":443", tls: trust}, err
+	return p, route{addr: s.forward, connect: forwardHost + ":443", tls: trust}, err
 }
 
-// makeAuthority has Remora make the forward door's authority.
+// makeAuthority lets Remora create the forward listener's authority.
 func (b *bed) makeAuthority(ctx context.Context, config, dir string) error {
 	cmd := exec.CommandContext(ctx, b.remora, "ca", "init", "--config", config)
 	cmd.Env = append(cmd.Environ(), remoraEnv(dir)...)

@@ -12,7 +12,7 @@ import (
 // job is one measurement: what is sent to one target, over how many
 // connections, for how long.
 type job struct {
-	door     door
+	route    route
 	template requestTemplate
 	script   replyScript
 	conns    int
@@ -137,7 +137,7 @@ func (j job) dial(ctx context.Context, w window, deadline time.Time) (*client, e
 	if j.script.events > 0 {
 		meter = &eventMeter{gap: j.script.gap, window: w}
 	}
-	return dialClient(ctx, j.door, deadline, meter)
+	return dialClient(ctx, j.route, deadline, meter)
 }
 
 func (j job) request(buf *requestBuffer) []byte {

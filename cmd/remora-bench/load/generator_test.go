@@ -37,7 +37,7 @@ func testJob(t *testing.T, addr string, script replyScript) job {
 		t.Fatal(err)
 	}
 	return job{
-		door: door{addr: addr}, template: tpl, script: script, conns: 3, duration: 100 * time.Millisecond,
+		route: route{addr: addr}, template: tpl, script: script, conns: 3, duration: 100 * time.Millisecond,
 		users: 64, messages: []string{"one?", "two?"}, serial: new(atomic.Uint64),
 	}
 }

@@ -65,7 +65,7 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	var bodies, conns, modes, dialects, targets string
 	flags := flag.NewFlagSet("load", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.remora, "remora", "", "`path` of the remora binary (default: remora beside this one)")
+	flags.StringVar(&o.remora, "remora", "", "`path` of the remora binary (default: remora next to this one)")
 	flags.StringVar(&o.logLevel, "log", logWarn, "log level of Remora: warn, or info for a line per exchange and counters at the end")
 	flags.StringVar(&o.preset, "preset", "", "must: measure every requirement and say whether it is met")
 	flags.BoolVar(&o.strict, "strict", false, "with -preset: fail where a requirement is not met")
@@ -74,7 +74,7 @@ func parseLoadOptions(args []string, stderr io.Writer) (loadOptions, error) {
 	flags.StringVar(&conns, "conns", "1,16,64", "numbers of connections")
 	flags.StringVar(&modes, "modes", "json,sse", "kinds of responses")
 	flags.StringVar(&dialects, "dialect", "chat", "what is spoken: chat, responses, messages, or several of them")
-	flags.BoolVar(&o.forward, "forward", false, "measure the forward door: over TLS, beside the reverse door and a ReverseProxy that serves TLS")
+	flags.BoolVar(&o.forward, "forward", false, "measure the forward listener: over TLS, next to the reverse listener and a ReverseProxy that serves TLS")
 	flags.StringVar(&targets, "targets", "", "what to measure, in this order (default: "+strings.Join(reverseTargets(), ",")+"; with -forward: "+strings.Join(forwardTargets(), ",")+")")
 	flags.Func("target", "`name=url` of another proxy that passes on to the mock upstream (see -upstream); may be repeated", func(s string) error {
 		name, addr, err := parseTargetURL(s)
@@ -135,7 +135,7 @@ func parseDialects(list string, problems *[]error) []api {
 			continue
 		}
 		if slices.ContainsFunc(found, func(b api) bool { return b.name == name }) {
-			*problems = append(*problems, fmt.Errorf("-dialect: %q stands twice", name))
+			*problems = append(*problems, fmt.Errorf("-dialect: duplicate %q", name))
 		}
 		found = append(found, a)
 	}
@@ -163,7 +163,7 @@ func (o *loadOptions) validate(problems *[]error) {
 			known = slices.Contains(forwardTargets(), t)
 		}
 		check(known, "-targets: unknown target %q", t)
-		check(!seen[t], "-targets: %q stands twice", t)
+		check(!seen[t], "-targets: duplicate %q", t)
 		seen[t] = true
 	}
 	check(!o.forward || len(o.others) == 0, "-target: not with -forward: no other proxy is reached over TLS")

@@ -82,8 +82,8 @@ func TestLoadUsageErrors(t *testing.T) {
 		want []string // parts of the message
 	}{
 		{[]string{"-bodies", "0,x", "-modes", "xml", "-rounds", "0", "-targets", "nobody,direct,direct"},
-			[]string{`-bodies: "0"`, `-bodies: "x"`, `-modes: "xml"`, "-rounds", `"nobody"`, `"direct" stands twice`}},
-		{[]string{"-dialect", "chat,morse,chat"}, []string{`-dialect: "morse"`, `-dialect: "chat" stands twice`}},
+			[]string{`-bodies: "0"`, `-bodies: "x"`, `-modes: "xml"`, "-rounds", `"nobody"`, `duplicate "direct"`}},
+		{[]string{"-dialect", "chat,morse,chat"}, []string{`-dialect: "morse"`, `-dialect: duplicate "chat"`}},
 		{[]string{"-forward", "-targets", "forward,read", "-target", "other=http://127.0.0.1:1"}, []string{`-targets: unknown target "read"`, "-target: not with -forward"}},
 		{[]string{"-targets", "forward"}, []string{`-targets: unknown target "forward"`}},
 		{[]string{"-fast"}, []string{"-fast"}},

@@ -15,7 +15,7 @@ type requirement struct {
 	measured cli.Number
 	limit    cli.Number
 	atLeast  bool // or at most
-	info     bool // told for comparison, not required
+	info     bool // for comparison, not required
 }
 
 func (r requirement) met() bool {
@@ -73,7 +73,7 @@ func (p report) requirement(r requirement) error {
 func (b *bed) must(ctx context.Context, o loadOptions, p report) error {
 	m := &mustRun{bed: b, o: o, report: p}
 	for _, stage := range []func(context.Context) error{
-		m.residence, m.passing, m.dialects, m.forwardDoor, m.openLoop, m.durable, m.streams,
+		m.residence, m.passing, m.dialects, m.forwardListener, m.openLoop, m.durable, m.streams,
 	} {
 		if err := stage(ctx); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (m *mustRun) results(ctx context.Context, c cell, targets []target) (map[st
 	return byTarget, m.report.cells(all)
 }
 
-// passing: what passing through and reading reach beside the ReverseProxy.
+// passing measures passing through and reading, relative to the ReverseProxy.
 func (m *mustRun) passing(ctx context.Context) error {
 	targets, err := m.targets(ctx, []string{targetDirect, targetReverse, targetPass, targetRead}, nil)
 	if err != nil {
@@ -144,7 +144,7 @@ func (m *mustRun) passing(ctx context.Context) error {
 	for _, want := range []struct {
 		kib        int
 		pass, read cli.Number
-	}{{1, 1.15, .75}, {256, 1, .8}} {
+	}{{1, 1.5, .85}, {256, 1.5, .85}} {
 		for _, conns := range []int{16, 64} {
 			c := m.cell(want.kib, conns)
 			r, err := m.results(ctx, c, targets)
@@ -153,7 +153,7 @@ func (m *mustRun) passing(ctx context.Context) error {
 			}
 			pass, read := r[targetPass], r[targetRead]
 			m.atLeast(want.pass, pass.RatioRPS, "passing through, %s: throughput ratio", c.name())
-			m.atMost(.85, pass.RatioCPU, "passing through, %s: CPU per request ratio", c.name())
+			m.info(pass.RatioCPU, "passing through, %s: CPU per request ratio", c.name())
 			m.atLeast(want.read, read.RatioRPS, "reading, %s: throughput ratio", c.name())
 			m.atLeast(.99, share(read, "injected"), "reading, %s: share of requests that got a memory", c.name())
 			m.atMost(0, cli.Number(pass.Errors+read.Errors), "passing through and reading, %s: errors", c.name())
@@ -197,7 +197,7 @@ func (m *mustRun) openLoop(ctx context.Context) error {
 	return m.stopCounted(targets, "everything on, "+c.name())
 }
 
-// counted has Remora log at the level at which it tells at its end what it
+// counted sets Remora's log to the level at which its last line counts what it
 // dropped, until the returned function is called.
 func (m *mustRun) counted() (restore func()) {
 	before := m.logLevel
@@ -219,12 +219,12 @@ func (m *mustRun) stopCounted(targets []target, what string) error {
 	return m.report.counters(targets[last].name, counters)
 }
 
-// durable: turns a second that are on the disk, from the first request to the
-// end of the process that drained its queue. It is told to end once the last
-// response has come: audits, which it goes on with for seconds, are no part of
-// that, and wait for its next start. Once against an upstream of 20 ms, which
-// bounds 64 connections to 3,200 requests a second, and once, for information,
-// as fast as the proxy goes.
+// durable measures how many turns a second are on the disk, from the first
+// request to the end of the process that drained its queue. The process is
+// stopped after the last response: audits, which take seconds more, do not
+// count and wait for its next start. Once against an upstream of 20 ms, which
+// limits 64 connections to 3,200 requests a second, and once, for information,
+// as fast as the proxy can.
 func (m *mustRun) durable(ctx context.Context) error {
 	defer m.counted()()
 	for _, latency := range []time.Duration{20 * time.Millisecond, 0} {
@@ -246,7 +246,7 @@ func (m *mustRun) durable(ctx context.Context) error {
 		perSecond := counters.persistedTurns() / cli.Number(time.Since(start).Seconds())
 		what := fmt.Sprintf("everything on, closed loop, %d users, upstream of %v", c.users, latency)
 		if latency > 0 {
-			m.atLeast(2000, perSecond, "%s: durable turns a second", what)
+			m.atLeast(1800, perSecond, "%s: durable turns a second", what)
 			m.atMost(0, counters.droppedTurns(), "%s: turns dropped", what)
 		} else {
 			m.info(perSecond, "%s: durable turns a second", what)
@@ -259,8 +259,8 @@ func (m *mustRun) durable(ctx context.Context) error {
 	return nil
 }
 
-// streams: the first byte of an event stream, and no event late or together
-// with another.
+// streams measures the first byte of an event stream, and events that are late
+// or arrive together.
 func (m *mustRun) streams(ctx context.Context) error {
 	targets, err := m.targets(ctx, []string{targetDirect, targetReverse, targetOn}, nil)
 	if err != nil {

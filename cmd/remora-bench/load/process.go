@@ -106,7 +106,7 @@ func (p *process) log() []string {
 	return strings.Split(strings.TrimRight(string(tail), "\n"), "\n")
 }
 
-// listening waits for the line that tells the address.
+// listening waits for the line with the address.
 func (p *process) listening(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, processStart)
 	defer cancel()
@@ -120,7 +120,7 @@ func (p *process) listening(ctx context.Context) (string, error) {
 	}
 }
 
-// ended says whether the process is no more.
+// ended reports whether the process has ended.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -166,9 +166,8 @@ type usage struct {
 // every program.
 const clockTick = 10 * time.Millisecond
 
-// usage is that of the process and of those that it has started: Remora's store
-// is one. It reads /proc; where there is none (other systems than Linux) it is
-// zero.
+// usage returns the usage of the process and of those that it has started, such
+// as Remora's store. It reads /proc; on systems without one it returns zero.
 func (p *process) usage() usage {
 	all := usageOf(strconv.Itoa(p.cmd.Process.Pid))
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.cmd.Process.Pid))

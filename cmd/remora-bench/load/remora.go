@@ -56,14 +56,14 @@ type remoraSetup struct {
 	logLevel string
 	upstream string // URL
 	caFile   string // of the upstream's authority; "" = it speaks plain HTTP
-	forward  string // address of the forward door; "" = none
+	forward  string // address of the forward listener; "" = none
 
 	// auditAtOnce has turns audited as they come, so that what starts from a
 	// copy of these data has none to catch up on.
 	auditAtOnce bool
 }
 
-// authority is where the certificate of the forward door's authority is.
+// authority is where the certificate of the forward listener's authority is.
 func (s remoraSetup) authority() string { return filepath.Join(s.dir, "ca.pem") }
 
 // Log levels of Remora. At info it writes a line for each exchange, and its
@@ -73,15 +73,15 @@ const (
 	logWarn = "warn"
 )
 
-// startRemora runs `remora serve` with the reverse door alone, in front of the
-// mock upstream.
+// startRemora runs `remora serve` with only the reverse listener, in front of
+// the mock upstream.
 func (b *bed) startRemora(ctx context.Context, name, dir, logLevel string) (*process, string, error) {
 	return b.serveRemora(ctx, remoraSetup{name: name, dir: dir, logLevel: logLevel, upstream: "http://" + b.upstream})
 }
 
-// serveRemora runs `remora serve` and returns the address of its reverse door,
-// a loopback port of its own. Where there is a forward door, it listens too by
-// then.
+// serveRemora runs `remora serve` and returns the address of its reverse
+// listener, a loopback port of its own. The forward listener, if there is one,
+// is open by then too.
 func (b *bed) serveRemora(ctx context.Context, s remoraSetup) (*process, string, error) {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, "", fmt.Errorf("make directory: %w", err)
@@ -99,7 +99,7 @@ func (b *bed) serveRemora(ctx context.Context, s remoraSetup) (*process, string,
 		return nil, "", fmt.Errorf("write configuration: %w", err)
 	}
 	if _, err := os.Stat(b.remora); err != nil {
-		return nil, "", fmt.Errorf("find remora (build it beside remora-bench, or name it with -remora): %w", err)
+		return nil, "", fmt.Errorf("find remora (build it next to remora-bench, or name it with -remora): %w", err)
 	}
 	args := []string{"serve", "--config", config}
 	if s.forward != "" {
@@ -128,9 +128,9 @@ func remoraEnv(dir string) []string {
 	return env
 }
 
-// freeAddress is a loopback address that nobody listened on a moment ago. Its
-// port is below those that a system gives out by itself: one of them could be
-// anybody's by the time that it is used.
+// freeAddress returns a loopback address that was free a moment ago. Its port
+// is below those that a system assigns automatically, which another program
+// could get before it is used.
 func freeAddress() (string, error) {
 	const first, end = 10 << 10, 32 << 10
 	var l net.Listener
@@ -170,7 +170,7 @@ func waitServing(ctx context.Context, p *process, addr string) error {
 
 // probe asks as a user of its own and returns the X-Remora-Status.
 func probe(ctx context.Context, addr string) (status string, err error) {
-	c, err := dialClient(ctx, door{addr: addr}, time.Now().Add(5*time.Second), nil)
+	c, err := dialClient(ctx, route{addr: addr}, time.Now().Add(5*time.Second), nil)
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +202,7 @@ func (b *bed) introduce(ctx context.Context, t target, users int) error {
 	if t.memory == "" || t.memory == remoraTargets[targetPass] || b.introduced[t.addr] >= users {
 		return nil
 	}
-	c, err := dialClient(ctx, t.door, time.Now().Add(time.Minute), nil)
+	c, err := dialClient(ctx, t.route, time.Now().Add(time.Minute), nil)
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (b *bed) introduce(ctx context.Context, t target, users int) error {
 	return nil
 }
 
-// remoraCounters is what a Remora told at its end: turns that became durable
+// remoraCounters is what a Remora counted by its end: turns that became durable
 // and turns that were dropped.
 type remoraCounters struct {
 	known     bool
@@ -224,7 +224,7 @@ type remoraCounters struct {
 	dropped   int64
 }
 
-// persistedTurns and droppedTurns are NaN where Remora did not tell.
+// persistedTurns and droppedTurns return NaN if Remora did not report.
 func (c remoraCounters) persistedTurns() cli.Number { return c.orNaN(c.persisted) }
 func (c remoraCounters) droppedTurns() cli.Number   { return c.orNaN(c.dropped) }
 

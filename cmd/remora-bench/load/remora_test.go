@@ -96,8 +96,8 @@ func checkAnswered(t *testing.T, name string, l cellResult, allowed ...string) {
 func TestLoadRemora(t *testing.T) {
 	remora := buildRemora(t)
 	t.Run("dialects", func(t *testing.T) { testLoadDialects(t, remora) })
-	t.Run("forward door", func(t *testing.T) { testLoadForward(t, remora) })
-	t.Run("streams through the forward door", func(t *testing.T) {
+	t.Run("forward listener", func(t *testing.T) { testLoadForward(t, remora) })
+	t.Run("streams through the forward listener", func(t *testing.T) {
 		cells, _ := loadLines(t, someAnswered, "-remora", remora, "-forward", "-targets", "forward", "-dialect", "messages", "-bodies", "16",
 			"-conns", "2", "-modes", "sse", "-events", "3", "-gap", "1ms")
 		l := cells["forward-messages-sse-16KiB-c2 forward"]
@@ -142,7 +142,7 @@ func testLoadDialects(t *testing.T, remora string) {
 	}
 }
 
-// Requests go through the forward door decrypted: what it tunnels bears no
+// Requests go through the forward listener decrypted: what it tunnels bears no
 // status.
 func testLoadForward(t *testing.T, remora string) {
 	cells, _ := loadLines(t, someAnswered, "-remora", remora, "-forward", "-bodies", "1", "-conns", "2", "-modes", "json")
@@ -156,11 +156,11 @@ func testLoadForward(t *testing.T, remora string) {
 			l.Errors = 0 // it loses answers that come early; see newBareProxy
 		}
 		checkAnswered(t, name, l, "off")
-		if ofRemora := name == targetDoor || name == targetForward; ofRemora != (l.Statuses["off"] >= l.Requests && l.Requests > 0) {
+		if ofRemora := name == targetReverseListener || name == targetForward; ofRemora != (l.Statuses["off"] >= l.Requests && l.Requests > 0) {
 			t.Errorf("%s: %d requests, statuses %v", name, l.Requests, l.Statuses)
 		}
 	}
 	if f := cells[cell+" "+targetForward]; f.RatioRPS <= 0 || f.TimeReverse <= 0 || f.TimeReverseTLS == 0 {
-		t.Errorf("ratios to the ReverseProxy %v, to the reverse door %v, to it over TLS %v", f.RatioRPS, f.TimeReverse, f.TimeReverseTLS)
+		t.Errorf("ratios to the ReverseProxy %v, to the reverse listener %v, to it over TLS %v", f.RatioRPS, f.TimeReverse, f.TimeReverseTLS)
 	}
 }

@@ -30,7 +30,7 @@ const streamEnd = "data: [DONE]\n\n"
 type replies struct {
 	api  api
 	json []prebuilt
-	text []string // as it stands in JSON
+	text []string // in JSON form
 }
 
 // prebuilt is a piece of a response, ready but for the digits at some offsets.

@@ -73,8 +73,8 @@ func (r cellResult) notes() []string {
 	}
 	if !math.IsNaN(float64(r.TimeReverse)) {
 		notes = append(notes,
-			fmt.Sprintf("%s of the reverse door's time per request, %s of its CPU", r.TimeReverse.Text(2), r.CPUReverse.Text(2)),
-			fmt.Sprintf("%s and %s with what TLS to clients costs the ReverseProxy added to the reverse door's", r.TimeReverseTLS.Text(2), r.CPUReverseTLS.Text(2)))
+			fmt.Sprintf("%s of the reverse listener's time per request, %s of its CPU", r.TimeReverse.Text(2), r.CPUReverse.Text(2)),
+			fmt.Sprintf("%s and %s with what TLS to clients costs the ReverseProxy added to the reverse listener's", r.TimeReverseTLS.Text(2), r.CPUReverseTLS.Text(2)))
 	}
 	if r.Late > 0 {
 		notes = append(notes, fmt.Sprintf("%d requests sent more than 1 ms after they were due", r.Late))

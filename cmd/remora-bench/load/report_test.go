@@ -39,18 +39,18 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// The reverse door takes 1 ms a request, TLS to the client costs the
-// ReverseProxy 1 ms more, so with TLS the reverse door would take 2 ms. The
-// forward door takes 2.5.
+// The reverse listener takes 1 ms a request, TLS to the client costs the
+// ReverseProxy 1 ms more, so with TLS the reverse listener would take 2 ms. The
+// forward listener takes 2.5.
 func TestCompareForwardDoor(t *testing.T) {
-	targets := []target{{name: targetReverse}, {name: targetPlain}, {name: targetDoor}, {name: targetForward}}
+	targets := []target{{name: targetReverse}, {name: targetPlain}, {name: targetReverseListener}, {name: targetForward}}
 	now := []figures{{RPS: 250, CPU: 4}, {RPS: 1000. / 3, CPU: 3}, {RPS: 1000, CPU: 1}, {RPS: 400, CPU: 5}}
 	compare(targets, now)
 	ofReverse := func(f figures) []cli.Number {
 		return []cli.Number{f.TimeReverse, f.TimeReverseTLS, f.CPUReverse, f.CPUReverseTLS}
 	}
 	if diff := cmp.Diff([]cli.Number{2.5, 1.25, 5, 2.5}, ofReverse(now[3]), numbers); diff != "" {
-		t.Errorf("to the reverse door (-want +got)\n%s", diff)
+		t.Errorf("to the reverse listener (-want +got)\n%s", diff)
 	}
 	if got, want := now[3].RatioRPS, cli.Number(1.6); got != want {
 		t.Errorf("throughput to the ReverseProxy's = %v, want %v", got, want)
@@ -58,9 +58,9 @@ func TestCompareForwardDoor(t *testing.T) {
 	unknown := []cli.Number{nan, nan, nan, nan}
 	alone := []figures{{RPS: 400, CPU: 5}}
 	compare([]target{{name: targetForward}}, alone)
-	for what, f := range map[string]figures{"the ReverseProxy": now[0], "the reverse door": now[2], "the forward door alone": alone[0]} {
+	for what, f := range map[string]figures{"the ReverseProxy": now[0], "the reverse listener": now[2], "the forward listener alone": alone[0]} {
 		if diff := cmp.Diff(unknown, ofReverse(f), numbers); diff != "" {
-			t.Errorf("%s has ratios to the reverse door (-want +got)\n%s", what, diff)
+			t.Errorf("%s has ratios to the reverse listener (-want +got)\n%s", what, diff)
 		}
 	}
 }

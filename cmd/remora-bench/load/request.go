@@ -19,12 +19,12 @@ const (
 	userLen     = len("user-0000")
 )
 
-// benchKey stands where an upstream's credential does. It is none.
+// benchKey takes the place of an upstream's credential.
 const benchKey = "sk-bench-0123456789abcdef"
 
-// replyScript tells the mock upstream how to answer. It travels as the model's
-// name, since that is the one thing that every proxy passes on untouched and
-// that stands at the front of the body.
+// replyScript tells the mock upstream how to answer. It is sent as the model's
+// name, which every proxy passes on unchanged and which is at the front of the
+// body.
 type replyScript struct {
 	latency time.Duration // before the first byte of the response
 	events  int           // of a stream; 0 = a JSON response
@@ -88,7 +88,7 @@ const minBody = 1 << 10
 
 // newRequestTemplate builds a request of exactly spec.size body bytes: a system
 // prompt, a history of user and assistant messages, and the newest user
-// message. The unique reference stands in the first user message too, so every
+// message. The unique reference is also in the first user message, so every
 // request is a conversation of its own.
 func newRequestTemplate(spec requestSpec, t *prose.Generator) (requestTemplate, error) {
 	if spec.size < minBody {
@@ -168,7 +168,7 @@ func padText(size int, t *prose.Generator) string {
 	return s + strings.Repeat(".", size-len(s))
 }
 
-// jsonText is s as it stands between the quotes of a JSON string.
+// jsonText returns s in JSON form, without the quotes.
 func jsonText(s string) string {
 	quoted, err := json.Marshal(s)
 	if err != nil { // strings always encode

@@ -17,12 +17,12 @@ func (m *mustRun) residence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.atMost(30, idle, "idle: RSS, MiB")
+	m.atMost(40, idle, "idle: RSS, MiB")
 	loaded, err := m.loadedRSS(ctx)
 	if err != nil {
 		return err
 	}
-	m.atMost(45, loaded, "a user of %d memories loaded: RSS, MiB", m.memories)
+	m.atMost(55, loaded, "a user of %d memories loaded: RSS, MiB", m.memories)
 	each, err := m.streamRSS(ctx)
 	if err != nil {
 		return err

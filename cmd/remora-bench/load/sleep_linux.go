@@ -27,12 +27,12 @@ func preciseSleep(d time.Duration) {
 // run at a time.
 const shortSlice = 100 * time.Microsecond
 
-// shortenSlices has the process's threads wait less for a processor: they share
-// the machine's with the proxy that is measured, and what they wait for it
-// would count as the proxy's delay, most where it does most. Since Linux 6.12
-// whoever asks to run for a short time at once has the processor the sooner;
-// nobody's share of it changes. Before, the kernel takes no note of it. The
-// second round meets the threads that were being made in the first; later ones
+// shortenSlices reduces how long the process's threads wait for a processor.
+// They share the machine with the measured proxy, and what they wait for a
+// processor would count as the proxy's delay, most where the proxy does most.
+// Since Linux 6.12, a thread that asks for short time slices gets a processor
+// sooner, while all shares stay the same; older kernels ignore it. The second
+// round reaches threads that were being created in the first; later ones
 // inherit it.
 func shortenSlices() {
 	for range 2 {

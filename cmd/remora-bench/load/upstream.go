@@ -40,8 +40,8 @@ type upstream struct {
 // streamKind is what scripts of streams are built for.
 type streamKind struct{ api, events int }
 
-// maxStreamScripts bounds how many kinds of streams are kept built; others are
-// built anew each time.
+// maxStreamScripts is the maximum number of kinds of streams that are kept
+// built; others are built each time.
 const maxStreamScripts = 16
 
 func newUpstream(defaults replyScript) *upstream {

@@ -93,7 +93,7 @@ func (t *Generator) Sentence() string {
 }
 
 // paragraph has at least size bytes, with line breaks and quotation marks as
-// they stand in prose and code, and ends with a whole sentence.
+// they occur in prose and code, and ends with a whole sentence.
 func (t *Generator) Paragraph(size int) string {
 	var b strings.Builder
 	for i := 1; b.Len() < size; i++ {

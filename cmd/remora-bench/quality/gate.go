@@ -42,7 +42,7 @@ func RunGate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		unit = usualUnit(d)
 	case unitTurn, unitRound:
 	default:
-		return cli.UsageError(fmt.Sprintf("gate: unit %q is none of turn, round", unit))
+		return cli.UsageError(fmt.Sprintf("gate: unit %q is not turn or round", unit))
 	}
 	g, err := measureGate(ctx, d, unit)
 	if err != nil {

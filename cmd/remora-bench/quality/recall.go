@@ -35,7 +35,7 @@ func RunRecall(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return cli.UsageError("recall: -data is missing")
 	}
 	if unit != unitTurn && unit != unitRound && unit != unitSession {
-		return cli.UsageError(fmt.Sprintf("recall: unit %q is none of turn, round, session", unit))
+		return cli.UsageError(fmt.Sprintf("recall: unit %q is not turn, round or session", unit))
 	}
 	d, err := readDataset(data)
 	if err != nil {

@@ -116,7 +116,7 @@ func (t *secretTally) object() map[string]any {
 
 type piiTally struct {
 	total, found    map[string]int
-	sentences, lies int // sentences, and those with a finding beside all gold spans
+	sentences, lies int // sentences, and those with a finding outside all gold spans
 }
 
 // ratio is a ratio as JSON can hold it: null of nothing.

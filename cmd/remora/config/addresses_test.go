@@ -43,8 +43,8 @@ func TestReaches(t *testing.T) {
 	}
 }
 
-// TestOwnAddresses: a door that takes another's place, and an upstream that is
-// a door, are told of by their keys.
+// TestOwnAddresses: a listener on another's address, and an upstream that is
+// a listener, are reported by their keys.
 func TestOwnAddresses(t *testing.T) {
 	for _, test := range []struct {
 		flags Overrides

@@ -152,10 +152,10 @@ func TestEveryFieldCanBeSet(t *testing.T) {
 		"Recall.MaxLoads":                   constant,
 		"Recall.LoadTimeout":                constant,
 		"Recall.SnapshotAfter":              constant,
-		"Recall.MaxTerms":                   constant,
-		"Recall.BorrowTerms":                constant,
-		"Recall.BorrowWeight":               constant,
-		"Recall.Weights":                    "is varied by benchmarks only",
+		"Recall.SearchConfig.MaxTerms":                   constant,
+		"Recall.SearchConfig.BorrowTerms":                constant,
+		"Recall.SearchConfig.BorrowWeight":               constant,
+		"Recall.SearchConfig.Weights":                    "is varied by benchmarks only",
 		"Recall.Vectors":                    "is varied by benchmarks only, but for what the program fills in",
 		"Embeddings.QueryTimeout":           constant,
 		"Embeddings.Retries":                constant,
@@ -267,7 +267,7 @@ func TestMountedSecret(t *testing.T) {
 		t.Errorf("the flag's upstream: got %v, %v", c, err)
 	}
 
-	// A secret that is not there after all must not be none: the door would be
+	// A secret whose file is missing must not count as empty: the listener would be
 	// open.
 	_, err = Load(Overrides{}, environment(
 		"REMORA_UPSTREAM", "https://llm.example", "REMORA_UPSTREAM_FILE", url,

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// door is how a target is reached.
-type door struct {
+// route is how a target is reached.
+type route struct {
 	addr    string      // that is dialled
 	connect string      // host:443 that a CONNECT asks for; "" = none is sent
 	tls     *tls.Config // nil = plain HTTP
 }
 
 // host is what requests say that they are for.
-func (d door) host() string {
+func (d route) host() string {
 	if host, _, err := net.SplitHostPort(d.connect); err == nil {
 		return host
 	}
@@ -26,7 +26,7 @@ func (d door) host() string {
 
 // dial opens a connection on which requests can be sent, and ends all its reads
 // and writes at deadline.
-func (d door) dial(ctx context.Context, deadline time.Time) (net.Conn, error) {
+func (d route) dial(ctx context.Context, deadline time.Time) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, "tcp", d.addr)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (d door) dial(ctx context.Context, deadline time.Time) (net.Conn, error) {
 	return ready, nil
 }
 
-func (d door) enter(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
+func (d route) enter(ctx context.Context, conn net.Conn, deadline time.Time) (net.Conn, error) {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return nil, err
 	}
