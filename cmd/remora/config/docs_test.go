@@ -28,8 +28,8 @@ batch sizes and internal timeouts are not settings: they are constants of the pa
 
 In a Linux container with a memory limit (of the process's control group or one above it), the limits of what is held in
 memory default to a share of it, as the table says; values that are set apply unchanged, and a copy of
-config.example.json sets them all. The store's process keeps to ` + "`storage.memoryBytes`" + `. The proxy's GOMEMLIMIT is 13/16 of
-the container's memory less that, unless the environment sets ` + "`GOMEMLIMIT`" + `. The rest is for buffers of the kernel and
+config.example.json sets them all. The store's process keeps to ` + "`storage.memoryBytes`" + `. The proxy's GOMEMLIMIT is 13/16
+of the container's memory less that, unless the environment sets ` + "`GOMEMLIMIT`" + `. The rest is for buffers of the kernel and
 mapped files. 128 MiB are enough for both processes. ` + "`GOGC` and `GOMAXPROCS`" + ` are left to Go.
 
 Tracing is configured by the standard ` + "`OTEL_*`" + ` variables and off without them: ` + "`OTEL_EXPORTER_OTLP_ENDPOINT`" + `,

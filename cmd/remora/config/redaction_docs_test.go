@@ -18,8 +18,8 @@ The built-in rules of [redaction](redaction.md). Their ids are those of ` + "`re
 const redactionServices = `
 ## Keys recognised by their vendor's name
 
-A value that is assigned to a name with one of these words, has the length and alphabet of that vendor's keys and looks random
-becomes ` + "`[API_KEY]`" + `. The table is rule data of [gitleaks](https://github.com/gitleaks/gitleaks) 8.30.1 (MIT,
+A value that is assigned to a name with one of these words, has the length and alphabet of that vendor's keys and looks
+random becomes ` + "`[API_KEY]`" + `. The table is rule data of [gitleaks](https://github.com/gitleaks/gitleaks) 8.30.1 (MIT,
 ` + "`redact/gitleaks/LICENSE`" + `).
 
 | The name has | Ids |
