@@ -524,7 +524,7 @@ func (ix blobWriter) firstExpiry() (first storage.Time) {
 // small enough that its description fits into one record, which ends at some
 // 150,000 memories.
 func (ix blobWriter) snapshotable() bool {
-	const perTurn, perMemory, perTerm = 52, 6, 8 // maximum bytes, except in odd cases; of a term, besides its name
+	const perTurn, perMemory, perTerm = 52, 6, 8 // bytes, rarely exceeded; of a term, besides its name
 	names := ix.terms.held() + ix.convs.names.held()
 	first := int64(perTurn*len(ix.turns)+perMemory*len(ix.mems)+perTerm*len(ix.posts)+4*len(ix.byTurn.slots)+4*len(ix.byID.slots)) + names + ix.coder.Held()
 	return ix.liveMems >= minSnapshotMemories && ix.omitted == 0 && max(first, int64(roomy(int(ix.postBytes)))+names) < storage.MaxRecord &&

@@ -127,9 +127,8 @@ func (ix ranker) scoreOwnWords(q *resolvedQuery, w *Weights, f *fieldWeights, s 
 // small to change any.
 const minSum = 0x1p-126
 
-// tallyFound adds a term to the sums of turns that have one, and returns their
-// number.
-func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) (added int) {
+// tallyFound adds a term to the sums of turns that have one.
+func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) {
 	m := &s.norms
 	buf, headers := p.buf, ix.headers
 	sums := s.sums[:len(headers)]
@@ -143,7 +142,6 @@ func (ix ranker) tallyFound(p *postings, share, weight, k1 float32, s *scratch) 
 		sums[n] = sums[n] + weight*x/(k1+x) + minSum
 	}
 	s.entries = s.entries[:from]
-	return len(left)
 }
 
 // markFound returns the set of the turns in found.
@@ -343,7 +341,7 @@ func (ix ranker) markCandidates(seeds []int32, s *scratch) (alone bool) {
 		if whole && !s.met.has(conv) {
 			s.met.set(conv)
 			s.grouped = append(s.grouped, conv)
-			for n := ix.convs.list[conv].last; n >= 0; n = ix.before(n) {
+			for n := ix.convs.list[conv].last; n >= 0; n = turns[n].prev {
 				near.set(n)
 			}
 		}
@@ -351,12 +349,12 @@ func (ix ranker) markCandidates(seeds []int32, s *scratch) (alone bool) {
 		if !whole {
 			around = 2 * reach
 		}
-		for n, i := ix.before(seed), 1; n >= 0 && i <= around; n, i = ix.before(n), i+1 {
+		for n, i := turns[seed].prev, 1; n >= 0 && i <= around; n, i = turns[n].prev, i+1 {
 			if near.set(n); i <= reach {
 				chosen.set(n)
 			}
 		}
-		for n, i := ix.after(seed), 1; n >= 0 && i <= around; n, i = ix.after(n), i+1 {
+		for n, i := turns[seed].next, 1; n >= 0 && i <= around; n, i = turns[n].next, i+1 {
 			if near.set(n); i <= reach {
 				chosen.set(n)
 			}
@@ -367,22 +365,4 @@ func (ix ranker) markCandidates(seeds []int32, s *scratch) (alone bool) {
 	}
 	s.grouped = s.grouped[:0]
 	return alone
-}
-
-// before returns the previous turn of the conversation, or -1. It is usually
-// the one numbered before. Testing that first lets the processor predict the
-// result instead of waiting for one turn after the other.
-func (ix ranker) before(n int32) int32 {
-	if t := &ix.turns[n]; t.prev != n-1 {
-		return t.prev
-	}
-	return n - 1
-}
-
-// after returns the next turn of the conversation, or -1.
-func (ix ranker) after(n int32) int32 {
-	if t := &ix.turns[n]; t.next != n+1 {
-		return t.next
-	}
-	return n + 1
 }

@@ -33,7 +33,7 @@ type index struct {
 	plain    int64 // bytes of text before the coder learns
 	building bool  // from records: the coder learns at the end, and postings go to the log
 	log      postingLog
-	later    bool // built from records: Engine.codeTexts codes its texts afterwards
+	later    bool // built from records: loader.codeTexts codes its texts afterwards
 
 	byTurn table    // by turn.key
 	byID   table    // by the hash of a memory's id
