@@ -103,7 +103,7 @@ func (w Weights) validate() (errs []error) {
 			limit = 1
 		}
 		if x := v.Field(i).Float(); !(x >= 0 && x <= limit) || name == "K1" && x == 0 { // NaN is invalid, too
-			errs = append(errs, fmt.Errorf("Weights.%s: must be 0..%g, K1 not 0", name, limit))
+			errs = append(errs, fmt.Errorf("weight %s: must be 0..%g, K1 not 0", name, limit))
 		}
 	}
 	return errs
