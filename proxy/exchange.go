@@ -150,7 +150,7 @@ func (x *httpExchange) serve() {
 	case x.up == nil:
 		setStatus(x.w.Header(), x.statusHeader(), "0")
 		x.h.plane.leaveBody(x.w, x.r)
-		problemNoUpstream.write(x.w)
+		problemNoUpstream.Write(x.w)
 		return
 	case isUpgrade(x.r):
 		x.upgrade()
@@ -214,7 +214,7 @@ func (x *httpExchange) upgrade() {
 	if x.fallsBack() {
 		x.w.Header()["Upgrade"] = []string{"HTTP/1.1"} // RFC 9110, 15.5.22
 		x.h.plane.leaveBody(x.w, x.r)
-		problemFallback.write(x.w)
+		problemFallback.Write(x.w)
 		x.log(outcome{relayed: relayed{Status: problemFallback.Status}})
 		return
 	}
@@ -251,8 +251,8 @@ func (x *httpExchange) readBody() bool {
 			p = problemTooSlow
 		}
 		setStatus(x.w.Header(), x.statusHeader(), "0")
-		p.write(x.w)
-		x.log(outcome{relayed: relayed{Status: p.Status}, cause: p.kind()})
+		p.Write(x.w)
+		x.log(outcome{relayed: relayed{Status: p.Status}, cause: p.Kind()})
 		x.trace.end(x.h.deps.Now())
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/problem"
 )
 
 // awaitLogged returns once the line of an exchange is in log.
@@ -79,8 +80,8 @@ func TestLogTellsWhatFailed(t *testing.T) {
 			if m == nil || strings.Trim(m[1], `"`) != test.want || strings.Contains(got, "hush") {
 				t.Errorf("got %s, want failed=%q", got, test.want)
 			}
-			if problem := problemTitles[test.want] != ""; problem != strings.Contains(got, "detail=") && test.want != "upstream-failed" {
-				t.Errorf("got %s, want the problem's detail %v", got, problem)
+			if told := slices.Contains(problem.Kinds(), test.want); told != strings.Contains(got, "detail=") && test.want != "upstream-failed" {
+				t.Errorf("got %s, want the problem's detail %v", got, told)
 			}
 		})
 	}
@@ -160,7 +161,7 @@ func TestLogTellsOfACut(t *testing.T) {
 func TestBrokenOff(t *testing.T) {
 	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	words := []string{causeUpstreamEarly}
-	for kind := range problemTitles {
+	for _, kind := range problem.Kinds() {
 		words = append(words, kind)
 	}
 	for _, err := range []error{

@@ -19,6 +19,7 @@ import (
 
 	"github.com/elazarl/goproxy"
 
+	"github.com/remora-proxy/remora/proxy/problem"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -134,15 +135,16 @@ type Forward struct {
 	inner   *interceptor  // nil = nothing is intercepted
 }
 
-// NewForward returns a forward listener that does not listen yet. h serves what
-// is intercepted; if h or authority is nil, nothing is. sc configures those
+// NewForward returns a forward listener that does not listen yet. serve
+// returns what serves an intercepted host; if it or authority is nil, nothing is
+// intercepted. sc configures those
 // connections; its address is ignored. log may be nil.
-func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
+func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	f := &Forward{cfg: cfg, places: make(chan struct{}, cfg.MaxTunnels)}
-	if h != nil && authority != nil && len(cfg.Intercept) > 0 {
+	if serve != nil && authority != nil && len(cfg.Intercept) > 0 {
 		handlers := map[string]http.Handler{}
 		for _, entry := range cfg.Intercept {
 			i, err := ParseIntercept(entry)
@@ -153,7 +155,7 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 				log.Warn("the certificate authority is not for this host: it is tunnelled, without memory. See 'remora ca init'", "host", i.Host)
 				continue
 			}
-			if handlers[i.Host], err = h.For(i); err != nil {
+			if handlers[i.Host], err = serve(i.Host, i.Upstream); err != nil {
 				return nil, fmt.Errorf("configure forward listener: %w", err)
 			}
 		}
@@ -170,9 +172,7 @@ func NewForward(cfg ForwardConfig, h *Handler, authority *Authority, sc ServerCo
 
 	own := DefaultServerConfig()
 	own.Listen, own.Drain = cfg.Listen, cfg.Drain
-	f.server = NewServer(f, own, log)
-	f.server.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
-	f.server.tunnels = true
+	f.server = NewTunnelServer(f, own, log)
 	return f, nil
 }
 
@@ -214,18 +214,18 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !f.authorized(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="remora"`)
-		newProblem(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").write(w)
+		problem.New(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").Write(w)
 		return
 	}
 	if r.Method != http.MethodConnect {
 		w.Header().Set("Allow", http.MethodConnect)
-		newProblem(http.StatusMethodNotAllowed, "forward-method", "this proxy serves https targets by CONNECT only").write(w)
+		problem.New(http.StatusMethodNotAllowed, "forward-method", "this proxy serves https targets by CONNECT only").Write(w)
 		return
 	}
 	select {
 	case f.places <- struct{}{}:
 	default:
-		newProblem(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").write(w)
+		problem.New(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").Write(w)
 		return
 	}
 	t := &forwarding{release: func() { <-f.places }}
@@ -283,7 +283,7 @@ func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAc
 		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: f.intercept}, host
 	}
 	if f.cfg.Others == OthersRefuse {
-		ctx.Resp = respond(newProblem(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
+		ctx.Resp = respond(problem.New(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
 	target, err := f.dialer.DialContext(ctx.Req.Context(), "tcp", host)
@@ -375,25 +375,25 @@ func public(a netip.Addr) bool {
 // refusal returns the answer to a failed CONNECT. It names what the client
 // asked for, and no address that it did not.
 func refusal(host string, err error) *http.Response {
-	var p problem
+	var p problem.Problem
 	var dns *net.DNSError
 	var netErr net.Error
 	switch {
 	case errors.Is(err, errForbidden):
-		p = newProblem(http.StatusForbidden, "forward-forbidden", "the target is not on the public internet")
+		p = problem.New(http.StatusForbidden, "forward-forbidden", "the target is not on the public internet")
 	case errors.As(err, &dns):
-		p = newProblem(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
+		p = problem.New(http.StatusBadGateway, "upstream-unreachable", "the name of "+host+" does not resolve")
 	case errors.As(err, &netErr) && netErr.Timeout():
-		p = newProblem(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
+		p = problem.New(http.StatusGatewayTimeout, "upstream-timeout", "connecting to "+host+" took too long")
 	default:
-		p = newProblem(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
+		p = problem.New(http.StatusBadGateway, "upstream-unreachable", host+" could not be reached")
 	}
 	return respond(p)
 }
 
 // respond returns p in the form that goproxy takes.
-func respond(p problem) *http.Response {
-	body := p.encode()
+func respond(p problem.Problem) *http.Response {
+	body := p.Encode()
 	return &http.Response{
 		StatusCode: p.Status, ProtoMajor: 1, ProtoMinor: 1, Close: true,
 		Header:        http.Header{"Content-Type": {"application/problem+json"}},

@@ -29,11 +29,11 @@ func runForward(t *testing.T, change func(*ForwardConfig)) (addr string, stop fu
 	return startForward(t, cfg, nil, nil)
 }
 
-func startForward(t *testing.T, cfg ForwardConfig, h *Handler, a *Authority) (addr string, stop func() error) {
+func startForward(t *testing.T, cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), a *Authority) (addr string, stop func() error) {
 	t.Helper()
 	sc := DefaultServerConfig()
 	sc.Drain = patience
-	f, err := NewForward(cfg, h, a, sc, nil)
+	f, err := NewForward(cfg, serve, a, sc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

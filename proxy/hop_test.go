@@ -82,19 +82,19 @@ func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !h.stream {
 		b, err := io.ReadAll(h.p.requestBody(w, r))
 		if err != nil {
-			problem, tell := problemFor(r, up, err)
+			failed, tell := problemFor(r, up, err)
 			if tell {
-				problem.write(w)
+				failed.Write(w)
 			}
-			h.finish(relayed{Status: problem.Status, Failed: failedClient})
+			h.finish(relayed{Status: failed.Status, Failed: failedClient})
 			return
 		}
 		body = httpclient.NewBody(nil, b[:len(b)/2], b[len(b)/2:])
 	}
 	resp, err := up.RoundTrip(w, r, body)
 	if err != nil {
-		if problem, tell := problemFor(r, up, err); tell {
-			problem.write(w)
+		if failed, tell := problemFor(r, up, err); tell {
+			failed.Write(w)
 		}
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -32,33 +31,21 @@ func ParseIntercept(s string) (Intercept, error) {
 	return Intercept{Host: host, Upstream: up}, nil
 }
 
-// For returns a handler for requests that were meant for i.Host only: their
-// path does not influence where they go. It reads the upstream's CA file if one
-// must be opened.
-func (h *Handler) For(i Intercept) (http.Handler, error) {
-	up, err := h.plane.router.ForHost(i.Host, i.Upstream)
-	if err != nil {
-		return nil, fmt.Errorf("intercept %s: %w", i.Host, err)
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.exchange(w, r, up, i.Host)
-	}), nil
-}
-
 // interceptor hands decrypted connections to a Server of their own with the
 // handler of the reverse listener, so that streams, cancellation and shutdown
 // are the same there.
 type interceptor struct {
-	handlers map[string]http.Handler // by host
-	server   *Server
-	conns    *handedOver
-	tls      *tls.Config
-	timeout  time.Duration // of the handshake
-	log      *slog.Logger
+	handlers  map[string]http.Handler // by host
+	server    *Server
+	conns     *handedOver
+	tls       *tls.Config
+	timeout   time.Duration // of the handshake
+	writeIdle time.Duration // ServerConfig.WriteIdle
+	log       *slog.Logger
 }
 
 func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerConfig, log *slog.Logger) *interceptor {
-	i := &interceptor{handlers: handlers, timeout: sc.HeaderTimeout, log: log}
+	i := &interceptor{handlers: handlers, timeout: sc.HeaderTimeout, writeIdle: sc.WriteIdle, log: log}
 	i.conns = &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}
 	i.tls = &tls.Config{
 		NextProtos: []string{"h2", "http/1.1"},
@@ -69,15 +56,11 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 			return a.leaf(hello.Conn.(*interceptedConn).host)
 		},
 	}
-	i.server = NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	i.server = NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handlers[r.Context().Value(interceptedKey{}).(string)].ServeHTTP(w, r)
-	}), sc, log)
-	i.server.http.Protocols.SetUnencryptedHTTP2(false)
-	i.server.http.Protocols.SetHTTP2(true)
-	i.server.http.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+	}), sc, i.conns, func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, interceptedKey{}, interceptedHostOf(c))
-	}
-	i.server.listener = i.conns
+	}, log)
 	return i
 }
 
@@ -86,7 +69,7 @@ type interceptedKey struct{}
 // take makes conn a TLS server for host and hands it over. It returns once the
 // handshake has ended; release is called when the connection is closed.
 func (i *interceptor) take(ctx context.Context, conn net.Conn, host string, release func()) {
-	c := tls.Server(newInterceptedConn(conn, host, release, i.server.cfg.WriteIdle), i.tls)
+	c := tls.Server(newInterceptedConn(conn, host, release, i.writeIdle), i.tls)
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {

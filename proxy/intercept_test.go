@@ -72,7 +72,7 @@ func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*Forwar
 		change(&cfg)
 	}
 	i.roots = roots
-	i.door, i.stop = startForward(t, cfg, i.h, a)
+	i.door, i.stop = startForward(t, cfg, i.h.For, a)
 	i.client = func(h2 bool) *http.Client {
 		tr := &http.Transport{
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: i.door}), ForceAttemptHTTP2: h2, DisableCompression: true,

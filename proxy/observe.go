@@ -9,7 +9,7 @@ import (
 // outcome is how an exchange ended.
 type outcome struct {
 	relayed        // Status is 0 if the client left before it was sent one
-	cause   string // why it failed, for the log: a kind of problem or one of the causes in problem.go; "" = it did not
+	cause   string // why it failed, for the log: a kind of problem or one of the causes in failure.go; "" = it did not
 	detail  string // of the problem
 }
 
@@ -80,7 +80,7 @@ func (x *exchange) log(out outcome) {
 		out.cause = causeOfBreak(x.up, out.Err)
 	case out.Err != nil: // an upgrade that was refused
 		p := explain(x.up, out.Err)
-		out.cause, out.detail = p.kind(), p.Detail
+		out.cause, out.detail = p.Kind(), p.Detail
 	}
 	if out.cause != "" {
 		attrs = append(attrs, slog.String("failed", out.cause))

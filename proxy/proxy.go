@@ -329,6 +329,20 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.exchange(w, r, nil, "")
 }
 
+// For returns a handler for requests that were meant for host only: their path
+// does not influence where they go. upstream names the configured upstream that
+// gets them; "" = the one whose URL has this host or, if there is none, the host
+// itself over HTTPS. For reads the upstream's CA file if one must be opened.
+func (h *Handler) For(host, upstream string) (http.Handler, error) {
+	up, err := h.plane.router.ForHost(host, upstream)
+	if err != nil {
+		return nil, fmt.Errorf("intercept %s: %w", host, err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.exchange(w, r, up, host)
+	}), nil
+}
+
 // exchange sends a request to up or, if up is nil, to the upstream of its path.
 // host is the intercepted one, "" at the reverse listener.
 func (h *Handler) exchange(w http.ResponseWriter, r *http.Request, up *httpclient.Upstream, host string) {

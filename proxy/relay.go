@@ -25,7 +25,7 @@ type StreamConfig struct {
 
 // DefaultStreamConfig tolerates slow networks, but not abandoned connections.
 func DefaultStreamConfig() StreamConfig {
-	return StreamConfig{ReadIdle: time.Minute, WriteIdle: 5 * time.Minute}
+	return StreamConfig{ReadIdle: time.Minute, WriteIdle: defaultWriteIdle}
 }
 
 // Validate returns all problems of c, joined.

@@ -112,8 +112,8 @@ func benchPlane(b *testing.B, upstream string) http.Handler {
 		up := p.choose(r)
 		resp, err := up.RoundTrip(w, r, httpclient.NewBody(l, buf[:n]))
 		if err != nil {
-			if problem, tell := problemFor(r, up, err); tell {
-				problem.write(w)
+			if failed, tell := problemFor(r, up, err); tell {
+				failed.Write(w)
 			}
 			return
 		}

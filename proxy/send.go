@@ -67,9 +67,9 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 func (x *httpExchange) fail(err error) {
 	x.trace.failed("upstream")
 	p, present := problemFor(x.r, x.up, err)
-	out := outcome{cause: p.kind(), detail: p.Detail}
+	out := outcome{cause: p.Kind(), detail: p.Detail}
 	if present {
-		p.write(x.w)
+		p.Write(x.w)
 		out.Status = p.Status
 	} else {
 		out.cause, out.detail = causeOfLeaving(x.ctx, err), ""

@@ -35,13 +35,17 @@ type ServerConfig struct {
 	Drain time.Duration
 }
 
+// defaultWriteIdle is the default of ServerConfig.WriteIdle and
+// StreamConfig.WriteIdle.
+const defaultWriteIdle = 5 * time.Minute
+
 // DefaultServerConfig listens on loopback.
 func DefaultServerConfig() ServerConfig {
 	return ServerConfig{
 		Listen:         "127.0.0.1:8787",
 		HeaderTimeout:  10 * time.Second,
 		IdleTimeout:    3 * time.Minute,
-		WriteIdle:      DefaultStreamConfig().WriteIdle,
+		WriteIdle:      defaultWriteIdle,
 		MaxHeaderBytes: 1 << 20,
 		Drain:          25 * time.Second, // a pod is given 30 s
 	}
@@ -85,7 +89,7 @@ func listenHost(address string) (host string, ok bool) {
 	return host, !numeric || err == nil
 }
 
-// Server is one listener: HTTP/1.1 and HTTP/2 without TLS, on one address.
+// Server is one listener: a port, or the connections of one in this process.
 type Server struct {
 	cfg      ServerConfig
 	log      *slog.Logger
@@ -93,11 +97,33 @@ type Server struct {
 	handler  http.Handler
 	listener net.Listener
 	active   atomic.Int64 // running handlers, including those that have taken over their connection
-	tunnels  bool         // most connections are taken over
+	tunnels  bool         // see NewTunnelServer
 }
 
-// NewServer returns a listener that h serves. It does not listen yet. log may
-// be nil.
+// NewTunnelServer returns a server of HTTP/1.1 whose handler takes over most
+// connections. What outlasts Drain is ended without an error, because a tunnel
+// has no end of its own. log may be nil.
+func NewTunnelServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
+	s := NewServer(h, cfg, log)
+	s.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
+	s.tunnels = true
+	return s
+}
+
+// NewTLSServer returns a server of the connections that l accepts, which are of
+// *tls.Conn after their handshake. prepare returns the context of a
+// connection's requests. log may be nil.
+func NewTLSServer(h http.Handler, cfg ServerConfig, l net.Listener, prepare func(context.Context, net.Conn) context.Context, log *slog.Logger) *Server {
+	s := NewServer(h, cfg, log)
+	s.http.Protocols.SetUnencryptedHTTP2(false)
+	s.http.Protocols.SetHTTP2(true)
+	s.http.ConnContext = prepare
+	s.listener = l
+	return s
+}
+
+// NewServer returns a server of HTTP/1.1 and HTTP/2 without TLS. It does not
+// listen yet. log may be nil.
 func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -197,6 +223,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
 }
+
+// errCutAtShutdown is why the context of what outlasts ServerConfig.Drain ends.
+var errCutAtShutdown = errors.New("cut at shutdown")
 
 // closing tells a request that its listener closes, and how long it may
 // continue.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/remora-proxy/remora/proxy/httpclient"
 )
 
@@ -203,7 +204,7 @@ func TestIsLive(t *testing.T) {
 	r := newRig(t)
 	cfg := DefaultForwardConfig()
 	cfg.Listen, cfg.Token = "127.0.0.1:0", "hush-hush-hush-hush"
-	forward, _ := startForward(t, cfg, r.h, nil)
+	forward, _ := startForward(t, cfg, r.h.For, nil)
 	other := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }))
 	for _, test := range []struct {
 		url  string

@@ -10,6 +10,10 @@ import (
 	"time"
 )
 
+// carrier carries what goes between the two ends of an upgraded connection
+// until it ends; see tunnel.
+type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
+
 // halfOpenIdle limits how long a tunnel whose one side has ended waits for the
 // other without a byte from it.
 const halfOpenIdle = time.Minute
@@ -70,6 +74,11 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 	return fromClient, fromUpstream
 }
 
+// tunnelBuffer is the size of the buffer of each direction of a tunnel.
+const tunnelBuffer = 32 << 10
+
+var tunnelBuffers = sync.Pool{New: func() any { return new([tunnelBuffer]byte) }}
+
 // halfOpen closes a tunnel whose one side has ended and whose other side is
 // silent.
 type halfOpen struct {
@@ -81,8 +90,8 @@ type halfOpen struct {
 
 // carry copies src to dst and returns the bytes written.
 func (t *halfOpen) carry(dst io.Writer, src io.Reader) (total int64) {
-	buf := largeBuffers.Get().(*[largeBuffer]byte)
-	defer largeBuffers.Put(buf)
+	buf := tunnelBuffers.Get().(*[tunnelBuffer]byte)
+	defer tunnelBuffers.Put(buf)
 	for {
 		n, err := src.Read(buf[:])
 		if n > 0 {

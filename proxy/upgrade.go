@@ -1,13 +1,9 @@
 package proxy
 
 import (
-	"bufio"
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -39,10 +35,6 @@ const (
 func isResponsesSocket(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/responses") && httpclient.HasToken(r.Header["Upgrade"], "websocket")
 }
-
-// carrier carries what goes between the two ends of an upgraded connection
-// until it ends; see tunnel.
-type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 
 // upgrade sends in to up and, once up has switched protocols, lets carry carry
 // the bytes until both sides are done. A refusal is relayed like any other
@@ -85,12 +77,12 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.
 
 // refuse answers an upgrade that could not be carried.
 func (p *plane) refuse(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, err error) relayed {
-	problem, tell := problemFor(in, up, err)
+	failed, tell := problemFor(in, up, err)
 	if !tell {
 		panic(http.ErrAbortHandler)
 	}
-	problem.write(w)
-	return relayed{Status: problem.Status, Err: err}
+	failed.Write(w)
+	return relayed{Status: failed.Status, Err: err}
 }
 
 // writeSwitching sends the head of a 101 with the headers of own and the
@@ -107,56 +99,4 @@ func writeSwitching(w io.Writer, own http.Header, resp *http.Response) error {
 	head.WriteString("\r\n")
 	_, err := w.Write(head.Bytes())
 	return err
-}
-
-// hijack takes over the connection from the server, with the bytes that it had
-// read ahead.
-func hijack(w http.ResponseWriter) (net.Conn, error) {
-	conn, rw, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return nil, fmt.Errorf("take over connection: %w", err)
-	}
-	ahead, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	if len(ahead) == 0 {
-		return conn, nil
-	}
-	return &aheadConn{Conn: conn, ahead: bytes.Clone(ahead)}, nil
-}
-
-// aheadConn returns what was read ahead before what the connection still has.
-type aheadConn struct {
-	net.Conn
-	ahead []byte // owned by the reader
-}
-
-func (c *aheadConn) Read(p []byte) (int, error) {
-	if len(c.ahead) > 0 {
-		n := copy(p, c.ahead)
-		if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
-			c.ahead = nil // the connection may live for hours
-		}
-		return n, nil
-	}
-	return c.Conn.Read(p)
-}
-
-// CloseWrite closes the sending half.
-func (c *aheadConn) CloseWrite() error { return closeWrite(c.Conn) }
-
-// closeWrite half-closes w, if it can.
-func closeWrite(w io.Writer) error {
-	if c, ok := w.(interface{ CloseWrite() error }); ok {
-		return c.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
-// aheadWriter is a ResponseWriter for code that would drop the bytes read ahead
-// when it takes over the connection.
-type aheadWriter struct{ http.ResponseWriter }
-
-// Hijack returns only the connection, which returns what was read ahead first.
-func (w aheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, err := hijack(w.ResponseWriter)
-	return conn, nil, err
 }

@@ -234,8 +234,3 @@ func writeMessage(dst io.Writer, masked bool, pieces [][]byte) error {
 	}
 	return writeFrame(dst, h, payload)
 }
-
-// writeFarewell sends a client the close frame of a server that goes away.
-func writeFarewell(client io.Writer) error {
-	return ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
-}

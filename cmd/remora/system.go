@@ -117,7 +117,7 @@ func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.For
 	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
 		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
 	}
-	return proxy.NewForward(c.Forward, h, a, c.Server, log)
+	return proxy.NewForward(c.Forward, h.For, a, c.Server, log)
 }
 
 // inUse adds advice to the most common failure of a start.

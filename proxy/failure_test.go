@@ -21,6 +21,7 @@ import (
 	"encoding/pem"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/problem"
 )
 
 // What fails on the way to an upstream is told by a problem that names its
@@ -90,15 +91,15 @@ func TestProblems(t *testing.T) {
 			if got := resp.Header.Get("Content-Type"); got != "application/problem+json" {
 				t.Errorf("Content-Type: got %q", got)
 			}
-			var problem problem
-			if err := json.Unmarshal([]byte(body), &problem); err != nil {
+			var got problem.Problem
+			if err := json.Unmarshal([]byte(body), &got); err != nil {
 				t.Fatal(err)
 			}
-			if problem.Status != tt.status || problem.Type != problemTypes+tt.kind || problem.Title == "" {
-				t.Errorf("got %+v, want %d %s", problem, tt.status, tt.kind)
+			if got.Status != tt.status || got.Kind() != tt.kind || got.Title == "" {
+				t.Errorf("got %+v, want %d %s", got, tt.status, tt.kind)
 			}
-			if host := p.choose(&http.Request{URL: &url.URL{Path: tt.path}}).URL.Host; !strings.Contains(problem.Detail, host) {
-				t.Errorf("%q does not name %s", problem.Detail, host)
+			if host := p.choose(&http.Request{URL: &url.URL{Path: tt.path}}).URL.Host; !strings.Contains(got.Detail, host) {
+				t.Errorf("%q does not name %s", got.Detail, host)
 			}
 			if strings.Contains(body, "sk-") {
 				t.Errorf("%q holds a key", body)
@@ -150,7 +151,7 @@ func TestCAFile(t *testing.T) {
 }
 
 func TestEveryProblemHasATitle(t *testing.T) {
-	for _, p := range []problem{problemNoUpstream, problemBody, problemTooSlow, problemTarget} {
+	for _, p := range []problem.Problem{problemNoUpstream, problemBody, problemTooSlow, problemTarget} {
 		if p.Title == "" || p.Detail == "" || p.Status < 400 {
 			t.Errorf("got %+v", p)
 		}

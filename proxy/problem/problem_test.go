@@ -1,4 +1,4 @@
-package proxy
+package problem
 
 import (
 	"os"
@@ -8,16 +8,16 @@ import (
 
 // The type of a problem is a link; it must lead somewhere.
 func TestProblemsAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/problems.md")
+	page, err := os.ReadFile("../../docs/problems.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind := range problemTitles {
+	for kind := range titles {
 		if !strings.Contains(string(page), `<a id="`+kind+`"></a>`) {
 			t.Errorf("docs/problems.md says nothing of %s", kind)
 		}
 	}
-	if got, want := strings.Count(string(page), "<a id="), len(problemTitles); got != want {
+	if got, want := strings.Count(string(page), "<a id="), len(titles); got != want {
 		t.Errorf("docs/problems.md tells of %d problems, want %d", got, want)
 	}
 }

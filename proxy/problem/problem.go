@@ -1,0 +1,71 @@
+// Package problem holds the errors that the listeners answer with, in the form
+// of RFC 9457. A problem has a kind, which is stable and links to its
+// description in docs/problems.md, and a detail for people, which never holds a
+// key, a query or content. The proxy and its forward listener make problems of
+// what fails, and write them.
+package problem
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// types is the prefix of a problem's type; the page lists every kind.
+const types = "https://github.com/remora-proxy/remora/blob/main/docs/problems.md#"
+
+// titles are the titles of problems, by kind. A kind has one meaning.
+var titles = map[string]string{
+	"bad-target":           "Request target not usable",
+	"forward-forbidden":    "Target not allowed",
+	"forward-auth":         "Proxy authentication required",
+	"forward-busy":         "Too many tunnels",
+	"forward-method":       "Only CONNECT is served here",
+	"forward-others":       "Host not on the list",
+	"no-upstream":          "No upstream for this path",
+	"request-body":         "Request body not readable",
+	"request-timeout":      "Request body too slow",
+	"upstream-failed":      "Upstream broke off",
+	"upstream-protocol":    "Upstream does not speak HTTP as expected",
+	"upstream-timeout":     "Upstream too slow",
+	"upstream-tls":         "Upstream not trusted",
+	"upstream-unreachable": "Upstream not reachable",
+	"websocket-fallback":   "HTTP is spoken here",
+}
+
+// Problem is an error of a listener in the form of RFC 9457. Detail never holds
+// a key, a query or content.
+type Problem struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// Kind returns the kind of p, which its type ends with.
+func (p Problem) Kind() string { return strings.TrimPrefix(p.Type, types) }
+
+// Kinds returns all kinds, sorted.
+func Kinds() []string { return slices.Sorted(maps.Keys(titles)) }
+
+// New returns a problem of a kind that docs/problems.md lists.
+func New(code int, kind, detail string) Problem {
+	return Problem{Type: types + kind, Title: titles[kind], Status: code, Detail: detail}
+}
+
+// Write sends p as the response.
+func (p Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_, _ = w.Write(p.Encode())
+}
+
+// Encode returns p as JSON, with a newline at the end.
+func (p Problem) Encode() []byte {
+	b, _ := json.Marshal(p) // three strings and an int always encode
+	return append(b, '\n')
+}
