@@ -13,6 +13,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/fence"
 
@@ -218,7 +219,7 @@ func (x *httpExchange) upgrade() {
 		x.log(outcome{relayed: relayed{Status: problemFallback.Status}})
 		return
 	}
-	carry := tunnelFor(x.r)
+	carry := listener.TunnelFor(x.r)
 	if x.enrichesFrames() {
 		carry = newSocket(x.call).carry
 		delete(x.r.Header, "Sec-Websocket-Extensions")

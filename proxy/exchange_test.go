@@ -24,6 +24,7 @@ import (
 
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall/fence"
 )
 
@@ -242,7 +243,7 @@ func TestStatusEverywhere(t *testing.T) {
 	if got := r.postTo("/v1/embeddings", `{"input":"x"}`); got.status != StatusUnsupported || got.memories != "0" {
 		t.Errorf("status %s, memories %q", got.status, got.memories)
 	}
-	resp, err := http.Get(r.url + LivePath)
+	resp, err := http.Get(r.url + listener.LivePath)
 	if err != nil || resp.StatusCode != 200 {
 		t.Fatalf("live path: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
 )
 
@@ -123,9 +124,9 @@ func TestLogTellsOfACut(t *testing.T) {
 			d.Log = slog.New(slog.NewTextHandler(log, nil))
 			c.Upstreams = []httpclient.UpstreamConfig{{Name: "up", URL: up, Paths: []string{"/"}}}
 		})
-		cfg := DefaultServerConfig()
+		cfg := listener.DefaultConfig()
 		cfg.Listen, cfg.Drain = "127.0.0.1:0", 10*time.Millisecond
-		s := NewServer(r.h, cfg, nil)
+		s := listener.New(r.h, cfg, nil)
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}

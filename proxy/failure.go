@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
 )
 
@@ -106,8 +107,8 @@ const (
 // takes nothing more.
 func causeOfLeaving(ctx context.Context, err error) string {
 	switch {
-	case errors.Is(context.Cause(ctx), errCutAtShutdown):
-		return errCutAtShutdown.Error()
+	case errors.Is(context.Cause(ctx), listener.ErrCut):
+		return listener.ErrCut.Error()
 	case errors.Is(err, errTakesNothing):
 		return errTakesNothing.Error()
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/elazarl/goproxy"
 
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/proxy/problem"
 	"github.com/remora-proxy/remora/redact"
 )
@@ -72,10 +73,10 @@ func DefaultForwardConfig() ForwardConfig {
 // Validate returns all problems of c, joined.
 func (c ForwardConfig) Validate() error {
 	var errs []error
-	host, ok := listenHost(c.Listen)
+	host, ok := listener.ParseAddress(c.Listen)
 	switch {
 	case !ok:
-		errs = append(errs, errBadListen)
+		errs = append(errs, listener.ErrBadAddress)
 	case c.Token == "" && !loopbackHost(host):
 		errs = append(errs, errors.New("listen: must be a loopback address unless a token is set"))
 	}
@@ -128,7 +129,7 @@ func loopbackHost(host string) bool {
 // whose key is public.
 type Forward struct {
 	cfg     ForwardConfig
-	server  *Server
+	server  *listener.Server
 	connect *goproxy.ProxyHttpServer
 	dialer  *net.Dialer
 	places  chan struct{} // one element per open tunnel or intercepted connection
@@ -139,7 +140,7 @@ type Forward struct {
 // returns what serves an intercepted host; if it or authority is nil, nothing is
 // intercepted. sc configures those
 // connections; its address is ignored. log may be nil.
-func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc ServerConfig, log *slog.Logger) (*Forward, error) {
+func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc listener.Config, log *slog.Logger) (*Forward, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -170,9 +171,9 @@ func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handl
 	}
 	f.connect.OnRequest().HandleConnectFunc(f.decide)
 
-	own := DefaultServerConfig()
+	own := listener.DefaultConfig()
 	own.Listen, own.Drain = cfg.Listen, cfg.Drain
-	f.server = NewTunnelServer(f, own, log)
+	f.server = listener.NewTunnels(f, own, log)
 	return f, nil
 }
 
@@ -208,8 +209,8 @@ func (f *Forward) Serve(ctx context.Context) error {
 
 // ServeHTTP serves one CONNECT.
 func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this listener, not of a server behind it
-		live(w)
+	if r.URL.Path == listener.LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this listener, not of a server behind it
+		listener.Live(w)
 		return
 	}
 	if !f.authorized(r) {
@@ -230,7 +231,7 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	t := &forwarding{release: func() { <-f.places }}
 	defer t.close()
-	f.connect.ServeHTTP(aheadWriter{w}, r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
+	f.connect.ServeHTTP(listener.KeepAhead(w), r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
 }
 
 // authorized compares hashes, so that timing reveals neither length nor content
@@ -326,7 +327,7 @@ func carryTunnel(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	tunnel(r.Context(), client, t.target)
+	listener.Tunnel(r.Context(), client, t.target)
 }
 
 var errForbidden = errors.New("target address not allowed")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/redact"
 )
 
@@ -31,7 +32,7 @@ func runForward(t *testing.T, change func(*ForwardConfig)) (addr string, stop fu
 
 func startForward(t *testing.T, cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), a *Authority) (addr string, stop func() error) {
 	t.Helper()
-	sc := DefaultServerConfig()
+	sc := listener.DefaultConfig()
 	sc.Drain = patience
 	f, err := NewForward(cfg, serve, a, sc, nil)
 	if err != nil {
@@ -224,7 +225,7 @@ func TestForwardListensOnLoopbackAlone(t *testing.T) {
 		}
 	}
 	cfg.Listen, cfg.Token = ":0", ""
-	f, err := NewForward(cfg, nil, nil, ServerConfig{}, nil)
+	f, err := NewForward(cfg, nil, nil, listener.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // patience bounds waits that only a failing test sits out. A busy machine may
@@ -75,7 +76,7 @@ type hop struct {
 func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	up := h.p.choose(r)
 	if isUpgrade(r) {
-		h.finish(h.p.upgrade(w, r, up, tunnel))
+		h.finish(h.p.upgrade(w, r, up, listener.Tunnel))
 		return
 	}
 	body := httpclient.StreamBody(h.p.requestBody(w, r), r.ContentLength)
@@ -110,15 +111,15 @@ func (h hop) finish(r relayed) {
 }
 
 // hopServe runs a door until the test ends and returns its address.
-func hopServe(tb testing.TB, h http.Handler, set ...func(*ServerConfig)) string {
+func hopServe(tb testing.TB, h http.Handler, set ...func(*listener.Config)) string {
 	tb.Helper()
-	cfg := DefaultServerConfig()
+	cfg := listener.DefaultConfig()
 	cfg.Listen, cfg.Drain = "127.0.0.1:0", time.Second
 	cfg.HeaderTimeout = patience // a loaded machine must not decide these tests
 	for _, f := range set {
 		f(&cfg)
 	}
-	s := NewServer(h, cfg, nil)
+	s := listener.New(h, cfg, nil)
 	if err := s.Listen(); err != nil {
 		tb.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // Intercept is a host whose connections the forward listener decrypts, so that
@@ -36,7 +38,7 @@ func ParseIntercept(s string) (Intercept, error) {
 // are the same there.
 type interceptor struct {
 	handlers  map[string]http.Handler // by host
-	server    *Server
+	server    *listener.Server
 	conns     *handedOver
 	tls       *tls.Config
 	timeout   time.Duration // of the handshake
@@ -44,7 +46,7 @@ type interceptor struct {
 	log       *slog.Logger
 }
 
-func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerConfig, log *slog.Logger) *interceptor {
+func newInterceptor(a *Authority, handlers map[string]http.Handler, sc listener.Config, log *slog.Logger) *interceptor {
 	i := &interceptor{handlers: handlers, timeout: sc.HeaderTimeout, writeIdle: sc.WriteIdle, log: log}
 	i.conns = &handedOver{conns: make(chan net.Conn), closed: make(chan struct{})}
 	i.tls = &tls.Config{
@@ -56,7 +58,7 @@ func newInterceptor(a *Authority, handlers map[string]http.Handler, sc ServerCon
 			return a.leaf(hello.Conn.(*interceptedConn).host)
 		},
 	}
-	i.server = NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	i.server = listener.NewTLS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		handlers[r.Context().Value(interceptedKey{}).(string)].ServeHTTP(w, r)
 	}), sc, i.conns, func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, interceptedKey{}, interceptedHostOf(c))

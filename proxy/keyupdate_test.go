@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // keyUpdates writes what asks a server for new keys, under a client's own,
@@ -66,7 +68,7 @@ func (k *keyUpdates) update(t *testing.T, out []byte) []byte {
 // deadline of reading frees.
 func TestUnansweredKeyUpdatesEnd(t *testing.T) {
 	a, roots := authority(t)
-	cfg := DefaultServerConfig()
+	cfg := listener.DefaultConfig()
 	cfg.WriteIdle = 50 * time.Millisecond
 	decrypt := newInterceptor(a, nil, cfg, nil)
 	decrypt.tls.SessionTicketsDisabled = true // they would wait for a reader, too

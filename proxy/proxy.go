@@ -43,6 +43,7 @@ import (
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/ledger"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/storage"
 )
@@ -321,9 +322,9 @@ func (h *Handler) Run(ctx context.Context) {
 
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == LivePath {
+	if r.URL.Path == listener.LivePath {
 		h.plane.leaveBody(w, r)
-		live(w)
+		listener.Live(w)
 		return
 	}
 	h.exchange(w, r, nil, "")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // StreamConfig limits how long a body may pause. Neither limits how long it may
@@ -25,7 +26,7 @@ type StreamConfig struct {
 
 // DefaultStreamConfig tolerates slow networks, but not abandoned connections.
 func DefaultStreamConfig() StreamConfig {
-	return StreamConfig{ReadIdle: time.Minute, WriteIdle: defaultWriteIdle}
+	return StreamConfig{ReadIdle: time.Minute, WriteIdle: listener.DefaultWriteIdle}
 }
 
 // Validate returns all problems of c, joined.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // Each event reaches the client before the upstream sends the next one: the
@@ -353,7 +355,7 @@ func TestBodyThatNobodyReads(t *testing.T) {
 		c.Streams.ReadIdle = 100 * time.Millisecond
 		c.Upstreams[0].Paths = []string{"/v1/"}
 	})
-	for _, target := range []string{LivePath, "/elsewhere"} {
+	for _, target := range []string{listener.LivePath, "/elsewhere"} {
 		c := dialEarly(t, r)
 		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\n", target); err != nil {
 			t.Fatal(err)

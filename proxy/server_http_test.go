@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // clientWire is what a client of a Server speaks: HTTP/1.1 over TCP, or over
@@ -33,9 +35,9 @@ type wireServer struct {
 }
 
 // serve runs a Server for h until the test ends.
-func (w clientWire) serve(t *testing.T, h http.Handler, change func(*ServerConfig)) wireServer {
+func (w clientWire) serve(t *testing.T, h http.Handler, change func(*listener.Config)) wireServer {
 	t.Helper()
-	cfg := DefaultServerConfig()
+	cfg := listener.DefaultConfig()
 	cfg.Listen, cfg.Drain = "127.0.0.1:0", time.Second
 	if change != nil {
 		change(&cfg)
@@ -47,7 +49,7 @@ func (w clientWire) serve(t *testing.T, h http.Handler, change func(*ServerConfi
 		s.Server, s.tls = i.server, &tls.Config{RootCAs: roots, ServerName: interceptedHost}
 		s.address = acceptAll(t, func(conn net.Conn) { i.take(context.Background(), conn, interceptedHost, func() {}) })
 	} else {
-		s.Server = NewServer(h, cfg, nil)
+		s.Server = listener.New(h, cfg, nil)
 		if err := s.Listen(); err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +134,7 @@ func TestClientThatLeavesEndsItsRequest(t *testing.T) {
 			func(c net.Conn) { _ = c.Close() },
 			func(c net.Conn) { _ = tcpOf(c).Close() },
 			func(c net.Conn) { _ = tcpOf(c).SetLinger(0); _ = tcpOf(c).Close() },
-			func(c net.Conn) { _ = closeWrite(c) },
+			func(c net.Conn) { _ = listener.CloseWrite(c) },
 		} {
 			conn := s.dial(t)
 			mustWrite(t, conn, fmt.Sprintf(post, 0))
@@ -175,7 +177,7 @@ func TestShutdownClosesIdleConnections(t *testing.T) {
 			began <- struct{}{}
 			<-release
 			_, _ = io.WriteString(w, "done")
-		}), func(c *ServerConfig) { c.Drain = patience })
+		}), func(c *listener.Config) { c.Drain = patience })
 		idle, busy := s.dial(t), s.dial(t)
 		idleReader, busyReader := bufio.NewReader(idle), bufio.NewReader(busy)
 		const get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -217,7 +219,7 @@ func TestIdleTimeoutIgnoresEarlierDeadlines(t *testing.T) {
 			_ = ctl.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
 			b, err := io.ReadAll(r.Body)
 			_, _ = fmt.Fprintf(w, "%d %v", len(b), err)
-		}), func(c *ServerConfig) { c.IdleTimeout = 300 * time.Millisecond })
+		}), func(c *listener.Config) { c.IdleTimeout = 300 * time.Millisecond })
 		conn := s.dial(t)
 		br := bufio.NewReader(conn)
 		for range 6 {
@@ -264,7 +266,7 @@ func TestServerSendsCloseNotify(t *testing.T) {
 				if reason == "Connection: close" {
 					w.Header().Set("Connection", "close")
 				}
-			}), func(c *ServerConfig) {
+			}), func(c *listener.Config) {
 				if reason == "idle" {
 					c.IdleTimeout = 50 * time.Millisecond
 				}

@@ -13,22 +13,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 type runningServer struct {
-	*Server
+	*listener.Server
 	stop context.CancelFunc
 	done chan error
 }
 
-func runServer(t *testing.T, h http.Handler, change func(*ServerConfig)) runningServer {
+func runServer(t *testing.T, h http.Handler, change func(*listener.Config)) runningServer {
 	t.Helper()
-	cfg := DefaultServerConfig()
+	cfg := listener.DefaultConfig()
 	cfg.Listen, cfg.Drain = "127.0.0.1:0", patience
 	if change != nil {
 		change(&cfg)
 	}
-	s := NewServer(h, cfg, nil)
+	s := listener.New(h, cfg, nil)
 	if err := s.Listen(); err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestShutdownLetsStreamsFinish(t *testing.T) {
 
 func TestShutdownWaitsForUpgradesAndCutsThemAtTheBound(t *testing.T) {
 	open := func(t *testing.T, drain time.Duration) (runningServer, net.Conn) {
-		s := runServer(t, hop{p: hopPlane(t, hopListen(t, echoUpgrade(nil)))}, func(c *ServerConfig) { c.Drain = drain })
+		s := runServer(t, hop{p: hopPlane(t, hopListen(t, echoUpgrade(nil)))}, func(c *listener.Config) { c.Drain = drain })
 		conn, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +130,7 @@ func TestShutdownWaitsForUpgradesAndCutsThemAtTheBound(t *testing.T) {
 
 // A client that dribbles its head is cut; so is one with a head without end.
 func TestHeadBounds(t *testing.T) {
-	s := runServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.HeaderTimeout = 50 * time.Millisecond })
+	s := runServer(t, http.NotFoundHandler(), func(c *listener.Config) { c.HeaderTimeout = 50 * time.Millisecond })
 	conn, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func TestHeadBounds(t *testing.T) {
 	if got, err := io.ReadAll(conn); err != nil {
 		t.Errorf("slow head: got %q, %v, want the connection closed", got, err)
 	}
-	s = runServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.HeaderTimeout, c.MaxHeaderBytes = patience, 4<<10 })
+	s = runServer(t, http.NotFoundHandler(), func(c *listener.Config) { c.HeaderTimeout, c.MaxHeaderBytes = patience, 4<<10 })
 	resp, _, err := exchangeRaw(t, s.Addr().String(), "GET / HTTP/1.1\r\nHost: x\r\nX-Long: "+strings.Repeat("x", 16<<10)+"\r\n\r\n")
 	if err != nil || resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("long head: got %v, %v, want 431", resp, err)
@@ -149,9 +150,9 @@ func TestHeadBounds(t *testing.T) {
 
 func TestListenNamesTheAddress(t *testing.T) {
 	s := runServer(t, http.NotFoundHandler(), nil)
-	cfg := DefaultServerConfig()
+	cfg := listener.DefaultConfig()
 	cfg.Listen = s.Addr().String()
-	if err := NewServer(http.NotFoundHandler(), cfg, nil).Listen(); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
+	if err := listener.New(http.NotFoundHandler(), cfg, nil).Listen(); err == nil || !strings.Contains(err.Error(), cfg.Listen) {
 		t.Errorf("got %v, want an error that names %s", err, cfg.Listen)
 	}
 }
@@ -159,7 +160,7 @@ func TestListenNamesTheAddress(t *testing.T) {
 func TestConfigsValidate(t *testing.T) {
 	for name, err := range map[string]error{
 		"transport": httpclient.DefaultTransportConfig().Validate(), "stream": DefaultStreamConfig().Validate(),
-		"server": DefaultServerConfig().Validate(), "forward": DefaultForwardConfig().Validate(),
+		"server": listener.DefaultConfig().Validate(), "forward": DefaultForwardConfig().Validate(),
 	} {
 		if err != nil {
 			t.Errorf("default %s: %v", name, err)
@@ -175,7 +176,7 @@ func TestConfigsValidate(t *testing.T) {
 			"responseHeaderTimeout: must be >= 0", "maxIdlePerHost: must be > 0",
 		}},
 		{"stream", StreamConfig{}.Validate(), []string{"readIdle: must be > 0", "writeIdle: must be > 0"}},
-		{"server", ServerConfig{Listen: "x", Drain: -1}.Validate(), []string{
+		{"server", listener.Config{Listen: "x", Drain: -1}.Validate(), []string{
 			"listen: must be host:port, with an address or a name and a port up to 65535", "headerTimeout: must be > 0", "idleTimeout: must be > 0",
 			"maxHeaderBytes: must be >= 4096", "drain: must be >= 0",
 		}},
@@ -210,18 +211,18 @@ func TestIsLive(t *testing.T) {
 		url  string
 		want bool
 	}{
-		{r.url + LivePath, true},
+		{r.url + listener.LivePath, true},
 		{r.url + "/v1/models", false},
-		{"http://" + forward + LivePath, true},
+		{"http://" + forward + listener.LivePath, true},
 		{"http://" + forward + "/", false},
-		{other + LivePath, false},
+		{other + listener.LivePath, false},
 	} {
 		answer, err := http.Get(test.url)
 		if err != nil {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if got := IsLive(answer); got != test.want {
+		if got := listener.IsLive(answer); got != test.want {
 			t.Errorf("%s: got %v, want %v", test.url, got, test.want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // stalling is a connection whose reader takes most bytes, and then nothing
@@ -49,7 +51,7 @@ func TestConnectionThatTakesNothing(t *testing.T) {
 	p := hopPlane(t, up)
 	p.stream.WriteIdle = 100 * time.Millisecond
 	done := make(chan relayed, 1)
-	door := hopServe(t, hop{p: p, done: func(r relayed) { done <- r }}, func(c *ServerConfig) { c.WriteIdle = p.stream.WriteIdle })
+	door := hopServe(t, hop{p: p, done: func(r relayed) { done <- r }}, func(c *listener.Config) { c.WriteIdle = p.stream.WriteIdle })
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
 	transport := &http.Transport{

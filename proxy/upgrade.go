@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // isUpgrade reports whether in asks to leave HTTP, as WebSocket does. An offer
@@ -40,7 +41,7 @@ func isResponsesSocket(r *http.Request) bool {
 // the bytes until both sides are done. A refusal is relayed like any other
 // response. It returns when everything has ended, so waiting for handlers waits
 // for tunnels too. It ends at once when in's context does.
-func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, carry carrier) relayed {
+func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.Upstream, carry listener.Carrier) relayed {
 	protocol := in.Header["Upgrade"]
 	resp, err := up.Upgrade(in, httpclient.StreamBody(p.requestBody(w, in), in.ContentLength))
 	if err != nil {
@@ -59,7 +60,7 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.
 	}
 	defer upstream.Close()
 
-	client, err := hijack(w)
+	client, err := listener.Hijack(w)
 	if err != nil {
 		return p.refuse(w, in, up, err)
 	}

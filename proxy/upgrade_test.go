@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bufio"
-	"context"
 	"crypto/rand"
 	"fmt"
 	"io"
@@ -142,25 +141,6 @@ func TestUpgradedClientLeavingReachesUpstream(t *testing.T) {
 	_ = conn.(*net.TCPConn).SetLinger(0)
 	conn.Close()
 	wait(t, gone)
-}
-
-func TestTunnelEndsWithItsContext(t *testing.T) {
-	a, farA := net.Pipe()
-	b, farB := net.Pipe()
-	defer farA.Close()
-	defer farB.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { defer close(done); tunnel(ctx, a, b) }()
-	mustWrite(t, farA, "x")
-	if _, err := io.ReadFull(farB, make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	wait(t, done)
-	if _, err := farB.Read(make([]byte, 1)); err != io.EOF {
-		t.Errorf("far end: got %v, want EOF", err)
-	}
 }
 
 func TestMain(m *testing.M) {

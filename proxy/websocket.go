@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 // socket gives memory to a WebSocket of the Responses API. The frames that
@@ -92,7 +93,7 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 		}
 		fromClient = up.run()
 	})
-	asks.Go(func() { s.leave(closingOf(ctx), client) })
+	asks.Go(func() { s.leave(listener.Closing(ctx), client) })
 	down := &pump{
 		src: upstream, dst: client, limit: socketFrame, budget: &s.x.h.tees, to: s.toClient,
 		change: s.answered, missed: func() { s.lose(true); s.cut() }, idle: idle, late: closeBoth,
@@ -110,11 +111,7 @@ func (s *socket) carry(ctx context.Context, client, upstream io.ReadWriteCloser)
 }
 
 // leave ends the socket once the listener closes and no response is awaited.
-func (s *socket) leave(listener *closing, client io.Writer) {
-	var closing <-chan struct{} // never, if nothing closes it
-	if listener != nil {
-		closing = listener.begun
-	}
+func (s *socket) leave(closing <-chan struct{}, client io.Writer) {
 	for closes := false; ; {
 		select {
 		case <-s.over:
@@ -134,7 +131,7 @@ func (s *socket) leave(listener *closing, client io.Writer) {
 		}
 		s.toClient.Lock()
 		if s.toClient.free() {
-			_ = writeFarewell(client)
+			_ = listener.WriteGoingAway(client)
 		}
 		s.toClient.release()
 		s.end()

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
-	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/storage/badger"
 	"github.com/remora-proxy/remora/storage/process"
@@ -414,7 +414,7 @@ func askLive(ctx context.Context, address string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
-	url := "http://" + net.JoinHostPort(host, port) + proxy.LivePath
+	url := "http://" + net.JoinHostPort(host, port) + listener.LivePath
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -424,7 +424,7 @@ func askLive(ctx context.Context, address string) error {
 		return err
 	}
 	defer response.Body.Close()
-	if !proxy.IsLive(response) {
+	if !listener.IsLive(response) {
 		return fmt.Errorf("%s answers %d, and not as a Remora does", url, response.StatusCode)
 	}
 	return nil

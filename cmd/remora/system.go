@@ -17,6 +17,7 @@ import (
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/identity"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
@@ -33,8 +34,8 @@ type system struct {
 	embedder  *embed.Client // nil = none
 	pipeline  *persist.Pipeline
 	handler   *proxy.Handler
-	server    *proxy.Server  // nil = none yet
-	forward   *proxy.Forward // nil = none
+	server    *listener.Server // nil = none yet
+	forward   *proxy.Forward   // nil = none
 	started   time.Time
 }
 
@@ -45,7 +46,7 @@ func newSystem(c config.Config, log *slog.Logger, t telemetry) (*system, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.server = proxy.NewServer(s.handler, c.Server, log)
+	s.server = listener.New(s.handler, c.Server, log)
 	if err := s.server.Listen(); err != nil {
 		return nil, inUse(err)
 	}

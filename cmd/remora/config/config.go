@@ -26,6 +26,7 @@ import (
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
 	"github.com/remora-proxy/remora/recall/embed"
 	"github.com/remora-proxy/remora/redact"
@@ -38,7 +39,7 @@ import (
 type Config struct {
 	File string // the configuration file that was read, "" = none
 
-	Server     proxy.ServerConfig
+	Server     listener.Config
 	Forward    proxy.ForwardConfig // Listen "" = no forward listener
 	CACert     string              // path of the authority's certificate, "" where no home directory is known
 	CAKey      string
@@ -101,7 +102,7 @@ const (
 // forward listener.
 func Default() Config {
 	c := Config{
-		Server:     proxy.DefaultServerConfig(),
+		Server:     listener.DefaultConfig(),
 		Forward:    proxy.DefaultForwardConfig(),
 		Proxy:      proxy.DefaultConfig(),
 		Recall:     recall.DefaultConfig(),

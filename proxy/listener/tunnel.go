@@ -1,4 +1,4 @@
-package proxy
+package listener
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 
 // carrier carries what goes between the two ends of an upgraded connection
 // until it ends; see tunnel.
-type carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
+type Carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 
 // halfOpenIdle limits how long a tunnel whose one side has ended waits for the
 // other without a byte from it.
@@ -23,7 +23,7 @@ const halfOpenIdle = time.Minute
 // as a half-close. After its listener has closed, the tunnel ends once it is
 // idle. It closes both sides and holds 2 x 32 KiB meanwhile. It returns the
 // bytes from both.
-func tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
+func Tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
 	return carryBoth(ctx, client, upstream, &tunnelActivity{})
 }
 
@@ -34,11 +34,11 @@ func socketTunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fro
 }
 
 // tunnelFor returns the carrier of an upgrade without memory.
-func tunnelFor(r *http.Request) carrier {
+func TunnelFor(r *http.Request) Carrier {
 	if strings.EqualFold(strings.Join(r.Header["Upgrade"], ","), "websocket") {
 		return socketTunnel
 	}
-	return tunnel
+	return Tunnel
 }
 
 func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *tunnelActivity) (fromClient, fromUpstream int64) {
@@ -60,7 +60,7 @@ func carryBoth(ctx context.Context, client, upstream io.ReadWriteCloser, said *t
 			}
 			defer said.client.Unlock()
 			if said.fromUpstream.between() {
-				_ = writeFarewell(client)
+				_ = WriteGoingAway(client)
 			}
 			closeBoth()
 		})
@@ -106,7 +106,7 @@ func (t *halfOpen) carry(dst io.Writer, src io.Reader) (total int64) {
 			}
 		}
 		if err != nil {
-			if err != io.EOF || closeWrite(dst) != nil {
+			if err != io.EOF || CloseWrite(dst) != nil {
 				t.close()
 			}
 			t.half.Store(true)

@@ -1,4 +1,4 @@
-package proxy
+package listener
 
 import (
 	"bytes"
@@ -63,8 +63,8 @@ func (w toClient) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (w toUpstream) CloseWrite() error { return closeWrite(w.Writer) }
-func (w toClient) CloseWrite() error   { return closeWrite(w.Writer) }
+func (w toUpstream) CloseWrite() error { return CloseWrite(w.Writer) }
+func (w toClient) CloseWrite() error   { return CloseWrite(w.Writer) }
 
 func (t *tunnelActivity) note(byClient bool) {
 	t.mu.Lock()
@@ -156,6 +156,6 @@ func (f *frames) hasData(b []byte) (something bool) {
 func (f *frames) between() bool { return f != nil && f.left == 0 && len(f.head) == 0 }
 
 // writeFarewell sends a client the close frame of a server that goes away.
-func writeFarewell(client io.Writer) error {
+func WriteGoingAway(client io.Writer) error {
 	return ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
 }

@@ -1,4 +1,4 @@
-package proxy
+package listener
 
 import (
 	"bytes"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +13,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// TestIdleTunnelsEndWithTheDoor: those in which something may be awaited go on.
-func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
+// TestIdleTunnelsEndWithTheListener: those in which something may be awaited go on.
+func TestIdleTunnelsEndWithTheListener(t *testing.T) {
 	frame := func(f ws.Frame) []byte {
 		var b bytes.Buffer
 		if err := ws.WriteFrame(&b, f); err != nil {
@@ -65,7 +63,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 					far, upstream := net.Pipe()
 					ctx, cancel := context.WithTimeout(t.Context(), 2*long) // or one that never falls would run for ever
 					defer cancel()
-					begun, carry := make(chan struct{}), tunnel
+					begun, carry := make(chan struct{}), Tunnel
 					if websocket {
 						carry = socketTunnel
 					}
@@ -83,12 +81,12 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 					go read(upstream, asked)
 					var want, sent []byte
 					for _, b := range c.client {
-						mustWrite(t, client, string(b))
+						write(t, client, b)
 						sent = append(sent, b...)
 					}
 					synctest.Wait() // what the upstream says is an answer
 					for _, b := range c.upstream {
-						mustWrite(t, upstream, string(b))
+						write(t, upstream, b)
 						want = append(want, b...)
 					}
 					synctest.Wait()
@@ -102,7 +100,7 @@ func TestIdleTunnelsEndWithTheDoor(t *testing.T) {
 							t.Fatal("it ended while an answer was awaited")
 						default:
 						}
-						mustWrite(t, upstream, string(answer))
+						write(t, upstream, answer)
 						want = append(want, answer...)
 					}
 					if took := (<-done).Sub(began); took < c.stays || took > c.stays+3*time.Second {
@@ -156,62 +154,28 @@ func TestFramesInPieces(t *testing.T) {
 	}
 }
 
-// TestUnansweredSocketsAreNotCut: a socket in whose last words nobody can tell
-// a question from a sign of life is no failure of the drain, from which the
-// exit code is made; one in the midst of an answer is.
-func TestUnansweredSocketsAreNotCut(t *testing.T) {
-	for _, answering := range []bool{false, true} {
-		upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			conn, rw, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				panic(err)
-			}
-			defer conn.Close()
-			_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n")
-			if _, err := io.ReadFull(rw.Reader, make([]byte, 8)); err != nil {
-				return
-			}
-			for answering {
-				if _, err := io.WriteString(conn, "\x81\x02hi"); err != nil {
-					return
-				}
-				time.Sleep(10 * time.Millisecond)
-			}
-			_, _ = io.Copy(io.Discard, conn)
-		}))
-		asked := make(chan struct{})
-		p := hopPlane(t, upstream.URL)
-		cfg := DefaultServerConfig()
-		cfg.Listen, cfg.Drain = "127.0.0.1:0", 2*time.Second
-		s := NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			p.upgrade(w, r, p.choose(r), func(ctx context.Context, client, upstream io.ReadWriteCloser) (int64, int64) {
-				close(asked)
-				return socketTunnel(ctx, client, upstream)
-			})
-		}), cfg, nil)
-		if err := s.Listen(); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Serve(ctx) }()
-		conn, err := net.Dial("tcp", s.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		mustWrite(t, conn, fmt.Sprintf(upgradeHead, "")+"\x81\x82\x00\x00\x00\x00hi")
-		wait(t, asked)
-		heard := make(chan []byte, 1)
-		go func() { b, _ := io.ReadAll(conn); heard <- b }()
-		time.Sleep(100 * time.Millisecond)
-		cancel()
-		if err := <-ended; (err != nil) != answering {
-			t.Errorf("answering %v: the drain ended with %v", answering, err)
-		}
-		if got := <-heard; !answering && !bytes.HasSuffix(got, []byte("\x88\x02\x03\xe9")) {
-			t.Errorf("the client is told %q", got)
-		}
-		conn.Close()
-		upstream.Close()
+func write(t *testing.T, to io.Writer, b []byte) {
+	t.Helper()
+	if _, err := to.Write(b); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTunnelEndsWithItsContext(t *testing.T) {
+	a, farA := net.Pipe()
+	b, farB := net.Pipe()
+	defer farA.Close()
+	defer farB.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); Tunnel(ctx, a, b) }()
+	write(t, farA, []byte("x"))
+	if _, err := io.ReadFull(farB, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	<-done
+	if _, err := farB.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("far end: got %v, want EOF", err)
 	}
 }

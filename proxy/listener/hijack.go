@@ -1,4 +1,4 @@
-package proxy
+package listener
 
 import (
 	"bufio"
@@ -12,7 +12,7 @@ import (
 
 // hijack takes over the connection from the server, with the bytes that it had
 // read ahead.
-func hijack(w http.ResponseWriter) (net.Conn, error) {
+func Hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
 		return nil, fmt.Errorf("take over connection: %w", err)
@@ -42,10 +42,10 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 }
 
 // CloseWrite closes the sending half.
-func (c *aheadConn) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *aheadConn) CloseWrite() error { return CloseWrite(c.Conn) }
 
 // closeWrite half-closes w, if it can.
-func closeWrite(w io.Writer) error {
+func CloseWrite(w io.Writer) error {
 	if c, ok := w.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
 	}
@@ -54,10 +54,12 @@ func closeWrite(w io.Writer) error {
 
 // aheadWriter is a ResponseWriter for code that would drop the bytes read ahead
 // when it takes over the connection.
-type aheadWriter struct{ http.ResponseWriter }
+func KeepAhead(w http.ResponseWriter) http.ResponseWriter { return keepAhead{w} }
+
+type keepAhead struct{ http.ResponseWriter }
 
 // Hijack returns only the connection, which returns what was read ahead first.
-func (w aheadWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, err := hijack(w.ResponseWriter)
+func (w keepAhead) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	conn, err := Hijack(w.ResponseWriter)
 	return conn, nil, err
 }

@@ -1,4 +1,4 @@
-package proxy
+package listener
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // ServerConfig configures a listener.
-type ServerConfig struct {
+type Config struct {
 	// Listen is host:port.
 	Listen string
 	// HeaderTimeout limits the reading of a request's head, IdleTimeout the
@@ -37,25 +37,25 @@ type ServerConfig struct {
 
 // defaultWriteIdle is the default of ServerConfig.WriteIdle and
 // StreamConfig.WriteIdle.
-const defaultWriteIdle = 5 * time.Minute
+const DefaultWriteIdle = 5 * time.Minute
 
 // DefaultServerConfig listens on loopback.
-func DefaultServerConfig() ServerConfig {
-	return ServerConfig{
+func DefaultConfig() Config {
+	return Config{
 		Listen:         "127.0.0.1:8787",
 		HeaderTimeout:  10 * time.Second,
 		IdleTimeout:    3 * time.Minute,
-		WriteIdle:      defaultWriteIdle,
+		WriteIdle:      DefaultWriteIdle,
 		MaxHeaderBytes: 1 << 20,
 		Drain:          25 * time.Second, // a pod is given 30 s
 	}
 }
 
 // Validate returns all problems of c, joined.
-func (c ServerConfig) Validate() error {
+func (c Config) Validate() error {
 	var errs []error
-	if _, ok := listenHost(c.Listen); !ok {
-		errs = append(errs, errBadListen)
+	if _, ok := ParseAddress(c.Listen); !ok {
+		errs = append(errs, ErrBadAddress)
 	}
 	if c.HeaderTimeout <= 0 {
 		errs = append(errs, errors.New("headerTimeout: must be > 0"))
@@ -72,11 +72,11 @@ func (c ServerConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-var errBadListen = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
+var ErrBadAddress = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
 
 // listenHost returns the host of an address that can be listened on, as far as
 // that is known without resolving names.
-func listenHost(address string) (host string, ok bool) {
+func ParseAddress(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return "", false
@@ -91,7 +91,7 @@ func listenHost(address string) (host string, ok bool) {
 
 // Server is one listener: a port, or the connections of one in this process.
 type Server struct {
-	cfg      ServerConfig
+	cfg      Config
 	log      *slog.Logger
 	http     *http.Server
 	handler  http.Handler
@@ -103,8 +103,8 @@ type Server struct {
 // NewTunnelServer returns a server of HTTP/1.1 whose handler takes over most
 // connections. What outlasts Drain is ended without an error, because a tunnel
 // has no end of its own. log may be nil.
-func NewTunnelServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
-	s := NewServer(h, cfg, log)
+func NewTunnels(h http.Handler, cfg Config, log *slog.Logger) *Server {
+	s := New(h, cfg, log)
 	s.http.Protocols.SetUnencryptedHTTP2(false) // a tunnel takes the whole connection
 	s.tunnels = true
 	return s
@@ -113,8 +113,8 @@ func NewTunnelServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server
 // NewTLSServer returns a server of the connections that l accepts, which are of
 // *tls.Conn after their handshake. prepare returns the context of a
 // connection's requests. log may be nil.
-func NewTLSServer(h http.Handler, cfg ServerConfig, l net.Listener, prepare func(context.Context, net.Conn) context.Context, log *slog.Logger) *Server {
-	s := NewServer(h, cfg, log)
+func NewTLS(h http.Handler, cfg Config, l net.Listener, prepare func(context.Context, net.Conn) context.Context, log *slog.Logger) *Server {
+	s := New(h, cfg, log)
 	s.http.Protocols.SetUnencryptedHTTP2(false)
 	s.http.Protocols.SetHTTP2(true)
 	s.http.ConnContext = prepare
@@ -124,7 +124,7 @@ func NewTLSServer(h http.Handler, cfg ServerConfig, l net.Listener, prepare func
 
 // NewServer returns a server of HTTP/1.1 and HTTP/2 without TLS. It does not
 // listen yet. log may be nil.
-func NewServer(h http.Handler, cfg ServerConfig, log *slog.Logger) *Server {
+func New(h http.Handler, cfg Config, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
@@ -212,7 +212,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		return nil
 	}
 	left := s.active.Load()
-	cut(errCutAtShutdown) // tunnels end with their context
+	cut(ErrCut) // tunnels end with their context
 	_ = s.http.Close()
 	last, cancelLast := context.WithTimeout(context.WithoutCancel(ctx), cutGrace)
 	defer cancelLast()
@@ -225,7 +225,7 @@ func (s *Server) Serve(ctx context.Context) error {
 }
 
 // errCutAtShutdown is why the context of what outlasts ServerConfig.Drain ends.
-var errCutAtShutdown = errors.New("cut at shutdown")
+var ErrCut = errors.New("cut at shutdown")
 
 // closing tells a request that its listener closes, and how long it may
 // continue.
@@ -241,6 +241,15 @@ type closingKey struct{}
 func closingOf(request context.Context) *closing {
 	c, _ := request.Value(closingKey{}).(*closing)
 	return c
+}
+
+// Closing returns a channel that is closed when the listener of a request
+// closes, or nil if it has none.
+func Closing(request context.Context) <-chan struct{} {
+	if c := closingOf(request); c != nil {
+		return c.begun
+	}
+	return nil
 }
 
 // cutGrace is how long handlers may take to notice that they were cut.
@@ -271,7 +280,7 @@ const LivePath = "/.remora/livez"
 // request.
 const liveServer = "Remora"
 
-func live(w http.ResponseWriter) {
+func Live(w http.ResponseWriter) {
 	h := w.Header()
 	h["Server"] = []string{liveServer}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
