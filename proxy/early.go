@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// openBody is the body of an HTTP/1 request that is streamed to the upstream. The
-// upstream may answer before all of the body has arrived, for instance with a
-// refusal, and the client should get that answer at once. By default, net/http
-// reads a body to its end, or 256 KiB of it, before it writes the head of an
-// answer, and waits for a read in progress.
+// openBody is the body of an HTTP/1 request that is streamed to the upstream.
+// The upstream may answer before all of the body has arrived, for instance with
+// a refusal, and the client should get that answer at once. By default,
+// net/http reads a body to its end, or 256 KiB of it, before it writes the head
+// of an answer, and waits for a read in progress.
 //
 // If the answer comes before the end of the body, and only then:
 //   - The answer is sent like any other while the upstream gets the rest of the

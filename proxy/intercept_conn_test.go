@@ -68,8 +68,8 @@ func (i *intercepted) dialRaw(t *testing.T) (*tls.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// Connections of TLS that wait end with the forward listener, and their tunnels'
-// places are given back.
+// Connections of TLS that wait end with the forward listener, and their
+// tunnels' places are given back.
 func TestForwardShutsWhatWaits(t *testing.T) {
 	i := newIntercepted(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }, nil)
 	conn, br := i.dialRaw(t)

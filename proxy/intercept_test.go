@@ -17,21 +17,41 @@ import (
 	"testing"
 	"time"
 
+	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
+	"github.com/remora-proxy/remora/proxy/listener"
 )
 
 const interceptedHost = "api.openai.com"
 
-func authority(t *testing.T, hosts ...string) (*Authority, *x509.CertPool) {
+func startForward(t *testing.T, cfg forward.Config, h *Handler, a *forward.Authority) (addr string, stop func() error) {
+	t.Helper()
+	sc := listener.DefaultConfig()
+	sc.Drain = patience
+	f, err := forward.New(cfg, h.For, a, sc, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Listen(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- f.Serve(ctx) }()
+	t.Cleanup(cancel)
+	return f.Addr().String(), func() error { cancel(); return wait(t, done) }
+}
+
+func authority(t *testing.T, hosts ...string) (*forward.Authority, *x509.CertPool) {
 	t.Helper()
 	if len(hosts) == 0 {
 		hosts = []string{interceptedHost}
 	}
-	cert, key, err := CreateAuthority(hosts, time.Now())
+	cert, key, err := forward.CreateAuthority(hosts, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := OpenAuthority(cert, key)
+	a, err := forward.OpenAuthority(cert, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,8 +60,8 @@ func authority(t *testing.T, hosts ...string) (*Authority, *x509.CertPool) {
 	return a, pool
 }
 
-// intercepted is a forward listener that decrypts interceptedHost and sends it on,
-// over TLS, to upstream.
+// intercepted is a forward listener that decrypts interceptedHost and sends it
+// on, over TLS, to upstream.
 type intercepted struct {
 	*rig
 	door   string
@@ -50,7 +70,7 @@ type intercepted struct {
 	client func(h2 bool) *http.Client
 }
 
-func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*ForwardConfig)) *intercepted {
+func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*forward.Config)) *intercepted {
 	t.Helper()
 	up := httptest.NewUnstartedServer(upstream)
 	up.EnableHTTP2 = true
@@ -65,14 +85,14 @@ func newIntercepted(t *testing.T, upstream http.HandlerFunc, change func(*Forwar
 		c.Upstreams = append(c.Upstreams, httpclient.UpstreamConfig{Name: "secure", URL: up.URL, Paths: []string{"/secure"}, CAFile: file})
 	})}
 	a, roots := authority(t)
-	cfg := DefaultForwardConfig()
+	cfg := forward.DefaultConfig()
 	cfg.Listen, cfg.Drain, cfg.AllowPrivate = "127.0.0.1:0", 20*time.Millisecond, true
 	cfg.Intercept = []string{interceptedHost + "=secure"}
 	if change != nil {
 		change(&cfg)
 	}
 	i.roots = roots
-	i.door, i.stop = startForward(t, cfg, i.h.For, a)
+	i.door, i.stop = startForward(t, cfg, i.h, a)
 	i.client = func(h2 bool) *http.Client {
 		tr := &http.Transport{
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: i.door}), ForceAttemptHTTP2: h2, DisableCompression: true,
@@ -242,7 +262,7 @@ func TestInterceptedStreamsOutliveTheDoor(t *testing.T) {
 	<-began
 	stopped := make(chan error, 1)
 	go func() { stopped <- i.stop() }()
-	time.AfterFunc(100*time.Millisecond, func() { close(finish) }) // several times ForwardConfig.Drain
+	time.AfterFunc(100*time.Millisecond, func() { close(finish) }) // several times the forward listener's Drain
 	if b, err := io.ReadAll(resp.Body); err != nil || string(b) != "first last" {
 		t.Errorf("got %q, %v", b, err)
 	}
@@ -254,7 +274,7 @@ func TestInterceptedStreamsOutliveTheDoor(t *testing.T) {
 // Places are given back when intercepted connections close, and held while they
 // are open.
 func TestInterceptedConnectionsAreBounded(t *testing.T) {
-	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) {}, func(c *ForwardConfig) { c.MaxTunnels = 1 })
+	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) {}, func(c *forward.Config) { c.MaxTunnels = 1 })
 	first := i.client(false)
 	get := func(c *http.Client) error {
 		resp, err := c.Get("https://" + interceptedHost + "/")
@@ -284,11 +304,11 @@ func TestInterceptedConnectionsAreBounded(t *testing.T) {
 func TestInterceptLeavesOthersAlone(t *testing.T) {
 	target := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "own") }))
 	defer target.Close()
-	for _, others := range []string{OthersTunnel, OthersRefuse} {
-		i := newIntercepted(t, func(http.ResponseWriter, *http.Request) {}, func(c *ForwardConfig) { c.Others = others })
+	for _, others := range []string{forward.OthersTunnel, forward.OthersRefuse} {
+		i := newIntercepted(t, func(http.ResponseWriter, *http.Request) {}, func(c *forward.Config) { c.Others = others })
 		i.roots.AddCert(target.Certificate())
 		resp, err := i.client(false).Get(target.URL)
-		if others == OthersRefuse {
+		if others == forward.OthersRefuse {
 			if err == nil || !strings.Contains(err.Error(), "Forbidden") {
 				t.Errorf("got %v, want 403", err)
 			}
@@ -307,7 +327,7 @@ func TestInterceptLeavesOthersAlone(t *testing.T) {
 // A client that does not trust the authority fails by itself and leaves nothing
 // behind.
 func TestInterceptedClientWithoutTrust(t *testing.T) {
-	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) { t.Error("a request came through") }, func(c *ForwardConfig) { c.MaxTunnels = 1 })
+	i := newIntercepted(t, func(http.ResponseWriter, *http.Request) { t.Error("a request came through") }, func(c *forward.Config) { c.MaxTunnels = 1 })
 	for range 3 { // the place is free again each time
 		client := &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: i.door}), TLSClientConfig: &tls.Config{RootCAs: x509.NewCertPool()},
@@ -325,86 +345,5 @@ func TestInterceptedClientWithoutTrust(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-	}
-}
-
-func TestAuthority(t *testing.T) {
-	a, roots := authority(t, interceptedHost, "llm.example")
-	now := time.Now()
-	a.now = func() time.Time { return now }
-	verify := func(host string) error {
-		t.Helper()
-		c, err := a.leaf(host)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = c.Leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host, CurrentTime: now})
-		return err
-	}
-	for host, want := range map[string]bool{interceptedHost: true, "llm.example": true, "eu.llm.example": true, "bank.example": false, "openai.com": false} {
-		if got := verify(host) == nil; got != want || a.covers(host) != want {
-			t.Errorf("%s: valid %v, covered %v, want %v", host, got, a.covers(host), want)
-		}
-	}
-	first, _ := a.leaf(interceptedHost)
-	if again, _ := a.leaf(interceptedHost); again != first {
-		t.Error("a leaf was made twice")
-	}
-	now = now.Add(leafLife/2 + time.Minute)
-	if later, _ := a.leaf(interceptedHost); later == first || verify(interceptedHost) != nil {
-		t.Error("the leaf was not made anew")
-	}
-	for i := range 2 * maxIntercept {
-		if _, err := a.leaf(fmt.Sprintf("h%d.llm.example", i)); err != nil || len(a.leaves) > maxIntercept {
-			t.Fatalf("%d leaves kept, %v", len(a.leaves), err)
-		}
-	}
-	now = a.Expires().Add(-time.Hour)
-	if c, err := a.leaf(interceptedHost); err != nil || c.Leaf.NotAfter.After(a.Expires()) {
-		t.Errorf("a leaf outlives its authority: %v", err)
-	}
-	now = a.Expires().Add(time.Hour)
-	if a.covers(interceptedHost) {
-		t.Error("an authority that has expired still covers its hosts")
-	}
-}
-
-func TestOpenAuthorityRefuses(t *testing.T) {
-	cert, key, err := CreateAuthority([]string{interceptedHost}, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, otherKey, _ := CreateAuthority([]string{interceptedHost}, time.Now())
-	a, _ := OpenAuthority(cert, key)
-	leaf, _ := a.leaf(interceptedHost)
-	der, _ := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
-	leafCert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Certificate[0]})
-	leafKey := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	for name, pair := range map[string][2][]byte{
-		"another's key": {cert, otherKey}, "no certificate": {nil, key}, "no key": {cert, nil}, "a leaf": {leafCert, leafKey}, "not PEM": {[]byte("x"), []byte("y")},
-	} {
-		if _, err := OpenAuthority(pair[0], pair[1]); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
-	}
-	for _, hosts := range [][]string{nil, {"*.example"}, {"10.0.0.1"}, {"host:443"}, {"UPPER.example"}, {""}, {"a..b"}, {"-a.b"}} {
-		if _, _, err := CreateAuthority(hosts, time.Now()); err == nil {
-			t.Errorf("hosts %q: got no error", hosts)
-		}
-	}
-}
-
-func TestForwardConfigNamesTheEntry(t *testing.T) {
-	cfg := DefaultForwardConfig()
-	cfg.Intercept = []string{"ok.example", "Not.Lower", "ok.example=up", "x.example=", "10.1.2.3"}
-	cfg.Others = "drop"
-	err := cfg.Validate()
-	for _, want := range []string{"intercept[1]:", "intercept[2]: duplicate host", "intercept[3]:", "intercept[4]:", "others: must be"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
-	}
-	if strings.Contains(err.Error(), "intercept[0]") {
-		t.Errorf("a good entry is refused: %v", err)
 	}
 }

@@ -2,9 +2,9 @@
 // requests passing through it a memory.
 //
 // One request's life: a listener accepts it, the router picks an upstream from
-// the configuration, and the exchange parses, resolves whose memory it is, replays
-// and recalls, splices, sends, relays the answer byte for byte, and hands a
-// copy of the finished turn to persistence.
+// the configuration, and the exchange parses, resolves whose memory it is,
+// replays and recalls, splices, sends, relays the answer byte for byte, and
+// hands a copy of the finished turn to persistence.
 //
 // # Guarantees
 //
@@ -22,8 +22,9 @@
 // # Bounds
 //
 // Bodies that are read are bounded one by one and all together, and so are
-// copies of answers, turns waiting to be assembled and ledger entries. Beyond any
-// bound the traffic continues without that part of memory, which is counted.
+// copies of answers, turns waiting to be assembled and ledger entries. Beyond
+// any bound the traffic continues without that part of memory, which is
+// counted.
 package proxy
 
 import (
@@ -332,8 +333,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // For returns a handler for requests that were meant for host only: their path
 // does not influence where they go. upstream names the configured upstream that
-// gets them; "" = the one whose URL has this host or, if there is none, the host
-// itself over HTTPS. For reads the upstream's CA file if one must be opened.
+// gets them; "" = the one whose URL has this host or, if there is none, the
+// host itself over HTTPS. For reads the upstream's CA file if one must be
+// opened.
 func (h *Handler) For(host, upstream string) (http.Handler, error) {
 	up, err := h.plane.router.ForHost(host, upstream)
 	if err != nil {

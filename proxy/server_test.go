@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
 )
@@ -160,7 +161,7 @@ func TestListenNamesTheAddress(t *testing.T) {
 func TestConfigsValidate(t *testing.T) {
 	for name, err := range map[string]error{
 		"transport": httpclient.DefaultTransportConfig().Validate(), "stream": DefaultStreamConfig().Validate(),
-		"server": listener.DefaultConfig().Validate(), "forward": DefaultForwardConfig().Validate(),
+		"server": listener.DefaultConfig().Validate(), "forward": forward.DefaultConfig().Validate(),
 	} {
 		if err != nil {
 			t.Errorf("default %s: %v", name, err)
@@ -180,10 +181,10 @@ func TestConfigsValidate(t *testing.T) {
 			"listen: must be host:port, with an address or a name and a port up to 65535", "headerTimeout: must be > 0", "idleTimeout: must be > 0",
 			"maxHeaderBytes: must be >= 4096", "drain: must be >= 0",
 		}},
-		{"forward", ForwardConfig{Listen: "0.0.0.0:1", Others: OthersTunnel, Drain: -1}.Validate(), []string{
+		{"forward", forward.Config{Listen: "0.0.0.0:1", Others: forward.OthersTunnel, Drain: -1}.Validate(), []string{
 			"listen: must be a loopback address unless a token is set", "maxTunnels: must be > 0", "dialTimeout: must be > 0", "drain: must be >= 0",
 		}},
-		{"forward token", ForwardConfig{Listen: ":1", Token: "short", Others: OthersRefuse, MaxTunnels: 1, DialTimeout: 1}.Validate(), []string{
+		{"forward token", forward.Config{Listen: ":1", Token: "short", Others: forward.OthersRefuse, MaxTunnels: 1, DialTimeout: 1}.Validate(), []string{
 			"token: must have at least 16 characters",
 		}},
 	}
@@ -198,14 +199,14 @@ func TestConfigsValidate(t *testing.T) {
 	}
 }
 
-// TestIsLive: both doors tell that a Remora serves, the forward listener without
-// its token, too; a server that answers 200 to everything does not, nor does
-// either door where something else is asked for.
+// TestIsLive: both doors tell that a Remora serves, the forward listener
+// without its token, too; a server that answers 200 to everything does not, nor
+// does either door where something else is asked for.
 func TestIsLive(t *testing.T) {
 	r := newRig(t)
-	cfg := DefaultForwardConfig()
+	cfg := forward.DefaultConfig()
 	cfg.Listen, cfg.Token = "127.0.0.1:0", "hush-hush-hush-hush"
-	forward, _ := startForward(t, cfg, r.h.For, nil)
+	forwardAddr, _ := startForward(t, cfg, r.h, nil)
 	other := hopListen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) }))
 	for _, test := range []struct {
 		url  string
@@ -213,8 +214,8 @@ func TestIsLive(t *testing.T) {
 	}{
 		{r.url + listener.LivePath, true},
 		{r.url + "/v1/models", false},
-		{"http://" + forward + listener.LivePath, true},
-		{"http://" + forward + "/", false},
+		{"http://" + forwardAddr + listener.LivePath, true},
+		{"http://" + forwardAddr + "/", false},
 		{other + listener.LivePath, false},
 	} {
 		answer, err := http.Get(test.url)

@@ -18,7 +18,7 @@ var errTakesNothing = errors.New("client took nothing")
 // rarely as possible. Over HTTP/2 a deadline that passes resets the stream even
 // if nothing is being written, as while the upstream is silent; there it uses a
 // timer that runs during writes only. If not even the reset can be sent, the
-// connection ends (ServerConfig.WriteIdle), and with it the write.
+// connection ends (listener.Config.WriteIdle), and with it the write.
 type writeBound struct {
 	ctl   http.ResponseController
 	idle  time.Duration

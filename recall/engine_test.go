@@ -775,7 +775,7 @@ func TestConfigValidate(t *testing.T) {
 	if err == nil {
 		t.Fatal("got nil")
 	}
-	for _, want := range []string{"topK: ", "deadline: ", "gate: ", "scopes[0]: ", "Weights.K1: "} {
+	for _, want := range []string{"topK: ", "deadline: ", "gate: ", "scopes[0]: ", "weight K1: "} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want it to mention %s", err, want)
 		}

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/cmd/remora/config"
-	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/forward"
 )
 
 func caCommand() command {
@@ -63,7 +63,7 @@ func certificateAuthority(_ context.Context, s streams, args []string) error {
 func initAuthority(s streams, c config.Config, force bool) error {
 	var hosts []string
 	for _, entry := range c.Forward.Intercept {
-		i, err := proxy.ParseIntercept(entry)
+		i, err := forward.ParseIntercept(entry)
 		if err != nil {
 			return fmt.Errorf("forward.intercept: %w", err)
 		}
@@ -76,7 +76,7 @@ func initAuthority(s streams, c config.Config, force bool) error {
 			}
 		}
 	}
-	cert, key, err := proxy.CreateAuthority(hosts, time.Now())
+	cert, key, err := forward.CreateAuthority(hosts, time.Now())
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func replaceFile(name string, content []byte, mode fs.FileMode) error {
 
 // loadAuthority reads the forward listener's authority. Both results are nil if
 // none has been created.
-func loadAuthority(c config.Config) (*proxy.Authority, error) {
+func loadAuthority(c config.Config) (*forward.Authority, error) {
 	cert, err := config.ReadRegular(c.CACert)
 	if errors.Is(err, fs.ErrNotExist) || c.CACert == "" {
 		return nil, nil
@@ -123,10 +123,10 @@ func loadAuthority(c config.Config) (*proxy.Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proxy.OpenAuthority(cert, key)
+	return forward.OpenAuthority(cert, key)
 }
 
-func requireAuthority(c config.Config) (*proxy.Authority, error) {
+func requireAuthority(c config.Config) (*forward.Authority, error) {
 	a, err := loadAuthority(c)
 	if a == nil && err == nil {
 		err = fmt.Errorf("there is no certificate authority at %s yet; 'remora ca init' makes one", c.CACert)
@@ -160,7 +160,7 @@ func trustHelp(s streams, c config.Config, _ bool) error {
 	}
 	listen := c.Forward.Listen
 	if listen == "" {
-		listen = proxy.DefaultForwardConfig().Listen
+		listen = forward.DefaultConfig().Listen
 	}
 	fmt.Fprintf(s.out, `Run:
 

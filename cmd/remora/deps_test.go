@@ -30,6 +30,9 @@ var layers = map[string]int{
 	"proxy":                     4,
 	"recall":                    3,
 	"persist":                   3,
+	"proxy/problem":             0,
+	"proxy/listener":            0,
+	"proxy/forward":             1,
 	"proxy/dialect":             1,
 	"proxy/httpclient":          1,
 	"proxy/identity":            2,
@@ -92,9 +95,9 @@ var homes = []struct {
 	places []string
 	reason string
 }{
-	{"github.com/elazarl/goproxy", []string{"proxy/forward.go"},
+	{"github.com/elazarl/goproxy", []string{"proxy/forward"},
 		"goproxy takes CONNECT and no more: its own request path is HTTP/1.1 only, does not cancel the upstream and escapes Shutdown."},
-	{"github.com/gobwas/ws", []string{"proxy/websocket_pump.go", "proxy/tunnel_idle.go"}, "Frames are read where the responses of a WebSocket get memory, and where an idle one is closed; all other upgrades are bytes."},
+	{"github.com/gobwas/ws", []string{"proxy/websocket_pump.go", "proxy/listener"}, "Frames are read where the responses of a WebSocket get memory, and where an idle one is closed; all other upgrades are bytes."},
 	{"github.com/tidwall/sjson", []string{"cmd/remora/config/write.go"}, "It edits JSON by path, as a configuration is written. Bodies are extended by inserting bytes."},
 	{"github.com/tidwall/", []string{"proxy/dialect"},
 		"Bodies are read in the dialects only. Elsewhere JSON from outside goes through a guard against depth and duplicate keys first, or through encoding/json."},

@@ -16,6 +16,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
@@ -35,7 +36,7 @@ type system struct {
 	pipeline  *persist.Pipeline
 	handler   *proxy.Handler
 	server    *listener.Server // nil = none yet
-	forward   *proxy.Forward   // nil = none
+	forward   *forward.Proxy   // nil = none
 	started   time.Time
 }
 
@@ -108,7 +109,7 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 
 // newForward returns the forward listener. If its authority is missing or
 // unreadable, it only tunnels.
-func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.Forward, error) {
+func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*forward.Proxy, error) {
 	a, err := loadAuthority(c)
 	switch {
 	case err != nil:
@@ -118,7 +119,7 @@ func newForward(c config.Config, h *proxy.Handler, log *slog.Logger) (*proxy.For
 	case a != nil && time.Until(a.Expires()) < 30*24*time.Hour:
 		log.Warn("the certificate authority ends soon: 'remora ca init --force' makes another", "ends", a.Expires().UTC().Format(time.DateOnly))
 	}
-	return proxy.NewForward(c.Forward, h.For, a, c.Server, log)
+	return forward.New(c.Forward, h.For, a, c.Server, log)
 }
 
 // inUse adds advice to the most common failure of a start.

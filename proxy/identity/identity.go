@@ -3,9 +3,9 @@
 //
 // It works on the request's head and its parsed body alone: nothing here does
 // I/O, keeps state or reads a clock, and a credential never leaves it except as
-// a keyed hash. If it can't decide for certain, the answer is nobody: a
-// header that appears twice with different values, a body that names an object
-// of several ids, a browser page of another site.
+// a keyed hash. If it can't decide for certain, the answer is nobody: a header
+// that appears twice with different values, a body that names an object of
+// several ids, a browser page of another site.
 //
 // The proxy makes one [Resolver] and asks it for the scope and for the
 // [Profile] of the program that sent the request. Known programs are data, in

@@ -15,8 +15,8 @@ import (
 // forwardedHeaders are what a reverse proxy adds to requests that it forwards.
 var forwardedHeaders = [...]string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"}
 
-// Scope returns whose memory a request is about. It is not ok if the
-// request has no user. secret is the install secret.
+// Scope returns whose memory a request is about. It is not ok if the request
+// has no user. secret is the install secret.
 func (r *Resolver) Scope(secret []byte, h http.Header, req *dialect.Request, p *Profile) (s storage.Scope, ok bool) {
 	if r.forwarded != nil && slices.ContainsFunc(forwardedHeaders[:], func(name string) bool { return h[name] != nil }) {
 		r = r.forwarded

@@ -244,8 +244,8 @@ func (w *Walk) Confirm() {
 	}
 }
 
-// ClearReplays removes the replayed blocks: the conversation continues
-// without them.
+// ClearReplays removes the replayed blocks: the conversation continues without
+// them.
 func (w *Walk) ClearReplays() {
 	if !w.recording() {
 		return

@@ -10,7 +10,7 @@ import (
 	"net/http"
 )
 
-// hijack takes over the connection from the server, with the bytes that it had
+// Hijack takes over the connection from the server, with the bytes that it had
 // read ahead.
 func Hijack(w http.ResponseWriter) (net.Conn, error) {
 	conn, rw, err := http.NewResponseController(w).Hijack()
@@ -44,7 +44,7 @@ func (c *aheadConn) Read(p []byte) (int, error) {
 // CloseWrite closes the sending half.
 func (c *aheadConn) CloseWrite() error { return CloseWrite(c.Conn) }
 
-// closeWrite half-closes w, if it can.
+// CloseWrite half-closes w, if it can.
 func CloseWrite(w io.Writer) error {
 	if c, ok := w.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -52,8 +52,8 @@ func CloseWrite(w io.Writer) error {
 	return errors.ErrUnsupported
 }
 
-// aheadWriter is a ResponseWriter for code that would drop the bytes read ahead
-// when it takes over the connection.
+// KeepAhead returns w for code that would drop the bytes read ahead when it
+// takes over the connection.
 func KeepAhead(w http.ResponseWriter) http.ResponseWriter { return keepAhead{w} }
 
 type keepAhead struct{ http.ResponseWriter }

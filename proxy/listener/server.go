@@ -1,3 +1,9 @@
+// Package listener is what Remora's ports have in common: serving HTTP with
+// limits on heads and idle connections, shutdown that waits for exchanges and
+// for connections that were taken over, and tunnels, which end once they are
+// idle after their listener has closed. It knows nothing of what is served. The
+// program opens the reverse listener with it, package forward its own, and
+// package proxy takes connections over and carries upgrades.
 package listener
 
 import (
@@ -13,20 +19,21 @@ import (
 	"time"
 )
 
-// ServerConfig configures a listener.
+// Config configures a listener.
 type Config struct {
 	// Listen is host:port.
 	Listen string
 	// HeaderTimeout limits the reading of a request's head, IdleTimeout the
 	// wait for the next request on a connection. The latter is longer than
 	// usual clients keep their connections, so that they hang up first. Bodies
-	// are only limited in how long they may pause (StreamConfig), not in total.
+	// are only limited in how long they may pause (proxy.StreamConfig), not in
+	// total.
 	HeaderTimeout time.Duration
 	IdleTimeout   time.Duration
 	// WriteIdle closes an HTTP/2 connection that takes nothing for so long
 	// while something waits to be sent, because a reset of one of its streams
-	// could not be sent either. It is StreamConfig.WriteIdle, which limits
-	// answers. 0 = no limit.
+	// could not be sent either. It is proxy.StreamConfig.WriteIdle, which
+	// limits answers. 0 = no limit.
 	WriteIdle time.Duration
 	// MaxHeaderBytes is the maximum size of a request's head.
 	MaxHeaderBytes int
@@ -35,11 +42,11 @@ type Config struct {
 	Drain time.Duration
 }
 
-// defaultWriteIdle is the default of ServerConfig.WriteIdle and
-// StreamConfig.WriteIdle.
+// DefaultWriteIdle is the default of Config.WriteIdle, which is also the limit
+// of an answer.
 const DefaultWriteIdle = 5 * time.Minute
 
-// DefaultServerConfig listens on loopback.
+// DefaultConfig listens on loopback.
 func DefaultConfig() Config {
 	return Config{
 		Listen:         "127.0.0.1:8787",
@@ -72,10 +79,12 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
+// ErrBadAddress reports an address that ParseAddress refuses. It begins with
+// the name of the setting.
 var ErrBadAddress = errors.New("listen: must be host:port, with an address or a name and a port up to 65535")
 
-// listenHost returns the host of an address that can be listened on, as far as
-// that is known without resolving names.
+// ParseAddress returns the host of an address that can be listened on, as far
+// as that is known without resolving names.
 func ParseAddress(address string) (host string, ok bool) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -97,10 +106,10 @@ type Server struct {
 	handler  http.Handler
 	listener net.Listener
 	active   atomic.Int64 // running handlers, including those that have taken over their connection
-	tunnels  bool         // see NewTunnelServer
+	tunnels  bool         // see NewTunnels
 }
 
-// NewTunnelServer returns a server of HTTP/1.1 whose handler takes over most
+// NewTunnels returns a server of HTTP/1.1 whose handler takes over most
 // connections. What outlasts Drain is ended without an error, because a tunnel
 // has no end of its own. log may be nil.
 func NewTunnels(h http.Handler, cfg Config, log *slog.Logger) *Server {
@@ -110,7 +119,7 @@ func NewTunnels(h http.Handler, cfg Config, log *slog.Logger) *Server {
 	return s
 }
 
-// NewTLSServer returns a server of the connections that l accepts, which are of
+// NewTLS returns a server of the connections that l accepts, which are of
 // *tls.Conn after their handshake. prepare returns the context of a
 // connection's requests. log may be nil.
 func NewTLS(h http.Handler, cfg Config, l net.Listener, prepare func(context.Context, net.Conn) context.Context, log *slog.Logger) *Server {
@@ -122,8 +131,8 @@ func NewTLS(h http.Handler, cfg Config, l net.Listener, prepare func(context.Con
 	return s
 }
 
-// NewServer returns a server of HTTP/1.1 and HTTP/2 without TLS. It does not
-// listen yet. log may be nil.
+// New returns a server of HTTP/1.1 and HTTP/2 without TLS. It does not listen
+// yet. log may be nil.
 func New(h http.Handler, cfg Config, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -224,7 +233,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return fmt.Errorf("drain %s: %d exchanges cut after %s", s.listener.Addr(), left, s.cfg.Drain)
 }
 
-// errCutAtShutdown is why the context of what outlasts ServerConfig.Drain ends.
+// ErrCut is why the context of what outlasts Config.Drain ends.
 var ErrCut = errors.New("cut at shutdown")
 
 // closing tells a request that its listener closes, and how long it may
@@ -280,6 +289,7 @@ const LivePath = "/.remora/livez"
 // request.
 const liveServer = "Remora"
 
+// Live answers a request for LivePath.
 func Live(w http.ResponseWriter) {
 	h := w.Header()
 	h["Server"] = []string{liveServer}

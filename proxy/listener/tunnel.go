@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// carrier carries what goes between the two ends of an upgraded connection
-// until it ends; see tunnel.
+// Carrier carries what goes between the two ends of an upgraded connection
+// until it ends; see Tunnel.
 type Carrier func(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64)
 
 // halfOpenIdle limits how long a tunnel whose one side has ended waits for the
 // other without a byte from it.
 const halfOpenIdle = time.Minute
 
-// tunnel carries bytes between a client and its upstream until both have ended,
+// Tunnel carries bytes between a client and its upstream until both have ended,
 // one has failed, or ctx has ended. The end of one side is passed to the other
 // as a half-close. After its listener has closed, the tunnel ends once it is
 // idle. It closes both sides and holds 2 x 32 KiB meanwhile. It returns the
@@ -27,13 +27,13 @@ func Tunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClien
 	return carryBoth(ctx, client, upstream, &tunnelActivity{})
 }
 
-// socketTunnel is tunnel for a WebSocket, whose pings do not count as activity,
+// socketTunnel is Tunnel for a WebSocket, whose pings do not count as activity,
 // and whose client gets a close frame.
 func socketTunnel(ctx context.Context, client, upstream io.ReadWriteCloser) (fromClient, fromUpstream int64) {
 	return carryBoth(ctx, client, upstream, &tunnelActivity{fromClient: &frames{}, fromUpstream: &frames{}})
 }
 
-// tunnelFor returns the carrier of an upgrade without memory.
+// TunnelFor returns the carrier of an upgrade without memory.
 func TunnelFor(r *http.Request) Carrier {
 	if strings.EqualFold(strings.Join(r.Header["Upgrade"], ","), "websocket") {
 		return socketTunnel

@@ -155,7 +155,7 @@ func (f *frames) hasData(b []byte) (something bool) {
 // between reports whether a frame may begin now.
 func (f *frames) between() bool { return f != nil && f.left == 0 && len(f.head) == 0 }
 
-// writeFarewell sends a client the close frame of a server that goes away.
+// WriteGoingAway sends a client the close frame of a server that goes away.
 func WriteGoingAway(client io.Writer) error {
 	return ws.WriteFrame(client, ws.NewCloseFrame(ws.NewCloseFrameBody(ws.StatusGoingAway, "")))
 }

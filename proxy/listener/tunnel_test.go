@@ -13,7 +13,8 @@ import (
 	"github.com/gobwas/ws"
 )
 
-// TestIdleTunnelsEndWithTheListener: those in which something may be awaited go on.
+// TestIdleTunnelsEndWithTheListener: those in which something may be awaited go
+// on.
 func TestIdleTunnelsEndWithTheListener(t *testing.T) {
 	frame := func(f ws.Frame) []byte {
 		var b bytes.Buffer

@@ -65,8 +65,8 @@ type Call struct {
 
 // Strictness makes the server refuse conversations that many chat templates
 // refuse: two user messages in a row, a system message that is not the first,
-// or a role other than system, user, assistant and tool. Each refuses in
-// the words and with the status of the server that it is named for.
+// or a role other than system, user, assistant and tool. Each refuses in the
+// words and with the status of the server that it is named for.
 type Strictness uint8
 
 const (

@@ -25,6 +25,7 @@ import (
 	"github.com/remora-proxy/remora/persist"
 	"github.com/remora-proxy/remora/persist/distill"
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/listener"
 	"github.com/remora-proxy/remora/recall"
@@ -40,8 +41,8 @@ type Config struct {
 	File string // the configuration file that was read, "" = none
 
 	Server     listener.Config
-	Forward    proxy.ForwardConfig // Listen "" = no forward listener
-	CACert     string              // path of the authority's certificate, "" where no home directory is known
+	Forward    forward.Config // Listen "" = no forward listener
+	CACert     string         // path of the authority's certificate, "" where no home directory is known
 	CAKey      string
 	Proxy      proxy.Config
 	Recall     recall.Config
@@ -103,7 +104,7 @@ const (
 func Default() Config {
 	c := Config{
 		Server:     listener.DefaultConfig(),
-		Forward:    proxy.DefaultForwardConfig(),
+		Forward:    forward.DefaultConfig(),
 		Proxy:      proxy.DefaultConfig(),
 		Recall:     recall.DefaultConfig(),
 		Embeddings: embed.DefaultConfig(),
@@ -216,9 +217,9 @@ func (c *Config) validate(r *report) {
 		}
 		c.Storage.Key = key
 	}
-	forward := c.Forward
-	if forward.Listen == "" { // no listener, but the rest of it configures 'remora ca' too
-		forward.Listen = proxy.DefaultForwardConfig().Listen
+	fw := c.Forward
+	if fw.Listen == "" { // no listener, but the rest of it configures 'remora ca' too
+		fw.Listen = forward.DefaultConfig().Listen
 	}
 	for _, section := range []struct {
 		name string
@@ -226,7 +227,7 @@ func (c *Config) validate(r *report) {
 	}{
 		{"", c.Proxy.Validate()},
 		{"", c.Server.Validate()},
-		{"forward", forward.Validate()},
+		{"forward", fw.Validate()},
 		{"recall", c.Recall.Validate()},
 		{"recall.embeddings", c.Embeddings.Validate()},
 		{"persist", c.Persist.Validate()},

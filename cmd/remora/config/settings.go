@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/remora-proxy/remora/proxy"
+	"github.com/remora-proxy/remora/proxy/forward"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/proxy/identity"
 	"github.com/remora-proxy/remora/recall"
@@ -31,7 +32,7 @@ func (c *Config) listenerSettings() []setting {
 		{key: "forward.listen", at: text(&c.Forward.Listen), doc: "Address of the forward listener, which accepts CONNECT as `HTTPS_PROXY` does. Empty = none. Off loopback it needs a token: it is not an open proxy."},
 		{key: "forward.token", at: secret(&c.Forward.Token), doc: "Required of every client, as the password of Basic proxy authentication (any user name) or as a Bearer token. Empty = not required."},
 		{key: "forward.intercept", at: names(&c.Forward.Intercept), doc: "Hosts whose connections (port 443) are decrypted with certificates of Remora's own authority (`remora ca init`), so that they get memory. `host=upstream` sends a host's requests to the upstream of that name instead of the host itself. Without an authority all hosts are tunnelled."},
-		{key: "forward.others", at: choice(&c.Forward.Others, proxy.OthersTunnel, proxy.OthersRefuse), doc: "How all other hosts are handled: `tunnel`, byte for byte, or `refuse`."},
+		{key: "forward.others", at: choice(&c.Forward.Others, forward.OthersTunnel, forward.OthersRefuse), doc: "How all other hosts are handled: `tunnel`, byte for byte, or `refuse`."},
 		{key: "forward.caCert", at: text(&c.CACert), note: "`ca.pem` next to the configuration file: `$XDG_CONFIG_HOME/remora/ca.pem`, `~/.config/remora/ca.pem`, on Windows `%AppData%\\remora\\ca.pem`", doc: "Certificate of the authority, made by `remora ca init`. Clients must trust it; its name constraints make it useless for other hosts."},
 		{key: "forward.caKey", at: text(&c.CAKey), note: "`ca.key` next to the certificate", doc: "Private key of the authority, a file of mode 0600."},
 		{key: "forward.allowPrivate", at: boolean(&c.Forward.AllowPrivate), doc: "Allows tunnels to loopback, private and link-local addresses. The address that is dialed counts, not its name."},

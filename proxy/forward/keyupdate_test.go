@@ -1,4 +1,4 @@
-package proxy
+package forward
 
 import (
 	"bytes"
@@ -67,7 +67,7 @@ func (k *keyUpdates) update(t *testing.T, out []byte) []byte {
 // connection for good: what answers it is written by who reads, whom no
 // deadline of reading frees.
 func TestUnansweredKeyUpdatesEnd(t *testing.T) {
-	a, roots := authority(t)
+	a, roots := newAuthority(t)
 	cfg := listener.DefaultConfig()
 	cfg.WriteIdle = 50 * time.Millisecond
 	decrypt := newInterceptor(a, nil, cfg, nil)

@@ -1,4 +1,14 @@
-package proxy
+// Package forward is the forward listener, for clients whose base URL can't be
+// changed: an HTTP proxy (HTTPS_PROXY) that accepts CONNECT and nothing else.
+// It decides whom it serves and which hosts it decrypts. Decrypted connections
+// get certificates of a local authority, which is constrained to the names of
+// its hosts, and are served like those of the reverse listener, by a handler
+// that the caller gives. All others are tunnelled, byte for byte, to addresses
+// on the public internet only, unless private ones are allowed. The number of
+// tunnels is bounded. It knows nothing of memory, dialects or upstreams. The
+// program runs one Proxy next to the reverse listener; 'remora ca' makes the
+// authority.
+package forward
 
 import (
 	"bytes"
@@ -24,9 +34,9 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// ForwardConfig configures the forward listener: whom it serves and where its
-// tunnels may lead.
-type ForwardConfig struct {
+// Config configures the forward listener: whom it serves and where its tunnels
+// may lead.
+type Config struct {
 	// Listen is host:port. Without a Token the host must be a loopback address,
 	// because this is not an open proxy.
 	Listen string
@@ -51,16 +61,16 @@ type ForwardConfig struct {
 	Drain time.Duration
 }
 
-// Values of ForwardConfig.Others.
+// Values of Config.Others.
 const (
 	OthersTunnel = "tunnel"
 	OthersRefuse = "refuse"
 )
 
-// DefaultForwardConfig serves this machine and leads to the public internet.
-// The two best-known LLM APIs are intercepted once there is an authority.
-func DefaultForwardConfig() ForwardConfig {
-	return ForwardConfig{
+// DefaultConfig serves this machine and leads to the public internet. The two
+// best-known LLM APIs are intercepted once there is an authority.
+func DefaultConfig() Config {
+	return Config{
 		Listen:      "127.0.0.1:8789",
 		Intercept:   []string{"api.openai.com", "api.anthropic.com"},
 		Others:      OthersTunnel,
@@ -71,7 +81,7 @@ func DefaultForwardConfig() ForwardConfig {
 }
 
 // Validate returns all problems of c, joined.
-func (c ForwardConfig) Validate() error {
+func (c Config) Validate() error {
 	var errs []error
 	host, ok := listener.ParseAddress(c.Listen)
 	switch {
@@ -118,17 +128,14 @@ func loopbackHost(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Forward is the listener for clients whose base URL can't be changed: an HTTP
-// proxy (HTTPS_PROXY) that accepts CONNECT and nothing else. Connections to
-// intercepted hosts are decrypted and served like those of the reverse
-// listener. All others are tunnelled, byte for byte.
+// Proxy is the forward listener.
 //
 // It uses goproxy for the CONNECT decision only. It does not use its transport
 // and dialers, which follow the environment and may lead back here, its
 // tunnels, for which no shutdown waits, and its built-in certificate authority,
 // whose key is public.
-type Forward struct {
-	cfg     ForwardConfig
+type Proxy struct {
+	cfg     Config
 	server  *listener.Server
 	connect *goproxy.ProxyHttpServer
 	dialer  *net.Dialer
@@ -136,15 +143,15 @@ type Forward struct {
 	inner   *interceptor  // nil = nothing is intercepted
 }
 
-// NewForward returns a forward listener that does not listen yet. serve
-// returns what serves an intercepted host; if it or authority is nil, nothing is
-// intercepted. sc configures those
-// connections; its address is ignored. log may be nil.
-func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc listener.Config, log *slog.Logger) (*Forward, error) {
+// New returns a forward listener that does not listen yet. serve returns what
+// serves the requests of an intercepted host; if it or authority is nil,
+// nothing is intercepted. sc configures those connections; its address is
+// ignored. log may be nil.
+func New(cfg Config, serve func(host, upstream string) (http.Handler, error), authority *Authority, sc listener.Config, log *slog.Logger) (*Proxy, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	f := &Forward{cfg: cfg, places: make(chan struct{}, cfg.MaxTunnels)}
+	p := &Proxy{cfg: cfg, places: make(chan struct{}, cfg.MaxTunnels)}
 	if serve != nil && authority != nil && len(cfg.Intercept) > 0 {
 		handlers := map[string]http.Handler{}
 		for _, entry := range cfg.Intercept {
@@ -160,60 +167,60 @@ func NewForward(cfg ForwardConfig, serve func(host, upstream string) (http.Handl
 				return nil, fmt.Errorf("configure forward listener: %w", err)
 			}
 		}
-		f.inner = newInterceptor(authority, handlers, sc, log)
+		p.inner = newInterceptor(authority, handlers, sc, log)
 	}
-	f.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: f.control}
+	p.dialer = &net.Dialer{Timeout: cfg.DialTimeout, ControlContext: p.control}
 	// A literal, because goproxy's constructor reads proxies from the
 	// environment. Its transport is never used.
-	f.connect = &goproxy.ProxyHttpServer{
+	p.connect = &goproxy.ProxyHttpServer{
 		Logger: silent{},
 		Tr:     &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errForbidden }},
 	}
-	f.connect.OnRequest().HandleConnectFunc(f.decide)
+	p.connect.OnRequest().HandleConnectFunc(p.decide)
 
 	own := listener.DefaultConfig()
 	own.Listen, own.Drain = cfg.Listen, cfg.Drain
-	f.server = listener.NewTunnels(f, own, log)
-	return f, nil
+	p.server = listener.NewTunnels(p, own, log)
+	return p, nil
 }
 
 // Listen opens the port. It refuses what Validate refuses.
-func (f *Forward) Listen() error {
-	if err := f.cfg.Validate(); err != nil {
+func (p *Proxy) Listen() error {
+	if err := p.cfg.Validate(); err != nil {
 		return fmt.Errorf("open forward listener: %w", err)
 	}
-	return f.server.Listen()
+	return p.server.Listen()
 }
 
 // Addr returns the address of the listener, nil before Listen.
-func (f *Forward) Addr() net.Addr { return f.server.Addr() }
+func (p *Proxy) Addr() net.Addr { return p.server.Addr() }
 
 // Serve serves until ctx ends. Open tunnels may then continue for Drain, and
 // intercepted exchanges as long as those of the reverse listener. See
 // [Server.Serve].
-func (f *Forward) Serve(ctx context.Context) error {
-	if f.inner == nil {
-		return f.server.Serve(ctx)
+func (p *Proxy) Serve(ctx context.Context) error {
+	if p.inner == nil {
+		return p.server.Serve(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	inner := make(chan error, 1)
 	go func() {
 		defer stop()
-		inner <- f.inner.server.Serve(ctx)
+		inner <- p.inner.server.Serve(ctx)
 	}()
-	err := f.server.Serve(ctx)
+	err := p.server.Serve(ctx)
 	stop()
 	return errors.Join(err, <-inner)
 }
 
 // ServeHTTP serves one CONNECT.
-func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == listener.LivePath && r.URL.Host == "" && r.Method == http.MethodGet { // asked of this listener, not of a server behind it
 		listener.Live(w)
 		return
 	}
-	if !f.authorized(r) {
+	if !p.authorized(r) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="remora"`)
 		problem.New(http.StatusProxyAuthRequired, "forward-auth", "this proxy needs its token as the password").Write(w)
 		return
@@ -224,20 +231,20 @@ func (f *Forward) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	select {
-	case f.places <- struct{}{}:
+	case p.places <- struct{}{}:
 	default:
 		problem.New(http.StatusServiceUnavailable, "forward-busy", "all tunnels of this proxy are in use").Write(w)
 		return
 	}
-	t := &forwarding{release: func() { <-f.places }}
+	t := &forwarding{release: func() { <-p.places }}
 	defer t.close()
-	f.connect.ServeHTTP(listener.KeepAhead(w), r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
+	p.connect.ServeHTTP(listener.KeepAhead(w), r.WithContext(context.WithValue(r.Context(), forwardingKey{}, t)))
 }
 
 // authorized compares hashes, so that timing reveals neither length nor content
 // of the token.
-func (f *Forward) authorized(r *http.Request) bool {
-	if f.cfg.Token == "" {
+func (p *Proxy) authorized(r *http.Request) bool {
+	if p.cfg.Token == "" {
 		return true
 	}
 	scheme, given, _ := strings.Cut(r.Header.Get("Proxy-Authorization"), " ")
@@ -251,7 +258,7 @@ func (f *Forward) authorized(r *http.Request) bool {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return false
 	}
-	want, got := sha256.Sum256([]byte(f.cfg.Token.Reveal())), sha256.Sum256([]byte(given))
+	want, got := sha256.Sum256([]byte(p.cfg.Token.Reveal())), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
 
@@ -275,19 +282,19 @@ func (t *forwarding) close() {
 
 // decide is the CONNECT policy. An intercepted host is accepted at once. Any
 // other is accepted once its connection is open.
-func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
+func (p *Proxy) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAction, string) {
 	t, ok := ctx.Req.Context().Value(forwardingKey{}).(*forwarding)
 	if !ok {
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
-	if f.intercepts(host) {
-		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: f.intercept}, host
+	if p.intercepts(host) {
+		return &goproxy.ConnectAction{Action: goproxy.ConnectHijack, Hijack: p.intercept}, host
 	}
-	if f.cfg.Others == OthersRefuse {
+	if p.cfg.Others == OthersRefuse {
 		ctx.Resp = respond(problem.New(http.StatusForbidden, "forward-others", "this proxy serves the hosts of its list only"))
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
 	}
-	target, err := f.dialer.DialContext(ctx.Req.Context(), "tcp", host)
+	target, err := p.dialer.DialContext(ctx.Req.Context(), "tcp", host)
 	if err != nil {
 		ctx.Resp = refusal(host, err)
 		return &goproxy.ConnectAction{Action: goproxy.ConnectReject}, host
@@ -297,18 +304,18 @@ func (f *Forward) decide(host string, ctx *goproxy.ProxyCtx) (*goproxy.ConnectAc
 }
 
 // intercepts reports whether a CONNECT target is decrypted here.
-func (f *Forward) intercepts(target string) bool {
+func (p *Proxy) intercepts(target string) bool {
 	host, port, err := net.SplitHostPort(target)
-	if err != nil || port != "443" || f.inner == nil {
+	if err != nil || port != "443" || p.inner == nil {
 		return false
 	}
-	_, listed := f.inner.handlers[strings.TrimSuffix(strings.ToLower(host), ".")]
+	_, listed := p.inner.handlers[strings.TrimSuffix(strings.ToLower(host), ".")]
 	return listed
 }
 
 // intercept runs in the request's handler until the client's handshake has
 // ended.
-func (f *Forward) intercept(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
+func (p *Proxy) intercept(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 	t := r.Context().Value(forwardingKey{}).(*forwarding)
 	if _, err := io.WriteString(client, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		_ = client.Close()
@@ -317,7 +324,7 @@ func (f *Forward) intercept(r *http.Request, client net.Conn, _ *goproxy.ProxyCt
 	host, _, _ := net.SplitHostPort(r.URL.Host)
 	release := t.release
 	t.release = nil
-	f.inner.take(r.Context(), client, strings.TrimSuffix(strings.ToLower(host), "."), release)
+	p.inner.take(r.Context(), client, strings.TrimSuffix(strings.ToLower(host), "."), release)
 }
 
 // carryTunnel runs in the request's handler until the tunnel has ended.
@@ -333,8 +340,8 @@ func carryTunnel(r *http.Request, client net.Conn, _ *goproxy.ProxyCtx) {
 var errForbidden = errors.New("target address not allowed")
 
 // control is called with the address that is about to be dialed.
-func (f *Forward) control(_ context.Context, _, address string, _ syscall.RawConn) error {
-	if f.cfg.AllowPrivate {
+func (p *Proxy) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if p.cfg.AllowPrivate {
 		return nil
 	}
 	target, err := netip.ParseAddrPort(address)

@@ -1,4 +1,4 @@
-package proxy
+package forward
 
 import (
 	"context"
@@ -42,7 +42,7 @@ type interceptor struct {
 	conns     *handedOver
 	tls       *tls.Config
 	timeout   time.Duration // of the handshake
-	writeIdle time.Duration // ServerConfig.WriteIdle
+	writeIdle time.Duration // listener.Config.WriteIdle
 	log       *slog.Logger
 }
 
@@ -129,7 +129,7 @@ type interceptedConn struct {
 	net.Conn
 	host    string
 	release func()
-	idle    time.Duration // ServerConfig.WriteIdle
+	idle    time.Duration // listener.Config.WriteIdle
 }
 
 func newInterceptedConn(conn net.Conn, host string, release func(), idle time.Duration) *interceptedConn {

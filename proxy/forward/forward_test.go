@@ -1,8 +1,7 @@
-package proxy
+package forward
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -20,34 +19,6 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-func runForward(t *testing.T, change func(*ForwardConfig)) (addr string, stop func() error) {
-	t.Helper()
-	cfg := DefaultForwardConfig()
-	cfg.Listen, cfg.Drain, cfg.AllowPrivate = "127.0.0.1:0", 20*time.Millisecond, true
-	if change != nil {
-		change(&cfg)
-	}
-	return startForward(t, cfg, nil, nil)
-}
-
-func startForward(t *testing.T, cfg ForwardConfig, serve func(host, upstream string) (http.Handler, error), a *Authority) (addr string, stop func() error) {
-	t.Helper()
-	sc := listener.DefaultConfig()
-	sc.Drain = patience
-	f, err := NewForward(cfg, serve, a, sc, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Listen(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- f.Serve(ctx) }()
-	t.Cleanup(cancel)
-	return f.Addr().String(), func() error { cancel(); return wait(t, done) }
-}
-
 // The client's TLS ends at the target, over HTTP/1.1 and HTTP/2, with the
 // target's own certificate.
 func TestForwardTunnelsTLS(t *testing.T) {
@@ -59,7 +30,7 @@ func TestForwardTunnelsTLS(t *testing.T) {
 	target.StartTLS()
 	defer target.Close()
 	for _, token := range []redact.Secret{"", "a-token-long-enough"} {
-		door, _ := runForward(t, func(c *ForwardConfig) { c.Token = token })
+		door, _ := startProxy(t, func(c *Config) { c.Token = token })
 		proxy := &url.URL{Scheme: "http", Host: door}
 		if token != "" {
 			proxy.User = url.UserPassword("anyone", token.Reveal())
@@ -102,7 +73,7 @@ func TestForwardKeepsEarlyBytes(t *testing.T) {
 		defer conn.Close()
 		_, _ = io.Copy(conn, conn)
 	}()
-	door, _ := runForward(t, nil)
+	door, _ := startProxy(t, nil)
 	conn, err := net.Dial("tcp", door)
 	if err != nil {
 		t.Fatal(err)
@@ -123,8 +94,9 @@ func TestForwardKeepsEarlyBytes(t *testing.T) {
 }
 
 func TestForwardRefuses(t *testing.T) {
-	private := hopListen(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the door led to a private target") }))
-	host := strings.TrimPrefix(private, "http://")
+	private := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the proxy led to a private target") }))
+	defer private.Close()
+	host := strings.TrimPrefix(private.URL, "http://")
 	_, port, _ := net.SplitHostPort(host)
 	basic := func(s string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(s)) }
 	const token = "a-token-long-enough"
@@ -133,7 +105,7 @@ func TestForwardRefuses(t *testing.T) {
 		status                  int
 		kind                    string
 	}{
-		{"absolute form", "", "GET " + private + "/ HTTP/1.1", "", 405, "forward-method"},
+		{"absolute form", "", "GET " + private.URL + "/ HTTP/1.1", "", 405, "forward-method"},
 		{"origin form", "", "GET / HTTP/1.1", "", 405, "forward-method"},
 		{"private address", "", "CONNECT " + host + " HTTP/1.1", "", 403, "forward-forbidden"},
 		{"private by name", "", "CONNECT localhost:" + port + " HTTP/1.1", "", 403, "forward-forbidden"},
@@ -150,7 +122,7 @@ func TestForwardRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			door, _ := runForward(t, func(c *ForwardConfig) { c.AllowPrivate, c.Token = false, redact.Secret(tt.token) })
+			door, _ := startProxy(t, func(c *Config) { c.AllowPrivate, c.Token = false, redact.Secret(tt.token) })
 			raw := tt.line + "\r\nHost: x\r\n"
 			if tt.auth != "" {
 				raw += "Proxy-Authorization: " + tt.auth + "\r\n"
@@ -183,7 +155,7 @@ func TestForwardBoundsTunnelsAndClosesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer target.Close()
-	door, stop := runForward(t, func(c *ForwardConfig) { c.MaxTunnels = 1 })
+	door, stop := startProxy(t, func(c *Config) { c.MaxTunnels = 1 })
 	connect := fmt.Sprintf("CONNECT %s HTTP/1.1\r\nHost: x\r\n\r\n", target.Addr())
 	first, err := net.Dial("tcp", door)
 	if err != nil {
@@ -210,7 +182,7 @@ func TestForwardBoundsTunnelsAndClosesThem(t *testing.T) {
 }
 
 func TestForwardListensOnLoopbackAlone(t *testing.T) {
-	cfg := DefaultForwardConfig()
+	cfg := DefaultConfig()
 	for listen, want := range map[string]bool{
 		"127.0.0.1:0": true, "[::1]:0": true, "127.9.9.9:0": true,
 		":0": false, "0.0.0.0:0": false, "[::]:0": false, "192.0.2.1:0": false, "localhost:0": false, "example.com:0": false,
@@ -225,7 +197,7 @@ func TestForwardListensOnLoopbackAlone(t *testing.T) {
 		}
 	}
 	cfg.Listen, cfg.Token = ":0", ""
-	f, err := NewForward(cfg, nil, nil, listener.Config{}, nil)
+	f, err := New(cfg, nil, nil, listener.Config{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

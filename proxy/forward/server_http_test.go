@@ -1,4 +1,4 @@
-package proxy
+package forward
 
 import (
 	"bufio"
@@ -29,7 +29,9 @@ func onEachWire(t *testing.T, test func(*testing.T, clientWire)) {
 
 // wireServer is a running server and how to connect to it.
 type wireServer struct {
-	runningServer
+	*listener.Server
+	stop    context.CancelFunc
+	done    chan error
 	address string
 	tls     *tls.Config // of clients; nil = plain
 }
@@ -44,7 +46,7 @@ func (w clientWire) serve(t *testing.T, h http.Handler, change func(*listener.Co
 	}
 	s := wireServer{}
 	if w.secure {
-		a, roots := authority(t)
+		a, roots := newAuthority(t)
 		i := newInterceptor(a, map[string]http.Handler{interceptedHost: h}, cfg, nil)
 		s.Server, s.tls = i.server, &tls.Config{RootCAs: roots, ServerName: interceptedHost}
 		s.address = acceptAll(t, func(conn net.Conn) { i.take(context.Background(), conn, interceptedHost, func() {}) })
