@@ -162,9 +162,7 @@ func TestLogTellsOfACut(t *testing.T) {
 func TestBrokenOff(t *testing.T) {
 	up := &httpclient.Upstream{URL: &url.URL{Scheme: "https", Host: "host:8443"}}
 	words := []string{causeUpstreamEarly}
-	for _, kind := range problem.Kinds() {
-		words = append(words, kind)
-	}
+	words = append(words, problem.Kinds()...)
 	for _, err := range []error{
 		io.EOF, io.ErrUnexpectedEOF, errors.New("hush"), &net.DNSError{Err: "hush"}, errors.Join(errors.New("hush"), io.ErrShortWrite),
 		context.Canceled, context.DeadlineExceeded, &net.OpError{Op: "read", Err: errors.New("hush")},
