@@ -16,17 +16,18 @@ import (
 	"github.com/remora-proxy/remora/recall"
 )
 
-// runGate measures the decision to recall nothing: questions asked of their own
+// RunGate measures the decision to recall nothing: questions asked of their own
 // user's store should pass, the same questions asked of every other user's
 // store, and the small talk of the conversations, should not.
 func RunGate(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var data, unit string
+	var data, unit, weights string
 	var asJSON bool
 	flags := flag.NewFlagSet("gate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&data, "data", "", "`file` with conversations and questions, or LoCoMo's own")
 	flags.StringVar(&unit, "unit", "", "turn or round (default: round where an assistant speaks)")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&weights, "weights", "", weightsUsage)
 	if err := cli.ParseFlags(flags, args); err != nil {
 		return err
 	}
@@ -44,7 +45,11 @@ func RunGate(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	default:
 		return cli.UsageError(fmt.Sprintf("gate: unit %q is not turn or round", unit))
 	}
-	g, err := measureGate(ctx, d, unit)
+	cfg := patientConfig()
+	if err := readWeights(&cfg, weights); err != nil {
+		return err
+	}
+	g, err := measureGate(ctx, cfg, d, unit)
 	if err != nil {
 		return err
 	}
@@ -73,8 +78,7 @@ type gateReport struct {
 	own, wrong, smallTalk []float64
 }
 
-func measureGate(ctx context.Context, d dataset, unit string) (*gateReport, error) {
-	cfg := patientConfig()
+func measureGate(ctx context.Context, cfg recall.Config, d dataset, unit string) (*gateReport, error) {
 	g := &gateReport{dataset: d.Name, unit: unit, gate: cfg.Gate}
 	m, err := openMemory(ctx, cfg)
 	if err != nil {

@@ -8,6 +8,12 @@
 package quality
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
 	"time"
 
 	"github.com/remora-proxy/remora/recall"
@@ -20,4 +26,31 @@ func patientConfig() recall.Config {
 	cfg.Deadline, cfg.FirstDeadline, cfg.LoadTimeout = time.Minute, 10*time.Minute, 10*time.Minute
 	cfg.MaxBytes, cfg.MaxScopeBytes = 8<<30, 8<<30
 	return cfg
+}
+
+// weightsUsage describes the flag -weights.
+const weightsUsage = "JSON `file` of ranking weights that replace the defaults: {\"Phrase\": 0.2}; their names are in docs/recall-figures.md"
+
+// readWeights replaces the weights of cfg that the file sets. path "" leaves
+// them as they are.
+func readWeights(cfg *recall.Config, path string) error {
+	if path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("read weights: %w", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&cfg.Weights); err != nil {
+		return fmt.Errorf("read weights: %s: %w", path, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read weights: %s: must hold one JSON object", path)
+	}
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("read weights: %s: %w", path, err)
+	}
+	return nil
 }

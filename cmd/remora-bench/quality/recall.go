@@ -15,11 +15,11 @@ import (
 	"github.com/remora-proxy/remora/recall"
 )
 
-// runRecall measures how well memories are found: every conversation of a data
+// RunRecall measures how well memories are found: every conversation of a data
 // set becomes the memory of one user, through the pipeline that live turns
 // take, and its questions are asked of it.
 func RunRecall(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	var data, unit string
+	var data, unit, weights string
 	var asJSON bool
 	var embeddings embeddingFlags
 	flags := flag.NewFlagSet("recall", flag.ContinueOnError)
@@ -27,6 +27,7 @@ func RunRecall(ctx context.Context, args []string, stdout, stderr io.Writer) err
 	flags.StringVar(&data, "data", "", "`file` with conversations and questions, or LoCoMo's own")
 	flags.StringVar(&unit, "unit", unitTurn, "what is ranked: turn (a message), round (a user message with the reply), session")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object")
+	flags.StringVar(&weights, "weights", "", weightsUsage)
 	embeddings.register(flags)
 	if err := cli.ParseFlags(flags, args); err != nil {
 		return err
@@ -42,6 +43,9 @@ func RunRecall(ctx context.Context, args []string, stdout, stderr io.Writer) err
 		return err
 	}
 	cfg := patientConfig()
+	if err := readWeights(&cfg, weights); err != nil {
+		return err
+	}
 	client, err := embeddings.client(&cfg)
 	if err != nil {
 		return err

@@ -10,10 +10,12 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/remora-proxy/remora/cmd/remora-bench/cli"
 )
 
@@ -92,6 +94,33 @@ func TestRecallAndGateCommands(t *testing.T) {
 	}
 	if got["answerable"] != 2.0 || got["answerable_kept"] != 1.0 {
 		t.Errorf("got %v, want both answerable questions kept", got)
+	}
+}
+
+// Other weights rank otherwise, and a weight that does not exist is named.
+func TestRecallCommandWithWeights(t *testing.T) {
+	data, weights := tinyFile(t), filepath.Join(t.TempDir(), "weights.json")
+	run := func(content string) (string, error) {
+		if err := os.WriteFile(weights, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err := RunRecall(t.Context(), []string{"-data", data, "-json", "-weights", weights}, &out, &out)
+		return out.String(), err
+	}
+	found, err := run(`{"Phrase": 0.2}`)
+	if err != nil || !strings.Contains(found, `"any@10":1`) {
+		t.Errorf("got %s, %v", found, err)
+	}
+	if blind, err := run(`{"User": 0, "Assistant": 0, "Before1": 0, "After1": 0, "Before1Ask": 0, "After1Ask": 0, "Session": 0}`); err != nil || strings.Contains(blind, `"any@10":1`) {
+		t.Errorf("without any weight of a text got %s, %v", blind, err)
+	}
+	for content, want := range map[string]string{
+		`{"Phrases": 1}`: "Phrases", `{"K1": 0}`: "weight K1", `{"UserB": 2}`: "weight UserB", `[]`: "weights.json", `{} {}`: "one JSON object",
+	} {
+		if _, err := run(content); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want an error that names %s", content, err, want)
+		}
 	}
 }
 

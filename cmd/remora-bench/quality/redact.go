@@ -20,7 +20,7 @@ import (
 	"github.com/remora-proxy/remora/redact"
 )
 
-// runRedact measures redaction as it is by default: how many secrets and
+// RunRedact measures redaction as it is by default: how many secrets and
 // personal data it finds, what it takes for such, and what it costs.
 func RunRedact(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	var secrets, pii string

@@ -17,7 +17,7 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// runScale measures what recall costs as memory grows: one user from 1,000
+// RunScale measures what recall costs as memory grows: one user from 1,000
 // memories to a million, and users from one to 10,000 with 100 memories each.
 // The exponent is that of latency against size between the first row and the
 // last: 0 is flat, 1 is linear.
