@@ -282,7 +282,7 @@ func (ix ranker) pickSeeds(q *resolvedQuery, w *Weights, s *scratch, k int, f *f
 // hide removes the marks of seeds that the request already has, and reports
 // whether there were any.
 func (s *scratch) hide(marks []float32, limit float32, f *filter) bool {
-	if !slices.ContainsFunc(s.seeds, func(n int32) bool { return !f.pass(n) }) {
+	if !f.mayCarry(s.seeds) || !slices.ContainsFunc(s.seeds, func(n int32) bool { return !f.pass(n) }) {
 		return false // the usual case
 	}
 	for i, mark := range marks {

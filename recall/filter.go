@@ -16,6 +16,7 @@ type filter struct {
 	everyone  bool            // not only this conversation
 	chains    [][usualID]byte // of the turns that the request has
 	hashes    []uint32        // sorted chainHash of each
+	marks     [64]uint64      // a bit for each of the hashes, by its lower twelve
 	visible   map[string]struct{}
 }
 
@@ -42,7 +43,9 @@ func (e *searcher) filter(ix *index, req *Request, f *filter) {
 	if len(f.chains) > 0 {
 		f.hashes = slices.Grow(f.hashes, len(f.chains))
 		for _, c := range f.chains {
-			f.hashes = append(f.hashes, chainHash(hashRaw(ix.seed, c[:], true)))
+			h := chainHash(hashRaw(ix.seed, c[:], true))
+			f.hashes = append(f.hashes, h)
+			f.marks[h>>6&63] |= 1 << (h & 63)
 		}
 		slices.Sort(f.hashes)
 	}
@@ -135,6 +138,17 @@ func (f *filter) seen(ix *index, i int32) bool {
 	var space [storage.MaxID]byte
 	_, ok := f.visible[string(ix.appendID(space[:0], i))]
 	return ok
+}
+
+// mayCarry returns false if the request has none of the turns itself. It has no
+// branch, so that the processor reads many turns at a time.
+func (f *filter) mayCarry(turns []int32) bool {
+	all, found := f.ix.turns, uint64(0)
+	for _, n := range turns {
+		h := all[n].chain
+		found |= f.marks[h>>6&63] >> (h & 63)
+	}
+	return found&1 != 0
 }
 
 // carries reports whether the request has the turn itself.

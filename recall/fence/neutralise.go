@@ -31,17 +31,25 @@ func Neutralise(text string, limit int) string {
 // wrongly deny it. Most lines are plain, and neutralise takes many times as
 // long.
 func isPlain(text string) bool {
-	blank := true // before the text, so that one at its start is one too many
+	last := byte(' ') // before the text, so that a blank at its start is one too many
 	for i := range len(text) {
-		switch c := text[i]; {
-		case c == ' ' && blank, c < ' ', c > '~', c == '<', c == '[', c == '|':
+		c := text[i]
+		if !plainBytes[c] || c == ' ' && last == ' ' {
 			return false
-		default:
-			blank = c == ' '
 		}
+		last = c
 	}
-	return !blank && !mayHoldName(text) && defuseRoleLine(text) == text
+	return last != ' ' && !mayHoldName(text) && defuseRoleLine(text) == text
 }
+
+// plainBytes are the bytes that neutralise leaves as they are, wherever they
+// stand.
+var plainBytes = func() (plain [256]bool) {
+	for c := byte(' '); c <= '~'; c++ {
+		plain[c] = c != '<' && c != '[' && c != '|'
+	}
+	return plain
+}()
 
 func neutralise(text string, limit int) string {
 	lines := visibleLines(text, limit)
