@@ -7,8 +7,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/KimMachineGun/automemlimit/memlimit"
-
 	"github.com/remora-proxy/remora/cmd/remora/config"
 )
 
@@ -57,19 +55,10 @@ func serve(ctx context.Context, s streams, args []string) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	watch.Go(func() { remora.watchMemory(watched) })
+	watch.Go(func() { returnMemory(watched, quietPeriod) })
 	watch.Go(func() { reportLosses(watched, log, remora.losses) })
 
 	err = remora.run(ctx)
 	remora.farewell(err)
-	return err
-}
-
-// limitMemory sets the soft memory limit of the Go runtime, in bytes; 0 sets
-// none. GOMEMLIMIT and AUTOMEMLIMIT=off in the environment take precedence.
-func limitMemory(limit int64) error {
-	if limit == 0 {
-		return nil
-	}
-	_, err := memlimit.Set(memlimit.WithProvider(memlimit.Limit(uint64(limit))), memlimit.WithRatio(1))
 	return err
 }

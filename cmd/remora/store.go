@@ -134,6 +134,7 @@ func store(ctx context.Context, s streams, args []string) error {
 	server := k.server(boot.Build)
 	var parts sync.WaitGroup
 	parts.Go(func() { k.listen(ctx, server) })
+	parts.Go(func() { returnMemory(ctx, quietPeriod) })
 	kept := make(chan error, 1)
 	go func() { kept <- k.Run(ctx) }()
 	served := server.ServeConn(ctx, conn)

@@ -110,10 +110,12 @@ func (r *requestReader) messages(forms []commonForm, read func(*requestReader) M
 		return
 	}
 	req.arrayStart = r.i
-	if req.pooled == nil {
+	if len(r.b) < minPooledBody {
+		req.Messages = make([]Message, 0, 8)
+	} else {
 		req.pooled = messagePool.Get().(*[pooledMessages]Message)
+		req.Messages = req.pooled[:0]
 	}
-	req.Messages = req.pooled[:0]
 	for n := range r.elements {
 		if n == MaxMessages {
 			r.fail(fmt.Errorf("%w: more than %d messages", ErrMalformed, MaxMessages))

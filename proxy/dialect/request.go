@@ -94,8 +94,12 @@ type Request struct {
 }
 
 // pooledMessages is the size of the message arrays that requests share. It is 8
-// KiB.
-const pooledMessages = 128
+// KiB. Bodies of less than minPooledBody have few messages, and a thousand of
+// them at a time would leave the pool with as many arrays.
+const (
+	pooledMessages = 128
+	minPooledBody  = 8 << 10
+)
 
 var messagePool = sync.Pool{New: func() any { return new([pooledMessages]Message) }}
 

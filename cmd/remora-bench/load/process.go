@@ -159,7 +159,7 @@ func (p *process) kill() {
 // usage is what a process has used so far.
 type usage struct {
 	cpu time.Duration // user and system, all threads
-	rss int64         // resident now, in bytes
+	rss int64         // resident now, in bytes; see residentOf
 }
 
 // clockTick is the unit of CPU times in /proc: Linux reports 100 a second to
@@ -194,11 +194,11 @@ func usageOf(pid string) usage {
 	if err != nil {
 		return usage{}
 	}
-	status, err := os.ReadFile(dir + "/status")
+	rollup, err := os.ReadFile(dir + "/smaps_rollup")
 	if err != nil {
 		return usage{}
 	}
-	return usage{cpu: statCPU(stat), rss: statusRSS(status)}
+	return usage{cpu: statCPU(stat), rss: residentOf(rollup)}
 }
 
 // statCPU is fields 14 and 15 of proc_pid_stat(5), utime and stime. The second
@@ -213,9 +213,11 @@ func statCPU(stat []byte) time.Duration {
 	return time.Duration(user+system) * clockTick
 }
 
-// statusRSS is VmRSS of proc_pid_status(5), in bytes.
-func statusRSS(status []byte) int64 {
-	_, after, ok := bytes.Cut(status, []byte("\nVmRSS:"))
+// residentOf is Pss of /proc/PID/smaps_rollup, in bytes: the resident pages of
+// a process, of those that it shares with others a share. So pages of the
+// program's file, which Remora's two processes have in common, count once.
+func residentOf(rollup []byte) int64 {
+	_, after, ok := bytes.Cut(rollup, []byte("\nPss:"))
 	if !ok {
 		return 0
 	}

@@ -156,10 +156,10 @@ func TestProcStat(t *testing.T) {
 	if got := statCPU([]byte("1 (x) R")); got != 0 {
 		t.Errorf("CPU of a short line = %v", got)
 	}
-	if got, want := statusRSS([]byte("Name:\tx\nVmHWM:\t  99 kB\nVmRSS:\t    2020 kB\nThreads: 1\n")), int64(2020<<10); got != want {
+	if got, want := residentOf([]byte("5500-7ffe ---p 0 00:00 0 [rollup]\nRss:  99 kB\nPss:\t    2020 kB\nPss_Dirty: 1 kB\n")), int64(2020<<10); got != want {
 		t.Errorf("RSS = %d, want %d", got, want)
 	}
-	if got := statusRSS([]byte("Name: x\n")); got != 0 {
+	if got := residentOf([]byte("Name: x\n")); got != 0 {
 		t.Errorf("RSS without a line = %d", got)
 	}
 }

@@ -17,17 +17,17 @@ func (m *mustRun) residence(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.atMost(40, idle, "idle: RSS, MiB")
+	m.atMost(40, idle, "idle: resident memory, MiB")
 	loaded, err := m.loadedRSS(ctx)
 	if err != nil {
 		return err
 	}
-	m.atMost(55, loaded, "a user of %d memories loaded: RSS, MiB", m.memories)
+	m.atMost(55, loaded, "a user of %d memories loaded: resident memory, MiB", m.memories)
 	each, err := m.streamRSS(ctx)
 	if err != nil {
 		return err
 	}
-	m.atMost(64, each, "%d concurrent streams: RSS of each, KiB", residentStreams)
+	m.atMost(64, each, "%d concurrent streams: resident memory of each, KiB", residentStreams)
 	return nil
 }
 
