@@ -103,13 +103,15 @@ const (
 
 var messagePool = sync.Pool{New: func() any { return new([pooledMessages]Message) }}
 
-// Release returns the array of r's messages to the pool and clears r.Messages.
+// Release returns the array of r's messages, if it is pooled, and clears r.Messages.
 // Calling it is optional. A nil r is allowed.
 func (r *Request) Release() {
-	if r == nil || r.pooled == nil {
+	if r == nil {
 		return
 	}
-	messagePool.Put(r.pooled)
+	if r.pooled != nil {
+		messagePool.Put(r.pooled)
+	}
 	r.Messages, r.pooled = nil, nil
 }
 
