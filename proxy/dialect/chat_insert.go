@@ -11,13 +11,13 @@ func (Chat) Insert(req *Request, turn int, p Placement, text string) ([]Insertio
 	}
 	switch p {
 	case BeforeUser:
-		return []Insertion{{req.Messages[turn].Start, req.chatText("user", text)}}, nil
+		return []Insertion{{At: req.Messages[turn].Start, Text: req.chatText("user", text)}}, nil
 	case InUser:
 		return req.prependContent(turn, text)
 	case System:
 		last := req.lastSystem()
 		if last < 0 {
-			return []Insertion{{req.Messages[0].Start, req.chatText("system", text)}}, nil
+			return []Insertion{{At: req.Messages[0].Start, Text: req.chatText("system", text)}}, nil
 		}
 		return req.appendContent(last, text)
 	default:

@@ -40,9 +40,10 @@ func (t partTypes) userText() string {
 // partKinds records which kinds of parts a content has, by their types in the
 // Messages API.
 type partKinds struct {
-	calls   bool // tool_use: calls that the client must answer, unlike the server's own
-	results bool // tool_result
-	others  bool // neither
+	calls    bool // tool_use: calls that the client must answer, unlike the server's own
+	results  bool // tool_result
+	thinking bool // thinking, redacted_thinking
+	others   bool // none of these
 }
 
 func (k *partKinds) add(typ []byte) {
@@ -51,6 +52,8 @@ func (k *partKinds) add(typ []byte) {
 		k.calls = true
 	case `"tool_result"`:
 		k.results = true
+	case `"thinking"`, `"redacted_thinking"`:
+		k.thinking = true
 	default:
 		k.others = true
 	}

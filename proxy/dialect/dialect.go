@@ -89,17 +89,19 @@ const (
 	System
 )
 
-// Insertion is text to be inserted before body[At].
+// Insertion is text to be inserted before body[At]. Cut bytes of the body
+// behind it are left out, which only [Binder] asks for.
 type Insertion struct {
 	At   int
 	Text []byte
+	Cut  int
 }
 
 // Splice returns the pieces of body with the insertions made: concatenated they
 // are the new body. The pieces refer to body and to the insertions; nothing is
 // copied. Insertions may come in any order. Those at the same offset keep their
-// order, so [System] insertions should come first. Every At must be in
-// 0..len(body).
+// order, so [System] insertions should come first. Every At and At+Cut must be
+// in 0..len(body). What is cut twice is left out once.
 func Splice(body []byte, insertions []Insertion) [][]byte {
 	byAt := func(a, b Insertion) int { return cmp.Compare(a.At, b.At) }
 	if !slices.IsSortedFunc(insertions, byAt) {
@@ -116,6 +118,7 @@ func Splice(body []byte, insertions []Insertion) [][]byte {
 		if len(in.Text) > 0 {
 			pieces = append(pieces, in.Text)
 		}
+		done = max(done, in.At+in.Cut)
 	}
 	if done < len(body) {
 		pieces = append(pieces, body[done:])

@@ -202,7 +202,7 @@ func TestInsertionsCompose(t *testing.T) {
 }
 
 func TestSplice(t *testing.T) {
-	in := func(at int, text string) Insertion { return Insertion{at, []byte(text)} }
+	in := func(at int, text string) Insertion { return Insertion{At: at, Text: []byte(text)} }
 	tests := []struct {
 		name       string
 		body       string

@@ -47,13 +47,13 @@ func (r *Request) prependContent(i int, text string) ([]Insertion, error) {
 	at := r.Messages[i].contentStart
 	switch r.contentKind(i) {
 	case '"':
-		return []Insertion{{at + 1, appendQuoted(nil, text+"\n\n")}}, nil
+		return []Insertion{{At: at + 1, Text: appendQuoted(nil, text+"\n\n")}}, nil
 	case '[':
 		part := r.parts.appendTextPart(nil, text)
 		if !r.emptyContent(i) {
 			part = append(part, ',')
 		}
-		return []Insertion{{at + 1, part}}, nil
+		return []Insertion{{At: at + 1, Text: part}}, nil
 	default:
 		return nil, fmt.Errorf("%w: message %d has no text content", ErrNoPlace, i)
 	}
@@ -66,9 +66,9 @@ func (r *Request) appendContent(i int, text string) ([]Insertion, error) {
 	at := r.Messages[i].contentEnd - 1
 	switch kind := r.contentKind(i); {
 	case kind == '"':
-		return []Insertion{{at, appendQuoted(nil, "\n\n"+text)}}, nil
+		return []Insertion{{At: at, Text: appendQuoted(nil, "\n\n"+text)}}, nil
 	case kind == '[' && !r.emptyContent(i):
-		return []Insertion{{at, r.parts.appendTextPart([]byte{','}, text)}}, nil
+		return []Insertion{{At: at, Text: r.parts.appendTextPart([]byte{','}, text)}}, nil
 	default:
 		return nil, fmt.Errorf("%w: message %d has no text content", ErrNoPlace, i)
 	}
@@ -82,11 +82,11 @@ func (r *Request) appendSystem(name, text string) ([]Insertion, error) {
 	case len(raw) == 0:
 		b := append([]byte{'"'}, name...)
 		b = appendQuoted(append(b, `":"`...), text)
-		return []Insertion{{r.firstKey, append(b, `",`...)}}, nil
+		return []Insertion{{At: r.firstKey, Text: append(b, `",`...)}}, nil
 	case raw[0] == '"':
-		return []Insertion{{r.systemEnd - 1, appendQuoted(nil, "\n\n"+text)}}, nil
+		return []Insertion{{At: r.systemEnd - 1, Text: appendQuoted(nil, "\n\n"+text)}}, nil
 	case raw[0] == '[' && nonEmpty(raw):
-		return []Insertion{{r.systemEnd - 1, r.parts.appendTextPart([]byte{','}, text)}}, nil
+		return []Insertion{{At: r.systemEnd - 1, Text: r.parts.appendTextPart([]byte{','}, text)}}, nil
 	default:
 		return nil, fmt.Errorf("%w: %s has no text", ErrNoPlace, name)
 	}

@@ -25,6 +25,8 @@ func (Messages) Parse(body []byte) (*Request, error) {
 			r.systemPrompt()
 		case "max_tokens":
 			r.req.MaxTokens = r.number()
+		case "thinking":
+			r.thinking()
 		default:
 			if !r.option(k) {
 				r.other(k, "messages", "system")
@@ -38,11 +40,19 @@ func (r *requestReader) blockMessage() Message {
 	m, f := r.message(false)
 	switch {
 	case m.Role == RoleAssistant:
-		m.Calls = f.parts.calls
+		m.Calls, m.Thinking = f.parts.calls, f.parts.thinking
 	case m.Role == RoleUser && f.parts.results && !f.parts.others:
 		m.Role = RoleTool
 	case m.Role == RoleUser:
 		m.Results = f.parts.results
 	}
 	return m
+}
+
+// thinking consumes the value of the key that turns thinking on or off.
+func (r *requestReader) thinking() {
+	start := r.i
+	typ, ok := r.member("type")
+	r.req.Thinks = ok && typ != "disabled"
+	r.req.thinking = span{start, r.i}
 }

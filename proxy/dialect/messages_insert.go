@@ -27,13 +27,13 @@ func (Messages) Insert(req *Request, turn int, p Placement, text string) ([]Inse
 	case kind == '"':
 		block := append(req.reserve(1+quotedLen(text)+partFrame), '[')
 		block = append(req.parts.appendTextPart(block, text), `,{"type":"text","text":`...)
-		return []Insertion{{m.contentStart, block}, {m.contentEnd, []byte(`}]`)}}, nil
+		return []Insertion{{At: m.contentStart, Text: block}, {At: m.contentEnd, Text: []byte(`}]`)}}, nil
 	case kind == '[':
 		at := req.lastBlock(turn)
 		if at < 0 {
 			return nil, fmt.Errorf("%w: message %d is empty", ErrNoPlace, turn)
 		}
-		return []Insertion{{at, append(req.parts.appendTextPart(req.reserve(quotedLen(text)+partFrame), text), ',')}}, nil
+		return []Insertion{{At: at, Text: append(req.parts.appendTextPart(req.reserve(quotedLen(text)+partFrame), text), ',')}}, nil
 	default:
 		return nil, fmt.Errorf("%w: message %d has no text content", ErrNoPlace, turn)
 	}

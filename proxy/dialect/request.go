@@ -34,6 +34,9 @@ type Message struct {
 	// other content, or that directly follows a message with tool results. Its
 	// text decides whether it is a person's turn; see [Request.Demote].
 	Results bool
+	// Thinking is set on an assistant message with thinking in it; see
+	// [Binder].
+	Thinking bool
 
 	contentStart, contentEnd int // byte range of the value of its content key; empty = absent
 }
@@ -44,6 +47,7 @@ type Request struct {
 	Model     string
 	Stream    bool
 	Tools     bool  // tools are offered to the model
+	Thinks    bool  // the model is asked to think, by a key of the body
 	MaxTokens int64 // limit of the answer; 0 = none given
 	Messages  []Message
 
@@ -87,6 +91,7 @@ type Request struct {
 	systemStart          int // byte range of the value of the system prompt's key; empty = absent
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
+	thinking             span // of the value of the key that turns thinking on; empty = absent
 	parts                partTypes
 	texts                []string                 // of the newest turn
 	textBuffer           [1]string                // backs texts if there is only one

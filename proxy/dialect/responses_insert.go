@@ -25,9 +25,9 @@ func (Responses) Insert(req *Request, turn int, p Placement, text string) ([]Ins
 	case req.Body[m.Start] == '"':
 		head := append(req.reserve(1+quotedLen(text)+itemFrame), '[')
 		head = append(appendItem(head, text), `,{"type":"message","role":"user","content":[{"type":"input_text","text":`...)
-		return []Insertion{{m.Start, head}, {m.End, []byte(`}]}]`)}}, nil
+		return []Insertion{{At: m.Start, Text: head}, {At: m.End, Text: []byte(`}]}]`)}}, nil
 	default:
-		return []Insertion{{m.Start, append(appendItem(req.reserve(quotedLen(text)+itemFrame), text), ',')}}, nil
+		return []Insertion{{At: m.Start, Text: append(appendItem(req.reserve(quotedLen(text)+itemFrame), text), ',')}}, nil
 	}
 }
 
