@@ -117,8 +117,8 @@ func testPromptCacheShare(t *testing.T, a api) {
 	if ledger != bare {
 		t.Errorf("cached share %.4f with the ledger, want %.4f as without Remora", ledger, bare)
 	}
-	if system >= ledger {
-		t.Errorf("cached share %.4f with system placement; it should cost cache", system)
+	if system < bare-0.02 || system > bare { // conversations no longer have their system prompt in common
+		t.Errorf("cached share %.4f with system placement, want little less than %.4f", system, bare)
 	}
 }
 

@@ -164,6 +164,9 @@ func (x *httpExchange) serve() {
 	if x.body.raw != nil && x.rights != (rights{}) {
 		x.remember(&x.body)
 	}
+	if x.body.raw != nil && x.binds() {
+		x.mender().remind(&x.body)
+	}
 	x.send()
 }
 
@@ -237,7 +240,7 @@ const passBuffer = 1 << 20
 // then.
 func (x *httpExchange) readBody() bool {
 	limit := int64(passBuffer)
-	if x.rights != (rights{}) {
+	if x.rights != (rights{}) || x.binds() {
 		limit = x.h.cfg.Limits.BodyBytes
 	} else if x.r.ContentLength <= 0 || x.r.ContentLength > limit {
 		x.streamBody(x.h.plane.requestBody(x.w, x.r))

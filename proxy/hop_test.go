@@ -99,7 +99,7 @@ func (h hop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	out := h.p.relay(w, r, resp, h.sink)
+	out := h.p.relay(w, r, resp, nil, h.sink)
 	h.finish(out)
 	out.abort()
 }

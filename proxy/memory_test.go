@@ -343,7 +343,7 @@ func testLedgerSurvivesRestart(t *testing.T, a api) {
 		t.Errorf("status %s, want replayed", got.status)
 	}
 	a.grows(t, first, again.one().body)
-	r.sleep(25 * time.Hour)
+	r.sleep(r.h.cfg.Ledger.TTL + time.Hour)
 	late := a.rig(t, func(_ *Config, d *Deps) { d.Local = r.local; d.Now = r.clock })
 	body := a.body("user: q1", "assistant: fine", "user: q2")
 	if late.post(body); late.one().body != body {

@@ -82,6 +82,9 @@ func (x *exchange) log(out outcome) {
 		p := explain(x.up, out.Err)
 		out.cause, out.detail = p.Kind(), p.Detail
 	}
+	if x.plan.repair != "" {
+		attrs = append(attrs, slog.String("repair", x.plan.repair))
+	}
 	if out.cause != "" {
 		attrs = append(attrs, slog.String("failed", out.cause))
 	}

@@ -25,8 +25,8 @@ func testSystemPlacement(t *testing.T, a api) {
 			r.post(a.body(append(tt.history, "user: q1")...))
 			r.recall.set("two")
 			got := r.post(a.body(append(tt.history, "user: q1", "assistant: fine", "user: q2")...))
-			if got.status != StatusInjected || got.memories != "2" {
-				t.Errorf("status %s with %s memories, want injected with 2", got.status, got.memories)
+			if got.status != StatusReplayed || got.memories != "1" { // only the first turn decides
+				t.Errorf("status %s with %s memories, want replayed with 1", got.status, got.memories)
 			}
 			lines := a.lines(t, r.sent()[1].body)
 			system := ""
@@ -34,12 +34,12 @@ func testSystemPlacement(t *testing.T, a api) {
 				system += strings.TrimSpace(strings.TrimPrefix(lines[0], "system: ")) + ";"
 				lines = lines[1:]
 			}
-			want := "[one|two];"
+			want := "[one];"
 			switch {
 			case tt.history != nil && a.marks: // a block of its own, behind the mark
 				want = "be kind;" + want
 			case tt.history != nil:
-				want = "[one|two]be kind;"
+				want = "[one]be kind;"
 			}
 			if system != want {
 				t.Errorf("system prompt %q, want %q", system, want)

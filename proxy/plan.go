@@ -18,7 +18,9 @@ import (
 // recorded and stored once the upstream has answered. The zero plan does
 // nothing.
 type plan struct {
-	inserts  []dialect.Insertion // none = the body is sent unchanged
+	inserts  []dialect.Insertion // none = the body gets no memory
+	mends    []ledger.Mend       // what the conversation needs since it was mended
+	repair   string              // how this request was mended, "" = it was not
 	status   Status
 	memories int
 	recallUS int64 // duration of recall, in microseconds
@@ -81,7 +83,7 @@ func (x *exchange) compose(who caller, p *payload) {
 	}
 	var block fence.Block
 	found := 0
-	if failed == "" && x.rights.recall && takes && x.searches() {
+	if failed == "" && x.rights.recall && takes && !x.frozen() && x.searches() {
 		block, found, plan.status = x.search(ctx, conversation, words)
 	}
 	plan.recallUS = time.Since(began).Microseconds()
@@ -96,6 +98,18 @@ func (x *exchange) compose(who caller, p *payload) {
 	default:
 		plan.memories = found
 	}
+}
+
+// frozen reports whether the conversation has got all the memory that it may
+// have. What is in the system prompt stands before every message, so another
+// block there would change what the upstream has cached, or bound an answer to:
+// only the first turn decides on it.
+func (x *exchange) frozen() bool {
+	if x.plan.target.placement != dialect.System {
+		return false
+	}
+	_, history := x.read.began()
+	return history || x.read.req.PreviousID != ""
 }
 
 // continueHeldTurn plans a request that adds to a turn which the upstream
@@ -217,9 +231,10 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 		system = append(system, fence.Rule)
 	}
 	if x.rights.replay {
+		_, binds := x.api.d.(dialect.Binder) // what it has accepted must not move
 		for i, r := range plan.walk.Replays {
 			// The model may have turned out to be strict since.
-			if r.Placement == dialect.BeforeUser && p == dialect.InUser {
+			if !binds && r.Placement == dialect.BeforeUser && p == dialect.InUser {
 				r.Placement = p
 				plan.walk.Moved(i, p)
 			}

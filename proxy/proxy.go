@@ -94,6 +94,7 @@ type InjectionConfig struct {
 	Placement    string // beforeUser or system
 	Responses    string // item or instructions: where blocks go in Responses, unless Placement is system
 	CountTokens  bool   // requests that count tokens get what the counted request would get
+	Repair       string // RepairStrip, RepairDropBlock or RepairOff
 	RuleInSystem bool   // put the rule into the system prompt instead of each block; costs that prompt's cache once
 }
 
@@ -116,7 +117,7 @@ func DefaultConfig() Config {
 		Limits: LimitsConfig{
 			BodyBytes: 32 << 20, BufferedBytes: 64 << 20, TeeBytes: 8 << 20, TeesBytes: 64 << 20, Assemblies: 4096,
 		},
-		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true},
+		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true, Repair: RepairStrip},
 		Ledger:         ledger.DefaultConfig(),
 		WebSocket:      WebSocketFallback,
 		RecallDeadline: 30 * time.Millisecond,
@@ -154,6 +155,8 @@ func (c Config) Validate() error {
 		"websocket: must be fallback, pass or enrich")
 	check(c.Injection.Responses == PlacementItem || c.Injection.Responses == PlacementInstructions,
 		"injection.responses: must be item or instructions")
+	check(c.Injection.Repair == RepairStrip || c.Injection.Repair == RepairDropBlock || c.Injection.Repair == RepairOff,
+		"injection.repair: must be strip, dropBlock or off")
 	check(c.RecallDeadline > 0, "recallDeadline: must be > 0")
 	check(c.FirstDeadline >= c.RecallDeadline, "firstDeadline: must be at least recallDeadline")
 	return errors.Join(errs...)
@@ -215,13 +218,15 @@ type Stats struct {
 	Exchanges   atomic.Int64
 	statuses    map[Status]*atomic.Int64 // fixed keys; see ByStatus
 	Panics      atomic.Int64             // in memory code; the request passed through
-	Retries     atomic.Int64             // enriched requests refused, originals sent
+	Retries     atomic.Int64             // requests refused and sent again, without blocks or mended
+	Repairs     atomic.Int64             // requests mended, see StatusRepaired
 	TeeSkipped  atomic.Int64             // answers not copied: over a bound
 	Undecoded   atomic.Int64             // answers whose content encoding could not be read
 	NotFinal    atomic.Int64             // answers that are not turns: tool calls, errors, cut streams
 	Assembled   atomic.Int64             // turns handed to persistence
 	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
 	TooEarly    atomic.Int64             // requests to remember before the store could first identify their users
+	LedgerLate  atomic.Int64             // answers that ended before what was inserted for them was stored
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 }
 

@@ -155,9 +155,11 @@ func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err
 // as it arrives, in one write and one flush, then the trailers. Headers that w
 // already has are kept. It closes resp.Body.
 //
-// sink, if not nil, gets each piece after the client; it must not keep it. A
-// sink that panics is not called again, and the client is not affected.
-func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, sink func([]byte)) relayed {
+// hold, if not nil, is given each piece before the client, with whether the
+// body ends with it. sink, if not nil, gets each piece after the client; it
+// must not keep it. Either is not called again after a panic, and the client is
+// not affected.
+func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, hold func(p []byte, ends bool), sink func([]byte)) relayed {
 	defer resp.Body.Close()
 	h := w.Header()
 	httpclient.CopyResponse(h, resp.Header)
@@ -165,7 +167,7 @@ func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Respon
 	w.WriteHeader(resp.StatusCode)
 
 	r := relayed{Status: resp.StatusCode}
-	p.copyBody(*http.NewResponseController(w), w, in, resp, sink, &r)
+	p.copyBody(*http.NewResponseController(w), w, in, resp, hold, sink, &r)
 	if r.Complete {
 		copyTrailers(h, resp.Trailer, announced)
 	}
@@ -179,7 +181,7 @@ type waitingBody interface {
 }
 
 // copyBody copies resp.Body to w and records the outcome in r.
-func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, sink func([]byte), r *relayed) {
+func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, hold func([]byte, bool), sink func([]byte), r *relayed) {
 	if resp.Body == http.NoBody {
 		r.Complete = true
 		return
@@ -205,6 +207,9 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
 		if n > 0 {
+			if hold != nil && !feed(func(b []byte) { hold(b, err != nil || r.Bytes+int64(n) == resp.ContentLength) }, buf[:n]) {
+				hold = nil
+			}
 			if late != nil {
 				late.drop()
 				late = nil

@@ -117,7 +117,7 @@ func benchPlane(b *testing.B, upstream string) http.Handler {
 			}
 			return
 		}
-		p.relay(w, r, resp, nil).abort()
+		p.relay(w, r, resp, nil, nil).abort()
 	})
 }
 

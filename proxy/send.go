@@ -1,9 +1,12 @@
 package proxy
 
 import (
+	"bytes"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
@@ -18,9 +21,12 @@ func (x *httpExchange) send() {
 	if x.ctx != x.r.Context() {
 		x.r = x.r.WithContext(x.ctx)
 	}
-	resp, err := x.roundTrip(x.plan.inserts)
-	if err == nil && len(x.plan.inserts) > 0 {
-		resp = x.retryRefused(resp)
+	resp, err := x.roundTrip(x.mender().edits(x.plan.inserts, x.plan.mends))
+	if err == nil {
+		var over bool
+		if resp, over = x.mender().mend(resp); !over && len(x.plan.inserts) > 0 {
+			resp = x.retryRefused(resp)
+		}
 	}
 	x.release() // a stream may last for minutes, and the request is not needed any more
 	x.h.stats.statuses[x.plan.status].Add(1)
@@ -45,6 +51,10 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 	if accepted && !hasBegun(resp) {
 		x.accept()
 	}
+	var hold func([]byte, bool)
+	if accepted && x.plan.walk.Recording() {
+		hold = x.holdEnd()
+	}
 	var sink func([]byte)
 	t := x.newTee(resp)
 	if t != nil {
@@ -53,7 +63,7 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 	if accepted {
 		sink = x.watchAnswer(sink)
 	}
-	out := x.h.plane.relay(x.w, x.r, resp, sink)
+	out := x.h.plane.relay(x.w, x.r, resp, hold, sink)
 	if accepted { // even if nothing of a body reached the client
 		x.accept()
 	}
@@ -85,7 +95,7 @@ func (x *httpExchange) fail(err error) {
 func (x *httpExchange) release() {
 	x.body.release()
 	x.read.release()
-	x.plan.inserts = nil // they refer to it
+	x.plan.inserts, x.plan.mends = nil, nil // they refer to it
 }
 
 // guardAbort is deferred. It passes http.ErrAbortHandler on, which ends the
@@ -130,6 +140,38 @@ func (x *exchange) accept() {
 		x.plan.accepted = true
 		x.plan.walk.Confirm()
 	}
+}
+
+// storedWithin is how long the end of an answer may wait for the store to have
+// what was inserted for it. The upstream takes longer than a commit, so it has
+// it by then as a rule.
+const storedWithin = 100 * time.Millisecond
+
+// holdEnd returns what keeps the end of an answer from the client until what
+// was inserted for it is stored: once the client has all of it, the process may
+// be killed, and the next request must repeat the insertion.
+func (x *httpExchange) holdEnd() func(p []byte, ends bool) {
+	stored := false
+	return func(p []byte, ends bool) {
+		if stored || !ends && !mayEnd(p) {
+			return
+		}
+		stored = true
+		x.accept()
+		if !x.plan.walk.Stored(storedWithin) {
+			x.h.stats.LedgerLate.Add(1)
+		}
+	}
+}
+
+// endMarks are in the last events of streams.
+var endMarks = [...][]byte{
+	[]byte(`"stop_reason":"`), []byte("message_stop"), []byte(`"finish_reason":"`), []byte("[DONE]"), []byte("response.completed"),
+	[]byte("response.incomplete"), []byte(`"done":true`), []byte(`"finishReason"`),
+}
+
+func mayEnd(p []byte) bool {
+	return slices.ContainsFunc(endMarks[:], func(mark []byte) bool { return bytes.Contains(p, mark) })
 }
 
 // hasBegun reports whether the first bytes of a stream are here, so that accept

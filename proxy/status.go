@@ -17,11 +17,12 @@ const (
 	StatusUnsupported Status = "unsupported" // a path or body that gets no memory
 	StatusTooLarge    Status = "too-large"   // over the body limit or the global budget, which decoders count against
 	StatusRejected    Status = "rejected"    // the upstream refused the enriched body; the original was sent instead
+	StatusRepaired    Status = "repaired"    // the upstream refused parts that were bound to another prefix; they were left out
 )
 
 var statuses = [...]Status{
 	StatusInjected, StatusReplayed, StatusEmpty, StatusObserved, StatusOff, StatusNoUser, StatusTimeout,
-	StatusUnavailable, StatusUnsupported, StatusTooLarge, StatusRejected,
+	StatusUnavailable, StatusUnsupported, StatusTooLarge, StatusRejected, StatusRepaired,
 }
 
 // Response headers, in canonical form so that they can be set directly.

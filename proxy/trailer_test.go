@@ -71,7 +71,7 @@ func doorOf(t *testing.T, p *plane, body func(w http.ResponseWriter, in *http.Re
 			t.Error(err)
 			return
 		}
-		p.relay(w, in, resp, nil)
+		p.relay(w, in, resp, nil, nil)
 	}))
 	t.Cleanup(door.Close)
 	conn, err := net.Dial("tcp", door.Listener.Addr().String())

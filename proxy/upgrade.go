@@ -48,7 +48,7 @@ func (p *plane) upgrade(w http.ResponseWriter, in *http.Request, up *httpclient.
 		return p.refuse(w, in, up, err)
 	}
 	if resp.StatusCode != http.StatusSwitchingProtocols {
-		r := p.relay(w, in, resp, nil)
+		r := p.relay(w, in, resp, nil, nil)
 		r.abort()
 		return r
 	}

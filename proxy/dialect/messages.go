@@ -54,5 +54,5 @@ func (r *requestReader) thinking() {
 	start := r.i
 	typ, ok := r.member("type")
 	r.req.Thinks = ok && typ != "disabled"
-	r.req.thinking = span{start, r.i}
+	r.req.thinkingStart, r.req.thinkingEnd = start, r.i
 }

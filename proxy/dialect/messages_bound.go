@@ -113,15 +113,15 @@ func (Messages) StopThinking(req *Request) []Insertion {
 	if !req.Thinks {
 		return nil
 	}
-	return []Insertion{{At: req.thinking.start, Cut: req.thinking.end - req.thinking.start, Text: []byte(`{"type":"disabled"}`)}}
+	return []Insertion{{At: req.thinkingStart, Cut: req.thinkingEnd - req.thinkingStart, Text: []byte(`{"type":"disabled"}`)}}
 }
 
 // DropBound implements Binder.
 func (Messages) DropBound(req *Request) (ask []Insertion, header, value string) {
-	raw := req.Body[req.thinking.start:req.thinking.end]
+	raw := req.Body[req.thinkingStart:req.thinkingEnd]
 	if !req.Thinks || bytes.Contains(raw, []byte(`block_binding`)) || !nonEmpty(raw) {
 		return nil, "", ""
 	}
-	return []Insertion{{At: req.thinking.start + 1, Text: []byte(`"block_binding":{"prefix_mismatch_behavior":"drop_block"},`)}},
+	return []Insertion{{At: req.thinkingStart + 1, Text: []byte(`"block_binding":{"prefix_mismatch_behavior":"drop_block"},`)}},
 		"Anthropic-Beta", "thinking-binding-controls-2026-08-01"
 }

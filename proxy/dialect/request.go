@@ -91,7 +91,8 @@ type Request struct {
 	systemStart          int // byte range of the value of the system prompt's key; empty = absent
 	systemEnd            int
 	firstKey             int // offset of the first key of the body
-	thinking             span // of the value of the key that turns thinking on; empty = absent
+	thinkingStart        int // byte range of the value of the key that turns thinking on; empty = absent
+	thinkingEnd          int
 	parts                partTypes
 	texts                []string                 // of the newest turn
 	textBuffer           [1]string                // backs texts if there is only one
@@ -108,8 +109,8 @@ const (
 
 var messagePool = sync.Pool{New: func() any { return new([pooledMessages]Message) }}
 
-// Release returns the array of r's messages, if it is pooled, and clears r.Messages.
-// Calling it is optional. A nil r is allowed.
+// Release returns the array of r's messages, if it is pooled, and clears
+// r.Messages. Calling it is optional. A nil r is allowed.
 func (r *Request) Release() {
 	if r == nil {
 		return

@@ -64,8 +64,11 @@ func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 
 // appendEntry leaves out variants that are only observed.
 func appendEntry(b []byte, e *entry) []byte {
-	if e.position != nil {
+	switch {
+	case e.position != nil:
 		return appendPosition(b, e.position)
+	case e.mend != nil:
+		return appendMend(b, e.mend)
 	}
 	n := uint64(0)
 	for _, v := range e.variants {
@@ -109,11 +112,15 @@ func appendString(b []byte, s string) []byte {
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
-	switch d.uint(positionVersion) {
+	switch d.uint(mendVersion) {
 	case entryVersion:
 	case positionVersion:
 		var err error
 		e.position, err = decodePosition(d)
+		return e, err
+	case mendVersion:
+		var err error
+		e.mend, err = decodeMend(d)
 		return e, err
 	default:
 		return nil, errEntry

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -29,8 +30,9 @@ type Entries struct {
 	filter  filter
 	bytes   int64 // guarded by Ledger.mu
 	swept   time.Time
-	forgets int64 // number of forget calls
-	erased  bool  // nothing of the scope is stored any more
+	forgets int64        // number of forget calls
+	mended  atomic.Int64 // 0 = no entry is a mend
+	erased  bool         // nothing of the scope is stored any more
 	// confirmed: an upstream has accepted a request of this scope, or the store
 	// knows it. Nothing is stored before.
 	confirmed bool
@@ -41,11 +43,12 @@ type Entries struct {
 }
 
 // entry is what is known about one turn, with up to maxVariants ways in which
-// it was sent, or about one position.
+// it was sent, or about one position or mend.
 type entry struct {
 	variants []*variant  // in order of creation
 	first    [1]*variant // room for them: most turns have one
 	position *position   // nil for a turn
+	mend     *mend       // nil for a turn
 }
 
 func (e *entry) size() (n int64) {
@@ -55,6 +58,9 @@ func (e *entry) size() (n int64) {
 	if e.position != nil {
 		n += e.position.size()
 	}
+	if e.mend != nil {
+		n += mendSize
+	}
 	return n
 }
 
@@ -62,6 +68,9 @@ func (e *entry) lastUse() time.Time {
 	var t time.Time
 	if e.position != nil {
 		t = e.position.used
+	}
+	if e.mend != nil {
+		t = e.mend.used
 	}
 	for _, v := range e.variants {
 		if v.used.After(t) {
@@ -128,6 +137,9 @@ func (s *Entries) at(h Hash) *entry {
 // set makes e the entry for h. Needs s.mu.
 func (s *Entries) set(h Hash, e *entry) {
 	s.entries[h] = e
+	if e.mend != nil {
+		s.mended.Add(1)
+	}
 	s.filter.add(h, s.entries)
 }
 
@@ -181,6 +193,9 @@ func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, 
 		v.ambiguous = true
 	}
 	s.charge(grown)
+	if v.Block.Text != "" && !v.observeOnly { // while the upstream works; if it refuses, clear says so
+		s.save(h)
+	}
 	return nil, Injection{}, stale
 }
 
@@ -283,7 +298,11 @@ func (s *Entries) sweep(now time.Time) {
 			freed += e.position.size()
 			e.position = nil
 		}
-		if len(e.variants) == 0 && e.position == nil {
+		if e.mend != nil && now.Sub(e.mend.used) > ttl {
+			freed += mendSize
+			e.mend = nil
+		}
+		if len(e.variants) == 0 && e.position == nil && e.mend == nil {
 			delete(s.entries, h)
 		}
 	}
@@ -298,13 +317,15 @@ func (s *Entries) save(h Hash) {
 	if s.ledger.store == nil || !s.confirmed || s.erased || e == nil || s.outlived() {
 		return
 	}
-	if e.position == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
+	if e.position == nil && e.mend == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
 		return
 	}
+	t := s.ledger.store.put(s.scope, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 	for _, v := range e.variants {
-		v.unsaved = false
+		if v.unsaved {
+			v.unsaved, v.ticket = false, t
+		}
 	}
-	s.ledger.store.put(s.scope, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 }
 
 // outlived reports whether s was evicted while a request still uses it and

@@ -22,7 +22,9 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -50,10 +52,10 @@ type Config struct {
 	MaxBytes int64
 }
 
-// DefaultConfig keeps entries for a day, retries for a minute, and a quarter of
-// a small context window.
+// DefaultConfig keeps entries for as long as conversations are continued,
+// retries for a minute, and a quarter of a small context window.
 func DefaultConfig() Config {
-	return Config{TTL: 24 * time.Hour, ReplayWindow: time.Minute, MaxBlocks: 32, MaxTokens: 8000, MaxBytes: 32 << 20}
+	return Config{TTL: 30 * 24 * time.Hour, ReplayWindow: time.Minute, MaxBlocks: 32, MaxTokens: 8000, MaxBytes: 32 << 20}
 }
 
 // Validate reports all problems, each with its key.
@@ -80,6 +82,7 @@ type Ledger struct {
 	now   func() time.Time
 
 	forgets atomic.Int64 // number of Forget and Erase calls, for any scope
+	mends   mends
 
 	mu     sync.Mutex
 	scopes map[storage.Scope]*list.Element // of *Entries
@@ -192,4 +195,11 @@ func (l *Ledger) Dropped() int64 {
 		return 0
 	}
 	return l.store.dropped.Load()
+}
+
+// Scopes is an iterator over the scopes in memory, for tests and maintenance.
+func (l *Ledger) Scopes() iter.Seq[storage.Scope] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Keys(maps.Clone(l.scopes))
 }

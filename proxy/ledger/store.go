@@ -16,9 +16,10 @@ import (
 )
 
 // store keeps the ledger across restarts, off the hot path. The changes of a
-// scope are written a moment later as records called segments; of an entry that
-// is in several segments the newest counts. What a crash loses costs cache,
-// never correctness: a turn without an entry gets no block.
+// scope are written at once, with all others that wait, as records called
+// segments; of an entry that is in several segments the newest counts. An
+// answer ends only when what was inserted for it is written, or the writer is
+// behind.
 type store struct {
 	local storage.Local
 	log   *slog.Logger
@@ -37,6 +38,8 @@ type store struct {
 	spare   [][]byte                   // segments to use again, at most an eighth of maxSize
 	wake    chan struct{}
 
+	behind atomic.Bool // a request has waited in vain since the last commit
+
 	loads   sync.WaitGroup
 	slots   chan struct{} // concurrent loads
 	dropped atomic.Int64
@@ -48,18 +51,22 @@ type unsaved struct {
 	size     int      // bytes of segments
 	count    int      // of rows
 	expires  storage.Time
+	tickets  []ticket // to close once it is written
 	// replace: this is everything that is known, and all older segments are
 	// deleted first.
 	replace bool
 }
 
+// ticket is closed once what it was given for is in the store.
+type ticket chan struct{}
+
 const (
 	maxPending  = 8 << 20
-	segmentSize = 128 << 10 // bytes of a segment before compression, except for its last entry
-	commitSize  = 1 << 20   // bytes of rows in one commit, except for its last scope
-	commitRate  = 4 << 20   // bytes of rows a second, about 2,000 new turns; more fills maxPending
-	maxSegments = 256       // of a scope; more are rewritten as few when it is loaded
-	commitDelay = 250 * time.Millisecond
+	segmentSize = 128 << 10            // bytes of a segment before compression, except for its last entry
+	commitSize  = 1 << 20              // bytes of rows in one commit, except for its last scope
+	commitRate  = 4 << 20              // bytes of rows a second, about 2,000 new turns; more fills maxPending
+	maxSegments = 256                  // of a scope; more are rewritten as few when it is loaded
+	commitDelay = 2 * time.Millisecond // lets requests that come together share a commit
 	retryDelay  = time.Second
 	maxLoads    = 8
 	maxRereads  = 4 // of a scope that is being written to; then it counts as partly read
@@ -80,23 +87,36 @@ func newStore(local storage.Local, log *slog.Logger, maxBytes int64) *store {
 // maxSpare returns how many segments are kept for reuse.
 func (st *store) maxSpare() int { return st.maxSize / 8 / segmentSize }
 
-// put queues the newest state of an entry.
-func (st *store) put(scope storage.Scope, h Hash, e *entry, expires storage.Time) {
+// put queues the newest state of an entry. It returns nil if it had to drop it.
+func (st *store) put(scope storage.Scope, h Hash, e *entry, expires storage.Time) (t ticket) {
 	st.mu.Lock()
 	if st.size < st.maxSize {
-		st.add(st.unsaved(scope), h, e, expires)
+		u := st.unsaved(scope)
+		st.add(u, h, e, expires)
+		t = u.tickets[0]
 	} else {
 		st.dropped.Add(1) // without making room for the scope
 	}
 	st.mu.Unlock()
 	st.signal()
+	return t
+}
+
+// keepsUp reports whether what is put now will be written within moments.
+func (st *store) keepsUp() bool {
+	if st.behind.Load() {
+		return false
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.size <= commitSize
 }
 
 // unsaved returns what is pending of scope. Needs st.mu.
 func (st *store) unsaved(scope storage.Scope) *unsaved {
 	u := st.pending[scope]
 	if u == nil {
-		u = &unsaved{}
+		u = &unsaved{tickets: []ticket{make(ticket)}}
 		st.pending[scope] = u
 	}
 	return u
@@ -241,6 +261,10 @@ func (st *store) finish(written bool) (more bool) {
 		if !written {
 			st.restore(scope, u)
 		} else {
+			for _, t := range u.tickets {
+				close(t)
+			}
+			st.behind.Store(false)
 			for _, segment := range u.segments[:min(len(u.segments), st.maxSpare()-len(st.spare))] {
 				if cap(segment) <= 2*segmentSize {
 					st.spare = append(st.spare, segment[:0])
@@ -296,10 +320,12 @@ func (st *store) restore(scope storage.Scope, u *unsaved) {
 		st.pending[scope] = u
 		st.size += u.size
 	case now.replace:
+		now.tickets = append(now.tickets, u.tickets...)
 	case st.size+u.size > st.maxSize:
-		st.dropped.Add(int64(u.count))
+		st.dropped.Add(int64(u.count)) // and their tickets with them
 		now.replace = u.replace
 	default:
+		now.tickets = append(now.tickets, u.tickets...)
 		st.size += u.size
 		for _, segment := range now.segments {
 			if last := len(u.segments) - 1; last >= 0 && len(u.segments[last])+len(segment) <= segmentSize {

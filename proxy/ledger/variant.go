@@ -28,10 +28,11 @@ type variant struct {
 	next        Hash // hash of the message that followed; zero = not seen yet
 	created     time.Time
 	used        time.Time
-	observeOnly bool // only its conversation counts: never replayed, never stored
-	unsaved     bool // not yet handed to the writer: no request with it was accepted
-	accepted    bool // an upstream has accepted a request with it
-	ambiguous   bool // the turn had other variants when it was written
+	observeOnly bool   // only its conversation counts: never replayed, never stored
+	unsaved     bool   // not yet handed to the writer: no request with it was accepted
+	ticket      ticket // of the first save; nil = not saved, or dropped
+	accepted    bool   // an upstream has accepted a request with it
+	ambiguous   bool   // the turn had other variants when it was written
 	answer      answerMark
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
@@ -28,6 +29,7 @@ type Walk struct {
 	Said   string
 	Before []string
 
+	ledger  *Ledger
 	entries *Entries
 	seed    Hash
 	origin  origin
@@ -69,7 +71,7 @@ type WalkOptions struct {
 // returned nil. secret seeds the chain.
 func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk {
 	seed := s.chainSeed(secret)
-	w := Walk{entries: s, seed: seed, origin: s.originOf(seed, req, o.Blind), turn: req.Turn, loop: req.Loop, peek: o.Peek, blind: o.Blind}
+	w := Walk{ledger: s.ledger, entries: s, seed: seed, origin: s.originOf(seed, req, o.Blind), turn: req.Turn, loop: req.Loop, peek: o.Peek, blind: o.Blind}
 	w.Said, w.Before = w.origin.at.said, w.origin.at.before
 	if w.Named = o.Named; w.Named == "" {
 		w.Named = w.origin.conversation()
@@ -88,6 +90,12 @@ func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk 
 		s.walkHeld(&w, w.origin.seed)
 	}
 	return w
+}
+
+// Unscoped returns a walk for a request without a scope. It knows the mends of
+// its conversation and nothing else.
+func (l *Ledger) Unscoped(req *dialect.Request, room []Hash) Walk {
+	return Walk{ledger: l, turn: req.Turn, peek: true, Chain: chain(Hash{}, req, room)}
 }
 
 // walk finds the variants of the request's own turns. Needs s.mu.
@@ -261,6 +269,53 @@ func (w *Walk) Reject() {
 	w.ClearReplays()
 	if w.recording() && w.written != nil {
 		w.entries.clear(w.newestHash(), w.written)
+	}
+}
+
+// Stored waits until what the request inserts at its newest turn is in the
+// store, so that later requests can repeat it whatever happens to this process.
+// It waits for at most limit, and not at all where the store is behind or keeps
+// nothing. It reports false if it gave up. Call it after Confirm.
+func (w *Walk) Stored(limit time.Duration) bool {
+	if !w.recording() || w.sent == nil || w.entries.ledger.store == nil {
+		return true
+	}
+	t, awaited := w.ticket()
+	switch {
+	case !awaited:
+		return true
+	case t == nil || !w.entries.ledger.store.keepsUp():
+		return false
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-t:
+		return true
+	case <-timer.C:
+		w.entries.ledger.store.behind.Store(true)
+		return false
+	}
+}
+
+// ticket returns what is closed once the newest turn is stored. awaited is
+// false if it is, or needs not be.
+func (w *Walk) ticket() (t ticket, awaited bool) {
+	s := w.entries
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := w.sent
+	if v.Block.Text == "" || v.observeOnly {
+		return nil, false
+	}
+	if t = v.ticket; t == nil {
+		return nil, v.created.Equal(v.used) // one that was loaded is stored
+	}
+	select {
+	case <-t:
+		return nil, false
+	default:
+		return t, true
 	}
 }
 
