@@ -12,9 +12,9 @@ import (
 )
 
 // An entry on disk is a version byte, the number of its variants, and for each:
-// placement, conversation, block, spans, hash of the next message, creation and
-// last use (ms). Numbers are uvarints, strings are prefixed with their length.
-const entryVersion = 1
+// placement, conversation, block, spans, hash of the next message, the mark of
+// the answer, creation and last use (ms). Numbers are uvarints, strings are prefixed with their length.
+const entryVersion = 4
 
 var errEntry = errors.New("unreadable ledger entry")
 
@@ -92,6 +92,8 @@ func appendEntry(b []byte, e *entry) []byte {
 			b = binary.AppendUvarint(b, uint64(sp.End))
 		}
 		b = appendHash(b, v.next)
+		b = appendString(b, v.answer.call)
+		b = binary.BigEndian.AppendUint64(b, v.answer.text)
 		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.created)))
 		b = binary.AppendUvarint(b, uint64(storage.TimeOf(v.used)))
 	}
@@ -112,7 +114,7 @@ func appendString(b []byte, s string) []byte {
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
-	switch d.uint(mendVersion) {
+	switch d.uint(entryVersion) {
 	case entryVersion:
 	case positionVersion:
 		var err error
@@ -139,6 +141,7 @@ func decodeEntry(b []byte) (*entry, error) {
 			v.Block.Spans = append(v.Block.Spans, sp)
 		}
 		v.next = d.hash()
+		v.answer = answerMark{call: d.string(), text: d.uint64()}
 		v.created = storage.Time(d.uint(1 << 62)).Std()
 		v.used = storage.Time(d.uint(1 << 62)).Std()
 		if d.broken() || v.Placement > dialect.System {

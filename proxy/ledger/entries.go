@@ -248,6 +248,9 @@ func (s *Entries) noteAnswer(h Hash, v *variant, m answerMark) {
 		before := v.size()
 		v.answer = m
 		s.charge(v.size() - before)
+		if len(e.variants) > 1 { // otherwise nothing needs to be told apart
+			s.save(h)
+		}
 	}
 }
 

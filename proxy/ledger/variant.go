@@ -166,7 +166,7 @@ func (v *variant) rank(req *dialect.Request, i int) (rank int) {
 }
 
 // answerMark identifies the answer to a turn. It tells apart two conversations
-// that begin alike. It is not stored: after a restart the newest variant wins.
+// that begin alike.
 type answerMark struct {
 	call string // the id of the first tool call, "" = unknown
 	text uint64 // a hash of the text, 0 = unknown
