@@ -206,9 +206,12 @@ func (x *exchange) continuation(conversation, said string, before []string) *led
 func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block) {
 	plan, req := &x.plan, x.read.req
 	var out []dialect.Insertion
-	var system []string // one insertion for all: a body without a system prompt gets one, not several
+	var system []string          // one insertion for all: a body without a system prompt gets one, not several
+	fixed := x.continuesThread() // no system prompt may come with it
 	put := func(turn int, p dialect.Placement, b fence.Block, status Status) {
-		if p == dialect.System {
+		if p == dialect.System && fixed {
+			return
+		} else if p == dialect.System {
 			system = append(system, strings.TrimSuffix(b.Text, "\n"))
 		} else {
 			ins, err := x.api.d.Insert(req, turn, p, b.Text)
@@ -227,7 +230,7 @@ func (x *exchange) insert(body *payload, p dialect.Placement, block fence.Block)
 			plan.status = status
 		}
 	}
-	if x.h.cfg.Injection.RuleInSystem {
+	if x.h.cfg.Injection.RuleInSystem && !fixed {
 		system = append(system, fence.Rule)
 	}
 	if x.rights.replay {

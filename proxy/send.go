@@ -24,7 +24,7 @@ func (x *httpExchange) send() {
 	resp, err := x.roundTrip(x.mender().edits(x.plan.inserts, x.plan.mends))
 	if err == nil {
 		var over bool
-		if resp, over = x.mender().mend(resp); !over && len(x.plan.inserts) > 0 {
+		if resp, over = x.mender().mend(resp); !over && len(x.plan.inserts) > 0 && !x.continuesThread() {
 			resp = x.retryRefused(resp)
 		}
 	}
@@ -41,6 +41,12 @@ func (x *httpExchange) send() {
 	if early {
 		x.body.open.abandon()
 	}
+}
+
+// continuesThread reports whether the request continues a thread, which it may
+// do once: sent again, it would be refused for that.
+func (x *exchange) continuesThread() bool {
+	return x.read.req != nil && x.read.req.Threaded && x.read.req.PreviousID != ""
 }
 
 // relay copies the answer to the client, learns from it as it passes, and hands

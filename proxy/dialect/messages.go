@@ -17,6 +17,7 @@ func (Messages) Name() string { return "messages" }
 // [RoleTool].
 func (Messages) Parse(body []byte) (*Request, error) {
 	r := newRequestReader(body, messagesParts)
+	r.req.Unstored = true // unless it has a thread
 	return r.read(func(k key) {
 		switch string(body[k.start:k.end]) {
 		case "messages":
@@ -27,9 +28,11 @@ func (Messages) Parse(body []byte) (*Request, error) {
 			r.req.MaxTokens = r.number()
 		case "thinking":
 			r.thinking()
+		case "thread":
+			r.thread()
 		default:
 			if !r.option(k) {
-				r.other(k, "messages", "system")
+				r.other(k, "messages", "system", "thread")
 			}
 		}
 	})
@@ -55,4 +58,24 @@ func (r *requestReader) thinking() {
 	typ, ok := r.member("type")
 	r.req.Thinks = ok && typ != "disabled"
 	r.req.thinkingStart, r.req.thinkingEnd = start, r.i
+}
+
+// thread consumes the value of the key that has the server keep the
+// conversation.
+func (r *requestReader) thread() {
+	if r.req.Threaded {
+		r.fail(ErrAmbiguous)
+	}
+	if r.peek() != '{' {
+		r.skip()
+		return
+	}
+	r.req.Threaded, r.req.Unstored = true, false
+	for k := range r.members {
+		if string(r.b[k.start:k.end]) == "previous_message_id" {
+			r.req.PreviousID = r.str()
+		} else {
+			r.skip()
+		}
+	}
 }

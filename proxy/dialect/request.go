@@ -63,6 +63,10 @@ type Request struct {
 	// server holds everything before it, including what was inserted there.
 	// Only then may Messages be empty and Turn be -1.
 	PreviousID string
+	// Threaded is set if the server keeps the conversation for some minutes, to
+	// be continued once by each answer's id (Messages with thread). Its system
+	// prompt is fixed from the first request on.
+	Threaded bool
 	// Held is set if the server stores the conversation itself, permanently
 	// (Responses with conversation).
 	Held bool

@@ -48,7 +48,11 @@ func (Responses) ReplyEvents(events iter.Seq[[]byte]) (Reply, error) {
 // ReplyID returns the id of a response from the first bytes of its reply, JSON
 // or events; "" if it is not there (yet). The first event may be incomplete: it
 // may echo the whole request after the id.
-func (Responses) ReplyID(head []byte) string {
+func (Responses) ReplyID(head []byte) string { return replyID(head, "response") }
+
+// replyID returns the id of a reply from its first bytes: of a JSON object, or
+// of the object that an event has under the key name.
+func replyID(head []byte, name string) string {
 	if text := bytes.TrimLeft(head, " \t\r\n"); len(text) > 0 && text[0] == '{' {
 		return memberOf(text, "id")
 	}
@@ -60,7 +64,7 @@ func (Responses) ReplyID(head []byte) string {
 		s := scanner{b: data}
 		s.begin()
 		for k := range s.members {
-			if string(data[k.start:k.end]) == "response" {
+			if string(data[k.start:k.end]) == name {
 				return memberOf(data[s.i:], "id")
 			}
 			s.skip()

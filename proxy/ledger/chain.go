@@ -54,6 +54,26 @@ func chain(seed Hash, req *dialect.Request, room []Hash) []Hash {
 	return out
 }
 
+// outline returns the hash after each message of req over those of its messages
+// that the client wrote, from start. A client that sends a conversation again
+// from the beginning, after the server kept it for a while, may spell the
+// answers otherwise.
+func outline(start Hash, req *dialect.Request) []Hash {
+	out, h := make([]Hash, len(req.Messages)), start
+	for i, m := range req.Messages {
+		if m.Role == dialect.RoleUser || m.Role == dialect.RoleTool {
+			h = extend(h, m.Hash)
+		}
+		out[i] = h
+	}
+	return out
+}
+
+// outlineKey is where a turn of a thread is found by its outline.
+func outlineKey(h Hash) Hash {
+	return xxh3.Hash128(append(appendHash(make([]byte, 0, 17), h), 't'))
+}
+
 // SystemHash returns a hash over the leading system messages, zero if there are
 // none. Requests that differ in these alone are different turns although they
 // share a position: one may ask for a title of what the other answers.

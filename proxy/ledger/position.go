@@ -24,6 +24,7 @@ type position struct {
 	self         Hash   // the chain seed of requests that continue the response
 	turns        []Hash // the newest user turns of the request, at most positionTurns
 	newest       Hash   // the turn that the response belongs to
+	outline      Hash   // of a thread: after the newest message; see outline
 	used         time.Time
 	// said is what the person said in that turn, for as long as it has no final
 	// answer, and before what is unanswered before it. They are not redacted
@@ -214,6 +215,9 @@ func (w *Walk) Continue(req *dialect.Request, conversation, said string, before 
 		next.newest = next.turns[0]
 	}
 	slices.Reverse(next.turns)
+	if n := len(w.outline); n > 0 {
+		next.outline = w.outline[n-1]
+	}
 	c := &Continuation{entries: w.entries, seed: w.seed, next: next}
 	if req.Held {
 		c.server = req.Conversation
@@ -232,13 +236,13 @@ func (c *Continuation) Record(responseID string) {
 }
 
 // A position on disk is a version byte, the conversation, parent, self, newest,
-// the turns, and the last use (ms).
+// outline, the turns, and the last use (ms).
 const positionVersion = 2
 
 func appendPosition(b []byte, p *position) []byte {
 	b = append(b, positionVersion)
 	b = appendString(b, p.conversation)
-	for _, h := range [...]Hash{p.parent, p.self, p.newest} {
+	for _, h := range [...]Hash{p.parent, p.self, p.newest, p.outline} {
 		b = appendHash(b, h)
 	}
 	b = binary.AppendUvarint(b, uint64(len(p.turns)))
@@ -251,7 +255,7 @@ func appendPosition(b []byte, p *position) []byte {
 // decodePosition reads what follows the version byte.
 func decodePosition(d decoder) (*position, error) {
 	p := &position{conversation: d.string()}
-	p.parent, p.self, p.newest = d.hash(), d.hash(), d.hash()
+	p.parent, p.self, p.newest, p.outline = d.hash(), d.hash(), d.hash(), d.hash()
 	for range d.uint(positionTurns) {
 		p.turns = append(p.turns, d.hash())
 	}

@@ -38,6 +38,8 @@ type Walk struct {
 	peek    bool // the request is not part of the conversation and leaves no trace
 	blind   bool // the entries could not be read
 
+	outline []Hash // of a thread, after each message
+
 	newest        *variant // to replay at the newest turn; nil = the turn is new here
 	written       *variant // added at the newest turn by Enter; nil = none
 	sent          *variant // what goes out at the newest turn
@@ -80,11 +82,19 @@ func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk 
 		w.Named = o.Fallback()
 	}
 	w.Chain = chain(w.origin.seed, req, o.Room)
+	if req.Threaded {
+		start := w.origin.at.outline
+		if !w.origin.held {
+			start = seed
+		}
+		w.outline = outline(start, req)
+	}
 	if o.Blind {
 		return w
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.findThread(&w, req)
 	s.walk(&w, req)
 	if w.origin.known {
 		s.walkHeld(&w, w.origin.seed)
@@ -149,6 +159,33 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 	if w.newest != nil {
 		add(req.Turn, w.newest)
 		w.Known = w.newest.Conversation
+	}
+}
+
+// findThread finds turns of a thread that is sent again from the beginning, by
+// what the client wrote. Needs s.mu.
+func (s *Entries) findThread(w *Walk, req *dialect.Request) {
+	for i := range w.outline {
+		if req.Messages[i].Role != dialect.RoleUser || s.at(w.Chain[i]) != nil {
+			continue
+		}
+		if e := s.at(outlineKey(w.outline[i])); e != nil {
+			s.set(w.Chain[i], e)
+		}
+	}
+}
+
+// aliasThread makes the newest turn of a thread be found by its outline.
+func (w *Walk) aliasThread() {
+	s := w.entries
+	if s == nil || w.turn < 0 || w.turn >= len(w.outline) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.at(w.newestHash()); e != nil {
+		s.set(outlineKey(w.outline[w.turn]), e)
+		s.save(outlineKey(w.outline[w.turn]))
 	}
 }
 
@@ -249,6 +286,7 @@ func (w *Walk) Moved(i int, p dialect.Placement) {
 func (w *Walk) Confirm() {
 	if w.recording() {
 		w.entries.confirm(w.newestHash(), w.sent, w.Replays)
+		w.aliasThread()
 	}
 }
 
