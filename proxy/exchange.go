@@ -286,17 +286,19 @@ type route struct {
 	suffix string
 	d      dialect.Dialect // nil = none
 	counts bool            // the answer is a count of tokens, and the request is not part of a conversation
+	side   bool            // the request is about a conversation, and no turn of it
 }
 
 // routes returns all paths that get a memory. Any other passes through.
 func routes() []route {
 	return []route{
-		{"/chat/completions", dialect.Chat{}, false},
-		{"/v1/messages", dialect.Messages{}, false}, // whole: OpenAI has a /messages of its own, under /v1/threads
-		{"/v1/messages/count_tokens", dialect.Messages{}, true},
-		{"/responses", dialect.Responses{}, false},
-		{"/responses/input_tokens", dialect.Responses{}, true},
-		{"/api/chat", dialect.Ollama{}, false},
+		{suffix: "/chat/completions", d: dialect.Chat{}},
+		{suffix: "/v1/messages", d: dialect.Messages{}}, // whole: OpenAI has a /messages of its own, under /v1/threads
+		{suffix: "/v1/messages/count_tokens", d: dialect.Messages{}, counts: true},
+		{suffix: "/responses", d: dialect.Responses{}},
+		{suffix: "/responses/input_tokens", d: dialect.Responses{}, counts: true},
+		{suffix: "/responses/compact", d: dialect.Responses{}, side: true},
+		{suffix: "/api/chat", d: dialect.Ollama{}},
 	}
 }
 

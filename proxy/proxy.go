@@ -119,7 +119,7 @@ func DefaultConfig() Config {
 		},
 		Injection:      InjectionConfig{Placement: PlacementBeforeUser, Responses: PlacementItem, CountTokens: true, Repair: RepairStrip},
 		Ledger:         ledger.DefaultConfig(),
-		WebSocket:      WebSocketFallback,
+		WebSocket:      WebSocketEnrich,
 		RecallDeadline: 30 * time.Millisecond,
 		FirstDeadline:  150 * time.Millisecond,
 	}

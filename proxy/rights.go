@@ -132,7 +132,7 @@ func (x *exchange) streamedRights() (rights, Status) {
 // the request asks for a mode itself.
 func (x *exchange) requestRights() (r rights, side bool) {
 	r, client := x.rights, x.read.client
-	if x.read.req.Warmup || client.IsSide(x.r.Header, x.read.req, x.read.newest) {
+	if x.read.req.Warmup || x.read.req.Compacts || x.api.side || client.IsSide(x.r.Header, x.read.req, x.read.newest) {
 		return rights{replay: r.replay}, true
 	}
 	if !client.IsSubAgent(x.r.Header, x.read.req) || len(x.r.Header[headerMemory]) > 0 {

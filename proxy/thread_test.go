@@ -11,8 +11,8 @@ import (
 	"github.com/remora-proxy/remora/proxy/proxytest"
 )
 
-// threadTalk is a client that lets the server keep the conversation, as the tool
-// runners of the SDKs do.
+// threadTalk is a client that lets the server keep the conversation, as the
+// tool runners of the SDKs do.
 type threadTalk struct {
 	*boundTalk
 	previous string // id of the newest answer, "" = none is kept

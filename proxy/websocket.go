@@ -20,11 +20,11 @@ import (
 // unchanged; only compression is declined, because compressed frames can't be
 // read.
 //
-// Memory works for one response at a time, in the order in which they were
-// requested. Once that is uncertain, an answer could not be matched with its
-// question: after a message over the body limit or the budget, an event over
-// socketFrame, or more than maxPending responses at once, the socket continues
-// without memory until it ends.
+// Events are matched with the response that was requested first in their lane
+// (stream_id; those without one share a lane). Once that is uncertain, an
+// answer could not be matched with its question: after a message over the body
+// limit or the budget, an event over socketFrame, or more than maxPending
+// responses at once, the socket continues without memory until it ends.
 //
 // When the listener closes, a socket on which no response is awaited gets a
 // close frame and ends. One with a response in progress may finish it, within
@@ -45,12 +45,14 @@ type socket struct {
 	refused int              // waiting to be sent again
 	lost    bool             // nothing new is taken in
 	blind   bool             // answers can no longer be matched
+	lanes   bool             // some response was requested in a lane of its own
 	again   sync.WaitGroup   // of originals that are being sent again
 }
 
 // frameExchange is a response that was requested over a socket.
 type frameExchange struct {
 	exchange
+	lane     string // stream_id
 	original []byte // sent again if the enriched frame is refused, charged to the budget of bodies; nil = none
 	tee      *tee
 	bytes    int64
@@ -165,7 +167,7 @@ func (s *socket) asked(text []byte) (pieces [][]byte) {
 	y = &frameExchange{exchange: exchange{call: call{
 		h: s.x.h, r: s.request(text), ctx: s.x.ctx, start: s.x.h.deps.Now(), up: s.x.up, host: s.x.host, frame: true,
 		api: route{d: dialect.Responses{}},
-	}}}
+	}}, lane: (dialect.Responses{}).StreamID(text)}
 	y.startSpan()
 	y.rights, y.plan.status = y.headRights()
 	if y.rights == (rights{}) {
@@ -209,7 +211,23 @@ func (s *socket) enter(y *frameExchange) bool {
 		return false
 	}
 	s.pending = append(s.pending, y)
+	s.lanes = s.lanes || y.lane != ""
 	return true
+}
+
+// awaited returns the response that an event belongs to, nil if none was
+// requested in its lane. Needs s.mu.
+func (s *socket) awaited(event []byte) *frameExchange {
+	lane := ""
+	if s.lanes {
+		lane = (dialect.Responses{}).StreamID(event)
+	}
+	for _, y := range s.pending {
+		if y.lane == lane {
+			return y
+		}
+	}
+	return nil
 }
 
 // lose ends memory for the socket. With answers, those in progress are
@@ -276,12 +294,11 @@ func (s *socket) answered(text []byte) (pieces [][]byte) {
 		return nil
 	}
 	s.mu.Lock()
-	if len(s.pending) == 0 {
-		s.mu.Unlock()
+	y := s.awaited(text)
+	s.mu.Unlock()
+	if y == nil {
 		return nil
 	}
-	y := s.pending[0]
-	s.mu.Unlock()
 	defer s.x.h.guard("event", func() {
 		pieces = nil
 		s.lose(true)

@@ -417,3 +417,47 @@ func TestSocketLeavesWithTheDoor(t *testing.T) {
 		})
 	}
 }
+
+// Responses in lanes of their own may come at the same time, each to its turn.
+func TestSocketLanes(t *testing.T) {
+	lane := func(id string, frames []string) (out []string) {
+		for _, f := range frames {
+			out = append(out, fmt.Sprintf(`{"stream_id":%q,`, id)+f[1:])
+		}
+		return out
+	}
+	s := newSocketRig(t, func(n int, _ string) []string {
+		if n < 1 {
+			return nil // both are answered at once
+		}
+		a, b := lane("a", events("resp_a")), lane("b", events("resp_b"))
+		a[1] = strings.Replace(a[1], "fine", "first", 1)
+		a[2] = strings.Replace(a[2], "fine", "first", 1)
+		return []string{b[0], a[0], b[1], a[1], a[2], b[2]}
+	})
+	s.recall.set("tea")
+	s.send(`{"stream_id":"a",` + create("", "question a")[1:])
+	s.send(`{"stream_id":"b",` + create("", "question b")[1:])
+	for range 2 {
+		if got := s.upstreamGot(); !strings.Contains(got, "tea") {
+			t.Errorf("no memory in %s", got)
+		}
+	}
+	const steer = `{"type":"response.steer","stream_id":"a","input":"shorter"}`
+	for range 6 {
+		s.receive()
+	}
+	s.send(steer)
+	if got := s.upstreamGot(); got != steer {
+		t.Errorf("got %s, want it unchanged", got)
+	}
+	s.stored(2)
+	s.persist.mu.Lock()
+	defer s.persist.mu.Unlock()
+	for _, turn := range s.persist.turns {
+		want := map[string]string{"question a": "first", "question b": "fine"}[turn.Messages[0].Text]
+		if got := turn.Messages[1].Text; got != want {
+			t.Errorf("%s: answer %q, want %q", turn.Messages[0].Text, got, want)
+		}
+	}
+}

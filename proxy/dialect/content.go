@@ -43,6 +43,7 @@ type partKinds struct {
 	calls    bool // tool_use: calls that the client must answer, unlike the server's own
 	results  bool // tool_result
 	thinking bool // thinking, redacted_thinking
+	compacts bool // compaction: stands for all that was before it
 	others   bool // none of these
 }
 
@@ -54,6 +55,8 @@ func (k *partKinds) add(typ []byte) {
 		k.results = true
 	case `"thinking"`, `"redacted_thinking"`:
 		k.thinking = true
+	case `"compaction"`:
+		k.compacts, k.others = true, true
 	default:
 		k.others = true
 	}

@@ -30,6 +30,8 @@ func (Messages) Parse(body []byte) (*Request, error) {
 			r.thinking()
 		case "thread":
 			r.thread()
+		case "compaction":
+			r.req.Compacts = r.nonEmpty()
 		default:
 			if !r.option(k) {
 				r.other(k, "messages", "system", "thread")

@@ -40,13 +40,17 @@ func (Messages) Insert(req *Request, turn int, p Placement, text string) ([]Inse
 }
 
 // lastBlock returns the offset of the last block of message i that is not a
-// tool result, -1 if there is none.
+// tool result and stands behind a compaction, -1 if there is none.
 func (r *Request) lastBlock(i int) int {
 	m, at := r.Messages[i], -1
 	s := scanner{b: r.Body, i: m.contentStart, unchecked: true}
 	for range s.elements {
 		start := s.i
-		if typ := s.blockType(); string(s.b[typ.start:typ.end]) != `"tool_result"` {
+		switch typ := s.blockType(); string(s.b[typ.start:typ.end]) {
+		case `"tool_result"`:
+		case `"compaction"`:
+			at = -1 // nothing stands before it
+		default:
 			at = start
 		}
 	}

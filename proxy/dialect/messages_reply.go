@@ -43,8 +43,8 @@ func (Messages) ReplyStream(body []byte) (Reply, error) {
 	return r.reply, broken
 }
 
-// ReplyID returns the id of a message from the first bytes of its reply, JSON or
-// events. It is "" as long as the id is not there.
+// ReplyID returns the id of a message from the first bytes of its reply, JSON
+// or events. It is "" as long as the id is not there.
 func (Messages) ReplyID(head []byte) string { return replyID(head, "message") }
 
 // messagesReply collects a reply from one object or from many events.

@@ -14,6 +14,8 @@ type requestReader struct {
 	scanner
 	req     *Request
 	endUser string // "user", which counts if there is no safety_identifier
+	// compacted is set if the message that was read last has a compaction.
+	compacted bool
 }
 
 func newRequestReader(body []byte, parts partTypes) *requestReader {
@@ -130,6 +132,9 @@ func (r *requestReader) messages(forms []commonForm, read func(*requestReader) M
 			m = read(r)
 		}
 		m.Results = m.Results || n > 0 && m.Role == RoleUser && req.Messages[n-1].Role == RoleTool
+		if r.compacted {
+			req.Compacted, r.compacted = n+1, false
+		}
 		req.Messages = append(req.Messages, m)
 	}
 	req.arrayEnd = r.i
@@ -163,6 +168,7 @@ func (r *requestReader) message(typed bool) (m Message, f messageFields) {
 			m.contentStart = r.i
 			content = r.content(&f.parts)
 			m.contentEnd = r.i
+			r.compacted = r.compacted || f.parts.compacts
 		case string(name) == cacheMarker:
 			r.skip()
 		case typed && string(name) == "type":

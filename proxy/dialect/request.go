@@ -83,6 +83,12 @@ type Request struct {
 	// Insertions refer to it.
 	Buffer []byte
 
+	// Compacted is the number of messages up to the last compaction, by which
+	// the server replaces them: nothing is inserted there any more.
+	Compacted int
+	// Compacts is set if the request only asks for a compaction.
+	Compacts bool
+
 	// Turn is the index in Messages of the newest user message. Parse fails
 	// with ErrNoUser if there is none. -1 means that the newest one is at the
 	// server: the request continues it, as a step of a tool loop does.

@@ -106,6 +106,8 @@ func (r *requestReader) item() Message {
 	}
 	name := string(typ[1 : len(typ)-1])
 	switch {
+	case name == "compaction", name == "compaction_summary":
+		r.compacted = true
 	case isClientCall(name):
 		m.Role, m.Calls = RoleAssistant, true
 	case strings.HasSuffix(name, "_output"), name == "mcp_approval_response":
@@ -132,6 +134,12 @@ func isClientCall(name string) bool {
 // none.
 func (Responses) EventType(frame []byte) string {
 	return memberOf(frame, "type")
+}
+
+// StreamID returns the lane of an event or a WebSocket frame, "" if it has
+// none.
+func (Responses) StreamID(frame []byte) string {
+	return memberOf(frame, "stream_id")
 }
 
 // memberOf returns the string member name of the object that b starts with, ""

@@ -13,7 +13,8 @@ import (
 
 // An entry on disk is a version byte, the number of its variants, and for each:
 // placement, conversation, block, spans, hash of the next message, the mark of
-// the answer, creation and last use (ms). Numbers are uvarints, strings are prefixed with their length.
+// the answer, creation and last use (ms). Numbers are uvarints, strings are
+// prefixed with their length.
 const entryVersion = 4
 
 var errEntry = errors.New("unreadable ledger entry")

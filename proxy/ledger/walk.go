@@ -140,7 +140,7 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 	if conversation != "" { // not all turns were looked up
 		first = 0
 	}
-	for i := first; i < req.Turn; i++ {
+	for i := max(first, req.Compacted); i < req.Turn; i++ {
 		if req.Messages[i].Role != dialect.RoleUser {
 			continue
 		}
