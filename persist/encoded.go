@@ -12,21 +12,19 @@ const dataMark = "[DATA]"
 // maxRun is the longest run that may be a word or link, in bytes.
 const maxRun = 512
 
-// isBinary reports whether text holds NUL, or more than eight control
-// characters and invalid bytes (U+FFFD by now) that are at least a twentieth of
-// it.
+// isBinary reports whether a twentieth of text are control characters and
+// invalid bytes (U+FFFD by now): more than eight, or more than one if some are
+// NUL.
 func isBinary(text string) bool {
-	odd, all := 0, 0
+	odd, all, nul := 0, 0, false
 	for _, r := range text {
 		all++
-		if r == 0 {
-			return true
-		}
+		nul = nul || r == 0
 		if r == utf8.RuneError || unicode.IsControl(r) && r != '\n' && r != '\r' && r != '\t' {
 			odd++
 		}
 	}
-	return odd > 8 && odd*20 > all
+	return (odd > 8 || nul && odd > 1) && odd*20 > all
 }
 
 // isData are the characters of base64 and hex.

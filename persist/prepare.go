@@ -51,6 +51,7 @@ func (r *redactor) prepare(t Turn) (Turn, error) {
 		if isBinary(text) {
 			continue
 		}
+		text = strings.ReplaceAll(text, "\x00", "") // one that a client let through
 		if m.Role == storage.RoleAssistant {
 			text = extract.CutThoughts(text)
 		} else if extract.Declined(text) {

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -109,12 +111,7 @@ func (a *assembler) read(j *answer) {
 		a.h.stats.Undecoded.Add(1)
 		return
 	}
-	var reply dialect.Reply
-	if streamed(j.header) {
-		reply, err = j.d.ReplyStream(plain)
-	} else {
-		reply, err = j.d.Reply(plain)
-	}
+	reply, err := j.parse(plain)
 	if err == nil {
 		j.trace.reply(reply)
 	}
@@ -149,6 +146,30 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	a.h.stats.Assembled.Add(1)
+}
+
+// parse reads the answer in the form that it has: servers label streams as
+// JSON, text or bytes, and JSON as a stream.
+func (j *answer) parse(plain []byte) (dialect.Reply, error) {
+	switch text := bytes.TrimLeft(plain, " \t\r\n\ufeff"); {
+	case isEventStream(text):
+		return j.d.ReplyStream(plain)
+	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		if reply, err := j.d.Reply(text); err == nil {
+			return reply, nil
+		}
+		return j.d.ReplyStream(plain) // one JSON value a line
+	case streamed(j.header):
+		return j.d.ReplyStream(plain)
+	}
+	return j.d.Reply(plain)
+}
+
+// isEventStream reports whether text begins like server-sent events.
+func isEventStream(text []byte) bool {
+	return slices.ContainsFunc([][]byte{[]byte("data:"), []byte("event:"), []byte("id:"), []byte("retry:"), []byte(":")}, func(field []byte) bool {
+		return bytes.HasPrefix(text, field)
+	})
 }
 
 // pause waits for d, or until ctx ends.

@@ -62,6 +62,22 @@ func TestAssemblyDelay(t *testing.T) {
 	}
 }
 
+// beforeEnd returns a stream without the event that tells its end, and what
+// follows.
+func beforeEnd(stream string) string {
+	for _, end := range []string{`"finish_reason":"stop"`, `"stop_reason":"end_turn"`, `"type":"response.completed"`, `"done":true`} {
+		if i := strings.Index(stream, end); i >= 0 {
+			stream = stream[:i]
+			cut := strings.LastIndex(stream, "\n\n") + 2
+			if cut < 2 {
+				cut = strings.LastIndex(stream, "\n") + 1
+			}
+			return stream[:cut]
+		}
+	}
+	panic("the stream has no end")
+}
+
 // A stream that said it was at its end is a turn, though the upstream closed it
 // uncleanly behind that; one that was cut is none.
 func TestUncleanEnds(t *testing.T) {
@@ -69,7 +85,7 @@ func TestUncleanEnds(t *testing.T) {
 	for _, tt := range []struct {
 		body string
 		want int
-	}{{whole, 1}, {strings.TrimSuffix(whole, "data: [DONE]\n\n"), 0}} {
+	}{{whole, 1}, {strings.TrimSuffix(whole, "data: [DONE]\n\n"), 1}, {beforeEnd(whole), 0}} {
 		up := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, tt.body)

@@ -51,7 +51,9 @@ func TestNothingIsInsertedBeforeACompaction(t *testing.T) {
 	r := messagesRig(t)
 	r.recall.set("tea")
 	user := func(text string) string { return `{"role":"user","content":"` + text + `"}` }
-	conversation := func(messages ...string) string { return `{"model":"m","messages":[` + strings.Join(messages, ",") + `]}` }
+	conversation := func(messages ...string) string {
+		return `{"model":"m","messages":[` + strings.Join(messages, ",") + `]}`
+	}
 	r.post(conversation(user("q1")))
 	r.one()
 	compacted := `{"role":"assistant","content":[` + compactionBlock + `]}`

@@ -191,7 +191,7 @@ func TestMessagesTooLong(t *testing.T) {
 func TestMessagesThatAreNoTurns(t *testing.T) {
 	done := messagesAnswer("", "fine")
 	for reason, want := range map[string]int{
-		"end_turn": 1, "stop_sequence": 1, "max_tokens": 1, "model_context_window_exceeded": 1, "tool_use": 0, "pause_turn": 0, "refusal": 0, "": 0,
+		"end_turn": 1, "stop_sequence": 1, "max_tokens": 1, "model_context_window_exceeded": 1, "tool_use": 0, "pause_turn": 0, "refusal": 0, "": 1,
 	} {
 		r := messagesRig(t)
 		r.answers(func(received) (int, string, string) {

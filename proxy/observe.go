@@ -33,7 +33,7 @@ func (x *exchange) assemble(resp *http.Response, t *tee, out relayed) {
 	}
 	// A client may hang up once it has read the last event, before the upstream
 	// has closed the stream; and an upstream may close it uncleanly.
-	cut := out.Failed != failedNone && streamed(resp.Header)
+	cut := out.Failed != failedNone && (streamed(resp.Header) || resp.ContentLength < 0)
 	if t.over || !out.Complete && !cut {
 		if t.over {
 			x.h.stats.TeeSkipped.Add(1)

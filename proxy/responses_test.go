@@ -309,8 +309,7 @@ func TestNeighboursPassThrough(t *testing.T) {
 	r := held(t)
 	r.recall.set("must not show")
 	for _, path := range []string{
-		"/v1/completions", "/api/generate", "/v1/embeddings", "/api/embed", "/api/embeddings", "/api/pull", "/v1/responses/compact",
-		"/v1/responses/resp_1/cancel", "/v1/conversations", "/v1/messages/batches", "/v1/threads/t/messages", "/v1/audio/speech",
+		"/v1/completions", "/api/generate", "/v1/embeddings", "/api/embed", "/api/embeddings", "/api/pull", "/v1/responses/resp_1/cancel", "/v1/conversations", "/v1/messages/batches", "/v1/threads/t/messages", "/v1/audio/speech",
 		"/v1/complete", "/v1/rerank",
 	} {
 		got := r.postTo(path, weird)

@@ -16,7 +16,7 @@ func (Chat) Reply(body []byte) (Reply, error) {
 	if err := r.read(body, "message"); err != nil {
 		return Reply{}, err
 	}
-	return r.finish(), nil
+	return r.finish(true), nil
 }
 
 // ReplyStream implements Dialect. An event that is not JSON leaves a reply that
@@ -42,7 +42,9 @@ func (Chat) ReplyStream(body []byte) (Reply, error) {
 			r.failed = true
 		}
 	}
-	return r.finish(), broken
+	ended := r.reply.Ended
+	r.reply.Ended = ended || r.reply.Finish != ""
+	return r.finish(ended || r.counted), broken
 }
 
 // chatReply collects a reply from one object or from many chunks.
@@ -51,21 +53,25 @@ type chatReply struct {
 	text    []byte
 	refused bool
 	failed  bool
+	counted bool // usage was reported behind a text
 }
 
 // finish returns the collected reply. A refusal has no text and a failed reply
-// no finish reason, so neither is Final.
-func (r *chatReply) finish() Reply {
+// no finish reason, so neither is Final. whole means that the reply has come to
+// its end, even if it gives no reason.
+func (r *chatReply) finish(whole bool) Reply {
 	reply := r.reply
 	reply.Text = withoutThinking(string(r.text))
 	if r.refused {
 		reply.Text = ""
 	}
-	if r.failed {
+	switch {
+	case r.failed:
 		reply.Finish = ""
-	}
-	if reply.Finish == "tool_calls" || reply.Finish == "function_call" {
+	case reply.Finish == "tool_calls":
 		reply.Calls = true
+	case whole:
+		reply.endWithout()
 	}
 	return reply
 }
@@ -92,6 +98,7 @@ func (r *chatReply) read(object []byte, name string) error {
 		case "usage":
 			if v := s.gjson(); v.IsObject() {
 				r.reply.Usage = chatUsage(v)
+				r.counted = r.counted || len(r.text) > 0
 			}
 		case "error":
 			v := s.gjson()
@@ -134,7 +141,7 @@ func (r *chatReply) readChoice(s *scanner, n int, name string) {
 		return
 	}
 	if finish != "" {
-		r.reply.Finish = finish
+		r.reply.Finish = finishReason(finish)
 	}
 	if message.end > 0 && s.b[message.start] == '{' {
 		r.readMessage(s.b[message.start:message.end])

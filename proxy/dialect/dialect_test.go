@@ -309,18 +309,18 @@ func TestReplyStreamReadsAllOfADelta(t *testing.T) {
 	}{
 		{"call after the second piece of a refusal",
 			`data: {"choices":[{"delta":{"refusal":"I"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"refusal":"x","tool_calls":[{}]}}]}` + "\n\n" + stop,
-			Reply{Finish: "stop", Calls: true}, false},
+			Reply{Finish: "stop", Calls: true, Ended: true}, false},
 		{"call after the second piece of a call",
 			`data: {"choices":[{"delta":{"tool_calls":[{}],"content":"a"}}]}` + "\n\n" + `data: {"choices":[{"delta":{"tool_calls":[{}],"content":"b"}}]}` + "\n\n" + stop,
-			Reply{Text: "ab", Finish: "stop", Calls: true}, false},
+			Reply{Text: "ab", Finish: "stop", Calls: true, Ended: true}, false},
 		{"key that can't be read in a delta",
-			"data: {\"choices\":[{\"delta\":{\"\xff\":1,\"content\":\"a\"}}]}\n\n" + stop, Reply{}, false},
+			"data: {\"choices\":[{\"delta\":{\"\xff\":1,\"content\":\"a\"}}]}\n\n" + stop, Reply{Ended: true}, false},
 		{"key that can't be read in a part",
-			"data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"\xff\":1}]}}]}\n\n" + stop, Reply{Text: "a"}, false},
+			"data: {\"choices\":[{\"delta\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"},{\"\xff\":1}]}}]}\n\n" + stop, Reply{Text: "a", Ended: true}, false},
 		{"end mark with a space, and no end mark",
 			`data: {"choices":[{"delta":{"content":"a"}}]}` + "\n\n" + stop + "data: [DONE] \n\n", Reply{Text: "a", Finish: "stop", Ended: true}, true},
 		{"choices are nonsense", `data: {"choices":{"0":1}}` + "\n\n" + `data: {"choices":[1,{"index":null},{"index":0,"delta":7}],"usage":{"prompt_tokens":-3,"completion_tokens":1e300}}` + "\n\n" + stop,
-			Reply{Finish: "stop"}, false},
+			Reply{Finish: "stop", Ended: true}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

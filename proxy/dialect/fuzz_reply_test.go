@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
 )
 
@@ -83,10 +81,6 @@ var replyFormats = []struct {
 		"{\"message\":{\"content\":%s},\"done\":false}\n", "{\"message\":{\"content\":\"\"},\"done\":true}\n", "stop"},
 }
 
-// openedInPrompt matches reasoning without its opening tag, and the answer. The
-// first closing tag counts.
-var openedInPrompt = regexp.MustCompile(`(?s)^(.*?)</think>($|[\r\n].*)`)
-
 // FuzzReplyText checks that a text gives the same reply as a JSON body and as a
 // stream cut between any of its runes.
 func FuzzReplyText(f *testing.F) {
@@ -94,6 +88,8 @@ func FuzzReplyText(f *testing.F) {
 	f.Add("<think>\nhm</think>\n\nTea.", uint8(1))
 	f.Add("Hm, tea.\n</think>\n\nTea.", uint8(2))
 	f.Add("It ends with </think> in a line of its own:\n</think>\n", uint8(0))
+	f.Add("[THINK]hm[/THINK]Tea.", uint8(0))
+	f.Add("<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Tea.", uint8(4))
 	f.Add("Tags are <t/hink> and\n</think>\n", uint8(0))
 	f.Fuzz(func(t *testing.T, text string, size uint8) {
 		runes := []rune(text)
@@ -113,13 +109,7 @@ func FuzzReplyText(f *testing.F) {
 				stream = fmt.Appendf(stream, format.piece, quote(string(piece)))
 			}
 			stream = append(stream, format.tail...)
-			want := text
-			if name != "messages" && strings.HasPrefix(strings.TrimLeft(text, " \n\r\t"), "<think>") {
-				_, answer, _ := strings.Cut(text, "</think>")
-				want = strings.TrimLeft(answer, " \n\r\t")
-			} else if m := openedInPrompt.FindStringSubmatch(text); m != nil && name != "messages" && !strings.Contains(m[1], "<think>") && !strings.Contains(m[1], "</think>") {
-				want = strings.TrimLeft(m[2], " \n\r\t")
-			}
+			want := withoutThinking(text)
 			if got, err := format.d.Reply(body); err != nil || got.Text != want || got.Finish != format.finish || got.Calls {
 				t.Errorf("%s: Reply: got %+v, %v, want %q", name, got, err, want)
 			}

@@ -1,6 +1,7 @@
 package dialect
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/tidwall/gjson"
@@ -14,7 +15,10 @@ func (Messages) Reply(body []byte) (Reply, error) {
 	if err := r.message(body); err != nil {
 		return Reply{}, err
 	}
-	r.reply.Text = string(r.text)
+	r.reply.Text = withoutThinking(string(r.text))
+	if !r.failed {
+		r.reply.endWithout()
+	}
 	return r.reply, nil
 }
 
@@ -22,11 +26,15 @@ func (Messages) Reply(body []byte) (Reply, error) {
 // and are ignored.
 func (Messages) ReplyStream(body []byte) (Reply, error) {
 	var (
-		r      messagesReply
-		failed bool
-		broken error
+		r            messagesReply
+		failed, done bool
+		broken       error
 	)
 	for event := range sse.Events(body) {
+		if bytes.HasPrefix(event.Data, []byte("[DONE]")) { // of servers that speak it to everybody
+			r.reply.Ended, done = true, true
+			continue
+		}
 		if len(event.Data) == 0 {
 			continue
 		}
@@ -36,9 +44,13 @@ func (Messages) ReplyStream(body []byte) (Reply, error) {
 		}
 		failed = failed || !ok || err != nil
 	}
-	r.reply.Text = string(r.text)
-	if failed {
+	r.reply.Text = withoutThinking(string(r.text))
+	r.reply.Ended = r.reply.Ended || r.reply.Finish != ""
+	switch {
+	case failed:
 		r.reply.Finish = ""
+	case done || r.stopSeen:
+		r.reply.endWithout()
 	}
 	return r.reply, broken
 }
@@ -49,8 +61,10 @@ func (Messages) ReplyID(head []byte) string { return replyID(head, "message") }
 
 // messagesReply collects a reply from one object or from many events.
 type messagesReply struct {
-	reply Reply
-	text  []byte
+	reply    Reply
+	text     []byte
+	failed   bool // it is an error
+	stopSeen bool // a stream sent message_stop
 }
 
 // event adds one event of a stream. ok is false if the event reports a failure.
@@ -95,7 +109,7 @@ func (r *messagesReply) event(data []byte) (ok bool, err error) {
 		}
 		r.usage(gjson.ParseBytes(part(usage)))
 	case "message_stop":
-		r.reply.Ended = true
+		r.reply.Ended, r.stopSeen = true, true
 	case "error":
 		return false, nil
 	}
@@ -130,7 +144,7 @@ func (r *messagesReply) message(object []byte) error {
 	}
 	s.end()
 	if kind == "error" {
-		r.reply.Finish = ""
+		r.reply.Finish, r.failed = "", true
 	}
 	return s.err
 }
@@ -150,17 +164,8 @@ func (r *messagesReply) block(b gjson.Result) {
 // stopped records why the reply ended. A pause (for tools that the server runs)
 // and a refusal do not end a turn.
 func (r *messagesReply) stopped(reason string) {
-	switch reason {
-	case "end_turn", "stop_sequence":
-		reason = "stop"
-	case "max_tokens", "model_context_window_exceeded":
-		reason = "length"
-	case "tool_use":
-		reason, r.reply.Calls = "tool_calls", true
-	case "refusal":
-		reason = "content_filter"
-	}
-	r.reply.Finish = reason
+	r.reply.Finish = finishReason(reason)
+	r.reply.Calls = r.reply.Calls || r.reply.Finish == "tool_calls"
 }
 
 // usage adds what was billed. Input includes what was read from the cache and

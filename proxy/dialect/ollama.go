@@ -50,8 +50,7 @@ func ollamaReply(objects [][]byte) (Reply, error) {
 		}
 		if v.Get("done").Bool() {
 			reply.Ended = true
-			reply.Finish = stringOf(v.Get("done_reason"))
-			if reply.Finish == "" {
+			if reply.Finish = finishReason(stringOf(v.Get("done_reason"))); reply.Finish == "" {
 				reply.Finish = "stop" // older servers give no reason
 			}
 			reply.Usage = Usage{Input: tokens(v.Get("prompt_eval_count")), Output: tokens(v.Get("eval_count"))}

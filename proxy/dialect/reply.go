@@ -1,8 +1,6 @@
 package dialect
 
 import (
-	"strings"
-
 	"github.com/tidwall/gjson"
 )
 
@@ -12,13 +10,12 @@ type Reply struct {
 	Model string
 	Text  string // the final assistant text (of choice 0), without reasoning, tool calls or refusals
 	// Finish is the finish reason in the terms of Chat Completions: stop,
-	// length, tool_calls, content_filter. Reasons of other dialects that match
-	// none of these are kept as they are. "" means that the stream ended
-	// without one.
+	// length, tool_calls, content_filter; see finishReason. "" means that
+	// nothing tells that the answer is whole.
 	Finish string
 	Calls  bool   // the reply calls tools
 	Call   string // the id of the first call, "" if it has none or is longer than 256 bytes
-	Ended  bool   // a stream sent its end marker
+	Ended  bool   // a stream sent its end marker, or its finish reason
 	Usage  Usage
 }
 
@@ -67,19 +64,4 @@ func tokens(v gjson.Result) int64 {
 		return 0
 	}
 	return max(0, v.Int())
-}
-
-// withoutThinking removes the reasoning that some servers leave in front of the
-// answer. Reasoning that was never closed leaves no answer.
-func withoutThinking(text string) string {
-	before, answer, closed := strings.Cut(text, "</think>")
-	if strings.HasPrefix(strings.TrimLeft(before, " \n\r\t"), "<think>") {
-		return strings.TrimLeft(answer, " \n\r\t")
-	}
-	// A chat template may have opened the tag in the prompt. An answer that
-	// talks about the tag has it within a line.
-	if closed && !strings.Contains(before, "<think>") && (answer == "" || answer[0] == '\n' || answer[0] == '\r') {
-		return strings.TrimLeft(answer, " \n\r\t")
-	}
-	return text
 }

@@ -188,9 +188,9 @@ func (r *responsesReply) response(object []byte) error {
 	}
 	s.end()
 	switch {
-	case status == "completed", status == "" && r.items > 0:
+	case finishReason(status) == "stop", status == "" && r.items > 0:
 		r.reply.Finish = "stop"
-	case status == "incomplete" && (reason == "max_output_tokens" || reason == "max_tokens"):
+	case status == "incomplete" && finishReason(reason) == "length":
 		r.reply.Finish = "length"
 	case status == "incomplete":
 		r.reply.Finish = reason

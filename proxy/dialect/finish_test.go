@@ -1,0 +1,93 @@
+package dialect
+
+import "testing"
+
+func TestFinishReasons(t *testing.T) {
+	for want, reasons := range map[string][]string{
+		"stop":           {"stop", "STOP", "end_turn", "EndTurn", "COMPLETE", "eos_token", "</s>-like", "some_new_word", "stop_sequence"},
+		"length":         {"length", "MAX_TOKENS", "max_output_tokens", "model_length"},
+		"tool_calls":     {"tool_calls", "tool_use", "TOOL_CALL", "function_call"},
+		"content_filter": {"content_filter", "SAFETY", "refusal", "RECITATION"},
+		"":               {"", "null"},
+	} {
+		for _, reason := range reasons {
+			if got := finishReason(reason); got != want {
+				t.Errorf("%s: got %q, want %q", reason, got, want)
+			}
+		}
+	}
+	for _, reason := range []string{"abort", "cancelled", "error_toxic", "pause_turn", "upstream_error", "insufficient_system_resource"} {
+		if got := finishReason(reason); (Reply{Finish: got, Text: "a"}).Final() {
+			t.Errorf("%s is taken for the end of a whole answer", reason)
+		}
+	}
+}
+
+// An answer is whole if what came says so, in whatever words and form.
+func TestWholeAnswers(t *testing.T) {
+	const chunk = `data: {"choices":[{"index":0,"delta":{"content":"Tea."}}]}` + "\n\n"
+	for _, tt := range []struct {
+		name, body    string
+		d             Dialect
+		stream, final bool
+	}{
+		{"no reason in one piece", `{"choices":[{"message":{"content":"Tea."}}]}`, Chat{}, false, true},
+		{"null in one piece", `{"choices":[{"finish_reason":null,"message":{"content":"Tea."}}]}`, Chat{}, false, true},
+		{"an error in one piece", `{"error":{"message":"x"},"choices":[{"message":{"content":"Tea."}}]}`, Chat{}, false, false},
+		{"calls and reason stop", `{"choices":[{"finish_reason":"stop","message":{"content":"Tea.","tool_calls":[{"id":"c"}]}}]}`, Chat{}, false, false},
+		{"no reason, [DONE]", chunk + "data: [DONE]\n\n", Chat{}, true, true},
+		{"no reason, usage", chunk + `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}` + "\n\n", Chat{}, true, true},
+		{"no reason, no mark", chunk, Chat{}, true, false},
+		{"abort", chunk + `data: {"choices":[{"delta":{},"finish_reason":"abort"}]}` + "\n\ndata: [DONE]\n\n", Chat{}, true, false},
+		{"an error event", chunk + `data: {"error":{"message":"x"}}` + "\n\ndata: [DONE]\n\n", Chat{}, true, false},
+		{"messages, [DONE] alone", messagesEvents(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, "[DONE]"), Messages{}, true, true},
+		{"messages, [DONE] behind", messagesEvents(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`, "[DONE]"), Messages{}, true, true},
+		{"messages, no reason", messagesEvents(`{"type":"message_stop"}`), Messages{}, true, true},
+		{"messages, cut", messagesEvents(), Messages{}, true, false},
+		{"messages, an error", messagesEvents(`{"type":"error","error":{"type":"overloaded_error"}}`), Messages{}, true, false},
+		{"messages, a pause", messagesEvents(`{"type":"message_delta","delta":{"stop_reason":"pause_turn"}}`, `{"type":"message_stop"}`), Messages{}, true, false},
+	} {
+		read := tt.d.Reply
+		if tt.stream {
+			read = tt.d.ReplyStream
+		}
+		got, err := read([]byte(tt.body))
+		if err != nil || got.Final() != tt.final || got.Final() && got.Text != "Tea." {
+			t.Errorf("%s: got %+v, %v, want final %v", tt.name, got, err, tt.final)
+		}
+	}
+}
+
+func messagesEvents(more ...string) string {
+	s := `data: {"type":"message_start","message":{"id":"m","type":"message","content":[],"stop_reason":null}}` + "\n\n" +
+		`data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Tea."}}` + "\n\n"
+	for _, m := range more {
+		s += "data: " + m + "\n\n"
+	}
+	return s
+}
+
+func TestWithoutThinking(t *testing.T) {
+	for text, want := range map[string]string{
+		"Tea.":                                "Tea.",
+		"<think>\nhm</think>\n\nTea.":         "Tea.",
+		"<think>never closed":                 "",
+		"[THINK]hm[/THINK]Tea.":               "Tea.",
+		"<seed:think>hm</seed:think>Tea.":     "Tea.",
+		"<thinking>hm</thinking>\nTea.":       "Tea.",
+		"<|channel>thought\nhm<channel|>Tea.": "Tea.",
+		"<|START_THINKING|>hm<|END_THINKING|><|START_RESPONSE|>Tea.<|END_RESPONSE|>":                         "Tea.",
+		"<|begin_of_thought|>hm<|end_of_thought|>\n<|begin_of_solution|>Tea.<|end_of_solution|>":             "Tea.",
+		"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>Tea.<|return|>": "Tea.",
+		"<|channel|>analysis<|message|>hm":              "",
+		"<reasoning>a</reasoning><answer>Tea.</answer>": "Tea.",
+		"Hm, tea.\n</think>\n\nTea.":                    "Tea.",
+		"Use [THINK] and [/THINK] around it.":           "Use [THINK] and [/THINK] around it.",
+		"It ends with </think> in a line.":              "It ends with </think> in a line.",
+		"The tag <reflection> begins a section.":        "The tag <reflection> begins a section.",
+	} {
+		if got := withoutThinking(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
