@@ -39,6 +39,7 @@ var apis = []api{
 	{"messages marked", "/v1/messages", markedBody, messagesAnswer, messagesCalling, messagesStream, messagesPieces, true},
 	{"responses", "/v1/responses", responsesBody, responsesAnswer, responsesCalling, responsesStream, responsesPieces, false},
 	{"ollama", "/api/chat", chat, ollamaAnswer, ollamaCalling, ollamaStream, chatPieces, false},
+	{"gemini", "/v1beta/models/m:generateContent", geminiBody, geminiAnswer, geminiCalling, geminiStream, geminiPieces, false},
 }
 
 // inEach runs a test in every dialect.
@@ -361,6 +362,68 @@ func responsesPieces(t *testing.T, body string) []piece {
 			continue
 		}
 		out = append(out, show("", item))
+	}
+	return out
+}
+
+// geminiBody writes a body of Gemini's; system lines become the instruction.
+func geminiBody(lines ...string) string {
+	system, contents := "", []string(nil)
+	for _, l := range lines {
+		role, text, _ := strings.Cut(l, ": ")
+		switch role {
+		case "system":
+			system = `"systemInstruction":{"parts":[{"text":` + quote(text) + `}]},`
+		case "call":
+			contents = append(contents, fmt.Sprintf(`{"role":"model","parts":[{"functionCall":{"id":%q,"name":"f","args":{}},"thoughtSignature":"c2ln"}]}`, text))
+		case "result":
+			contents = append(contents, fmt.Sprintf(`{"role":"user","parts":[{"functionResponse":{"id":%q,"name":"f","response":{"ok":true}}}]}`, text))
+		case "assistant":
+			contents = append(contents, fmt.Sprintf(`{"role":"model","parts":[{"text":%s}]}`, quote(text)))
+		default:
+			contents = append(contents, fmt.Sprintf(`{"role":%q,"parts":[{"text":%s}]}`, role, quote(text)))
+		}
+	}
+	return `{"generationConfig":{"maxOutputTokens":9},` + system + `"contents":[` + strings.Join(contents, ",") + `]}`
+}
+
+func geminiAnswer(id, text string) string {
+	return fmt.Sprintf(`{"candidates":[{"content":{"role":"model","parts":[{"text":"hm","thought":true},{"text":%s,"thoughtSignature":"c2ln"}]},"finishReason":"STOP","index":0}],`+
+		`"usageMetadata":{"promptTokenCount":7,"candidatesTokenCount":2},"modelVersion":"m","responseId":%q}`, quote(text), id)
+}
+
+const geminiCalling = `{"candidates":[{"content":{"role":"model","parts":[{"functionCall":{"id":"c","name":"f","args":{}},"thoughtSignature":"c2ln"}]},"finishReason":"STOP","index":0}],"modelVersion":"m"}`
+
+func geminiStream(text string) (contentType, body string) {
+	return "text/event-stream", `data: {"candidates":[{"content":{"role":"model","parts":[{"text":` + quote(text) + `}]},"index":0}],"modelVersion":"m"}` + "\r\n\r\n" +
+		`data: {"candidates":[{"content":{"role":"model","parts":[{"text":""}]},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":7},"modelVersion":"m"}` + "\n\n"
+}
+
+func geminiPieces(t *testing.T, body string) []piece {
+	t.Helper()
+	in := object(t, body)
+	var out []piece
+	add := func(role string, parts any) {
+		list, _ := parts.([]any)
+		for _, p := range list {
+			part := p.(map[string]any)
+			raw, _ := json.Marshal(map[string]any{"role": role, "v": part})
+			line := role + ": " + fmt.Sprint(part["text"])
+			if call, ok := part["functionCall"].(map[string]any); ok {
+				line = "call: " + fmt.Sprint(call["id"])
+			} else if result, ok := part["functionResponse"].(map[string]any); ok {
+				line = "result: " + fmt.Sprint(result["id"])
+			}
+			out = append(out, piece{line, string(raw), false})
+		}
+	}
+	if system, ok := in["systemInstruction"].(map[string]any); ok {
+		add("system", system["parts"])
+	}
+	for _, c := range in["contents"].([]any) {
+		content := c.(map[string]any)
+		role := strings.Replace(fmt.Sprint(content["role"]), "model", "assistant", 1)
+		add(role, content["parts"])
 	}
 	return out
 }

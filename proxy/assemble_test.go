@@ -65,7 +65,7 @@ func TestAssemblyDelay(t *testing.T) {
 // beforeEnd returns a stream without the event that tells its end, and what
 // follows.
 func beforeEnd(stream string) string {
-	for _, end := range []string{`"finish_reason":"stop"`, `"stop_reason":"end_turn"`, `"type":"response.completed"`, `"done":true`} {
+	for _, end := range []string{`"finish_reason":"stop"`, `"stop_reason":"end_turn"`, `"type":"response.completed"`, `"done":true`, `"finishReason":"STOP"`} {
 		if i := strings.Index(stream, end); i >= 0 {
 			stream = stream[:i]
 			cut := strings.LastIndex(stream, "\n\n") + 2

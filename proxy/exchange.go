@@ -287,6 +287,24 @@ type route struct {
 	d      dialect.Dialect // nil = none
 	counts bool            // the answer is a count of tokens, and the request is not part of a conversation
 	side   bool            // the request is about a conversation, and no turn of it
+	within string          // what the path must contain besides
+}
+
+// Where Google's paths name a model.
+const (
+	modelsPath = "/models/"
+	claudePath = "/publishers/anthropic/models/"
+)
+
+// pathModel returns the model that a path of Google's names, "" if it names
+// none.
+func pathModel(path string) string {
+	_, model, ok := strings.Cut(path, modelsPath)
+	if !ok {
+		return ""
+	}
+	model, _, _ = strings.Cut(model, ":")
+	return model
 }
 
 // routes returns all paths that get a memory. Any other passes through.
@@ -299,6 +317,11 @@ func routes() []route {
 		{suffix: "/responses/input_tokens", d: dialect.Responses{}, counts: true},
 		{suffix: "/responses/compact", d: dialect.Responses{}, side: true},
 		{suffix: "/api/chat", d: dialect.Ollama{}},
+		{suffix: ":generateContent", d: dialect.Gemini{}, within: modelsPath},
+		{suffix: ":streamGenerateContent", d: dialect.Gemini{}, within: modelsPath},
+		{suffix: ":countTokens", d: dialect.Gemini{}, counts: true, within: modelsPath},
+		{suffix: ":rawPredict", d: dialect.Messages{}, within: claudePath}, // of Vertex
+		{suffix: ":streamRawPredict", d: dialect.Messages{}, within: claudePath},
 	}
 }
 
@@ -308,7 +331,7 @@ func (h *Handler) route(r *http.Request) route {
 		return route{}
 	}
 	for _, to := range h.routes {
-		if strings.HasSuffix(r.URL.Path, to.suffix) {
+		if strings.HasSuffix(r.URL.Path, to.suffix) && strings.Contains(r.URL.Path, to.within) {
 			if to.counts && !h.cfg.Injection.CountTokens {
 				return route{}
 			}

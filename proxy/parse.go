@@ -26,6 +26,9 @@ func (x *exchange) parse(p *payload) Status {
 	if x.read.req, err = x.api.d.Parse(p.plain.bytes); err != nil {
 		return StatusUnsupported
 	}
+	if x.read.req.Model == "" && x.api.within != "" {
+		x.read.req.Model = pathModel(x.r.URL.Path)
+	}
 	x.read.client = x.h.identity.Profile(x.r.Header, x.read.req)
 	x.trace.model(x.read.req.Model)
 	return ""

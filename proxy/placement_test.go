@@ -36,7 +36,7 @@ func testSystemPlacement(t *testing.T, a api) {
 			}
 			want := "[one];"
 			switch {
-			case tt.history != nil && a.marks: // a block of its own, behind the mark
+			case tt.history != nil && (a.marks || a.name == "gemini"): // a block of its own, behind the mark
 				want = "be kind;" + want
 			case tt.history != nil:
 				want = "[one]be kind;"

@@ -23,6 +23,13 @@ func (a api) shows(body string, texts ...string) string {
 	case "messages", "messages marked":
 		picture = `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}`
 	}
+	if a.name == "gemini" {
+		parts := ""
+		for _, text := range texts {
+			parts += `{"text":` + quote(text) + `},`
+		}
+		return strings.Replace(body, `{"text":"MEDIA"}`, parts+`{"inlineData":{"mimeType":"image/png","data":"AAAA"}}`, 1)
+	}
 	parts := ""
 	for _, text := range texts {
 		parts += `{"type":"` + kind + `","text":` + quote(text) + `},`

@@ -60,7 +60,7 @@ func testSteeredTurns(t *testing.T, a api) {
 
 func parsed(t *testing.T, a api, body string) *dialect.Request {
 	t.Helper()
-	d := map[string]dialect.Dialect{"chat": dialect.Chat{}, "messages": dialect.Messages{}, "messages marked": dialect.Messages{}, "responses": dialect.Responses{}, "ollama": dialect.Ollama{}}[a.name]
+	d := map[string]dialect.Dialect{"chat": dialect.Chat{}, "messages": dialect.Messages{}, "messages marked": dialect.Messages{}, "responses": dialect.Responses{}, "ollama": dialect.Ollama{}, "gemini": dialect.Gemini{}}[a.name]
 	req, err := d.Parse([]byte(body))
 	if err != nil {
 		t.Fatal(err)

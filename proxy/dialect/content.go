@@ -14,6 +14,7 @@ const (
 	chatParts      partTypes = iota // text
 	responsesParts                  // input_text, output_text, text
 	messagesParts                   // text; types decide where a block may go, so they must be unambiguous
+	geminiParts                     // parts with a text, which have no type
 )
 
 // isText reports whether raw, the value of a part's type, is that of a text
@@ -189,6 +190,9 @@ func (s *scanner) partText(types partTypes, n int) (string, bool) {
 		s.skip()
 		return "", false
 	}
+	if types == geminiParts {
+		return s.geminiText(n)
+	}
 	var typ, text span // the last ones count, as they do for most servers
 	for k := range s.members {
 		v := s.skip()
@@ -203,6 +207,19 @@ func (s *scanner) partText(types partTypes, n int) (string, bool) {
 		return "", false
 	}
 	prefix, ok := unquotePrefix(s.b[text.start:text.end], n)
+	if !ok {
+		s.fail(ErrMalformed)
+	}
+	return prefix, ok
+}
+
+// geminiText is partText for a part of Gemini, whose thoughts have no text.
+func (s *scanner) geminiText(n int) (string, bool) {
+	p := s.geminiPart()
+	if s.err != nil || p.text.end == 0 || p.thought {
+		return "", false
+	}
+	prefix, ok := unquotePrefix(s.b[p.text.start:p.text.end], n)
 	if !ok {
 		s.fail(ErrMalformed)
 	}

@@ -205,7 +205,7 @@ func (s shape) checkRepaired(t *testing.T, req *Request, err error, body []byte,
 // that those in strings that are read are refused.
 func TestParseFlaws(t *testing.T) {
 	flaws := []string{`\q`, `\u12g4`, `\u12`, "\x00", "a\nb", `\u`, `\\\"\x\\`}
-	for _, d := range dialects {
+	for _, d := range []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}} {
 		list := "messages"
 		if d.Name() == "responses" {
 			list = "input"

@@ -23,7 +23,7 @@ var placements = []struct {
 	placement Placement
 }{{"before-user", BeforeUser}, {"in-user", InUser}, {"system", System}}
 
-var dialects = []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}}
+var dialects = []Dialect{Chat{}, Messages{}, Responses{}, Ollama{}, Gemini{}}
 
 // TestGoldens checks the files of testdata. Each starts with prose about its
 // subject and has a request, reply or stream as input. All other files in it

@@ -35,9 +35,12 @@ func (t partTypes) appendTextPart(b []byte, text string) []byte {
 	if cap(b)-len(b) < len(text)+partFrame {
 		b = slices.Grow(b, quotedLen(text)+partFrame)
 	}
-	b = append(b, `{"type":`...)
-	b = append(b, t.userText()...)
-	b = append(b, `,"text":"`...)
+	b = append(b, '{')
+	if t != geminiParts {
+		b = append(b, `"type":`...)
+		b = append(append(b, t.userText()...), ',')
+	}
+	b = append(b, `"text":"`...)
 	b = appendQuoted(b, text)
 	return append(b, `"}`...)
 }

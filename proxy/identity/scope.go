@@ -113,12 +113,16 @@ func KeyHash(secret []byte, key string) string {
 }
 
 // credential returns what the client authenticates to the upstream with:
-// Authorization (a bearer token without the scheme), x-api-key or api-key.
+// Authorization (a bearer token without the scheme), x-api-key, x-goog-api-key
+// or api-key.
 func credential(h http.Header) string {
 	if v := h.Get("Authorization"); v != "" {
 		return AuthorizedKey(v)
 	}
 	if v := h.Get("X-Api-Key"); v != "" {
+		return v
+	}
+	if v := h.Get("X-Goog-Api-Key"); v != "" {
 		return v
 	}
 	return h.Get("Api-Key")
