@@ -112,6 +112,9 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	reply, err := j.parse(plain)
+	a.h.stats.InputTokens.Add(reply.Usage.Input)
+	a.h.stats.CacheRead.Add(reply.Usage.Cached)
+	a.h.stats.CacheWrite.Add(reply.Usage.Written)
 	if err == nil {
 		j.trace.reply(reply)
 	}

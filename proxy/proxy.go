@@ -226,6 +226,9 @@ type Stats struct {
 	Assembled   atomic.Int64             // turns handed to persistence
 	TurnsLost   atomic.Int64             // turns dropped before or by persistence's queue
 	TooEarly    atomic.Int64             // requests to remember before the store could first identify their users
+	InputTokens atomic.Int64             // that upstreams reported for answers that were read
+	CacheRead   atomic.Int64             // of InputTokens: from the prompt cache
+	CacheWrite  atomic.Int64             // of InputTokens: into the prompt cache
 	LedgerLate  atomic.Int64             // answers that ended before what was inserted for them was stored
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
 }

@@ -47,6 +47,7 @@ func DefaultUpstreams() []UpstreamConfig {
 			Name: "anthropic", URL: "https://api.anthropic.com",
 			Paths: []string{"/v1/messages"}, Headers: []string{"Anthropic-Version"},
 		},
+		{Name: "gemini", URL: "https://generativelanguage.googleapis.com", Paths: []string{"/v1beta"}},
 		{Name: "openai", URL: "https://api.openai.com", Paths: []string{"/"}},
 	}
 }

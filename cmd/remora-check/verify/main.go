@@ -26,10 +26,11 @@ const block = `<remora-memory-[0-9a-f]+>(?:[^"\\]|\\.)*</remora-memory-[0-9a-f]+
 
 // elements are what Remora inserts, each holding one block and nothing else: a
 // user message in Chat Completions, an input item in Responses, a text block in
-// Messages.
+// Messages, a part for Gemini.
 var elements = regexp.MustCompile(`\{"role":"user","content":"` + block + `"\},` +
 	`|\{"type":"message","role":"user","content":\[\{"type":"input_text","text":"` + block + `"\}\]\},` +
-	`|\{"type":"text","text":"` + block + `"\},`)
+	`|\{"type":"text","text":"` + block + `"\},` +
+	`|\{"text":"` + block + `"\},`)
 
 // A string that must hold two things becomes an array of both.
 var (
