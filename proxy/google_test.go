@@ -57,3 +57,33 @@ func TestPathsOfServices(t *testing.T) {
 func withoutModel(body string) string {
 	return strings.Replace(body, `"model":"m"`, `"anthropic_version":"vertex-2023-10-16"`, 1)
 }
+
+// A signature that the server no longer accepts is replaced, and stays replaced
+// for the rest of the conversation.
+func TestRefusedSignaturesAreReplaced(t *testing.T) {
+	a := apis[5]
+	r := a.rig(t)
+	r.recall.set("tea")
+	refused := 0
+	r.answers(func(got received) (int, string, string) {
+		if strings.Contains(got.body, `"c2ln"`) && !fence.Contains(got.body) {
+			refused++
+			return 400, "application/json", `{"error":{"code":400,"message":"Thought signature is not valid","status":"INVALID_ARGUMENT"}}`
+		}
+		return 200, "application/json", a.answer("r", "fine")
+	})
+	r.post(a.body("user: q1"))
+	r.one()
+	for range 2 { // calls carry a signature
+		got := r.post(a.body("user: q1", "call: c", "result: c"), headerMemory, "off")
+		if got.code != 200 {
+			t.Errorf("got %d, status %s", got.code, got.status)
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d requests were refused, want 1", refused)
+	}
+	if sent := r.sent(); !strings.Contains(sent[len(sent)-1].body, "skip_thought_signature_validator") {
+		t.Errorf("sent %s", sent[len(sent)-1].body)
+	}
+}

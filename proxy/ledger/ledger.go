@@ -10,12 +10,14 @@
 // Guarantees: what Walk returns for an earlier turn is, byte for byte, what was
 // sent there. Nothing is stored for a scope before an upstream has accepted one
 // of its requests. A forgotten memory leaves every block, in memory and in the
-// store. No request waits for the writer.
+// store. No request waits for the writer; the end of an answer does, within a
+// bound.
 //
 // All methods of Ledger and Entries may be called concurrently; a Walk belongs
 // to one goroutine. Memory is bounded by Config.MaxBytes and what waits for the
 // writer by 8 MiB; at either bound turns are no longer replayed, which costs
-// cache and never correctness.
+// cache, and a refused request where the upstream binds its answers to them.
+// What mends such a conversation is an entry, too: see [Walk.Mend].
 package ledger
 
 import (

@@ -83,8 +83,8 @@ func mendKey(at Hash) Hash {
 // Mends returns what the request needs, in the order of its messages. It may be
 // called on a Walk that knows nothing else.
 func (w *Walk) Mends(req *dialect.Request) (all []Mend) {
-	if w.ledger == nil || len(w.Chain) == 0 {
-		return nil
+	if w.ledger == nil || len(w.Chain) == 0 || w.ledger.mends.count.Load() == 0 && (w.entries == nil || w.entries.mended.Load() == 0) {
+		return nil // the usual case
 	}
 	for i := range req.Messages {
 		if !req.Messages[i].Thinking && i != req.Turn {
