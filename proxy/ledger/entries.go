@@ -31,6 +31,7 @@ type Entries struct {
 	bytes   int64 // guarded by Ledger.mu
 	swept   time.Time
 	forgets int64        // number of forget calls
+	saves   int          // since the segments were last rewritten
 	mended  atomic.Int64 // 0 = no entry is a mend
 	erased  bool         // nothing of the scope is stored any more
 	// confirmed: an upstream has accepted a request of this scope, or the store
@@ -322,6 +323,10 @@ func (s *Entries) save(h Hash) {
 	}
 	if e.position == nil && e.mend == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
 		return
+	}
+	if s.saves++; s.saves >= compactAt && !s.partial {
+		s.saves = 0
+		s.ledger.store.compact(s.scope, s.entries, s.ledger.cfg.TTL)
 	}
 	t := s.ledger.store.put(s.scope, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 	for _, v := range e.variants {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,6 +56,9 @@ type unsaved struct {
 	// replace: this is everything that is known, and all older segments are
 	// deleted first.
 	replace bool
+	// compact: the same, but nothing has to go: older segments are deleted
+	// afterwards.
+	compact bool
 }
 
 // ticket is closed once what it was given for is in the store.
@@ -66,6 +70,7 @@ const (
 	commitSize  = 1 << 20              // bytes of rows in one commit, except for its last scope
 	commitRate  = 4 << 20              // bytes of rows a second, about 2,000 new turns; more fills maxPending
 	maxSegments = 256                  // of a scope; more are rewritten as few when it is loaded
+	compactAt   = 1024                 // saves of a scope, after which its segments are rewritten as few
 	commitDelay = 2 * time.Millisecond // lets requests that come together share a commit
 	retryDelay  = time.Second
 	maxLoads    = 8
@@ -162,6 +167,30 @@ func (st *store) replace(scope storage.Scope, entries map[Hash]*entry, ttl time.
 	}
 	st.mu.Unlock()
 	st.signal()
+}
+
+// compact queues all entries of a scope, to be written as few segments instead
+// of one for each save. It does nothing while much is waiting.
+func (st *store) compact(scope storage.Scope, entries map[Hash]*entry, ttl time.Duration) {
+	size := int64(0)
+	for _, e := range entries {
+		size += e.size()
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	before := st.pending[scope]
+	if int64(st.size)+size > int64(st.maxSize)/2 || before != nil && before.replace {
+		return
+	}
+	u := &unsaved{tickets: []ticket{make(ticket)}, compact: true}
+	if before != nil {
+		u.tickets = append(u.tickets, before.tickets...)
+		st.drop(scope)
+	}
+	st.pending[scope] = u
+	for h, e := range entries {
+		st.add(u, h, e, storage.TimeOf(e.lastUse().Add(ttl)))
+	}
 }
 
 // drop drops what is pending of a scope. Needs st.mu.
@@ -337,6 +366,7 @@ func (st *store) restore(scope storage.Scope, u *unsaved) {
 		now.segments = u.segments
 		now.size, now.count = now.size+u.size, now.count+u.count
 		now.expires, now.replace = max(now.expires, u.expires), u.replace
+		now.compact = now.compact || u.compact
 	}
 }
 
@@ -344,12 +374,20 @@ func (st *store) restore(scope storage.Scope, u *unsaved) {
 // forgotten memory must not come back, while a lost entry only costs cache.
 func (st *store) write(ctx context.Context) error {
 	var all []storage.Record
+	var old []storage.RecordRef
 	spans := make(map[storage.Scope][2]int, len(st.writing)) // indexes into all
 	for scope, u := range st.writing {                       // only a commit changes it
 		if u.replace {
 			if err := st.clear(ctx, scope); err != nil && !errors.Is(err, storage.ErrDamaged) {
 				return err
 			}
+		}
+		if u.compact {
+			refs, err := st.refs(ctx, scope)
+			if err != nil {
+				return err
+			}
+			old = append(old, refs...)
 		}
 		from := len(all)
 		for _, rows := range u.segments {
@@ -360,6 +398,9 @@ func (st *store) write(ctx context.Context) error {
 		spans[scope] = [2]int{from, len(all)}
 	}
 	err := st.putRecords(ctx, all)
+	if err == nil {
+		return st.deleteRecords(ctx, old)
+	}
 	if !errors.Is(err, storage.ErrDamaged) {
 		return err
 	}
@@ -379,6 +420,31 @@ func (st *store) putRecords(ctx context.Context, records []storage.Record) error
 		return nil
 	}
 	return st.local.PutRecords(ctx, records)
+}
+
+// refs returns the segments of a scope.
+func (st *store) refs(ctx context.Context, scope storage.Scope) (all []storage.RecordRef, err error) {
+	for after := ""; ; {
+		page, err := st.local.Records(ctx, storage.BucketLedger, scope, after, storage.MaxPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range page.Records {
+			all = append(all, r.Ref())
+		}
+		if after = page.Next; after == "" {
+			return all, nil
+		}
+	}
+}
+
+func (st *store) deleteRecords(ctx context.Context, refs []storage.RecordRef) error {
+	for batch := range slices.Chunk(refs, storage.MaxRecords) {
+		if err := st.local.DeleteRecords(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // clear deletes the segments of a scope.

@@ -1,0 +1,34 @@
+package ledger
+
+import (
+	"testing"
+	"time"
+
+	"github.com/remora-proxy/remora/storage"
+	"github.com/remora-proxy/remora/storage/storagetest"
+)
+
+// Each save is a segment of its own. A scope that is never loaded again would
+// have as many as it had turns.
+func TestSegmentsAreCompacted(t *testing.T) {
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	mem := storagetest.Memory()
+	l := New(DefaultConfig(), mem, discarding, time.Now)
+	s := l.Scope(scope)
+	<-s.loaded
+	const turns = 2*compactAt + 100
+	for i := range turns {
+		enter(l, s, i)
+		if !l.store.flush(t.Context()) {
+			t.Fatal("not written")
+		}
+	}
+	refs, err := l.store.refs(t.Context(), scope)
+	if err != nil || len(refs) > compactAt {
+		t.Errorf("%d segments, %v, want at most %d", len(refs), err, compactAt)
+	}
+	again := New(DefaultConfig(), mem, discarding, time.Now).Scope(scope)
+	if <-again.loaded; len(again.entries) != turns {
+		t.Errorf("%d entries after a restart, want %d", len(again.entries), turns)
+	}
+}
