@@ -19,9 +19,9 @@ type Binder interface {
 	// StopThinking returns what makes the server think no more for this
 	// request, nil if it does not think.
 	StopThinking(req *Request) []Insertion
-	// DropBound returns what asks the server to leave out by itself what it
-	// does not accept, and the header that the request then needs, nil if that
-	// can't be asked.
+	// DropBound returns what asks the server to leave out what it does not
+	// accept, and the header that the request then needs, nil if that can't be
+	// asked.
 	DropBound(req *Request) (ask []Insertion, header, value string)
 }
 

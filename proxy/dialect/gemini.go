@@ -229,8 +229,8 @@ func (Gemini) BoundRefusal(status int, body []byte) BoundRefusal {
 	return BoundRefusal{}
 }
 
-// unsigned stands where a signature was. Google documents it for parts that
-// another model has made, or that have lost theirs.
+// unsigned replaces a signature. Google documents it for parts that another
+// model has made, or that have lost theirs.
 const unsigned = `"skip_thought_signature_validator"`
 
 // Unbind implements Binder. It replaces the signatures, without which the

@@ -56,7 +56,7 @@ func indexAfter(text []byte, name string) int {
 	}
 }
 
-// emptied stands in an assistant message that had nothing but thinking: the
+// emptied replaces the content of a message that had nothing but thinking: the
 // server refuses an empty one.
 const emptied = `{"type":"text","text":"(no text)"}`
 
