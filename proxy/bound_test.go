@@ -277,6 +277,16 @@ var changes = []struct {
 		b.config = func(c *Config) { c.Identity.Anonymous = "off" }
 		b.start()
 	}},
+	{"conversation full", 0, func(b *boundTalk) {
+		b.stop()
+		b.config = func(c *Config) { c.Ledger.MaxBlocks = 1 }
+		b.start()
+	}},
+	{"little memory", 1, func(b *boundTalk) {
+		b.stop()
+		b.config = func(c *Config) { c.Ledger.MaxBytes = 1 << 20 }
+		b.start()
+	}},
 	{"store away", 1, func(b *boundTalk) { b.kill(); b.start(); b.live.gone.Store(true) }},
 }
 
