@@ -25,7 +25,7 @@ const (
 	maxCommentColumn = 100 // with tabs of four
 	maxCommentWords  = 11  // a line, on average
 	maxMarkdownWidth = 120 // columns, except tables, code and links
-	maxPageLines     = 260 // of a page of docs
+	maxPageLines     = 280 // of a page of docs
 	maxFolderFiles   = 36  // without tests
 	maxMethods       = 45  // of a type
 	maxMethodFiles   = 8   // that they are in
@@ -36,7 +36,7 @@ const (
 "beside", "again" instead of "anew". A stranger can't search for private phrases.`
 	boundReason  = "A bound is called max... or min..., so that a search for bounds finds all of them."
 	widthReason  = "Comments fit in 100 columns, and average at most 11 words a line: short lines and short sentences are read faster."
-	pageReason   = "A page is at most 260 lines long, and prose is wrapped at 120 columns, so that differences can be read."
+	pageReason   = "A page is at most 280 lines long, and prose is wrapped at 120 columns, so that differences can be read."
 	folderReason = "A folder that is fuller hides a second concept: give it a package."
 	methodReason = "A type with more methods, or in more files, hides a second concept: give it a type."
 )
