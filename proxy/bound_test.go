@@ -424,6 +424,35 @@ func TestRepairSettings(t *testing.T) {
 	}
 }
 
+// A server that wants thinking in a loop, and never does without, can only be
+// asked to drop what it does not accept. That is done by setting alone.
+func TestBlocksAreDroppedBySetting(t *testing.T) {
+	for setting, want := range map[string]bool{RepairStrip: false, RepairDropBlock: true} {
+		b := newBoundTalk(t, &proxytest.Claude{LoopNeedsThinking: true, AlwaysThinks: true})
+		b.stop()
+		b.config = func(c *Config) { c.Injection.Repair = setting }
+		b.start()
+		b.msgs = append(b.msgs, json.RawMessage(`{"role":"user","content":"Use tools."}`))
+		happened := false
+		err := b.goOn(func() {
+			if !happened {
+				happened = true
+				b.stop()
+				b.disk = storagetest.Memory()
+				b.start()
+			}
+		})
+		if (err == nil) != want {
+			t.Errorf("%s: %v", setting, err)
+		}
+		requests := b.claude.Requests()
+		if got := len(requests[len(requests)-1].Header["Anthropic-Beta"]) > 0; got != want {
+			t.Errorf("%s: beta header %v", setting, got)
+		}
+		b.close()
+	}
+}
+
 // Ten thousand random conversations, with REMORA_CONVERSATIONS=10000; some
 // hundreds otherwise.
 func TestRandomConversationsLive(t *testing.T) {

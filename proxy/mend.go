@@ -183,8 +183,8 @@ func (m mender) mayMend(resp *http.Response) bool {
 }
 
 // mend examines the answer. If it refuses bound parts, over is true, and the
-// answer is that to the first attempt to mend which is not refused for the same
-// reason, or the refusal.
+// answer is that to the first attempt to mend which is not refused, or the
+// refusal.
 func (m mender) mend(resp *http.Response) (answer *http.Response, over bool) {
 	if m.binder == nil || !m.mayMend(resp) {
 		return resp, false
@@ -201,11 +201,12 @@ func (m mender) mend(resp *http.Response) (answer *http.Response, over bool) {
 func (m mender) attempt(refused *http.Response, why dialect.BoundRefusal) *http.Response {
 	stops := false // the server needs thinking in a tool loop: without it, it must not think
 	for _, a := range m.attempts(why) {
-		if stops = stops || why.Missing; stops {
+		strips := a.repair == repairEnriched || a.repair == repairOriginal
+		if stops = stops || why.Missing; stops && strips {
 			a = a.withoutThinking()
 		}
 		resp, next := m.try(a)
-		if resp == nil && next.Missing && !stops {
+		if resp == nil && next.Missing && !stops && strips {
 			stops = true
 			a = a.withoutThinking()
 			resp, next = m.try(a)
@@ -230,7 +231,8 @@ func (a attempt) withoutThinking() attempt {
 	return a
 }
 
-// try sends an attempt. resp is nil if it is refused because of bound parts.
+// try sends an attempt. resp is nil if it is refused as well, and why says what
+// that has to do with bound parts.
 func (m mender) try(a attempt) (resp *http.Response, why dialect.BoundRefusal) {
 	x := m.x
 	resp, err := x.roundTrip(m.edits(a.inserts, a.mends))
@@ -241,12 +243,12 @@ func (m mender) try(a attempt) (resp *http.Response, why dialect.BoundRefusal) {
 	if resp.StatusCode/100 == 2 {
 		return resp, why
 	}
-	resp, head, _ := peekResponse(x.h, resp, refusalTimeout, nil)
-	if why = m.readRefusal(resp, head); why.Changed || why.Missing {
-		_ = resp.Body.Close()
-		return nil, why
+	if resp.StatusCode != http.StatusBadRequest && resp.StatusCode != http.StatusUnprocessableEntity {
+		return resp, why // nothing that another attempt would change
 	}
-	return resp, why
+	resp, head, _ := peekResponse(x.h, resp, refusalTimeout, nil)
+	_ = resp.Body.Close()
+	return nil, m.readRefusal(resp, head)
 }
 
 // attempts returns the ways to mend, the best first.

@@ -34,6 +34,8 @@ type Claude struct {
 	// LoopNeedsThinking refuses a request whose open tool loop has no thinking
 	// in its assistant message, as older models do.
 	LoopNeedsThinking bool
+	// AlwaysThinks refuses to turn thinking off.
+	AlwaysThinks bool
 
 	mu       sync.Mutex
 	requests []ClaudeRequest
@@ -257,6 +259,9 @@ func (c *Claude) check(body *claudeBody, req *ClaudeRequest) error {
 			return invalid("thinking.block_binding: Extra inputs are not permitted")
 		}
 		bound, drops = true, t.BlockBinding.Behaviour == "drop_block"
+	}
+	if t := body.Thinking; c.AlwaysThinks && t != nil && t.Type == "disabled" {
+		return invalid("thinking.type: \"disabled\" is not supported by this model")
 	}
 	if err := c.checkLoop(req); err != nil {
 		return err
