@@ -23,10 +23,14 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// facts is a memory that has something new to say each time.
-type facts struct{ n atomic.Int64 }
+// facts is a memory that has something new to say each time, to one user.
+type facts struct {
+	n     atomic.Int64
+	scope atomic.Pointer[storage.Scope]
+}
 
 func (f *facts) Recall(_ context.Context, q recall.Request) (recall.Result, error) {
+	f.scope.Store(&q.Scope)
 	id := fmt.Sprint("m", f.n.Add(1))
 	return recall.Result{Memories: []recall.Scored{{Memory: storage.Memory{ID: id, Text: "The user's number is " + id + "."}, Score: 1}}}, nil
 }
@@ -69,6 +73,7 @@ type boundTalk struct {
 	up     *httptest.Server
 	disk   storage.Local // survives the process
 	config func(*Config)
+	facts  facts
 
 	h    *Handler
 	now  time.Time
@@ -120,7 +125,7 @@ func (b *boundTalk) start() {
 		b.config(&cfg)
 	}
 	b.live = &mortal{Local: b.disk}
-	h, err := New(cfg, Deps{Recall: &facts{}, Persist: &fakePersist{}, Local: b.live, Now: b.clock})
+	h, err := New(cfg, Deps{Recall: &b.facts, Persist: &fakePersist{}, Local: b.live, Now: b.clock})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -296,10 +301,12 @@ func inSystem(b *boundTalk) {
 	b.start()
 }
 
-// forget forgets a memory that stands in the conversation.
+// forget forgets all memories that the conversation has.
 func (b *boundTalk) forget() {
-	for scope := range b.h.ledger.Scopes() {
-		b.h.Forget(scope, "m1")
+	if scope := b.facts.scope.Load(); scope != nil {
+		for i := range b.facts.n.Load() {
+			b.h.Forget(*scope, fmt.Sprint("m", i+1))
+		}
 	}
 	b.h.ledger.Flush(b.t.Context())
 }
@@ -450,6 +457,65 @@ func TestBlocksAreDroppedBySetting(t *testing.T) {
 			t.Errorf("%s: beta header %v", setting, got)
 		}
 		b.close()
+	}
+}
+
+// A request that wants no memory gets what earlier turns inserted if nothing
+// else is accepted, and the next one does not fail first.
+func TestReplayIsTheLastResort(t *testing.T) {
+	b := newBoundTalk(t, &proxytest.Claude{LoopNeedsThinking: true, AlwaysThinks: true})
+	defer b.close()
+	b.msgs = append(b.msgs, json.RawMessage(`{"role":"user","content":"Use tools."}`))
+	refused := []int{}
+	if err := b.goOn(func() { b.mode = "off"; refused = append(refused, b.claude.Refused()) }); err != nil {
+		t.Fatal(err)
+	}
+	refused = append(refused, b.claude.Refused())
+	if len(refused) < 3 || refused[len(refused)-1] != refused[1] || refused[1] == 0 {
+		t.Errorf("refused after each step: %v, want refusals in the first without memory only", refused)
+	}
+	requests := b.claude.Requests()
+	last := requests[len(requests)-1]
+	if !strings.Contains(string(last.Body), "number is m1") || strings.Count(string(last.Body), `"signature"`) == 0 {
+		t.Errorf("the last request has lost its block or its thinking: %s", last.Body)
+	}
+}
+
+// slowStore writes nothing until it is released.
+type slowStore struct {
+	storage.Local
+	release chan struct{}
+}
+
+func (s slowStore) PutRecords(ctx context.Context, records []storage.Record) error {
+	select {
+	case <-s.release:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.Local.PutRecords(ctx, records)
+}
+
+// The end of an answer waits for the store, within a bound and only once.
+func TestEndsWaitForTheStore(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		release := make(chan struct{})
+		if !slow {
+			close(release)
+		}
+		r := newRig(t, func(_ *Config, d *Deps) { d.Local = slowStore{d.Local, release} })
+		for i := range 3 {
+			r.recall.set(fmt.Sprint("fact ", i))
+			if got := r.post(chat(fmt.Sprintf("user: question %d", i))); got.status != StatusInjected {
+				t.Errorf("status %s", got.status)
+			}
+		}
+		if got := r.h.Stats().LedgerLate.Load(); (got == 3) != slow || (got == 0) == slow {
+			t.Errorf("slow %v: %d answers ended before what was inserted was stored", slow, got)
+		}
+		if slow {
+			close(release)
+		}
 	}
 }
 

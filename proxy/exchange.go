@@ -165,7 +165,7 @@ func (x *httpExchange) serve() {
 		x.remember(&x.body)
 	}
 	if x.body.raw != nil && x.binds() {
-		x.mender().remind(&x.body)
+		x.repairer().load(&x.body)
 	}
 	x.send()
 }

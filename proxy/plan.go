@@ -19,8 +19,8 @@ import (
 // nothing.
 type plan struct {
 	inserts  []dialect.Insertion // none = the body gets no memory
-	mends    []ledger.Mend       // what the conversation needs since it was mended
-	repair   string              // how this request was mended, "" = it was not
+	repairs  []ledger.Repair     // what the conversation needs since it was repaired
+	repair   string              // how this request was repaired, "" = it was not
 	status   Status
 	memories int
 	recallUS int64 // duration of recall, in microseconds

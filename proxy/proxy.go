@@ -218,8 +218,8 @@ type Stats struct {
 	Exchanges   atomic.Int64
 	statuses    map[Status]*atomic.Int64 // fixed keys; see ByStatus
 	Panics      atomic.Int64             // in memory code; the request passed through
-	Retries     atomic.Int64             // requests refused and sent again, without blocks or mended
-	Repairs     atomic.Int64             // requests mended, see StatusRepaired
+	Retries     atomic.Int64             // requests refused and sent again, without blocks or repaired
+	Repairs     atomic.Int64             // requests repaired, see StatusRepaired
 	TeeSkipped  atomic.Int64             // answers not copied: over a bound
 	Undecoded   atomic.Int64             // answers whose content encoding could not be read
 	NotFinal    atomic.Int64             // answers that are not turns: tool calls, errors, cut streams

@@ -44,7 +44,7 @@ func (x *httpExchange) retryRefused(resp *http.Response) *http.Response {
 // sendOriginal returns the answer to the original bytes. ok is false if there
 // is none, and the refusal is returned.
 func (x *httpExchange) sendOriginal(refused *http.Response) (resp *http.Response, ok bool) {
-	resp, err := x.roundTrip(x.mender().edits(nil, x.plan.mends))
+	resp, err := x.roundTrip(x.repairer().edits(nil, x.plan.repairs))
 	if err != nil {
 		return refused, false
 	}

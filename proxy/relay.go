@@ -156,10 +156,10 @@ func (r *relayed) fail(side failedSide, err error) { r.Failed, r.Err = side, err
 // already has are kept. It closes resp.Body.
 //
 // hold, if not nil, is given each piece before the client, with whether the
-// body ends with it. sink, if not nil, gets each piece after the client; it
-// must not keep it. Either is not called again after a panic, and the client is
-// not affected.
-func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, hold func(p []byte, ends bool), sink func([]byte)) relayed {
+// body is known to end with it, until it returns true. sink, if not nil, gets
+// each piece after the client; it must not keep it. Either is not called again
+// after a panic, and the client is not affected.
+func (p *plane) relay(w http.ResponseWriter, in *http.Request, resp *http.Response, hold func(p []byte, ends bool) (over bool), sink func([]byte)) relayed {
 	defer resp.Body.Close()
 	h := w.Header()
 	httpclient.CopyResponse(h, resp.Header)
@@ -181,7 +181,7 @@ type waitingBody interface {
 }
 
 // copyBody copies resp.Body to w and records the outcome in r.
-func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, hold func([]byte, bool), sink func([]byte), r *relayed) {
+func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Request, resp *http.Response, hold func([]byte, bool) bool, sink func([]byte), r *relayed) {
 	if resp.Body == http.NoBody {
 		r.Complete = true
 		return
@@ -207,7 +207,7 @@ func (p *plane) copyBody(ctl http.ResponseController, w io.Writer, in *http.Requ
 		buf := copier.borrow()
 		n, err := resp.Body.Read(buf)
 		if n > 0 {
-			if hold != nil && !feed(func(b []byte) { hold(b, err != nil || r.Bytes+int64(n) == resp.ContentLength) }, buf[:n]) {
+			if hold != nil && callHold(hold, buf[:n], err != nil || r.Bytes+int64(n) == resp.ContentLength) {
 				hold = nil
 			}
 			if late != nil {
@@ -258,6 +258,16 @@ func writeFlush(ctl *http.ResponseController, w io.Writer, p []byte) error {
 		return err
 	}
 	return ctl.Flush()
+}
+
+// callHold calls hold and reports whether it must not be called again.
+func callHold(hold func([]byte, bool) bool, p []byte, ends bool) (over bool) {
+	defer func() {
+		if recover() != nil {
+			over = true
+		}
+	}()
+	return hold(p, ends)
 }
 
 // feed calls sink and reports whether it returned without a panic.

@@ -21,10 +21,10 @@ func (x *httpExchange) send() {
 	if x.ctx != x.r.Context() {
 		x.r = x.r.WithContext(x.ctx)
 	}
-	resp, err := x.roundTrip(x.mender().edits(x.plan.inserts, x.plan.mends))
+	resp, err := x.roundTrip(x.repairer().edits(x.plan.inserts, x.plan.repairs))
 	if err == nil {
 		var over bool
-		if resp, over = x.mender().mend(resp); !over && len(x.plan.inserts) > 0 && !x.continuesThread() {
+		if resp, over = x.repairer().repair(resp); !over && len(x.plan.inserts) > 0 && !x.continuesThread() {
 			resp = x.retryRefused(resp)
 		}
 	}
@@ -57,7 +57,7 @@ func (x *httpExchange) relay(resp *http.Response) relayed {
 	if accepted && !hasBegun(resp) {
 		x.accept()
 	}
-	var hold func([]byte, bool)
+	var hold func([]byte, bool) bool
 	if accepted && x.plan.walk.Recording() {
 		hold = x.holdEnd()
 	}
@@ -101,7 +101,7 @@ func (x *httpExchange) fail(err error) {
 func (x *httpExchange) release() {
 	x.body.release()
 	x.read.release()
-	x.plan.inserts, x.plan.mends = nil, nil // they refer to it
+	x.plan.inserts, x.plan.repairs = nil, nil // they refer to it
 }
 
 // guardAbort is deferred. It passes http.ErrAbortHandler on, which ends the
@@ -155,22 +155,25 @@ const storedWithin = 100 * time.Millisecond
 
 // holdEnd returns what keeps the end of an answer from the client until what
 // was inserted for it is stored: once the client has all of it, the process may
-// be killed, and the next request must repeat the insertion.
-func (x *httpExchange) holdEnd() func(p []byte, ends bool) {
-	stored := false
-	return func(p []byte, ends bool) {
-		if stored || !ends && !mayEnd(p) {
-			return
+// be killed, and the next request must repeat the insertion. The first piece of
+// a stream does not wait, unless it looks like the last.
+func (x *httpExchange) holdEnd() func(p []byte, ends bool) (over bool) {
+	first := true
+	return func(p []byte, ends bool) bool {
+		if first && !ends && !mayEnd(p) {
+			first = false
+			return false
 		}
-		stored = true
 		x.accept()
 		if !x.plan.walk.Stored(storedWithin) {
 			x.h.stats.LedgerLate.Add(1)
 		}
+		return true
 	}
 }
 
-// endMarks are in the last events of streams.
+// endMarks are in the last events of streams. A stream that is short enough to
+// come in one piece, and has none of them, is not held.
 var endMarks = [...][]byte{
 	[]byte(`"stop_reason":"`), []byte("message_stop"), []byte(`"finish_reason":"`), []byte("[DONE]"), []byte("response.completed"),
 	[]byte("response.incomplete"), []byte(`"done":true`), []byte(`"finishReason"`),

@@ -53,7 +53,7 @@ type chatReply struct {
 	text    []byte
 	refused bool
 	failed  bool
-	counted bool // usage was reported behind a text
+	counted bool // usage was reported behind a text, in a chunk of its own
 }
 
 // finish returns the collected reply. A refusal has no text and a failed reply
@@ -81,6 +81,7 @@ func (r *chatReply) finish(whole bool) Reply {
 func (r *chatReply) read(object []byte, name string) error {
 	s := scanner{b: object}
 	s.begin()
+	choices, usage := 0, false
 	for k := range s.members {
 		switch string(object[k.start:k.end]) {
 		case "id":
@@ -94,11 +95,12 @@ func (r *chatReply) read(object []byte, name string) error {
 			}
 			for n := range s.elements {
 				r.readChoice(&s, n, name)
+				choices++
 			}
 		case "usage":
 			if v := s.gjson(); v.IsObject() {
 				r.reply.Usage = chatUsage(v)
-				r.counted = r.counted || len(r.text) > 0
+				usage = true
 			}
 		case "error":
 			v := s.gjson()
@@ -110,6 +112,7 @@ func (r *chatReply) read(object []byte, name string) error {
 		}
 	}
 	s.end()
+	r.counted = r.counted || usage && choices == 0 && len(r.text) > 0 // some report it with every chunk
 	return s.err
 }
 

@@ -1,10 +1,13 @@
 package dialect
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 func TestFinishReasons(t *testing.T) {
 	for want, reasons := range map[string][]string{
-		"stop":           {"stop", "STOP", "end_turn", "EndTurn", "COMPLETE", "eos_token", "</s>-like", "some_new_word", "stop_sequence"},
+		"stop":           {"stop", "STOP", "end_turn", "EndTurn", "COMPLETE", "eos_token", "some_new_word", "stop_sequence"},
 		"length":         {"length", "MAX_TOKENS", "max_output_tokens", "model_length"},
 		"tool_calls":     {"tool_calls", "tool_use", "TOOL_CALL", "function_call"},
 		"content_filter": {"content_filter", "SAFETY", "refusal", "RECITATION"},
@@ -37,6 +40,7 @@ func TestWholeAnswers(t *testing.T) {
 		{"calls and reason stop", `{"choices":[{"finish_reason":"stop","message":{"content":"Tea.","tool_calls":[{"id":"c"}]}}]}`, Chat{}, false, false},
 		{"no reason, [DONE]", chunk + "data: [DONE]\n\n", Chat{}, true, true},
 		{"no reason, usage", chunk + `data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1}}` + "\n\n", Chat{}, true, true},
+		{"no reason, usage with every chunk", strings.Replace(chunk, "}}]}", `}}],"usage":{"prompt_tokens":1}}`, 1), Chat{}, true, false},
 		{"no reason, no mark", chunk, Chat{}, true, false},
 		{"abort", chunk + `data: {"choices":[{"delta":{},"finish_reason":"abort"}]}` + "\n\ndata: [DONE]\n\n", Chat{}, true, false},
 		{"an error event", chunk + `data: {"error":{"message":"x"}}` + "\n\ndata: [DONE]\n\n", Chat{}, true, false},

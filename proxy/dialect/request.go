@@ -75,8 +75,8 @@ type Request struct {
 	// Warmup is set if nothing is to be generated: the server only reads its
 	// input.
 	Warmup bool
-	// Unstored is set if the server was asked not to keep the answer, so that
-	// no later HTTP request can continue it.
+	// Unstored is set if the server does not keep the answer, so that no later
+	// HTTP request can continue it.
 	Unstored bool
 
 	// Buffer is where Insert writes, between its length and its capacity.

@@ -68,8 +68,8 @@ func appendEntry(b []byte, e *entry) []byte {
 	switch {
 	case e.position != nil:
 		return appendPosition(b, e.position)
-	case e.mend != nil:
-		return appendMend(b, e.mend)
+	case e.repair != nil:
+		return appendRepair(b, e.repair)
 	}
 	n := uint64(0)
 	for _, v := range e.variants {
@@ -115,15 +115,15 @@ func appendString(b []byte, s string) []byte {
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
-	switch d.uint(entryVersion) {
+	switch d.uint(positionVersion) {
 	case entryVersion:
 	case positionVersion:
 		var err error
 		e.position, err = decodePosition(d)
 		return e, err
-	case mendVersion:
+	case repairVersion:
 		var err error
-		e.mend, err = decodeMend(d)
+		e.repair, err = decodeRepair(d)
 		return e, err
 	default:
 		return nil, errEntry

@@ -51,7 +51,7 @@ func FuzzEntryCodec(f *testing.F) {
 	f.Add([]byte{entryVersion, 0})
 	f.Add(appendEntry(nil, storedPosition()))
 	f.Add([]byte{positionVersion, 0})
-	f.Add(appendEntry(nil, &entry{mend: &mend{first: 2, flags: mendCuts, used: time.UnixMilli(1780000000123).UTC()}}))
+	f.Add(appendEntry(nil, &entry{repair: &repair{first: 2, flags: repairsCuts, used: time.UnixMilli(1780000000123).UTC()}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEntry(b)
 		if err != nil {
@@ -64,7 +64,7 @@ func FuzzEntryCodec(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, answerMark{}, position{}, mend{})); diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, answerMark{}, position{}, repair{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})

@@ -25,15 +25,15 @@ type Entries struct {
 	seedOnce    sync.Once
 	seed        Hash // of the scope's chains, once seedOnce has run
 
-	mu      sync.Mutex
-	entries map[Hash]*entry // set adds to them
-	filter  filter
-	bytes   int64 // guarded by Ledger.mu
-	swept   time.Time
-	forgets int64        // number of forget calls
-	saves   int          // since the segments were last rewritten
-	mended  atomic.Int64 // 0 = no entry is a mend
-	erased  bool         // nothing of the scope is stored any more
+	mu       sync.Mutex
+	entries  map[Hash]*entry // set adds to them
+	filter   filter
+	bytes    int64 // guarded by Ledger.mu
+	swept    time.Time
+	forgets  int64        // number of forget calls
+	saves    int          // since the segments were last rewritten
+	repaired atomic.Int64 // 0 = no entry is a repair
+	erased   bool         // nothing of the scope is stored any more
 	// confirmed: an upstream has accepted a request of this scope, or the store
 	// knows it. Nothing is stored before.
 	confirmed bool
@@ -44,12 +44,12 @@ type Entries struct {
 }
 
 // entry is what is known about one turn, with up to maxVariants ways in which
-// it was sent, or about one position or mend.
+// it was sent, or about one position or repair.
 type entry struct {
 	variants []*variant  // in order of creation
 	first    [1]*variant // room for them: most turns have one
 	position *position   // nil for a turn
-	mend     *mend       // nil for a turn
+	repair   *repair     // nil for a turn
 }
 
 func (e *entry) size() (n int64) {
@@ -59,8 +59,8 @@ func (e *entry) size() (n int64) {
 	if e.position != nil {
 		n += e.position.size()
 	}
-	if e.mend != nil {
-		n += mendSize
+	if e.repair != nil {
+		n += repairSize
 	}
 	return n
 }
@@ -70,8 +70,8 @@ func (e *entry) lastUse() time.Time {
 	if e.position != nil {
 		t = e.position.used
 	}
-	if e.mend != nil {
-		t = e.mend.used
+	if e.repair != nil {
+		t = e.repair.used
 	}
 	for _, v := range e.variants {
 		if v.used.After(t) {
@@ -138,8 +138,8 @@ func (s *Entries) at(h Hash) *entry {
 // set makes e the entry for h. Needs s.mu.
 func (s *Entries) set(h Hash, e *entry) {
 	s.entries[h] = e
-	if e.mend != nil {
-		s.mended.Add(1)
+	if e.repair != nil {
+		s.repaired.Add(1)
 	}
 	s.filter.add(h, s.entries)
 }
@@ -302,11 +302,11 @@ func (s *Entries) sweep(now time.Time) {
 			freed += e.position.size()
 			e.position = nil
 		}
-		if e.mend != nil && now.Sub(e.mend.used) > ttl {
-			freed += mendSize
-			e.mend = nil
+		if e.repair != nil && now.Sub(e.repair.used) > ttl {
+			freed += repairSize
+			e.repair = nil
 		}
-		if len(e.variants) == 0 && e.position == nil && e.mend == nil {
+		if len(e.variants) == 0 && e.position == nil && e.repair == nil {
 			delete(s.entries, h)
 		}
 	}
@@ -321,7 +321,7 @@ func (s *Entries) save(h Hash) {
 	if s.ledger.store == nil || !s.confirmed || s.erased || e == nil || s.outlived() {
 		return
 	}
-	if e.position == nil && e.mend == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
+	if e.position == nil && e.repair == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
 		return
 	}
 	if s.saves++; s.saves >= compactAt && !s.partial {
@@ -330,7 +330,7 @@ func (s *Entries) save(h Hash) {
 	}
 	t := s.ledger.store.put(s.scope, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 	for _, v := range e.variants {
-		if v.unsaved {
+		if v.unsaved && t != nil {
 			v.unsaved, v.ticket = false, t
 		}
 	}

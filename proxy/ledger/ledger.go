@@ -17,16 +17,14 @@
 // to one goroutine. Memory is bounded by Config.MaxBytes and what waits for the
 // writer by 8 MiB; at either bound turns are no longer replayed, which costs
 // cache, and a refused request where the upstream binds its answers to them.
-// What mends such a conversation is an entry, too: see [Walk.Mend].
+// What repairs such a conversation is an entry, too: see [Walk.Repair].
 package ledger
 
 import (
 	"container/list"
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -84,7 +82,7 @@ type Ledger struct {
 	now   func() time.Time
 
 	forgets atomic.Int64 // number of Forget and Erase calls, for any scope
-	mends   mends
+	repairs repairs
 
 	mu     sync.Mutex
 	scopes map[storage.Scope]*list.Element // of *Entries
@@ -197,11 +195,4 @@ func (l *Ledger) Dropped() int64 {
 		return 0
 	}
 	return l.store.dropped.Load()
-}
-
-// Scopes is an iterator over the scopes in memory, for tests and maintenance.
-func (l *Ledger) Scopes() iter.Seq[storage.Scope] {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Keys(maps.Clone(l.scopes))
 }

@@ -51,7 +51,7 @@ func (st *store) load(s *Entries) {
 		}
 		s.partial = s.partial || partial
 		for h, e := range entries { // what was written during the load is newer
-			if now := s.entries[h]; now != nil && (now.position != nil || now.mend != nil) {
+			if now := s.entries[h]; now != nil && (now.position != nil || now.repair != nil) {
 				continue
 			} else if now != nil {
 				e.variants = append(e.variants, now.variants...)

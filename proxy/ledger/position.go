@@ -237,7 +237,7 @@ func (c *Continuation) Record(responseID string) {
 
 // A position on disk is a version byte, the conversation, parent, self, newest,
 // outline, the turns, and the last use (ms).
-const positionVersion = 2
+const positionVersion = 5
 
 func appendPosition(b []byte, p *position) []byte {
 	b = append(b, positionVersion)

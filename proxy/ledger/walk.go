@@ -102,8 +102,8 @@ func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk 
 	return w
 }
 
-// Unscoped returns a walk for a request without a scope. It knows the mends of
-// its conversation and nothing else.
+// Unscoped returns a walk for a request without a scope. It knows the repairs
+// of its conversation and nothing else.
 func (l *Ledger) Unscoped(req *dialect.Request, room []Hash) Walk {
 	return Walk{ledger: l, turn: req.Turn, peek: true, Chain: chain(Hash{}, req, room)}
 }
@@ -170,9 +170,18 @@ func (s *Entries) findThread(w *Walk, req *dialect.Request) {
 			continue
 		}
 		if e := s.at(outlineKey(w.outline[i])); e != nil {
-			s.set(w.Chain[i], e)
+			s.alias(w.Chain[i], e)
 		}
 	}
+}
+
+// alias makes e the entry for h as well. Needs s.mu.
+func (s *Entries) alias(h Hash, e *entry) {
+	if s.entries[h] == e {
+		return
+	}
+	s.set(h, e)
+	s.charge(e.size())
 }
 
 // aliasThread makes the newest turn of a thread be found by its outline.
@@ -183,9 +192,9 @@ func (w *Walk) aliasThread() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.at(w.newestHash()); e != nil {
-		s.set(outlineKey(w.outline[w.turn]), e)
-		s.save(outlineKey(w.outline[w.turn]))
+	if e, key := s.at(w.newestHash()), outlineKey(w.outline[w.turn]); e != nil {
+		s.alias(key, e)
+		s.save(key)
 	}
 }
 
@@ -347,7 +356,7 @@ func (w *Walk) ticket() (t ticket, awaited bool) {
 		return nil, false
 	}
 	if t = v.ticket; t == nil {
-		return nil, v.created.Equal(v.used) // one that was loaded is stored
+		return nil, v.unsaved // one that was loaded is stored
 	}
 	select {
 	case <-t:

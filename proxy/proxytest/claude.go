@@ -141,7 +141,8 @@ type claudeBody struct {
 
 const bindingBeta = "thinking-binding-controls-2026-08-01"
 
-// Requests returns all requests, oldest first, also those that were refused.
+// Requests returns the newest requests, at most DefaultKeep, oldest first.
+// Those that were refused are among them.
 func (c *Claude) Requests() []ClaudeRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,6 +183,9 @@ func (c *Claude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, req, err := c.read(r, raw)
 	c.mu.Lock()
+	if len(c.requests) == DefaultKeep {
+		c.requests = slices.Delete(c.requests, 0, 1)
+	}
 	c.requests = append(c.requests, req)
 	c.served++
 	n := c.served

@@ -1,6 +1,7 @@
-// Package proxytest is a fake language model: an OpenAI-compatible server for
-// tests, demonstrations and documentation. It gives the configured answers,
-// refuses like the strict servers do, and records what it was sent.
+// Package proxytest has fake language models for tests, demonstrations and
+// documentation: [LLM] is OpenAI-compatible, [Claude] speaks Anthropic's
+// Messages API. They give the configured answers, refuse like the real servers
+// do, and record what they were sent.
 package proxytest
 
 import (

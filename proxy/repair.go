@@ -14,8 +14,8 @@ import (
 // refuse every later request in which that has changed (see dialect.Binder).
 // The ledger repeats what was inserted, so nothing changes as a rule. Where it
 // can't, because a memory was forgotten, the ledger was lost, or the request
-// wants no memory, the refusal is mended: the request is sent again without the
-// parts that were refused, and so is every later one of the conversation.
+// wants no memory, the refusal is repaired: the request is sent again without
+// the parts that were refused, and so is every later one of the conversation.
 
 // Values of InjectionConfig.Repair.
 const (
@@ -29,7 +29,7 @@ const (
 	RepairOff = "off"
 )
 
-// Repairs are the ways to mend, as the log names them.
+// Repairs are the ways to repair, as the log names them.
 const (
 	repairEnriched = "enriched" // the enriched request without the refused parts
 	repairOriginal = "original" // the original request without them
@@ -42,41 +42,40 @@ const (
 type attempt struct {
 	repair  string
 	inserts []dialect.Insertion
-	mends   []ledger.Mend
-	record  ledger.Mend // what later requests need if it succeeds
-	bare    bool        // nothing is inserted
+	repairs []ledger.Repair
+	record  ledger.Repair // what later requests need if it succeeds
+	bare    bool          // nothing is inserted
 }
 
-// mender mends the requests of one exchange.
-type mender struct {
+// repairer repairs the requests of one exchange.
+type repairer struct {
 	x      *httpExchange
 	binder dialect.Binder // nil = the API binds nothing
 }
 
-// mender returns the mender of x.
-func (x *httpExchange) mender() mender {
+// repairer returns the repairer of x.
+func (x *httpExchange) repairer() repairer {
 	binder, _ := x.api.d.(dialect.Binder)
-	return mender{x, binder}
+	return repairer{x, binder}
 }
 
-// remind finds out what the conversation needs since it was mended. Whatever
-// fails in it, the request goes out as planned.
-func (m mender) remind(p *payload) {
-	defer m.x.h.guard("recall mends", func() { m.x.plan.mends = nil })
-	m.recall(p)
+// load finds the repairs of the conversation. Whatever fails in it, the request
+// goes out as planned.
+func (m repairer) load(p *payload) {
+	defer m.x.h.guard("load repairs", func() { m.x.plan.repairs = nil })
+	m.find(p)
 }
 
-// binds reports whether the request may hold bound parts that are mended. Its
+// binds reports whether the request may hold bound parts that are repaired. Its
 // body is then read into memory, even where it gets no memory.
 func (c *call) binds() bool {
 	_, ok := c.api.d.(dialect.Binder)
 	return ok && c.h.cfg.Injection.Repair != RepairOff && !signed(c.r.Header) && !c.h.identity.FromPage(c.r, c.host)
 }
 
-// recall finds out what the conversation of a request needs since it was
-// mended. Failing that, the request is sent as it is, and mended if it is
-// refused.
-func (m mender) recall(p *payload) {
+// find finds the repairs of the conversation. Without them the request is sent
+// as it is, and repaired if it is refused.
+func (m repairer) find(p *payload) {
 	x := m.x
 	if x.read.req == nil {
 		if x.plan.status != StatusOff || len(x.r.Header["Content-Encoding"]) == 0 && !m.binder.Binds(p.raw.bytes) {
@@ -91,7 +90,7 @@ func (m mender) recall(p *payload) {
 		x.plan.status = status
 	}
 	if len(x.plan.walk.Chain) > 0 { // compose has walked
-		x.plan.mends = x.plan.walk.Mends(x.read.req)
+		x.plan.repairs = x.plan.walk.Repairs(x.read.req)
 		return
 	}
 	x.plan.walk = x.h.ledger.Unscoped(x.read.req, x.room.chain)
@@ -106,13 +105,13 @@ func (m mender) recall(p *payload) {
 		}
 	}
 	x.room.chain = x.plan.walk.Chain
-	if x.plan.mends = x.plan.walk.Mends(x.read.req); slices.ContainsFunc(x.plan.mends, func(l ledger.Mend) bool { return l.Replay }) {
+	if x.plan.repairs = x.plan.walk.Repairs(x.read.req); slices.ContainsFunc(x.plan.repairs, func(l ledger.Repair) bool { return l.Replay }) {
 		x.plan.inserts = m.replays()
 	}
 }
 
 // replays returns what inserts the blocks of earlier turns.
-func (m mender) replays() (out []dialect.Insertion) {
+func (m repairer) replays() (out []dialect.Insertion) {
 	x := m.x
 	for _, r := range x.plan.walk.Replays {
 		text := r.Block.Text
@@ -126,17 +125,17 @@ func (m mender) replays() (out []dialect.Insertion) {
 	return out
 }
 
-// edits returns what makes of the body what is sent: the insertions, and what
-// the conversation needs since it was mended.
-func (m mender) edits(inserts []dialect.Insertion, mends []ledger.Mend) []dialect.Insertion {
-	if len(mends) == 0 {
+// edits returns all changes to the body: the insertions, and the repairs of the
+// conversation.
+func (m repairer) edits(inserts []dialect.Insertion, repairs []ledger.Repair) []dialect.Insertion {
+	if len(repairs) == 0 {
 		return inserts
 	}
 	x := m.x
 	req, out := x.read.req, slices.Clone(inserts)
 	cut := make([]bool, len(req.Messages))
 	stop, drop := false, false
-	for _, l := range mends {
+	for _, l := range repairs {
 		for i := max(l.First, 0); i <= l.Last && i < len(cut); i++ {
 			cut[i] = true
 		}
@@ -174,19 +173,19 @@ func (c *call) addToken(name, token string) {
 	c.r.Header[name] = []string{token}
 }
 
-// mayMend reports whether a refusal of this request can be mended: it can be
-// sent again, and the server has kept nothing of it.
-func (m mender) mayMend(resp *http.Response) bool {
+// mayRepair reports whether a refusal of this request can be repaired: it can
+// be sent again, and the server has kept nothing of it.
+func (m repairer) mayRepair(resp *http.Response) bool {
 	x := m.x
 	return (resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity) && x.body.plain != nil &&
 		x.binds() && x.read.req != nil && x.read.req.PreviousID == "" && len(x.plan.walk.Chain) > 0
 }
 
-// mend examines the answer. If it refuses bound parts, over is true, and the
-// answer is that to the first attempt to mend which is not refused, or the
+// repair examines the answer. If it refuses bound parts, over is true, and the
+// answer is that to the first attempt to repair which is not refused, or the
 // refusal.
-func (m mender) mend(resp *http.Response) (answer *http.Response, over bool) {
-	if m.binder == nil || !m.mayMend(resp) {
+func (m repairer) repair(resp *http.Response) (answer *http.Response, over bool) {
+	if m.binder == nil || !m.mayRepair(resp) {
 		return resp, false
 	}
 	resp, head, _ := peekResponse(m.x.h, resp, refusalTimeout, nil)
@@ -197,8 +196,8 @@ func (m mender) mend(resp *http.Response) (answer *http.Response, over bool) {
 	return m.attempt(resp, why), true
 }
 
-// attempt tries the ways to mend one after the other.
-func (m mender) attempt(refused *http.Response, why dialect.BoundRefusal) *http.Response {
+// attempt tries the ways to repair one after the other.
+func (m repairer) attempt(refused *http.Response, why dialect.BoundRefusal) *http.Response {
 	stops := false // the server needs thinking in a tool loop: without it, it must not think
 	for _, a := range m.attempts(why) {
 		strips := a.repair == repairEnriched || a.repair == repairOriginal
@@ -216,7 +215,7 @@ func (m mender) attempt(refused *http.Response, why dialect.BoundRefusal) *http.
 		}
 		_ = refused.Body.Close()
 		if resp.StatusCode/100 == 2 {
-			m.mended(a)
+			m.repaired(a)
 		}
 		return resp
 	}
@@ -225,17 +224,17 @@ func (m mender) attempt(refused *http.Response, why dialect.BoundRefusal) *http.
 
 // withoutThinking returns a with thinking turned off.
 func (a attempt) withoutThinking() attempt {
-	stop := ledger.Mend{First: 0, Last: -1, Stop: true}
+	stop := ledger.Repair{First: 0, Last: -1, Stop: true}
 	a.repair, a.record.Stop = repairStop, true
-	a.mends = append(slices.Clone(a.mends), stop)
+	a.repairs = append(slices.Clone(a.repairs), stop)
 	return a
 }
 
 // try sends an attempt. resp is nil if it is refused as well, and why says what
 // that has to do with bound parts.
-func (m mender) try(a attempt) (resp *http.Response, why dialect.BoundRefusal) {
+func (m repairer) try(a attempt) (resp *http.Response, why dialect.BoundRefusal) {
 	x := m.x
-	resp, err := x.roundTrip(m.edits(a.inserts, a.mends))
+	resp, err := x.roundTrip(m.edits(a.inserts, a.repairs))
 	if err != nil {
 		return nil, why
 	}
@@ -251,8 +250,8 @@ func (m mender) try(a attempt) (resp *http.Response, why dialect.BoundRefusal) {
 	return nil, m.readRefusal(resp, head)
 }
 
-// attempts returns the ways to mend, the best first.
-func (m mender) attempts(why dialect.BoundRefusal) (all []attempt) {
+// attempts returns the ways to repair, the best first.
+func (m repairer) attempts(why dialect.BoundRefusal) (all []attempt) {
 	x, req, plan := m.x, m.x.read.req, &m.x.plan
 	first := why.Message
 	if first < 0 || first >= len(req.Messages) {
@@ -260,26 +259,29 @@ func (m mender) attempts(why dialect.BoundRefusal) (all []attempt) {
 	}
 	_, through := m.binder.Unbind(req, first, len(req.Messages)-1)
 	if through < 0 { // nothing more to leave out
-		first, through = 0, -1
+		first = 0
 	}
-	cut := ledger.Mend{First: first, Last: through}
-	mends := append(slices.Clone(plan.mends), cut)
-	if len(plan.inserts) > 0 {
-		all = append(all, attempt{repair: repairEnriched, inserts: plan.inserts, mends: mends, record: cut})
+	changes := through >= 0 || why.Missing // the same request once more would be refused once more
+	cut := ledger.Repair{First: first, Last: through}
+	repairs := append(slices.Clone(plan.repairs), cut)
+	if len(plan.inserts) > 0 && changes {
+		all = append(all, attempt{repair: repairEnriched, inserts: plan.inserts, repairs: repairs, record: cut})
 	}
-	all = append(all, attempt{repair: repairOriginal, mends: mends, record: cut, bare: true})
+	if len(plan.inserts) > 0 || changes {
+		all = append(all, attempt{repair: repairOriginal, repairs: repairs, record: cut, bare: true})
+	}
 	if !x.rights.replay && len(plan.walk.Replays) > 0 {
-		all = append(all, attempt{repair: repairReplay, inserts: m.replays(), mends: plan.mends, record: ledger.Mend{First: 1, Last: max(through, 0), Replay: true}})
+		all = append(all, attempt{repair: repairReplay, inserts: m.replays(), repairs: plan.repairs, record: ledger.Repair{First: through + 1, Last: through, Replay: true}})
 	}
 	if x.h.cfg.Injection.Repair == RepairDropBlock {
-		drop := ledger.Mend{First: through + 1, Last: through, Drop: true}
-		all = append(all, attempt{repair: repairDrop, inserts: plan.inserts, mends: append(slices.Clone(plan.mends), drop), record: drop, bare: len(plan.inserts) == 0})
+		drop := ledger.Repair{First: through + 1, Last: through, Drop: true}
+		all = append(all, attempt{repair: repairDrop, inserts: plan.inserts, repairs: append(slices.Clone(plan.repairs), drop), record: drop, bare: len(plan.inserts) == 0})
 	}
 	return all
 }
 
-// mended records what later requests of the conversation need.
-func (m mender) mended(a attempt) {
+// repaired records what later requests of the conversation need.
+func (m repairer) repaired(a attempt) {
 	x := m.x
 	x.h.stats.Repairs.Add(1)
 	x.plan.repair, x.plan.status = a.repair, StatusRepaired
@@ -287,13 +289,13 @@ func (m mender) mended(a attempt) {
 		x.plan.memories = 0
 	}
 	if !x.api.counts {
-		x.plan.walk.Mend(x.read.req, a.record, a.bare)
+		x.plan.walk.Repair(x.read.req, a.record, a.bare)
 	}
 }
 
 // readRefusal reads the beginning of a refusal. One that can't be read says
 // nothing.
-func (m mender) readRefusal(resp *http.Response, head []byte) (why dialect.BoundRefusal) {
+func (m repairer) readRefusal(resp *http.Response, head []byte) (why dialect.BoundRefusal) {
 	defer m.x.h.guard("read refusal", nil)
 	text, err := decodeAnswer(resp.Header, head, maxPeek)
 	if err != nil {
