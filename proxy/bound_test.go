@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -35,7 +36,7 @@ func (f *facts) Recall(_ context.Context, q recall.Request) (recall.Result, erro
 	return recall.Result{Memories: []recall.Scored{{Memory: storage.Memory{ID: id, Text: "The user's number is " + id + "."}, Score: 1}}}, nil
 }
 
-func (*facts) Loaded(storage.Scope) bool { return true }
+func (*facts) Loaded(storage.Scope) (bool, time.Time) { return true, time.Time{} }
 
 // mortal is a store as one process sees it: killed with that process, or away
 // for a while.
@@ -78,8 +79,10 @@ type boundTalk struct {
 	h    *Handler
 	now  time.Time
 	kill func()
-	stop func()
-	live *mortal
+	// journal is the directory of the ledger's journal, on the same disk.
+	journal string
+	stop    func()
+	live    *mortal
 
 	mode   string // of X-Remora-Memory
 	stream bool
@@ -89,7 +92,7 @@ type boundTalk struct {
 
 func newBoundTalk(t testing.TB, claude *proxytest.Claude) *boundTalk {
 	t.Helper()
-	b := &boundTalk{t: t, claude: claude, disk: storagetest.Memory(), now: time.Now().Truncate(time.Second), system: `"Be brief."`}
+	b := &boundTalk{t: t, claude: claude, now: time.Now().Truncate(time.Second), system: `"Be brief."`}
 	b.up = httptest.NewServer(claude)
 	claude.Answer = func(r proxytest.ClaudeRequest) []proxytest.ClaudeBlock {
 		last := r.Messages[len(r.Messages)-1]
@@ -109,8 +112,19 @@ func newBoundTalk(t testing.TB, claude *proxytest.Claude) *boundTalk {
 		}
 		return []proxytest.ClaudeBlock{{Thinking: "Now I know."}, {Text: "It is fine, " + strconv.Itoa(len(last.Blocks)) + "."}}
 	}
+	b.newDisk()
 	b.start()
 	return b
+}
+
+// newDisk gives the next process a disk with nothing on it.
+func (b *boundTalk) newDisk() {
+	b.t.Helper()
+	dir, err := os.MkdirTemp(b.t.TempDir(), "")
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.disk, b.journal = storagetest.Memory(), dir
 }
 
 func (b *boundTalk) clock() time.Time { return b.now }
@@ -125,7 +139,7 @@ func (b *boundTalk) start() {
 		b.config(&cfg)
 	}
 	b.live = &mortal{Local: b.disk}
-	h, err := New(cfg, Deps{Recall: &b.facts, Persist: &fakePersist{}, Local: b.live, Now: b.clock})
+	h, err := New(cfg, Deps{Recall: &b.facts, Persist: &fakePersist{}, Local: b.live, Journal: b.journal, Now: b.clock})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -269,8 +283,8 @@ var changes = []struct {
 	{"write", 0, func(b *boundTalk) { b.mode = "write" }},
 	{"a month", 0, func(b *boundTalk) { b.now = b.now.Add(29 * 24 * time.Hour) }},
 	{"time to live", 1, func(b *boundTalk) { b.now = b.now.Add(40 * 24 * time.Hour) }},
-	{"lost ledger", 1, func(b *boundTalk) { b.stop(); b.disk = storagetest.Memory(); b.start() }},
-	{"another replica", 1, func(b *boundTalk) { b.kill(); b.disk = storagetest.Memory(); b.start() }},
+	{"lost ledger", 1, func(b *boundTalk) { b.stop(); b.newDisk(); b.start() }},
+	{"another replica", 1, func(b *boundTalk) { b.kill(); b.newDisk(); b.start() }},
 	{"system placement", 0, inSystem},
 	{"rule in system", 1, func(b *boundTalk) {
 		b.stop()
@@ -445,7 +459,7 @@ func TestBlocksAreDroppedBySetting(t *testing.T) {
 			if !happened {
 				happened = true
 				b.stop()
-				b.disk = storagetest.Memory()
+				b.newDisk()
 				b.start()
 			}
 		})
@@ -481,40 +495,26 @@ func TestReplayIsTheLastResort(t *testing.T) {
 	}
 }
 
-// slowStore writes nothing until it is released.
-type slowStore struct {
-	storage.Local
-	release chan struct{}
-}
-
-func (s slowStore) PutRecords(ctx context.Context, records []storage.Record) error {
-	select {
-	case <-s.release:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	return s.Local.PutRecords(ctx, records)
-}
-
-// The end of an answer waits for the store, within a bound and only once.
-func TestEndsWaitForTheStore(t *testing.T) {
-	for _, slow := range []bool{false, true} {
-		release := make(chan struct{})
-		if !slow {
-			close(release)
-		}
-		r := newRig(t, func(_ *Config, d *Deps) { d.Local = slowStore{d.Local, release} })
+// The end of an answer waits for the journal, within a bound and only once.
+func TestEndsWaitForTheJournal(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "journal")
+		r := newRig(t, func(_ *Config, d *Deps) { d.Journal = dir })
 		for i := range 3 {
 			r.recall.set(fmt.Sprint("fact ", i))
 			if got := r.post(chat(fmt.Sprintf("user: question %d", i))); got.status != StatusInjected {
 				t.Errorf("status %s", got.status)
 			}
+			if broken {
+				r.h.ledger.Flush(t.Context())
+				if err := os.RemoveAll(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		if got := r.h.Stats().LedgerLate.Load(); (got == 3) != slow || (got == 0) == slow {
-			t.Errorf("slow %v: %d answers ended before what was inserted was stored", slow, got)
-		}
-		if slow {
-			close(release)
+		late := r.h.Stats().LedgerLate.Load()
+		if broken && late != 2 || !broken && late != 0 {
+			t.Errorf("broken %v: %d answers ended before what was inserted was stored", broken, late)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/storage"
 	"github.com/remora-proxy/remora/storage/storagetest"
@@ -14,7 +15,7 @@ import (
 // hungStore answers nothing.
 type hungStore struct{ *storagetest.Mem }
 
-func (hungStore) Records(ctx context.Context, _ storage.Bucket, _ storage.Scope, _ string, _ int) (storage.RecordPage, error) {
+func (hungStore) RecordsWithPrefix(ctx context.Context, _ storage.Bucket, _ storage.Scope, _, _ string, _ int) (storage.RecordPage, error) {
 	<-ctx.Done()
 	return storage.RecordPage{}, ctx.Err()
 }
@@ -31,9 +32,10 @@ func TestHungStoreCostsTheFirstDeadlineOnce(t *testing.T) {
 		}
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 		x := &call{h: h, ctx: t.Context()}
+		history := &dialect.Request{Messages: []dialect.Message{{Role: dialect.RoleUser}, {Role: dialect.RoleAssistant}, {Role: dialect.RoleUser}}, Turn: 2}
 		for i := range 4 {
 			began := time.Now()
-			s := h.ledger.Scope(scope)
+			s := h.ledger.Find(scope, []byte("secret"), history, nil)
 			ctx, cancel := x.deadline(s, scope, time.Now())
 			if got := awaitLedger(ctx, s); got != StatusTimeout {
 				t.Fatalf("request %d: %s", i, got)

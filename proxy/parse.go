@@ -69,6 +69,11 @@ func (h *Handler) installSecret(ctx context.Context) []byte {
 	if err != nil || len(s) == 0 {
 		return nil
 	}
+	if h.deps.Journal != "" {
+		if err := h.ledger.OpenJournal(h.deps.Journal, s); err != nil {
+			h.log.Error("a kill may lose what was inserted last: the ledger's journal can't be used", "error", err)
+		}
+	}
 	h.turns.Store(ledger.NewTurnIDs(s))
 	h.secret.Store(&s)
 	return s

@@ -44,15 +44,15 @@ type target struct {
 // compose is the fourth stage: it replays, recalls and fills x.plan.
 func (x *exchange) compose(who caller, p *payload) {
 	h, req, plan := x.h, x.read.req, &x.plan
-	entries := h.ledger.Scope(who.scope)
 	began := time.Now()
-	ctx, cancel := x.deadline(entries, who.scope, began)
+	known := h.ledger.Find(who.scope, who.secret, req, x.room.chain)
+	ctx, cancel := x.deadline(known, who.scope, began)
 	defer cancel()
-	failed := awaitLedger(ctx, entries)
-	plan.walk = entries.Walk(who.secret, req, ledger.WalkOptions{
+	failed := awaitLedger(ctx, known)
+	plan.walk = known.Walk(ledger.WalkOptions{
 		Named:    h.identity.Conversation(x.r.Header, req),
 		Fallback: func() string { return x.read.client.Conversation(x.r.Header, req) },
-		Peek:     x.api.counts, Blind: failed != "", Room: x.room.chain,
+		Peek:     x.api.counts, Blind: failed != "",
 	})
 	x.room.chain = plan.walk.Chain
 	takes := x.choosePlacement(who.scope)
@@ -264,23 +264,29 @@ const blockOverhead = 192
 
 // deadline returns a context that ends when memory has had its time for this
 // request.
-func (c *call) deadline(entries *ledger.Entries, scope storage.Scope, now time.Time) (context.Context, context.CancelFunc) {
+func (c *call) deadline(known *ledger.Search, scope storage.Scope, now time.Time) (context.Context, context.CancelFunc) {
 	cfg := &c.h.cfg
-	end := now.Add(cfg.FirstDeadline)
-	if since, loading := entries.Loading(); loading { // a store that hangs costs a user the first deadline once
-		if end = since.Add(cfg.FirstDeadline); end.Sub(now) < cfg.RecallDeadline {
-			end = now.Add(cfg.RecallDeadline)
+	end := now.Add(cfg.RecallDeadline)
+	since, loading := known.Loading()
+	loaded, began := c.h.deps.Recall.Loaded(scope)
+	if loading || !loaded {
+		first := now
+		for _, at := range [...]time.Time{since, began} { // a store that hangs costs a user the first deadline once
+			if !at.IsZero() && at.Before(first) {
+				first = at
+			}
 		}
-	} else if c.h.deps.Recall.Loaded(scope) {
-		end = now.Add(cfg.RecallDeadline)
+		if first = first.Add(cfg.FirstDeadline); first.After(end) {
+			end = first
+		}
 	}
 	return context.WithDeadline(c.ctx, end)
 }
 
-// awaitLedger returns "" once the scope's entries are in memory, or else the
-// reason why they are not.
-func awaitLedger(ctx context.Context, entries *ledger.Entries) Status {
-	switch err := entries.Await(ctx); {
+// awaitLedger returns "" once the conversation's entries are in memory, or else
+// the reason why they are not.
+func awaitLedger(ctx context.Context, known *ledger.Search) Status {
+	switch err := known.Await(ctx); {
 	case err == nil:
 		return ""
 	case errors.Is(err, ctx.Err()):

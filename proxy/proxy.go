@@ -55,7 +55,7 @@ type Recaller interface {
 	Recall(ctx context.Context, r recall.Request) (recall.Result, error)
 	// Loaded reports whether the scope's index is in memory, so that Recall
 	// need not wait for the store.
-	Loaded(scope storage.Scope) bool
+	Loaded(scope storage.Scope) (loaded bool, since time.Time)
 }
 
 // Persister takes finished turns. Enqueue must not block.
@@ -178,6 +178,9 @@ type Deps struct {
 	Recall  Recaller
 	Persist Persister
 	Local   storage.Local
+	// Journal is a directory for what the ledger has not yet stored in Local;
+	// see [ledger.Ledger.OpenJournal]. "" = none.
+	Journal string
 	Log     *slog.Logger
 	Tracer  trace.TracerProvider // nil = no tracing
 	Now     func() time.Time     // nil = time.Now

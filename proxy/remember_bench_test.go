@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/remora-proxy/remora/proxy/httpclient"
 	"github.com/remora-proxy/remora/recall"
@@ -21,7 +22,7 @@ func (g *givenRecall) Recall(_ context.Context, q recall.Request) (recall.Result
 	res.Memories = append(q.Into[:0], g.result.Memories...)
 	return res, nil
 }
-func (g *givenRecall) Loaded(storage.Scope) bool { return true }
+func (g *givenRecall) Loaded(storage.Scope) (bool, time.Time) { return true, time.Time{} }
 
 // BenchmarkRemember is what memory costs a request on top of recall itself and
 // of the hop: from the body to the insertions, and the entry in the ledger.

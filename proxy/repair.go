@@ -96,11 +96,12 @@ func (m repairer) find(p *payload) {
 	x.plan.walk = x.h.ledger.Unscoped(x.read.req, x.room.chain)
 	if x.plan.status == StatusOff && x.h.deps.Recall != nil {
 		if who, status := x.resolve(); status == "" {
-			entries := x.h.ledger.Scope(who.scope)
-			ctx, cancel := x.deadline(entries, who.scope, time.Now())
+			known := x.h.ledger.Find(who.scope, who.secret, x.read.req, x.room.chain)
+			ctx, cancel := x.deadline(known, who.scope, time.Now())
 			defer cancel()
-			x.plan.walk = entries.Walk(who.secret, x.read.req, ledger.WalkOptions{
-				Named: x.h.identity.Conversation(x.r.Header, x.read.req), Peek: true, Blind: awaitLedger(ctx, entries) != "", Room: x.room.chain,
+			failed := awaitLedger(ctx, known)
+			x.plan.walk = known.Walk(ledger.WalkOptions{
+				Named: x.h.identity.Conversation(x.r.Header, x.read.req), Peek: true, Blind: failed != "",
 			})
 		}
 	}

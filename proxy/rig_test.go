@@ -243,7 +243,7 @@ func visible(q recall.Request, chain string) bool {
 	return slices.ContainsFunc(q.VisibleChains, func(c [16]byte) bool { return hex.EncodeToString(c[:]) == chain })
 }
 
-func (f *fakeRecall) Loaded(storage.Scope) bool { return true }
+func (f *fakeRecall) Loaded(storage.Scope) (bool, time.Time) { return true, time.Time{} }
 
 func (f *fakeRecall) set(texts ...string) {
 	f.mu.Lock()

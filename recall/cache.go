@@ -151,6 +151,7 @@ type slot struct {
 
 	mu           sync.RWMutex  // guards the fields below; a search holds it for reading
 	ix           *index        // nil unless loaded
+	loadBegan    atomic.Int64  // when loading began, in ns since 1970; 0 = not loading
 	loading      chan struct{} // closed when the load ends; nil if none is running
 	cancelLoad   context.CancelFunc
 	pending      []change

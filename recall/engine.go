@@ -288,10 +288,17 @@ func (e *Engine) Drop(scope storage.Scope) {
 	e.vectors.forget(scope) // the erasure has removed them, except for later ones
 }
 
-// Loaded reports whether the scope's index is in memory.
-func (e *Engine) Loaded(scope storage.Scope) bool {
+// Loaded reports whether the scope's index is in memory. If it is not, since is
+// when a load began that is under way; zero = there is none.
+func (e *Engine) Loaded(scope storage.Scope) (loaded bool, since time.Time) {
 	s, ok := e.cache.find(scope)
-	return ok && s.ready.Load()
+	if !ok || s.ready.Load() {
+		return ok, time.Time{}
+	}
+	if began := s.loadBegan.Load(); began != 0 {
+		since = time.Unix(0, began)
+	}
+	return false, since
 }
 
 // apply makes a change in the slot's index, or after its running load.

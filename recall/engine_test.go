@@ -304,7 +304,7 @@ func TestChanges(t *testing.T) {
 	}
 	src.ms[alice] = texts("violet fig")
 	e.Drop(alice)
-	if e.Loaded(alice) {
+	if isLoaded(e, alice) {
 		t.Error("loaded after Drop")
 	}
 	wantIDs(t, "dropped and loaded again", recallIDs(t, e, Request{Newest: "fig"}), "00000001-0")
@@ -466,7 +466,7 @@ func TestFirstDeadlineThenReady(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if !e.Loaded(alice) {
+		if !isLoaded(e, alice) {
 			t.Fatal("the load did not continue")
 		}
 		wantIDs(t, "warm", recallIDs(t, e, Request{Newest: "apple"}), "00000001-0")
@@ -655,8 +655,8 @@ func TestLeastRecentlyUsedScopeIsEvicted(t *testing.T) {
 	if s.Evicted == 0 || s.Scopes+int(s.Evicted) != len(users) {
 		t.Errorf("got %+v, want evictions and all %d scopes accounted for", s, len(users))
 	}
-	if !e.Loaded(users[0]) || e.Loaded(users[1]) || !e.Loaded(users[59]) {
-		t.Errorf("got %t %t %t, want the least recently used one gone", e.Loaded(users[0]), e.Loaded(users[1]), e.Loaded(users[59]))
+	if !isLoaded(e, users[0]) || isLoaded(e, users[1]) || !isLoaded(e, users[59]) {
+		t.Errorf("got %t %t %t, want the least recently used one gone", isLoaded(e, users[0]), isLoaded(e, users[1]), isLoaded(e, users[59]))
 	}
 }
 
@@ -783,4 +783,9 @@ func TestConfigValidate(t *testing.T) {
 	if err := (Config{}).Validate(); err == nil {
 		t.Error("the zero value is valid")
 	}
+}
+
+func isLoaded(e *Engine, scope storage.Scope) bool {
+	loaded, _ := e.Loaded(scope)
+	return loaded
 }

@@ -89,6 +89,7 @@ func (l *loader) start(ctx context.Context, s *slot) error {
 		return errClosed
 	}
 	s.loading, s.cancelLoad, s.err, s.pending = make(chan struct{}), cancel, nil, nil
+	s.loadBegan.Store(time.Now().UnixNano())
 	return nil
 }
 
@@ -112,6 +113,7 @@ func (l *loader) load(ctx context.Context, s *slot) (uncoded bool) {
 	defer s.mu.Unlock()
 	done := s.loading
 	s.loading, s.cancelLoad = nil, nil
+	s.loadBegan.Store(0)
 	defer close(done)
 	if s.dropped {
 		s.err = errDropped

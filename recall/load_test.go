@@ -67,7 +67,7 @@ func TestLoadThatPanicsOverAChange(t *testing.T) {
 		if _, err := e.Recall(t.Context(), ask); !errors.Is(err, storage.ErrUnavailable) {
 			t.Errorf("got %v, want unavailable", err)
 		}
-		if s := e.Stats(); s.Failures != 1 || s.Loads != 0 || e.Loaded(alice) || s.Bytes != slotOverhead {
+		if s := e.Stats(); s.Failures != 1 || s.Loads != 0 || isLoaded(e, alice) || s.Bytes != slotOverhead {
 			t.Errorf("%+v, want a failed load", s)
 		}
 		time.Sleep(loadPause)

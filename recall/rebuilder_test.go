@@ -192,7 +192,7 @@ func TestRebuildOfDroppedScope(t *testing.T) {
 			for until := time.Now().Add(time.Minute); len(e.rebuilder.running) > 0 && time.Now().Before(until); {
 				time.Sleep(time.Millisecond)
 			}
-			if st := e.Stats(); e.Loaded(alice) || s.ix != nil || s.rebuild != nil || st.Scopes != 0 || st.Bytes != 0 {
+			if st := e.Stats(); isLoaded(e, alice) || s.ix != nil || s.rebuild != nil || st.Scopes != 0 || st.Bytes != 0 {
 				t.Errorf("%s, %s: %+v, want nothing held", name, stage, st)
 			}
 		}

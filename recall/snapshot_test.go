@@ -535,7 +535,7 @@ func TestEvictedIndexHasSnapshot(t *testing.T) {
 	e := New(cfg, src, nil, nil)
 	defer e.Close()
 	recallIDs(t, e, Request{Newest: "hello there"})
-	for i := 0; e.Loaded(alice); i++ {
+	for i := 0; isLoaded(e, alice); i++ {
 		if i > 1000 {
 			t.Fatal("never evicted")
 		}

@@ -61,6 +61,19 @@ type RecordReader interface {
 	Record(ctx context.Context, ref RecordRef) (Record, error)
 }
 
+// MaxKeys is the maximum number of keys that RecordKeys returns.
+const MaxKeys = 100_000
+
+// A PrefixReader reads a part of a bucket, or its keys alone.
+type PrefixReader interface {
+	// RecordsWithPrefix is [Local.Records] of the records whose keys begin with
+	// prefix.
+	RecordsWithPrefix(ctx context.Context, bucket Bucket, scope Scope, prefix, after string, limit int) (RecordPage, error)
+	// RecordKeys returns the keys of the records of a bucket, in order; the
+	// first limit of them, of at most [MaxKeys], if there are more.
+	RecordKeys(ctx context.Context, bucket Bucket, scope Scope, limit int) ([]string, error)
+}
+
 // A Reaper removes expired memories and records. Until it has, they cannot be
 // read but take space, and count in the scope's Digest.
 type Reaper interface {

@@ -117,3 +117,11 @@ func PageLimit(limit int) int {
 	}
 	return limit
 }
+
+// KeyLimit is PageLimit for RecordKeys.
+func KeyLimit(limit int) int {
+	if limit <= 0 || limit > MaxKeys {
+		return MaxKeys
+	}
+	return limit
+}

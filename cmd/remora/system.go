@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -97,7 +98,7 @@ func assemble(c config.Config, log *slog.Logger, t telemetry) (*system, error) {
 		s.pipeline.SetDistiller(distill.New(c.Distill))
 	}
 	s.handler, err = proxy.New(c.Proxy, proxy.Deps{
-		Recall: s.engine, Persist: s.pipeline, Local: s.store, Log: log, Tracer: t.traces, Note: s.note,
+		Recall: s.engine, Persist: s.pipeline, Local: s.store, Journal: filepath.Join(c.Storage.Dir, "journal"), Log: log, Tracer: t.traces, Note: s.note,
 		Redact: redact.NewCache(redactor).Redact,
 	})
 	if err != nil {

@@ -32,24 +32,24 @@ func appendRow(b []byte, h Hash, e *entry) []byte {
 	return b
 }
 
-// readSegment adds the entries of a compressed segment to entries, replacing
-// older ones, and returns their size. On an error the entries before it are
-// added.
-func readSegment(b []byte, entries map[Hash]*entry) (size int64, err error) {
+// segmentRows returns the rows of a compressed segment.
+func segmentRows(b []byte) ([]byte, error) {
 	if n, err := s2.DecodedLen(b); err != nil || n > storage.MaxRecord {
-		return 0, errEntry
+		return nil, errEntry
 	}
-	if b, err = s2.Decode(nil, b); err != nil {
-		return 0, errEntry
+	rows, err := s2.Decode(nil, b)
+	if err != nil {
+		return nil, errEntry
 	}
-	return readRows(b, entries)
+	return rows, nil
 }
 
+// readRows adds the entries of rows to entries, replacing older ones, and
+// returns their size. On an error the entries before it are added.
 func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 	d := decoder{rows}
 	for len(d.rest) > 0 {
-		h := d.hash()
-		encoded := d.take(d.uint(uint64(len(d.rest))))
+		h, encoded := d.row()
 		if d.broken() {
 			return size, errEntry
 		}
@@ -63,6 +63,28 @@ func readRows(rows []byte, entries map[Hash]*entry) (size int64, err error) {
 	return size, nil
 }
 
+// row reads what appendRow has written.
+func (d *decoder) row() (h Hash, encoded []byte) {
+	return d.hash(), d.take(d.uint(uint64(len(d.rest))))
+}
+
+// appendJournalRow appends a row of the journal: the scope, the root, when the
+// row expires (ms), and the row of a segment, prefixed with its length.
+func appendJournalRow(b []byte, key groupKey, expires storage.Time, row []byte) []byte {
+	for _, part := range [...]string{key.scope.Tenant, key.scope.App, key.scope.Project, key.scope.User} {
+		b = appendString(b, part)
+	}
+	b = appendHash(b, key.root)
+	b = binary.AppendUvarint(b, uint64(max(expires, 0)))
+	return append(binary.AppendUvarint(b, uint64(len(row))), row...)
+}
+
+func (d *decoder) journalRow() (key groupKey, expires storage.Time, row []byte) {
+	key.scope = storage.Scope{Tenant: d.string(), App: d.string(), Project: d.string(), User: d.string()}
+	key.root = d.hash()
+	return key, storage.Time(d.uint(1 << 62)), d.take(d.uint(uint64(len(d.rest))))
+}
+
 // appendEntry leaves out variants that are only observed.
 func appendEntry(b []byte, e *entry) []byte {
 	switch {
@@ -70,6 +92,8 @@ func appendEntry(b []byte, e *entry) []byte {
 		return appendPosition(b, e.position)
 	case e.repair != nil:
 		return appendRepair(b, e.repair)
+	case e.pointer != nil:
+		return appendPointer(b, e.pointer)
 	}
 	n := uint64(0)
 	for _, v := range e.variants {
@@ -115,11 +139,15 @@ func appendString(b []byte, s string) []byte {
 func decodeEntry(b []byte) (*entry, error) {
 	d := decoder{b}
 	e := &entry{}
-	switch d.uint(positionVersion) {
+	switch d.uint(pointerVersion) {
 	case entryVersion:
 	case positionVersion:
 		var err error
 		e.position, err = decodePosition(d)
+		return e, err
+	case pointerVersion:
+		var err error
+		e.pointer, err = decodePointer(d)
 		return e, err
 	case repairVersion:
 		var err error

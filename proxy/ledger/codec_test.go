@@ -8,7 +8,6 @@ import (
 	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/klauspost/compress/s2"
 	"github.com/zeebo/xxh3"
 
 	"github.com/remora-proxy/remora/proxy/dialect"
@@ -51,6 +50,7 @@ func FuzzEntryCodec(f *testing.F) {
 	f.Add([]byte{entryVersion, 0})
 	f.Add(appendEntry(nil, storedPosition()))
 	f.Add([]byte{positionVersion, 0})
+	f.Add(appendEntry(nil, &entry{pointer: &pointer{root: Hash{Hi: 1}, used: time.UnixMilli(1780000000123).UTC()}}))
 	f.Add(appendEntry(nil, &entry{repair: &repair{first: 2, flags: repairsCuts, used: time.UnixMilli(1780000000123).UTC()}}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := decodeEntry(b)
@@ -64,7 +64,7 @@ func FuzzEntryCodec(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, answerMark{}, position{}, repair{})); diff != "" {
+		if diff := cmp.Diff(e, again, cmp.AllowUnexported(entry{}, variant{}, answerMark{}, position{}, repair{}, pointer{})); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	})
@@ -106,7 +106,7 @@ func TestPositionCodec(t *testing.T) {
 // as long as positions are.
 func TestSaidIsForgotten(t *testing.T) {
 	l := New(DefaultConfig(), nil, discarding, time.Now)
-	s := l.Scope(storage.Scope{User: "u"})
+	s := groupOf(l, storage.Scope{User: "u"})
 	key := func(i int) Hash { return Hash{Lo: uint64(i)} }
 	for i := 1; i <= 5; i++ { // two turns: of three steps, and of two
 		p := position{conversation: "c", newest: key(100), said: "first", before: []string{"earlier"}}
@@ -119,7 +119,7 @@ func TestSaidIsForgotten(t *testing.T) {
 		s.place(p, key(i))
 	}
 	var got []string
-	size := scopeSize(s.scope)
+	size := s.key.size()
 	for i := 1; i <= 5; i++ {
 		p, _ := s.positionAt(key(i))
 		got = append(got, strings.Join(append(p.before, p.said), ", "))
@@ -134,15 +134,15 @@ func TestSaidIsForgotten(t *testing.T) {
 func TestPositionsAreBounded(t *testing.T) {
 	now := time.Unix(1780000000, 0)
 	cfg := DefaultConfig()
-	cfg.MaxBytes = 1 << 20
+	cfg.MaxBytes = 16 << 20
 	l := New(cfg, nil, discarding, func() time.Time { return now })
-	s := l.Scope(storage.Scope{User: "u"})
+	s := groupOf(l, storage.Scope{User: "u"})
 	for i := range uint64(10000) {
 		now = now.Add(time.Second)
 		s.place(position{conversation: "conversation", turns: make([]Hash, positionTurns)}, Hash{Hi: i})
 	}
-	if n := len(s.entries); n < 100 || n > 1000 || l.bytes > cfg.MaxBytes {
-		t.Errorf("%d positions in %d bytes, want some hundred within %d", n, l.bytes, cfg.MaxBytes)
+	if n := len(s.entries); n < 100 || n > 1000 || l.bytes > cfg.maxGroup() {
+		t.Errorf("%d positions in %d bytes, want some hundred within %d", n, l.bytes, cfg.maxGroup())
 	}
 	if _, ok := s.positionAt(Hash{Hi: 9999}); !ok {
 		t.Error("the newest position is gone")
@@ -156,8 +156,8 @@ func TestPositionsAreBounded(t *testing.T) {
 	for _, e := range s.entries {
 		size += e.size()
 	}
-	if n := len(s.entries); n != 1 || s.bytes != size+scopeSize(s.scope) {
-		t.Errorf("%d positions left, %d bytes counted, want 1 and %d", n, s.bytes, size+scopeSize(s.scope))
+	if n := len(s.entries); n != 1 || s.bytes != size+s.key.size() {
+		t.Errorf("%d positions left, %d bytes counted, want 1 and %d", n, s.bytes, size+s.key.size())
 	}
 }
 
@@ -170,14 +170,14 @@ func TestSegment(t *testing.T) {
 	second := len(segment)
 	segment = appendRow(segment, a, newer)
 	got := map[Hash]*entry{}
-	if _, err := readSegment(s2.Encode(nil, segment), got); err != nil {
+	if _, err := readRows(segment, got); err != nil {
 		t.Fatal(err)
 	}
 	if len(got) != 2 || len(got[a].variants) != 2 || len(got[b].variants) != 0 {
 		t.Errorf("read %d entries, %d and %d variants; want 2, 2 and 0", len(got), len(got[a].variants), len(got[b].variants))
 	}
 	for n := 1; n < len(segment); n++ {
-		if _, err := readSegment(s2.Encode(nil, segment[:n]), map[Hash]*entry{}); err == nil && n != first && n != second {
+		if _, err := readRows(segment[:n], map[Hash]*entry{}); err == nil && n != first && n != second {
 			t.Errorf("the first %d bytes are a whole segment", n)
 		}
 	}
@@ -187,7 +187,7 @@ func TestSegment(t *testing.T) {
 // memory.
 func TestContinuationIsACopy(t *testing.T) {
 	said := strings.Repeat("word ", 1000)
-	w := Walk{entries: newEntries(New(DefaultConfig(), nil, discarding, time.Now), storage.Scope{User: "u"})}
+	w := Walk{entries: newEntries(New(DefaultConfig(), nil, discarding, time.Now), groupKey{})}
 	next := w.Continue(&dialect.Request{Turn: -1}, "c", said[:4], []string{said[5:9]}).next
 	if next.said != "word" || shares(next.said, said) || shares(next.before[0], said) {
 		t.Error("what was said keeps what it was cut from")

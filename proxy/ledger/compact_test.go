@@ -8,13 +8,13 @@ import (
 	"github.com/remora-proxy/remora/storage/storagetest"
 )
 
-// Each save is a segment of its own. A scope that is never loaded again would
-// have as many as it had turns.
+// Each commit makes a segment. A conversation that stays in memory would have as
+// many as it had turns.
 func TestSegmentsAreCompacted(t *testing.T) {
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 	mem := storagetest.Memory()
 	l := New(DefaultConfig(), mem, discarding, time.Now)
-	s := l.Scope(scope)
+	s := groupOf(l, scope)
 	<-s.loaded
 	const turns = 2*compactAt + 100
 	for i := range turns {
@@ -23,11 +23,11 @@ func TestSegmentsAreCompacted(t *testing.T) {
 			t.Fatal("not written")
 		}
 	}
-	refs, err := l.store.refs(t.Context(), scope)
+	refs, err := l.store.refs(t.Context(), s.key)
 	if err != nil || len(refs) > compactAt {
 		t.Errorf("%d segments, %v, want at most %d", len(refs), err, compactAt)
 	}
-	again := New(DefaultConfig(), mem, discarding, time.Now).Scope(scope)
+	again := groupOf(New(DefaultConfig(), mem, discarding, time.Now), scope)
 	if <-again.loaded; len(again.entries) != turns {
 		t.Errorf("%d entries after a restart, want %d", len(again.entries), turns)
 	}

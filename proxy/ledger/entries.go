@@ -12,35 +12,34 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// Entries are the entries of one scope. mu guards its fields unless noted;
+// groupKey names what is kept and loaded together: the entries of a scope's
+// conversations that begin alike. root is the hash after their first turn.
+type groupKey struct {
+	scope storage.Scope
+	root  Hash
+}
+
+// Entries are the entries of one group. mu guards its fields unless noted;
 // Ledger.mu may be taken while holding mu, never the other way round.
 type Entries struct {
-	ledger      *Ledger
-	scope       storage.Scope
-	loaded      chan struct{} // closed when loading has ended; err is set then
-	err         error
-	loadStarted time.Time
-	lastUsed    time.Time // guarded by Ledger.mu
-	created     int64     // Ledger.forgets at creation
-	seedOnce    sync.Once
-	seed        Hash // of the scope's chains, once seedOnce has run
+	ledger  *Ledger
+	key     groupKey
+	created int64         // Ledger.forgets at creation
+	reading bool          // loading has begun; guarded by Ledger.mu
+	loaded  chan struct{} // closed when loading has ended; err is set then
+	err     error
 
 	mu       sync.Mutex
 	entries  map[Hash]*entry // set adds to them
-	filter   filter
-	bytes    int64 // guarded by Ledger.mu
+	bytes    int64           // guarded by Ledger.mu
 	swept    time.Time
 	forgets  int64        // number of forget calls
 	saves    int          // since the segments were last rewritten
 	repaired atomic.Int64 // 0 = no entry is a repair
 	erased   bool         // nothing of the scope is stored any more
-	// confirmed: an upstream has accepted a request of this scope, or the store
+	// confirmed: an upstream has accepted a request of this group, or the store
 	// knows it. Nothing is stored before.
 	confirmed bool
-	// partial: blocks have left memory that a stored segment may still hold. A
-	// memory forgotten next may be in one of them and would be replayed after a
-	// restart, so the store is rewritten then.
-	partial bool
 }
 
 // entry is what is known about one turn, with up to maxVariants ways in which
@@ -50,6 +49,7 @@ type entry struct {
 	first    [1]*variant // room for them: most turns have one
 	position *position   // nil for a turn
 	repair   *repair     // nil for a turn
+	pointer  *pointer    // nil for a turn
 }
 
 func (e *entry) size() (n int64) {
@@ -62,7 +62,27 @@ func (e *entry) size() (n int64) {
 	if e.repair != nil {
 		n += repairSize
 	}
+	if e.pointer != nil {
+		n += pointerSize
+	}
 	return n
+}
+
+// stored reports whether the entry is one for the store: what was only observed
+// is not.
+func (e *entry) stored() bool {
+	return e.position != nil || e.repair != nil || e.pointer != nil || slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly })
+}
+
+// forget removes the lines of these memories from its blocks.
+func (e *entry) forget(ids map[string]struct{}) (changed bool) {
+	for _, v := range e.variants {
+		if slices.ContainsFunc(v.Block.Spans, func(sp fence.Span) bool { _, ok := ids[sp.ID]; return ok }) {
+			v.Block = v.Block.Without(ids)
+			changed = true
+		}
+	}
+	return changed
 }
 
 func (e *entry) lastUse() time.Time {
@@ -73,6 +93,9 @@ func (e *entry) lastUse() time.Time {
 	if e.repair != nil {
 		t = e.repair.used
 	}
+	if e.pointer != nil {
+		t = e.pointer.used
+	}
 	for _, v := range e.variants {
 		if v.used.After(t) {
 			t = v.used
@@ -81,16 +104,13 @@ func (e *entry) lastUse() time.Time {
 	return t
 }
 
-func newEntries(l *Ledger, scope storage.Scope) *Entries {
-	return &Entries{
-		ledger: l, scope: scope, loadStarted: time.Now(), created: l.forgets.Load(),
-		loaded: make(chan struct{}), entries: map[Hash]*entry{},
-	}
+func newEntries(l *Ledger, key groupKey) *Entries {
+	return &Entries{ledger: l, key: key, created: l.forgets.Load(), loaded: make(chan struct{}), entries: map[Hash]*entry{}}
 }
 
-// Await waits until the entries are loaded. It returns ctx's error if that ends
-// first, and the store's if loading failed.
-func (s *Entries) Await(ctx context.Context) error {
+// await waits until the entries are loaded. It returns ctx's error if that ends
+// first, and the store's if loading failed. Loading must have begun.
+func (s *Entries) await(ctx context.Context) error {
 	select {
 	case <-s.loaded:
 	default:
@@ -103,37 +123,20 @@ func (s *Entries) Await(ctx context.Context) error {
 	return s.err
 }
 
-// Loading reports whether the entries are still being loaded, and since when.
-func (s *Entries) Loading() (since time.Time, loading bool) {
+// ended reports whether loading has ended.
+func (s *Entries) ended() bool {
 	select {
 	case <-s.loaded:
-		return s.loadStarted, false
-	default:
-		return s.loadStarted, true
-	}
-}
-
-func (s *Entries) failed() bool {
-	select {
-	case <-s.loaded:
-		return s.err != nil
+		return true
 	default:
 		return false
 	}
 }
 
-func (s *Entries) chainSeed(secret []byte) Hash {
-	s.seedOnce.Do(func() { s.seed = chainSeed(secret, s.scope) })
-	return s.seed
-}
+func (s *Entries) failed() bool { return s.ended() && s.err != nil }
 
-// at returns the entry for h, or nil. Needs s.mu.
-func (s *Entries) at(h Hash) *entry {
-	if !s.filter.mayContain(h) {
-		return nil
-	}
-	return s.entries[h]
-}
+// isLoaded reports whether the entries are all that is stored of the group.
+func (s *Entries) isLoaded() bool { return s.ended() && s.err == nil }
 
 // set makes e the entry for h. Needs s.mu.
 func (s *Entries) set(h Hash, e *entry) {
@@ -141,7 +144,6 @@ func (s *Entries) set(h Hash, e *entry) {
 	if e.repair != nil {
 		s.repaired.Add(1)
 	}
-	s.filter.add(h, s.entries)
 }
 
 // touch records a use. The store learns of it at most every eighth of the TTL,
@@ -187,16 +189,12 @@ func (s *Entries) write(h Hash, v *variant, named string, window time.Duration, 
 		}
 		grown -= e.variants[oldest].size()
 		e.variants = slices.Delete(e.variants, oldest, oldest+1)
-		s.partial = true
 	}
 	if e.variants = append(e.variants, v); len(e.variants) > 1 {
 		e.first = [1]*variant{} // they have moved
 		v.ambiguous = true
 	}
 	s.charge(grown)
-	if v.Block.Text != "" && !v.observeOnly { // while the upstream works; if it refuses, clear says so
-		s.save(h)
-	}
 	return nil, Injection{}, stale
 }
 
@@ -236,7 +234,6 @@ func (s *Entries) clear(h Hash, v *variant) {
 	defer s.mu.Unlock()
 	before := v.size()
 	v.Block = fence.Block{}
-	s.partial = true
 	s.charge(v.size() - before)
 	s.save(h)
 }
@@ -245,7 +242,7 @@ func (s *Entries) clear(h Hash, v *variant) {
 func (s *Entries) noteAnswer(h Hash, v *variant, m answerMark) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.at(h); e != nil && slices.Contains(e.variants, v) {
+	if e := s.entries[h]; e != nil && slices.Contains(e.variants, v) {
 		before := v.size()
 		v.answer = m
 		s.charge(v.size() - before)
@@ -255,30 +252,20 @@ func (s *Entries) noteAnswer(h Hash, v *variant, m answerMark) {
 	}
 }
 
-// forget removes the lines of these memories from every block. If memory holds
-// only a part of the scope, the store keeps no more than that part.
+// forget removes the lines of these memories from every block. The store is
+// told apart from it.
 func (s *Entries) forget(ids map[string]struct{}) {
-	s.ledger.forgets.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forgets++
-	changed, freed := false, int64(0)
+	freed := int64(0)
 	for _, e := range s.entries {
-		for _, v := range e.variants {
-			if !slices.ContainsFunc(v.Block.Spans, func(sp fence.Span) bool { _, ok := ids[sp.ID]; return ok }) {
-				continue
-			}
-			freed += v.size()
-			v.Block = v.Block.Without(ids)
-			freed -= v.size()
-			changed = true
+		before := e.size()
+		if e.forget(ids) {
+			freed += before - e.size()
 		}
 	}
 	s.charge(-freed)
-	if (changed || s.partial) && s.ledger.store != nil && s.confirmed {
-		s.ledger.store.replace(s.scope, s.entries, s.ledger.cfg.TTL)
-		s.partial = false
-	}
 }
 
 // sweep drops entries past their TTL, at most once in a sixteenth of it. The
@@ -306,11 +293,14 @@ func (s *Entries) sweep(now time.Time) {
 			freed += repairSize
 			e.repair = nil
 		}
-		if len(e.variants) == 0 && e.position == nil && e.repair == nil {
+		if e.pointer != nil && now.Sub(e.pointer.used) > ttl {
+			freed += pointerSize
+			e.pointer = nil
+		}
+		if len(e.variants) == 0 && !e.stored() {
 			delete(s.entries, h)
 		}
 	}
-	s.partial = s.partial || freed > 0
 	s.charge(-freed)
 }
 
@@ -318,20 +308,17 @@ func (s *Entries) sweep(now time.Time) {
 // single entry reaches the store. Needs s.mu.
 func (s *Entries) save(h Hash) {
 	e := s.entries[h]
-	if s.ledger.store == nil || !s.confirmed || s.erased || e == nil || s.outlived() {
+	if s.ledger.store == nil || !s.confirmed || s.erased || e == nil || !e.stored() || s.outlived() {
 		return
 	}
-	if e.position == nil && e.repair == nil && !slices.ContainsFunc(e.variants, func(v *variant) bool { return !v.observeOnly }) {
-		return
-	}
-	if s.saves++; s.saves >= compactAt && !s.partial {
+	if s.saves++; s.saves >= compactAt && s.isLoaded() {
 		s.saves = 0
-		s.ledger.store.compact(s.scope, s.entries, s.ledger.cfg.TTL)
+		s.ledger.store.compact(s.key, s.entries, s.ledger.cfg.TTL)
 	}
-	t := s.ledger.store.put(s.scope, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
+	b, kept := s.ledger.store.put(s.key, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 	for _, v := range e.variants {
-		if v.unsaved && t != nil {
-			v.unsaved, v.ticket = false, t
+		if v.unsaved {
+			v.unsaved, v.batch, v.late = false, b, !kept
 		}
 	}
 }
@@ -345,6 +332,6 @@ func (s *Entries) outlived() bool {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	e, ok := l.scopes[s.scope]
+	e, ok := l.groups[s.key]
 	return !ok || e.Value != s
 }

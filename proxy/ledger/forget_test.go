@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +23,12 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 	for i := range maxVariants {
 		full.variants = append(full.variants, &variant{Injection: Injection{Conversation: fmt.Sprint(i)}, used: time.Now(), created: time.Now()})
 	}
-	st := newStore(mem, discarding, maxPending)
-	st.put(scope, Hash{Lo: 1}, full, storage.TimeOf(time.Now().Add(time.Hour)))
+	st := newStore(mem, discarding, DefaultConfig())
+	st.put(groupKey{scope: scope}, Hash{Lo: 1}, full, storage.TimeOf(time.Now().Add(time.Hour)))
 	if !st.flush(t.Context()) {
 		t.Fatal("not written")
 	}
-	s := newEntries(New(DefaultConfig(), nil, discarding, time.Now), scope)
+	s := newEntries(New(DefaultConfig(), nil, discarding, time.Now), groupKey{scope: scope})
 	s.write(Hash{Lo: 1}, &variant{Injection: Injection{Conversation: "now"}}, "", -1, s.forgets)
 	st.load(s)
 	<-s.loaded
@@ -41,7 +42,7 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 // request that entered it is refused or its memory is forgotten.
 func TestDuplicateIsACopy(t *testing.T) {
 	l := New(DefaultConfig(), nil, discarding, time.Now)
-	s := l.Scope(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"})
+	s := groupOf(l, storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"})
 	h := Hash{Lo: 1}
 	v := &variant{Injection: Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: fence.Block{Text: "block"}}}
 	s.write(h, v, "c", time.Minute, s.forgets)
@@ -52,70 +53,77 @@ func TestDuplicateIsACopy(t *testing.T) {
 	}
 }
 
-// What the memory bound took out of memory still stands in old segments. It is
-// forgotten there, too, or a restart with more memory would replay it.
+// What is not in memory any more still stands in the store. It is forgotten
+// there, too, or the conversation would replay it when it comes back.
 func TestForgottenBeyondMemory(t *testing.T) {
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
-	ids := map[string]struct{}{"m7": {}}
 	said := "the code of the safe is 4711"
-	small, large := DefaultConfig(), DefaultConfig()
-	small.MaxBytes = 64 << 10
+	local := storagetest.Memory()
 	write := func(l *Ledger, s *Entries, i int, id, text string) {
 		h := Hash{Lo: uint64(i)}
 		b := fence.Render(fmt.Sprint(i), []fence.Line{{ID: id, Text: text}}, fence.Options{})
 		s.write(h, &variant{Injection: Injection{Conversation: "c", Block: b}}, "", -1, s.forgets)
 		s.confirm(h, nil, nil)
 	}
-	for name, shrunk := range map[string]func(t *testing.T, local storage.Local) (*Ledger, *Entries){
-		"while it grew": func(t *testing.T, local storage.Local) (*Ledger, *Entries) {
-			now := time.Now()
-			l := New(small, local, discarding, func() time.Time { now = now.Add(time.Second); return now })
-			s := l.Scope(scope)
-			<-s.loaded
-			for i := range 200 {
-				if i == 0 {
-					write(l, s, i, "m7", said)
-				} else {
-					write(l, s, i, fmt.Sprint("other", i), "something else that is worth a line")
-				}
-				l.store.flush(t.Context())
-			}
-			return l, s
-		},
-		"while it was loaded": func(t *testing.T, local storage.Local) (*Ledger, *Entries) {
-			now := time.Now()
-			l := New(large, local, discarding, func() time.Time { now = now.Add(time.Second); return now })
-			s := l.Scope(scope)
-			<-s.loaded
-			write(l, s, 0, "m7", said)
-			for i := range 200 {
-				write(l, s, i+1, fmt.Sprint("other", i), "something else that is worth a line")
-			}
-			l.store.flush(t.Context())
-			l = New(small, local, discarding, time.Now)
-			s = l.Scope(scope)
-			<-s.loaded
-			return l, s
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			local := storagetest.Memory()
-			l, s := shrunk(t, local)
-			if s.entries[Hash{}] != nil {
-				t.Fatal("the entry is still in memory: the test shows nothing")
-			}
-			s.forget(ids)
-			l.store.flush(t.Context())
-			for _, r := range segments(t, local) {
-				if plain, err := s2.Decode(nil, r.Value); err != nil || strings.Contains(string(plain), "4711") {
-					t.Errorf("a segment still holds the forgotten line (%v)", err)
-				}
-			}
-			again := New(large, local, discarding, time.Now).Scope(scope)
-			<-again.loaded
-			if again.err != nil || len(again.entries) == 0 {
-				t.Errorf("after a restart: %d entries, %v", len(again.entries), again.err)
-			}
-		})
+	l := New(DefaultConfig(), local, discarding, time.Now)
+	if err := l.OpenJournal(t.TempDir(), []byte("secret")); err != nil {
+		t.Fatal(err)
+	}
+	cold, pending := groupOf(l, scope), l.group(groupKey{scope, Hash{Hi: 2}})
+	<-cold.loaded
+	write(l, cold, 0, "m7", said)
+	write(l, cold, 1, "other", "something else that is worth a line")
+	l.store.flush(t.Context())
+	write(l, pending, 2, "m7", said)
+	l.mu.Lock()
+	l.evict(l.groups[cold.key])
+	l.evict(l.groups[pending.key])
+	l.mu.Unlock()
+	l.Forget(scope, "m7")
+	if n := len(segments(t, local)); n == 0 {
+		t.Fatal("nothing is stored")
+	}
+	for _, r := range segments(t, local) {
+		if plain, err := s2.Decode(nil, r.Value); err != nil || strings.Contains(string(plain), "4711") {
+			t.Errorf("a segment still holds the forgotten line (%v)", err)
+		}
+	}
+	if files, err := os.ReadDir(l.store.journal.dir); err != nil || len(files) > 0 {
+		t.Errorf("the journal still has %d files (%v)", len(files), err)
+	}
+	again := groupOf(New(DefaultConfig(), local, discarding, time.Now), scope)
+	if <-again.loaded; again.err != nil || len(again.entries) != 2 {
+		t.Errorf("after a restart: %d entries, %v", len(again.entries), again.err)
+	}
+}
+
+// While the store is away what was forgotten is not read from it either.
+func TestForgottenWhileTheStoreIsAway(t *testing.T) {
+	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
+	b := &between{Mem: storagetest.Memory()}
+	l := New(DefaultConfig(), b, discarding, time.Now)
+	s := groupOf(l, scope)
+	<-s.loaded
+	h := Hash{Lo: 7}
+	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
+	s.write(h, &variant{Injection: Injection{Conversation: "c", Block: block}}, "", -1, s.forgets)
+	s.confirm(h, nil, nil)
+	l.store.flush(t.Context())
+	b.writing = func() error { return storage.ErrUnavailable }
+	l.Forget(scope, "m7")
+	if b.writing != nil {
+		t.Fatal("the store was not asked: the test shows nothing")
+	}
+	l.mu.Lock()
+	l.evict(l.groups[s.key])
+	l.mu.Unlock()
+	s = groupOf(l, scope)
+	if <-s.loaded; len(s.entries) != 1 || s.entries[h].variants[0].Block.Text != "" {
+		t.Errorf("got %d entries, want the one without its block", len(s.entries))
+	}
+	l.store.flush(t.Context())
+	again := groupOf(New(DefaultConfig(), b, discarding, time.Now), scope)
+	if <-again.loaded; len(again.entries) != 1 || again.entries[h].variants[0].Block.Text != "" {
+		t.Errorf("after a restart: %d entries, want the one without its block", len(again.entries))
 	}
 }

@@ -4,20 +4,23 @@
 //
 // A chain hash over the scope and all messages up to a user turn is the key of
 // the turn's entry, so a client that edits its history falls off the chain by
-// itself. The proxy asks once for each request: [Entries.Walk] returns what the
-// ledger knows about it, and the methods of [Walk] record what became of it.
+// itself. The proxy asks once for each request: [Ledger.Find] finds its
+// conversation, [Search.Walk] returns what is known about the request, and the
+// methods of [Walk] record what became of it.
 //
 // Guarantees: what Walk returns for an earlier turn is, byte for byte, what was
-// sent there. Nothing is stored for a scope before an upstream has accepted one
-// of its requests. A forgotten memory leaves every block, in memory and in the
-// store. No request waits for the writer; the end of an answer does, within a
-// bound.
+// sent there. Nothing is stored for a conversation before an upstream has
+// accepted one of its requests. A forgotten memory leaves every block, in memory
+// and in the store. No request waits for the writer; the end of an answer does
+// for the journal, within a bound.
 //
-// All methods of Ledger and Entries may be called concurrently; a Walk belongs
-// to one goroutine. Memory is bounded by Config.MaxBytes and what waits for the
-// writer by 8 MiB; at either bound turns are no longer replayed, which costs
-// cache, and a refused request where the upstream binds its answers to them.
-// What repairs such a conversation is an entry, too: see [Walk.Repair].
+// All methods of Ledger may be called concurrently; a Search and its Walk belong
+// to one goroutine. Conversations that were not used lately are in the store
+// only. Memory is bounded by Config.MaxBytes, the store by Config.MaxStored, and
+// what waits for the writer by 8 MiB; beyond the latter two turns are no longer
+// replayed, which costs cache, and a refused request where the upstream binds
+// its answers to them. What repairs such a conversation is an entry, too: see
+// [Walk.Repair].
 package ledger
 
 import (
@@ -44,18 +47,23 @@ type Config struct {
 	// evicted from a live conversation.
 	MaxBlocks int
 	MaxTokens int
-	// MaxBytes bounds the entries in memory over all scopes. Scopes that were
-	// idle for a minute are evicted first and loaded again when they return.
-	// Where all are busy, those above an equal share lose their least recently
-	// used turns permanently. Where that share is only a few turns, the least
-	// recently used scopes are evicted.
+	// MaxBytes bounds the entries in memory over all scopes. The conversations
+	// that were idle for longest leave it first, and are loaded when they go
+	// on. Conversations of one user that begin with the same words share at most
+	// a sixteenth of it; beyond that their least recently used turns are lost.
 	MaxBytes int64
+	// MaxStored bounds what is stored, in bytes over all scopes. Beyond it the
+	// turns that were not used for longest are deleted.
+	MaxStored int64
 }
+
+// maxGroup bounds a group, in bytes.
+func (c *Config) maxGroup() int64 { return c.MaxBytes / 16 }
 
 // DefaultConfig keeps entries for as long as conversations are continued,
 // retries for a minute, and a quarter of a small context window.
 func DefaultConfig() Config {
-	return Config{TTL: 30 * 24 * time.Hour, ReplayWindow: time.Minute, MaxBlocks: 32, MaxTokens: 8000, MaxBytes: 32 << 20}
+	return Config{TTL: 30 * 24 * time.Hour, ReplayWindow: time.Minute, MaxBlocks: 32, MaxTokens: 8000, MaxBytes: 32 << 20, MaxStored: 1 << 30}
 }
 
 // Validate reports all problems, each with its key.
@@ -71,11 +79,12 @@ func (c Config) Validate() error {
 	check(c.MaxBlocks >= 1, "maxBlocks: must be at least 1")
 	check(c.MaxTokens >= 1, "maxTokens: must be at least 1")
 	check(c.MaxBytes >= 1<<20, "maxBytes: must be at least 1048576")
+	check(c.MaxStored >= 1<<20, "maxStored: must be at least 1048576")
 	return errors.Join(errs...)
 }
 
-// Ledger holds the entries of all scopes that were used lately. Create with
-// New; Run must be running for anything to be stored.
+// Ledger holds the entries of all conversations that were used lately. Create
+// with New; Run must be running for anything to be stored.
 type Ledger struct {
 	cfg   Config
 	store *store // nil = memory only
@@ -85,82 +94,152 @@ type Ledger struct {
 	repairs repairs
 
 	mu     sync.Mutex
-	scopes map[storage.Scope]*list.Element // of *Entries
-	recent *list.List                      // front = most recently used
+	loads  map[storage.Scope]scopeLoads
+	groups map[groupKey]*list.Element // of *Entries
+	recent *list.List                 // front = most recently used
 	bytes  int64
+}
+
+// scopeLoads are the loads of one scope that are under way.
+type scopeLoads struct {
+	count int
+	began time.Time // the first of them
 }
 
 // New returns a ledger that keeps its entries in local, or in memory alone
 // where local is nil. It does no I/O.
 func New(cfg Config, local storage.Local, log *slog.Logger, now func() time.Time) *Ledger {
-	l := &Ledger{cfg: cfg, now: now, scopes: map[storage.Scope]*list.Element{}, recent: list.New()}
+	l := &Ledger{cfg: cfg, now: now, loads: map[storage.Scope]scopeLoads{}, groups: map[groupKey]*list.Element{}, recent: list.New()}
 	if local != nil {
-		l.store = newStore(local, log, cfg.MaxBytes)
+		l.store = newStore(local, log, cfg)
 	}
 	return l
 }
 
-// Scope returns the entries of a scope and begins to load them if they are not
-// in memory. Call Await before using them.
-func (l *Ledger) Scope(scope storage.Scope) *Entries {
+// OpenJournal makes entries durable within moments: they are written to files
+// in dir until the store has them. What such files hold is taken up. Call it
+// before Find. The secret, from which their keys derive, must be the same each
+// time. Without a journal a kill loses what was inserted in the last quarter of
+// a second. A second call does nothing.
+func (l *Ledger) OpenJournal(dir string, secret []byte) error {
+	if l.store == nil {
+		return nil
+	}
+	return l.store.open(dir, secret)
+}
+
+// group returns the entries of a group, as far as they are in memory.
+func (l *Ledger) group(key groupKey) *Entries {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if e, ok := l.scopes[scope]; ok {
-		s := e.Value.(*Entries)
-		if !s.failed() {
-			s.lastUsed = l.now()
-			l.recent.MoveToFront(e)
-			return s
-		}
+	e, ok := l.groups[key]
+	if ok && e.Value.(*Entries).failed() {
 		l.evict(e) // load again
+		ok = false
 	}
-	s := newEntries(l, scope)
-	s.lastUsed = l.now()
-	l.scopes[scope] = l.recent.PushFront(s)
-	l.account(s, scopeSize(scope))
-	if l.store == nil {
-		close(s.loaded)
+	if ok {
+		l.recent.MoveToFront(e)
 	} else {
-		l.store.load(s)
+		s := newEntries(l, key)
+		e = l.recent.PushFront(s)
+		l.groups[key] = e
+		l.account(s, key.size())
+		if l.store == nil {
+			s.reading = true
+			close(s.loaded)
+		}
 	}
-	return s
+	return e.Value.(*Entries)
+}
+
+// load begins to load what is stored of a group, unless that was done or there
+// is nothing. Call await before using it.
+func (l *Ledger) load(s *Entries) {
+	if l.store == nil {
+		return
+	} else if may, known := l.store.mayHave(s.key); known && !may {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.reading {
+		return
+	}
+	s.reading = true
+	loads := l.loads[s.key.scope]
+	if loads.count++; loads.count == 1 {
+		loads.began = time.Now()
+	}
+	l.loads[s.key.scope] = loads
+	l.store.load(s)
+}
+
+// loaded records that the load of a group has ended.
+func (l *Ledger) loaded(scope storage.Scope) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	loads := l.loads[scope]
+	if loads.count--; loads.count == 0 {
+		delete(l.loads, scope)
+		return
+	}
+	l.loads[scope] = loads
+}
+
+// inMemory returns the groups of a scope that are in memory.
+func (l *Ledger) inMemory(scope storage.Scope) (all []*list.Element) {
+	for key, e := range l.groups {
+		if key.scope == scope {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 // Forget removes memories from all blocks that later requests of the scope
-// would replay. Privacy beats the cache.
+// would replay. Privacy beats the cache. It waits for the store for a few
+// seconds; if that is away, it is done as soon as it is back.
 func (l *Ledger) Forget(scope storage.Scope, ids ...string) {
-	s := l.Scope(scope)
-	<-s.loaded
-	if s.err != nil {
-		l.Erase(scope) // which blocks hold them is unknown, and the next load may succeed
-		return
-	}
+	l.forgets.Add(1)
 	set := make(map[string]struct{}, len(ids))
 	for _, id := range ids {
 		set[id] = struct{}{}
 	}
-	s.forget(set)
+	if l.store != nil {
+		l.store.forget(scope, set) // from here on nothing that is loaded has them
+	}
+	l.mu.Lock()
+	groups := l.inMemory(scope)
+	l.mu.Unlock()
+	for _, e := range groups {
+		e.Value.(*Entries).forget(set)
+	}
+	if l.store != nil {
+		l.store.forget(scope, set) // what was put in between
+		l.store.settleNow()
+	}
 }
 
-// Erase drops a scope from memory and from the store. A request in flight keeps
-// its entries to itself.
+// Erase drops a scope from memory and from the store, as Forget does. A request
+// in flight keeps its entries to itself.
 func (l *Ledger) Erase(scope storage.Scope) {
 	l.forgets.Add(1)
 	l.mu.Lock()
-	var s *Entries
-	if e, ok := l.scopes[scope]; ok {
-		s = e.Value.(*Entries)
+	groups := l.inMemory(scope)
+	for _, e := range groups {
 		l.evict(e)
 	}
 	l.mu.Unlock()
-	if s != nil {
+	for _, e := range groups {
+		s := e.Value.(*Entries)
 		s.mu.Lock()
 		s.erased = true
 		clear(s.entries)
 		s.mu.Unlock()
 	}
 	if l.store != nil {
-		l.store.replace(scope, nil, l.cfg.TTL) // also what is being written at this moment
+		l.store.erase(scope)
+		l.store.settleNow()
 	}
 }
 

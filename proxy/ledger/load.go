@@ -8,10 +8,11 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// load reads a scope's entries in the background and closes s.loaded.
+// load reads a group's entries in the background and closes s.loaded.
 func (st *store) load(s *Entries) {
 	cfg := &s.ledger.cfg
 	st.loads.Go(func() {
+		defer s.ledger.loaded(s.key.scope)
 		defer close(s.loaded)
 		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
 		select {
@@ -23,123 +24,109 @@ func (st *store) load(s *Entries) {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
-		var got stored
-		for reads := 1; ; reads++ { // a commit may replace or add segments during the read
-			var during commits
-			if got, during = st.read(ctx, s.scope, cfg.MaxBytes/4); got.err != nil {
-				s.err = got.err
-				return
-			}
-			if during == noCommit || during == addingCommit && reads >= maxRereads {
-				got.partial = got.partial || during != noCommit
-				break
-			}
+		if !st.awaitRoot(ctx, s.key) {
+			return
 		}
-		entries, partial := got.entries, got.partial
-		size := int64(0)
-		for _, e := range entries {
-			size += e.size()
+		got, err := st.read(ctx, s.key, cfg.maxGroup())
+		if s.err = err; err != nil {
+			return
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.erased { // what was read is void
 			return
 		}
-		if got.segments > maxSegments {
-			st.replace(s.scope, entries, cfg.TTL)
-			partial = false
-		}
-		s.partial = s.partial || partial
-		for h, e := range entries { // what was written during the load is newer
-			if now := s.entries[h]; now != nil && (now.position != nil || now.repair != nil) {
+		grown := int64(0)
+		for h, e := range got.entries { // what was written during the load is newer
+			if now := s.entries[h]; now != nil && len(now.variants) == 0 {
 				continue
 			} else if now != nil {
+				grown -= now.size()
+				e.variants = slices.DeleteFunc(e.variants, func(v *variant) bool { return slices.ContainsFunc(now.variants, v.same) })
 				e.variants = append(e.variants, now.variants...)
-				for len(e.variants) > maxVariants { // more could not be read back
-					size -= e.variants[0].size()
-					e.variants = e.variants[1:]
-				}
+				e.variants = e.variants[max(len(e.variants)-maxVariants, 0):] // more could not be read back
 			}
+			grown += e.size()
 			s.set(h, e)
 		}
-		s.confirmed = s.confirmed || got.segments > 0 || len(entries) > 0
-		s.charge(size)
+		s.confirmed = s.confirmed || got.segments > 0 || len(got.entries) > 0
+		s.saves += got.segments
+		s.charge(grown)
 	})
 }
 
-// stored is what the store and the writer hold of a scope.
+// stored is what the store and the writer hold of a group.
 type stored struct {
 	entries  map[Hash]*entry
 	segments int
-	partial  bool // some of it is missing from entries
-	err      error
 }
 
-// reading is a read of a scope's entries in progress.
+// reading is a read of a group in progress.
 type reading struct {
-	scope  storage.Scope
-	during commits
+	key   groupKey
+	stale bool // a commit has changed the group since
+	void  bool // a task has taken something out of it since
 }
 
-// commits is what the writer has committed of a scope while it was read.
-type commits uint8
-
-const (
-	noCommit        commits = iota
-	addingCommit            // entries may be missing
-	replacingCommit         // what was read is void
-)
-
-// leave ends a reading.
-func (st *store) leave(r *reading) {
+// read reads a group, into entries of at most maxBytes. Of a group that is
+// written to all the time it may miss the newest rows.
+func (st *store) read(ctx context.Context, key groupKey, maxBytes int64) (out stored, err error) {
+	self := &reading{key: key}
 	st.mu.Lock()
-	st.reads = slices.DeleteFunc(st.reads, func(other *reading) bool { return other == r })
-	st.mu.Unlock()
-}
-
-// read reads a scope, into entries of at most maxBytes, and returns what was
-// committed meanwhile.
-func (st *store) read(ctx context.Context, scope storage.Scope, maxBytes int64) (out stored, during commits) {
-	st.mu.Lock()
-	self := &reading{scope: scope}
 	st.reads = append(st.reads, self)
-	st.mu.Unlock()
-	defer st.leave(self)
-	out.entries = map[Hash]*entry{}
-	size := int64(0)
-	for after := ""; ; {
-		page, err := st.local.Records(ctx, storage.BucketLedger, scope, after, storage.MaxPage)
-		if err != nil {
-			return stored{err: err}, noCommit
-		}
-		for _, r := range page.Records {
-			out.segments++
-			n, err := readSegment(r.Value, out.entries)
-			if err != nil {
-				st.dropped.Add(1)
-				out.partial = true
-			}
-			if size += n; size > maxBytes { // one scope gets no more than maxBytes
-				size -= shrink(out.entries)
-				out.partial = true
-			}
-		}
-		if after = page.Next; after == "" {
-			break
+	defer func() {
+		st.reads = slices.DeleteFunc(st.reads, func(r *reading) bool { return r == self })
+		st.mu.Unlock()
+	}()
+	for n := 1; n == 1 || self.void || self.stale && n <= maxRereads; n++ {
+		self.stale, self.void = false, false
+		st.mu.Unlock()
+		out, err = st.readOnce(ctx, key, maxBytes)
+		if st.mu.Lock(); err != nil {
+			return out, err
 		}
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	for _, u := range [...]*unsaved{st.writing[scope], st.pending[scope]} { // newer, left by an evicted copy of this scope
+	t := st.tasks[key.scope]
+	newer := []*unsaved{st.writing[key], st.pending[key]} // left by an evicted copy of this group
+	if t != nil && t.erase {
+		clear(out.entries)
+		newer = newer[1:]
+	}
+	for _, u := range newer {
 		if u == nil {
 			continue
-		}
-		if u.replace {
-			clear(out.entries)
 		}
 		for _, rows := range u.segments {
 			_, _ = readRows(rows, out.entries) // as appendRow wrote them
 		}
 	}
-	return out, self.during
+	if t != nil {
+		for _, e := range out.entries {
+			e.forget(t.ids)
+		}
+	}
+	return out, nil
+}
+
+func (st *store) readOnce(ctx context.Context, key groupKey, maxBytes int64) (out stored, err error) {
+	out.entries = map[Hash]*entry{}
+	size := int64(0)
+	for r, err := range st.segments(ctx, key) {
+		if err != nil {
+			return stored{}, err
+		}
+		out.segments++
+		rows, err := segmentRows(r.Value)
+		n := int64(0)
+		if err == nil {
+			n, err = readRows(rows, out.entries)
+		}
+		if err != nil {
+			st.dropped.Add(1)
+		}
+		if size += n; size > maxBytes {
+			size -= shrink(out.entries)
+		}
+	}
+	return out, nil
 }

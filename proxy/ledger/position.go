@@ -69,21 +69,16 @@ type origin struct {
 	held  bool // the upstream holds what went before
 }
 
-// originOf finds where req starts.
-func (s *Entries) originOf(seed Hash, req *dialect.Request, blind bool) origin {
-	o := origin{seed: seed}
-	switch {
-	case req.PreviousID != "":
-		o.seed, o.held = heldKey(seed, heldResponse, req.PreviousID), true
-	case req.Held:
-		o.seed, o.held = heldKey(seed, heldConversation, req.Conversation), true
-	default:
+// origin finds where the request starts.
+func (f *Search) origin(blind bool) origin {
+	o := origin{seed: f.seed}
+	if f.held == (Hash{}) {
 		return o
 	}
-	if blind {
+	if o.seed, o.held = f.held, true; blind {
 		return o
 	}
-	if o.at, o.known = s.positionAt(o.seed); o.known {
+	if o.at, o.known = f.entries.positionAt(o.seed); o.known {
 		o.seed = o.at.self // the newest response of a server-side conversation
 	}
 	return o
@@ -233,6 +228,11 @@ func (c *Continuation) Record(responseID string) {
 		keys = append(keys, heldKey(c.seed, heldConversation, c.server))
 	}
 	c.entries.place(c.next, keys...)
+	for _, key := range keys {
+		if group := c.entries.key; key != group.root {
+			c.entries.ledger.point(group.scope, key, group.root)
+		}
+	}
 }
 
 // A position on disk is a version byte, the conversation, parent, self, newest,

@@ -24,8 +24,8 @@ type between struct {
 	writing func() error
 }
 
-func (b *between) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
-	page, err := b.Mem.Records(ctx, bucket, scope, after, limit)
+func (b *between) RecordsWithPrefix(ctx context.Context, bucket storage.Bucket, scope storage.Scope, prefix, after string, limit int) (storage.RecordPage, error) {
+	page, err := b.Mem.RecordsWithPrefix(ctx, bucket, scope, prefix, after, limit)
 	if then := b.reading; then != nil {
 		b.reading = nil
 		then()
@@ -51,7 +51,7 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 	t.Helper()
 	b := &between{Mem: storagetest.Memory()}
 	l := New(DefaultConfig(), b, discarding, time.Now)
-	s := l.Scope(scope)
+	s := groupOf(l, scope)
 	<-s.loaded
 	for i := range n {
 		enter(l, s, i)
@@ -78,11 +78,9 @@ func TestErasedDuringLoad(t *testing.T) {
 		before   bool // the load begins after the erasure
 		late     bool // the writer had nothing to say any more
 	}{
-		"few":                             {segments: 1},
-		"so many that they are rewritten": {segments: maxSegments + 1},
-		"written while it reads":          {segments: 1, before: true},
-		"just read":                       {segments: 1, late: true},
-		"just read, so many":              {segments: maxSegments + 1, late: true},
+		"few":                    {segments: 1},
+		"written while it reads": {segments: 1, before: true},
+		"just read":              {segments: 1, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,11 +95,12 @@ func TestErasedDuringLoad(t *testing.T) {
 			}
 			var s *Entries
 			if tt.late {
-				s = newEntries(l, scope)
+				s = newEntries(l, groupKey{scope, Hash{Hi: 1}})
+				l.loads[scope] = scopeLoads{count: 1}
 				s.erased = true
 				l.store.load(s)
 			} else {
-				s = l.Scope(scope)
+				s = groupOf(l, scope)
 			}
 			<-s.loaded
 			if tt.late {
@@ -129,24 +128,23 @@ func TestCommittedDuringLoad(t *testing.T) {
 	scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}
 	b := filled(t, scope, 1)
 	l := New(DefaultConfig(), b, discarding, time.Now)
-	s := l.Scope(scope)
+	s := groupOf(l, scope)
 	<-s.loaded
 	h := Hash{Lo: 7}
 	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
 	s.write(h, &variant{Injection: Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: block}}, "", -1, s.forgets)
 	s.confirm(h, nil, nil)
 	l.mu.Lock()
-	l.evict(l.scopes[scope])
+	l.evict(l.groups[s.key])
 	l.mu.Unlock()
 	b.reading = func() { l.store.flush(t.Context()) }
-	s = l.Scope(scope)
+	s = groupOf(l, scope)
 	<-s.loaded
 	if s.err != nil || len(s.entries) != 2 {
 		t.Fatalf("%d entries, %v; want 2", len(s.entries), s.err)
 	}
-	s.forget(map[string]struct{}{"m7": {}})
-	l.store.flush(t.Context())
-	again := New(DefaultConfig(), b, discarding, time.Now).Scope(scope)
+	l.Forget(scope, "m7")
+	again := groupOf(New(DefaultConfig(), b, discarding, time.Now), scope)
 	<-again.loaded
 	for _, v := range again.entries[h].variants {
 		if v.Block.Text != "" {
@@ -164,10 +162,10 @@ func TestErasedAfterEviction(t *testing.T) {
 	for _, erased := range []bool{false, true} {
 		b := &between{Mem: storagetest.Memory()}
 		l := New(DefaultConfig(), b, discarding, time.Now)
-		s := l.Scope(scope)
+		s := groupOf(l, scope)
 		<-s.loaded
 		l.mu.Lock()
-		l.evict(l.scopes[scope])
+		l.evict(l.groups[s.key])
 		l.mu.Unlock()
 		if erased {
 			l.Erase(scope)
@@ -190,13 +188,13 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		b := &between{Mem: storagetest.Memory()}
 		l := New(DefaultConfig(), b, discarding, time.Now)
 		for i, sc := range []storage.Scope{scope, other} {
-			s := l.Scope(sc)
+			s := groupOf(l, sc)
 			<-s.loaded
 			enter(l, s, i)
 		}
 		b.writing = func() error {
-			l.Erase(scope)
-			enter(l, l.Scope(other), 2)
+			l.store.erase(scope)
+			enter(l, groupOf(l, other), 2)
 			if end == "panic" {
 				panic("store")
 			}
@@ -206,7 +204,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 			t.Fatal("the commit did not fail")
 		}
 		b.writing = func() error {
-			if l.store.writing[scope] != nil && l.store.writing[scope].size > 0 {
+			if l.store.busy(scope) {
 				t.Errorf("%s: what was erased is written again", end)
 			}
 			return nil
@@ -221,7 +219,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		if !slices.Equal(users, []string{"other"}) {
 			t.Errorf("%s: got segments of %q", end, users)
 		}
-		again := New(DefaultConfig(), b, discarding, time.Now).Scope(other)
+		again := groupOf(New(DefaultConfig(), b, discarding, time.Now), other)
 		if <-again.loaded; len(again.entries) != 2 {
 			t.Errorf("%s: another's %d entries are left, want 2", end, len(again.entries))
 		}
@@ -238,7 +236,7 @@ func TestFlushesSideBySide(t *testing.T) {
 	for i := range 8 {
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint(i)}
 		flushing.Go(func() {
-			s := l.Scope(scope)
+			s := groupOf(l, scope)
 			<-s.loaded
 			for j := range 20 {
 				enter(l, s, j)
@@ -267,7 +265,7 @@ func TestHeldLedger(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended = make(chan struct{})
 		go func() { defer close(ended); l.store.run(ctx) }()
-		s := l.Scope(scope)
+		s := groupOf(l, scope)
 		<-s.loaded
 		held := make(chan func())
 		b.writing = func() error { // the hold waits for the commit that is under way
@@ -292,7 +290,7 @@ func TestHeldLedger(t *testing.T) {
 			t.Errorf("%d segments, want the one that was being written", got)
 		}
 		enter(l, s, 2)
-		o := l.Scope(other)
+		o := groupOf(l, other)
 		<-o.loaded
 		enter(l, o, 3)
 		time.Sleep(time.Minute)
@@ -324,10 +322,10 @@ func TestHeldLedger(t *testing.T) {
 // comes from.
 func TestPendingIsBounded(t *testing.T) {
 	t.Parallel()
-	st := newStore(storagetest.Memory(), discarding, maxPending)
+	st := newStore(storagetest.Memory(), discarding, DefaultConfig())
 	e := &entry{variants: []*variant{{Injection: Injection{Conversation: "c", Block: fence.Block{Text: string(make([]byte, 64<<10))}}}}}
 	for i := range 1000 {
-		st.put(storage.Scope{User: string(rune('a' + i))}, Hash{}, e, 0)
+		st.put(groupKey{scope: storage.Scope{User: string(rune('a' + i))}}, Hash{}, e, 0)
 	}
 	if st.size > maxPending+65<<10 || len(st.pending) > 130 || st.dropped.Load() < 800 {
 		t.Errorf("%d bytes of %d scopes, %d dropped", st.size, len(st.pending), st.dropped.Load())

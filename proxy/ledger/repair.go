@@ -112,7 +112,7 @@ func (w *Walk) repairAt(key Hash) (repair, bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.at(key)
+	e := s.entries[key]
 	if e == nil || e.repair == nil {
 		return repair{}, false
 	}

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
+	"math"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,135 +19,177 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// store keeps the ledger across restarts, off the hot path. The changes of a
-// scope are written at once, with all others that wait, as records called
-// segments; of an entry that is in several segments the newest counts. An
-// answer ends only when what was inserted for it is written, or the writer is
-// behind.
+// store keeps the ledger across restarts, off the hot path. A row goes into the
+// journal at once, and to the store with all others that wait, as records
+// called segments, a commit at a time; of an entry that is in several segments
+// the newest counts. An answer ends only when what was inserted for it is in
+// the journal, or that is behind.
 type store struct {
 	local storage.Local
 	log   *slog.Logger
+	ttl   time.Duration
 
-	committing sync.Mutex // one commit at a time; taken before mu
+	committing chan struct{} // one commit at a time; taken before mu
 
-	mu      sync.Mutex
-	pending map[storage.Scope]*unsaved
-	writing map[storage.Scope]*unsaved // taken from pending, not committed yet
-	paused  map[storage.Scope]int      // calls of pauseWrites that have not resumed
-	settled chan struct{}              // closed when a commit ends; nil = nobody waits
-	reads   []*reading                 // at most as many as there are slots
-	size    int                        // bytes pending
-	maxSize int                        // of size; beyond it entries are dropped and counted
-	segment int64                      // the last segment's key
-	spare   [][]byte                   // segments to use again, at most an eighth of maxSize
-	wake    chan struct{}
+	mu        sync.Mutex
+	journal   *journal // nil = none
+	pending   map[groupKey]*unsaved
+	writing   map[groupKey]*unsaved // taken from pending, not committed yet
+	tasks     map[storage.Scope]*task
+	roots     map[storage.Scope]*roots
+	rootCount int                   // of all scopes
+	working   storage.Scope         // whose task is under way; zero = none
+	paused    map[storage.Scope]int // calls of pauseWrites that have not resumed
+	settled   chan struct{}         // closed when a commit ends; nil = nobody waits
+	reads     []*reading            // at most as many as there are slots
+	size      int                   // bytes pending
+	maxSize   int                   // of size; beyond it entries are dropped and counted
+	segment   int64                 // the last segment's number
+	spare     [][]byte              // segments to use again, at most an eighth of maxSize
+	wake      chan struct{}
 
-	behind atomic.Bool // a request has waited in vain since the last commit
+	behind atomic.Bool // a request has waited in vain since the journal last wrote
 
 	loads   sync.WaitGroup
 	slots   chan struct{} // concurrent loads
 	dropped atomic.Int64
+
+	trim trimmer
 }
 
-// unsaved are the changes of one scope that wait to be written.
+// unsaved are the changes of one group that wait to be written.
 type unsaved struct {
 	segments [][]byte // rows as appendRow writes them; the last row of an entry counts
 	size     int      // bytes of segments
 	count    int      // of rows
 	expires  storage.Time
-	tickets  []ticket // to close once it is written
-	// replace: this is everything that is known, and all older segments are
-	// deleted first.
-	replace bool
-	// compact: the same, but nothing has to go: older segments are deleted
-	// afterwards.
-	compact bool
+	journal  int  // number of the oldest file of the journal with rows of it
+	compact  bool // this is everything that is known: older segments are deleted afterwards
 }
-
-// ticket is closed once what it was given for is in the store.
-type ticket chan struct{}
 
 const (
 	maxPending  = 8 << 20
-	segmentSize = 128 << 10            // bytes of a segment before compression, except for its last entry
-	commitSize  = 1 << 20              // bytes of rows in one commit, except for its last scope
-	commitRate  = 4 << 20              // bytes of rows a second, about 2,000 new turns; more fills maxPending
-	maxSegments = 256                  // of a scope; more are rewritten as few when it is loaded
-	compactAt   = 1024                 // saves of a scope, after which its segments are rewritten as few
-	commitDelay = 2 * time.Millisecond // lets requests that come together share a commit
+	segmentSize = 128 << 10 // bytes of a segment before compression, except for its last entry
+	commitSize  = 1 << 20   // bytes of rows in one commit, except for its last group
+	commitRate  = 4 << 20   // bytes of rows a second, about 2,000 new turns; more fills maxPending
+	compactAt   = 64        // segments of a group, after which they are rewritten as few
+	commitDelay = 250 * time.Millisecond
 	retryDelay  = time.Second
 	maxLoads    = 8
-	maxRereads  = 4 // of a scope that is being written to; then it counts as partly read
+	maxRereads  = 4 // of a group that is being written to
 	loadTimeout = 10 * time.Second
 )
 
 // newStore returns a store for a ledger of at most maxBytes in memory. No more
-// than that waits to be written, and concurrent loads, each of up to a quarter
-// of it, hold no more than that together.
-func newStore(local storage.Local, log *slog.Logger, maxBytes int64) *store {
+// than that waits to be written.
+func newStore(local storage.Local, log *slog.Logger, cfg Config) *store {
 	return &store{
-		local: local, log: log, pending: map[storage.Scope]*unsaved{}, writing: map[storage.Scope]*unsaved{},
-		paused: map[storage.Scope]int{}, wake: make(chan struct{}, 1),
-		maxSize: int(min(maxBytes, maxPending)), slots: make(chan struct{}, max(min(maxBytes>>20, maxLoads), 1)),
+		local: local, log: log, ttl: cfg.TTL, committing: make(chan struct{}, 1), pending: map[groupKey]*unsaved{}, writing: map[groupKey]*unsaved{},
+		tasks: map[storage.Scope]*task{}, roots: map[storage.Scope]*roots{}, paused: map[storage.Scope]int{}, wake: make(chan struct{}, 1),
+		maxSize: int(min(cfg.MaxBytes, maxPending)), slots: make(chan struct{}, max(min(cfg.MaxBytes>>20, maxLoads), 1)),
+		trim: trimmer{limit: cfg.MaxStored},
 	}
+}
+
+// open opens the journal in dir, and takes up what it holds.
+func (st *store) open(dir string, secret []byte) error {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	if st.journal != nil {
+		return nil
+	}
+	j, unreadable, err := openJournal(dir, secret, st.restoreRows)
+	st.dropped.Add(int64(unreadable))
+	if err != nil {
+		return err
+	}
+	st.journal = j
+	st.signal()
+	return nil
 }
 
 // maxSpare returns how many segments are kept for reuse.
 func (st *store) maxSpare() int { return st.maxSize / 8 / segmentSize }
 
-// put queues the newest state of an entry. It returns nil if it had to drop it.
-func (st *store) put(scope storage.Scope, h Hash, e *entry, expires storage.Time) (t ticket) {
-	st.mu.Lock()
-	if st.size < st.maxSize {
-		u := st.unsaved(scope)
-		st.add(u, h, e, expires)
-		t = u.tickets[0]
-	} else {
-		st.dropped.Add(1) // without making room for the scope
-	}
-	st.mu.Unlock()
-	st.signal()
-	return t
-}
-
-// keepsUp reports whether what is put now will be written within moments.
-func (st *store) keepsUp() bool {
-	if st.behind.Load() {
-		return false
-	}
+// put queues the newest state of an entry. It returns the batch of the journal
+// that it is in, nil where there is none; kept is false if it had to drop it.
+func (st *store) put(key groupKey, h Hash, e *entry, expires storage.Time) (b *batch, kept bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	return st.size <= commitSize
+	defer st.signal()
+	if st.size >= st.maxSize {
+		st.dropped.Add(1)
+		return nil, false
+	}
+	u := st.unsaved(key)
+	row := st.add(u, h, e, expires)
+	if st.journal == nil {
+		return nil, true
+	}
+	b, number := st.journal.append(func(rows []byte) []byte { return appendJournalRow(rows, key, expires, row) })
+	u.journal = min(u.journal, number)
+	return b, b != nil
 }
 
-// unsaved returns what is pending of scope. Needs st.mu.
-func (st *store) unsaved(scope storage.Scope) *unsaved {
-	u := st.pending[scope]
+// unsaved returns what is pending of a group. Needs st.mu.
+func (st *store) unsaved(key groupKey) *unsaved {
+	u := st.pending[key]
 	if u == nil {
-		u = &unsaved{tickets: []ticket{make(ticket)}}
-		st.pending[scope] = u
+		u = &unsaved{journal: math.MaxInt}
+		st.pending[key] = u
+		if r := st.roots[key.scope]; r != nil {
+			st.addRoot(key.scope, r, key.root)
+		}
 	}
 	return u
 }
 
-// add appends a row. Needs st.mu.
-func (st *store) add(u *unsaved, h Hash, e *entry, expires storage.Time) {
-	if st.size >= st.maxSize {
-		st.dropped.Add(1)
-		return
-	}
+// add appends a row, and returns it. Needs st.mu.
+func (st *store) add(u *unsaved, h Hash, e *entry, expires storage.Time) []byte {
+	segment := st.room(u)
+	before := len(*segment)
+	*segment = appendRow(*segment, h, e)
+	row := (*segment)[before:]
+	st.count(u, len(row), expires)
+	return row
+}
+
+// room returns the segment that the next row of u goes to. Needs st.mu.
+func (st *store) room(u *unsaved) *[]byte {
 	last := len(u.segments) - 1
 	if last < 0 || len(u.segments[last]) >= segmentSize {
 		u.segments = append(u.segments, st.newSegment())
 		last++
 	}
-	before := len(u.segments[last])
-	u.segments[last] = appendRow(u.segments[last], h, e)
-	n := len(u.segments[last]) - before
+	return &u.segments[last]
+}
+
+// count counts a row of n bytes that was added to u. Needs st.mu.
+func (st *store) count(u *unsaved, n int, expires storage.Time) {
 	u.size += n
 	u.count++
 	st.size += n
 	u.expires = max(u.expires, expires)
+}
+
+// restoreRows takes up rows of the journal. Needs st.mu.
+func (st *store) restoreRows(rows []byte, number int) {
+	now := storage.TimeOf(time.Now())
+	for d := (decoder{rows}); len(d.rest) > 0; {
+		key, expires, row := d.journalRow()
+		if d.broken() {
+			st.dropped.Add(1)
+			return
+		}
+		if expires < now || st.size >= st.maxSize {
+			continue
+		}
+		u := st.unsaved(key)
+		segment := st.room(u)
+		*segment = append(*segment, row...)
+		st.count(u, len(row), expires)
+		u.journal = min(u.journal, number)
+	}
 }
 
 // newSegment returns an empty segment. Needs st.mu.
@@ -155,49 +200,37 @@ func (st *store) newSegment() (b []byte) {
 	return b
 }
 
-// replace queues everything that is known of a scope, to replace all that is
-// stored of it.
-func (st *store) replace(scope storage.Scope, entries map[Hash]*entry, ttl time.Duration) {
-	st.mu.Lock()
-	st.drop(scope)
-	u := st.unsaved(scope) // exists even if nothing is left
-	u.replace = true
-	for h, e := range entries {
-		st.add(u, h, e, storage.TimeOf(e.lastUse().Add(ttl)))
-	}
-	st.mu.Unlock()
-	st.signal()
-}
-
-// compact queues all entries of a scope, to be written as few segments instead
-// of one for each save. It does nothing while much is waiting.
-func (st *store) compact(scope storage.Scope, entries map[Hash]*entry, ttl time.Duration) {
+// compact queues all entries of a group, to be written as few segments instead
+// of one for each commit. It does nothing while much is waiting.
+func (st *store) compact(key groupKey, entries map[Hash]*entry, ttl time.Duration) {
 	size := int64(0)
 	for _, e := range entries {
 		size += e.size()
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	before := st.pending[scope]
-	if int64(st.size)+size > int64(st.maxSize)/2 || before != nil && before.replace {
+	if int64(st.size)+size > int64(st.maxSize)/2 {
 		return
 	}
-	u := &unsaved{tickets: []ticket{make(ticket)}, compact: true}
-	if before != nil {
-		u.tickets = append(u.tickets, before.tickets...)
-		st.drop(scope)
+	u := &unsaved{journal: math.MaxInt, compact: true}
+	if before := st.pending[key]; before != nil {
+		u.journal = before.journal
+		st.drop(key)
 	}
-	st.pending[scope] = u
+	st.pending[key] = u
 	for h, e := range entries {
-		st.add(u, h, e, storage.TimeOf(e.lastUse().Add(ttl)))
+		if e.stored() {
+			st.add(u, h, e, storage.TimeOf(e.lastUse().Add(ttl)))
+		}
 	}
+	st.signal()
 }
 
-// drop drops what is pending of a scope. Needs st.mu.
-func (st *store) drop(scope storage.Scope) {
-	if u := st.pending[scope]; u != nil {
+// drop drops what is pending of a group. Needs st.mu.
+func (st *store) drop(key groupKey) {
+	if u := st.pending[key]; u != nil {
 		st.size -= u.size
-		delete(st.pending, scope)
+		delete(st.pending, key)
 	}
 }
 
@@ -207,22 +240,29 @@ func (st *store) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-st.wake:
-			pause(ctx, commitDelay)
+			pause(ctx, commitDelay) // what comes together shares a commit
 			for more := true; more && ctx.Err() == nil; {
 				var n int
 				if n, more = st.commit(ctx); n < 0 {
 					pause(ctx, retryDelay)
 					st.signal()
 				} else if more {
-					pause(ctx, time.Duration(n)*time.Second/commitRate-commitDelay)
+					pause(ctx, time.Duration(n)*time.Second/commitRate)
 				}
 			}
+			st.trimStored(ctx)
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	st.flush(last)
 	st.loads.Wait()
+	st.mu.Lock()
+	j := st.journal
+	st.mu.Unlock()
+	if j != nil {
+		j.close(retryDelay)
+	}
 }
 
 // guard is deferred around work in goroutines: a panic is logged without its
@@ -261,100 +301,115 @@ func (st *store) flush(ctx context.Context) (done bool) {
 	}
 }
 
-// commit writes n bytes of what is pending, or none. n < 0 means that the store
-// refused and all is pending again.
+// commit does the tasks that wait and writes n bytes of what is pending. n < 0
+// means that the store refused and all is pending again.
 func (st *store) commit(ctx context.Context) (n int, more bool) {
-	st.committing.Lock()
-	defer st.committing.Unlock()
+	select {
+	case st.committing <- struct{}{}:
+		defer func() { <-st.committing }()
+	case <-ctx.Done():
+		return -1, false
+	}
 	defer st.guard("write ledger", func() {
 		st.finish(false)
 		n, more = -1, false
 	})
-	if n = st.take(); n < 0 {
-		return 0, false
+	if err := st.doTasks(ctx); err != nil {
+		st.log.Debug("write ledger", "error", err)
+		return -1, false
 	}
+	n = st.take()
 	err := st.write(ctx)
 	more = st.finish(err == nil)
 	if err != nil {
 		st.log.Debug("write ledger", "error", err)
 		return -1, false
 	}
-	return n, more
+	return n, more && n > 0
 }
 
 // finish ends a commit and reports whether there is more to write.
 func (st *store) finish(written bool) (more bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	for scope, u := range st.writing {
+	for key, u := range st.writing {
 		if !written {
-			st.restore(scope, u)
+			st.restore(key, u)
 		} else {
-			for _, t := range u.tickets {
-				close(t)
-			}
-			st.behind.Store(false)
 			for _, segment := range u.segments[:min(len(u.segments), st.maxSpare()-len(st.spare))] {
 				if cap(segment) <= 2*segmentSize {
 					st.spare = append(st.spare, segment[:0])
 				}
 			}
 		}
-		delete(st.writing, scope)
+		delete(st.writing, key)
 		for _, r := range st.reads {
-			switch {
-			case r.scope != scope:
-			case u.replace:
-				r.during = replacingCommit
-			default:
-				r.during = max(r.during, addingCommit)
-			}
+			r.stale = r.stale || r.key == key
 		}
 	}
-	if st.settled != nil {
-		close(st.settled)
-		st.settled = nil
+	st.working = storage.Scope{}
+	st.settle()
+	if st.journal != nil {
+		oldest := math.MaxInt
+		for _, u := range st.pending {
+			oldest = min(oldest, u.journal)
+		}
+		st.journal.release(oldest, len(st.pending) == 0)
 	}
 	return len(st.pending) > 0
 }
 
-// take moves pending scopes to writing, as many as go into one commit, except
-// for paused ones. It returns their bytes, -1 if there is nothing to write.
-func (st *store) take() int {
+// settle tells who waits that a commit, or a part of it, has ended. Needs
+// st.mu.
+func (st *store) settle() {
+	if st.settled != nil {
+		close(st.settled)
+		st.settled = nil
+	}
+}
+
+// take moves pending groups to writing, as many as go into one commit, except
+// for those of paused scopes, and returns their bytes.
+func (st *store) take() (size int) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	size := 0
-	for scope, u := range st.pending {
+	for key, u := range st.pending {
 		if size >= commitSize {
 			break
-		} else if st.paused[scope] > 0 {
+		} else if st.paused[key.scope] > 0 {
 			continue
 		}
 		size += u.size
-		st.drop(scope)
-		st.writing[scope] = u
+		st.drop(key)
+		st.writing[key] = u
 	}
-	if len(st.writing) == 0 {
-		return -1
+	if st.journal != nil && size > 0 {
+		st.journal.next()
 	}
 	return size
 }
 
 // restore puts back what could not be written, below what came since. Needs
 // st.mu.
-func (st *store) restore(scope storage.Scope, u *unsaved) {
-	now := st.pending[scope]
+func (st *store) restore(key groupKey, u *unsaved) {
+	if t := st.tasks[key.scope]; t != nil { // given since it was taken
+		if t.erase {
+			return
+		}
+		st.size += u.size
+		st.scrub(u, t.ids)
+		st.size -= u.size
+	}
+	now := st.pending[key]
 	switch {
 	case now == nil:
-		st.pending[scope] = u
+		st.pending[key] = u
 		st.size += u.size
-	case now.replace:
-		now.tickets = append(now.tickets, u.tickets...)
+	case now.compact:
+		now.journal = min(now.journal, u.journal)
 	case st.size+u.size > st.maxSize:
-		st.dropped.Add(int64(u.count)) // and their tickets with them
-		now.replace = u.replace
+		st.dropped.Add(int64(u.count))
 	default:
-		now.tickets = append(now.tickets, u.tickets...)
 		st.size += u.size
 		for _, segment := range now.segments {
 			if last := len(u.segments) - 1; last >= 0 && len(u.segments[last])+len(segment) <= segmentSize {
@@ -365,26 +420,20 @@ func (st *store) restore(scope storage.Scope, u *unsaved) {
 		}
 		now.segments = u.segments
 		now.size, now.count = now.size+u.size, now.count+u.count
-		now.expires, now.replace = max(now.expires, u.expires), u.replace
+		now.expires, now.journal = max(now.expires, u.expires), min(now.journal, u.journal)
 		now.compact = now.compact || u.compact
 	}
 }
 
-// write stores what is in writing. Replaced segments are deleted first: a
-// forgotten memory must not come back, while a lost entry only costs cache.
+// write stores what is in writing.
 func (st *store) write(ctx context.Context) error {
 	var all []storage.Record
 	var old []storage.RecordRef
-	spans := make(map[storage.Scope][2]int, len(st.writing)) // indexes into all
-	for scope, u := range st.writing {                       // only a commit changes it
-		if u.replace {
-			if err := st.clear(ctx, scope); err != nil && !errors.Is(err, storage.ErrDamaged) {
-				return err
-			}
-		}
+	spans := make(map[groupKey][2]int, len(st.writing)) // indexes into all
+	for key, u := range st.writing {                    // only a commit changes it
 		if u.compact {
-			refs, err := st.refs(ctx, scope)
-			if err != nil {
+			refs, err := st.refs(ctx, key)
+			if err != nil && !errors.Is(err, storage.ErrDamaged) {
 				return err
 			}
 			old = append(old, refs...)
@@ -392,10 +441,10 @@ func (st *store) write(ctx context.Context) error {
 		from := len(all)
 		for _, rows := range u.segments {
 			all = append(all, storage.Record{
-				Bucket: storage.BucketLedger, Scope: scope, Key: st.segmentKey(), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
+				Bucket: storage.BucketLedger, Scope: key.scope, Key: st.segmentName(key.root), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
 			})
 		}
-		spans[scope] = [2]int{from, len(all)}
+		spans[key] = [2]int{from, len(all)}
 	}
 	err := st.putRecords(ctx, all)
 	if err == nil {
@@ -404,10 +453,10 @@ func (st *store) write(ctx context.Context) error {
 	if !errors.Is(err, storage.ErrDamaged) {
 		return err
 	}
-	for scope, span := range spans { // one scope has lost its key; the others don't wait for it
+	for key, span := range spans { // one scope has lost its key; the others don't wait for it
 		switch err := st.putRecords(ctx, all[span[0]:span[1]]); {
 		case errors.Is(err, storage.ErrDamaged):
-			st.dropped.Add(int64(st.writing[scope].count))
+			st.dropped.Add(int64(st.writing[key].count))
 		case err != nil:
 			return err
 		}
@@ -416,26 +465,13 @@ func (st *store) write(ctx context.Context) error {
 }
 
 func (st *store) putRecords(ctx context.Context, records []storage.Record) error {
-	if len(records) == 0 {
-		return nil
+	for batch := range slices.Chunk(records, storage.MaxRecords) {
+		if err := st.local.PutRecords(ctx, batch); err != nil {
+			return err
+		}
+		st.trim.count(batch)
 	}
-	return st.local.PutRecords(ctx, records)
-}
-
-// refs returns the segments of a scope.
-func (st *store) refs(ctx context.Context, scope storage.Scope) (all []storage.RecordRef, err error) {
-	for after := ""; ; {
-		page, err := st.local.Records(ctx, storage.BucketLedger, scope, after, storage.MaxPage)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range page.Records {
-			all = append(all, r.Ref())
-		}
-		if after = page.Next; after == "" {
-			return all, nil
-		}
-	}
+	return nil
 }
 
 func (st *store) deleteRecords(ctx context.Context, refs []storage.RecordRef) error {
@@ -447,30 +483,56 @@ func (st *store) deleteRecords(ctx context.Context, refs []storage.RecordRef) er
 	return nil
 }
 
-// clear deletes the segments of a scope.
-func (st *store) clear(ctx context.Context, scope storage.Scope) error {
-	for {
-		page, err := st.local.Records(ctx, storage.BucketLedger, scope, "", storage.MaxRecords)
-		if err != nil || len(page.Records) == 0 {
-			return err
-		}
-		refs := make([]storage.RecordRef, 0, len(page.Records))
-		for _, r := range page.Records {
-			refs = append(refs, r.Ref())
-		}
-		if err := st.local.DeleteRecords(ctx, refs); err != nil {
-			return err
+// segments returns the segments of a group, or of all groups of its scope if
+// the root is zero, a page at a time.
+func (st *store) segments(ctx context.Context, key groupKey) iter.Seq2[storage.Record, error] {
+	prefix := ""
+	if key.root != (Hash{}) {
+		prefix = HexHash(key.root)
+	}
+	return func(yield func(storage.Record, error) bool) {
+		for after := ""; ; {
+			var page storage.RecordPage
+			var err error
+			if r, ok := st.local.(storage.PrefixReader); ok && prefix != "" {
+				page, err = r.RecordsWithPrefix(ctx, storage.BucketLedger, key.scope, prefix, after, storage.MaxPage)
+			} else {
+				page, err = st.local.Records(ctx, storage.BucketLedger, key.scope, after, storage.MaxPage)
+			}
+			if err != nil {
+				yield(storage.Record{}, err)
+				return
+			}
+			for _, r := range page.Records {
+				if strings.HasPrefix(r.Key, prefix) && !yield(r, nil) {
+					return
+				}
+			}
+			if after = page.Next; after == "" {
+				return
+			}
 		}
 	}
 }
 
-// segmentKey returns the key of the next segment. Keys sort in order of
-// writing.
-func (st *store) segmentKey() string {
+// refs returns the names of a group's segments.
+func (st *store) refs(ctx context.Context, key groupKey) (all []storage.RecordRef, err error) {
+	for r, err := range st.segments(ctx, key) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r.Ref())
+	}
+	return all, nil
+}
+
+// segmentName returns the name of the next segment. Those of a group sort in
+// order of writing.
+func (st *store) segmentName(root Hash) string {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.segment = max(st.segment+1, time.Now().UnixMicro())
-	return fmt.Sprintf("%016x", st.segment)
+	return fmt.Sprintf("%s-%016x", HexHash(root), st.segment)
 }
 
 // pauseWrites waits until nothing of scope is being written and keeps it so
@@ -489,7 +551,7 @@ func (st *store) pauseWrites(ctx context.Context, scope storage.Scope) (resume f
 	}
 	for {
 		st.mu.Lock()
-		if st.writing[scope] == nil {
+		if !st.busy(scope) {
 			st.mu.Unlock()
 			return resume, nil
 		}
@@ -505,4 +567,14 @@ func (st *store) pauseWrites(ctx context.Context, scope storage.Scope) (resume f
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// busy reports whether something of scope is being written. Needs st.mu.
+func (st *store) busy(scope storage.Scope) bool {
+	for key := range st.writing {
+		if key.scope == scope {
+			return true
+		}
+	}
+	return st.working == scope
 }

@@ -50,9 +50,9 @@ func TestLedgerBesideAMissingKey(t *testing.T) {
 		return storage.Scope{Tenant: "t", App: "a", Project: "p", User: user}
 	}
 	mem := storagetest.Memory()
-	st := newStore(keylessLocal{mem, scopeOf("lost")}, discarding, maxPending)
+	st := newStore(keylessLocal{mem, scopeOf("lost")}, discarding, DefaultConfig())
 	for _, user := range []string{"lost", "kept"} {
-		st.put(scopeOf(user), Hash{Lo: 1}, &entry{variants: []*variant{{Injection: Injection{Block: fence.Block{Text: "x"}}}}}, 0)
+		st.put(groupKey{scope: scopeOf(user)}, Hash{Lo: 1}, &entry{variants: []*variant{{Injection: Injection{Block: fence.Block{Text: "x"}}}}}, 0)
 	}
 	if !st.flush(t.Context()) {
 		t.Error("the store refused")
@@ -66,12 +66,19 @@ func TestLedgerBesideAMissingKey(t *testing.T) {
 }
 
 func TestPendingLedgerIsBounded(t *testing.T) {
-	st := newStore(storagetest.Memory(), discarding, maxPending)
+	st := newStore(storagetest.Memory(), discarding, DefaultConfig())
 	big := &entry{variants: []*variant{{Injection: Injection{Block: fence.Block{Text: strings.Repeat("x", 1<<20)}}}}}
 	for i := range 20 {
-		st.put(storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}, Hash{Lo: uint64(i)}, big, 0)
+		st.put(groupKey{scope: storage.Scope{Tenant: "t", App: "a", Project: "p", User: "u"}}, Hash{Lo: uint64(i)}, big, 0)
 	}
 	if st.size > maxPending+1<<20 || st.dropped.Load() != 12 {
 		t.Errorf("%d bytes wait and %d entries were dropped, want about %d and 12", st.size, st.dropped.Load(), maxPending)
 	}
+}
+
+// groupOf returns the entries of a group of the scope, loading.
+func groupOf(l *Ledger, scope storage.Scope) *Entries {
+	s := l.group(groupKey{scope, Hash{Hi: 1}})
+	l.load(s)
+	return s
 }

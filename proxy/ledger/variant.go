@@ -10,6 +10,7 @@ import (
 
 	"github.com/remora-proxy/remora/proxy/dialect"
 	"github.com/remora-proxy/remora/recall/fence"
+	"github.com/remora-proxy/remora/storage"
 )
 
 // Injection is the way in which a turn was sent: in this conversation, with
@@ -30,10 +31,16 @@ type variant struct {
 	used        time.Time
 	observeOnly bool   // only its conversation counts: never replayed, never stored
 	unsaved     bool   // not yet handed to the writer: no request with it was accepted
-	ticket      ticket // of the first save; nil = not saved, or dropped
+	batch       *batch // of the journal, of the first save; nil = none
+	late        bool   // the first save did not get into the journal
 	accepted    bool   // an upstream has accepted a request with it
 	ambiguous   bool   // the turn had other variants when it was written
 	answer      answerMark
+}
+
+// same reports whether o is v, one of them as it was read back from the store.
+func (v *variant) same(o *variant) bool {
+	return v.Conversation == o.Conversation && storage.TimeOf(v.created) == storage.TimeOf(o.created)
 }
 
 // retry returns the variant of a request that was sent within window and is
@@ -98,7 +105,7 @@ func (e *entry) lastBlock(conversation string) *variant {
 // the newest, whose bytes were sent last. The message is then bound to it.
 // Needs s.mu.
 func (s *Entries) follow(h Hash, req *dialect.Request, i int, conversation, named string, now time.Time, peek bool) *variant {
-	e := s.at(h)
+	e := s.entries[h]
 	if e == nil {
 		return nil
 	}

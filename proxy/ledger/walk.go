@@ -66,14 +66,13 @@ type WalkOptions struct {
 	// Blind: the entries could not be loaded in time. The walk then holds the
 	// chain and nothing else.
 	Blind bool
-	Room  []Hash // used for Chain if it is large enough
 }
 
-// Walk finds what to replay in req. Unless o.Blind is set, Await must have
-// returned nil. secret seeds the chain.
-func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk {
-	seed := s.chainSeed(secret)
-	w := Walk{ledger: s.ledger, entries: s, seed: seed, origin: s.originOf(seed, req, o.Blind), turn: req.Turn, loop: req.Loop, peek: o.Peek, blind: o.Blind}
+// Walk finds what to replay in the request. Unless o.Blind is set, Await must
+// have returned nil.
+func (f *Search) Walk(o WalkOptions) Walk {
+	s, req := f.entries, f.req
+	w := Walk{ledger: s.ledger, entries: s, seed: f.seed, origin: f.origin(o.Blind), turn: req.Turn, loop: req.Loop, peek: o.Peek, blind: o.Blind}
 	w.Said, w.Before = w.origin.at.said, w.origin.at.before
 	if w.Named = o.Named; w.Named == "" {
 		w.Named = w.origin.conversation()
@@ -81,13 +80,11 @@ func (s *Entries) Walk(secret []byte, req *dialect.Request, o WalkOptions) Walk 
 	if w.Named == "" && o.Fallback != nil {
 		w.Named = o.Fallback()
 	}
-	w.Chain = chain(w.origin.seed, req, o.Room)
-	if req.Threaded {
-		start := w.origin.at.outline
-		if !w.origin.held {
-			start = seed
+	w.Chain, w.outline = f.chain, f.outline
+	if w.origin.held {
+		if w.Chain = chain(w.origin.seed, req, f.room); req.Threaded {
+			w.outline = outline(w.origin.at.outline, req)
 		}
-		w.outline = outline(start, req)
 	}
 	if o.Blind {
 		return w
@@ -130,7 +127,7 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 	first := req.Turn // the first turn with an entry, as far as is known
 	for i := req.Turn; i >= 0 && conversation == ""; i-- {
 		if req.Messages[i].Role == dialect.RoleUser {
-			e := s.at(w.Chain[i])
+			e := s.entries[w.Chain[i]]
 			if e != nil {
 				first = i
 			}
@@ -154,7 +151,7 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 	case req.Turn+1 < len(req.Messages):
 		w.newest = s.follow(w.Chain[req.Turn], req, req.Turn, conversation, w.Named, now, w.peek)
 	default:
-		w.newest = s.at(w.Chain[req.Turn]).retry(w.Named, cmp.Or(w.Named, w.Known), now, cfg.ReplayWindow)
+		w.newest = s.entries[w.Chain[req.Turn]].retry(w.Named, cmp.Or(w.Named, w.Known), now, cfg.ReplayWindow)
 	}
 	if w.newest != nil {
 		add(req.Turn, w.newest)
@@ -166,10 +163,10 @@ func (s *Entries) walk(w *Walk, req *dialect.Request) {
 // what the client wrote. Needs s.mu.
 func (s *Entries) findThread(w *Walk, req *dialect.Request) {
 	for i := range w.outline {
-		if req.Messages[i].Role != dialect.RoleUser || s.at(w.Chain[i]) != nil {
+		if req.Messages[i].Role != dialect.RoleUser || s.entries[w.Chain[i]] != nil {
 			continue
 		}
-		if e := s.at(outlineKey(w.outline[i])); e != nil {
+		if e := s.entries[outlineKey(w.outline[i])]; e != nil {
 			s.alias(w.Chain[i], e)
 		}
 	}
@@ -192,7 +189,7 @@ func (w *Walk) aliasThread() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e, key := s.at(w.newestHash()), outlineKey(w.outline[w.turn]); e != nil {
+	if e, key := s.entries[w.newestHash()], outlineKey(w.outline[w.turn]); e != nil {
 		s.alias(key, e)
 		s.save(key)
 	}
@@ -320,50 +317,52 @@ func (w *Walk) Reject() {
 }
 
 // Stored waits until what the request inserts at its newest turn is in the
-// store, so that later requests can repeat it whatever happens to this process.
-// It waits for at most limit, and not at all where the store is behind or keeps
-// nothing. It reports false if it gave up. Call it after Confirm.
+// journal, so that later requests can repeat it whatever happens to this
+// process. It waits for at most limit, and not at all while the journal is
+// behind or there is none. It reports false if it gave up. Call it after
+// Confirm.
 func (w *Walk) Stored(limit time.Duration) bool {
 	if !w.recording() || w.sent == nil || w.entries.ledger.store == nil {
 		return true
 	}
-	t, awaited := w.ticket()
-	switch {
-	case !awaited:
-		return true
-	case t == nil || !w.entries.ledger.store.keepsUp():
+	st := w.entries.ledger.store
+	b, late := w.batch()
+	if late {
 		return false
+	} else if b == nil {
+		return true
 	}
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
 	select {
-	case <-t:
-		return true
-	case <-timer.C:
-		w.entries.ledger.store.behind.Store(true)
-		return false
+	case <-b.done:
+	default:
+		if st.behind.Load() {
+			return false
+		}
+		timer := time.NewTimer(limit)
+		defer timer.Stop()
+		select {
+		case <-b.done:
+		case <-timer.C:
+			st.behind.Store(true)
+			return false
+		}
 	}
+	if !b.failed && st.behind.Load() {
+		st.behind.Store(false)
+	}
+	return !b.failed
 }
 
-// ticket returns what is closed once the newest turn is stored. awaited is
-// false if it is, or needs not be.
-func (w *Walk) ticket() (t ticket, awaited bool) {
+// batch returns the batch of the journal that the newest turn is in, nil if it
+// need not be awaited. late reports that it did not get into the journal.
+func (w *Walk) batch() (b *batch, late bool) {
 	s := w.entries
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := w.sent
-	if v.Block.Text == "" || v.observeOnly {
-		return nil, false
+	if v := w.sent; v.Block.Text != "" && !v.observeOnly {
+		return v.batch, v.late || v.unsaved
 	}
-	if t = v.ticket; t == nil {
-		return nil, v.unsaved // one that was loaded is stored
-	}
-	select {
-	case <-t:
-		return nil, false
-	default:
-		return t, true
-	}
+	return nil, false
 }
 
 func (w *Walk) recording() bool { return w.entries != nil && !w.peek }
@@ -383,7 +382,7 @@ func (w *Walk) HasAnswer(i int) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.at(w.Chain[i])
+	e := s.entries[w.Chain[i]]
 	return e != nil && slices.ContainsFunc(e.variants, func(v *variant) bool { return v.answer.text != 0 })
 }
 

@@ -133,6 +133,7 @@ var (
 	_ storage.ScopeLister  = (*Store)(nil)
 	_ storage.Prober       = (*Store)(nil)
 	_ storage.RecordReader = (*Store)(nil)
+	_ storage.PrefixReader = (*Store)(nil)
 	_ storage.Reaper       = (*Store)(nil)
 	_ storage.KeyRotator   = (*Store)(nil)
 	_ storage.BulkEraser   = (*Store)(nil)

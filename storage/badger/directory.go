@@ -17,6 +17,7 @@ import (
 //	VERSION                the schema of what is next to it
 //	data/                  Badger's files
 //	keyring/               the wrapped keys, see keyring
+//	journal/               of the proxy's ledger, which alone uses it
 //	data.restoring/        what a restore has loaded so far
 //	data.damaged-<time>/   data that SetAside renamed
 //	data.missing-<time>    a mark: there were keys but no data at that time

@@ -173,10 +173,15 @@ func (s *Store) Record(ctx context.Context, ref storage.RecordRef) (r storage.Re
 	return r, nil
 }
 
-// Records implements [storage.Local]. On disk a bucket is in order of hashes,
-// so each page opens the names of the scope's whole bucket, about a microsecond
-// each, and the values of the page only.
+// Records implements [storage.Local].
 func (s *Store) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	return s.RecordsWithPrefix(ctx, bucket, scope, "", after, limit)
+}
+
+// RecordsWithPrefix implements [storage.PrefixReader]. On disk a bucket is in
+// order of hashes, so each page opens the names of the scope's whole bucket, about a microsecond
+// each, and the values of the page only.
+func (s *Store) RecordsWithPrefix(ctx context.Context, bucket storage.Bucket, scope storage.Scope, prefix, after string, limit int) (storage.RecordPage, error) {
 	var page storage.RecordPage
 	if err := (storage.RecordRef{Bucket: bucket, Scope: scope, Key: "any"}).Validate(); err != nil {
 		return page, err
@@ -188,7 +193,7 @@ func (s *Store) Records(ctx context.Context, bucket storage.Bucket, scope storag
 		if err != nil || key == nil {
 			return err
 		}
-		names, damaged, err := listNames(ctx, txn, key, bucket, from, limit+1)
+		names, damaged, err := listNames(ctx, txn, key, bucket, prefix, from, limit+1)
 		if err != nil {
 			return err
 		}
@@ -216,6 +221,27 @@ func (s *Store) Records(ctx context.Context, bucket storage.Bucket, scope storag
 		return nil
 	})
 	return s.counted(page, err)
+}
+
+// RecordKeys implements [storage.PrefixReader].
+func (s *Store) RecordKeys(ctx context.Context, bucket storage.Bucket, scope storage.Scope, limit int) (keys []string, err error) {
+	if err := (storage.RecordRef{Bucket: bucket, Scope: scope, Key: "any"}).Validate(); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, scope, func(_ *session, txn *badgerdb.Txn, key *scopeKey) error {
+		if key == nil {
+			return nil
+		}
+		names, _, err := listNames(ctx, txn, key, bucket, "", nil, storage.KeyLimit(limit))
+		for _, n := range names {
+			keys = append(keys, n.key)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, nil
 }
 
 // counted counts the damaged records of a page that was read without an error.

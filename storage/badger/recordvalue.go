@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	badgerdb "github.com/dgraph-io/badger/v4"
 
@@ -165,7 +166,7 @@ type recordName struct {
 }
 
 // listNames returns the first limit names after the cursor, in order.
-func listNames(ctx context.Context, txn *badgerdb.Txn, key *scopeKey, bucket storage.Bucket, from *cursor, limit int) (names []recordName, damaged int, err error) {
+func listNames(ctx context.Context, txn *badgerdb.Txn, key *scopeKey, bucket storage.Bucket, prefix string, from *cursor, limit int) (names []recordName, damaged int, err error) {
 	at := now()
 	order := func(a, b recordName) int { return cmp.Compare(a.key, b.key) }
 	it := newIterator(txn, scopePrefix(levelOf(bucket), key.hash))
@@ -181,7 +182,7 @@ func listNames(ctx context.Context, txn *badgerdb.Txn, key *scopeKey, bucket sto
 		}
 		err := item.Value(func(value []byte) error {
 			head, err := openHead(key, item.Key(), value)
-			if err != nil || expired(head.expires, at) || (from != nil && head.name <= from.id) {
+			if err != nil || expired(head.expires, at) || (from != nil && head.name <= from.id) || !strings.HasPrefix(head.name, prefix) {
 				return err
 			}
 			names = append(names, recordName{head.name, item.KeyCopy(nil)})

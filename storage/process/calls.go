@@ -26,6 +26,7 @@ var (
 	_ storage.ScopeLister  = (*calls)(nil)
 	_ storage.Prober       = (*calls)(nil)
 	_ storage.RecordReader = (*calls)(nil)
+	_ storage.PrefixReader = (*calls)(nil)
 	_ storage.Reaper       = (*calls)(nil)
 	_ storage.KeyRotator   = (*calls)(nil)
 	_ storage.BulkEraser   = (*calls)(nil)
@@ -109,7 +110,17 @@ func (c *calls) PutRecords(ctx context.Context, list []storage.Record) error {
 
 // Records implements [storage.Local].
 func (c *calls) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
-	return records.call(ctx, c, recordsArgs{bucket, scope, after, limit})
+	return records.call(ctx, c, recordsArgs{bucket: bucket, scope: scope, after: after, limit: limit})
+}
+
+// RecordsWithPrefix implements [storage.PrefixReader].
+func (c *calls) RecordsWithPrefix(ctx context.Context, bucket storage.Bucket, scope storage.Scope, prefix, after string, limit int) (storage.RecordPage, error) {
+	return records.call(ctx, c, recordsArgs{bucket, scope, prefix, after, limit})
+}
+
+// RecordKeys implements [storage.PrefixReader].
+func (c *calls) RecordKeys(ctx context.Context, bucket storage.Bucket, scope storage.Scope, limit int) ([]string, error) {
+	return recordKeys.call(ctx, c, recordsArgs{bucket: bucket, scope: scope, limit: limit})
 }
 
 // AllRecords implements [storage.Local].

@@ -62,7 +62,7 @@ func FuzzCall(f *testing.F) {
 	add(opDelete, encoded(remove.args, deleteArgs{scope, []string{"a", "b"}}))
 	add(opErase, encoded(erase.args, scope))
 	add(opPutRecords, encoded(putRecords.args, []storage.Record{r}))
-	add(opRecords, encoded(records.args, recordsArgs{storage.BucketSpool, scope, "", 5}))
+	add(opRecords, encoded(records.args, recordsArgs{storage.BucketSpool, scope, "p", "", 5}))
 	add(opAllRecords, encoded(allRecords.args, recordsArgs{bucket: storage.BucketSpool, limit: 5}))
 	add(opDeleteRecords, encoded(deleteRecords.args, []storage.RecordRef{r.Ref()}))
 	add(opRecord, encoded(record.args, r.Ref()))

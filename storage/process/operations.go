@@ -32,6 +32,7 @@ const (
 	opAdmin // not in operations: its arguments and results are raw bytes, and it streams
 	opProbe
 	opRecord
+	opRecordKeys
 )
 
 // unbounded reports whether an operation may take any time.
@@ -137,7 +138,7 @@ type answerer interface {
 var operations = map[opcode]answerer{
 	opPut: &put, opMemory: &memory, opScan: &scan, opDelete: &remove, opErase: &erase,
 	opPutRecords: &putRecords, opRecords: &records, opAllRecords: &allRecords, opDeleteRecords: &deleteRecords,
-	opRecord: &record, opInstallSecret: &installSecret,
+	opRecord: &record, opRecordKeys: &recordKeys, opInstallSecret: &installSecret,
 	opDigest: &digest, opScopes: &scopes, opProbe: &probe, opReap: &reap, opRotateKey: &rotateKey,
 	opEraseTenant: &eraseTenant, opEraseAll: &eraseAll,
 }
@@ -232,6 +233,7 @@ var putRecords = operation[[]storage.Record, nothing]{
 type recordsArgs struct {
 	bucket storage.Bucket
 	scope  storage.Scope
+	prefix string
 	after  string
 	limit  int
 }
@@ -239,6 +241,7 @@ type recordsArgs struct {
 func codeRecordsArgs(c *wire.Coder, a *recordsArgs) {
 	wire.String(c, &a.bucket)
 	codeScope(c, &a.scope)
+	wire.String(c, &a.prefix)
 	wire.String(c, &a.after)
 	wire.Int(c, &a.limit)
 }
@@ -246,7 +249,25 @@ func codeRecordsArgs(c *wire.Coder, a *recordsArgs) {
 var records = operation[recordsArgs, storage.RecordPage]{
 	code: opRecords, args: codeRecordsArgs, results: codeRecordPage, resultsSize: recordPageSize,
 	serve: func(ctx context.Context, s *Server, a recordsArgs) (storage.RecordPage, error) {
-		return s.Local.Records(ctx, a.bucket, a.scope, a.after, a.limit)
+		if a.prefix == "" {
+			return s.Local.Records(ctx, a.bucket, a.scope, a.after, a.limit)
+		}
+		if reader, ok := s.Local.(storage.PrefixReader); ok {
+			return reader.RecordsWithPrefix(ctx, a.bucket, a.scope, a.prefix, a.after, a.limit)
+		}
+		return storage.RecordPage{}, errNotOffered
+	},
+}
+
+var recordKeys = operation[recordsArgs, []string]{
+	code: opRecordKeys, args: codeRecordsArgs,
+	results:     func(c *wire.Coder, keys *[]string) { wire.List(c, keys, 1, wire.String) },
+	resultsSize: func(keys *[]string) int { return 64 * len(*keys) },
+	serve: func(ctx context.Context, s *Server, a recordsArgs) ([]string, error) {
+		if reader, ok := s.Local.(storage.PrefixReader); ok {
+			return reader.RecordKeys(ctx, a.bucket, a.scope, a.limit)
+		}
+		return nil, errNotOffered
 	},
 }
 

@@ -47,7 +47,7 @@ const frameHeadSize = 10
 
 const (
 	magic           = "remora store\x00"
-	protocolVersion = 3
+	protocolVersion = 4
 )
 
 // errProtocol ends a connection.

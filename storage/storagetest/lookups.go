@@ -17,6 +17,10 @@ func lookups(t *testing.T, o Opened) {
 	if !ok || !both {
 		t.Skip("the store has no lookups")
 	}
+	part, ok := o.Local.(storage.PrefixReader)
+	if !ok {
+		t.Skip("the store has no lookups")
+	}
 	own, other := scopeOf("u"), scopeOf("v")
 	put(t, o.Store, own, simple("there", 1), simple("gone", 2))
 	put(t, o.Store, other, simple("theirs", 1))
@@ -60,6 +64,29 @@ func lookups(t *testing.T, o Opened) {
 	} {
 		_, err := reader.Record(t.Context(), ref)
 		wantErr(t, "Record of "+name, err, storage.ErrNotFound)
+	}
+	for prefix, want := range map[string][]storage.Record{"": {large, small}, "s": {small}, "small": {small}, "smaller": nil, "p": nil} {
+		page, err := part.RecordsWithPrefix(t.Context(), storage.BucketSummary, own, prefix, "", 0)
+		if err != nil {
+			t.Errorf("RecordsWithPrefix %q: %v", prefix, err)
+		}
+		diff(t, "RecordsWithPrefix "+prefix, page.Records, want)
+	}
+	page, err := part.RecordsWithPrefix(t.Context(), storage.BucketSummary, own, "", "", 1)
+	if err != nil || page.Next == "" {
+		t.Fatalf("RecordsWithPrefix, one a page: %v, next %q", err, page.Next)
+	}
+	page, err = part.RecordsWithPrefix(t.Context(), storage.BucketSummary, own, "sm", page.Next, 1)
+	if err != nil || page.Next != "" {
+		t.Errorf("RecordsWithPrefix, the second page: %v, next %q", err, page.Next)
+	}
+	diff(t, "RecordsWithPrefix, the second page", page.Records, []storage.Record{small})
+	for limit, want := range [][]string{{"large", "small"}, {"large"}, {"large", "small"}} {
+		keys, err := part.RecordKeys(t.Context(), storage.BucketSummary, own, limit)
+		if err != nil {
+			t.Errorf("RecordKeys: %v", err)
+		}
+		diff(t, "RecordKeys", keys, want)
 	}
 	_, err = reader.Record(t.Context(), storage.RecordRef{Bucket: "no such", Scope: own, Key: "small"})
 	wantErr(t, "Record of an unknown bucket", err, storage.ErrInvalid)

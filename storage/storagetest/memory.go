@@ -40,6 +40,7 @@ var (
 
 	_ storage.Prober       = (*Mem)(nil)
 	_ storage.RecordReader = (*Mem)(nil)
+	_ storage.PrefixReader = (*Mem)(nil)
 )
 
 // Memory returns an empty store, available and fast.
@@ -383,12 +384,32 @@ func (m *Mem) PutRecords(ctx context.Context, records []storage.Record) error {
 
 // Records implements [storage.Local].
 func (m *Mem) Records(ctx context.Context, bucket storage.Bucket, scope storage.Scope, after string, limit int) (storage.RecordPage, error) {
+	return m.RecordsWithPrefix(ctx, bucket, scope, "", after, limit)
+}
+
+// RecordsWithPrefix implements [storage.PrefixReader].
+func (m *Mem) RecordsWithPrefix(ctx context.Context, bucket storage.Bucket, scope storage.Scope, prefix, after string, limit int) (storage.RecordPage, error) {
 	if err := (storage.RecordRef{Bucket: bucket, Scope: scope, Key: "any"}).Validate(); err != nil {
 		return storage.RecordPage{}, err
 	}
 	return m.page(ctx, fmt.Sprintf("%q %q", bucket, scope), after, limit, func(ref storage.RecordRef) bool {
-		return ref.Bucket == bucket && ref.Scope == scope
+		return ref.Bucket == bucket && ref.Scope == scope && strings.HasPrefix(ref.Key, prefix)
 	}, func(ref storage.RecordRef) string { return ref.Key })
+}
+
+// RecordKeys implements [storage.PrefixReader].
+func (m *Mem) RecordKeys(ctx context.Context, bucket storage.Bucket, scope storage.Scope, limit int) (keys []string, err error) {
+	if err := m.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer m.mu.Unlock()
+	for ref, r := range m.records {
+		if ref.Bucket == bucket && ref.Scope == scope && !expired(r.ExpiresAt, storage.TimeOf(time.Now())) {
+			keys = append(keys, ref.Key)
+		}
+	}
+	slices.Sort(keys)
+	return keys[:min(len(keys), storage.KeyLimit(limit))], nil
 }
 
 // AllRecords implements [storage.Local].

@@ -106,7 +106,8 @@ func (c *Config) injectionSettings() []setting {
 		{key: "injection.ttl", at: duration(&l.TTL, time.Minute, maxDuration), doc: "How long after its last use an insertion is replayed. A conversation that comes back later is repaired, see `injection.repair`."},
 		{key: "injection.maxBlocks", at: integer(&l.MaxBlocks, 1, maxInteger), doc: "Blocks in one conversation. At the limit nothing new is added; earlier blocks are never removed."},
 		{key: "injection.maxTokens", at: integer(&l.MaxTokens, 1, maxInteger), doc: "Tokens of all blocks in one conversation. A block that would exceed it holds fewer memories."},
-		{key: "injection.maxBytes", at: size(&l.MaxBytes, 1<<20, maxBytes), share: 1.0 / 64, doc: "Records of insertions in memory, of all users together. Beyond, those of the least recently used user are dropped and loaded again when needed."},
+		{key: "injection.maxBytes", at: size(&l.MaxBytes, 1<<20, maxBytes), share: 1.0 / 64, doc: "Records of insertions in memory, of all users together. Beyond, those of the least recently used conversation are dropped and loaded again when needed."},
+		{key: "injection.maxStored", at: size(&l.MaxStored, 1<<20, maxBytes), doc: "Records of insertions in the store, of all users together. Beyond, those that were not used for longest are deleted and counted. A conversation that comes back later is repaired, see `injection.repair`."},
 		{key: "responses.placement", at: choice(&i.Responses, proxy.PlacementItem, proxy.PlacementInstructions), doc: "`item`: one input item before the newest user item. With `previous_response_id` the upstream keeps it with the conversation, out of reach of erasure here; for that reason nothing is inserted into a server-side `conversation`. `instructions`: at the end of `instructions`, which the upstream does not keep, but which costs its prompt cache whenever the block changes."},
 	}
 }
