@@ -112,9 +112,7 @@ func (a *assembler) read(j *answer) {
 		return
 	}
 	reply, err := j.parse(plain)
-	a.h.stats.InputTokens.Add(reply.Usage.Input)
-	a.h.stats.CacheRead.Add(reply.Usage.Cached)
-	a.h.stats.CacheWrite.Add(reply.Usage.Written)
+	a.h.countUsage(j, reply.Usage)
 	if err == nil {
 		j.trace.reply(reply)
 	}

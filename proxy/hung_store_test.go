@@ -15,9 +15,9 @@ import (
 // hungStore answers nothing.
 type hungStore struct{ *storagetest.Mem }
 
-func (hungStore) RecordsWithPrefix(ctx context.Context, _ storage.Bucket, _ storage.Scope, _, _ string, _ int) (storage.RecordPage, error) {
+func (hungStore) RecordKeys(ctx context.Context, _ storage.Bucket, _ storage.Scope, _ int) ([]string, error) {
 	<-ctx.Done()
-	return storage.RecordPage{}, ctx.Err()
+	return nil, ctx.Err()
 }
 
 // TestHungStoreCostsTheFirstDeadlineOnce: while a user's ledger does not come,

@@ -180,6 +180,40 @@ func TestLedgerOutlivesAnOutage(t *testing.T) {
 	}
 }
 
+// What a killed process has left in its journal is erased and forgotten too,
+// although no request has come since.
+func TestErasedFromTheJournal(t *testing.T) {
+	for name, erase := range map[string]func(h *Handler, scope storage.Scope){
+		"erased":    func(h *Handler, scope storage.Scope) { h.Drop(scope) },
+		"forgotten": func(h *Handler, scope storage.Scope) { h.Forget(scope, "m0-drop") },
+		"neither":   func(*Handler, storage.Scope) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			r := newRig(t, func(_ *Config, d *Deps) { d.Journal = dir })
+			scope := storage.Scope{Tenant: "local", App: identity.DefaultPart, Project: identity.DefaultPart, User: identity.KeyHolderUser}
+			if _, err := r.h.PauseWrites(t.Context(), scope); err != nil { // as if it had been killed
+				t.Fatal(err)
+			}
+			r.recall.set("drop")
+			r.post(chat("user: q"))
+			again := func() *rig {
+				return newRig(t, func(_ *Config, d *Deps) { d.Local, d.Journal, d.Now = r.local, dir, r.clock })
+			}
+			erase(again().h, scope)
+			last := again()
+			last.post(chat("user: q", "assistant: fine", "user: next"))
+			want := []string{"user: q", "assistant: fine", "user: next"}
+			if name == "neither" {
+				want = append([]string{"user: [drop]"}, want...)
+			}
+			if diff := cmp.Diff(want, roles(t, last.one().body)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // What is forgotten while the ledger can't be read does not come back when it
 // can.
 func TestForgottenDuringAnOutage(t *testing.T) {

@@ -85,6 +85,9 @@ func (x *exchange) log(out outcome) {
 	if x.plan.repair != "" {
 		attrs = append(attrs, slog.String("repair", x.plan.repair))
 	}
+	if x.plan.late {
+		attrs = append(attrs, slog.String("ledger", "late"))
+	}
 	if out.cause != "" {
 		attrs = append(attrs, slog.String("failed", out.cause))
 	}

@@ -32,6 +32,7 @@ type plan struct {
 	system   ledger.Hash          // see ledger.SystemHash
 	next     *ledger.Continuation // position of the answer where the upstream keeps the conversation; nil = none, or recorded
 	accepted bool                 // the upstream has accepted the request, and the ledger knows it
+	late     bool                 // the answer ended before what was inserted was stored: a kill may cost the conversation a repair
 }
 
 // target is where the blocks of a request go.

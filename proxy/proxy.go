@@ -209,6 +209,7 @@ type Handler struct {
 	ledger       *ledger.Ledger
 	placements   *placements
 	assembler    *assembler
+	usages       usages
 	secret       atomic.Pointer[[]byte]         // install secret, once the store gave it
 	turns        atomic.Pointer[ledger.TurnIDs] // set before secret
 	said         atomic.Int64                   // the newest time given to a message
@@ -234,6 +235,7 @@ type Stats struct {
 	CacheWrite  atomic.Int64             // of InputTokens: into the prompt cache
 	LedgerLate  atomic.Int64             // answers that ended before what was inserted for them was stored
 	LedgerDrops func() int64             // ledger entries not stored, or unreadable
+	LedgerTrims func() int64             // records of the ledger deleted because it was full
 }
 
 // ByStatus counts exchanges by what became of memory in them.
@@ -277,7 +279,7 @@ func New(cfg Config, deps Deps) (*Handler, error) {
 		h.tracer = deps.Tracer.Tracer(instrumentation)
 	}
 	h.ledger = ledger.New(cfg.Ledger, deps.Local, deps.Log, deps.Now)
-	h.stats.LedgerDrops = h.ledger.Dropped
+	h.stats.LedgerDrops, h.stats.LedgerTrims = h.ledger.Dropped, h.ledger.Trimmed
 	h.assembler = newAssembler(h)
 	return h, nil
 }
@@ -307,12 +309,16 @@ func (h *Handler) Stats() *Stats { return &h.stats }
 // Forget removes memories from what later requests replay. Privacy beats the
 // cache.
 func (h *Handler) Forget(scope storage.Scope, ids ...string) {
+	h.installSecret(context.Background()) // opens the journal, which may hold them
 	h.ledger.Forget(scope, ids...)
 }
 
 // Drop forgets all that later requests of a scope would replay, as after its
 // erasure.
-func (h *Handler) Drop(scope storage.Scope) { h.ledger.Erase(scope) }
+func (h *Handler) Drop(scope storage.Scope) {
+	h.installSecret(context.Background()) // opens the journal, which may hold some of it
+	h.ledger.Erase(scope)
+}
 
 // PauseWrites waits until nothing of a scope's ledger is being written and
 // keeps it so until resume is called. Call it before the scope is erased, and

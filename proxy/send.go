@@ -148,15 +148,15 @@ func (x *exchange) accept() {
 	}
 }
 
-// storedWithin is how long the end of an answer may wait for the store to have
-// what was inserted for it. The upstream takes longer than a commit, so it has
+// storedWithin is how long the end of an answer may wait for the journal to
+// have what was inserted for it. The upstream takes longer than that, so it has
 // it by then as a rule.
 const storedWithin = 100 * time.Millisecond
 
 // holdEnd returns what keeps the end of an answer from the client until what
-// was inserted for it is stored: once the client has all of it, the process may
-// be killed, and the next request must repeat the insertion. The first piece of
-// a stream does not wait, unless it looks like the last.
+// was inserted for it is in the journal: once the client has all of it, the
+// process may be killed, and the next request must repeat the insertion. The
+// first piece of a stream does not wait, unless it looks like the last.
 func (x *httpExchange) holdEnd() func(p []byte, ends bool) (over bool) {
 	first := true
 	return func(p []byte, ends bool) bool {
@@ -165,7 +165,7 @@ func (x *httpExchange) holdEnd() func(p []byte, ends bool) (over bool) {
 			return false
 		}
 		x.accept()
-		if !x.plan.walk.Stored(storedWithin) {
+		if x.plan.late = !x.plan.walk.Stored(storedWithin); x.plan.late {
 			x.h.stats.LedgerLate.Add(1)
 		}
 		return true

@@ -312,7 +312,7 @@ func (s *system) farewell(err error) {
 		slog.Group("proxy",
 			"exchanges", h.Exchanges.Load(), "assembled", h.Assembled.Load(), "not_final", h.NotFinal.Load(), "lost", h.TurnsLost.Load(),
 			"too_early", h.TooEarly.Load(), "not_copied", h.TeeSkipped.Load(), "undecoded", h.Undecoded.Load(), "retried", h.Retries.Load(), "repaired", h.Repairs.Load(),
-			"ledger_dropped", h.LedgerDrops(), "ledger_late", h.LedgerLate.Load(),
+			"ledger_dropped", h.LedgerDrops(), "ledger_late", h.LedgerLate.Load(), "ledger_trimmed", h.LedgerTrims(),
 			"input_tokens", h.InputTokens.Load(), "cache_read_tokens", h.CacheRead.Load(), "cache_write_tokens", h.CacheWrite.Load(), "panics", h.Panics.Load()),
 		slog.Group("persist", persisted(p)...),
 		"uptime", time.Since(s.started).Round(time.Second).String(),

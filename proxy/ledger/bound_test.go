@@ -35,7 +35,7 @@ func TestManyConversationsComeBack(t *testing.T) {
 	for round := range 2 {
 		for u := range users {
 			s := groupOf(l, userOf(u))
-			<-s.loaded
+			await(t, s)
 			if s.err != nil || len(s.entries) != round*turns {
 				t.Fatalf("round %d, user %d: %d entries, %v", round, u, len(s.entries), s.err)
 			}

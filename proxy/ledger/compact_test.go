@@ -15,7 +15,7 @@ func TestSegmentsAreCompacted(t *testing.T) {
 	mem := storagetest.Memory()
 	l := New(DefaultConfig(), mem, discarding, time.Now)
 	s := groupOf(l, scope)
-	<-s.loaded
+	await(t, s)
 	const turns = 2*compactAt + 100
 	for i := range turns {
 		enter(l, s, i)
@@ -28,7 +28,7 @@ func TestSegmentsAreCompacted(t *testing.T) {
 		t.Errorf("%d segments, %v, want at most %d", len(refs), err, compactAt)
 	}
 	again := groupOf(New(DefaultConfig(), mem, discarding, time.Now), scope)
-	if <-again.loaded; len(again.entries) != turns {
+	if await(t, again); len(again.entries) != turns {
 		t.Errorf("%d entries after a restart, want %d", len(again.entries), turns)
 	}
 }

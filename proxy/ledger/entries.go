@@ -24,10 +24,11 @@ type groupKey struct {
 type Entries struct {
 	ledger  *Ledger
 	key     groupKey
-	created int64         // Ledger.forgets at creation
-	reading bool          // loading has begun; guarded by Ledger.mu
-	loaded  chan struct{} // closed when loading has ended; err is set then
-	err     error
+	created int64 // Ledger.forgets at creation
+	// loaded is closed when loading has ended; err is set then. nil = there was
+	// no need to load. Guarded by Ledger.mu.
+	loaded chan struct{}
+	err    error
 
 	mu       sync.Mutex
 	entries  map[Hash]*entry // set adds to them
@@ -105,17 +106,23 @@ func (e *entry) lastUse() time.Time {
 }
 
 func newEntries(l *Ledger, key groupKey) *Entries {
-	return &Entries{ledger: l, key: key, created: l.forgets.Load(), loaded: make(chan struct{}), entries: map[Hash]*entry{}}
+	return &Entries{ledger: l, key: key, created: l.forgets.Load(), entries: map[Hash]*entry{}}
 }
 
-// await waits until the entries are loaded. It returns ctx's error if that ends
-// first, and the store's if loading failed. Loading must have begun.
+// await waits until the entries are loaded, if they must be. It returns ctx's
+// error if that ends first, and the store's if loading failed.
 func (s *Entries) await(ctx context.Context) error {
+	s.ledger.mu.Lock()
+	loaded := s.loaded
+	s.ledger.mu.Unlock()
+	if loaded == nil {
+		return nil
+	}
 	select {
-	case <-s.loaded:
+	case <-loaded:
 	default:
 		select {
-		case <-s.loaded:
+		case <-loaded:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -123,7 +130,7 @@ func (s *Entries) await(ctx context.Context) error {
 	return s.err
 }
 
-// ended reports whether loading has ended.
+// ended reports whether loading has begun and ended. Needs Ledger.mu.
 func (s *Entries) ended() bool {
 	select {
 	case <-s.loaded:
@@ -133,10 +140,22 @@ func (s *Entries) ended() bool {
 	}
 }
 
+// failed reports whether loading has failed. Needs Ledger.mu.
 func (s *Entries) failed() bool { return s.ended() && s.err != nil }
 
+// isLoading reports whether loading has begun and not ended.
+func (s *Entries) isLoading() bool {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.loaded != nil && !s.ended()
+}
+
 // isLoaded reports whether the entries are all that is stored of the group.
-func (s *Entries) isLoaded() bool { return s.ended() && s.err == nil }
+func (s *Entries) isLoaded() bool {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	return s.ended() && s.err == nil
+}
 
 // set makes e the entry for h. Needs s.mu.
 func (s *Entries) set(h Hash, e *entry) {
@@ -311,9 +330,13 @@ func (s *Entries) save(h Hash) {
 	if s.ledger.store == nil || !s.confirmed || s.erased || e == nil || !e.stored() || s.outlived() {
 		return
 	}
-	if s.saves++; s.saves >= compactAt && s.isLoaded() {
-		s.saves = 0
-		s.ledger.store.compact(s.key, s.entries, s.ledger.cfg.TTL)
+	if s.saves++; s.saves >= compactAt {
+		if s.isLoaded() {
+			s.saves = 0
+			s.ledger.store.compact(s.key, s.entries, s.ledger.cfg.TTL)
+		} else {
+			s.ledger.load(s) // there may be more than is in memory
+		}
 	}
 	b, kept := s.ledger.store.put(s.key, h, e, storage.TimeOf(e.lastUse().Add(s.ledger.cfg.TTL)))
 	for _, v := range e.variants {

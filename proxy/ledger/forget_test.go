@@ -30,8 +30,9 @@ func TestEntryGrownDuringLoad(t *testing.T) {
 	}
 	s := newEntries(New(DefaultConfig(), nil, discarding, time.Now), groupKey{scope: scope})
 	s.write(Hash{Lo: 1}, &variant{Injection: Injection{Conversation: "now"}}, "", -1, s.forgets)
-	st.load(s)
-	<-s.loaded
+	s.loaded = make(chan struct{})
+	st.load(s, s.loaded)
+	await(t, s)
 	got, err := decodeEntry(appendEntry(nil, s.entries[Hash{Lo: 1}]))
 	if err != nil || len(got.variants) != maxVariants || got.variants[maxVariants-1].Conversation != "now" {
 		t.Errorf("got %v, %v", got, err)
@@ -70,7 +71,7 @@ func TestForgottenBeyondMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	cold, pending := groupOf(l, scope), l.group(groupKey{scope, Hash{Hi: 2}})
-	<-cold.loaded
+	await(t, cold)
 	write(l, cold, 0, "m7", said)
 	write(l, cold, 1, "other", "something else that is worth a line")
 	l.store.flush(t.Context())
@@ -92,7 +93,7 @@ func TestForgottenBeyondMemory(t *testing.T) {
 		t.Errorf("the journal still has %d files (%v)", len(files), err)
 	}
 	again := groupOf(New(DefaultConfig(), local, discarding, time.Now), scope)
-	if <-again.loaded; again.err != nil || len(again.entries) != 2 {
+	if await(t, again); again.err != nil || len(again.entries) != 2 {
 		t.Errorf("after a restart: %d entries, %v", len(again.entries), again.err)
 	}
 }
@@ -103,7 +104,7 @@ func TestForgottenWhileTheStoreIsAway(t *testing.T) {
 	b := &between{Mem: storagetest.Memory()}
 	l := New(DefaultConfig(), b, discarding, time.Now)
 	s := groupOf(l, scope)
-	<-s.loaded
+	await(t, s)
 	h := Hash{Lo: 7}
 	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
 	s.write(h, &variant{Injection: Injection{Conversation: "c", Block: block}}, "", -1, s.forgets)
@@ -118,12 +119,12 @@ func TestForgottenWhileTheStoreIsAway(t *testing.T) {
 	l.evict(l.groups[s.key])
 	l.mu.Unlock()
 	s = groupOf(l, scope)
-	if <-s.loaded; len(s.entries) != 1 || s.entries[h].variants[0].Block.Text != "" {
+	if await(t, s); len(s.entries) != 1 || s.entries[h].variants[0].Block.Text != "" {
 		t.Errorf("got %d entries, want the one without its block", len(s.entries))
 	}
 	l.store.flush(t.Context())
 	again := groupOf(New(DefaultConfig(), b, discarding, time.Now), scope)
-	if <-again.loaded; len(again.entries) != 1 || again.entries[h].variants[0].Block.Text != "" {
+	if await(t, again); len(again.entries) != 1 || again.entries[h].variants[0].Block.Text != "" {
 		t.Errorf("after a restart: %d entries, want the one without its block", len(again.entries))
 	}
 }

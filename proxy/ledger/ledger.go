@@ -94,6 +94,7 @@ type Ledger struct {
 	repairs repairs
 
 	mu     sync.Mutex
+	seeds  map[storage.Scope]Hash // of chains, at most maxSeeds
 	loads  map[storage.Scope]scopeLoads
 	groups map[groupKey]*list.Element // of *Entries
 	recent *list.List                 // front = most recently used
@@ -109,7 +110,7 @@ type scopeLoads struct {
 // New returns a ledger that keeps its entries in local, or in memory alone
 // where local is nil. It does no I/O.
 func New(cfg Config, local storage.Local, log *slog.Logger, now func() time.Time) *Ledger {
-	l := &Ledger{cfg: cfg, now: now, loads: map[storage.Scope]scopeLoads{}, groups: map[groupKey]*list.Element{}, recent: list.New()}
+	l := &Ledger{cfg: cfg, now: now, seeds: map[storage.Scope]Hash{}, loads: map[storage.Scope]scopeLoads{}, groups: map[groupKey]*list.Element{}, recent: list.New()}
 	if local != nil {
 		l.store = newStore(local, log, cfg)
 	}
@@ -128,6 +129,24 @@ func (l *Ledger) OpenJournal(dir string, secret []byte) error {
 	return l.store.open(dir, secret)
 }
 
+// maxSeeds bounds the seeds in memory; beyond it they are computed again.
+const maxSeeds = 1024
+
+// seed returns the start of a scope's chains.
+func (l *Ledger) seed(scope storage.Scope, secret []byte) Hash {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h, ok := l.seeds[scope]
+	if !ok {
+		if len(l.seeds) >= maxSeeds {
+			clear(l.seeds)
+		}
+		h = chainSeed(secret, scope)
+		l.seeds[scope] = h
+	}
+	return h
+}
+
 // group returns the entries of a group, as far as they are in memory.
 func (l *Ledger) group(key groupKey) *Entries {
 	l.mu.Lock()
@@ -144,10 +163,6 @@ func (l *Ledger) group(key groupKey) *Entries {
 		e = l.recent.PushFront(s)
 		l.groups[key] = e
 		l.account(s, key.size())
-		if l.store == nil {
-			s.reading = true
-			close(s.loaded)
-		}
 	}
 	return e.Value.(*Entries)
 }
@@ -162,16 +177,16 @@ func (l *Ledger) load(s *Entries) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.reading {
+	if s.loaded != nil {
 		return
 	}
-	s.reading = true
+	s.loaded = make(chan struct{})
 	loads := l.loads[s.key.scope]
 	if loads.count++; loads.count == 1 {
 		loads.began = time.Now()
 	}
 	l.loads[s.key.scope] = loads
-	l.store.load(s)
+	l.store.load(s, s.loaded)
 }
 
 // loaded records that the load of a group has ended.
@@ -274,4 +289,13 @@ func (l *Ledger) Dropped() int64 {
 		return 0
 	}
 	return l.store.dropped.Load()
+}
+
+// Trimmed returns the number of segments that were deleted because more than
+// Config.MaxStored was stored.
+func (l *Ledger) Trimmed() int64 {
+	if l.store == nil {
+		return 0
+	}
+	return l.store.trim.removed.Load()
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/remora-proxy/remora/storage"
 )
 
-// load reads a group's entries in the background and closes s.loaded.
-func (st *store) load(s *Entries) {
+// load reads a group's entries in the background and closes loaded.
+func (st *store) load(s *Entries, loaded chan struct{}) {
 	cfg := &s.ledger.cfg
 	st.loads.Go(func() {
 		defer s.ledger.loaded(s.key.scope)
-		defer close(s.loaded)
+		defer close(loaded)
 		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
 		select {
 		case st.slots <- struct{}{}:

@@ -52,7 +52,7 @@ func filled(t *testing.T, scope storage.Scope, n int) *between {
 	b := &between{Mem: storagetest.Memory()}
 	l := New(DefaultConfig(), b, discarding, time.Now)
 	s := groupOf(l, scope)
-	<-s.loaded
+	await(t, s)
 	for i := range n {
 		enter(l, s, i)
 		if !l.store.flush(t.Context()) {
@@ -98,11 +98,12 @@ func TestErasedDuringLoad(t *testing.T) {
 				s = newEntries(l, groupKey{scope, Hash{Hi: 1}})
 				l.loads[scope] = scopeLoads{count: 1}
 				s.erased = true
-				l.store.load(s)
+				s.loaded = make(chan struct{})
+				l.store.load(s, s.loaded)
 			} else {
 				s = groupOf(l, scope)
 			}
-			<-s.loaded
+			await(t, s)
 			if tt.late {
 				if len(l.store.pending) > 0 {
 					t.Error("what was erased is to be written")
@@ -129,7 +130,7 @@ func TestCommittedDuringLoad(t *testing.T) {
 	b := filled(t, scope, 1)
 	l := New(DefaultConfig(), b, discarding, time.Now)
 	s := groupOf(l, scope)
-	<-s.loaded
+	await(t, s)
 	h := Hash{Lo: 7}
 	block := fence.Block{Text: "a secret\n", Spans: []fence.Span{{ID: "m7", Start: 0, End: 9}}}
 	s.write(h, &variant{Injection: Injection{Conversation: "c", Placement: dialect.BeforeUser, Block: block}}, "", -1, s.forgets)
@@ -139,13 +140,13 @@ func TestCommittedDuringLoad(t *testing.T) {
 	l.mu.Unlock()
 	b.reading = func() { l.store.flush(t.Context()) }
 	s = groupOf(l, scope)
-	<-s.loaded
+	await(t, s)
 	if s.err != nil || len(s.entries) != 2 {
 		t.Fatalf("%d entries, %v; want 2", len(s.entries), s.err)
 	}
 	l.Forget(scope, "m7")
 	again := groupOf(New(DefaultConfig(), b, discarding, time.Now), scope)
-	<-again.loaded
+	await(t, again)
 	for _, v := range again.entries[h].variants {
 		if v.Block.Text != "" {
 			t.Errorf("after it was forgotten: %q", v.Block.Text)
@@ -163,7 +164,7 @@ func TestErasedAfterEviction(t *testing.T) {
 		b := &between{Mem: storagetest.Memory()}
 		l := New(DefaultConfig(), b, discarding, time.Now)
 		s := groupOf(l, scope)
-		<-s.loaded
+		await(t, s)
 		l.mu.Lock()
 		l.evict(l.groups[s.key])
 		l.mu.Unlock()
@@ -189,7 +190,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 		l := New(DefaultConfig(), b, discarding, time.Now)
 		for i, sc := range []storage.Scope{scope, other} {
 			s := groupOf(l, sc)
-			<-s.loaded
+			await(t, s)
 			enter(l, s, i)
 		}
 		b.writing = func() error {
@@ -220,7 +221,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 			t.Errorf("%s: got segments of %q", end, users)
 		}
 		again := groupOf(New(DefaultConfig(), b, discarding, time.Now), other)
-		if <-again.loaded; len(again.entries) != 2 {
+		if await(t, again); len(again.entries) != 2 {
 			t.Errorf("%s: another's %d entries are left, want 2", end, len(again.entries))
 		}
 	}
@@ -237,7 +238,7 @@ func TestFlushesSideBySide(t *testing.T) {
 		scope := storage.Scope{Tenant: "t", App: "a", Project: "p", User: fmt.Sprint(i)}
 		flushing.Go(func() {
 			s := groupOf(l, scope)
-			<-s.loaded
+			await(t, s)
 			for j := range 20 {
 				enter(l, s, j)
 				if !l.store.flush(t.Context()) {
@@ -266,7 +267,7 @@ func TestHeldLedger(t *testing.T) {
 		var ended = make(chan struct{})
 		go func() { defer close(ended); l.store.run(ctx) }()
 		s := groupOf(l, scope)
-		<-s.loaded
+		await(t, s)
 		held := make(chan func())
 		b.writing = func() error { // the hold waits for the commit that is under way
 			go func() {
@@ -291,7 +292,7 @@ func TestHeldLedger(t *testing.T) {
 		}
 		enter(l, s, 2)
 		o := groupOf(l, other)
-		<-o.loaded
+		await(t, o)
 		enter(l, o, 3)
 		time.Sleep(time.Minute)
 		if got := len(segments(t, b)); got != 2 {

@@ -28,7 +28,7 @@ type Search struct {
 // memory or req begins it. secret seeds the chain; room is used for it if it is
 // large enough. Call Await, and then Walk.
 func (l *Ledger) Find(scope storage.Scope, secret []byte, req *dialect.Request, room []Hash) *Search {
-	f := &Search{ledger: l, scope: scope, req: req, room: room, seed: chainSeed(secret, scope)}
+	f := &Search{ledger: l, scope: scope, req: req, room: room, seed: l.seed(scope, secret)}
 	switch {
 	case req.PreviousID != "":
 		f.held = heldKey(f.seed, heldResponse, req.PreviousID)
@@ -91,7 +91,7 @@ func (f *Search) resolve() {
 	s.mu.Lock()
 	e := s.entries[f.held]
 	if e == nil || e.pointer == nil || now.Sub(e.pointer.used) > s.ledger.cfg.TTL {
-		f.resolved = e != nil || s.isLoaded()
+		f.resolved = e != nil || !s.isLoading()
 		s.mu.Unlock()
 		return
 	}
@@ -112,23 +112,15 @@ func (f *Search) resolve() {
 func (f *Search) Loading() (since time.Time, loading bool) {
 	f.ledger.mu.Lock()
 	defer f.ledger.mu.Unlock()
-	return f.ledger.loads[f.scope].began, f.entries.reading && !f.entries.ended()
+	return f.ledger.loads[f.scope].began, f.entries.loaded != nil && !f.entries.ended()
 }
 
 // Await waits until the entries are loaded. It returns ctx's error if that ends
 // first, and the store's if loading failed.
 func (f *Search) Await(ctx context.Context) error {
 	for {
-		f.ledger.mu.Lock()
-		reading := f.entries.reading
-		f.ledger.mu.Unlock()
-		if reading { // else all that is needed is in memory
-			if err := f.entries.await(ctx); err != nil {
-				return err
-			}
-		}
-		if f.resolved {
-			return nil
+		if err := f.entries.await(ctx); err != nil || f.resolved {
+			return err
 		}
 		f.resolve()
 	}

@@ -82,3 +82,11 @@ func groupOf(l *Ledger, scope storage.Scope) *Entries {
 	l.load(s)
 	return s
 }
+
+// await waits until a group is loaded.
+func await(t *testing.T, s *Entries) {
+	t.Helper()
+	if err := s.await(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
