@@ -66,11 +66,9 @@ func (m *mortal) DeleteRecords(ctx context.Context, refs []storage.RecordRef) er
 	return m.Local.DeleteRecords(ctx, refs)
 }
 
-// boundTalk is a client in conversation with a server that binds thinking,
-// through a proxy that has things happen to it.
-type boundTalk struct {
+// process is a proxy that has things happen to it.
+type process struct {
 	t      testing.TB
-	claude *proxytest.Claude
 	up     *httptest.Server
 	disk   storage.Local // survives the process
 	config func(*Config)
@@ -84,7 +82,21 @@ type boundTalk struct {
 	stop    func()
 	live    *mortal
 
-	mode   string // of X-Remora-Memory
+	mode string // of X-Remora-Memory
+}
+
+func newProcess(t testing.TB, upstream http.Handler) *process {
+	t.Helper()
+	b := &process{t: t, up: httptest.NewServer(upstream), now: time.Now().Truncate(time.Second)}
+	b.newDisk()
+	b.start()
+	return b
+}
+
+// boundTalk is a client in conversation with a server that binds thinking.
+type boundTalk struct {
+	*process
+	claude *proxytest.Claude
 	stream bool
 	system string
 	msgs   []json.RawMessage
@@ -92,8 +104,7 @@ type boundTalk struct {
 
 func newBoundTalk(t testing.TB, claude *proxytest.Claude) *boundTalk {
 	t.Helper()
-	b := &boundTalk{t: t, claude: claude, now: time.Now().Truncate(time.Second), system: `"Be brief."`}
-	b.up = httptest.NewServer(claude)
+	b := &boundTalk{process: newProcess(t, claude), claude: claude, system: `"Be brief."`}
 	claude.Answer = func(r proxytest.ClaudeRequest) []proxytest.ClaudeBlock {
 		last := r.Messages[len(r.Messages)-1]
 		asked := 0
@@ -112,13 +123,11 @@ func newBoundTalk(t testing.TB, claude *proxytest.Claude) *boundTalk {
 		}
 		return []proxytest.ClaudeBlock{{Thinking: "Now I know."}, {Text: "It is fine, " + strconv.Itoa(len(last.Blocks)) + "."}}
 	}
-	b.newDisk()
-	b.start()
 	return b
 }
 
 // newDisk gives the next process a disk with nothing on it.
-func (b *boundTalk) newDisk() {
+func (b *process) newDisk() {
 	b.t.Helper()
 	dir, err := os.MkdirTemp(b.t.TempDir(), "")
 	if err != nil {
@@ -127,10 +136,10 @@ func (b *boundTalk) newDisk() {
 	b.disk, b.journal = storagetest.Memory(), dir
 }
 
-func (b *boundTalk) clock() time.Time { return b.now }
+func (b *process) clock() time.Time { return b.now }
 
 // start starts a process.
-func (b *boundTalk) start() {
+func (b *process) start() {
 	cfg := DefaultConfig()
 	cfg.Upstreams = []httpclient.UpstreamConfig{{Name: "mock", URL: b.up.URL, Paths: []string{"/"}}}
 	cfg.Identity.Loopback = true
@@ -150,7 +159,7 @@ func (b *boundTalk) start() {
 	b.kill = func() { b.live.gone.Store(true); cancel(); <-done }
 }
 
-func (b *boundTalk) close() {
+func (b *process) close() {
 	b.stop()
 	b.up.Close()
 }
@@ -270,53 +279,53 @@ func joinEvents(t testing.TB, stream []byte) (blocks []json.RawMessage) {
 var changes = []struct {
 	name  string
 	extra int
-	do    func(b *boundTalk)
+	do    func(b *process)
 }{
-	{"nothing", 0, func(*boundTalk) {}},
-	{"restart", 0, func(b *boundTalk) { b.stop(); b.start() }},
-	{"kill", 0, func(b *boundTalk) { b.kill(); b.start() }},
-	{"forget", 1, func(b *boundTalk) { b.forget() }},
-	{"forget and restart", 1, func(b *boundTalk) { b.forget(); b.stop(); b.start() }},
-	{"off", 1, func(b *boundTalk) { b.mode = "off" }},
-	{"observe", 1, func(b *boundTalk) { b.mode = "observe" }},
-	{"read", 0, func(b *boundTalk) { b.mode = "read" }},
-	{"write", 0, func(b *boundTalk) { b.mode = "write" }},
-	{"a month", 0, func(b *boundTalk) { b.now = b.now.Add(29 * 24 * time.Hour) }},
-	{"time to live", 1, func(b *boundTalk) { b.now = b.now.Add(40 * 24 * time.Hour) }},
-	{"lost ledger", 1, func(b *boundTalk) { b.stop(); b.newDisk(); b.start() }},
-	{"another replica", 1, func(b *boundTalk) { b.kill(); b.newDisk(); b.start() }},
+	{"nothing", 0, func(*process) {}},
+	{"restart", 0, func(b *process) { b.stop(); b.start() }},
+	{"kill", 0, func(b *process) { b.kill(); b.start() }},
+	{"forget", 1, func(b *process) { b.forget() }},
+	{"forget and restart", 1, func(b *process) { b.forget(); b.stop(); b.start() }},
+	{"off", 1, func(b *process) { b.mode = "off" }},
+	{"observe", 1, func(b *process) { b.mode = "observe" }},
+	{"read", 0, func(b *process) { b.mode = "read" }},
+	{"write", 0, func(b *process) { b.mode = "write" }},
+	{"a month", 0, func(b *process) { b.now = b.now.Add(29 * 24 * time.Hour) }},
+	{"time to live", 1, func(b *process) { b.now = b.now.Add(40 * 24 * time.Hour) }},
+	{"lost ledger", 1, func(b *process) { b.stop(); b.newDisk(); b.start() }},
+	{"another replica", 1, func(b *process) { b.kill(); b.newDisk(); b.start() }},
 	{"system placement", 0, inSystem},
-	{"rule in system", 1, func(b *boundTalk) {
+	{"rule in system", 1, func(b *process) {
 		b.stop()
 		b.config = func(c *Config) { c.Injection.RuleInSystem = true }
 		b.start()
 	}},
-	{"memory off", 1, func(b *boundTalk) {
+	{"memory off", 1, func(b *process) {
 		b.stop()
 		b.config = func(c *Config) { c.Identity.Anonymous = "off" }
 		b.start()
 	}},
-	{"conversation full", 0, func(b *boundTalk) {
+	{"conversation full", 0, func(b *process) {
 		b.stop()
 		b.config = func(c *Config) { c.Ledger.MaxBlocks = 1 }
 		b.start()
 	}},
-	{"little memory", 1, func(b *boundTalk) {
+	{"little memory", 1, func(b *process) {
 		b.stop()
 		b.config = func(c *Config) { c.Ledger.MaxBytes = 1 << 20 }
 		b.start()
 	}},
-	{"store away", 1, func(b *boundTalk) { b.kill(); b.start(); b.live.gone.Store(true) }},
+	{"store away", 1, func(b *process) { b.kill(); b.start(); b.live.gone.Store(true) }},
 }
 
-func inSystem(b *boundTalk) {
+func inSystem(b *process) {
 	b.stop()
 	b.config = func(c *Config) { c.Injection.Placement = PlacementSystem }
 	b.start()
 }
 
 // forget forgets all memories that the conversation has.
-func (b *boundTalk) forget() {
+func (b *process) forget() {
 	if scope := b.facts.scope.Load(); scope != nil {
 		for i := range b.facts.n.Load() {
 			b.h.Forget(*scope, fmt.Sprint("m", i+1))
@@ -353,7 +362,7 @@ func TestNoConversationIsBroken(t *testing.T) {
 						if b.claude.Refused() > 0 {
 							t.Fatalf("%d requests were refused before anything happened", b.claude.Refused())
 						}
-						c.do(b)
+						c.do(b.process)
 						for _, q := range []string{question, "And then?", question} {
 							if err := b.say(q); err != nil {
 								t.Fatal(err)
@@ -385,7 +394,7 @@ func TestNoToolLoopIsBroken(t *testing.T) {
 				if err := b.goOn(func() {
 					if !happened {
 						happened = true
-						c.do(b)
+						c.do(b.process)
 					}
 				}); err != nil {
 					t.Fatal(err)
@@ -531,7 +540,11 @@ func TestRandomConversationsLive(t *testing.T) {
 	}
 	dead := 0
 	for i := range n {
-		if err := randomTalk(t, uint64(i)); err != nil {
+		talk := randomTalk
+		if i%3 == 2 {
+			talk = randomAnyTalk
+		}
+		if err := talk(t, uint64(i)); err != nil {
 			dead++
 			t.Errorf("conversation %d: %v", i, err)
 			if dead > 5 {
@@ -550,7 +563,7 @@ func randomTalk(t *testing.T, seed uint64) error {
 	defer b.close()
 	b.stream = rng.IntN(2) == 0
 	if rng.IntN(4) == 0 {
-		inSystem(b)
+		inSystem(b.process)
 	}
 	var log []string
 	for range 2 + rng.IntN(5) {
@@ -558,20 +571,7 @@ func randomTalk(t *testing.T, seed uint64) error {
 		if rng.IntN(2) == 0 {
 			text = "Say something. Use tools."
 		}
-		happen := func() {
-			if rng.IntN(2) == 0 {
-				c := changes[rng.IntN(len(changes))]
-				log = append(log, c.name)
-				c.do(b)
-			}
-			if rng.IntN(6) == 0 {
-				b.mode = []string{"", "on", "off", "read"}[rng.IntN(4)]
-				log = append(log, "mode "+b.mode)
-			}
-			if rng.IntN(8) == 0 {
-				b.live.gone.Store(false)
-			}
-		}
+		happen := func() { b.happen(rng, &log) }
 		if len(b.msgs) >= 4 && rng.IntN(6) == 0 { // the client takes its last question back
 			for i := len(b.msgs) - 1; i >= 0; i-- {
 				if strings.HasPrefix(string(b.msgs[i]), `{"role":"user","content":"`) {
@@ -588,4 +588,20 @@ func randomTalk(t *testing.T, seed uint64) error {
 		happen()
 	}
 	return nil
+}
+
+// happen has something happen, or not.
+func (b *process) happen(rng *rand.Rand, log *[]string) {
+	if rng.IntN(2) == 0 {
+		c := changes[rng.IntN(len(changes))]
+		*log = append(*log, c.name)
+		c.do(b)
+	}
+	if rng.IntN(6) == 0 {
+		b.mode = []string{"", "on", "off", "read"}[rng.IntN(4)]
+		*log = append(*log, "mode "+b.mode)
+	}
+	if rng.IntN(8) == 0 {
+		b.live.gone.Store(false)
+	}
 }
