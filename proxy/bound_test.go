@@ -202,10 +202,9 @@ func (b *boundTalk) body() string {
 		`"tools":[{"name":"look","input_schema":{"type":"object"}}],"messages":[%s]}`, b.stream, b.system, strings.Join(all, ","))
 }
 
-// post sends the conversation, and returns the content of the answer and the
-// tools that it calls.
-func (b *boundTalk) post() (content json.RawMessage, calls []string, err error) {
-	req := httptest.NewRequest("POST", "/v1/messages", strings.NewReader(b.body()))
+// request returns a request with this body.
+func (b *boundTalk) request(body string) *http.Request {
+	req := httptest.NewRequest("POST", "/v1/messages", strings.NewReader(body))
 	req.Header.Set("X-Api-Key", "sk-ant-rig")
 	req.Header.Set("Content-Type", "application/json")
 	req.RemoteAddr = "127.0.0.1:1"
@@ -213,6 +212,13 @@ func (b *boundTalk) post() (content json.RawMessage, calls []string, err error) 
 	if b.mode != "" {
 		req.Header.Set(headerMemory, b.mode)
 	}
+	return req
+}
+
+// post sends the conversation, and returns the content of the answer and the
+// tools that it calls.
+func (b *boundTalk) post() (content json.RawMessage, calls []string, err error) {
+	req := b.request(b.body())
 	w := httptest.NewRecorder()
 	b.h.ServeHTTP(w, req)
 	if w.Code != http.StatusOK {

@@ -64,6 +64,15 @@ type batch struct {
 	failed bool
 }
 
+func (b *batch) isDone() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
 const (
 	journalMagic  = "remora ledger journal 1\n"
 	journalSuffix = ".journal"

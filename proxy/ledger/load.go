@@ -3,7 +3,6 @@ package ledger
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/remora-proxy/remora/storage"
 )
@@ -15,18 +14,17 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		defer s.ledger.loaded(s.key.scope)
 		defer close(loaded)
 		defer st.guard("load ledger", func() { s.err = storage.ErrUnavailable })
-		select {
-		case st.slots <- struct{}{}:
-			defer func() { <-st.slots }()
-		case <-time.After(loadTimeout):
-			s.err = storage.ErrUnavailable
-			return
-		}
 		ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 		defer cancel()
 		if !st.awaitRoot(ctx, s.key) {
 			return
 		}
+		leave, ok := st.enter(ctx)
+		if !ok {
+			s.err = storage.ErrUnavailable
+			return
+		}
+		defer leave()
 		got, err := st.read(ctx, s.key, cfg.maxGroup())
 		if s.err = err; err != nil {
 			return
@@ -53,6 +51,17 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		s.saves += got.segments
 		s.charge(grown)
 	})
+}
+
+// enter waits until fewer reads run than there are slots. If ok, leave must be
+// called.
+func (st *store) enter(ctx context.Context) (leave func(), ok bool) {
+	select {
+	case st.slots <- struct{}{}:
+		return func() { <-st.slots }, true
+	case <-ctx.Done():
+		return nil, false
+	}
 }
 
 // stored is what the store and the writer hold of a group.

@@ -14,12 +14,18 @@ import (
 type roots struct {
 	known  map[uint64]struct{}
 	ended  chan struct{} // closed when they are read
-	failed bool          // they could not be read, or are too many: every group may be stored
+	failed bool          // they are not all known: every group may be stored
 }
 
-// maxRoots bounds all roots in memory, some 16 bytes each. Beyond it those of
-// whole scopes are dropped, to be read again.
-const maxRoots = 200_000
+// Rough heap costs: of a root, and of a scope in roots.
+const (
+	bytesPerRoot  = 20
+	rootsPerScope = 16
+)
+
+// maxRoots bounds the roots of all scopes together. Beyond it those of whole
+// scopes are dropped, to be read again.
+func (c *Config) maxRoots() int { return int(c.MaxBytes / 8 / bytesPerRoot) }
 
 func (r *roots) isRead() bool {
 	select {
@@ -42,6 +48,7 @@ func (st *store) rootsOf(scope storage.Scope) *roots {
 	}
 	r := &roots{known: map[uint64]struct{}{}, ended: make(chan struct{})}
 	st.roots[scope] = r
+	st.countRoots(rootsPerScope)
 	for _, waiting := range [...]map[groupKey]*unsaved{st.pending, st.writing} {
 		for key := range waiting {
 			if key.scope == scope {
@@ -59,17 +66,17 @@ func (st *store) rootsOf(scope storage.Scope) *roots {
 func (st *store) readRoots(scope storage.Scope, r *roots) {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
-	var keys []string
-	err := errors.ErrUnsupported
-	if reader, ok := st.local.(storage.PrefixReader); ok {
-		keys, err = reader.RecordKeys(ctx, storage.BucketLedger, scope, storage.MaxKeys)
-	}
+	limit := min(st.maxRoots, storage.MaxKeys)
+	keys, err := st.readKeys(ctx, scope, limit)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if r.failed = err != nil || len(keys) == storage.MaxKeys; r.failed {
-		if err != nil {
-			st.dropRoots(scope) // the next request tries again
-		}
+	if st.roots[scope] != r {
+		return // dropped
+	} else if err != nil {
+		st.dropRoots(scope) // the next request tries again
+		return
+	} else if len(keys) >= limit {
+		r.failed = true
 		return
 	}
 	for _, key := range keys {
@@ -81,11 +88,26 @@ func (st *store) readRoots(scope storage.Scope, r *roots) {
 	}
 }
 
+// readKeys returns the names of a scope's segments, at most limit of them.
+func (st *store) readKeys(ctx context.Context, scope storage.Scope, limit int) ([]string, error) {
+	reader, ok := st.local.(storage.PrefixReader)
+	if !ok {
+		return nil, errors.ErrUnsupported
+	}
+	leave, ok := st.enter(ctx)
+	if !ok {
+		return nil, storage.ErrUnavailable
+	}
+	defer leave()
+	return reader.RecordKeys(ctx, storage.BucketLedger, scope, limit)
+}
+
 // dropRoots has the roots of a scope read again. Needs st.mu.
 func (st *store) dropRoots(scope storage.Scope) {
 	if r := st.roots[scope]; r != nil {
 		delete(st.roots, scope)
-		st.rootCount -= len(r.known)
+		st.rootCount -= rootsPerScope + len(r.known)
+		r.failed = true // for those who still look at them
 	}
 }
 
@@ -95,13 +117,17 @@ func (st *store) addRoot(scope storage.Scope, r *roots, root Hash) {
 		return
 	}
 	r.known[root.Hi] = struct{}{}
-	st.rootCount++
-	for other, o := range st.roots {
-		if st.rootCount <= maxRoots {
+	st.countRoots(1)
+}
+
+// countRoots counts n more roots, and drops some over the bound. Needs st.mu.
+func (st *store) countRoots(n int) {
+	st.rootCount += n
+	for scope := range st.roots {
+		if st.rootCount <= st.maxRoots {
 			break
-		} else if o.isRead() {
-			st.dropRoots(other)
 		}
+		st.dropRoots(scope)
 	}
 }
 

@@ -37,7 +37,8 @@ type store struct {
 	writing   map[groupKey]*unsaved // taken from pending, not committed yet
 	tasks     map[storage.Scope]*task
 	roots     map[storage.Scope]*roots
-	rootCount int                   // of all scopes
+	rootCount int // of all scopes, at most maxRoots
+	maxRoots  int
 	working   storage.Scope         // whose task is under way; zero = none
 	paused    map[storage.Scope]int // calls of pauseWrites that have not resumed
 	settled   chan struct{}         // closed when a commit ends; nil = nobody waits
@@ -87,7 +88,7 @@ func newStore(local storage.Local, log *slog.Logger, cfg Config) *store {
 		local: local, log: log, ttl: cfg.TTL, committing: make(chan struct{}, 1), pending: map[groupKey]*unsaved{}, writing: map[groupKey]*unsaved{},
 		tasks: map[storage.Scope]*task{}, roots: map[storage.Scope]*roots{}, paused: map[storage.Scope]int{}, wake: make(chan struct{}, 1),
 		maxSize: int(min(cfg.MaxBytes, maxPending)), slots: make(chan struct{}, max(min(cfg.MaxBytes>>20, maxLoads), 1)),
-		trim: trimmer{limit: cfg.MaxStored},
+		maxRoots: cfg.maxRoots(), trim: trimmer{limit: cfg.MaxStored},
 	}
 }
 
@@ -181,7 +182,10 @@ func (st *store) restoreRows(rows []byte, number int) {
 			st.dropped.Add(1)
 			return
 		}
-		if expires < now || st.size >= st.maxSize {
+		if expires < now {
+			continue
+		} else if st.size >= st.maxSize {
+			st.dropped.Add(1)
 			continue
 		}
 		u := st.unsaved(key)

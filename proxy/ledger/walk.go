@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -332,9 +333,10 @@ func (w *Walk) Stored(limit time.Duration) bool {
 	} else if b == nil {
 		return true
 	}
-	select {
-	case <-b.done:
-	default:
+	if !b.isDone() {
+		runtime.Gosched() // as a rule the journal is written by then
+	}
+	if !b.isDone() {
 		if st.behind.Load() {
 			return false
 		}
