@@ -23,7 +23,7 @@ func TestSegmentsAreCompacted(t *testing.T) {
 			t.Fatal("not written")
 		}
 	}
-	refs, err := l.store.refs(t.Context(), s.key)
+	refs, err := l.store.disk.refs(t.Context(), s.key)
 	if err != nil || len(refs) > compactAt {
 		t.Errorf("%d segments, %v, want at most %d", len(refs), err, compactAt)
 	}

@@ -81,10 +81,10 @@ func TestForgottenBeyondMemory(t *testing.T) {
 	l.evict(l.groups[pending.key])
 	l.mu.Unlock()
 	l.Forget(scope, "m7")
-	if n := len(segments(t, local)); n == 0 {
+	if n := len(storedSegments(t, local)); n == 0 {
 		t.Fatal("nothing is stored")
 	}
-	for _, r := range segments(t, local) {
+	for _, r := range storedSegments(t, local) {
 		if plain, err := s2.Decode(nil, r.Value); err != nil || strings.Contains(string(plain), "4711") {
 			t.Errorf("a segment still holds the forgotten line (%v)", err)
 		}

@@ -28,9 +28,9 @@ import (
 // the machine goes down, the newest rows may be lost.
 //
 // A file begins with a magic string and a random salt, from which its key is
-// derived together with the installation's secret, and goes on with frames: a
-// length and what is sealed (AES-256-GCM), numbered from 0. Once the store has
-// its rows the salt is overwritten and the file removed.
+// derived together with the installation's secret. Then follow frames: a length
+// and what is sealed (AES-256-GCM), numbered from 0. Once the store has its rows
+// the salt is overwritten and the file removed.
 //
 // All files are written by one goroutine, so that a disk that hangs holds up
 // nobody.
@@ -330,7 +330,7 @@ type journalFile struct {
 	broken bool
 }
 
-// create creates the file of this number, or of the next that there is none of.
+// create creates the file of this number, or of the next one that does not exist.
 func (j *journal) create(number int) (*journalFile, error) {
 	j.mu.Lock()
 	if n := len(j.kept); n > 0 {

@@ -73,7 +73,7 @@ func TestJournalOutlivesTheProcess(t *testing.T) {
 	if _, content := files(t, dir); len(content) == 0 || bytes.Contains(content, []byte("4711")) || bytes.Contains(content, []byte(journalScope.User+journalScope.Tenant)) {
 		t.Error("the journal is empty, or not sealed")
 	}
-	if len(segments(t, local)) > 0 {
+	if len(storedSegments(t, local)) > 0 {
 		t.Fatal("the store has it already: the test shows nothing")
 	}
 	// The process is gone. A last frame may be cut.
@@ -247,7 +247,7 @@ func TestOnlyColdConversationsAreRead(t *testing.T) {
 	if l.group(groupKey{journalScope, w.Chain[0]}).loaded == nil {
 		t.Error("the first to come with a history was not looked for")
 	}
-	if l.Flush(t.Context()); len(segments(t, mem)) == 0 {
+	if l.Flush(t.Context()); len(storedSegments(t, mem)) == 0 {
 		t.Fatal("nothing is stored")
 	}
 	again := New(DefaultConfig(), mem, discarding, time.Now)
@@ -281,16 +281,16 @@ func TestStoredIsBounded(t *testing.T) {
 			if !l.Flush(t.Context()) {
 				t.Fatal("not written")
 			}
-			l.store.trimStored(t.Context())
+			l.store.disk.trimStored(t.Context())
 			time.Sleep(time.Hour)
 		}
 		size := int64(0)
 		var roots []uint64
-		for _, r := range segments(t, mem) {
+		for _, r := range storedSegments(t, mem) {
 			size += storedSize(r)
 		}
 		for i := range n {
-			if refs, err := l.store.refs(t.Context(), groupKey{journalScope, Hash{Hi: uint64(i + 1)}}); err == nil && len(refs) > 0 {
+			if refs, err := l.store.disk.refs(t.Context(), groupKey{journalScope, Hash{Hi: uint64(i + 1)}}); err == nil && len(refs) > 0 {
 				roots = append(roots, uint64(i))
 			}
 		}

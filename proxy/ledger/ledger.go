@@ -297,5 +297,5 @@ func (l *Ledger) Trimmed() int64 {
 	if l.store == nil {
 		return 0
 	}
-	return l.store.trim.removed.Load()
+	return l.store.disk.trim.removed.Load()
 }

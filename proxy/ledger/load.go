@@ -19,7 +19,7 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		if !st.awaitRoot(ctx, s.key) {
 			return
 		}
-		leave, ok := st.enter(ctx)
+		leave, ok := st.disk.enter(ctx)
 		if !ok {
 			s.err = storage.ErrUnavailable
 			return
@@ -51,17 +51,6 @@ func (st *store) load(s *Entries, loaded chan struct{}) {
 		s.saves += got.segments
 		s.charge(grown)
 	})
-}
-
-// enter waits until fewer reads run than there are slots. If ok, leave must be
-// called.
-func (st *store) enter(ctx context.Context) (leave func(), ok bool) {
-	select {
-	case st.slots <- struct{}{}:
-		return func() { <-st.slots }, true
-	case <-ctx.Done():
-		return nil, false
-	}
 }
 
 // stored is what the store and the writer hold of a group.
@@ -120,7 +109,7 @@ func (st *store) read(ctx context.Context, key groupKey, maxBytes int64) (out st
 func (st *store) readOnce(ctx context.Context, key groupKey, maxBytes int64) (out stored, err error) {
 	out.entries = map[Hash]*entry{}
 	size := int64(0)
-	for r, err := range st.segments(ctx, key) {
+	for r, err := range st.disk.of(ctx, key) {
 		if err != nil {
 			return stored{}, err
 		}

@@ -114,7 +114,7 @@ func TestErasedDuringLoad(t *testing.T) {
 				t.Errorf("%d entries came back, %v", len(s.entries), s.err)
 			}
 			l.store.flush(t.Context())
-			if got := len(segments(t, b)); got > 0 {
+			if got := len(storedSegments(t, b)); got > 0 {
 				t.Errorf("%d segments are left", got)
 			}
 		})
@@ -173,7 +173,7 @@ func TestErasedAfterEviction(t *testing.T) {
 		}
 		enter(l, s, 1)
 		l.store.flush(t.Context())
-		if got := len(segments(t, b)); (got > 0) == erased {
+		if got := len(storedSegments(t, b)); (got > 0) == erased {
 			t.Errorf("erased %v: %d segments", erased, got)
 		}
 	}
@@ -214,7 +214,7 @@ func TestErasedDuringFailedCommit(t *testing.T) {
 			t.Errorf("%s: %d bytes are left", end, l.store.size)
 		}
 		var users []string
-		for _, r := range segments(t, b) {
+		for _, r := range storedSegments(t, b) {
 			users = append(users, r.Scope.User)
 		}
 		if !slices.Equal(users, []string{"other"}) {
@@ -287,7 +287,7 @@ func TestHeldLedger(t *testing.T) {
 		}
 		enter(l, s, 1)
 		release := <-held
-		if got := len(segments(t, b)); got != 1 {
+		if got := len(storedSegments(t, b)); got != 1 {
 			t.Errorf("%d segments, want the one that was being written", got)
 		}
 		enter(l, s, 2)
@@ -295,7 +295,7 @@ func TestHeldLedger(t *testing.T) {
 		await(t, o)
 		enter(l, o, 3)
 		time.Sleep(time.Minute)
-		if got := len(segments(t, b)); got != 2 {
+		if got := len(storedSegments(t, b)); got != 2 {
 			t.Errorf("%d segments while one scope is held, want 2", got)
 		}
 		short, stop := context.WithTimeout(ctx, time.Second)
@@ -306,12 +306,12 @@ func TestHeldLedger(t *testing.T) {
 			again()
 		}
 		time.Sleep(time.Minute)
-		if got := len(segments(t, b)); got != 2 {
+		if got := len(storedSegments(t, b)); got != 2 {
 			t.Errorf("%d segments after one of two holds ended, want 2", got)
 		}
 		release()
 		time.Sleep(time.Minute)
-		if got := len(segments(t, b)); got != 3 {
+		if got := len(storedSegments(t, b)); got != 3 {
 			t.Errorf("%d segments after the hold, want 3", got)
 		}
 		cancel()

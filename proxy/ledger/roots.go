@@ -2,15 +2,21 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
 	"github.com/remora-proxy/remora/storage"
 )
 
-// roots tell which groups of a scope the store has, so that a conversation that
-// is new here costs no read. They hold a part of each root; one that is stored
-// no more is found in vain. store.mu guards them.
+// rootIndex tells which groups of a scope the store has, so that a conversation
+// that is new here costs no read. It is guarded by the store's mu.
+type rootIndex struct {
+	byScope map[storage.Scope]*roots
+	count   int // of all scopes
+	max     int // of count; beyond it the roots of whole scopes are dropped, to be read again
+}
+
+// roots are the groups of one scope. They hold a part of each root; one that is
+// stored no more is looked for in vain.
 type roots struct {
 	known  map[uint64]struct{}
 	ended  chan struct{} // closed when they are read
@@ -23,8 +29,7 @@ const (
 	rootsPerScope = 16
 )
 
-// maxRoots bounds the roots of all scopes together. Beyond it those of whole
-// scopes are dropped, to be read again.
+// maxRoots bounds the roots of all scopes together.
 func (c *Config) maxRoots() int { return int(c.MaxBytes / 8 / bytesPerRoot) }
 
 func (r *roots) isRead() bool {
@@ -41,18 +46,58 @@ func (r *roots) mayHave(root Hash) bool {
 	return ok || r.failed
 }
 
+// of returns the roots of a scope; with fresh they are to be read.
+func (x *rootIndex) of(scope storage.Scope) (r *roots, fresh bool) {
+	if r = x.byScope[scope]; r == nil {
+		r, fresh = &roots{known: map[uint64]struct{}{}, ended: make(chan struct{})}, true
+		x.byScope[scope] = r
+		x.grow(rootsPerScope)
+	}
+	return r, fresh
+}
+
+// add records that there is something of a group, if the scope's roots are
+// here.
+func (x *rootIndex) add(key groupKey) {
+	r := x.byScope[key.scope]
+	if r == nil {
+		return
+	}
+	if _, there := r.known[key.root.Hi]; !there {
+		r.known[key.root.Hi] = struct{}{}
+		x.grow(1)
+	}
+}
+
+func (x *rootIndex) grow(n int) {
+	x.count += n
+	for scope := range x.byScope {
+		if x.count <= x.max {
+			break
+		}
+		x.drop(scope)
+	}
+}
+
+// drop has the roots of a scope read again.
+func (x *rootIndex) drop(scope storage.Scope) {
+	if r := x.byScope[scope]; r != nil {
+		delete(x.byScope, scope)
+		x.count -= rootsPerScope + len(r.known)
+		r.failed = true // for those who still look at them
+	}
+}
+
 // rootsOf returns the roots of a scope, which begin to be read. Needs st.mu.
 func (st *store) rootsOf(scope storage.Scope) *roots {
-	if r := st.roots[scope]; r != nil {
+	r, fresh := st.index.of(scope)
+	if !fresh {
 		return r
 	}
-	r := &roots{known: map[uint64]struct{}{}, ended: make(chan struct{})}
-	st.roots[scope] = r
-	st.countRoots(rootsPerScope)
 	for _, waiting := range [...]map[groupKey]*unsaved{st.pending, st.writing} {
 		for key := range waiting {
 			if key.scope == scope {
-				st.addRoot(scope, r, key.root)
+				st.index.add(key)
 			}
 		}
 	}
@@ -66,14 +111,14 @@ func (st *store) rootsOf(scope storage.Scope) *roots {
 func (st *store) readRoots(scope storage.Scope, r *roots) {
 	ctx, cancel := context.WithTimeout(context.Background(), loadTimeout)
 	defer cancel()
-	limit := min(st.maxRoots, storage.MaxKeys)
-	keys, err := st.readKeys(ctx, scope, limit)
+	limit := min(st.index.max, storage.MaxKeys)
+	keys, err := st.disk.keys(ctx, scope, limit)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	if st.roots[scope] != r {
+	if st.index.byScope[scope] != r {
 		return // dropped
 	} else if err != nil {
-		st.dropRoots(scope) // the next request tries again
+		st.index.drop(scope) // the next request tries again
 		return
 	} else if len(keys) >= limit {
 		r.failed = true
@@ -82,52 +127,9 @@ func (st *store) readRoots(scope storage.Scope, r *roots) {
 	for _, key := range keys {
 		if len(key) >= 16 {
 			if hi, err := strconv.ParseUint(key[:16], 16, 64); err == nil {
-				st.addRoot(scope, r, Hash{Hi: hi})
+				st.index.add(groupKey{scope, Hash{Hi: hi}})
 			}
 		}
-	}
-}
-
-// readKeys returns the names of a scope's segments, at most limit of them.
-func (st *store) readKeys(ctx context.Context, scope storage.Scope, limit int) ([]string, error) {
-	reader, ok := st.local.(storage.PrefixReader)
-	if !ok {
-		return nil, errors.ErrUnsupported
-	}
-	leave, ok := st.enter(ctx)
-	if !ok {
-		return nil, storage.ErrUnavailable
-	}
-	defer leave()
-	return reader.RecordKeys(ctx, storage.BucketLedger, scope, limit)
-}
-
-// dropRoots has the roots of a scope read again. Needs st.mu.
-func (st *store) dropRoots(scope storage.Scope) {
-	if r := st.roots[scope]; r != nil {
-		delete(st.roots, scope)
-		st.rootCount -= rootsPerScope + len(r.known)
-		r.failed = true // for those who still look at them
-	}
-}
-
-// addRoot records that there is something of a group. Needs st.mu.
-func (st *store) addRoot(scope storage.Scope, r *roots, root Hash) {
-	if _, there := r.known[root.Hi]; there || st.roots[scope] != r {
-		return
-	}
-	r.known[root.Hi] = struct{}{}
-	st.countRoots(1)
-}
-
-// countRoots counts n more roots, and drops some over the bound. Needs st.mu.
-func (st *store) countRoots(n int) {
-	st.rootCount += n
-	for scope := range st.roots {
-		if st.rootCount <= st.maxRoots {
-			break
-		}
-		st.dropRoots(scope)
 	}
 }
 

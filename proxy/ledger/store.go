@@ -3,13 +3,9 @@ package ledger
 import (
 	"context"
 	"errors"
-	"fmt"
-	"iter"
 	"log/slog"
 	"math"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,37 +21,30 @@ import (
 // the newest counts. An answer ends only when what was inserted for it is in
 // the journal, or that is behind.
 type store struct {
-	local storage.Local
-	log   *slog.Logger
-	ttl   time.Duration
+	disk segments
+	log  *slog.Logger
 
 	committing chan struct{} // one commit at a time; taken before mu
 
-	mu        sync.Mutex
-	journal   *journal // nil = none
-	pending   map[groupKey]*unsaved
-	writing   map[groupKey]*unsaved // taken from pending, not committed yet
-	tasks     map[storage.Scope]*task
-	roots     map[storage.Scope]*roots
-	rootCount int // of all scopes, at most maxRoots
-	maxRoots  int
-	working   storage.Scope         // whose task is under way; zero = none
-	paused    map[storage.Scope]int // calls of pauseWrites that have not resumed
-	settled   chan struct{}         // closed when a commit ends; nil = nobody waits
-	reads     []*reading            // at most as many as there are slots
-	size      int                   // bytes pending
-	maxSize   int                   // of size; beyond it entries are dropped and counted
-	segment   int64                 // the last segment's number
-	spare     [][]byte              // segments to use again, at most an eighth of maxSize
-	wake      chan struct{}
+	mu      sync.Mutex
+	journal *journal // nil = none
+	pending map[groupKey]*unsaved
+	writing map[groupKey]*unsaved // taken from pending, not committed yet
+	tasks   map[storage.Scope]*task
+	index   rootIndex
+	working storage.Scope         // whose task is under way; zero = none
+	paused  map[storage.Scope]int // calls of pauseWrites that have not resumed
+	settled chan struct{}         // closed when a commit ends; nil = nobody waits
+	reads   []*reading            // at most as many as the disk has slots
+	size    int                   // bytes pending
+	maxSize int                   // of size; beyond it entries are dropped and counted
+	spare   [][]byte              // segments to use again, at most an eighth of maxSize
+	wake    chan struct{}
 
 	behind atomic.Bool // a request has waited in vain since the journal last wrote
 
 	loads   sync.WaitGroup
-	slots   chan struct{} // concurrent loads
 	dropped atomic.Int64
-
-	trim trimmer
 }
 
 // unsaved are the changes of one group that wait to be written.
@@ -85,10 +74,12 @@ const (
 // than that waits to be written.
 func newStore(local storage.Local, log *slog.Logger, cfg Config) *store {
 	return &store{
-		local: local, log: log, ttl: cfg.TTL, committing: make(chan struct{}, 1), pending: map[groupKey]*unsaved{}, writing: map[groupKey]*unsaved{},
-		tasks: map[storage.Scope]*task{}, roots: map[storage.Scope]*roots{}, paused: map[storage.Scope]int{}, wake: make(chan struct{}, 1),
-		maxSize: int(min(cfg.MaxBytes, maxPending)), slots: make(chan struct{}, max(min(cfg.MaxBytes>>20, maxLoads), 1)),
-		maxRoots: cfg.maxRoots(), trim: trimmer{limit: cfg.MaxStored},
+		disk: segments{
+			local: local, log: log, ttl: cfg.TTL, slots: make(chan struct{}, max(min(cfg.MaxBytes>>20, maxLoads), 1)), trim: trimmer{limit: cfg.MaxStored},
+		},
+		log: log, committing: make(chan struct{}, 1), pending: map[groupKey]*unsaved{}, writing: map[groupKey]*unsaved{},
+		tasks: map[storage.Scope]*task{}, index: rootIndex{byScope: map[storage.Scope]*roots{}, max: cfg.maxRoots()}, paused: map[storage.Scope]int{},
+		wake: make(chan struct{}, 1), maxSize: int(min(cfg.MaxBytes, maxPending)),
 	}
 }
 
@@ -138,9 +129,7 @@ func (st *store) unsaved(key groupKey) *unsaved {
 	if u == nil {
 		u = &unsaved{journal: math.MaxInt}
 		st.pending[key] = u
-		if r := st.roots[key.scope]; r != nil {
-			st.addRoot(key.scope, r, key.root)
-		}
+		st.index.add(key)
 	}
 	return u
 }
@@ -254,7 +243,7 @@ func (st *store) run(ctx context.Context) {
 					pause(ctx, time.Duration(n)*time.Second/commitRate)
 				}
 			}
-			st.trimStored(ctx)
+			st.disk.trimStored(ctx)
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
@@ -436,7 +425,7 @@ func (st *store) write(ctx context.Context) error {
 	spans := make(map[groupKey][2]int, len(st.writing)) // indexes into all
 	for key, u := range st.writing {                    // only a commit changes it
 		if u.compact {
-			refs, err := st.refs(ctx, key)
+			refs, err := st.disk.refs(ctx, key)
 			if err != nil && !errors.Is(err, storage.ErrDamaged) {
 				return err
 			}
@@ -445,20 +434,20 @@ func (st *store) write(ctx context.Context) error {
 		from := len(all)
 		for _, rows := range u.segments {
 			all = append(all, storage.Record{
-				Bucket: storage.BucketLedger, Scope: key.scope, Key: st.segmentName(key.root), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
+				Bucket: storage.BucketLedger, Scope: key.scope, Key: st.disk.name(key.root), Value: s2.Encode(nil, rows), ExpiresAt: u.expires,
 			})
 		}
 		spans[key] = [2]int{from, len(all)}
 	}
-	err := st.putRecords(ctx, all)
+	err := st.disk.put(ctx, all)
 	if err == nil {
-		return st.deleteRecords(ctx, old)
+		return st.disk.remove(ctx, old)
 	}
 	if !errors.Is(err, storage.ErrDamaged) {
 		return err
 	}
 	for key, span := range spans { // one scope has lost its key; the others don't wait for it
-		switch err := st.putRecords(ctx, all[span[0]:span[1]]); {
+		switch err := st.disk.put(ctx, all[span[0]:span[1]]); {
 		case errors.Is(err, storage.ErrDamaged):
 			st.dropped.Add(int64(st.writing[key].count))
 		case err != nil:
@@ -466,77 +455,6 @@ func (st *store) write(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-func (st *store) putRecords(ctx context.Context, records []storage.Record) error {
-	for batch := range slices.Chunk(records, storage.MaxRecords) {
-		if err := st.local.PutRecords(ctx, batch); err != nil {
-			return err
-		}
-		st.trim.count(batch)
-	}
-	return nil
-}
-
-func (st *store) deleteRecords(ctx context.Context, refs []storage.RecordRef) error {
-	for batch := range slices.Chunk(refs, storage.MaxRecords) {
-		if err := st.local.DeleteRecords(ctx, batch); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// segments returns the segments of a group, or of all groups of its scope if
-// the root is zero, a page at a time.
-func (st *store) segments(ctx context.Context, key groupKey) iter.Seq2[storage.Record, error] {
-	prefix := ""
-	if key.root != (Hash{}) {
-		prefix = HexHash(key.root)
-	}
-	return func(yield func(storage.Record, error) bool) {
-		for after := ""; ; {
-			var page storage.RecordPage
-			var err error
-			if r, ok := st.local.(storage.PrefixReader); ok && prefix != "" {
-				page, err = r.RecordsWithPrefix(ctx, storage.BucketLedger, key.scope, prefix, after, storage.MaxPage)
-			} else {
-				page, err = st.local.Records(ctx, storage.BucketLedger, key.scope, after, storage.MaxPage)
-			}
-			if err != nil {
-				yield(storage.Record{}, err)
-				return
-			}
-			for _, r := range page.Records {
-				if strings.HasPrefix(r.Key, prefix) && !yield(r, nil) {
-					return
-				}
-			}
-			if after = page.Next; after == "" {
-				return
-			}
-		}
-	}
-}
-
-// refs returns the names of a group's segments.
-func (st *store) refs(ctx context.Context, key groupKey) (all []storage.RecordRef, err error) {
-	for r, err := range st.segments(ctx, key) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r.Ref())
-	}
-	return all, nil
-}
-
-// segmentName returns the name of the next segment. Those of a group sort in
-// order of writing.
-func (st *store) segmentName(root Hash) string {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.segment = max(st.segment+1, time.Now().UnixMicro())
-	return fmt.Sprintf("%s-%016x", HexHash(root), st.segment)
 }
 
 // pauseWrites waits until nothing of scope is being written and keeps it so

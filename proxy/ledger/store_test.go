@@ -11,7 +11,7 @@ import (
 )
 
 // segments returns what is stored of the ledger.
-func segments(t *testing.T, local storage.Local) []storage.Record {
+func storedSegments(t *testing.T, local storage.Local) []storage.Record {
 	t.Helper()
 	page, err := local.AllRecords(t.Context(), storage.BucketLedger, "", storage.MaxPage)
 	if err != nil {
@@ -57,7 +57,7 @@ func TestLedgerBesideAMissingKey(t *testing.T) {
 	if !st.flush(t.Context()) {
 		t.Error("the store refused")
 	}
-	if left := segments(t, mem); len(left) != 1 || left[0].Scope != scopeOf("kept") {
+	if left := storedSegments(t, mem); len(left) != 1 || left[0].Scope != scopeOf("kept") {
 		t.Errorf("%d segments, want the other user's one", len(left))
 	}
 	if n := st.dropped.Load(); n != 1 {

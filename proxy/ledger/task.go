@@ -44,7 +44,7 @@ func (st *store) erase(scope storage.Scope) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.tasks[scope] = &task{erase: true}
-	st.dropRoots(scope)
+	st.index.drop(scope)
 	for key := range st.pending {
 		if key.scope == scope {
 			st.drop(key)
@@ -103,7 +103,7 @@ func (st *store) doTasks(ctx context.Context) error {
 func (st *store) do(ctx context.Context, scope storage.Scope, t *task) error {
 	var put []storage.Record
 	var remove []storage.RecordRef
-	for r, err := range st.segments(ctx, groupKey{scope: scope}) {
+	for r, err := range st.disk.of(ctx, groupKey{scope: scope}) {
 		if errors.Is(err, storage.ErrDamaged) { // its key is lost, and so is what it had
 			return nil
 		} else if err != nil {
@@ -126,10 +126,10 @@ func (st *store) do(ctx context.Context, scope storage.Scope, t *task) error {
 			put = append(put, r)
 		}
 	}
-	if err := st.putRecords(ctx, put); err != nil {
+	if err := st.disk.put(ctx, put); err != nil {
 		return err
 	}
-	return st.deleteRecords(ctx, remove)
+	return st.disk.remove(ctx, remove)
 }
 
 // rowsWithout returns rows without the lines of these memories.

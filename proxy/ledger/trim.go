@@ -53,18 +53,18 @@ func (t *trimmer) due() bool {
 // this tells their order; all turns of a conversation that is used are written
 // again from time to time. Segments are put into classes by when they expire,
 // and deleted a class at a time.
-func (st *store) trimStored(ctx context.Context) {
-	t := &st.trim
+func (d *segments) trimStored(ctx context.Context) {
+	t := &d.trim
 	if !t.due() {
 		return
 	}
 	now := storage.TimeOf(time.Now())
 	class := func(r storage.Record) int {
-		return int(min(max(r.ExpiresAt-now, 0)*trimClasses/storage.Time(st.ttl.Milliseconds()), trimClasses-1))
+		return int(min(max(r.ExpiresAt-now, 0)*trimClasses/storage.Time(d.ttl.Milliseconds()), trimClasses-1))
 	}
 	var sizes [trimClasses]int64
 	total, removed := int64(0), 0
-	err := st.eachPage(ctx, func(page []storage.Record) error {
+	err := d.eachPage(ctx, func(page []storage.Record) error {
 		for _, r := range page {
 			sizes[class(r)] += storedSize(r)
 			total += storedSize(r)
@@ -76,7 +76,7 @@ func (st *store) trimStored(ctx context.Context) {
 		for ; keep < trimClasses-1 && total > t.limit-t.limit/trimTo; keep++ {
 			total -= sizes[keep]
 		}
-		err = st.eachPage(ctx, func(page []storage.Record) error {
+		err = d.eachPage(ctx, func(page []storage.Record) error {
 			var old []storage.RecordRef
 			for _, r := range page {
 				if class(r) < keep {
@@ -84,16 +84,16 @@ func (st *store) trimStored(ctx context.Context) {
 				}
 			}
 			removed += len(old)
-			return st.deleteRecords(ctx, old)
+			return d.remove(ctx, old)
 		})
 		t.removed.Add(int64(removed))
 	}
 	if err != nil {
-		st.log.Debug("trim ledger", "error", err)
+		d.log.Debug("trim ledger", "error", err)
 		return
 	}
 	if removed > 0 {
-		st.log.Warn("old conversations were dropped from the ledger, which is full", "records", removed, "limit", t.limit)
+		d.log.Warn("old conversations were dropped from the ledger, which is full", "records", removed, "limit", t.limit)
 	}
 	t.mu.Lock()
 	t.known, t.stored = true, total
@@ -101,9 +101,9 @@ func (st *store) trimStored(ctx context.Context) {
 }
 
 // eachPage calls f with the segments of all scopes, a page at a time.
-func (st *store) eachPage(ctx context.Context, f func([]storage.Record) error) error {
+func (d *segments) eachPage(ctx context.Context, f func([]storage.Record) error) error {
 	for after := ""; ; {
-		page, err := st.local.AllRecords(ctx, storage.BucketLedger, after, storage.MaxPage)
+		page, err := d.local.AllRecords(ctx, storage.BucketLedger, after, storage.MaxPage)
 		if err != nil {
 			return err
 		}
